@@ -1,0 +1,330 @@
+/**
+ * Effects: all that scribe ever does to the world outside its journal. A process manager requests them, the engine
+ * releases a request once its intent is durable (C2), an adapter performs it and its outcome comes back as a record.
+ * Every effect is "make it so": performing it again after a crash half-way gives the same result, and what is
+ * already there or already gone counts as success. Requests are complete: an adapter needs no other state.
+ * Must not hold secrets: tokens stand for them, and the adapter fills them in (C12).
+ */
+import type { Int64, PortMapping } from './cri.ts';
+import type { OciSpec } from './oci/types.ts';
+
+/** A mount as the shim API passes it (containerd.types.Mount). */
+export interface Mount {
+  readonly type: string;
+  readonly source: string;
+  readonly target?: string;
+  readonly options: readonly string[];
+}
+
+/** An OCI bundle to be written: <path>/config.json (0600), <path>/rootfs, and the shim's log FIFO. */
+export interface Bundle {
+  readonly id: string;
+  readonly path: string;
+  readonly spec: OciSpec;
+}
+
+/** How a runtime handler runs its tasks; from the configuration, fixed for the life of the pod. */
+export interface RuntimeHandler {
+  readonly name: string;
+  /** For instance io.containerd.runc.v2: the binary is containerd-shim-runc-v2. */
+  readonly runtimeType: string;
+  /** Path of the shim binary when the configuration gives one; else it is looked up in PATH. */
+  readonly shimPath?: string;
+  /** OCI runtime by name or path: runc, crun. */
+  readonly binaryName: string;
+  readonly systemdCgroup: boolean;
+}
+
+/** A live shim: enough to reconnect to it, and to tell it from another process with the same pid. */
+export interface ShimAddress {
+  /** unix:///… as the shim printed it. */
+  readonly address: string;
+  /** Version of the task service: 2 or 3. */
+  readonly taskApi: 2 | 3;
+  readonly pid: number;
+  /** Field 22 of /proc/<pid>/stat: with the boot id and pid it names a process for ever. */
+  readonly startTicks: Int64;
+}
+
+export interface LaunchedTask {
+  readonly pid: number;
+  readonly startTicks: Int64;
+}
+
+export interface TaskExit {
+  readonly pid: number;
+  readonly exitStatus: number;
+  readonly exitedAtNs: Int64;
+  /** The cgroup's count of processes killed for lack of memory, read before the task is deleted. */
+  readonly oomKills: number;
+}
+
+/** What the CNI plugins of a pod are told; chosen before ADD, the same for DEL (C2, C6). */
+export interface PodNetwork {
+  readonly podSandboxId: string;
+  readonly netnsPath: string;
+  readonly ifName: string;
+  /** The whole network configuration list as it was when the pod was made. */
+  readonly confList: CniConfList;
+  readonly name: string;
+  readonly namespace: string;
+  readonly uid: string;
+  readonly portMappings: readonly PortMapping[];
+  readonly dns?: { readonly servers: readonly string[]; readonly searches: readonly string[]; readonly options: readonly string[] };
+  readonly bandwidth?: { readonly ingressRate?: Int64; readonly ingressBurst?: Int64; readonly egressRate?: Int64; readonly egressBurst?: Int64 };
+  readonly cgroupPath?: string;
+  readonly podAnnotations: Readonly<Record<string, string>>;
+}
+
+export interface CniConfList {
+  readonly cniVersion: string;
+  readonly name: string;
+  readonly plugins: readonly CniPluginConf[];
+  readonly disableCheck?: boolean;
+}
+
+export interface CniPluginConf {
+  readonly type: string;
+  readonly capabilities?: Readonly<Record<string, boolean>>;
+  readonly [key: string]: unknown;
+}
+
+/** The part of an OCI image config that containers are made from. */
+export interface ImageConfig {
+  readonly user?: string;
+  readonly env?: readonly string[];
+  readonly entrypoint?: readonly string[];
+  readonly cmd?: readonly string[];
+  readonly workingDir?: string;
+  readonly volumes?: readonly string[];
+  readonly stopSignal?: string;
+}
+
+export interface ImageLayer {
+  /** Digest of the compressed blob, sha256:… */
+  readonly digest: string;
+  readonly diffId: string;
+  /** Names the unpacked snapshot: SHA-256 over the chain of diffIds (OCI image-spec, "ChainID"). */
+  readonly chainId: string;
+  readonly sizeBytes: number;
+}
+
+/** What is known of an image once it is whole on this node. */
+export interface ImageContent {
+  /** The image's id: the digest of its config blob, sha256:… */
+  readonly id: string;
+  readonly manifestDigest: string;
+  /** familiar.host/repo:tag forms this content was asked for by; empty when asked for by digest only. */
+  readonly repoTags: readonly string[];
+  /** host/repo@sha256:… */
+  readonly repoDigests: readonly string[];
+  /** Compressed size of config and layers, in bytes. */
+  readonly sizeBytes: number;
+  readonly config: ImageConfig;
+  readonly layers: readonly ImageLayer[];
+  /** Every blob this image needs on disk: manifest (and index), config, layers. */
+  readonly blobs: readonly string[];
+}
+
+/** Questions about the world that a container's OCI spec depends on. */
+export interface ContainerQuestions {
+  /** Chain ids of the image's snapshots, base first: /etc/passwd and /etc/group are looked up in them. */
+  readonly chainIds: readonly string[];
+  readonly user: {
+    readonly uid?: Int64;
+    readonly gid?: Int64;
+    readonly username?: string;
+    /** The image config's User ("uid", "name", "uid:gid", …), used when neither uid nor username is given. */
+    readonly imageUser?: string;
+    readonly supplementalGroups: readonly Int64[];
+    /** Strict: groups of /etc/group are not added. */
+    readonly mergeImageGroups: boolean;
+  };
+  /** Host paths of devices (or directories of devices); with allDevices, all of /dev. */
+  readonly devicePaths: readonly string[];
+  readonly allDevices: boolean;
+  /** Host paths to be bind-mounted; a missing one is made as a directory. */
+  readonly mountPaths: readonly string[];
+  /** Absolute path of a seccomp profile (Localhost), read and returned as it is. */
+  readonly seccompProfilePath?: string;
+}
+
+export interface DeviceFact {
+  readonly hostPath: string;
+  /** Path below the asked-for directory, or the asked-for path itself. */
+  readonly path: string;
+  readonly type: 'c' | 'b' | 'p';
+  readonly major: number;
+  readonly minor: number;
+  readonly fileMode: number;
+  readonly uid: number;
+  readonly gid: number;
+}
+
+export interface MountFact {
+  readonly hostPath: string;
+  /** With symbolic links resolved. */
+  readonly realPath: string;
+  readonly isDirectory: boolean;
+  readonly propagation: 'private' | 'shared' | 'slave';
+  /** Mount flags of the source's mount that a user-namespaced remount must keep (nosuid, nodev, noexec, …). */
+  readonly flags: readonly string[];
+}
+
+export interface ContainerFacts {
+  readonly user: { readonly uid: number; readonly gid: number; readonly additionalGids: readonly number[] };
+  readonly devices: readonly DeviceFact[];
+  readonly mounts: readonly MountFact[];
+  readonly seccompProfile?: unknown;
+}
+
+/** Where a container's output goes: absolute path of the CRI log file, null to discard it. */
+export interface ContainerLog {
+  readonly path: string | null;
+}
+
+/** A task as its shim sees it, asked after every reconnect (C3). */
+export interface ObservedTask {
+  readonly containerId: string;
+  readonly status: 'created' | 'running' | 'stopped' | 'absent';
+  readonly pid: number;
+  readonly exit?: TaskExit;
+}
+
+export type Effect =
+  /** Makes <dir> with hostname, hosts, resolv.conf and shm (a tmpfs mount), and the pause bundle when there is one. */
+  | {
+      readonly kind: 'PreparePodSandbox';
+      readonly podSandboxId: string;
+      readonly dir: string;
+      /** File name to content; null content copies the host's file of that name from /etc. */
+      readonly files: Readonly<Record<string, string | null>>;
+      readonly shm: { readonly path: string; readonly sizeBytes: number } | null;
+      readonly bundle: Bundle | null;
+    }
+  /** Unmounts and removes all that PreparePodSandbox may have made; nothing outside `paths` is touched. */
+  | { readonly kind: 'CleanPodSandbox'; readonly podSandboxId: string; readonly paths: readonly string[] }
+  | { readonly kind: 'CreateNetns'; readonly podSandboxId: string; readonly path: string }
+  | { readonly kind: 'RemoveNetns'; readonly podSandboxId: string; readonly path: string }
+  | { readonly kind: 'AttachNetwork'; readonly podSandboxId: string; readonly network: PodNetwork }
+  | { readonly kind: 'DetachNetwork'; readonly podSandboxId: string; readonly network: PodNetwork; readonly result: unknown }
+  | { readonly kind: 'StartShim'; readonly podSandboxId: string; readonly handler: RuntimeHandler; readonly bundlePath: string }
+  /** Ends the pod's shim: Shutdown over ttrpc, and SIGKILL of exactly that process if it does not go. */
+  | {
+      readonly kind: 'StopShim';
+      readonly podSandboxId: string;
+      readonly handler: RuntimeHandler;
+      readonly bundlePath: string;
+      readonly shim: ShimAddress | null;
+    }
+  /** Connects again to a shim from before a restart and asks it for every task (Wait, where one is stopped). */
+  | {
+      readonly kind: 'ReconnectShim';
+      readonly podSandboxId: string;
+      readonly shim: ShimAddress;
+      readonly bundlePath: string;
+      readonly containerIds: readonly string[];
+    }
+  /** Answers the questions; reads only, but for missing mount directories. */
+  | { readonly kind: 'InspectContainer'; readonly containerId: string; readonly questions: ContainerQuestions }
+  /** Makes the writable snapshot, image volumes and the bundle; secret tokens in the spec's env are filled in here. */
+  | {
+      readonly kind: 'PrepareContainer';
+      readonly containerId: string;
+      readonly bundle: Bundle;
+      readonly chainIds: readonly string[];
+      /** Volumes that the image declares: content at imagePath is copied up into hostPath. */
+      readonly imageVolumes: readonly { readonly imagePath: string; readonly hostPath: string }[];
+    }
+  | { readonly kind: 'CleanContainer'; readonly containerId: string; readonly paths: readonly string[] }
+  /** Opens the log, then Create, Wait and Start of a task. */
+  | {
+      readonly kind: 'StartTask';
+      readonly podSandboxId: string;
+      readonly containerId: string;
+      readonly handler: RuntimeHandler;
+      readonly bundlePath: string;
+      readonly rootfs: readonly Mount[];
+      readonly terminal: boolean;
+      readonly stdin: boolean;
+      readonly stdinOnce: boolean;
+      readonly log: ContainerLog | null;
+    }
+  | {
+      readonly kind: 'KillTask';
+      readonly podSandboxId: string;
+      readonly containerId: string;
+      readonly signal: number;
+      readonly all: boolean;
+    }
+  /** Deletes the task, killing what still runs in it; over ttrpc, or by the shim binary when the shim is gone. */
+  | {
+      readonly kind: 'DeleteTask';
+      readonly podSandboxId: string;
+      readonly containerId: string;
+      readonly handler: RuntimeHandler;
+      readonly bundlePath: string;
+    }
+  | {
+      readonly kind: 'RunExec';
+      readonly podSandboxId: string;
+      readonly containerId: string;
+      readonly execId: string;
+      readonly bundlePath: string;
+      readonly args: readonly string[];
+      readonly timeoutMs: number | null;
+    }
+  /** Kills and deletes an exec that a crash left in doubt. */
+  | { readonly kind: 'EndExec'; readonly podSandboxId: string; readonly containerId: string; readonly execId: string }
+  | { readonly kind: 'ReopenLog'; readonly containerId: string; readonly log: ContainerLog }
+  | {
+      readonly kind: 'PullImage';
+      /** Normalised reference: registry.example/repo:tag, …@sha256:… or both. */
+      readonly reference: string;
+      /** Token of the credentials, null for none. */
+      readonly credentials: string | null;
+    }
+  /** Reads an OCI or docker archive that the caller streams in; `upload` names the stream. */
+  | { readonly kind: 'LoadImages'; readonly upload: string }
+  /** Deletes blobs and snapshots that no image and no container needs any more. */
+  | { readonly kind: 'DeleteImageContent'; readonly blobs: readonly string[]; readonly chainIds: readonly string[] }
+  /** Succeeds at `dueAtNs` of the wall clock, at once when that is past. */
+  | { readonly kind: 'WaitUntil'; readonly dueAtNs: Int64; readonly purpose: string };
+
+export type EffectKind = Effect['kind'];
+export type EffectOf<K extends EffectKind> = Extract<Effect, { kind: K }>;
+
+/** What each effect's success says; recorded whole, so it stays small and holds no secret. */
+export interface EffectResults {
+  readonly PreparePodSandbox: Record<string, never>;
+  readonly CleanPodSandbox: Record<string, never>;
+  readonly CreateNetns: Record<string, never>;
+  readonly RemoveNetns: Record<string, never>;
+  /** ips: primary first, without prefix length. result: the plugins' final CNI result, as DEL wants it back. */
+  readonly AttachNetwork: { readonly ips: readonly string[]; readonly result: unknown };
+  readonly DetachNetwork: Record<string, never>;
+  readonly StartShim: { readonly shim: ShimAddress };
+  readonly StopShim: Record<string, never>;
+  /** gone: the shim does not answer and its process has ended. */
+  readonly ReconnectShim: { readonly gone: boolean; readonly tasks: readonly ObservedTask[] };
+  readonly InspectContainer: { readonly facts: ContainerFacts };
+  readonly PrepareContainer: { readonly rootfs: readonly Mount[] };
+  readonly CleanContainer: Record<string, never>;
+  readonly StartTask: { readonly task: LaunchedTask };
+  /** alreadyGone: there was no process left to signal. */
+  readonly KillTask: { readonly alreadyGone: boolean };
+  readonly DeleteTask: Record<string, never>;
+  /** The output itself goes back to the caller beside the journal, never into it. */
+  readonly RunExec: {
+    readonly exitStatus: number;
+    readonly timedOut: boolean;
+    readonly stdoutBytes: number;
+    readonly stderrBytes: number;
+  };
+  readonly EndExec: Record<string, never>;
+  readonly ReopenLog: Record<string, never>;
+  readonly PullImage: { readonly image: ImageContent };
+  readonly LoadImages: { readonly images: readonly ImageContent[] };
+  readonly DeleteImageContent: { readonly freedBytes: number };
+  readonly WaitUntil: Record<string, never>;
+}

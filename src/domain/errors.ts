@@ -1,0 +1,79 @@
+/**
+ * The error catalogue: every way in which a call or an effect can fail, and the gRPC code it is answered with.
+ * A failure is data ({ reason, message }), so that it can be recorded; nothing else in the project maps to codes.
+ */
+
+/** The gRPC status codes that scribe answers with (google.rpc.Code). */
+export const GrpcCode = {
+  OK: 0,
+  CANCELLED: 1,
+  UNKNOWN: 2,
+  INVALID_ARGUMENT: 3,
+  DEADLINE_EXCEEDED: 4,
+  NOT_FOUND: 5,
+  ALREADY_EXISTS: 6,
+  PERMISSION_DENIED: 7,
+  RESOURCE_EXHAUSTED: 8,
+  FAILED_PRECONDITION: 9,
+  ABORTED: 10,
+  OUT_OF_RANGE: 11,
+  UNIMPLEMENTED: 12,
+  INTERNAL: 13,
+  UNAVAILABLE: 14,
+} as const;
+export type GrpcCode = (typeof GrpcCode)[keyof typeof GrpcCode];
+
+/** Each reason names what went wrong in the terms of whoever has to act on it. */
+export const codeOfReason = {
+  /** A field of the request is missing, malformed or contradicts another; the message names it and the remedy. */
+  InvalidField: GrpcCode.INVALID_ARGUMENT,
+  PodSandboxNotFound: GrpcCode.NOT_FOUND,
+  ContainerNotFound: GrpcCode.NOT_FOUND,
+  ImageNotFound: GrpcCode.NOT_FOUND,
+  AmbiguousId: GrpcCode.INVALID_ARGUMENT,
+  NameTaken: GrpcCode.ALREADY_EXISTS,
+  /** The object is in a state that does not allow the call (not READY, not CREATED, not RUNNING, being removed). */
+  WrongState: GrpcCode.FAILED_PRECONDITION,
+  UnknownRuntimeHandler: GrpcCode.INVALID_ARGUMENT,
+  /** The node lacks what the request needs (a controller, a kernel feature, a tool). */
+  HostLacks: GrpcCode.FAILED_PRECONDITION,
+  NetworkNotReady: GrpcCode.FAILED_PRECONDITION,
+  /** CRI's text prefixes (RegistryUnavailable, SignatureValidationFailed, …) are part of the message. */
+  RegistryFailed: GrpcCode.UNAVAILABLE,
+  RegistryDenied: GrpcCode.PERMISSION_DENIED,
+  ImageInvalid: GrpcCode.INVALID_ARGUMENT,
+  /** Not found at the registry. */
+  ImageUnknownToRegistry: GrpcCode.NOT_FOUND,
+  CniFailed: GrpcCode.UNKNOWN,
+  ShimFailed: GrpcCode.UNKNOWN,
+  RuntimeFailed: GrpcCode.UNKNOWN,
+  HostFailed: GrpcCode.UNKNOWN,
+  TimedOut: GrpcCode.DEADLINE_EXCEEDED,
+  /** The daemon ended while the effect or call was under way. */
+  Interrupted: GrpcCode.UNAVAILABLE,
+  NotServing: GrpcCode.UNAVAILABLE,
+  DiskFull: GrpcCode.RESOURCE_EXHAUSTED,
+  NotImplemented: GrpcCode.UNIMPLEMENTED,
+  Cancelled: GrpcCode.CANCELLED,
+  Bug: GrpcCode.INTERNAL,
+} as const satisfies Record<string, GrpcCode>;
+
+export type FailureReason = keyof typeof codeOfReason;
+
+/** A failure as it is recorded. `message` is one sentence for the person who reads the kubelet's log. */
+export interface Failure {
+  readonly reason: FailureReason;
+  readonly message: string;
+}
+
+/** What adapters throw: the failure and nothing more. Anything else that is thrown becomes reason HostFailed or Bug. */
+export class FailureError extends Error {
+  readonly failure: Failure;
+  constructor(reason: FailureReason, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'FailureError';
+    this.failure = { reason, message };
+  }
+}
+
+export const grpcCodeOf = (failure: Failure): GrpcCode => codeOfReason[failure.reason];

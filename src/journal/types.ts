@@ -1,0 +1,85 @@
+/**
+ * What a journal is to its users: records in, records out. The SQLite journal and its in-memory twin both are
+ * a Journal and pass the same contract suite. A journal knows sequence numbers, streams and hashes; it knows
+ * nothing of pods, containers or what a record's body means.
+ */
+import type { Observable } from 'rxjs';
+
+/** One row of `records` (journal format v1), without the hashes, which the journal computes. */
+export interface JournalRecord {
+  /** Gapless, from 1. Assigned by the engine in the turn that decided it; the journal refuses any other number. */
+  readonly seq: number;
+  /** Wall clock, ns since the epoch. */
+  readonly atNs: bigint;
+  /** Monotonic clock, ns since an arbitrary point of this boot. */
+  readonly monoNs: bigint;
+  /** The kernel's boot id. */
+  readonly boot: string;
+  readonly type: string;
+  readonly v: number;
+  /** sandbox/ID, container/ID, image/ID, call/ID or node. */
+  readonly stream: string;
+  /** seq of the record that led to this one; null for what came from outside. */
+  readonly cause: number | null;
+  /** seq of the call.received on whose behalf this was recorded; null when none. */
+  readonly call: number | null;
+  /** JSON text; '' once pruned. 64-bit integers are decimal strings. */
+  readonly body: string;
+}
+
+/** One answered read call (List, Status, …), kept compactly and committed lazily (C10). */
+export interface ReadRow {
+  readonly atNs: bigint;
+  readonly method: string;
+  readonly code: number;
+  readonly durationNs: bigint;
+  readonly callerPid: number;
+  readonly callerUid: number;
+  /** A short hint of what was asked for: an id, a filter; '' for everything. */
+  readonly subject: string;
+}
+
+export interface ReadQuery {
+  readonly fromSeq?: number;
+  readonly toSeq?: number;
+  readonly types?: readonly string[];
+  readonly streams?: readonly string[];
+  readonly fromNs?: bigint;
+  readonly toNs?: bigint;
+  readonly limit?: number;
+}
+
+export interface Snapshot {
+  /** State after the record with this seq. */
+  readonly seq: number;
+  /** Version of the evolvers that folded it; a snapshot of another version is ignored. */
+  readonly evolverVersion: number;
+  readonly state: string;
+}
+
+export interface JournalHead {
+  readonly seq: number;
+  readonly hash: Uint8Array;
+}
+
+export interface Journal {
+  /** The last durable record. */
+  readonly head: () => JournalHead;
+  /**
+   * Appends records in order. Resolves once they are on disk (fsync). Calls that arrive while a commit is under way
+   * share the next one. Rejects for everybody when a commit fails; the journal takes nothing more after that (C7).
+   */
+  readonly append: (records: readonly JournalRecord[]) => Promise<void>;
+  /** Notes a read call; never waits, committed with the next durable batch or within a second. */
+  readonly appendRead: (row: ReadRow) => void;
+  /** Records in order of seq, read in short transactions and pages. */
+  readonly read: (query?: ReadQuery) => AsyncIterable<JournalRecord>;
+  /** Durable records from `fromSeq` on, without end: pages pulled by this consumer's own cursor. */
+  readonly follow: (fromSeq: number) => Observable<readonly JournalRecord[]>;
+  readonly writeSnapshot: (snapshot: Snapshot) => Promise<void>;
+  readonly newestSnapshot: (evolverVersion: number) => Promise<Snapshot | null>;
+  /** Settles with the error that ended the writer; never settles in a healthy life. */
+  readonly failed: Promise<Error>;
+  /** Commits what is queued, checkpoints and closes. */
+  readonly close: () => Promise<void>;
+}
