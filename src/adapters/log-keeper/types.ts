@@ -1,0 +1,26 @@
+/**
+ * What the daemon asks of the log keeper (C16): the process that reads containers' output and outlives the daemon.
+ */
+
+export interface OpenLogRequest {
+  readonly containerId: string;
+  /** FIFOs the shim writes; they exist before open is called. stderr is null with a terminal. */
+  readonly stdoutFifo: string;
+  readonly stderrFifo: string | null;
+  /** Absolute path of the CRI log file; null discards. */
+  readonly logPath: string | null;
+}
+
+export interface LogKeeper {
+  readonly pid: number;
+  readonly startTicks: string;
+  /** Resolves once the FIFOs are open for reading, so that a shim may open them. Doing it again changes nothing. */
+  readonly open: (request: OpenLogRequest) => Promise<void>;
+  /** Opens the log file anew at its path (rotation): what was written before stays in the old file, nothing after. */
+  readonly reopen: (containerId: string, logPath: string) => Promise<void>;
+  /** Resolves when both streams have ended and all is written, or after `timeoutMs`; then forgets the container. */
+  readonly close: (containerId: string, timeoutMs: number) => Promise<void>;
+  /** Ids of containers whose output is being read. */
+  readonly list: () => Promise<readonly string[]>;
+  readonly disconnect: () => void;
+}

@@ -1,0 +1,59 @@
+/**
+ * What the daemon asks of its spawner (C15): run a program to its end, or do a system call that belongs to a process
+ * with one thread. The spawner is a small child process; when the daemon goes it kills what is under way and ends.
+ */
+
+export interface RunRequest {
+  readonly command: string;
+  readonly args: readonly string[];
+  /** The whole environment; nothing is inherited. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly cwd: string;
+  readonly stdin?: Uint8Array;
+  /** After this the program's process group gets SIGKILL and the result says timedOut. */
+  readonly timeoutMs: number;
+  /** Output beyond this many bytes per stream is dropped and the result says truncated. */
+  readonly outputBytesMax: number;
+  /** Called with each piece of stdout as it comes (progress of long work); stdout is then not collected. */
+  readonly onStdout?: (chunk: Uint8Array) => void;
+  readonly signal?: AbortSignal;
+}
+
+export interface RunResult {
+  /** null when it was ended by a signal. */
+  readonly exitCode: number | null;
+  readonly signalName: string | null;
+  readonly timedOut: boolean;
+  readonly truncated: boolean;
+  readonly stdout: Uint8Array;
+  readonly stderr: Uint8Array;
+}
+
+export interface Spawner {
+  readonly pid: number;
+  /** Rejects with FailureError when the program can't be started (not found, not executable, spawner gone). */
+  readonly run: (request: RunRequest) => Promise<RunResult>;
+  /** Starts a program in a session of its own that outlives spawner and daemon; resolves with its pid. */
+  readonly startDetached: (request: {
+    readonly command: string;
+    readonly args: readonly string[];
+    readonly env: Readonly<Record<string, string>>;
+    readonly cwd: string;
+    /** Absolute path that stdout and stderr are appended to. */
+    readonly outputPath: string;
+  }) => Promise<{ readonly pid: number; readonly startTicks: string }>;
+  /** Makes a new network namespace with loopback up, and pins it by a bind mount at `path` (made if missing). */
+  readonly createNetns: (path: string) => Promise<void>;
+  /** mount(2) and umount2(2), done where they stall nobody. */
+  readonly mount: (request: {
+    readonly source: string;
+    readonly target: string;
+    readonly type: string;
+    readonly options: readonly string[];
+  }) => Promise<void>;
+  /** Unmounts everything mounted at `target` (MNT_DETACH); nothing mounted there is success. */
+  readonly unmount: (target: string) => Promise<void>;
+  /** Settles when the spawner has ended. */
+  readonly ended: Promise<void>;
+  readonly close: () => Promise<void>;
+}
