@@ -1,0 +1,158 @@
+/**
+ * The part of the OCI runtime specification (config.json, version 1.1 as runc and crun 1.x read it) that scribe writes,
+ * in the specification's own words. One thing differs from the file: an env entry may be a secret token, which the
+ * bundle adapter turns into "NAME=value" when it writes config.json (C12). Data only, no behaviour.
+ */
+
+/** An env entry whose value is a secret: never text in the journal. Kept apart from text so that no image can forge one. */
+export interface SecretEnv {
+  readonly name: string;
+  readonly token: string;
+}
+
+/** "NAME=value" as config.json has it, or a secret to be filled in. */
+export type OciEnv = string | SecretEnv;
+
+export interface OciUser {
+  readonly uid: number;
+  readonly gid: number;
+  readonly umask?: number;
+  readonly additionalGids?: readonly number[];
+}
+
+export interface OciCapabilities {
+  readonly bounding: readonly string[];
+  readonly effective: readonly string[];
+  readonly permitted: readonly string[];
+  readonly inheritable: readonly string[];
+  readonly ambient: readonly string[];
+}
+
+export interface OciRlimit {
+  readonly type: string;
+  readonly hard: number;
+  readonly soft: number;
+}
+
+export interface OciProcess {
+  readonly terminal?: boolean;
+  readonly user: OciUser;
+  readonly args: readonly string[];
+  readonly env: readonly OciEnv[];
+  readonly cwd: string;
+  readonly capabilities: OciCapabilities;
+  readonly rlimits?: readonly OciRlimit[];
+  readonly noNewPrivileges?: boolean;
+  readonly oomScoreAdj?: number;
+  readonly apparmorProfile?: string;
+  readonly selinuxLabel?: string;
+}
+
+export interface OciMount {
+  readonly destination: string;
+  readonly type?: string;
+  readonly source: string;
+  readonly options: readonly string[];
+}
+
+export type OciNamespaceType = 'pid' | 'network' | 'ipc' | 'uts' | 'mount' | 'cgroup' | 'user';
+
+export interface OciNamespace {
+  readonly type: OciNamespaceType;
+  /** A file that stands for an existing namespace; absent for a new one. */
+  readonly path?: string;
+}
+
+export interface OciDevice {
+  readonly path: string;
+  readonly type: 'c' | 'b' | 'p';
+  readonly major: number;
+  readonly minor: number;
+  readonly fileMode?: number;
+  readonly uid?: number;
+  readonly gid?: number;
+}
+
+export interface OciDeviceCgroup {
+  readonly allow: boolean;
+  readonly type?: 'a' | 'c' | 'b';
+  readonly major?: number;
+  readonly minor?: number;
+  readonly access: string;
+}
+
+export interface OciMemory {
+  readonly limit?: number;
+  readonly swap?: number;
+}
+
+export interface OciCpu {
+  readonly shares?: number;
+  readonly quota?: number;
+  readonly period?: number;
+  readonly cpus?: string;
+  readonly mems?: string;
+}
+
+export interface OciHugepageLimit {
+  readonly pageSize: string;
+  readonly limit: number;
+}
+
+export interface OciResources {
+  readonly devices?: readonly OciDeviceCgroup[];
+  readonly memory?: OciMemory;
+  readonly cpu?: OciCpu;
+  readonly pids?: { readonly limit: number };
+  readonly hugepageLimits?: readonly OciHugepageLimit[];
+  readonly unified?: Readonly<Record<string, string>>;
+}
+
+export interface OciSeccompArg {
+  readonly index: number;
+  readonly value: number;
+  readonly valueTwo?: number;
+  readonly op: string;
+}
+
+export interface OciSyscall {
+  readonly names: readonly string[];
+  readonly action: string;
+  readonly errnoRet?: number;
+  readonly args?: readonly OciSeccompArg[];
+}
+
+export interface OciSeccomp {
+  readonly defaultAction: string;
+  readonly defaultErrnoRet?: number;
+  readonly architectures?: readonly string[];
+  readonly flags?: readonly string[];
+  readonly listenerPath?: string;
+  readonly listenerMetadata?: string;
+  readonly syscalls?: readonly OciSyscall[];
+}
+
+export type OciRootfsPropagation = 'private' | 'rprivate' | 'slave' | 'rslave' | 'shared' | 'rshared';
+
+export interface OciLinux {
+  readonly namespaces: readonly OciNamespace[];
+  readonly cgroupsPath: string;
+  readonly resources: OciResources;
+  readonly devices?: readonly OciDevice[];
+  readonly sysctl?: Readonly<Record<string, string>>;
+  readonly seccomp?: OciSeccomp;
+  readonly maskedPaths?: readonly string[];
+  readonly readonlyPaths?: readonly string[];
+  readonly rootfsPropagation?: OciRootfsPropagation;
+  readonly mountLabel?: string;
+}
+
+export interface OciSpec {
+  readonly ociVersion: string;
+  readonly process: OciProcess;
+  readonly root: { readonly path: string; readonly readonly?: boolean };
+  readonly hostname?: string;
+  readonly mounts: readonly OciMount[];
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly linux: OciLinux;
+}
