@@ -1,0 +1,31 @@
+/**
+ * What containers need of the image store's unpacked layers: a writable root file system, and the layers' own
+ * directories to look into. The images adapter implements it; bundles and container questions are made with it.
+ * Must hold no decision: which image a container gets, and when its snapshot goes, is asked for by effects.
+ */
+import type { Mount } from '../../domain/effects.ts';
+
+/** Space a container's writable layer takes, counted from its own files only (not those of the image). */
+export interface SnapshotUsage {
+  readonly usedBytes: number;
+  readonly inodesUsed: number;
+}
+
+export interface Snapshots {
+  /**
+   * Makes the container's writable layer on top of the image's layers (`chainIds`, base first) and says how to mount
+   * it. Doing it again keeps what the layer holds and gives the same mounts. Rejects with FailureError HostFailed
+   * when a layer is not there or the directories can't be made.
+   */
+  readonly prepare: (containerId: string, chainIds: readonly string[]) => Promise<readonly Mount[]>;
+  /** Removes the container's writable layer; one that is not there is success. */
+  readonly remove: (containerId: string) => Promise<void>;
+  /** null when the container has no writable layer. Walks the layer: call it in the background only. */
+  readonly usage: (containerId: string) => Promise<SnapshotUsage | null>;
+  /**
+   * Absolute directories of the unpacked layers in the order of `chainIds` (base first), in overlayfs' own form:
+   * a 0:0 character device hides a name, trusted.overlay.opaque=y hides what lower layers hold in a directory.
+   * They never change once unpacked. Throws FailureError HostFailed for a malformed chain id.
+   */
+  readonly layerDirs: (chainIds: readonly string[]) => readonly string[];
+}
