@@ -1,0 +1,33 @@
+/** Which calls wait for an answer. */
+import type { Sequenced } from '../records.ts';
+import type { NodeState } from '../state.ts';
+import { targetOf } from './target.ts';
+
+export function evolveCall(state: NodeState, record: Sequenced): void {
+  switch (record.type) {
+    case 'call.received':
+      state.calls.set(record.seq, {
+        seq: record.seq,
+        stream: record.stream,
+        method: record.body.request.method,
+        target: targetOf(record.body.request),
+        monoNs: String(record.monoNs),
+        detached: false,
+      });
+      return;
+    case 'call.joined':
+      return change(state, record.call, { target: record.body.target });
+    case 'call.detached':
+      return change(state, record.body.received, { detached: true });
+    case 'call.completed':
+      if (record.call !== null) state.calls.delete(record.call);
+      return;
+    default:
+  }
+}
+
+function change(state: NodeState, seq: number | null, part: { target?: string; detached?: boolean }): void {
+  if (seq === null) return;
+  const call = state.calls.get(seq);
+  if (call !== undefined) state.calls.set(seq, { ...call, ...part });
+}

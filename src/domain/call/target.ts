@@ -1,0 +1,36 @@
+/**
+ * What a call waits for, as one string: the object and the sort of outcome. Calls that wait for the same thing have
+ * the same target and are answered together.
+ */
+import type { CallRequest } from '../records.ts';
+
+export const pullTarget = (reference: string, credentials: string | null): string =>
+  `pull/${reference}${credentials === null ? '' : `#${credentials}`}`;
+
+/** The target of a call as it arrives; RunPodSandbox and CreateContainer may join another's (call.joined). */
+export function targetOf(request: CallRequest): string {
+  switch (request.method) {
+    case 'RunPodSandbox':
+      return `sandbox/${request.newId}`;
+    case 'StopPodSandbox':
+    case 'RemovePodSandbox':
+      return `sandbox/${request.podSandboxId}`;
+    case 'CreateContainer':
+      return `container/${request.newId}`;
+    case 'StartContainer':
+    case 'StopContainer':
+    case 'RemoveContainer':
+    case 'ReopenContainerLog':
+      return `container/${request.containerId}`;
+    case 'ExecSync':
+      return `exec/${request.newId}`;
+    case 'LoadImages':
+      return `load/${request.newId}`;
+    case 'PullImage':
+      return pullTarget(request.image, request.credentials);
+    case 'RemoveImage':
+    case 'UpdateRuntimeConfig':
+    case 'Unimplemented':
+      return '';
+  }
+}

@@ -1,0 +1,177 @@
+/** What a record of its stream changes in a container. */
+import type { EffectEnded, Intent, Sequenced } from '../records.ts';
+import type { Container, ContainerStep, NodeState, StepState } from '../state.ts';
+
+/** The effect that makes each step, and the one that undoes it. */
+export const containerSteps = {
+  files: { make: 'PrepareContainer', undo: 'CleanContainer' },
+  task: { make: 'StartTask', undo: 'DeleteTask' },
+} as const;
+
+export const CONTAINER_STEPS = ['files', 'task'] as const satisfies readonly ContainerStep[];
+
+export function evolveContainer(state: NodeState, id: string, record: Sequenced, ended: Intent | undefined): void {
+  if (record.type === 'container.requested') {
+    const image = state.images.get(record.body.imageId);
+    state.names.set(record.body.name, id);
+    state.containers.set(id, requested(id, record, image?.content.config ?? {}, image?.content.layers.map((layer) => layer.chainId) ?? []));
+    return;
+  }
+  const container = state.containers.get(id);
+  if (container === undefined) return;
+  if (record.type === 'container.removed') {
+    state.containers.delete(id);
+    state.names.delete(container.name);
+    return;
+  }
+  const changed = changedBy(container, record, ended);
+  if (changed !== container) state.containers.set(id, changed);
+}
+
+type Requested = Sequenced<Extract<Sequenced, { type: 'container.requested' }>>;
+
+function requested(id: string, record: Requested, imageConfig: Container['imageConfig'], chainIds: readonly string[]): Container {
+  const { name, podSandboxId, config, imageId } = record.body;
+  return {
+    id,
+    seq: record.seq,
+    name,
+    podSandboxId,
+    config,
+    imageId,
+    imageConfig,
+    chainIds,
+    createdAtNs: String(record.atNs),
+    goal: 'create',
+    created: false,
+    inspection: 'none',
+    steps: { files: 'none', task: 'none' },
+    facts: null,
+    rootfs: [],
+    starting: false,
+    startInDoubt: false,
+    task: null,
+    startedAtNs: null,
+    taskExit: null,
+    oomed: false,
+    exitPending: false,
+    exit: null,
+    lost: null,
+    stop: null,
+    kill: 'none',
+    killSignal: 0,
+    execs: [],
+    claimed: false,
+    failure: null,
+    owedFailure: null,
+    undoFailures: 0,
+  };
+}
+
+function changedBy(container: Container, record: Sequenced, intent: Intent | undefined): Container {
+  switch (record.type) {
+    case 'effects.requested':
+      return record.body.effects.reduce(started, container);
+    case 'effect.ended':
+      return ended(container, record.body, intent);
+    case 'container.created':
+      return { ...container, created: true, goal: 'run', claimed: record.body.claimed };
+    case 'container.claimed':
+      return { ...container, claimed: true };
+    case 'container.failed':
+      return { ...container, goal: 'undo', failure: record.body.failure };
+    case 'container.starting':
+      return { ...container, starting: true, claimed: true };
+    case 'container.started':
+      return {
+        ...container,
+        starting: false,
+        startInDoubt: false,
+        task: { pid: record.body.pid, startTicks: record.body.startTicks },
+        startedAtNs: String(record.atNs),
+        steps: { ...container.steps, task: 'done' },
+      };
+    case 'container.stopping':
+      return { ...container, stop: record.body };
+    case 'container.exited': {
+      const { exitStatus, exitedAtNs, reason, message } = record.body;
+      const step = container.steps.task === 'doing' ? 'failed' : container.steps.task;
+      return {
+        ...container,
+        starting: false,
+        startInDoubt: false,
+        exitPending: false,
+        steps: { ...container.steps, task: step },
+        exit: { exitStatus, finishedAtNs: exitedAtNs, reason, message },
+      };
+    }
+    case 'container.lost':
+      return { ...container, lost: record.body.message };
+    case 'container.removing':
+      return { ...container, goal: 'remove' };
+    case 'undo.retried':
+      return {
+        ...container,
+        owedFailure: null,
+        steps: { files: owedAgain(container.steps.files), task: owedAgain(container.steps.task) },
+      };
+    case 'task.exited':
+      return container.taskExit !== null ? container : { ...container, taskExit: record.body.exit };
+    case 'task.oomed':
+      return { ...container, oomed: true };
+    default:
+      return container;
+  }
+}
+
+const owedAgain = (step: StepState): StepState => (step === 'owed' ? 'failed' : step);
+
+function started(container: Container, intent: Intent): Container {
+  switch (intent.kind) {
+    case 'InspectContainer':
+      return { ...container, inspection: 'doing' };
+    case 'KillTask':
+      return { ...container, kill: 'sent', killSignal: intent.signal };
+    case 'RunExec':
+      return { ...container, execs: [...container.execs, intent.execId] };
+    default: {
+      const step = stepOf(intent.kind);
+      if (step === undefined) return container;
+      return withStep(container, step, containerSteps[step].make === intent.kind ? 'doing' : 'undoing');
+    }
+  }
+}
+
+function ended(container: Container, outcome: EffectEnded, intent: Intent | undefined): Container {
+  switch (outcome.kind) {
+    case 'InspectContainer':
+      if (outcome.result === undefined) return { ...container, inspection: 'failed', failure: outcome.failure ?? null };
+      return { ...container, inspection: 'done', facts: outcome.result.facts };
+    case 'KillTask':
+      return { ...container, kill: outcome.failure !== undefined || outcome.result?.alreadyGone === true ? 'futile' : 'done' };
+    case 'RunExec': {
+      const execId = intent?.kind === 'RunExec' ? intent.execId : '';
+      return { ...container, execs: container.execs.filter((id) => id !== execId) };
+    }
+    default: {
+      const step = stepOf(outcome.kind);
+      if (step === undefined) return container;
+      if (containerSteps[step].undo === outcome.kind) return undone(container, step, outcome);
+      if (outcome.failure !== undefined) return { ...withStep(container, step, 'failed'), failure: outcome.failure };
+      return { ...withStep(container, step, 'done'), rootfs: outcome.kind === 'PrepareContainer' ? (outcome.result?.rootfs ?? []) : container.rootfs };
+    }
+  }
+}
+
+function undone(container: Container, step: ContainerStep, outcome: EffectEnded): Container {
+  if (outcome.failure === undefined) return withStep(container, step, 'undone');
+  return { ...withStep(container, step, 'owed'), owedFailure: outcome.failure, undoFailures: container.undoFailures + 1 };
+}
+
+const stepOf = (kind: string): ContainerStep | undefined =>
+  CONTAINER_STEPS.find((name) => containerSteps[name].make === kind || containerSteps[name].undo === kind);
+
+const withStep = (container: Container, step: ContainerStep, to: StepState): Container => ({
+  ...container,
+  steps: { ...container.steps, [step]: to },
+});

@@ -1,0 +1,37 @@
+/**
+ * evolve(state, record): the one way in which the write state changes. It only writes down what a record says; it
+ * decides nothing, and every record changes only the object its stream tells of (and the bookkeeping of calls and
+ * effects), so that the streams of objects that are gone can be pruned without changing what the rest folds to (C11).
+ */
+import { evolveCall } from './call/evolve.ts';
+import { evolveContainer } from './container/evolve.ts';
+import { evolveEffects } from './effect-log.ts';
+import { evolveImage } from './image/evolve.ts';
+import { evolveNode } from './node/evolve.ts';
+import { evolvePodSandbox } from './pod-sandbox/evolve.ts';
+import type { Sequenced } from './records.ts';
+import { subjectOf } from './records.ts';
+import type { NodeState } from './state.ts';
+
+/** Raised whenever evolve gives another state for the same records: older snapshots are then ignored (C14). */
+export const EVOLVER_VERSION = 1;
+
+export function evolve(state: NodeState, record: Sequenced): void {
+  const { kind, id } = subjectOf(record.stream);
+  // The intent behind an outcome is looked up before evolveEffects forgets it.
+  const ended = record.type === 'effect.ended' ? state.effects.get(record.body.effect) : undefined;
+  if (record.type === 'effect.ended' && ended === undefined) return;
+  evolveEffects(state, record);
+  switch (kind) {
+    case 'sandbox':
+      return evolvePodSandbox(state, id, record);
+    case 'container':
+      return evolveContainer(state, id, record, ended?.intent);
+    case 'image':
+      return evolveImage(state, id, record);
+    case 'call':
+      return evolveCall(state, record);
+    default:
+      return evolveNode(state, record);
+  }
+}

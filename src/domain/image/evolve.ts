@@ -1,0 +1,38 @@
+/** Images that are whole on this node, with the names they go by. */
+import type { Sequenced } from '../records.ts';
+import type { NodeState } from '../state.ts';
+
+export function evolveImage(state: NodeState, id: string, record: Sequenced): void {
+  const image = state.images.get(id);
+  switch (record.type) {
+    case 'image.pulled': {
+      const { image: content } = record.body;
+      const known = image?.content;
+      state.images.set(id, {
+        id,
+        seq: image?.seq ?? record.seq,
+        pulledAtNs: image?.pulledAtNs ?? String(record.atNs),
+        content: {
+          ...content,
+          repoTags: union(known?.repoTags, content.repoTags),
+          repoDigests: union(known?.repoDigests, content.repoDigests),
+          blobs: union(known?.blobs, content.blobs),
+        },
+      });
+      return;
+    }
+    case 'image.untagged':
+      if (image === undefined) return;
+      state.images.set(id, {
+        ...image,
+        content: { ...image.content, repoTags: image.content.repoTags.filter((tag) => !record.body.repoTags.includes(tag)) },
+      });
+      return;
+    case 'image.removed':
+      state.images.delete(id);
+      return;
+    default:
+  }
+}
+
+const union = (a: readonly string[] | undefined, b: readonly string[]): readonly string[] => [...new Set([...(a ?? []), ...b])];

@@ -1,0 +1,65 @@
+/**
+ * What concerns the node as a whole. daemon.started is the one record that touches every object: it says which
+ * processes a restart found dead, and that nobody is in touch with any shim. Its stream is never pruned.
+ */
+import type { Sequenced } from '../records.ts';
+import type { Container, ContainerExit, NodeState, PodSandbox, StepState } from '../state.ts';
+
+export function evolveNode(state: NodeState, record: Sequenced): void {
+  switch (record.type) {
+    case 'daemon.started': {
+      state.facts = record.body.facts;
+      // Effects are forgotten by effect-log.ts; what they were doing is in doubt and therefore to be undone or redone.
+      const dead = new Set(record.body.deadTasks);
+      const { rebooted } = record.body;
+      for (const [id, sandbox] of state.sandboxes) state.sandboxes.set(id, restartedSandbox(sandbox, rebooted, dead.has(id)));
+      for (const [id, container] of state.containers)
+        state.containers.set(id, restartedContainer(container, rebooted ? String(record.atNs) : null, dead.has(id)));
+      return;
+    }
+    case 'network.configured':
+      state.network = record.body;
+      return;
+    case 'node.configured':
+      state.podCidr = record.body.podCidr;
+      return;
+    default:
+  }
+}
+
+/** A creation under way failed with the daemon; an undo under way is owed again. */
+const interrupted = (step: StepState): StepState => (step === 'doing' ? 'failed' : step === 'undoing' ? 'failed' : step);
+
+function restartedSandbox(sandbox: PodSandbox, rebooted: boolean, dead: boolean): PodSandbox {
+  const { steps } = sandbox;
+  return {
+    ...sandbox,
+    steps: {
+      files: interrupted(steps.files),
+      netns: interrupted(steps.netns),
+      network: interrupted(steps.network),
+      shim: interrupted(steps.shim),
+      task: interrupted(steps.task),
+    },
+    kill: 'none',
+    shimContact: sandbox.shim === null ? 'none' : rebooted ? 'gone' : 'unknown',
+    phase: sandbox.phase === 'ready' && (rebooted || dead) ? 'notReady' : sandbox.phase,
+  };
+}
+
+function restartedContainer(container: Container, rebootedAtNs: string | null, dead: boolean): Container {
+  const running = container.task !== null && container.exit === null;
+  const startInDoubt = container.starting && container.steps.task === 'doing' && rebootedAtNs === null;
+  const restarted: Container = {
+    ...container,
+    inspection: interrupted(container.inspection),
+    steps: { files: interrupted(container.steps.files), task: startInDoubt ? 'doing' : interrupted(container.steps.task) },
+    startInDoubt,
+    kill: 'none',
+    exitPending: running && rebootedAtNs === null && (dead || container.exitPending),
+    execs: [],
+  };
+  if (!running || rebootedAtNs === null) return restarted;
+  const exit: ContainerExit = { exitStatus: 255, finishedAtNs: rebootedAtNs, reason: 'Unknown', message: 'the node was rebooted' };
+  return { ...restarted, exit };
+}

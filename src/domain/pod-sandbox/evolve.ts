@@ -1,0 +1,151 @@
+/** What a record of its stream changes in a PodSandbox. */
+import type { EffectKind } from '../effects.ts';
+import type { Failure } from '../errors.ts';
+import type { EffectEnded, Sequenced } from '../records.ts';
+import type { NodeState, PodSandbox, SandboxStep, StepState } from '../state.ts';
+
+/** The effect that makes each step, and the one that undoes it. */
+export const sandboxSteps = {
+  files: { make: 'PreparePodSandbox', undo: 'CleanPodSandbox' },
+  netns: { make: 'CreateNetns', undo: 'RemoveNetns' },
+  network: { make: 'AttachNetwork', undo: 'DetachNetwork' },
+  shim: { make: 'StartShim', undo: 'StopShim' },
+  task: { make: 'StartTask', undo: 'DeleteTask' },
+} as const satisfies Record<SandboxStep, { make: EffectKind; undo: EffectKind }>;
+
+export const SANDBOX_STEPS = ['files', 'netns', 'network', 'shim', 'task'] as const satisfies readonly SandboxStep[];
+
+export function evolvePodSandbox(state: NodeState, id: string, record: Sequenced): void {
+  if (record.type === 'sandbox.requested') {
+    state.names.set(record.body.name, id);
+    state.sandboxes.set(id, requested(id, record));
+    return;
+  }
+  const sandbox = state.sandboxes.get(id);
+  if (sandbox === undefined) return;
+  if (record.type === 'sandbox.removed') {
+    state.sandboxes.delete(id);
+    state.names.delete(sandbox.name);
+    return;
+  }
+  const changed = changedBy(sandbox, record);
+  if (changed !== sandbox) state.sandboxes.set(id, changed);
+}
+
+function requested(id: string, record: Sequenced<Extract<Sequenced, { type: 'sandbox.requested' }>>): PodSandbox {
+  const { name, config, runtimeHandler, handler, network } = record.body;
+  return {
+    id,
+    seq: record.seq,
+    name,
+    config,
+    runtimeHandler,
+    handler,
+    network,
+    createdAtNs: String(record.atNs),
+    goal: 'run',
+    phase: 'creating',
+    stopped: false,
+    steps: { files: 'none', netns: 'none', network: 'none', shim: 'none', task: 'none' },
+    ips: [],
+    networkResult: null,
+    shim: null,
+    shimContact: 'none',
+    task: null,
+    taskExit: null,
+    kill: 'none',
+    claimed: false,
+    failure: null,
+    owedFailure: null,
+    undoFailures: 0,
+  };
+}
+
+function changedBy(sandbox: PodSandbox, record: Sequenced): PodSandbox {
+  switch (record.type) {
+    case 'effects.requested':
+      return record.body.effects.reduce((changed, { kind }) => started(changed, kind), sandbox);
+    case 'effect.ended':
+      return ended(sandbox, record.body);
+    case 'sandbox.ready':
+      return { ...sandbox, phase: 'ready', claimed: record.body.claimed };
+    case 'sandbox.claimed':
+      return { ...sandbox, claimed: true };
+    case 'sandbox.failed':
+      return { ...sandbox, goal: 'undo', phase: 'notReady', failure: record.body.failure };
+    case 'sandbox.lost':
+      return { ...sandbox, phase: 'notReady' };
+    case 'sandbox.stopping':
+      return { ...sandbox, goal: 'stop', phase: 'notReady' };
+    case 'sandbox.stopped':
+      return { ...sandbox, stopped: true, ips: [] };
+    case 'sandbox.removing':
+      return { ...sandbox, goal: 'remove', phase: 'notReady' };
+    case 'undo.retried':
+      return { ...sandbox, steps: mapSteps(sandbox, (step) => (step === 'owed' ? 'failed' : step)), owedFailure: null };
+    case 'task.exited':
+      return sandbox.taskExit !== null ? sandbox : { ...sandbox, taskExit: record.body.exit };
+    case 'shim.lost':
+      return { ...sandbox, shimContact: 'gone' };
+    default:
+      return sandbox;
+  }
+}
+
+function started(sandbox: PodSandbox, kind: EffectKind): PodSandbox {
+  if (kind === 'KillTask') return { ...sandbox, kill: 'sent' };
+  const step = SANDBOX_STEPS.find((name) => sandboxSteps[name].make === kind || sandboxSteps[name].undo === kind);
+  if (step === undefined) return sandbox;
+  return withStep(sandbox, step, sandboxSteps[step].make === kind ? 'doing' : 'undoing');
+}
+
+function ended(sandbox: PodSandbox, outcome: EffectEnded): PodSandbox {
+  if (outcome.kind === 'KillTask')
+    return { ...sandbox, kill: outcome.failure !== undefined || outcome.result?.alreadyGone === true ? 'futile' : 'done' };
+  if (outcome.kind === 'ReconnectShim') return reconnected(sandbox, outcome);
+  const step = SANDBOX_STEPS.find((name) => sandboxSteps[name].make === outcome.kind || sandboxSteps[name].undo === outcome.kind);
+  if (step === undefined) return sandbox;
+  if (sandboxSteps[step].undo === outcome.kind) return undone(sandbox, step, outcome.failure);
+  if (outcome.failure !== undefined)
+    return { ...withStep(sandbox, step, 'failed'), failure: sandbox.failure ?? outcome.failure };
+  return { ...withStep(sandbox, step, 'done'), ...madeBy(outcome) };
+}
+
+function undone(sandbox: PodSandbox, step: SandboxStep, failure: Failure | undefined): PodSandbox {
+  if (failure === undefined) return withStep(sandbox, step, 'undone');
+  return { ...withStep(sandbox, step, 'owed'), owedFailure: failure, undoFailures: sandbox.undoFailures + 1 };
+}
+
+/** What a successful effect tells of the sandbox. */
+function madeBy(outcome: EffectEnded): Partial<PodSandbox> {
+  switch (outcome.kind) {
+    case 'AttachNetwork':
+      return { ips: outcome.result?.ips ?? [], networkResult: outcome.result?.result ?? null };
+    case 'StartShim':
+      return { shim: outcome.result?.shim ?? null, shimContact: 'connected' };
+    case 'StartTask':
+      return { task: outcome.result?.task ?? null };
+    default:
+      return {};
+  }
+}
+
+function reconnected(sandbox: PodSandbox, outcome: Extract<EffectEnded, { kind: 'ReconnectShim' }>): PodSandbox {
+  if (outcome.result === undefined) return { ...sandbox, shimContact: 'mute' };
+  if (outcome.result.gone) return { ...sandbox, shimContact: 'gone' };
+  const own = outcome.result.tasks.find((task) => task.containerId === sandbox.id);
+  return { ...sandbox, shimContact: 'connected', taskExit: sandbox.taskExit ?? own?.exit ?? null };
+}
+
+const withStep = (sandbox: PodSandbox, step: SandboxStep, to: StepState): PodSandbox => ({
+  ...sandbox,
+  steps: { ...sandbox.steps, [step]: to },
+});
+
+const mapSteps = (sandbox: PodSandbox, change: (step: StepState) => StepState): PodSandbox['steps'] => ({
+  files: change(sandbox.steps.files),
+  netns: change(sandbox.steps.netns),
+  network: change(sandbox.steps.network),
+  shim: change(sandbox.steps.shim),
+  task: change(sandbox.steps.task),
+});

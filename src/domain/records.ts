@@ -1,0 +1,240 @@
+/**
+ * The vocabulary of the journal: every type of record, with its body. Bodies are what is frozen for ever: a change of
+ * meaning takes a new version `v` and an upcaster, never an edit here.
+ *
+ * There are two sorts. *Inputs* come from outside the core (a call, an outcome, an exit, a timer) and hold everything
+ * that is not determined by earlier records: clocks, random ids, host facts. *Events* are decided from the state and
+ * one input, in the same turn, and name that input as their cause. So re-deciding the inputs must give the events
+ * again, byte for byte (C13).
+ */
+import type { ContainerConfig, Int64, PodSandboxConfig } from './cri.ts';
+import type {
+  CniConfList,
+  ContainerFacts,
+  EffectKind,
+  EffectResults,
+  ImageContent,
+  PodNetwork,
+  RuntimeHandler,
+  TaskExit,
+} from './effects.ts';
+import type { Failure, GrpcCode } from './errors.ts';
+import type { DaemonFacts } from './node/facts.ts';
+
+/** Who called, as the kernel says (SO_PEERCRED), with the start time that makes the pid unique. */
+export interface Caller {
+  readonly pid: number;
+  readonly uid: number;
+  readonly executable: string;
+  readonly startTicks: Int64;
+}
+
+/** Calls that change something. Ids in them are whole (prefixes are resolved at the door) and secrets are tokens. */
+export type CallRequest =
+  | { readonly method: 'RunPodSandbox'; readonly newId: string; readonly config: PodSandboxConfig; readonly runtimeHandler: string }
+  | { readonly method: 'StopPodSandbox'; readonly podSandboxId: string }
+  | { readonly method: 'RemovePodSandbox'; readonly podSandboxId: string }
+  | {
+      readonly method: 'CreateContainer';
+      readonly newId: string;
+      readonly podSandboxId: string;
+      readonly config: ContainerConfig;
+    }
+  | { readonly method: 'StartContainer'; readonly containerId: string }
+  | { readonly method: 'StopContainer'; readonly containerId: string; readonly timeoutSeconds: Int64 }
+  | { readonly method: 'RemoveContainer'; readonly containerId: string }
+  | {
+      readonly method: 'ExecSync';
+      readonly newId: string;
+      readonly containerId: string;
+      readonly cmd: readonly string[];
+      readonly timeoutSeconds: Int64;
+    }
+  | { readonly method: 'ReopenContainerLog'; readonly containerId: string }
+  | { readonly method: 'PullImage'; readonly image: string; readonly credentials: string | null }
+  | { readonly method: 'LoadImages'; readonly newId: string }
+  | { readonly method: 'RemoveImage'; readonly image: string }
+  | { readonly method: 'UpdateRuntimeConfig'; readonly podCidr: string }
+  /** An RPC that scribe does not offer yet. */
+  | { readonly method: 'Unimplemented'; readonly rpc: string };
+
+export type CallMethod = CallRequest['method'];
+
+/** What goes back to the caller and into the record; output of an exec goes beside it, never in here. */
+export interface CallResponse {
+  readonly id?: string;
+  readonly imageRefs?: readonly string[];
+  readonly exitCode?: number;
+  readonly stdoutBytes?: number;
+  readonly stderrBytes?: number;
+}
+
+export type CallOutcome =
+  | { readonly ok: true; readonly response: CallResponse }
+  | { readonly ok: false; readonly failure: Failure };
+
+/** What is to be done, in an `effects.requested` record on the stream of the object it is done to. */
+export type Intent =
+  | { readonly kind: Exclude<EffectKind, 'KillTask' | 'WaitUntil' | 'RunExec' | 'EndExec' | 'PullImage' | 'DeleteImageContent' | 'LoadImages'> }
+  | { readonly kind: 'KillTask'; readonly signal: number; readonly all: boolean }
+  | { readonly kind: 'WaitUntil'; readonly dueAtNs: Int64; readonly purpose: TimerPurpose }
+  | {
+      readonly kind: 'RunExec';
+      readonly execId: string;
+      readonly args: readonly string[];
+      readonly timeoutMs: number | null;
+    }
+  | { readonly kind: 'EndExec'; readonly execId: string }
+  | { readonly kind: 'PullImage'; readonly reference: string; readonly credentials: string | null }
+  | { readonly kind: 'LoadImages'; readonly upload: string }
+  | { readonly kind: 'DeleteImageContent'; readonly blobs: readonly string[]; readonly chainIds: readonly string[] };
+
+/** grace: a stop's SIGKILL. retry: what is owed. claim: a creation that nobody asked for again. */
+export type TimerPurpose = 'grace' | 'retry' | 'claim';
+
+/** An effect's outcome. `effect` is the id of the request: <seq of effects.requested>.<index>. */
+export type EffectEnded = {
+  readonly [K in EffectKind]: {
+    readonly effect: string;
+    readonly kind: K;
+    /** Absent when it failed. */
+    readonly result?: EffectResults[K];
+    readonly failure?: Failure;
+  };
+}[EffectKind];
+
+export type Input =
+  | {
+      readonly type: 'daemon.started';
+      readonly body: {
+        readonly facts: DaemonFacts;
+        /** The kernel is another boot than the last record's: every process, mount and namespace is gone. */
+        readonly rebooted: boolean;
+        /** Ids of containers and sandboxes whose task's pid and start time name no live process. */
+        readonly deadTasks: readonly string[];
+        /** What the crash file of the last life said, if it left one. */
+        readonly crash: string | null;
+      };
+    }
+  | { readonly type: 'daemon.stopped'; readonly body: { readonly reason: string } }
+  | {
+      readonly type: 'call.received';
+      readonly body: { readonly request: CallRequest; readonly caller: Caller | null; readonly deadlineNs: Int64 | null };
+    }
+  | { readonly type: 'call.detached'; readonly body: { readonly received: number } }
+  | { readonly type: 'effect.ended'; readonly body: EffectEnded }
+  | { readonly type: 'task.exited'; readonly body: { readonly exit: TaskExit } }
+  | { readonly type: 'task.oomed'; readonly body: Record<string, never> }
+  | { readonly type: 'shim.lost'; readonly body: Record<string, never> }
+  | {
+      readonly type: 'network.configured';
+      readonly body: { readonly confList: CniConfList | null; readonly problem: string | null };
+    };
+
+/** Why a container is EXITED, in the words kubelet shows (ContainerStatus.reason). */
+export type ExitReason = 'Completed' | 'Error' | 'OOMKilled' | 'StartError' | 'Unknown';
+
+export type Event =
+  | { readonly type: 'effects.requested'; readonly body: { readonly effects: readonly Intent[] } }
+  | {
+      readonly type: 'sandbox.requested';
+      readonly body: {
+        readonly name: string;
+        readonly config: PodSandboxConfig;
+        readonly runtimeHandler: string;
+        readonly handler: RuntimeHandler;
+        readonly network: PodNetwork | null;
+      };
+    }
+  | { readonly type: 'sandbox.ready'; readonly body: { readonly claimed: boolean } }
+  | { readonly type: 'sandbox.claimed'; readonly body: Record<string, never> }
+  /** Creation is given up and undone, for this reason. */
+  | { readonly type: 'sandbox.failed'; readonly body: { readonly failure: Failure } }
+  /** Its pause task or its shim has ended by itself. */
+  | { readonly type: 'sandbox.lost'; readonly body: { readonly message: string } }
+  | { readonly type: 'sandbox.stopping'; readonly body: Record<string, never> }
+  | { readonly type: 'sandbox.stopped'; readonly body: Record<string, never> }
+  | { readonly type: 'sandbox.removing'; readonly body: Record<string, never> }
+  | { readonly type: 'sandbox.removed'; readonly body: Record<string, never> }
+  /** What an undo still owes is tried once more (sandbox or container). */
+  | { readonly type: 'undo.retried'; readonly body: Record<string, never> }
+  | {
+      readonly type: 'container.requested';
+      readonly body: {
+        readonly name: string;
+        readonly podSandboxId: string;
+        readonly config: ContainerConfig;
+        readonly imageId: string;
+      };
+    }
+  | { readonly type: 'container.created'; readonly body: { readonly claimed: boolean } }
+  | { readonly type: 'container.claimed'; readonly body: Record<string, never> }
+  | { readonly type: 'container.failed'; readonly body: { readonly failure: Failure } }
+  | { readonly type: 'container.starting'; readonly body: Record<string, never> }
+  | { readonly type: 'container.started'; readonly body: { readonly pid: number; readonly startTicks: Int64 } }
+  | {
+      readonly type: 'container.stopping';
+      readonly body: { readonly signal: number; readonly killAtNs: Int64 | null };
+    }
+  | {
+      readonly type: 'container.exited';
+      readonly body: {
+        readonly exitStatus: number;
+        readonly exitedAtNs: Int64;
+        readonly reason: ExitReason;
+        readonly message: string;
+      };
+    }
+  /** Its shim was lost: nobody can say its exit code, and what may still run of it is being killed. */
+  | { readonly type: 'container.lost'; readonly body: { readonly message: string } }
+  | { readonly type: 'container.removing'; readonly body: Record<string, never> }
+  | { readonly type: 'container.removed'; readonly body: Record<string, never> }
+  | { readonly type: 'image.pulled'; readonly body: { readonly image: ImageContent } }
+  | { readonly type: 'image.untagged'; readonly body: { readonly repoTags: readonly string[] } }
+  | { readonly type: 'image.removed'; readonly body: Record<string, never> }
+  | { readonly type: 'node.configured'; readonly body: { readonly podCidr: string } }
+  /** This call waits for the same thing as an earlier one (C5). */
+  | { readonly type: 'call.joined'; readonly body: { readonly target: string } }
+  | {
+      readonly type: 'call.completed';
+      readonly body: {
+        readonly method: CallMethod;
+        readonly code: GrpcCode;
+        readonly failure?: Failure;
+        readonly response?: CallResponse;
+        readonly durationNs: Int64;
+        readonly detached?: boolean;
+      };
+    };
+
+export type DomainRecord = Input | Event;
+export type RecordType = DomainRecord['type'];
+export type InputType = Input['type'];
+export type BodyOf<T extends RecordType> = Extract<DomainRecord, { type: T }>['body'];
+
+/** The version of each type's body that is written today. Older ones are upcast when read (upcast.ts). */
+export const RECORD_VERSION = 1;
+
+/** A record as the domain sees it: the journal's columns with the body parsed. */
+export type Sequenced<R extends DomainRecord = DomainRecord> = R & {
+  readonly seq: number;
+  readonly atNs: bigint;
+  readonly monoNs: bigint;
+  readonly stream: string;
+  readonly cause: number | null;
+  readonly call: number | null;
+};
+
+export const NODE_STREAM = 'node';
+export const sandboxStream = (podSandboxId: string): string => `sandbox/${podSandboxId}`;
+export const containerStream = (containerId: string): string => `container/${containerId}`;
+export const imageStream = (imageId: string): string => `image/${imageId}`;
+export const callStream = (callId: string): string => `call/${callId}`;
+
+/** The object a stream tells of: its kind and id. */
+export function subjectOf(stream: string): { readonly kind: string; readonly id: string } {
+  const slash = stream.indexOf('/');
+  return slash < 0 ? { kind: stream, id: '' } : { kind: stream.slice(0, slash), id: stream.slice(slash + 1) };
+}
+
+export type { ContainerFacts };

@@ -1,0 +1,186 @@
+/**
+ * The write state: all that decisions are made from, folded from the journal by evolve.ts and by nothing else.
+ * The maps are changed in place by evolve; the objects in them are replaced, never changed, so that whoever holds
+ * one holds a moment of it. Everything in here is JSON, so that a snapshot is the state itself.
+ */
+import type { ContainerConfig, Int64, PodSandboxConfig } from './cri.ts';
+import type {
+  CniConfList,
+  ContainerFacts,
+  ImageConfig,
+  ImageContent,
+  LaunchedTask,
+  Mount,
+  PodNetwork,
+  RuntimeHandler,
+  ShimAddress,
+  TaskExit,
+} from './effects.ts';
+import type { Failure } from './errors.ts';
+import type { DaemonFacts } from './node/facts.ts';
+import type { CallMethod, ExitReason, Intent } from './records.ts';
+
+/**
+ * One acquired thing and its undoing.
+ *
+ *   none ──> doing ──> done ──┐
+ *              └────> failed ─┴──> undoing ──> undone
+ *                       ^             └────> owed ──┐ (undo.retried)
+ *                       └───────────────────────────┘
+ *
+ * Undo derives from intents: whatever is past `none` is undone, whether or not it ever succeeded (C6).
+ */
+export type StepState = 'none' | 'doing' | 'done' | 'failed' | 'undoing' | 'undone' | 'owed';
+
+export type SandboxStep = 'files' | 'netns' | 'network' | 'shim' | 'task';
+export type ContainerStep = 'files' | 'task';
+
+/** unknown: not asked since the daemon started. mute: its process lives but it did not answer. */
+export type ShimContact = 'none' | 'connected' | 'unknown' | 'mute' | 'gone';
+
+/** sent: a signal is on its way. futile: there was nothing to signal, or it failed, and no exit came. */
+export type KillState = 'none' | 'sent' | 'done' | 'futile';
+
+/**
+ *   run ──(failure)──> undo ──> gone
+ *    └──> stop ──> (stopped) ──> remove ──> gone
+ */
+export type SandboxGoal = 'run' | 'undo' | 'stop' | 'remove';
+
+export interface PodSandbox {
+  readonly id: string;
+  /** Order of creation: the seq of sandbox.requested. */
+  readonly seq: number;
+  readonly name: string;
+  readonly config: PodSandboxConfig;
+  readonly runtimeHandler: string;
+  readonly handler: RuntimeHandler;
+  /** null with the host's network. */
+  readonly network: PodNetwork | null;
+  readonly createdAtNs: Int64;
+  readonly goal: SandboxGoal;
+  readonly phase: 'creating' | 'ready' | 'notReady';
+  readonly stopped: boolean;
+  readonly steps: Readonly<Record<SandboxStep, StepState>>;
+  readonly ips: readonly string[];
+  readonly networkResult: unknown;
+  readonly shim: ShimAddress | null;
+  readonly shimContact: ShimContact;
+  readonly task: LaunchedTask | null;
+  readonly taskExit: TaskExit | null;
+  readonly kill: KillState;
+  /** Somebody was told the id, or asked for it again. */
+  readonly claimed: boolean;
+  readonly failure: Failure | null;
+  /** The newest failure of an undo, and how many there were. */
+  readonly owedFailure: Failure | null;
+  readonly undoFailures: number;
+}
+
+/**
+ *   create ──> run ──> remove ──> gone         create ──(failure)──> undo ──> gone
+ * A container's CRI state is derived: see container/state.ts.
+ */
+export type ContainerGoal = 'create' | 'run' | 'remove' | 'undo';
+
+export interface ContainerExit {
+  readonly exitStatus: number;
+  readonly finishedAtNs: Int64;
+  readonly reason: ExitReason;
+  readonly message: string;
+}
+
+export interface Container {
+  readonly id: string;
+  readonly seq: number;
+  readonly name: string;
+  readonly podSandboxId: string;
+  readonly config: ContainerConfig;
+  readonly imageId: string;
+  readonly imageConfig: ImageConfig;
+  readonly chainIds: readonly string[];
+  readonly createdAtNs: Int64;
+  readonly goal: ContainerGoal;
+  /** container.created was recorded. */
+  readonly created: boolean;
+  readonly inspection: StepState;
+  readonly steps: Readonly<Record<ContainerStep, StepState>>;
+  readonly facts: ContainerFacts | null;
+  readonly rootfs: readonly Mount[];
+  readonly starting: boolean;
+  /** The daemon ended while StartTask was under way: its shim is asked what became of it (C19). */
+  readonly startInDoubt: boolean;
+  readonly task: LaunchedTask | null;
+  readonly startedAtNs: Int64 | null;
+  /** Seen before StartTask's own outcome was. */
+  readonly taskExit: TaskExit | null;
+  readonly oomed: boolean;
+  /** Its process was found dead at start-up and the exit code is not known yet (C18). */
+  readonly exitPending: boolean;
+  readonly exit: ContainerExit | null;
+  readonly lost: string | null;
+  readonly stop: { readonly signal: number; readonly killAtNs: Int64 | null } | null;
+  readonly kill: KillState;
+  readonly killSignal: number;
+  readonly execs: readonly string[];
+  readonly claimed: boolean;
+  readonly failure: Failure | null;
+  readonly owedFailure: Failure | null;
+  readonly undoFailures: number;
+}
+
+export interface Image {
+  readonly id: string;
+  readonly seq: number;
+  readonly content: ImageContent;
+  readonly pulledAtNs: Int64;
+}
+
+/** An effect that was requested and has no outcome yet. */
+export interface OpenEffect {
+  readonly id: string;
+  readonly stream: string;
+  readonly intent: Intent;
+  readonly call: number | null;
+}
+
+/** A call without an answer. `target` says what it waits for: see call/target.ts. */
+export interface OpenCall {
+  readonly seq: number;
+  readonly stream: string;
+  readonly method: CallMethod;
+  readonly target: string;
+  readonly monoNs: Int64;
+  readonly detached: boolean;
+}
+
+export interface NodeState {
+  facts: DaemonFacts | null;
+  network: { readonly confList: CniConfList | null; readonly problem: string | null };
+  podCidr: string;
+  readonly sandboxes: Map<string, PodSandbox>;
+  readonly containers: Map<string, Container>;
+  readonly images: Map<string, Image>;
+  /** CRI name (name_namespace_uid_attempt) to the id of its one owner, sandboxes and containers alike. */
+  readonly names: Map<string, string>;
+  readonly effects: Map<string, OpenEffect>;
+  readonly calls: Map<number, OpenCall>;
+}
+
+export const initialState = (): NodeState => ({
+  facts: null,
+  network: { confList: null, problem: 'no network configuration was read yet' },
+  podCidr: '',
+  sandboxes: new Map(),
+  containers: new Map(),
+  images: new Map(),
+  names: new Map(),
+  effects: new Map(),
+  calls: new Map(),
+});
+
+export function containersOf(state: NodeState, podSandboxId: string): Container[] {
+  const found: Container[] = [];
+  for (const container of state.containers.values()) if (container.podSandboxId === podSandboxId) found.push(container);
+  return found;
+}
