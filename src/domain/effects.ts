@@ -70,8 +70,17 @@ export interface PodNetwork {
   readonly namespace: string;
   readonly uid: string;
   readonly portMappings: readonly PortMapping[];
-  readonly dns?: { readonly servers: readonly string[]; readonly searches: readonly string[]; readonly options: readonly string[] };
-  readonly bandwidth?: { readonly ingressRate?: Int64; readonly ingressBurst?: Int64; readonly egressRate?: Int64; readonly egressBurst?: Int64 };
+  readonly dns?: {
+    readonly servers: readonly string[];
+    readonly searches: readonly string[];
+    readonly options: readonly string[];
+  };
+  readonly bandwidth?: {
+    readonly ingressRate?: Int64;
+    readonly ingressBurst?: Int64;
+    readonly egressRate?: Int64;
+    readonly egressBurst?: Int64;
+  };
   readonly cgroupPath?: string;
   readonly podAnnotations: Readonly<Record<string, string>>;
 }
@@ -207,8 +216,18 @@ export type Effect =
   | { readonly kind: 'CreateNetns'; readonly podSandboxId: string; readonly path: string }
   | { readonly kind: 'RemoveNetns'; readonly podSandboxId: string; readonly path: string }
   | { readonly kind: 'AttachNetwork'; readonly podSandboxId: string; readonly network: PodNetwork }
-  | { readonly kind: 'DetachNetwork'; readonly podSandboxId: string; readonly network: PodNetwork; readonly result: unknown }
-  | { readonly kind: 'StartShim'; readonly podSandboxId: string; readonly handler: RuntimeHandler; readonly bundlePath: string }
+  | {
+      readonly kind: 'DetachNetwork';
+      readonly podSandboxId: string;
+      readonly network: PodNetwork;
+      readonly result: unknown;
+    }
+  | {
+      readonly kind: 'StartShim';
+      readonly podSandboxId: string;
+      readonly handler: RuntimeHandler;
+      readonly bundlePath: string;
+    }
   /** Ends the pod's shim: Shutdown over ttrpc, and SIGKILL of exactly that process if it does not go. */
   | {
       readonly kind: 'StopShim';

@@ -1,0 +1,153 @@
+/**
+ * Which folder may import which: the layer table of docs/architecture.md as rules. Each rule says what a folder may
+ * see, and forbids everything else, so a new folder or package has to be let in here first.
+ * test/project/layers.test.ts plants a violation of every rule and shows that it is found.
+ */
+
+const npm = (...names) => `(^|/)node_modules/(${names.join('|')})(/|$)`;
+
+/** Files under `path` may import only what matches one of `allowed`. */
+const only = (name, comment, path, allowed, pathNot = undefined) => ({
+  name,
+  comment,
+  severity: 'error',
+  from: pathNot === undefined ? { path } : { path, pathNot },
+  to: { pathNot: allowed },
+});
+
+/** `to` may be imported by nothing in src but what matches `by`. */
+const belongsTo = (name, comment, to, by) => ({
+  name,
+  comment,
+  severity: 'error',
+  from: { path: '^src/', pathNot: by },
+  to: { path: to },
+});
+
+/** A Node built-in as dependency-cruiser names it: "node:fs" or "fs/promises", never a path of ours. */
+const builtIn = '^(node:)?[a-z_0-9]+(/promises|/web|/posix)?$';
+
+/** Constants, the error catalogue and pure helpers on specs: parts of the domain that hold no decision. */
+const domainVocabulary = '^src/domain/((cri|errors|effects)\\.ts$|oci/)';
+
+const wire = '^src/adapters/wire/';
+const adapterContracts = '^src/adapters/[^/]+/([^/]+-port|types)\\.ts$';
+const protocolLibraries = '^src/adapters/(ttrpc|linux|spawner)/';
+
+export default {
+  forbidden: [
+    only('domain-imports-nothing', 'The domain is pure: no packages, no Node, nothing of ours.', '^src/domain/', [
+      '^src/domain/',
+    ]),
+    only(
+      'journal-knows-records-only',
+      'The journal is storage: it knows nothing of pods, so it imports nothing of ours.',
+      '^src/journal/',
+      ['^src/journal/', builtIn, npm('better-sqlite3', '@types/better-sqlite3', 'rxjs', 'koffi')],
+    ),
+    only(
+      'engine-sees-domain-and-journal',
+      'The engine runs unchanged in the simulator: what touches the world comes through its ports.',
+      '^src/engine/',
+      ['^src/engine/', '^src/domain/', '^src/journal/types\\.ts$', npm('rxjs')],
+    ),
+    only(
+      'projections-see-domain',
+      'Projections are pure folds over records that the domain describes.',
+      '^src/projections/',
+      ['^src/projections/', '^src/domain/'],
+    ),
+    only(
+      'adapters-see-contracts',
+      'Adapters perform effects: they see the domain, the engine ports, protocol code and contracts of other adapters.',
+      '^src/adapters/([^/]+)/',
+      [
+        '^src/adapters/$1/',
+        '^src/domain/',
+        '^src/engine/ports\\.ts$',
+        wire,
+        protocolLibraries,
+        adapterContracts,
+        builtIn,
+        npm('[^/]+', '@[^/]+/[^/]+'),
+      ],
+      wire,
+    ),
+    {
+      name: 'adapters-decide-nothing',
+      comment: 'Deciding and evolving belong to the engine: of the domain an adapter runs only its plain vocabulary.',
+      severity: 'error',
+      from: { path: '^src/adapters/' },
+      to: { path: '^src/domain/', pathNot: domainVocabulary, dependencyTypesNot: ['type-only'] },
+    },
+    only('wire-is-generated', 'Generated code imports its own kind and the protobuf runtime.', wire, [
+      wire,
+      npm('@bufbuild/protobuf'),
+    ]),
+    only('config-stands-alone', 'Reading the configuration needs the domain and nothing that runs.', '^src/config/', [
+      '^src/config/',
+      '^src/domain/',
+      builtIn,
+      npm('zod', 'smol-toml'),
+    ]),
+    belongsTo(
+      'config-is-for-main-and-cli',
+      'Other folders are handed the values they need: a part that reads the configuration can not be replayed.',
+      '^src/config/',
+      '^src/(config/|main\\.ts$|cli/)',
+    ),
+    belongsTo('main-is-imported-by-cli', 'The composition root is the top.', '^src/main\\.ts$', '^src/cli/'),
+    belongsTo('cli-is-the-outside', 'Nothing imports commands but commands.', '^src/cli/', '^src/cli/'),
+    belongsTo('sqlite-is-the-journals', 'One writer to one file.', npm('better-sqlite3'), '^src/journal/'),
+    belongsTo(
+      'grpc-is-the-cri-adapters',
+      'gRPC ends at the door.',
+      npm('@grpc', 'grpc-health-check'),
+      '^src/adapters/cri/',
+    ),
+    belongsTo(
+      'system-calls-in-one-place',
+      'Nothing but the FFI module and the journal lock makes system calls.',
+      npm('koffi'),
+      '^src/(adapters/linux/|journal/lock)',
+    ),
+    {
+      name: 'source-stays-in-src',
+      comment: 'What ships needs nothing of the tests, the scripts or the benchmarks.',
+      severity: 'error',
+      from: { path: '^src/' },
+      to: { path: '^(test|scripts|bench|bin)/' },
+    },
+    {
+      name: 'no-circles',
+      comment: 'Two files that need each other are one, or need a third.',
+      severity: 'error',
+      from: { path: '^src/', pathNot: wire },
+      to: { circular: true },
+    },
+    {
+      name: 'no-dev-packages',
+      comment: 'What ships imports only what package.json lists under dependencies.',
+      severity: 'error',
+      from: { path: '^src/' },
+      to: { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'], pathNot: '@types/' },
+    },
+    {
+      name: 'resolvable',
+      comment: 'An import of something that is not there.',
+      severity: 'error',
+      from: {},
+      to: { couldNotResolve: true },
+    },
+  ],
+  options: {
+    doNotFollow: { path: ['node_modules'] },
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.json' },
+    enhancedResolveOptions: {
+      exportsFields: ['exports'],
+      conditionNames: ['import', 'require', 'node', 'default', 'types'],
+    },
+    moduleSystems: ['es6', 'cjs'],
+  },
+};

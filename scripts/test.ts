@@ -1,0 +1,174 @@
+/**
+ * Runs the test files and ends with one line "N passed, N failed, N skipped". Each file is a process of its own in a
+ * process group of its own, bounded in time, and the whole run is too. Files whose header says "Runs alone" (they
+ * measure, or need the machine to themselves) run one at a time after the others. Must not know what is tested.
+ *
+ *   node scripts/test.ts [part of a path ...]
+ */
+import { spawn } from 'node:child_process';
+import { glob, mkdtemp, open, readFile, rm } from 'node:fs/promises';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestReport } from './lib/test-reporter.ts';
+
+const top = join(import.meta.dirname, '..');
+const fileTimeoutMs = 10 * 60_000;
+const totalTimeoutMs = 30 * 60_000;
+const outputLinesMax = 60;
+const slowestShown = 10;
+/** How a file ends whose tests failed, and all of it was reported. */
+const failingTests = 'ended with exit status 1';
+
+interface FileResult {
+  readonly file: string;
+  readonly durationMs: number;
+  readonly passed: number;
+  readonly failed: number;
+  readonly skipped: number;
+}
+
+const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
+const indent = (text: string): string => text.replace(/^/gm, '    ');
+
+const lastLines = (text: string): string => {
+  const lines = text.trimEnd().split('\n');
+  const dropped = lines.length - outputLinesMax;
+  return dropped <= 0 ? lines.join('\n') : [`... ${dropped} lines before`, ...lines.slice(dropped)].join('\n');
+};
+
+const parseReports = (text: string): TestReport[] =>
+  text
+    .split('\n')
+    .filter((line) => line.startsWith('{') && line.endsWith('}'))
+    .map((line) => JSON.parse(line) as TestReport);
+
+/** Runs one file to its end or its time limit; whatever it leaves of its process group is killed. */
+const runProcess = async (file: string, dir: string, timeoutMs: number): Promise<{ ended: string; output: string }> => {
+  const outputPath = join(dir, 'output');
+  const output = await open(outputPath, 'w');
+  const child = spawn(
+    process.execPath,
+    [
+      '--enable-source-maps',
+      `--test-reporter=${join(import.meta.dirname, 'lib/test-reporter.ts')}`,
+      `--test-reporter-destination=${join(dir, 'reports')}`,
+      file,
+    ],
+    {
+      cwd: top,
+      detached: true,
+      stdio: ['ignore', output.fd, output.fd],
+      env: { NODE_COMPILE_CACHE: join(top, 'node_modules/.cache/scribe-test'), ...process.env },
+    },
+  );
+  const killGroup = (): void => {
+    try {
+      if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
+    } catch {
+      // Nothing of the group is left, as it should be.
+    }
+  };
+  let timedOut = false;
+  const timer = setTimeout(() => {
+    timedOut = true;
+    killGroup();
+  }, timeoutMs);
+  running.add(killGroup);
+  const ended = await new Promise<string>((resolve) => {
+    child.on('error', (error) => resolve(`could not start: ${error.message}`));
+    child.on('exit', (code, signal) => {
+      if (timedOut) resolve(`did not end within ${seconds(timeoutMs)}`);
+      else resolve(code === 0 ? '' : `ended with ${signal ?? `exit status ${code}`}`);
+    });
+  });
+  clearTimeout(timer);
+  running.delete(killGroup);
+  killGroup();
+  await output.close();
+  return { ended, output: await readFile(outputPath, 'utf8') };
+};
+
+const running = new Set<() => void>();
+
+const runFile = async (file: string, deadlineMs: number): Promise<FileResult> => {
+  const startedMs = performance.now();
+  const dir = await mkdtemp(join(tmpdir(), 'scribe-test-'));
+  try {
+    const timeoutMs = Math.max(1, Math.min(fileTimeoutMs, deadlineMs - startedMs));
+    const { ended, output } = await runProcess(file, dir, timeoutMs);
+    const durationMs = performance.now() - startedMs;
+    const reports = parseReports(await readFile(join(dir, 'reports'), 'utf8').catch(() => ''));
+    const count = (kind: TestReport['kind']): number => reports.filter((report) => report.kind === kind).length;
+    const silent = reports.every((report) => report.kind === 'said');
+    const problem = ended !== '' && count('failed') === 0 ? ended : silent ? 'has no tests' : '';
+    const failed = count('failed') + (problem === '' ? 0 : 1);
+    const skipped = count('skipped');
+    const counts = `${count('passed')} passed${failed > 0 ? `, ${failed} failed` : ''}${skipped > 0 ? `, ${skipped} skipped` : ''}`;
+    const lines = [`${failed > 0 ? 'FAILED' : 'ok    '} ${file} (${counts}, ${seconds(durationMs)})`];
+    for (const report of reports) {
+      if (report.kind === 'said') lines.push(indent(report.message));
+      if (report.kind === 'failed') lines.push(indent(`FAILED: ${report.name}\n${indent(report.error)}`));
+    }
+    if (problem !== '') lines.push(indent(`FAILED: the file ${problem}`));
+    else if (ended !== '' && ended !== failingTests) lines.push(indent(`the file ${ended}`));
+    if (output.trim() !== '') lines.push(indent(lastLines(output)));
+    console.log(lines.join('\n'));
+    return { file, durationMs, passed: count('passed'), failed, skipped };
+  } finally {
+    await rm(dir, { recursive: true, force: true });
+  }
+};
+
+const runAll = async (files: readonly string[], atOnce: number, deadlineMs: number): Promise<FileResult[]> => {
+  const results: FileResult[] = [];
+  const queue = [...files];
+  const worker = async (): Promise<void> => {
+    for (let file = queue.shift(); file !== undefined; file = queue.shift()) {
+      results.push(await runFile(file, deadlineMs));
+    }
+  };
+  await Promise.all(Array.from({ length: atOnce }, worker));
+  return results;
+};
+
+const findFiles = async (parts: readonly string[]): Promise<string[]> => {
+  const files = await Array.fromAsync(glob('test/**/*.test.ts', { cwd: top }));
+  return files.filter((file) => parts.length === 0 || parts.some((part) => file.includes(part))).sort();
+};
+
+const runsAlone = async (file: string): Promise<boolean> =>
+  (await readFile(join(top, file), 'utf8')).slice(0, 2000).includes('Runs alone');
+
+const main = async (): Promise<void> => {
+  const startedMs = performance.now();
+  const deadlineMs = startedMs + totalTimeoutMs;
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      for (const kill of running) kill();
+      process.exit(130);
+    });
+  }
+  const files = await findFiles(process.argv.slice(2));
+  const alone = await Promise.all(files.map(runsAlone));
+  const results = [
+    ...(await runAll(
+      files.filter((_, index) => alone[index] === false),
+      availableParallelism(),
+      deadlineMs,
+    )),
+    ...(await runAll(
+      files.filter((_, index) => alone[index] === true),
+      1,
+      deadlineMs,
+    )),
+  ];
+  const slowest = [...results].sort((a, b) => b.durationMs - a.durationMs).slice(0, slowestShown);
+  console.log(`\nslowest of ${results.length} files, ${seconds(performance.now() - startedMs)} in all:`);
+  for (const { file, durationMs } of slowest) console.log(`  ${seconds(durationMs).padStart(8)}  ${file}`);
+  const sum = (key: 'passed' | 'failed' | 'skipped'): number =>
+    results.reduce((total, result) => total + result[key], 0);
+  console.log(`\n${sum('passed')} passed, ${sum('failed')} failed, ${sum('skipped')} skipped`);
+  process.exitCode = sum('failed') > 0 || results.length === 0 ? 1 : 0;
+};
+
+await main();
