@@ -1,0 +1,130 @@
+/**
+ * Reads what /proc knows of processes, and holds on to a process by more than its pid: pid and start ticks name a
+ * process for as long as the machine is up, and with the boot id for ever. A zombie counts as dead: its parent being
+ * slow to reap it changes nothing. Must not signal anything but the exact process it was asked to.
+ */
+import { readFile, readlink } from 'node:fs/promises';
+import { node } from 'koffi';
+import { closeDescriptor, errorCodeOf, openPidfd, signalPidfd } from './syscalls.ts';
+
+export interface ProcessStat {
+  readonly pid: number;
+  /** One letter of proc(5): R, S, D, Z, … */
+  readonly state: string;
+  readonly parentPid: number;
+  readonly processGroup: number;
+  /** Field 22: start time since boot in clock ticks, as decimal text. */
+  readonly startTicks: string;
+}
+
+/** A process by its pid and start: no later process is taken for it. */
+export interface ProcessName {
+  readonly pid: number;
+  readonly startTicks: string;
+}
+
+const FIELD_STATE = 3;
+const FIELD_PPID = 4;
+const FIELD_PGRP = 5;
+const FIELD_STARTTIME = 22;
+
+/**
+ * Parses a line of /proc/<pid>/stat. The command stands in parentheses and may itself hold spaces and parentheses, so
+ * the fields are counted from the last one. Throws on a line that is not of that form.
+ */
+export const parseProcessStat = (line: string): ProcessStat => {
+  const commandEnd = line.lastIndexOf(')');
+  const rest = line
+    .slice(commandEnd + 2)
+    .trimEnd()
+    .split(' ');
+  const field = (number: number): string => rest[number - FIELD_STATE] ?? '';
+  if (commandEnd < 0 || !/^\d+$/.test(field(FIELD_STARTTIME)))
+    throw new Error(`Not a line of /proc/<pid>/stat: ${line}`);
+  return {
+    pid: Number.parseInt(line, 10),
+    state: field(FIELD_STATE),
+    parentPid: Number(field(FIELD_PPID)),
+    processGroup: Number(field(FIELD_PGRP)),
+    startTicks: field(FIELD_STARTTIME),
+  };
+};
+
+const gone = (error: unknown): boolean => {
+  const code = errorCodeOf(error);
+  return code === 'ENOENT' || code === 'ESRCH';
+};
+
+/** What /proc says of the process; null when there is none of that pid. */
+export const readProcessStat = async (pid: number): Promise<ProcessStat | null> => {
+  try {
+    return parseProcessStat(await readFile(`/proc/${pid}/stat`, 'utf8'));
+  } catch (error) {
+    if (gone(error)) return null;
+    throw error;
+  }
+};
+
+const isDead = (state: string): boolean => state === 'Z' || state === 'X';
+
+/** True while exactly this process runs; false for a zombie, and for another process with the same pid. */
+export const isAlive = async (name: ProcessName): Promise<boolean> => {
+  const stat = await readProcessStat(name.pid);
+  return stat !== null && stat.startTicks === name.startTicks && !isDead(stat.state);
+};
+
+/** Path of the program the process runs; null when it is gone, is a kernel thread, or may not be looked at. */
+export const readExecutable = async (pid: number): Promise<string | null> => {
+  try {
+    return await readlink(`/proc/${pid}/exe`);
+  } catch (error) {
+    if (gone(error) || errorCodeOf(error) === 'EACCES') return null;
+    throw error;
+  }
+};
+
+/** The kernel's random id of this boot. */
+export const readBootId = async (): Promise<string> =>
+  (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim();
+
+/** A hold on a running process: the kernel tells its end, and a signal can hit no other. */
+export interface HeldProcess {
+  /** Resolves when the process has ended (reaped or not); stays pending after release. */
+  readonly ended: Promise<void>;
+  /** false when it has already ended. */
+  readonly kill: (signal: number) => boolean;
+  /** Gives up the hold; the process itself is left alone. Doing it again is nothing. */
+  readonly release: () => void;
+}
+
+/**
+ * Takes hold of exactly this process; null when it has ended. The hold does not keep the event loop running by
+ * itself. Release it when done, or a descriptor is held for as long as the daemon runs.
+ */
+export const holdProcess = async (name: ProcessName): Promise<HeldProcess | null> => {
+  const fd = openPidfd(name.pid);
+  if (fd === null) return null;
+  let open = true;
+  // Asked after the descriptor is open: had the pid passed on to another process in between, this would show it.
+  const alive = await isAlive(name);
+  if (!alive) {
+    closeDescriptor(fd);
+    return null;
+  }
+  const { promise: ended, resolve } = Promise.withResolvers<void>();
+  const watch = node.poll(fd, { readable: true }, () => {
+    watch.stop();
+    resolve();
+  });
+  watch.unref();
+  return {
+    ended,
+    kill: (signal) => open && signalPidfd(fd, signal),
+    release: () => {
+      if (!open) return;
+      open = false;
+      watch.close();
+      closeDescriptor(fd);
+    },
+  };
+};

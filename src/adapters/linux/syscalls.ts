@@ -1,0 +1,244 @@
+/**
+ * The one door to the kernel for what Node does not offer: system calls through FFI. Every function here is one call
+ * (or the few that only make sense together) and throws an error with `code`, `errno` and `syscall`, as Node's own do.
+ * Must decide nothing and keep no state. Functions that return promises run in libuv's pool and stall nobody; the
+ * others run on the calling thread and are quick, unless their comment says that they wait.
+ */
+import type { Socket } from 'node:net';
+import { getSystemErrorMessage, getSystemErrorName } from 'node:util';
+import { errno, type KoffiFunc, load } from 'koffi';
+
+type NativeFunction<Args extends unknown[]> = KoffiFunc<(...args: Args) => number>;
+
+const libc = load(null);
+
+const native = <Args extends unknown[]>(definition: string): NativeFunction<Args> =>
+  libc.func(definition) as NativeFunction<Args>;
+
+const nativeFlock = native<[number, number]>('int flock(int fd, int operation)');
+const nativeMount = native<[string, string, string, number, string | null]>(
+  'int mount(const char *source, const char *target, const char *type, unsigned long flags, const char *data)',
+);
+const nativeUmount = native<[string, number]>('int umount2(const char *target, int flags)');
+const nativeUnshare = native<[number]>('int unshare(int flags)');
+const nativeSetns = native<[number, number]>('int setns(int fd, int nstype)');
+const nativeSocket = native<[number, number, number]>('int socket(int domain, int type, int protocol)');
+const nativeIoctl = native<[number, number, Uint8Array]>('int ioctl(int fd, unsigned long request, void *argument)');
+const nativeClose = native<[number]>('int close(int fd)');
+const nativeGetsockopt = native<[number, number, number, Uint8Array, Uint32Array]>(
+  'int getsockopt(int fd, int level, int name, void *value, void *length)',
+);
+const nativeMknod = native<[string, number, number]>(
+  'int mknod(const char *path, unsigned int mode, unsigned long dev)',
+);
+const nativeSyncfs = native<[number]>('int syncfs(int fd)');
+const nativeChroot = native<[string]>('int chroot(const char *path)');
+const nativeLlistxattr = native<[string, Uint8Array | null, number]>(
+  'long llistxattr(const char *path, void *list, size_t size)',
+);
+const nativeLgetxattr = native<[string, string, Uint8Array | null, number]>(
+  'long lgetxattr(const char *path, const char *name, void *value, size_t size)',
+);
+const nativeLsetxattr = native<[string, string, Uint8Array, number, number]>(
+  'int lsetxattr(const char *path, const char *name, const void *value, size_t size, int flags)',
+);
+const nativeSyscall = native<[number, number, number, number, number]>(
+  'long syscall(long number, long first, long second, long third, long fourth)',
+);
+
+/** The same on every architecture: both calls are younger than the common table. */
+const SYS_PIDFD_SEND_SIGNAL = 424;
+const SYS_PIDFD_OPEN = 434;
+
+const systemError = (syscall: string, errnum: number, subject: string): NodeJS.ErrnoException => {
+  const code = getSystemErrorName(-errnum);
+  const message = `${code}: ${getSystemErrorMessage(-errnum)}, ${syscall} ${subject}`;
+  return Object.assign(new Error(message), { code, errno: -errnum, syscall });
+};
+
+const checked = (syscall: string, subject: string, result: number): number => {
+  if (result < 0) throw systemError(syscall, errno(), subject);
+  return result;
+};
+
+const inPool = <Args extends unknown[]>(
+  syscall: string,
+  subject: string,
+  call: NativeFunction<Args>,
+  ...args: Args
+): Promise<number> =>
+  new Promise((resolve, reject) => {
+    call.async(...args, (failure: unknown, result: number) => {
+      // errno is the pool thread's, handed over for the length of this callback only.
+      if (failure) reject(failure);
+      else if (result < 0) reject(systemError(syscall, errno(), subject));
+      else resolve(result);
+    });
+  });
+
+/** The code of a system error (ENOENT, …), or undefined for any other thing that was thrown. */
+export const errorCodeOf = (error: unknown): string | undefined =>
+  error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined;
+
+const LOCK_EX = 2;
+const LOCK_NB = 4;
+
+/** Takes the exclusive flock(2) of the open file behind `fd`; false when another open file holds it. */
+export const tryLock = (fd: number): boolean => {
+  if (nativeFlock(fd, LOCK_EX | LOCK_NB) === 0) return true;
+  const errnum = errno();
+  if (getSystemErrorName(-errnum) === 'EAGAIN') return false;
+  throw systemError('flock', errnum, `fd ${fd}`);
+};
+
+/** As tryLock, but waits on the calling thread until the lock is free: only for a process with nothing else to do. */
+export const lockWaiting = (fd: number): void => {
+  checked('flock', `fd ${fd}`, nativeFlock(fd, LOCK_EX));
+};
+
+/** mount(2); `flags` are MS_ bits and `data` the file system's own options, see mounts.ts. */
+export const mount = (source: string, target: string, type: string, flags: number, data: string): void => {
+  checked('mount', `${type} '${source}' on '${target}'`, nativeMount(source, target, type, flags, data || null));
+};
+
+const MNT_DETACH = 2;
+const UMOUNT_NOFOLLOW = 8;
+
+/** Takes the topmost mount at `target` out of the tree at once, busy or not. false when nothing is mounted there. */
+export const detachMount = (target: string): boolean => {
+  if (nativeUmount(target, MNT_DETACH | UMOUNT_NOFOLLOW) === 0) return true;
+  const errnum = errno();
+  const code = getSystemErrorName(-errnum);
+  if (code === 'EINVAL' || code === 'ENOENT' || code === 'ENOTDIR') return false;
+  throw systemError('umount2', errnum, `'${target}'`);
+};
+
+const CLONE_NEWNET = 0x40000000;
+
+/** Moves the calling thread (only) into a new network namespace. */
+export const unshareNetwork = (): void => {
+  checked('unshare', 'CLONE_NEWNET', nativeUnshare(CLONE_NEWNET));
+};
+
+/** Moves the calling thread (only) into the network namespace that `fd` stands for. */
+export const enterNetwork = (fd: number): void => {
+  checked('setns', `fd ${fd}`, nativeSetns(fd, CLONE_NEWNET));
+};
+
+const AF_INET = 2;
+const SOCK_DGRAM_CLOEXEC = 0x80002;
+const SIOCSIFFLAGS = 0x8914;
+const IFF_UP = 1;
+const IFREQ_BYTES = 40;
+const IFREQ_FLAGS_OFFSET = 16;
+
+/** Brings the loopback interface of the calling thread's network namespace up (netdevice(7)). */
+export const bringLoopbackUp = (): void => {
+  const request = Buffer.alloc(IFREQ_BYTES);
+  request.write('lo');
+  request.writeUInt16LE(IFF_UP, IFREQ_FLAGS_OFFSET);
+  const fd = checked('socket', 'AF_INET', nativeSocket(AF_INET, SOCK_DGRAM_CLOEXEC, 0));
+  try {
+    checked('ioctl', 'SIOCSIFFLAGS lo', nativeIoctl(fd, SIOCSIFFLAGS, request));
+  } finally {
+    nativeClose(fd);
+  }
+};
+
+export interface PeerCredentials {
+  readonly pid: number;
+  readonly uid: number;
+  readonly gid: number;
+}
+
+const SOL_SOCKET = 1;
+const SO_PEERCRED = 17;
+const UCRED_BYTES = 12;
+
+/** Who connected a unix socket, as the kernel noted it then (SO_PEERCRED, unix(7)). Throws on a closed socket. */
+export const peerCredentials = (socket: Socket): PeerCredentials => {
+  // Node keeps the descriptor on the socket's handle and has no public name for it.
+  const fd = (socket as unknown as { readonly _handle?: { readonly fd?: number } | null })._handle?.fd;
+  if (fd === undefined || fd < 0) throw systemError('getsockopt', 9, 'SO_PEERCRED of a closed socket');
+  const credentials = Buffer.alloc(UCRED_BYTES);
+  const length = Uint32Array.of(UCRED_BYTES);
+  checked('getsockopt', 'SO_PEERCRED', nativeGetsockopt(fd, SOL_SOCKET, SO_PEERCRED, credentials, length));
+  return { pid: credentials.readInt32LE(0), uid: credentials.readUInt32LE(4), gid: credentials.readUInt32LE(8) };
+};
+
+/** Bits of a file mode that say what kind of node mknod(2) makes. */
+export const NodeType = { fifo: 0o010000, characterDevice: 0o020000, blockDevice: 0o060000 } as const;
+
+/** The kernel's number for a device, as mknod(2) and stat(2) have it. */
+export const deviceNumber = (major: number, minor: number): number =>
+  ((major & 0xfff) << 8) | (minor & 0xff) | ((minor & 0xfff00) << 12);
+
+/** mknod(2): a FIFO or device. `mode` is the type (NodeType) and permissions, which the umask may narrow. */
+export const makeNode = async (path: string, mode: number, device = 0): Promise<void> => {
+  await inPool('mknod', `'${path}'`, nativeMknod, path, mode, device);
+};
+
+/** Writes all of the file system that holds `fd` to its disk, and waits for it (in the pool). */
+export const syncFileSystem = async (fd: number): Promise<void> => {
+  await inPool('syncfs', `fd ${fd}`, nativeSyncfs, fd);
+};
+
+/** chroot(2) of the whole process, all its threads: only for a child that was started for that. Then chdir to '/'. */
+export const changeRoot = (path: string): void => {
+  checked('chroot', `'${path}'`, nativeChroot(path));
+  process.chdir('/');
+};
+
+const XATTR_NAMES_BYTES_MAX = 65_536;
+const XATTR_VALUE_BYTES_MAX = 65_536;
+
+/** Names of the extended attributes of `path` itself, never of what it links to. None where they are unsupported. */
+export const listXattrs = async (path: string): Promise<readonly string[]> => {
+  const names = Buffer.alloc(XATTR_NAMES_BYTES_MAX);
+  try {
+    const length = await inPool('llistxattr', `'${path}'`, nativeLlistxattr, path, names, names.length);
+    return names.toString('utf8', 0, length).split('\0').filter(Boolean);
+  } catch (error) {
+    if (errorCodeOf(error) === 'ENOTSUP') return [];
+    throw error;
+  }
+};
+
+/** The extended attribute `name` of `path` itself; null when it has none of that name. */
+export const readXattr = async (path: string, name: string): Promise<Uint8Array | null> => {
+  const value = Buffer.alloc(XATTR_VALUE_BYTES_MAX);
+  try {
+    const length = await inPool('lgetxattr', `'${path}'`, nativeLgetxattr, path, name, value, value.length);
+    return value.subarray(0, length);
+  } catch (error) {
+    const code = errorCodeOf(error);
+    if (code === 'ENODATA' || code === 'ENOTSUP') return null;
+    throw error;
+  }
+};
+
+/** Sets the extended attribute `name` of `path` itself. */
+export const writeXattr = async (path: string, name: string, value: Uint8Array): Promise<void> => {
+  await inPool('lsetxattr', `'${path}' ${name}`, nativeLsetxattr, path, name, value, value.length, 0);
+};
+
+/** A descriptor (CLOEXEC) that stands for the process itself, whatever becomes of its pid; null when there is none. */
+export const openPidfd = (pid: number): number | null => {
+  const fd = nativeSyscall(SYS_PIDFD_OPEN, pid, 0, 0, 0);
+  if (fd >= 0) return fd;
+  const errnum = errno();
+  if (getSystemErrorName(-errnum) === 'ESRCH') return null;
+  throw systemError('pidfd_open', errnum, `pid ${pid}`);
+};
+
+/** Sends a signal to the process of a pidfd; false when it has ended and been reaped. */
+export const signalPidfd = (fd: number, signal: number): boolean => {
+  if (nativeSyscall(SYS_PIDFD_SEND_SIGNAL, fd, signal, 0, 0) === 0) return true;
+  const errnum = errno();
+  if (getSystemErrorName(-errnum) === 'ESRCH') return false;
+  throw systemError('pidfd_send_signal', errnum, `signal ${signal}`);
+};
+
+export const closeDescriptor = (fd: number): void => {
+  checked('close', `fd ${fd}`, nativeClose(fd));
+};
