@@ -23,7 +23,7 @@ export interface JournalRecord {
   readonly cause: number | null;
   /** seq of the call.received on whose behalf this was recorded; null when none. */
   readonly call: number | null;
-  /** JSON text; '' once pruned. 64-bit integers are decimal strings. */
+  /** JSON text, never empty. 64-bit integers are decimal strings. A pruned record is not read at all: its seq is skipped. */
   readonly body: string;
 }
 
@@ -82,4 +82,55 @@ export interface Journal {
   readonly failed: Promise<Error>;
   /** Commits what is queued, checkpoints and closes. */
   readonly close: () => Promise<void>;
+}
+
+/** Sequence numbers from `first` to `last`, both included. */
+export type SeqRange = readonly [first: number, last: number];
+
+/** A read segment that takes no more rows: what its `reads.closed` record says of it. */
+export interface SealedSegment {
+  readonly segment: number;
+  readonly count: number;
+  /** Rows that were refused because the writer could not keep up. */
+  readonly dropped: number;
+  readonly fromNs: bigint;
+  readonly toNs: bigint;
+  /** SHA-256 chain over the segment's chunks. */
+  readonly root: Uint8Array;
+}
+
+/**
+ * A record that the journal asks for itself (reads.closed, journal.pruned). Only the engine assigns seq, so the
+ * journal hands it out and whoever numbers records appends it unchanged; the journal acts when it commits it.
+ */
+export interface OwnRecord {
+  readonly type: string;
+  readonly v: number;
+  readonly stream: string;
+  readonly body: string;
+}
+
+/** Appends one of the journal's own records; resolves once it is durable. */
+export type RecordOwn = (record: OwnRecord) => Promise<void>;
+
+export interface ReadsQuery {
+  readonly fromNs?: bigint;
+  readonly toNs?: bigint;
+  readonly limit?: number;
+}
+
+/** The journal as those see it who keep house in it: close read segments, prune, ask for a moment in time. */
+export interface KeptJournal extends Journal {
+  /** The greatest seq under the running maximum of `at` (C14): 0 when every record is later than `tNs`. */
+  readonly seqAtTime: (tNs: bigint) => Promise<number>;
+  /** Rows of read calls, oldest first, those of dropped segments aside. */
+  readonly readReads: (query?: ReadsQuery) => AsyncIterable<ReadRow>;
+  /** Ends the open segment and names all that still lack their `reads.closed` record. Safe to call again. */
+  readonly sealReads: () => Promise<readonly SealedSegment[]>;
+  /** Recorded segments that are still there, oldest first. */
+  readonly closedSegments: () => Promise<readonly SealedSegment[]>;
+  /** Where the unpruned records of these streams are, up to and including `throughSeq`, in order. */
+  readonly rangesOf: (streams: readonly string[], throughSeq: number) => Promise<readonly SeqRange[]>;
+  /** Bytes in use, free pages aside: what the size cap is held against. */
+  readonly usedBytes: () => Promise<number>;
 }

@@ -1,0 +1,121 @@
+/**
+ * The bytes of journal format v1: what a record's hashes, a read chunk's root and a checkpoint's signature are taken
+ * over. Frozen: docs/journal-format.md describes it, test vectors hold it in place.
+ * Pure; everything multi-byte is big-endian, text is UTF-8 behind its length.
+ */
+import { hash } from 'node:crypto';
+import { JournalError } from './errors.ts';
+import type { JournalRecord } from './types.ts';
+
+export const FORMAT_VERSION = 1;
+export const HASH_BYTES = 32;
+/** The hash before the first record, and the root before a segment's first chunk. */
+export const GENESIS: Uint8Array = new Uint8Array(HASH_BYTES);
+
+const bounds = { bootBytes: 64, typeBytes: 128, streamBytes: 512, bodyBytes: 16 * 1024 * 1024 } as const;
+const int64Max = 2n ** 63n - 1n;
+
+/** Bytes of a record's encoding besides its four texts. */
+const fixedBytes = 1 + 8 + 8 + 8 + 4 + 4 + 4 + 4 + 8 + 8 + 4;
+
+export const sha256 = (data: Uint8Array): Buffer => hash('sha256', data, 'buffer');
+
+/** At least as many bytes as encodeRecord will write for it. */
+export const encodedBytesMax = (record: JournalRecord): number =>
+  fixedBytes + 3 * (record.boot.length + record.type.length + record.stream.length + record.body.length);
+
+const writeSeq = (target: Buffer, seq: number, at: number): number => {
+  target.writeUInt32BE(Math.floor(seq / 0x1_0000_0000), at);
+  return target.writeUInt32BE(seq >>> 0, at + 4);
+};
+
+export const readSeq = (source: Buffer, at: number): number =>
+  source.readUInt32BE(at) * 0x1_0000_0000 + source.readUInt32BE(at + 4);
+
+const writeText = (target: Buffer, text: string, at: number): number => {
+  const written = target.write(text, at + 4);
+  target.writeUInt32BE(written, at);
+  return at + 4 + written;
+};
+
+/** Writes a record's encoding at `at` and returns where it ends. The target must have encodedBytesMax left. */
+export const encodeRecord = (record: JournalRecord, target: Buffer, at: number): number => {
+  let end = target.writeUInt8(FORMAT_VERSION, at);
+  end = writeSeq(target, record.seq, end);
+  end = target.writeBigInt64BE(record.atNs, end);
+  end = target.writeBigInt64BE(record.monoNs, end);
+  end = writeText(target, record.boot, end);
+  end = writeText(target, record.type, end);
+  end = target.writeUInt32BE(record.v, end);
+  end = writeText(target, record.stream, end);
+  end = writeSeq(target, record.cause ?? 0, end);
+  end = writeSeq(target, record.call ?? 0, end);
+  return writeText(target, record.body, end);
+};
+
+/** body_hash: SHA-256 over all columns but the hashes. */
+export const bodyHash = (record: JournalRecord): Buffer => {
+  const buffer = Buffer.allocUnsafe(encodedBytesMax(record));
+  return sha256(buffer.subarray(0, encodeRecord(record, buffer, 0)));
+};
+
+const chainInput = Buffer.alloc(HASH_BYTES + 8 + HASH_BYTES);
+
+/** hash: SHA-256 over the previous hash, seq and body_hash. */
+export const chainHash = (previous: Uint8Array, seq: number, body: Uint8Array): Buffer => {
+  chainInput.set(previous, 0);
+  writeSeq(chainInput, seq, HASH_BYTES);
+  chainInput.set(body, HASH_BYTES + 8);
+  return sha256(chainInput);
+};
+
+const checkpointTag = 'scribe checkpoint 1\n';
+
+/** What a checkpoint signs: the chain up to `seq`, and the greatest `at` in it. */
+export const checkpointMessage = (seq: number, head: Uint8Array, atMaxNs: bigint): Buffer => {
+  const message = Buffer.alloc(checkpointTag.length + 8 + HASH_BYTES + 8);
+  message.write(checkpointTag, 'latin1');
+  writeSeq(message, seq, checkpointTag.length);
+  message.set(head, checkpointTag.length + 8);
+  message.writeBigInt64BE(atMaxNs, checkpointTag.length + 8 + HASH_BYTES);
+  return message;
+};
+
+/** A segment's root after one more chunk. */
+export const chunkRoot = (previous: Uint8Array, segment: number, chunk: number, rows: Uint8Array): Buffer => {
+  const numbers = Buffer.alloc(16);
+  writeSeq(numbers, chunk, writeSeq(numbers, segment, 0));
+  return sha256(Buffer.concat([previous, numbers, rows]));
+};
+
+const refuse = (record: JournalRecord, why: string): never => {
+  throw new JournalError('BadRecord', `The journal refuses record ${record.seq} (${record.type}): ${why}.`);
+};
+
+const checkText = (record: JournalRecord, name: string, text: string, bytesMax: number): void => {
+  if (text === '') refuse(record, `its ${name} is empty`);
+  if (text.length > bytesMax) refuse(record, `its ${name} is longer than ${bytesMax} bytes`);
+  if (!text.isWellFormed()) refuse(record, `its ${name} is not well-formed Unicode`);
+};
+
+const checkReference = (record: JournalRecord, name: string, seq: number | null): void => {
+  if (seq !== null && !(Number.isSafeInteger(seq) && seq >= 1 && seq <= record.seq)) {
+    refuse(record, `its ${name} ${seq} is not an earlier record`);
+  }
+};
+
+/** Throws a JournalError BadRecord unless this is the record with `seq` and every column is within its bounds. */
+export const checkRecord = (record: JournalRecord, seq: number): void => {
+  if (record.seq !== seq) refuse(record, `the next sequence number is ${seq}`);
+  for (const clockNs of [record.atNs, record.monoNs]) {
+    if (clockNs < 0n || clockNs > int64Max) refuse(record, `its time ${clockNs} ns is out of range`);
+  }
+  if (!Number.isInteger(record.v) || record.v < 1 || record.v > 0x7fff_ffff)
+    refuse(record, `v ${record.v} is no version`);
+  checkText(record, 'boot', record.boot, bounds.bootBytes);
+  checkText(record, 'type', record.type, bounds.typeBytes);
+  checkText(record, 'stream', record.stream, bounds.streamBytes);
+  checkText(record, 'body', record.body, bounds.bodyBytes);
+  checkReference(record, 'cause', record.cause);
+  checkReference(record, 'call', record.call);
+};

@@ -1,0 +1,30 @@
+/**
+ * What can go wrong with a journal, as codes that a caller can act on. The journal imports nothing of the rest of
+ * the project, so it has an error type of its own; who wires it translates.
+ */
+
+export type JournalErrorCode =
+  /** The caller broke the contract: wrong seq, a field out of bounds. Nothing was taken. */
+  | 'BadRecord'
+  /** Another process has the journal open for writing. */
+  | 'Locked'
+  /** A newer scribe wrote it; this one must not touch it. */
+  | 'NewerSchema'
+  /** SQLite can not read it, or it is no journal. Set it aside whole. */
+  | 'Corrupt'
+  /** SQLite, the file system or a setting is not what durability needs. */
+  | 'Unsafe'
+  /** A commit failed: the journal takes nothing more. */
+  | 'Failed'
+  | 'Closed';
+
+export class JournalError extends Error {
+  readonly code: JournalErrorCode;
+  constructor(code: JournalErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'JournalError';
+    this.code = code;
+  }
+}
+
+export const errorOf = (thrown: unknown): Error => (thrown instanceof Error ? thrown : new Error(String(thrown)));

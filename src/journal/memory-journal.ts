@@ -1,0 +1,266 @@
+/**
+ * The in-memory twin of the SQLite journal: same contract, same hashes, no disk. For tests and the simulator, which
+ * decides through `commit` when (and whether) a batch becomes durable, and takes `contents` over a simulated crash.
+ * Must not be used where anything has to outlive the process.
+ */
+import { Subject } from 'rxjs';
+import { bodyHash, chainHash, checkRecord, chunkRoot, GENESIS } from './encoding.ts';
+import { errorOf, JournalError } from './errors.ts';
+import { followPages } from './follow.ts';
+import {
+  checkOwnRecord,
+  isOwnType,
+  JOURNAL_PRUNED,
+  parsePruned,
+  parseReadsClosed,
+  READS_CLOSED,
+} from './own-records.ts';
+import { decodeReadRows, encodeReadRow, READ_ROW_BYTES_MAX } from './read-rows.ts';
+import { rangesOfSeqs } from './ranges.ts';
+import type { JournalRecord, KeptJournal, ReadQuery, ReadRow, SealedSegment, Snapshot } from './types.ts';
+
+/** What is durable. Only grows, but for pruning; handing it to the next journal is what a restart is. */
+export interface MemoryContents {
+  /** Index is seq - 1; record is null once pruned. */
+  readonly rows: MemoryRow[];
+  readonly chunks: MemoryChunk[];
+  readonly closed: SealedSegment[];
+  readonly snapshots: Snapshot[];
+}
+
+export interface MemoryRow {
+  readonly record: JournalRecord | null;
+  readonly bodyHash: Uint8Array;
+  readonly hash: Uint8Array;
+}
+
+interface MemoryChunk {
+  readonly segment: number;
+  readonly rows: Uint8Array;
+}
+
+export interface MemoryJournalOptions {
+  /** Durable contents of an earlier life; changed in place. */
+  readonly contents?: MemoryContents;
+  /** Stands for the disk: a batch is durable once it resolves; when it rejects, the journal has failed. */
+  readonly commit?: (records: readonly JournalRecord[]) => Promise<void>;
+}
+
+export interface MemoryJournal extends KeptJournal {
+  readonly contents: MemoryContents;
+}
+
+interface Waiting {
+  readonly records: readonly JournalRecord[];
+  readonly resolve: () => void;
+  readonly reject: (error: Error) => void;
+}
+
+const pageRecords = 256;
+
+export const emptyContents = (): MemoryContents => ({ rows: [], chunks: [], closed: [], snapshots: [] });
+
+/** Whether a record is what the query asks for; its limit aside. */
+const matches = (query: ReadQuery, record: JournalRecord): boolean =>
+  record.seq >= (query.fromSeq ?? 1) &&
+  record.seq <= (query.toSeq ?? Number.MAX_SAFE_INTEGER) &&
+  (query.types?.includes(record.type) ?? true) &&
+  (query.streams?.includes(record.stream) ?? true) &&
+  (query.fromNs === undefined || record.atNs >= query.fromNs) &&
+  (query.toNs === undefined || record.atNs <= query.toNs);
+
+const closeSegment = (contents: MemoryContents, record: JournalRecord): void => {
+  const sealed = parseReadsClosed(record);
+  if (!contents.closed.some(({ segment }) => segment === sealed.segment)) contents.closed.push(sealed);
+};
+
+const prune = (contents: MemoryContents, record: JournalRecord): void => {
+  const { seqs, segments } = parsePruned(record);
+  for (const [first, last] of seqs) {
+    for (let seq = first; seq <= last; seq++) {
+      const row = contents.rows[seq - 1];
+      if (row?.record && !isOwnType(row.record.type)) contents.rows[seq - 1] = { ...row, record: null };
+    }
+  }
+  const kept = contents.chunks.filter(({ segment }) => !segments.includes(segment));
+  contents.chunks.splice(0, contents.chunks.length, ...kept);
+  contents.closed.splice(
+    0,
+    contents.closed.length,
+    ...contents.closed.filter(({ segment }) => !segments.includes(segment)),
+  );
+};
+
+const addRecord = (contents: MemoryContents, record: JournalRecord): void => {
+  const body = bodyHash(record);
+  const previous = contents.rows.at(-1)?.hash ?? GENESIS;
+  contents.rows.push({ record, bodyHash: body, hash: chainHash(previous, record.seq, body) });
+  if (record.type === READS_CLOSED) closeSegment(contents, record);
+  if (record.type === JOURNAL_PRUNED) prune(contents, record);
+};
+
+const encodeRows = (rows: readonly ReadRow[]): Uint8Array => {
+  const buffer = Buffer.alloc(rows.length * READ_ROW_BYTES_MAX);
+  return Uint8Array.from(
+    buffer.subarray(
+      0,
+      rows.reduce((end, row) => encodeReadRow(row, buffer, end), 0),
+    ),
+  );
+};
+
+const sealedOf = (contents: MemoryContents, segment: number): SealedSegment => {
+  const chunks = contents.chunks.filter((chunk) => chunk.segment === segment);
+  const rows = chunks.flatMap((chunk) => decodeReadRows(chunk.rows));
+  const times = rows.map(({ atNs }) => atNs);
+  return {
+    segment,
+    count: rows.length,
+    dropped: 0,
+    fromNs: times.reduce((a, b) => (b < a ? b : a), times[0] ?? 0n),
+    toNs: times.reduce((a, b) => (b > a ? b : a), 0n),
+    root: chunks.reduce<Uint8Array>((root, chunk, index) => chunkRoot(root, segment, index, chunk.rows), GENESIS),
+  };
+};
+
+/** Opens a journal in memory, on the contents of an earlier one if given. Nothing in it ever rejects but append. */
+export const createMemoryJournal = (options: MemoryJournalOptions = {}): MemoryJournal => {
+  const contents = options.contents ?? emptyContents();
+  const commit = options.commit ?? (async () => {});
+  const commits = new Subject<void>();
+  let acceptedSeq = contents.rows.length;
+  let openSegment =
+    1 + Math.max(0, ...contents.closed.map(({ segment }) => segment), ...contents.chunks.map(({ segment }) => segment));
+  let queue: Waiting[] = [];
+  let reads: ReadRow[] = [];
+  let pumping: Promise<void> | null = null;
+  let ended: Error | null = null;
+  let tellFailed: (error: Error) => void = () => {};
+  const failed = new Promise<Error>((resolve) => {
+    tellFailed = resolve;
+  });
+
+  const takeReads = (): void => {
+    if (reads.length > 0) contents.chunks.push({ segment: openSegment, rows: encodeRows(reads) });
+    reads = [];
+  };
+
+  const fail = (error: Error, batch: readonly Waiting[]): void => {
+    ended = new JournalError('Failed', `The journal takes nothing more since a commit failed: ${error.message}`, {
+      cause: error,
+    });
+    for (const waiting of [...batch, ...queue]) waiting.reject(ended);
+    queue = [];
+    commits.error(ended);
+    tellFailed(ended);
+  };
+
+  const pump = async (): Promise<void> => {
+    while (queue.length > 0) {
+      const batch = queue;
+      queue = [];
+      const records = batch.flatMap((waiting) => waiting.records);
+      try {
+        await commit(records);
+      } catch (thrown) {
+        fail(errorOf(thrown), batch);
+        return;
+      }
+      for (const record of records) addRecord(contents, record);
+      takeReads();
+      for (const waiting of batch) waiting.resolve();
+      commits.next();
+    }
+    pumping = null;
+  };
+
+  const append = async (records: readonly JournalRecord[]): Promise<void> => {
+    if (ended !== null) throw ended;
+    records.forEach((record, index) => {
+      checkRecord(record, acceptedSeq + 1 + index);
+      checkOwnRecord(record);
+    });
+    if (records.length === 0) return;
+    acceptedSeq += records.length;
+    const done = new Promise<void>((resolve, reject) => {
+      queue.push({ records, resolve, reject });
+    });
+    pumping ??= pump();
+    await done;
+  };
+
+  const live = (from: number, to: number): JournalRecord[] =>
+    contents.rows.slice(from - 1, to).flatMap(({ record }) => (record === null ? [] : [record]));
+
+  return {
+    contents,
+    failed,
+    append,
+    head: () => ({ seq: contents.rows.length, hash: contents.rows.at(-1)?.hash ?? GENESIS }),
+    appendRead: (row) => {
+      if (ended === null) reads.push(row);
+    },
+    read: async function* (query = {}) {
+      let left = query.limit ?? Number.MAX_SAFE_INTEGER;
+      for (let seq = query.fromSeq ?? 1; seq <= contents.rows.length && left > 0; seq++) {
+        const record = contents.rows[seq - 1]?.record;
+        if (!record || !matches(query, record)) continue;
+        left--;
+        yield record;
+      }
+    },
+    follow: (fromSeq) =>
+      followPages(
+        fromSeq,
+        (cursor) => {
+          const next = Math.max(cursor, Math.min(cursor + pageRecords, contents.rows.length + 1));
+          return { records: live(cursor, next - 1), next, more: next <= contents.rows.length };
+        },
+        commits,
+        queueMicrotask,
+      ),
+    writeSnapshot: async (snapshot) => {
+      if (ended !== null) throw ended;
+      contents.snapshots.push(snapshot);
+    },
+    newestSnapshot: async (evolverVersion) =>
+      contents.snapshots
+        .filter((snapshot) => snapshot.evolverVersion === evolverVersion)
+        .reduce<Snapshot | null>((a, b) => (a === null || b.seq > a.seq ? b : a), null),
+    close: async () => {
+      await pumping;
+      if (ended === null) takeReads();
+      ended ??= new JournalError('Closed', 'The journal is closed.');
+      commits.complete();
+    },
+    seqAtTime: async (tNs) => {
+      const later = contents.rows.findIndex(({ record }) => record !== null && record.atNs > tNs);
+      return later < 0 ? contents.rows.length : later;
+    },
+    readReads: async function* (query = {}) {
+      let left = query.limit ?? Number.MAX_SAFE_INTEGER;
+      for (const row of contents.chunks.flatMap((chunk) => decodeReadRows(chunk.rows))) {
+        if (left <= 0) return;
+        if (row.atNs < (query.fromNs ?? 0n) || (query.toNs !== undefined && row.atNs > query.toNs)) continue;
+        left--;
+        yield row;
+      }
+    },
+    sealReads: async () => {
+      takeReads();
+      const segments = [...new Set(contents.chunks.map(({ segment }) => segment))];
+      openSegment = Math.max(openSegment, ...segments.map((segment) => segment + 1));
+      return segments
+        .filter((segment) => !contents.closed.some((sealed) => sealed.segment === segment))
+        .map((segment) => sealedOf(contents, segment));
+    },
+    closedSegments: async () => [...contents.closed],
+    rangesOf: async (streams, throughSeq) =>
+      rangesOfSeqs(
+        live(1, throughSeq)
+          .filter(({ stream }) => streams.includes(stream))
+          .map(({ seq }) => seq),
+      ),
+    usedBytes: async () => contents.rows.reduce((sum, { record }) => sum + 64 + (record?.body.length ?? 0), 0),
+  };
+};
