@@ -68,7 +68,7 @@ const inPool = <Args extends unknown[]>(
   ...args: Args
 ): Promise<number> =>
   new Promise((resolve, reject) => {
-    call.async(...args, (failure: unknown, result: number) => {
+    call.async(...args, (failure: Error | null, result: number) => {
       // errno is the pool thread's, handed over for the length of this callback only.
       if (failure) reject(failure);
       else if (result < 0) reject(systemError(syscall, errno(), subject));
