@@ -1,5 +1,5 @@
 /**
- * The part of the OCI runtime specification (config.json, version 1.1 as runc and crun 1.x read it) that scribe writes,
+ * The part of the OCI runtime specification (config.json, as runc and crun 1.x read it) that scribe writes,
  * in the specification's own words. One thing differs from the file: an env entry may be a secret token, which the
  * bundle adapter turns into "NAME=value" when it writes config.json (C12). Data only, no behaviour.
  */
@@ -16,7 +16,6 @@ export type OciEnv = string | SecretEnv;
 export interface OciUser {
   readonly uid: number;
   readonly gid: number;
-  readonly umask?: number;
   readonly additionalGids?: readonly number[];
 }
 
@@ -28,12 +27,6 @@ export interface OciCapabilities {
   readonly ambient: readonly string[];
 }
 
-export interface OciRlimit {
-  readonly type: string;
-  readonly hard: number;
-  readonly soft: number;
-}
-
 export interface OciProcess {
   readonly terminal?: boolean;
   readonly user: OciUser;
@@ -41,11 +34,9 @@ export interface OciProcess {
   readonly env: readonly OciEnv[];
   readonly cwd: string;
   readonly capabilities: OciCapabilities;
-  readonly rlimits?: readonly OciRlimit[];
   readonly noNewPrivileges?: boolean;
   readonly oomScoreAdj?: number;
   readonly apparmorProfile?: string;
-  readonly selinuxLabel?: string;
 }
 
 export interface OciMount {
@@ -103,7 +94,6 @@ export interface OciResources {
   readonly devices?: readonly OciDeviceCgroup[];
   readonly memory?: OciMemory;
   readonly cpu?: OciCpu;
-  readonly pids?: { readonly limit: number };
   readonly hugepageLimits?: readonly OciHugepageLimit[];
   readonly unified?: Readonly<Record<string, string>>;
 }
@@ -144,7 +134,6 @@ export interface OciLinux {
   readonly maskedPaths?: readonly string[];
   readonly readonlyPaths?: readonly string[];
   readonly rootfsPropagation?: OciRootfsPropagation;
-  readonly mountLabel?: string;
 }
 
 export interface OciSpec {
@@ -156,3 +145,6 @@ export interface OciSpec {
   readonly annotations?: Readonly<Record<string, string>>;
   readonly linux: OciLinux;
 }
+
+/** Older than all that is used of it, so that every runtime in use takes it. */
+export const OCI_VERSION = '1.0.2';

@@ -1,0 +1,82 @@
+/**
+ * Capabilities of a container's process: CRI's add and drop lists against the default set and against what the daemon
+ * itself has, since nobody can hand on more. Inheritable and ambient stay empty: Kubernetes does not define them for
+ * users other than root, and inheritable ones survive an execve that should have lost them.
+ */
+import type { Capability } from '../cri.ts';
+import type { NodeFacts } from '../node-facts.ts';
+import { refuse, refuseField, shown } from './refuse.ts';
+import type { OciCapabilities } from './types.ts';
+import { words } from './words.ts';
+
+/** capabilities(7), in the order of their numbers. */
+const known = words(`
+  CAP_CHOWN CAP_DAC_OVERRIDE CAP_DAC_READ_SEARCH CAP_FOWNER CAP_FSETID CAP_KILL CAP_SETGID CAP_SETUID CAP_SETPCAP
+  CAP_LINUX_IMMUTABLE CAP_NET_BIND_SERVICE CAP_NET_BROADCAST CAP_NET_ADMIN CAP_NET_RAW CAP_IPC_LOCK CAP_IPC_OWNER
+  CAP_SYS_MODULE CAP_SYS_RAWIO CAP_SYS_CHROOT CAP_SYS_PTRACE CAP_SYS_PACCT CAP_SYS_ADMIN CAP_SYS_BOOT CAP_SYS_NICE
+  CAP_SYS_RESOURCE CAP_SYS_TIME CAP_SYS_TTY_CONFIG CAP_MKNOD CAP_LEASE CAP_AUDIT_WRITE CAP_AUDIT_CONTROL CAP_SETFCAP
+  CAP_MAC_OVERRIDE CAP_MAC_ADMIN CAP_SYSLOG CAP_WAKE_ALARM CAP_BLOCK_SUSPEND CAP_AUDIT_READ CAP_PERFMON CAP_BPF
+  CAP_CHECKPOINT_RESTORE
+`);
+
+/** What containers get unless they say otherwise: the set that container images have come to rely on. */
+const defaults = words(`
+  CAP_CHOWN CAP_DAC_OVERRIDE CAP_FSETID CAP_FOWNER CAP_MKNOD CAP_NET_RAW CAP_SETGID CAP_SETUID CAP_SETFCAP CAP_SETPCAP
+  CAP_NET_BIND_SERVICE CAP_SYS_CHROOT CAP_KILL CAP_AUDIT_WRITE
+`);
+
+const ALL = 'ALL';
+const FIELD = 'linux.security_context.capabilities';
+
+/** "net_raw" and "CAP_NET_RAW" are both meant by people. */
+function fullName(name: string): string {
+  const upper = name.toUpperCase();
+  return upper === ALL || upper.startsWith('CAP_') ? upper : `CAP_${upper}`;
+}
+
+/** Refuses names that are no capability: a typo in a drop list would leave the container more than its author thinks. */
+export function checkCapabilities(capability: Capability | undefined): void {
+  const check = (list: string, names: readonly string[] | undefined): void => {
+    for (const name of names ?? []) {
+      const full = fullName(name);
+      if (full !== ALL && !known.includes(full)) {
+        refuseField(`${FIELD}.${list}`, `names ${shown(name)}, which is no capability: see capabilities(7)`);
+      }
+    }
+  };
+  check('add_capabilities', capability?.addCapabilities);
+  check('drop_capabilities', capability?.dropCapabilities);
+}
+
+const sets = (names: Iterable<string>): OciCapabilities => {
+  const list = [...names];
+  return { bounding: list, effective: list, permitted: list, inheritable: [], ambient: [] };
+};
+
+export const noCapabilities = sets([]);
+
+/** A privileged container gets the daemon's own effective set, whatever it adds or drops. */
+export function containerCapabilities(
+  capability: Capability | undefined,
+  privileged: boolean,
+  node: NodeFacts,
+): OciCapabilities {
+  const own = known.filter((name) => node.capabilities.includes(name));
+  if (privileged) return sets(own);
+  const add = (capability?.addCapabilities ?? []).map(fullName);
+  const drop = (capability?.dropCapabilities ?? []).map(fullName);
+  const base = drop.includes(ALL) ? [] : add.includes(ALL) ? own : defaults.filter((name) => own.includes(name));
+  const given = new Set(base);
+  for (const name of add) {
+    if (name === ALL || drop.includes(name)) continue;
+    if (!own.includes(name)) {
+      refuse(
+        'HostLacks',
+        `${FIELD}.add_capabilities asks for ${name}, which the daemon does not have itself and can not give`,
+      );
+    }
+    given.add(name);
+  }
+  for (const name of drop) given.delete(name);
+  return sets(known.filter((name) => given.has(name)));
+}

@@ -1,0 +1,139 @@
+/**
+ * The OCI spec of a container, and the questions that have to be answered before it can be built: who the user is in
+ * the image, what the devices and mount sources are. The config was validated before (validate-container.ts); what
+ * fails here fails because of this node, this image or this pod.
+ */
+import type { ContainerConfig, LinuxContainerSecurityContext } from '../cri.ts';
+import { SupplementalGroupsPolicy } from '../cri.ts';
+import type { ContainerQuestions, ImageConfig } from '../effects.ts';
+import { containerAnnotations } from './annotations.ts';
+import { containerCapabilities } from './capabilities.ts';
+import { containerDevices } from './devices.ts';
+import { podHostname } from './etc-files.ts';
+import type { ContainerSpecInput } from './input.ts';
+import { containerMounts } from './mounts.ts';
+import { containerNamespaces } from './namespaces.ts';
+import { processArgs, processCwd, processEnv } from './process.ts';
+import { refuse, refuseField, type SpecResult, shown, specResult } from './refuse.ts';
+import { cgroupsPath, ociResources, oomScoreAdj } from './resources.ts';
+import { ociSeccomp, seccompFileOf, seccompProfileOf } from './seccomp.ts';
+import { apparmorProfileOf, checkSelinux } from './security.ts';
+import { parseSignal } from './signals.ts';
+import { OCI_VERSION, type OciSpec } from './types.ts';
+
+/** Relative to the bundle. */
+const ROOTFS = 'rootfs';
+
+const unique = (paths: readonly string[]): readonly string[] => [...new Set(paths)];
+
+/** A uid or gid as CRI holds it: present with no value is 0, which is root. */
+const idOf = (value: { readonly value?: string } | undefined): string | undefined =>
+  value === undefined ? undefined : (value.value ?? '0');
+
+function userQuestions(
+  context: LinuxContainerSecurityContext | undefined,
+  imageConfig: ImageConfig,
+): ContainerQuestions['user'] {
+  const uid = idOf(context?.runAsUser);
+  const gid = idOf(context?.runAsGroup);
+  return {
+    ...(uid === undefined ? {} : { uid }),
+    ...(gid === undefined ? {} : { gid }),
+    ...(context?.runAsUsername ? { username: context.runAsUsername } : {}),
+    ...(imageConfig.user ? { imageUser: imageConfig.user } : {}),
+    supplementalGroups: context?.supplementalGroups ?? [],
+    mergeImageGroups: context?.supplementalGroupsPolicy !== SupplementalGroupsPolicy.Strict,
+  };
+}
+
+/** What InspectContainer has to find out. `chainIds` are those of the image's snapshots, base first. */
+export function containerQuestions(
+  config: ContainerConfig,
+  imageConfig: ImageConfig,
+  chainIds: readonly string[],
+): ContainerQuestions {
+  const context = config.linux?.securityContext;
+  const seccompProfilePath = seccompFileOf(seccompProfileOf(context));
+  return {
+    chainIds,
+    user: userQuestions(context, imageConfig),
+    devicePaths: unique((config.devices ?? []).map(({ hostPath = '' }) => hostPath)),
+    allDevices: context?.privileged ?? false,
+    mountPaths: unique((config.mounts ?? []).map(({ hostPath = '' }) => hostPath)),
+    ...(seccompProfilePath === null ? {} : { seccompProfilePath }),
+  };
+}
+
+/** Fails with what of the config can not be done with this image, in this pod, on this node. */
+export function containerSpec(input: ContainerSpecInput): SpecResult {
+  return specResult(() => build(input));
+}
+
+function checkInput({ podSandboxId, sandboxPid, sandboxConfig, imageConfig, config, node }: ContainerSpecInput): void {
+  const context = config.linux?.securityContext;
+  if (context?.privileged && !sandboxConfig.linux?.securityContext?.privileged) {
+    refuseField(
+      'linux.security_context.privileged',
+      'is set in a pod that is not privileged: set it in the PodSandboxConfig too',
+    );
+  }
+  if (imageConfig.stopSignal && parseSignal(imageConfig.stopSignal) === null) {
+    refuse('ImageInvalid', `the image's StopSignal ${shown(imageConfig.stopSignal)} is no signal`);
+  }
+  checkSelinux(context?.selinuxOptions, node);
+  if (sandboxPid <= 0)
+    refuse('WrongState', `pod sandbox ${podSandboxId} has no process whose namespaces can be joined`);
+}
+
+function build(input: ContainerSpecInput): OciSpec {
+  checkInput(input);
+  const { containerId, config, podSandboxId, sandboxConfig, imageConfig, facts, node, settings, paths } = input;
+  const context = config.linux?.securityContext;
+  const privileged = context?.privileged ?? false;
+  const resources = config.linux?.resources;
+  const capabilities = containerCapabilities(context?.capabilities, privileged, node);
+  const { devices, rules } = containerDevices(config, facts.devices, privileged);
+  const { mounts, rootfsPropagation } = containerMounts({
+    config,
+    sandboxConfig,
+    paths,
+    settings,
+    facts: facts.mounts,
+    imageVolumes: input.imageVolumes,
+    privileged,
+  });
+  const seccomp = ociSeccomp(seccompProfileOf(context), node, capabilities.bounding, facts.seccompProfile);
+  const apparmorProfile = apparmorProfileOf(context, node);
+  return {
+    ociVersion: OCI_VERSION,
+    process: {
+      ...(config.tty ? { terminal: true } : {}),
+      user: facts.user,
+      args: processArgs(config, imageConfig),
+      env: processEnv(config, imageConfig, podHostname(sandboxConfig, node)),
+      cwd: processCwd(config, imageConfig),
+      capabilities,
+      noNewPrivileges: context?.noNewPrivs ?? false,
+      oomScoreAdj: oomScoreAdj(Number(resources?.oomScoreAdj ?? 0), node, settings.restrictOomScoreAdj),
+      ...(apparmorProfile === undefined ? {} : { apparmorProfile }),
+    },
+    root: { path: ROOTFS, ...(context?.readonlyRootfs ? { readonly: true } : {}) },
+    mounts,
+    annotations: containerAnnotations(
+      podSandboxId,
+      sandboxConfig,
+      config.metadata?.name ?? '',
+      config.image?.userSpecifiedImage || config.image?.image || '',
+    ),
+    linux: {
+      namespaces: containerNamespaces(sandboxConfig, context?.namespaceOptions, input, node, privileged),
+      cgroupsPath: cgroupsPath(settings.cgroupDriver, sandboxConfig.linux?.cgroupParent, containerId),
+      resources: { devices: rules, ...ociResources(resources, node) },
+      ...(devices.length === 0 ? {} : { devices }),
+      ...(seccomp === undefined ? {} : { seccomp }),
+      maskedPaths: privileged ? [] : (context?.maskedPaths ?? []),
+      readonlyPaths: privileged ? [] : (context?.readonlyPaths ?? []),
+      ...(rootfsPropagation === undefined ? {} : { rootfsPropagation }),
+    },
+  };
+}

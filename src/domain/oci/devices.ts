@@ -1,0 +1,89 @@
+/**
+ * Devices of a container: which nodes are made in its /dev, and what its device cgroup allows. A privileged container
+ * gets every device of the node and may use any. Must not look at the host: DeviceFact says what is there.
+ */
+import type { ContainerConfig } from '../cri.ts';
+import type { DeviceFact } from '../effects.ts';
+import { refuse } from './refuse.ts';
+import type { OciDevice, OciDeviceCgroup } from './types.ts';
+
+const ALL_ACCESS = 'rwm';
+
+const denyAll: OciDeviceCgroup = { allow: false, access: ALL_ACCESS };
+const allowAll: OciDeviceCgroup = { allow: true, access: ALL_ACCESS };
+
+const allow = (type: 'c' | 'b', major: number, minor: number | undefined, access: string): OciDeviceCgroup => ({
+  allow: true,
+  type,
+  major,
+  ...(minor === undefined ? {} : { minor }),
+  access,
+});
+
+/** What every OCI runtime makes in /dev: null, zero, full, random, urandom, tty, console, ptmx and pts/*. */
+const standard: readonly OciDeviceCgroup[] = [
+  allow('c', 1, 3, ALL_ACCESS),
+  allow('c', 1, 5, ALL_ACCESS),
+  allow('c', 1, 7, ALL_ACCESS),
+  allow('c', 1, 8, ALL_ACCESS),
+  allow('c', 1, 9, ALL_ACCESS),
+  allow('c', 5, 0, ALL_ACCESS),
+  allow('c', 5, 1, ALL_ACCESS),
+  allow('c', 5, 2, ALL_ACCESS),
+  allow('c', 136, undefined, ALL_ACCESS),
+];
+
+interface GrantedDevice {
+  readonly device: OciDevice;
+  readonly access: string;
+}
+
+const grant = (fact: DeviceFact, path: string, access: string): GrantedDevice => ({
+  device: {
+    path,
+    type: fact.type,
+    major: fact.major,
+    minor: fact.minor,
+    fileMode: fact.fileMode,
+    uid: fact.uid,
+    gid: fact.gid,
+  },
+  access,
+});
+
+function requested(config: ContainerConfig, facts: readonly DeviceFact[]): readonly GrantedDevice[] {
+  return (config.devices ?? []).flatMap(({ hostPath = '', containerPath, permissions }) => {
+    const found = facts.filter((fact) => fact.hostPath === hostPath);
+    if (found.length === 0) return refuse('HostLacks', `devices.host_path ${hostPath} is no device and holds none`);
+    return found.map((fact) =>
+      grant(fact, (containerPath || hostPath) + fact.path.slice(hostPath.length), permissions || ALL_ACCESS),
+    );
+  });
+}
+
+export const DEV = '/dev';
+
+export interface ContainerDevices {
+  readonly devices: readonly OciDevice[];
+  readonly rules: readonly OciDeviceCgroup[];
+}
+
+const rule = ({ device, access }: GrantedDevice): readonly OciDeviceCgroup[] =>
+  device.type === 'p' ? [] : [allow(device.type, device.major, device.minor, access)];
+
+/** @throws {FailureError} HostLacks when a device that was asked for is not there. */
+export function containerDevices(
+  config: ContainerConfig,
+  facts: readonly DeviceFact[],
+  privileged: boolean,
+): ContainerDevices {
+  const asked = requested(config, facts);
+  const hosts = privileged
+    ? facts.filter((fact) => fact.hostPath === DEV).map((fact) => grant(fact, fact.path, ALL_ACCESS))
+    : [];
+  const byPath = new Map([...hosts, ...asked].map((granted) => [granted.device.path, granted]));
+  const devices = [...byPath.values()].map(({ device }) => device);
+  return { devices, rules: privileged ? [allowAll] : [denyAll, ...standard, ...asked.flatMap(rule)] };
+}
+
+export const pauseDeviceRules: readonly OciDeviceCgroup[] = [denyAll, ...standard];

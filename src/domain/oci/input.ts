@@ -1,0 +1,71 @@
+/**
+ * What specs are built from. All of it is in the journal (configs, facts, settings), so a spec can be built again at
+ * any time and comes out the same (C13). Data only.
+ */
+import type { ContainerConfig, PodSandboxConfig } from '../cri.ts';
+import type { ContainerFacts, ImageConfig } from '../effects.ts';
+import type { NodeFacts } from '../node-facts.ts';
+
+export type CgroupDriver = 'cgroupfs' | 'systemd';
+
+export interface SpecSettings {
+  readonly cgroupDriver: CgroupDriver;
+  /** Never set an oom_score_adj below the daemon's own. */
+  readonly restrictOomScoreAdj: boolean;
+  /** Pods with a network of their own may bind ports below 1024 without a capability. */
+  readonly enableUnprivilegedPorts: boolean;
+  /** Pods with a network of their own may open ICMP echo sockets without CAP_NET_RAW. */
+  readonly enableUnprivilegedIcmp: boolean;
+  /** The runtime handler knows the "rro" mount option; absent: it does not. */
+  readonly recursiveReadOnlyMounts?: boolean;
+}
+
+/** Host paths of what a pod's containers share. */
+export interface SandboxPaths {
+  readonly resolvConf: string;
+  readonly hosts: string;
+  readonly hostname: string;
+  readonly shm: string;
+}
+
+export interface PodSandboxSpecInput {
+  readonly podSandboxId: string;
+  readonly config: PodSandboxConfig;
+  readonly node: NodeFacts;
+  readonly settings: SpecSettings;
+  /** null with the host's network. */
+  readonly netnsPath: string | null;
+  readonly paths: SandboxPaths;
+  readonly pause: {
+    /** Absolute, or relative to the bundle. */
+    readonly rootfsPath: string;
+    readonly imageName: string;
+    /** A numeric user at most: there is nobody to look names up. */
+    readonly imageConfig: ImageConfig;
+  };
+}
+
+/** A volume that the image declares, and the directory on the host that stands for it. */
+export interface ImageVolume {
+  readonly imagePath: string;
+  readonly hostPath: string;
+}
+
+export interface ContainerSpecInput {
+  readonly containerId: string;
+  readonly config: ContainerConfig;
+  readonly podSandboxId: string;
+  readonly sandboxConfig: PodSandboxConfig;
+  readonly imageConfig: ImageConfig;
+  readonly facts: ContainerFacts;
+  readonly node: NodeFacts;
+  readonly settings: SpecSettings;
+  /** null with the host's network. */
+  readonly netnsPath: string | null;
+  readonly paths: SandboxPaths;
+  /** Process of the pod whose namespaces are joined: the pause task. */
+  readonly sandboxPid: number;
+  /** Process of the container that namespace_options.target_id names; null without one. */
+  readonly targetPid: number | null;
+  readonly imageVolumes: readonly ImageVolume[];
+}

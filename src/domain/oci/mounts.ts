@@ -1,0 +1,186 @@
+/**
+ * Mounts of a spec: the file systems every container has, the pod's shared files, and what CRI asks for. A CRI mount
+ * takes the place of any other at the same destination. Host paths are the resolved ones of the facts: a link that is
+ * changed between the look and the mount leads nowhere else.
+ */
+import { type ContainerConfig, type Mount, MountPropagation, type PodSandboxConfig } from '../cri.ts';
+import type { MountFact } from '../effects.ts';
+import { DEV } from './devices.ts';
+import type { ImageVolume, SandboxPaths, SpecSettings } from './input.ts';
+import { hasHostIpc } from './namespaces.ts';
+import { cleanPath, pathDepth } from './paths.ts';
+import { refuse } from './refuse.ts';
+import type { OciMount, OciRootfsPropagation } from './types.ts';
+
+const DEV_SHM = '/dev/shm';
+const ETC_RESOLV_CONF = '/etc/resolv.conf';
+const INERT = ['nosuid', 'noexec', 'nodev'];
+
+const proc: OciMount = { destination: '/proc', type: 'proc', source: 'proc', options: INERT };
+const dev: OciMount = {
+  destination: DEV,
+  type: 'tmpfs',
+  source: 'tmpfs',
+  options: ['nosuid', 'strictatime', 'mode=755', 'size=65536k'],
+};
+/** Group 5 is tty in every distribution. */
+const devpts: OciMount = {
+  destination: '/dev/pts',
+  type: 'devpts',
+  source: 'devpts',
+  options: ['nosuid', 'noexec', 'newinstance', 'ptmxmode=0666', 'mode=0620', 'gid=5'],
+};
+const mqueue: OciMount = { destination: '/dev/mqueue', type: 'mqueue', source: 'mqueue', options: INERT };
+const sysfs = (access: string): OciMount => ({
+  destination: '/sys',
+  type: 'sysfs',
+  source: 'sysfs',
+  options: [...INERT, access],
+});
+const cgroup = (access: string): OciMount => ({
+  destination: '/sys/fs/cgroup',
+  type: 'cgroup',
+  source: 'cgroup',
+  options: [...INERT, 'relatime', access],
+});
+
+const accessOf = (readonly: boolean): string => (readonly ? 'ro' : 'rw');
+
+const bind = (source: string, destination: string, options: readonly string[]): OciMount => ({
+  destination,
+  type: 'bind',
+  source,
+  options: ['rbind', ...options],
+});
+
+const shmOf = (config: PodSandboxConfig, paths: SandboxPaths): string => (hasHostIpc(config) ? DEV_SHM : paths.shm);
+
+/** The pause task needs no more than what OCI runtimes need themselves; runtimes that start a machine want the DNS. */
+export const sandboxMounts = (config: PodSandboxConfig, paths: SandboxPaths): readonly OciMount[] => [
+  proc,
+  dev,
+  bind(shmOf(config, paths), DEV_SHM, ['ro', ...INERT]),
+  bind(paths.resolvConf, ETC_RESOLV_CONF, ['ro', ...INERT]),
+];
+
+const defaultMounts = (privileged: boolean): readonly OciMount[] => [
+  proc,
+  dev,
+  devpts,
+  mqueue,
+  sysfs(accessOf(!privileged)),
+  cgroup(accessOf(!privileged)),
+];
+
+function podMounts(config: PodSandboxConfig, paths: SandboxPaths, readonlyRootfs: boolean): readonly OciMount[] {
+  const access = ['rprivate', accessOf(readonlyRootfs)];
+  return [
+    bind(paths.hostname, '/etc/hostname', access),
+    bind(paths.hosts, '/etc/hosts', access),
+    bind(paths.resolvConf, ETC_RESOLV_CONF, access),
+    bind(shmOf(config, paths), DEV_SHM, ['rprivate', 'rw', ...INERT]),
+  ];
+}
+
+function propagation(mount: Mount, fact: MountFact): 'rprivate' | 'rslave' | 'rshared' {
+  const path = fact.realPath;
+  switch (mount.propagation ?? MountPropagation.PROPAGATION_PRIVATE) {
+    case MountPropagation.PROPAGATION_BIDIRECTIONAL:
+      if (fact.propagation === 'shared') return 'rshared';
+      return refuse(
+        'HostLacks',
+        `mounts.propagation of ${path} is bidirectional, but it lies on a mount that is not shared: run mount --make-rshared on it`,
+      );
+    case MountPropagation.PROPAGATION_HOST_TO_CONTAINER:
+      if (fact.propagation !== 'private') return 'rslave';
+      return refuse(
+        'HostLacks',
+        `mounts.propagation of ${path} is host-to-container, but it lies on a mount that is neither shared nor slave: run mount --make-rshared on it`,
+      );
+    default:
+      return 'rprivate';
+  }
+}
+
+function access(mount: Mount, settings: SpecSettings): string {
+  if (!mount.recursiveReadOnly) return accessOf(mount.readonly ?? false);
+  if (settings.recursiveReadOnlyMounts) return 'rro';
+  return refuse(
+    'HostLacks',
+    `RROUnsupported: mounts.recursive_read_only of ${mount.containerPath ?? ''} is not supported by this runtime handler: use readonly`,
+  );
+}
+
+function criMount(mount: Mount, facts: readonly MountFact[], settings: SpecSettings): OciMount {
+  const { containerPath = '', hostPath = '' } = mount;
+  const fact = facts.find((candidate) => candidate.hostPath === hostPath);
+  if (fact === undefined) return refuse('Bug', `nothing was found out about mounts.host_path ${hostPath}`);
+  return bind(fact.realPath, cleanPath(containerPath), [
+    propagation(mount, fact),
+    access(mount, settings),
+    ...(mount.mountOptions ?? []),
+  ]);
+}
+
+const destinations = (mounts: readonly OciMount[]): ReadonlySet<string> =>
+  new Set(mounts.map(({ destination }) => destination));
+
+export interface ContainerMountsInput {
+  readonly config: ContainerConfig;
+  readonly sandboxConfig: PodSandboxConfig;
+  readonly paths: SandboxPaths;
+  readonly settings: SpecSettings;
+  readonly facts: readonly MountFact[];
+  readonly imageVolumes: readonly ImageVolume[];
+  readonly privileged: boolean;
+}
+
+export interface ContainerMounts {
+  readonly mounts: readonly OciMount[];
+  readonly rootfsPropagation: OciRootfsPropagation | undefined;
+}
+
+/**
+ * In the order they are made: the defaults, then the others by depth, so that none hides another. Two CRI mounts on
+ * one destination keep their order: the later one is seen.
+ * @throws {FailureError} HostLacks when a source has not the propagation that was asked for.
+ */
+export function containerMounts(input: ContainerMountsInput): ContainerMounts {
+  const { config, sandboxConfig, paths, settings, facts, imageVolumes, privileged } = input;
+  const asked = (config.mounts ?? []).map((mount) => criMount(mount, facts, settings));
+  const taken = destinations(asked);
+  const volumes = imageVolumes.map(({ imagePath, hostPath }) =>
+    bind(hostPath, cleanPath(imagePath), ['rprivate', 'rw']),
+  );
+  const shared = podMounts(sandboxConfig, paths, config.linux?.securityContext?.readonlyRootfs ?? false);
+  const free = (mounts: readonly OciMount[], occupied: ReadonlySet<string>): readonly OciMount[] =>
+    mounts.filter(({ destination }) => !occupied.has(destination));
+  const freeShared = free(shared, taken);
+  const supplied = [...asked, ...freeShared, ...free(volumes, destinations([...asked, ...freeShared]))];
+  const suppliedAt = destinations(supplied);
+  const base = free(defaultMounts(privileged), suppliedAt)
+    // A /dev of the caller's own is not to be covered by ours.
+    .filter(({ destination }) => !(suppliedAt.has(DEV) && destination.startsWith(`${DEV}/`)));
+  const byDepth = supplied.toSorted((a, b) => pathDepth(a.destination) - pathDepth(b.destination));
+  return { mounts: [...base, ...byDepth], rootfsPropagation: rootfsPropagation(asked) };
+}
+
+/** Mounts can only pass through a root that lets them. */
+function rootfsPropagation(mounts: readonly OciMount[]): OciRootfsPropagation | undefined {
+  const passes = (kind: 'rshared' | 'rslave'): boolean => mounts.some(({ options }) => options.includes(kind));
+  if (passes('rshared')) return 'rshared';
+  return passes('rslave') ? 'rslave' : undefined;
+}
+
+/** Volumes the image declares that no CRI mount covers, each with a directory below `dir`. */
+export function imageVolumesOf(
+  config: ContainerConfig,
+  volumes: readonly string[] | undefined,
+  dir: string,
+): readonly ImageVolume[] {
+  const taken = new Set((config.mounts ?? []).map(({ containerPath = '' }) => cleanPath(containerPath)));
+  const paths = new Set((volumes ?? []).map((volume) => cleanPath(`/${volume}`)));
+  return [...paths]
+    .filter((path) => path !== '/' && !taken.has(path))
+    .map((imagePath, index) => ({ imagePath, hostPath: `${dir}/${index}` }));
+}

@@ -1,0 +1,86 @@
+/**
+ * Namespaces of a pod's processes. The sandbox's own choice decides about network, UTS and IPC for every container in
+ * it, so that no container can reach further than its pod; only the PID namespace is each container's own choice.
+ * User namespaces are refused for now (see validate-pod.ts).
+ */
+import { NamespaceMode, type NamespaceOption, type PodSandboxConfig } from '../cri.ts';
+import type { NodeFacts } from '../node-facts.ts';
+import { refuse } from './refuse.ts';
+import type { OciNamespace, OciNamespaceType } from './types.ts';
+
+const optionsOf = (config: PodSandboxConfig): NamespaceOption => config.linux?.securityContext?.namespaceOptions ?? {};
+
+const isNode = (mode: number | undefined): boolean => mode === NamespaceMode.NODE;
+
+export const hasHostNetwork = (config: PodSandboxConfig): boolean => isNode(optionsOf(config).network);
+export const hasHostIpc = (config: PodSandboxConfig): boolean => isNode(optionsOf(config).ipc);
+export const hasHostPid = (config: PodSandboxConfig): boolean => isNode(optionsOf(config).pid);
+
+const fresh = (type: OciNamespaceType): OciNamespace => ({ type });
+const joined = (type: OciNamespaceType, path: string): OciNamespace => ({ type, path });
+const ofProcess = (type: OciNamespaceType, pid: number, file: string): OciNamespace =>
+  joined(type, `/proc/${pid}/ns/${file}`);
+
+const network = (config: PodSandboxConfig, netnsPath: string | null): readonly OciNamespace[] => {
+  if (hasHostNetwork(config)) return [];
+  if (netnsPath === null) return refuse('Bug', 'a pod with a network of its own was given no network namespace');
+  return [joined('network', netnsPath)];
+};
+
+/** The pause task's: it holds the pod's IPC and UTS namespaces, and a PID namespace that containers may share. */
+export function sandboxNamespaces(config: PodSandboxConfig, netnsPath: string | null): readonly OciNamespace[] {
+  return [
+    ...(hasHostPid(config) ? [] : [fresh('pid')]),
+    ...network(config, netnsPath),
+    ...(hasHostIpc(config) ? [] : [fresh('ipc')]),
+    ...(hasHostNetwork(config) ? [] : [fresh('uts')]),
+    fresh('mount'),
+  ];
+}
+
+export interface NamespaceProcesses {
+  readonly netnsPath: string | null;
+  readonly sandboxPid: number;
+  readonly targetPid: number | null;
+}
+
+function pidNamespace(
+  sandboxConfig: PodSandboxConfig,
+  mode: NamespaceMode,
+  { sandboxPid, targetPid }: NamespaceProcesses,
+): readonly OciNamespace[] {
+  switch (mode) {
+    case NamespaceMode.CONTAINER:
+      return [fresh('pid')];
+    case NamespaceMode.TARGET:
+      if (targetPid === null) {
+        return refuse(
+          'WrongState',
+          'the container that namespace_options.target_id names is not running: start it first',
+        );
+      }
+      return [ofProcess('pid', targetPid, 'pid')];
+    default:
+      // POD and NODE both mean the sandbox's own: a container gets the node's processes only if its pod does.
+      return hasHostPid(sandboxConfig) ? [] : [ofProcess('pid', sandboxPid, 'pid')];
+  }
+}
+
+export function containerNamespaces(
+  sandboxConfig: PodSandboxConfig,
+  options: NamespaceOption | undefined,
+  processes: NamespaceProcesses,
+  node: NodeFacts,
+  privileged: boolean,
+): readonly OciNamespace[] {
+  const { sandboxPid } = processes;
+  return [
+    ...pidNamespace(sandboxConfig, options?.pid ?? NamespaceMode.POD, processes),
+    ...network(sandboxConfig, processes.netnsPath),
+    ...(hasHostIpc(sandboxConfig) ? [] : [ofProcess('ipc', sandboxPid, 'ipc')]),
+    ...(hasHostNetwork(sandboxConfig) ? [] : [ofProcess('uts', sandboxPid, 'uts')]),
+    fresh('mount'),
+    // Version 1 shows a container its own hierarchy by bind mounts instead; privileged ones are to see the node's.
+    ...(node.cgroup.version === 2 && !privileged ? [fresh('cgroup')] : []),
+  ];
+}

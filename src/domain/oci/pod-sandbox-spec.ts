@@ -1,0 +1,89 @@
+/**
+ * The OCI spec of a pod's pause task: the process that holds the pod's namespaces while containers come and go. It
+ * needs nothing, so it gets nothing: no capabilities, a read-only root, no /sys. What it can see of /proc is masked
+ * all the same, because a container that shares its PID namespace can look through /proc/1/root.
+ */
+import type { LinuxSandboxSecurityContext } from '../cri.ts';
+import { sandboxAnnotations } from './annotations.ts';
+import { noCapabilities } from './capabilities.ts';
+import { pauseDeviceRules } from './devices.ts';
+import type { PodSandboxSpecInput } from './input.ts';
+import { sandboxMounts } from './mounts.ts';
+import { hasHostNetwork, sandboxNamespaces } from './namespaces.ts';
+import { processArgs, processCwd, processEnv } from './process.ts';
+import { type SpecResult, refuse, shown, specResult } from './refuse.ts';
+import { cgroupsPath, oomScoreAdj, sandboxResources } from './resources.ts';
+import { ociSeccomp, SECCOMP_FIELD, seccompFileOf, seccompProfileOf } from './seccomp.ts';
+import { checkSelinux } from './security.ts';
+import { podHostname } from './etc-files.ts';
+import { podSysctls } from './sysctls.ts';
+import { OCI_VERSION, type OciSpec, type OciUser } from './types.ts';
+import { words } from './words.ts';
+
+/** The last to be killed for lack of memory, but for what the node itself runs on. */
+const PAUSE_OOM_SCORE_ADJ = -998;
+
+const maskedPaths = words(`
+  /proc/acpi /proc/asound /proc/interrupts /proc/kcore /proc/keys /proc/latency_stats /proc/timer_list
+  /proc/timer_stats /proc/sched_debug /proc/scsi
+`);
+const readonlyPaths = words('/proc/bus /proc/fs /proc/irq /proc/sys /proc/sysrq-trigger');
+
+/** "uid" or "uid:gid" of the pause image. */
+function imageUser(text: string): OciUser {
+  const match = /^(\d{1,10})(?::(\d{1,10}))?$/.exec(text);
+  if (match === null) return refuse('ImageInvalid', `the pause image's User ${shown(text)} is not numeric`);
+  return { uid: Number(match[1]), gid: Number(match[2] ?? 0) };
+}
+
+function sandboxUser(context: LinuxSandboxSecurityContext | undefined, imageUserText: string | undefined): OciUser {
+  const own: OciUser | null =
+    context?.runAsUser === undefined
+      ? null
+      : { uid: Number(context.runAsUser.value ?? 0), gid: Number(context.runAsGroup?.value ?? 0) };
+  const user = own ?? (imageUserText ? imageUser(imageUserText) : { uid: 0, gid: 0 });
+  const groups = context?.supplementalGroups ?? [];
+  return groups.length === 0 ? user : { ...user, additionalGids: groups.map(Number) };
+}
+
+/** Fails with what of the config can not be done on this node; the config itself was validated before. */
+export function podSandboxSpec(input: PodSandboxSpecInput): SpecResult {
+  return specResult(() => build(input));
+}
+
+function build({ podSandboxId, config, node, settings, netnsPath, paths, pause }: PodSandboxSpecInput): OciSpec {
+  const context = config.linux?.securityContext;
+  const profile = seccompProfileOf(context);
+  if (seccompFileOf(profile) !== null) {
+    refuse('NotImplemented', `${SECCOMP_FIELD} of a sandbox can not be Localhost: use RuntimeDefault`);
+  }
+  checkSelinux(context?.selinuxOptions, node);
+  const seccomp = ociSeccomp(profile, node, noCapabilities.bounding, undefined);
+  const sysctl = podSysctls(config, settings);
+  return {
+    ociVersion: OCI_VERSION,
+    process: {
+      user: sandboxUser(context, pause.imageConfig.user),
+      args: processArgs({}, pause.imageConfig),
+      env: processEnv({}, pause.imageConfig, podHostname(config, node)),
+      cwd: processCwd({}, pause.imageConfig),
+      capabilities: noCapabilities,
+      noNewPrivileges: true,
+      oomScoreAdj: oomScoreAdj(PAUSE_OOM_SCORE_ADJ, node, settings.restrictOomScoreAdj),
+    },
+    root: { path: pause.rootfsPath, readonly: true },
+    // Without a UTS namespace of its own, setting the name would rename the node.
+    ...(config.hostname && !hasHostNetwork(config) ? { hostname: config.hostname } : {}),
+    mounts: sandboxMounts(config, paths),
+    annotations: sandboxAnnotations(podSandboxId, config, pause.imageName),
+    linux: {
+      namespaces: sandboxNamespaces(config, netnsPath),
+      cgroupsPath: cgroupsPath(settings.cgroupDriver, config.linux?.cgroupParent, podSandboxId),
+      resources: { devices: pauseDeviceRules, ...sandboxResources(node) },
+      ...(sysctl === undefined ? {} : { sysctl }),
+      ...(seccomp === undefined ? {} : { seccomp }),
+      maskedPaths,
+      readonlyPaths,
+    },
+  };
+}

@@ -1,0 +1,116 @@
+/**
+ * Limits: CRI's LinuxContainerResources as the OCI runtime wants them, for cgroup v1 and v2, and the cgroup a task
+ * lives in. A limit whose controller the node lacks is left out, as kubelet relies on (it sends hugepage limits and
+ * shares unasked); a memory limit is refused, because a container nobody holds back takes its neighbours with it.
+ */
+import type { Int64, LinuxContainerResources } from '../cri.ts';
+import type { NodeFacts } from '../node-facts.ts';
+import type { CgroupDriver } from './input.ts';
+import { baseName, cleanPath } from './paths.ts';
+import { refuse, refuseField, shown } from './refuse.ts';
+import type { OciCpu, OciHugepageLimit, OciMemory, OciResources } from './types.ts';
+
+export const RESOURCES_FIELD = 'linux.resources';
+
+/** 0 and absent both mean "no limit given". JSON numbers are exact to 2^53: 8 PiB stands for whatever is above. */
+function limitOf(value: Int64 | undefined): number | undefined {
+  if (value === undefined || value === '' || value === '0') return undefined;
+  const exact = BigInt(value);
+  const most = BigInt(Number.MAX_SAFE_INTEGER);
+  return Number(exact > most ? most : exact);
+}
+
+/** What the kernel (v1) and the runtimes' conversion to cpu.weight (v2) can hold. */
+const MIN_SHARES = 2;
+const MAX_SHARES = 262144;
+
+type Unset<T> = { readonly [K in keyof T]: T[K] | undefined };
+
+/** The fields that are set; undefined when none is, so that the spec holds no empty objects. */
+function set<T extends object>(fields: Unset<T>): T | undefined {
+  const entries = Object.entries(fields).filter(([, value]) => value !== undefined);
+  return entries.length === 0 ? undefined : (Object.fromEntries(entries) as T);
+}
+
+function cpu(resources: LinuxContainerResources, has: (controller: string) => boolean): OciCpu | undefined {
+  const shares = limitOf(resources.cpuShares);
+  return set<OciCpu>({
+    ...(has('cpu')
+      ? {
+          shares: shares === undefined ? undefined : Math.min(Math.max(shares, MIN_SHARES), MAX_SHARES),
+          quota: limitOf(resources.cpuQuota),
+          period: limitOf(resources.cpuPeriod),
+        }
+      : {}),
+    ...(has('cpuset') ? { cpus: resources.cpusetCpus || undefined, mems: resources.cpusetMems || undefined } : {}),
+  });
+}
+
+function memory(resources: LinuxContainerResources, node: NodeFacts): OciMemory | undefined {
+  const limit = limitOf(resources.memoryLimitInBytes);
+  const swap = limitOf(resources.memorySwapLimitInBytes);
+  if (limit === undefined && swap === undefined) return undefined;
+  if (!('memory' in node.cgroup.controllers)) {
+    refuse('HostLacks', `${RESOURCES_FIELD}.memory_limit_in_bytes can not be kept: this node has no memory controller`);
+  }
+  // Memory and swap together: equal to the limit means that the container does not swap.
+  return set<OciMemory>({ limit, swap: node.cgroup.swapAccounting ? (swap ?? limit) : undefined });
+}
+
+const hugepages = (resources: LinuxContainerResources, node: NodeFacts): readonly OciHugepageLimit[] =>
+  (resources.hugepageLimits ?? [])
+    .filter(({ pageSize }) => pageSize !== undefined && node.hugepageSizes.includes(pageSize))
+    .map(({ pageSize = '', limit }) => ({ pageSize, limit: limitOf(limit) ?? 0 }));
+
+/**
+ * @throws {FailureError} HostLacks for a memory limit without a memory controller, and for `unified` on cgroup v1.
+ */
+export function ociResources(resources: LinuxContainerResources | undefined, node: NodeFacts): OciResources {
+  if (resources === undefined) return {};
+  const has = (controller: string): boolean => controller in node.cgroup.controllers;
+  const unified = resources.unified;
+  if (unified !== undefined && Object.keys(unified).length > 0 && node.cgroup.version !== 2) {
+    refuse('HostLacks', `${RESOURCES_FIELD}.unified needs cgroup v2, and this node runs v1: leave it empty`);
+  }
+  const limits = has('hugetlb') ? hugepages(resources, node) : [];
+  return (
+    set<OciResources>({
+      memory: memory(resources, node),
+      cpu: cpu(resources, has),
+      hugepageLimits: limits.length === 0 ? undefined : limits,
+      unified: unified !== undefined && Object.keys(unified).length > 0 ? unified : undefined,
+    }) ?? {}
+  );
+}
+
+/** The pause task does nothing: it gets the least share there is. */
+export const sandboxResources = (node: NodeFacts): OciResources =>
+  'cpu' in node.cgroup.controllers ? { cpu: { shares: MIN_SHARES } } : {};
+
+const UNIT_PREFIX = 'cri-scribe';
+const DEFAULT_PARENT = { cgroupfs: '/scribe', systemd: 'system.slice' } as const satisfies Record<CgroupDriver, string>;
+
+/**
+ * linux.cgroupsPath of a task: a path below the hierarchies' roots with cgroupfs, slice:prefix:name with systemd.
+ * @throws {FailureError} InvalidField for a parent that is no slice, with systemd.
+ */
+export function cgroupsPath(driver: CgroupDriver, cgroupParent: string | undefined, id: string): string {
+  const parent = cgroupParent || DEFAULT_PARENT[driver];
+  if (driver === 'cgroupfs') return cleanPath(`/${parent}/${id}`);
+  const slice = baseName(parent);
+  if (!slice.endsWith('.slice')) {
+    refuseField(
+      'linux.cgroup_parent',
+      `is ${shown(parent)}, which is no systemd slice: name one (x.slice), or set the cgroup driver to cgroupfs`,
+    );
+  }
+  return `${slice}:${UNIT_PREFIX}:${id}`;
+}
+
+/**
+ * oom_score_adj as it can be set: lowering it below the daemon's own takes CAP_SYS_RESOURCE, and an administrator may
+ * forbid it altogether.
+ */
+export function oomScoreAdj(wanted: number, node: NodeFacts, restrict: boolean): number {
+  return restrict || !node.canRaiseLimits ? Math.max(wanted, node.ownOomScoreAdj) : wanted;
+}

@@ -1,0 +1,133 @@
+/**
+ * What a ContainerConfig must be like before anything is made of it. What depends on the image and the facts of the
+ * node is found by building the spec (container-spec.ts).
+ */
+import {
+  type ContainerConfig,
+  type Device,
+  type Mount,
+  MountPropagation,
+  NamespaceMode,
+  type NamespaceOption,
+  type PodSandboxConfig,
+} from '../cri.ts';
+import { checkCapabilities } from './capabilities.ts';
+import { checkAbsolutePath, checkLine, checkRelativePath, checkRequired, checkResources, checkUser } from './checks.ts';
+import { cleanPath } from './paths.ts';
+import { refuse, refuseField, shown } from './refuse.ts';
+import { RESOURCES_FIELD } from './resources.ts';
+import { checkSeccomp } from './seccomp.ts';
+import { isCriSignal } from './signals.ts';
+import { checkUserNamespace, NAMESPACE_FIELD } from './validate-pod.ts';
+
+const NUL = '\0';
+/** More would take the runtime minutes, and the kernel has a limit of its own (fs.mount-max). */
+const MAX_MOUNTS = 10_000;
+/** What 0.37 of the API lets a caller add to a mount. */
+const MOUNT_OPTIONS: readonly string[] = ['noexec', 'nodev', 'nosuid'];
+
+function checkWords(field: string, words: readonly string[] | undefined): void {
+  for (const word of words ?? []) {
+    if (word.includes(NUL)) refuseField(field, `holds a NUL byte in ${shown(word)}: no program can be given one`);
+  }
+}
+
+function checkEnvs(config: ContainerConfig): void {
+  for (const { key } of config.envs ?? []) {
+    checkRequired('envs.key', key);
+    if (key?.includes('=')) refuseField('envs.key', `is ${shown(key)}: a name can not hold "="`);
+  }
+}
+
+function checkMount(mount: Mount): void {
+  checkAbsolutePath('mounts.container_path', mount.containerPath);
+  const at = shown(mount.containerPath ?? '');
+  if (cleanPath(mount.containerPath ?? '') === '/')
+    refuseField('mounts.container_path', 'is the root of the container: mount below it');
+  if (mount.image !== undefined) {
+    refuse(
+      'NotImplemented',
+      `mounts.image at ${at} asks for an image volume, which is not offered yet: copy the files into a volume`,
+    );
+  }
+  checkAbsolutePath('mounts.host_path', mount.hostPath);
+  const propagation = mount.propagation ?? MountPropagation.PROPAGATION_PRIVATE;
+  if (!Object.values<number>(MountPropagation).includes(propagation)) {
+    refuseField(
+      'mounts.propagation',
+      `at ${at} is ${propagation}: it must be private, host-to-container or bidirectional`,
+    );
+  }
+  if (mount.recursiveReadOnly && (!mount.readonly || propagation !== MountPropagation.PROPAGATION_PRIVATE)) {
+    refuseField('mounts.recursive_read_only', `at ${at} needs readonly and private propagation: set both`);
+  }
+  if ((mount.uidMappings ?? []).length > 0 || (mount.gidMappings ?? []).length > 0) {
+    refuse(
+      'NotImplemented',
+      `mounts.uidMappings at ${at} asks for an id-mapped mount, which is not offered yet: leave it empty`,
+    );
+  }
+  for (const option of mount.mountOptions ?? []) {
+    if (!MOUNT_OPTIONS.includes(option)) {
+      refuseField(
+        'mounts.mount_options',
+        `at ${at} holds ${shown(option)}: it must be one of ${MOUNT_OPTIONS.join(', ')}`,
+      );
+    }
+  }
+}
+
+function checkDevice(device: Device): void {
+  checkAbsolutePath('devices.host_path', device.hostPath);
+  if (device.containerPath) checkAbsolutePath('devices.container_path', device.containerPath);
+  if (device.permissions && !/^(?!.*(.).*\1)[rwm]{1,3}$/.test(device.permissions)) {
+    refuseField('devices.permissions', `is ${shown(device.permissions)}: it must be some of r, w and m`);
+  }
+}
+
+function checkNamespaces(options: NamespaceOption | undefined): void {
+  const pid = options?.pid ?? NamespaceMode.POD;
+  if (!Object.values<number>(NamespaceMode).includes(pid))
+    refuseField(`${NAMESPACE_FIELD}.pid`, `is ${pid}, which is no mode`);
+  if (pid === NamespaceMode.TARGET) checkRequired(`${NAMESPACE_FIELD}.target_id`, options?.targetId);
+  checkUserNamespace(options?.usernsOptions);
+}
+
+function checkPaths(field: string, paths: readonly string[] | undefined): void {
+  for (const path of paths ?? []) checkAbsolutePath(field, path);
+}
+
+/** @throws {FailureError} naming the first field that is not right */
+export function checkContainerConfig(config: ContainerConfig, sandboxConfig: PodSandboxConfig): void {
+  checkRequired('metadata.name', config.metadata?.name);
+  checkRequired('image.image', config.image?.image);
+  checkWords('command', config.command);
+  checkWords('args', config.args);
+  if (config.workingDir) checkAbsolutePath('working_dir', config.workingDir);
+  if (config.logPath) checkRelativePath('log_path', config.logPath);
+  checkEnvs(config);
+  if ((config.mounts ?? []).length > MAX_MOUNTS) refuseField('mounts', `has more than ${MAX_MOUNTS} entries`);
+  config.mounts?.forEach(checkMount);
+  config.devices?.forEach(checkDevice);
+  if ((config.CDIDevices ?? []).length > 0) {
+    refuse('NotImplemented', 'CDI_devices are not offered yet: name the device nodes in devices');
+  }
+  if (!isCriSignal(config.stopSignal ?? 0)) refuseField('stop_signal', `is ${config.stopSignal}, which is no signal`);
+  checkResources(RESOURCES_FIELD, config.linux?.resources);
+
+  const context = config.linux?.securityContext;
+  if (context?.privileged && !sandboxConfig.linux?.securityContext?.privileged) {
+    refuseField(
+      'linux.security_context.privileged',
+      'is set in a pod that is not privileged: set it in the PodSandboxConfig too',
+    );
+  }
+  checkCapabilities(context?.capabilities);
+  checkNamespaces(context?.namespaceOptions);
+  checkUser(context);
+  checkSeccomp(context);
+  checkPaths('linux.security_context.masked_paths', context?.maskedPaths);
+  checkPaths('linux.security_context.readonly_paths', context?.readonlyPaths);
+  checkLine('linux.security_context.apparmor_profile', context?.apparmorProfile);
+  checkLine('linux.security_context.apparmor.localhost_ref', context?.apparmor?.localhostRef);
+}
