@@ -26,12 +26,18 @@ export function evolveEffects(state: NodeState, record: Sequenced): void {
 
 /** Timers whose purpose is fulfilled by another record need not fire. */
 const fulfilledBy: { readonly [T in RecordType]?: readonly TimerPurpose[] } = {
-  'container.exited': ['grace'],
+  'container.exited': ['grace', 'exit'],
+  'task.exited': ['exit'],
   'sandbox.claimed': ['claim'],
   'container.claimed': ['claim'],
   'undo.retried': ['retry'],
-  'sandbox.removed': ['claim', 'retry'],
-  'container.removed': ['grace', 'claim', 'retry'],
+  'container.starting': ['claim'],
+  'sandbox.stopping': ['claim'],
+  'sandbox.removing': ['claim'],
+  'container.removing': ['claim'],
+  'sandbox.removed': ['exit', 'claim', 'retry'],
+  'container.removed': ['grace', 'exit', 'claim', 'retry'],
+  'image.removed': ['retry'],
 };
 
 function forgetTimers(state: NodeState, record: Sequenced): void {

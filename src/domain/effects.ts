@@ -197,6 +197,8 @@ export interface ObservedTask {
   readonly containerId: string;
   readonly status: 'created' | 'running' | 'stopped' | 'absent';
   readonly pid: number;
+  /** Start time of that pid; '0' when there is no process. */
+  readonly startTicks?: Int64;
   readonly exit?: TaskExit;
 }
 

@@ -89,8 +89,11 @@ export type Intent =
   | { readonly kind: 'LoadImages'; readonly upload: string }
   | { readonly kind: 'DeleteImageContent'; readonly blobs: readonly string[]; readonly chainIds: readonly string[] };
 
-/** grace: a stop's SIGKILL. retry: what is owed. claim: a creation that nobody asked for again. */
-export type TimerPurpose = 'grace' | 'retry' | 'claim';
+/**
+ * grace: a stop's SIGKILL. exit: a killed task's exit is overdue, so its shim is asked. retry: what is owed is tried
+ * again. claim: a creation that nobody asked for again is undone.
+ */
+export type TimerPurpose = 'grace' | 'exit' | 'retry' | 'claim';
 
 /** An effect's outcome. `effect` is the id of the request: <seq of effects.requested>.<index>. */
 export type EffectEnded = {
@@ -191,6 +194,8 @@ export type Event =
   | { readonly type: 'container.removed'; readonly body: Record<string, never> }
   | { readonly type: 'image.pulled'; readonly body: { readonly image: ImageContent } }
   | { readonly type: 'image.untagged'; readonly body: { readonly repoTags: readonly string[] } }
+  | { readonly type: 'image.removing'; readonly body: Record<string, never> }
+  /** Its content is gone from the disk. */
   | { readonly type: 'image.removed'; readonly body: Record<string, never> }
   | { readonly type: 'node.configured'; readonly body: { readonly podCidr: string } }
   /** This call waits for the same thing as an earlier one (C5). */

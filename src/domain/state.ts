@@ -18,7 +18,7 @@ import type {
 } from './effects.ts';
 import type { Failure } from './errors.ts';
 import type { DaemonFacts } from './node/facts.ts';
-import type { CallMethod, ExitReason, Intent } from './records.ts';
+import type { CallRequest, ExitReason, Intent } from './records.ts';
 
 /**
  * One acquired thing and its undoing.
@@ -134,6 +134,9 @@ export interface Image {
   readonly seq: number;
   readonly content: ImageContent;
   readonly pulledAtNs: Int64;
+  /** Removed for every client; its content goes once no pull is under way and no container stands on it. */
+  readonly removing: boolean;
+  readonly undoFailures: number;
 }
 
 /** An effect that was requested and has no outcome yet. */
@@ -148,7 +151,7 @@ export interface OpenEffect {
 export interface OpenCall {
   readonly seq: number;
   readonly stream: string;
-  readonly method: CallMethod;
+  readonly request: CallRequest;
   readonly target: string;
   readonly monoNs: Int64;
   readonly detached: boolean;

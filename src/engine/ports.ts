@@ -22,8 +22,11 @@ export interface EffectAttachment {
   readonly stderr: Uint8Array;
 }
 
-/** One function per kind of effect. main.ts puts it together from the adapters; the simulator has its own. */
-export type PerformEffects = { readonly [K in EffectKind]: Perform<K> };
+/**
+ * One function per kind of effect. main.ts puts it together from the adapters; the simulator has its own. Timers
+ * (WaitUntil) are the engine's own, on the clock it was given.
+ */
+export type PerformEffects = { readonly [K in Exclude<EffectKind, 'WaitUntil'>]: Perform<K> };
 
 /** Facts that arrive unasked. The promise resolves once the fact is durable: only then may a shim be answered (C3). */
 export type Observation =

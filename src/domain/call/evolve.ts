@@ -9,7 +9,7 @@ export function evolveCall(state: NodeState, record: Sequenced): void {
       state.calls.set(record.seq, {
         seq: record.seq,
         stream: record.stream,
-        method: record.body.request.method,
+        request: record.body.request,
         target: targetOf(record.body.request),
         monoNs: String(record.monoNs),
         detached: false,

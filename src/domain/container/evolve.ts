@@ -148,7 +148,7 @@ function ended(container: Container, outcome: EffectEnded, intent: Intent | unde
       if (outcome.result === undefined) return { ...container, inspection: 'failed', failure: outcome.failure ?? null };
       return { ...container, inspection: 'done', facts: outcome.result.facts };
     case 'KillTask':
-      return { ...container, kill: outcome.failure !== undefined || outcome.result?.alreadyGone === true ? 'futile' : 'done' };
+      return { ...container, kill: outcome.failure !== undefined ? 'futile' : 'done' };
     case 'RunExec': {
       const execId = intent?.kind === 'RunExec' ? intent.execId : '';
       return { ...container, execs: container.execs.filter((id) => id !== execId) };

@@ -12,6 +12,8 @@ export function evolveImage(state: NodeState, id: string, record: Sequenced): vo
         id,
         seq: image?.seq ?? record.seq,
         pulledAtNs: image?.pulledAtNs ?? String(record.atNs),
+        removing: false,
+        undoFailures: 0,
         content: {
           ...content,
           repoTags: union(known?.repoTags, content.repoTags),
@@ -27,6 +29,12 @@ export function evolveImage(state: NodeState, id: string, record: Sequenced): vo
         ...image,
         content: { ...image.content, repoTags: image.content.repoTags.filter((tag) => !record.body.repoTags.includes(tag)) },
       });
+      return;
+    case 'image.removing':
+      if (image !== undefined) state.images.set(id, { ...image, removing: true, content: { ...image.content, repoTags: [], repoDigests: [] } });
+      return;
+    case 'effect.ended':
+      if (image !== undefined && record.body.failure !== undefined) state.images.set(id, { ...image, undoFailures: image.undoFailures + 1 });
       return;
     case 'image.removed':
       state.images.delete(id);

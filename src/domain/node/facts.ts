@@ -4,6 +4,7 @@
  */
 import type { RuntimeHandler } from '../effects.ts';
 import type { NodeFacts } from '../node-facts.ts';
+import type { SpecSettings } from '../oci/input.ts';
 
 export interface DaemonFacts {
   readonly version: string;
@@ -12,10 +13,7 @@ export interface DaemonFacts {
   readonly node: NodeFacts;
   readonly handlers: readonly RuntimeHandler[];
   readonly defaultHandler: string;
-  readonly cgroupDriver: 'cgroupfs' | 'systemd';
-  readonly restrictOomScoreAdj: boolean;
-  readonly enableUnprivilegedPorts: boolean;
-  readonly enableUnprivilegedIcmp: boolean;
+  readonly settings: SpecSettings;
   /** Directory that holds the pause program's root file system. */
   readonly pauseRootfs: string;
 }

@@ -101,7 +101,7 @@ function started(sandbox: PodSandbox, kind: EffectKind): PodSandbox {
 
 function ended(sandbox: PodSandbox, outcome: EffectEnded): PodSandbox {
   if (outcome.kind === 'KillTask')
-    return { ...sandbox, kill: outcome.failure !== undefined || outcome.result?.alreadyGone === true ? 'futile' : 'done' };
+    return { ...sandbox, kill: outcome.failure !== undefined ? 'futile' : 'done' };
   if (outcome.kind === 'ReconnectShim') return reconnected(sandbox, outcome);
   const step = SANDBOX_STEPS.find((name) => sandboxSteps[name].make === outcome.kind || sandboxSteps[name].undo === outcome.kind);
   if (step === undefined) return sandbox;
@@ -134,7 +134,9 @@ function reconnected(sandbox: PodSandbox, outcome: Extract<EffectEnded, { kind: 
   if (outcome.result === undefined) return { ...sandbox, shimContact: 'mute' };
   if (outcome.result.gone) return { ...sandbox, shimContact: 'gone' };
   const own = outcome.result.tasks.find((task) => task.containerId === sandbox.id);
-  return { ...sandbox, shimContact: 'connected', taskExit: sandbox.taskExit ?? own?.exit ?? null };
+  // A task its shim knows nothing of has no exit to wait for.
+  const kill = own?.status === 'absent' ? 'futile' : sandbox.kill;
+  return { ...sandbox, shimContact: 'connected', taskExit: sandbox.taskExit ?? own?.exit ?? null, kill };
 }
 
 const withStep = (sandbox: PodSandbox, step: SandboxStep, to: StepState): PodSandbox => ({

@@ -1,0 +1,48 @@
+/** Which decision each call leads to. */
+import { createContainer, execSync, removeContainer, reopenContainerLog, startContainer, stopContainer } from '../container/decide.ts';
+import { fetchImages, pullImage, removeImage } from '../image/decide.ts';
+import { removePodSandbox, runPodSandbox, stopPodSandbox } from '../pod-sandbox/decide.ts';
+import { type Input, NODE_STREAM, type Sequenced } from '../records.ts';
+import { complete, emit, OK, type Turn } from '../turn.ts';
+
+type CallReceived = Sequenced<Extract<Input, { type: 'call.received' }>>;
+
+export function decideCall(turn: Turn, input: CallReceived): void {
+  const call = turn.state.calls.get(input.seq);
+  if (call === undefined) return;
+  const { request } = input.body;
+  switch (request.method) {
+    case 'RunPodSandbox':
+      return runPodSandbox(turn, call, request);
+    case 'StopPodSandbox':
+      return stopPodSandbox(turn, call, request);
+    case 'RemovePodSandbox':
+      return removePodSandbox(turn, call, request);
+    case 'CreateContainer':
+      return createContainer(turn, call, request);
+    case 'StartContainer':
+      return startContainer(turn, call, request);
+    case 'StopContainer':
+      return stopContainer(turn, call, request);
+    case 'RemoveContainer':
+      return removeContainer(turn, call, request);
+    case 'ExecSync':
+      return execSync(turn, call, request);
+    case 'ReopenContainerLog':
+      return reopenContainerLog(turn, call, request);
+    case 'PullImage':
+      return pullImage(turn, call, request);
+    case 'LoadImages':
+      return fetchImages(turn, call);
+    case 'RemoveImage':
+      return removeImage(turn, call, request);
+    case 'UpdateRuntimeConfig':
+      emit(turn, NODE_STREAM, { type: 'node.configured', body: { podCidr: request.podCidr } });
+      return complete(turn, call, OK);
+    case 'Unimplemented':
+      return complete(turn, call, {
+        ok: false,
+        failure: { reason: 'NotImplemented', message: `${request.rpc} is not offered by this version of scribe.` },
+      });
+  }
+}

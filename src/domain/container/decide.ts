@@ -1,0 +1,142 @@
+/** What calls about containers lead to: refusals, or a goal that process.ts then works towards. */
+import type { Failure } from '../errors.ts';
+import { findImage } from '../image/names.ts';
+import { sameJson } from '../json.ts';
+import { containerName } from '../name-index.ts';
+import { stopSignalOf } from '../oci/signals.ts';
+import { validateContainerConfig } from '../oci/validate.ts';
+import type { CallRequest } from '../records.ts';
+import { containerStream } from '../records.ts';
+import type { Container, OpenCall } from '../state.ts';
+import { complete, emit, OK, request as requestEffects, type Turn } from '../turn.ts';
+import { advanceContainer, askForStop } from './process.ts';
+import { containerStateOf, isRunning } from './state.ts';
+
+type RequestOf<M extends CallRequest['method']> = Extract<CallRequest, { method: M }>;
+
+const NS_PER_S = 1_000_000_000n;
+
+export function createContainer(turn: Turn, call: OpenCall, request: RequestOf<'CreateContainer'>): void {
+  const { state } = turn;
+  const { config, newId, podSandboxId } = request;
+  const refuse = (failure: Failure): void => complete(turn, call, { ok: false, failure });
+
+  const { facts } = state;
+  if (facts === null) return refuse({ reason: 'NotServing', message: 'The daemon has not finished starting; try again.' });
+  const sandbox = state.sandboxes.get(podSandboxId);
+  if (sandbox === undefined)
+    return refuse({ reason: 'PodSandboxNotFound', message: `pod_sandbox_id ${podSandboxId} names no pod sandbox.` });
+  const invalid = validateContainerConfig(config, sandbox.config);
+  if (invalid !== null) return refuse(invalid);
+
+  const name = containerName(config.metadata ?? {}, podSandboxId);
+  const owner = state.containers.get(state.names.get(name) ?? '');
+  if (owner !== undefined) return repeat(turn, call, request, owner);
+
+  if (sandbox.goal !== 'run' || sandbox.phase !== 'ready')
+    return refuse({
+      reason: 'WrongState',
+      message: `Pod sandbox ${podSandboxId} is not READY; containers can only be created in a READY sandbox.`,
+    });
+  const image = findImage(state, config.image?.image ?? '');
+  if (image === undefined)
+    return refuse({
+      reason: 'ImageNotFound',
+      message: `image.image "${config.image?.image ?? ''}" is not on this node; pull it first.`,
+    });
+  emit(turn, containerStream(newId), { type: 'container.requested', body: { name, podSandboxId, config, imageId: image.id } });
+  advanceContainer(turn, newId);
+}
+
+/** The same name again (C5). */
+function repeat(turn: Turn, call: OpenCall, request: RequestOf<'CreateContainer'>, owner: Container): void {
+  const same = sameJson(owner.config, request.config);
+  if (same && owner.goal === 'create')
+    return emit(turn, call.stream, { type: 'call.joined', body: { target: containerStream(owner.id) } });
+  if (same && owner.goal === 'run' && !owner.starting && containerStateOf(owner) === 'CONTAINER_CREATED') {
+    if (!owner.claimed) emit(turn, containerStream(owner.id), { type: 'container.claimed', body: {} });
+    return complete(turn, call, { ok: true, response: { id: owner.id } });
+  }
+  const why = same ? 'was started already or is being removed' : 'exists with another configuration';
+  complete(turn, call, {
+    ok: false,
+    failure: {
+      reason: 'NameTaken',
+      message: `The container name ${owner.name} is held by ${owner.id}, which ${why}; raise metadata.attempt or remove that container.`,
+    },
+  });
+}
+
+const notFound = (containerId: string): Failure => ({
+  reason: 'ContainerNotFound',
+  message: `container_id ${containerId} names no container.`,
+});
+
+export function startContainer(turn: Turn, call: OpenCall, { containerId }: RequestOf<'StartContainer'>): void {
+  const container = turn.state.containers.get(containerId);
+  if (container === undefined || !container.created) return complete(turn, call, { ok: false, failure: notFound(containerId) });
+  const sandbox = turn.state.sandboxes.get(container.podSandboxId);
+  const state = containerStateOf(container);
+  // A second StartContainer while the first is under way is the same call again and gets the same answer.
+  if (container.starting && container.goal === 'run') return;
+  if (state !== 'CONTAINER_CREATED' || container.goal !== 'run')
+    return complete(turn, call, {
+      ok: false,
+      failure: { reason: 'WrongState', message: `Container ${containerId} is ${state ?? 'being removed'}; only a CREATED one can be started.` },
+    });
+  if (sandbox === undefined || sandbox.goal !== 'run' || sandbox.phase !== 'ready')
+    return complete(turn, call, {
+      ok: false,
+      failure: { reason: 'WrongState', message: `Pod sandbox ${container.podSandboxId} of container ${containerId} is not READY.` },
+    });
+  emit(turn, containerStream(containerId), { type: 'container.starting', body: {} });
+  advanceContainer(turn, containerId);
+}
+
+export function stopContainer(turn: Turn, call: OpenCall, { containerId, timeoutSeconds }: RequestOf<'StopContainer'>): void {
+  const container = turn.state.containers.get(containerId);
+  if (container === undefined || container.exit !== null || (!isRunning(container) && !container.starting))
+    return complete(turn, call, OK);
+  const graceNs = BigInt(timeoutSeconds) * NS_PER_S;
+  const killAtNs = graceNs <= 0n ? null : String(turn.input.atNs + graceNs);
+  askForStop(turn, container, stopSignalOf(container.config, container.imageConfig), killAtNs);
+  advanceContainer(turn, containerId);
+}
+
+export function removeContainer(turn: Turn, call: OpenCall, { containerId }: RequestOf<'RemoveContainer'>): void {
+  const container = turn.state.containers.get(containerId);
+  if (container === undefined) return complete(turn, call, OK);
+  const stream = containerStream(containerId);
+  if (container.goal === 'create' || container.goal === 'run') emit(turn, stream, { type: 'container.removing', body: {} });
+  if (container.owedFailure !== null) emit(turn, stream, { type: 'undo.retried', body: {} });
+  advanceContainer(turn, containerId);
+}
+
+export function execSync(turn: Turn, call: OpenCall, request: RequestOf<'ExecSync'>): void {
+  const { containerId, cmd, newId, timeoutSeconds } = request;
+  const refuse = (failure: Failure): void => complete(turn, call, { ok: false, failure });
+  const container = turn.state.containers.get(containerId);
+  if (container === undefined || !container.created) return refuse(notFound(containerId));
+  if (cmd.length === 0) return refuse({ reason: 'InvalidField', message: 'cmd is empty; name the program to run.' });
+  const seconds = BigInt(timeoutSeconds);
+  if (seconds < 0n) return refuse({ reason: 'InvalidField', message: `timeout is ${timeoutSeconds}; use 0 for no limit or a positive number of seconds.` });
+  const state = containerStateOf(container);
+  if (state !== 'CONTAINER_RUNNING')
+    return refuse({ reason: 'WrongState', message: `Container ${containerId} is ${state ?? 'being made'}; commands run only in a RUNNING one.` });
+  const timeoutMs = seconds === 0n ? null : Number(seconds > MAX_TIMEOUT_S ? MAX_TIMEOUT_S : seconds) * 1000;
+  requestEffects(turn, containerStream(containerId), { kind: 'RunExec', execId: newId, args: cmd, timeoutMs });
+}
+
+/** A year: longer than anybody waits, and far from what a timer can hold. */
+const MAX_TIMEOUT_S = 31_536_000n;
+
+export function reopenContainerLog(turn: Turn, call: OpenCall, { containerId }: RequestOf<'ReopenContainerLog'>): void {
+  const container = turn.state.containers.get(containerId);
+  if (container === undefined || !container.created) return complete(turn, call, { ok: false, failure: notFound(containerId) });
+  if (!isRunning(container) || container.exitPending)
+    return complete(turn, call, {
+      ok: false,
+      failure: { reason: 'WrongState', message: `Container ${containerId} is not running; its log is not open.` },
+    });
+  requestEffects(turn, containerStream(containerId), { kind: 'ReopenLog' });
+}

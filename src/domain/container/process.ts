@@ -1,0 +1,255 @@
+/**
+ * The process manager of a container: looks at how far it is and asks for what comes next.
+ *
+ *   create:  inspection ──> files ──> created
+ *   start:   task ──> started        (StartError when the task could not be started)
+ *   stop:    signal ──(grace)──> SIGKILL ──> exit
+ *   exit:    exited is durable ──> the task is deleted (C3)
+ *   remove, undo: stop ──> task deleted ──> files ──> gone
+ */
+import { hasTimer, openEffectsOn } from '../effect-log.ts';
+import type { TaskExit } from '../effects.ts';
+import type { Failure } from '../errors.ts';
+import { containerStream, type ExitReason, imageStream, sandboxStream } from '../records.ts';
+import type { Int64 } from '../cri.ts';
+import { containerSpecOf } from '../specs.ts';
+import type { Container } from '../state.ts';
+import { afterMs, answer, CLAIM_MS, callsWaitingFor, emit, OK, request, retryDelayMs, setTimer, type Turn, wake } from '../turn.ts';
+import { isRunning } from './state.ts';
+
+const SIGKILL = 9;
+/** What a shell says of a command that could not be run, and what kubelet expects with StartError. */
+const START_ERROR_STATUS = 128;
+const UNKNOWN_STATUS = 255;
+/** A killed task whose exit did not arrive by then: its shim is asked. */
+const EXIT_OVERDUE_MS = 10_000;
+const GONE_EXIT_OVERDUE_MS = 1_000;
+
+const find = (turn: Turn, id: string): Container | undefined => turn.state.containers.get(id);
+
+export function advanceContainer(turn: Turn, containerId: string): void {
+  const container = find(turn, containerId);
+  if (container === undefined) return;
+  switch (container.goal) {
+    case 'create':
+      return advanceCreate(turn, container);
+    case 'run':
+      return advanceTask(turn, container);
+    case 'remove':
+    case 'undo':
+      return advanceTeardown(turn, container);
+  }
+}
+
+function advanceCreate(turn: Turn, container: Container): void {
+  const stream = containerStream(container.id);
+  const { inspection, steps } = container;
+  if (inspection === 'none') return request(turn, stream, { kind: 'InspectContainer' });
+  if (inspection === 'failed' || steps.files === 'failed') {
+    const failure: Failure = container.failure ?? {
+      reason: 'Interrupted',
+      message: `The daemon ended while container ${container.id} was being created; it was undone.`,
+    };
+    emit(turn, stream, { type: 'container.failed', body: { failure } });
+    return advanceContainer(turn, container.id);
+  }
+  if (inspection === 'done' && steps.files === 'none') {
+    // The spec is tried now, so that what it can't be made of is a refusal and not a failed effect.
+    const failure = specFailure(turn, container);
+    if (failure === null) return request(turn, stream, { kind: 'PrepareContainer' });
+    emit(turn, stream, { type: 'container.failed', body: { failure } });
+    return advanceContainer(turn, container.id);
+  }
+  if (steps.files !== 'done') return;
+  const claimed = callsWaitingFor(turn, stream, ['CreateContainer']).some((call) => !call.detached);
+  emit(turn, stream, { type: 'container.created', body: { claimed } });
+  answer(turn, stream, ['CreateContainer'], { ok: true, response: { id: container.id } });
+  if (!claimed) setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
+}
+
+function specFailure({ state }: Turn, container: Container): Failure | null {
+  if (state.facts === null) return { reason: 'NotServing', message: 'The daemon has not finished starting; try again.' };
+  const built = containerSpecOf(state, state.facts, container);
+  return built.ok ? null : built.failure;
+}
+
+/** Everything about the task: starting it, ending it, and deleting it once its exit is written down. */
+function advanceTask(turn: Turn, container: Container): void {
+  const { steps } = container;
+  const stream = containerStream(container.id);
+  if (container.starting && steps.task === 'none') return request(turn, stream, { kind: 'StartTask' });
+  if (steps.task === 'doing' || steps.task === 'undoing') return;
+  if (steps.task === 'owed') return owe(turn, container);
+  if (container.starting && steps.task === 'failed') {
+    const message = container.failure?.message ?? 'The daemon ended while the container was being started.';
+    exited(turn, container, { exitStatus: START_ERROR_STATUS, exitedAtNs: String(turn.input.atNs), reason: 'StartError', message });
+    const failure = container.failure ?? { reason: 'Interrupted', message };
+    answer(turn, stream, ['StartContainer'], { ok: false, failure });
+    return advanceContainer(turn, container.id);
+  }
+  const over = container.exit !== null || container.lost !== null;
+  if (over && (steps.task === 'done' || steps.task === 'failed') && !isAskingShim(turn, container))
+    return request(turn, stream, { kind: 'DeleteTask' });
+  if (container.lost !== null && container.exit === null && steps.task === 'undone') {
+    exited(turn, container, {
+      exitStatus: UNKNOWN_STATUS,
+      exitedAtNs: String(turn.input.atNs),
+      reason: 'Unknown',
+      message: container.lost,
+    });
+    return advanceContainer(turn, container.id);
+  }
+  if (isRunning(container)) return enforceStop(turn, container);
+  if (steps.task === 'undone') wake(turn, sandboxStream(container.podSandboxId));
+}
+
+/** A pod whose shim was not asked since the daemon started is left alone until it was (C18). */
+const isAskingShim = (turn: Turn, container: Container): boolean =>
+  turn.state.sandboxes.get(container.podSandboxId)?.shimContact === 'unknown';
+
+/** Wants the container stopped by `killAtNs` (null: at once). An earlier deadline wins; the signal is sent once. */
+export function askForStop(turn: Turn, container: Container, signal: number, killAtNs: Int64 | null): void {
+  const { stop } = container;
+  const earlier = stop === null || (stop.killAtNs !== null && (killAtNs === null || BigInt(killAtNs) < BigInt(stop.killAtNs)));
+  if (!earlier && container.kill !== 'futile') return;
+  const at = earlier ? killAtNs : stop.killAtNs;
+  emit(turn, containerStream(container.id), { type: 'container.stopping', body: { signal, killAtNs: at } });
+}
+
+function enforceStop(turn: Turn, container: Container): void {
+  const { stop, kill, killSignal } = container;
+  if (stop === null || container.exitPending || kill === 'sent' || isAskingShim(turn, container)) return;
+  const stream = containerStream(container.id);
+  const overdue = stop.killAtNs === null || BigInt(stop.killAtNs) <= turn.input.atNs;
+  if (overdue) {
+    if (kill === 'done' && killSignal === SIGKILL) return;
+    return request(turn, stream, { kind: 'KillTask', signal: SIGKILL, all: true });
+  }
+  if (kill === 'none' || kill === 'futile') request(turn, stream, { kind: 'KillTask', signal: stop.signal, all: false });
+  setTimer(turn, stream, 'grace', stop.killAtNs ?? String(turn.input.atNs));
+}
+
+function advanceTeardown(turn: Turn, container: Container): void {
+  const { steps, inspection, id } = container;
+  if (inspection === 'doing' || steps.files === 'doing' || steps.files === 'undoing') return;
+  if (steps.files === 'owed') return owe(turn, container);
+  if (isRunning(container) || container.starting) askForStop(turn, container, SIGKILL, null);
+  if (steps.task !== 'none' && steps.task !== 'undone') {
+    const now = find(turn, id);
+    return now === undefined ? undefined : advanceTask(turn, now);
+  }
+  // CREATED and never started, or its task is gone: an unknown exit of a lost task is still to be written down.
+  if (container.lost !== null && container.exit === null) return advanceTask(turn, container);
+  const stream = containerStream(id);
+  if (steps.files === 'done' || steps.files === 'failed') return request(turn, stream, { kind: 'CleanContainer' });
+  emit(turn, stream, { type: 'container.removed', body: {} });
+  answer(turn, stream, ['RemoveContainer', 'StopContainer'], OK);
+  const failure: Failure = container.failure ?? { reason: 'Cancelled', message: `Container ${id} was removed meanwhile.` };
+  answer(turn, stream, ['CreateContainer', 'StartContainer', 'ReopenContainerLog'], { ok: false, failure });
+  wake(turn, sandboxStream(container.podSandboxId));
+  wake(turn, imageStream(container.imageId));
+}
+
+/** An undo failed: whoever waits hears of it, and it is tried again later. */
+function owe(turn: Turn, container: Container): void {
+  const stream = containerStream(container.id);
+  const failure = container.owedFailure ?? { reason: 'HostFailed', message: `Container ${container.id} could not be cleaned up.` };
+  answer(turn, stream, ['RemoveContainer'], { ok: false, failure });
+  answer(turn, stream, ['CreateContainer'], { ok: false, failure: container.failure ?? failure });
+  const podStream = sandboxStream(container.podSandboxId);
+  answer(turn, podStream, ['StopPodSandbox', 'RemovePodSandbox'], { ok: false, failure });
+  if (!hasTimer(turn.state, stream, 'retry')) setTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(container.undoFailures)));
+}
+
+/** Stops a container because its pod is being stopped. */
+export function stopContainerOf(turn: Turn, containerId: string): void {
+  const container = find(turn, containerId);
+  if (container === undefined || (!isRunning(container) && !container.starting)) return;
+  if (container.stop === null || container.stop.killAtNs !== null || container.kill === 'futile') {
+    askForStop(turn, container, SIGKILL, null);
+    wake(turn, containerStream(containerId));
+  }
+}
+
+/** Removes a container because its pod is being removed. */
+export function removeContainerOf(turn: Turn, containerId: string): void {
+  const container = find(turn, containerId);
+  if (container === undefined || container.goal === 'remove' || container.goal === 'undo') return;
+  emit(turn, containerStream(containerId), { type: 'container.removing', body: {} });
+  wake(turn, containerStream(containerId));
+}
+
+interface Exited {
+  readonly exitStatus: number;
+  readonly exitedAtNs: Int64;
+  readonly reason: ExitReason;
+  readonly message: string;
+}
+
+function exited(turn: Turn, container: Container, body: Exited): void {
+  if (container.exit !== null) return;
+  const stream = containerStream(container.id);
+  emit(turn, stream, { type: 'container.exited', body });
+  answer(turn, stream, ['StopContainer'], OK);
+}
+
+/** Writes down how a task ended. An exit that was already written down stays as it is. */
+export function recordExit(turn: Turn, containerId: string, exit: TaskExit): void {
+  const container = find(turn, containerId);
+  if (container === undefined || container.exit !== null || container.startedAtNs === null) return;
+  const reason: ExitReason = container.oomed || exit.oomKills > 0 ? 'OOMKilled' : exit.exitStatus === 0 ? 'Completed' : 'Error';
+  exited(turn, container, { exitStatus: exit.exitStatus, exitedAtNs: exit.exitedAtNs, reason, message: '' });
+  advanceContainer(turn, containerId);
+}
+
+/** StartTask succeeded, or a shim was found to run the task: from here on it is RUNNING, or EXITED if it ended already. */
+export function recordStart(turn: Turn, containerId: string, task: { pid: number; startTicks: Int64 }): void {
+  const container = find(turn, containerId);
+  if (container === undefined || container.startedAtNs !== null || container.exit !== null) return;
+  const stream = containerStream(containerId);
+  emit(turn, stream, { type: 'container.started', body: task });
+  answer(turn, stream, ['StartContainer'], OK);
+  if (container.taskExit !== null) recordExit(turn, containerId, container.taskExit);
+  else advanceContainer(turn, containerId);
+}
+
+/** A start that the daemon's end left in doubt turns out not to have happened. */
+export function failStart(turn: Turn, containerId: string, message: string): void {
+  const container = find(turn, containerId);
+  if (container === undefined || container.exit !== null || container.startedAtNs !== null) return;
+  exited(turn, container, { exitStatus: START_ERROR_STATUS, exitedAtNs: String(turn.input.atNs), reason: 'StartError', message });
+  answer(turn, containerStream(containerId), ['StartContainer'], { ok: false, failure: { reason: 'RuntimeFailed', message } });
+}
+
+/** Nobody can say any more how the task ends: kill what is left of it, then say so. */
+export function loseContainer(turn: Turn, containerId: string, message: string): void {
+  const container = find(turn, containerId);
+  if (container === undefined || container.lost !== null || container.exit !== null) return;
+  if (container.startedAtNs === null) return;
+  emit(turn, containerStream(containerId), { type: 'container.lost', body: { message } });
+  advanceContainer(turn, containerId);
+}
+
+/** A signal was delivered, or not. */
+export function afterKill(turn: Turn, containerId: string, failure: Failure | undefined, alreadyGone: boolean): void {
+  const container = find(turn, containerId);
+  if (container === undefined || container.exit !== null) return;
+  const stream = containerStream(containerId);
+  if (failure !== undefined) {
+    answer(turn, stream, ['StopContainer', 'RemoveContainer'], { ok: false, failure });
+    answer(turn, sandboxStream(container.podSandboxId), ['StopPodSandbox', 'RemovePodSandbox'], { ok: false, failure });
+    // Whoever wants it gone will ask again; a removal that nobody repeats is repeated here.
+    if (container.goal !== 'run' && !hasTimer(turn.state, stream, 'retry')) setTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(1)));
+    return;
+  }
+  if ((alreadyGone || container.killSignal === SIGKILL) && !hasTimer(turn.state, stream, 'exit'))
+    setTimer(turn, stream, 'exit', afterMs(turn, alreadyGone ? GONE_EXIT_OVERDUE_MS : EXIT_OVERDUE_MS));
+  advanceContainer(turn, containerId);
+}
+
+/** A killed task's exit is overdue: ask the shim, unless somebody is asking already. */
+export function askShimForExit(turn: Turn, podSandboxId: string): void {
+  const stream = sandboxStream(podSandboxId);
+  if (openEffectsOn(turn.state, stream).some(({ intent }) => intent.kind === 'ReconnectShim')) return;
+  if (turn.state.sandboxes.get(podSandboxId)?.shim) request(turn, stream, { kind: 'ReconnectShim' });
+}

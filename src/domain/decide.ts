@@ -1,0 +1,76 @@
+/**
+ * decide(state, input): all that follows from one input, as events, in one synchronous turn (C1). Pure: the same
+ * state and input always give the same events, which is what replay rests on (C13). The state is evolved on the way.
+ */
+import { decideCall } from './call/decide.ts';
+import { afterContainerEffect } from './container/effects.ts';
+import { advanceContainer, loseContainer, recordExit } from './container/process.ts';
+import { afterDelete, afterFetch, advanceImage } from './image/process.ts';
+import { daemonStarted } from './node/decide.ts';
+import { afterSandboxEffect } from './pod-sandbox/effects.ts';
+import { advancePodSandbox, losePodSandbox } from './pod-sandbox/process.ts';
+import type { EffectEnded, Event, Input, Sequenced } from './records.ts';
+import { subjectOf } from './records.ts';
+import { containersOf, type NodeState } from './state.ts';
+import { beginTurn, type Turn } from './turn.ts';
+
+export function decide(state: NodeState, input: Sequenced<Input>): readonly Sequenced<Event>[] {
+  const turn = beginTurn(state, input);
+  react(turn, input);
+  settle(turn);
+  return turn.events;
+}
+
+function react(turn: Turn, input: Sequenced<Input>): void {
+  const { kind, id } = subjectOf(input.stream);
+  switch (input.type) {
+    case 'daemon.started':
+      return daemonStarted(turn);
+    case 'call.received':
+      return decideCall(turn, input);
+    case 'effect.ended':
+      return afterEffect(turn, input.body, kind, id);
+    case 'task.exited':
+      if (kind === 'container') return recordExit(turn, id, input.body.exit);
+      return losePodSandbox(turn, id, `its pause task ended with status ${input.body.exit.exitStatus}`);
+    case 'shim.lost':
+      losePodSandbox(turn, id, SHIM_LOST);
+      for (const container of containersOf(turn.state, id)) loseContainer(turn, container.id, SHIM_LOST);
+      return;
+    case 'call.detached':
+    case 'task.oomed':
+    case 'network.configured':
+    case 'daemon.stopped':
+      // Written down; it changes what later decisions see.
+      return;
+  }
+}
+
+const SHIM_LOST = 'the shim that ran it is gone';
+
+function afterEffect(turn: Turn, outcome: EffectEnded, kind: string, id: string): void {
+  if (turn.ended === null) return;
+  switch (kind) {
+    case 'sandbox':
+      return afterSandboxEffect(turn, id, outcome, turn.ended.intent);
+    case 'container':
+      return afterContainerEffect(turn, id, outcome, turn.ended.intent);
+    case 'image':
+      return outcome.kind === 'DeleteImageContent' ? afterDelete(turn, id, outcome.failure) : advanceImage(turn, id);
+    default:
+      if (outcome.kind === 'PullImage')
+        afterFetch(turn, turn.input.stream, outcome.result === undefined ? [] : [outcome.result.image], outcome.failure);
+      if (outcome.kind === 'LoadImages') afterFetch(turn, turn.input.stream, outcome.result?.images ?? [], outcome.failure);
+  }
+}
+
+/** Lets every woken object's process manager run, until none has anything left to ask for. */
+function settle(turn: Turn): void {
+  for (const stream of turn.woken) {
+    turn.woken.delete(stream);
+    const { kind, id } = subjectOf(stream);
+    if (kind === 'sandbox') advancePodSandbox(turn, id);
+    else if (kind === 'container') advanceContainer(turn, id);
+    else if (kind === 'image') advanceImage(turn, id);
+  }
+}

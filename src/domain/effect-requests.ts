@@ -1,0 +1,175 @@
+/**
+ * From an open intent to the whole request an adapter can perform without knowing any state. A function of the state
+ * alone, so that a replay gives the same requests. Called in the turn that recorded the intent.
+ */
+import type { Effect } from './effects.ts';
+import type { Failure } from './errors.ts';
+import type { DaemonFacts } from './node/facts.ts';
+import { etcFiles } from './oci/etc-files.ts';
+import { containerQuestions } from './oci/container-spec.ts';
+import { hasHostIpc } from './oci/namespaces.ts';
+import { bundlePath, containerDir, netnsPath, sandboxDir, shmPath } from './paths.ts';
+import { type Intent, subjectOf } from './records.ts';
+import { containerSpecOf, sandboxSpecOf, volumesOf } from './specs.ts';
+import { type Container, containersOf, type NodeState, type OpenEffect, type PodSandbox } from './state.ts';
+
+export type EffectRequest = { readonly ok: true; readonly effect: Effect } | { readonly ok: false; readonly failure: Failure };
+
+/** /dev/shm of a pod, as Docker and containerd size it. */
+const SHM_SIZE_BYTES = 64 * 1024 * 1024;
+
+export function effectRequest(state: NodeState, { stream, intent }: OpenEffect): EffectRequest {
+  const { facts } = state;
+  const { kind, id } = subjectOf(stream);
+  if (facts === null) return bug(`${intent.kind} was requested before the daemon had started`);
+  if (kind === 'sandbox') {
+    const sandbox = state.sandboxes.get(id);
+    return sandbox === undefined ? bug(`${intent.kind} was requested for a pod sandbox that is gone`) : forSandbox(state, facts, sandbox, intent);
+  }
+  if (kind === 'container') {
+    const container = state.containers.get(id);
+    const sandbox = container === undefined ? undefined : state.sandboxes.get(container.podSandboxId);
+    return container === undefined || sandbox === undefined
+      ? bug(`${intent.kind} was requested for a container that is gone`)
+      : forContainer(state, facts, sandbox, container, intent);
+  }
+  return forNode(intent);
+}
+
+const bug = (message: string): EffectRequest => ({ ok: false, failure: { reason: 'Bug', message } });
+const perform = (effect: Effect): EffectRequest => ({ ok: true, effect });
+const misplaced = (intent: Intent, where: string): EffectRequest => bug(`${intent.kind} makes no sense for ${where}`);
+
+function forNode(intent: Intent): EffectRequest {
+  switch (intent.kind) {
+    case 'PullImage':
+    case 'LoadImages':
+    case 'DeleteImageContent':
+    case 'WaitUntil':
+      return perform(intent);
+    default:
+      return misplaced(intent, 'an image');
+  }
+}
+
+function forSandbox(state: NodeState, facts: DaemonFacts, sandbox: PodSandbox, intent: Intent): EffectRequest {
+  const { id: podSandboxId, handler, network } = sandbox;
+  const bundle = bundlePath(facts, podSandboxId);
+  switch (intent.kind) {
+    case 'PreparePodSandbox': {
+      const built = sandboxSpecOf(facts, sandbox);
+      if (!built.ok) return built;
+      return perform({
+        kind: 'PreparePodSandbox',
+        podSandboxId,
+        dir: sandboxDir(facts, podSandboxId),
+        files: etcFiles(sandbox.config, facts.node),
+        shm: hasHostIpc(sandbox.config) ? null : { path: shmPath(facts, podSandboxId), sizeBytes: SHM_SIZE_BYTES },
+        bundle: { id: podSandboxId, path: bundle, spec: built.spec },
+      });
+    }
+    case 'CleanPodSandbox':
+      return perform({ kind: 'CleanPodSandbox', podSandboxId, paths: [sandboxDir(facts, podSandboxId), bundle] });
+    case 'CreateNetns':
+    case 'RemoveNetns':
+      return perform({ kind: intent.kind, podSandboxId, path: netnsPath(facts, podSandboxId) });
+    case 'AttachNetwork':
+      return network === null ? misplaced(intent, 'the host network') : perform({ kind: 'AttachNetwork', podSandboxId, network });
+    case 'DetachNetwork':
+      return network === null
+        ? misplaced(intent, 'the host network')
+        : perform({ kind: 'DetachNetwork', podSandboxId, network, result: sandbox.networkResult });
+    case 'StartShim':
+      return perform({ kind: 'StartShim', podSandboxId, handler, bundlePath: bundle });
+    case 'StopShim':
+      return perform({ kind: 'StopShim', podSandboxId, handler, bundlePath: bundle, shim: sandbox.shim });
+    case 'ReconnectShim':
+      return sandbox.shim === null
+        ? misplaced(intent, 'a pod without a shim')
+        : perform({
+            kind: 'ReconnectShim',
+            podSandboxId,
+            shim: sandbox.shim,
+            bundlePath: bundle,
+            containerIds: [podSandboxId, ...containersOf(state, podSandboxId).filter(mayHaveTask).map(({ id }) => id)],
+          });
+    case 'StartTask':
+      return perform({
+        kind: 'StartTask',
+        podSandboxId,
+        containerId: podSandboxId,
+        handler,
+        bundlePath: bundle,
+        rootfs: [],
+        terminal: false,
+        stdin: false,
+        stdinOnce: false,
+        log: null,
+      });
+    case 'KillTask':
+      return perform({ kind: 'KillTask', podSandboxId, containerId: podSandboxId, signal: intent.signal, all: intent.all });
+    case 'DeleteTask':
+      return perform({ kind: 'DeleteTask', podSandboxId, containerId: podSandboxId, handler, bundlePath: bundle });
+    case 'WaitUntil':
+      return perform(intent);
+    default:
+      return misplaced(intent, 'a pod sandbox');
+  }
+}
+
+const mayHaveTask = ({ steps }: Container): boolean => steps.task !== 'none' && steps.task !== 'undone';
+
+function forContainer(state: NodeState, facts: DaemonFacts, sandbox: PodSandbox, container: Container, intent: Intent): EffectRequest {
+  const { id: containerId, podSandboxId, config } = container;
+  const bundle = bundlePath(facts, containerId);
+  switch (intent.kind) {
+    case 'InspectContainer':
+      return perform({ kind: 'InspectContainer', containerId, questions: containerQuestions(config, container.imageConfig, container.chainIds) });
+    case 'PrepareContainer': {
+      const built = containerSpecOf(state, facts, container);
+      if (!built.ok) return built;
+      return perform({
+        kind: 'PrepareContainer',
+        containerId,
+        bundle: { id: containerId, path: bundle, spec: built.spec },
+        chainIds: container.chainIds,
+        imageVolumes: volumesOf(facts, container),
+      });
+    }
+    case 'CleanContainer':
+      return perform({ kind: 'CleanContainer', containerId, paths: [bundle, containerDir(facts, containerId)] });
+    case 'StartTask':
+      return perform({
+        kind: 'StartTask',
+        podSandboxId,
+        containerId,
+        handler: sandbox.handler,
+        bundlePath: bundle,
+        rootfs: container.rootfs,
+        terminal: config.tty ?? false,
+        stdin: config.stdin ?? false,
+        stdinOnce: config.stdinOnce ?? false,
+        log: { path: logPath(sandbox, container) },
+      });
+    case 'KillTask':
+      return perform({ kind: 'KillTask', podSandboxId, containerId, signal: intent.signal, all: intent.all });
+    case 'DeleteTask':
+      return perform({ kind: 'DeleteTask', podSandboxId, containerId, handler: sandbox.handler, bundlePath: bundle });
+    case 'RunExec':
+      return perform({ ...intent, podSandboxId, containerId, bundlePath: bundle });
+    case 'EndExec':
+      return perform({ ...intent, podSandboxId, containerId });
+    case 'ReopenLog':
+      return perform({ kind: 'ReopenLog', containerId, log: { path: logPath(sandbox, container) } });
+    case 'WaitUntil':
+      return perform(intent);
+    default:
+      return misplaced(intent, 'a container');
+  }
+}
+
+/** Absolute path of the container's log; null when kubelet asked for none. */
+export function logPath(sandbox: PodSandbox, container: Container): string | null {
+  const { logDirectory } = sandbox.config;
+  return logDirectory && container.config.logPath ? `${logDirectory}/${container.config.logPath}` : null;
+}

@@ -1,0 +1,31 @@
+/** What calls about images lead to. */
+import type { CallRequest } from '../records.ts';
+import { imageStream } from '../records.ts';
+import { complete, emit, OK, type Turn, wake } from '../turn.ts';
+import type { OpenCall } from '../state.ts';
+import { findImage } from './names.ts';
+import { parseImageReference } from './reference.ts';
+import { fetchFor, startFetch } from './process.ts';
+
+type RequestOf<M extends CallRequest['method']> = Extract<CallRequest, { method: M }>;
+
+export function pullImage(turn: Turn, call: OpenCall, request: RequestOf<'PullImage'>): void {
+  const parsed = parseImageReference(request.image);
+  if (!parsed.ok) return complete(turn, call, { ok: false, failure: { reason: 'InvalidField', message: `image.image ${parsed.problem}` } });
+  fetchImages(turn, call);
+}
+
+/** A pull of what is being pulled with the same credentials waits for that one. */
+export function fetchImages(turn: Turn, call: OpenCall): void {
+  if (fetchFor(turn.state, call.target, call.seq) !== undefined) return;
+  startFetch(turn, call);
+}
+
+/** Removes the image with all its names, whichever of them was given; unknown is OK (CRI). */
+export function removeImage(turn: Turn, call: OpenCall, request: RequestOf<'RemoveImage'>): void {
+  const image = findImage(turn.state, request.image);
+  if (image === undefined) return complete(turn, call, OK);
+  emit(turn, imageStream(image.id), { type: 'image.removing', body: {} });
+  complete(turn, call, { ok: true, response: { imageRefs: [image.id] } });
+  wake(turn, imageStream(image.id));
+}

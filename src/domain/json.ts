@@ -1,0 +1,15 @@
+/** Comparing plain data: two configurations are the same when they say the same, in whatever order (C5). */
+
+export function sameJson(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
+  if (Array.isArray(a) || Array.isArray(b)) {
+    if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false;
+    return a.every((item, index) => sameJson(item, b[index]));
+  }
+  const left = definedEntries(a);
+  const right = new Map(definedEntries(b));
+  return left.length === right.size && left.every(([key, value]) => right.has(key) && sameJson(value, right.get(key)));
+}
+
+const definedEntries = (object: object): [string, unknown][] => Object.entries(object).filter(([, value]) => value !== undefined);

@@ -1,0 +1,29 @@
+/**
+ * Recovery, as decisions (C19): what the last life left in doubt is undone, finished or asked about.
+ * Assumptions: (1) nothing of the last life is performing effects any more; (2) evolve has marked what was under way
+ * as failed, and shims as not asked; (3) pids in deadTasks are dead for certain.
+ */
+import { sandboxStream, containerStream, imageStream } from '../records.ts';
+import { afterMs, CLAIM_MS, complete, emit, request, setTimer, type Turn, wake } from '../turn.ts';
+
+export function daemonStarted(turn: Turn): void {
+  const { state } = turn;
+  for (const call of [...state.calls.values()])
+    complete(turn, call, { ok: false, failure: { reason: 'Interrupted', message: 'The daemon ended while the call was under way.' } });
+  for (const sandbox of [...state.sandboxes.values()]) {
+    const stream = sandboxStream(sandbox.id);
+    if (sandbox.owedFailure !== null) emit(turn, stream, { type: 'undo.retried', body: {} });
+    if (sandbox.shimContact === 'unknown' && sandbox.steps.shim === 'done' && sandbox.goal !== 'undo' && sandbox.phase !== 'creating')
+      request(turn, stream, { kind: 'ReconnectShim' });
+    if (sandbox.goal === 'run' && sandbox.phase === 'ready' && !sandbox.claimed) setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
+    wake(turn, stream);
+  }
+  for (const container of [...state.containers.values()]) {
+    const stream = containerStream(container.id);
+    if (container.owedFailure !== null) emit(turn, stream, { type: 'undo.retried', body: {} });
+    if (container.goal === 'run' && container.created && !container.claimed && !container.starting && container.exit === null)
+      setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
+    wake(turn, stream);
+  }
+  for (const image of state.images.values()) if (image.removing) wake(turn, imageStream(image.id));
+}

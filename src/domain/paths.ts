@@ -1,0 +1,13 @@
+/**
+ * Where things of one sandbox or container lie, as a function of its id: chosen before anything is made, so that an
+ * undo knows where to look. State paths end with the boot, root paths outlive it.
+ */
+import type { DaemonFacts } from './node/facts.ts';
+
+export const netnsPath = (facts: DaemonFacts, podSandboxId: string): string => `${facts.stateDir}/netns/${podSandboxId}`;
+export const sandboxDir = (facts: DaemonFacts, podSandboxId: string): string => `${facts.stateDir}/sandboxes/${podSandboxId}`;
+export const shmPath = (facts: DaemonFacts, podSandboxId: string): string => `${sandboxDir(facts, podSandboxId)}/shm`;
+export const bundlePath = (facts: DaemonFacts, id: string): string => `${facts.stateDir}/bundles/${id}`;
+export const containerDir = (facts: DaemonFacts, containerId: string): string => `${facts.rootDir}/containers/${containerId}`;
+export const volumePath = (facts: DaemonFacts, containerId: string, index: number): string =>
+  `${containerDir(facts, containerId)}/volumes/${index}`;

@@ -1,0 +1,99 @@
+/** What the outcome of an effect on a PodSandbox leads to. */
+import { recordExit, recordStart, loseContainer, advanceContainer } from '../container/process.ts';
+import { failStart } from '../container/process.ts';
+import type { ObservedTask } from '../effects.ts';
+import { type EffectEnded, type Intent, sandboxStream } from '../records.ts';
+import { containersOf, type Container } from '../state.ts';
+import { afterMs, emit, request, retryDelayMs, setTimer, type Turn } from '../turn.ts';
+import { advancePodSandbox, afterPauseKill, losePodSandbox } from './process.ts';
+
+export function afterSandboxEffect(turn: Turn, podSandboxId: string, outcome: EffectEnded, intent: Intent): void {
+  switch (outcome.kind) {
+    case 'KillTask':
+      return afterPauseKill(turn, podSandboxId);
+    case 'ReconnectShim':
+      return afterReconnect(turn, podSandboxId, outcome);
+    case 'WaitUntil':
+      return afterTimer(turn, podSandboxId, intent);
+    default:
+      return advancePodSandbox(turn, podSandboxId);
+  }
+}
+
+function afterTimer(turn: Turn, podSandboxId: string, intent: Intent): void {
+  const sandbox = turn.state.sandboxes.get(podSandboxId);
+  if (sandbox === undefined || intent.kind !== 'WaitUntil') return;
+  const stream = sandboxStream(podSandboxId);
+  switch (intent.purpose) {
+    case 'claim':
+      if (sandbox.claimed || sandbox.goal !== 'run' || containersOf(turn.state, podSandboxId).length > 0) return;
+      emit(turn, stream, {
+        type: 'sandbox.failed',
+        body: { failure: { reason: 'Cancelled', message: 'Nobody asked for the pod sandbox after it was made; it was undone.' } },
+      });
+      return advancePodSandbox(turn, podSandboxId);
+    case 'retry':
+      if (sandbox.shimContact === 'mute' && sandbox.goal !== 'undo') request(turn, stream, { kind: 'ReconnectShim' });
+      if (sandbox.owedFailure !== null) emit(turn, stream, { type: 'undo.retried', body: {} });
+      return advancePodSandbox(turn, podSandboxId);
+    case 'exit':
+      if (sandbox.taskExit === null && sandbox.shim !== null) request(turn, stream, { kind: 'ReconnectShim' });
+      return;
+    case 'grace':
+      return;
+  }
+}
+
+const SHIM_GONE = 'its shim ended';
+const SHIM_MUTE = 'its shim does not answer';
+
+function afterReconnect(turn: Turn, podSandboxId: string, outcome: Extract<EffectEnded, { kind: 'ReconnectShim' }>): void {
+  const { result } = outcome;
+  for (const container of containersOf(turn.state, podSandboxId)) {
+    if (result === undefined) afterMute(turn, container);
+    else if (result.gone) afterGone(turn, container);
+    else afterAnswer(turn, container, result.tasks.find((task) => task.containerId === container.id));
+    advanceContainer(turn, container.id);
+  }
+  const sandbox = turn.state.sandboxes.get(podSandboxId);
+  if (sandbox === undefined) return;
+  if (result === undefined) setTimer(turn, sandboxStream(podSandboxId), 'retry', afterMs(turn, retryDelayMs(MUTE_RETRY)));
+  if (result?.gone === true || sandbox.taskExit !== null || sandbox.kill === 'futile')
+    return losePodSandbox(turn, podSandboxId, result?.gone === true ? SHIM_GONE : 'its pause task ended');
+  advancePodSandbox(turn, podSandboxId);
+}
+
+/** A mute shim is asked again every sixteen seconds. */
+const MUTE_RETRY = 5;
+
+function afterMute(turn: Turn, container: Container): void {
+  if (container.startInDoubt) return failStart(turn, container.id, SHIM_MUTE);
+  // Its process is dead and nobody will say how it ended: what is shown now must stay (C18).
+  if (container.exitPending) loseContainer(turn, container.id, SHIM_MUTE);
+}
+
+function afterGone(turn: Turn, container: Container): void {
+  if (container.startInDoubt) return failStart(turn, container.id, SHIM_GONE);
+  loseContainer(turn, container.id, SHIM_GONE);
+}
+
+function afterAnswer(turn: Turn, container: Container, task: ObservedTask | undefined): void {
+  const status = task?.status ?? 'absent';
+  switch (status) {
+    case 'running':
+      if (container.startInDoubt && task !== undefined)
+        recordStart(turn, container.id, { pid: task.pid, startTicks: task.startTicks ?? '0' });
+      return;
+    case 'stopped':
+      if (container.startInDoubt && task !== undefined)
+        recordStart(turn, container.id, { pid: task.pid, startTicks: task.startTicks ?? '0' });
+      if (task?.exit !== undefined) recordExit(turn, container.id, task.exit);
+      return;
+    case 'created':
+      if (container.startInDoubt) failStart(turn, container.id, 'the daemon ended before the task was started');
+      return;
+    case 'absent':
+      if (container.startInDoubt) return failStart(turn, container.id, 'the daemon ended before the task was made');
+      return loseContainer(turn, container.id, 'its shim knows nothing of it');
+  }
+}

@@ -1,0 +1,164 @@
+/**
+ * The process manager of a PodSandbox: looks at how far it is and asks for what comes next. It is called after
+ * everything that may have moved it, asks for nothing twice, and waits for nothing.
+ *
+ *   run:     files ──> shim ──┐
+ *            netns ──┬────────┴──> task ──┐
+ *                    └──> network ────────┴──> ready
+ *   stop:    containers' tasks ──> task ──┬──> shim          (network is detached meanwhile)
+ *            network ─────────────────────┴──> netns ──> stopped
+ *   remove, undo: the same, then containers and files ──> gone
+ *
+ * Undo goes on past failures; what failed is owed, is tried again, and keeps the sandbox visible (C6).
+ */
+import { removeContainerOf, stopContainerOf } from '../container/process.ts';
+import { hasTimer } from '../effect-log.ts';
+import type { Failure } from '../errors.ts';
+import type { Intent } from '../records.ts';
+import { sandboxStream } from '../records.ts';
+import { containersOf, type PodSandbox, type SandboxStep, type StepState } from '../state.ts';
+import { afterMs, answer, CLAIM_MS, callsWaitingFor, emit, OK, request, retryDelayMs, setTimer, type Turn } from '../turn.ts';
+import { SANDBOX_STEPS, sandboxSteps } from './evolve.ts';
+
+const SIGKILL = 9;
+/** A killed pause task whose exit did not arrive by then: its shim is asked. */
+const EXIT_OVERDUE_MS = 5_000;
+
+export function advancePodSandbox(turn: Turn, podSandboxId: string): void {
+  const sandbox = turn.state.sandboxes.get(podSandboxId);
+  if (sandbox === undefined) return;
+  if (sandbox.goal === 'run') return advanceRun(turn, sandbox);
+  advanceTeardown(turn, sandbox);
+}
+
+function advanceRun(turn: Turn, sandbox: PodSandbox): void {
+  if (sandbox.phase !== 'creating') return;
+  const stream = sandboxStream(sandbox.id);
+  const failure = failureOf(sandbox);
+  if (failure !== null) {
+    emit(turn, stream, { type: 'sandbox.failed', body: { failure } });
+    return advancePodSandbox(turn, sandbox.id);
+  }
+  const next = SANDBOX_STEPS.filter((step) => sandbox.steps[step] === 'none' && mayBegin(sandbox, step));
+  if (next.length > 0) return request(turn, stream, ...next.map((step): Intent => ({ kind: sandboxSteps[step].make })));
+  if (!SANDBOX_STEPS.every((step) => isMade(sandbox, step))) return;
+  const target = stream;
+  const claimed = callsWaitingFor(turn, target, ['RunPodSandbox']).some((call) => !call.detached);
+  emit(turn, stream, { type: 'sandbox.ready', body: { claimed } });
+  answer(turn, target, ['RunPodSandbox'], { ok: true, response: { id: sandbox.id } });
+  if (!claimed) setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
+}
+
+function failureOf(sandbox: PodSandbox): Failure | null {
+  if (sandbox.taskExit !== null)
+    return {
+      reason: 'RuntimeFailed',
+      message: `The pause task of pod sandbox ${sandbox.id} ended with status ${sandbox.taskExit.exitStatus} before the pod was ready.`,
+    };
+  if (!SANDBOX_STEPS.some((step) => sandbox.steps[step] === 'failed')) return null;
+  return sandbox.failure ?? { reason: 'Interrupted', message: 'The daemon ended while the pod sandbox was being made; it was undone.' };
+}
+
+const isNeeded = (sandbox: PodSandbox, step: SandboxStep): boolean =>
+  sandbox.network !== null || (step !== 'netns' && step !== 'network');
+
+const isMade = (sandbox: PodSandbox, step: SandboxStep): boolean => !isNeeded(sandbox, step) || sandbox.steps[step] === 'done';
+
+function mayBegin(sandbox: PodSandbox, step: SandboxStep): boolean {
+  switch (step) {
+    case 'files':
+      return true;
+    case 'netns':
+      return isNeeded(sandbox, step);
+    case 'network':
+      return isNeeded(sandbox, step) && sandbox.steps.netns === 'done';
+    case 'shim':
+      return sandbox.steps.files === 'done';
+    case 'task':
+      return sandbox.steps.shim === 'done' && isMade(sandbox, 'netns');
+  }
+}
+
+const isAcquired = (step: StepState): boolean => step === 'done' || step === 'failed';
+const isClear = (step: StepState): boolean => step === 'none' || step === 'undone';
+
+function advanceTeardown(turn: Turn, sandbox: PodSandbox): void {
+  // What is being made can't be unmade yet, and a shim that was not asked since the restart may still know more.
+  if (SANDBOX_STEPS.some((step) => sandbox.steps[step] === 'doing')) return;
+  if (sandbox.shimContact === 'unknown' && sandbox.goal !== 'undo') return;
+  if (sandbox.goal !== 'stop') for (const container of containersOf(turn.state, sandbox.id)) removeContainerOf(turn, container.id);
+  else for (const container of containersOf(turn.state, sandbox.id)) stopContainerOf(turn, container.id);
+
+  const now = turn.state.sandboxes.get(sandbox.id);
+  if (now === undefined) return;
+  const next = undoable(turn, now);
+  if (next.length > 0) {
+    request(turn, sandboxStream(now.id), ...next);
+    return;
+  }
+  finish(turn, now);
+}
+
+/** What can be undone at this moment. */
+function undoable(turn: Turn, sandbox: PodSandbox): Intent[] {
+  const { steps } = sandbox;
+  const containers = containersOf(turn.state, sandbox.id);
+  const tasksGone = containers.every((container) => isClear(container.steps.task));
+  const next: Intent[] = [];
+  const undo = (step: SandboxStep): void => void next.push({ kind: sandboxSteps[step].undo });
+
+  if (tasksGone && isAcquired(steps.network)) undo('network');
+  if (tasksGone && isAcquired(steps.task)) {
+    // C3: the exit of the pause task is seen before Delete destroys its source, where a shim can still tell it.
+    if (steps.task === 'done' && sandbox.taskExit === null && sandbox.shimContact === 'connected' && sandbox.kill !== 'futile') {
+      if (sandbox.kill === 'none') next.push({ kind: 'KillTask', signal: SIGKILL, all: true });
+    } else undo('task');
+  }
+  if (isClear(steps.task) && tasksGone && isAcquired(steps.shim)) undo('shim');
+  const networkTried = isClear(steps.network) || steps.network === 'owed';
+  if (isClear(steps.task) && networkTried && isAcquired(steps.netns)) undo('netns');
+  const restGone = isClear(steps.network) && isClear(steps.task) && isClear(steps.shim) && isClear(steps.netns);
+  if (sandbox.goal !== 'stop' && restGone && containers.length === 0 && isAcquired(steps.files)) undo('files');
+  return next;
+}
+
+function finish(turn: Turn, sandbox: PodSandbox): void {
+  const { steps, id } = sandbox;
+  const stream = sandboxStream(id);
+  const clear = (names: readonly SandboxStep[]): boolean => names.every((step) => isClear(steps[step]));
+  if (clear(['task', 'network', 'shim', 'netns'])) {
+    if (!sandbox.stopped && sandbox.goal !== 'undo') emit(turn, stream, { type: 'sandbox.stopped', body: {} });
+    answer(turn, stream, ['StopPodSandbox'], OK);
+    if (sandbox.goal !== 'stop' && clear(['files']) && containersOf(turn.state, id).length === 0) {
+      emit(turn, stream, { type: 'sandbox.removed', body: {} });
+      answer(turn, stream, ['RemovePodSandbox'], OK);
+      const failure = sandbox.failure ?? { reason: 'Cancelled', message: `Pod sandbox ${id} was removed while it was being made.` };
+      answer(turn, stream, ['RunPodSandbox'], { ok: false, failure });
+      return;
+    }
+  }
+  const undoing = SANDBOX_STEPS.some((step) => steps[step] === 'undoing') || sandbox.kill === 'sent';
+  if (undoing || sandbox.owedFailure === null || !SANDBOX_STEPS.some((step) => steps[step] === 'owed')) return;
+  // Everything that could be undone was; the rest is owed. Callers hear of it now, and it is tried again.
+  const failure = sandbox.owedFailure;
+  answer(turn, stream, ['StopPodSandbox', 'RemovePodSandbox'], { ok: false, failure });
+  answer(turn, stream, ['RunPodSandbox'], { ok: false, failure: sandbox.failure ?? failure });
+  if (!hasTimer(turn.state, stream, 'retry')) setTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(sandbox.undoFailures)));
+}
+
+/** The pod fell over by itself: its pause task or its shim ended. kubelet sees NOTREADY and stops it. */
+export function losePodSandbox(turn: Turn, podSandboxId: string, message: string): void {
+  const sandbox = turn.state.sandboxes.get(podSandboxId);
+  if (sandbox === undefined) return;
+  if (sandbox.goal === 'run' && sandbox.phase === 'ready') emit(turn, sandboxStream(podSandboxId), { type: 'sandbox.lost', body: { message } });
+  advancePodSandbox(turn, podSandboxId);
+}
+
+/** Signalling the pause task ended: its exit follows, or its shim is asked. */
+export function afterPauseKill(turn: Turn, podSandboxId: string): void {
+  const sandbox = turn.state.sandboxes.get(podSandboxId);
+  const stream = sandboxStream(podSandboxId);
+  if (sandbox !== undefined && sandbox.kill === 'done' && sandbox.taskExit === null && !hasTimer(turn.state, stream, 'exit'))
+    setTimer(turn, stream, 'exit', afterMs(turn, EXIT_OVERDUE_MS));
+  advancePodSandbox(turn, podSandboxId);
+}

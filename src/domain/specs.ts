@@ -1,0 +1,62 @@
+/** The OCI specs of what is in the state: gathers from it what the builders in oci/ want to know. */
+import type { DaemonFacts } from './node/facts.ts';
+import { containerSpec } from './oci/container-spec.ts';
+import type { ImageVolume, SandboxPaths } from './oci/input.ts';
+import { imageVolumesOf } from './oci/mounts.ts';
+import { podSandboxSpec } from './oci/pod-sandbox-spec.ts';
+import type { SpecResult } from './oci/refuse.ts';
+import { containerDir, sandboxDir, shmPath } from './paths.ts';
+import type { Container, NodeState, PodSandbox } from './state.ts';
+
+/** The image name that the built-in pause program goes by. */
+const PAUSE_NAME = 'scribe/pause';
+
+export const PAUSE_ARGS: readonly string[] = ['/pause'];
+
+function sandboxPaths(facts: DaemonFacts, podSandboxId: string): SandboxPaths {
+  const dir = sandboxDir(facts, podSandboxId);
+  return {
+    resolvConf: `${dir}/resolv.conf`,
+    hosts: `${dir}/hosts`,
+    hostname: `${dir}/hostname`,
+    shm: shmPath(facts, podSandboxId),
+  };
+}
+
+export function sandboxSpecOf(facts: DaemonFacts, sandbox: Pick<PodSandbox, 'id' | 'config' | 'network'>): SpecResult {
+  return podSandboxSpec({
+    podSandboxId: sandbox.id,
+    config: sandbox.config,
+    node: facts.node,
+    settings: facts.settings,
+    netnsPath: sandbox.network?.netnsPath ?? null,
+    paths: sandboxPaths(facts, sandbox.id),
+    pause: { rootfsPath: facts.pauseRootfs, imageName: PAUSE_NAME, imageConfig: { entrypoint: PAUSE_ARGS } },
+  });
+}
+
+export const volumesOf = (facts: DaemonFacts, container: Container): readonly ImageVolume[] =>
+  imageVolumesOf(container.config, container.imageConfig.volumes, `${containerDir(facts, container.id)}/volumes`);
+
+/** Fails when the container's config asks for what this pod, image or node can't give. */
+export function containerSpecOf(state: NodeState, facts: DaemonFacts, container: Container): SpecResult {
+  const sandbox = state.sandboxes.get(container.podSandboxId);
+  if (sandbox === undefined || container.facts === null)
+    return { ok: false, failure: { reason: 'Bug', message: `Container ${container.id} was asked for its spec too early.` } };
+  const targetId = container.config.linux?.securityContext?.namespaceOptions?.targetId ?? '';
+  return containerSpec({
+    containerId: container.id,
+    config: container.config,
+    podSandboxId: sandbox.id,
+    sandboxConfig: sandbox.config,
+    imageConfig: container.imageConfig,
+    facts: container.facts,
+    node: facts.node,
+    settings: facts.settings,
+    netnsPath: sandbox.network?.netnsPath ?? null,
+    paths: sandboxPaths(facts, sandbox.id),
+    sandboxPid: sandbox.task?.pid ?? 0,
+    targetPid: state.containers.get(targetId)?.task?.pid ?? null,
+    imageVolumes: volumesOf(facts, container),
+  });
+}

@@ -1,0 +1,19 @@
+/** Between the domain's records and the journal's rows: the body becomes JSON text and back. Nothing is decided here. */
+import { type DomainRecord, RECORD_VERSION, type Sequenced } from '../domain/records.ts';
+import type { JournalRecord } from '../journal/types.ts';
+
+export function toJournalRecord(record: Sequenced, boot: string): JournalRecord {
+  const { seq, atNs, monoNs, type, stream, cause, call, body } = record;
+  return { seq, atNs, monoNs, boot, type, v: RECORD_VERSION, stream, cause, call, body: JSON.stringify(body) };
+}
+
+/** The columns that folding looks at; a pruned record (no body) folds to nothing, so it is null. */
+export type FoldedColumns = Pick<JournalRecord, 'seq' | 'atNs' | 'monoNs' | 'type' | 'v' | 'stream' | 'cause' | 'call' | 'body'>;
+
+export function fromJournalRecord(record: FoldedColumns): Sequenced | null {
+  if (record.body === '') return null;
+  const { seq, atNs, monoNs, stream, cause, call } = record;
+  // The journal's text was written by toJournalRecord and its hash verified; types the domain does not know change nothing.
+  const event = { type: record.type, body: JSON.parse(record.body) as unknown } as DomainRecord;
+  return { ...event, seq, atNs, monoNs, stream, cause, call };
+}

@@ -1,0 +1,95 @@
+/**
+ * Performs released effects and reports how they ended. Knows which are under way; decides nothing, retries nothing:
+ * what a failure means is the process managers' business. Timers live here too, since a timer is an effect.
+ */
+import type { Effect, EffectKind, EffectResults } from '../domain/effects.ts';
+import { type Failure, FailureError } from '../domain/errors.ts';
+import type { EffectEnded } from '../domain/records.ts';
+import type { EffectRequest } from '../domain/effect-requests.ts';
+import type { Clock, EffectAttachment, EffectContext, Perform, PerformEffects } from './ports.ts';
+
+export interface ReleasedEffect {
+  readonly id: string;
+  readonly kind: EffectKind;
+  readonly request: EffectRequest;
+}
+
+export interface EffectEnd {
+  readonly body: EffectEnded;
+  /** What goes to the caller beside the journal. */
+  readonly attachment: EffectAttachment | null;
+}
+
+export interface EffectRunner {
+  readonly start: (effect: ReleasedEffect) => void;
+  /** Effects under way, with the kind and since when (monotonic ns). */
+  readonly underWay: () => readonly { readonly id: string; readonly kind: EffectKind; readonly sinceMonoNs: bigint }[];
+  /** Aborts what is under way; outcomes after this are not reported. */
+  readonly stop: () => void;
+}
+
+export interface EffectRunnerOptions {
+  readonly perform: PerformEffects;
+  readonly clock: Clock;
+  readonly ended: (end: EffectEnd) => void;
+}
+
+export function createEffectRunner({ perform, clock, ended }: EffectRunnerOptions): EffectRunner {
+  const running = new Map<string, { readonly kind: EffectKind; readonly sinceMonoNs: bigint }>();
+  const timers = new Set<() => void>();
+  const abort = new AbortController();
+
+  const finish = (end: EffectEnd): void => {
+    running.delete(end.body.effect);
+    if (!abort.signal.aborted) ended(end);
+  };
+
+  function startTimer(id: string, dueAtNs: bigint): void {
+    const forget = clock.at(dueAtNs, () => {
+      timers.delete(forget);
+      finish({ body: { effect: id, kind: 'WaitUntil', result: {} }, attachment: null });
+    });
+    timers.add(forget);
+  }
+
+  async function run(id: string, effect: Exclude<Effect, { kind: 'WaitUntil' }>): Promise<void> {
+    let attachment: EffectAttachment | null = null;
+    const context: EffectContext = { signal: abort.signal, attach: (attached) => (attachment = attached) };
+    const outcome = await performOne(perform, effect, context);
+    finish({ body: { effect: id, kind: effect.kind, ...outcome } as EffectEnded, attachment });
+  }
+
+  return {
+    start({ id, kind, request }) {
+      if (abort.signal.aborted) return;
+      running.set(id, { kind, sinceMonoNs: clock.monoNs() });
+      if (!request.ok) return finish({ body: { effect: id, kind, failure: request.failure }, attachment: null });
+      if (request.effect.kind === 'WaitUntil') return startTimer(id, BigInt(request.effect.dueAtNs));
+      void run(id, request.effect);
+    },
+    underWay: () => [...running].map(([id, { kind, sinceMonoNs }]) => ({ id, kind, sinceMonoNs })),
+    stop() {
+      abort.abort();
+      for (const forget of timers) forget();
+      timers.clear();
+    },
+  };
+}
+
+type Outcome = { readonly result: EffectResults[EffectKind] } | { readonly failure: Failure };
+
+async function performOne(perform: PerformEffects, effect: Exclude<Effect, { kind: 'WaitUntil' }>, context: EffectContext): Promise<Outcome> {
+  // Each kind's function takes that kind's effect; the compiler can't see that the two are picked by the same key.
+  const performer = perform[effect.kind] as Perform<EffectKind>;
+  try {
+    return { result: await performer(effect, context) };
+  } catch (error) {
+    return { failure: failureOf(error, effect.kind) };
+  }
+}
+
+export function failureOf(error: unknown, doing: string): Failure {
+  if (error instanceof FailureError) return error.failure;
+  const message = error instanceof Error ? error.message : String(error);
+  return { reason: 'HostFailed', message: `${doing}: ${message}` };
+}

@@ -1,0 +1,212 @@
+/**
+ * The engine: takes inputs, decides them in one synchronous turn, has the journal keep the records, and lets out what
+ * follows from them once they are durable (C1): replies, effects, projections, followers.
+ *
+ *   input ──> turn: decide, number, evolve ──> journal.append ──(durable)──> publish ──> replies
+ *                                                                              └──> effects ──> outcomes ──> input
+ *
+ * Decisions of one pod never wait for each other and never interleave: a turn is synchronous, so the lanes that
+ * serialise a pod's decisions (C4) are the JavaScript loop itself. What waits are effects, and calls for them.
+ */
+import { canonical } from '../domain/call/canonical.ts';
+import { decide } from '../domain/decide.ts';
+import { effectId } from '../domain/effect-log.ts';
+import { effectRequest } from '../domain/effect-requests.ts';
+import type { Failure } from '../domain/errors.ts';
+import {
+  type BodyOf,
+  type CallOutcome,
+  type CallRequest,
+  callStream,
+  type Caller,
+  type Event,
+  type Input,
+  NODE_STREAM,
+  type Sequenced,
+} from '../domain/records.ts';
+import type { NodeState } from '../domain/state.ts';
+import type { Journal } from '../journal/types.ts';
+import { toJournalRecord } from './codec.ts';
+import { createEffectRunner, type EffectEnd, type ReleasedEffect } from './effect-runner.ts';
+import { newsIn } from './observations.ts';
+import type { Clock, EffectAttachment, Ids, Observe, PerformEffects } from './ports.ts';
+
+export interface EngineOptions {
+  readonly journal: Journal;
+  /** Folded from the journal up to its head; the engine owns it from here on. */
+  readonly state: NodeState;
+  readonly perform: PerformEffects;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly boot: string;
+  /** Hears every durable record, in order, before replies and effects that follow from it. */
+  readonly publish: (records: readonly Sequenced[]) => void;
+  /** True while the disk is too full for anything but stopping and removing (C7). */
+  readonly diskIsFull: () => boolean;
+  /** The journal can't be written: the daemon has to end (C7). */
+  readonly fatal: (error: Error) => void;
+}
+
+/** A call as it comes in: the ids it needs are chosen by the engine. */
+export type CallDraft = CallRequest extends infer R ? (R extends { newId: string } ? Omit<R, 'newId'> & { newId?: string } : R) : never;
+
+export interface CallReply {
+  readonly outcome: CallOutcome;
+  readonly attachment: EffectAttachment | null;
+}
+
+export interface CallOptions {
+  readonly caller: Caller | null;
+  readonly deadlineNs: bigint | null;
+  /** Aborted when the caller has gone: the call detaches and what it began runs on (C5). */
+  readonly signal?: AbortSignal;
+}
+
+export interface Engine {
+  readonly call: (request: CallDraft, options: CallOptions) => Promise<CallReply>;
+  readonly observe: Observe;
+  /** Records the start of this life and begins recovery; calls are taken from then on. */
+  readonly start: (body: BodyOf<'daemon.started'>) => Promise<void>;
+  /** Records the end of this life; nothing is taken afterwards. */
+  readonly stop: (reason: string) => Promise<void>;
+  readonly underWay: () => readonly { readonly id: string; readonly kind: string; readonly sinceMonoNs: bigint }[];
+  /** For looking only. */
+  readonly state: NodeState;
+}
+
+interface Waiting {
+  readonly resolve: (reply: CallReply) => void;
+  attachment: EffectAttachment | null;
+}
+
+export function createEngine(options: EngineOptions): Engine {
+  const { journal, state, clock, ids, boot, publish, fatal } = options;
+  const waiting = new Map<number, Waiting>();
+  let nextSeq = journal.head().seq + 1;
+  let lastAppend: Promise<void> = Promise.resolve();
+  let serving = false;
+  let stopped = false;
+
+  const runner = createEffectRunner({ perform: options.perform, clock, ended: effectEnded });
+
+  /** One turn. Resolves when its records are durable and published. */
+  function submit(input: Input, stream: string, cause: number | null, call: number | null): { seq: number; durable: Promise<void> } {
+    const seq = nextSeq;
+    const received = input.type === 'call.received' ? seq : call;
+    const sequenced: Sequenced<Input> = { ...input, seq, atNs: clock.nowNs(), monoNs: clock.monoNs(), stream, cause, call: received };
+    const events = decide(state, sequenced);
+    const records: readonly Sequenced[] = [sequenced, ...events];
+    nextSeq += records.length;
+    const effects = events.flatMap(released);
+    const durable = journal.append(records.map((record) => toJournalRecord(record, boot))).then(() => release(records, effects));
+    lastAppend = durable;
+    durable.catch(fatal);
+    return { seq, durable };
+  }
+
+  function released(event: Sequenced<Event>): ReleasedEffect[] {
+    if (event.type !== 'effects.requested') return [];
+    return event.body.effects.flatMap((intent, index) => {
+      const open = state.effects.get(effectId(event.seq, index));
+      // Already pointless in the turn that asked for it: a timer that something else fulfilled.
+      return open === undefined ? [] : [{ id: open.id, kind: intent.kind, request: effectRequest(state, open) }];
+    });
+  }
+
+  function release(records: readonly Sequenced[], effects: readonly ReleasedEffect[]): void {
+    publish(records);
+    for (const record of records) if (record.type === 'call.completed') reply(record);
+    if (!stopped) for (const effect of effects) runner.start(effect);
+  }
+
+  function reply({ call, body }: Sequenced & { readonly body: BodyOf<'call.completed'> }): void {
+    const waiter = call === null ? undefined : waiting.get(call);
+    if (call === null || waiter === undefined) return;
+    waiting.delete(call);
+    const outcome: CallOutcome = body.failure === undefined ? { ok: true, response: body.response ?? {} } : { ok: false, failure: body.failure };
+    waiter.resolve({ outcome, attachment: waiter.attachment });
+  }
+
+  function effectEnded({ body, attachment }: EffectEnd): void {
+    const open = state.effects.get(body.effect);
+    // A timer that is no longer wanted leaves no trace.
+    if (stopped || open === undefined) return;
+    const waiter = open.call === null ? undefined : waiting.get(open.call);
+    if (waiter !== undefined && attachment !== null) waiter.attachment = attachment;
+    submit({ type: 'effect.ended', body }, open.stream, Number.parseInt(body.effect, 10), open.call);
+  }
+
+  const refusal = (failure: Failure): CallReply => ({ outcome: { ok: false, failure }, attachment: null });
+
+  function call(draft: CallDraft, { caller, deadlineNs, signal }: CallOptions): Promise<CallReply> {
+    if (!serving || stopped) return Promise.resolve(refusal(NOT_SERVING));
+    if (options.diskIsFull() && !MAY_RUN_ON_A_FULL_DISK.has(draft.method)) return Promise.resolve(refusal(DISK_FULL));
+    const request = canonical(state, identified(draft, ids));
+    const body = { request, caller, deadlineNs: deadlineNs === null ? null : String(deadlineNs) };
+    return new Promise((resolve) => {
+      const stream = callStream(ids.uuid());
+      // The reply can't come before this turn's records are durable, so registering after it is soon enough.
+      const { seq } = submit({ type: 'call.received', body }, stream, null, null);
+      waiting.set(seq, { resolve, attachment: null });
+      const detach = (): void => {
+        if (!stopped && state.calls.has(seq)) submit({ type: 'call.detached', body: { received: seq } }, stream, null, seq);
+      };
+      if (signal?.aborted) detach();
+      else signal?.addEventListener('abort', detach, { once: true });
+    });
+  }
+
+  const observe: Observe = (observation) => {
+    if (stopped) return Promise.reject(new Error('The daemon is ending.'));
+    const news = newsIn(state, observation);
+    // What is no news may still be on its way to the disk: whoever observed it is answered only after that (C3).
+    return news === null ? lastAppend : submit(news.input, news.stream, null, null).durable;
+  };
+
+  return {
+    call,
+    observe,
+    state,
+    underWay: runner.underWay,
+    async start(body) {
+      const { durable } = submit({ type: 'daemon.started', body }, NODE_STREAM, null, null);
+      serving = true;
+      await durable;
+    },
+    async stop(reason) {
+      if (stopped) return;
+      runner.stop();
+      const { durable } = submit({ type: 'daemon.stopped', body: { reason } }, NODE_STREAM, null, null);
+      stopped = true;
+      await durable;
+      for (const waiter of waiting.values()) waiter.resolve(refusal(NOT_SERVING));
+      waiting.clear();
+    },
+  };
+}
+
+const NOT_SERVING: Failure = { reason: 'NotServing', message: 'The daemon is starting or ending; try again in a moment.' };
+const DISK_FULL: Failure = {
+  reason: 'DiskFull',
+  message: 'The file system of the root directory is too full for anything but stopping and removing; free some space.',
+};
+
+const MAY_RUN_ON_A_FULL_DISK: ReadonlySet<CallRequest['method']> = new Set([
+  'StopContainer',
+  'RemoveContainer',
+  'StopPodSandbox',
+  'RemovePodSandbox',
+  'RemoveImage',
+]);
+
+function identified(draft: CallDraft, ids: Ids): CallRequest {
+  switch (draft.method) {
+    case 'RunPodSandbox':
+    case 'CreateContainer':
+    case 'ExecSync':
+    case 'LoadImages':
+      return { ...draft, newId: draft.newId ?? ids.hex64() };
+    default:
+      return draft;
+  }
+}

@@ -1,0 +1,49 @@
+/**
+ * Which observations say something new. Exits come late, twice or out of order (C3), so one that is already written
+ * down, or that is of an object long gone, makes no record; whoever observed it is answered all the same.
+ */
+import type { CniConfList } from '../domain/effects.ts';
+import { sameJson } from '../domain/json.ts';
+import { containerStream, type Input, NODE_STREAM, sandboxStream } from '../domain/records.ts';
+import type { NodeState } from '../domain/state.ts';
+import type { Observation } from './ports.ts';
+
+export interface News {
+  readonly stream: string;
+  readonly input: Input;
+}
+
+export function newsIn(state: NodeState, observation: Observation): News | null {
+  switch (observation.kind) {
+    case 'TaskExited':
+      return exitNews(state, observation);
+    case 'TaskOomed': {
+      const container = state.containers.get(observation.containerId);
+      if (container === undefined || container.oomed || container.exit !== null) return null;
+      return { stream: containerStream(container.id), input: { type: 'task.oomed', body: {} } };
+    }
+    case 'ShimLost': {
+      const sandbox = state.sandboxes.get(observation.podSandboxId);
+      // A shim that is being stopped ends its connection too.
+      if (sandbox === undefined || sandbox.shimContact === 'gone' || sandbox.steps.shim !== 'done') return null;
+      return { stream: sandboxStream(sandbox.id), input: { type: 'shim.lost', body: {} } };
+    }
+    case 'NetworkConfigured': {
+      const body = { confList: observation.confList as CniConfList | null, problem: observation.problem };
+      if (sameJson(state.network, body)) return null;
+      return { stream: NODE_STREAM, input: { type: 'network.configured', body } };
+    }
+  }
+}
+
+function exitNews(state: NodeState, { containerId, execId, exit }: Extract<Observation, { kind: 'TaskExited' }>): News | null {
+  // An exec's exit is its effect's outcome.
+  if (execId !== null) return null;
+  const object = state.containers.get(containerId) ?? state.sandboxes.get(containerId);
+  if (object === undefined || object.taskExit !== null) return null;
+  if (object.task !== null && object.task.pid !== exit.pid) return null;
+  if (object.steps.task === 'none' || object.steps.task === 'undone') return null;
+  if ('exit' in object && object.exit !== null) return null;
+  const stream = state.containers.has(containerId) ? containerStream(containerId) : sandboxStream(containerId);
+  return { stream, input: { type: 'task.exited', body: { exit } } };
+}
