@@ -27,8 +27,11 @@ const belongsTo = (name, comment, to, by) => ({
 /** A Node built-in as dependency-cruiser names it: "node:fs" or "fs/promises", never a path of ours. */
 const builtIn = '^(node:)?[a-z_0-9]+(/promises|/web|/posix)?$';
 
-/** Constants, the error catalogue and pure helpers on specs: parts of the domain that hold no decision. */
-const domainVocabulary = '^src/domain/((cri|errors|effects)\\.ts$|oci/)';
+/** The parts of the domain that decide and that fold state, by the names their files have. */
+const decisions = [
+  '^src/domain/(decide|evolve|process|state|turn|effect-log)\\.ts$',
+  '^src/domain/[^/]+/(decide|evolve|process|state)[^/]*\\.ts$',
+];
 
 const wire = '^src/adapters/wire/';
 const adapterContracts = '^src/adapters/[^/]+/([^/]+-port|types)\\.ts$';
@@ -75,10 +78,10 @@ export default {
     ),
     {
       name: 'adapters-decide-nothing',
-      comment: 'Deciding and evolving belong to the engine: of the domain an adapter runs only its plain vocabulary.',
+      comment: 'Deciding and evolving belong to the engine; an adapter uses only the vocabulary and the pure helpers.',
       severity: 'error',
       from: { path: '^src/adapters/' },
-      to: { path: '^src/domain/', pathNot: domainVocabulary, dependencyTypesNot: ['type-only'] },
+      to: { path: decisions, dependencyTypesNot: ['type-only'] },
     },
     only('wire-is-generated', 'Generated code imports its own kind and the protobuf runtime.', wire, [
       wire,

@@ -1,0 +1,130 @@
+/**
+ * The layer table of docs/architecture.md holds, and every rule of .dependency-cruiser.js bites: a tree with one planted
+ * violation per line is checked, and exactly the expected rules are found, no more and no less.
+ */
+import assert from 'node:assert/strict';
+import { copyFile, mkdir, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { test } from 'node:test';
+import { run } from '../support/process.ts';
+import { tempDir } from '../support/temp-dir.ts';
+
+const top = join(import.meta.dirname, '../..');
+const depcruise = join(top, 'node_modules/.bin/depcruise');
+
+/** File, what it imports, and the rules that this breaks; with none the import is allowed. */
+const planted: readonly (readonly [file: string, line: string, ...rules: readonly string[]])[] = [
+  ['domain/packages.ts', "import 'rxjs';", 'domain-imports-nothing'],
+  ['domain/built-ins.ts', "import 'node:crypto';", 'domain-imports-nothing'],
+  ['domain/types.ts', "import type { X } from '../journal/types.ts';", 'domain-imports-nothing'],
+  ['domain/own.ts', "import './errors.ts';"],
+
+  ['journal/domain.ts', "import '../domain/errors.ts';", 'journal-knows-records-only'],
+  ['journal/engine.ts', "import '../engine/ports.ts';", 'journal-knows-records-only'],
+  ['journal/package.ts', "import 'zod';", 'journal-knows-records-only'],
+  ['journal/sqlite.ts', "import 'better-sqlite3';\nimport 'node:worker_threads';\nimport 'rxjs';"],
+  ['journal/ffi.ts', "import 'koffi';", 'system-calls-in-one-place'],
+  ['journal/lock.ts', "import 'koffi';"],
+
+  ['engine/adapter.ts', "import '../adapters/shim/own.ts';", 'engine-sees-domain-and-journal'],
+  ['engine/built-in.ts', "import 'node:fs';", 'engine-sees-domain-and-journal'],
+  ['engine/projection.ts', "import '../projections/own.ts';", 'engine-sees-domain-and-journal'],
+  ['engine/sqlite.ts', "import '../journal/sqlite.ts';", 'engine-sees-domain-and-journal'],
+  [
+    'engine/own.ts',
+    "import './ports.ts';\nimport '../domain/errors.ts';\nimport '../journal/types.ts';\nimport 'rxjs';",
+  ],
+
+  ['projections/journal.ts', "import type { X } from '../journal/types.ts';", 'projections-see-domain'],
+  ['projections/package.ts', "import 'rxjs';", 'projections-see-domain'],
+  ['projections/own.ts', "import '../domain/errors.ts';"],
+
+  ['adapters/shim/sibling.ts', "import '../cni/own.ts';", 'adapters-see-contracts'],
+  ['adapters/shim/journal.ts', "import '../../journal/types.ts';", 'adapters-see-contracts'],
+  ['adapters/shim/engine.ts', "import '../../engine/own.ts';", 'adapters-see-contracts'],
+  ['adapters/shim/projection.ts', "import '../../projections/own.ts';", 'adapters-see-contracts'],
+  ['adapters/shim/decides.ts', "import { x } from '../../domain/container/decide.ts';", 'adapters-decide-nothing'],
+  ['adapters/shim/sqlite.ts', "import 'better-sqlite3';", 'sqlite-is-the-journals'],
+  ['adapters/shim/ffi.ts', "import 'koffi';", 'system-calls-in-one-place'],
+  ['adapters/shim/grpc.ts', "import '@grpc/grpc-js';", 'grpc-is-the-cri-adapters'],
+  ['adapters/shim/dev.ts', "import 'typescript';", 'no-dev-packages'],
+  ['adapters/shim/config.ts', "import '../../config/own.ts';", 'adapters-see-contracts', 'config-is-for-main-and-cli'],
+  ['adapters/shim/main.ts', "import '../../main.ts';", 'adapters-see-contracts', 'main-is-imported-by-cli'],
+  ['adapters/shim/cli.ts', "import '../../cli/own.ts';", 'adapters-see-contracts', 'cli-is-the-outside'],
+  ['cli/missing.ts', "import './nowhere.ts';", 'resolvable'],
+  ['adapters/shim/test.ts', "import '../../../test/a.ts';", 'adapters-see-contracts', 'source-stays-in-src'],
+  ['adapters/shim/circle-a.ts', "import './circle-b.ts';", 'no-circles'],
+  ['adapters/shim/circle-b.ts', "import './circle-a.ts';"],
+  [
+    'adapters/shim/own.ts',
+    [
+      "import '../../domain/errors.ts';",
+      "import type { X } from '../../domain/container/decide.ts';",
+      "import '../../engine/ports.ts';",
+      "import '../wire/api.ts';",
+      "import '../ttrpc/client.ts';",
+      "import '../linux/calls.ts';",
+      "import '../spawner/types.ts';",
+      "import '../images/snapshots-port.ts';",
+      "import 'node:net';",
+      "import 'pino';",
+    ].join('\n'),
+  ],
+  ['adapters/linux/calls.ts', "import 'koffi';"],
+  ['adapters/cri/own.ts', "import '@grpc/grpc-js';\nimport 'grpc-health-check';"],
+  ['adapters/wire/api.ts', "import '@bufbuild/protobuf/wire';"],
+  ['adapters/wire/types.ts', "import '../cri/own.ts';", 'wire-is-generated'],
+
+  ['config/own.ts', "import 'zod';\nimport 'smol-toml';\nimport 'node:fs';\nimport '../domain/errors.ts';"],
+  ['config/adapter.ts', "import '../adapters/cri/own.ts';", 'config-stands-alone'],
+  ['main.ts', "import './config/own.ts';\nimport './adapters/cri/own.ts';\nimport './journal/sqlite.ts';"],
+  ['cli/own.ts', "import '../main.ts';\nimport '../config/own.ts';"],
+  ['cli/grpc.ts', "import '@grpc/grpc-js';", 'grpc-is-the-cri-adapters'],
+];
+
+/** Files that are imported above and need no imports of their own. */
+const plain = [
+  'domain/errors.ts',
+  'domain/container/decide.ts',
+  'journal/types.ts',
+  'engine/ports.ts',
+  'adapters/cni/own.ts',
+  'adapters/ttrpc/client.ts',
+  'adapters/spawner/types.ts',
+  'adapters/images/snapshots-port.ts',
+  '../test/a.ts',
+];
+
+test('the layer table holds', async () => {
+  const { exitCode, stdout } = await run([depcruise, '--config', '.dependency-cruiser.js', 'src'], { cwd: top });
+  assert.equal(exitCode, 0, stdout);
+});
+
+test('every planted violation of the layer table is found, and nothing else', async (t) => {
+  const dir = await tempDir(t);
+  for (const name of ['.dependency-cruiser.js', 'package.json', 'tsconfig.json']) {
+    await copyFile(join(top, name), join(dir, name));
+  }
+  await symlink(join(top, 'node_modules'), join(dir, 'node_modules'));
+  const files = [...plain.map((file) => [file, ''] as const), ...planted];
+  for (const [file, line] of files) {
+    const path = join(dir, 'src', file);
+    await mkdir(dirname(path), { recursive: true });
+    await writeFile(path, `${line}\nexport const x = 1;\nexport type X = 1;\n`);
+  }
+
+  const { stdout } = await run([depcruise, '--config', '.dependency-cruiser.js', '-T', 'json', 'src'], { cwd: dir });
+  const { summary } = JSON.parse(stdout) as {
+    summary: { violations: { from: string; rule: { name: string } }[]; ruleSetUsed: { forbidden: { name: string }[] } };
+  };
+  const found = new Set(summary.violations.map(({ from, rule }) => `${from} ${rule.name}`));
+  const expected = planted.flatMap(([file, , ...rules]) => rules.map((rule) => `src/${file} ${rule}`));
+  assert.deepEqual([...found].sort(), [...expected].sort());
+
+  const proven = new Set(planted.flatMap(([, , ...rules]) => rules));
+  assert.deepEqual(
+    summary.ruleSetUsed.forbidden.map(({ name }) => name).filter((name) => !proven.has(name)),
+    [],
+    'rules without a planted violation',
+  );
+});

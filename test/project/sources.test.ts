@@ -1,0 +1,103 @@
+/**
+ * What holds for every source file and no linter checks: size, a header comment, no loose ends, no names of machines or
+ * registries, and generated code that is what the generator makes of proto/.
+ */
+import assert from 'node:assert/strict';
+import { readFile, readdir } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import { test } from 'node:test';
+import { runOk } from '../support/process.ts';
+import { tempDir } from '../support/temp-dir.ts';
+
+const top = join(import.meta.dirname, '../..');
+const generated = 'src/adapters/wire/';
+const linesMax = 400;
+
+/** Written with gaps, so that this file does not contain what it looks for. */
+const pattern = (text: string): RegExp => new RegExp(text.replaceAll('~', ''), 'm');
+
+const forbidden: readonly (readonly [what: string, pattern: RegExp, sample: string])[] = [
+  ['a loose end', pattern('\\b(TO~DO|FIX~ME|XX~X)\\b'), '// TO~DO: later'],
+  [
+    'a switched-off check',
+    pattern('@ts-~(ignore|expect-error|nocheck)|(eslint|biome)-~(disable|ignore)'),
+    '// @ts-~ignore',
+  ],
+  ['a test switched off, or on alone', pattern('\\b(test|it|describe|suite)\\.~(only|skip|todo)\\('), 'test.~only(x'],
+  [
+    'a package registry',
+    pattern('npm~js\\.org|yarn~pkg\\.com|proxy\\.~golang\\.org|crates~\\.io'),
+    'proxy.~golang.org',
+  ],
+  ['a path of one machine', pattern('(^|[^\\w.])/(wo~rk|home/[a-z]+|Us~ers)/'), ' /wo~rk/x'],
+  ['a merge conflict', pattern('^[<>]{7} '), '<~<<<<<< a'],
+];
+
+test('the forbidden words are recognised', () => {
+  for (const [what, found, sample] of forbidden) assert.match(sample.replaceAll('~', ''), found, what);
+});
+
+const listFiles = async (...under: string[]): Promise<string[]> => {
+  const listed = await runOk(['git', 'ls-files', '--cached', '--others', '--exclude-standard', ...under], { cwd: top });
+  const files = listed.split('\n').filter((file) => file !== '' && !file.startsWith(generated));
+  return files.sort();
+};
+
+const readAll = (files: readonly string[]): Promise<(readonly [file: string, text: string])[]> =>
+  Promise.all(files.map(async (file) => [file, await readFile(join(top, file), 'utf8').catch(() => '')] as const));
+
+const sources = async (): Promise<(readonly [file: string, text: string])[]> => {
+  const files = (await listFiles('src', 'test', 'scripts', 'bench', 'bin')).filter((file) => file.endsWith('.ts'));
+  const texts = (await readAll(files)).filter(([, text]) => text !== '');
+  assert.ok(texts.length > 0, 'no source files found');
+  return texts;
+};
+
+test(`no source file has more than ${linesMax} lines`, async () => {
+  const long = (await sources())
+    .map(([file, text]) => ({ file, lines: text.split('\n').length - 1 }))
+    .filter(({ lines }) => lines > linesMax);
+  assert.deepEqual(long, []);
+});
+
+test('every source file begins with a comment that says what it is for', async () => {
+  const bare = (await sources())
+    .filter(([, text]) => !/^(#!.*\n)?\/\*\*[\s*]*\S[\s\S]{30,}?\*\//.test(text))
+    .map(([file]) => file);
+  assert.deepEqual(bare, []);
+});
+
+test('no file holds loose ends, switched-off checks, or names of machines and package registries', async () => {
+  const files = (await listFiles()).filter((file) => file !== 'package-lock.json' && file !== 'LICENSE');
+  const found = (await readAll(files)).flatMap(([file, text]) =>
+    forbidden.flatMap(([what, words]) => {
+      const match = words.exec(text);
+      return match === null ? [] : [`${file}: ${what}: ${match[0]}`];
+    }),
+  );
+  assert.deepEqual(found, []);
+});
+
+test('the lock file names no package registry', async () => {
+  const lock = await readFile(join(top, 'package-lock.json'), 'utf8');
+  assert.doesNotMatch(lock, /"resolved": "https?:/);
+});
+
+const readTree = async (dir: string): Promise<Map<string, string>> => {
+  const entries = await readdir(dir, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  const texts = await Promise.all(
+    files.map(async (file) => [relative(dir, file), await readFile(file, 'utf8')] as const),
+  );
+  return new Map(texts.sort(([a], [b]) => a.localeCompare(b)));
+};
+
+test('the generated code is what the generator makes of proto/', async (t) => {
+  const dir = await tempDir(t);
+  const path = `${join(top, 'node_modules/.bin')}:${process.env['PATH']}`;
+  await runOk(['buf', 'generate', '-o', dir], { cwd: top, env: { ...process.env, PATH: path }, timeoutMs: 60_000 });
+  const [made, committed] = await Promise.all([readTree(join(dir, generated)), readTree(join(top, generated))]);
+  assert.deepEqual([...committed.keys()], [...made.keys()]);
+  const stale = [...made].filter(([file, text]) => committed.get(file) !== text).map(([file]) => file);
+  assert.deepEqual(stale, [], "run 'npm run gen'");
+});

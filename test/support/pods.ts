@@ -1,0 +1,62 @@
+/** Pod and container configurations for tests, as a kubelet would send them; a test overrides what it is about. */
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ContainerConfig, DeepPartial, PodSandboxConfig } from '../../src/adapters/wire/cri/api.ts';
+import type { Daemon } from './daemon.ts';
+
+/** A pod of this daemon: its cgroups are below the daemon's own parent, so that leftovers() finds them. */
+export const podConfig = (
+  daemon: Pick<Daemon, 'dirs'>,
+  name: string,
+  overrides: DeepPartial<PodSandboxConfig> = {},
+): DeepPartial<PodSandboxConfig> => ({
+  metadata: { name, namespace: 'default', uid: randomUUID(), attempt: 0 },
+  hostname: name,
+  ...overrides,
+  linux: { cgroupParent: daemon.dirs.cgroupParent, ...overrides.linux },
+});
+
+/** A container that runs `command` in the image. */
+export const containerConfig = (
+  name: string,
+  image: string,
+  command: readonly string[],
+  overrides: DeepPartial<ContainerConfig> = {},
+): DeepPartial<ContainerConfig> => ({
+  metadata: { name, attempt: 0 },
+  image: { image, userSpecifiedImage: image },
+  command: [...command],
+  ...overrides,
+});
+
+/** Runs a pod with one started container; resolves with both ids. */
+export const runPod = async (
+  daemon: Daemon,
+  name: string,
+  image: string,
+  command: readonly string[],
+  overrides: { readonly pod?: DeepPartial<PodSandboxConfig>; readonly container?: DeepPartial<ContainerConfig> } = {},
+): Promise<{ readonly podSandboxId: string; readonly containerId: string }> => {
+  const sandboxConfig = podConfig(daemon, name, overrides.pod);
+  const { runtime } = daemon.cri;
+  const { podSandboxId } = await runtime.runPodSandbox({ config: sandboxConfig });
+  const config = containerConfig('main', image, command, overrides.container);
+  const { containerId } = await runtime.createContainer({ podSandboxId, config, sandboxConfig });
+  await runtime.startContainer({ containerId });
+  return { podSandboxId, containerId };
+};
+
+/** Asks again and again, bounded, until `check` gives something; for what the CRI offers no event for. */
+export const eventually = async <T>(
+  what: string,
+  check: () => Promise<T | undefined | false>,
+  timeoutMs = 10_000,
+): Promise<T> => {
+  const deadlineMs = performance.now() + timeoutMs;
+  for (;;) {
+    const result = await check();
+    if (result !== undefined && result !== false) return result;
+    if (performance.now() > deadlineMs) throw new Error(`${what}: not within ${timeoutMs} ms`);
+    await sleep(20);
+  }
+};

@@ -1,0 +1,67 @@
+/**
+ * A real registry (Debian's docker-registry) for tests, with images put straight into its storage. It listens on
+ * loopback, of a network namespace when it is given one.
+ */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Image, writeToRegistry } from '../../scripts/lib/image.ts';
+import type { Owner } from './cleanup.ts';
+import type { Netns } from './netns.ts';
+import { startProcess } from './process.ts';
+import { tempDir } from './temp-dir.ts';
+
+export interface Registry {
+  /** 127.0.0.1:PORT */
+  readonly host: string;
+  readonly push: (repository: string, tag: string, image: Image) => Promise<void>;
+  /**
+   * Writes a directory of hosts.toml files that send every one of `names` (registry.example, …) to this registry, as
+   * --registry-config-dir wants it. Returns the directory's path.
+   */
+  readonly mirrorsFor: (names: readonly string[]) => Promise<string>;
+  readonly stop: () => Promise<void>;
+}
+
+export interface RegistryOptions {
+  readonly netns?: Netns;
+  /** Further lines of the registry's YAML configuration (auth, …), at the top level. */
+  readonly config?: string;
+}
+
+export const startRegistry = async (owner: Owner, options: RegistryOptions = {}): Promise<Registry> => {
+  const dir = await tempDir(owner);
+  const storage = join(dir, 'storage');
+  const configPath = join(dir, 'config.yml');
+  await mkdir(storage);
+  await writeFile(
+    configPath,
+    [
+      'version: 0.1',
+      'log: {level: info, formatter: json, accesslog: {disabled: true}}',
+      `storage: {filesystem: {rootdirectory: ${storage}}, delete: {enabled: true}}`,
+      'http: {addr: "127.0.0.1:0"}',
+      options.config ?? '',
+    ].join('\n'),
+  );
+  const argv = ['docker-registry', 'serve', configPath];
+  const registry = await startProcess(owner, options.netns?.inside(argv) ?? argv);
+  const [, host = ''] = await registry.until(/listening on (127\.0\.0\.1:\d+)/);
+
+  const mirrorsFor = async (names: readonly string[]): Promise<string> => {
+    const hosts = join(dir, 'hosts');
+    for (const name of names) {
+      await mkdir(join(hosts, name), { recursive: true });
+      await writeFile(
+        join(hosts, name, 'hosts.toml'),
+        `server = "http://${host}"\n[host."http://${host}"]\n  capabilities = ["pull", "resolve"]\n`,
+      );
+    }
+    return hosts;
+  };
+  return {
+    host,
+    push: (repository, tag, image) => writeToRegistry(storage, repository, tag, image),
+    mirrorsFor,
+    stop: () => registry.stop(),
+  };
+};
