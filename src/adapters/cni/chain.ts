@@ -1,0 +1,155 @@
+/**
+ * Runs a network's plugins in their order (CNI 1.1, section 3): ADD with prevResult from plugin to plugin, DEL
+ * backwards and past failures, CHECK, GC and STATUS. Names plugin, network and pod in every failure.
+ * Must not remember anything between calls.
+ */
+import { statfs } from 'node:fs/promises';
+import type { CniConfList, CniPluginConf, PodNetwork } from '../../domain/effects.ts';
+import { FailureError } from '../../domain/errors.ts';
+import type { CniCommand, RunPlugin } from './plugin.ts';
+import { type AddResult, parseAddResult } from './result.ts';
+import { cniArgsOf, runtimeConfigOf } from './runtime-config.ts';
+import { CHECK_SINCE, GC_AND_STATUS_SINCE, isAtLeast } from './versions.ts';
+
+/** f_type of the file system that namespaces live in (linux/magic.h). */
+const NSFS_MAGIC = 0x6e736673;
+/** "Container unknown or does not exist": nothing is left to clean up (CNI 1.1, "Error"). */
+const CODE_CONTAINER_UNKNOWN = 3;
+const RUNTIME_KEY_PREFIX = 'cni.dev/';
+const VALID_ATTACHMENTS_KEY = 'cni.dev/valid-attachments';
+
+/** One pod's attachment to a network, as GC names it. */
+export interface Attachment {
+  readonly containerID: string;
+  readonly ifname: string;
+}
+
+export interface Chain {
+  readonly add: (network: PodNetwork, signal: AbortSignal) => Promise<AddResult>;
+  readonly del: (network: PodNetwork, result: unknown, signal: AbortSignal) => Promise<void>;
+  /** Resolves with false when the network's version or disableCheck rules CHECK out. */
+  readonly check: (network: PodNetwork, result: unknown) => Promise<boolean>;
+  readonly gc: (confList: CniConfList, attachments: readonly Attachment[]) => Promise<void>;
+  /** Why the network can't take pods now, null when it can (or its version knows no STATUS). */
+  readonly status: (confList: CniConfList) => Promise<string | null>;
+}
+
+const isNetns = async (path: string): Promise<boolean> => {
+  try {
+    return (await statfs(path)).type === NSFS_MAGIC;
+  } catch {
+    return false;
+  }
+};
+
+const podText = (network: PodNetwork): string =>
+  `pod ${network.namespace}/${network.name} (${network.podSandboxId.slice(0, 13)})`;
+
+const failure = (command: CniCommand, networkName: string, pod: PodNetwork | null, problems: readonly string[]) => {
+  const what = pod === null ? '' : ` of ${podText(pod)}`;
+  return new FailureError(
+    'CniFailed',
+    `CNI ${command}${what} on network ${networkName} failed: ${problems.join('; ')}.`,
+  );
+};
+
+/** The plugin's configuration as the plugin gets it, whatever the command. */
+const baseRequest = (confList: CniConfList, plugin: CniPluginConf): Record<string, unknown> => ({
+  ...Object.fromEntries(Object.entries(plugin).filter(([key]) => !key.startsWith(RUNTIME_KEY_PREFIX))),
+  cniVersion: confList.cniVersion,
+  name: confList.name,
+});
+
+const attachmentRequest = (network: PodNetwork, plugin: CniPluginConf, prevResult: unknown): object => {
+  const { capabilities: _, ...request } = baseRequest(network.confList, plugin);
+  const runtimeConfig = runtimeConfigOf(plugin, network);
+  return {
+    ...request,
+    ...(runtimeConfig === null ? {} : { runtimeConfig }),
+    ...(prevResult === null || prevResult === undefined ? {} : { prevResult }),
+  };
+};
+
+const attachmentEnv = (network: PodNetwork, netnsPath: string) => ({
+  CNI_CONTAINERID: network.podSandboxId,
+  CNI_NETNS: netnsPath,
+  CNI_IFNAME: network.ifName,
+  CNI_ARGS: cniArgsOf(network),
+});
+
+export const createChain = (runPlugin: RunPlugin): Chain => {
+  const add = async (network: PodNetwork, signal: AbortSignal): Promise<AddResult> => {
+    const { confList, netnsPath, ifName } = network;
+    if (!(await isNetns(netnsPath))) {
+      throw failure('ADD', confList.name, network, [`${netnsPath} is no network namespace`]);
+    }
+    const attachment = attachmentEnv(network, netnsPath);
+    let last: AddResult | null = null;
+    for (const plugin of confList.plugins) {
+      const request = attachmentRequest(network, plugin, last?.result);
+      const outcome = await runPlugin({ command: 'ADD', plugin: plugin.type, request, attachment, signal });
+      if (!outcome.ok) throw failure('ADD', confList.name, network, [`plugin ${plugin.type} ${outcome.message}`]);
+      try {
+        last = parseAddResult(outcome.stdout, confList.cniVersion, ifName);
+      } catch (error) {
+        const problem = `plugin ${plugin.type} succeeded, but its result ${(error as Error).message}`;
+        throw failure('ADD', confList.name, network, [problem]);
+      }
+    }
+    if (last === null || last.ips.length === 0) {
+      throw failure('ADD', confList.name, network, [`the plugins gave ${ifName} no address`]);
+    }
+    return last;
+  };
+
+  const del = async (network: PodNetwork, result: unknown, signal: AbortSignal): Promise<void> => {
+    const { confList, netnsPath } = network;
+    // A namespace that is gone took its interfaces along; the empty path tells plugins to clean up the rest.
+    const attachment = attachmentEnv(network, (await isNetns(netnsPath)) ? netnsPath : '');
+    const prevResult = isAtLeast(confList.cniVersion, CHECK_SINCE) ? result : null;
+    const problems: string[] = [];
+    for (const plugin of confList.plugins.toReversed()) {
+      const request = attachmentRequest(network, plugin, prevResult);
+      const outcome = await runPlugin({ command: 'DEL', plugin: plugin.type, request, attachment, signal });
+      if (outcome.ok || outcome.code === CODE_CONTAINER_UNKNOWN) continue;
+      problems.push(`plugin ${plugin.type} ${outcome.message}`);
+    }
+    if (problems.length > 0) throw failure('DEL', confList.name, network, problems);
+  };
+
+  const check = async (network: PodNetwork, result: unknown): Promise<boolean> => {
+    const { confList, netnsPath } = network;
+    if (confList.disableCheck === true || !isAtLeast(confList.cniVersion, CHECK_SINCE)) return false;
+    const attachment = attachmentEnv(network, netnsPath);
+    for (const plugin of confList.plugins) {
+      const request = attachmentRequest(network, plugin, result);
+      const outcome = await runPlugin({ command: 'CHECK', plugin: plugin.type, request, attachment });
+      if (!outcome.ok) throw failure('CHECK', confList.name, network, [`plugin ${plugin.type} ${outcome.message}`]);
+    }
+    return true;
+  };
+
+  const gc = async (confList: CniConfList, attachments: readonly Attachment[]): Promise<void> => {
+    if (!isAtLeast(confList.cniVersion, GC_AND_STATUS_SINCE)) return;
+    const problems: string[] = [];
+    for (const plugin of confList.plugins) {
+      const request = { ...baseRequest(confList, plugin), [VALID_ATTACHMENTS_KEY]: attachments };
+      const outcome = await runPlugin({ command: 'GC', plugin: plugin.type, request, attachment: null });
+      if (!outcome.ok) problems.push(`plugin ${plugin.type} ${outcome.message}`);
+    }
+    if (problems.length > 0) throw failure('GC', confList.name, null, problems);
+  };
+
+  const status = async (confList: CniConfList): Promise<string | null> => {
+    if (!isAtLeast(confList.cniVersion, GC_AND_STATUS_SINCE)) return null;
+    for (const plugin of confList.plugins) {
+      const request = baseRequest(confList, plugin);
+      const outcome = await runPlugin({ command: 'STATUS', plugin: plugin.type, request, attachment: null });
+      if (!outcome.ok)
+        return failure('STATUS', confList.name, null, [`plugin ${plugin.type} ${outcome.message}`]).message;
+    }
+    return null;
+  };
+
+  return { add, del, check, gc, status };
+};

@@ -1,0 +1,110 @@
+/**
+ * Runs one CNI plugin: finds its executable, gives it its environment and request, and says how it went. The
+ * spawner runs it, so that the daemon never forks; time and output are bounded.
+ * Must not know chains, nor what a result means.
+ */
+import { stat } from 'node:fs/promises';
+import { delimiter, join } from 'node:path';
+import { FailureError } from '../../domain/errors.ts';
+import type { Spawner } from '../spawner/types.ts';
+import { parsePluginError } from './result.ts';
+
+const OUTPUT_BYTES_MAX = 64 * 1024;
+const EXECUTABLE_BITS = 0o111;
+/** Plugins start iptables, nft and the like by name. */
+const FALLBACK_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+export type CniCommand = 'ADD' | 'DEL' | 'CHECK' | 'GC' | 'STATUS';
+
+/** The environment that names an attachment (CNI 1.1, section 2, "Parameters"). */
+export interface AttachmentEnv {
+  readonly CNI_CONTAINERID: string;
+  readonly CNI_NETNS: string;
+  readonly CNI_IFNAME: string;
+  readonly CNI_ARGS: string;
+}
+
+export interface PluginCall {
+  readonly command: CniCommand;
+  /** The `type` of the plugin's configuration. */
+  readonly plugin: string;
+  /** What goes to stdin, as JSON. */
+  readonly request: object;
+  readonly attachment: AttachmentEnv | null;
+  readonly signal?: AbortSignal;
+}
+
+export type PluginOutcome =
+  | { readonly ok: true; readonly stdout: string }
+  /** message completes the sentence "plugin x …"; code is the plugin's own error code. */
+  | { readonly ok: false; readonly code: number | null; readonly message: string };
+
+/** Resolves with how it went; rejects only when `signal` aborted it. */
+export type RunPlugin = (call: PluginCall) => Promise<PluginOutcome>;
+
+const failed = (message: string, code: number | null = null): PluginOutcome => ({ ok: false, code, message });
+
+const isExecutableFile = async (path: string): Promise<boolean> => {
+  try {
+    const facts = await stat(path);
+    return facts.isFile() && (facts.mode & EXECUTABLE_BITS) !== 0;
+  } catch {
+    return false;
+  }
+};
+
+const findPlugin = async (plugin: string, binDirs: readonly string[]): Promise<string | null> => {
+  for (const directory of binDirs) {
+    const path = join(directory, plugin);
+    if (await isExecutableFile(path)) return path;
+  }
+  return null;
+};
+
+export const createRunPlugin = ({
+  spawner,
+  binDirs,
+  timeoutMs,
+}: {
+  readonly spawner: Pick<Spawner, 'run'>;
+  readonly binDirs: readonly string[];
+  readonly timeoutMs: number;
+}): RunPlugin => {
+  const baseEnv = { PATH: process.env.PATH ?? FALLBACK_PATH, CNI_PATH: binDirs.join(delimiter) };
+
+  return async ({ command, plugin, request, attachment, signal }) => {
+    const path = await findPlugin(plugin, binDirs);
+    if (path === null) {
+      return failed(`is no executable in ${binDirs.join(', ')}: install it there, or set bin_dirs of [cni]`);
+    }
+    let run: Awaited<ReturnType<Spawner['run']>>;
+    try {
+      run = await spawner.run({
+        command: path,
+        args: [],
+        env: { ...baseEnv, CNI_COMMAND: command, ...attachment },
+        cwd: '/',
+        stdin: Buffer.from(JSON.stringify(request)),
+        timeoutMs,
+        outputBytesMax: OUTPUT_BYTES_MAX,
+        ...(signal === undefined ? {} : { signal }),
+      });
+    } catch (error) {
+      if (signal?.aborted) throw interrupted(command, plugin);
+      return failed(`could not be run from ${path}: ${(error as Error).message.replace(/\.$/, '')}`);
+    }
+    if (signal?.aborted) throw interrupted(command, plugin);
+    if (run.timedOut) return failed(`did not finish within ${timeoutMs} ms and was killed`);
+    const stdout = Buffer.from(run.stdout).toString('utf8');
+    if (run.exitCode !== 0) {
+      const { code, message } = parsePluginError(stdout, Buffer.from(run.stderr).toString('utf8'));
+      const how = run.exitCode === null ? `was killed by ${run.signalName ?? 'a signal'}` : 'failed';
+      return failed(`${how}: ${message}${code === null ? '' : ` (code ${code})`}`, code);
+    }
+    if (run.stdout.byteLength >= OUTPUT_BYTES_MAX) return failed(`printed more than ${OUTPUT_BYTES_MAX} bytes`);
+    return { ok: true, stdout };
+  };
+};
+
+const interrupted = (command: CniCommand, plugin: string): FailureError =>
+  new FailureError('Interrupted', `CNI ${command} was cut off while plugin ${plugin} ran.`);
