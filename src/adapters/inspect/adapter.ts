@@ -1,0 +1,58 @@
+/**
+ * Performs InspectContainer: answers what a container's OCI spec depends on, in the image and on the host. Reads only,
+ * but for mount sources that are missing, which it makes. Decides nothing: what an answer leads to is the domain's.
+ */
+import type { ContainerFacts, ContainerQuestions } from '../../domain/effects.ts';
+import type { Perform } from '../../engine/ports.ts';
+import { type MountInfo, readMountInfo } from '../linux/mounts.ts';
+import { withDeadline } from './deadline.ts';
+import { inspectAllDevices, inspectDevices } from './devices.ts';
+import type { ReadImageFile } from './image-files.ts';
+import { inspectMountSource } from './mount-sources.ts';
+import { readSeccompProfile } from './seccomp-file.ts';
+import { resolveUser } from './users.ts';
+
+export interface InspectDependencies {
+  readonly readImageFile: ReadImageFile;
+  /** How long one path of the host may take to answer. */
+  readonly hostTimeoutMs?: number;
+}
+
+const HOST_TIMEOUT_MS = 60_000;
+
+/** One reading of the mount table for all paths of a call, and none when there are no paths. */
+const once = <T>(read: () => Promise<T>): (() => Promise<T>) => {
+  let reading: Promise<T> | undefined;
+  return () => {
+    reading ??= read();
+    return reading;
+  };
+};
+
+export function createInspectContainer(dependencies: InspectDependencies): Perform<'InspectContainer'> {
+  const { readImageFile, hostTimeoutMs = HOST_TIMEOUT_MS } = dependencies;
+
+  async function answer(questions: ContainerQuestions, signal: AbortSignal): Promise<ContainerFacts> {
+    const ask = <T>(path: string, work: Promise<T>): Promise<T> => withDeadline(path, hostTimeoutMs, signal, work);
+    const table = once<readonly MountInfo[]>(readMountInfo);
+    const { chainIds, seccompProfilePath } = questions;
+    const [user, devices, allDevices, mounts, seccompProfile] = await Promise.all([
+      ask(
+        'the image',
+        resolveUser(questions.user, (path, maxBytes) => readImageFile(chainIds, path, maxBytes)),
+      ),
+      Promise.all(questions.devicePaths.map((path) => ask(path, inspectDevices(path)))),
+      questions.allDevices ? ask('/dev', inspectAllDevices()) : [],
+      Promise.all(questions.mountPaths.map((path) => ask(path, inspectMountSource(path, table)))),
+      seccompProfilePath === undefined ? undefined : ask(seccompProfilePath, readSeccompProfile(seccompProfilePath)),
+    ]);
+    return {
+      user,
+      devices: [...allDevices, ...devices.flat()],
+      mounts,
+      ...(seccompProfilePath === undefined ? {} : { seccompProfile }),
+    };
+  }
+
+  return async ({ questions }, { signal }) => ({ facts: await answer(questions, signal) });
+}

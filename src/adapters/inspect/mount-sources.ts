@@ -1,0 +1,66 @@
+/**
+ * What lies at the host paths that a container is to have mounted: a missing one is made as a directory, because
+ * kubelet leaves hostPath volumes without a type to the runtime; links are resolved, so that the spec names what was
+ * looked at; and the mount it lies on says how mounts below it spread.
+ */
+import { mkdir, realpath, stat } from 'node:fs/promises';
+import type { MountFact } from '../../domain/effects.ts';
+import { FailureError } from '../../domain/errors.ts';
+import { isAtOrBelow, type MountInfo } from '../linux/mounts.ts';
+import { errorCodeOf } from '../linux/syscalls.ts';
+
+/** Flags of a mount that whoever mounts it again without being its owner has to keep. */
+const KEPT_FLAGS: ReadonlySet<string> = new Set([
+  'ro',
+  'nosuid',
+  'nodev',
+  'noexec',
+  'noatime',
+  'nodiratime',
+  'relatime',
+]);
+
+const explain = (hostPath: string, error: unknown): FailureError =>
+  new FailureError(
+    'HostFailed',
+    `mounts.host_path ${hostPath} can not be used: ${error instanceof Error ? error.message : String(error)}`,
+    { cause: error },
+  );
+
+async function resolved(hostPath: string): Promise<string> {
+  try {
+    return await realpath(hostPath);
+  } catch (error) {
+    if (errorCodeOf(error) !== 'ENOENT') throw error;
+    await mkdir(hostPath, { recursive: true, mode: 0o755 });
+    return realpath(hostPath);
+  }
+}
+
+/** The mount a path lies on: the innermost one, and of those at the same point the last, which covers the others. */
+const mountOf = (table: readonly MountInfo[], path: string): MountInfo | undefined =>
+  table.reduce<MountInfo | undefined>((best, mount) => {
+    if (!isAtOrBelow(path, mount.mountPoint)) return best;
+    return best === undefined || mount.mountPoint.length >= best.mountPoint.length ? mount : best;
+  }, undefined);
+
+/** Rejects with HostFailed when the path can not be resolved or made. `table` is the daemon's mount table. */
+export async function inspectMountSource(
+  hostPath: string,
+  table: () => Promise<readonly MountInfo[]>,
+): Promise<MountFact> {
+  try {
+    const realPath = await resolved(hostPath);
+    const [stats, mounts] = await Promise.all([stat(realPath), table()]);
+    const mount = mountOf(mounts, realPath);
+    return {
+      hostPath,
+      realPath,
+      isDirectory: stats.isDirectory(),
+      propagation: mount?.propagation ?? 'private',
+      flags: mount?.options.filter((option) => KEPT_FLAGS.has(option)) ?? [],
+    };
+  } catch (error) {
+    throw explain(hostPath, error);
+  }
+}
