@@ -1,0 +1,200 @@
+/**
+ * The daemon's side of the log keeper (C16): one LogKeeper for as long as the daemon runs, whichever process keeps the
+ * logs behind it. When that process dies it starts another and makes sure that it reads what was being read. Must
+ * itself never read a container's output.
+ */
+import { constants } from 'node:fs';
+import { type FileHandle, open as openFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { FailureError } from '../../domain/errors.ts';
+import type { Spawner } from '../spawner/types.ts';
+import { ConnectionLost } from './connection.ts';
+import { findKeeper, type FoundKeeper } from './launch.ts';
+import { type KeeperRequest, messageOf, parseIds } from './protocol.ts';
+import type { LogKeeper, OpenLogRequest } from './types.ts';
+
+const REQUEST_TIMEOUT_MS = 30_000;
+const RETRY_FIRST_MS = 100;
+const RETRY_MAX_MS = 5000;
+/** A keeper that lives no longer than this may be dying of what it is given: the next one is not started at once. */
+const SHORT_LIFE_MS = 2000;
+const SHORT_LIFE_WAIT_MS = 250;
+const HOLD_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
+
+export interface LogKeeperOptions {
+  /** The daemon's state directory; the keeper's is log-keeper in it. */
+  readonly stateDir: string;
+  readonly spawner: Spawner;
+  /** Told in a sentence when a keeper is lost, started or replaced, and why. */
+  readonly log: (message: string) => void;
+}
+
+const interrupted = (): FailureError =>
+  new FailureError('Interrupted', 'The daemon has let go of its log keeper, for it is ending.');
+
+/** Holds on to FIFOs without reading: what is in them is not lost while no keeper has them open. */
+const holdFifos = async ({ stdoutFifo, stderrFifo }: OpenLogRequest): Promise<readonly FileHandle[]> => {
+  const paths = stderrFifo === null ? [stdoutFifo] : [stdoutFifo, stderrFifo];
+  const opened = await Promise.allSettled(paths.map((path) => openFile(path, HOLD_FLAGS)));
+  // One that is not there is for the keeper to complain about.
+  return opened.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+};
+
+const within = async <T>(giveUpAtMs: number, promise: Promise<T>): Promise<T> => {
+  const timer = new AbortController();
+  const timeIsOver = delay(Math.max(0, giveUpAtMs - performance.now()), undefined, { signal: timer.signal }).then(
+    () => {
+      throw new FailureError('TimedOut', 'There is no log keeper to ask: see the log for why none could be started.');
+    },
+  );
+  timeIsOver.catch(() => undefined);
+  try {
+    return await Promise.race([promise, timeIsOver]);
+  } finally {
+    timer.abort();
+  }
+};
+
+const release = async (holds: readonly FileHandle[]): Promise<void> => {
+  await Promise.all(holds.map((hold) => hold.close()));
+};
+
+/**
+ * Connects to the log keeper of this state directory, or starts it. The result's pid and startTicks are those of the
+ * process that keeps the logs at the moment. All its operations may be repeated; they reject with FailureError, and
+ * outlast the death of a keeper. What a keeper loses when it is killed: the unfinished line of each stream, and what
+ * it had just read but not written, 64 KiB at most. One that is ended by SIGTERM loses nothing.
+ */
+export const connectLogKeeper = async ({ stateDir, spawner, log }: LogKeeperOptions): Promise<LogKeeper> => {
+  const directory = { dir: join(stateDir, 'log-keeper'), spawner, report: log };
+  const known = new Map<string, OpenLogRequest>();
+  const holds = new Map<string, Promise<readonly FileHandle[]>>();
+  const disconnected = new AbortController();
+
+  const remember = (request: OpenLogRequest): void => {
+    known.set(request.containerId, request);
+    if (!holds.has(request.containerId)) holds.set(request.containerId, holdFifos(request));
+  };
+
+  const forget = async (containerId: string): Promise<void> => {
+    known.delete(containerId);
+    const held = holds.get(containerId);
+    holds.delete(containerId);
+    if (held !== undefined) await release(await held);
+  };
+
+  /** Brings keeper and daemon to the same knowledge: the state file it started from may be older, or lost. */
+  const reconcile = async ({ connection, greeting }: FoundKeeper): Promise<void> => {
+    const kept = new Map(greeting.containers.map((container) => [container.containerId, container]));
+    const repeat = async (request: KeeperRequest): Promise<void> => {
+      try {
+        await connection.request(request, REQUEST_TIMEOUT_MS);
+      } catch (error) {
+        log(`The log keeper can't go on with a container: ${messageOf(error)}`);
+      }
+    };
+    const differing = [...known.values()].flatMap((request): KeeperRequest[] => {
+      const { containerId, logPath } = request;
+      const found = kept.get(containerId);
+      if (found === undefined) return [{ op: 'open', ...request }];
+      return logPath === null || found.logPath === logPath ? [] : [{ op: 'reopen', containerId, logPath }];
+    });
+    for (const container of greeting.containers) if (!known.has(container.containerId)) remember(container);
+    await Promise.all(differing.map(repeat));
+  };
+
+  const connect = async (): Promise<FoundKeeper> => {
+    const found = await findKeeper(directory);
+    await reconcile(found);
+    return found;
+  };
+
+  const connectAgain = async (firstWaitMs: number): Promise<FoundKeeper> => {
+    for (let waitMs = firstWaitMs; ; waitMs = Math.min(Math.max(RETRY_FIRST_MS, 2 * waitMs), RETRY_MAX_MS)) {
+      try {
+        await delay(waitMs, undefined, { signal: disconnected.signal });
+        const found = await connect();
+        log(`The log keeper was replaced by a new one (pid ${found.greeting.pid})`);
+        return found;
+      } catch (error) {
+        if (disconnected.signal.aborted) throw interrupted();
+        log(`No log keeper could be started, trying again: ${messageOf(error)}`);
+      }
+    }
+  };
+
+  /** Sees to it that the keeper found is replaced when it goes. */
+  const use = (found: FoundKeeper): FoundKeeper => {
+    const startedMs = performance.now();
+    greeting = found.greeting;
+    void found.connection.closed.then(() => {
+      if (disconnected.signal.aborted) return;
+      log(`The log keeper (pid ${found.greeting.pid}) has gone; another takes over`);
+      const livedMs = performance.now() - startedMs;
+      current = connectAgain(livedMs < SHORT_LIFE_MS ? SHORT_LIFE_WAIT_MS : 0).then(use);
+      // Whoever asks next is told; nobody may have asked.
+      current.catch(() => undefined);
+    });
+    return found;
+  };
+
+  const first = await connect();
+  let { greeting } = first;
+  let current = Promise.resolve(use(first));
+
+  /** Asks the keeper of the moment, and its successor if that one dies before it has answered. */
+  const ask = async (request: KeeperRequest, timeoutMs: number): Promise<unknown> => {
+    const giveUpAtMs = performance.now() + timeoutMs;
+    for (;;) {
+      if (disconnected.signal.aborted) throw interrupted();
+      const { connection } = await within(giveUpAtMs, current);
+      try {
+        return await connection.request(request, giveUpAtMs - performance.now());
+      } catch (error) {
+        if (!(error instanceof ConnectionLost)) throw error;
+        await connection.closed;
+      }
+    }
+  };
+
+  return {
+    get pid() {
+      return greeting.pid;
+    },
+    get startTicks() {
+      return greeting.startTicks;
+    },
+    open: async (request) => {
+      const isNew = !known.has(request.containerId);
+      if (isNew) remember(request);
+      try {
+        await ask({ op: 'open', ...request }, REQUEST_TIMEOUT_MS);
+      } catch (error) {
+        if (isNew) await forget(request.containerId);
+        throw error;
+      }
+    },
+    reopen: async (containerId, logPath) => {
+      await ask({ op: 'reopen', containerId, logPath }, REQUEST_TIMEOUT_MS);
+      const request = known.get(containerId);
+      if (request !== undefined) known.set(containerId, { ...request, logPath });
+    },
+    close: async (containerId, timeoutMs) => {
+      await ask({ op: 'close', containerId, timeoutMs }, timeoutMs + REQUEST_TIMEOUT_MS);
+      await forget(containerId);
+    },
+    list: async () => parseIds(await ask({ op: 'list' }, REQUEST_TIMEOUT_MS)),
+    disconnect: () => {
+      disconnected.abort();
+      void Promise.all([...known.keys()].map(forget));
+      void current.then(
+        ({ connection }) => {
+          connection.request({ op: 'bye' }, REQUEST_TIMEOUT_MS).catch(() => undefined);
+          connection.end();
+        },
+        () => undefined,
+      );
+    },
+  };
+};

@@ -1,0 +1,99 @@
+/**
+ * One connection from the daemon to a log keeper: numbers requests, matches replies, bounds the wait. Knows nothing
+ * of starting keepers or of what to do when one is gone.
+ */
+import { createConnection } from 'node:net';
+import { FailureError } from '../../domain/errors.ts';
+import {
+  createLineReader,
+  encodeLine,
+  type KeeperRequest,
+  messageOf,
+  parseReply,
+  REPLY_BYTES_MAX,
+} from './protocol.ts';
+
+/** A request was not answered because the connection ended: it may have been performed or not. */
+export class ConnectionLost extends Error {}
+
+export interface KeeperConnection {
+  /**
+   * Rejects with the keeper's FailureError, with FailureError TimedOut, or with ConnectionLost. Resolves with what the
+   * keeper sent, unchecked.
+   */
+  readonly request: (request: KeeperRequest, timeoutMs: number) => Promise<unknown>;
+  readonly closed: Promise<void>;
+  /** Sends what was asked for before, then closes. */
+  readonly end: () => void;
+  readonly destroy: () => void;
+}
+
+interface Pending {
+  readonly resolve: (result: unknown) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** Connects to the unix socket at `path`; rejects with the error of connect(2) when nobody listens there. */
+export const connectToKeeper = async (path: string): Promise<KeeperConnection> => {
+  const pendings = new Map<number, Pending>();
+  const closed = Promise.withResolvers<void>();
+  let open = true;
+  let lastNumber = 0;
+
+  const receive = (line: string): void => {
+    try {
+      const reply = parseReply(line);
+      const pending = pendings.get(reply.number);
+      if ('failure' in reply) pending?.reject(new FailureError(reply.failure.reason, reply.failure.message));
+      else pending?.resolve(reply.result);
+    } catch (error) {
+      socket.destroy(new Error(`The log keeper at ${path} sent what is no reply: ${messageOf(error)}`));
+    }
+  };
+
+  const socket = createConnection(path);
+  await new Promise<void>((resolve, reject) => {
+    socket.once('connect', resolve);
+    socket.once('error', reject);
+  });
+  socket.on('error', () => socket.destroy());
+  socket.on(
+    'data',
+    createLineReader(REPLY_BYTES_MAX, receive, () => socket.destroy()),
+  );
+  socket.on('close', () => {
+    open = false;
+    for (const { reject } of pendings.values()) reject(new ConnectionLost(`The log keeper at ${path} has gone`));
+    closed.resolve();
+  });
+
+  const request: KeeperConnection['request'] = async (message, timeoutMs) => {
+    if (!open) throw new ConnectionLost(`The log keeper at ${path} has gone`);
+    lastNumber += 1;
+    const number = lastNumber;
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    pendings.set(number, { resolve, reject });
+    const timer = setTimeout(() => {
+      const what = `The log keeper did not answer ${message.op} within ${timeoutMs} ms`;
+      reject(new FailureError('TimedOut', `${what}: the disk its logs are on may hang.`));
+    }, timeoutMs);
+    socket.write(encodeLine({ number, ...message }));
+    try {
+      return await promise;
+    } finally {
+      clearTimeout(timer);
+      pendings.delete(number);
+    }
+  };
+
+  return {
+    request,
+    closed: closed.promise,
+    end: () => {
+      socket.end();
+    },
+    destroy: () => {
+      socket.destroy();
+    },
+  };
+};

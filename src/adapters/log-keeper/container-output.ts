@@ -1,0 +1,189 @@
+/**
+ * The output of one container: its FIFOs, the unfinished line of each, and the log file both go to. Ends by itself
+ * only in that its FIFOs do; everything else is asked of it. Must not make a writer wait, but for a slow disk.
+ */
+import { FailureError } from '../../domain/errors.ts';
+import { type FifoReader, openFifoReader } from './fifo-reader.ts';
+import { openLogFile } from './log-file.ts';
+import type { RecordEncoder, StreamName } from './records.ts';
+import type { OpenLogRequest } from './types.ts';
+
+/** Unfinished lines longer than this give their memory back when they are done. */
+const KEPT_BYTES_MAX = 4096;
+const NO_BYTES = Buffer.alloc(0);
+
+/** The unfinished line of each stream, to be carried over to another keeper. */
+export type HeldLines = { readonly [K in StreamName]?: Buffer };
+
+export interface ContainerOutput {
+  /** As it was opened, with the log path of the last reopen. */
+  readonly request: () => OpenLogRequest;
+  /** False once all its FIFOs have ended. */
+  readonly isReading: () => boolean;
+  /** Makes sure that the FIFOs which stand at their paths now are the ones being read. */
+  readonly openFifos: () => void;
+  readonly reopen: (logPath: string) => Promise<void>;
+  readonly heldLines: () => HeldLines;
+  /** Resolves when both FIFOs have ended, or after `timeoutMs`, and all that was read is written; closes everything. */
+  readonly finish: (timeoutMs: number) => Promise<void>;
+  /** Stops reading and waits for what is being written, so that another keeper can go on from here. */
+  readonly abandon: () => Promise<void>;
+}
+
+export interface ContainerOutputOptions {
+  readonly request: OpenLogRequest;
+  readonly held: HeldLines;
+  readonly encoder: RecordEncoder;
+  readonly report: (message: string) => void;
+  /** Called when the last FIFO has ended. */
+  readonly onEnd: () => void;
+}
+
+interface Lane {
+  readonly stream: StreamName;
+  readonly path: string;
+  reader: FifoReader | null;
+  held: Buffer;
+  heldLength: number;
+}
+
+const hold = (target: Lane, rest: Uint8Array): void => {
+  if (rest.length > target.held.length) {
+    // Powers of two: a line that comes byte by byte must not be copied to a new place for each of them.
+    target.held = Buffer.allocUnsafeSlow(2 ** Math.ceil(Math.log2(rest.length)));
+  } else if (rest.length === 0 && target.held.length > KEPT_BYTES_MAX) {
+    target.held = NO_BYTES;
+  }
+  target.held.set(rest);
+  target.heldLength = rest.length;
+};
+
+/** Resolves with the promise, or once the time is over. */
+export const within = async (timeoutMs: number, promise: Promise<unknown>): Promise<void> => {
+  let timer: NodeJS.Timeout | undefined;
+  const timeIsOver = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, Math.max(0, timeoutMs));
+  });
+  await Promise.race([promise, timeIsOver]);
+  clearTimeout(timer);
+};
+
+const heldOf = (lane: Lane): Buffer => lane.held.subarray(0, lane.heldLength);
+
+/** Opens nothing but the log file: openFifos does the rest, and throws where that can't be done. */
+export const createContainerOutput = (options: ContainerOutputOptions): ContainerOutput => {
+  const { encoder, report, onEnd } = options;
+  let { request } = options;
+  const log = request.logPath === null ? null : openLogFile({ path: request.logPath, note: encoder.note, report });
+  let wakeFinisher = (): void => undefined;
+
+  const laneOf = (stream: StreamName, path: string): Lane => {
+    const held = options.held[stream] ?? NO_BYTES;
+    return { stream, path, reader: null, held, heldLength: held.length };
+  };
+  const lanes = [
+    laneOf('stdout', request.stdoutFifo),
+    ...(request.stderrFifo === null ? [] : [laneOf('stderr', request.stderrFifo)]),
+  ];
+
+  const isReading = (): boolean => lanes.some((lane) => lane.reader !== null);
+
+  const eachReader = (act: (reader: FifoReader) => void): void => {
+    for (const { reader } of lanes) if (reader !== null) act(reader);
+  };
+
+  const resumeOnceWritten = (writing: Promise<void>): void => {
+    eachReader((reader) => reader.pause());
+    void writing.then(() => eachReader((reader) => reader.resume()));
+  };
+
+  const receive = (lane: Lane, length: number): boolean => {
+    // Every byte passes here once, as the container wrote it: clients attached to it are to be handed
+    // readArea[0, length) here, before it becomes records.
+    if (log === null) return true;
+    hold(lane, encoder.encode(lane.stream, heldOf(lane), length, log.append));
+    const writing = log.settled();
+    if (writing === null) return true;
+    resumeOnceWritten(writing);
+    return false;
+  };
+
+  /** The line that nobody will finish becomes partial records. */
+  const flush = (lane: Lane): void => {
+    if (log !== null && lane.heldLength > 0) encoder.encodeTail(lane.stream, heldOf(lane), log.append);
+    hold(lane, NO_BYTES);
+  };
+
+  const laneEnded = (lane: Lane): void => {
+    lane.reader = null;
+    flush(lane);
+    if (isReading()) return;
+    wakeFinisher();
+    onEnd();
+  };
+
+  const openLane = (lane: Lane): void => {
+    if (lane.reader?.isAt(lane.path) === true) return;
+    const reader = openFifoReader({
+      path: lane.path,
+      readArea: encoder.readArea,
+      onData: (length) => receive(lane, length),
+      onEnd: () => laneEnded(lane),
+    });
+    lane.reader?.close();
+    lane.reader = reader;
+  };
+
+  const openFifos = (): void => {
+    // One that can't be opened must not keep the other from being read.
+    const failures = lanes.flatMap((lane) => {
+      try {
+        openLane(lane);
+        return [];
+      } catch (error) {
+        return [error];
+      }
+    });
+    if (failures.length > 0) throw failures[0];
+  };
+
+  const finish: ContainerOutput['finish'] = async (timeoutMs) => {
+    eachReader((reader) => reader.pull());
+    const startedMs = performance.now();
+    if (isReading()) {
+      const ended = new Promise<void>((resolve) => {
+        wakeFinisher = resolve;
+      });
+      await within(timeoutMs, ended);
+    }
+    for (const lane of lanes) {
+      lane.reader?.close();
+      lane.reader = null;
+      flush(lane);
+    }
+    // A disk that hangs is not waited for either.
+    if (log !== null) await within(timeoutMs - (performance.now() - startedMs), log.close());
+  };
+
+  return {
+    request: () => request,
+    isReading,
+    openFifos,
+    reopen: async (logPath) => {
+      if (log === null) {
+        throw new FailureError(
+          'WrongState',
+          `The output of container ${request.containerId} is discarded, so there is no log to open anew at ${logPath}.`,
+        );
+      }
+      await log.reopen(logPath);
+      request = { ...request, logPath };
+    },
+    heldLines: () => Object.fromEntries(lanes.map((lane) => [lane.stream, heldOf(lane)])),
+    finish,
+    abandon: async () => {
+      eachReader((reader) => reader.close());
+      await log?.settled();
+    },
+  };
+};

@@ -1,0 +1,153 @@
+/**
+ * The log keeper's process: `keeper-main <dir> <token>`. Listens on a socket of its own, becomes <dir>/sock once a
+ * daemon has said hello, and ends when nobody would miss it. It outlives every daemon. File calls are synchronous
+ * here on purpose: they are short, and this process has nothing to do but them.
+ */
+import { chmodSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { flushCompileCache } from 'node:module';
+import { createServer, type Socket } from 'node:net';
+import { FailureError, type Failure } from '../../domain/errors.ts';
+import { createKeeper } from './keeper.ts';
+import {
+  createLineReader,
+  encodeLine,
+  type KeeperRequest,
+  listeningPath,
+  messageOf,
+  numberOfRequest,
+  parseRequest,
+  readyPath,
+  REQUEST_BYTES_MAX,
+  servingPath,
+} from './protocol.ts';
+import { createRecordEncoder } from './records.ts';
+import { systemClock } from './stamp.ts';
+
+const IDLE_END_MS = 60_000;
+const CONNECTIONS_MAX = 16;
+const SOCKET_MODE = 0o600;
+/** Nothing is for others; a log is for its group as well. */
+const UMASK = 0o027;
+const STDERR = 2;
+/** Field 22 of /proc/self/stat, counted from behind the command's parenthesis. */
+const START_TICKS_INDEX = 19;
+
+const report = (message: string): void => {
+  try {
+    writeSync(STDERR, `${new Date().toISOString()} log keeper ${process.pid}: ${message}\n`);
+  } catch {
+    // Where this goes may be the very disk that is full; the containers' output matters more.
+  }
+};
+
+const readStartTicks = (): string => {
+  const stat = readFileSync('/proc/self/stat', 'utf8');
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[START_TICKS_INDEX] ?? '';
+};
+
+const failureOf = (error: unknown): Failure =>
+  error instanceof FailureError ? error.failure : { reason: 'HostFailed', message: messageOf(error) };
+
+/** Answers one client's requests, each when it is done. A client that does not speak the protocol is cut off. */
+const serveClient = (socket: Socket, perform: (request: KeeperRequest) => Promise<unknown>): void => {
+  const answer = async (value: unknown, number: number): Promise<void> => {
+    let reply: string;
+    try {
+      reply = encodeLine({ number, result: await perform(parseRequest(value)) });
+    } catch (error) {
+      reply = encodeLine({ number, failure: failureOf(error) });
+    }
+    if (socket.writable) socket.write(reply);
+  };
+
+  const cutOff = (why: string): void => {
+    report(`A client is cut off: ${why}`);
+    socket.destroy();
+  };
+
+  const receive = (line: string): void => {
+    try {
+      const value: unknown = JSON.parse(line);
+      void answer(value, numberOfRequest(value));
+    } catch (error) {
+      cutOff(messageOf(error));
+    }
+  };
+
+  const tooLong = (): void => cutOff(`its request is longer than ${REQUEST_BYTES_MAX} bytes`);
+  socket.on('data', createLineReader(REQUEST_BYTES_MAX, receive, tooLong));
+  // A client that was killed is nothing to talk about.
+  socket.on('error', () => socket.destroy());
+};
+
+const run = (dir: string, token: string): void => {
+  process.umask(UMASK);
+  let clients = 0;
+  let ending = false;
+  let idleTimer: NodeJS.Timeout | undefined;
+
+  const end = async (): Promise<void> => {
+    if (ending) return;
+    ending = true;
+    server.close();
+    rmSync(readyPath(dir, token), { force: true });
+    try {
+      await keeper.handOver();
+    } catch (error) {
+      report(`Unfinished lines are lost: ${messageOf(error)}`);
+    }
+    process.exit();
+  };
+
+  const watchIdleness = (): void => {
+    clearTimeout(idleTimer);
+    if (clients === 0 && !keeper.isReading()) idleTimer = setTimeout(() => void end(), IDLE_END_MS);
+  };
+
+  const keeper = createKeeper({
+    dir,
+    name: { pid: process.pid, startTicks: readStartTicks() },
+    encoder: createRecordEncoder(systemClock),
+    report,
+    onAdopted: () => renameSync(readyPath(dir, token), servingPath(dir)),
+    onEnd: watchIdleness,
+  });
+
+  const perform = async (request: KeeperRequest): Promise<unknown> => {
+    const result = await keeper.perform(request);
+    if (request.op === 'bye' && !keeper.isReading()) void end();
+    return result;
+  };
+
+  const server = createServer((socket) => {
+    clients += 1;
+    watchIdleness();
+    socket.on('close', () => {
+      clients -= 1;
+      watchIdleness();
+    });
+    serveClient(socket, perform);
+  });
+  server.maxConnections = CONNECTIONS_MAX;
+  server.listen(listeningPath(dir, token), () => {
+    // The name by which the daemon waits for it appears last: who sees it can connect.
+    chmodSync(listeningPath(dir, token), SOCKET_MODE);
+    renameSync(listeningPath(dir, token), readyPath(dir, token));
+    watchIdleness();
+    // Node does it at the end, which this process may never see; compiling anew costs the next one 14 MB for good.
+    flushCompileCache();
+  });
+  process.on('SIGTERM', () => void end());
+  process.on('uncaughtException', (error) => {
+    report(`Ending after an error that nobody expected: ${error.stack ?? error.message}`);
+    process.exitCode = 1;
+    void end();
+  });
+};
+
+const [dir, token] = process.argv.slice(2);
+if (dir === undefined || token === undefined) {
+  report('Started without its directory and token');
+  process.exit(1);
+}
+run(dir, token);

@@ -1,0 +1,167 @@
+/**
+ * The log keeper's operations: which containers are open, and what a client may ask for. Owns the state file from
+ * the first hello on, and touches no FIFO before it: a keeper that was started and then forgotten by a dying daemon
+ * must not read what belongs to the one that serves.
+ */
+import { FailureError } from '../../domain/errors.ts';
+import { type ContainerOutput, createContainerOutput, type HeldLines, within } from './container-output.ts';
+import { type KeeperName, readBootId, readKeeperState, writeKeeperState } from './keeper-state.ts';
+import { type Greeting, type KeeperRequest, messageOf, PROTOCOL_VERSION } from './protocol.ts';
+import type { RecordEncoder } from './records.ts';
+import type { OpenLogRequest } from './types.ts';
+
+/** How long a slow disk may hold up the end of a keeper. */
+const HANDOVER_TIMEOUT_MS = 2000;
+
+export interface Keeper {
+  /** Rejects with FailureError. `bye` is answered here like list: ending is the process's affair. */
+  readonly perform: (request: KeeperRequest) => Promise<unknown>;
+  /** False once every container's output has ended: nobody would miss this process. */
+  readonly isReading: () => boolean;
+  /** Stops reading and writes down all that a successor needs to lose nothing. */
+  readonly handOver: () => Promise<void>;
+}
+
+export interface KeeperOptions {
+  /** Directory of the state file. */
+  readonly dir: string;
+  readonly name: KeeperName;
+  readonly encoder: RecordEncoder;
+  readonly report: (message: string) => void;
+  /** Called before anything is taken over: from now on clients should find this keeper. */
+  readonly onAdopted: () => void;
+  /** Called when the output of a container has ended. */
+  readonly onEnd: () => void;
+}
+
+export const createKeeper = ({ dir, name, encoder, report, onAdopted, onEnd }: KeeperOptions): Keeper => {
+  const bootId = readBootId();
+  const outputs = new Map<string, ContainerOutput>();
+  const closing = new Map<string, Promise<void>>();
+  let adopted = false;
+
+  const save = (heldOf: (output: ContainerOutput) => HeldLines): void => {
+    const kept = [...outputs.values()].map((output) => ({ request: output.request(), held: heldOf(output) }));
+    writeKeeperState(dir, bootId, name, kept);
+  };
+
+  const saveOpen = (): void => save(() => ({}));
+
+  /** For changes that a successor can do without: the client that asked for them knows of them too. */
+  const trySaveOpen = (): void => {
+    try {
+      saveOpen();
+    } catch (error) {
+      report(messageOf(error));
+    }
+  };
+
+  const add = (request: OpenLogRequest, held: HeldLines): ContainerOutput => {
+    const output = createContainerOutput({ request, held, encoder, report, onEnd });
+    outputs.set(request.containerId, output);
+    return output;
+  };
+
+  /** Takes over what an earlier keeper read. A FIFO that has gone in the meantime is at its end. */
+  const adopt = (): void => {
+    if (adopted) return;
+    onAdopted();
+    adopted = true;
+    for (const { request, held } of readKeeperState(dir, bootId, report).containers) {
+      try {
+        add(request, held).openFifos();
+      } catch (error) {
+        report(`Taking over the output of container ${request.containerId}: ${messageOf(error)}`);
+      }
+    }
+    trySaveOpen();
+  };
+
+  const greet = (): Greeting => ({
+    protocol: PROTOCOL_VERSION,
+    ...name,
+    containers: [...outputs.values()].map((output) => output.request()),
+  });
+
+  const open = async (request: OpenLogRequest): Promise<void> => {
+    const { containerId, stdoutFifo, stderrFifo } = request;
+    await closing.get(containerId);
+    const existing = outputs.get(containerId);
+    if (existing !== undefined) {
+      const before = existing.request();
+      if (before.stdoutFifo !== stdoutFifo || before.stderrFifo !== stderrFifo)
+        throw new FailureError(
+          'WrongState',
+          `The output of container ${containerId} is read from other FIFOs already.`,
+        );
+      existing.openFifos();
+      return;
+    }
+    const output = add(request, {});
+    try {
+      output.openFifos();
+      saveOpen();
+    } catch (error) {
+      outputs.delete(containerId);
+      await output.finish(0);
+      throw error;
+    }
+  };
+
+  const reopen = async (containerId: string, logPath: string): Promise<void> => {
+    const output = outputs.get(containerId);
+    if (output === undefined)
+      throw new FailureError(
+        'WrongState',
+        `The output of container ${containerId} is not being read, so its log can't be opened anew.`,
+      );
+    await output.reopen(logPath);
+    trySaveOpen();
+  };
+
+  const finish = async (containerId: string, output: ContainerOutput, timeoutMs: number): Promise<void> => {
+    try {
+      await output.finish(timeoutMs);
+    } finally {
+      outputs.delete(containerId);
+      closing.delete(containerId);
+    }
+    trySaveOpen();
+  };
+
+  const close = async (containerId: string, timeoutMs: number): Promise<void> => {
+    const output = outputs.get(containerId);
+    if (output === undefined) return;
+    const under = closing.get(containerId) ?? finish(containerId, output, timeoutMs);
+    closing.set(containerId, under);
+    await under;
+  };
+
+  const perform = async (request: KeeperRequest): Promise<unknown> => {
+    switch (request.op) {
+      case 'hello':
+        if (request.protocol === PROTOCOL_VERSION) adopt();
+        return greet();
+      case 'open':
+        return open(request);
+      case 'reopen':
+        return reopen(request.containerId, request.logPath);
+      case 'close':
+        return close(request.containerId, request.timeoutMs);
+      case 'list':
+      case 'bye':
+        return [...outputs.keys()];
+    }
+  };
+
+  return {
+    perform,
+    isReading: () => outputs.values().some((output) => output.isReading()),
+    handOver: async () => {
+      if (!adopted) return;
+      const abandoned = Promise.all(outputs.values().map((output) => output.abandon()));
+      await within(HANDOVER_TIMEOUT_MS, abandoned);
+      save((output) => output.heldLines());
+    },
+  };
+};

@@ -1,0 +1,156 @@
+/**
+ * Finds the log keeper that serves a state directory, or starts one. Only one daemon at a time may call this for a
+ * directory (it holds the journal's lock): that is why at most one keeper is ever in charge of it.
+ */
+import { randomBytes } from 'node:crypto';
+import { watch } from 'node:fs';
+import { access, mkdir, readdir, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { FailureError } from '../../domain/errors.ts';
+import { type HeldProcess, holdProcess, readBootId } from '../linux/processes.ts';
+import type { Spawner } from '../spawner/types.ts';
+import { connectToKeeper, type KeeperConnection } from './connection.ts';
+import { type KeeperName, parseKeeperState, statePath } from './keeper-state.ts';
+import { type Greeting, messageOf, parseGreeting, PROTOCOL_VERSION, readyPath, servingPath } from './protocol.ts';
+
+const HELLO_TIMEOUT_MS = 10_000;
+const START_TIMEOUT_MS = 20_000;
+const END_TIMEOUT_MS = 5_000;
+const DIRECTORY_MODE = 0o700;
+const TOKEN_BYTES = 4;
+/** sun_path holds 108 bytes, the last of which is 0. */
+const SOCKET_PATH_BYTES_MAX = 107;
+const SIGKILL = 9;
+const SIGTERM = 15;
+
+const mainPath = fileURLToPath(new URL('./keeper-main.ts', import.meta.url));
+/**
+ * The keeper is there as long as the node is, and its memory counts as the daemon's: a small heap, no helper threads
+ * for collecting it.
+ */
+const nodeFlags = ['--max-semi-space-size=1', '--max-old-space-size=64', '--v8-pool-size=0'];
+
+export interface KeeperDirectory {
+  readonly dir: string;
+  readonly spawner: Spawner;
+  readonly report: (message: string) => void;
+}
+
+export interface FoundKeeper {
+  readonly connection: KeeperConnection;
+  readonly greeting: Greeting;
+}
+
+const greet = async (path: string): Promise<FoundKeeper> => {
+  const connection = await connectToKeeper(path);
+  try {
+    const hello = { op: 'hello', protocol: PROTOCOL_VERSION } as const;
+    return { connection, greeting: parseGreeting(await connection.request(hello, HELLO_TIMEOUT_MS)) };
+  } catch (error) {
+    connection.destroy();
+    throw error;
+  }
+};
+
+/** Ends exactly this process and waits, bounded, until it has gone; false when it had gone before. */
+const endKeeper = async (name: KeeperName, signal: number): Promise<boolean> => {
+  const held = await holdProcess(name);
+  if (held === null) return false;
+  const timer = setTimeout(() => held.kill(SIGKILL), END_TIMEOUT_MS);
+  const giveUp = Promise.withResolvers<void>();
+  const lastTimer = setTimeout(giveUp.resolve, 2 * END_TIMEOUT_MS);
+  held.kill(signal);
+  // One that hangs in the kernel is not waited for: with SIGKILL pending it will never read again.
+  await Promise.race([held.ended, giveUp.promise]);
+  clearTimeout(timer);
+  clearTimeout(lastTimer);
+  held.release();
+  return true;
+};
+
+/** The keeper that last wrote the state file. */
+const readOwner = async ({ dir, report }: KeeperDirectory): Promise<KeeperName | null> => {
+  const text = await readFile(statePath(dir), 'utf8').catch(() => null);
+  return text === null ? null : parseKeeperState(text, await readBootId(), report).owner;
+};
+
+/** Resolves when the file at `path` appears in the directory; the kernel tells. */
+const appearance = (dir: string, path: string): { readonly appeared: Promise<void>; readonly stop: () => void } => {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const look = (): void => {
+    access(path).then(resolve, () => undefined);
+  };
+  const watcher = watch(dir, look);
+  watcher.on('error', reject);
+  look();
+  return { appeared: promise, stop: () => watcher.close() };
+};
+
+const removeOldSockets = async (dir: string): Promise<void> => {
+  const names = await readdir(dir);
+  const old = names.filter((name) => name.endsWith('.new') || name.endsWith('.ready'));
+  await Promise.all(old.map((name) => rm(join(dir, name), { force: true })));
+};
+
+const startKeeper = async ({ dir, spawner }: KeeperDirectory): Promise<FoundKeeper> => {
+  const token = randomBytes(TOKEN_BYTES).toString('hex');
+  const path = readyPath(dir, token);
+  if (Buffer.byteLength(path) > SOCKET_PATH_BYTES_MAX) {
+    const what = `The socket path ${path} is longer than the kernel allows (${SOCKET_PATH_BYTES_MAX} bytes)`;
+    throw new FailureError('InvalidField', `${what}: choose a shorter state directory.`);
+  }
+  await removeOldSockets(dir);
+  const outputPath = join(dir, 'keeper.log');
+  const { NODE_COMPILE_CACHE } = process.env;
+  const { appeared, stop } = appearance(dir, path);
+  let held: HeldProcess | null = null;
+  const timeout = Promise.withResolvers<never>();
+  const timer = setTimeout(() => {
+    const what = `The log keeper was not ready within ${START_TIMEOUT_MS} ms`;
+    timeout.reject(new FailureError('TimedOut', `${what}: see ${outputPath}.`));
+  }, START_TIMEOUT_MS);
+  try {
+    const name = await spawner.startDetached({
+      command: process.execPath,
+      args: [...nodeFlags, mainPath, dir, token],
+      env: NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE },
+      cwd: '/',
+      outputPath,
+    });
+    held = await holdProcess(name);
+    const endedEarly = Promise.resolve(held?.ended).then(() => {
+      throw new FailureError('HostFailed', `The log keeper ended as soon as it had started: see ${outputPath}.`);
+    });
+    await Promise.race([appeared, endedEarly, timeout.promise]);
+    return await greet(path);
+  } finally {
+    clearTimeout(timer);
+    stop();
+    held?.release();
+  }
+};
+
+/**
+ * Connects to the keeper in charge, or starts one and puts it in charge. A keeper of another protocol hands over to a
+ * new one; one that does not answer is killed, for two must never read the same FIFOs. Rejects with FailureError.
+ */
+export const findKeeper = async (directory: KeeperDirectory): Promise<FoundKeeper> => {
+  const { dir, report } = directory;
+  await mkdir(dir, { recursive: true, mode: DIRECTORY_MODE });
+  try {
+    const found = await greet(servingPath(dir));
+    if (found.greeting.protocol === PROTOCOL_VERSION) return found;
+    const { pid, startTicks, protocol } = found.greeting;
+    report(
+      `The log keeper (pid ${pid}) speaks protocol ${protocol}, not ${PROTOCOL_VERSION}: it hands over to a new one`,
+    );
+    found.connection.destroy();
+    await endKeeper({ pid, startTicks }, SIGTERM);
+  } catch (error) {
+    const owner = await readOwner(directory);
+    if (owner !== null && (await endKeeper(owner, SIGKILL)))
+      report(`The log keeper (pid ${owner.pid}) could not be reached and was killed: ${messageOf(error)}`);
+  }
+  return startKeeper(directory);
+};

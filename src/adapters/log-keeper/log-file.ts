@@ -1,0 +1,211 @@
+/**
+ * A container's log file: appends records, survives whatever happens to the file and its directory, and is opened
+ * anew for rotation. What can't be written is dropped and counted, never waited for: a container must not stall for
+ * its log. Must not look into records beyond counting them.
+ *
+ * Records are written at once, within the turn that read them: that is the shortest time in which a kill could lose
+ * them, and needs no buffer per container. Only a disk that has just been slow is written from libuv's threads, so
+ * that its pace is felt by those who log to it and by nobody else.
+ */
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  write as writeCallback,
+  writeSync,
+} from 'node:fs';
+import { dirname } from 'node:path';
+import { promisify } from 'node:util';
+import { FailureError } from '../../domain/errors.ts';
+import { messageOf } from './protocol.ts';
+import type { WriteRecords } from './records.ts';
+
+const FILE_MODE = 0o640;
+const DIRECTORY_MODE = 0o755;
+const NEWLINE = 10;
+/** A write that takes longer than this makes its file count as slow, until one takes less again. */
+const SLOW_WRITE_MS = 50;
+const RETRY_FIRST_MS = 100;
+const RETRY_MAX_MS = 5000;
+// Not blocking: what stands at the path might be a FIFO that somebody else has put there.
+const OPEN_FLAGS =
+  constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+
+const write = promisify(writeCallback);
+
+export interface LogFile {
+  /** Appends bytes[0, used), whole records; never throws. */
+  readonly append: WriteRecords;
+  /** null when all is written; else resolves when it is. Whoever appends should wait for it before reading more. */
+  readonly settled: () => Promise<void> | null;
+  /** Opens the file at `path` (the same or another) and appends there from now on; on failure stays with the old. */
+  readonly reopen: (path: string) => Promise<void>;
+  /** Waits for what is under way and closes the file. */
+  readonly close: () => Promise<void>;
+}
+
+export interface LogFileOptions {
+  readonly path: string;
+  /** Makes one record of our own words. */
+  readonly note: (text: string) => Buffer;
+  /** Told once when records begin to be lost, and once when they are written again. */
+  readonly report: (message: string) => void;
+}
+
+const openRegularFile = (path: string): number => {
+  const fd = openSync(path, OPEN_FLAGS, FILE_MODE);
+  if (fstatSync(fd).isFile()) return fd;
+  closeSync(fd);
+  throw new Error(`${path} is not a regular file`);
+};
+
+const openLog = (path: string): number => {
+  try {
+    return openRegularFile(path);
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+    mkdirSync(dirname(path), { recursive: true, mode: DIRECTORY_MODE });
+    return openRegularFile(path);
+  }
+};
+
+const countRecords = (bytes: Uint8Array, start: number, end: number): number => {
+  let count = 0;
+  for (let at = start; at < end; at += 1) if (bytes[at] === NEWLINE) count += 1;
+  return count;
+};
+
+/** Opens the log at once; when that fails, output is dropped and counted until it can be opened. */
+export const openLogFile = ({ path: firstPath, note, report }: LogFileOptions): LogFile => {
+  let path = firstPath;
+  let fd: number | null = null;
+  let lostRecords = 0;
+  let failing = false;
+  let retryDelayMs = RETRY_FIRST_MS;
+  let retryTimer: NodeJS.Timeout | undefined;
+  let slow = false;
+  let queue: Buffer[] = [];
+  let writing: Promise<void> | null = null;
+
+  const isOpen = (): boolean => fd !== null;
+
+  const drop = (error: unknown): void => {
+    if (fd !== null) closeSync(fd);
+    fd = null;
+    if (!failing) report(`Dropping output, the log ${path} can't be written: ${messageOf(error)}`);
+    failing = true;
+    retryTimer = setTimeout(retry, retryDelayMs);
+    retryDelayMs = Math.min(retryDelayMs * 2, RETRY_MAX_MS);
+  };
+
+  /** bytes[done, used) were not written. The record that was cut in two is taken back, and counts as lost. */
+  const writeFailed = (bytes: Uint8Array, done: number, used: number, error: unknown): void => {
+    const cutAt = done === 0 ? 0 : bytes.lastIndexOf(NEWLINE, done - 1) + 1;
+    if (fd !== null && cutAt < done) {
+      try {
+        ftruncateSync(fd, fstatSync(fd).size - (done - cutAt));
+      } catch (truncateError) {
+        report(`A record in ${path} stays cut off: ${messageOf(truncateError)}`);
+      }
+    }
+    lostRecords += countRecords(bytes, cutAt, used);
+    drop(error);
+  };
+
+  const writeNow = (bytes: Buffer, used: number): void => {
+    if (fd === null) {
+      lostRecords += countRecords(bytes, 0, used);
+      return;
+    }
+    const startedMs = performance.now();
+    let done = 0;
+    try {
+      while (done < used) done += writeSync(fd, bytes, done, used - done);
+    } catch (error) {
+      writeFailed(bytes, done, used, error);
+    }
+    slow = performance.now() - startedMs > SLOW_WRITE_MS;
+  };
+
+  const writeQueue = async (): Promise<void> => {
+    for (let chunk = queue.shift(); chunk !== undefined; chunk = queue.shift()) {
+      if (fd === null) {
+        lostRecords += countRecords(chunk, 0, chunk.length);
+        continue;
+      }
+      const startedMs = performance.now();
+      let done = 0;
+      try {
+        while (done < chunk.length) done += (await write(fd, chunk, done, chunk.length - done)).bytesWritten;
+      } catch (error) {
+        writeFailed(chunk, done, chunk.length, error);
+      }
+      slow = performance.now() - startedMs > SLOW_WRITE_MS;
+    }
+    writing = null;
+  };
+
+  const append: WriteRecords = (bytes, used) => {
+    if (!slow && writing === null) {
+      writeNow(bytes, used);
+      return;
+    }
+    queue.push(Buffer.from(bytes.subarray(0, used)));
+    writing ??= writeQueue();
+  };
+
+  /** Takes an open file into use, and says in it what is missing before. */
+  const use = (newFd: number): void => {
+    clearTimeout(retryTimer);
+    fd = newFd;
+    const lost = lostRecords;
+    lostRecords = 0;
+    if (lost > 0) {
+      const record = note(`scribe: ${lost} log records were lost here because the log could not be written`);
+      writeNow(record, record.length);
+      // The note is no output: had it been lost too, it must not be counted as such.
+      if (!isOpen()) lostRecords = lost;
+    }
+    if (!isOpen() || !failing) return;
+    failing = false;
+    retryDelayMs = RETRY_FIRST_MS;
+    report(`Writing the log ${path} again; ${lost} records were lost`);
+  };
+
+  const retry = (): void => {
+    try {
+      use(openLog(path));
+    } catch (error) {
+      drop(error);
+    }
+  };
+
+  const reopen: LogFile['reopen'] = async (newPath) => {
+    await writing;
+    let newFd: number;
+    try {
+      newFd = openLog(newPath);
+    } catch (error) {
+      throw new FailureError('HostFailed', `Opening the log ${newPath} failed: ${messageOf(error)}`);
+    }
+    if (fd !== null) closeSync(fd);
+    path = newPath;
+    use(newFd);
+  };
+
+  const close: LogFile['close'] = async () => {
+    clearTimeout(retryTimer);
+    await writing;
+    clearTimeout(retryTimer);
+    if (lostRecords > 0) report(`The log ${path} is closed; ${lostRecords} records of its end were lost`);
+    if (fd !== null) closeSync(fd);
+    fd = null;
+    queue = [];
+  };
+
+  retry();
+  return { append, settled: () => writing, reopen, close };
+};

@@ -1,0 +1,195 @@
+/**
+ * What daemon and log keeper say to each other over the keeper's socket: one JSON object per line, requests with a
+ * number and replies that repeat it. Checks every message and bounds its size. Loaded by both sides, so it must stay
+ * small: no package, nothing that the keeper does not need.
+ */
+import { isAbsolute, join, normalize } from 'node:path';
+import { codeOfReason, FailureError, type Failure, type FailureReason } from '../../domain/errors.ts';
+import type { OpenLogRequest } from './types.ts';
+
+/** Changes when a keeper of another version could misunderstand; it is then replaced. */
+export const PROTOCOL_VERSION = 1;
+/** Longest request; three paths fit, even with every character escaped. */
+export const REQUEST_BYTES_MAX = 128 * 1024;
+/** Longest reply: the open containers of a full node, with their paths. */
+export const REPLY_BYTES_MAX = 16 * 1024 * 1024;
+const PATH_BYTES_MAX = 4095;
+const ID_PATTERN = /^[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,126}[A-Za-z0-9])?$/;
+
+/** Where the keeper in charge is found. */
+export const servingPath = (dir: string): string => join(dir, 'sock');
+
+/** Where a keeper that has just been started is found, by the token it was started with, once it listens. */
+export const readyPath = (dir: string, token: string): string => join(dir, `${token}.ready`);
+
+/** Where it binds its socket before. */
+export const listeningPath = (dir: string, token: string): string => join(dir, `${token}.new`);
+
+export type KeeperRequest =
+  /** The first of every connection: from here on the keeper is in charge of the state directory. */
+  | { readonly op: 'hello'; readonly protocol: number }
+  | ({ readonly op: 'open' } & OpenLogRequest)
+  | { readonly op: 'reopen'; readonly containerId: string; readonly logPath: string }
+  | { readonly op: 'close'; readonly containerId: string; readonly timeoutMs: number }
+  | { readonly op: 'list' }
+  /** The daemon ends in order: with nothing open the keeper need not wait for another. */
+  | { readonly op: 'bye' };
+
+export type NumberedRequest = KeeperRequest & { readonly number: number };
+
+/** What hello is answered with. */
+export interface Greeting {
+  readonly protocol: number;
+  readonly pid: number;
+  readonly startTicks: string;
+  /** What it reads already; of an earlier daemon's time, or taken over from an earlier keeper. */
+  readonly containers: readonly OpenLogRequest[];
+}
+
+export type NumberedReply =
+  | { readonly number: number; readonly result: unknown }
+  | { readonly number: number; readonly failure: Failure };
+
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const invalid = (what: string): FailureError =>
+  new FailureError('InvalidField', `The log keeper was sent a request that it can't take: ${what}.`);
+
+const parseId = (value: unknown): string => {
+  if (typeof value === 'string' && ID_PATTERN.test(value)) return value;
+  throw invalid('containerId is not an id');
+};
+
+const parsePath = (name: string, value: unknown): string => {
+  const valid =
+    typeof value === 'string' &&
+    isAbsolute(value) &&
+    normalize(value) === value &&
+    !value.endsWith('/') &&
+    !value.includes('\0') &&
+    Buffer.byteLength(value) <= PATH_BYTES_MAX;
+  if (valid) return value;
+  throw invalid(`${name} is not an absolute, normalised path`);
+};
+
+const parseCount = (name: string, value: unknown): number => {
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value;
+  throw invalid(`${name} is not a count`);
+};
+
+/** Checks what open is given: ids are names, paths absolute and free of "..". */
+export const parseOpenLogRequest = (value: unknown): OpenLogRequest => {
+  if (!isRecord(value)) throw invalid('open has no fields');
+  const { containerId, stdoutFifo, stderrFifo, logPath } = value;
+  return {
+    containerId: parseId(containerId),
+    stdoutFifo: parsePath('stdoutFifo', stdoutFifo),
+    stderrFifo: stderrFifo === null ? null : parsePath('stderrFifo', stderrFifo),
+    logPath: logPath === null ? null : parsePath('logPath', logPath),
+  };
+};
+
+const parseOperation = (value: Readonly<Record<string, unknown>>): KeeperRequest => {
+  switch (value.op) {
+    case 'hello':
+      return { op: 'hello', protocol: parseCount('protocol', value.protocol) };
+    case 'open':
+      return { op: 'open', ...parseOpenLogRequest(value) };
+    case 'reopen':
+      return { op: 'reopen', containerId: parseId(value.containerId), logPath: parsePath('logPath', value.logPath) };
+    case 'close':
+      return {
+        op: 'close',
+        containerId: parseId(value.containerId),
+        timeoutMs: parseCount('timeoutMs', value.timeoutMs),
+      };
+    case 'list':
+      return { op: 'list' };
+    case 'bye':
+      return { op: 'bye' };
+    default:
+      throw invalid('op is unknown');
+  }
+};
+
+/** The number of a request, by which even one that can't be taken is answered. */
+export const numberOfRequest = (value: unknown): number => {
+  if (!isRecord(value)) throw invalid('it is not an object');
+  return parseCount('number', value.number);
+};
+
+/** Throws FailureError InvalidField on anything but a well-formed request. */
+export const parseRequest = (value: unknown): KeeperRequest => {
+  if (!isRecord(value)) throw invalid('it is not an object');
+  return parseOperation(value);
+};
+
+const isReason = (value: unknown): value is FailureReason =>
+  typeof value === 'string' && Object.hasOwn(codeOfReason, value);
+
+/** Throws on anything but a reply. */
+export const parseReply = (line: string): NumberedReply => {
+  const value: unknown = JSON.parse(line);
+  const number = numberOfRequest(value);
+  if (!isRecord(value) || !isRecord(value.failure)) return { number, result: isRecord(value) ? value.result : null };
+  const { reason, message } = value.failure;
+  return { number, failure: { reason: isReason(reason) ? reason : 'Bug', message: String(message) } };
+};
+
+/** Throws on a reply to hello that no keeper gives. */
+export const parseGreeting = (value: unknown): Greeting => {
+  if (!isRecord(value) || !Array.isArray(value.containers) || typeof value.startTicks !== 'string')
+    throw new FailureError('Bug', 'The log keeper answered hello with something else than a greeting.');
+  return {
+    protocol: parseCount('protocol', value.protocol),
+    pid: parseCount('pid', value.pid),
+    startTicks: value.startTicks,
+    containers: value.containers.map(parseOpenLogRequest),
+  };
+};
+
+/** Throws on a reply to list that no keeper gives. */
+export const parseIds = (value: unknown): readonly string[] => {
+  if (!Array.isArray(value))
+    throw new FailureError('Bug', 'The log keeper answered list with something else than ids.');
+  return value.map(parseId);
+};
+
+export const encodeLine = (message: NumberedRequest | NumberedReply): string => `${JSON.stringify(message)}\n`;
+
+/**
+ * Cuts a stream of bytes into lines. The returned function takes chunks; onTooLong is called, once, when a line is
+ * longer than `bytesMax`, and nothing after it.
+ */
+export const createLineReader = (
+  bytesMax: number,
+  onLine: (line: string) => void,
+  onTooLong: () => void,
+): ((chunk: Buffer) => void) => {
+  let pieces: Buffer[] = [];
+  let length = 0;
+  let broken = false;
+  return (chunk) => {
+    let at = 0;
+    while (!broken) {
+      const newlineAt = chunk.indexOf('\n', at);
+      const end = newlineAt < 0 ? chunk.length : newlineAt;
+      length += end - at;
+      if (length > bytesMax) {
+        broken = true;
+        onTooLong();
+        return;
+      }
+      pieces.push(chunk.subarray(at, end));
+      if (newlineAt < 0) return;
+      const line = Buffer.concat(pieces).toString();
+      pieces = [];
+      length = 0;
+      at = newlineAt + 1;
+      onLine(line);
+    }
+  };
+};
