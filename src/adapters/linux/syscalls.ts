@@ -12,7 +12,7 @@ type NativeFunction<Args extends unknown[]> = KoffiFunc<(...args: Args) => numbe
 
 const libc = load(null);
 
-const native = <Args extends unknown[]>(definition: string): NativeFunction<Args> =>
+export const native = <Args extends unknown[]>(definition: string): NativeFunction<Args> =>
   libc.func(definition) as NativeFunction<Args>;
 
 const nativeFlock = native<[number, number]>('int flock(int fd, int operation)');
@@ -50,13 +50,14 @@ const nativeSyscall = native<[number, number, number, number, number]>(
 const SYS_PIDFD_SEND_SIGNAL = 424;
 const SYS_PIDFD_OPEN = 434;
 
-const systemError = (syscall: string, errnum: number, subject: string): NodeJS.ErrnoException => {
+/** An error of the form of Node's own: code, errno and syscall. */
+export const systemError = (syscall: string, errnum: number, subject: string): NodeJS.ErrnoException => {
   const code = getSystemErrorName(-errnum);
   const message = `${code}: ${getSystemErrorMessage(-errnum)}, ${syscall} ${subject}`;
   return Object.assign(new Error(message), { code, errno: -errnum, syscall });
 };
 
-const checked = (syscall: string, subject: string, result: number): number => {
+export const checked = (syscall: string, subject: string, result: number): number => {
   if (result < 0) throw systemError(syscall, errno(), subject);
   return result;
 };

@@ -31,6 +31,8 @@ export interface RunResult {
 
 export interface Spawner {
   readonly pid: number;
+  /** Field 22 of /proc/<pid>/stat: recorded with the pid, they name the spawner for ever. */
+  readonly startTicks: string;
   /** Rejects with FailureError when the program can't be started (not found, not executable, spawner gone). */
   readonly run: (request: RunRequest) => Promise<RunResult>;
   /** Starts a program in a session of its own that outlives spawner and daemon; resolves with its pid. */
