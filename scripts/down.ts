@@ -1,0 +1,52 @@
+/**
+ * `npm run down`: removes the demo pod, stops the daemon and takes the demo's bridge away. Pods of others keep running
+ * under their shims unless --all is given. The journal stays.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type CriClient, criClient } from './lib/cri-client.ts';
+import { daemonPid, demoBridge, demoOptions, execute, giveUp, say, show } from './lib/demo-options.ts';
+import { removeDemoPods } from './lib/demo-pod.ts';
+
+const stopTimeoutMs = 20_000;
+
+/** Removes pods as asked; resolves with how many are left. */
+const removePods = async (cri: CriClient, all: boolean): Promise<number> => {
+  const demo = await removeDemoPods(cri);
+  if (demo > 0) say(`removed the demo pod`);
+  const { items } = await cri.runtime.listPodSandbox();
+  if (!all) return items.length;
+  for (const { id } of items) {
+    await cri.runtime.stopPodSandbox({ podSandboxId: id });
+    await cri.runtime.removePodSandbox({ podSandboxId: id });
+  }
+  if (items.length > 0) say(`removed ${items.length} more pods`);
+  return 0;
+};
+
+const stopDaemon = async (state: string, pid: number): Promise<void> => {
+  process.kill(pid, 'SIGTERM');
+  const deadlineMs = performance.now() + stopTimeoutMs;
+  while ((await daemonPid(state)) === pid) {
+    if (performance.now() > deadlineMs)
+      throw new Error(`the daemon (pid ${pid}) does not end: kill -9 ${pid} ends it, pods stay`);
+    await sleep(20);
+  }
+  say(`the daemon (pid ${pid}) has ended`);
+};
+
+const main = async (): Promise<void> => {
+  const { root, state, socket, all } = demoOptions('down');
+  const pid = await daemonPid(state);
+  if (pid === null) {
+    say(`no daemon runs with state ${state}`);
+    return;
+  }
+  const cri = criClient(socket);
+  const left = await removePods(cri, all).finally(() => cri.close());
+  await stopDaemon(state, pid);
+  if (left === 0) await execute('ip', ['link', 'delete', demoBridge]).catch(() => undefined);
+  else show(`${left} pods keep running under their shims; 'npm run up' takes them over again`);
+  show(`the journal stays: bin/scribe history --root ${root}`);
+};
+
+await main().catch(giveUp);

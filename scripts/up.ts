@@ -1,0 +1,146 @@
+/**
+ * `npm run up`: starts the daemon unless it serves already, loads a busybox image made on the spot, runs a demo pod and
+ * shows its output and what the journal knows of it. Leaves everything running and says how to reach and to stop it.
+ */
+import { spawn } from 'node:child_process';
+import { mkdir, mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { bridgeConfList, cniBinDir, hasCniConfig } from './lib/cni.ts';
+import { type CriClient, criClient } from './lib/cri-client.ts';
+import {
+  type DemoOptions,
+  daemonPid,
+  demoBridge,
+  demoOptions,
+  execute,
+  giveUp,
+  say,
+  scribe,
+  show,
+} from './lib/demo-options.ts';
+import { demoImage, demoLog, execInDemo, removeDemoPods, runDemoPod } from './lib/demo-pod.ts';
+import { busyboxImage, writeOciArchive } from './lib/image.ts';
+import { waitServing } from './lib/serving.ts';
+
+const systemCniDir = '/etc/cni/net.d';
+const startTimeoutMs = 30_000;
+const logLinesShown = 20;
+
+/** The first candidate that no address or route of this machine is in. */
+const freeSubnet = async (): Promise<string> => {
+  const candidates = [213, 197, 149, 83].map((second) => `10.${second}.`);
+  const { stdout } = await execute('ip', ['-4', 'route', 'show', 'table', 'all']);
+  const prefix = candidates.find((candidate) => !stdout.includes(candidate)) ?? '10.213.';
+  return `${prefix}0.0/16`;
+};
+
+const canMasquerade = (): Promise<boolean> =>
+  execute('iptables', ['-t', 'nat', '-S']).then(
+    () => true,
+    () => false,
+  );
+
+/** The directory of the CNI configuration to use: the system's, or one with a bridge network made for this. */
+const cniConfDir = async ({ root, state }: DemoOptions): Promise<string> => {
+  if (await hasCniConfig(systemCniDir)) return systemCniDir;
+  const dir = join(root, 'cni/net.d');
+  if (await hasCniConfig(dir)) return dir;
+  const [subnet, ipMasq] = await Promise.all([freeSubnet(), canMasquerade()]);
+  const dataDir = join(state, 'cni/networks');
+  await mkdir(dir, { recursive: true });
+  const path = join(dir, '10-scribe.conflist');
+  await writeFile(path, bridgeConfList({ name: 'scribe', bridge: demoBridge, subnet, dataDir, ipMasq }));
+  say(`no CNI configuration in ${systemCniDir}: made a bridge network for this daemon only`);
+  show(`${path}: bridge ${demoBridge}, ${subnet}${ipMasq ? '' : ', no way out (iptables has no nat table here)'}`);
+  return dir;
+};
+
+const startDaemon = async (options: DemoOptions, cri: CriClient): Promise<void> => {
+  const { root, state, socket } = options;
+  const running = await daemonPid(state);
+  if (running !== null) {
+    const version = await waitServing(cri, new Promise(() => {}), startTimeoutMs);
+    say(`the daemon runs already: ${version}, pid ${running}`);
+    return;
+  }
+  await mkdir(root, { recursive: true, mode: 0o711 });
+  await mkdir(state, { recursive: true, mode: 0o711 });
+  const dirs = ['--cni-conf-dir', await cniConfDir(options), '--cni-bin-dir', await cniBinDir()];
+  const logPath = join(root, 'scribe.log');
+  const log = await open(logPath, 'a');
+  const startedMs = performance.now();
+  const args = ['serve', '--socket', socket, '--root', root, '--state', state, ...dirs];
+  const daemon = spawn(scribe, args, { detached: true, stdio: ['ignore', log.fd, log.fd], cwd: '/' });
+  await log.close();
+  const ended = new Promise<Error>((resolve) => {
+    daemon.on('error', resolve);
+    daemon.on('exit', (code, signal) => resolve(new Error(`the daemon ended at once (${code ?? signal})`)));
+  });
+  try {
+    const version = await waitServing(cri, ended, startTimeoutMs);
+    const tookMs = Math.round(performance.now() - startedMs);
+    say(`the daemon serves: ${version}, pid ${daemon.pid}, after ${tookMs} ms; its log is ${logPath}`);
+  } catch (error) {
+    show((await readFile(logPath, 'utf8')).trimEnd().split('\n').slice(-logLinesShown).join('\n'));
+    throw error;
+  }
+  daemon.unref();
+};
+
+const loadImage = async ({ socket }: DemoOptions): Promise<void> => {
+  const dir = await mkdtemp(join(tmpdir(), 'scribe-up-'));
+  try {
+    const archive = join(dir, 'busybox.tar');
+    const image = await busyboxImage();
+    await writeOciArchive(archive, demoImage, image);
+    await execute(scribe, ['image', 'load', '--socket', socket, archive]);
+    say(`loaded ${demoImage}, made of this machine's busybox: ${image.configDigest}`);
+  } finally {
+    await rm(dir, { recursive: true, force: true });
+  }
+};
+
+const showPod = async (options: DemoOptions, cri: CriClient): Promise<void> => {
+  const logDirectory = join(options.root, 'demo-logs');
+  await removeDemoPods(cri);
+  await rm(logDirectory, { recursive: true, force: true });
+  await mkdir(logDirectory, { recursive: true });
+  const pod = await runDemoPod(cri, logDirectory);
+  say(`pod ${pod.podSandboxId.slice(0, 13)} runs, its address is ${pod.ip}; what it has logged:`);
+  show(await demoLog(logDirectory));
+  say('an exec in it, "ip addr show eth0":');
+  show(await execInDemo(cri, pod, ['ip', 'addr', 'show', 'eth0']));
+  say('what the journal knows of it (scribe history):');
+  const { stdout } = await execute(scribe, ['history', '--root', options.root, '--pod', pod.podSandboxId]);
+  show(stdout);
+};
+
+const showHowTo = ({ root, state, socket }: DemoOptions): void => {
+  const own = root === '/var/lib/scribe' && state === '/run/scribe' ? '' : ` -- --root ${root} --state ${state}`;
+  say('the daemon and the pod keep running:');
+  show(
+    [
+      `crictl --runtime-endpoint unix://${socket} pods`,
+      `kubelet --container-runtime-endpoint=unix://${socket} ...`,
+      `bin/scribe history --root ${root} --follow`,
+      `npm run down${own}          stops it all`,
+    ].join('\n'),
+  );
+};
+
+const main = async (): Promise<void> => {
+  const options = demoOptions('up');
+  if (process.getuid?.() !== 0) throw new Error('npm run up starts containers: run it as root');
+  const cri = criClient(options.socket);
+  try {
+    await startDaemon(options, cri);
+    await loadImage(options);
+    await showPod(options, cri);
+    showHowTo(options);
+  } finally {
+    cri.close();
+  }
+};
+
+await main().catch(giveUp);
