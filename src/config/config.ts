@@ -1,0 +1,142 @@
+/**
+ * The configuration as the rest of scribe sees it: camelCase, plain numbers with their unit in the name, nothing left
+ * to default. Must hold no rule: what a key may be is said in schema.ts.
+ */
+import { join } from 'node:path';
+import type { RuntimeHandler } from '../domain/effects.ts';
+import type { CgroupDriver } from '../domain/oci/input.ts';
+import type { ParsedConfig } from './schema.ts';
+
+export interface Config {
+  /** The files it was read from, in the order they were merged. */
+  readonly files: readonly string[];
+  readonly serve: {
+    readonly socketPath: string;
+    /** Permission bits. */
+    readonly socketMode: number;
+    /** A name of /etc/group, or a number. */
+    readonly socketGroup: string;
+    readonly rootDir: string;
+    readonly stateDir: string;
+    readonly logLevel: ParsedConfig['serve']['log_level'];
+  };
+  readonly journal: {
+    readonly snapshotEveryRecords: number;
+    readonly diskReserveBytes: number;
+    readonly retention: {
+      readonly readsMs: number;
+      readonly execProbesMs: number;
+      readonly removedPodsMs: number;
+      readonly sizeBytesMax: number;
+    };
+  };
+  readonly cni: {
+    readonly confDir: string;
+    readonly binDirs: readonly string[];
+    readonly pluginTimeoutMs: number;
+    readonly ipPreference: ParsedConfig['cni']['ip_preference'];
+    readonly maxConfFiles: number;
+  };
+  readonly runtime: {
+    /** Name of one of `handlers`. */
+    readonly defaultHandler: string;
+    readonly handlers: readonly RuntimeHandler[];
+    readonly cgroupDriver: CgroupDriver;
+    readonly restrictOomScoreAdj: boolean | 'auto';
+    /** null: the built-in pause program. */
+    readonly sandboxImage: string | null;
+    readonly enableUnprivilegedPorts: boolean;
+    readonly enableUnprivilegedIcmp: boolean;
+  };
+  readonly images: {
+    readonly registryConfigDirs: readonly string[];
+    readonly maxConcurrentDownloads: number;
+    /** null: no limit. */
+    readonly pullProgressTimeoutMs: number | null;
+    /** null: the machine's own. */
+    readonly platform: { readonly os: string; readonly architecture: string; readonly variant?: string } | null;
+  };
+  readonly logs: { readonly lineBytesMax: number };
+  readonly limits: {
+    readonly requestBytesMax: number;
+    readonly execOutputBytesMax: number;
+    readonly layerEntriesMax: number;
+    readonly layerBytesMax: number;
+    readonly unpackTimeoutMs: number;
+    readonly unpackMemoryBytesMax: number;
+  };
+}
+
+const SOCKET_NAME = 'scribe.sock';
+
+const handlersOf = ({ handlers, cgroup_driver }: ParsedConfig['runtime']): readonly RuntimeHandler[] =>
+  Object.entries(handlers).map(([name, handler]) => ({
+    name,
+    runtimeType: handler.runtime_type,
+    ...(handler.shim_path === '' ? {} : { shimPath: handler.shim_path }),
+    binaryName: handler.binary_name,
+    systemdCgroup: handler.systemd_cgroup ?? cgroup_driver === 'systemd',
+  }));
+
+const platformOf = (text: string): Config['images']['platform'] => {
+  const [os, architecture, variant] = text.split('/');
+  if (os === undefined || architecture === undefined) return null;
+  return { os, architecture, ...(variant === undefined ? {} : { variant }) };
+};
+
+/** Gives every key its name and form on our side. */
+export const configOf = (parsed: ParsedConfig, files: readonly string[]): Config => {
+  const { serve, journal, cni, runtime, images, logs, limits } = parsed;
+  return {
+    files,
+    serve: {
+      socketPath: serve.socket === '' ? join(serve.state, SOCKET_NAME) : serve.socket,
+      socketMode: serve.socket_mode,
+      socketGroup: serve.socket_group,
+      rootDir: serve.root,
+      stateDir: serve.state,
+      logLevel: serve.log_level,
+    },
+    journal: {
+      snapshotEveryRecords: journal.snapshot_every,
+      diskReserveBytes: journal.disk_reserve,
+      retention: {
+        readsMs: journal.retention.reads,
+        execProbesMs: journal.retention.exec_probes,
+        removedPodsMs: journal.retention.removed_pods,
+        sizeBytesMax: journal.retention.size_max,
+      },
+    },
+    cni: {
+      confDir: cni.conf_dir,
+      binDirs: cni.bin_dirs,
+      pluginTimeoutMs: cni.plugin_timeout,
+      ipPreference: cni.ip_preference,
+      maxConfFiles: cni.max_conf_files,
+    },
+    runtime: {
+      defaultHandler: runtime.default_runtime_handler,
+      handlers: handlersOf(runtime),
+      cgroupDriver: runtime.cgroup_driver,
+      restrictOomScoreAdj: runtime.restrict_oom_score_adj,
+      sandboxImage: runtime.sandbox_image === '' ? null : runtime.sandbox_image,
+      enableUnprivilegedPorts: runtime.enable_unprivileged_ports,
+      enableUnprivilegedIcmp: runtime.enable_unprivileged_icmp,
+    },
+    images: {
+      registryConfigDirs: images.registry_config_dirs,
+      maxConcurrentDownloads: images.max_concurrent_downloads,
+      pullProgressTimeoutMs: images.pull_progress_timeout === 0 ? null : images.pull_progress_timeout,
+      platform: platformOf(images.platform),
+    },
+    logs: { lineBytesMax: logs.line_max },
+    limits: {
+      requestBytesMax: limits.request_max,
+      execOutputBytesMax: limits.exec_output_max,
+      layerEntriesMax: limits.layer_entries_max,
+      layerBytesMax: limits.layer_unpacked_max,
+      unpackTimeoutMs: limits.unpack_timeout,
+      unpackMemoryBytesMax: limits.unpack_memory_max,
+    },
+  };
+};

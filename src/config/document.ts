@@ -1,0 +1,68 @@
+/**
+ * Writes the documented default configuration file from the schema: every key with a comment and its default.
+ * What it prints parses to the defaults again.
+ */
+import { z } from 'zod';
+import { configSchema, type Form, formOf } from './schema.ts';
+
+const WIDTH = 110;
+
+const HEADER = `Configuration of scribe, in TOML. What is written here are the defaults: leave out what you do not change.
+Files conf.d/*.toml beside this file are read after it, in lexical order, and win over it; flags win over both.`;
+
+const meta = (schema: z.core.$ZodType): { about: string; example: unknown } => {
+  const { description, examples } = z.globalRegistry.get(schema) ?? {};
+  return { about: description ?? '', example: Array.isArray(examples) ? examples[0] : undefined };
+};
+
+const wrap = (line: string): string[] => {
+  const lines: string[] = [];
+  let current = '';
+  for (const word of line.split(' ')) {
+    if (current !== '' && current.length + 1 + word.length > WIDTH) {
+      lines.push(current);
+      current = word;
+    } else current = current === '' ? word : `${current} ${word}`;
+  }
+  return [...lines, current];
+};
+
+const comment = (about: string): string[] =>
+  about
+    .split('\n')
+    .flatMap(wrap)
+    .map((line) => `# ${line}`);
+
+/** JSON's text, number, boolean and list are TOML's as well. */
+const tomlValue = (value: unknown): string =>
+  Array.isArray(value) ? `[${value.map(tomlValue).join(', ')}]` : JSON.stringify(value);
+
+const valueLines = (key: string, schema: z.core.$ZodType, form: Form & { kind: 'value' }): string[] => {
+  const { about, example } = meta(schema);
+  const line =
+    form.fallback === undefined ? `# ${key} = ${tomlValue(example)}` : `${key} = ${tomlValue(form.fallback)}`;
+  return [...comment(about), line];
+};
+
+/** A table: its own values first, then the tables in it. */
+const tableLines = (path: string, about: string, form: Form & { kind: 'table' }): string[] => {
+  const forms = Object.entries(form.keys).map(([key, schema]) => ({ key, schema, form: formOf(schema) }));
+  const values = forms.flatMap(({ key, schema, form: of }) => (of.kind === 'value' ? valueLines(key, schema, of) : []));
+  const tables = forms.flatMap(({ key, schema, form: of }) => {
+    const inner = path === '' ? key : `${path}.${key}`;
+    if (of.kind === 'table') return tableLines(inner, meta(schema).about, of);
+    if (of.kind === 'tables') {
+      return of.fallbackNames.flatMap((name) => tableLines(`${inner}.${name}`, meta(schema).about, of.of));
+    }
+    return [];
+  });
+  const head = path === '' ? [] : ['', ...comment(about), `[${path}]`];
+  return [...head, ...values, ...tables];
+};
+
+/** The documented default file: loading it gives what loading no file gives. */
+export const defaultConfigToml = (): string => {
+  const form = formOf(configSchema);
+  if (form.kind !== 'table') return '';
+  return `${[...comment(HEADER), ...tableLines('', '', form)].join('\n')}\n`;
+};

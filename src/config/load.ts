@@ -1,0 +1,188 @@
+/**
+ * Loads the configuration: the file, the files of conf.d beside it in lexical order, the flags; each wins over those
+ * before it. All problems of all files are told at once. Read once, at start; the result never changes.
+ */
+import { access, readdir, readFile } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { parse, TomlError } from 'smol-toml';
+import { FailureError } from '../domain/errors.ts';
+import { type Config, configOf } from './config.ts';
+import { problemsOf } from './problems.ts';
+import { BUILT_IN_HANDLERS, configSchema } from './schema.ts';
+
+/** Read when no other file is named; it may be missing. */
+export const DEFAULT_CONFIG_PATH = '/etc/scribe/config.toml';
+
+const DROP_IN_DIRECTORY = 'conf.d';
+const FLAGS = 'the command line';
+/** A longer path can't be bound to (unix(7), sun_path). */
+const SOCKET_PATH_BYTES_MAX = 107;
+
+/** What flags say; paths may be relative to the working directory. */
+export interface ConfigOverrides {
+  readonly socket?: string;
+  readonly root?: string;
+  readonly state?: string;
+  readonly cniConfDir?: string;
+  readonly cniBinDirs?: readonly string[];
+  readonly registryConfigDirs?: readonly string[];
+  /** OCI runtime of the default runtime handler. */
+  readonly runtime?: string;
+  readonly logLevel?: string;
+}
+
+type Table = Readonly<Record<string, unknown>>;
+
+interface Layer {
+  readonly source: string;
+  readonly table: Table;
+}
+
+const isTable = (value: unknown): value is Table =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Tables are merged key by key; anything else of `over` takes the place of what was there. */
+const merge = (under: Table, over: Table): Table =>
+  Object.fromEntries([
+    ...Object.entries(under),
+    ...Object.entries(over).map(([key, value]) => {
+      const before = under[key];
+      return [key, isTable(before) && isTable(value) ? merge(before, value) : value] as const;
+    }),
+  ]);
+
+/** No key takes a TOML date, and to the schema an object of any class would pass for a table. */
+const withoutDates = (value: unknown): unknown => {
+  if (value instanceof Date) return null;
+  if (Array.isArray(value)) return value.map(withoutDates);
+  if (!isTable(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, withoutDates(part)]));
+};
+
+const readLayer = async (path: string, problems: string[]): Promise<Layer> => {
+  try {
+    const table = withoutDates(parse(await readFile(path, 'utf8')));
+    return { source: path, table: isTable(table) ? table : {} };
+  } catch (error) {
+    if (error instanceof TomlError) {
+      const [message] = error.message.split('\n');
+      problems.push(`${path}:${error.line}:${error.column}: ${message}`);
+    } else problems.push(`${path} can't be read: ${(error as Error).message}`);
+    return { source: path, table: {} };
+  }
+};
+
+const codeOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException).code;
+
+const dropInPaths = async (directory: string, problems: string[]): Promise<string[]> => {
+  try {
+    const names: string[] = await readdir(directory);
+    const chosen = names.filter((name) => name.endsWith('.toml') && !name.startsWith('.'));
+    return chosen.sort((a, b) => (a < b ? -1 : 1)).map((name) => join(directory, name));
+  } catch (error) {
+    if (codeOf(error) !== 'ENOENT' && codeOf(error) !== 'ENOTDIR') {
+      problems.push(`${directory} can't be read: ${(error as Error).message}`);
+    }
+    return [];
+  }
+};
+
+const exists = async (path: string): Promise<boolean> => {
+  try {
+    await access(path);
+    return true;
+  } catch (error) {
+    return codeOf(error) !== 'ENOENT' && codeOf(error) !== 'ENOTDIR';
+  }
+};
+
+const defined = (table: Table): Table =>
+  Object.fromEntries(Object.entries(table).filter(([, value]) => value !== undefined));
+
+const overridesTable = (overrides: ConfigOverrides, defaultHandler: string): Table => {
+  const absolute = (path: string | undefined) => (path === undefined ? undefined : resolve(path));
+  const allAbsolute = (paths: readonly string[] | undefined) => paths?.map((path) => resolve(path));
+  const handler = overrides.runtime === undefined ? {} : { [defaultHandler]: { binary_name: overrides.runtime } };
+  return {
+    serve: defined({
+      socket: absolute(overrides.socket),
+      root: absolute(overrides.root),
+      state: absolute(overrides.state),
+      log_level: overrides.logLevel,
+    }),
+    cni: defined({ conf_dir: absolute(overrides.cniConfDir), bin_dirs: allAbsolute(overrides.cniBinDirs) }),
+    images: defined({ registry_config_dirs: allAbsolute(overrides.registryConfigDirs) }),
+    runtime: { handlers: handler },
+  };
+};
+
+/** What no single key can tell. */
+const contradictions = (config: Config): string[] => {
+  const problems: string[] = [];
+  const { serve, runtime } = config;
+  const handlers = runtime.handlers.map((handler) => handler.name);
+  if (!handlers.includes(runtime.defaultHandler)) {
+    const named = `runtime.default_runtime_handler is "${runtime.defaultHandler}"`;
+    problems.push(
+      `${named}, but there is no [runtime.handlers.${runtime.defaultHandler}]; there are ${handlers.join(', ')}`,
+    );
+  }
+  if (serve.rootDir === serve.stateDir) problems.push(`serve.root and serve.state are both ${serve.rootDir}`);
+  if (Buffer.byteLength(serve.socketPath) > SOCKET_PATH_BYTES_MAX) {
+    problems.push(
+      `serve.socket would be ${serve.socketPath}, longer than the ${SOCKET_PATH_BYTES_MAX} bytes a socket may have`,
+    );
+  }
+  return problems;
+};
+
+const deepFreeze = <T>(value: T): T => {
+  if (typeof value === 'object' && value !== null) {
+    for (const part of Object.values(value)) deepFreeze(part);
+    Object.freeze(value);
+  }
+  return value;
+};
+
+const invalid = (problems: readonly string[]): FailureError =>
+  new FailureError(
+    'InvalidField',
+    `The configuration can't be used:${problems.map((problem) => `\n- ${problem}`).join('')}`,
+  );
+
+/**
+ * The configuration, complete and frozen. `path` names the file; without it DEFAULT_CONFIG_PATH is read if it is there.
+ * Rejects with FailureError InvalidField that lists every problem: unreadable files, TOML errors, misspelt keys,
+ * values out of bounds, contradictions.
+ */
+export const loadConfig = async ({
+  path,
+  overrides = {},
+}: {
+  readonly path?: string | undefined;
+  readonly overrides?: ConfigOverrides;
+}): Promise<Config> => {
+  const problems: string[] = [];
+  const mainPath = resolve(path ?? DEFAULT_CONFIG_PATH);
+  const mainPaths = path !== undefined || (await exists(mainPath)) ? [mainPath] : [];
+  const files = [...mainPaths, ...(await dropInPaths(join(dirname(mainPath), DROP_IN_DIRECTORY), problems))];
+  const layers = await Promise.all(files.map((file) => readLayer(file, problems)));
+  // Every key has a default, so each file alone is a whole configuration: that tells which file is wrong.
+  for (const { source, table } of layers) {
+    const { error } = configSchema.safeParse(table);
+    if (error) problems.push(...problemsOf(error).map((problem) => `${source}: ${problem}`));
+  }
+  if (problems.length > 0) throw invalid(problems);
+
+  // A file that adds a handler does not take the built-in one away.
+  const builtIn: Table = { runtime: { handlers: BUILT_IN_HANDLERS } };
+  const fromFiles = layers.reduce((merged, { table }) => merge(merged, table), builtIn);
+  const { default_runtime_handler: defaultHandler } = configSchema.parse(fromFiles).runtime;
+  const flags = overridesTable(overrides, defaultHandler);
+  const flagsAlone = configSchema.safeParse(flags);
+  if (!flagsAlone.success) throw invalid(problemsOf(flagsAlone.error).map((problem) => `${FLAGS}: ${problem}`));
+  const config = configOf(configSchema.parse(merge(fromFiles, flags)), files);
+  const contradicting = contradictions(config);
+  if (contradicting.length > 0) throw invalid(contradicting);
+  return deepFreeze(config);
+};

@@ -1,0 +1,224 @@
+/**
+ * Every key of the configuration file: its form, its default and what is said about it in the documented default
+ * file. The only place where a key is named on the side of the file; config.ts gives it its name on ours.
+ * Tables are strict: a key that is not here is a mistake.
+ */
+import { z } from 'zod';
+import { DURATION_UNITS, parseDurationMs, parseFileMode, parseSizeBytes, SIZE_UNITS } from './units.ts';
+
+/** A key that may be left out: `fallback` is written as it would stand in the file. */
+const key = <T extends z.ZodType>(form: T, fallback: z.input<T> & z.core.util.NoUndefined<z.input<T>>, about: string) =>
+  form.prefault(fallback).meta({ description: about });
+
+/** A key that is off unless it is written; the documented file shows `example` in a comment. */
+const unset = <T extends z.ZodType>(form: T, example: z.input<T>, about: string) =>
+  form.optional().meta({ description: about, examples: [example] });
+
+const table = <T extends z.core.$ZodLooseShape>(about: string, shape: T) =>
+  z
+    .strictObject(shape, { error: 'must be a table' })
+    .prefault({} as never)
+    .meta({ description: about });
+
+/** Text that `parse` turns into a number of at least `min`. */
+const parsed = (parse: (text: string) => number | null, what: string, min: number, minText: string) =>
+  z.string({ error: `must be ${what}` }).transform((text, context) => {
+    const value = parse(text);
+    if (value !== null && value >= min) return value;
+    const wrong = value === null ? `${JSON.stringify(text)} is not ${what}` : `${text} is less than ${minText}`;
+    context.addIssue({ code: 'custom', message: wrong });
+    return z.NEVER;
+  });
+
+const duration = (least: string) => {
+  const what = `a duration in quotes like "24h" or "1h30m" (units: ${DURATION_UNITS})`;
+  return parsed(parseDurationMs, what, parseDurationMs(least) ?? 0, least);
+};
+
+const size = (least: string) => {
+  const what = `a size in quotes like "64MiB" (units: ${SIZE_UNITS})`;
+  return parsed(parseSizeBytes, what, parseSizeBytes(least) ?? 0, least);
+};
+
+const fileMode = parsed(parseFileMode, 'a file mode in quotes like "0660"', 0, '0000');
+
+const count = (min: number, max: number) => {
+  const message = `must be a whole number from ${min} to ${max}`;
+  return z.number({ error: message }).int({ error: message }).min(min, { error: message }).max(max, { error: message });
+};
+
+const flag = z.boolean({ error: 'must be true or false' });
+
+const choice = <const T extends readonly string[]>(...values: T) =>
+  z.enum(values, { error: `must be one of ${values.map((value) => JSON.stringify(value)).join(', ')}` });
+
+const text = z.string({ error: 'must be text in quotes' });
+const name = text.regex(
+  /^[A-Za-z0-9][A-Za-z0-9_.-]*$/,
+  'must start with a letter or digit and hold only those, "_", "." and "-"',
+);
+const absolutePath = text.regex(/^\/[^\0]*$/, 'must be an absolute path');
+const pathOrEmpty = text.regex(/^(\/[^\0]*)?$/, 'must be an absolute path or empty');
+const paths = z.array(absolutePath, { error: 'must be a list of absolute paths' });
+
+const handler = z.strictObject(
+  {
+    runtime_type: key(
+      text.regex(/^[a-z0-9]+(\.[a-z0-9]+)+\.v[0-9]+$/, 'must be like "io.containerd.runc.v2"'),
+      'io.containerd.runc.v2',
+      'Which shim runs the pods: io.containerd.runc.v2 is the program containerd-shim-runc-v2.',
+    ),
+    binary_name: key(
+      text.regex(/^[^\0\s]+$/, 'must be the name or path of a program'),
+      'runc',
+      'The OCI runtime that the shim uses, by name (looked up in PATH) or absolute path: runc, crun.',
+    ),
+    shim_path: key(pathOrEmpty, '', 'Path of the shim program; empty: it is looked up in PATH.'),
+    systemd_cgroup: unset(
+      flag,
+      false,
+      'Whether the OCI runtime has systemd make the cgroups. Unless written, it follows cgroup_driver.',
+    ),
+  },
+  { error: 'must be a table' },
+);
+
+/** Handlers that are there without being written. */
+export const BUILT_IN_HANDLERS: Readonly<Record<string, z.input<typeof handler>>> = { runc: {} };
+
+export const configSchema = z.strictObject({
+  serve: table('The daemon itself.', {
+    socket: key(pathOrEmpty, '', 'Where kubelet and crictl connect to; empty: scribe.sock in the state directory.'),
+    socket_mode: key(fileMode, '0660', 'Permissions of the socket. Whoever may write to it is root on this node.'),
+    socket_group: key(name, 'root', 'Group of the socket, by name or number.'),
+    root: key(
+      absolutePath,
+      '/var/lib/scribe',
+      'Directory of all that outlives a reboot: the journal, images, containers.',
+    ),
+    state: key(absolutePath, '/run/scribe', 'Directory of all that a reboot ends: sockets, bundles, mounts.'),
+    log_level: key(
+      choice('trace', 'debug', 'info', 'warn', 'error', 'fatal'),
+      'info',
+      "Least severity that the daemon's own log shows: trace, debug, info, warn, error or fatal.",
+    ),
+  }),
+  journal: table('The record of everything that happened on this node, <root>/journal.db.', {
+    snapshot_every: key(
+      count(100, 10_000_000),
+      10_000,
+      'Records between two snapshots. A start folds what came after the last one.',
+    ),
+    disk_reserve: key(
+      size('16MiB'),
+      '256MiB',
+      'Free space below which calls that make something are refused, so that stopping and removing still get recorded.',
+    ),
+    retention: table('How long what was recorded is kept. The chain of hashes stays whole without the pruned bodies.', {
+      reads: key(duration('0s'), '24h', 'Calls that only read: List, Status, Stats.'),
+      exec_probes: key(duration('0s'), '7d', 'Commands run in containers (ExecSync): most are probes.'),
+      removed_pods: key(duration('0s'), '90d', 'Everything else about pods that are removed.'),
+      size_max: key(size('64MiB'), '2GiB', 'Size of the journal above which the oldest of the above goes early.'),
+    }),
+  }),
+  cni: table('The pod network.', {
+    conf_dir: key(
+      absolutePath,
+      '/etc/cni/net.d',
+      'Where network configurations are: the first valid .conflist, .conf or .json in lexical order is used. It is watched.',
+    ),
+    bin_dirs: key(
+      paths.min(1, 'must name a directory'),
+      ['/opt/cni/bin', '/usr/lib/cni', '/usr/libexec/cni'],
+      'Where CNI plugins are, first match wins.',
+    ),
+    plugin_timeout: key(duration('1s'), '30s', 'Time that one plugin has for one command; then it is killed.'),
+    ip_preference: key(
+      choice('ipv4', 'ipv6', 'cni'),
+      'ipv4',
+      "Family of a dual-stack pod's first address: ipv4, ipv6, or cni for the order that the plugins gave.",
+    ),
+    max_conf_files: key(count(1, 1000), 64, 'Files of conf_dir that are looked at until a valid one is found.'),
+  }),
+  runtime: table('How pods are run.', {
+    default_runtime_handler: key(name, 'runc', 'The runtime handler of pods that name none.'),
+    cgroup_driver: key(
+      choice('cgroupfs', 'systemd'),
+      'cgroupfs',
+      'Who makes cgroups: cgroupfs or systemd. kubelet asks for it and does the same.',
+    ),
+    restrict_oom_score_adj: key(
+      z.union([z.boolean(), z.literal('auto')], { error: 'must be true, false or "auto"' }),
+      'auto',
+      "Never give a container an oom_score_adj below the daemon's own. auto: only where the kernel forbids it anyway.",
+    ),
+    sandbox_image: key(
+      text.regex(/^\S*$/, 'must be an image reference or empty'),
+      '',
+      'Image of the container that holds a pod open; empty: a program that scribe brings along, nothing to pull.',
+    ),
+    enable_unprivileged_ports: key(
+      flag,
+      true,
+      'Let pods with a network of their own bind ports below 1024 without a capability.',
+    ),
+    enable_unprivileged_icmp: key(flag, true, 'Let pods with a network of their own ping without CAP_NET_RAW.'),
+    handlers: z
+      .record(name, handler, { error: 'must be a table of tables' })
+      .prefault(BUILT_IN_HANDLERS)
+      .meta({ description: 'Runtime handlers by name, as RuntimeClass names them. The handler runc is always there.' }),
+  }),
+  images: table('Pulling images.', {
+    registry_config_dirs: key(
+      paths,
+      ['/etc/scribe/certs.d'],
+      'Directories with one directory per registry, which holds its hosts.toml (mirrors, certificates). First match wins.',
+    ),
+    max_concurrent_downloads: key(count(1, 100), 3, 'Layers of one image that are fetched at once.'),
+    pull_progress_timeout: key(duration('0s'), '5m', 'A pull that got no byte for this long is given up; "0s": never.'),
+    platform: key(
+      text.regex(/^([a-z0-9]+\/[a-z0-9]+(\/[a-z0-9]+)?)?$/, 'must be like "linux/arm64" or empty'),
+      '',
+      "Which of an image's platforms is pulled, as os/architecture or os/architecture/variant; empty: this machine's.",
+    ),
+  }),
+  logs: table("Containers' output.", {
+    line_max: key(size('1KiB'), '16KiB', 'Bytes of a line in a log file; a longer line is split, its parts marked P.'),
+  }),
+  limits: table('Bounds on what clients, images and containers may ask for.', {
+    request_max: key(size('1MiB'), '16MiB', 'Size of one CRI request or answer.'),
+    exec_output_max: key(size('64KiB'), '16MiB', 'Output of one ExecSync, per stream; the rest is dropped.'),
+    layer_entries_max: key(count(1000, 100_000_000), 1_000_000, 'Files, directories and links of one image layer.'),
+    layer_unpacked_max: key(size('1MiB'), '64GiB', 'Size of one image layer as unpacked.'),
+    unpack_timeout: key(duration('10s'), '1h', 'Time that unpacking one layer may take.'),
+    unpack_memory_max: key(size('64MiB'), '1GiB', 'Memory of the process that unpacks one layer.'),
+  }),
+});
+
+export type ParsedConfig = z.output<typeof configSchema>;
+
+interface TableForm {
+  readonly kind: 'table';
+  readonly keys: Readonly<Record<string, z.core.$ZodType>>;
+}
+
+/** What a form is once prefault and optional are taken off. */
+export type Form =
+  | TableForm
+  /** Tables under names of the user's choice. */
+  | { readonly kind: 'tables'; readonly of: TableForm; readonly fallbackNames: readonly string[] }
+  /** `fallback` as it stands in the file; undefined for a key that is off unless written. */
+  | { readonly kind: 'value'; readonly fallback: unknown };
+
+/** Looks into a form: the documented file and the messages about misspelt keys are made from this. */
+export const formOf = (schema: z.core.$ZodType): Form => {
+  const isPrefault = schema instanceof z.ZodPrefault;
+  const inner = isPrefault ? schema.def.innerType : schema;
+  if (inner instanceof z.ZodObject) return { kind: 'table', keys: inner.shape };
+  const fallback: unknown = isPrefault ? schema.def.defaultValue : undefined;
+  if (inner instanceof z.ZodRecord) {
+    const of = formOf(inner.def.valueType);
+    if (of.kind === 'table') return { kind: 'tables', of, fallbackNames: Object.keys(fallback as object) };
+  }
+  return { kind: 'value', fallback };
+};

@@ -1,0 +1,205 @@
+/** Loading the configuration: layers, defaults, and everything that can be wrong with a file. */
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { describe, it, type TestContext } from 'node:test';
+import { type ConfigOverrides, loadConfig } from '../../src/config/load.ts';
+import { FailureError } from '../../src/domain/errors.ts';
+
+const writeFiles = async (t: TestContext, files: Readonly<Record<string, string>>): Promise<string> => {
+  const dir = await mkdtemp(join(tmpdir(), 'scribe-config-'));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  for (const [name, content] of Object.entries(files)) {
+    await mkdir(dirname(join(dir, name)), { recursive: true });
+    await writeFile(join(dir, name), content);
+  }
+  return dir;
+};
+
+const load = async (t: TestContext, text: string, overrides: ConfigOverrides = {}) =>
+  loadConfig({ path: join(await writeFiles(t, { 'config.toml': text }), 'config.toml'), overrides });
+
+const problemsOf = async (loading: Promise<unknown>): Promise<string> => {
+  try {
+    await loading;
+  } catch (error) {
+    assert.ok(error instanceof FailureError);
+    assert.equal(error.failure.reason, 'InvalidField');
+    return error.message;
+  }
+  throw new Error('the configuration should have been refused');
+};
+
+describe('loading the configuration', () => {
+  it('turns units into numbers and empty text into what it stands for', async (t) => {
+    const config = await load(
+      t,
+      `[serve]
+      state = "/run/elsewhere"
+      socket_mode = "0600"
+      [journal]
+      disk_reserve = "1GiB"
+      [journal.retention]
+      reads = "1h30m"
+      removed_pods = "365d"
+      [images]
+      pull_progress_timeout = "0s"
+      platform = "linux/arm64/v8"
+      [runtime]
+      restrict_oom_score_adj = true
+      `,
+    );
+    assert.equal(config.serve.socketPath, '/run/elsewhere/scribe.sock');
+    assert.equal(config.serve.socketMode, 0o600);
+    assert.equal(config.journal.diskReserveBytes, 2 ** 30);
+    assert.equal(config.journal.retention.readsMs, 5_400_000);
+    assert.equal(config.journal.retention.removedPodsMs, 365 * 86_400_000);
+    assert.equal(config.journal.retention.execProbesMs, 7 * 86_400_000);
+    assert.equal(config.images.pullProgressTimeoutMs, null);
+    assert.deepEqual(config.images.platform, { os: 'linux', architecture: 'arm64', variant: 'v8' });
+    assert.equal(config.runtime.restrictOomScoreAdj, true);
+    assert.equal(config.runtime.sandboxImage, null);
+  });
+
+  it('merges drop-ins in lexical order, table by table', async (t) => {
+    const dir = await writeFiles(t, {
+      'config.toml': '[cni]\nconf_dir = "/a"\nbin_dirs = ["/x", "/y"]\n[runtime.handlers.crun]\nbinary_name = "crun"\n',
+      'conf.d/20-second.toml': '[cni]\nconf_dir = "/c"\n',
+      'conf.d/10-first.toml': '[cni]\nconf_dir = "/b"\nbin_dirs = ["/z"]\n[runtime.handlers.crun]\nshim_path = "/s"\n',
+      'conf.d/ignored.txt': 'not TOML',
+      'conf.d/.hidden.toml': 'not TOML',
+    });
+    const config = await loadConfig({ path: join(dir, 'config.toml') });
+    assert.equal(config.cni.confDir, '/c');
+    assert.deepEqual(config.cni.binDirs, ['/z']);
+    assert.deepEqual(
+      config.files,
+      ['config.toml', 'conf.d/10-first.toml', 'conf.d/20-second.toml'].map((name) => join(dir, name)),
+    );
+    const shared = { runtimeType: 'io.containerd.runc.v2', systemdCgroup: false };
+    assert.deepEqual(config.runtime.handlers, [
+      { name: 'runc', binaryName: 'runc', ...shared },
+      { name: 'crun', binaryName: 'crun', shimPath: '/s', ...shared },
+    ]);
+  });
+
+  it('lets flags win, with paths of the working directory', async (t) => {
+    const config = await load(
+      t,
+      '[serve]\nroot = "/a"\n[runtime]\ndefault_runtime_handler = "other"\n[runtime.handlers.other]\nbinary_name = "x"\n',
+      {
+        socket: '/s.sock',
+        root: 'data',
+        cniConfDir: '/net.d',
+        cniBinDirs: ['bin', '/bin'],
+        registryConfigDirs: ['/certs.d'],
+        runtime: 'crun',
+        logLevel: 'debug',
+      },
+    );
+    assert.equal(config.serve.socketPath, '/s.sock');
+    assert.equal(config.serve.rootDir, resolve('data'));
+    assert.equal(config.serve.stateDir, '/run/scribe');
+    assert.equal(config.serve.logLevel, 'debug');
+    assert.deepEqual(config.cni.binDirs, [resolve('bin'), '/bin']);
+    assert.equal(config.cni.confDir, '/net.d');
+    assert.deepEqual(config.images.registryConfigDirs, ['/certs.d']);
+    const binaries = config.runtime.handlers.map(({ name, binaryName }) => `${name}=${binaryName}`);
+    assert.deepEqual(binaries, ['runc=runc', 'other=crun']);
+  });
+
+  it('has handlers follow the cgroup driver unless they say otherwise', async (t) => {
+    const text = '[runtime]\ncgroup_driver = "systemd"\n[runtime.handlers.own]\nsystemd_cgroup = false\n';
+    const { runtime } = await load(t, text);
+    assert.deepEqual(
+      runtime.handlers.map(({ name, systemdCgroup }) => [name, systemdCgroup]),
+      [
+        ['runc', true],
+        ['own', false],
+      ],
+    );
+  });
+
+  it('can not be changed once loaded', async (t) => {
+    const config = await load(t, '');
+    const write = (): void => {
+      Object.assign(config.runtime.handlers[0] ?? {}, { name: 'x' });
+    };
+    assert.throws(write, TypeError);
+  });
+
+  it('names file, key and the nearest valid key, for all mistakes at once', async (t) => {
+    const dir = await writeFiles(t, {
+      'config.toml': [
+        '[serve]',
+        'sockets = "/x"',
+        'conf_dir = "/y"',
+        '[jornal]',
+        'a = 1',
+        '[journal.retention]',
+        'read = "24h"',
+        '[runtime.handlers.kata]',
+        'runtime_typ = "x"',
+      ].join('\n'),
+      'conf.d/a.toml': '[images]\nfoo_bar_baz = 1\n[cni]\nplugin_timeout = "30 s"\n',
+    });
+    const text = await problemsOf(loadConfig({ path: join(dir, 'config.toml') }));
+    const main = `- ${dir}/config.toml: `;
+    const expected = [
+      `${main}"sockets" is not a key of [serve]; did you mean "socket"?`,
+      `${main}"conf_dir" is not a key of [serve]; it belongs to [cni]`,
+      `${main}"jornal" is not a key at the top; did you mean "journal"?`,
+      `${main}"read" is not a key of [journal.retention]; did you mean "reads"?`,
+      `${main}"runtime_typ" is not a key of [runtime.handlers.kata]; did you mean "runtime_type"?`,
+      `- ${dir}/conf.d/a.toml: "foo_bar_baz" is not a key of [images]; known are registry_config_dirs, max_concurrent_downloads, pull_progress_timeout, platform`,
+      `- ${dir}/conf.d/a.toml: cni.plugin_timeout "30 s" is not a duration in quotes like "24h" or "1h30m" (units: ms, s, m, h, d)`,
+    ];
+    const lines = text.split('\n');
+    assert.equal(lines[0], "The configuration can't be used:");
+    assert.deepEqual(lines.slice(1).sort(), expected.sort());
+  });
+
+  const mistakes: readonly [text: string, message: RegExp][] = [
+    ['[journal.retention]\nreads = 24', /journal\.retention\.reads must be a duration in quotes like "24h"/],
+    ['[journal.retention]\nreads = "24hh"', /"24hh" is not a duration/],
+    ['[journal.retention]\nreads = "-1h"', /"-1h" is not a duration/],
+    ['[journal.retention]\nreads = "99999999999999999999h"', /is not a duration/],
+    ['[journal.retention]\nsize_max = "64MB"', /"64MB" is not a size in quotes like "64MiB" \(units: B, KiB, MiB/],
+    ['[journal.retention]\nsize_max = "1KiB"', /size_max 1KiB is less than 64MiB/],
+    ['[cni]\nplugin_timeout = "0s"', /cni\.plugin_timeout 0s is less than 1s/],
+    ['[cni]\nip_preference = "v4"', /cni\.ip_preference must be one of "ipv4", "ipv6", "cni"/],
+    ['[cni]\nbin_dirs = "/x"', /cni\.bin_dirs must be a list of absolute paths/],
+    ['[cni]\nbin_dirs = ["x"]', /cni\.bin_dirs\.0 must be an absolute path/],
+    ['[cni]\nbin_dirs = []', /cni\.bin_dirs must name a directory/],
+    ['[cni]\nmax_conf_files = 1.5', /cni\.max_conf_files must be a whole number from 1 to 1000/],
+    ['[serve]\nsocket_mode = "660"', /serve\.socket_mode "660" is not a file mode in quotes like "0660"/],
+    ['[serve]\nroot = "relative"', /serve\.root must be an absolute path/],
+    ['[runtime]\nenable_unprivileged_icmp = "yes"', /runtime\.enable_unprivileged_icmp must be true or false/],
+    ['[runtime]\nrestrict_oom_score_adj = "maybe"', /runtime\.restrict_oom_score_adj must be true, false or "auto"/],
+    ['[runtime.handlers."a b"]', /runtime\.handlers\.a b must start with a letter or digit/],
+    ['[runtime]\ndefault_runtime_handler = "kata"', /there is no \[runtime\.handlers\.kata\]; there are runc/],
+    ['cni = 3', /config\.toml: cni must be a table/],
+    ['serve = 2026-01-01', /config\.toml: serve must be a table/],
+    ['[serve]\nroot = "/x"\nstate = "/x"', /serve\.root and serve\.state are both \/x/],
+    [`[serve]\nstate = "/${'x'.repeat(120)}"`, /longer than the 107 bytes a socket may have/],
+    ['[serve\n', /config\.toml:\d+:\d+: Invalid TOML document/],
+    ['__proto__ = 1', /"__proto__" is not a key at the top/],
+  ];
+  for (const [text, message] of mistakes) {
+    it(`refuses ${JSON.stringify(text)}`, async (t) => {
+      assert.match(await problemsOf(load(t, text)), message);
+    });
+  }
+
+  it('refuses wrong flags', async (t) => {
+    assert.match(
+      await problemsOf(load(t, '', { logLevel: 'loud' })),
+      /the command line: serve\.log_level must be one of/,
+    );
+  });
+
+  it('refuses a named file that is not there', async () => {
+    assert.match(await problemsOf(loadConfig({ path: '/nonexistent/config.toml' })), /can't be read: ENOENT/);
+  });
+});
