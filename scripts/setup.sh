@@ -4,14 +4,16 @@
 # of ours. Doing it again installs nothing.
 #
 #   sh scripts/setup.sh run        npm dependencies, and what running pods needs
-#   sh scripts/setup.sh test       the same, and what the tests need
-#   sh scripts/setup.sh cri-tools  the same, and builds crictl and critest into the cache directory
+#   sh scripts/setup.sh test       the same, and what the tests need, crictl and critest among it where Go is at hand
+#   sh scripts/setup.sh cri-tools  as run, and builds crictl and critest into the cache directory, or fails
 set -eu
 
 top=$(cd "$(dirname "$0")/.." && pwd)
+cd "$top"
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/scribe/bin
 cri_tools_version=v1.36.0
 log=
+job=
 
 say() { echo "setup: $*" >&2; }
 fail() {
@@ -20,6 +22,8 @@ fail() {
   exit 1
 }
 cleanup() {
+  # Background jobs of a script ignore the interrupt key.
+  [ -z "$job" ] || kill "$job" 2>/dev/null || :
   [ -z "$log" ] || rm -f "$log"
   [ -z "${policy:-}" ] || rm -f "$policy"
 }
@@ -42,20 +46,19 @@ quietly() {
     now=$(($(date +%s) - started))
     [ "$now" -eq 0 ] || [ $((now % 15)) -ne 0 ] || say "$what ... ${now} s"
   done
-  if wait "$job"; then
-    rm -f "$log"
-    log=
-  else
-    cat "$log" >&2
-    return 1
-  fi
+  if wait "$job"; then status=0; else status=1; fi
+  job=
+  [ "$status" -eq 0 ] || cat "$log" >&2
+  rm -f "$log"
+  log=
+  return "$status"
 }
 
 npm_dependencies() {
   installed=$top/node_modules/.package-lock.json
   [ ! -e "$installed" ] || [ "$top/package-lock.json" -nt "$installed" ] || return 0
   has npm || fail "npm is not installed." "Install Node.js with npm (apt-get install nodejs npm, or from nodejs.org)."
-  (cd "$top" && quietly "installing npm dependencies" npm ci --ignore-scripts --no-audit --no-fund) ||
+  quietly "installing npm dependencies" npm ci --ignore-scripts --no-audit --no-fund ||
     fail "npm ci failed (its output is above)." "Is the package registry reachable? Then run 'npm ci --ignore-scripts' in $top."
   # npm keeps the time stamps of an unchanged tree, so the comparison above needs a fresh one.
   touch "$installed"
@@ -136,8 +139,12 @@ usable_go() {
   [ "${minor:-0}" -ge 21 ]
 }
 
+has_cri_tools() {
+  [ -x "$cache/crictl" ] && [ -x "$cache/critest" ] && [ "$(cat "$cache/cri-tools.version")" = "$cri_tools_version" ]
+}
+
 cri_tools() {
-  [ ! -x "$cache/crictl" ] || [ ! -x "$cache/critest" ] || [ "$(cat "$cache/cri-tools.version" 2>/dev/null)" != "$cri_tools_version" ] || return 0
+  ! has_cri_tools || return 0
   if ! usable_go && has apt-get; then
     need golang-go golang-go
     debian_packages
@@ -177,4 +184,13 @@ esac
 npm_dependencies
 debian_packages
 warm_up
-[ "${1:-run}" != cri-tools ] || cri_tools
+case ${1:-run} in
+  cri-tools) cri_tools ;;
+  test)
+    if usable_go || has_cri_tools; then
+      cri_tools
+    else
+      say "no Go 1.21 or later: tests that need crictl or critest will fail ('sh scripts/setup.sh cri-tools' says more)"
+    fi
+    ;;
+esac

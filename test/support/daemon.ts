@@ -169,7 +169,11 @@ export const startDaemon = async (owner: Owner, options: DaemonOptions = {}): Pr
     const started = await startProcess(owner, argv, { env: { ...process.env, ...options.env } });
     daemon = started;
     onCleanup(owner, async () => {
-      if (started.isAlive()) await Promise.race([removeAllPods(cri).catch(() => undefined), sleep(removalTimeoutMs, undefined, { ref: false })]);
+      if (started.isAlive())
+        await Promise.race([
+          removeAllPods(cri).catch(() => undefined),
+          sleep(removalTimeoutMs, undefined, { ref: false }),
+        ]);
     });
     const ended = started.ended.then((how) => new Error(`the daemon ended (${how}): ${started.output()}`));
     await waitServing(cri, ended, startTimeoutMs).catch((error: unknown) => {

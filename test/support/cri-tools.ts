@@ -1,0 +1,15 @@
+/** crictl and critest as setup builds them: the public clients that scribe has to please. */
+import { accessSync, constants } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+
+/** Absolute path of the tool; fails with the remedy where it has not been built. */
+export const criTool = (name: 'crictl' | 'critest'): string => {
+  const path = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'scribe/bin', name);
+  try {
+    accessSync(path, constants.X_OK);
+    return path;
+  } catch {
+    throw new Error(`${name} is not at ${path}: run 'sh scripts/setup.sh cri-tools' (needs Go)`);
+  }
+};
