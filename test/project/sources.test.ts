@@ -37,6 +37,8 @@ test('the forbidden words are recognised', () => {
   for (const [what, found, sample] of forbidden) assert.match(sample.replaceAll('~', ''), found, what);
 });
 
+const read = (file: string): Promise<string> => readFile(join(top, file), 'utf8');
+
 const listFiles = async (...under: string[]): Promise<string[]> => {
   const listed = await runOk(['git', 'ls-files', '--cached', '--others', '--exclude-standard', ...under], { cwd: top });
   const files = listed.split('\n').filter((file) => file !== '' && !file.startsWith(generated));
@@ -78,9 +80,28 @@ test('no file holds loose ends, switched-off checks, or names of machines and pa
   assert.deepEqual(found, []);
 });
 
-test('the lock file names no package registry', async () => {
-  const lock = await readFile(join(top, 'package-lock.json'), 'utf8');
-  assert.doesNotMatch(lock, /"resolved": "https?:/);
+interface Package {
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly devDependencies?: Readonly<Record<string, string>>;
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
+}
+
+test('the lock file holds every package that one of them asks for, and names no package registry', async () => {
+  const [lockText, manifestText] = await Promise.all([read('package-lock.json'), read('package.json')]);
+  assert.doesNotMatch(lockText, /"resolved": "https?:/);
+  const { packages } = JSON.parse(lockText) as { packages: Readonly<Record<string, Package>> };
+  const asked = ({ dependencies, devDependencies, optionalDependencies }: Package): Package => ({
+    dependencies,
+    devDependencies,
+    optionalDependencies,
+  });
+  assert.deepEqual(asked(packages[''] ?? {}), asked(JSON.parse(manifestText) as Package), "run 'npm install'");
+  // Those of other platforms too, whether the registry at hand offers them or not: "npm ci" refuses a lock without.
+  const names = new Set(Object.keys(packages).map((path) => path.slice(path.lastIndexOf('node_modules/') + 13)));
+  const missing = Object.values(packages)
+    .flatMap((entry) => Object.keys({ ...entry.dependencies, ...entry.optionalDependencies }))
+    .filter((name) => !names.has(name));
+  assert.deepEqual(missing, []);
 });
 
 const readTree = async (dir: string): Promise<Map<string, string>> => {
