@@ -119,3 +119,54 @@ export const checkRecord = (record: JournalRecord, seq: number): void => {
   checkReference(record, 'cause', record.cause);
   checkReference(record, 'call', record.call);
 };
+
+/** A record's encoding taken apart without copying it: texts stay bytes until somebody needs them. */
+export interface RecordFrame {
+  readonly seq: number;
+  readonly atNs: bigint;
+  readonly monoNs: bigint;
+  readonly boot: string;
+  readonly type: string;
+  readonly v: number;
+  readonly stream: string;
+  readonly cause: number | null;
+  readonly call: number | null;
+  readonly body: Uint8Array;
+  /** The whole encoding: what body_hash is taken over. */
+  readonly bytes: Uint8Array;
+}
+
+/** The frame that starts at `at`; for bytes that encodeRecord wrote. */
+export const decodeFrame = (source: Buffer, at: number): RecordFrame => {
+  let end = at + 25;
+  const bytes = (): Buffer => {
+    const start = end + 4;
+    end = start + source.readUInt32BE(end);
+    return source.subarray(start, end);
+  };
+  const seq = (): number => {
+    end += 8;
+    return readSeq(source, end - 8);
+  };
+  const boot = bytes().toString();
+  const type = bytes().toString();
+  const v = source.readUInt32BE(end);
+  end += 4;
+  const stream = bytes().toString();
+  const cause = seq();
+  const call = seq();
+  const body = bytes();
+  return {
+    seq: readSeq(source, at + 1),
+    atNs: source.readBigInt64BE(at + 9),
+    monoNs: source.readBigInt64BE(at + 17),
+    boot,
+    type,
+    v,
+    stream,
+    cause: cause === 0 ? null : cause,
+    call: call === 0 ? null : call,
+    body,
+    bytes: source.subarray(at, end),
+  };
+};

@@ -16,7 +16,6 @@ import {
   READS_CLOSED,
 } from './own-records.ts';
 import { decodeReadRows, encodeReadRow, READ_ROW_BYTES_MAX } from './read-rows.ts';
-import { rangesOfSeqs } from './ranges.ts';
 import type { JournalRecord, KeptJournal, ReadQuery, ReadRow, SealedSegment, Snapshot } from './types.ts';
 
 /** What is durable. Only grows, but for pruning; handing it to the next journal is what a restart is. */
@@ -66,6 +65,7 @@ const matches = (query: ReadQuery, record: JournalRecord): boolean =>
   record.seq <= (query.toSeq ?? Number.MAX_SAFE_INTEGER) &&
   (query.types?.includes(record.type) ?? true) &&
   (query.streams?.includes(record.stream) ?? true) &&
+  (query.call === undefined || record.call === query.call) &&
   (query.fromNs === undefined || record.atNs >= query.fromNs) &&
   (query.toNs === undefined || record.atNs <= query.toNs);
 
@@ -84,11 +84,13 @@ const prune = (contents: MemoryContents, record: JournalRecord): void => {
   }
   const kept = contents.chunks.filter(({ segment }) => !segments.includes(segment));
   contents.chunks.splice(0, contents.chunks.length, ...kept);
-  contents.closed.splice(
-    0,
-    contents.closed.length,
-    ...contents.closed.filter(({ segment }) => !segments.includes(segment)),
-  );
+  dropSnapshots(contents, Math.max(0, ...seqs.map(([, last]) => last)));
+};
+
+/** A snapshot from before what is pruned may hold objects whose end is no longer told. */
+const dropSnapshots = (contents: MemoryContents, beforeSeq: number): void => {
+  const kept = contents.snapshots.filter(({ seq }) => seq >= beforeSeq);
+  contents.snapshots.splice(0, contents.snapshots.length, ...kept);
 };
 
 const addRecord = (contents: MemoryContents, record: JournalRecord): void => {
@@ -254,13 +256,10 @@ export const createMemoryJournal = (options: MemoryJournalOptions = {}): MemoryJ
         .filter((segment) => !contents.closed.some((sealed) => sealed.segment === segment))
         .map((segment) => sealedOf(contents, segment));
     },
-    closedSegments: async () => [...contents.closed],
-    rangesOf: async (streams, throughSeq) =>
-      rangesOfSeqs(
-        live(1, throughSeq)
-          .filter(({ stream }) => streams.includes(stream))
-          .map(({ seq }) => seq),
-      ),
+    closedSegments: async () =>
+      contents.closed.filter(({ segment }) => contents.chunks.some((chunk) => chunk.segment === segment)),
+    placesOfStream: async (stream) => live(1, contents.rows.length).filter((record) => record.stream === stream),
+    placesOfCall: async (call) => live(1, contents.rows.length).filter((record) => record.call === call),
     usedBytes: async () => contents.rows.reduce((sum, { record }) => sum + 64 + (record?.body.length ?? 0), 0),
   };
 };

@@ -11,3 +11,28 @@ export const rangesOfSeqs = (seqs: readonly number[]): SeqRange[] => {
   }
   return ranges;
 };
+
+/** The parts of `ranges` that none of `cover` holds. Neither need be sorted. */
+export const uncovered = (ranges: readonly SeqRange[], cover: readonly SeqRange[]): SeqRange[] => {
+  const sorted = cover.toSorted(([a], [b]) => a - b);
+  const bare: [number, number][] = [];
+  let at = 0;
+  let coveredTo = 0;
+  for (const [first, last] of ranges.toSorted(([a], [b]) => a - b)) {
+    let from = first;
+    while (from <= last) {
+      // Of all that starts at or before `from`, what reaches furthest.
+      for (let next = sorted[at]; next !== undefined && next[0] <= from; next = sorted[++at]) {
+        coveredTo = Math.max(coveredTo, next[1]);
+      }
+      if (coveredTo >= from) {
+        from = coveredTo + 1;
+        continue;
+      }
+      const to = Math.min(last, (sorted[at]?.[0] ?? last + 1) - 1);
+      bare.push([from, to]);
+      from = to + 1;
+    }
+  }
+  return bare;
+};

@@ -44,6 +44,8 @@ export interface ReadQuery {
   readonly toSeq?: number;
   readonly types?: readonly string[];
   readonly streams?: readonly string[];
+  /** Records on behalf of this call.received, itself included. */
+  readonly call?: number;
   readonly fromNs?: bigint;
   readonly toNs?: bigint;
   readonly limit?: number;
@@ -113,6 +115,9 @@ export interface OwnRecord {
 /** Appends one of the journal's own records; resolves once it is durable. */
 export type RecordOwn = (record: OwnRecord) => Promise<void>;
 
+/** Where a record is: all that pruning needs to know of it. */
+export type RecordPlace = Pick<JournalRecord, 'seq' | 'stream' | 'call'>;
+
 export interface ReadsQuery {
   readonly fromNs?: bigint;
   readonly toNs?: bigint;
@@ -129,8 +134,10 @@ export interface KeptJournal extends Journal {
   readonly sealReads: () => Promise<readonly SealedSegment[]>;
   /** Recorded segments that are still there, oldest first. */
   readonly closedSegments: () => Promise<readonly SealedSegment[]>;
-  /** Where the unpruned records of these streams are, up to and including `throughSeq`, in order. */
-  readonly rangesOf: (streams: readonly string[], throughSeq: number) => Promise<readonly SeqRange[]>;
+  /** The unpruned records of a stream, in order; of a call's own stream (call/…) ask by the call instead. */
+  readonly placesOfStream: (stream: string) => Promise<readonly RecordPlace[]>;
+  /** The unpruned records with this `call`, in order. */
+  readonly placesOfCall: (call: number) => Promise<readonly RecordPlace[]>;
   /** Bytes in use, free pages aside: what the size cap is held against. */
   readonly usedBytes: () => Promise<number>;
 }

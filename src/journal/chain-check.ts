@@ -1,0 +1,187 @@
+/**
+ * Checks a stretch of the chain, row by row, against every column and hash. Reads in pages (short transactions), so
+ * it may run beside a writer. Must not stop at the first bad row: a person who looks for damage wants all of it.
+ */
+import type { Db } from './connect.ts';
+import { chainHash, encodedBytesMax, encodeRecord, HASH_BYTES, sha256 } from './encoding.ts';
+import { errorOf } from './errors.ts';
+import { JOURNAL_PRUNED, type Pruning, parsePruned, parseReadsClosed, READS_CLOSED } from './own-records.ts';
+import type { JournalRecord, SealedSegment, SeqRange } from './types.ts';
+
+/** Something in a journal that is not as it was written. seq: the record it concerns, null for none. */
+export interface Finding {
+  readonly seq: number | null;
+  readonly what: string;
+}
+
+export interface Stretch {
+  readonly fromSeq: number;
+  readonly toSeq: number;
+  /** hash of the record before fromSeq. */
+  readonly previousHash: Uint8Array;
+}
+
+export interface ChainPart {
+  readonly findings: readonly Finding[];
+  readonly records: number;
+  readonly pruned: readonly SeqRange[];
+  readonly prunings: readonly Pruning[];
+  readonly closed: readonly { readonly seq: number; readonly sealed: SealedSegment }[];
+  /** hash by seq, for the seqs that were asked for. */
+  readonly hashes: ReadonlyMap<number, Uint8Array>;
+  /** Why SQLite could not read all of it. */
+  readonly unreadable: Error | null;
+}
+
+/** Enough to see a pattern; a journal full of damage must not fill the memory. */
+const findingsMax = 1000;
+const pageRows = 2000;
+
+/** A row as SQLite stores it: integers as bigint, so that a double in their place is seen. */
+type Row = readonly [
+  seq: bigint,
+  at: unknown,
+  mono: unknown,
+  boot: unknown,
+  type: unknown,
+  v: unknown,
+  stream: unknown,
+  cause: unknown,
+  call: unknown,
+  body: unknown,
+  bodyHash: string,
+  hash: string,
+  hashTypes: string,
+];
+
+const isInteger = (value: unknown): value is bigint => typeof value === 'bigint';
+const isReference = (value: unknown): value is bigint | null => value === null || (isInteger(value) && value > 0n);
+
+/** The record that a row stores, or what is wrong with its columns. */
+const recordOf = (row: Row, names: ReadonlyMap<number, string>): JournalRecord | string => {
+  const [seq, at, mono, boot, type, v, stream, cause, call, body] = row;
+  if (!isInteger(at) || !isInteger(mono) || !isInteger(v)) return 'at, mono or v is no integer';
+  if (!isReference(cause) || !isReference(call)) return 'cause or call is no sequence number';
+  if (typeof body !== 'string') return 'body is no text';
+  const nameOf = (id: unknown): string | undefined => (isInteger(id) ? names.get(Number(id)) : undefined);
+  const [bootName, typeName] = [nameOf(boot), nameOf(type)];
+  const streamName = typeof stream === 'string' ? stream : nameOf(stream);
+  if (bootName === undefined || typeName === undefined || streamName === undefined) {
+    return 'boot, type or stream is not in names';
+  }
+  return {
+    seq: Number(seq),
+    atNs: at,
+    monoNs: mono,
+    boot: bootName,
+    type: typeName,
+    v: Number(v),
+    stream: streamName,
+    cause: cause === null ? null : Number(cause),
+    call: call === null ? null : Number(call),
+    body,
+  };
+};
+
+const isPruned = (row: Row): boolean => row.slice(1, 10).every((value) => value === null) && row[11] === '';
+
+const readNames = (db: Db): Map<number, string> =>
+  new Map(db.prepare<[], [number, string]>('SELECT id, name FROM names').raw().all());
+
+/** An encoder with one buffer for all rows. */
+const createHasher = (): ((record: JournalRecord) => string) => {
+  let buffer = Buffer.allocUnsafe(16 * 1024);
+  return (record) => {
+    const bytesMax = encodedBytesMax(record);
+    if (bytesMax > buffer.length) buffer = Buffer.allocUnsafe(2 * bytesMax);
+    return sha256(buffer.subarray(0, encodeRecord(record, buffer, 0))).toString('hex');
+  };
+};
+
+/** @param wanted  seqs whose hash the caller wants to compare with something */
+export const checkChain = (db: Db, stretch: Stretch, wanted: ReadonlySet<number>): ChainPart => {
+  const findings: Finding[] = [];
+  const pruned: [number, number][] = [];
+  const prunings: Pruning[] = [];
+  const closed: { seq: number; sealed: SealedSegment }[] = [];
+  const hashes = new Map<number, Uint8Array>();
+  const hashRecord = createHasher();
+  const page = db
+    .prepare<[number, number], Row>(
+      `SELECT seq, at, mono, boot, type, v, stream, cause, call, body, lower(hex(body_hash)), lower(hex(hash)),
+         typeof(body_hash) || typeof(hash)
+       FROM records WHERE seq >= ? AND seq <= ? ORDER BY seq LIMIT ${pageRows}`,
+    )
+    .raw()
+    .safeIntegers();
+  const names = readNames(db);
+  let expected = stretch.fromSeq;
+  let previous: Uint8Array | null = stretch.previousHash;
+  let records = 0;
+  let unreadable: Error | null = null;
+
+  const find = (seq: number, what: string): void => {
+    if (findings.length < findingsMax) findings.push({ seq, what });
+  };
+
+  const notePruned = (seq: number): void => {
+    const last = pruned.at(-1);
+    if (last !== undefined && last[1] === seq - 1) last[1] = seq;
+    else pruned.push([seq, seq]);
+  };
+
+  const noteOwn = (record: JournalRecord): void => {
+    try {
+      if (record.type === JOURNAL_PRUNED) prunings.push(parsePruned(record));
+      if (record.type === READS_CLOSED) closed.push({ seq: record.seq, sealed: parseReadsClosed(record) });
+    } catch (thrown) {
+      find(record.seq, errorOf(thrown).message);
+    }
+  };
+
+  const checkColumns = (row: Row, seq: number): void => {
+    const record = recordOf(row, names);
+    if (typeof record === 'string') return find(seq, `${record}.`);
+    if (row[12] !== 'blobblob') find(seq, 'body_hash or hash is no blob.');
+    if (hashRecord(record) !== row[10]) find(seq, 'its columns do not give its body_hash.');
+    noteOwn(record);
+  };
+
+  const checkRow = (row: Row): void => {
+    const seq = Number(row[0]);
+    if (seq !== expected) {
+      find(expected, `${seq === expected + 1 ? 'the record is' : `the records up to ${seq - 1} are`} missing.`);
+      previous = null;
+    }
+    expected = seq + 1;
+    records++;
+    const bodyHash = Buffer.from(row[10], 'hex');
+    const wellFormed = bodyHash.length === HASH_BYTES;
+    if (!wellFormed) find(seq, `body_hash has ${bodyHash.length} bytes.`);
+    const computed = previous === null || !wellFormed ? null : chainHash(previous, seq, bodyHash);
+    if (isPruned(row)) {
+      if (row[12] !== 'blobnull') find(seq, 'it is pruned, but its hashes are not as pruning leaves them.');
+      notePruned(seq);
+      previous = computed;
+    } else {
+      checkColumns(row, seq);
+      if (computed !== null && computed.toString('hex') !== row[11]) {
+        find(seq, 'its hash does not follow from the record before it and its body_hash.');
+      }
+      const stored = Buffer.from(row[11], 'hex');
+      previous = stored.length === HASH_BYTES ? stored : null;
+    }
+    if (previous !== null && wanted.has(seq)) hashes.set(seq, previous);
+  };
+
+  try {
+    for (let rows = page.all(expected, stretch.toSeq); rows.length > 0; rows = page.all(expected, stretch.toSeq)) {
+      rows.forEach(checkRow);
+    }
+    if (expected <= stretch.toSeq) find(expected, `the records up to ${stretch.toSeq} are missing.`);
+  } catch (thrown) {
+    unreadable = errorOf(thrown);
+    find(expected, `SQLite can not read on from here: ${unreadable.message}.`);
+  }
+  return { findings, records, pruned, prunings, closed, hashes, unreadable };
+};

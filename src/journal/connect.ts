@@ -1,0 +1,92 @@
+/**
+ * Opens the journal's SQLite file, for writing (one connection, the writer's) or for reading. Owns the settings that
+ * durability rests on and asserts them; a setting that does not hold is an error, never a warning (C8).
+ */
+import Database from 'better-sqlite3';
+import { JournalError, errorOf } from './errors.ts';
+
+export type Db = Database.Database;
+
+/** Older ones can corrupt a database when a WAL is reset while it is being read. */
+const sqliteVersionMin = [3, 51, 3] as const;
+const synchronousFull = 2;
+const busyTimeoutMs = 5000;
+
+/** Kept small: pages that matter are in the kernel's cache, and the daemon's memory is counted. */
+const cacheKiB = { writer: 2048, reader: 512 } as const;
+
+const isOlder = (version: string): boolean => {
+  const parts = version.split('.').map(Number);
+  for (const [index, least] of sqliteVersionMin.entries()) {
+    const part = parts[index] ?? 0;
+    if (part !== least) return part < least;
+  }
+  return false;
+};
+
+const pragma = (db: Db, source: string): unknown => db.pragma(source, { simple: true });
+
+const demand = (db: Db, source: string, wanted: string | number): void => {
+  const got = pragma(db, source);
+  if (got !== wanted) {
+    throw new JournalError('Unsafe', `SQLite answers ${String(got)} to "${source}" on ${db.name}, not ${wanted}.`);
+  }
+};
+
+const hasCode = (thrown: unknown, codes: RegExp): boolean =>
+  thrown instanceof Error && 'code' in thrown && typeof thrown.code === 'string' && codes.test(thrown.code);
+
+/** SQLite's own words for a file that is damaged or was never a database. */
+const isCorruption = (thrown: unknown): boolean => hasCode(thrown, /^SQLITE_(CORRUPT|NOTADB)/);
+
+/** The file system has no room left. */
+export const isFull = (thrown: unknown): boolean => hasCode(thrown, /^SQLITE_FULL/);
+
+/** The error as the journal's users know it: Corrupt for damage, unchanged for anything else. */
+export const explain = (path: string, thrown: unknown): Error => {
+  const error = errorOf(thrown);
+  if (!isCorruption(error)) return error;
+  return new JournalError('Corrupt', `SQLite can not read the journal ${path}: ${error.message}.`, { cause: error });
+};
+
+const assertVersion = (db: Db): void => {
+  const version = String(db.prepare('SELECT sqlite_version()').pluck().get());
+  if (isOlder(version)) {
+    throw new JournalError('Unsafe', `SQLite ${version} is too old: the journal needs ${sqliteVersionMin.join('.')}.`);
+  }
+};
+
+const opened = (path: string, readonly: boolean, prepare: (db: Db) => void): Db => {
+  let db: Db | null = null;
+  try {
+    db = new Database(path, { readonly, fileMustExist: readonly, timeout: busyTimeoutMs });
+    prepare(db);
+    return db;
+  } catch (thrown) {
+    db?.close();
+    throw explain(path, thrown);
+  }
+};
+
+/** Opens for writing: WAL, synchronous FULL, both read back; checkpoints are the writer's own business. */
+export const connectWriter = (path: string): Db =>
+  opened(path, false, (db) => {
+    assertVersion(db);
+    demand(db, 'journal_mode = WAL', 'wal');
+    pragma(db, 'synchronous = FULL');
+    demand(db, 'synchronous', synchronousFull);
+    pragma(db, 'wal_autocheckpoint = 0');
+    pragma(db, `cache_size = -${cacheKiB.writer}`);
+    pragma(db, 'trusted_schema = OFF');
+    pragma(db, 'cell_size_check = ON');
+  });
+
+/** Opens for reading; works beside a writer in another process and when there is none. */
+export const connectReader = (path: string): Db =>
+  opened(path, true, (db) => {
+    assertVersion(db);
+    pragma(db, `cache_size = -${cacheKiB.reader}`);
+    pragma(db, 'query_only = ON');
+    pragma(db, 'trusted_schema = OFF');
+    pragma(db, 'cell_size_check = ON');
+  });

@@ -1,0 +1,35 @@
+/**
+ * The journal's lock: an exclusive flock on a file of its own, held for as long as the process lives, so that no two
+ * daemons ever write one journal. The descriptor is close-on-exec (Node opens all of them so): no child inherits it.
+ * Lives here and not with the other system calls because the journal imports nothing of the rest of the project.
+ */
+import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
+import koffi from 'koffi';
+import { JournalError } from './errors.ts';
+
+const LOCK_EX = 2;
+const LOCK_NB = 4;
+const fileMode = 0o600;
+
+const flock = koffi.load(null).func('int flock(int fd, int operation)');
+
+const holderOf = (path: string): string => {
+  const pid = readFileSync(path, 'utf8').trim();
+  return /^\d+$/.test(pid) ? `process ${pid}` : 'another process';
+};
+
+/** Takes the lock or throws Locked, naming who holds it. The returned function gives it back. */
+export const takeLock = (path: string): (() => void) => {
+  const fd = openSync(path, 'a+', fileMode);
+  if (flock(fd, LOCK_EX | LOCK_NB) !== 0) {
+    const errno = koffi.errno();
+    closeSync(fd);
+    if (errno !== koffi.os.errno.EWOULDBLOCK && errno !== koffi.os.errno.EAGAIN) {
+      throw new JournalError('Unsafe', `Locking ${path} failed with errno ${errno}.`);
+    }
+    throw new JournalError('Locked', `The journal is in use: ${holderOf(path)} holds ${path}. Stop it first.`);
+  }
+  ftruncateSync(fd);
+  writeSync(fd, `${process.pid}\n`);
+  return () => closeSync(fd);
+};

@@ -1,0 +1,147 @@
+/**
+ * Opening a journal: lock, migrate, check the tail, start the writer; and opening one only to read it. What is wrong
+ * with a journal becomes a finding where reading can go on, and a journal that SQLite can't read is set aside whole,
+ * so that the daemon starts all the same (C20).
+ */
+import { existsSync, mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { checkChain, type Finding } from './chain-check.ts';
+import { isSigned, loadKey, loadPublicKey, readHeadFile, readNewestCheckpoint } from './checkpoints.ts';
+import { connectReader, connectWriter, type Db, explain } from './connect.ts';
+import { GENESIS } from './encoding.ts';
+import { JournalError } from './errors.ts';
+import { journalFiles, setAside } from './files.ts';
+import { takeLock } from './lock.ts';
+import { listMigrations, type Migration, migrate, refuseNewer } from './migrate.ts';
+import { createReader, type JournalReader } from './reader.ts';
+import { type SqliteJournal, startSqliteJournal } from './sqlite-journal.ts';
+
+export interface OpenOptions {
+  /** The database; everything else of the journal is beside it. */
+  readonly path: string;
+  /** SQL files to migrate with; those that ship with scribe by default. */
+  readonly migrationsDir?: string;
+  /** Limit of the write-ahead log before the alarm; 64 MiB by default. */
+  readonly walAlarmBytes?: number;
+  readonly onWalAlarm?: (bytes: number | null) => void;
+}
+
+export interface OpenedJournal {
+  readonly journal: SqliteJournal;
+  /** What is wrong with the journal, its key or its newest records; to be recorded and shown by `scribe doctor`. */
+  readonly findings: readonly string[];
+  /** Where the old journal went, when it could not be read. */
+  readonly setAside: { readonly path: string; readonly why: string } | null;
+}
+
+const dirMode = 0o700;
+const walAlarmBytesDefault = 64 * 1024 * 1024;
+
+/** Creates or migrates the file and closes it again; the reader is opened first so that the log survives. */
+const prepare = (path: string, migrations: readonly Migration[]): Db => {
+  const writer = connectWriter(path);
+  try {
+    migrate(writer, migrations);
+    return connectReader(path);
+  } catch (thrown) {
+    throw explain(path, thrown);
+  } finally {
+    writer.close();
+  }
+};
+
+const sentence = ({ seq, what }: Finding): string => (seq === null ? what : `Record ${seq}: ${what}`);
+
+/**
+ * Checks what was written last: the chain from the newest checkpoint on, that checkpoint's signature, and the one
+ * beside the journal. Whatever is wrong is a finding; the journal goes on from the hash it has.
+ */
+const checkTail = (db: Db, path: string): string[] => {
+  const files = journalFiles(path);
+  const head = createReader(db).head();
+  const key = loadPublicKey(files.key);
+  const newest = readNewestCheckpoint(db);
+  const start = newest !== null && newest.seq <= head.seq ? newest : null;
+  const beside = readHeadFile(files.head);
+  const findings: string[] = [];
+  if (newest !== null && start === null) {
+    findings.push(`The journal was cut: it has a checkpoint at record ${newest.seq}, but ends at ${head.seq}.`);
+  }
+  if (newest !== null && key !== null && !isSigned(key, newest)) {
+    findings.push(`The checkpoint at record ${newest.seq} is not signed by ${files.key}.`);
+  }
+  if (typeof beside === 'string') findings.push(beside);
+  else if (beside !== null && beside.seq > head.seq) {
+    findings.push(`The journal was put back or cut: ${files.head} knows record ${beside.seq}, it ends at ${head.seq}.`);
+  }
+  const stretch = { fromSeq: (start?.seq ?? 0) + 1, toSeq: head.seq, previousHash: start?.hash ?? GENESIS };
+  const part = checkChain(db, stretch, new Set());
+  if (part.unreadable !== null) throw part.unreadable;
+  return [...findings, ...part.findings.map(sentence)];
+};
+
+const openWhole = (options: OpenOptions, unlock: () => void): { journal: SqliteJournal; findings: string[] } => {
+  const { path, walAlarmBytes = walAlarmBytesDefault, onWalAlarm = () => {} } = options;
+  const findings: string[] = [];
+  const db = prepare(path, listMigrations(options.migrationsDir));
+  try {
+    loadKey(journalFiles(path).key, findings);
+    findings.push(...checkTail(db, path));
+    return { findings, journal: startSqliteJournal({ path, walAlarmBytes, onWalAlarm, db, unlock }) };
+  } catch (thrown) {
+    db.close();
+    throw explain(path, thrown);
+  }
+};
+
+/**
+ * Opens the journal for the one process that writes it. Throws JournalError: Locked when another has it, NewerSchema
+ * when a newer scribe wrote it, Unsafe when SQLite or the file system do not give what durability needs. Does all
+ * its reading and writing of files on the calling thread: it is for start-up.
+ */
+export const openJournal = (options: OpenOptions): OpenedJournal => {
+  mkdirSync(dirname(options.path), { recursive: true, mode: dirMode });
+  const unlock = takeLock(journalFiles(options.path).lock);
+  try {
+    try {
+      return { ...openWhole(options, unlock), setAside: null };
+    } catch (thrown) {
+      if (!(thrown instanceof JournalError) || thrown.code !== 'Corrupt') throw thrown;
+      const path = setAside(options.path);
+      return { ...openWhole(options, unlock), setAside: { path, why: thrown.message } };
+    }
+  } catch (thrown) {
+    unlock();
+    throw thrown;
+  }
+};
+
+/**
+ * Sets a journal aside that turned out to be unreadable after it was opened (a fold threw Corrupt). It must be closed;
+ * opening it again starts a new one.
+ */
+export const setJournalAside = (path: string): string => {
+  const unlock = takeLock(journalFiles(path).lock);
+  try {
+    return setAside(path);
+  } finally {
+    unlock();
+  }
+};
+
+export interface OpenedReader extends JournalReader {
+  readonly close: () => void;
+}
+
+/** Opens a journal for reading only, whether or not its daemon runs. Throws when there is none or it is newer. */
+export const openReader = (path: string): OpenedReader => {
+  if (!existsSync(path)) throw new JournalError('Unsafe', `There is no journal at ${path}.`);
+  const db = connectReader(path);
+  try {
+    refuseNewer(db, listMigrations());
+    return { ...createReader(db), close: () => db.close() };
+  } catch (thrown) {
+    db.close();
+    throw explain(path, thrown);
+  }
+};

@@ -1,0 +1,261 @@
+/**
+ * Reading a journal: short transactions, a page at a time, none of them long enough to hold up the loop or to keep
+ * the write-ahead log from being checkpointed. Works on a connection of its own beside the writer, in the daemon and
+ * in commands that read a journal whose daemon is up or down.
+ */
+import type { Db } from './connect.ts';
+import { GENESIS } from './encoding.ts';
+import { createNameReader, isInlineStream, type NameReader } from './names.ts';
+import { parseReadsClosed, READS_CLOSED } from './own-records.ts';
+import { decodeReadRows } from './read-rows.ts';
+import { segmentsWithChunks } from './read-table.ts';
+import { readNewestSnapshot } from './snapshot-table.ts';
+import type {
+  JournalHead,
+  JournalRecord,
+  ReadQuery,
+  ReadRow,
+  ReadsQuery,
+  RecordPlace,
+  SealedSegment,
+  Snapshot,
+} from './types.ts';
+
+/** Columns of a whole record; 64-bit times come as two halves, which JavaScript's numbers hold exactly. */
+export const recordColumns =
+  'seq, at >> 32, at & 4294967295, mono >> 32, mono & 4294967295, boot, type, v, stream, cause, call, body';
+
+/** A row of recordColumns, in raw mode. */
+export type RawRecord = readonly [
+  seq: number,
+  atHigh: number,
+  atLow: number,
+  monoHigh: number,
+  monoLow: number,
+  boot: number,
+  type: number,
+  v: number,
+  stream: number | string,
+  cause: number | null,
+  call: number | null,
+  body: string,
+];
+
+const pageRecords = 256;
+/** A page may look at no more than this many sequence numbers, however few of them match. */
+const windowMin = 4096;
+const windowMax = 1_048_576;
+const windowGrowsBelowMs = 2;
+const chunksPerPage = 64;
+
+const bigOf = (high: number, low: number): bigint => (BigInt(high) << 32n) | BigInt(low);
+
+/** A name that is missing reads as '?': verify finds it, reading goes on (C20). */
+const nameOrMark = (names: NameReader, id: number): string => names.nameOf(id) ?? '?';
+
+const streamName = (names: NameReader, stream: number | string): string =>
+  typeof stream === 'number' ? nameOrMark(names, stream) : stream;
+
+/** Makes records of raw rows. */
+export const createRecordDecoder = (names: NameReader): ((row: RawRecord) => JournalRecord) => {
+  const nameOf = (id: number): string => nameOrMark(names, id);
+  return ([seq, atHigh, atLow, monoHigh, monoLow, boot, type, v, stream, cause, call, body]) => ({
+    seq,
+    atNs: bigOf(atHigh, atLow),
+    monoNs: bigOf(monoHigh, monoLow),
+    boot: nameOf(boot),
+    type: nameOf(type),
+    v,
+    stream: streamName(names, stream),
+    cause,
+    call,
+    body,
+  });
+};
+
+export interface RecordPage {
+  readonly records: readonly JournalRecord[];
+  /** Where the next page starts. */
+  readonly next: number;
+}
+
+export interface JournalReader {
+  readonly head: () => JournalHead;
+  /** One page of a query from `cursor` on, in one short transaction; its limit aside. */
+  readonly page: (query: ReadQuery, cursor: number, headSeq: number) => RecordPage;
+  readonly read: (query?: ReadQuery) => AsyncIterable<JournalRecord>;
+  readonly readReads: (query?: ReadsQuery) => AsyncIterable<ReadRow>;
+  readonly newestSnapshot: (evolverVersion: number, throughSeq?: number) => Snapshot | null;
+  readonly seqAtTime: (tNs: bigint) => number;
+  readonly closedSegments: () => SealedSegment[];
+  readonly placesOfStream: (stream: string) => RecordPlace[];
+  readonly placesOfCall: (call: number) => RecordPlace[];
+  readonly usedBytes: () => number;
+}
+
+/** The loop's other work comes first. */
+const otherTurns = async (): Promise<void> => {
+  await new Promise<void>((resolve) => {
+    setImmediate(resolve);
+  });
+};
+
+const holders = (count: number): string => Array.from({ length: count }, () => '?').join(', ');
+
+interface Filter {
+  readonly sql: string;
+  readonly values: readonly (number | string | bigint)[];
+}
+
+/** null when a name that is asked for was never written: nothing can match. */
+const filterOf = (query: ReadQuery, names: NameReader): Filter | null => {
+  const idsOf = (texts: readonly string[]): number[] => texts.flatMap((text) => names.idOf(text) ?? []);
+  const terms: string[] = ['at IS NOT NULL'];
+  const values: (number | string | bigint)[] = [];
+  const oneOf = (column: string, wanted: readonly (number | string)[]): void => {
+    terms.push(`${column} IN (${holders(wanted.length)})`);
+    values.push(...wanted);
+  };
+  if (query.types !== undefined) {
+    const ids = idsOf(query.types);
+    if (ids.length === 0) return null;
+    oneOf('type', ids);
+  }
+  if (query.streams !== undefined) {
+    const inline = query.streams.filter(isInlineStream);
+    const ids = idsOf(query.streams.filter((stream) => !isInlineStream(stream)));
+    if (ids.length + inline.length === 0) return null;
+    // Only this form of the condition lets SQLite use the index on streams.
+    if (inline.length === 0) terms.push(`typeof(stream) = 'integer'`);
+    oneOf('stream', [...ids, ...inline]);
+  }
+  if (query.call !== undefined) {
+    terms.push('call = ?');
+    values.push(query.call);
+  }
+  if (query.fromNs !== undefined) {
+    terms.push('at >= ?');
+    values.push(query.fromNs);
+  }
+  if (query.toNs !== undefined) {
+    terms.push('at <= ?');
+    values.push(query.toNs);
+  }
+  return { sql: terms.join(' AND '), values };
+};
+
+export const createReader = (db: Db): JournalReader => {
+  const names = createNameReader(db);
+  const decode = createRecordDecoder(names);
+  const statements = new Map<string, ReturnType<typeof prepareRaw>>();
+  const prepareRaw = (sql: string) => db.prepare<unknown[], RawRecord>(sql).raw();
+  const headRow = db.prepare<[], { seq: number; hash: Buffer }>(
+    'SELECT seq, hash FROM records ORDER BY seq DESC LIMIT 1',
+  );
+  const byStream = db.prepare<[number], { seq: number; call: number | null }>(
+    `SELECT seq, call FROM records WHERE typeof(stream) = 'integer' AND stream = ? ORDER BY seq`,
+  );
+  const byCall = db.prepare<[number], { seq: number; stream: number | string }>(
+    'SELECT seq, stream FROM records WHERE call = ? ORDER BY seq',
+  );
+  let window = windowMin;
+
+  const statementOf = (filter: string): ReturnType<typeof prepareRaw> => {
+    const known = statements.get(filter);
+    if (known !== undefined) return known;
+    if (statements.size > 32) statements.clear();
+    const statement = prepareRaw(
+      `SELECT ${recordColumns} FROM records WHERE seq >= ? AND seq <= ? AND ${filter} ORDER BY seq LIMIT ${pageRecords}`,
+    );
+    statements.set(filter, statement);
+    return statement;
+  };
+
+  const head = (): JournalHead => headRow.get() ?? { seq: 0, hash: GENESIS };
+
+  const page = (query: ReadQuery, cursor: number, headSeq: number): RecordPage => {
+    const last = Math.min(headSeq, query.toSeq ?? headSeq);
+    const filter = cursor > last ? null : filterOf(query, names);
+    if (filter === null) return { records: [], next: last + 1 };
+    const through = Math.min(last, cursor + window - 1);
+    const startedMs = performance.now();
+    const rows = statementOf(filter.sql).all(cursor, through, ...filter.values);
+    const quick = performance.now() - startedMs < windowGrowsBelowMs;
+    window = quick ? Math.min(window * 2, windowMax) : Math.max(windowMin, window / 2);
+    const full = rows.length === pageRecords;
+    return { records: rows.map(decode), next: full ? (rows.at(-1)?.[0] ?? through) + 1 : through + 1 };
+  };
+
+  /** The first seq whose record is later than a moment; found from the last checkpoint that is not. */
+  const firstLater = (tNs: bigint): number | undefined => {
+    const from = db
+      .prepare<[bigint], number | null>('SELECT max(seq) FROM checkpoints WHERE at_max <= ?')
+      .pluck()
+      .get(tNs);
+    return db
+      .prepare<[number, bigint], number>('SELECT seq FROM records WHERE seq > ? AND at > ? ORDER BY seq LIMIT 1')
+      .pluck()
+      .get(from ?? 0, tNs);
+  };
+
+  const seqAtTime = (tNs: bigint): number => {
+    const later = firstLater(tNs);
+    return later === undefined ? head().seq : later - 1;
+  };
+
+  return {
+    head,
+    page,
+    seqAtTime,
+    read: async function* (query = {}) {
+      const headSeq = head().seq;
+      const last = Math.min(headSeq, query.toSeq ?? headSeq);
+      const skipped = query.fromNs === undefined ? 0 : seqAtTime(query.fromNs - 1n);
+      let left = query.limit ?? Number.MAX_SAFE_INTEGER;
+      for (let cursor = Math.max(1, query.fromSeq ?? 1, skipped + 1); cursor <= last && left > 0; ) {
+        const { records, next } = page(query, cursor, headSeq);
+        yield* records.slice(0, left);
+        left -= records.length;
+        cursor = next;
+        await otherTurns();
+      }
+    },
+    readReads: async function* (query = {}) {
+      const chunks = db.prepare<[number], { id: number; rows: Buffer }>(
+        `SELECT id, rows FROM read_chunks WHERE id > ? ORDER BY id LIMIT ${chunksPerPage}`,
+      );
+      let left = query.limit ?? Number.MAX_SAFE_INTEGER;
+      let after = 0;
+      for (let found = chunks.all(after); found.length > 0 && left > 0; found = chunks.all(after)) {
+        for (const row of found.flatMap((chunk) => decodeReadRows(chunk.rows))) {
+          if (left <= 0) return;
+          if (row.atNs < (query.fromNs ?? 0n) || (query.toNs !== undefined && row.atNs > query.toNs)) continue;
+          left--;
+          yield row;
+        }
+        after = found.at(-1)?.id ?? after;
+        await otherTurns();
+      }
+    },
+    newestSnapshot: (evolverVersion, throughSeq) => readNewestSnapshot(db, evolverVersion, throughSeq),
+    closedSegments: () => {
+      const closing = db.prepare<[number], { seq: number; body: string }>(
+        'SELECT seq, body FROM records WHERE seq = (SELECT closed FROM read_segments WHERE segment = ?)',
+      );
+      return segmentsWithChunks(db).flatMap((segment) => {
+        const record = closing.get(segment);
+        return record === undefined ? [] : [parseReadsClosed({ ...record, type: READS_CLOSED })];
+      });
+    },
+    placesOfStream: (stream) => {
+      const id = names.idOf(stream);
+      return id === undefined ? [] : byStream.all(id).map(({ seq, call }) => ({ seq, stream, call }));
+    },
+    placesOfCall: (call) =>
+      byCall.all(call).map((row) => ({ seq: row.seq, call, stream: streamName(names, row.stream) })),
+    usedBytes: () => {
+      const count = (name: string): number => Number(db.pragma(name, { simple: true }));
+      return (count('page_count') - count('freelist_count')) * count('page_size');
+    },
+  };
+};

@@ -1,0 +1,252 @@
+/**
+ * The journal on disk, as the daemon's main thread holds it: refuses what breaks the contract, hands everything else
+ * to the writer thread in few and compact messages, and answers callers once it is durable. Never writes itself,
+ * never waits for a disk, and reads in short pages only.
+ */
+import { Worker } from 'node:worker_threads';
+import { type Observable, Subject } from 'rxjs';
+import type { Db } from './connect.ts';
+import { checkRecord, encodedBytesMax, encodeRecord } from './encoding.ts';
+import { errorOf, JournalError } from './errors.ts';
+import { type FollowPage, followPages } from './follow.ts';
+import { checkOwnRecord } from './own-records.ts';
+import { createReadBuffer } from './read-buffer.ts';
+import { createReader } from './reader.ts';
+import type { JournalHead, JournalRecord, KeptJournal, SealedSegment } from './types.ts';
+import type { FromWriter, ToWriter, WriterOptions, WriterRequest } from './writer-messages.ts';
+
+/** Read calls that wait for no durable batch are committed after this long. */
+const readsWaitMs = 500;
+/** Newest records that followers are served from, without asking the database. */
+const recentMax = 128;
+/** The writer is small; what it holds at once are the bytes of one batch, outside its heap. */
+const writerLimits = { maxOldGenerationSizeMb: 48, maxYoungGenerationSizeMb: 8 };
+
+export interface SqliteJournalParts extends WriterOptions {
+  /** Read-only connection of this thread; closed with the journal. */
+  readonly db: Db;
+  readonly unlock: () => void;
+  /** The write-ahead log passed its limit (its size in bytes), or is back under it (null). */
+  readonly onWalAlarm: (bytes: number | null) => void;
+}
+
+export interface SqliteJournal extends KeptJournal {
+  /** As writeSnapshot, for a state that is bytes already; the buffer is handed over. */
+  readonly writeSnapshotBytes: (seq: number, evolverVersion: number, state: Uint8Array) => Promise<void>;
+}
+
+interface Waiting {
+  readonly records: readonly JournalRecord[];
+  readonly resolve: () => void;
+  readonly reject: (error: Error) => void;
+}
+
+interface Asked {
+  readonly resolve: (sealed: readonly SealedSegment[]) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** Starts the writer on a journal that is migrated and locked. Resolves nothing: the first append waits for it. */
+export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => {
+  const { db, unlock, onWalAlarm, path, walAlarmBytes } = parts;
+  const reader = createReader(db);
+  const commits = new Subject<void>();
+  const reads = createReadBuffer();
+  const asked = new Map<number, Asked>();
+  let head: JournalHead = reader.head();
+  let acceptedSeq = head.seq;
+  /** Accepted and not yet handed to the writer; handed over and not yet durable. */
+  let queued: Waiting[] = [];
+  let posted: Waiting[] = [];
+  let recent: JournalRecord[] = [];
+  let flushing = false;
+  let readsTimer: NodeJS.Timeout | null = null;
+  let nextId = 1;
+  let ended: JournalError | null = null;
+  let tellFailed: (error: Error) => void = () => {};
+  const failed = new Promise<Error>((resolve) => {
+    tellFailed = resolve;
+  });
+
+  const options: WriterOptions = { path, walAlarmBytes };
+  const worker = new Worker(new URL('./writer.ts', import.meta.url), {
+    name: 'scribe journal',
+    workerData: options,
+    resourceLimits: writerLimits,
+  });
+  const gone = new Promise<void>((resolve) => {
+    worker.once('exit', () => resolve());
+  });
+
+  const end = (error: JournalError): void => {
+    ended = error;
+    if (readsTimer !== null) clearTimeout(readsTimer);
+    for (const waiting of [...posted, ...queued]) waiting.reject(error);
+    for (const { reject } of asked.values()) reject(error);
+    posted = [];
+    queued = [];
+    asked.clear();
+  };
+
+  const fail = (message: string): void => {
+    if (ended !== null) return;
+    const error = new JournalError(
+      'Failed',
+      `The journal ${path} takes nothing more since a commit failed: ${message}.`,
+    );
+    end(error);
+    commits.error(error);
+    tellFailed(error);
+  };
+
+  const post = (message: ToWriter, transfer: readonly Uint8Array[]): void =>
+    worker.postMessage(
+      message,
+      transfer.map(({ buffer }) => buffer as ArrayBuffer),
+    );
+
+  const flush = (): void => {
+    flushing = false;
+    if (ended !== null) return;
+    if (readsTimer !== null) clearTimeout(readsTimer);
+    readsTimer = null;
+    const records = encodeBatch(queued);
+    const chunk = reads.take();
+    if (records.length === 0 && chunk === null) return;
+    posted = posted.length === 0 ? queued : posted.concat(queued);
+    queued = [];
+    post({ kind: 'append', records, reads: chunk }, chunk === null ? [records] : [records, chunk.rows]);
+  };
+
+  const flushSoon = (): void => {
+    if (flushing) return;
+    flushing = true;
+    // After every caller that this turn woke has had its say: they share one message and one commit.
+    process.nextTick(flush);
+  };
+
+  const committed = (seq: number, hash: Uint8Array, readChunks: number): void => {
+    head = { seq, hash };
+    reads.committed(readChunks);
+    const done = posted.findIndex(({ records }) => (records.at(-1)?.seq ?? 0) > seq);
+    const durable = done < 0 ? posted : posted.slice(0, done);
+    posted = done < 0 ? [] : posted.slice(done);
+    if (durable.length === 0) return;
+    for (const { records } of durable) recent.push(...records);
+    if (recent.length > 2 * recentMax) recent = recent.slice(-recentMax);
+    for (const { resolve } of durable) resolve();
+    commits.next();
+  };
+
+  const hear = (message: FromWriter): void => {
+    switch (message.kind) {
+      case 'committed':
+        return committed(message.seq, message.hash, message.readChunks);
+      case 'answer':
+        asked.get(message.id)?.resolve(message.sealed);
+        asked.delete(message.id);
+        return;
+      case 'refused':
+        asked.get(message.id)?.reject(new JournalError('BadRecord', message.message));
+        asked.delete(message.id);
+        return;
+      case 'walAlarm':
+        return onWalAlarm(message.bytes);
+      case 'failed':
+        return fail(message.message);
+    }
+  };
+
+  worker.on('message', hear);
+  worker.on('error', (error) => fail(errorOf(error).message));
+  worker.on('exit', (code) => fail(`its writer ended with code ${code}`));
+
+  const ask = async (
+    request: WriterRequest,
+    transfer: readonly Uint8Array[] = [],
+  ): Promise<readonly SealedSegment[]> => {
+    if (ended !== null) throw ended;
+    flush();
+    const id = nextId++;
+    return new Promise((resolve, reject) => {
+      asked.set(id, { resolve, reject });
+      post({ ...request, id }, transfer);
+    });
+  };
+
+  const writeSnapshotBytes = async (seq: number, evolverVersion: number, state: Uint8Array): Promise<void> => {
+    if (seq > head.seq)
+      throw new JournalError('BadRecord', `A snapshot at ${seq} is past the last record ${head.seq}.`);
+    await ask({ kind: 'snapshot', seq, evolverVersion, state }, [state]);
+  };
+
+  /** Durable records from the cursor on; from memory when they are new enough. */
+  const followPage = (cursor: number): FollowPage => {
+    const first = recent[0]?.seq ?? head.seq + 1;
+    if (cursor >= first)
+      return { records: recent.slice(cursor - first), next: Math.max(cursor, head.seq + 1), more: false };
+    const { records, next } = reader.page({}, cursor, head.seq);
+    return { records, next, more: next <= head.seq };
+  };
+
+  return {
+    failed,
+    head: () => head,
+    append: async (records) => {
+      if (ended !== null) throw ended;
+      records.forEach((record, index) => {
+        checkRecord(record, acceptedSeq + 1 + index);
+        checkOwnRecord(record);
+      });
+      if (records.length === 0) return;
+      acceptedSeq += records.length;
+      flushSoon();
+      await new Promise<void>((resolve, reject) => {
+        queued.push({ records, resolve, reject });
+      });
+    },
+    appendRead: (row) => {
+      if (ended !== null) return;
+      if (reads.add(row)) flushSoon();
+      else readsTimer ??= setTimeout(flush, readsWaitMs).unref();
+    },
+    read: (query = {}) => reader.read({ ...query, toSeq: Math.min(query.toSeq ?? head.seq, head.seq) }),
+    follow: (fromSeq): Observable<readonly JournalRecord[]> =>
+      followPages(Math.max(1, fromSeq), followPage, commits, setImmediate),
+    writeSnapshot: async ({ seq, evolverVersion, state }) =>
+      writeSnapshotBytes(seq, evolverVersion, new TextEncoder().encode(state)),
+    writeSnapshotBytes,
+    newestSnapshot: async (evolverVersion) => reader.newestSnapshot(evolverVersion),
+    close: async () => {
+      if (ended === null) {
+        await ask({ kind: 'close' });
+        end(new JournalError('Closed', `The journal ${path} is closed.`));
+        commits.complete();
+      }
+      await gone;
+      db.close();
+      unlock();
+    },
+    seqAtTime: async (tNs) => reader.seqAtTime(tNs),
+    readReads: (query) => reader.readReads(query),
+    sealReads: async () => ask({ kind: 'seal' }),
+    closedSegments: async () => reader.closedSegments(),
+    placesOfStream: async (stream) => reader.placesOfStream(stream),
+    placesOfCall: async (call) => reader.placesOfCall(call),
+    usedBytes: async () => reader.usedBytes(),
+  };
+};
+
+/** Grown as needed and kept: encoding makes one copy, and what is handed over is no larger than it must be. */
+let scratch = Buffer.allocUnsafeSlow(64 * 1024);
+const scratchKeptMax = 1024 * 1024;
+
+const encodeBatch = (batch: readonly Waiting[]): Uint8Array => {
+  let bytesMax = 0;
+  for (const { records } of batch) for (const record of records) bytesMax += encodedBytesMax(record);
+  const target = bytesMax <= scratch.length ? scratch : Buffer.allocUnsafeSlow(bytesMax);
+  if (target.length <= scratchKeptMax) scratch = target;
+  let end = 0;
+  for (const { records } of batch) for (const record of records) end = encodeRecord(record, target, end);
+  return new Uint8Array(target.subarray(0, end));
+};

@@ -1,0 +1,53 @@
+/** The thread in which a part of a journal is verified; started by verify.ts, ends with its answer. */
+import { parentPort, workerData } from 'node:worker_threads';
+import { checkChain, type Finding } from './chain-check.ts';
+import { readCheckpoints, readHeadFile } from './checkpoints.ts';
+import { connectReader, type Db } from './connect.ts';
+import { errorOf } from './errors.ts';
+import { journalFiles } from './files.ts';
+import { checkSurroundings, snapshotSeqs } from './surroundings-check.ts';
+import type { VerifyAnswer, VerifyTask } from './verify.ts';
+
+/** Seqs at which something else in the journal names a hash of the chain. */
+const wantedSeqs = (db: Db, path: string, fromSeq: number, toSeq: number): Set<number> => {
+  const head = readHeadFile(journalFiles(path).head);
+  const headSeq = head === null || typeof head === 'string' ? [] : [head.seq];
+  return new Set([...readCheckpoints(db, fromSeq, toSeq).map(({ seq }) => seq), ...snapshotSeqs(db), ...headSeq]);
+};
+
+/** SQLite's own check of pages, trees and indexes: an index that lies makes reads lie. */
+const checkStructure = (db: Db): Finding[] => {
+  try {
+    const lines = db.pragma('integrity_check(100)') as readonly { readonly integrity_check: string }[];
+    return lines
+      .map((line) => line.integrity_check)
+      .filter((line) => line !== 'ok')
+      .map((line) => ({ seq: null, what: `SQLite finds the file damaged: ${line}.` }));
+  } catch (thrown) {
+    return [{ seq: null, what: `SQLite finds the file damaged: ${errorOf(thrown).message}.` }];
+  }
+};
+
+const answer = (db: Db, task: VerifyTask): VerifyAnswer => {
+  switch (task.kind) {
+    case 'chain': {
+      const { fromSeq, toSeq } = task.stretch;
+      return { kind: 'chain', part: checkChain(db, task.stretch, wantedSeqs(db, task.path, fromSeq, toSeq)) };
+    }
+    case 'surroundings':
+      return { kind: 'surroundings', report: checkSurroundings(db, task.path, task.headSeq, task.parts) };
+    case 'structure':
+      return { kind: 'structure', findings: checkStructure(db) };
+  }
+};
+
+const run = (task: VerifyTask): void => {
+  const db = connectReader(task.path);
+  try {
+    parentPort?.postMessage(answer(db, task));
+  } finally {
+    db.close();
+  }
+};
+
+run(workerData as VerifyTask);

@@ -1,0 +1,131 @@
+/**
+ * Verifies a whole journal: the chain on two threads, then everything that hangs on it. Never on the caller's thread,
+ * never with the lock: a journal can be verified while its daemon writes it. Reports every finding, the first bad
+ * sequence number first.
+ */
+import { Worker } from 'node:worker_threads';
+import type { ChainPart, Finding, Stretch } from './chain-check.ts';
+import { readNewestCheckpoint } from './checkpoints.ts';
+import { connectReader } from './connect.ts';
+import { GENESIS } from './encoding.ts';
+import { errorOf } from './errors.ts';
+import type { SurroundingsReport } from './surroundings-check.ts';
+import { createReader } from './reader.ts';
+
+export interface VerifyReport {
+  readonly ok: boolean;
+  /** In order of seq; those that concern no record last. */
+  readonly findings: readonly Finding[];
+  readonly headSeq: number;
+  readonly prunedRecords: number;
+  readonly checkpoints: number;
+  readonly snapshots: number;
+  readonly readSegments: number;
+}
+
+/** What a verifying thread is asked for. */
+export type VerifyTask =
+  | { readonly kind: 'chain'; readonly path: string; readonly stretch: Stretch }
+  | {
+      readonly kind: 'surroundings';
+      readonly path: string;
+      readonly headSeq: number;
+      readonly parts: readonly ChainPart[];
+    }
+  | { readonly kind: 'structure'; readonly path: string };
+
+export type VerifyAnswer =
+  | { readonly kind: 'chain'; readonly part: ChainPart }
+  | { readonly kind: 'surroundings'; readonly report: SurroundingsReport }
+  | { readonly kind: 'structure'; readonly findings: readonly Finding[] };
+
+export interface VerifyOptions {
+  /** Also has SQLite check its own trees and indexes (default); reads every page once more. */
+  readonly structure?: boolean;
+}
+
+/** Below this a second thread costs more than it saves. */
+const splitAboveRecords = 20_000;
+
+const runTask = async (task: VerifyTask): Promise<VerifyAnswer> =>
+  new Promise((resolve, reject) => {
+    const worker = new Worker(new URL('./verify-worker.ts', import.meta.url), { workerData: task });
+    worker.once('message', resolve);
+    worker.once('error', reject);
+    worker.once('exit', (code) => reject(new Error(`A verifying thread ended with code ${code}.`)));
+  });
+
+interface Plan {
+  readonly headSeq: number;
+  readonly stretches: readonly Stretch[];
+}
+
+/** Halves meet at a checkpoint, whose hash the second half starts from and the first half must arrive at. */
+const planStretches = (path: string): Plan => {
+  const db = connectReader(path);
+  try {
+    const headSeq = createReader(db).head().seq;
+    const whole: Stretch = { fromSeq: 1, toSeq: headSeq, previousHash: GENESIS };
+    const middle = headSeq > splitAboveRecords ? readNewestCheckpoint(db, Math.ceil(headSeq / 2)) : null;
+    if (middle === null || middle.seq < 1 || middle.seq >= headSeq) return { headSeq, stretches: [whole] };
+    return {
+      headSeq,
+      stretches: [
+        { ...whole, toSeq: middle.seq },
+        { fromSeq: middle.seq + 1, toSeq: headSeq, previousHash: middle.hash },
+      ],
+    };
+  } finally {
+    db.close();
+  }
+};
+
+const inOrder = (findings: readonly Finding[]): Finding[] =>
+  [...findings].sort((a, b) => (a.seq ?? Number.MAX_SAFE_INTEGER) - (b.seq ?? Number.MAX_SAFE_INTEGER));
+
+const checkChains = async (path: string, stretches: readonly Stretch[]): Promise<ChainPart[]> => {
+  const answers = await Promise.all(stretches.map(async (stretch) => runTask({ kind: 'chain', path, stretch })));
+  return answers.flatMap((answer) => (answer.kind === 'chain' ? [answer.part] : []));
+};
+
+const verifyAll = async (path: string, structure: boolean): Promise<VerifyReport> => {
+  const { headSeq, stretches } = planStretches(path);
+  const parts = await checkChains(path, stretches);
+  const [surroundings, trees] = await Promise.all([
+    runTask({ kind: 'surroundings', path, headSeq, parts }),
+    structure ? runTask({ kind: 'structure', path }) : null,
+  ]);
+  if (surroundings.kind !== 'surroundings') throw new Error('A verifying thread answered something else.');
+  const findings = inOrder([
+    ...parts.flatMap((part) => part.findings),
+    ...surroundings.report.findings,
+    ...(trees?.kind === 'structure' ? trees.findings : []),
+  ]);
+  return {
+    ok: findings.length === 0,
+    findings,
+    headSeq,
+    prunedRecords: parts.flatMap(({ pruned }) => pruned).reduce((sum, [first, last]) => sum + last - first + 1, 0),
+    checkpoints: surroundings.report.checkpoints,
+    snapshots: surroundings.report.snapshots,
+    readSegments: surroundings.report.readSegments,
+  };
+};
+
+/** Verifies the journal at `path`. Rejects only when there is none; damage of any kind is a finding. */
+export const verifyJournal = async (path: string, options: VerifyOptions = {}): Promise<VerifyReport> => {
+  try {
+    return await verifyAll(path, options.structure ?? true);
+  } catch (thrown) {
+    const finding: Finding = { seq: null, what: `${path} can not be read: ${errorOf(thrown).message}` };
+    return {
+      ok: false,
+      findings: [finding],
+      headSeq: 0,
+      prunedRecords: 0,
+      checkpoints: 0,
+      snapshots: 0,
+      readSegments: 0,
+    };
+  }
+};

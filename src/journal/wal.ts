@@ -1,0 +1,74 @@
+/**
+ * Keeps the write-ahead log small: moves its pages into the database between batches, and tells when it has grown
+ * past a limit all the same (a reader that never ends keeps it from starting over). Runs in the writer's thread.
+ */
+import { type Db, isFull } from './connect.ts';
+
+const pageBytes = 4096;
+/** Enough for one checkpoint to be mostly sequential, little enough to stay quick. */
+const checkpointPages = 1000;
+/** From here on readers are waited for, so that the log can start over. */
+const restartPages = 4000;
+const restartWaitMs = 50;
+const usualWaitMs = 5000;
+
+export interface WalKeeper {
+  /** After a batch: checkpoints when it is due. */
+  readonly keep: () => void;
+  /** Before closing: empties the log. */
+  readonly finish: () => void;
+}
+
+interface WalState {
+  readonly log: number;
+  readonly checkpointed: number;
+}
+
+export const createWalKeeper = (db: Db, alarmBytes: number, onAlarm: (bytes: number | null) => void): WalKeeper => {
+  const checkpoint = (mode: 'NOOP' | 'PASSIVE' | 'RESTART' | 'TRUNCATE'): WalState => {
+    const [state] = db.pragma(`wal_checkpoint(${mode})`) as WalState[];
+    return state ?? { log: 0, checkpointed: 0 };
+  };
+  let alarmed = false;
+  let triedAtPages = 0;
+
+  /** A disk that is full stops no commit yet: the log still holds everything, and the door is shut (C7). */
+  const unlessFull = (work: () => void): void => {
+    try {
+      work();
+    } catch (thrown) {
+      if (!isFull(thrown)) throw thrown;
+    }
+  };
+
+  const restart = (): void => {
+    db.pragma(`busy_timeout = ${restartWaitMs}`);
+    try {
+      checkpoint('RESTART');
+    } finally {
+      db.pragma(`busy_timeout = ${usualWaitMs}`);
+    }
+  };
+
+  const watch = (pages: number): void => {
+    const bytes = pages * pageBytes;
+    if (bytes > alarmBytes !== alarmed) {
+      alarmed = !alarmed;
+      onAlarm(alarmed ? bytes : null);
+    }
+  };
+
+  return {
+    keep: () => {
+      const { log, checkpointed } = checkpoint('NOOP');
+      if (log < triedAtPages) triedAtPages = 0;
+      if (log - checkpointed >= checkpointPages) unlessFull(() => checkpoint('PASSIVE'));
+      if (log >= restartPages && log - triedAtPages >= checkpointPages) {
+        triedAtPages = log;
+        unlessFull(restart);
+      }
+      watch(log);
+    },
+    finish: () => unlessFull(() => checkpoint('TRUNCATE')),
+  };
+};

@@ -1,0 +1,35 @@
+/**
+ * What the journal and its writer thread say to each other. Records travel as their encoding, so the writer hashes
+ * the very bytes it received and nothing is encoded twice.
+ */
+import type { ReadChunk } from './read-table.ts';
+import type { SealedSegment } from './types.ts';
+
+export interface WriterOptions {
+  readonly path: string;
+  /** The write-ahead log may grow to this before the alarm. */
+  readonly walAlarmBytes: number;
+}
+
+export interface AppendMessage {
+  readonly kind: 'append';
+  /** Encoded records, one after another; empty for none. */
+  readonly records: Uint8Array;
+  readonly reads: ReadChunk | null;
+}
+
+export type WriterRequest =
+  | { readonly kind: 'seal' }
+  | { readonly kind: 'snapshot'; readonly seq: number; readonly evolverVersion: number; readonly state: Uint8Array }
+  | { readonly kind: 'close' };
+
+export type ToWriter = AppendMessage | (WriterRequest & { readonly id: number });
+
+export type FromWriter =
+  /** Everything up to `seq` is on disk, and so many read chunks. */
+  | { readonly kind: 'committed'; readonly seq: number; readonly hash: Uint8Array; readonly readChunks: number }
+  | { readonly kind: 'answer'; readonly id: number; readonly sealed: readonly SealedSegment[] }
+  | { readonly kind: 'refused'; readonly id: number; readonly message: string }
+  /** The write-ahead log passed its limit; null when it is back under it. */
+  | { readonly kind: 'walAlarm'; readonly bytes: number | null }
+  | { readonly kind: 'failed'; readonly message: string };
