@@ -1,0 +1,67 @@
+/**
+ * All checks of a node in one call, for `scribe doctor`. Reads, runs programs for their versions and tries one mount;
+ * changes nothing. Must run in a process of its own, not in the daemon: it forks. Findings of the journal and owed
+ * work are not its business.
+ */
+import { access } from 'node:fs/promises';
+import type { RuntimeHandler } from '../../domain/effects.ts';
+import type { NodeFacts } from '../../domain/node-facts.ts';
+import type { CgroupDriver } from '../../domain/oci/input.ts';
+import { checkCapabilities, checkCgroupDriver, checkCgroups, checkClock, checkKernel } from './host.ts';
+import { checkCniConfiguration, checkCniPlugins, checkIptables, type NetworkSettings } from './network.ts';
+import { checkOciRuntime, checkShim } from './programs.ts';
+import type { DoctorResult } from './result.ts';
+import { checkOverlayfs, checkSpace } from './storage.ts';
+
+/** There while systemd is the init (sd_booted(3)). */
+const SYSTEMD_SIGN = '/run/systemd/system';
+
+export interface DoctorOptions {
+  readonly node: NodeFacts;
+  readonly rootDir: string;
+  readonly stateDir: string;
+  /** Free space that is kept for what has to be recorded. */
+  readonly diskReserveBytes: number;
+  readonly handlers: readonly RuntimeHandler[];
+  readonly cgroupDriver: CgroupDriver;
+  readonly restrictOomScoreAdj: boolean | 'auto';
+  readonly network: NetworkSettings;
+  /** Wall clock of the journal's newest record in ms since the epoch; null when there is no journal. */
+  readonly lastRecordAtMs: number | null;
+  readonly nowMs: number;
+  /** The PATH that the daemon runs with. */
+  readonly path: string;
+}
+
+const runsSystemd = (): Promise<boolean> =>
+  access(SYSTEMD_SIGN).then(
+    () => true,
+    () => false,
+  );
+
+/** The results of all checks, always in the same order. Never rejects: what can't be looked at is a problem. */
+export const runDoctor = async (options: DoctorOptions): Promise<readonly DoctorResult[]> => {
+  const { node, rootDir, stateDir, diskReserveBytes, handlers, network, path } = options;
+  const directories = [...new Set([rootDir, stateDir])];
+  const [systemdRuns, overlayfs, plugins, iptables, space, programs] = await Promise.all([
+    runsSystemd(),
+    checkOverlayfs(rootDir),
+    checkCniPlugins(network),
+    checkIptables(network, path),
+    Promise.all(directories.map((directory) => checkSpace(directory, diskReserveBytes))),
+    Promise.all(handlers.flatMap((handler) => [checkShim(handler, path), checkOciRuntime(handler, path)])),
+  ]);
+  return [
+    checkKernel(node),
+    checkCapabilities(node, options.restrictOomScoreAdj),
+    checkCgroups(node),
+    checkCgroupDriver(node, options.cgroupDriver, systemdRuns),
+    overlayfs,
+    ...space,
+    ...programs,
+    checkCniConfiguration(network),
+    plugins,
+    iptables,
+    checkClock(options.nowMs, options.lastRecordAtMs),
+  ];
+};
