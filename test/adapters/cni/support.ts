@@ -1,18 +1,20 @@
 /**
  * A node of its own for tests of the CNI adapter: a network namespace that plays the host, namespaces for pods in
  * it, a temporary directory for everything files are written to, and plugins that are shell scripts. All of it goes
- * when the test ends. Plugins run through a Spawner that starts them inside the host's namespace.
+ * when the test ends. Plugins run through the real spawner, inside the host's namespace.
  */
 import assert from 'node:assert/strict';
-import { execFile, spawn } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { mkdtempSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { TestContext } from 'node:test';
+import { after, type TestContext } from 'node:test';
 import { promisify } from 'node:util';
 import { type CniAdapter, type CniAdapterOptions, createCniAdapter } from '../../../src/adapters/cni/adapter.ts';
-import type { RunRequest, RunResult, Spawner } from '../../../src/adapters/spawner/types.ts';
+import { startSpawner } from '../../../src/adapters/spawner/client.ts';
+import type { Spawner } from '../../../src/adapters/spawner/types.ts';
 import type { CniConfList, PodNetwork } from '../../../src/domain/effects.ts';
 import { FailureError } from '../../../src/domain/errors.ts';
 import type { EffectContext } from '../../../src/engine/ports.ts';
@@ -24,59 +26,22 @@ export const PLUGIN_DIR = process.env.CNI_PLUGIN_DIR ?? '/usr/lib/cni';
 
 type Run = Pick<Spawner, 'run'>;
 
-/** Runs programs as the spawner's contract says: in a process group of their own, bounded in time and output. */
-const runProgram = (request: RunRequest): Promise<RunResult> =>
-  new Promise((resolve, reject) => {
-    const child = spawn(request.command, [...request.args], {
-      env: { ...request.env },
-      cwd: request.cwd,
-      detached: true,
-    });
-    const kill = (): void => {
-      try {
-        if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
-      } catch {
-        // It has ended already.
-      }
-    };
-    let timedOut = false;
-    let truncated = false;
-    const timer = setTimeout(() => {
-      timedOut = true;
-      kill();
-    }, request.timeoutMs);
-    request.signal?.addEventListener('abort', kill);
-    const collect = (stream: NodeJS.ReadableStream): Uint8Array[] => {
-      const chunks: Uint8Array[] = [];
-      let room = request.outputBytesMax;
-      stream.on('data', (chunk: Buffer) => {
-        if (chunk.length > room) truncated = true;
-        chunks.push(chunk.subarray(0, room));
-        room -= Math.min(room, chunk.length);
-      });
-      return chunks;
-    };
-    const stdout = collect(child.stdout);
-    const stderr = collect(child.stderr);
-    child.on('error', (error) => {
-      clearTimeout(timer);
-      reject(new FailureError('HostFailed', error.message));
-    });
-    child.on('close', (exitCode, signalName) => {
-      clearTimeout(timer);
-      request.signal?.removeEventListener('abort', kill);
-      resolve({
-        exitCode,
-        signalName,
-        timedOut,
-        truncated,
-        stdout: Buffer.concat(stdout),
-        stderr: Buffer.concat(stderr),
-      });
-    });
-    child.stdin.on('error', () => undefined);
-    child.stdin.end(request.stdin ?? Buffer.alloc(0));
-  });
+/** One spawner serves all tests of a file. */
+let shared: { readonly dir: string; readonly spawner: Promise<Spawner> } | null = null;
+
+const sharedSpawner = async (): Promise<Spawner> => {
+  if (shared === null) {
+    const dir = mkdtempSync(join(tmpdir(), 'scribe-cni-spawner-'));
+    shared = { dir, spawner: startSpawner({ lockPath: join(dir, 'spawner.lock'), startTimeoutMs: 20_000 }) };
+  }
+  return shared.spawner;
+};
+
+after(async () => {
+  if (shared === null) return;
+  await (await shared.spawner).close();
+  await rm(shared.dir, { recursive: true, force: true });
+});
 
 /** How long each plugin took, in the order they ended. */
 export interface TimedRun {
@@ -154,11 +119,12 @@ export const makeNode = async (t: TestContext): Promise<Node> => {
   const hostNetns = await makeNetns(`${prefix}-host`);
   const inHost = `--net=${hostNetns}`;
   const runs: TimedRun[] = [];
+  const real = await sharedSpawner();
   const spawner: Run = {
     run: async (request) => {
       const startedMs = performance.now();
       try {
-        return await runProgram({ ...request, command: 'nsenter', args: [inHost, request.command, ...request.args] });
+        return await real.run({ ...request, command: 'nsenter', args: [inHost, request.command, ...request.args] });
       } finally {
         runs.push({ command: request.command, tookMs: performance.now() - startedMs });
       }
