@@ -66,6 +66,8 @@ export interface PodSandbox {
   readonly networkResult: unknown;
   readonly shim: ShimAddress | null;
   readonly shimContact: ShimContact;
+  /** How often in a row it did not answer. */
+  readonly shimSilences: number;
   readonly task: LaunchedTask | null;
   readonly taskExit: TaskExit | null;
   readonly kill: KillState;

@@ -9,7 +9,7 @@
  * serialise a pod's decisions (C4) are the JavaScript loop itself. What waits are effects, and calls for them.
  */
 import { canonical } from '../domain/call/canonical.ts';
-import { decide } from '../domain/decide.ts';
+import { decide as decideInput } from '../domain/decide.ts';
 import { effectId } from '../domain/effect-log.ts';
 import { effectRequest } from '../domain/effect-requests.ts';
 import type { Failure } from '../domain/errors.ts';
@@ -25,7 +25,7 @@ import {
   type Sequenced,
 } from '../domain/records.ts';
 import type { NodeState } from '../domain/state.ts';
-import type { Journal } from '../journal/types.ts';
+import type { Journal, RecordOwn } from '../journal/types.ts';
 import { toJournalRecord } from './codec.ts';
 import { createEffectRunner, type EffectEnd, type ReleasedEffect } from './effect-runner.ts';
 import { newsIn } from './observations.ts';
@@ -45,6 +45,8 @@ export interface EngineOptions {
   readonly diskIsFull: () => boolean;
   /** The journal can't be written: the daemon has to end (C7). */
   readonly fatal: (error: Error) => void;
+  /** The decision function; the simulator plants bugs in it to see that they are found. */
+  readonly decide?: typeof decideInput;
 }
 
 /** A call as it comes in: the ids it needs are chosen by the engine. */
@@ -70,6 +72,8 @@ export interface Engine {
   /** Records the end of this life; nothing is taken afterwards. */
   readonly stop: (reason: string) => Promise<void>;
   readonly underWay: () => readonly { readonly id: string; readonly kind: string; readonly sinceMonoNs: bigint }[];
+  /** Numbers and appends a record that the journal asked for itself (reads.closed, journal.pruned). */
+  readonly recordOwn: RecordOwn;
   /** For looking only. */
   readonly state: NodeState;
 }
@@ -80,7 +84,7 @@ interface Waiting {
 }
 
 export function createEngine(options: EngineOptions): Engine {
-  const { journal, state, clock, ids, boot, publish, fatal } = options;
+  const { journal, state, clock, ids, boot, publish, fatal, decide = decideInput } = options;
   const waiting = new Map<number, Waiting>();
   let nextSeq = journal.head().seq + 1;
   let lastAppend: Promise<void> = Promise.resolve();
@@ -163,9 +167,18 @@ export function createEngine(options: EngineOptions): Engine {
     return news === null ? lastAppend : submit(news.input, news.stream, null, null).durable;
   };
 
+  const recordOwn: RecordOwn = (own) => {
+    const record = { ...own, seq: nextSeq, atNs: clock.nowNs(), monoNs: clock.monoNs(), boot, cause: null, call: null };
+    nextSeq += 1;
+    const durable = journal.append([record]);
+    durable.catch(fatal);
+    return durable;
+  };
+
   return {
     call,
     observe,
+    recordOwn,
     state,
     underWay: runner.underWay,
     async start(body) {

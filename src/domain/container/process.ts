@@ -13,7 +13,7 @@ import type { Failure } from '../errors.ts';
 import { containerStream, type ExitReason, imageStream, sandboxStream } from '../records.ts';
 import type { Int64 } from '../cri.ts';
 import { containerSpecOf } from '../specs.ts';
-import type { Container } from '../state.ts';
+import type { Container, ShimContact } from '../state.ts';
 import { afterMs, answer, CLAIM_MS, callsWaitingFor, emit, OK, request, retryDelayMs, setTimer, type Turn, wake } from '../turn.ts';
 import { isRunning } from './state.ts';
 
@@ -77,7 +77,7 @@ function specFailure({ state }: Turn, container: Container): Failure | null {
 function advanceTask(turn: Turn, container: Container): void {
   const { steps } = container;
   const stream = containerStream(container.id);
-  if (container.starting && steps.task === 'none') return request(turn, stream, { kind: 'StartTask' });
+  if (container.starting && steps.task === 'none') return isAskingShim(turn, container) ? undefined : request(turn, stream, { kind: 'StartTask' });
   if (steps.task === 'doing' || steps.task === 'undoing') return;
   if (steps.task === 'owed') return owe(turn, container);
   if (container.starting && steps.task === 'failed') {
@@ -99,13 +99,17 @@ function advanceTask(turn: Turn, container: Container): void {
     });
     return advanceContainer(turn, container.id);
   }
+  if (isRunning(container) && contactOf(turn, container) === 'gone' && container.lost === null)
+    return loseContainer(turn, container.id, 'the shim that ran it is gone');
   if (isRunning(container)) return enforceStop(turn, container);
   if (steps.task === 'undone') wake(turn, sandboxStream(container.podSandboxId));
 }
 
+const contactOf = (turn: Turn, container: Container): ShimContact =>
+  turn.state.sandboxes.get(container.podSandboxId)?.shimContact ?? 'none';
+
 /** A pod whose shim was not asked since the daemon started is left alone until it was (C18). */
-const isAskingShim = (turn: Turn, container: Container): boolean =>
-  turn.state.sandboxes.get(container.podSandboxId)?.shimContact === 'unknown';
+const isAskingShim = (turn: Turn, container: Container): boolean => contactOf(turn, container) === 'unknown';
 
 /** Wants the container stopped by `killAtNs` (null: at once). An earlier deadline wins; the signal is sent once. */
 export function askForStop(turn: Turn, container: Container, signal: number, killAtNs: Int64 | null): void {
@@ -219,12 +223,14 @@ export function failStart(turn: Turn, containerId: string, message: string): voi
   if (container === undefined || container.exit !== null || container.startedAtNs !== null) return;
   exited(turn, container, { exitStatus: START_ERROR_STATUS, exitedAtNs: String(turn.input.atNs), reason: 'StartError', message });
   answer(turn, containerStream(containerId), ['StartContainer'], { ok: false, failure: { reason: 'RuntimeFailed', message } });
+  wake(turn, containerStream(containerId));
 }
 
 /** Nobody can say any more how the task ends: kill what is left of it, then say so. */
 export function loseContainer(turn: Turn, containerId: string, message: string): void {
   const container = find(turn, containerId);
   if (container === undefined || container.lost !== null || container.exit !== null) return;
+  if (container.startInDoubt) return failStart(turn, containerId, message);
   if (container.startedAtNs === null) return;
   emit(turn, containerStream(containerId), { type: 'container.lost', body: { message } });
   advanceContainer(turn, containerId);

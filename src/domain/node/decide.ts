@@ -13,7 +13,7 @@ export function daemonStarted(turn: Turn): void {
   for (const sandbox of [...state.sandboxes.values()]) {
     const stream = sandboxStream(sandbox.id);
     if (sandbox.owedFailure !== null) emit(turn, stream, { type: 'undo.retried', body: {} });
-    if (sandbox.shimContact === 'unknown' && sandbox.steps.shim === 'done' && sandbox.goal !== 'undo' && sandbox.phase !== 'creating')
+    if (sandbox.shimContact === 'unknown')
       request(turn, stream, { kind: 'ReconnectShim' });
     if (sandbox.goal === 'run' && sandbox.phase === 'ready' && !sandbox.claimed) setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
     wake(turn, stream);

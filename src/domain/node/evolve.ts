@@ -3,7 +3,7 @@
  * processes a restart found dead, and that nobody is in touch with any shim. Its stream is never pruned.
  */
 import type { Sequenced } from '../records.ts';
-import type { Container, ContainerExit, NodeState, PodSandbox, StepState } from '../state.ts';
+import type { Container, ContainerExit, NodeState, PodSandbox, ShimContact, StepState } from '../state.ts';
 
 export function evolveNode(state: NodeState, record: Sequenced): void {
   switch (record.type) {
@@ -42,9 +42,16 @@ function restartedSandbox(sandbox: PodSandbox, rebooted: boolean, dead: boolean)
       task: interrupted(steps.task),
     },
     kill: 'none',
-    shimContact: sandbox.shim === null ? 'none' : rebooted ? 'gone' : 'unknown',
+    shimContact: contactAfterRestart(sandbox, rebooted),
     phase: sandbox.phase === 'ready' && (rebooted || dead) ? 'notReady' : sandbox.phase,
   };
+}
+
+/** Only a shim that is to go on is asked; one that was being stopped or undone is ended without its help. */
+function contactAfterRestart({ shim, steps, goal, phase }: PodSandbox, rebooted: boolean): ShimContact {
+  if (shim === null) return 'none';
+  if (rebooted) return 'gone';
+  return steps.shim === 'done' && goal !== 'undo' && phase !== 'creating' ? 'unknown' : 'mute';
 }
 
 function restartedContainer(container: Container, rebootedAtNs: string | null, dead: boolean): Container {

@@ -49,45 +49,42 @@ const SHIM_MUTE = 'its shim does not answer';
 
 function afterReconnect(turn: Turn, podSandboxId: string, outcome: Extract<EffectEnded, { kind: 'ReconnectShim' }>): void {
   const { result } = outcome;
+  const silences = turn.state.sandboxes.get(podSandboxId)?.shimSilences ?? 0;
   for (const container of containersOf(turn.state, podSandboxId)) {
-    if (result === undefined) afterMute(turn, container);
-    else if (result.gone) afterGone(turn, container);
+    if (result === undefined) afterMute(turn, container, silences);
+    else if (result.gone) loseContainer(turn, container.id, SHIM_GONE);
     else afterAnswer(turn, container, result.tasks.find((task) => task.containerId === container.id));
     advanceContainer(turn, container.id);
   }
   const sandbox = turn.state.sandboxes.get(podSandboxId);
   if (sandbox === undefined) return;
-  if (result === undefined) setTimer(turn, sandboxStream(podSandboxId), 'retry', afterMs(turn, retryDelayMs(MUTE_RETRY)));
+  if (result === undefined) setTimer(turn, sandboxStream(podSandboxId), 'retry', afterMs(turn, retryDelayMs(silences)));
   if (result?.gone === true || sandbox.taskExit !== null || sandbox.kill === 'futile')
     return losePodSandbox(turn, podSandboxId, result?.gone === true ? SHIM_GONE : 'its pause task ended');
   advancePodSandbox(turn, podSandboxId);
 }
 
-/** A mute shim is asked again every sixteen seconds. */
-const MUTE_RETRY = 5;
+/** After so many silences in a row nobody waits for a mute shim's word any more. */
+const SILENCES_MAX = 3;
 
-function afterMute(turn: Turn, container: Container): void {
-  if (container.startInDoubt) return failStart(turn, container.id, SHIM_MUTE);
+function afterMute(turn: Turn, container: Container, silences: number): void {
+  if (silences < SILENCES_MAX) return;
   // Its process is dead and nobody will say how it ended: what is shown now must stay (C18).
-  if (container.exitPending) loseContainer(turn, container.id, SHIM_MUTE);
-}
-
-function afterGone(turn: Turn, container: Container): void {
-  if (container.startInDoubt) return failStart(turn, container.id, SHIM_GONE);
-  loseContainer(turn, container.id, SHIM_GONE);
+  if (container.startInDoubt || container.exitPending) loseContainer(turn, container.id, SHIM_MUTE);
 }
 
 function afterAnswer(turn: Turn, container: Container, task: ObservedTask | undefined): void {
-  const status = task?.status ?? 'absent';
-  switch (status) {
+  // The shim was not asked for what was made after the question.
+  if (task === undefined) return;
+  switch (task.status) {
     case 'running':
-      if (container.startInDoubt && task !== undefined)
+      if (container.startInDoubt)
         recordStart(turn, container.id, { pid: task.pid, startTicks: task.startTicks ?? '0' });
       return;
     case 'stopped':
-      if (container.startInDoubt && task !== undefined)
+      if (container.startInDoubt)
         recordStart(turn, container.id, { pid: task.pid, startTicks: task.startTicks ?? '0' });
-      if (task?.exit !== undefined) recordExit(turn, container.id, task.exit);
+      if (task.exit !== undefined) recordExit(turn, container.id, task.exit);
       return;
     case 'created':
       if (container.startInDoubt) failStart(turn, container.id, 'the daemon ended before the task was started');

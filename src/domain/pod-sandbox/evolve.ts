@@ -51,6 +51,7 @@ function requested(id: string, record: Sequenced<Extract<Sequenced, { type: 'san
     networkResult: null,
     shim: null,
     shimContact: 'none',
+    shimSilences: 0,
     task: null,
     taskExit: null,
     kill: 'none',
@@ -131,12 +132,12 @@ function madeBy(outcome: EffectEnded): Partial<PodSandbox> {
 }
 
 function reconnected(sandbox: PodSandbox, outcome: Extract<EffectEnded, { kind: 'ReconnectShim' }>): PodSandbox {
-  if (outcome.result === undefined) return { ...sandbox, shimContact: 'mute' };
+  if (outcome.result === undefined) return { ...sandbox, shimContact: 'mute', shimSilences: sandbox.shimSilences + 1 };
   if (outcome.result.gone) return { ...sandbox, shimContact: 'gone' };
   const own = outcome.result.tasks.find((task) => task.containerId === sandbox.id);
   // A task its shim knows nothing of has no exit to wait for.
   const kill = own?.status === 'absent' ? 'futile' : sandbox.kill;
-  return { ...sandbox, shimContact: 'connected', taskExit: sandbox.taskExit ?? own?.exit ?? null, kill };
+  return { ...sandbox, shimContact: 'connected', shimSilences: 0, taskExit: sandbox.taskExit ?? own?.exit ?? null, kill };
 }
 
 const withStep = (sandbox: PodSandbox, step: SandboxStep, to: StepState): PodSandbox => ({

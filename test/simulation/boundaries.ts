@@ -1,0 +1,63 @@
+/**
+ * Where a daemon can die: around every kind of append and every kind of effect. A history dies at one chosen boundary
+ * (and at random moments besides), and every boundary is counted.
+ */
+import type { EffectKind } from '../../src/domain/effects.ts';
+import type { InputType } from '../../src/domain/records.ts';
+
+/** lost: decided, never durable. kept: durable, but the daemon never learned it. */
+export type AppendMoment = 'lost' | 'kept';
+/** before: released and not begun. half: begun. after: done, and the outcome is not recorded. */
+export type EffectMoment = 'before' | 'half' | 'after';
+
+export type Boundary = `append ${InputType} ${AppendMoment}` | `effect ${Exclude<EffectKind, 'WaitUntil'>} ${EffectMoment}`;
+
+const inputs = {
+  'daemon.started': true,
+  'call.received': true,
+  'call.detached': true,
+  'effect.ended': true,
+  'task.exited': true,
+  'task.oomed': true,
+  'shim.lost': true,
+  'network.configured': true,
+  'daemon.stopped': false,
+} as const satisfies Record<InputType, boolean>;
+
+const effects = {
+  PreparePodSandbox: true,
+  CleanPodSandbox: true,
+  CreateNetns: true,
+  RemoveNetns: true,
+  AttachNetwork: true,
+  DetachNetwork: true,
+  StartShim: true,
+  StopShim: true,
+  ReconnectShim: true,
+  InspectContainer: true,
+  PrepareContainer: true,
+  CleanContainer: true,
+  StartTask: true,
+  KillTask: true,
+  DeleteTask: true,
+  RunExec: true,
+  // Execs in doubt are reaped with their task: nothing requests this today.
+  EndExec: false,
+  ReopenLog: true,
+  PullImage: true,
+  LoadImages: true,
+  DeleteImageContent: true,
+  WaitUntil: false,
+} as const satisfies Record<EffectKind, boolean>;
+
+const included = <T extends string>(table: Readonly<Record<T, boolean>>): T[] =>
+  (Object.keys(table) as T[]).filter((name) => table[name]);
+
+export const BOUNDARIES: readonly Boundary[] = [
+  ...included(inputs).flatMap((type) => [`append ${type} lost` as const, `append ${type} kept` as const]),
+  ...included(effects).flatMap((kind) =>
+    kind === 'WaitUntil'
+      ? []
+      : [`effect ${kind} before` as const, `effect ${kind} half` as const, `effect ${kind} after` as const],
+  ),
+];

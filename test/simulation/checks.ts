@@ -1,0 +1,141 @@
+/**
+ * What must hold, whatever happens. Checkers look at durable records, at the recovered state and at the simulated
+ * node; they share no code with what they check beyond the record types.
+ */
+import type { EffectKind, EffectOf } from '../../src/domain/effects.ts';
+import type { Sequenced } from '../../src/domain/records.ts';
+import type { NodeState } from '../../src/domain/state.ts';
+import type { JournalRecord } from '../../src/journal/types.ts';
+import type { History } from './history.ts';
+
+export class Violation extends Error {}
+
+/** What clients were told, and may rely on for ever. */
+export interface Ledger {
+  /** Sandboxes and containers whose creation was answered with OK and whose removal nobody asked for. */
+  readonly created: Map<string, 'sandbox' | 'container'>;
+  readonly started: Set<string>;
+  readonly stopped: Set<string>;
+  readonly removed: Set<string>;
+  /** Exit codes that were shown. */
+  readonly shown: Map<string, number>;
+  /** How tasks ended while a shim lived to tell it. */
+  readonly trueExits: Map<string, number>;
+}
+
+export const createLedger = (): Ledger => ({
+  created: new Map(),
+  started: new Set(),
+  stopped: new Set(),
+  removed: new Set(),
+  shown: new Map(),
+  trueExits: new Map(),
+});
+
+const fail = (message: string): never => {
+  throw new Violation(message);
+};
+
+/** Replies that were given are kept by what a restart recovers. */
+export function checkRecovered(ledger: Ledger, state: NodeState, _rebooted: boolean): void {
+  for (const [id, kind] of ledger.created) {
+    const there = kind === 'sandbox' ? state.sandboxes.has(id) : state.containers.has(id);
+    if (!there) fail(`${kind} ${id} was answered with OK and a restart does not know it.`);
+  }
+  for (const id of ledger.started) {
+    const container = state.containers.get(id);
+    if (container !== undefined && container.startedAtNs === null) fail(`Container ${id} was answered as started; a restart finds it not started.`);
+  }
+  for (const id of ledger.stopped) {
+    const container = state.containers.get(id);
+    if (container !== undefined && container.startedAtNs !== null && container.exit === null) fail(`Container ${id} was answered as stopped; a restart finds it running.`);
+  }
+  for (const id of ledger.removed)
+    if (state.containers.has(id) || state.sandboxes.has(id)) fail(`${id} was answered as removed; a restart finds it.`);
+  checkNames(state);
+  checkShown(ledger, state);
+}
+
+function checkNames(state: Readonly<NodeState>): void {
+  const owners = new Map<string, string>();
+  for (const { id, name } of [...state.sandboxes.values(), ...state.containers.values()]) {
+    const other = owners.get(name);
+    if (other !== undefined) fail(`The name ${name} is held by ${other} and by ${id}.`);
+    owners.set(name, id);
+  }
+}
+
+function checkShown(ledger: Ledger, state: Readonly<NodeState>): void {
+  for (const { id, exit } of state.containers.values()) {
+    const shown = ledger.shown.get(id);
+    if (shown !== undefined && exit === null) fail(`Container ${id} was EXITED with ${shown} and is not any more.`);
+    if (shown !== undefined && exit !== null && exit.exitStatus !== shown) fail(`Container ${id} showed exit code ${shown} and now ${exit.exitStatus}.`);
+    if (exit !== null) ledger.shown.set(id, exit.exitStatus);
+  }
+}
+
+export const CHECKS = {
+  /** Runs whenever durable records were made visible. */
+  afterPublish(history: History, state: Readonly<NodeState>, records: readonly Sequenced[]): void {
+    const head = history.contents.rows.length;
+    for (const { seq } of records) if (seq > head) fail(`Record ${seq} is visible and not durable (head is ${head}).`);
+    checkNames(state);
+    checkShown(history.ledger, state);
+    checkExitCodes(history, records);
+  },
+
+  /** Runs when an effect begins: its intent is durable, and Delete destroys no exit that is not written down. */
+  beforeEffect(history: History, kind: EffectKind, effect: EffectOf<EffectKind>): void {
+    const stream = streamOf(effect);
+    if (stream !== null && !hasIntent(history, stream, kind)) fail(`${kind} on ${stream} begins without a durable intent.`);
+    if (effect.kind === 'DeleteTask') checkDelete(history, effect.podSandboxId, effect.containerId);
+  },
+
+  /** The journal as a whole: one exit per container, names reserved once at a time, sequence without gaps. */
+  wholeJournal(records: readonly JournalRecord[]): void {
+    const exits = new Map<string, number>();
+    for (const { stream, type } of records) if (type === 'container.exited') exits.set(stream, (exits.get(stream) ?? 0) + 1);
+    for (const [stream, count] of exits) if (count > 1) fail(`${stream} exited ${count} times.`);
+  },
+};
+
+/** As long as a shim lives that can tell it, the code that is written down is the true one. */
+function checkExitCodes({ world, ledger, daemon }: History, records: readonly Sequenced[]): void {
+  for (const record of records) {
+    if (record.type !== 'container.exited' || record.body.reason === 'StartError') continue;
+    const id = record.stream.slice('container/'.length);
+    const truth = ledger.trueExits.get(id);
+    const podSandboxId = daemon?.engine.state.containers.get(id)?.podSandboxId ?? '';
+    if (truth === undefined || world.shims.get(podSandboxId)?.alive !== true) continue;
+    if (record.body.message === 'its shim does not answer') continue;
+    if (truth !== record.body.exitStatus) fail(`Container ${id} ended with ${truth} and is recorded as ${record.body.exitStatus} (${record.body.message}).`);
+  }
+}
+
+function checkDelete(history: History, podSandboxId: string, containerId: string): void {
+  const shim = history.world.shims.get(podSandboxId);
+  const task = shim?.tasks.get(containerId);
+  if (shim?.alive !== true || task === undefined || task.status !== 'stopped') return;
+  const known = history.contents.rows.some(
+    ({ record }) =>
+      record !== null &&
+      record.stream.endsWith(`/${containerId}`) &&
+      (EXIT_TYPES.includes(record.type) || (record.type === 'effect.ended' && (record.body.includes('"failure"') || record.body.includes('"exit"')))),
+  );
+  if (!known && !isUndone(history, podSandboxId)) fail(`The task of ${containerId} is deleted before its exit is durable: ${JSON.stringify(history.daemon?.engine.state.sandboxes.get(podSandboxId))} ${JSON.stringify(history.daemon?.engine.state.containers.get(containerId))}`);
+}
+
+/** Undoing a creation that a crash left in doubt needs no exit: nobody ever saw it run. */
+const isUndone = (history: History, podSandboxId: string): boolean =>
+  history.daemon?.engine.state.sandboxes.get(podSandboxId)?.goal === 'undo';
+
+const EXIT_TYPES: readonly string[] = ['task.exited', 'container.exited', 'container.lost', 'shim.lost', 'sandbox.failed'];
+
+function streamOf(effect: EffectOf<EffectKind>): string | null {
+  if ('containerId' in effect) return 'podSandboxId' in effect && effect.podSandboxId === effect.containerId ? `sandbox/${effect.containerId}` : `container/${effect.containerId}`;
+  if ('podSandboxId' in effect) return `sandbox/${effect.podSandboxId}`;
+  return null;
+}
+
+const hasIntent = (history: History, stream: string, kind: EffectKind): boolean =>
+  history.contents.rows.some(({ record }) => record !== null && record.stream === stream && record.type === 'effects.requested' && record.body.includes(`"${kind}"`));

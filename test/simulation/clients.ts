@@ -1,0 +1,156 @@
+/**
+ * Clients as kubelets are: they run pods, repeat calls, give up on slow ones, forget what they began, come back after
+ * a restart and clean up. At the end one of them removes everything it can see.
+ */
+import type { CallDraft, CallReply } from '../../src/engine/engine.ts';
+import type { PodSandboxConfig } from '../../src/domain/cri.ts';
+import { containerStateOf } from '../../src/domain/container/state.ts';
+import type { History } from './history.ts';
+
+export interface Clients {
+  /** No new work; remove all. */
+  readonly windDown: () => void;
+  readonly done: () => boolean;
+}
+
+const CLIENTS = 3;
+const PATIENCE_MS = 4000;
+
+/** null: no daemon answered, or it died, or the client gave up. */
+type Answer = CallReply | null;
+
+export function startClients(history: History): Clients {
+  const { random, scheduler } = history;
+  let winding = false;
+  let active = 0;
+  let cleaned = false;
+  let pod = 0;
+
+  function call(draft: CallDraft, patienceMs = PATIENCE_MS): Promise<Answer> {
+    return new Promise((resolve) => {
+      const { daemon } = history;
+      if (daemon === null || daemon.dead) return void scheduler.after(100, () => resolve(null));
+      const abort = new AbortController();
+      let over = false;
+      const finish = (answer: Answer): void => {
+        if (over) return;
+        over = true;
+        resolve(answer);
+      };
+      scheduler.after(patienceMs, () => {
+        if (over) return;
+        if (!daemon.dead) abort.abort();
+        finish(null);
+      });
+      daemon.engine.call(draft, { caller: null, deadlineNs: null, signal: abort.signal }).then(
+        (reply) => (daemon.dead ? undefined : finish(reply)),
+        () => finish(null),
+      );
+    });
+  }
+
+  const pause = (ms: number): Promise<void> => new Promise((resolve) => scheduler.after(ms, resolve));
+  const impatient = (): number => (random.chance(0.2) ? 30 : PATIENCE_MS);
+
+  async function runPod(): Promise<void> {
+    await call({ method: 'PullImage', image: 'registry.test/app:1', credentials: null }, impatient());
+    if (random.chance(0.3)) await call({ method: 'LoadImages' }, impatient());
+    if (random.chance(0.2)) await call({ method: 'RemoveImage', image: 'registry.test/app:1' });
+    const config: PodSandboxConfig = {
+      metadata: { name: `pod${pod++}`, namespace: 'ns', uid: `uid${pod}`, attempt: 0 },
+      logDirectory: '/logs',
+      linux: { securityContext: { namespaceOptions: { network: random.chance(0.15) ? 2 : 0, pid: 1 } } },
+    };
+    const podSandboxId = await create({ method: 'RunPodSandbox', config, runtimeHandler: '' }, 'sandbox');
+    if (podSandboxId === null) return;
+    const containers = await Promise.all(Array.from({ length: random.below(3) }, (_, index) => runContainer(podSandboxId, index)));
+    if (random.chance(0.25)) return; // Forgotten: somebody else cleans up.
+    for (const containerId of containers) if (containerId !== null && random.chance(0.7)) await removeContainer(containerId);
+    await removePod(podSandboxId);
+  }
+
+  /** Creates, repeating the same call as long as it is not answered. */
+  async function create(draft: CallDraft, kind: 'sandbox' | 'container'): Promise<string | null> {
+    const repeats = 1 + random.below(3);
+    for (let attempt = 0; attempt < repeats; attempt += 1) {
+      const calls = random.chance(0.1) ? [call(draft, impatient()), call(draft)] : [call(draft, impatient())];
+      for (const answer of await Promise.all(calls)) {
+        if (answer === null || !answer.outcome.ok) continue;
+        const id = answer.outcome.response.id ?? '';
+        history.ledger.created.set(id, kind);
+        return id;
+      }
+      await pause(50);
+    }
+    return null;
+  }
+
+  async function runContainer(podSandboxId: string, index: number): Promise<string | null> {
+    const config = { metadata: { name: `c${index}`, attempt: 0 }, image: { image: 'registry.test/app:1' }, logPath: `c${index}.log` };
+    const containerId = await create({ method: 'CreateContainer', podSandboxId, config }, 'container');
+    if (containerId === null) return null;
+    const started = await call({ method: 'StartContainer', containerId }, impatient());
+    if (started?.outcome.ok) history.ledger.started.add(containerId);
+    if (random.chance(0.8)) await call({ method: 'ExecSync', containerId, cmd: ['true'], timeoutSeconds: '5' }, impatient());
+    if (random.chance(0.5)) await call({ method: 'ReopenContainerLog', containerId });
+    if (random.chance(0.5)) {
+      const stops = Array.from({ length: 1 + random.below(2) }, () => call({ method: 'StopContainer', containerId, timeoutSeconds: String(random.below(3)) }, impatient()));
+      for (const stopped of await Promise.all(stops)) if (stopped?.outcome.ok) history.ledger.stopped.add(containerId);
+    }
+    return containerId;
+  }
+
+  async function removeContainer(containerId: string): Promise<void> {
+    history.ledger.created.delete(containerId);
+    const removed = await call({ method: 'RemoveContainer', containerId }, impatient());
+    if (removed?.outcome.ok) history.ledger.removed.add(containerId);
+  }
+
+  async function removePod(podSandboxId: string): Promise<void> {
+    // Removing a pod removes its containers with it.
+    for (const { id } of [...(history.daemon?.view.state.containers.values() ?? [])].filter((container) => container.podSandboxId === podSandboxId))
+      history.ledger.created.delete(id);
+    if (random.chance(0.8)) await call({ method: 'StopPodSandbox', podSandboxId }, impatient());
+    history.ledger.created.delete(podSandboxId);
+    for (const id of [...history.ledger.created.keys()]) if (history.ledger.created.get(id) === 'container' && !stillIn(id)) history.ledger.created.delete(id);
+    const removed = await call({ method: 'RemovePodSandbox', podSandboxId }, impatient());
+    if (removed?.outcome.ok) history.ledger.removed.add(podSandboxId);
+  }
+
+  const stillIn = (containerId: string): boolean => {
+    const podSandboxId = history.daemon?.view.state.containers.get(containerId)?.podSandboxId;
+    return podSandboxId === undefined || history.ledger.created.has(podSandboxId);
+  };
+
+  async function client(): Promise<void> {
+    active += 1;
+    while (!winding) {
+      await runPod();
+      await pause(20);
+    }
+    active -= 1;
+    if (active === 0) await cleanUp();
+  }
+
+  async function cleanUp(): Promise<void> {
+    history.ledger.created.clear();
+    for (;;) {
+      const state = history.daemon?.view.state;
+      if (state !== undefined) {
+        const busy = [...state.sandboxes.keys(), ...state.containers.keys(), ...state.images.keys()];
+        if (busy.length === 0) break;
+        for (const container of [...state.containers.values()]) if (containerStateOf(container) !== null) await call({ method: 'RemoveContainer', containerId: container.id });
+        for (const podSandboxId of [...state.sandboxes.keys()]) {
+          await call({ method: 'StopPodSandbox', podSandboxId });
+          await call({ method: 'RemovePodSandbox', podSandboxId });
+        }
+        for (const image of [...state.images.values()]) if (!image.removing) await call({ method: 'RemoveImage', image: image.id });
+      }
+      await pause(500);
+    }
+    cleaned = true;
+  }
+
+  for (let index = 0; index < CLIENTS; index += 1) void client();
+  return { windDown: () => void (winding = true), done: () => cleaned };
+}

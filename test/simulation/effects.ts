@@ -1,0 +1,234 @@
+/**
+ * Performs effects on the simulated world, with faults: slow, failing before, failing after half of the work, and
+ * dying with the daemon at any of three moments. Each is "make it so", as real adapters are.
+ */
+import { FailureError, type FailureReason } from '../../src/domain/errors.ts';
+import type { EffectKind, EffectOf, EffectResults, ImageContent, ObservedTask } from '../../src/domain/effects.ts';
+import type { Observe, PerformEffects } from '../../src/engine/ports.ts';
+import type { EffectMoment } from './boundaries.ts';
+import type { Random } from './random.ts';
+import type { Scheduler } from './scheduler.ts';
+import { endTask, type SimulatedShim, type SimulatedTask, shimOf, type World } from './world.ts';
+
+export interface SimulatedEffectsOptions {
+  readonly world: World;
+  readonly scheduler: Scheduler;
+  readonly random: Random;
+  /** True once the daemon that asked has died: nothing more happens on its behalf. */
+  readonly isDead: () => boolean;
+  /** Tells the history that a boundary was reached; it may kill the daemon there. */
+  readonly reached: (kind: Exclude<EffectKind, 'WaitUntil'>, moment: EffectMoment) => void;
+  readonly failureRate: () => number;
+  /** Checks that hold whenever an effect begins; throws a violation. */
+  readonly check: (kind: EffectKind, effect: EffectOf<EffectKind>) => void;
+  readonly observe: () => Observe;
+}
+
+type Kind = Exclude<EffectKind, 'WaitUntil'>;
+type Work<K extends Kind> = (effect: EffectOf<K>, half: () => void) => EffectResults[K];
+
+const NOTHING = {};
+
+export const IMAGE: ImageContent = {
+  id: `sha256:${'a'.repeat(64)}`,
+  manifestDigest: `sha256:${'b'.repeat(64)}`,
+  repoTags: ['registry.test/app:1'],
+  repoDigests: [`registry.test/app@sha256:${'b'.repeat(64)}`],
+  sizeBytes: 1000,
+  config: { entrypoint: ['/bin/app'] },
+  layers: [{ digest: `sha256:${'c'.repeat(64)}`, diffId: `sha256:${'d'.repeat(64)}`, chainId: `sha256:${'d'.repeat(64)}`, sizeBytes: 500 }],
+  blobs: [`sha256:${'b'.repeat(64)}`, `sha256:${'a'.repeat(64)}`, `sha256:${'c'.repeat(64)}`],
+};
+
+export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffects {
+  const { world, scheduler, random, isDead, reached } = options;
+
+  const fail = (reason: FailureReason, message: string): never => {
+    throw new FailureError(reason, message);
+  };
+
+  /** Waits, works in two halves, and answers; the daemon may die before, between and after. */
+  function performing<K extends Kind>(kind: K, delayMs: number, work: Work<K>) {
+    return (effect: EffectOf<K>): Promise<EffectResults[K]> =>
+      new Promise((resolve, reject) => {
+        const go = (): void => {
+          if (isDead()) return;
+          reached(kind, 'before');
+          if (isDead()) return;
+          try {
+            options.check(kind, effect as EffectOf<EffectKind>);
+            if (random.chance(options.failureRate())) fail('HostFailed', `${kind} failed before it began`);
+            const halfFails = random.chance(options.failureRate());
+            const half = (): void => {
+              reached(kind, 'half');
+              if (isDead()) throw DIED;
+              if (halfFails) fail('HostFailed', `${kind} failed half-way`);
+            };
+            const result = work(effect, half);
+            reached(kind, 'after');
+            if (isDead()) return;
+            scheduler.after(delayMs * 0.3, () => void (isDead() ? undefined : resolve(result)));
+          } catch (error) {
+            if (error === DIED) return;
+            scheduler.after(delayMs * 0.3, () => void (isDead() ? undefined : reject(error)));
+          }
+        };
+        // Now and then something hangs for a long while.
+        scheduler.after(random.chance(0.02) ? 30_000 : delayMs, go);
+      });
+  }
+
+  const tasksOf = (podSandboxId: string): SimulatedShim => shimOf(world, podSandboxId) ?? fail('ShimFailed', 'no shim answers');
+
+  function removeTask(podSandboxId: string, containerId: string): void {
+    const orphan = world.orphans.get(containerId);
+    if (orphan !== undefined) {
+      orphan.status = 'stopped';
+      world.orphans.delete(containerId);
+    }
+    const task = world.shims.get(podSandboxId)?.tasks.get(containerId);
+    if (task !== undefined && task.status === 'running') endTask(world, scheduler, task, 137);
+    world.shims.get(podSandboxId)?.tasks.delete(containerId);
+  }
+
+  const observed = (containerId: string, task: SimulatedTask | undefined): ObservedTask => {
+    if (task === undefined) return { containerId, status: 'absent', pid: 0 };
+    const base = { containerId, status: task.status, pid: task.pid, startTicks: String(task.pid) };
+    if (task.status !== 'stopped') return base;
+    return {
+      ...base,
+      exit: { pid: task.pid, exitStatus: task.exitStatus, exitedAtNs: String(task.exitedAtNs), oomKills: task.oomKills },
+    };
+  };
+
+  return {
+    PreparePodSandbox: performing('PreparePodSandbox', 2, ({ podSandboxId, bundle }, half) => {
+      world.dirs.add(podSandboxId);
+      half();
+      if (bundle !== null) world.bundles.add(bundle.id);
+      return NOTHING;
+    }),
+    CleanPodSandbox: performing('CleanPodSandbox', 2, ({ podSandboxId }, half) => {
+      world.dirs.delete(podSandboxId);
+      half();
+      world.bundles.delete(podSandboxId);
+      return NOTHING;
+    }),
+    CreateNetns: performing('CreateNetns', 1, ({ path }, half) => {
+      world.netns.add(path);
+      half();
+      return NOTHING;
+    }),
+    RemoveNetns: performing('RemoveNetns', 1, ({ path }, half) => {
+      half();
+      world.netns.delete(path);
+      return NOTHING;
+    }),
+    AttachNetwork: performing('AttachNetwork', 40, ({ podSandboxId, network }, half) => {
+      if (!world.netns.has(network.netnsPath)) fail('CniFailed', 'the netns is missing');
+      const address = `10.0.${world.nextAddress >> 8}.${world.nextAddress & 255}`;
+      world.nextAddress += 1;
+      world.addresses.set(address, podSandboxId);
+      half();
+      return { ips: [address], result: { ips: [{ address }] } };
+    }),
+    DetachNetwork: performing('DetachNetwork', 30, ({ podSandboxId }, half) => {
+      half();
+      for (const [address, owner] of world.addresses) if (owner === podSandboxId) world.addresses.delete(address);
+      return NOTHING;
+    }),
+    StartShim: performing('StartShim', 8, ({ podSandboxId }, half) => {
+      if (!world.bundles.has(podSandboxId)) fail('ShimFailed', 'there is no bundle');
+      const known = shimOf(world, podSandboxId);
+      const shim = known ?? { podSandboxId, pid: world.nextPid++, alive: true, tasks: new Map<string, SimulatedTask>() };
+      world.shims.set(podSandboxId, shim);
+      half();
+      return { shim: { address: `unix:///s/${podSandboxId}`, taskApi: 3, pid: shim.pid, startTicks: String(shim.pid) } };
+    }),
+    StopShim: performing('StopShim', 3, ({ podSandboxId }, half) => {
+      half();
+      for (const task of world.shims.get(podSandboxId)?.tasks.values() ?? []) if (task.status === 'running') fail('ShimFailed', 'tasks still run');
+      world.shims.delete(podSandboxId);
+      return NOTHING;
+    }),
+    ReconnectShim: performing('ReconnectShim', 3, ({ podSandboxId, containerIds }, half) => {
+      half();
+      const shim = shimOf(world, podSandboxId);
+      if (shim === undefined) return { gone: true, tasks: [] };
+      return { gone: false, tasks: containerIds.map((id) => observed(id, shim.tasks.get(id))) };
+    }),
+    InspectContainer: performing('InspectContainer', 2, (_effect, half) => {
+      half();
+      return { facts: { user: { uid: 0, gid: 0, additionalGids: [] }, devices: [], mounts: [] } };
+    }),
+    PrepareContainer: performing('PrepareContainer', 3, ({ containerId, chainIds }, half) => {
+      for (const chain of chainIds) if (!world.chains.has(chain)) fail('HostFailed', `layer ${chain} is missing`);
+      world.snapshots.add(containerId);
+      half();
+      world.bundles.add(containerId);
+      return { rootfs: [{ type: 'overlay', source: 'overlay', options: [] }] };
+    }),
+    CleanContainer: performing('CleanContainer', 2, ({ containerId }, half) => {
+      world.bundles.delete(containerId);
+      half();
+      world.snapshots.delete(containerId);
+      return NOTHING;
+    }),
+    StartTask: performing('StartTask', 35, ({ podSandboxId, containerId }, half) => {
+      const shim = tasksOf(podSandboxId);
+      if (!world.bundles.has(containerId)) fail('RuntimeFailed', 'there is no bundle');
+      if (shim.tasks.has(containerId)) fail('RuntimeFailed', 'the task exists already');
+      const task: SimulatedTask = { id: containerId, podSandboxId, pid: world.nextPid++, status: 'created', exitStatus: 0, exitedAtNs: 0n, oomKills: 0 };
+      shim.tasks.set(containerId, task);
+      half();
+      task.status = 'running';
+      if (podSandboxId !== containerId && random.chance(0.2)) endTask(world, scheduler, task, random.below(3));
+      return { task: { pid: task.pid, startTicks: String(task.pid) } };
+    }),
+    KillTask: performing('KillTask', 3, ({ podSandboxId, containerId, signal }, half) => {
+      const task = tasksOf(podSandboxId).tasks.get(containerId);
+      half();
+      if (task === undefined || task.status === 'stopped') return { alreadyGone: true };
+      // Some programs don't heed a polite signal.
+      if (signal === 9 || random.chance(0.6)) scheduler.after(4, () => endTask(world, scheduler, task, 128 + signal));
+      return { alreadyGone: false };
+    }),
+    DeleteTask: performing('DeleteTask', 5, ({ podSandboxId, containerId }, half) => {
+      half();
+      removeTask(podSandboxId, containerId);
+      return NOTHING;
+    }),
+    RunExec: performing('RunExec', 20, ({ podSandboxId, containerId }, half) => {
+      const task = tasksOf(podSandboxId).tasks.get(containerId);
+      if (task?.status !== 'running') fail('RuntimeFailed', 'the container does not run');
+      half();
+      return { exitStatus: random.below(2), timedOut: random.chance(0.1), stdoutBytes: 3, stderrBytes: 0 };
+    }),
+    EndExec: performing('EndExec', 2, () => NOTHING),
+    ReopenLog: performing('ReopenLog', 1, (_effect, half) => {
+      half();
+      return NOTHING;
+    }),
+    PullImage: performing('PullImage', 50, (_effect, half) => {
+      for (const blob of IMAGE.blobs) world.blobs.add(blob);
+      half();
+      for (const { chainId } of IMAGE.layers) world.chains.add(chainId);
+      return { image: IMAGE };
+    }),
+    LoadImages: performing('LoadImages', 50, (_effect, half) => {
+      for (const blob of IMAGE.blobs) world.blobs.add(blob);
+      half();
+      for (const { chainId } of IMAGE.layers) world.chains.add(chainId);
+      return { images: [IMAGE] };
+    }),
+    DeleteImageContent: performing('DeleteImageContent', 5, ({ blobs, chainIds }, half) => {
+      for (const blob of blobs) world.blobs.delete(blob);
+      half();
+      for (const chain of chainIds) world.chains.delete(chain);
+      return { freedBytes: 1 };
+    }),
+  };
+}
+
+/** Thrown inside a half-done effect when the daemon dies: nobody is there to hear how it ended. */
+const DIED = Symbol('the daemon died');

@@ -1,0 +1,29 @@
+/** The simulated node, as daemon.started records it. */
+import type { DaemonFacts } from '../../src/domain/node/facts.ts';
+
+export const FACTS: DaemonFacts = {
+  version: '0.0.0-simulated',
+  rootDir: '/root-dir',
+  stateDir: '/state-dir',
+  node: {
+    bootId: 'boot',
+    kernelRelease: '6.18.0',
+    architecture: 'amd64',
+    cgroup: { version: 1, controllers: { memory: '/sys/fs/cgroup/memory', cpu: '/sys/fs/cgroup/cpu' }, swapAccounting: false },
+    capabilities: ['CAP_CHOWN', 'CAP_KILL'],
+    canRaiseLimits: false,
+    ownOomScoreAdj: 0,
+    seccomp: true,
+    apparmor: false,
+    selinux: false,
+    hugepageSizes: [],
+    hostname: 'node',
+    cpuCount: 2,
+  },
+  handlers: [{ name: 'runc', runtimeType: 'io.containerd.runc.v2', binaryName: 'runc', systemdCgroup: false }],
+  defaultHandler: 'runc',
+  settings: { cgroupDriver: 'cgroupfs', restrictOomScoreAdj: true, enableUnprivilegedPorts: true, enableUnprivilegedIcmp: true },
+  pauseRootfs: '/state-dir/pause',
+};
+
+export const CONF_LIST = { cniVersion: '1.0.0', name: 'sim', plugins: [{ type: 'bridge' }] };

@@ -1,0 +1,57 @@
+/**
+ * Bugs to be found: each replaces one piece by a faulty one. That every one of them is found, and soon, is what makes
+ * a clean run of the simulator mean something.
+ */
+import { decide } from '../../src/domain/decide.ts';
+import { evolve } from '../../src/domain/evolve.ts';
+import type { Event, Sequenced } from '../../src/domain/records.ts';
+import type { Plant } from './history.ts';
+
+export const PLANTS: readonly Plant[] = [
+  { name: 'reply before commit', replyBeforeCommit: true },
+  {
+    name: 'undo from successes instead of intents',
+    perform(real) {
+      const attached = new Set<string>();
+      return {
+        ...real,
+        async AttachNetwork(effect, context) {
+          const result = await real.AttachNetwork(effect, context);
+          attached.add(effect.podSandboxId);
+          return result;
+        },
+        DetachNetwork: (effect, context) => (attached.has(effect.podSandboxId) ? real.DetachNetwork(effect, context) : Promise.resolve({})),
+      };
+    },
+  },
+  { name: 'task Delete before its exit is durable', deleteAtExit: true },
+  {
+    name: 'name released before its resources',
+    decide(state, input) {
+      const events = decide(state, input);
+      for (const { id, goal, name } of state.sandboxes.values()) if (goal !== 'run' && state.names.get(name) === id) state.names.delete(name);
+      return events;
+    },
+  },
+  {
+    name: 'an exit counted twice',
+    decide(state, input) {
+      const events = [...decide(state, input)];
+      const exited = events.find((event) => event.type === 'container.exited');
+      if (exited === undefined || input.type !== 'task.exited') return events;
+      const again = { ...exited, seq: input.seq + events.length + 1 } as Sequenced<Event>;
+      evolve(state, again);
+      return [...events, again];
+    },
+  },
+  {
+    name: 'a retry that starts a second pod',
+    decide(state, input) {
+      // The retry does not see the creation that is under way.
+      if (input.type === 'call.received' && input.body.request.method === 'RunPodSandbox') {
+        for (const { name, phase } of state.sandboxes.values()) if (phase === 'creating') state.names.delete(name);
+      }
+      return decide(state, input);
+    },
+  },
+];

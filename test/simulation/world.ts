@@ -1,0 +1,121 @@
+/**
+ * The simulated node outside the daemon: files, namespaces, addresses, shims with their tasks, images. It outlives
+ * every daemon. Effects are performed on it by effects.ts; here is only what exists, and what happens by itself.
+ */
+import type { Random } from './random.ts';
+import type { Scheduler } from './scheduler.ts';
+
+export interface SimulatedTask {
+  readonly id: string;
+  readonly podSandboxId: string;
+  readonly pid: number;
+  status: 'created' | 'running' | 'stopped';
+  exitStatus: number;
+  exitedAtNs: bigint;
+  oomKills: number;
+}
+
+export interface SimulatedShim {
+  readonly podSandboxId: string;
+  readonly pid: number;
+  alive: boolean;
+  readonly tasks: Map<string, SimulatedTask>;
+}
+
+export interface World {
+  readonly dirs: Set<string>;
+  readonly bundles: Set<string>;
+  readonly netns: Set<string>;
+  /** Address to the sandbox that holds it. */
+  readonly addresses: Map<string, string>;
+  readonly shims: Map<string, SimulatedShim>;
+  /** Tasks whose shim died under them: their processes run on until somebody kills them. */
+  readonly orphans: Map<string, SimulatedTask>;
+  readonly snapshots: Set<string>;
+  readonly blobs: Set<string>;
+  readonly chains: Set<string>;
+  nextPid: number;
+  nextAddress: number;
+  /** Told of every exit, whoever lives to hear it. */
+  onExit: (task: SimulatedTask) => void;
+  onShimDeath: (podSandboxId: string) => void;
+}
+
+export const createWorld = (): World => ({
+  dirs: new Set(),
+  bundles: new Set(),
+  netns: new Set(),
+  addresses: new Map(),
+  shims: new Map(),
+  orphans: new Map(),
+  snapshots: new Set(),
+  blobs: new Set(),
+  chains: new Set(),
+  nextPid: 1000,
+  nextAddress: 1,
+  onExit: () => {},
+  onShimDeath: () => {},
+});
+
+export const shimOf = (world: World, podSandboxId: string): SimulatedShim | undefined => {
+  const shim = world.shims.get(podSandboxId);
+  return shim?.alive ? shim : undefined;
+};
+
+export function endTask(world: World, scheduler: Scheduler, task: SimulatedTask, exitStatus: number, oomKills = 0): void {
+  if (task.status !== 'running') return;
+  task.status = 'stopped';
+  task.exitStatus = exitStatus;
+  task.exitedAtNs = scheduler.nowNs();
+  task.oomKills = oomKills;
+  world.onExit(task);
+}
+
+export function killShim(world: World, podSandboxId: string): void {
+  const shim = shimOf(world, podSandboxId);
+  if (shim === undefined) return;
+  shim.alive = false;
+  for (const task of shim.tasks.values()) if (task.status === 'running') world.orphans.set(task.id, task);
+  world.onShimDeath(podSandboxId);
+}
+
+/** A reboot: whatever is not on the disk is gone. */
+export function rebootWorld(world: World): void {
+  world.dirs.clear();
+  world.bundles.clear();
+  world.netns.clear();
+  world.shims.clear();
+  world.orphans.clear();
+}
+
+export function isAlive(world: World, pid: number): boolean {
+  for (const shim of world.shims.values()) for (const task of shim.tasks.values()) if (task.pid === pid && task.status === 'running') return true;
+  for (const task of world.orphans.values()) if (task.pid === pid && task.status === 'running') return true;
+  return false;
+}
+
+/** What is left of pods, in words; empty when all was given back. */
+export function leftovers(world: World): string[] {
+  return [
+    ...[...world.dirs].map((dir) => `directory ${dir}`),
+    ...[...world.bundles].map((bundle) => `bundle ${bundle}`),
+    ...[...world.netns].map((netns) => `netns ${netns}`),
+    ...[...world.addresses].map(([address, owner]) => `address ${address} of ${owner}`),
+    ...[...world.shims.values()].map((shim) => `shim of ${shim.podSandboxId}`),
+    ...[...world.orphans.values()].filter((task) => task.status === 'running').map((task) => `orphaned process of ${task.id}`),
+    ...[...world.snapshots].map((snapshot) => `snapshot of ${snapshot}`),
+  ];
+}
+
+/** Things that happen by themselves: a task exits, is killed for lack of memory, or a shim dies. */
+export function disturb(world: World, scheduler: Scheduler, random: Random): void {
+  const shims = [...world.shims.values()].filter((shim) => shim.alive);
+  if (shims.length === 0) return;
+  const shim = random.pick(shims);
+  if (random.chance(0.15)) return killShim(world, shim.podSandboxId);
+  const running = [...shim.tasks.values()].filter((task) => task.status === 'running');
+  if (running.length === 0) return;
+  const task = random.pick(running);
+  const oom = random.chance(0.5);
+  endTask(world, scheduler, task, oom ? 137 : random.below(4), oom ? 1 : 0);
+}
