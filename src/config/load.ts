@@ -11,7 +11,7 @@ import { problemsOf } from './problems.ts';
 import { BUILT_IN_HANDLERS, configSchema } from './schema.ts';
 
 /** Read when no other file is named; it may be missing. */
-export const DEFAULT_CONFIG_PATH = '/etc/scribe/config.toml';
+const DEFAULT_CONFIG_PATH = '/etc/scribe/config.toml';
 
 const DROP_IN_DIRECTORY = 'conf.d';
 const FLAGS = 'the command line';

@@ -22,7 +22,7 @@ import type { EffectContext } from '../../../src/engine/ports.ts';
 const run = promisify(execFile);
 
 /** Where the reference plugins are: Debian's directory, or another one for another version of them. */
-export const PLUGIN_DIR = process.env.CNI_PLUGIN_DIR ?? '/usr/lib/cni';
+const PLUGIN_DIR = process.env.CNI_PLUGIN_DIR ?? '/usr/lib/cni';
 
 type Run = Pick<Spawner, 'run'>;
 

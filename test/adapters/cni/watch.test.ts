@@ -142,6 +142,21 @@ describe('the watch on CNI configurations', { timeout: 60_000 }, () => {
     await until('d 1');
   });
 
+  it('follows a directory that is deleted and made again', async (t) => {
+    const { dir, until } = await watchDir(t, (top) => makeConfDir(top, 'a'));
+    await until('a 1');
+    for (const [gone, name] of [
+      ['etc/cni/net.d', 'b'],
+      ['etc/cni', 'c'],
+      ['etc', 'd'],
+    ] as const) {
+      await rm(join(dir, gone), { recursive: true });
+      await until('none');
+      await makeConfDir(dir, name);
+      await until(`${name} 1`);
+    }
+  });
+
   it('follows a symbolic link that is swapped, as mounted config maps are', async (t) => {
     const { confDir, until } = await watchDir(t, async (dir) => {
       const netD = join(dir, 'etc', 'cni', 'net.d');
