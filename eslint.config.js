@@ -18,12 +18,10 @@ export default tseslint.config(
       '@typescript-eslint/no-floating-promises': ['error', { checkThenables: true }],
       '@typescript-eslint/no-misused-promises': 'error',
       '@typescript-eslint/await-thenable': 'error',
-      '@typescript-eslint/return-await': ['error', 'in-try-catch'],
-      '@typescript-eslint/prefer-promise-reject-errors': 'error',
-      '@typescript-eslint/only-throw-error': 'error',
-      'no-promise-executor-return': 'error',
+      '@typescript-eslint/return-await': ['error', 'error-handling-correctness-only'],
+      '@typescript-eslint/prefer-promise-reject-errors': ['error', { allowThrowingUnknown: true }],
+      '@typescript-eslint/only-throw-error': ['error', { allowThrowingUnknown: true }],
       'no-async-promise-executor': 'error',
-      'require-atomic-updates': 'off',
 
       // Unions: a new variant must be a compile or lint error wherever it matters.
       '@typescript-eslint/switch-exhaustiveness-check': ['error', { considerDefaultExhaustiveForUnions: true }],

@@ -1,0 +1,81 @@
+/** `npm test` counts right and ends with its summary, whatever the test files do: fail, crash, hang or leave children. */
+import assert from 'node:assert/strict';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { processes } from '../support/leftovers.ts';
+import { type CommandResult, run } from '../support/process.ts';
+import { tempDir } from '../support/temp-dir.ts';
+
+const top = join(import.meta.dirname, '../..');
+
+/** Runs the runner in a tree that holds nothing but the given test files, with a short limit for each. */
+const runTests = async (t: TestContext, files: Readonly<Record<string, string>>): Promise<CommandResult> => {
+  const dir = await tempDir(t);
+  await mkdir(join(dir, 'scripts/lib'), { recursive: true });
+  for (const name of ['scripts/test.ts', 'scripts/lib/test-reporter.ts']) {
+    const text = await readFile(join(top, name), 'utf8');
+    await writeFile(join(dir, name), text.replace('fileTimeoutMs = 10 * 60_000', 'fileTimeoutMs = 3_000'));
+  }
+  await mkdir(join(dir, 'test/a'), { recursive: true });
+  await writeFile(join(dir, 'package.json'), '{"type":"module"}');
+  for (const [name, text] of Object.entries(files)) {
+    await writeFile(
+      join(dir, 'test/a', `${name}.test.ts`),
+      `import { describe, before, test } from 'node:test';\n${text}`,
+    );
+  }
+  return run([process.execPath, join(dir, 'scripts/test.ts')], { env: { PATH: process.env['PATH'] } });
+};
+
+const lastLine = ({ stdout }: CommandResult): string | undefined => stdout.trimEnd().split('\n').at(-1);
+
+test('what passes and what is left out is counted, in suites too', async (t) => {
+  const result = await runTests(t, {
+    one: "test('a', (t) => { t.diagnostic('measured 5'); });\ntest('b', { skip: 'why' }, () => {});",
+    two: "describe('s', () => { test('c', () => {}); describe('inner', () => { test('d', () => {}); }); });",
+  });
+  assert.equal(lastLine(result), '3 passed, 0 failed, 1 skipped', result.stdout);
+  assert.equal(result.exitCode, 0);
+  assert.match(result.stdout, /^ {4}measured 5$/m);
+  assert.match(result.stdout, /^slowest of 2 files/m);
+});
+
+test('every way to fail is counted and shown', async (t) => {
+  const result = await runTests(t, {
+    asserts: "test('ok', () => {});\ntest('bad', () => { throw new Error('the reason'); });",
+    hook: "describe('s', () => { before(() => { throw new Error('in the hook'); }); test('x', () => {}); });",
+    imports: "import './nothing.ts';\ntest('x', () => {});",
+    empty: 'void describe, before, test;',
+    exits: "test('ok', () => {});\ntest('ends', () => process.exit(3));",
+    rejects:
+      "test('ok', () => {});\nsetTimeout(() => { void Promise.reject(new Error('unseen')); }, 50);\nawait new Promise((r) => setTimeout(r, 100));",
+  });
+  assert.equal(result.exitCode, 1);
+  assert.match(lastLine(result) ?? '', /^\d+ passed, [1-9]\d* failed, 0 skipped$/);
+  for (const name of ['asserts', 'hook', 'imports', 'empty', 'exits', 'rejects']) {
+    assert.match(result.stdout, new RegExp(`^FAILED test/a/${name}\\.test\\.ts`, 'm'), result.stdout);
+  }
+  assert.match(result.stdout, /FAILED: bad\n\s+Error: the reason/);
+  assert.match(result.stdout, /in the hook/);
+});
+
+test('a file that hangs is ended with all its children, and the others are run', async (t) => {
+  const result = await runTests(t, {
+    hangs:
+      "import { spawn } from 'node:child_process';\n" +
+      "test('x', () => { spawn('sleep', ['987654']); return new Promise(() => { setInterval(() => {}, 1000); }); });",
+    leaves:
+      "import { spawn } from 'node:child_process';\ntest('y', () => { spawn('sleep', ['987654'], { stdio: 'ignore' }).unref(); });",
+  });
+  assert.equal(lastLine(result), '1 passed, 1 failed, 0 skipped', result.stdout);
+  assert.match(result.stdout, /the file did not end within 3\.0 s/);
+  const left = (await processes()).filter(({ commandLine }) => commandLine === 'sleep 987654');
+  assert.deepEqual(left, []);
+});
+
+test('no test files at all is a failure', async (t) => {
+  const result = await runTests(t, {});
+  assert.equal(lastLine(result), '0 passed, 0 failed, 0 skipped');
+  assert.equal(result.exitCode, 1);
+});

@@ -1,0 +1,66 @@
+/** scripts/setup.sh installs nothing where nothing is missing, and says what to do where it can not install. */
+import assert from 'node:assert/strict';
+import { copyFile, mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { requireRoot } from '../support/netns.ts';
+import { type CommandResult, run } from '../support/process.ts';
+import { tempDir } from '../support/temp-dir.ts';
+
+const top = join(import.meta.dirname, '../..');
+
+/** A clone whose npm dependencies look installed, so that only the programs of the machine matter. */
+const cloneOf = async (t: TestContext): Promise<string> => {
+  const dir = await tempDir(t);
+  await mkdir(join(dir, 'scripts'));
+  await mkdir(join(dir, 'node_modules'));
+  await copyFile(join(top, 'scripts/setup.sh'), join(dir, 'scripts/setup.sh'));
+  await writeFile(join(dir, 'package-lock.json'), '{}');
+  await writeFile(join(dir, 'node_modules/.package-lock.json'), '{}');
+  return dir;
+};
+
+/** Runs setup where the given shell lines have hidden something, in a mount namespace of its own. */
+const setupWith = (dir: string, hide: string): Promise<CommandResult> => {
+  requireRoot();
+  return run(['unshare', '--mount', '--', 'sh', '-ec', `${hide}\nexec sh ${join(dir, 'scripts/setup.sh')} run`]);
+};
+
+const hidePlugins = 'for d in /opt/cni/bin /usr/lib/cni; do [ ! -d $d ] || mount -t tmpfs none $d; done';
+const hideApt = 'mount --bind /dev/null "$(command -v apt-get)"';
+
+test('where nothing is missing, setup does nothing and says nothing', async (t) => {
+  const { exitCode, stdout, stderr } = await setupWith(await cloneOf(t), ':');
+  assert.deepEqual({ exitCode, stdout, stderr }, { exitCode: 0, stdout: '', stderr: '' });
+});
+
+test('where there is no apt-get, setup names the missing programs', async (t) => {
+  const { exitCode, stderr } = await setupWith(await cloneOf(t), `${hidePlugins}\n${hideApt}`);
+  assert.equal(exitCode, 1);
+  assert.match(stderr, /these programs are missing: \/opt\/cni\/bin\/bridge$/m);
+  assert.match(stderr, /not a Debian system: .*containernetworking-plugins/);
+});
+
+test('who is not root gets the command to run', async (t) => {
+  const dir = await cloneOf(t);
+  const hide = `${hidePlugins}\nchmod 755 ${dir} ${dir}/scripts\nexec setpriv --reuid 65534 --clear-groups sh ${dir}/scripts/setup.sh run`;
+  const { exitCode, stderr } = await setupWith(dir, hide);
+  assert.equal(exitCode, 1);
+  assert.match(stderr, /sudo apt-get install --no-install-recommends containernetworking-plugins/);
+});
+
+test('when npm fails, setup shows its output and says what to do', async (t) => {
+  const dir = await cloneOf(t);
+  await writeFile(join(dir, 'package.json'), '{"name":"x","version":"1.0.0","dependencies":{"y":"1.0.0"}}');
+  const { exitCode, stderr } = await setupWith(dir, `rm ${dir}/node_modules/.package-lock.json`);
+  assert.equal(exitCode, 1);
+  assert.match(stderr, /setup: installing npm dependencies \.\.\.\n/);
+  assert.match(stderr, /npm error/);
+  assert.match(stderr, /Then run 'npm ci --ignore-scripts' in /);
+});
+
+test('an unknown argument is refused', async () => {
+  const { exitCode, stderr } = await run(['sh', join(top, 'scripts/setup.sh'), 'everything']);
+  assert.equal(exitCode, 1);
+  assert.match(stderr, /unknown argument 'everything'/);
+});
