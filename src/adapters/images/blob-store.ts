@@ -1,0 +1,212 @@
+/**
+ * Blobs on the disk, by digest. What stands under a digest's name is whole, verified and synced: a blob gets its name
+ * by a rename as the last step, and until then is a file beside the others that a later attempt goes on with. Runs in
+ * the pulling thread, where hashing and writing stall nobody else; it alone writes and removes blobs.
+ */
+import { createHash, type Hash, randomUUID } from 'node:crypto';
+import { closeSync, fsync, ftruncateSync, openSync, statSync, unlinkSync, writeSync } from 'node:fs';
+import { mkdir, open, readFile, rename, rm, stat, statfs, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { FailureError } from '../../domain/errors.ts';
+import { errorCodeOf } from '../linux/syscalls.ts';
+import { sha256Of } from './chain-ids.ts';
+import { blobPath, type ImageLayout, partialPath, WRITING_SUFFIX } from './layout.ts';
+import { createSemaphore } from './semaphore.ts';
+
+/** A blob that is being received; also when it was begun before a restart. */
+export interface PartialBlob {
+  readonly offset: () => number;
+  readonly write: (chunk: Uint8Array) => void;
+  readonly restart: () => void;
+  /** Throws FailureError ImageInvalid when what was written has another digest. */
+  readonly finish: () => Promise<void>;
+  /** Keeps what there is for a later attempt. */
+  readonly close: () => void;
+}
+
+export interface BlobStore {
+  readonly has: (digest: string) => Promise<boolean>;
+  /** Throws FailureError HostFailed when it is not there or larger than `bytesMax`. */
+  readonly read: (digest: string, bytesMax: number) => Promise<Buffer>;
+  readonly put: (bytes: Buffer) => Promise<string>;
+  readonly openPartial: (digest: string, sizeBytes: number) => Promise<PartialBlob>;
+  /** Takes a file whose content has been hashed already. */
+  readonly adopt: (path: string, digest: string) => Promise<void>;
+  /** The bytes freed; a blob that is not there is success. Done when it returns: no pull can look in between. */
+  readonly remove: (digest: string) => number;
+}
+
+const READ_BYTES = 1024 * 1024;
+const FILE_MODE = 0o600;
+const DIRECTORY_MODE = 0o700;
+/** A sync holds one thread of the pool that the whole daemon shares, for as long as the disk takes. */
+const SYNCS_AT_ONCE = 1;
+
+const syncFile = promisify(fsync);
+const never = new AbortController().signal;
+
+const full = (): FailureError =>
+  new FailureError('DiskFull', 'The disk is too full for the image: make room and pull it again.');
+
+/** Errors of a full disk in the words of the catalogue. */
+const asDiskFull = (error: unknown): unknown => {
+  const code = errorCodeOf(error);
+  return code === 'ENOSPC' || code === 'EDQUOT' ? full() : error;
+};
+
+export const createBlobStore = (layout: ImageLayout, reservedBytes: number): BlobStore => {
+  const syncTurn = createSemaphore(SYNCS_AT_ONCE);
+
+  const syncDirectory = async (path: string): Promise<void> => {
+    const handle = await open(path, 'r');
+    try {
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+  };
+
+  const name = async (from: string, digest: string): Promise<void> => {
+    await mkdir(layout.blobs, { recursive: true, mode: DIRECTORY_MODE });
+    await rename(from, blobPath(layout, digest));
+    await syncTurn(never, () => syncDirectory(layout.blobs));
+  };
+
+  const has = async (digest: string): Promise<boolean> => {
+    try {
+      return (await stat(blobPath(layout, digest))).isFile();
+    } catch (error) {
+      if (errorCodeOf(error) === 'ENOENT') return false;
+      throw error;
+    }
+  };
+
+  const checkSpace = async (neededBytes: number): Promise<void> => {
+    const { bavail, bsize } = await statfs(layout.ingest);
+    if (bavail * bsize - neededBytes < reservedBytes) throw full();
+  };
+
+  /** Hashes what an earlier attempt left, so that the digest at the end covers it too. */
+  const hashKept = async (path: string, hash: Hash, sizeBytes: number): Promise<number> => {
+    const handle = await open(path, 'r');
+    let offset = 0;
+    try {
+      const buffer = Buffer.allocUnsafe(READ_BYTES);
+      for (;;) {
+        const { bytesRead } = await handle.read(buffer, 0, READ_BYTES, offset);
+        if (bytesRead === 0) break;
+        offset += bytesRead;
+        if (offset > sizeBytes) return offset;
+        hash.update(buffer.subarray(0, bytesRead));
+      }
+    } finally {
+      await handle.close();
+    }
+    return offset;
+  };
+
+  const openPartial = async (digest: string, sizeBytes: number): Promise<PartialBlob> => {
+    await mkdir(layout.ingest, { recursive: true, mode: DIRECTORY_MODE });
+    const path = partialPath(layout, digest);
+    const fd = openSync(path, 'a+', FILE_MODE);
+    let hash = createHash('sha256');
+    let isOpen = true;
+    let offset = 0;
+
+    const restart = (): void => {
+      if (!isOpen) return;
+      ftruncateSync(fd, 0);
+      hash = createHash('sha256');
+      offset = 0;
+    };
+    const close = (): void => {
+      if (isOpen) closeSync(fd);
+      isOpen = false;
+    };
+
+    try {
+      offset = await hashKept(path, hash, sizeBytes);
+      if (offset > sizeBytes) restart();
+      await checkSpace(sizeBytes - offset);
+    } catch (error) {
+      close();
+      throw asDiskFull(error);
+    }
+
+    return {
+      offset: () => offset,
+      restart,
+      close,
+      write: (chunk) => {
+        try {
+          for (let written = 0; written < chunk.length; ) written += writeSync(fd, chunk, written);
+        } catch (error) {
+          // How much of it was written is unknown, and with it what the hash would have to cover.
+          restart();
+          throw asDiskFull(error);
+        }
+        hash.update(chunk);
+        offset += chunk.length;
+      },
+      finish: async () => {
+        const actual = `sha256:${hash.copy().digest('hex')}`;
+        if (actual !== digest) {
+          restart();
+          throw new FailureError('ImageInvalid', `the digest of ${digest} is ${actual}`);
+        }
+        await syncTurn(never, () => syncFile(fd));
+        close();
+        await name(path, digest);
+      },
+    };
+  };
+
+  return {
+    has,
+    openPartial,
+    read: async (digest, bytesMax) => {
+      const { size } = await stat(blobPath(layout, digest));
+      if (size > bytesMax)
+        throw new FailureError('ImageInvalid', `The image is not valid: ${digest} is larger than ${bytesMax} bytes.`);
+      return await readFile(blobPath(layout, digest));
+    },
+    put: async (bytes) => {
+      const digest = sha256Of(bytes);
+      if (await has(digest)) return digest;
+      await mkdir(layout.ingest, { recursive: true, mode: DIRECTORY_MODE });
+      // A name of its own: two pulls may come by the same manifest at once.
+      const path = join(layout.ingest, `${randomUUID()}${WRITING_SUFFIX}`);
+      try {
+        await checkSpace(bytes.length);
+        await writeFile(path, bytes, { mode: FILE_MODE, flag: 'wx', flush: true });
+        await name(path, digest);
+      } catch (error) {
+        await rm(path, { force: true });
+        throw asDiskFull(error);
+      }
+      return digest;
+    },
+    adopt: async (path, digest) => {
+      if (await has(digest)) return await rm(path, { force: true });
+      const handle = await open(path, 'r');
+      try {
+        await syncTurn(never, () => handle.sync());
+      } finally {
+        await handle.close();
+      }
+      await name(path, digest);
+    },
+    remove: (digest) => {
+      const path = blobPath(layout, digest);
+      try {
+        const { size } = statSync(path);
+        unlinkSync(path);
+        return size;
+      } catch (error) {
+        if (errorCodeOf(error) === 'ENOENT') return 0;
+        throw error;
+      }
+    },
+  };
+};

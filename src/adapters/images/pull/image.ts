@@ -1,0 +1,134 @@
+/**
+ * From a manifest's digest to a whole image: the documents on the way, the layers' names, what is recorded of it. The
+ * same for registries and archives, which differ in where documents and blobs come from.
+ */
+import type { ImageContent, ImageLayer } from '../../../domain/effects.ts';
+import { FailureError } from '../../../domain/errors.ts';
+import type { BlobStore } from '../blob-store.ts';
+import { chainIdsOf } from '../chain-ids.ts';
+import {
+  checkPlatform,
+  type ConfigDocument,
+  type Descriptor,
+  DOCUMENT_BYTES_MAX,
+  type Manifest,
+  parseConfig,
+  parseDocument,
+  selectManifest,
+} from '../documents.ts';
+import type { Platform } from '../types.ts';
+
+/** Where one image's content comes from. All of it is verified by its digest before it is given out. */
+export interface ImageSource {
+  readonly fetchDocument: (digest: string) => Promise<{ readonly bytes: Buffer; readonly mediaType: string }>;
+  readonly fetchConfig: (descriptor: Descriptor) => Promise<Buffer>;
+  /** Resolves once the blob is in the store. */
+  readonly fetchLayer: (descriptor: Descriptor) => Promise<void>;
+}
+
+/** What becomes of an image on its way. */
+export interface ImageObserver {
+  readonly layers: (layers: readonly ImageLayer[]) => void;
+  readonly layerReady: (index: number) => void;
+}
+
+const INDEX_DEPTH_MAX = 3;
+
+const invalid = (what: string): FailureError => new FailureError('ImageInvalid', `The image is not valid: ${what}.`);
+
+interface FoundManifest {
+  readonly manifest: Manifest;
+  readonly digest: string;
+  /** The manifest and the indexes that lead to it. */
+  readonly blobs: readonly string[];
+}
+
+/** A document from the store when it is there already, else from where the image comes from. */
+const readDocument = async (
+  digest: string,
+  source: ImageSource,
+  blobs: BlobStore,
+): Promise<{ readonly bytes: Buffer; readonly mediaType: string }> => {
+  if (await blobs.has(digest)) return { bytes: await blobs.read(digest, DOCUMENT_BYTES_MAX), mediaType: '' };
+  return await source.fetchDocument(digest);
+};
+
+const findManifest = async (
+  target: string,
+  source: ImageSource,
+  blobs: BlobStore,
+  platform: Platform,
+): Promise<FoundManifest> => {
+  const passed: string[] = [];
+  let digest = target;
+  let claimedType = '';
+  for (let depth = 0; depth <= INDEX_DEPTH_MAX; depth += 1) {
+    const { bytes, mediaType } = await readDocument(digest, source, blobs);
+    const document = parseDocument(bytes, claimedType || mediaType);
+    await blobs.put(bytes);
+    passed.push(digest);
+    if (document.kind === 'manifest') return { manifest: document, digest, blobs: passed };
+    const chosen = selectManifest(document, platform);
+    digest = chosen.digest;
+    claimedType = chosen.mediaType;
+  }
+  throw invalid('its indexes lead to indexes again and again');
+};
+
+const readConfig = async (descriptor: Descriptor, source: ImageSource, blobs: BlobStore): Promise<ConfigDocument> => {
+  const known = await blobs.has(descriptor.digest);
+  const bytes = known ? await blobs.read(descriptor.digest, DOCUMENT_BYTES_MAX) : await source.fetchConfig(descriptor);
+  const config = parseConfig(bytes);
+  await blobs.put(bytes);
+  return config;
+};
+
+const layersOf = (manifest: Manifest, config: ConfigDocument): readonly ImageLayer[] => {
+  if (config.diffIds.length !== manifest.layers.length) {
+    throw invalid(`its manifest has ${manifest.layers.length} layers and its config ${config.diffIds.length}`);
+  }
+  const chainIds = chainIdsOf(config.diffIds);
+  return manifest.layers.map(({ digest, sizeBytes }, index) => ({
+    digest,
+    diffId: config.diffIds[index] ?? '',
+    chainId: chainIds[index] ?? '',
+    sizeBytes,
+  }));
+};
+
+/**
+ * Brings the image behind `target` into the store and says what it is; names are the caller's to give. Layers are
+ * fetched side by side, so that whatever bounds them is in the source. When one fails the others are left to the
+ * source's signal, which the caller aborts.
+ */
+export const bringImage = async (options: {
+  readonly target: string;
+  readonly source: ImageSource;
+  readonly blobs: BlobStore;
+  readonly platform: Platform;
+  readonly names: Pick<ImageContent, 'repoTags' | 'repoDigests'>;
+  readonly observer: ImageObserver;
+}): Promise<ImageContent> => {
+  const { target, source, blobs, platform, names, observer } = options;
+  const found = await findManifest(target, source, blobs, platform);
+  const { config: configDescriptor, layers: descriptors } = found.manifest;
+  const config = await readConfig(configDescriptor, source, blobs);
+  checkPlatform(config.platform, platform);
+  const layers = layersOf(found.manifest, config);
+  observer.layers(layers);
+  await Promise.all(
+    descriptors.map(async (descriptor, index) => {
+      if (!(await blobs.has(descriptor.digest))) await source.fetchLayer(descriptor);
+      observer.layerReady(index);
+    }),
+  );
+  return {
+    id: configDescriptor.digest,
+    manifestDigest: found.digest,
+    ...names,
+    sizeBytes: layers.reduce((sum, { sizeBytes }) => sum + sizeBytes, configDescriptor.sizeBytes),
+    config: config.config,
+    layers,
+    blobs: [...new Set([...found.blobs, configDescriptor.digest, ...layers.map(({ digest }) => digest)])],
+  };
+};

@@ -1,0 +1,50 @@
+/**
+ * What the daemon and its pulling thread say to each other. A job is a pull or a load; the thread says what it found
+ * and which layers are whole on the disk, the daemon has them unpacked. Failures cross as data. Credentials cross to
+ * the thread only, and are in no answer.
+ */
+import type { ImageContent, ImageLayer } from '../../../domain/effects.ts';
+import type { Failure } from '../../../domain/errors.ts';
+import type { ImageLimits, Platform, RegistryCredentials } from '../types.ts';
+
+/** What the thread is started with. */
+export interface PullThreadOptions {
+  readonly root: string;
+  readonly registryConfigDirs: readonly string[];
+  readonly maxConcurrentDownloads: number;
+  readonly progressTimeoutMs: number;
+  readonly platform: Platform;
+  readonly limits: ImageLimits;
+}
+
+export type ToPullThread =
+  | {
+      readonly kind: 'pull';
+      readonly job: number;
+      readonly reference: string;
+      readonly credentials: RegistryCredentials | null;
+    }
+  /** `path` is an archive in the ingest directory; the thread removes it. */
+  | { readonly kind: 'load'; readonly job: number; readonly path: string }
+  | { readonly kind: 'removeBlobs'; readonly job: number; readonly digests: readonly string[] }
+  | { readonly kind: 'cancel'; readonly job: number };
+
+export type FromPullThread =
+  /** The layers of one image of the job, base first, before the first of them is ready. */
+  | { readonly kind: 'layers'; readonly job: number; readonly image: string; readonly layers: readonly ImageLayer[] }
+  /** The blob of that layer is whole on the disk. */
+  | { readonly kind: 'layerReady'; readonly job: number; readonly image: string; readonly index: number }
+  | {
+      readonly kind: 'progress';
+      readonly job: number;
+      readonly digest: string;
+      readonly bytesDone: number;
+      readonly bytesTotal: number;
+    }
+  | {
+      readonly kind: 'finished';
+      readonly job: number;
+      readonly images: readonly ImageContent[];
+      readonly freedBytes: number;
+    }
+  | { readonly kind: 'failed'; readonly job: number; readonly failure: Failure };

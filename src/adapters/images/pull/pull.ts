@@ -1,0 +1,102 @@
+/**
+ * One pull, in the pulling thread: finds the servers, resolves the reference, and brings the image's content into the
+ * store. Downloads of one blob are one, whichever pulls want it; each pull has so many under way at a time.
+ */
+import type { ImageContent, ImageLayer } from '../../../domain/effects.ts';
+import { FailureError } from '../../../domain/errors.ts';
+import { type ImageReference, parseImageReference, repoDigestOf, repoTagOf } from '../../../domain/image/reference.ts';
+import type { BlobStore } from '../blob-store.ts';
+import type { Descriptor } from '../documents.ts';
+import { createRegistry, type Registry } from '../registry/client.ts';
+import { findEndpoints } from '../registry/hosts.ts';
+import type { HttpClient } from '../registry/http.ts';
+import { createSemaphore } from '../semaphore.ts';
+import type { SharedWork } from '../shared-work.ts';
+import type { RegistryCredentials } from '../types.ts';
+import { bringImage } from './image.ts';
+import type { PullThreadOptions } from './messages.ts';
+
+/** What all pulls of the thread have in common. */
+export interface PullShop {
+  readonly options: PullThreadOptions;
+  readonly blobs: BlobStore;
+  readonly http: HttpClient;
+  readonly downloads: SharedWork<void>;
+  /** Told of each piece of a download; `bytesDone` is how far the blob has come. */
+  readonly onDownloaded: (digest: string, bytesDone: number, bytesTotal: number) => void;
+}
+
+export interface PullObserver {
+  readonly layers: (image: string, layers: readonly ImageLayer[]) => void;
+  readonly layerReady: (image: string, index: number) => void;
+}
+
+const parsed = (reference: string): ImageReference => {
+  const result = parseImageReference(reference);
+  if (!result.ok) throw new FailureError('InvalidField', result.problem);
+  return result.reference;
+};
+
+const download = async (
+  shop: PullShop,
+  registry: Registry,
+  descriptor: Descriptor,
+  signal: AbortSignal,
+): Promise<void> => {
+  const { digest, sizeBytes } = descriptor;
+  if (await shop.blobs.has(digest)) return;
+  const partial = await shop.blobs.openPartial(digest, sizeBytes);
+  const sink = {
+    ...partial,
+    write: (chunk: Buffer): void => {
+      partial.write(chunk);
+      shop.onDownloaded(digest, partial.offset(), sizeBytes);
+    },
+  };
+  try {
+    await registry.fetchBlob(descriptor, sink, signal);
+  } finally {
+    partial.close();
+  }
+};
+
+/** Throws FailureError, or the signal's reason. What was downloaded stays for the next attempt either way. */
+export const pullImage = async (
+  shop: PullShop,
+  request: { readonly reference: string; readonly credentials: RegistryCredentials | null },
+  observer: PullObserver,
+  signal: AbortSignal,
+): Promise<ImageContent> => {
+  const { registryConfigDirs, platform, maxConcurrentDownloads, limits } = shop.options;
+  const reference = parsed(request.reference);
+  const endpoints = await findEndpoints(registryConfigDirs, reference.host);
+  const { credentials } = request;
+  const registry = createRegistry({ reference, endpoints, credentials, http: shop.http, retry: limits });
+  const resolved = await registry.resolve(signal);
+  const turn = createSemaphore(maxConcurrentDownloads);
+  const repoTag = repoTagOf(reference);
+  return await bringImage({
+    target: resolved.digest,
+    blobs: shop.blobs,
+    platform,
+    names: {
+      repoTags: repoTag === null ? [] : [repoTag],
+      repoDigests: [repoDigestOf(reference, resolved.digest)],
+    },
+    source: {
+      fetchDocument: async (digest) =>
+        resolved.document !== null && digest === resolved.digest
+          ? resolved.document
+          : await registry.fetchDocument({ digest }, signal),
+      fetchConfig: (descriptor) => registry.fetchConfig(descriptor, signal),
+      fetchLayer: (descriptor) =>
+        turn(signal, () =>
+          shop.downloads(descriptor.digest, signal, (shared) => download(shop, registry, descriptor, shared)),
+        ),
+    },
+    observer: {
+      layers: (layers) => observer.layers(resolved.digest, layers),
+      layerReady: (index) => observer.layerReady(resolved.digest, index),
+    },
+  });
+};

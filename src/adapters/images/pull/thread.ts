@@ -1,0 +1,123 @@
+/**
+ * The pulling thread's own end: takes jobs from the daemon and tells of their progress. All that is big or slow about
+ * images happens here: TLS, hashing, JSON of strangers, writing blobs. It alone touches blobs and ingest, so that a
+ * blob is never removed under a pull that relies on it. Ends when the daemon ends it.
+ */
+import { mkdir } from 'node:fs/promises';
+import { parentPort, workerData } from 'node:worker_threads';
+import type { ImageContent } from '../../../domain/effects.ts';
+import { FailureError } from '../../../domain/errors.ts';
+import { errorCodeOf } from '../../linux/syscalls.ts';
+import { createBlobStore } from '../blob-store.ts';
+import { imageLayout } from '../layout.ts';
+import { createHttpClient } from '../registry/http.ts';
+import { createSharedWork } from '../shared-work.ts';
+import { loadArchive } from './load.ts';
+import type { FromPullThread, PullThreadOptions, ToPullThread } from './messages.ts';
+import { pullImage, type PullObserver, type PullShop } from './pull.ts';
+
+const PROGRESS_INTERVAL_MS = 100;
+
+const options = workerData as PullThreadOptions;
+const layout = imageLayout(options.root);
+const blobs = createBlobStore(layout, options.limits.reservedBytes);
+const jobs = new Map<number, AbortController>();
+/** Digests that jobs under way have named: their blobs may have been found and counted on already. */
+const namedBy = new Map<number, Set<string>>();
+/** When progress of a blob was last told. */
+const toldAtMs = new Map<string, number>();
+
+const tell = (message: FromPullThread): void => parentPort?.postMessage(message);
+
+const onDownloaded = (digest: string, bytesDone: number, bytesTotal: number): void => {
+  const nowMs = performance.now();
+  if (bytesDone < bytesTotal && nowMs - (toldAtMs.get(digest) ?? 0) < PROGRESS_INTERVAL_MS) return;
+  if (bytesDone < bytesTotal) toldAtMs.set(digest, nowMs);
+  else toldAtMs.delete(digest);
+  for (const [job, digests] of namedBy) {
+    if (digests.has(digest)) tell({ kind: 'progress', job, digest, bytesDone, bytesTotal });
+  }
+};
+
+/** A store that remembers what a job counts on, before it looks. */
+const storeOf = (job: number): PullShop['blobs'] => {
+  const named = new Set<string>();
+  namedBy.set(job, named);
+  return {
+    ...blobs,
+    has: (digest) => {
+      named.add(digest);
+      return blobs.has(digest);
+    },
+  };
+};
+
+const shop: PullShop = {
+  options,
+  blobs,
+  http: createHttpClient(options.progressTimeoutMs),
+  downloads: createSharedWork<void>(),
+  onDownloaded,
+};
+
+const observerOf = (job: number): PullObserver => ({
+  layers: (image, layers) => tell({ kind: 'layers', job, image, layers }),
+  layerReady: (image, index) => tell({ kind: 'layerReady', job, image, index }),
+});
+
+const asFailure = (error: unknown): FailureError => {
+  if (error instanceof FailureError) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  if (errorCodeOf(error) === 'ENOSPC')
+    return new FailureError('DiskFull', 'The disk is full: make room and try again.');
+  return new FailureError('HostFailed', `The image store failed: ${message}.`);
+};
+
+/** In one turn of this thread, so that no job finds a blob that is about to go. */
+const removeBlobs = (digests: readonly string[]): number => {
+  const isNeeded = (digest: string): boolean => [...namedBy.values()].some((named) => named.has(digest));
+  return digests
+    .filter((digest) => !isNeeded(digest))
+    .reduce((freedBytes, digest) => freedBytes + blobs.remove(digest), 0);
+};
+
+const run = async (message: Exclude<ToPullThread, { kind: 'cancel' }>, signal: AbortSignal): Promise<void> => {
+  const { job } = message;
+  let images: readonly ImageContent[] = [];
+  let freedBytes = 0;
+  switch (message.kind) {
+    case 'pull':
+      images = [await pullImage({ ...shop, blobs: storeOf(job) }, message, observerOf(job), signal)];
+      break;
+    case 'load':
+      images = await loadArchive({ ...shop, blobs: storeOf(job) }, message.path, observerOf(job), signal);
+      break;
+    case 'removeBlobs':
+      freedBytes = removeBlobs(message.digests);
+      break;
+  }
+  tell({ kind: 'finished', job, images, freedBytes });
+};
+
+const start = async (message: Exclude<ToPullThread, { kind: 'cancel' }>): Promise<void> => {
+  const { job } = message;
+  const abort = new AbortController();
+  jobs.set(job, abort);
+  try {
+    await mkdir(layout.ingest, { recursive: true, mode: 0o700 });
+    await run(message, abort.signal);
+  } catch (error) {
+    // The rest of a job that failed is of no use; what it downloaded so far is.
+    abort.abort(error);
+    // When it was cancelled, that is what happened, however the parts of it failed.
+    tell({ kind: 'failed', job, failure: asFailure(abort.signal.reason).failure });
+  } finally {
+    jobs.delete(job);
+    namedBy.delete(job);
+  }
+};
+
+parentPort?.on('message', (message: ToPullThread) => {
+  if (message.kind === 'cancel') jobs.get(message.job)?.abort(new FailureError('Cancelled', 'The pull was cancelled.'));
+  else void start(message);
+});

@@ -1,0 +1,44 @@
+/**
+ * What a registry's refusals mean in the words of the catalogue, and what of its own words may be repeated. Registries
+ * are strangers: their texts are cut short and stripped of everything that could forge a log.
+ */
+import { type HttpResponse, RequestError, readWhole, shownUrl } from './http.ts';
+
+const ERROR_BYTES_MAX = 64 * 1024;
+const ERROR_TEXT_MAX = 200;
+
+/** The registry's own words (distribution-spec, "Error Codes"), as far as they can be shown. */
+const explanationOf = async (response: HttpResponse): Promise<string> => {
+  try {
+    const body = await readWhole(response, ERROR_BYTES_MAX, 'The error');
+    const { errors } = JSON.parse(body.toString('utf8')) as { errors?: { code?: unknown; message?: unknown }[] };
+    const [first] = errors ?? [];
+    const words = [first?.code, first?.message].filter((word) => typeof word === 'string').join(': ');
+    return words === '' ? '' : ` (${words.replace(/[^\x20-\x7e]+/g, ' ').slice(0, ERROR_TEXT_MAX)})`;
+  } catch {
+    return '';
+  }
+};
+
+const retryAfterMsOf = (response: HttpResponse): number => {
+  const value = response.header('retry-after');
+  if (/^\d{1,9}$/.test(value)) return Number(value) * 1000;
+  const at = Date.parse(value);
+  return Number.isNaN(at) ? 0 : Math.max(0, at - Date.now());
+};
+
+/** A response with a status that is no success, read and discarded. */
+export const failureOf = async (response: HttpResponse, url: URL): Promise<RequestError> => {
+  const { status } = response;
+  const what = `${shownUrl(url)} answered ${status}${await explanationOf(response)}`;
+  if (status === 401 || status === 403) return new RequestError('RegistryDenied', what, { retryable: false });
+  if (status === 404) return new RequestError('ImageUnknownToRegistry', what, { retryable: false });
+  const retryable = status === 429 || status === 408 || status >= 500;
+  return new RequestError('RegistryFailed', what, { retryable, retryAfterMs: retryAfterMsOf(response) });
+};
+
+/** Content that is not what its digest says. */
+export const wrongDigest = (url: URL, expected: string, actual: string): RequestError =>
+  new RequestError('ImageInvalid', `${shownUrl(url)} sent content with digest ${actual} for ${expected}`, {
+    retryable: false,
+  });

@@ -1,0 +1,240 @@
+/**
+ * HTTP/1.1 to registries: one request, its response as a stream. Bounded in every way a server could stall or flood:
+ * time to connect, time without a byte, number of redirects, size of what is read whole. Credentials and configured
+ * headers never leave the server they are for: a redirect elsewhere is followed without them. No retries here.
+ */
+import { Agent as HttpAgent, type IncomingMessage, type OutgoingHttpHeaders, request as httpRequest } from 'node:http';
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import { getCACertificates } from 'node:tls';
+import { FailureError, type FailureReason } from '../../../domain/errors.ts';
+import { isLoopback, type TlsMaterial } from './hosts.ts';
+
+const REDIRECTS_MAX = 10;
+const DISCARD_BYTES_MAX = 64 * 1024;
+const SOCKETS_PER_HOST_MAX = 16;
+
+/** A request that failed, and whether the same server may do better when it is asked again. */
+export class RequestError extends FailureError {
+  readonly retryable: boolean;
+  /** As the server asked for. */
+  readonly retryAfterMs: number;
+  constructor(reason: FailureReason, message: string, options: { retryable: boolean; retryAfterMs?: number }) {
+    super(reason, message);
+    this.retryable = options.retryable;
+    this.retryAfterMs = options.retryAfterMs ?? 0;
+  }
+}
+
+export interface HttpRequest {
+  readonly url: URL;
+  readonly method: 'GET' | 'HEAD' | 'POST';
+  /** Sent to `url`'s own origin only. */
+  readonly headers: OutgoingHttpHeaders;
+  /** Sent wherever redirects lead. */
+  readonly publicHeaders?: OutgoingHttpHeaders;
+  readonly body?: string;
+  readonly tls: TlsMaterial;
+  readonly dialTimeoutMs: number;
+}
+
+export interface HttpResponse {
+  readonly status: number;
+  readonly header: (name: string) => string;
+  /** Stalls and ends of the connection throw RequestError. To be read or discarded. */
+  readonly body: AsyncIterable<Buffer>;
+  readonly discard: () => Promise<void>;
+  /** True when the server that was asked answered itself. */
+  readonly isDirect: boolean;
+}
+
+export interface HttpClient {
+  /** Follows redirects of GET and HEAD. Throws RequestError, or the signal's reason. */
+  readonly send: (request: HttpRequest, signal: AbortSignal) => Promise<HttpResponse>;
+  readonly close: () => void;
+}
+
+/** A URL for messages: what follows the path may hold signatures and tokens. */
+export const shownUrl = (url: URL): string => `${url.protocol}//${url.host}${url.pathname}`;
+
+const unreachable = (url: URL, error: unknown): RequestError => {
+  const detail =
+    error instanceof Error ? error.message || ((error as NodeJS.ErrnoException).code ?? error.name) : String(error);
+  return new RequestError('RegistryFailed', `${shownUrl(url)} can't be reached: ${detail}`, { retryable: true });
+};
+
+const stalled = (url: URL, timeoutMs: number): RequestError =>
+  new RequestError('RegistryFailed', `${shownUrl(url)} sent nothing for ${timeoutMs} ms`, { retryable: false });
+
+/** The machine's own authorities, with Node's where it has none. Read when the first https server is asked. */
+const trustedAuthorities = (): string[] => {
+  const system = getCACertificates('system');
+  return system.length > 0 ? system : getCACertificates('bundled');
+};
+
+type Agent = HttpAgent | HttpsAgent;
+
+const createAgent = (isTls: boolean, tls: TlsMaterial, authorities: () => string[]): Agent => {
+  const common = { keepAlive: true, maxSockets: SOCKETS_PER_HOST_MAX, proxyEnv: process.env };
+  if (!isTls) return new HttpAgent(common);
+  return new HttpsAgent({
+    ...common,
+    ca: [...authorities(), ...tls.ca],
+    cert: tls.clientPairs.map(({ cert }) => cert),
+    key: tls.clientPairs.map(({ key }) => key),
+    rejectUnauthorized: !tls.skipVerify,
+  });
+};
+
+/** Keeps connections for reuse until it is closed. `idleTimeoutMs` bounds the time without a byte of any response. */
+export const createHttpClient = (idleTimeoutMs: number): HttpClient => {
+  const plainAgent = createAgent(false, { ca: [], clientPairs: [], skipVerify: false }, () => []);
+  const tlsAgents = new Map<string, Agent>();
+  let authorities: string[] | null = null;
+
+  const agentFor = (url: URL, tls: TlsMaterial): Agent => {
+    if (url.protocol === 'http:') return plainAgent;
+    const key = JSON.stringify(tls);
+    const known = tlsAgents.get(key);
+    if (known !== undefined) return known;
+    authorities ??= trustedAuthorities();
+    const held = authorities;
+    const agent = createAgent(true, tls, () => held);
+    tlsAgents.set(key, agent);
+    return agent;
+  };
+
+  async function* pieces(url: URL, message: IncomingMessage): AsyncGenerator<Buffer> {
+    const timer = setTimeout(() => message.destroy(stalled(url, idleTimeoutMs)), idleTimeoutMs);
+    try {
+      for await (const chunk of message as AsyncIterable<Buffer>) {
+        timer.refresh();
+        yield chunk;
+      }
+    } catch (error) {
+      throw error instanceof FailureError ? error : unreachable(url, error);
+    } finally {
+      clearTimeout(timer);
+      message.destroy();
+    }
+  }
+
+  const exchange = (
+    request: HttpRequest,
+    url: URL,
+    headers: OutgoingHttpHeaders,
+    signal: AbortSignal,
+  ): Promise<IncomingMessage> =>
+    new Promise((resolve, reject) => {
+      const start = url.protocol === 'http:' ? httpRequest : httpsRequest;
+      const outgoing = start(url, { method: request.method, headers, agent: agentFor(url, request.tls), signal });
+      let deadline = setTimeout(() => outgoing.destroy(stalled(url, idleTimeoutMs)), idleTimeoutMs);
+      outgoing.once('socket', (socket) => {
+        if (!socket.connecting) return;
+        clearTimeout(deadline);
+        deadline = setTimeout(() => {
+          outgoing.destroy(new Error(`no connection within ${request.dialTimeoutMs} ms`));
+        }, request.dialTimeoutMs);
+        socket.once('connect', () => {
+          clearTimeout(deadline);
+          deadline = setTimeout(() => outgoing.destroy(stalled(url, idleTimeoutMs)), idleTimeoutMs);
+        });
+      });
+      outgoing.once('response', (message) => {
+        clearTimeout(deadline);
+        resolve(message);
+      });
+      outgoing.once('error', (error) => {
+        clearTimeout(deadline);
+        if (signal.aborted) reject(signal.reason as Error);
+        else reject(error instanceof FailureError ? error : unreachable(url, error));
+      });
+      outgoing.end(request.body);
+    });
+
+  const responseOf = (url: URL, message: IncomingMessage, isDirect: boolean): HttpResponse => {
+    const body = pieces(url, message);
+    return {
+      status: message.statusCode ?? 0,
+      header: (name) => {
+        const value = message.headers[name];
+        return Array.isArray(value) ? value.join(', ') : (value ?? '');
+      },
+      body,
+      isDirect,
+      discard: async () => {
+        let bytes = 0;
+        try {
+          for await (const chunk of body) {
+            bytes += chunk.length;
+            if (bytes > DISCARD_BYTES_MAX) return;
+          }
+        } catch {
+          // Nobody wanted it.
+        }
+      },
+    };
+  };
+
+  const redirected = (from: URL, location: string, origin: URL): URL => {
+    if (!URL.canParse(location, from.href)) {
+      throw new RequestError('RegistryFailed', `${shownUrl(from)} redirects to something that is no address`, {
+        retryable: false,
+      });
+    }
+    const to = new URL(location, from);
+    // A server that is spoken to in plain text may go on so itself; nobody else becomes one by its word.
+    const isAllowed =
+      to.protocol === 'https:' || (to.protocol === 'http:' && (isLoopback(to.host) || to.origin === origin.origin));
+    if (isAllowed) return to;
+    throw new RequestError('RegistryFailed', `${shownUrl(from)} redirects to ${shownUrl(to)}, which is not https`, {
+      retryable: false,
+    });
+  };
+
+  const send: HttpClient['send'] = async (request, signal) => {
+    let url = request.url;
+    for (let redirects = 0; redirects <= REDIRECTS_MAX; redirects += 1) {
+      signal.throwIfAborted();
+      const isDirect = url.origin === request.url.origin;
+      const headers = {
+        'user-agent': 'scribe',
+        'accept-encoding': 'identity',
+        ...request.publicHeaders,
+        ...(isDirect ? request.headers : {}),
+      };
+      const tls = isDirect ? request.tls : { ...request.tls, clientPairs: [] };
+      const message = await exchange({ ...request, tls }, url, headers, signal);
+      const response = responseOf(url, message, isDirect);
+      const location = response.header('location');
+      const isRedirect =
+        [301, 302, 303, 307, 308].includes(response.status) && location !== '' && request.method !== 'POST';
+      if (!isRedirect) return response;
+      await response.discard();
+      url = redirected(url, location, request.url);
+    }
+    throw new RequestError('RegistryFailed', `${shownUrl(request.url)} redirects more than ${REDIRECTS_MAX} times`, {
+      retryable: false,
+    });
+  };
+
+  return {
+    send,
+    close: () => {
+      for (const agent of [plainAgent, ...tlsAgents.values()]) agent.destroy();
+    },
+  };
+};
+
+/** The whole body. Throws RequestError ImageInvalid when it is larger than `bytesMax`. */
+export const readWhole = async (response: HttpResponse, bytesMax: number, what: string): Promise<Buffer> => {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of response.body) {
+    bytes += chunk.length;
+    if (bytes > bytesMax) {
+      throw new RequestError('ImageInvalid', `${what} is larger than ${bytesMax} bytes`, { retryable: false });
+    }
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+};

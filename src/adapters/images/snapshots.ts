@@ -1,0 +1,95 @@
+/**
+ * Writable layers of containers, on top of the unpacked layers of their images. Makes and removes directories; mounting
+ * them is the shim's. A container's layer is named by its id, so that making it again finds what is there.
+ */
+import { access, chmod, chown, lstat, mkdir, rmdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Mount } from '../../domain/effects.ts';
+import { FailureError } from '../../domain/errors.ts';
+import { errorCodeOf } from '../linux/syscalls.ts';
+import { containerDir, type ImageLayout, LAYER_DIR, layerDir } from './layout.ts';
+import type { Snapshots } from './snapshots-port.ts';
+import type { Trees } from './trees/trees.ts';
+
+const WORK_DIR = 'work';
+const DIRECTORY_MODE = 0o700;
+const ROOT_MODE = 0o755;
+const MODE_MASK = 0o7777;
+/** Where the kernel has it: with the index, overlayfs refuses to have one layer under two mounts. */
+const INDEX_PARAMETER = '/sys/module/overlay/parameters/index';
+
+const exists = async (path: string): Promise<boolean> => {
+  try {
+    await access(path);
+    return true;
+  } catch (error) {
+    if (errorCodeOf(error) === 'ENOENT') return false;
+    throw error;
+  }
+};
+
+export const createSnapshots = (layout: ImageLayout, trees: Trees): Snapshots => {
+  let indexOption: Promise<readonly string[]> | null = null;
+
+  const indexOptions = (): Promise<readonly string[]> => {
+    indexOption ??= exists(INDEX_PARAMETER).then((isThere) => (isThere ? ['index=off'] : []));
+    return indexOption;
+  };
+
+  const layerDirs = (chainIds: readonly string[]): readonly string[] =>
+    chainIds.map((chainId) => layerDir(layout, chainId));
+
+  const checkLayers = async (dirs: readonly string[]): Promise<void> => {
+    const present = await Promise.all(dirs.map(exists));
+    const missing = dirs.find((_, index) => present[index] === false);
+    if (missing === undefined) return;
+    throw new FailureError('HostFailed', `A layer of the image is not unpacked at ${missing}: pull the image again.`);
+  };
+
+  /** The container sees its root directory as the image's: overlayfs shows the writable layer's own. */
+  const makeRoot = async (path: string, topLayer: string | undefined): Promise<void> => {
+    const looks = topLayer === undefined ? { mode: ROOT_MODE, uid: 0, gid: 0 } : await lstat(topLayer);
+    try {
+      await mkdir(path, { mode: DIRECTORY_MODE });
+    } catch (error) {
+      if (errorCodeOf(error) === 'EEXIST') return;
+      throw error;
+    }
+    await chown(path, looks.uid, looks.gid);
+    await chmod(path, looks.mode & MODE_MASK);
+  };
+
+  return {
+    layerDirs,
+    prepare: async (containerId, chainIds) => {
+      const directory = containerDir(layout, containerId);
+      const upper = join(directory, LAYER_DIR);
+      const work = join(directory, WORK_DIR);
+      const lower = layerDirs(chainIds).toReversed();
+      await checkLayers(lower);
+      await mkdir(directory, { recursive: true, mode: DIRECTORY_MODE });
+      await makeRoot(upper, lower[0]);
+      if (lower.length === 0) return [{ type: 'bind', source: upper, options: ['rbind', 'rw'] }] satisfies Mount[];
+      await mkdir(work, { recursive: true, mode: DIRECTORY_MODE });
+      const options = [
+        ...(await indexOptions()),
+        `lowerdir=${lower.join(':')}`,
+        `upperdir=${upper}`,
+        `workdir=${work}`,
+      ];
+      return [{ type: 'overlay', source: 'overlay', options }] satisfies Mount[];
+    },
+    remove: async (containerId) => {
+      const directory = containerDir(layout, containerId);
+      await Promise.all([trees.remove(join(directory, LAYER_DIR)), trees.remove(join(directory, WORK_DIR))]);
+      try {
+        await rmdir(directory);
+      } catch (error) {
+        const code = errorCodeOf(error);
+        // Others may keep things of the container beside its layer.
+        if (code !== 'ENOENT' && code !== 'ENOTEMPTY') throw error;
+      }
+    },
+    usage: (containerId) => trees.measure(join(containerDir(layout, containerId), LAYER_DIR)),
+  };
+};

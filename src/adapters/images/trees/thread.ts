@@ -1,0 +1,41 @@
+/**
+ * The thread that removes and measures directory trees too large for the daemon's own loop. Follows no link, and goes
+ * on past what vanishes meanwhile. One tree after the other.
+ */
+import { lstatSync, readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { parentPort } from 'node:worker_threads';
+import { errorCodeOf } from '../../linux/syscalls.ts';
+import type { FromTreeThread, ToTreeThread, TreeSize } from './trees.ts';
+
+const BLOCK_BYTES = 512;
+
+const measure = (root: string): TreeSize => {
+  const seen = new Set<number>();
+  let usedBytes = 0;
+  const visit = (path: string): void => {
+    try {
+      const stats = lstatSync(path);
+      if (seen.has(stats.ino)) return;
+      seen.add(stats.ino);
+      usedBytes += stats.blocks * BLOCK_BYTES;
+      if (stats.isDirectory()) for (const name of readdirSync(path, 'latin1')) visit(join(path, name));
+    } catch (error) {
+      if (errorCodeOf(error) !== 'ENOENT') throw error;
+    }
+  };
+  visit(root);
+  return { usedBytes, inodesUsed: seen.size };
+};
+
+const answer = (request: ToTreeThread): FromTreeThread => {
+  try {
+    if (request.kind === 'measure') return { id: request.id, size: measure(request.path), error: null };
+    rmSync(request.path, { recursive: true, force: true });
+    return { id: request.id, size: null, error: null };
+  } catch (error) {
+    return { id: request.id, size: null, error: error instanceof Error ? error.message : String(error) };
+  }
+};
+
+parentPort?.on('message', (request: ToTreeThread) => parentPort?.postMessage(answer(request)));

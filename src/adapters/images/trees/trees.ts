@@ -1,0 +1,122 @@
+/**
+ * Removes and measures directory trees. Small ones, as the layers of most containers are, are walked at once; the work
+ * on larger ones goes to a thread. No symbolic link is followed, so a tree made by strangers is taken for what it is.
+ */
+import { lstat, readdir, rmdir, unlink } from 'node:fs/promises';
+import { FailureError } from '../../../domain/errors.ts';
+import { errorCodeOf } from '../../linux/syscalls.ts';
+import { createBackgroundThread } from '../background-thread.ts';
+
+/** Space and files of a tree, each file counted once however many links it has. */
+export interface TreeSize {
+  readonly usedBytes: number;
+  readonly inodesUsed: number;
+}
+
+export type ToTreeThread = { readonly id: number; readonly kind: 'remove' | 'measure'; readonly path: string };
+export type FromTreeThread = { readonly id: number; readonly size: TreeSize | null; readonly error: string | null };
+
+export interface Trees {
+  /** What is not there is success. */
+  readonly remove: (path: string) => Promise<void>;
+  /** null when it is not there. */
+  readonly measure: (path: string) => Promise<TreeSize | null>;
+  readonly close: () => Promise<void>;
+}
+
+/** Entries that are dealt with on the daemon's own loop. */
+const SMALL_ENTRIES_MAX = 256;
+const IDLE_MS = 10_000;
+const BLOCK_BYTES = 512;
+const SLASH = Buffer.from('/');
+
+/** Directories (parents before children) and everything else of a tree; null when it is not small. */
+interface SmallTree {
+  readonly directories: readonly Buffer[];
+  readonly others: readonly Buffer[];
+}
+
+const isGone = (error: unknown): boolean => errorCodeOf(error) === 'ENOENT';
+
+const readSmallTree = async (root: Buffer): Promise<SmallTree | null> => {
+  const directories = [root];
+  const others: Buffer[] = [];
+  // The list grows while it is walked.
+  for (const directory of directories) {
+    const entries = await readdir(directory, { withFileTypes: true, encoding: 'buffer' });
+    for (const entry of entries) {
+      const path = Buffer.concat([directory, SLASH, entry.name]);
+      if (entry.isDirectory()) directories.push(path);
+      else others.push(path);
+    }
+    if (directories.length + others.length > SMALL_ENTRIES_MAX) return null;
+  }
+  return { directories, others };
+};
+
+const removeSmall = async (tree: SmallTree): Promise<void> => {
+  await Promise.all(tree.others.map((path) => unlink(path)));
+  for (const directory of tree.directories.toReversed()) await rmdir(directory);
+};
+
+const measureSmall = async (tree: SmallTree): Promise<TreeSize> => {
+  const all = await Promise.all([...tree.directories, ...tree.others].map((path) => lstat(path)));
+  const byInode = new Map(all.map((stats) => [stats.ino, stats.blocks * BLOCK_BYTES]));
+  return { usedBytes: [...byInode.values()].reduce((sum, bytes) => sum + bytes, 0), inodesUsed: byInode.size };
+};
+
+export const createTrees = (): Trees => {
+  const waiting = new Map<number, PromiseWithResolvers<TreeSize | null>>();
+  let lastId = 0;
+
+  const thread = createBackgroundThread<ToTreeThread, FromTreeThread>({
+    program: new URL('./thread.ts', import.meta.url),
+    data: null,
+    idleMs: IDLE_MS,
+    onMessage: ({ id, size, error }) => {
+      const wait = waiting.get(id);
+      waiting.delete(id);
+      if (error === null) wait?.resolve(size);
+      else wait?.reject(new FailureError('HostFailed', `A directory could not be walked: ${error}.`));
+      if (waiting.size === 0) thread.rest();
+    },
+    onFailure: (error) => {
+      for (const wait of waiting.values()) wait.reject(error);
+      waiting.clear();
+    },
+  });
+
+  const ask = (kind: ToTreeThread['kind'], path: string): Promise<TreeSize | null> => {
+    lastId += 1;
+    const wait = Promise.withResolvers<TreeSize | null>();
+    waiting.set(lastId, wait);
+    thread.post({ id: lastId, kind, path });
+    return wait.promise;
+  };
+
+  return {
+    remove: async (path) => {
+      try {
+        const small = await readSmallTree(Buffer.from(path));
+        if (small !== null) await removeSmall(small);
+        else await ask('remove', path);
+      } catch (error) {
+        if (errorCodeOf(error) === 'ENOTDIR') return await unlink(path);
+        // What changed under our hands, the thread removes all the same.
+        if (!isGone(error)) await ask('remove', path);
+        else if (await lstat(path).catch(() => null)) await ask('remove', path);
+      }
+    },
+    measure: async (path) => {
+      try {
+        const small = await readSmallTree(Buffer.from(path));
+        return small === null ? await ask('measure', path) : await measureSmall(small);
+      } catch (error) {
+        if (!isGone(error)) throw error;
+        // A file of a running container went; or there is no tree at all.
+        return (await lstat(path).catch(() => null)) === null ? null : await ask('measure', path);
+      }
+    },
+    close: thread.close,
+  };
+};

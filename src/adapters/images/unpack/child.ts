@@ -1,0 +1,106 @@
+/**
+ * The process that unpacks one layer (C17). It opens the blob, locks itself into the layer's directory, and only then
+ * looks at a byte of it. Decompressing runs in libuv's pool beside the thread that hashes and writes. Its exit code
+ * says nothing beyond its reports; if it dies without one, the layer is broken off.
+ */
+import { createHash } from 'node:crypto';
+import { openSync, writeSync } from 'node:fs';
+import { flushCompileCache } from 'node:module';
+import { constants, getPriority, setPriority } from 'node:os';
+import { FailureError } from '../../../domain/errors.ts';
+import { enterJail, syncFileSystemNow } from '../../linux/jail.ts';
+import { errorCodeOf } from '../../linux/syscalls.ts';
+import { readPlain } from '../compression.ts';
+import { createTarReader } from '../tar/reader.ts';
+import { createExtractor } from './extract.ts';
+import type { UnpackReport, UnpackRequest } from './protocol.ts';
+
+const STDOUT = 1;
+const IMPLIED_REPORTED_MAX = 20_000;
+const PROGRESS_BYTES = 1024 * 1024;
+
+const report = (message: UnpackReport): void => {
+  writeSync(STDOUT, `${JSON.stringify(message)}\n`);
+};
+
+/** Errors of the kernel that a hostile archive brings about at will. */
+const faultsOfArchive = new Set([
+  'ENAMETOOLONG',
+  'ELOOP',
+  'EMLINK',
+  'EFBIG',
+  'ENOTDIR',
+  'EISDIR',
+  'EINVAL',
+  'ERANGE',
+  'E2BIG',
+]);
+
+const asFailure = (error: unknown): FailureError => {
+  if (error instanceof FailureError) return error;
+  const code = errorCodeOf(error);
+  const message = error instanceof Error ? error.message : String(error);
+  if (code === 'ENOSPC' || code === 'EDQUOT') {
+    return new FailureError(
+      'DiskFull',
+      'The disk became full while the image was unpacked: make room and pull it again.',
+    );
+  }
+  const reason = code !== undefined && faultsOfArchive.has(code) ? 'ImageInvalid' : 'HostFailed';
+  return new FailureError(reason, `A layer of the image could not be unpacked: ${message}.`);
+};
+
+const unpack = async (request: UnpackRequest): Promise<void> => {
+  const blob = openSync(request.blobPath, 'r');
+  const directory = openSync(request.directory, 'r');
+  process.umask(0);
+  setPriority(getPriority() + constants.priority.PRIORITY_BELOW_NORMAL / 2);
+  // What the compile cache still has to write must be written before its directory is out of reach.
+  flushCompileCache();
+  enterJail(request.directory, { memoryBytesMax: request.memoryBytesMax, fileBytesMax: request.bytesMax });
+
+  const hash = createHash('sha256');
+  const extractor = createExtractor(request);
+  const reader = createTarReader(extractor.handler);
+  let bytesDone = 0;
+  let bytesReported = 0;
+  let plainBytes = 0;
+  const plain = await readPlain(blob, (bytes) => {
+    bytesDone += bytes;
+    if (bytesDone - bytesReported < PROGRESS_BYTES) return;
+    bytesReported = bytesDone;
+    report({ kind: 'progress', bytesDone });
+  });
+  for await (const chunk of plain) {
+    plainBytes += chunk.length;
+    // Padding and headers are not counted as content, and are no more than that many blocks.
+    if (plainBytes > request.bytesMax + request.entriesMax * 4096) {
+      throw new FailureError('ImageInvalid', `A layer of the image unpacks to more than ${request.bytesMax} bytes.`);
+    }
+    hash.update(chunk);
+    reader.push(chunk);
+  }
+  reader.end();
+  const { implied, usedBytes, inodesUsed } = extractor.finish();
+  const diffId = `sha256:${hash.digest('hex')}`;
+  if (diffId !== request.diffId) {
+    throw new FailureError(
+      'ImageInvalid',
+      `A layer unpacks to ${diffId}, but the image's config names ${request.diffId}.`,
+    );
+  }
+  if (implied.length > IMPLIED_REPORTED_MAX) {
+    throw new FailureError('ImageInvalid', 'A layer of the image has too many directories that it does not describe.');
+  }
+  syncFileSystemNow(directory);
+  for (const path of implied) report({ kind: 'implied', path });
+  report({ kind: 'done', usedBytes, inodesUsed });
+};
+
+try {
+  await unpack(JSON.parse(process.argv[2] ?? '') as UnpackRequest);
+} catch (error) {
+  const { reason, message } = asFailure(error).failure;
+  report({ kind: 'failed', reason, message });
+  process.exitCode = 1;
+}

@@ -1,0 +1,297 @@
+/**
+ * Turns the members of a layer's archive into files below "/", in overlayfs' form: whiteouts become 0:0 character
+ * devices, opaque directories get trusted.overlay.opaque (image-spec, layer.md). Runs in the jailed child only, so
+ * that "/" is the layer. What the archive does not describe is reported, never guessed from the host.
+ */
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  fchownSync,
+  chmodSync,
+  lchownSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  rmdirSync,
+  statfsSync,
+  symlinkSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs';
+import { FailureError } from '../../../domain/errors.ts';
+import { makeNodeNow, setTimesNow, setTimesOfOpenNow, writeXattrNow } from '../../linux/jail.ts';
+import { deviceNumber, errorCodeOf, NodeType } from '../../linux/syscalls.ts';
+import { invalidArchive } from '../tar/header.ts';
+import type { TarEntry, TarHandler } from '../tar/reader.ts';
+import { callPath, componentsOf, createDirectoryResolver, fsPath, isWhiteout, shownPath, statOf } from './paths.ts';
+
+export interface ExtractLimits {
+  readonly entriesMax: number;
+  readonly bytesMax: number;
+  /** To be left free on the file system. */
+  readonly reservedBytes: number;
+}
+
+export interface Extractor {
+  readonly handler: TarHandler;
+  /** After the last member: gives directories what only holds once nothing is made in them any more. */
+  readonly finish: () => ExtractResult;
+}
+
+export interface ExtractResult {
+  readonly usedBytes: number;
+  readonly inodesUsed: number;
+  /** Directories that were made without being described; "" is the layer's root. latin1 paths. */
+  readonly implied: readonly string[];
+}
+
+const WHITEOUT_PREFIX = '.wh.';
+const OPAQUE_MARKER = '.wh..wh..opq';
+/** AUFS' own files, of no meaning to others. */
+const AUFS_PREFIX = '.wh..wh.';
+const OPAQUE_XATTR = 'trusted.overlay.opaque';
+const OPAQUE_VALUE = Buffer.from('y');
+
+/** -1 as an unsigned number means "leave it" to chown(2). */
+const ID_MAX = 0xffff_fffe;
+const PERMISSIONS = 0o777;
+const DISK_BLOCK_BYTES = 4096;
+const SPACE_CHECK_BYTES = 32 * 1024 * 1024;
+const SPACE_CHECK_ENTRIES = 4096;
+const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
+
+/** Attributes an image may set. trusted.* and security.selinux steer the host; overlayfs reads some of user.* too. */
+const mayCarry = (name: string): boolean =>
+  (name.startsWith('user.') && !name.startsWith('user.overlay.')) ||
+  name === 'security.capability' ||
+  name === 'system.posix_acl_access' ||
+  name === 'system.posix_acl_default';
+
+export const createExtractor = (limits: ExtractLimits): Extractor => {
+  const described = new Map<string, TarEntry>();
+  const implied = new Set<string>(['']);
+  let entries = 0;
+  let bytes = 0;
+  let usedBytes = 0;
+  let inodesUsed = 0;
+  let bytesSinceCheck = 0;
+  let open: { readonly fd: number; readonly path: string; readonly entry: TarEntry } | null = null;
+
+  const count = (sizeBytes: number): void => {
+    inodesUsed += 1;
+    usedBytes += Math.ceil(sizeBytes / DISK_BLOCK_BYTES) * DISK_BLOCK_BYTES;
+  };
+
+  const setXattrs = (path: string, entry: TarEntry): void => {
+    for (const [name, value] of entry.xattrs) {
+      if (!mayCarry(name)) continue;
+      try {
+        writeXattrNow(callPath(path), name, value);
+      } catch (error) {
+        // Not every file system has every attribute, and only files and directories have user.* ones.
+        const code = errorCodeOf(error);
+        if (code !== 'ENOTSUP' && !(code === 'EPERM' && name.startsWith('user.'))) throw error;
+      }
+    }
+  };
+
+  const makeOpaque = (path: string): void => writeXattrNow(callPath(path), OPAQUE_XATTR, OPAQUE_VALUE);
+
+  const directories = createDirectoryResolver({
+    implied: (path) => {
+      implied.add(path);
+      count(DISK_BLOCK_BYTES);
+    },
+    makeOver: (path) => {
+      unlinkSync(fsPath(path));
+      mkdirSync(fsPath(path), 0o755);
+      makeOpaque(path);
+    },
+  });
+
+  const checkSpace = (): void => {
+    const { bavail, bsize } = statfsSync('/');
+    if (bavail * bsize < limits.reservedBytes) {
+      throw new FailureError('DiskFull', 'The disk is too full to unpack the image: make room and pull it again.');
+    }
+  };
+
+  /** Runs `make`, which must not replace anything; what is in its way is removed first, if it may be. */
+  const makeExclusively = (path: string, make: () => void): void => {
+    try {
+      make();
+      return;
+    } catch (error) {
+      if (errorCodeOf(error) !== 'EEXIST') throw error;
+    }
+    if (statOf(path)?.isDirectory() === true) {
+      try {
+        rmdirSync(fsPath(path));
+      } catch (error) {
+        if (errorCodeOf(error) !== 'ENOTEMPTY') throw error;
+        throw invalidArchive(`${shownPath(path)} is first a directory with files in it and then something else`);
+      }
+      directories.forget(path);
+      described.delete(path);
+      implied.delete(path);
+    } else {
+      unlinkSync(fsPath(path));
+    }
+    make();
+  };
+
+  const makeDirectory = (path: string, entry: TarEntry): void => {
+    const existing = path === '' ? null : statOf(path);
+    if (existing !== null && !existing.isDirectory()) {
+      unlinkSync(fsPath(path));
+      mkdirSync(fsPath(path), 0o700);
+      if (isWhiteout(existing)) makeOpaque(path);
+      count(DISK_BLOCK_BYTES);
+    } else if (existing === null && path !== '') {
+      mkdirSync(fsPath(path), 0o700);
+      count(DISK_BLOCK_BYTES);
+    }
+    directories.note(path);
+    implied.delete(path);
+    described.set(path, entry);
+  };
+
+  const makeFile = (path: string, entry: TarEntry): void => {
+    let fd = -1;
+    makeExclusively(path, () => {
+      fd = openSync(fsPath(path), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, entry.mode & PERMISSIONS);
+    });
+    open = { fd, path, entry };
+    count(entry.sizeBytes);
+  };
+
+  const finishFile = (): void => {
+    if (open === null) return;
+    const { fd, path, entry } = open;
+    open = null;
+    // In this order: a change of owner clears set-user-ID bits and capabilities, everything changes times.
+    if (entry.uid !== 0 || entry.gid !== 0) fchownSync(fd, entry.uid, entry.gid);
+    if (entry.mode > PERMISSIONS) fchmodSync(fd, entry.mode);
+    setXattrs(path, entry);
+    setTimesOfOpenNow(fd, entry.mtime.seconds, entry.mtime.nanoseconds);
+    closeSync(fd);
+  };
+
+  const makeSymbolicLink = (path: string, entry: TarEntry): void => {
+    if (entry.linkPath === '') throw invalidArchive(`the symbolic link ${shownPath(path)} is empty`);
+    const target = Buffer.from(entry.linkPath, 'latin1');
+    makeExclusively(path, () => symlinkSync(target, fsPath(path)));
+    lchownSync(fsPath(path), entry.uid, entry.gid);
+    setXattrs(path, entry);
+    setTimesNow(callPath(path), entry.mtime.seconds, entry.mtime.nanoseconds);
+    count(0);
+  };
+
+  const makeHardLink = (path: string, entry: TarEntry): void => {
+    const components = componentsOf(entry.linkPath);
+    const name = components.at(-1);
+    const directory = name === undefined ? null : directories.find(components.slice(0, -1));
+    const target = directory === null || name === undefined ? null : inDirectory(directory, name);
+    const stats = target === null || name?.startsWith(WHITEOUT_PREFIX) === true ? null : statOf(target);
+    if (target === null || stats === null || stats.isDirectory() || isWhiteout(stats)) {
+      throw invalidArchive(`the hard link ${shownPath(path)} leads to no file of the same layer`);
+    }
+    if (target === path) return;
+    makeExclusively(path, () => linkSync(fsPath(target), fsPath(path)));
+  };
+
+  const makeNode = (path: string, entry: TarEntry, nodeType: number): void => {
+    const device = nodeType === NodeType.fifo ? 0 : deviceNumber(entry.major, entry.minor);
+    makeExclusively(path, () => makeNodeNow(callPath(path), nodeType | (entry.mode & PERMISSIONS), device));
+    lchownSync(fsPath(path), entry.uid, entry.gid);
+    chmodSync(fsPath(path), entry.mode);
+    setXattrs(path, entry);
+    setTimesNow(callPath(path), entry.mtime.seconds, entry.mtime.nanoseconds);
+    count(0);
+  };
+
+  /** What this very layer has under the name stays, whichever came first: a whiteout hides lower layers only. */
+  const makeWhiteout = (directory: string, name: string): void => {
+    if (name === '' || name === '.' || name === '..') throw invalidArchive('it has a whiteout of no file');
+    const path = inDirectory(directory, name);
+    const existing = statOf(path);
+    if (existing === null) {
+      makeNodeNow(callPath(path), NodeType.characterDevice, 0);
+      count(0);
+    } else if (existing.isDirectory()) {
+      makeOpaque(path);
+    }
+  };
+
+  const make = (entry: TarEntry): void => {
+    const components = componentsOf(entry.path);
+    const name = components.at(-1);
+    if (name === undefined) {
+      if (entry.type !== 'directory') throw invalidArchive("the image's root is not a directory");
+      makeDirectory('', entry);
+      return;
+    }
+    const directory = directories.resolve(components.slice(0, -1));
+    if (name === OPAQUE_MARKER) return makeOpaque(directory);
+    if (name.startsWith(AUFS_PREFIX)) return;
+    if (name.startsWith(WHITEOUT_PREFIX)) return makeWhiteout(directory, name.slice(WHITEOUT_PREFIX.length));
+    const path = inDirectory(directory, name);
+    switch (entry.type) {
+      case 'file':
+        return makeFile(path, entry);
+      case 'directory':
+        return makeDirectory(path, entry);
+      case 'symbolicLink':
+        return makeSymbolicLink(path, entry);
+      case 'hardLink':
+        return makeHardLink(path, entry);
+      case 'character':
+        return makeNode(path, entry, NodeType.characterDevice);
+      case 'block':
+        return makeNode(path, entry, NodeType.blockDevice);
+      case 'fifo':
+        return makeNode(path, entry, NodeType.fifo);
+    }
+  };
+
+  const handler: TarHandler = {
+    entry: (entry) => {
+      entries += 1;
+      bytes += entry.sizeBytes;
+      if (entries > limits.entriesMax) throw tooMuch(`more than ${limits.entriesMax} files`);
+      if (bytes > limits.bytesMax) throw tooMuch(`more than ${limits.bytesMax} bytes`);
+      if (entry.uid > ID_MAX || entry.gid > ID_MAX) {
+        throw invalidArchive(`the owner of ${shownPath(entry.path)} is beyond the range of user ids`);
+      }
+      if (entries % SPACE_CHECK_ENTRIES === 1) checkSpace();
+      make(entry);
+    },
+    data: (chunk) => {
+      if (open === null) return;
+      for (let written = 0; written < chunk.length; ) written += writeSync(open.fd, chunk, written);
+      bytesSinceCheck += chunk.length;
+      if (bytesSinceCheck < SPACE_CHECK_BYTES) return;
+      bytesSinceCheck = 0;
+      checkSpace();
+    },
+    endEntry: finishFile,
+  };
+
+  const finish = (): ExtractResult => {
+    for (const [path, entry] of described) {
+      lchownSync(fsPath(path), entry.uid, entry.gid);
+      chmodSync(fsPath(path), entry.mode);
+      setXattrs(path, entry);
+      setTimesNow(callPath(path), entry.mtime.seconds, entry.mtime.nanoseconds);
+    }
+    return { usedBytes, inodesUsed, implied: [...implied] };
+  };
+
+  return { handler, finish };
+};
+
+const inDirectory = (directory: string, name: string): string => (directory === '' ? name : `${directory}/${name}`);
+
+const tooMuch = (what: string): FailureError =>
+  new FailureError('ImageInvalid', `A layer of the image has ${what}, which is more than is allowed.`);

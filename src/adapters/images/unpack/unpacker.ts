@@ -1,0 +1,248 @@
+/**
+ * Has layers unpacked by child processes, so many at a time, each layer once whoever asks. A layer is a directory
+ * that appears under its name by a rename, as the last step, when it is whole and on the disk; what a crash leaves
+ * half-way is elsewhere. Layers do not wait for those below them but for one thing: directories that they do not
+ * describe take after those below.
+ */
+import { mkdir, open, rename, writeFile } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { ImageLayer } from '../../../domain/effects.ts';
+import { FailureError } from '../../../domain/errors.ts';
+import { errorCodeOf } from '../../linux/syscalls.ts';
+import type { RunResult, Spawner } from '../../spawner/types.ts';
+import { copyImplied } from './implied.ts';
+import { blobPath, type ImageLayout, INFO_FILE, LAYER_DIR, layerDir, snapshotDir, snapshotName } from '../layout.ts';
+import { createSemaphore } from '../semaphore.ts';
+import { createSharedWork } from '../shared-work.ts';
+import { readSnapshotInfo, type SnapshotInfo } from '../snapshot-info.ts';
+import type { ImageLimits } from '../types.ts';
+import { createReportReader, type UnpackReport, type UnpackRequest } from './protocol.ts';
+
+export interface Unpacker {
+  /**
+   * Resolves once the layer's directory is in place. `below` are the chain ids of the layers under it, base first: they
+   * have to be unpacked too, or this one waits for them. Throws FailureError, or the signal's reason.
+   */
+  readonly unpack: (
+    layer: ImageLayer,
+    below: readonly string[],
+    signal: AbortSignal,
+    onProgress: (bytesDone: number) => void,
+  ) => Promise<void>;
+  /** Names in the unpack directory that are being worked on. */
+  readonly active: ReadonlySet<string>;
+  /** Keeps layers from being taken away until the returned function is called. */
+  readonly hold: (chainIds: readonly string[]) => () => void;
+  /**
+   * Takes a layer out of its place, unless it is held: the path of what is to be removed, and what that takes. null
+   * when it is not there.
+   */
+  readonly takeAway: (chainId: string) => Promise<{ readonly path: string; readonly info: SnapshotInfo } | null>;
+}
+
+const CHILD = fileURLToPath(new URL('./child.ts', import.meta.url));
+const CHILD_HEAP_MB = 384;
+const OUTPUT_BYTES_MAX = 64 * 1024;
+const DIRECTORY_MODE = 0o700;
+
+const childFailure = (result: RunResult, layer: ImageLayer): FailureError => {
+  if (result.timedOut)
+    return new FailureError('ImageInvalid', `Layer ${layer.digest} takes longer to unpack than is allowed.`);
+  const complaint = Buffer.from(result.stderr).toString('utf8').trim().split('\n').at(-1) ?? '';
+  const isOutOfMemory = /out of memory|allocation failed|bad_alloc|ENOMEM/i.test(
+    Buffer.from(result.stderr).toString('utf8'),
+  );
+  if (isOutOfMemory)
+    return new FailureError('ImageInvalid', `Layer ${layer.digest} takes more memory to unpack than is allowed.`);
+  const how = result.signalName === null ? `exit code ${result.exitCode}` : `signal ${result.signalName}`;
+  return new FailureError(
+    'HostFailed',
+    `The process unpacking layer ${layer.digest} ended early (${how}): ${complaint.slice(0, 500)}`,
+  );
+};
+
+const syncDirectory = async (path: string): Promise<void> => {
+  const handle = await open(path, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+};
+
+export const createUnpacker = (options: {
+  readonly layout: ImageLayout;
+  readonly spawner: Spawner;
+  readonly childrenMax: number;
+  readonly limits: ImageLimits;
+  readonly removeTree: (path: string) => Promise<void>;
+  readonly onSnapshot: (info: SnapshotInfo) => void;
+}): Unpacker => {
+  const { layout, spawner, childrenMax, limits, removeTree, onSnapshot } = options;
+  const shared = createSharedWork<void>();
+  const turn = createSemaphore(childrenMax);
+  const held = new Map<string, number>();
+  const waiting = new Map<string, PromiseWithResolvers<void>>();
+  const active = new Set<string>();
+
+  const isUnpacked = async (chainId: string): Promise<boolean> => {
+    const info = await readSnapshotInfo(snapshotDir(layout, chainId));
+    if (info === null) return false;
+    if (info.chainId === chainId) return true;
+    throw new FailureError(
+      'HostFailed',
+      `Layers ${chainId} and ${info.chainId} would have the same name: remove the other image first.`,
+    );
+  };
+
+  /** Resolves when somebody has unpacked the layer. Only a caller whose pull asks for that layer too may wait. */
+  const whenUnpacked = async (chainId: string, signal: AbortSignal): Promise<void> => {
+    const wait = waiting.get(chainId) ?? Promise.withResolvers<void>();
+    waiting.set(chainId, wait);
+    if (await isUnpacked(chainId)) {
+      waiting.delete(chainId);
+      wait.resolve();
+      return;
+    }
+    signal.throwIfAborted();
+    const aborted = Promise.withResolvers<never>();
+    const giveUp = (): void => aborted.reject(signal.reason);
+    signal.addEventListener('abort', giveUp, { once: true });
+    try {
+      await Promise.race([wait.promise, aborted.promise]);
+    } finally {
+      signal.removeEventListener('abort', giveUp);
+    }
+  };
+
+  const runChild = async (
+    layer: ImageLayer,
+    directory: string,
+    signal: AbortSignal,
+    onProgress: (bytesDone: number) => void,
+  ): Promise<{ readonly done: UnpackReport & { kind: 'done' }; readonly implied: readonly string[] }> => {
+    const request: UnpackRequest = {
+      blobPath: blobPath(layout, layer.digest),
+      directory,
+      diffId: layer.diffId,
+      entriesMax: limits.layerEntriesMax,
+      bytesMax: limits.layerBytesMax,
+      memoryBytesMax: limits.unpackMemoryBytesMax,
+      reservedBytes: limits.reservedBytes,
+    };
+    const implied: string[] = [];
+    let last: UnpackReport | null = null;
+    let nonsense: FailureError | null = null;
+    const read = createReportReader((report) => {
+      if (report.kind === 'progress') onProgress(report.bytesDone);
+      else if (report.kind === 'implied') implied.push(report.path);
+      else last = report;
+    });
+    const result = await spawner.run({
+      command: process.execPath,
+      args: [`--max-old-space-size=${CHILD_HEAP_MB}`, CHILD, JSON.stringify(request)],
+      env: process.env.NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE },
+      cwd: '/',
+      timeoutMs: limits.unpackTimeoutMs,
+      outputBytesMax: OUTPUT_BYTES_MAX,
+      signal,
+      onStdout: (chunk) => {
+        try {
+          if (nonsense === null) read(chunk);
+        } catch (error) {
+          nonsense = error instanceof FailureError ? error : new FailureError('Bug', String(error));
+        }
+      },
+    });
+    signal.throwIfAborted();
+    const wrongAnswer = nonsense as FailureError | null;
+    if (wrongAnswer !== null) throw wrongAnswer;
+    const report = last as UnpackReport | null;
+    if (report?.kind === 'failed') throw new FailureError(report.reason, `${layer.digest}: ${report.message}`);
+    if (report?.kind !== 'done' || result.exitCode !== 0) throw childFailure(result, layer);
+    return { done: report, implied };
+  };
+
+  /** Where it is now; null when there was nothing. */
+  const moveToTrash = async (path: string): Promise<string | null> => {
+    await mkdir(layout.trash, { recursive: true, mode: DIRECTORY_MODE });
+    const trashed = join(layout.trash, randomUUID());
+    try {
+      await rename(path, trashed);
+      return trashed;
+    } catch (error) {
+      if (errorCodeOf(error) === 'ENOENT') return null;
+      throw error;
+    }
+  };
+
+  const putInPlace = async (directory: string, info: SnapshotInfo): Promise<void> => {
+    await writeFile(join(directory, INFO_FILE), JSON.stringify(info), { mode: 0o600, flush: true });
+    await mkdir(layout.snapshots, { recursive: true, mode: DIRECTORY_MODE });
+    const place = snapshotDir(layout, info.chainId);
+    // Something without a good note may be in the way.
+    await moveToTrash(place);
+    await rename(directory, place);
+    // Also takes everything to the disk that was changed in the layer after its child had synced it.
+    await syncDirectory(layout.snapshots);
+    onSnapshot(info);
+    waiting.get(info.chainId)?.resolve();
+    waiting.delete(info.chainId);
+  };
+
+  const unpackNow = async (
+    layer: ImageLayer,
+    below: readonly string[],
+    signal: AbortSignal,
+    onProgress: (bytesDone: number) => void,
+  ): Promise<void> => {
+    if (await isUnpacked(layer.chainId)) return;
+    const name = `${snapshotName(layer.chainId)}-${randomUUID()}`;
+    const directory = join(layout.unpack, name);
+    active.add(name);
+    const root = join(directory, LAYER_DIR);
+    try {
+      const { done, implied } = await turn(signal, async () => {
+        await mkdir(root, { recursive: true, mode: DIRECTORY_MODE });
+        return await runChild(layer, root, signal, onProgress);
+      });
+      if (implied.length > 0) {
+        await Promise.all(below.map((chainId) => whenUnpacked(chainId, signal)));
+        const lowerDirs = below.toReversed().map((chainId) => layerDir(layout, chainId));
+        await copyImplied(root, implied, lowerDirs);
+      }
+      const { chainId, diffId } = layer;
+      await putInPlace(directory, { chainId, diffId, usedBytes: done.usedBytes, inodesUsed: done.inodesUsed });
+    } catch (error) {
+      await removeTree(directory);
+      throw error;
+    } finally {
+      active.delete(name);
+    }
+  };
+
+  return {
+    active,
+    unpack: (layer, below, signal, onProgress) =>
+      shared(layer.chainId, signal, (sharedSignal) => unpackNow(layer, below, sharedSignal, onProgress)),
+    hold: (chainIds) => {
+      for (const chainId of chainIds) held.set(chainId, (held.get(chainId) ?? 0) + 1);
+      return () => {
+        for (const chainId of chainIds) {
+          const count = (held.get(chainId) ?? 0) - 1;
+          if (count > 0) held.set(chainId, count);
+          else held.delete(chainId);
+        }
+      };
+    },
+    takeAway: async (chainId) => {
+      const directory = snapshotDir(layout, chainId);
+      const info = await readSnapshotInfo(directory);
+      if (info === null || info.chainId !== chainId || held.has(chainId)) return null;
+      const path = await moveToTrash(directory);
+      return path === null ? null : { path, info };
+    },
+  };
+};

@@ -1,0 +1,118 @@
+/**
+ * What a child process does that unpacks files of strangers: it locks itself into a directory with what little it
+ * needs, and makes nodes, attributes and times there. All calls wait, on the calling thread: such a child has nothing
+ * else to do. Paths are bytes, because names in archives need not be UTF-8. Never for the daemon itself.
+ */
+import { changeRoot, checked, native } from './syscalls.ts';
+
+const nativeCapset = native<[Uint8Array, Uint8Array]>('int capset(void *header, const void *data)');
+const nativePrctl = native<[number, number, number, number, number]>(
+  'int prctl(int option, unsigned long second, unsigned long third, unsigned long fourth, unsigned long fifth)',
+);
+const nativeSetrlimit = native<[number, BigUint64Array]>('int setrlimit(int resource, const void *limit)');
+const nativeMknod = native<[Uint8Array, number, number]>(
+  'int mknod(const void *path, unsigned int mode, unsigned long device)',
+);
+const nativeLsetxattr = native<[Uint8Array, string, Uint8Array, number, number]>(
+  'int lsetxattr(const void *path, const char *name, const void *value, size_t size, int flags)',
+);
+const nativeUtimensat = native<[number, Uint8Array, BigInt64Array, number]>(
+  'int utimensat(int fd, const void *path, const void *times, int flags)',
+);
+const nativeFutimens = native<[number, BigInt64Array]>('int futimens(int fd, const void *times)');
+const nativeSyncfs = native<[number]>('int syncfs(int fd)');
+
+/** Capabilities (capabilities(7)) by which files of any owner, devices and overlayfs' own attributes are made. */
+const Capability = {
+  CHOWN: 0,
+  DAC_OVERRIDE: 1,
+  FOWNER: 3,
+  FSETID: 4,
+  SYS_ADMIN: 21,
+  MKNOD: 27,
+  SETFCAP: 31,
+} as const;
+
+const LINUX_CAPABILITY_VERSION_3 = 0x20080522;
+const PR_SET_NO_NEW_PRIVS = 38;
+const RLIMIT_FSIZE = 1;
+const RLIMIT_DATA = 2;
+const RLIMIT_CORE = 4;
+const RLIMIT_NOFILE = 7;
+const OPEN_FILES_MAX = 64;
+
+const keepOnly = (capabilities: readonly number[]): void => {
+  const bits = capabilities.reduce((set, capability) => set | (1 << capability), 0) >>> 0;
+  const header = Buffer.alloc(8);
+  header.writeUInt32LE(LINUX_CAPABILITY_VERSION_3);
+  const data = Buffer.alloc(24);
+  data.writeUInt32LE(bits, 0);
+  data.writeUInt32LE(bits, 4);
+  checked('capset', 'self', nativeCapset(header, data));
+};
+
+const limit = (resource: number, value: number): void => {
+  checked(
+    'setrlimit',
+    `resource ${resource}`,
+    nativeSetrlimit(resource, BigUint64Array.of(BigInt(value), BigInt(value))),
+  );
+};
+
+export interface JailLimits {
+  /** Of private writable memory, all of it together. */
+  readonly memoryBytesMax: number;
+  readonly fileBytesMax: number;
+}
+
+/**
+ * Makes `directory` the root of the whole process, and gives up every capability but those that unpacking needs, the
+ * way back by set-user-ID programs, core dumps, and memory and file sizes beyond the limits. There is no way out:
+ * all modules and files that are needed later have to be loaded and open already.
+ */
+export const enterJail = (directory: string, limits: JailLimits): void => {
+  limit(RLIMIT_CORE, 0);
+  limit(RLIMIT_NOFILE, OPEN_FILES_MAX);
+  limit(RLIMIT_FSIZE, limits.fileBytesMax);
+  limit(RLIMIT_DATA, limits.memoryBytesMax);
+  changeRoot(directory);
+  checked('prctl', 'PR_SET_NO_NEW_PRIVS', nativePrctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+  keepOnly(Object.values(Capability));
+};
+
+const AT_FDCWD = -100;
+const AT_SYMLINK_NOFOLLOW = 0x100;
+
+/** `path` is bytes with a NUL at the end. mknod(2) follows no symbolic link in its last component. */
+export const makeNodeNow = (path: Uint8Array, mode: number, device: number): void => {
+  checked('mknod', 'a node', nativeMknod(path, mode, device));
+};
+
+/** Sets an extended attribute of `path` (NUL-terminated) itself, never of what it links to. */
+export const writeXattrNow = (path: Uint8Array, name: string, value: Uint8Array): void => {
+  checked('lsetxattr', name, nativeLsetxattr(path, name, value, value.length, 0));
+};
+
+const times = new BigInt64Array(4);
+
+const fillTimes = (seconds: number, nanoseconds: number): BigInt64Array => {
+  times[0] = times[2] = BigInt(seconds);
+  times[1] = times[3] = BigInt(nanoseconds);
+  return times;
+};
+
+/** Sets access and modification time of `path` (NUL-terminated) itself, never of what it links to. */
+export const setTimesNow = (path: Uint8Array, seconds: number, nanoseconds: number): void => {
+  const filled = fillTimes(seconds, nanoseconds);
+  checked('utimensat', 'a file', nativeUtimensat(AT_FDCWD, path, filled, AT_SYMLINK_NOFOLLOW));
+};
+
+/** As setTimesNow, of an open file. */
+export const setTimesOfOpenNow = (fd: number, seconds: number, nanoseconds: number): void => {
+  checked('futimens', `fd ${fd}`, nativeFutimens(fd, fillTimes(seconds, nanoseconds)));
+};
+
+/** Writes all of the file system that holds `fd` to its disk, and waits for it. */
+export const syncFileSystemNow = (fd: number): void => {
+  checked('syncfs', `fd ${fd}`, nativeSyncfs(fd));
+};
