@@ -17,6 +17,8 @@ import { type Greeting, messageOf, parseGreeting, PROTOCOL_VERSION, readyPath, s
 const HELLO_TIMEOUT_MS = 10_000;
 const START_TIMEOUT_MS = 20_000;
 const END_TIMEOUT_MS = 5_000;
+/** A keeper that reads nothing and has no client for so long ends. */
+const IDLE_END_MS = 60_000;
 const DIRECTORY_MODE = 0o700;
 const TOKEN_BYTES = 4;
 /** sun_path holds 108 bytes, the last of which is 0. */
@@ -113,7 +115,7 @@ const startKeeper = async ({ dir, spawner }: KeeperDirectory): Promise<FoundKeep
   try {
     const name = await spawner.startDetached({
       command: process.execPath,
-      args: [...nodeFlags, mainPath, dir, token],
+      args: [...nodeFlags, mainPath, dir, token, String(IDLE_END_MS)],
       env: NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE },
       cwd: '/',
       outputPath,

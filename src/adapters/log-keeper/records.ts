@@ -3,6 +3,7 @@
  * whole process shares: one that FIFOs are read into, one that records are collected in. Knows nothing of files and
  * FIFOs. Bytes in, bytes out: no string and no object is made per line.
  */
+import { copyBytes, createArea, findNewline } from './bytes.ts';
 import { createStamp, STAMP_BYTES, type StampClock } from './stamp.ts';
 
 /** Content of one record at most: what containerd splits at, and kubelet joins again. */
@@ -22,8 +23,6 @@ const HEADER_TEXT = ' stdout F ';
 const STREAM_AT = STAMP_BYTES + 1;
 const TAG_AT = STREAM_AT + 'stdout '.length;
 const HEADER_BYTES = STAMP_BYTES + HEADER_TEXT.length;
-/** Below this, a loop is faster than the call into the engine. */
-const SHORT_BYTES = 96;
 
 export type StreamName = 'stdout' | 'stderr';
 
@@ -45,27 +44,13 @@ export interface RecordEncoder {
   readonly note: (text: string) => Buffer;
 }
 
-const copyBytes = (from: Buffer, start: number, end: number, to: Buffer, at: number): void => {
-  if (end - start > SHORT_BYTES) {
-    from.copy(to, at, start, end);
-    return;
-  }
-  for (let index = start, target = at; index < end; index += 1, target += 1) to[target] = from[index] ?? 0;
-};
-
-const findNewline = (bytes: Buffer, start: number): number => {
-  const soon = start + SHORT_BYTES;
-  for (let at = start; at < soon; at += 1) if (bytes[at] === NEWLINE) return at;
-  return bytes.indexOf(NEWLINE, soon);
-};
-
 /** One encoder serves all containers of a process: each call begins and ends within one turn. */
 export const createRecordEncoder = (clock: StampClock): RecordEncoder => {
-  // Not from Node's pool, and with room behind it for a newline that ends every search, and for findNewline's reach.
-  const area = Buffer.allocUnsafeSlow(HELD_BYTES_MAX + READ_BYTES_MAX + SHORT_BYTES);
-  const readArea = area.subarray(HELD_BYTES_MAX, HELD_BYTES_MAX + READ_BYTES_MAX);
-  const output = Buffer.allocUnsafeSlow(OUTPUT_BYTES_MAX);
-  const header = Buffer.allocUnsafeSlow(HEADER_BYTES);
+  const area = createArea(HELD_BYTES_MAX + READ_BYTES_MAX);
+  const readArea = area.bytes.subarray(HELD_BYTES_MAX, HELD_BYTES_MAX + READ_BYTES_MAX);
+  const output = createArea(OUTPUT_BYTES_MAX);
+  const headerArea = createArea(HEADER_BYTES);
+  const header = headerArea.bytes.subarray(0, HEADER_BYTES);
   header.write(HEADER_TEXT, STAMP_BYTES, 'latin1');
   const stamp = createStamp(header, clock);
   let used = 0;
@@ -79,22 +64,22 @@ export const createRecordEncoder = (clock: StampClock): RecordEncoder => {
   const put = (tag: number, start: number, end: number, write: WriteRecords): void => {
     const contentAt = used + HEADER_BYTES;
     if (contentAt + (end - start) + 1 > OUTPUT_BYTES_MAX) {
-      write(output, used);
+      write(output.bytes, used);
       used = 0;
       put(tag, start, end, write);
       return;
     }
     header[TAG_AT] = tag;
-    copyBytes(header, 0, HEADER_BYTES, output, used);
+    copyBytes(headerArea, 0, HEADER_BYTES, output, used);
     copyBytes(area, start, end, output, contentAt);
     used = contentAt + (end - start);
-    output[used] = NEWLINE;
+    output.bytes[used] = NEWLINE;
     used += 1;
     stamp.advance();
   };
 
   const finish = (write: WriteRecords): void => {
-    if (used > 0) write(output, used);
+    if (used > 0) write(output.bytes, used);
   };
 
   /** Puts partial records for as long as more than `keepMax` bytes are left; returns where the rest begins. */
@@ -107,25 +92,26 @@ export const createRecordEncoder = (clock: StampClock): RecordEncoder => {
   const encode: RecordEncoder['encode'] = (stream, held, length, write) => {
     begin(stream);
     let at = HELD_BYTES_MAX - held.length;
-    area.set(held, at);
+    area.bytes.set(held, at);
     const end = HELD_BYTES_MAX + length;
-    area[end] = NEWLINE;
+    // Ends every search: behind it are the remains of earlier reads.
+    area.bytes[end] = NEWLINE;
     for (;;) {
       const newlineAt = findNewline(area, at);
       if (newlineAt >= end) break;
-      const contentEnd = newlineAt > at && area[newlineAt - 1] === CARRIAGE_RETURN ? newlineAt - 1 : newlineAt;
+      const contentEnd = newlineAt > at && area.bytes[newlineAt - 1] === CARRIAGE_RETURN ? newlineAt - 1 : newlineAt;
       const lastAt = contentEnd - at > CONTENT_BYTES_MAX ? putPartial(at, contentEnd, CONTENT_BYTES_MAX, write) : at;
       put(TAG_FULL, lastAt, contentEnd, write);
       at = newlineAt + 1;
     }
     at = putPartial(at, end, HELD_BYTES_MAX, write);
     finish(write);
-    return area.subarray(at, end);
+    return area.bytes.subarray(at, end);
   };
 
   const encodeTail: RecordEncoder['encodeTail'] = (stream, held, write) => {
     begin(stream);
-    area.set(held, 0);
+    area.bytes.set(held, 0);
     const at = putPartial(0, held.length, CONTENT_BYTES_MAX, write);
     if (at < held.length) put(TAG_PARTIAL, at, held.length, write);
     finish(write);

@@ -1,0 +1,158 @@
+/** The log keeper as the daemon sees it: real processes and real FIFOs. */
+import assert from 'node:assert/strict';
+import { lstat, mkdir, readdir, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { createConnection } from 'node:net';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { readProcessStat } from '../../../src/adapters/linux/processes.ts';
+import { FailureError, type FailureReason } from '../../../src/domain/errors.ts';
+import { eventually } from '../../support/pods.ts';
+import { runOk } from '../../support/process.ts';
+import { containerIn, contentOf, fixtureOf, nameOf, numbers, readLog, startCounter, startWriter } from './support.ts';
+
+const closeTimeoutMs = 10_000;
+
+const failsWith = (reason: FailureReason) => (error: unknown) =>
+  error instanceof FailureError && error.failure.reason === reason;
+
+describe('the log keeper', () => {
+  it('writes both streams to one log, made with its directories and for its group only', async (t) => {
+    const { connect, stateDir } = await fixtureOf(t);
+    const keeper = await connect();
+    const container = await containerIn(stateDir, 'both');
+    await keeper.open(container);
+    await keeper.open(container);
+    assert.deepEqual(await keeper.list(), ['both']);
+    const writer = await startWriter(t, container, 'echo one; sleep 0.05; echo two >&2; sleep 0.05; printf three');
+    await writer.ended;
+    await keeper.close('both', closeTimeoutMs);
+    const records = (await readLog(container.logPath)).split('\n').map((line) => line.split(' ').slice(1).join(' '));
+    assert.deepEqual(records, ['stdout F one', 'stderr F two', 'stdout P three', '']);
+    assert.equal((await stat(container.logPath)).mode & 0o777, 0o640);
+    assert.deepEqual(await keeper.list(), []);
+    await keeper.close('both', closeTimeoutMs);
+  });
+
+  it('ends a container whose shim never came, and one whose output goes on, when the time is over', async (t) => {
+    const { connect, stateDir } = await fixtureOf(t);
+    const keeper = await connect();
+    const never = await containerIn(stateDir, 'never');
+    await keeper.open(never);
+    await keeper.close('never', closeTimeoutMs);
+    const endless = await containerIn(stateDir, 'endless');
+    await keeper.open(endless);
+    await startWriter(t, endless, 'echo begun; exec sleep 60');
+    await eventually('the first line', async () => (await readLog(endless.logPath)) !== '');
+    await keeper.close('endless', 100);
+    assert.deepEqual(await keeper.list(), []);
+    assert.deepEqual(contentOf(await readLog(endless.logPath)), ['begun']);
+  });
+
+  it('discards output that has no log, so that nobody waits to write it', async (t) => {
+    const { connect, stateDir } = await fixtureOf(t);
+    const keeper = await connect();
+    const container = { ...(await containerIn(stateDir, 'discarded')), logPath: null };
+    await keeper.open(container);
+    const writer = await startWriter(t, container, 'head -c 1000000 /dev/zero');
+    assert.equal(await writer.ended, 0);
+    await assert.rejects(keeper.reopen('discarded', join(stateDir, 'log')), failsWith('WrongState'));
+    await keeper.close('discarded', closeTimeoutMs);
+  });
+
+  it('rotates: every line is in one of the files, none of them twice, nothing in the old one afterwards', async (t) => {
+    const { connect, stateDir } = await fixtureOf(t);
+    const keeper = await connect();
+    const container = await containerIn(stateDir, 'rotated');
+    await keeper.open(container);
+    const counter = await startCounter(t, container.stdoutFifo, 1500);
+    const rotated: string[] = [];
+    for (let round = 0; round < 5; round += 1) {
+      await sleep(150);
+      const old = `${container.logPath}.${round}`;
+      await rename(container.logPath, old);
+      await keeper.reopen('rotated', container.logPath);
+      rotated.push(await readLog(old));
+    }
+    await counter.ended;
+    await keeper.close('rotated', closeTimeoutMs);
+    const old = await Promise.all(rotated.map((_, round) => readLog(`${container.logPath}.${round}`)));
+    assert.deepEqual(old, rotated);
+    assert.deepEqual(contentOf([...rotated, await readLog(container.logPath)].join('')), numbers(1500));
+  });
+
+  it('refuses to rotate what it does not read, and makes no file for it', async (t) => {
+    const { connect, stateDir } = await fixtureOf(t);
+    const keeper = await connect();
+    await assert.rejects(keeper.reopen('unknown', join(stateDir, 'new.log')), failsWith('WrongState'));
+    assert.ok(!(await readdir(stateDir)).includes('new.log'));
+    const container = await containerIn(stateDir, 'kept');
+    await keeper.open(container);
+    await startWriter(t, container, 'echo before; sleep 0.2; echo after; exec sleep 60');
+    await mkdir(join(stateDir, 'directory.log'));
+    await assert.rejects(keeper.reopen('kept', join(stateDir, 'directory.log')), failsWith('HostFailed'));
+    const content = await eventually('both lines', async () => {
+      const lines = contentOf(await readLog(container.logPath));
+      return lines.length === 2 && lines;
+    });
+    assert.deepEqual(content, ['before', 'after']);
+  });
+
+  it('reads the FIFOs that stand at their paths when a container is opened again', async (t) => {
+    const { connect, stateDir } = await fixtureOf(t);
+    const keeper = await connect();
+    const container = await containerIn(stateDir, 'again');
+    await keeper.open(container);
+    await (await startWriter(t, container, 'echo first')).ended;
+    await rm(container.stdoutFifo);
+    await runOk(['mkfifo', container.stdoutFifo]);
+    await keeper.open(container);
+    await (await startWriter(t, container, 'echo second')).ended;
+    await keeper.close('again', closeTimeoutMs);
+    assert.deepEqual(contentOf(await readLog(container.logPath)), ['first', 'second']);
+  });
+
+  it('opens nothing but FIFOs by proper paths, for proper ids', async (t) => {
+    const { connect, stateDir } = await fixtureOf(t);
+    const keeper = await connect();
+    const container = await containerIn(stateDir, 'proper');
+    const file = join(stateDir, 'file');
+    await writeFile(file, 'x');
+    const link = join(stateDir, 'link');
+    await symlink(container.stdoutFifo, link);
+    await assert.rejects(keeper.open({ ...container, stdoutFifo: file }), failsWith('HostFailed'));
+    await assert.rejects(keeper.open({ ...container, stdoutFifo: link }), failsWith('HostFailed'));
+    await assert.rejects(keeper.open({ ...container, stdoutFifo: `${file}-absent` }), failsWith('HostFailed'));
+    await assert.rejects(keeper.open({ ...container, containerId: '../x' }), failsWith('InvalidField'));
+    await assert.rejects(keeper.open({ ...container, logPath: `${stateDir}/../x.log` }), failsWith('InvalidField'));
+    await assert.rejects(keeper.open({ ...container, logPath: 'x.log' }), failsWith('InvalidField'));
+    assert.deepEqual(await keeper.list(), []);
+    await keeper.open(container);
+    await assert.rejects(keeper.open({ ...container, stdoutFifo: container.stderrFifo }), failsWith('WrongState'));
+  });
+
+  it('cuts off whoever does not speak its language, and serves on', async (t) => {
+    const { connect, stateDir } = await fixtureOf(t);
+    const keeper = await connect();
+    const path = join(stateDir, 'log-keeper/sock');
+    assert.equal((await lstat(path)).mode & 0o777, 0o600);
+    for (const nonsense of ['not JSON\n', '[]\n', '{"number":-1}\n', 'x'.repeat(1_000_000)]) {
+      const socket = createConnection(path);
+      socket.on('error', () => undefined);
+      socket.end(nonsense);
+      await new Promise((resolve) => {
+        socket.resume().once('close', resolve);
+      });
+    }
+    assert.deepEqual(await keeper.list(), []);
+  });
+
+  it('ends when told, with nothing open', async (t) => {
+    const { connect } = await fixtureOf(t);
+    const keeper = await connect();
+    const name = nameOf(keeper);
+    keeper.disconnect();
+    await eventually('its end', async () => (await readProcessStat(name.pid))?.startTicks !== name.startTicks);
+    await assert.rejects(keeper.list(), failsWith('Interrupted'));
+  });
+});
