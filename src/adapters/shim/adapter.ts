@@ -1,0 +1,121 @@
+/**
+ * The shim adapter: performs the effects on shims, tasks and execs by speaking to containerd shims over ttrpc, and tells
+ * the engine of exits, kills for lack of memory and lost shims. Puts the parts together; decides nothing.
+ */
+import { mkdir, rm } from 'node:fs/promises';
+import type { Logger } from 'pino';
+import type { Observe, PerformEffects } from '../../engine/ports.ts';
+import { readCgroupFacts } from '../linux/cgroups.ts';
+import type { LogKeeper } from '../log-keeper/types.ts';
+import type { Spawner } from '../spawner/types.ts';
+import { listenTtrpc } from '../ttrpc/server.ts';
+import { createContainerIo } from './container-io.ts';
+import type { ShimContext } from './context.ts';
+import { createDelivery } from './delivery.ts';
+import { createEventsService } from './events.ts';
+import { endExec, runExec } from './execs.ts';
+import type { LiveTask } from './live-task.ts';
+import { createOomCounters } from './oom.ts';
+import { shimPaths } from './paths.ts';
+import { startShim, stopShim } from './pods.ts';
+import { reconnectShim } from './reconnect.ts';
+import { createSessions } from './sessions.ts';
+import { createShimBinaries } from './shim-binary.ts';
+import { deleteTask, killTask, startTask } from './tasks.ts';
+import { defaultTimings, type ShimTimings } from './timings.ts';
+
+export type ShimEffects = Pick<
+  PerformEffects,
+  | 'StartShim'
+  | 'StopShim'
+  | 'ReconnectShim'
+  | 'StartTask'
+  | 'KillTask'
+  | 'DeleteTask'
+  | 'RunExec'
+  | 'EndExec'
+  | 'ReopenLog'
+>;
+
+export interface ShimAdapterOptions {
+  readonly spawner: Pick<Spawner, 'run'>;
+  readonly logKeeper: Pick<LogKeeper, 'open' | 'reopen' | 'close'>;
+  readonly observe: Observe;
+  /** Ends with the boot; everything the adapter makes is below it, the shims' own sockets aside. */
+  readonly stateDir: string;
+  readonly log: Logger;
+  /** Where shims and OCI runtimes are looked up; the daemon's own PATH when not given. */
+  readonly searchPath?: string;
+  readonly timings?: Partial<ShimTimings>;
+}
+
+export interface ShimAdapter {
+  readonly effects: ShimEffects;
+  /** Path of the socket that shims report events to. */
+  readonly eventsAddress: string;
+  /** Rejects when the events server has broken down; settles on close. */
+  readonly ended: Promise<void>;
+  /** Lets go of all shims, which run on, and stops listening. */
+  readonly close: () => Promise<void>;
+}
+
+const fallbackPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+/** Prepares the adapter's directories and serves events. Knows no shim yet: ReconnectShim makes known those that run. */
+export const createShimAdapter = async (options: ShimAdapterOptions): Promise<ShimAdapter> => {
+  const { spawner, logKeeper, observe, stateDir, log, searchPath = process.env['PATH'] ?? fallbackPath } = options;
+  const timings = { ...defaultTimings, ...options.timings };
+  const paths = shimPaths(stateDir);
+  // Execs of an earlier daemon lost their readers with it.
+  await rm(paths.execRoot, { recursive: true, force: true });
+  for (const dir of [paths.ioRoot, paths.execRoot, paths.runtimeRoot, paths.temporaryDir]) {
+    await mkdir(dir, { recursive: true, mode: 0o700 });
+  }
+
+  const delivery = createDelivery(observe, timings, log);
+  const sessions = createSessions(delivery, log);
+  const tasks = new Map<string, LiveTask>();
+  const listener = await listenTtrpc(paths.eventsSocket, createEventsService(tasks, log));
+  const context: ShimContext = {
+    paths,
+    timings,
+    log,
+    sessions,
+    delivery,
+    tasks,
+    counters: createOomCounters(await readCgroupFacts()),
+    io: createContainerIo(paths, logKeeper, log),
+    binaries: createShimBinaries({
+      spawner,
+      timings,
+      eventsAddress: paths.eventsSocket,
+      daemonAddress: paths.eventsSocket,
+      environment: { PATH: searchPath, XDG_RUNTIME_DIR: paths.temporaryDir },
+    }),
+  };
+
+  return {
+    effects: {
+      StartShim: (effect) => startShim(context, effect),
+      StopShim: (effect) => stopShim(context, effect),
+      ReconnectShim: (effect) => reconnectShim(context, effect),
+      StartTask: (effect) => startTask(context, effect),
+      KillTask: (effect) => killTask(context, effect),
+      DeleteTask: (effect) => deleteTask(context, effect),
+      RunExec: (effect, effectContext) => runExec(context, effect, effectContext),
+      EndExec: (effect) => endExec(context, effect),
+      ReopenLog: async ({ containerId, log: { path } }) => {
+        if (path !== null) await logKeeper.reopen(containerId, path);
+        return {};
+      },
+    },
+    eventsAddress: paths.eventsSocket,
+    ended: listener.ended,
+    close: async () => {
+      delivery.close();
+      for (const task of tasks.values()) task.discard();
+      sessions.close();
+      await listener.close();
+    },
+  };
+};

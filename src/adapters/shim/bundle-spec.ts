@@ -1,0 +1,61 @@
+/**
+ * Reads what a bundle's config.json says of its process and cgroup. The process's env holds secrets: it is read when it
+ * is needed and kept nowhere. Bounded, and never followed through a link.
+ */
+import { constants } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { join } from 'node:path';
+import { FailureError } from '../../domain/errors.ts';
+
+const configBytesMax = 16 * 1024 * 1024;
+
+/** A JSON object whose fields are not known here: passed on as it is. */
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+export const isJsonObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const readBounded = async (path: string): Promise<Buffer> => {
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+  try {
+    const { size } = await file.stat();
+    if (size > configBytesMax)
+      throw new FailureError('HostFailed', `${path} has ${size} bytes, more than a spec may have`);
+    const bytes = Buffer.allocUnsafe(size);
+    let length = 0;
+    for (;;) {
+      const { bytesRead } = await file.read(bytes, length, size - length, length);
+      length += bytesRead;
+      if (bytesRead === 0 || length === size) return bytes.subarray(0, length);
+    }
+  } finally {
+    await file.close();
+  }
+};
+
+const readSpec = async (bundlePath: string): Promise<JsonObject> => {
+  const path = join(bundlePath, 'config.json');
+  const text = (await readBounded(path)).toString('utf8');
+  const spec: unknown = JSON.parse(text);
+  if (isJsonObject(spec)) return spec;
+  throw new FailureError('HostFailed', `${path} holds no OCI spec`);
+};
+
+/**
+ * The OCI process of an exec in that container: the container's own (user, env, capabilities, limits), with other
+ * arguments and no terminal. Throws HostFailed for a bundle without a process.
+ */
+export const readExecProcess = async (bundlePath: string, args: readonly string[]): Promise<JsonObject> => {
+  const { process } = await readSpec(bundlePath);
+  if (!isJsonObject(process)) throw new FailureError('HostFailed', `the spec in ${bundlePath} has no process`);
+  const { consoleSize: _consoleSize, commandLine: _commandLine, ...rest } = process;
+  return { ...rest, args, terminal: false };
+};
+
+/** linux.cgroupsPath of the spec, or null when it can't be read. */
+export const readCgroupsPath = async (bundlePath: string): Promise<string | null> => {
+  const spec = await readSpec(bundlePath).catch((): JsonObject => ({}));
+  const { linux } = spec;
+  if (!isJsonObject(linux)) return null;
+  return typeof linux['cgroupsPath'] === 'string' ? linux['cgroupsPath'] : null;
+};

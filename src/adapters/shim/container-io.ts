@@ -1,0 +1,74 @@
+/**
+ * The FIFOs between a container and whoever reads its output. The log keeper reads stdout and stderr from before the
+ * task is created until it is deleted; stdin is a FIFO of which the shim itself holds both ends, so that it stays open
+ * and silent until somebody attaches. A container without log (the pause task) has no streams at all.
+ */
+import { lstat, mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Logger } from 'pino';
+import type { EffectOf } from '../../domain/effects.ts';
+import { errorCodeOf } from '../linux/syscalls.ts';
+import type { LogKeeper } from '../log-keeper/types.ts';
+import { messageOf } from './failures.ts';
+import { makeFifo } from './fifos.ts';
+import type { ShimPaths } from './paths.ts';
+
+/** Paths as CreateTaskRequest has them; an empty one is /dev/null. */
+export interface TaskStreams {
+  readonly stdin: string;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface ContainerIo {
+  /** Resolves once readers are there, so that a shim may open the FIFOs. Doing it again changes nothing. */
+  readonly prepare: (effect: EffectOf<'StartTask'>) => Promise<TaskStreams>;
+  /** Waits up to `timeoutMs` for the rest of the output, then removes what prepare made. Nothing to remove is nothing. */
+  readonly release: (containerId: string, timeoutMs: number) => Promise<void>;
+}
+
+const noStreams: TaskStreams = { stdin: '', stdout: '', stderr: '' };
+
+const isThere = async (path: string): Promise<boolean> => {
+  try {
+    await lstat(path);
+    return true;
+  } catch (error) {
+    if (errorCodeOf(error) === 'ENOENT') return false;
+    throw error;
+  }
+};
+
+export const createContainerIo = (
+  paths: ShimPaths,
+  logKeeper: Pick<LogKeeper, 'open' | 'close'>,
+  log: Logger,
+): ContainerIo => ({
+  prepare: async ({ containerId, log: containerLog, stdin, terminal }) => {
+    if (containerLog === null) return noStreams;
+    const dir = paths.ioDir(containerId);
+    await mkdir(dir, { recursive: true, mode: 0o700 });
+    const streams: TaskStreams = {
+      stdin: stdin ? join(dir, 'stdin') : '',
+      stdout: join(dir, 'stdout'),
+      // A terminal has one output; anything else needs both, or shims refuse it.
+      stderr: terminal ? '' : join(dir, 'stderr'),
+    };
+    await Promise.all(Object.values(streams).filter(Boolean).map(makeFifo));
+    await logKeeper.open({
+      containerId,
+      stdoutFifo: streams.stdout,
+      stderrFifo: terminal ? null : streams.stderr,
+      logPath: containerLog.path,
+    });
+    return streams;
+  },
+  release: async (containerId, timeoutMs) => {
+    const dir = paths.ioDir(containerId);
+    if (!(await isThere(dir))) return;
+    await logKeeper.close(containerId, timeoutMs).catch((error: unknown) => {
+      log.warn({ containerId, error: messageOf(error) }, 'the log keeper could not close the log of a container');
+    });
+    await rm(dir, { recursive: true, force: true });
+  },
+});

@@ -1,0 +1,23 @@
+/** What the parts of the shim adapter share: put together once, in adapter.ts. */
+import type { Logger } from 'pino';
+import type { ContainerIo } from './container-io.ts';
+import type { Delivery } from './delivery.ts';
+import type { LiveTask } from './live-task.ts';
+import type { OomCounters } from './oom.ts';
+import type { ShimPaths } from './paths.ts';
+import type { ShimSessions } from './sessions.ts';
+import type { ShimBinaries } from './shim-binary.ts';
+import type { ShimTimings } from './timings.ts';
+
+export interface ShimContext {
+  readonly paths: ShimPaths;
+  readonly timings: ShimTimings;
+  readonly log: Logger;
+  readonly binaries: ShimBinaries;
+  readonly sessions: ShimSessions;
+  readonly delivery: Delivery;
+  readonly counters: OomCounters;
+  readonly io: ContainerIo;
+  /** The tasks that this daemon has started or found again, by container. */
+  readonly tasks: Map<string, LiveTask>;
+}

@@ -1,0 +1,59 @@
+/**
+ * Hands facts to the engine and does not let go of one until it is durable (C3): a failed handling is tried again with
+ * backoff, and later facts about the same id queue behind it. Facts about other ids pass.
+ */
+import type { Logger } from 'pino';
+import { FailureError } from '../../domain/errors.ts';
+import type { Observation, Observe } from '../../engine/ports.ts';
+import { messageOf } from './failures.ts';
+import { createBackoff } from './retry.ts';
+import type { ShimTimings } from './timings.ts';
+
+export interface Delivery {
+  /** Resolves once the fact is durable; rejects only when the adapter is closed before. */
+  readonly deliver: (id: string, observation: Observation) => Promise<void>;
+  readonly close: () => void;
+}
+
+export const createDelivery = (
+  observe: Observe,
+  timings: Pick<ShimTimings, 'retryFirstMs' | 'retryLastMs'>,
+  log: Logger,
+): Delivery => {
+  const queues = new Map<string, Promise<void>>();
+  const stop = new AbortController();
+
+  const insist = async (id: string, observation: Observation): Promise<void> => {
+    const backoff = createBackoff(timings);
+    for (;;) {
+      if (stop.signal.aborted)
+        throw new FailureError('Interrupted', `the daemon ends; ${observation.kind} of ${id} is not recorded`);
+      try {
+        await observe(observation);
+        return;
+      } catch (error) {
+        log.error(
+          { id, kind: observation.kind, error: messageOf(error) },
+          'a fact could not be recorded; trying again',
+        );
+        await backoff.pause(stop.signal).catch(() => undefined);
+      }
+    }
+  };
+
+  return {
+    deliver: (id, observation) => {
+      const before = queues.get(id) ?? Promise.resolve();
+      const mine = before.catch(() => undefined).then(() => insist(id, observation));
+      queues.set(id, mine);
+      const forget = (): void => {
+        if (queues.get(id) === mine) queues.delete(id);
+      };
+      mine.then(forget, forget);
+      return mine;
+    },
+    close: () => {
+      stop.abort();
+    },
+  };
+};

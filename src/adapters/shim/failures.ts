@@ -1,0 +1,39 @@
+/**
+ * Turns what goes wrong with a shim into the failures of the catalogue. A shim's own words are passed on (they say what
+ * the OCI runtime could not do), cut to a length that a record can hold.
+ */
+import { FailureError } from '../../domain/errors.ts';
+import { isClosed, isTimeout, TtrpcStatusError } from '../ttrpc/status.ts';
+
+const messageLengthMax = 2048;
+
+/** Text from outside, made fit for a message: bounded, one line. */
+export const quoted = (text: string): string => {
+  const line = text.trim().replaceAll(/\s*\n\s*/g, '; ');
+  return line.length <= messageLengthMax ? line : `${line.slice(0, messageLengthMax)}…`;
+};
+
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** `attempted` says what was being done, as in "create the task of container abc". */
+export const asFailure = (error: unknown, attempted: string): FailureError => {
+  if (error instanceof FailureError) return error;
+  const message = `could not ${attempted}: ${quoted(messageOf(error))}`;
+  if (isTimeout(error)) return new FailureError('TimedOut', message, { cause: error });
+  if (isClosed(error)) return new FailureError('ShimFailed', message, { cause: error });
+  if (error instanceof TtrpcStatusError) return new FailureError('RuntimeFailed', message, { cause: error });
+  return new FailureError('HostFailed', message, { cause: error });
+};
+
+/** There is nobody to speak to, or nobody who answers: whether a call was carried out can't be told. */
+export const isUnreachable = (error: unknown): boolean =>
+  isClosed(error) || isTimeout(error) || (error instanceof FailureError && error.failure.reason === 'ShimFailed');
+
+/** Runs `work`, and rejects with asFailure's failure when it does not succeed. */
+export const attempting = async <T>(attempted: string, work: () => Promise<T>): Promise<T> => {
+  try {
+    return await work();
+  } catch (error) {
+    throw asFailure(error, attempted);
+  }
+};

@@ -1,0 +1,138 @@
+/**
+ * One task from its creation to its deletion, as far as the rest of scribe hears of it: keeps a Wait pending at the
+ * shim, takes exit and out-of-memory events, and reports each of them once it may be. The same exit told by both ways
+ * is one report. Decides nothing: what becomes of an exit is the engine's.
+ */
+import type { Logger } from 'pino';
+import type { TaskExit } from '../../domain/effects.ts';
+import { isNotFound } from '../ttrpc/status.ts';
+import type { Timestamp } from '../wire/google/protobuf/timestamp.ts';
+import type { Delivery } from './delivery.ts';
+import { messageOf } from './failures.ts';
+import type { OomCounters } from './oom.ts';
+import { createBackoff } from './retry.ts';
+import type { ShimSessions } from './sessions.ts';
+import { exitTimeNs } from './timestamps.ts';
+import type { ShimTimings } from './timings.ts';
+
+/** An exit as a Wait reply or an event tells it; the pid is 0 where it is not told. */
+export interface ToldExit {
+  readonly pid: number;
+  readonly exitStatus: number;
+  readonly exitedAt: Timestamp | undefined;
+}
+
+export interface LiveTask {
+  readonly podSandboxId: string;
+  readonly containerId: string;
+  readonly pid: () => number;
+  /** The task is there: its pid, and the memory cgroup to read when it exits. */
+  readonly launched: (pid: number, cgroupDir: Promise<string | null>) => void;
+  /** From now on its exit is reported; before, it is held back: nobody knows of the task yet. */
+  readonly release: () => void;
+  /** It never ran, or is deleted: ends watching, and what is still told of it is nobody's business. */
+  readonly discard: () => void;
+  /** Keeps a Wait pending until the task exits, over lost connections too. */
+  readonly watch: () => void;
+  /** The exit as it is recorded: with the kernel's count of kills for lack of memory, read now. */
+  readonly exitOf: (exit: ToldExit) => Promise<TaskExit>;
+  /** Resolves once the exit is durable (at once for a discarded task, or another's exit). */
+  readonly reportExit: (exit: ToldExit) => Promise<void>;
+  readonly reportOom: () => Promise<void>;
+  readonly isExitDurable: () => boolean;
+}
+
+export interface LiveTaskOptions {
+  readonly podSandboxId: string;
+  readonly containerId: string;
+  readonly sessions: Pick<ShimSessions, 'clientOf' | 'isGone'>;
+  readonly delivery: Delivery;
+  readonly counters: OomCounters;
+  readonly timings: ShimTimings;
+  readonly log: Logger;
+}
+
+export const createLiveTask = (options: LiveTaskOptions): LiveTask => {
+  const { podSandboxId, containerId, sessions, delivery, counters, timings, log } = options;
+  const { promise: settled, resolve: settle } = Promise.withResolvers<'report' | 'discard'>();
+  const stop = new AbortController();
+  const isOver = (): boolean => stop.signal.aborted || sessions.isGone(podSandboxId);
+  let pid = 0;
+  let cgroup: Promise<string | null> = Promise.resolve(null);
+  let exitReport: Promise<void> | null = null;
+  let oomReport: Promise<void> | null = null;
+  let exitDurable = false;
+
+  const exitOf = async ({ exitStatus, exitedAt }: ToldExit): Promise<TaskExit> => {
+    const exitedAtNs = exitTimeNs(exitedAt);
+    const cgroupDir = await cgroup;
+    const oomKills = cgroupDir === null ? 0 : await counters.oomKills(cgroupDir);
+    return { pid, exitStatus, exitedAtNs, oomKills };
+  };
+
+  const deliverExit = async (told: ToldExit): Promise<void> => {
+    const exit = await exitOf(told);
+    await delivery.deliver(containerId, { kind: 'TaskExited', podSandboxId, containerId, execId: null, exit });
+    exitDurable = true;
+  };
+
+  const reportExit = async (exit: ToldExit): Promise<void> => {
+    const outcome = await settled;
+    // A pid that differs is an earlier task's of the same id, whose start was undone.
+    if (outcome === 'discard' || (exit.pid !== 0 && exit.pid !== pid)) return;
+    exitReport ??= deliverExit(exit).catch((error: unknown) => {
+      exitReport = null;
+      throw error;
+    });
+    await exitReport;
+  };
+
+  const reportOom = async (): Promise<void> => {
+    if ((await settled) === 'discard') return;
+    oomReport ??= delivery.deliver(containerId, { kind: 'TaskOomed', containerId }).finally(() => {
+      oomReport = null;
+    });
+    await oomReport;
+  };
+
+  const waitForExit = async (): Promise<void> => {
+    const backoff = createBackoff(timings);
+    while (!isOver()) {
+      try {
+        const client = await sessions.clientOf(podSandboxId);
+        const { exitStatus, exitedAt } = await client.wait({ id: containerId, execId: '' }, null);
+        await reportExit({ pid: 0, exitStatus, exitedAt });
+        return;
+      } catch (error) {
+        // A gone shim is reported as such, and a task that is not there was deleted.
+        if (isOver() || isNotFound(error)) return;
+        log.warn({ containerId, error: messageOf(error) }, 'waiting for the exit of a task failed; trying again');
+        await backoff.pause(stop.signal).catch(() => undefined);
+      }
+    }
+  };
+
+  return {
+    podSandboxId,
+    containerId,
+    pid: () => pid,
+    exitOf,
+    launched: (newPid, cgroupDir) => {
+      pid = newPid;
+      cgroup = cgroupDir.catch(() => null);
+    },
+    release: () => {
+      settle('report');
+    },
+    discard: () => {
+      settle('discard');
+      stop.abort();
+    },
+    watch: () => {
+      void waitForExit();
+    },
+    reportExit,
+    reportOom,
+    isExitDurable: () => exitDurable,
+  };
+};

@@ -1,0 +1,64 @@
+/**
+ * How many processes of a task the kernel has killed for lack of memory, from the memory controller's files: to be read
+ * when the exit is seen, as the cgroup goes with the task's deletion. Reads only.
+ */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { CgroupFacts } from '../../domain/node-facts.ts';
+
+export interface OomCounters {
+  /** The memory cgroup directory that the process is in, as /proc/<pid>/cgroup tells while it lives; else null. */
+  readonly cgroupOfProcess: (pid: number) => Promise<string | null>;
+  /** The memory cgroup directory that linux.cgroupsPath of a spec names (either form); null when it names none. */
+  readonly cgroupOfSpec: (cgroupsPath: string) => string | null;
+  /** 0 when the cgroup does not say. */
+  readonly oomKills: (cgroupDir: string) => Promise<number>;
+}
+
+const memory = 'memory';
+const sliceSuffix = '.slice';
+
+/** Path of the process's cgroup in the hierarchy of the memory controller, of the text of /proc/<pid>/cgroup. */
+export const memoryCgroupPath = (procCgroup: string, version: 1 | 2): string | null => {
+  const wanted = (controllers: string): boolean =>
+    version === 2 ? controllers === '' : controllers.split(',').includes(memory);
+  for (const line of procCgroup.split('\n')) {
+    const [, controllers, path] = /^\d+:([^:]*):(\/.*)$/.exec(line) ?? [];
+    if (controllers !== undefined && path !== undefined && wanted(controllers)) return path;
+  }
+  return null;
+};
+
+/** system.slice holds system-a.slice holds system-a-b.slice: where systemd keeps a slice below the hierarchy's root. */
+const sliceDir = (slice: string): string => {
+  const parts = slice.slice(0, -sliceSuffix.length).split('-').filter(Boolean);
+  return parts.map((_part, index) => `${parts.slice(0, index + 1).join('-')}${sliceSuffix}`).join('/');
+};
+
+/** Below the hierarchy's root: a cgroupfs path as it is, slice:prefix:name as systemd lays it out. */
+export const cgroupPathOfSpec = (cgroupsPath: string): string | null => {
+  if (cgroupsPath.startsWith('/')) return cgroupsPath;
+  const [, slice, prefix, name] = /^([^:/]+):([^:/]+):([^:/]+)$/.exec(cgroupsPath) ?? [];
+  if (slice === undefined || !slice.endsWith(sliceSuffix)) return null;
+  return `/${sliceDir(slice)}/${prefix}-${name}.scope`;
+};
+
+const parseOomKills = (text: string): number => Number(/^oom_kill (\d{1,15})$/m.exec(text)?.[1] ?? 0);
+
+export const createOomCounters = (facts: Pick<CgroupFacts, 'version' | 'controllers'>): OomCounters => {
+  const root = facts.controllers[memory];
+  const countersFile = facts.version === 2 ? 'memory.events' : 'memory.oom_control';
+  return {
+    cgroupOfProcess: async (pid) => {
+      if (root === undefined) return null;
+      const text = await readFile(`/proc/${pid}/cgroup`, 'utf8').catch(() => '');
+      const path = memoryCgroupPath(text, facts.version);
+      return path === null ? null : join(root, path);
+    },
+    cgroupOfSpec: (cgroupsPath) => {
+      const path = cgroupPathOfSpec(cgroupsPath);
+      return root === undefined || path === null ? null : join(root, path);
+    },
+    oomKills: async (cgroupDir) => parseOomKills(await readFile(join(cgroupDir, countersFile), 'utf8').catch(() => '')),
+  };
+};

@@ -1,0 +1,55 @@
+/**
+ * Where the shim adapter keeps what it makes: all below the state directory, which ends with the boot. Ids become file
+ * names here and nowhere else, after a check that none leads out of its directory.
+ */
+import { basename, join } from 'node:path';
+import { FailureError } from '../../domain/errors.ts';
+
+const idPattern = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/;
+
+/** Returns the id, or throws InvalidField when it can't be a file name. */
+export const checkedId = (id: string): string => {
+  if (idPattern.test(id)) return id;
+  throw new FailureError(
+    'InvalidField',
+    `${JSON.stringify(id.slice(0, 200))} can not be an id: letters, digits, '_', '.' and '-' only`,
+  );
+};
+
+/** Shims look for a bundle by the id beside another bundle, so its directory has to be named so. */
+export const checkBundlePath = (id: string, bundlePath: string): void => {
+  if (basename(bundlePath) === checkedId(id)) return;
+  throw new FailureError(
+    'InvalidField',
+    `the bundle ${bundlePath} has to be in a directory named ${id}, where shims look for it`,
+  );
+};
+
+export interface ShimPaths {
+  /** Where shims report events; the same after a restart, as running shims know no other. */
+  readonly eventsSocket: string;
+  /** The OCI runtimes' own state. */
+  readonly runtimeRoot: string;
+  /** For short-lived files that shims make (process specs hold env values, console sockets). */
+  readonly temporaryDir: string;
+  /** FIFOs of containers. */
+  readonly ioRoot: string;
+  readonly ioDir: (containerId: string) => string;
+  /** FIFOs of execs: worth nothing to a later daemon. */
+  readonly execRoot: string;
+  readonly execFifo: (execId: string, stream: 'stdout' | 'stderr') => string;
+}
+
+export const shimPaths = (stateDir: string): ShimPaths => {
+  const ioRoot = join(stateDir, 'io');
+  const execRoot = join(stateDir, 'exec');
+  return {
+    eventsSocket: join(stateDir, 'events.ttrpc'),
+    runtimeRoot: join(stateDir, 'runtime'),
+    temporaryDir: join(stateDir, 'tmp'),
+    ioRoot,
+    ioDir: (containerId) => join(ioRoot, checkedId(containerId)),
+    execRoot,
+    execFifo: (execId, stream) => join(execRoot, `${checkedId(execId)}.${stream}`),
+  };
+};

@@ -1,0 +1,162 @@
+/**
+ * The effects StartShim and StopShim. One shim serves all containers of a pod; it is started from the bundle of the
+ * pod's pause task, and the annotations of the others' specs put them into its group.
+ */
+import { lstat, readFile, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { EffectOf, EffectResults, ShimAddress } from '../../domain/effects.ts';
+import { FailureError } from '../../domain/errors.ts';
+import { type HeldProcess, holdProcess } from '../linux/processes.ts';
+import { socketPathOf } from './bootstrap.ts';
+import type { ShimContext } from './context.ts';
+import { attempting, messageOf } from './failures.ts';
+import { type LogDrain, openLogDrain } from './log-drain.ts';
+import { orAfter } from './retry.ts';
+import { createSession, dialShim, isRefused, type ShimSession } from './session.ts';
+import { findShimsOf, identifyShim } from './shim-process.ts';
+
+const sigkill = 9;
+const sigterm = 15;
+/** Where shims up to 1.7 note their address; later ones note it nowhere. */
+const addressFileName = 'address';
+
+const connectTo = async (
+  { binaries, timings, log }: ShimContext,
+  { podSandboxId, handler, bundlePath }: EffectOf<'StartShim'>,
+  release: (undo: () => void) => void,
+): Promise<ShimSession> => {
+  const logDrain = await openLogDrain(bundlePath, log.child({ podSandboxId }));
+  release(logDrain.close);
+  const endpoint = await binaries.start(handler, podSandboxId, bundlePath);
+  const client = await dialShim(endpoint, timings.connectMs);
+  release(client.close);
+  const { shimPid: pid } = await client.connect({ id: podSandboxId }, timings.connectMs);
+  const startTicks = await identifyShim(pid, podSandboxId, bundlePath);
+  const process = await holdProcess({ pid, startTicks });
+  if (process === null) throw new FailureError('ShimFailed', `the shim (pid ${pid}) ended as soon as it had started`);
+  const shim: ShimAddress = { ...endpoint, pid, startTicks };
+  return createSession({ podSandboxId, shim, process, logDrain, client, connectMs: timings.connectMs });
+};
+
+/** Starts the pod's shim, or finds the one that an earlier try has started: `start` tells that by itself. */
+export const startShim = (context: ShimContext, effect: EffectOf<'StartShim'>): Promise<EffectResults['StartShim']> =>
+  attempting(`start the shim of pod sandbox ${effect.podSandboxId}`, async () => {
+    const undo: (() => void)[] = [];
+    try {
+      const session = await connectTo(context, effect, (release) => undo.push(release));
+      context.sessions.add(session);
+      return { shim: session.shim };
+    } catch (error) {
+      for (const release of undo) release();
+      throw error;
+    }
+  });
+
+/** Removes the socket of a shim that has ended, if it is one and nobody answers there. */
+const removeDeadSocket = async ({ timings }: ShimContext, address: string): Promise<void> => {
+  const path = socketPathOf(address);
+  const found = await lstat(path).catch(() => null);
+  if (path.startsWith('\0') || found?.isSocket() !== true) return;
+  try {
+    (await dialShim({ address, taskApi: 3 }, timings.connectMs)).close();
+  } catch (error) {
+    if (isRefused(error)) await unlink(path).catch(() => undefined);
+  }
+};
+
+/** Waits for a process to end, signals it when it takes too long. False when it outlives even that. */
+const seeEnd = async (process: HeldProcess, signals: readonly number[], waitMs: number): Promise<boolean> => {
+  const isOver = (): Promise<boolean> =>
+    orAfter(
+      process.ended.then(() => true),
+      waitMs,
+      false,
+    );
+  for (const signal of signals) {
+    process.kill(signal);
+    if (await isOver()) return true;
+  }
+  return false;
+};
+
+const askToShutDown = async (
+  { timings, log }: ShimContext,
+  session: ShimSession | undefined,
+  shim: ShimAddress,
+  podSandboxId: string,
+): Promise<void> => {
+  try {
+    const client = session === undefined ? await dialShim(shim, timings.connectMs) : await session.client();
+    try {
+      await client.shutdown({ id: podSandboxId, now: true }, timings.callMs);
+    } finally {
+      if (session === undefined) client.close();
+    }
+  } catch (error) {
+    // Most shims close the connection instead of answering; a shim that does neither is killed.
+    log.debug({ podSandboxId, error: messageOf(error) }, 'a shim did not answer Shutdown');
+  }
+};
+
+/** Ends the shim of a known address. Resolves with whether it had to be killed. */
+const stopKnown = async (
+  context: ShimContext,
+  podSandboxId: string,
+  shim: ShimAddress,
+  session: ShimSession | undefined,
+): Promise<boolean> => {
+  const { timings } = context;
+  const process = await holdProcess(shim);
+  try {
+    if (process === null) return false;
+    await askToShutDown(context, session, shim, podSandboxId);
+    if (
+      await orAfter(
+        process.ended.then(() => true),
+        timings.shimExitMs,
+        false,
+      )
+    )
+      return false;
+    context.log.warn({ podSandboxId, pid: shim.pid }, 'a shim does not end and is killed');
+    if (await seeEnd(process, [sigkill], timings.shimExitMs)) return true;
+    throw new FailureError('ShimFailed', `the shim (pid ${shim.pid}) does not end, not even by SIGKILL`);
+  } finally {
+    process?.release();
+    await removeDeadSocket(context, shim.address);
+  }
+};
+
+/** Ends what a StartShim that was cut short may have left running. */
+const stopUnknown = async (context: ShimContext, podSandboxId: string, bundlePath: string): Promise<void> => {
+  const { timings, log } = context;
+  const processes = await findShimsOf(podSandboxId);
+  // A shim that nobody reads the log of hangs, deaf to SIGTERM. Without a bundle there is no log either.
+  const logDrain = await openLogDrain(bundlePath, log).catch((): LogDrain | null => null);
+  try {
+    // SIGTERM makes a shim tidy up its socket, SIGKILL does not.
+    const ended = await Promise.all(processes.map((held) => seeEnd(held, [sigterm, sigkill], timings.shimExitMs)));
+    if (!ended.every(Boolean)) throw new FailureError('ShimFailed', 'the shim does not end, not even by SIGKILL');
+  } finally {
+    for (const held of processes) held.release();
+    logDrain?.close();
+  }
+  const address = await readFile(join(bundlePath, addressFileName), 'utf8').catch(() => '');
+  if (address !== '') await removeDeadSocket(context, address.trim()).catch(() => undefined);
+};
+
+/** Ends the pod's shim and waits for its process to be gone; one that is gone already is success. */
+export const stopShim = (context: ShimContext, effect: EffectOf<'StopShim'>): Promise<EffectResults['StopShim']> =>
+  attempting(`stop the shim of pod sandbox ${effect.podSandboxId}`, async () => {
+    const { podSandboxId, handler, bundlePath } = effect;
+    const session = context.sessions.take(podSandboxId);
+    try {
+      const shim = effect.shim ?? session?.shim;
+      const killed = shim === undefined ? true : await stopKnown(context, podSandboxId, shim, session);
+      if (shim === undefined) await stopUnknown(context, podSandboxId, bundlePath);
+      if (killed) await context.binaries.delete(handler, podSandboxId, bundlePath);
+      return {};
+    } finally {
+      session?.close();
+    }
+  });

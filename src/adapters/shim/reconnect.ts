@@ -1,0 +1,122 @@
+/**
+ * The effect ReconnectShim: finds the shim of before a restart again, or asks the one that is connected, for each task
+ * of its pod. Within one budget of time for all, so that a mute shim keeps nobody waiting for long.
+ */
+import { basename, isAbsolute } from 'node:path';
+import type { EffectOf, EffectResults, ObservedTask } from '../../domain/effects.ts';
+import { holdProcess, readProcessStat } from '../linux/processes.ts';
+import type { StateResponse } from '../wire/runtime/task/v3/shim.ts';
+import { Status } from '../wire/types/task/task.ts';
+import type { ShimContext } from './context.ts';
+import { attempting, messageOf } from './failures.ts';
+import type { LiveTask } from './live-task.ts';
+import { type LogDrain, openLogDrain } from './log-drain.ts';
+import { createSession, dialShim, isRefused, type ShimSession } from './session.ts';
+import type { TaskClient } from './task-client.ts';
+import { addTask, findCgroup, stateOf } from './tasks.ts';
+
+type ReconnectShim = EffectOf<'ReconnectShim'>;
+
+/** How much of the budget is left, in milliseconds, at least 1. */
+type Budget = () => number;
+
+const budgetOf = (totalMs: number): Budget => {
+  const giveUpAt = performance.now() + totalMs;
+  return () => Math.max(1, Math.ceil(giveUpAt - performance.now()));
+};
+
+const noDrain: LogDrain = { close: () => undefined };
+
+/** The open session of exactly this shim, or a new one; null when the shim is gone. */
+const sessionOf = async (context: ShimContext, effect: ReconnectShim, budget: Budget): Promise<ShimSession | null> => {
+  const { sessions, timings, log } = context;
+  const { podSandboxId, shim, bundlePath } = effect;
+  const known = sessions.get(podSandboxId);
+  if (known?.shim.pid === shim.pid && known.shim.startTicks === shim.startTicks) return known.isGone() ? null : known;
+  const process = await holdProcess(shim);
+  if (process === null) return null;
+  // First of all: a shim whose log nobody reads may hang in writing it.
+  const logDrain = await openLogDrain(bundlePath, log.child({ podSandboxId })).catch((error: unknown) => {
+    log.warn({ podSandboxId, error: messageOf(error) }, 'the log of a shim can not be read again');
+    return noDrain;
+  });
+  try {
+    const client = await dialShim(shim, budget());
+    const session = createSession({ podSandboxId, shim, process, logDrain, client, connectMs: timings.connectMs });
+    sessions.add(session);
+    return session;
+  } catch (error) {
+    logDrain.close();
+    process.release();
+    if (isRefused(error)) return null;
+    throw error;
+  }
+};
+
+/** What a task's status means to the engine; a value that is in no version of the API is told by the process itself. */
+const statusOf = async ({ status, pid }: StateResponse): Promise<'created' | 'running' | 'stopped'> => {
+  switch (status) {
+    case Status.CREATED:
+      return 'created';
+    case Status.RUNNING:
+    case Status.PAUSED:
+    case Status.PAUSING:
+      return 'running';
+    case Status.STOPPED:
+      return 'stopped';
+    default:
+      return (await readProcessStat(pid)) === null ? 'stopped' : 'running';
+  }
+};
+
+/** Makes the record of a task that an earlier daemon has started, unless this one has it already. */
+const takeUp = (context: ShimContext, podSandboxId: string, containerId: string, state: StateResponse): LiveTask => {
+  const known = context.tasks.get(containerId);
+  if (known?.pid() === state.pid) return known;
+  const { pid, bundle } = state;
+  const isPlausible = isAbsolute(bundle) && basename(bundle) === containerId;
+  const task = addTask(context, podSandboxId, containerId);
+  task.launched(pid, isPlausible ? findCgroup(context, pid, bundle) : context.counters.cgroupOfProcess(pid));
+  // The engine hears what this effect found first, and of exits after.
+  setImmediate(task.release);
+  return task;
+};
+
+const observeTask = async (
+  context: ShimContext,
+  client: TaskClient,
+  podSandboxId: string,
+  containerId: string,
+  budget: Budget,
+): Promise<ObservedTask> => {
+  const state = await stateOf(client, containerId, budget());
+  if (state === null) return { containerId, status: 'absent', pid: 0 };
+  const { pid } = state;
+  const status = await statusOf(state);
+  const isNew = context.tasks.get(containerId)?.pid() !== pid;
+  const task = takeUp(context, podSandboxId, containerId, state);
+  if (status === 'stopped') {
+    const { exitStatus, exitedAt } = await client.wait({ id: containerId, execId: '' }, budget());
+    return { containerId, status, pid, exit: await task.exitOf({ pid, exitStatus, exitedAt }) };
+  }
+  if (isNew) task.watch();
+  return { containerId, status, pid };
+};
+
+export const reconnectShim = (context: ShimContext, effect: ReconnectShim): Promise<EffectResults['ReconnectShim']> =>
+  attempting(`reach the shim of pod sandbox ${effect.podSandboxId} again`, async () => {
+    const { podSandboxId, containerIds } = effect;
+    const budget = budgetOf(context.timings.connectMs);
+    const session = await sessionOf(context, effect, budget);
+    if (session === null) return { gone: true, tasks: [] };
+    try {
+      const client = await session.client();
+      const tasks = await Promise.all(
+        containerIds.map((containerId) => observeTask(context, client, podSandboxId, containerId, budget)),
+      );
+      return { gone: false, tasks };
+    } catch (error) {
+      if (session.isGone()) return { gone: true, tasks: [] };
+      throw error;
+    }
+  });

@@ -1,0 +1,145 @@
+/**
+ * A pod's live shim: its process, one connection to it that is made anew when it breaks, and its log. Watches the
+ * process by pidfd, so that its end is told by the kernel, once, and so that a signal can hit no other process.
+ * Knows no tasks.
+ */
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { FailureError } from '../../domain/errors.ts';
+import type { ShimAddress } from '../../domain/effects.ts';
+import type { HeldProcess } from '../linux/processes.ts';
+import { errorCodeOf } from '../linux/syscalls.ts';
+import { createTtrpcClient } from '../ttrpc/client.ts';
+import { socketPathOf } from './bootstrap.ts';
+import type { LogDrain } from './log-drain.ts';
+import { orAfter } from './retry.ts';
+import { createTaskClient, type TaskClient } from './task-client.ts';
+
+const dialAgainMs = 20;
+
+/** Nobody listens at the address: whoever did is gone. */
+export const isRefused = (error: unknown): boolean => {
+  const code = errorCodeOf(error);
+  return code === 'ECONNREFUSED' || code === 'ENOENT';
+};
+
+const dialOnce = (path: string, timeoutMs: number): Promise<Socket> =>
+  new Promise((resolve, reject) => {
+    const socket = connect({ path });
+    const timer = setTimeout(() => {
+      socket.destroy(new Error(`no connection within ${timeoutMs} ms`));
+    }, timeoutMs);
+    socket.once('error', (error) => {
+      clearTimeout(timer);
+      reject(error);
+    });
+    socket.once('connect', () => {
+      clearTimeout(timer);
+      socket.removeAllListeners('error');
+      resolve(socket);
+    });
+  });
+
+/** Connects to a shim. Rejects with the system's error; isRefused tells whether there is nobody. */
+export const dialShim = async (
+  { address, taskApi }: Pick<ShimAddress, 'address' | 'taskApi'>,
+  timeoutMs: number,
+): Promise<TaskClient> => {
+  const path = socketPathOf(address);
+  const giveUpAt = performance.now() + timeoutMs;
+  for (;;) {
+    const leftMs = Math.max(1, giveUpAt - performance.now());
+    try {
+      return createTaskClient(createTtrpcClient(await dialOnce(path, leftMs), `the shim at ${address}`), taskApi);
+    } catch (error) {
+      // A full backlog is the one refusal that a live shim gives, and no event tells when there is room again.
+      if (errorCodeOf(error) !== 'EAGAIN' || leftMs <= dialAgainMs) throw error;
+      await sleep(dialAgainMs);
+    }
+  }
+};
+
+export interface ShimSession {
+  readonly podSandboxId: string;
+  readonly shim: ShimAddress;
+  /** The connection, made anew when it has closed. Rejects with ShimFailed once the shim is gone. */
+  readonly client: () => Promise<TaskClient>;
+  /** The process has ended. */
+  readonly isGone: () => boolean;
+  /** Resolves when the process has ended; stays pending after close. */
+  readonly ended: Promise<void>;
+  /** Signals exactly this process; false when it has ended. */
+  readonly kill: (signal: number) => boolean;
+  /** Lets go of connection, process and log; the shim itself runs on. */
+  readonly close: () => void;
+}
+
+export interface SessionOptions {
+  readonly podSandboxId: string;
+  readonly shim: ShimAddress;
+  readonly process: HeldProcess;
+  readonly logDrain: LogDrain;
+  /** The first connection, when there is one already. */
+  readonly client: TaskClient;
+  readonly connectMs: number;
+}
+
+/** Takes over what it is given: `close` lets go of it all. */
+export const createSession = (options: SessionOptions): ShimSession => {
+  const { podSandboxId, shim, process, logDrain, connectMs } = options;
+  let open = options.client;
+  let dialing: Promise<TaskClient> | null = null;
+  let gone = false;
+  let closed = false;
+
+  const { promise: ended, resolve: settleEnded } = Promise.withResolvers<void>();
+  const goneFailure = (cause?: unknown): FailureError =>
+    new FailureError('ShimFailed', `the shim of pod sandbox ${podSandboxId} (pid ${shim.pid}) is gone`, { cause });
+
+  void process.ended.then(() => {
+    gone = true;
+    open.close();
+    logDrain.close();
+    process.release();
+    settleEnded();
+  });
+
+  const dial = async (): Promise<TaskClient> => {
+    try {
+      const client = await dialShim(shim, connectMs);
+      if (closed || gone) {
+        client.close();
+        throw goneFailure();
+      }
+      open = client;
+      return client;
+    } catch (error) {
+      // A dying process closes its socket a moment before it counts as dead.
+      if (isRefused(error)) await orAfter(process.ended, connectMs, undefined);
+      throw gone || isRefused(error) ? goneFailure(error) : error;
+    }
+  };
+
+  return {
+    podSandboxId,
+    shim,
+    client: async () => {
+      if (gone || closed) throw goneFailure();
+      if (open.isOpen()) return open;
+      // Whoever comes first dials, the others wait for the same connection.
+      dialing ??= dial().finally(() => {
+        dialing = null;
+      });
+      return dialing;
+    },
+    isGone: () => gone,
+    ended,
+    kill: (signal) => process.kill(signal),
+    close: () => {
+      closed = true;
+      open.close();
+      logDrain.close();
+      process.release();
+    },
+  };
+};

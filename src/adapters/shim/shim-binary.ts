@@ -1,0 +1,142 @@
+/**
+ * Runs shim binaries, always through the spawner (C15): finds them, asks each once for its version, starts a shim from
+ * a bundle, and deletes what a dead shim has left. Knows nothing of connections and tasks.
+ */
+import { constants } from 'node:fs';
+import { access, stat } from 'node:fs/promises';
+import { delimiter, isAbsolute, join } from 'node:path';
+import { FailureError } from '../../domain/errors.ts';
+import type { RuntimeHandler } from '../../domain/effects.ts';
+import { errorCodeOf } from '../linux/syscalls.ts';
+import type { RunResult, Spawner } from '../spawner/types.ts';
+import {
+  parseShimVersion,
+  parseStartOutput,
+  type ShimEndpoint,
+  type ShimVersion,
+  shimArguments,
+  shimBinaryName,
+  shimEnvironment,
+  startInput,
+  takesRuncOptions,
+} from './bootstrap.ts';
+import { quoted } from './failures.ts';
+import { checkBundlePath } from './paths.ts';
+import type { ShimTimings } from './timings.ts';
+
+const outputBytesMax = 65_536;
+/**
+ * runc's shim notes the name of the OCI runtime there before it mounts or runs anything for a task. Up to 2.2 its
+ * `delete` fails without; there is nothing to delete then.
+ */
+const runtimeFileName = 'runtime';
+
+export interface ShimBinaries {
+  /** Runs `start` in the bundle; the shim it prints may be one that runs already. Needs the log FIFO to be open. */
+  readonly start: (handler: RuntimeHandler, id: string, bundlePath: string) => Promise<ShimEndpoint>;
+  /**
+   * Runs `delete` for the bundle: kills what is left of its task, deletes it from the OCI runtime and unmounts its
+   * rootfs, without a shim. Doing it again, or for a bundle that is gone, is nothing.
+   */
+  readonly delete: (handler: RuntimeHandler, id: string, bundlePath: string) => Promise<void>;
+}
+
+export interface ShimBinariesOptions {
+  readonly spawner: Pick<Spawner, 'run'>;
+  readonly timings: ShimTimings;
+  readonly eventsAddress: string;
+  readonly daemonAddress: string;
+  /** Passed on to shims: PATH, in which they look for the OCI runtime, and their directory for temporary files. */
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+const isExecutable = async (path: string): Promise<boolean> => {
+  try {
+    await access(path, constants.X_OK);
+    return (await stat(path)).isFile();
+  } catch {
+    return false;
+  }
+};
+
+/** The binary's absolute path: the configured one, or the first of its name in `searchPath`. Throws HostLacks. */
+export const findShimBinary = async (handler: RuntimeHandler, searchPath: string): Promise<string> => {
+  if (handler.shimPath !== undefined) {
+    if (isAbsolute(handler.shimPath) && (await isExecutable(handler.shimPath))) return handler.shimPath;
+    const message = `the shim ${handler.shimPath} of runtime handler '${handler.name}' is no executable file: correct its path in the configuration`;
+    throw new FailureError('HostLacks', message);
+  }
+  const name = shimBinaryName(handler.runtimeType);
+  for (const dir of searchPath.split(delimiter).filter(isAbsolute)) {
+    const path = join(dir, name);
+    if (await isExecutable(path)) return path;
+  }
+  const message = `${name}, the shim of runtime handler '${handler.name}', is not in PATH (${searchPath}): install it, or configure its path`;
+  throw new FailureError('HostLacks', message);
+};
+
+const exists = async (path: string): Promise<boolean> => {
+  try {
+    await stat(path);
+    return true;
+  } catch (error) {
+    if (errorCodeOf(error) === 'ENOENT') return false;
+    throw error;
+  }
+};
+
+const complaintOf = ({ timedOut, exitCode, signalName, stderr, stdout }: RunResult, timeoutMs: number): string => {
+  const said = quoted(Buffer.from(stderr.length > 0 ? stderr : stdout).toString('utf8'));
+  if (timedOut) return `it did not end within ${timeoutMs} ms`;
+  return `it ended with ${exitCode === null ? `signal ${signalName ?? 'unknown'}` : `status ${exitCode}`}: ${said}`;
+};
+
+export const createShimBinaries = (options: ShimBinariesOptions): ShimBinaries => {
+  const { spawner, timings, eventsAddress, daemonAddress, environment } = options;
+  const env = shimEnvironment(eventsAddress, daemonAddress, environment);
+  /** Keyed by path and what stat tells of the file: a binary that was replaced is asked again. */
+  const versions = new Map<string, { readonly file: string; readonly version: Promise<ShimVersion | null> }>();
+
+  const run = async (command: string, args: readonly string[], cwd: string, stdin: Uint8Array): Promise<Uint8Array> => {
+    const timeoutMs = timings.binaryMs;
+    const result = await spawner.run({ command, args, env, cwd, stdin, timeoutMs, outputBytesMax });
+    if (result.exitCode === 0 && !result.timedOut && !result.truncated) return result.stdout;
+    const complaint = result.truncated ? 'it printed more than any shim does' : complaintOf(result, timeoutMs);
+    throw new FailureError('ShimFailed', `the shim binary ${command} failed at '${args.at(-1) ?? ''}': ${complaint}`);
+  };
+
+  const versionOf = async (path: string): Promise<ShimVersion | null> => {
+    const { ino, mtimeMs, size } = await stat(path);
+    const file = `${ino} ${mtimeMs} ${size}`;
+    const known = versions.get(path);
+    if (known?.file === file) return known.version;
+    const version = run(path, ['-v'], '/', new Uint8Array(0)).then((stdout) =>
+      parseShimVersion(Buffer.from(stdout).toString('utf8')),
+    );
+    const entry = { file, version };
+    versions.set(path, entry);
+    version.catch(() => {
+      if (versions.get(path) === entry) versions.delete(path);
+    });
+    return version;
+  };
+
+  const find = (handler: RuntimeHandler): Promise<string> => findShimBinary(handler, environment['PATH'] ?? '');
+
+  return {
+    start: async (handler, id, bundlePath) => {
+      checkBundlePath(id, bundlePath);
+      const path = await find(handler);
+      const stdin = startInput(await versionOf(path), id, eventsAddress, daemonAddress);
+      const args = shimArguments({ action: 'start', id, bundlePath, daemonAddress });
+      return parseStartOutput(await run(path, args, bundlePath, stdin));
+    },
+    delete: async (handler, id, bundlePath) => {
+      checkBundlePath(id, bundlePath);
+      const needed = takesRuncOptions(handler) ? join(bundlePath, runtimeFileName) : bundlePath;
+      if (!(await exists(needed))) return;
+      const args = shimArguments({ action: 'delete', id, bundlePath, daemonAddress });
+      await run(await find(handler), args, bundlePath, new Uint8Array(0));
+    },
+  };
+};

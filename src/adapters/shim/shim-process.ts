@@ -1,0 +1,54 @@
+/**
+ * Finds shims among the processes of the host. What a shim says of itself is checked against /proc before anything is
+ * done to a process: a confused shim must not get another process killed.
+ */
+import { readdir, readFile, readlink, realpath } from 'node:fs/promises';
+import { FailureError } from '../../domain/errors.ts';
+import { type HeldProcess, holdProcess, readProcessStat } from '../linux/processes.ts';
+
+/** Command lines are read in batches, so that a host with many processes does not flood libuv's pool. */
+const batchSize = 32;
+const idFlag = '-id';
+
+const commandLineOf = async (pid: number | string): Promise<readonly string[]> =>
+  (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).split('\0');
+
+/** All shims carry the id of the pod that they were started for on their command line. */
+const isStartedFor = (podSandboxId: string, commandLine: readonly string[]): boolean =>
+  commandLine.some((argument, index) => argument === idFlag && commandLine[index + 1] === podSandboxId);
+
+/**
+ * Field 22 of the shim's /proc/<pid>/stat, for the pid that a shim told. Throws ShimFailed when that process does not
+ * look like the pod's shim: started with the pod's id, or in the pod's bundle.
+ */
+export const identifyShim = async (pid: number, podSandboxId: string, bundlePath: string): Promise<string> => {
+  const [stat, commandLine, directory, bundle] = await Promise.all([
+    readProcessStat(pid),
+    commandLineOf(pid),
+    readlink(`/proc/${pid}/cwd`).catch(() => null),
+    realpath(bundlePath),
+  ]);
+  const isShim = pid > 1 && pid !== process.pid && (isStartedFor(podSandboxId, commandLine) || directory === bundle);
+  if (stat !== null && isShim) return stat.startTicks;
+  throw new FailureError(
+    'ShimFailed',
+    `the shim says that its pid is ${pid}, which is no shim of pod sandbox ${podSandboxId}`,
+  );
+};
+
+/** Takes hold of all processes that were started as shims of that pod, whoever started them. Release them. */
+export const findShimsOf = async (podSandboxId: string): Promise<readonly HeldProcess[]> => {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
+  const found: HeldProcess[] = [];
+  for (let at = 0; at < pids.length; at += batchSize) {
+    const batch = pids.slice(at, at + batchSize);
+    const commandLines = await Promise.all(batch.map(commandLineOf));
+    for (const [index, commandLine] of commandLines.entries()) {
+      if (!isStartedFor(podSandboxId, commandLine)) continue;
+      const stat = await readProcessStat(Number(batch[index]));
+      const held = stat === null ? null : await holdProcess(stat);
+      if (held !== null) found.push(held);
+    }
+  }
+  return found;
+};

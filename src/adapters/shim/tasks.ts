@@ -1,0 +1,244 @@
+/**
+ * The effects on tasks: StartTask, KillTask, DeleteTask. Each may be a repetition of one that a crash cut short, so
+ * each first finds out how far things are. A task is never deleted before its exit is durable (C3).
+ */
+import type { EffectOf, EffectResults } from '../../domain/effects.ts';
+import { FailureError } from '../../domain/errors.ts';
+import { readProcessStat } from '../linux/processes.ts';
+import { isClosed, isNotFound } from '../ttrpc/status.ts';
+import type { Any } from '../wire/google/protobuf/any.ts';
+import type { StateResponse } from '../wire/runtime/task/v3/shim.ts';
+import { Options } from '../wire/types/runc/options/oci.ts';
+import { Status } from '../wire/types/task/task.ts';
+import { takesRuncOptions } from './bootstrap.ts';
+import { readCgroupsPath } from './bundle-spec.ts';
+import type { TaskStreams } from './container-io.ts';
+import type { ShimContext } from './context.ts';
+import { asFailure, attempting, isUnreachable, messageOf } from './failures.ts';
+import { createLiveTask, type LiveTask } from './live-task.ts';
+import { checkBundlePath } from './paths.ts';
+import type { TaskClient } from './task-client.ts';
+
+const sigkill = 9;
+/** A task as a whole, not one of its execs. */
+const ownProcess = '';
+const runcOptionsType = 'containerd.runc.v1.Options';
+
+/** What the shim says of a task; null when it has none of that id. */
+export const stateOf = async (
+  client: TaskClient,
+  containerId: string,
+  timeoutMs: number,
+): Promise<StateResponse | null> => {
+  try {
+    return await client.state({ id: containerId, execId: ownProcess }, timeoutMs);
+  } catch (error) {
+    if (isNotFound(error)) return null;
+    throw error;
+  }
+};
+
+/** Makes the record of a task and keeps it until DeleteTask. */
+export const addTask = (context: ShimContext, podSandboxId: string, containerId: string): LiveTask => {
+  context.tasks.get(containerId)?.discard();
+  const task = createLiveTask({ ...context, podSandboxId, containerId });
+  context.tasks.set(containerId, task);
+  return task;
+};
+
+const forgetTask = (context: ShimContext, containerId: string): void => {
+  context.tasks.get(containerId)?.discard();
+  context.tasks.delete(containerId);
+};
+
+/** The memory cgroup of a task: of its process while that lives, else where its spec says. */
+export const findCgroup = async (
+  { counters }: ShimContext,
+  pid: number,
+  bundlePath: string,
+): Promise<string | null> => {
+  const found = await counters.cgroupOfProcess(pid);
+  if (found !== null) return found;
+  const cgroupsPath = await readCgroupsPath(bundlePath);
+  return cgroupsPath === null ? null : counters.cgroupOfSpec(cgroupsPath);
+};
+
+type StartTask = EffectOf<'StartTask'>;
+
+const optionsOf = ({ paths }: ShimContext, { handler }: StartTask): Any | undefined => {
+  if (!takesRuncOptions(handler)) return undefined;
+  const { binaryName, systemdCgroup } = handler;
+  const options = Options.fromPartial({ binaryName, systemdCgroup, root: paths.runtimeRoot });
+  return { typeUrl: runcOptionsType, value: Buffer.from(Options.encode(options).finish()) };
+};
+
+const createTask = async (
+  context: ShimContext,
+  client: TaskClient,
+  effect: StartTask,
+  streams: TaskStreams,
+): Promise<number> => {
+  const { pid } = await client.create(
+    {
+      ...streams,
+      id: effect.containerId,
+      bundle: effect.bundlePath,
+      rootfs: effect.rootfs.map(({ type, source, target, options }) => ({
+        type,
+        source,
+        target: target ?? '',
+        options: [...options],
+      })),
+      terminal: effect.terminal,
+      checkpoint: '',
+      parentCheckpoint: '',
+      options: optionsOf(context, effect),
+    },
+    context.timings.launchMs,
+  );
+  if (pid > 0) return pid;
+  throw new FailureError(
+    'ShimFailed',
+    `the shim created a task of container ${effect.containerId} but told no process`,
+  );
+};
+
+const deleteAtShim = async ({ timings }: ShimContext, client: TaskClient, id: string): Promise<void> => {
+  try {
+    await client.delete({ id, execId: ownProcess }, timings.endMs);
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
+  }
+};
+
+/**
+ * Ends and deletes a task over ttrpc; one that is not there is deleted already. An exit that was not yet reported is
+ * fetched and durable before Delete destroys its last source.
+ */
+const removeTask = async (
+  context: ShimContext,
+  client: TaskClient,
+  containerId: string,
+  adopt: (pid: number) => LiveTask,
+): Promise<void> => {
+  const { timings, tasks } = context;
+  const call = { id: containerId, execId: ownProcess };
+  if (tasks.get(containerId)?.isExitDurable() === true) {
+    try {
+      return await deleteAtShim(context, client, containerId);
+    } catch (error) {
+      // It did not exit, whatever an event said of it: then it is ended as any other.
+      if (isUnreachable(error)) throw error;
+    }
+  }
+  const state = await stateOf(client, containerId, timings.callMs);
+  if (state === null) return;
+  if (state.status !== Status.STOPPED) {
+    await client.kill({ ...call, signal: sigkill, all: true }, timings.endMs).catch((error: unknown) => {
+      if (!isNotFound(error)) throw error;
+    });
+  }
+  const { exitStatus, exitedAt } = await client.wait(call, timings.reapMs);
+  await (tasks.get(containerId) ?? adopt(state.pid)).reportExit({ pid: 0, exitStatus, exitedAt });
+  await deleteAtShim(context, client, containerId);
+};
+
+export const startTask = async (context: ShimContext, effect: StartTask): Promise<EffectResults['StartTask']> => {
+  const { podSandboxId, containerId, bundlePath } = effect;
+  const { sessions, timings, io, log } = context;
+  checkBundlePath(containerId, bundlePath);
+  const client = await sessions.clientOf(podSandboxId);
+  const task = addTask(context, podSandboxId, containerId);
+  const prepared = io.prepare(effect);
+  try {
+    // A start that a crash cut short may have created, even started, this task already.
+    const [streams, known] = await Promise.all([prepared, stateOf(client, containerId, timings.callMs)]);
+    const pid = known === null ? await createTask(context, client, effect, streams) : known.pid;
+    task.launched(pid, findCgroup(context, pid, bundlePath));
+    task.watch();
+    const stat = readProcessStat(pid).catch(() => null);
+    if (known === null || known.status === Status.CREATED) {
+      await client.start({ id: containerId, execId: ownProcess }, timings.launchMs);
+    }
+    // The engine hears of the task first and of its exit after.
+    setImmediate(task.release);
+    return { task: { pid, startTicks: (await stat)?.startTicks ?? '0' } };
+  } catch (error) {
+    task.discard();
+    await prepared.catch(() => undefined);
+    await removeTask(context, client, containerId, () => task).catch((undoError: unknown) => {
+      log.warn({ containerId, error: messageOf(undoError) }, 'a task that could not be started is not deleted yet');
+    });
+    forgetTask(context, containerId);
+    await io.release(containerId, 0);
+    throw asFailure(error, `start the task of container ${containerId}`);
+  }
+};
+
+/** A call whose connection broke is made again on a new one: none of these does harm when done twice. */
+const onceMoreWhenClosed = async <T>(work: () => Promise<T>): Promise<T> => {
+  try {
+    return await work();
+  } catch (error) {
+    if (!isClosed(error)) throw error;
+    return work();
+  }
+};
+
+export const killTask = async (
+  { sessions, tasks, timings }: ShimContext,
+  effect: EffectOf<'KillTask'>,
+): Promise<EffectResults['KillTask']> => {
+  const { podSandboxId, containerId, signal, all } = effect;
+  const send = async (): Promise<EffectResults['KillTask']> => {
+    try {
+      const client = await sessions.clientOf(podSandboxId);
+      await client.kill({ id: containerId, execId: ownProcess, signal, all }, timings.endMs);
+      return { alreadyGone: false };
+    } catch (error) {
+      if (isNotFound(error)) return { alreadyGone: true };
+      throw error;
+    }
+  };
+  // An exit that is recorded needs no signal, and no run of the OCI runtime to find that out.
+  if (tasks.get(containerId)?.isExitDurable() === true) return { alreadyGone: true };
+  return attempting(`send signal ${signal} to the task of container ${containerId}`, () => onceMoreWhenClosed(send));
+};
+
+/** True when it was done over ttrpc; false when there is no shim to speak to, or one that does not answer. */
+const deleteThroughShim = async (context: ShimContext, effect: EffectOf<'DeleteTask'>): Promise<boolean> => {
+  const { podSandboxId, containerId, bundlePath } = effect;
+  const { sessions, log } = context;
+  const adopt = (pid: number): LiveTask => {
+    const task = addTask(context, podSandboxId, containerId);
+    task.launched(pid, findCgroup(context, pid, bundlePath));
+    task.release();
+    return task;
+  };
+  if (sessions.isGone(podSandboxId)) return false;
+  const remove = async (): Promise<void> =>
+    removeTask(context, await sessions.clientOf(podSandboxId), containerId, adopt);
+  try {
+    await onceMoreWhenClosed(remove);
+    return true;
+  } catch (error) {
+    if (!isUnreachable(error)) throw error;
+    log.warn({ containerId, error: messageOf(error) }, 'a shim does not delete its task; its binary has to');
+    return false;
+  }
+};
+
+export const deleteTask = async (
+  context: ShimContext,
+  effect: EffectOf<'DeleteTask'>,
+): Promise<EffectResults['DeleteTask']> => {
+  const { containerId, handler, bundlePath } = effect;
+  const { binaries, io, timings } = context;
+  checkBundlePath(containerId, bundlePath);
+  return attempting(`delete the task of container ${containerId}`, async () => {
+    if (!(await deleteThroughShim(context, effect))) await binaries.delete(handler, containerId, bundlePath);
+    forgetTask(context, containerId);
+    await io.release(containerId, timings.logCloseMs);
+    return {};
+  });
+};

@@ -1,0 +1,44 @@
+/**
+ * How long the shim adapter waits for what, in milliseconds. A shim that answers nothing costs its own pod these times
+ * and nobody else anything.
+ */
+export interface ShimTimings {
+  /** `-v`, `start` and `delete` of the shim binary. */
+  readonly binaryMs: number;
+  /** Connecting to a shim and getting its first answers. */
+  readonly connectMs: number;
+  /** Calls that run no program in the container: State, Exec, Connect, Shutdown. */
+  readonly callMs: number;
+  /** Create and Start: hooks of the OCI runtime run in them. */
+  readonly launchMs: number;
+  /** Kill and Delete: the OCI runtime runs in them, and Delete waits for output to drain. */
+  readonly endMs: number;
+  /** From SIGKILL to the exit of the process. */
+  readonly reapMs: number;
+  /** A shim told to shut down, then killed, has this long each time. */
+  readonly shimExitMs: number;
+  /** After a deleted task's log: what its streams still hold is read for this long. */
+  readonly logCloseMs: number;
+  /** After an exec's exit its output is read until nothing came for this long, … */
+  readonly drainSilenceMs: number;
+  /** … and for this long in all. */
+  readonly drainMs: number;
+  /** Delays between tries of a failed observation and of a failed connection: doubling from the first to the last. */
+  readonly retryFirstMs: number;
+  readonly retryLastMs: number;
+}
+
+export const defaultTimings: ShimTimings = {
+  binaryMs: 60_000,
+  connectMs: 5_000,
+  callMs: 10_000,
+  launchMs: 120_000,
+  endMs: 30_000,
+  reapMs: 15_000,
+  shimExitMs: 3_000,
+  logCloseMs: 2_000,
+  drainSilenceMs: 1_000,
+  drainMs: 5_000,
+  retryFirstMs: 100,
+  retryLastMs: 10_000,
+};

@@ -1,0 +1,168 @@
+/** Commands run in containers on real shims: output, status, limits, time, and nothing left of them. */
+import assert from 'node:assert/strict';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { dialShim } from '../../../src/adapters/shim/session.ts';
+import type { TaskClient } from '../../../src/adapters/shim/task-client.ts';
+import type { EffectOf } from '../../../src/domain/effects.ts';
+import { deleteOf, type Lab, openContext, openLab } from './lab/lab.ts';
+import { testShims } from './lab/shims.ts';
+
+const mib = 1024 * 1024;
+
+for (const { version, path } of await testShims()) {
+  describe(`execs of shim ${version}`, { timeout: 60_000 }, () => {
+    let lab: Lab;
+    let one: EffectOf<'StartTask'>;
+    let shim: TaskClient;
+
+    before(async () => {
+      lab = await openLab(path, { drainSilenceMs: 300, drainMs: 1000 });
+      const pod = await lab.startPod();
+      shim = await dialShim(pod.shim, 1000);
+      one = await lab.container(pod.podSandboxId, { args: ['sleep', '1000'], env: ['TOKEN=of the container'] });
+      await lab.adapter.effects.StartTask(one, openContext());
+    });
+    after(async () => {
+      shim.close();
+      await lab.close();
+    });
+
+    const exec = (script: string, timeoutMs: number | null = 10_000) => lab.exec(one, ['sh', '-c', script], timeoutMs);
+    /** Waits, as long as the test's time lasts, until what execs leave behind them is gone. */
+    const tidied = async (): Promise<void> => {
+      const isLeft = async (): Promise<boolean> => {
+        const bundle = await readdir(one.bundlePath);
+        return (
+          (await readdir(join(lab.stateDir, 'exec'))).length > 0 ||
+          bundle.some((name) => /^[0-9a-f]{64}\.pid$/.test(name))
+        );
+      };
+      while (await isLeft()) await sleep(5);
+    };
+
+    it('give output and status, and run as their container does', async () => {
+      const { ms: _ms, ...result } = await exec('echo out; echo err >&2; exit 3');
+      assert.deepEqual(result, { exitStatus: 3, timedOut: false, stdout: 'out\n', stderr: 'err\n' });
+      assert.equal((await exec('echo $TOKEN')).stdout, 'of the container\n');
+      assert.equal((await exec('cat; echo end')).stdout, 'end\n');
+      assert.equal((await exec('[ -t 1 ] || echo none')).stdout, 'none\n');
+      await tidied();
+    });
+
+    it('keep apart, a hundred of them', async () => {
+      for (let round = 0; round < 25; round += 1) {
+        const words = [1, 2, 3, 4].map((n) => `word-${round}-${n}`);
+        const results = await Promise.all(words.map((word) => exec(`echo ${word}; exit ${round}`)));
+        assert.deepEqual(
+          results.map(({ stdout, exitStatus }) => [stdout, exitStatus]),
+          words.map((word) => [`${word}\n`, round]),
+        );
+      }
+      await tidied();
+      const descriptors = await readdir('/proc/self/fd');
+      assert.ok(descriptors.length < 100, `${descriptors.length} descriptors are open`);
+    });
+
+    it('have their output whole up to 16 MiB a stream, and never stall beyond', async () => {
+      const whole = await exec('yes 0123456789abcde | head -c 3000000');
+      assert.equal(whole.stdout, '0123456789abcde\n'.repeat(187_500));
+      const cut = await exec('yes | head -c 20000000; yes n | head -c 18000000 >&2; echo last');
+      assert.equal(cut.stdout.length, 16 * mib);
+      assert.equal(cut.stderr.length, 16 * mib);
+      assert.equal(cut.exitStatus, 0);
+      await tidied();
+    });
+
+    it('are killed when their time is up', async () => {
+      const result = await exec('echo before; sleep 1000', 150);
+      assert.deepEqual([result.timedOut, result.exitStatus, result.stdout], [true, 137, 'before\n']);
+      assert.ok(result.ms >= 150 && result.ms < 3000, `it took ${result.ms} ms`);
+      await tidied();
+    });
+
+    it('are not waited for by the hour when a child holds their streams', async () => {
+      const quiet = await exec('echo said; sleep 3 & exit 0');
+      assert.deepEqual([quiet.stdout, quiet.exitStatus], ['said\n', 0]);
+      assert.ok(quiet.ms >= 300 && quiet.ms < 1500, `it took ${quiet.ms} ms`);
+      const chatty = await exec('(for i in $(seq 60); do echo tick; sleep 0.05; done) & exit 0');
+      assert.ok(chatty.ms >= 1000 && chatty.ms < 2500, `it took ${chatty.ms} ms`);
+      assert.match(chatty.stdout, /^(tick\n){5,}$/);
+      await tidied();
+    });
+
+    it('fail in words when there is no such command, and leave nothing', async () => {
+      await assert.rejects(lab.exec(one, ['no-such-command']), (error: Error) => {
+        assert.match(error.message, /could not run a command in container .*no-such-command/);
+        return true;
+      });
+      await tidied();
+    });
+
+    it('fail when the container is not running', async () => {
+      const { podSandboxId } = one;
+      const never = await lab.container(podSandboxId, { args: ['true'] });
+      await assert.rejects(lab.exec(never, ['true']), /is not running/);
+      const over = await lab.container(podSandboxId, { args: ['true'] });
+      await lab.adapter.effects.StartTask(over, openContext());
+      await lab.observed('TaskExited', ({ containerId }) => containerId === over.containerId);
+      await assert.rejects(lab.exec(over, ['true']), { name: 'FailureError' });
+      await lab.adapter.effects.DeleteTask(deleteOf(over), openContext());
+      await assert.rejects(lab.exec({ ...one, bundlePath: '/nonexistent' }, ['true']), { name: 'FailureError' });
+      await assert.rejects(lab.exec({ ...one, podSandboxId: 'none' }, ['true']), /no connection to a shim/);
+      await tidied();
+    });
+
+    it('stop being waited for when the daemon ends', async () => {
+      const ending = new AbortController();
+      const { podSandboxId, containerId, bundlePath } = one;
+      const execId = lab.newId();
+      const effect: EffectOf<'RunExec'> = {
+        kind: 'RunExec',
+        podSandboxId,
+        containerId,
+        execId,
+        bundlePath,
+        args: ['sleep', '1000'],
+        timeoutMs: null,
+      };
+      const running = lab.adapter.effects.RunExec(effect, {
+        signal: ending.signal,
+        attach: () => assert.fail('an interrupted exec has no output'),
+      });
+      setTimeout(() => {
+        ending.abort();
+      }, 100);
+      await assert.rejects(running, /the daemon ends/);
+      await lab.adapter.effects.EndExec({ kind: 'EndExec', podSandboxId, containerId, execId }, openContext());
+      await tidied();
+    });
+
+    it('that a crash left in doubt are ended, however far they had come', async () => {
+      const { podSandboxId, containerId } = one;
+      const add = async (): Promise<string> => {
+        const execId = lab.newId();
+        const spec = { args: ['sleep', '1000'], cwd: '/', env: ['PATH=/bin'], user: { uid: 0, gid: 0 } };
+        const value = Buffer.from(JSON.stringify(spec));
+        const none = { terminal: false, stdin: '', stdout: '', stderr: '' };
+        await shim.exec({ id: containerId, execId, ...none, spec: { typeUrl: 'process', value } }, 2000);
+        return execId;
+      };
+      const end = (execId: string): Promise<unknown> =>
+        lab.adapter.effects.EndExec({ kind: 'EndExec', podSandboxId, containerId, execId }, openContext());
+      const [added, started, ended] = [await add(), await add(), await add()];
+      for (const execId of [started, ended]) await shim.start({ id: containerId, execId }, 5000);
+      await shim.kill({ id: containerId, execId: ended, signal: 9, all: false }, 5000);
+      await shim.wait({ id: containerId, execId: ended }, 5000);
+      for (const execId of [added, started, ended, lab.newId()]) {
+        await end(execId);
+        await end(execId);
+        await assert.rejects(shim.state({ id: containerId, execId }, 2000), { name: 'TtrpcStatusError' });
+      }
+      await end(lab.newId());
+      await tidied();
+    });
+  });
+}

@@ -1,0 +1,217 @@
+/** Shims that lie, keep silent, hang up or talk nonsense: they cost their own pod some time, and nobody else anything. */
+import assert from 'node:assert/strict';
+import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { isAlive } from '../../../src/adapters/linux/processes.ts';
+import { socketPathOf } from '../../../src/adapters/shim/bootstrap.ts';
+import { createTtrpcClient } from '../../../src/adapters/ttrpc/client.ts';
+import { encodeFrame, FrameType } from '../../../src/adapters/ttrpc/frame.ts';
+import { TaskExit, TaskOOM } from '../../../src/adapters/wire/events/task.ts';
+import { EventsDefinition, ForwardRequest } from '../../../src/adapters/wire/services/ttrpc/events/v1/events.ts';
+import type { EffectOf } from '../../../src/domain/effects.ts';
+import { FailureError } from '../../../src/domain/errors.ts';
+import { deleteOf, killOf, type Lab, openContext, openLab } from './lab/lab.ts';
+import { processesNaming } from './lab/leftovers.ts';
+
+const timings = {
+  connectMs: 400,
+  callMs: 300,
+  launchMs: 400,
+  endMs: 300,
+  reapMs: 300,
+  shimExitMs: 300,
+  retryFirstMs: 5,
+  retryLastMs: 20,
+};
+/** More than any single effect may take with these timings, on a busy machine. */
+const boundMs = 3000;
+
+describe('a shim that misbehaves', { timeout: 60_000 }, () => {
+  let dir: string;
+  let lab: Lab;
+
+  before(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'scribe-fake-'));
+    const path = join(dir, 'containerd-shim-fake-v2');
+    const script = join(import.meta.dirname, 'lab/fake-shim.ts');
+    await writeFile(path, `#!/bin/sh\nexec ${process.execPath} ${script} ${dir} "$@"\n`);
+    await chmod(path, 0o755);
+    lab = await openLab(path, timings, 'io.containerd.fake.v2');
+  });
+  after(async () => {
+    await lab.close();
+    assert.deepEqual(await processesNaming(dir), []);
+    await rm(dir, { recursive: true });
+  });
+
+  type Pod = Awaited<ReturnType<Lab['startPod']>>;
+  const setMood = async ({ shim }: Pod, mood: string): Promise<void> => {
+    const control = createTtrpcClient(connect(socketPathOf(shim.address)), 'the fake shim');
+    await control.call('fake.Control', 'Mood', Buffer.from(mood), { timeoutMs: 1000 });
+    control.close();
+  };
+  const startTask = async (pod: Pod): Promise<EffectOf<'StartTask'>> => {
+    const one = await lab.container(pod.podSandboxId, { args: ['true'] }, { log: null });
+    await lab.adapter.effects.StartTask(one, openContext());
+    return one;
+  };
+  const stop = ({ podSandboxId, bundlePath, shim }: Pod): Promise<unknown> =>
+    lab.adapter.effects.StopShim(
+      { kind: 'StopShim', podSandboxId, handler: lab.handler, bundlePath, shim },
+      openContext(),
+    );
+  const reconnect = ({ podSandboxId, bundlePath, shim }: Pod, containerIds: readonly string[]) =>
+    lab.adapter.effects.ReconnectShim(
+      { kind: 'ReconnectShim', podSandboxId, bundlePath, shim, containerIds },
+      openContext(),
+    );
+  const remove = (one: EffectOf<'StartTask'>) => lab.adapter.effects.DeleteTask(deleteOf(one), openContext());
+  const kill = (one: EffectOf<'StartTask'>) => lab.adapter.effects.KillTask(killOf(one), openContext());
+  const deleted = async (): Promise<string[]> =>
+    (await readFile(join(dir, 'deleted'), 'utf8').catch(() => '')).split('\n');
+  const bounded = async <T>(work: Promise<T>): Promise<T> => {
+    const startedMs = performance.now();
+    try {
+      return await work;
+    } finally {
+      const ms = performance.now() - startedMs;
+      assert.ok(ms < boundMs, `it took ${ms} ms`);
+    }
+  };
+  const failsWith = (reason: string) => (error: unknown) =>
+    error instanceof FailureError && error.failure.reason === reason;
+
+  it('behaves well when it is told to: this is what the others are measured by', async () => {
+    const pod = await lab.startPod();
+    const one = await startTask(pod);
+    await kill(one);
+    const { exit } = await lab.observed('TaskExited', ({ containerId }) => containerId === one.containerId);
+    assert.deepEqual([exit.exitStatus, exit.exitedAtNs], [137, '1700000000000000005']);
+    await remove(one);
+    await stop(pod);
+    assert.equal(await isAlive(pod.shim), false);
+  });
+
+  it('can not have another process killed by lying about its pid', async () => {
+    await writeFile(join(dir, 'mood'), 'lying');
+    await assert.rejects(lab.startPod(), /says that its pid is 1, which is no shim/);
+    await rm(join(dir, 'mood'));
+  });
+
+  it('and is mute only costs its own pod, which can be removed all the same', async () => {
+    const [mute, good] = [await lab.startPod(), await lab.startPod()];
+    const [silenced, other] = [await startTask(mute), await startTask(good)];
+    await setMood(mute, 'mute');
+    const waiting = Promise.allSettled([
+      bounded(assert.rejects(kill(silenced), failsWith('TimedOut'))),
+      bounded(assert.rejects(reconnect(mute, [silenced.containerId]), failsWith('TimedOut'))),
+      bounded(assert.rejects(startTask(mute), failsWith('TimedOut'))),
+      bounded(assert.rejects(lab.exec(silenced, ['true'], 100), failsWith('TimedOut'))),
+    ]);
+    const startedMs = performance.now();
+    await kill(other);
+    await lab.observed('TaskExited', ({ containerId }) => containerId === other.containerId);
+    await remove(other);
+    assert.ok(performance.now() - startedMs < 250);
+    for (const result of await waiting) assert.deepEqual(result, { status: 'fulfilled', value: undefined });
+    await bounded(remove(silenced));
+    assert.ok((await deleted()).includes(silenced.containerId), 'its binary deletes what it does not');
+    await bounded(stop(mute));
+    assert.equal(await isAlive(mute.shim), false);
+    assert.ok((await deleted()).includes(mute.podSandboxId));
+    await stop(good);
+  });
+
+  it('and hangs up is called again, and its tasks are waited for over the new connection', async () => {
+    const pod = await lab.startPod();
+    const [one, two] = [await startTask(pod), await startTask(pod)];
+    await setMood(pod, 'hangup');
+    assert.deepEqual(await kill(one), { alreadyGone: false });
+    await lab.observed('TaskExited', ({ containerId }) => containerId === one.containerId);
+    await setMood(pod, 'hangup');
+    await remove(two);
+    await lab.observed('TaskExited', ({ containerId }) => containerId === two.containerId);
+    await remove(one);
+    assert.equal(
+      lab.observations.some((o) => o.kind === 'ShimLost' && o.podSandboxId === pod.podSandboxId),
+      false,
+    );
+    await stop(pod);
+  });
+
+  it('and listens no more counts as gone, and is ended when its pod is', async () => {
+    const pod = await lab.startPod();
+    const one = await startTask(pod);
+    await lab.restart(() => setMood(pod, 'deaf').catch(() => undefined));
+    assert.deepEqual(await bounded(reconnect(pod, [one.containerId])), { gone: true, tasks: [] });
+    await bounded(remove(one));
+    assert.ok((await deleted()).includes(one.containerId));
+    assert.equal(await isAlive(pod.shim), true);
+    await bounded(stop(pod));
+    assert.equal(await isAlive(pod.shim), false);
+  });
+
+  it('and tells what no shim may tell is made sense of', async () => {
+    const pod = await lab.startPod();
+    const one = await startTask(pod);
+    await setMood(pod, 'odd');
+    const { tasks } = await reconnect(pod, [one.containerId]);
+    assert.deepEqual(tasks, [{ containerId: one.containerId, status: 'running', pid: pod.shim.pid }]);
+    await kill(one);
+    const { exit } = await lab.observed('TaskExited', ({ containerId }) => containerId === one.containerId);
+    assert.equal(exit.exitStatus, 0xffff_ffff);
+    assert.ok(BigInt(exit.exitedAtNs) > 1_700_000_000_000_000_000n);
+    await remove(one);
+    await stop(pod);
+  });
+
+  it('can send the events server whatever it likes', async () => {
+    const pod = await lab.startPod();
+    const one = await startTask(pod);
+    const events = createTtrpcClient(connect(lab.adapter.eventsAddress), 'the events server');
+    const { fullName, methods } = EventsDefinition;
+    const send = (payload: Uint8Array): Promise<unknown> =>
+      events.call(fullName, methods.forward.name, payload, { timeoutMs: 2000 });
+    const forward = (typeUrl: string, value: Uint8Array): Promise<unknown> =>
+      send(
+        ForwardRequest.encode(
+          ForwardRequest.fromPartial({ envelope: { event: { typeUrl, value: Buffer.from(value) } } }),
+        ).finish(),
+      );
+    const garbage = Buffer.from([0xff, 0xff, 0xff, 0xff]);
+    const foreign = { containerId: lab.newId(), id: '', pid: 1 };
+    await send(new Uint8Array(0));
+    await forward('', garbage);
+    await forward('containerd.events.TaskExit', garbage);
+    await forward('containerd.events.TaskOOM', garbage);
+    await forward(
+      'containerd.events.TaskOOM',
+      TaskOOM.encode(TaskOOM.fromPartial({ containerId: '__proto__' })).finish(),
+    );
+    await forward(
+      'containerd.events.TaskExit',
+      TaskExit.encode(TaskExit.fromPartial({ ...foreign, id: foreign.containerId })).finish(),
+    );
+    await forward(
+      'containerd.events.TaskExit',
+      TaskExit.encode(TaskExit.fromPartial({ containerId: one.containerId, id: 'exec' })).finish(),
+    );
+    await assert.rejects(send(garbage), { name: 'TtrpcStatusError' });
+    const raw = connect(lab.adapter.eventsAddress);
+    raw.on('error', () => undefined);
+    raw.write(encodeFrame(1, FrameType.Request, 0, garbage));
+    raw.write(garbage);
+    raw.end('GET / HTTP/1.1\r\n\r\n'.repeat(1000));
+    const oom = TaskOOM.encode(TaskOOM.fromPartial({ containerId: one.containerId })).finish();
+    await forward('type.googleapis.com/containerd.events.TaskOOM', oom);
+    events.close();
+    raw.destroy();
+    const told = lab.observations.filter((o) => 'containerId' in o && o.containerId === one.containerId);
+    assert.deepEqual(told, [{ kind: 'TaskOomed', containerId: one.containerId }]);
+    await remove(one);
+    await stop(pod);
+  });
+});

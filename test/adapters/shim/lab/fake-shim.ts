@@ -1,0 +1,148 @@
+/**
+ * A shim that misbehaves as told. Run as `fake-shim.ts <dir> <arguments of a shim>`; it has one process per pod, and its
+ * tasks are names only. The file <dir>/mood holds its mood at start, and a service of its own changes it later:
+ * good; mute: answers nothing; lying: says that it is process 1; odd: tells what no shim may tell; hangup: closes the
+ * connection on the next call and is good from then on; deaf: listens no more.
+ */
+import { spawn } from 'node:child_process';
+import { access, appendFile, readFile } from 'node:fs/promises';
+import { createServer, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { handleMethod } from '../../../../src/adapters/ttrpc/method.ts';
+import { type MethodHandler, serveTtrpc } from '../../../../src/adapters/ttrpc/server.ts';
+import { TtrpcStatusError } from '../../../../src/adapters/ttrpc/status.ts';
+import { Empty } from '../../../../src/adapters/wire/google/protobuf/empty.ts';
+import { StateResponse, TaskDefinition, WaitResponse } from '../../../../src/adapters/wire/runtime/task/v3/shim.ts';
+import { Status } from '../../../../src/adapters/wire/types/task/task.ts';
+import { GrpcCode } from '../../../../src/domain/errors.ts';
+
+const [, self = '', dir = '', ...args] = process.argv;
+const action = args.at(-1) ?? '';
+const id = args[args.indexOf('-id') + 1] ?? '';
+const socketPath = join(dir, `${id.slice(0, 12)}.sock`);
+const moodPath = join(dir, 'mood');
+
+interface FakeTask {
+  readonly stopped: Promise<void>;
+  readonly stop: () => void;
+  isStopped: boolean;
+}
+
+const serve = async (): Promise<void> => {
+  let mood = (await readFile(moodPath, 'utf8').catch(() => 'good')).trim();
+  const tasks = new Map<string, FakeTask>();
+  const sockets = new Set<Socket>();
+  const find = (taskId: string): FakeTask => {
+    const task = tasks.get(taskId);
+    if (task === undefined) throw new TtrpcStatusError(GrpcCode.NOT_FOUND, 'container not created');
+    return task;
+  };
+  const exitedAt = () =>
+    mood === 'odd' ? { seconds: '-62135596800', nanos: -5 } : { seconds: '1700000000', nanos: 5 };
+  const { methods } = TaskDefinition;
+
+  const table: Record<string, MethodHandler> = {
+    Connect: handleMethod(methods.connect, () =>
+      Promise.resolve({ shimPid: mood === 'lying' ? 1 : process.pid, taskPid: 0, version: '3' }),
+    ),
+    Create: handleMethod(methods.create, (request) => {
+      const { promise: stopped, resolve } = Promise.withResolvers<void>();
+      const task: FakeTask = {
+        stopped,
+        isStopped: false,
+        stop: () => {
+          task.isStopped = true;
+          resolve();
+        },
+      };
+      tasks.set(request.id, task);
+      return Promise.resolve({ pid: process.pid });
+    }),
+    Exec: handleMethod(methods.exec, () => Promise.resolve(Empty.create())),
+    Start: handleMethod(methods.start, (request) => {
+      find(request.id);
+      return Promise.resolve({ pid: process.pid });
+    }),
+    State: handleMethod(methods.state, (request) => {
+      const { isStopped } = find(request.id);
+      const status = mood === 'odd' ? (77 as Status) : isStopped ? Status.STOPPED : Status.RUNNING;
+      const bundle = mood === 'odd' ? '../../etc\0' : '';
+      return Promise.resolve(StateResponse.fromPartial({ id: request.id, pid: process.pid, status, bundle }));
+    }),
+    Kill: handleMethod(methods.kill, (request) => {
+      find(request.id).stop();
+      return Promise.resolve(Empty.create());
+    }),
+    Wait: handleMethod(methods.wait, async (request) => {
+      await find(request.id).stopped;
+      return WaitResponse.fromPartial({ exitStatus: mood === 'odd' ? 0xffff_ffff : 137, exitedAt: exitedAt() });
+    }),
+    Delete: handleMethod(methods.delete, (request) => {
+      find(request.id);
+      tasks.delete(request.id);
+      return Promise.resolve({ pid: process.pid, exitStatus: 137, exitedAt: exitedAt() });
+    }),
+    Shutdown: handleMethod(methods.shutdown, () => {
+      setTimeout(() => process.exit(0), 1);
+      return Promise.resolve(Empty.create());
+    }),
+  };
+
+  const moody =
+    (handler: MethodHandler): MethodHandler =>
+    async (payload, context) => {
+      if (mood === 'mute') await new Promise(() => undefined);
+      if (mood === 'hangup') {
+        mood = 'good';
+        for (const socket of sockets) socket.destroy();
+      }
+      return handler(payload, context);
+    };
+  const services = {
+    [TaskDefinition.fullName]: Object.fromEntries(
+      Object.entries(table).map(([name, handler]) => [name, moody(handler)]),
+    ),
+    'fake.Control': {
+      Mood: (payload: Buffer) => {
+        mood = payload.toString();
+        if (mood === 'deaf') {
+          server.close();
+          for (const socket of sockets) socket.end();
+        }
+        return Promise.resolve(Buffer.alloc(0));
+      },
+    },
+  };
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    sockets.add(socket);
+    void serveTtrpc(socket, services).then(() => sockets.delete(socket));
+  });
+  server.listen(socketPath);
+  // Lives on when it is deaf.
+  setInterval(() => undefined, 60_000);
+};
+
+switch (action) {
+  case '-v':
+    process.stdout.write('fake:\n  Version:  2.0.0\n');
+    break;
+  case 'start': {
+    const child = spawn(process.execPath, [self, dir, '-id', id, 'serve'], { detached: true, stdio: 'ignore' });
+    child.unref();
+    const isThere = (): Promise<boolean> =>
+      access(socketPath).then(
+        () => true,
+        () => false,
+      );
+    while (!(await isThere())) await sleep(5);
+    const address = `unix://${socketPath}`;
+    process.stdout.write(JSON.stringify({ version: 3, address, protocol: 'ttrpc' }));
+    break;
+  }
+  case 'delete':
+    await appendFile(join(dir, 'deleted'), `${id}\n`);
+    break;
+  default:
+    await serve();
+}

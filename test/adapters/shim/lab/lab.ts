@@ -1,0 +1,237 @@
+/**
+ * What the shim tests share: an adapter in a state directory of its own, with real shims and real containers behind it,
+ * that is cleaned up whatever happens, and that says so when something was left behind.
+ */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { pino } from 'pino';
+import { detachMount } from '../../../../src/adapters/linux/syscalls.ts';
+import { createShimAdapter, type ShimAdapter } from '../../../../src/adapters/shim/adapter.ts';
+import type { ShimTimings } from '../../../../src/adapters/shim/timings.ts';
+import type { EffectOf, RuntimeHandler, ShimAddress } from '../../../../src/domain/effects.ts';
+import type { EffectAttachment, EffectContext, Observation, Observe } from '../../../../src/engine/ports.ts';
+import { type BundleOptions, makeBundle, makeRootfs } from './bundles.ts';
+import { mountsUnder, processesNaming, removeCgroups } from './leftovers.ts';
+import { createTestLogKeeper, type TestLogKeeper } from './log-keeper.ts';
+import { createTestSpawner } from './spawner.ts';
+
+export interface Lab {
+  readonly adapter: ShimAdapter;
+  readonly observations: Observation[];
+  /** Resolves with the first observation that fits, those of before included. */
+  readonly observed: <K extends Observation['kind']>(
+    kind: K,
+    fits?: (observation: Extract<Observation, { kind: K }>) => boolean,
+  ) => Promise<Extract<Observation, { kind: K }>>;
+  /** Runs at each observation, before it counts as durable. */
+  observe: Observe;
+  readonly logKeeper: TestLogKeeper;
+  readonly spawner: ReturnType<typeof createTestSpawner>;
+  readonly stateDir: string;
+  readonly handler: RuntimeHandler;
+  readonly newId: () => string;
+  readonly bundle: (id: string, podSandboxId: string, options: BundleOptions) => Promise<string>;
+  readonly startPod: () => Promise<{
+    readonly podSandboxId: string;
+    readonly bundlePath: string;
+    readonly shim: ShimAddress;
+  }>;
+  /** A StartTask effect for a new container of that pod. */
+  readonly container: (
+    podSandboxId: string,
+    options: BundleOptions,
+    more?: Partial<EffectOf<'StartTask'>>,
+  ) => Promise<EffectOf<'StartTask'>>;
+  readonly exec: (
+    task: EffectOf<'StartTask'>,
+    args: readonly string[],
+    timeoutMs?: number | null,
+  ) => Promise<{
+    readonly exitStatus: number;
+    readonly timedOut: boolean;
+    readonly stdout: string;
+    readonly stderr: string;
+    readonly ms: number;
+  }>;
+  /** Closes the adapter as a dying daemon does, and starts another one in the same state directory. */
+  readonly restart: (whileDown?: () => Promise<void>) => Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
+export const openContext = (attach: (attachment: EffectAttachment) => void = () => undefined): EffectContext => ({
+  signal: new AbortController().signal,
+  attach,
+});
+
+export const openLab = async (
+  shimPath: string,
+  timings: Partial<ShimTimings> = {},
+  runtimeType = 'io.containerd.runc.v2',
+): Promise<Lab> => {
+  const base = await mkdtemp(join(tmpdir(), 'scribe-shim-'));
+  const stateDir = join(base, 'state');
+  const rootfs = join(base, 'rootfs');
+  const cgroupParent = `/${basename(base)}`;
+  await mkdir(stateDir, { mode: 0o700 });
+  await makeRootfs(rootfs);
+  const spawner = createTestSpawner();
+  const logKeeper = createTestLogKeeper();
+  const observations: Observation[] = [];
+  const waiting = new Set<() => void>();
+  const pods: { podSandboxId: string; bundlePath: string }[] = [];
+  const containers: EffectOf<'StartTask'>[] = [];
+  const handler: RuntimeHandler = {
+    name: 'test',
+    runtimeType,
+    shimPath,
+    binaryName: 'runc',
+    systemdCgroup: false,
+  };
+  const level = process.env['SCRIBE_TEST_LOG'] ?? 'silent';
+  const open = (): Promise<ShimAdapter> =>
+    createShimAdapter({
+      spawner,
+      logKeeper,
+      stateDir,
+      timings,
+      log: pino({ level }),
+      observe: async (observation) => {
+        await lab.observe(observation);
+        observations.push(observation);
+        for (const wake of waiting) wake();
+      },
+    });
+  let adapter: ShimAdapter;
+
+  const lab: Lab = {
+    get adapter() {
+      return adapter;
+    },
+    observations,
+    observe: () => Promise.resolve(),
+    observed: async (kind, fits = () => true) => {
+      type Wanted = Extract<Observation, { kind: typeof kind }>;
+      const find = (): Wanted | undefined =>
+        observations.find((one): one is Wanted => one.kind === kind && fits(one as Wanted));
+      for (;;) {
+        const found = find();
+        if (found !== undefined) return found;
+        const { promise, resolve } = Promise.withResolvers<void>();
+        waiting.add(resolve);
+        await promise;
+        waiting.delete(resolve);
+      }
+    },
+    logKeeper,
+    spawner,
+    stateDir,
+    handler,
+    newId: () => randomBytes(32).toString('hex'),
+    bundle: (id, podSandboxId, options) =>
+      makeBundle({ dir: join(stateDir, 'bundles'), id, podSandboxId, cgroupParent }, options),
+    startPod: async () => {
+      const podSandboxId = lab.newId();
+      const bundlePath = await lab.bundle(podSandboxId, podSandboxId, { args: ['sleep', '1000'] });
+      pods.push({ podSandboxId, bundlePath });
+      const { shim } = await adapter.effects.StartShim(
+        { kind: 'StartShim', podSandboxId, handler, bundlePath },
+        openContext(),
+      );
+      return { podSandboxId, bundlePath, shim };
+    },
+    container: async (podSandboxId, options, more = {}) => {
+      const containerId = more.containerId ?? lab.newId();
+      const effect: EffectOf<'StartTask'> = {
+        kind: 'StartTask',
+        podSandboxId,
+        containerId,
+        handler,
+        bundlePath: await lab.bundle(containerId, podSandboxId, options),
+        rootfs: [{ type: 'bind', source: rootfs, options: ['rbind', 'ro'] }],
+        terminal: options.terminal ?? false,
+        stdin: false,
+        stdinOnce: false,
+        log: { path: null },
+        ...more,
+      };
+      containers.push(effect);
+      return effect;
+    },
+    exec: async ({ podSandboxId, containerId, bundlePath }, args, timeoutMs = null) => {
+      const attachments: EffectAttachment[] = [];
+      const startedMs = performance.now();
+      const result = await adapter.effects.RunExec(
+        { kind: 'RunExec', podSandboxId, containerId, execId: lab.newId(), bundlePath, args, timeoutMs },
+        openContext((attachment) => attachments.push(attachment)),
+      );
+      const ms = performance.now() - startedMs;
+      assert.equal(attachments.length, 1);
+      const [stdout, stderr] = [attachments[0]?.stdout, attachments[0]?.stderr].map((bytes) =>
+        Buffer.from(bytes ?? []).toString(),
+      );
+      return {
+        exitStatus: result.exitStatus,
+        timedOut: result.timedOut,
+        stdout: stdout ?? '',
+        stderr: stderr ?? '',
+        ms,
+      };
+    },
+    restart: async (whileDown = () => Promise.resolve()) => {
+      await adapter.close();
+      await whileDown();
+      adapter = await open();
+    },
+    close: async () => {
+      lab.observe = () => Promise.resolve();
+      for (const { podSandboxId, containerId, bundlePath } of containers) {
+        await adapter.effects
+          .DeleteTask({ kind: 'DeleteTask', podSandboxId, containerId, handler, bundlePath }, openContext())
+          .catch(() => undefined);
+      }
+      for (const { podSandboxId, bundlePath } of pods) {
+        await adapter.effects
+          .StopShim({ kind: 'StopShim', podSandboxId, handler, bundlePath, shim: null }, openContext())
+          .catch(() => undefined);
+      }
+      await adapter.close();
+      const left = {
+        mounts: await mountsUnder(base),
+        processes: await processesNaming(base),
+        runtimeState: await readdir(join(stateDir, 'runtime/k8s.io')).catch(() => []),
+        fifos: [...(await readdir(join(stateDir, 'io'))), ...(await readdir(join(stateDir, 'exec')))],
+        temporary: await readdir(join(stateDir, 'tmp')),
+        cgroups: await removeCgroups(cgroupParent),
+      };
+      for (const path of left.mounts) detachMount(path);
+      await rm(base, { recursive: true, force: true });
+      for (const [what, found] of Object.entries(left)) assert.deepEqual(found, [], `${what} left behind`);
+    },
+  };
+  adapter = await open();
+  return lab;
+};
+
+export const deleteOf = ({
+  podSandboxId,
+  containerId,
+  handler,
+  bundlePath,
+}: EffectOf<'StartTask'>): EffectOf<'DeleteTask'> => ({
+  kind: 'DeleteTask',
+  podSandboxId,
+  containerId,
+  handler,
+  bundlePath,
+});
+
+export const killOf = ({ podSandboxId, containerId }: EffectOf<'StartTask'>, signal = 9): EffectOf<'KillTask'> => ({
+  kind: 'KillTask',
+  podSandboxId,
+  containerId,
+  signal,
+  all: signal === 9,
+});

@@ -1,0 +1,165 @@
+/** The small parts of the shim adapter: times, cgroups, ids, specs, FIFOs, the shim's log. */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdir, mkdtemp, open, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { promisify } from 'node:util';
+import fc from 'fast-check';
+import { pino } from 'pino';
+import { readCgroupsPath, readExecProcess } from '../../../src/adapters/shim/bundle-spec.ts';
+import { capture } from '../../../src/adapters/shim/exec-output.ts';
+import { makeFifo, openFifoReader } from '../../../src/adapters/shim/fifos.ts';
+import { openLogDrain } from '../../../src/adapters/shim/log-drain.ts';
+import { cgroupPathOfSpec, createOomCounters, memoryCgroupPath } from '../../../src/adapters/shim/oom.ts';
+import { checkBundlePath, checkedId, shimPaths } from '../../../src/adapters/shim/paths.ts';
+import { orAfter } from '../../../src/adapters/shim/retry.ts';
+import { exitTimeNs } from '../../../src/adapters/shim/timestamps.ts';
+
+const run = promisify(execFile);
+let dir: string;
+before(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'scribe-shim-parts-'));
+});
+after(() => rm(dir, { recursive: true }));
+
+describe('the time of an exit', () => {
+  it('is told in nanoseconds', () => {
+    assert.equal(exitTimeNs({ seconds: '1700000000', nanos: 123456789 }), '1700000000123456789');
+  });
+  it('is now where the shim tells none that could be', () => {
+    const earliest = BigInt(Date.now()) * 1_000_000n;
+    const anyTime = fc.record({
+      seconds: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }).map(String),
+      nanos: fc.integer(),
+    });
+    fc.assert(
+      fc.property(anyTime, (time) => {
+        const ns = BigInt(exitTimeNs(time));
+        assert.ok(ns > 0n && ns < 2n ** 63n);
+      }),
+    );
+    for (const time of [undefined, { seconds: '-62135596800', nanos: 0 }, { seconds: '99999999999', nanos: 0 }]) {
+      assert.ok(BigInt(exitTimeNs(time)) >= earliest);
+    }
+  });
+});
+
+describe('the memory cgroup of a task', () => {
+  it('is found in /proc/<pid>/cgroup of all layouts', () => {
+    const hybrid = '8:pids:/a\n4:memory:/kubepods/pod1/c1\n1:cpu,cpuacct:/b\n0::/unified\n';
+    assert.equal(memoryCgroupPath(hybrid, 1), '/kubepods/pod1/c1');
+    assert.equal(memoryCgroupPath('0::/kubepods.slice/c1.scope\n', 2), '/kubepods.slice/c1.scope');
+    assert.equal(memoryCgroupPath('0::/x\n', 1), null);
+    assert.equal(memoryCgroupPath('garbage', 2), null);
+  });
+  it('is where the spec says, in either form', () => {
+    assert.equal(cgroupPathOfSpec('/kubepods/pod1/c1'), '/kubepods/pod1/c1');
+    assert.equal(
+      cgroupPathOfSpec('kubepods-burstable-pod1.slice:cri-containerd:c1'),
+      '/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1.slice/cri-containerd-c1.scope',
+    );
+    for (const odd of ['relative/path', 'a:b', 'x.slice:b:c:d', 'noslice:b:c', 'a.slice:../b:c']) {
+      assert.equal(cgroupPathOfSpec(odd), null);
+    }
+  });
+  it('tells the kills of both versions, and 0 where it is gone', async () => {
+    await writeFile(join(dir, 'memory.oom_control'), 'oom_kill_disable 0\nunder_oom 0\noom_kill 3\n');
+    await writeFile(join(dir, 'memory.events'), 'low 0\nhigh 0\nmax 17\noom 2\noom_kill 1\noom_group_kill 0\n');
+    const counters = (version: 1 | 2) => createOomCounters({ version, controllers: { memory: '/x' } });
+    assert.equal(await counters(1).oomKills(dir), 3);
+    assert.equal(await counters(2).oomKills(dir), 1);
+    assert.equal(await counters(2).oomKills(join(dir, 'gone')), 0);
+  });
+});
+
+describe('ids', () => {
+  it('never lead out of a directory', () => {
+    for (const id of ['', '.', '..', '../x', 'a/b', '-x', 'a\0b', 'x'.repeat(129)]) {
+      assert.throws(() => checkedId(id), { name: 'FailureError' });
+    }
+    assert.equal(shimPaths('/s').ioDir('a1'), '/s/io/a1');
+    assert.throws(() => shimPaths('/s').execFifo('../../etc/x', 'stdout'), { name: 'FailureError' });
+    assert.throws(() => {
+      checkBundlePath('abc', '/bundles/other');
+    }, /in a directory named abc/);
+  });
+});
+
+describe('the spec of a bundle', () => {
+  it('gives an exec the process of its container, with other arguments and no terminal', async () => {
+    const bundle = join(dir, 'bundle');
+    await mkdir(bundle);
+    const process = {
+      terminal: true,
+      consoleSize: { width: 1 },
+      args: ['sleep'],
+      env: ['SECRET=s3cret'],
+      user: { uid: 7 },
+      cwd: '/w',
+    };
+    await writeFile(join(bundle, 'config.json'), JSON.stringify({ process, linux: { cgroupsPath: '/x/y' } }));
+    assert.deepEqual(await readExecProcess(bundle, ['id']), {
+      terminal: false,
+      args: ['id'],
+      env: ['SECRET=s3cret'],
+      user: { uid: 7 },
+      cwd: '/w',
+    });
+    assert.equal(await readCgroupsPath(bundle), '/x/y');
+  });
+  it('is not followed through a link, and garbage is a failure', async () => {
+    const bundle = join(dir, 'linked');
+    await mkdir(bundle);
+    await symlink('/etc/hostname', join(bundle, 'config.json'));
+    await assert.rejects(readExecProcess(bundle, ['id']), { code: 'ELOOP' });
+    assert.equal(await readCgroupsPath(bundle), null);
+    const garbage = join(dir, 'garbage');
+    await mkdir(garbage);
+    await writeFile(join(garbage, 'config.json'), '[]');
+    await assert.rejects(readExecProcess(garbage, ['id']), /no OCI spec/);
+    await writeFile(join(garbage, 'config.json'), '{"process":7}');
+    await assert.rejects(readExecProcess(garbage, ['id']), /no process/);
+  });
+});
+
+describe('FIFOs', () => {
+  it('are made once, and never in the place of something else', async () => {
+    const path = join(dir, 'fifo');
+    await makeFifo(path);
+    await makeFifo(path);
+    const file = join(dir, 'file');
+    await writeFile(file, '');
+    await assert.rejects(makeFifo(file), /in the way/);
+  });
+  it('end when the writer has gone, not before one has come', async () => {
+    const path = join(dir, 'ending');
+    await makeFifo(path);
+    const captured = capture(await openFifoReader(path), 4);
+    assert.equal(await orAfter(captured.ended, 50, 'open'), 'open');
+    await run('sh', ['-c', `echo 123456 > ${path}`]);
+    await captured.ended;
+    assert.equal(captured.take().toString(), '1234');
+  });
+});
+
+describe('the log of a shim', () => {
+  it('is read however much comes, in bounded lines, and outlives its writers', async () => {
+    const bundle = join(dir, 'logging');
+    await mkdir(bundle);
+    const lines: string[] = [];
+    const log = pino({ level: 'debug', base: null }, { write: (line: string) => lines.push(line) });
+    const drain = await openLogDrain(bundle, log);
+    for (const _round of [1, 2]) {
+      const writer = await open(join(bundle, 'log'), 'w');
+      await writer.write(`${'x'.repeat(300_000)}\nshort\n`);
+      for (let line = 0; line < 500; line += 1) await writer.write(`line ${line}\n`);
+      await writer.close();
+    }
+    drain.close();
+    assert.ok(lines.some((line) => line.includes('short')));
+    assert.ok(lines.length <= 300, `${lines.length} lines were admitted`);
+    assert.ok(lines.every((line) => line.length < 5000));
+  });
+});

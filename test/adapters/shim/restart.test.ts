@@ -1,0 +1,148 @@
+/** A daemon that comes back: it finds its shims, asks them for every task, and misses no exit. */
+import assert from 'node:assert/strict';
+import { readdir, readlink } from 'node:fs/promises';
+import { after, before, describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { holdProcess, isAlive } from '../../../src/adapters/linux/processes.ts';
+import { dialShim } from '../../../src/adapters/shim/session.ts';
+import type { EffectOf, EffectResults } from '../../../src/domain/effects.ts';
+import { deleteOf, killOf, type Lab, openContext, openLab } from './lab/lab.ts';
+import { testShims } from './lab/shims.ts';
+
+for (const { version, path } of await testShims()) {
+  describe(`after a restart, shim ${version}`, { timeout: 60_000 }, () => {
+    let lab: Lab;
+    let pod: Awaited<ReturnType<Lab['startPod']>>;
+    before(async () => {
+      lab = await openLab(path);
+      pod = await lab.startPod();
+    });
+    after(() => lab.close());
+
+    const start = async (args: readonly string[], memoryLimitBytes?: number) => {
+      const effect = await lab.container(pod.podSandboxId, {
+        args,
+        ...(memoryLimitBytes === undefined ? {} : { memoryLimitBytes }),
+      });
+      const { task } = await lab.adapter.effects.StartTask(effect, openContext());
+      return { ...effect, task };
+    };
+    const reconnect = (ids: readonly string[], of = pod): Promise<EffectResults['ReconnectShim']> => {
+      const { podSandboxId, bundlePath, shim } = of;
+      return lab.adapter.effects.ReconnectShim(
+        { kind: 'ReconnectShim', podSandboxId, shim, bundlePath, containerIds: ids },
+        openContext(),
+      );
+    };
+    const remove = (effect: EffectOf<'StartTask'>) => lab.adapter.effects.DeleteTask(deleteOf(effect), openContext());
+    const exitOf = async (containerId: string) =>
+      (await lab.observed('TaskExited', (o) => o.containerId === containerId)).exit;
+    /** What the shim says, whether or not the daemon is up. */
+    const untilStopped = async (containerId: string): Promise<void> => {
+      const shim = await dialShim(pod.shim, 1000);
+      await shim.wait({ id: containerId, execId: '' }, 10_000);
+      shim.close();
+    };
+
+    it('C3: finds running, exited and absent tasks, with codes, times and counts', async () => {
+      const onTerm = (what: string): string[] => ['sh', '-c', `trap '${what}' TERM; while :; do sleep 0.02; done`];
+      const running = await start(['sleep', '1000']);
+      const exited = await start(onTerm('exit 42'));
+      const oomed = await start(onTerm('x=$(yes 0123456789 | head -c 100000000)'), 16 * 1024 * 1024);
+      const absent = lab.newId();
+      await sleep(100);
+      await lab.restart(async () => {
+        const shim = await dialShim(pod.shim, 1000);
+        for (const { containerId } of [exited, oomed]) {
+          await shim.kill({ id: containerId, execId: '', signal: 15, all: false }, 5000);
+          await shim.wait({ id: containerId, execId: '' }, 10_000);
+        }
+        shim.close();
+      });
+      const startedMs = performance.now();
+      const ids = [running, exited, oomed].map(({ containerId }) => containerId);
+      const { gone, tasks } = await reconnect([...ids, absent]);
+      assert.ok(performance.now() - startedMs < 2000);
+      assert.equal(gone, false);
+      const [one, two, three, four] = tasks;
+      assert.deepEqual(one, { containerId: running.containerId, status: 'running', pid: running.task.pid });
+      assert.deepEqual([two?.status, two?.exit?.exitStatus, two?.exit?.pid], ['stopped', 42, exited.task.pid]);
+      assert.ok(BigInt(two?.exit?.exitedAtNs ?? 0) > BigInt(Date.now() - 30_000) * 1_000_000n);
+      assert.deepEqual([three?.status, three?.exit?.exitStatus], ['stopped', 137]);
+      assert.ok((three?.exit?.oomKills ?? 0) >= 1);
+      assert.deepEqual(four, { containerId: absent, status: 'absent', pid: 0 });
+
+      await lab.adapter.effects.KillTask(killOf(running), openContext());
+      assert.equal((await exitOf(running.containerId)).exitStatus, 137);
+      // Being asked again while connected tells the same, and the exit too.
+      const again = await reconnect([running.containerId, exited.containerId]);
+      assert.deepEqual(
+        again.tasks.map(({ status, exit }) => [status, exit?.exitStatus]),
+        [
+          ['stopped', 137],
+          ['stopped', 42],
+        ],
+      );
+      await Promise.all([running, exited, oomed].map(remove));
+      assert.deepEqual((await reconnect([running.containerId])).tasks[0]?.status, 'absent');
+    });
+
+    it('hears of an exit though the events server was down, and shims wait in vain for an answer', async () => {
+      const one = await start(['sh', '-c', 'sleep 0.2; exit 9']);
+      await lab.restart(() => untilStopped(one.containerId));
+      // Nobody has asked yet; what shims still send about it is acknowledged and forgotten.
+      await sleep(50);
+      const { tasks } = await reconnect([one.containerId]);
+      assert.equal(tasks[0]?.exit?.exitStatus, 9);
+      await remove(one);
+    });
+
+    it('runs execs in containers of before, and starts new ones', async () => {
+      const old = await start(['sleep', '1000']);
+      await lab.restart();
+      await assert.rejects(lab.exec(old, ['echo', 'hi']), /no connection to a shim/);
+      await reconnect([old.containerId]);
+      assert.equal((await lab.exec(old, ['echo', 'hi'])).stdout, 'hi\n');
+      const young = await start(['true']);
+      assert.equal((await exitOf(young.containerId)).exitStatus, 0);
+      await Promise.all([old, young].map(remove));
+    });
+
+    it('reads the log of its shims again', async () => {
+      await lab.restart();
+      await reconnect([]);
+      const targets = (await readdir('/proc/self/fd')).map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => ''));
+      assert.equal((await Promise.all(targets)).filter((target) => target === `${pod.bundlePath}/log`).length, 1);
+    });
+
+    it('finds shims gone that died meanwhile, and clears up after them', async () => {
+      const other = await lab.startPod();
+      const one = await lab.container(other.podSandboxId, { args: ['sleep', '1000'] });
+      const { task } = await lab.adapter.effects.StartTask(one, openContext());
+      await lab.restart(async () => {
+        const held = await holdProcess(other.shim);
+        held?.kill(9);
+        await held?.ended;
+        held?.release();
+      });
+      assert.deepEqual(await reconnect([one.containerId], other), { gone: true, tasks: [] });
+      assert.equal(await isAlive(task), true);
+      await remove(one);
+      assert.equal(await isAlive(task), false);
+      const { podSandboxId, bundlePath, shim } = other;
+      await lab.adapter.effects.StopShim(
+        { kind: 'StopShim', podSandboxId, handler: lab.handler, bundlePath, shim },
+        openContext(),
+      );
+      assert.equal(
+        lab.observations.some((o) => o.kind === 'ShimLost' && o.podSandboxId === podSandboxId),
+        false,
+      );
+      // The pid alone proves nothing: a process that started at another time is another.
+      assert.deepEqual(await reconnect([], { ...pod, shim: { ...pod.shim, startTicks: '1' } }), {
+        gone: true,
+        tasks: [],
+      });
+    });
+  });
+}

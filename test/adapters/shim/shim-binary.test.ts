@@ -1,0 +1,99 @@
+/** Running shim binaries through the spawner, against scripts that stand for shims of different makes and moods. */
+import assert from 'node:assert/strict';
+import { chmod, mkdir, mkdtemp, rm, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { createShimBinaries, findShimBinary, type ShimBinaries } from '../../../src/adapters/shim/shim-binary.ts';
+import { defaultTimings } from '../../../src/adapters/shim/timings.ts';
+import { BootstrapParams } from '../../../src/adapters/wire/runtime/bootstrap/v1/bootstrap.ts';
+import type { RuntimeHandler } from '../../../src/domain/effects.ts';
+import { createTestSpawner } from './lab/spawner.ts';
+
+const handlerOf = (shimPath?: string): RuntimeHandler => ({
+  name: 'test',
+  runtimeType: 'io.containerd.fake.v2',
+  ...(shimPath === undefined ? {} : { shimPath }),
+  binaryName: 'runc',
+  systemdCgroup: false,
+});
+
+describe('shim binaries', () => {
+  let dir: string;
+  let bundlePath: string;
+  let path: string;
+  before(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'scribe-shim-binary-'));
+    path = join(dir, 'containerd-shim-fake-v2');
+    bundlePath = join(dir, 'bundles', 'pod');
+    await mkdir(bundlePath, { recursive: true });
+  });
+  after(() => rm(dir, { recursive: true }));
+
+  const script = async (version: string, body: string): Promise<void> => {
+    await writeFile(
+      path,
+      `#!/bin/sh\nif [ "$1" = -v ]; then echo "fake:"; echo "  Version:  ${version}"; exit 0; fi\n${body}\n`,
+    );
+    await chmod(path, 0o755);
+  };
+  const binariesWith = (spawner = createTestSpawner(), binaryMs = defaultTimings.binaryMs): ShimBinaries =>
+    createShimBinaries({
+      spawner,
+      timings: { ...defaultTimings, binaryMs },
+      eventsAddress: '/events',
+      daemonAddress: '/daemon',
+      environment: { PATH: '/usr/bin:/bin' },
+    });
+
+  it('are found by name in PATH or where the configuration says', async () => {
+    await script('1.6.20', 'exit 0');
+    assert.equal(await findShimBinary(handlerOf(), `/nonexistent:relative:${dir}`), path);
+    assert.equal(await findShimBinary(handlerOf(path), ''), path);
+    await assert.rejects(findShimBinary(handlerOf(), '/nonexistent'), /containerd-shim-fake-v2.*is not in PATH/);
+    await assert.rejects(findShimBinary(handlerOf(bundlePath), ''), /no executable file/);
+    await assert.rejects(findShimBinary(handlerOf('relative'), ''), /no executable file/);
+  });
+
+  it('are asked for their version once, and again when they were replaced', async () => {
+    const spawner = createTestSpawner();
+    const binaries = binariesWith(spawner);
+    const address = 'unix:///run/x';
+    await script('1.6.20', `printf '%s' ${address}`);
+    for (const _round of [1, 2])
+      assert.deepEqual(await binaries.start(handlerOf(path), 'pod', bundlePath), { address, taskApi: 2 });
+    assert.deepEqual(
+      spawner.requests.map(({ args }) => args.at(-1)),
+      ['-v', 'start', 'start'],
+    );
+    const second = spawner.requests[1];
+    assert.deepEqual([second?.stdin, second?.cwd], [new Uint8Array(0), bundlePath]);
+
+    await script('2.3.7+unknown', `printf '%s' '{"version":3,"address":"${address}","protocol":"ttrpc"}'`);
+    await utimes(path, 1, 1);
+    assert.deepEqual(await binaries.start(handlerOf(path), 'pod', bundlePath), { address, taskApi: 3 });
+    const last = spawner.requests.at(-1);
+    assert.equal(spawner.requests.length, 5);
+    assert.equal(BootstrapParams.decode(last?.stdin ?? new Uint8Array(0)).instanceId, 'pod');
+  });
+
+  it('fail with what they say, and never silently', async () => {
+    const binaries = binariesWith(createTestSpawner(), 500);
+    const start = (): Promise<unknown> => binaries.start(handlerOf(path), 'pod', bundlePath);
+    await script('1.6.20', 'echo "no such runtime" >&2; exit 3');
+    await assert.rejects(start(), /failed at 'start': it ended with status 3: no such runtime/);
+    await script('1.6.20', 'sleep 60');
+    await assert.rejects(start(), /did not end within 500 ms/);
+    await script('1.6.20', 'head -c 1000000 /dev/zero');
+    await assert.rejects(start(), /printed more than any shim does/);
+    await script('1.6.20', 'echo "listening soon"');
+    await assert.rejects(start(), /no unix socket/);
+    await assert.rejects(binaries.start(handlerOf(path), 'other', bundlePath), /in a directory named other/);
+  });
+
+  it('are not run for a bundle that is gone', async () => {
+    const spawner = createTestSpawner();
+    await binariesWith(spawner).delete(handlerOf(path), 'gone', join(dir, 'bundles', 'gone'));
+    assert.deepEqual(spawner.requests, []);
+  });
+});

@@ -1,0 +1,289 @@
+/** Tasks on real shims and a real OCI runtime: started, signalled, ended, deleted, and what is told of them. */
+import assert from 'node:assert/strict';
+import { access, open, readdir, readFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { after, afterEach, before, describe, it } from 'node:test';
+import { isAlive } from '../../../src/adapters/linux/processes.ts';
+import { orAfter } from '../../../src/adapters/shim/retry.ts';
+import { dialShim } from '../../../src/adapters/shim/session.ts';
+import type { TaskClient } from '../../../src/adapters/shim/task-client.ts';
+import { createTtrpcClient } from '../../../src/adapters/ttrpc/client.ts';
+import { callMethod } from '../../../src/adapters/ttrpc/method.ts';
+import { TaskExit } from '../../../src/adapters/wire/events/task.ts';
+import { EventsDefinition, ForwardRequest } from '../../../src/adapters/wire/services/ttrpc/events/v1/events.ts';
+import { Status } from '../../../src/adapters/wire/types/task/task.ts';
+import type { EffectOf, ShimAddress } from '../../../src/domain/effects.ts';
+import { deleteOf, killOf, type Lab, openContext, openLab } from './lab/lab.ts';
+import { testShims } from './lab/shims.ts';
+
+for (const { version, path } of await testShims()) {
+  describe(`tasks of shim ${version}`, { timeout: 60_000 }, () => {
+    let lab: Lab;
+    let pod: { readonly podSandboxId: string; readonly shim: ShimAddress };
+    /** A connection of the test's own, to ask the shim behind the adapter's back. */
+    let shim: TaskClient;
+
+    before(async () => {
+      lab = await openLab(path);
+      pod = await lab.startPod();
+      shim = await dialShim(pod.shim, 1000);
+    });
+    after(async () => {
+      shim.close();
+      await lab.close();
+    });
+    afterEach(() => {
+      lab.observe = () => Promise.resolve();
+    });
+
+    type StartTask = EffectOf<'StartTask'>;
+    const container = (args: readonly string[], more: Partial<StartTask> = {}): Promise<StartTask> =>
+      lab.container(pod.podSandboxId, { args, terminal: more.terminal ?? false }, more);
+    const start = (effect: StartTask) => lab.adapter.effects.StartTask(effect, openContext());
+    const kill = (effect: StartTask, signal?: number) =>
+      lab.adapter.effects.KillTask(killOf(effect, signal), openContext());
+    const remove = (effect: StartTask) => lab.adapter.effects.DeleteTask(deleteOf(effect), openContext());
+    const exitOf = async ({ containerId }: StartTask) =>
+      (await lab.observed('TaskExited', (observation) => observation.containerId === containerId)).exit;
+    const stateOf = async ({ containerId }: StartTask): Promise<number | null> =>
+      shim.state({ id: containerId, execId: '' }, 2000).then(
+        ({ status }) => status,
+        () => null,
+      );
+    const exists = (file: string): Promise<boolean> =>
+      access(file).then(
+        () => true,
+        () => false,
+      );
+
+    it('runs, is read by the log keeper, and its exit is told once with code and time', async () => {
+      const startedNs = BigInt(Date.now()) * 1_000_000n;
+      const one = await container(['sh', '-c', 'echo out; echo err >&2; sleep 0.1; exit 7']);
+      const { task } = await start(one);
+      assert.ok(task.pid > 1 && /^[1-9]\d*$/.test(task.startTicks));
+      const exit = await exitOf(one);
+      assert.deepEqual({ ...exit, exitedAtNs: '' }, { pid: task.pid, exitStatus: 7, oomKills: 0, exitedAtNs: '' });
+      assert.ok(BigInt(exit.exitedAtNs) > startedNs && BigInt(exit.exitedAtNs) <= BigInt(Date.now() + 1) * 1_000_000n);
+      await remove(one);
+      assert.equal(lab.logKeeper.outputOf(one.containerId).split('\n').sort().join(), ',err,out');
+      assert.deepEqual(
+        lab.logKeeper.closed.filter((id) => id === one.containerId),
+        [one.containerId],
+      );
+      assert.equal(await exists(join(lab.stateDir, 'io', one.containerId)), false);
+      assert.equal(await stateOf(one), null);
+      const told = lab.observations.filter((o) => o.kind === 'TaskExited' && o.containerId === one.containerId);
+      assert.equal(told.length, 1);
+    });
+
+    it('is told of after its start, however fast it exits', async () => {
+      for (let round = 0; round < 5; round += 1) {
+        const one = await container(['true']);
+        let told = false;
+        lab.observe = (observation) => {
+          told ||= observation.kind === 'TaskExited' && observation.containerId === one.containerId;
+          return Promise.resolve();
+        };
+        await start(one);
+        assert.equal(told, false);
+        assert.equal((await exitOf(one)).exitStatus, 0);
+        await remove(one);
+      }
+    });
+
+    it('is killed, and killing what has ended is no failure', async () => {
+      const one = await container(['sleep', '1000']);
+      const { task } = await start(one);
+      assert.equal(await isAlive(task), true);
+      assert.deepEqual(await kill(one, 9), { alreadyGone: false });
+      assert.equal((await exitOf(one)).exitStatus, 137);
+      assert.equal(await isAlive(task), false);
+      assert.deepEqual(await kill(one, 9), { alreadyGone: true });
+      await remove(one);
+      assert.deepEqual(await kill(one, 9), { alreadyGone: true });
+      assert.deepEqual(await kill(await container(['true']), 15), { alreadyGone: true });
+    });
+
+    it('killed for lack of memory says so, with the count of its cgroup', async () => {
+      const memoryLimitBytes = 16 * 1024 * 1024;
+      const args = ['sh', '-c', 'x=$(yes 0123456789 | head -c 100000000); echo survived'];
+      const one = await lab.container(pod.podSandboxId, { args, memoryLimitBytes });
+      await start(one);
+      const exit = await exitOf(one);
+      assert.equal(exit.exitStatus, 137);
+      assert.ok(exit.oomKills >= 1);
+      await lab.observed('TaskOomed', ({ containerId }) => containerId === one.containerId);
+      await remove(one);
+    });
+
+    it('that is still running is killed by its deletion, which may be repeated', async () => {
+      const one = await container(['sleep', '1000']);
+      const { task } = await start(one);
+      await remove(one);
+      assert.equal(await isAlive(task), false);
+      assert.equal((await exitOf(one)).exitStatus, 137);
+      assert.equal(await stateOf(one), null);
+      await remove(one);
+      await remove(await container(['true']));
+    });
+
+    it('C3: is not deleted before its exit is durable', async () => {
+      const one = await container(['sleep', '1000']);
+      await start(one);
+      const { promise: durable, resolve: makeDurable } = Promise.withResolvers<void>();
+      const { promise: observing, resolve: startObserving } = Promise.withResolvers<void>();
+      lab.observe = async () => {
+        startObserving();
+        await durable;
+      };
+      const removed = remove(one);
+      await observing;
+      assert.equal(await orAfter(removed, 100, 'pending'), 'pending');
+      assert.equal(await stateOf(one), Status.STOPPED);
+      makeDurable();
+      await removed;
+      assert.equal(await stateOf(one), null);
+    });
+
+    it('C3: its exit event is acknowledged only once the exit is durable', async () => {
+      const one = await container(['sleep', '1000']);
+      const { task } = await start(one);
+      const { promise: durable, resolve: makeDurable } = Promise.withResolvers<void>();
+      let failures = 2;
+      lab.observe = async () => {
+        await durable;
+        failures -= 1;
+        if (failures >= 0) throw new Error('the journal is busy');
+      };
+      const events = createTtrpcClient(connect(lab.adapter.eventsAddress), 'the events server');
+      const event = TaskExit.fromPartial({
+        containerId: one.containerId,
+        id: one.containerId,
+        pid: task.pid,
+        exitStatus: 3,
+      });
+      const forward = (pid: number): Promise<unknown> => {
+        const value = Buffer.from(TaskExit.encode({ ...event, pid }).finish());
+        const request = ForwardRequest.fromPartial({
+          envelope: {
+            namespace: 'k8s.io',
+            topic: '/tasks/exit',
+            event: { typeUrl: 'containerd.events.TaskExit', value },
+          },
+        });
+        const { fullName, methods } = EventsDefinition;
+        return callMethod(events, fullName, methods.forward, request, { timeoutMs: 5000 });
+      };
+      // An exit of another pid is not this task's.
+      await forward(task.pid + 100_000);
+      const acknowledged = forward(task.pid);
+      assert.equal(await orAfter(acknowledged, 100, 'pending'), 'pending');
+      makeDurable();
+      await acknowledged;
+      assert.equal(failures, -1);
+      assert.equal((await exitOf(one)).exitStatus, 3);
+      events.close();
+      await remove(one);
+    });
+
+    it('whose creation fails leaves nothing behind, and can be started anew', async () => {
+      const one = await container(['/bin/nothing-of-that-name']);
+      await assert.rejects(start(one), (error: Error) => {
+        assert.match(error.message, /could not start the task of container .*: .*nothing-of-that-name/);
+        return true;
+      });
+      assert.equal(await stateOf(one), null);
+      assert.equal(await exists(join(lab.stateDir, 'io', one.containerId)), false);
+      assert.deepEqual(await readdir(join(lab.stateDir, 'runtime/k8s.io')), []);
+      assert.doesNotMatch(await readFile('/proc/self/mountinfo', 'utf8'), new RegExp(one.bundlePath));
+      await start(await lab.container(pod.podSandboxId, { args: ['true'] }, { containerId: one.containerId }));
+      assert.equal((await exitOf(one)).exitStatus, 0);
+      await remove(one);
+    });
+
+    it('whose start was cut short is taken up where it was', async () => {
+      const created = await container(['sleep', '1000'], { log: null });
+      const running = await container(['sleep', '1000']);
+      const stopped = await container(['sh', '-c', 'exit 5']);
+      await Promise.all([created, running, stopped].map(start));
+      const { task } = await start(running);
+      assert.deepEqual(await start(running), { task });
+      assert.equal((await exitOf(stopped)).exitStatus, 5);
+      assert.equal((await start(stopped)).task.pid > 1, true);
+      // Created behind the adapter's back, as by a daemon that died before Start.
+      await remove(created);
+      const { pid } = await shim.create(
+        {
+          id: created.containerId,
+          bundle: created.bundlePath,
+          rootfs: created.rootfs.map((mount) => ({ target: '', ...mount, options: [...mount.options] })),
+          terminal: false,
+          stdin: '',
+          stdout: '',
+          stderr: '',
+          checkpoint: '',
+          parentCheckpoint: '',
+          options: undefined,
+        },
+        5000,
+      );
+      assert.equal((await start(created)).task.pid, pid);
+      assert.equal(await stateOf(created), Status.RUNNING);
+      await Promise.all([created, running, stopped].map(remove));
+    });
+
+    it('has a terminal when it is to have one', async () => {
+      const one = await container(['sh', '-c', '[ -t 1 ] && echo terminal; exit 4'], { terminal: true });
+      await start(one);
+      assert.equal((await exitOf(one)).exitStatus, 4);
+      await remove(one);
+      assert.equal(lab.logKeeper.outputOf(one.containerId), 'terminal\r\n');
+    });
+
+    it('keeps its stdin open and silent until somebody writes, when it is to have one', async () => {
+      const one = await container(['sh', '-c', 'read line; echo got $line; read more && echo more $more'], {
+        stdin: true,
+      });
+      const none = await container(['sh', '-c', 'read line; echo end $?']);
+      await Promise.all([start(one), start(none)]);
+      assert.equal((await exitOf(none)).exitStatus, 0);
+      for (const word of ['first', 'second']) {
+        const writer = await open(join(lab.stateDir, 'io', one.containerId, 'stdin'), 'w');
+        await writer.write(`${word}\n`);
+        await writer.close();
+      }
+      assert.equal((await exitOf(one)).exitStatus, 0);
+      await Promise.all([one, none].map(remove));
+      assert.equal(lab.logKeeper.outputOf(one.containerId), 'got first\nmore second\n');
+      assert.equal(lab.logKeeper.outputOf(none.containerId), 'end 1\n');
+    });
+
+    it('runs without streams as the pause task does', async () => {
+      const pause = await lab.container(pod.podSandboxId, { args: ['sh', '-c', 'echo lost; exit 0'] }, { log: null });
+      await start(pause);
+      assert.equal((await exitOf(pause)).exitStatus, 0);
+      assert.equal(await exists(join(lab.stateDir, 'io', pause.containerId)), false);
+      await remove(pause);
+      assert.equal(lab.logKeeper.closed.includes(pause.containerId), false);
+    });
+
+    it('passes the reopening of its log on', async () => {
+      const one = await container(['true']);
+      const log = (logPath: string | null): EffectOf<'ReopenLog'> => ({
+        kind: 'ReopenLog',
+        containerId: one.containerId,
+        log: { path: logPath },
+      });
+      await lab.adapter.effects.ReopenLog(log('/var/log/x'), openContext());
+      await lab.adapter.effects.ReopenLog(log(null), openContext());
+      assert.deepEqual(lab.logKeeper.reopened, [`${one.containerId} /var/log/x`]);
+    });
+
+    it('refuses ids and bundles that lead astray', async () => {
+      const one = await container(['true']);
+      await assert.rejects(start({ ...one, containerId: '../x' }), { name: 'FailureError' });
+      await assert.rejects(remove({ ...one, bundlePath: '/' }), { name: 'FailureError' });
+    });
+  });
+}
