@@ -3,7 +3,7 @@
  * it may run beside a writer. Must not stop at the first bad row: a person who looks for damage wants all of it.
  */
 import type { Db } from './connect.ts';
-import { chainHash, encodedBytesMax, encodeRecord, HASH_BYTES, sha256 } from './encoding.ts';
+import { chainHashHex, encodedBytesMax, encodeRecord, HASH_BYTES, sha256Hex } from './encoding.ts';
 import { errorOf } from './errors.ts';
 import { JOURNAL_PRUNED, type Pruning, parsePruned, parseReadsClosed, READS_CLOSED } from './own-records.ts';
 import type { JournalRecord, SealedSegment, SeqRange } from './types.ts';
@@ -35,7 +35,8 @@ export interface ChainPart {
 
 /** Enough to see a pattern; a journal full of damage must not fill the memory. */
 const findingsMax = 1000;
-const pageRows = 2000;
+const pageRows = 500;
+const hexChars = 2 * HASH_BYTES;
 
 /** A row as SQLite stores it: integers as bigint, so that a double in their place is seen. */
 type Row = readonly [
@@ -94,7 +95,7 @@ const createHasher = (): ((record: JournalRecord) => string) => {
   return (record) => {
     const bytesMax = encodedBytesMax(record);
     if (bytesMax > buffer.length) buffer = Buffer.allocUnsafe(2 * bytesMax);
-    return sha256(buffer.subarray(0, encodeRecord(record, buffer, 0))).toString('hex');
+    return sha256Hex(buffer.subarray(0, encodeRecord(record, buffer, 0)));
   };
 };
 
@@ -116,7 +117,7 @@ export const checkChain = (db: Db, stretch: Stretch, wanted: ReadonlySet<number>
     .safeIntegers();
   const names = readNames(db);
   let expected = stretch.fromSeq;
-  let previous: Uint8Array | null = stretch.previousHash;
+  let previous: string | null = Buffer.from(stretch.previousHash).toString('hex');
   let records = 0;
   let unreadable: Error | null = null;
 
@@ -155,23 +156,21 @@ export const checkChain = (db: Db, stretch: Stretch, wanted: ReadonlySet<number>
     }
     expected = seq + 1;
     records++;
-    const bodyHash = Buffer.from(row[10], 'hex');
-    const wellFormed = bodyHash.length === HASH_BYTES;
-    if (!wellFormed) find(seq, `body_hash has ${bodyHash.length} bytes.`);
-    const computed = previous === null || !wellFormed ? null : chainHash(previous, seq, bodyHash);
+    const [bodyHash, hash] = [row[10], row[11]];
+    if (bodyHash.length !== hexChars) find(seq, `body_hash has ${bodyHash.length / 2} bytes.`);
+    const computed = previous === null || bodyHash.length !== hexChars ? null : chainHashHex(previous, seq, bodyHash);
     if (isPruned(row)) {
       if (row[12] !== 'blobnull') find(seq, 'it is pruned, but its hashes are not as pruning leaves them.');
       notePruned(seq);
       previous = computed;
     } else {
       checkColumns(row, seq);
-      if (computed !== null && computed.toString('hex') !== row[11]) {
+      if (computed !== null && computed !== hash) {
         find(seq, 'its hash does not follow from the record before it and its body_hash.');
       }
-      const stored = Buffer.from(row[11], 'hex');
-      previous = stored.length === HASH_BYTES ? stored : null;
+      previous = hash.length === hexChars ? hash : null;
     }
-    if (previous !== null && wanted.has(seq)) hashes.set(seq, previous);
+    if (previous !== null && wanted.has(seq)) hashes.set(seq, Buffer.from(previous, 'hex'));
   };
 
   try {

@@ -4,13 +4,14 @@
  * parses their bodies; whoever numbers records appends them.
  */
 import { JournalError } from './errors.ts';
+import { packRanges, unpackRanges } from './ranges.ts';
 import type { JournalRecord, OwnRecord, SealedSegment, SeqRange } from './types.ts';
 
 export const OWN_STREAM = 'node';
 export const READS_CLOSED = 'reads.closed';
 export const JOURNAL_PRUNED = 'journal.pruned';
 
-/** What a `journal.pruned` record takes away. `reason` names the rule of the retention policy. */
+/** What a `journal.pruned` record takes away; seqs ascend. `reason` names the rule of the retention policy. */
 export interface Pruning {
   readonly reason: string;
   readonly seqs: readonly SeqRange[];
@@ -37,7 +38,7 @@ export const prunedRecord = (pruning: Pruning): OwnRecord => ({
   type: JOURNAL_PRUNED,
   v: 1,
   stream: OWN_STREAM,
-  body: JSON.stringify({ reason: pruning.reason, seqs: pruning.seqs, segments: pruning.segments }),
+  body: JSON.stringify({ reason: pruning.reason, seqs: packRanges(pruning.seqs), segments: pruning.segments }),
 });
 
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
@@ -66,21 +67,22 @@ export const parseReadsClosed = (record: Pick<JournalRecord, 'seq' | 'type' | 'b
   return { segment, count, dropped, fromNs: BigInt(fromNs), toNs: BigInt(toNs), root: Buffer.from(root, 'hex') };
 };
 
-/** [first, last] with 1 <= first <= last < seq. */
-const isRangeBefore =
-  (seq: number) =>
-  (range: unknown): range is SeqRange => {
-    if (!Array.isArray(range) || range.length !== 2) return false;
-    const [first, last] = range as readonly unknown[];
-    return isCount(first) && isCount(last) && first >= 1 && first <= last && last < seq;
-  };
+/** Unpacked ranges, when every one is before `seq`; null for anything else. */
+const rangesBefore = (seq: number, packed: unknown): SeqRange[] | null => {
+  if (!Array.isArray(packed) || packed.length % 2 !== 0 || !packed.every(isCount)) return null;
+  const ranges = unpackRanges(packed);
+  const good = ranges.every(([first, last]) => first >= 1 && first <= last && last < seq);
+  return good ? ranges : null;
+};
 
 /** What a `journal.pruned` record prunes; throws BadRecord for a malformed body or a range that is not before it. */
 export const parsePruned = (record: Pick<JournalRecord, 'seq' | 'type' | 'body'>): Pruning => {
   const { reason, seqs, segments } = parseObject(record);
-  if (typeof reason !== 'string' || !Array.isArray(seqs) || !Array.isArray(segments)) throw malformed(record);
-  if (!seqs.every(isRangeBefore(record.seq)) || !segments.every(isCount)) throw malformed(record);
-  return { reason, seqs, segments };
+  const ranges = rangesBefore(record.seq, seqs);
+  if (typeof reason !== 'string' || ranges === null || !Array.isArray(segments) || !segments.every(isCount)) {
+    throw malformed(record);
+  }
+  return { reason, seqs: ranges, segments };
 };
 
 /** Throws BadRecord when a record of the journal's own is malformed; any other record passes. */

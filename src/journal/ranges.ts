@@ -12,6 +12,27 @@ export const rangesOfSeqs = (seqs: readonly number[]): SeqRange[] => {
   return ranges;
 };
 
+/** Ascending ranges as [skipped, count, skipped, count, …]: a prune record stays for ever, so it is kept short. */
+export const packRanges = (ranges: readonly SeqRange[]): number[] => {
+  let next = 0;
+  return ranges.flatMap(([first, last]) => {
+    const pair = [first - next, last - first + 1];
+    next = last + 1;
+    return pair;
+  });
+};
+
+export const unpackRanges = (packed: readonly number[]): SeqRange[] => {
+  const ranges: SeqRange[] = [];
+  let next = 0;
+  for (let at = 0; at + 1 < packed.length; at += 2) {
+    const first = next + (packed[at] ?? 0);
+    next = first + (packed[at + 1] ?? 0);
+    ranges.push([first, next - 1]);
+  }
+  return ranges;
+};
+
 /** The parts of `ranges` that none of `cover` holds. Neither need be sorted. */
 export const uncovered = (ranges: readonly SeqRange[], cover: readonly SeqRange[]): SeqRange[] => {
   const sorted = cover.toSorted(([a], [b]) => a - b);

@@ -9,7 +9,7 @@ import type { ReadRow } from './types.ts';
 
 const chunkBytes = 64 * 1024;
 /** Chunks that were taken and are not on disk yet. */
-const chunksUnderWayMax = 64;
+const chunksUnderWayMax = 128;
 
 export interface ReadBuffer {
   /** True when the chunk is full and should be taken now. */

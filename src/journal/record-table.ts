@@ -3,7 +3,7 @@
  * always within the writer's transaction. Must not decide what is pruned: a `journal.pruned` record says so.
  */
 import type { Db } from './connect.ts';
-import { chainHash, decodeFrame, GENESIS, type RecordFrame, sha256 } from './encoding.ts';
+import { createChain, decodeFrame, GENESIS, type RecordFrame } from './encoding.ts';
 import { isInlineStream, type NameWriter } from './names.ts';
 import { JOURNAL_PRUNED, READS_CLOSED } from './own-records.ts';
 import type { SeqRange } from './types.ts';
@@ -51,7 +51,9 @@ export const createRecordTable = (db: Db, names: NameWriter): RecordTable => {
   // A bound number is a double to SQLite, and this column keeps what it is given.
   const insertNamed = statement('CAST(? AS INTEGER)');
   const insertInline = statement('?');
-  let end = readChainEnd(db);
+  const start = readChainEnd(db);
+  const chain = createChain(start.hash);
+  let { seq: lastSeq, atMaxNs } = start;
 
   const ownTypes = `SELECT id FROM names WHERE name IN ('${READS_CLOSED}', '${JOURNAL_PRUNED}')`;
   const prunable = `seq BETWEEN ? AND ? AND at IS NOT NULL AND type NOT IN (${ownTypes})`;
@@ -69,8 +71,7 @@ export const createRecordTable = (db: Db, names: NameWriter): RecordTable => {
     .pluck();
 
   const insert = (frame: RecordFrame): void => {
-    const bodyHash = sha256(frame.bytes);
-    const hash = chainHash(end.hash, frame.seq, bodyHash);
+    chain.link(frame.seq, frame.bytes);
     const inline = isInlineStream(frame.stream);
     (inline ? insertInline : insertNamed).run(
       frame.seq,
@@ -82,15 +83,16 @@ export const createRecordTable = (db: Db, names: NameWriter): RecordTable => {
       inline ? frame.stream : names.idOf(frame.stream),
       frame.cause,
       frame.call,
-      bodyHash,
-      hash,
+      chain.bodyHash,
+      chain.hash,
       frame.body,
     );
-    end = { seq: frame.seq, hash, atMaxNs: frame.atNs > end.atMaxNs ? frame.atNs : end.atMaxNs };
+    lastSeq = frame.seq;
+    if (frame.atNs > atMaxNs) atMaxNs = frame.atNs;
   };
 
   return {
-    end: () => end,
+    end: () => ({ seq: lastSeq, hash: new Uint8Array(chain.hash), atMaxNs }),
     append: (frames, each) => {
       for (let at = 0; at < frames.length; ) {
         const frame = decodeFrame(frames, at);

@@ -141,3 +141,16 @@ export interface KeptJournal extends Journal {
   /** Bytes in use, free pages aside: what the size cap is held against. */
   readonly usedBytes: () => Promise<number>;
 }
+
+/**
+ * How a state is folded, for whoever folds it away from the daemon's own thread: a module exports one of these, and
+ * is named by its URL. All four are pure.
+ */
+export interface StateFold<State> {
+  readonly evolverVersion: number;
+  readonly initial: () => State;
+  /** Changes the state in place. Must not throw for any record, and must change nothing for a type it doesn't know. */
+  readonly evolve: (state: State, record: JournalRecord) => void;
+  readonly write: (state: State) => string;
+  readonly read: (text: string) => State;
+}

@@ -9,6 +9,8 @@ const pageBytes = 4096;
 const checkpointPages = 1000;
 /** From here on readers are waited for, so that the log can start over. */
 const restartPages = 4000;
+/** Looking costs as much as a small append. */
+const lookEveryBatches = 8;
 const restartWaitMs = 50;
 const usualWaitMs = 5000;
 
@@ -25,12 +27,13 @@ interface WalState {
 }
 
 export const createWalKeeper = (db: Db, alarmBytes: number, onAlarm: (bytes: number | null) => void): WalKeeper => {
-  const checkpoint = (mode: 'NOOP' | 'PASSIVE' | 'RESTART' | 'TRUNCATE'): WalState => {
-    const [state] = db.pragma(`wal_checkpoint(${mode})`) as WalState[];
-    return state ?? { log: 0, checkpointed: 0 };
+  const checkpoint = (mode: 'PASSIVE' | 'RESTART' | 'TRUNCATE'): void => {
+    db.pragma(`wal_checkpoint(${mode})`);
   };
+  const look = db.prepare<[], WalState>('PRAGMA wal_checkpoint(NOOP)');
   let alarmed = false;
   let triedAtPages = 0;
+  let batches = 0;
 
   /** A disk that is full stops no commit yet: the log still holds everything, and the door is shut (C7). */
   const unlessFull = (work: () => void): void => {
@@ -60,7 +63,8 @@ export const createWalKeeper = (db: Db, alarmBytes: number, onAlarm: (bytes: num
 
   return {
     keep: () => {
-      const { log, checkpointed } = checkpoint('NOOP');
+      if (++batches % lookEveryBatches !== 0) return;
+      const { log, checkpointed } = look.get() ?? { log: 0, checkpointed: 0 };
       if (log < triedAtPages) triedAtPages = 0;
       if (log - checkpointed >= checkpointPages) unlessFull(() => checkpoint('PASSIVE'));
       if (log >= restartPages && log - triedAtPages >= checkpointPages) {

@@ -1,0 +1,82 @@
+/**
+ * Folding from the start as fast as SQLite gives records away: for start-up, snapshots and commands that ask for a
+ * past moment. Everything it reads is of one moment (a single read transaction), so it must not be used for long
+ * looks at a journal that is being written; reader.ts is for those.
+ */
+import { connectReader, type Db, explain } from './connect.ts';
+import { createNameReader } from './names.ts';
+import { createRecordDecoder, type RawRecord, recordColumns } from './reader.ts';
+import { readNewestSnapshot } from './snapshot-table.ts';
+import type { JournalRecord, StateFold } from './types.ts';
+
+const pageRecords = 512;
+
+export interface FoldRange {
+  /** First record to fold; 1 by default. */
+  readonly fromSeq?: number;
+  /** Last record to fold; the newest by default. */
+  readonly toSeq?: number;
+}
+
+export interface Folded {
+  /** The newest record in the range, pruned ones included; fromSeq - 1 when there is none. */
+  readonly seq: number;
+  readonly records: number;
+}
+
+/** All records that are left in a range, in order, within the caller's transaction. */
+const eachRecord = (db: Db, { fromSeq = 1, toSeq }: FoldRange, each: (record: JournalRecord) => void): Folded => {
+  const decode = createRecordDecoder(createNameReader(db));
+  const page = db
+    .prepare<[number, number], RawRecord>(
+      `SELECT ${recordColumns} FROM records WHERE seq > ? AND seq <= ? AND at IS NOT NULL ORDER BY seq LIMIT ${pageRecords}`,
+    )
+    .raw();
+  const head = db.prepare<[], number | null>('SELECT max(seq) FROM records').pluck().get() ?? 0;
+  const last = Math.max(fromSeq - 1, Math.min(toSeq ?? head, head));
+  let records = 0;
+  for (let after = fromSeq - 1; ; ) {
+    const rows = page.all(after, last);
+    for (const row of rows) each(decode(row));
+    records += rows.length;
+    const newest = rows.at(-1);
+    if (newest === undefined || rows.length < pageRecords) return { seq: last, records };
+    after = newest[0];
+  }
+};
+
+const atOneMoment = <T>(path: string, work: (db: Db) => T): T => {
+  const db = connectReader(path);
+  try {
+    return db.transaction(() => work(db))();
+  } catch (thrown) {
+    throw explain(path, thrown);
+  } finally {
+    db.close();
+  }
+};
+
+/**
+ * Calls `each` with every unpruned record of a range, in order, on the calling thread. Throws JournalError Corrupt
+ * when SQLite can't read the file; whatever `each` throws comes through.
+ */
+export const foldRecords = (path: string, range: FoldRange, each: (record: JournalRecord) => void): Folded =>
+  atOneMoment(path, (db) => eachRecord(db, range, each));
+
+export interface FoldedState<State> {
+  readonly state: State;
+  /** The record up to which was folded. */
+  readonly seq: number;
+  /** seq of the snapshot it began with; 0 without one. */
+  readonly snapshotSeq: number;
+}
+
+/** Folds a state from the newest snapshot that serves and the records after it, up to `toSeq`. */
+export const foldState = <State>(path: string, fold: StateFold<State>, toSeq?: number): FoldedState<State> =>
+  atOneMoment(path, (db) => {
+    const snapshot = readNewestSnapshot(db, fold.evolverVersion, toSeq);
+    const state = snapshot === null ? fold.initial() : fold.read(snapshot.state);
+    const range = { fromSeq: (snapshot?.seq ?? 0) + 1, ...(toSeq === undefined ? {} : { toSeq }) };
+    const { seq } = eachRecord(db, range, (record) => fold.evolve(state, record));
+    return { state, seq, snapshotSeq: snapshot?.seq ?? 0 };
+  });

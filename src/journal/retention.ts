@@ -1,0 +1,171 @@
+/**
+ * How long things are kept (C10, C11): read segments, calls that are mere probes, and everything about objects that
+ * are gone, each for its time, and all of it capped by size. Decides what goes and has it recorded; the journal takes
+ * it away in the transaction that commits the record. Knows streams and calls, never what they are about: whoever
+ * runs it says which streams are closed and which calls are probes.
+ */
+import { prunedRecord, readsClosedRecord } from './own-records.ts';
+import { rangesOfSeqs } from './ranges.ts';
+import type { JournalRecord, KeptJournal, RecordOwn, RecordPlace } from './types.ts';
+
+export interface RetentionPolicy {
+  /** Rows of read calls. */
+  readonly readsNs: bigint;
+  /** Calls that isProbe names, with all that was done on their behalf. */
+  readonly probesNs: bigint;
+  /** Closed streams, counted from their last record. */
+  readonly restNs: bigint;
+  /** Above this, times are shortened until the journal is small enough or nothing is left to prune. */
+  readonly maxBytes: number;
+}
+
+const hourNs = 3_600_000_000_000n;
+
+export const defaultRetention: RetentionPolicy = {
+  readsNs: 24n * hourNs,
+  probesNs: 7n * 24n * hourNs,
+  restNs: 90n * 24n * hourNs,
+  maxBytes: 4 * 1024 * 1024 * 1024,
+};
+
+export interface RetentionOptions {
+  readonly journal: KeptJournal;
+  /** Numbers and appends the journal's own records. */
+  readonly record: RecordOwn;
+  readonly policy: RetentionPolicy;
+  /** True for streams on which nothing will ever be recorded again. */
+  readonly isClosed: (stream: string) => boolean;
+  /** True for the record that begins a call which is kept for the shorter time. */
+  readonly isProbe: (received: JournalRecord) => boolean;
+}
+
+export interface RetentionReport {
+  readonly closedSegments: number;
+  readonly droppedSegments: number;
+  readonly prunedRecords: number;
+  /** Part of the policy's times that was left when the size fitted; 1 unless the cap was passed. */
+  readonly share: number;
+}
+
+export interface Retention {
+  /** One round. Runs until all is pruned that may be; only one at a time. */
+  readonly run: (nowNs: bigint) => Promise<RetentionReport>;
+}
+
+/** Rows that one record prunes: bounds the time for which the writer does nothing else. */
+const batchRecords = 2000;
+/** How the times are shortened while the journal is too large. */
+const shares = [1, 0.5, 0.25, 0.125, 0.0625, 0] as const;
+
+const reasonOf = (share: number, rule: string): string => (share < 1 ? `${rule}, journal too large` : rule);
+
+/** Collects what is to be pruned and has it recorded a batch at a time, oldest first. */
+const createPruner = (record: RecordOwn, reason: string) => {
+  let seqs = new Set<number>();
+  let pruned = 0;
+  const flush = async (): Promise<void> => {
+    if (seqs.size === 0) return;
+    const ranges = rangesOfSeqs([...seqs].sort((a, b) => a - b));
+    pruned += seqs.size;
+    seqs = new Set();
+    await record(prunedRecord({ reason, seqs: ranges, segments: [] }));
+  };
+  return {
+    /** Places that belong together stay in one batch, unless they alone are more than one. */
+    add: async (places: readonly RecordPlace[]): Promise<void> => {
+      if (seqs.size > 0 && seqs.size + places.length > batchRecords) await flush();
+      for (const { seq } of places) {
+        seqs.add(seq);
+        if (seqs.size >= 2 * batchRecords) await flush();
+      }
+    },
+    has: (seq: number): boolean => seqs.has(seq),
+    flush,
+    pruned: (): number => pruned,
+  };
+};
+
+type Pruner = ReturnType<typeof createPruner>;
+
+export const createRetention = (options: RetentionOptions): Retention => {
+  const { journal, record, policy, isClosed, isProbe } = options;
+  /** Up to where each rule has looked: what it passed over is visited again when its stream's end comes by. */
+  const looked = { probes: 0, rest: 0 };
+  let running: Promise<RetentionReport> | null = null;
+
+  const closeSegments = async (): Promise<number> => {
+    const sealed = await journal.sealReads();
+    for (const segment of sealed) await record(readsClosedRecord(segment));
+    return sealed.length;
+  };
+
+  const dropSegments = async (cutoffNs: bigint, share: number): Promise<number> => {
+    const old = (await journal.closedSegments()).filter(({ toNs }) => toNs < cutoffNs).map(({ segment }) => segment);
+    if (old.length > 0) await record(prunedRecord({ reason: reasonOf(share, 'reads'), seqs: [], segments: old }));
+    return old.length;
+  };
+
+  /** The records of a call's own stream, when everything it touched is closed. */
+  const endedCall = async (call: number): Promise<readonly RecordPlace[]> => {
+    const places = await journal.placesOfCall(call);
+    if (!places.every(({ stream }) => isClosed(stream))) return [];
+    const own = places.find(({ seq }) => seq === call)?.stream;
+    return places.filter(({ stream }) => stream === own);
+  };
+
+  const pruneProbe = async (pruner: Pruner, received: JournalRecord): Promise<void> => {
+    if (received.call !== received.seq || !isProbe(received) || !isClosed(received.stream)) return;
+    await pruner.add(await journal.placesOfCall(received.seq));
+  };
+
+  const pruneStream = async (pruner: Pruner, { stream, seq, call }: RecordPlace, cutoffSeq: number): Promise<void> => {
+    if (pruner.has(seq) || !isClosed(stream)) return;
+    // A call that did nothing but fail, or whose object was pruned before it.
+    if (call === seq) return pruner.add(await endedCall(call));
+    const places = await journal.placesOfStream(stream);
+    if (places.length === 0 || (places.at(-1)?.seq ?? 0) > cutoffSeq) return;
+    const calls = new Set(places.flatMap((place) => place.call ?? []));
+    const ended = await Promise.all([...calls].map(endedCall));
+    await pruner.add([...ended.flat(), ...places].sort((a, b) => a.seq - b.seq));
+  };
+
+  const pruneOlder = async (
+    rule: 'probes' | 'rest',
+    cutoffNs: bigint,
+    share: number,
+    visit: (pruner: Pruner, visited: JournalRecord, cutoffSeq: number) => Promise<void>,
+  ): Promise<number> => {
+    const cutoffSeq = await journal.seqAtTime(cutoffNs);
+    if (cutoffSeq <= looked[rule]) return 0;
+    const pruner = createPruner(record, reasonOf(share, rule));
+    for await (const visited of journal.read({ fromSeq: looked[rule] + 1, toSeq: cutoffSeq })) {
+      await visit(pruner, visited, cutoffSeq);
+    }
+    await pruner.flush();
+    looked[rule] = cutoffSeq;
+    return pruner.pruned();
+  };
+
+  const runOnce = async (nowNs: bigint): Promise<RetentionReport> => {
+    const closedSegments = await closeSegments();
+    let [droppedSegments, prunedRecords] = [0, 0];
+    for (const share of shares) {
+      const cutoff = (keptNs: bigint): bigint => nowNs - (keptNs * BigInt(share * 10_000)) / 10_000n;
+      droppedSegments += await dropSegments(cutoff(policy.readsNs), share);
+      prunedRecords += await pruneOlder('probes', cutoff(policy.probesNs), share, pruneProbe);
+      prunedRecords += await pruneOlder('rest', cutoff(policy.restNs), share, pruneStream);
+      const fits = (await journal.usedBytes()) <= policy.maxBytes;
+      if (fits || share === 0) return { closedSegments, droppedSegments, prunedRecords, share };
+    }
+    return { closedSegments, droppedSegments, prunedRecords, share: 0 };
+  };
+
+  return {
+    run: async (nowNs) => {
+      running ??= runOnce(nowNs).finally(() => {
+        running = null;
+      });
+      return running;
+    },
+  };
+};
