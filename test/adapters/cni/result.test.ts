@@ -1,6 +1,8 @@
 /** Results of every version of CNI, and the order of a pod's addresses. */
 import assert from 'node:assert/strict';
+import { isIP } from 'node:net';
 import { describe, it } from 'node:test';
+import fc from 'fast-check';
 import { cleanText, orderIps, parseAddResult, parsePluginError } from '../../../src/adapters/cni/result.ts';
 
 const parse = (result: object, version = '1.0.0') => parseAddResult(JSON.stringify(result), version, 'eth0');
@@ -79,5 +81,45 @@ describe('error results', () => {
 
   it('cuts long texts', () => {
     assert.equal(cleanText('x'.repeat(5000)).length, 1025);
+  });
+});
+
+describe('whatever a plugin prints', () => {
+  const address = fc.oneof(
+    fc.string(),
+    fc.ipV4().map((ip) => `${ip}/24`),
+    fc.ipV6(),
+  );
+  const near = fc.record(
+    {
+      cniVersion: fc.constantFrom('1.0.0', '', null, '7'),
+      interfaces: fc.oneof(fc.jsonValue(), fc.array(fc.record({ name: fc.constantFrom('eth0', 'x') }))),
+      ips: fc.array(fc.record({ address, interface: fc.oneof(fc.nat(3), fc.jsonValue()) }, { requiredKeys: [] })),
+      ip4: fc.oneof(fc.jsonValue(), fc.record({ ip: address })),
+    },
+    { requiredKeys: [] },
+  );
+  const anything = fc.oneof(
+    fc.string(),
+    fc.json(),
+    near.map((value) => JSON.stringify(value)),
+  );
+
+  it('is either a result with real addresses or refused in one sentence', () => {
+    fc.assert(
+      fc.property(anything, (text) => {
+        try {
+          const { ips } = parseAddResult(text, '1.0.0', 'eth0');
+          return ips.every((ip) => isIP(ip) !== 0);
+        } catch (error) {
+          return error instanceof Error && !/\p{Cc}/u.test(error.message);
+        }
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it('makes a bounded message when it failed', () => {
+    fc.assert(fc.property(anything, anything, (out, err) => parsePluginError(out, err).message.length <= 1025));
   });
 });
