@@ -13,8 +13,7 @@ import { TaskExit, TaskOOM } from '../../../src/adapters/wire/events/task.ts';
 import { EventsDefinition, ForwardRequest } from '../../../src/adapters/wire/services/ttrpc/events/v1/events.ts';
 import type { EffectOf } from '../../../src/domain/effects.ts';
 import { FailureError } from '../../../src/domain/errors.ts';
-import { deleteOf, killOf, type Lab, openContext, openLab } from './lab/lab.ts';
-import { processesNaming } from './lab/leftovers.ts';
+import { deleteOf, killOf, type Lab, openContext, openLab, processesNaming } from './lab/lab.ts';
 
 const timings = {
   connectMs: 400,

@@ -13,8 +13,7 @@ import {
 } from '../../../src/adapters/shim/bootstrap.ts';
 import { dialShim } from '../../../src/adapters/shim/session.ts';
 import type { EffectOf, ShimAddress } from '../../../src/domain/effects.ts';
-import { deleteOf, killOf, type Lab, openContext, openLab } from './lab/lab.ts';
-import { processesNaming } from './lab/leftovers.ts';
+import { deleteOf, killOf, type Lab, openContext, openLab, processesNaming } from './lab/lab.ts';
 import { testShims } from './lab/shims.ts';
 
 const exists = (path: string): Promise<boolean> =>

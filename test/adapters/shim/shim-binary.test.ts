@@ -8,7 +8,7 @@ import { createShimBinaries, findShimBinary, type ShimBinaries } from '../../../
 import { defaultTimings } from '../../../src/adapters/shim/timings.ts';
 import { BootstrapParams } from '../../../src/adapters/wire/runtime/bootstrap/v1/bootstrap.ts';
 import type { RuntimeHandler } from '../../../src/domain/effects.ts';
-import { createTestSpawner } from './lab/spawner.ts';
+import { type RecordingSpawner, startRecordingSpawner } from './lab/spawner.ts';
 
 const handlerOf = (shimPath?: string): RuntimeHandler => ({
   name: 'test',
@@ -22,13 +22,18 @@ describe('shim binaries', () => {
   let dir: string;
   let bundlePath: string;
   let path: string;
+  let spawner: RecordingSpawner;
   before(async () => {
     dir = await mkdtemp(join(tmpdir(), 'scribe-shim-binary-'));
     path = join(dir, 'containerd-shim-fake-v2');
     bundlePath = join(dir, 'bundles', 'pod');
     await mkdir(bundlePath, { recursive: true });
+    spawner = await startRecordingSpawner(join(dir, 'spawner.lock'));
   });
-  after(() => rm(dir, { recursive: true }));
+  after(async () => {
+    await spawner.close();
+    await rm(dir, { recursive: true });
+  });
 
   const script = async (version: string, body: string): Promise<void> => {
     await writeFile(
@@ -37,7 +42,7 @@ describe('shim binaries', () => {
     );
     await chmod(path, 0o755);
   };
-  const binariesWith = (spawner = createTestSpawner(), binaryMs = defaultTimings.binaryMs): ShimBinaries =>
+  const binariesWith = (binaryMs = defaultTimings.binaryMs): ShimBinaries =>
     createShimBinaries({
       spawner,
       timings: { ...defaultTimings, binaryMs },
@@ -56,29 +61,30 @@ describe('shim binaries', () => {
   });
 
   it('are asked for their version once, and again when they were replaced', async () => {
-    const spawner = createTestSpawner();
-    const binaries = binariesWith(spawner);
+    const binaries = binariesWith();
+    const asked = spawner.requests.length;
+    const requests = () => spawner.requests.slice(asked);
     const address = 'unix:///run/x';
     await script('1.6.20', `printf '%s' ${address}`);
     for (const _round of [1, 2])
       assert.deepEqual(await binaries.start(handlerOf(path), 'pod', bundlePath), { address, taskApi: 2 });
     assert.deepEqual(
-      spawner.requests.map(({ args }) => args.at(-1)),
+      requests().map(({ args }) => args.at(-1)),
       ['-v', 'start', 'start'],
     );
-    const second = spawner.requests[1];
+    const second = requests()[1];
     assert.deepEqual([second?.stdin, second?.cwd], [new Uint8Array(0), bundlePath]);
 
     await script('2.3.7+unknown', `printf '%s' '{"version":3,"address":"${address}","protocol":"ttrpc"}'`);
     await utimes(path, 1, 1);
     assert.deepEqual(await binaries.start(handlerOf(path), 'pod', bundlePath), { address, taskApi: 3 });
-    const last = spawner.requests.at(-1);
-    assert.equal(spawner.requests.length, 5);
+    const last = requests().at(-1);
+    assert.equal(requests().length, 5);
     assert.equal(BootstrapParams.decode(last?.stdin ?? new Uint8Array(0)).instanceId, 'pod');
   });
 
   it('fail with what they say, and never silently', async () => {
-    const binaries = binariesWith(createTestSpawner(), 500);
+    const binaries = binariesWith(500);
     const start = (): Promise<unknown> => binaries.start(handlerOf(path), 'pod', bundlePath);
     await script('1.6.20', 'echo "no such runtime" >&2; exit 3');
     await assert.rejects(start(), /failed at 'start': it ended with status 3: no such runtime/);
@@ -92,8 +98,8 @@ describe('shim binaries', () => {
   });
 
   it('are not run for a bundle that is gone', async () => {
-    const spawner = createTestSpawner();
-    await binariesWith(spawner).delete(handlerOf(path), 'gone', join(dir, 'bundles', 'gone'));
-    assert.deepEqual(spawner.requests, []);
+    const asked = spawner.requests.length;
+    await binariesWith().delete(handlerOf(path), 'gone', join(dir, 'bundles', 'gone'));
+    assert.equal(spawner.requests.length, asked);
   });
 });

@@ -13,10 +13,10 @@ import { createShimAdapter, type ShimAdapter } from '../../../../src/adapters/sh
 import type { ShimTimings } from '../../../../src/adapters/shim/timings.ts';
 import type { EffectOf, RuntimeHandler, ShimAddress } from '../../../../src/domain/effects.ts';
 import type { EffectAttachment, EffectContext, Observation, Observe } from '../../../../src/engine/ports.ts';
+import { cgroupsBelow, mountsBelow, processes, processesInCgroups, removeCgroups } from '../../../support/leftovers.ts';
 import { type BundleOptions, makeBundle, makeRootfs } from './bundles.ts';
-import { mountsUnder, processesNaming, removeCgroups } from './leftovers.ts';
 import { createTestLogKeeper, type TestLogKeeper } from './log-keeper.ts';
-import { createTestSpawner } from './spawner.ts';
+import { type RecordingSpawner, startRecordingSpawner } from './spawner.ts';
 
 export interface Lab {
   readonly adapter: ShimAdapter;
@@ -29,7 +29,7 @@ export interface Lab {
   /** Runs at each observation, before it counts as durable. */
   observe: Observe;
   readonly logKeeper: TestLogKeeper;
-  readonly spawner: ReturnType<typeof createTestSpawner>;
+  readonly spawner: RecordingSpawner;
   readonly stateDir: string;
   readonly handler: RuntimeHandler;
   readonly newId: () => string;
@@ -66,6 +66,12 @@ export const openContext = (attach: (attachment: EffectAttachment) => void = () 
   attach,
 });
 
+/** Living processes whose command line holds `text`, as "pid command". */
+export const processesNaming = async (text: string): Promise<string[]> =>
+  (await processes())
+    .filter(({ pid, commandLine }) => pid !== process.pid && commandLine.includes(text))
+    .map(({ pid, commandLine }) => `${pid} ${commandLine}`);
+
 export const openLab = async (
   shimPath: string,
   timings: Partial<ShimTimings> = {},
@@ -77,7 +83,7 @@ export const openLab = async (
   const cgroupParent = `/${basename(base)}`;
   await mkdir(stateDir, { mode: 0o700 });
   await makeRootfs(rootfs);
-  const spawner = createTestSpawner();
+  const spawner = await startRecordingSpawner(join(base, 'spawner.lock'));
   const logKeeper = createTestLogKeeper();
   const observations: Observation[] = [];
   const waiting = new Set<() => void>();
@@ -198,15 +204,18 @@ export const openLab = async (
           .catch(() => undefined);
       }
       await adapter.close();
+      await spawner.close();
       const left = {
-        mounts: await mountsUnder(base),
-        processes: await processesNaming(base),
+        mounts: (await mountsBelow([base])).map(({ path }) => path),
+        processes: (await processesNaming(base)).concat((await processesInCgroups(cgroupParent)).map(String)),
         runtimeState: await readdir(join(stateDir, 'runtime/k8s.io')).catch(() => []),
         fifos: [...(await readdir(join(stateDir, 'io'))), ...(await readdir(join(stateDir, 'exec')))],
         temporary: await readdir(join(stateDir, 'tmp')),
-        cgroups: await removeCgroups(cgroupParent),
+        cgroups: await cgroupsBelow(cgroupParent),
       };
-      for (const path of left.mounts) detachMount(path);
+      for (const path of left.mounts.toReversed()) detachMount(path);
+      for (const pid of await processesInCgroups(cgroupParent)) process.kill(pid, 'SIGKILL');
+      await removeCgroups(cgroupParent);
       await rm(base, { recursive: true, force: true });
       for (const [what, found] of Object.entries(left)) assert.deepEqual(found, [], `${what} left behind`);
     },
