@@ -13,7 +13,7 @@ import type { TestReport } from './lib/test-reporter.ts';
 
 const top = join(import.meta.dirname, '..');
 const fileTimeoutMs = 10 * 60_000;
-const totalTimeoutMs = 30 * 60_000;
+const totalTimeoutMs = 28 * 60_000;
 const outputLinesMax = 60;
 const slowestShown = 10;
 /** How a file ends whose tests failed, and all of it was reported. */
