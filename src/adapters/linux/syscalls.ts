@@ -172,7 +172,7 @@ export const NodeType = { fifo: 0o010000, characterDevice: 0o020000, blockDevice
 
 /** The kernel's number for a device, as mknod(2) and stat(2) have it. */
 export const deviceNumber = (major: number, minor: number): number =>
-  ((major & 0xfff) << 8) | (minor & 0xff) | ((minor & 0xfff00) << 12);
+  (((major & 0xfff) << 8) | (minor & 0xff) | ((minor & 0xfff00) << 12)) >>> 0;
 
 /** mknod(2): a FIFO or device. `mode` is the type (NodeType) and permissions, which the umask may narrow. */
 export const makeNode = async (path: string, mode: number, device = 0): Promise<void> => {

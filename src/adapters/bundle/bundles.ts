@@ -1,0 +1,44 @@
+/**
+ * Writes OCI bundles: config.json, readable by root alone because it holds a container's secrets in the clear, and the
+ * directory its root file system is mounted at. The only place where secret tokens become values (C12). (The FIFO
+ * `log` of a bundle belongs to whoever reads it: the shim adapter makes it.)
+ */
+import { join } from 'node:path';
+import { FailureError } from '../../domain/errors.ts';
+import type { Bundle } from '../../domain/effects.ts';
+import type { OciEnv, OciSpec } from '../../domain/oci/types.ts';
+import { makeDirectory, writeFileWhole } from '../linux/files.ts';
+import type { SecretVault } from './secrets.ts';
+
+export type WriteBundle = (bundle: Bundle) => Promise<void>;
+
+const CONFIG_MODE = 0o600;
+
+/** JSON can hold text only, so a value that is none can't be handed on to an OCI runtime. */
+const textOf = (name: string, value: Uint8Array): string => {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(value);
+  } catch (cause) {
+    const message = `The value of the environment variable ${name} is not valid UTF-8: encode it as text.`;
+    throw new FailureError('InvalidField', message, { cause });
+  }
+};
+
+const filled = (env: OciEnv, vault: Pick<SecretVault, 'fill'>): string =>
+  typeof env === 'string' ? env : `${env.name}=${textOf(env.name, vault.fill(env.token))}`;
+
+/** config.json's text, its secrets filled in. */
+const configOf = (spec: OciSpec, vault: Pick<SecretVault, 'fill'>): string =>
+  JSON.stringify({ ...spec, process: { ...spec.process, env: spec.process.env.map((env) => filled(env, vault)) } });
+
+/**
+ * Writes <path>/config.json and <path>/rootfs, over what is there. Rejects with FailureError Interrupted when a secret
+ * is not known any more, and InvalidField when one can't be part of an OCI config.
+ */
+export const createBundleWriter =
+  (vault: Pick<SecretVault, 'fill'>): WriteBundle =>
+  async ({ path, spec }) => {
+    const config = configOf(spec, vault);
+    await makeDirectory(join(path, 'rootfs'));
+    await writeFileWhole(join(path, 'config.json'), config, CONFIG_MODE);
+  };

@@ -1,0 +1,44 @@
+/**
+ * Performs PrepareContainer and CleanContainer: what a container has on disk before its task is created and after it
+ * is deleted. What image it is made from and what its spec says was decided before; doing either again is safe.
+ */
+import type { PerformEffects } from '../../engine/ports.ts';
+import type { Snapshots } from '../images/snapshots-port.ts';
+import { createPathCleaner } from '../linux/files.ts';
+import { settleAll } from '../linux/settle-all.ts';
+import type { Spawner } from '../spawner/types.ts';
+import type { WriteBundle } from './bundles.ts';
+import { fillImageVolume } from './image-volume.ts';
+
+export interface BundleDependencies {
+  readonly writeBundle: WriteBundle;
+  readonly snapshots: Pick<Snapshots, 'prepare' | 'remove' | 'layerDirs'>;
+  readonly spawner: Pick<Spawner, 'unmount'>;
+  /** The daemon's root and state directories: nothing outside of them is made or removed. */
+  readonly roots: readonly string[];
+}
+
+export const createBundleEffects = ({
+  writeBundle,
+  snapshots,
+  spawner,
+  roots,
+}: BundleDependencies): Pick<PerformEffects, 'PrepareContainer' | 'CleanContainer'> => {
+  const cleaner = createPathCleaner(roots, spawner.unmount);
+  return {
+    PrepareContainer: async ({ containerId, bundle, chainIds, imageVolumes }) => {
+      for (const path of [bundle.path, ...imageVolumes.map((volume) => volume.hostPath)]) cleaner.check(path);
+      const layerDirs = imageVolumes.length === 0 ? [] : snapshots.layerDirs(chainIds);
+      const rootfs = snapshots.prepare(containerId, chainIds);
+      const volumes = imageVolumes.map(({ imagePath, hostPath }) => fillImageVolume(layerDirs, imagePath, hostPath));
+      await settleAll([rootfs, writeBundle(bundle), ...volumes]);
+      return { rootfs: await rootfs };
+    },
+    CleanContainer: async ({ containerId, paths }) => {
+      // The snapshot may be mounted in the bundle until the bundle is clean.
+      await cleaner.clean(paths);
+      await snapshots.remove(containerId);
+      return {};
+    },
+  };
+};

@@ -1,0 +1,98 @@
+/**
+ * Fills a volume that an image declares with what the image has at that place, as a container would see it there. The
+ * image is not trusted: links are resolved inside it, and what is copied is what the layers hold, nothing of the host.
+ */
+import { constants, type Stats } from 'node:fs';
+import { chmod, copyFile, lchown, link, lutimes, mkdir, readlink, rename, rm, stat, symlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { FailureError } from '../../domain/errors.ts';
+import { makeDirectory, unfinishedName } from '../linux/files.ts';
+import {
+  entriesOf,
+  type LayerDirectory,
+  type LayerFile,
+  OVERLAY_XATTR_PREFIX,
+  resolveInLayers,
+} from '../linux/layer-tree.ts';
+import { errorCodeOf, listXattrs, makeNode, readXattr, writeXattr } from '../linux/syscalls.ts';
+
+/** For a volume at a place that the image does not have. */
+const EMPTY_VOLUME_MODE = 0o755;
+const PERMISSIONS = 0o7777;
+
+const copyXattrs = async (from: string, to: string): Promise<void> => {
+  for (const name of await listXattrs(from)) {
+    if (name.startsWith(OVERLAY_XATTR_PREFIX)) continue;
+    const value = await readXattr(from, name);
+    if (value) await writeXattr(to, name, value);
+  }
+};
+
+/** Owner first, because a change of it takes set-user-ID and capabilities away; times last. */
+const copyAttributes = async (from: string, to: string, stats: Stats): Promise<void> => {
+  await lchown(to, stats.uid, stats.gid);
+  if (!stats.isSymbolicLink()) await chmod(to, stats.mode & PERMISSIONS);
+  await copyXattrs(from, to);
+  await lutimes(to, stats.atime, stats.mtime);
+};
+
+/** Copies of files with several names, by device and inode: the copies are one file again. */
+type Copies = Map<string, string>;
+
+const copyFileEntry = async ({ path, stats }: LayerFile, to: string, copies: Copies): Promise<void> => {
+  const identity = `${stats.dev}:${stats.ino}`;
+  const copy = stats.nlink > 1 ? copies.get(identity) : undefined;
+  if (copy !== undefined) return link(copy, to);
+  if (stats.isSymbolicLink()) await symlink(await readlink(path), to);
+  else if (stats.isFile()) await copyFile(path, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
+  else if (stats.isSocket()) return;
+  else await makeNode(to, stats.mode, stats.rdev);
+  await copyAttributes(path, to, stats);
+  copies.set(identity, to);
+};
+
+const copyDirectory = async (directory: LayerDirectory, to: string, copies: Copies): Promise<void> => {
+  for (const [name, entry] of await entriesOf(directory)) {
+    const target = join(to, name);
+    if (entry.kind === 'file') await copyFileEntry(entry, target, copies);
+    else {
+      await mkdir(target);
+      await copyDirectory(entry, target, copies);
+    }
+  }
+  const [uppermost] = directory.dirs;
+  if (uppermost !== undefined) await copyAttributes(uppermost, to, await stat(uppermost));
+};
+
+const exists = (path: string): Promise<boolean> =>
+  stat(path).then(
+    () => true,
+    (error: unknown) => {
+      if (errorCodeOf(error) === 'ENOENT') return false;
+      throw error;
+    },
+  );
+
+/**
+ * Makes the directory `hostPath` with the content, owners, modes, times and extended attributes that the image has at
+ * `imagePath` (`layerDirs`: its layers, base first). One that is there already is left as it is: it only gets its name
+ * when it is whole. Rejects with ImageInvalid where the image has something that is no directory.
+ */
+export const fillImageVolume = async (
+  layerDirs: readonly string[],
+  imagePath: string,
+  hostPath: string,
+): Promise<void> => {
+  if (await exists(hostPath)) return;
+  const source = await resolveInLayers(layerDirs, imagePath);
+  if (source?.kind === 'file') {
+    throw new FailureError('ImageInvalid', `The image declares a volume at ${imagePath}, which in it is no directory.`);
+  }
+  const unfinished = unfinishedName(hostPath);
+  await rm(unfinished, { recursive: true, force: true });
+  await makeDirectory(dirname(hostPath));
+  await mkdir(unfinished);
+  if (source) await copyDirectory(source, unfinished, new Map());
+  else await chmod(unfinished, EMPTY_VOLUME_MODE);
+  await rename(unfinished, hostPath);
+};

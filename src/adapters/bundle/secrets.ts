@@ -1,0 +1,104 @@
+/**
+ * The vault: where secrets wait between the door of the daemon, which takes them out of requests, and the adapter that
+ * needs them (C12). In between, records hold tokens. A token is a digest keyed with a key that never leaves the node:
+ * the same value always has the same token, so that a retried request is the same request, and no token tells its
+ * value. Values are kept in memory only, and not for long; after a restart they are gone, as what was not finished by
+ * then is undone anyway. Must never write, print or return a value but to whoever holds its token.
+ */
+import { createHmac, randomBytes } from 'node:crypto';
+import { open, readFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { FailureError } from '../../domain/errors.ts';
+import { writeFileWhole } from '../linux/files.ts';
+import { errorCodeOf } from '../linux/syscalls.ts';
+
+export interface SecretVault {
+  /** Keeps the value for `keepMs` from now on and gives the token that stands for it. */
+  readonly tokenOf: (value: Uint8Array | string) => string;
+  /** The value a token stands for. Throws FailureError Interrupted when it is no longer, or never was, kept. */
+  readonly fill: (token: string) => Uint8Array;
+  /** Forgets all values. */
+  readonly close: () => void;
+}
+
+export interface SecretVaultOptions {
+  /** How long a value is kept after it was last seen: longer than any call takes to be done with it. */
+  readonly keepMs?: number;
+}
+
+const KEY_BYTES = 32;
+const KEY_MODE = 0o600;
+const TOKEN_DIGEST_BYTES = 16;
+const TOKEN_PREFIX = 'secret:';
+const KEEP_MS = 60 * 60_000;
+
+/** Reads the key, or makes it: durable before any token of it can be in a record. */
+const keyOf = async (keyPath: string): Promise<Buffer> => {
+  try {
+    const key = await readFile(keyPath);
+    if (key.length === KEY_BYTES) return key;
+    const what = `The key of secret tokens, ${keyPath}, has ${key.length} bytes instead of ${KEY_BYTES}`;
+    throw new FailureError('HostFailed', `${what}: restore it, or remove it to have a new one made.`);
+  } catch (error) {
+    if (errorCodeOf(error) !== 'ENOENT') throw error;
+  }
+  const key = randomBytes(KEY_BYTES);
+  await writeFileWhole(keyPath, key, KEY_MODE);
+  for (const path of [keyPath, dirname(keyPath)]) {
+    const handle = await open(path);
+    await handle.sync().finally(() => handle.close());
+  }
+  return key;
+};
+
+interface Kept {
+  readonly value: Uint8Array;
+  readonly untilMs: number;
+}
+
+/** Opens the vault with the key at `keyPath`, made on first use. Rejects with HostFailed when the key is not one. */
+export const createSecretVault = async (
+  keyPath: string,
+  { keepMs = KEEP_MS }: SecretVaultOptions = {},
+): Promise<SecretVault> => {
+  const key = await keyOf(keyPath);
+  /** In the order of their end: what is kept anew moves to the back. */
+  const values = new Map<string, Kept>();
+  let timer: NodeJS.Timeout | undefined;
+
+  const forgetOld = (): void => {
+    const nowMs = performance.now();
+    for (const [token, { untilMs }] of values) {
+      if (untilMs > nowMs) {
+        timer = setTimeout(forgetOld, untilMs - nowMs);
+        timer.unref();
+        return;
+      }
+      values.delete(token);
+    }
+    timer = undefined;
+  };
+
+  return {
+    tokenOf: (value) => {
+      const digest = createHmac('sha256', key).update(value).digest().subarray(0, TOKEN_DIGEST_BYTES);
+      const token = TOKEN_PREFIX + digest.toString('base64url');
+      values.delete(token);
+      values.set(token, { value: Buffer.from(value), untilMs: performance.now() + keepMs });
+      if (timer === undefined) forgetOld();
+      return token;
+    },
+    fill: (token) => {
+      const kept = values.get(token);
+      if (kept) return kept.value;
+      throw new FailureError(
+        'Interrupted',
+        'A secret of this request is no longer known, because scribe was restarted or too much time passed: repeat it.',
+      );
+    },
+    close: () => {
+      clearTimeout(timer);
+      values.clear();
+    },
+  };
+};

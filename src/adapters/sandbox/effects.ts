@@ -1,0 +1,98 @@
+/**
+ * Performs what a pod sandbox needs of the host but for its network's plugins and its task: PreparePodSandbox,
+ * CleanPodSandbox, CreateNetns, RemoveNetns. Doing any of them again is safe. Must touch nothing outside of the
+ * directories it was given.
+ */
+import { readFile, rm, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Bundle } from '../../domain/effects.ts';
+import { FailureError } from '../../domain/errors.ts';
+import type { PerformEffects } from '../../engine/ports.ts';
+import { createPathCleaner, makeDirectory, writeFileWhole } from '../linux/files.ts';
+import { settleAll } from '../linux/settle-all.ts';
+import { errorCodeOf } from '../linux/syscalls.ts';
+import type { Spawner } from '../spawner/types.ts';
+
+export interface SandboxDependencies {
+  readonly spawner: Pick<Spawner, 'createNetns' | 'mount' | 'unmount'>;
+  /** Writes the bundle of the pause task; the bundle adapter's. */
+  readonly writeBundle: (bundle: Bundle) => Promise<void>;
+  /** The daemon's root and state directories: nothing outside of them is made or removed. */
+  readonly roots: readonly string[];
+  /** Where files without content of their own are copied from. */
+  readonly hostEtcDir?: string;
+}
+
+const FILE_MODE = 0o644;
+const FILE_NAME = /^[\w-][\w.-]*$/;
+const HOST_FILE_BYTES_MAX = 1024 * 1024;
+
+/** A file of the host's /etc, bounded; one that is missing is empty. Its links are the host's own and are followed. */
+const readHostFile = async (path: string): Promise<Uint8Array> => {
+  try {
+    const { size } = await stat(path);
+    if (size <= HOST_FILE_BYTES_MAX) return await readFile(path);
+  } catch (error) {
+    if (errorCodeOf(error) === 'ENOENT') return new Uint8Array();
+    throw error;
+  }
+  throw new FailureError('HostFailed', `${path} is larger than ${HOST_FILE_BYTES_MAX} bytes: make it smaller.`);
+};
+
+const isMountPoint = async (path: string): Promise<boolean> => {
+  const [inside, outside] = await Promise.all([stat(path), stat(dirname(path))]);
+  return inside.dev !== outside.dev;
+};
+
+export const createSandboxEffects = ({
+  spawner,
+  writeBundle,
+  roots,
+  hostEtcDir = '/etc',
+}: SandboxDependencies): Pick<
+  PerformEffects,
+  'PreparePodSandbox' | 'CleanPodSandbox' | 'CreateNetns' | 'RemoveNetns'
+> => {
+  const cleaner = createPathCleaner(roots, spawner.unmount);
+
+  const writeSandboxFile = async (dir: string, name: string, content: string | null): Promise<void> => {
+    if (!FILE_NAME.test(name)) throw new FailureError('Bug', `${name} can not be a file of a pod sandbox.`);
+    await writeFileWhole(join(dir, name), content ?? (await readHostFile(join(hostEtcDir, name))), FILE_MODE);
+  };
+
+  const mountShm = async ({ path, sizeBytes }: { path: string; sizeBytes: number }): Promise<void> => {
+    await makeDirectory(path);
+    if (await isMountPoint(path)) return;
+    const options = ['nosuid', 'nodev', 'noexec', 'mode=1777', `size=${sizeBytes}`];
+    await spawner.mount({ source: 'shm', target: path, type: 'tmpfs', options });
+  };
+
+  return {
+    PreparePodSandbox: async ({ dir, files, shm, bundle }) => {
+      for (const path of [dir, shm?.path, bundle?.path]) if (path !== undefined) cleaner.check(path);
+      await makeDirectory(dir);
+      await settleAll([
+        ...Object.entries(files).map(([name, content]) => writeSandboxFile(dir, name, content)),
+        ...(shm ? [mountShm(shm)] : []),
+        ...(bundle ? [writeBundle(bundle)] : []),
+      ]);
+      return {};
+    },
+    CleanPodSandbox: async ({ paths }) => {
+      await cleaner.clean(paths);
+      return {};
+    },
+    CreateNetns: async ({ path }) => {
+      cleaner.check(path);
+      await makeDirectory(dirname(path));
+      await spawner.createNetns(path);
+      return {};
+    },
+    RemoveNetns: async ({ path }) => {
+      cleaner.check(path);
+      await spawner.unmount(path);
+      await rm(path, { force: true });
+      return {};
+    },
+  };
+};
