@@ -37,7 +37,7 @@ const idOf = (text: string | undefined): number | null => {
 };
 
 /** name:password:uid:gid:… */
-export const parsePasswd = (text: string): readonly PasswdEntry[] =>
+const parsePasswd = (text: string): readonly PasswdEntry[] =>
   text.split('\n').flatMap((line) => {
     const [name, , uidText, gidText] = line.split(':', 4);
     const uid = idOf(uidText);
@@ -46,7 +46,7 @@ export const parsePasswd = (text: string): readonly PasswdEntry[] =>
   });
 
 /** name:password:gid:member,member */
-export const parseGroup = (text: string): readonly GroupEntry[] =>
+const parseGroup = (text: string): readonly GroupEntry[] =>
   text.split('\n').flatMap((line) => {
     const [name, , gidText, members = ''] = line.split(':', 4);
     const gid = idOf(gidText);

@@ -42,7 +42,7 @@ export function checkNoParentPart(field: string, path: string): void {
 
 const isDecimal = (value: Int64): boolean => /^-?\d{1,20}$/.test(value);
 
-export function checkWhole(field: string, value: Int64 | undefined, least: bigint, most: bigint): void {
+function checkWhole(field: string, value: Int64 | undefined, least: bigint, most: bigint): void {
   if (value === undefined) return;
   if (!isDecimal(value) || BigInt(value) < least || BigInt(value) > most) {
     refuseField(field, `is ${shown(value)}: it must be from ${least} to ${most}`);
@@ -52,7 +52,7 @@ export function checkWhole(field: string, value: Int64 | undefined, least: bigin
 /** The kernel keeps the last of the 32-bit ids to mean "no change". */
 const MAX_ID = 0xfffffffen;
 
-export const checkId = (field: string, value: Int64 | undefined): void => checkWhole(field, value, 0n, MAX_ID);
+const checkId = (field: string, value: Int64 | undefined): void => checkWhole(field, value, 0n, MAX_ID);
 
 interface UserFields {
   readonly runAsUser?: Int64Value;

@@ -14,7 +14,7 @@ const isNode = (mode: number | undefined): boolean => mode === NamespaceMode.NOD
 
 export const hasHostNetwork = (config: PodSandboxConfig): boolean => isNode(optionsOf(config).network);
 export const hasHostIpc = (config: PodSandboxConfig): boolean => isNode(optionsOf(config).ipc);
-export const hasHostPid = (config: PodSandboxConfig): boolean => isNode(optionsOf(config).pid);
+const hasHostPid = (config: PodSandboxConfig): boolean => isNode(optionsOf(config).pid);
 
 const fresh = (type: OciNamespaceType): OciNamespace => ({ type });
 const joined = (type: OciNamespaceType, path: string): OciNamespace => ({ type, path });

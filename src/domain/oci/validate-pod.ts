@@ -41,8 +41,7 @@ function checkPort({ protocol = Protocol.TCP, containerPort = 0, hostPort = 0, h
     if (!(port >= 0 && port <= MAX_PORT))
       refuseField(`port_mappings.${name}`, `is ${port}: it must be from 0 to ${MAX_PORT}`);
   }
-  if (hostIp && !/^[0-9a-fA-F.:%\w]+$/.test(hostIp))
-    refuseField('port_mappings.host_ip', `is ${shown(hostIp)}, no IP address`);
+  if (hostIp && !/^[\w.:%]+$/.test(hostIp)) refuseField('port_mappings.host_ip', `is ${shown(hostIp)}, no IP address`);
 }
 
 /** One mapping of the pod's users to the node's is what mode POD asks for; it is not offered yet. */
