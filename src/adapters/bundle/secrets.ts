@@ -24,6 +24,8 @@ export interface SecretVault {
 export interface SecretVaultOptions {
   /** How long a value is kept after it was last seen: longer than any call takes to be done with it. */
   readonly keepMs?: number;
+  /** A clock that never goes back. */
+  readonly nowMs?: () => number;
 }
 
 const KEY_BYTES = 32;
@@ -59,7 +61,7 @@ interface Kept {
 /** Opens the vault with the key at `keyPath`, made on first use. Rejects with HostFailed when the key is not one. */
 export const createSecretVault = async (
   keyPath: string,
-  { keepMs = KEEP_MS }: SecretVaultOptions = {},
+  { keepMs = KEEP_MS, nowMs = () => performance.now() }: SecretVaultOptions = {},
 ): Promise<SecretVault> => {
   const key = await keyOf(keyPath);
   /** In the order of their end: what is kept anew moves to the back. */
@@ -67,10 +69,10 @@ export const createSecretVault = async (
   let timer: NodeJS.Timeout | undefined;
 
   const forgetOld = (): void => {
-    const nowMs = performance.now();
+    const now = nowMs();
     for (const [token, { untilMs }] of values) {
-      if (untilMs > nowMs) {
-        timer = setTimeout(forgetOld, untilMs - nowMs);
+      if (untilMs > now) {
+        timer = setTimeout(forgetOld, untilMs - now);
         timer.unref();
         return;
       }
@@ -84,7 +86,7 @@ export const createSecretVault = async (
       const digest = createHmac('sha256', key).update(value).digest().subarray(0, TOKEN_DIGEST_BYTES);
       const token = TOKEN_PREFIX + digest.toString('base64url');
       values.delete(token);
-      values.set(token, { value: Buffer.from(value), untilMs: performance.now() + keepMs });
+      values.set(token, { value: Buffer.from(value), untilMs: nowMs() + keepMs });
       if (timer === undefined) forgetOld();
       return token;
     },

@@ -1,0 +1,79 @@
+/** The vault of secrets: tokens that tell nothing, values that are kept in memory for a while and nowhere else. */
+import assert from 'node:assert/strict';
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { createSecretVault } from '../../../src/adapters/bundle/secrets.ts';
+import { FailureError } from '../../../src/domain/errors.ts';
+import { onCleanup } from '../../support/cleanup.ts';
+import { tempDir } from '../../support/temp-dir.ts';
+
+const failedWith = (reason: string) => (error: unknown) =>
+  error instanceof FailureError && error.failure.reason === reason;
+
+describe('the vault', () => {
+  it('gives the same value the same token, across restarts, and another node another', async (t) => {
+    const dir = await tempDir(t);
+    const keyPath = join(dir, 'key');
+    const first = await createSecretVault(keyPath);
+    onCleanup(t, first.close);
+    const token = first.tokenOf('hunter2');
+    assert.match(token, /^secret:[\w-]{22}$/);
+    assert.equal(first.tokenOf(Buffer.from('hunter2')), token);
+    assert.notEqual(first.tokenOf('hunter3'), token);
+    assert.equal((await stat(keyPath)).mode & 0o777, 0o600);
+    assert.deepEqual(await readdir(dir), ['key']);
+    const restarted = await createSecretVault(keyPath);
+    onCleanup(t, restarted.close);
+    assert.throws(() => restarted.fill(token), failedWith('Interrupted'));
+    assert.equal(restarted.tokenOf('hunter2'), token);
+    const other = await createSecretVault(join(dir, 'other-key'));
+    onCleanup(t, other.close);
+    assert.notEqual(other.tokenOf('hunter2'), token);
+  });
+
+  it('gives values back byte for byte, and its own copy of them', async (t) => {
+    const vault = await createSecretVault(join(await tempDir(t), 'key'));
+    onCleanup(t, vault.close);
+    const value = Buffer.from([0xff, 0xfe, 0, 0x41]);
+    const token = vault.tokenOf(value);
+    value.fill(0);
+    assert.deepEqual([...vault.fill(token)], [0xff, 0xfe, 0, 0x41]);
+    assert.throws(() => vault.fill('secret:AAAAAAAAAAAAAAAAAAAAAA'), failedWith('Interrupted'));
+    assert.throws(() => vault.fill('__proto__'), failedWith('Interrupted'));
+    vault.close();
+    assert.throws(() => vault.fill(token), failedWith('Interrupted'));
+  });
+
+  it('forgets a value some time after it was last seen', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] });
+    let now = 0;
+    const pass = (ms: number): void => {
+      now += ms;
+      t.mock.timers.tick(ms);
+    };
+    const vault = await createSecretVault(join(await tempDir(t), 'key'), { keepMs: 400, nowMs: () => now });
+    onCleanup(t, vault.close);
+    const [early, renewed] = [vault.tokenOf('early'), vault.tokenOf('renewed')];
+    pass(250);
+    vault.tokenOf('renewed');
+    pass(149);
+    assert.equal(Buffer.from(vault.fill(early)).toString(), 'early');
+    pass(1);
+    assert.throws(() => vault.fill(early), failedWith('Interrupted'));
+    assert.equal(Buffer.from(vault.fill(renewed)).toString(), 'renewed');
+    pass(250);
+    assert.throws(() => vault.fill(renewed), failedWith('Interrupted'));
+    const again = vault.tokenOf('early');
+    assert.equal(Buffer.from(vault.fill(again)).toString(), 'early');
+    pass(400);
+    assert.throws(() => vault.fill(again), failedWith('Interrupted'));
+  });
+
+  it('refuses a key that is none instead of making another', async (t) => {
+    const keyPath = join(await tempDir(t), 'key');
+    await writeFile(keyPath, 'short');
+    await assert.rejects(createSecretVault(keyPath), failedWith('HostFailed'));
+    assert.equal(await readFile(keyPath, 'utf8'), 'short');
+  });
+});

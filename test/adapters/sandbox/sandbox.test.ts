@@ -1,0 +1,197 @@
+/**
+ * A pod sandbox's files, mounts and network namespace, made and taken away on the real host (root is needed), whole,
+ * half and more than once.
+ */
+import assert from 'node:assert/strict';
+import { mkdir, readdir, readFile, readlink, stat, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { before, describe, it, type TestContext } from 'node:test';
+import type { Bundle, EffectOf } from '../../../src/domain/effects.ts';
+import { FailureError } from '../../../src/domain/errors.ts';
+import type { EffectContext } from '../../../src/engine/ports.ts';
+import { createPathCleaner } from '../../../src/adapters/linux/files.ts';
+import { readMountInfo } from '../../../src/adapters/linux/mounts.ts';
+import { createSandboxEffects } from '../../../src/adapters/sandbox/effects.ts';
+import { startSpawner } from '../../../src/adapters/spawner/client.ts';
+import type { Spawner } from '../../../src/adapters/spawner/types.ts';
+import { onCleanup } from '../../support/cleanup.ts';
+import { requireRoot } from '../../support/netns.ts';
+import { runOk } from '../../support/process.ts';
+import { tempDir } from '../../support/temp-dir.ts';
+
+const timeout = 20_000;
+const context: EffectContext = { signal: new AbortController().signal, attach: () => undefined };
+const podSandboxId = 'a1b2'.repeat(16);
+const MiB = 1024 * 1024;
+
+before(requireRoot);
+
+const mountsBelow = async (dir: string): Promise<string[]> =>
+  (await readMountInfo()).map((mount) => mount.mountPoint).filter((path) => path.startsWith(`${dir}/`));
+
+const setUp = async (t: TestContext) => {
+  const [root, state, hostEtcDir] = await Promise.all([tempDir(t), tempDir(t), tempDir(t)]);
+  const spawner: Spawner = await startSpawner({ lockPath: join(root, 'spawner.lock'), startTimeoutMs: 10_000 });
+  onCleanup(t, () => spawner.close());
+  onCleanup(t, async () => {
+    for (const mountPoint of (await mountsBelow(state)).toReversed()) await spawner.unmount(mountPoint);
+  });
+  const bundles: Bundle[] = [];
+  const writeBundle = async (bundle: Bundle): Promise<void> => {
+    bundles.push(bundle);
+    await mkdir(join(bundle.path, 'rootfs'), { recursive: true });
+  };
+  const effects = createSandboxEffects({ spawner, writeBundle, roots: [root, state], hostEtcDir });
+  const dir = join(state, 'sandboxes', podSandboxId);
+  const bundle = { id: podSandboxId, path: join(state, 'bundles', podSandboxId), spec: {} as Bundle['spec'] };
+  const prepare: EffectOf<'PreparePodSandbox'> = {
+    kind: 'PreparePodSandbox',
+    podSandboxId,
+    dir,
+    files: { hostname: 'pod-1\n', hosts: '127.0.0.1\tlocalhost\n', 'resolv.conf': null },
+    shm: { path: join(dir, 'shm'), sizeBytes: 16 * MiB },
+    bundle,
+  };
+  const clean: EffectOf<'CleanPodSandbox'> = { kind: 'CleanPodSandbox', podSandboxId, paths: [dir, bundle.path] };
+  return { root, state, hostEtcDir, spawner, effects, dir, bundle, bundles, prepare, clean };
+};
+
+const isBug = (error: unknown): boolean => error instanceof FailureError && error.failure.reason === 'Bug';
+
+describe('PreparePodSandbox', () => {
+  it('writes the files, mounts /dev/shm and writes the bundle, and may be done again', { timeout }, async (t) => {
+    const { effects, prepare, dir, hostEtcDir, bundle, bundles } = await setUp(t);
+    await writeFile(join(hostEtcDir, 'stub'), 'nameserver 192.0.2.1\n');
+    await symlink('stub', join(hostEtcDir, 'resolv.conf'));
+    for (let round = 0; round < 2; round += 1) {
+      await effects.PreparePodSandbox(prepare, context);
+      assert.equal(await readFile(join(dir, 'hostname'), 'utf8'), 'pod-1\n');
+      assert.equal(await readFile(join(dir, 'resolv.conf'), 'utf8'), 'nameserver 192.0.2.1\n');
+      assert.deepEqual((await readdir(dir)).toSorted(), ['hostname', 'hosts', 'resolv.conf', 'shm']);
+    }
+    assert.deepEqual(bundles, [bundle, bundle]);
+    assert.equal((await stat(join(dir, 'hosts'))).mode & 0o777, 0o644);
+    assert.equal((await stat(dir)).mode & 0o777, 0o711);
+    assert.equal((await stat(join(dir, 'shm'))).mode & 0o7777, 0o1777);
+    const shm = (await readMountInfo()).filter((mount) => mount.mountPoint === join(dir, 'shm'));
+    assert.equal(shm.length, 1, 'mounted once, however often it is prepared');
+    assert.equal(shm[0]?.fileSystemType, 'tmpfs');
+    for (const option of ['nosuid', 'nodev', 'noexec']) assert.ok(shm[0].options.includes(option));
+    assert.ok(shm[0].superOptions.includes(`size=${(16 * MiB) / 1024}k`));
+  });
+
+  it('makes do with a host file that is missing, and refuses one that is huge', { timeout }, async (t) => {
+    const { effects, prepare, dir, hostEtcDir } = await setUp(t);
+    const withoutShm = { ...prepare, shm: null, bundle: null };
+    await effects.PreparePodSandbox(withoutShm, context);
+    assert.equal(await readFile(join(dir, 'resolv.conf'), 'utf8'), '');
+    await writeFile(join(hostEtcDir, 'resolv.conf'), Buffer.alloc(2 * MiB));
+    await assert.rejects(effects.PreparePodSandbox(withoutShm, context), /resolv.conf is larger than/);
+  });
+
+  it('refuses names and paths that lead elsewhere', { timeout }, async (t) => {
+    const { effects, prepare, state } = await setUp(t);
+    const nowhere = join(state, '..', 'elsewhere');
+    for (const name of ['..', '.', '', 'a/b', '../x', 'a\0b']) {
+      await assert.rejects(
+        effects.PreparePodSandbox({ ...prepare, shm: null, files: { [name]: 'x' } }, context),
+        isBug,
+      );
+    }
+    await assert.rejects(effects.PreparePodSandbox({ ...prepare, dir: nowhere }, context), isBug);
+    await assert.rejects(effects.PreparePodSandbox({ ...prepare, dir: `${state}/../x` }, context), isBug);
+    await assert.rejects(
+      effects.PreparePodSandbox({ ...prepare, shm: { path: '/dev/shm', sizeBytes: 1 } }, context),
+      isBug,
+    );
+  });
+});
+
+describe('CleanPodSandbox', () => {
+  it('takes everything away, with all that is mounted in it, and may be done again', { timeout }, async (t) => {
+    const { effects, prepare, clean, state, spawner, bundle } = await setUp(t);
+    const kept = join(state, 'kept');
+    await mkdir(kept);
+    await writeFile(join(kept, 'file'), 'stays');
+    await effects.PreparePodSandbox(prepare, context);
+    const rootfs = join(bundle.path, 'rootfs');
+    await spawner.mount({ source: 'tmpfs', target: rootfs, type: 'tmpfs', options: [] });
+    await mkdir(join(rootfs, 'data with space'));
+    await spawner.mount({ source: kept, target: join(rootfs, 'data with space'), type: 'none', options: ['rbind'] });
+    await spawner.mount({ source: 'tmpfs', target: rootfs, type: 'tmpfs', options: [] });
+    await symlink(kept, join(bundle.path, 'link'));
+    for (let round = 0; round < 2; round += 1) {
+      await effects.CleanPodSandbox(clean, context);
+      assert.deepEqual(await mountsBelow(state), []);
+      assert.deepEqual(await readdir(join(state, 'sandboxes')), []);
+      assert.deepEqual(await readdir(join(state, 'bundles')), []);
+    }
+    assert.equal(await readFile(join(kept, 'file'), 'utf8'), 'stays');
+  });
+
+  it('carries on where an earlier removal was cut off', { timeout }, async (t) => {
+    const { effects, prepare, clean, state } = await setUp(t);
+    const bundles = join(state, 'bundles');
+    await mkdir(join(bundles, `.removed-${podSandboxId}`, 'rootfs'), { recursive: true });
+    await effects.CleanPodSandbox(clean, context);
+    assert.deepEqual(await readdir(bundles), []);
+    await mkdir(join(bundles, `.removed-${podSandboxId}`, 'rootfs'), { recursive: true });
+    await effects.PreparePodSandbox(prepare, context);
+    await effects.CleanPodSandbox(clean, context);
+    assert.deepEqual(await readdir(bundles), []);
+  });
+
+  it('refuses every path that is not below root or state directory', { timeout }, async (t) => {
+    const { effects, clean, root, state } = await setUp(t);
+    for (const path of [
+      root,
+      state,
+      '/',
+      '/etc',
+      '',
+      'relative',
+      `${state}/`,
+      `${state}/../etc`,
+      `${state}x/a`,
+      `${state}//a`,
+    ]) {
+      await assert.rejects(effects.CleanPodSandbox({ ...clean, paths: [path] }, context), isBug, path);
+    }
+    assert.ok((await stat(state)).isDirectory());
+  });
+
+  it('removes nothing while something is still mounted there', { timeout }, async (t) => {
+    const { effects, prepare, clean, dir, state } = await setUp(t);
+    await effects.PreparePodSandbox(prepare, context);
+    await writeFile(join(dir, 'shm', 'precious'), 'stays');
+    const powerless = createPathCleaner([state], () => Promise.resolve());
+    await assert.rejects(powerless.clean(clean.paths), /shm can not be unmounted, so nothing there was removed/);
+    assert.equal(await readFile(join(dir, 'shm', 'precious'), 'utf8'), 'stays');
+  });
+});
+
+describe('CreateNetns and RemoveNetns', () => {
+  it('make and remove a namespace, each as often as they are asked to', { timeout }, async (t) => {
+    const { effects, state } = await setUp(t);
+    const path = join(state, 'netns', podSandboxId);
+    await effects.RemoveNetns({ kind: 'RemoveNetns', podSandboxId, path }, context);
+    for (let round = 0; round < 2; round += 1) {
+      await effects.CreateNetns({ kind: 'CreateNetns', podSandboxId, path }, context);
+      await effects.CreateNetns({ kind: 'CreateNetns', podSandboxId, path }, context);
+      const inside = (await runOk(['nsenter', `--net=${path}`, 'readlink', '/proc/self/ns/net'])).trim();
+      assert.notEqual(inside, await readlink('/proc/self/ns/net'));
+      assert.equal((await mountsBelow(state)).length, 1);
+      await effects.RemoveNetns({ kind: 'RemoveNetns', podSandboxId, path }, context);
+      await effects.RemoveNetns({ kind: 'RemoveNetns', podSandboxId, path }, context);
+      assert.deepEqual(await readdir(join(state, 'netns')), []);
+    }
+    await assert.rejects(
+      effects.CreateNetns({ kind: 'CreateNetns', podSandboxId, path: '/run/netns/x' }, context),
+      isBug,
+    );
+    await assert.rejects(
+      effects.RemoveNetns({ kind: 'RemoveNetns', podSandboxId, path: '/proc/1/ns/net' }, context),
+      isBug,
+    );
+  });
+});
