@@ -189,3 +189,14 @@ export function containersOf(state: NodeState, podSandboxId: string): Container[
   for (const container of state.containers.values()) if (container.podSandboxId === podSandboxId) found.push(container);
   return found;
 }
+
+/** A state that evolves on its own from here on; the objects in it are shared, since nobody changes them. */
+export const copyState = (state: NodeState): NodeState => ({
+  ...state,
+  sandboxes: new Map(state.sandboxes),
+  containers: new Map(state.containers),
+  images: new Map(state.images),
+  names: new Map(state.names),
+  effects: new Map(state.effects),
+  calls: new Map(state.calls),
+});

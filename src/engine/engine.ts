@@ -18,7 +18,6 @@ import {
   type CallOutcome,
   type CallRequest,
   callStream,
-  type Caller,
   type Event,
   type Input,
   NODE_STREAM,
@@ -29,7 +28,7 @@ import type { Journal, RecordOwn } from '../journal/types.ts';
 import { toJournalRecord } from './codec.ts';
 import { createEffectRunner, type EffectEnd, type ReleasedEffect } from './effect-runner.ts';
 import { newsIn } from './observations.ts';
-import type { Clock, EffectAttachment, Ids, Observe, PerformEffects } from './ports.ts';
+import type { CallDraft, CallOptions, CallReply, Clock, EffectAttachment, Ids, Observe, PerformEffects } from './ports.ts';
 
 export interface EngineOptions {
   readonly journal: Journal;
@@ -47,21 +46,6 @@ export interface EngineOptions {
   readonly fatal: (error: Error) => void;
   /** The decision function; the simulator plants bugs in it to see that they are found. */
   readonly decide?: typeof decideInput;
-}
-
-/** A call as it comes in: the ids it needs are chosen by the engine. */
-export type CallDraft = CallRequest extends infer R ? (R extends { newId: string } ? Omit<R, 'newId'> & { newId?: string } : R) : never;
-
-export interface CallReply {
-  readonly outcome: CallOutcome;
-  readonly attachment: EffectAttachment | null;
-}
-
-export interface CallOptions {
-  readonly caller: Caller | null;
-  readonly deadlineNs: bigint | null;
-  /** Aborted when the caller has gone: the call detaches and what it began runs on (C5). */
-  readonly signal?: AbortSignal;
 }
 
 export interface Engine {

@@ -2,7 +2,10 @@
  * The doors between the engine and what surrounds it. Adapters implement PerformEffect and call Observe; the
  * engine knows nothing else of them. Nothing here decides anything.
  */
-import type { Effect, EffectKind, EffectOf, EffectResults, TaskExit } from '../domain/effects.ts';
+import type { EffectKind, EffectOf, EffectResults, TaskExit } from '../domain/effects.ts';
+import type { CallOutcome, CallRequest, Caller, Sequenced } from '../domain/records.ts';
+import type { NodeState } from '../domain/state.ts';
+import type { ReadRow } from '../journal/types.ts';
 
 /**
  * Performs one effect. Rejects with a FailureError (domain/errors.ts) when it could not be done; any other
@@ -60,4 +63,45 @@ export interface Ids {
   readonly uuid: () => string;
 }
 
-export type { Effect };
+
+/** A call as it comes in: the ids it needs are chosen by the engine. */
+export type CallDraft = CallRequest extends infer R ? (R extends { newId: string } ? Omit<R, 'newId'> & { newId?: string } : R) : never;
+
+export interface CallReply {
+  readonly outcome: CallOutcome;
+  readonly attachment: EffectAttachment | null;
+}
+
+export interface CallOptions {
+  readonly caller: Caller | null;
+  readonly deadlineNs: bigint | null;
+  /** Aborted when the caller has gone: the call detaches and what it began runs on (C5). */
+  readonly signal?: AbortSignal;
+}
+
+export type TakeCall = (request: CallDraft, options: CallOptions) => Promise<CallReply>;
+
+/** What clients are shown: folded from durable records. For reading only. */
+export interface ReadModel {
+  readonly state: Readonly<NodeState>;
+  /** Each number grows with every change of its kind of object: what was built from it is then out of date. */
+  readonly versions: () => { readonly sandboxes: number; readonly containers: number; readonly images: number };
+  /** Calls `hear` after every durable change, with what changed it; the returned function ends that. */
+  readonly onChange: (hear: (records: readonly Sequenced[]) => void) => () => void;
+}
+
+/** Notes an answered read call; never waits (C10). */
+export type NoteRead = (row: ReadRow) => void;
+
+export type CriEventType = 'CONTAINER_CREATED_EVENT' | 'CONTAINER_STARTED_EVENT' | 'CONTAINER_STOPPED_EVENT' | 'CONTAINER_DELETED_EVENT';
+
+/** Something GetContainerEvents tells of; a sandbox's events carry its own id. */
+export interface CriEvent {
+  readonly seq: number;
+  readonly type: CriEventType;
+  readonly containerId: string;
+  readonly atNs: bigint;
+}
+
+/** Durable records to the CRI events in them. */
+export type CriEventsOf = (record: Sequenced) => readonly CriEvent[];

@@ -2,7 +2,7 @@
  * Clients as kubelets are: they run pods, repeat calls, give up on slow ones, forget what they began, come back after
  * a restart and clean up. At the end one of them removes everything it can see.
  */
-import type { CallDraft, CallReply } from '../../src/engine/engine.ts';
+import type { CallDraft, CallReply } from '../../src/engine/ports.ts';
 import type { PodSandboxConfig } from '../../src/domain/cri.ts';
 import { containerStateOf } from '../../src/domain/container/state.ts';
 import type { History } from './history.ts';

@@ -1,0 +1,57 @@
+/** What every RPC handler is given besides its request, and how handlers are typed by the generated definitions. */
+import type { Caller } from '../../domain/records.ts';
+import type { MessageFns } from '../wire/cri/api.ts';
+
+export interface CallContext {
+  readonly caller: Caller | null;
+  /** Wall clock, ns; null when the client set none. */
+  readonly deadlineNs: bigint | null;
+  /** Aborted when the client has cancelled or gone. */
+  readonly signal: AbortSignal;
+}
+
+type MessageOf<F> = F extends MessageFns<infer T> ? T : never;
+
+interface MethodDefinition {
+  readonly name: string;
+  readonly requestType: unknown;
+  readonly responseType: unknown;
+  readonly requestStream: boolean;
+  readonly responseStream: boolean;
+}
+
+export interface ServiceShape {
+  readonly fullName: string;
+  readonly methods: Readonly<Record<string, MethodDefinition>>;
+}
+
+/** A reply is a message, or that message already encoded. */
+export type Reply<T> = T | Uint8Array;
+
+export type UnaryHandler<M extends MethodDefinition> = (
+  request: MessageOf<M['requestType']>,
+  context: CallContext,
+) => Promise<Reply<MessageOf<M['responseType']>>> | Reply<MessageOf<M['responseType']>>;
+
+/** Sends messages until the context's signal is aborted; resolves when the stream is over. */
+export type StreamHandler<M extends MethodDefinition> = (
+  request: MessageOf<M['requestType']>,
+  context: CallContext,
+  send: (message: Reply<MessageOf<M['responseType']>>) => Promise<void>,
+) => Promise<void>;
+
+/** As StreamHandler, with a stream of requests: it ends when the client has sent all. */
+export type DuplexHandler<M extends MethodDefinition> = (
+  requests: AsyncIterable<MessageOf<M['requestType']>>,
+  context: CallContext,
+  send: (message: Reply<MessageOf<M['responseType']>>) => Promise<void>,
+) => Promise<void>;
+
+/** Handlers of the methods a service offers; the others answer Unimplemented. */
+export type Handlers<S extends ServiceShape> = {
+  readonly [K in keyof S['methods']]?: S['methods'][K]['responseStream'] extends true
+    ? S['methods'][K]['requestStream'] extends true
+      ? DuplexHandler<S['methods'][K]>
+      : StreamHandler<S['methods'][K]>
+    : UnaryHandler<S['methods'][K]>;
+};

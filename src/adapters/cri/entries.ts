@@ -1,0 +1,128 @@
+/**
+ * CRI messages of what is in the read model: list entries, statuses, images. Plain functions of one object (and its
+ * pod or image); nothing is remembered here.
+ */
+import { containerStateOf } from '../../domain/container/state.ts';
+import { logPath } from '../../domain/effect-requests.ts';
+import { criSignalOf } from '../../domain/oci/signals.ts';
+import { stopSignalOf } from '../../domain/oci/signals.ts';
+import type { Container, Image, NodeState, PodSandbox } from '../../domain/state.ts';
+import * as wire from '../wire/cri/api.ts';
+import { containerMetadata, containerUser, imageSpec, labelsOf, linuxContainerResources, mount, namespaceOption, podSandboxMetadata, signal } from './to-wire.ts';
+
+const UNSET = '0';
+
+export const sandboxState = (sandbox: PodSandbox): wire.PodSandboxState =>
+  sandbox.phase === 'ready' ? wire.PodSandboxState.SANDBOX_READY : wire.PodSandboxState.SANDBOX_NOTREADY;
+
+/** A sandbox that is still being made is nobody's business yet; one whose creation is being undone is shown NOTREADY. */
+export const isShown = (sandbox: PodSandbox): boolean => sandbox.phase !== 'creating';
+
+export const podSandboxEntry = (sandbox: PodSandbox): wire.PodSandbox => ({
+  id: sandbox.id,
+  metadata: podSandboxMetadata(sandbox.config.metadata ?? {}),
+  state: sandboxState(sandbox),
+  createdAt: sandbox.createdAtNs,
+  labels: labelsOf(sandbox.config.labels),
+  annotations: labelsOf(sandbox.config.annotations),
+  runtimeHandler: sandbox.runtimeHandler,
+});
+
+export function podSandboxStatus(sandbox: PodSandbox): wire.PodSandboxStatus {
+  const [ip = '', ...more] = sandbox.phase === 'ready' ? sandbox.ips : [];
+  return {
+    id: sandbox.id,
+    metadata: podSandboxMetadata(sandbox.config.metadata ?? {}),
+    state: sandboxState(sandbox),
+    createdAt: sandbox.createdAtNs,
+    network: { ip, additionalIps: more.map((address) => ({ ip: address })) },
+    linux: { namespaces: { options: namespaceOption(sandbox.config.linux?.securityContext?.namespaceOptions ?? {}) } },
+    labels: labelsOf(sandbox.config.labels),
+    annotations: labelsOf(sandbox.config.annotations),
+    runtimeHandler: sandbox.runtimeHandler,
+  };
+}
+
+const STATES = {
+  CONTAINER_CREATED: wire.ContainerState.CONTAINER_CREATED,
+  CONTAINER_RUNNING: wire.ContainerState.CONTAINER_RUNNING,
+  CONTAINER_EXITED: wire.ContainerState.CONTAINER_EXITED,
+} as const;
+
+/** null for one that CRI does not show (yet). */
+export function containerState(container: Container): wire.ContainerState | null {
+  const state = containerStateOf(container);
+  return state === null ? null : STATES[state];
+}
+
+const imageRefOf = (container: Container, image: Image | undefined): string => image?.content.repoDigests[0] ?? container.imageId;
+
+export function containerEntry(container: Container, state: wire.ContainerState): wire.Container {
+  return {
+    id: container.id,
+    podSandboxId: container.podSandboxId,
+    metadata: containerMetadata(container.config.metadata ?? {}),
+    image: { ...imageSpec(container.config.image ?? {}), userSpecifiedImage: container.config.image?.userSpecifiedImage ?? '' },
+    imageRef: container.imageId,
+    state,
+    createdAt: container.createdAtNs,
+    labels: labelsOf(container.config.labels),
+    annotations: labelsOf(container.config.annotations),
+    imageId: container.imageId,
+  };
+}
+
+export function containerStatus(nodeState: Readonly<NodeState>, container: Container, state: wire.ContainerState): wire.ContainerStatus {
+  const { config, exit } = container;
+  const image = nodeState.images.get(container.imageId);
+  const sandbox = nodeState.sandboxes.get(container.podSandboxId);
+  const spec = imageSpec(config.image ?? {});
+  return {
+    id: container.id,
+    metadata: containerMetadata(config.metadata ?? {}),
+    state,
+    createdAt: container.createdAtNs,
+    startedAt: container.startedAtNs ?? UNSET,
+    finishedAt: exit?.finishedAtNs ?? UNSET,
+    exitCode: exit?.exitStatus ?? 0,
+    image: { ...spec, image: image?.content.repoTags[0] ?? image?.content.repoDigests[0] ?? spec.image, userSpecifiedImage: spec.image },
+    imageRef: imageRefOf(container, image),
+    reason: exit?.reason ?? '',
+    message: exit?.message ?? '',
+    labels: labelsOf(config.labels),
+    annotations: labelsOf(config.annotations),
+    mounts: (config.mounts ?? []).map(mount),
+    logPath: sandbox === undefined ? '' : (logPath(sandbox, container) ?? ''),
+    resources: config.linux?.resources === undefined ? undefined : { linux: linuxContainerResources(config.linux.resources), windows: undefined },
+    imageId: container.imageId,
+    user: container.facts === null ? undefined : containerUser(container.facts.user),
+    stopSignal: signal(criSignalOf(stopSignalOf(config, container.imageConfig))),
+  };
+}
+
+/** Statuses of a pod's containers, as events and PodSandboxStatus carry them. */
+export function containerStatusesOf(nodeState: Readonly<NodeState>, podSandboxId: string): wire.ContainerStatus[] {
+  const statuses: wire.ContainerStatus[] = [];
+  for (const container of nodeState.containers.values()) {
+    const state = container.podSandboxId === podSandboxId ? containerState(container) : null;
+    if (state !== null) statuses.push(containerStatus(nodeState, container, state));
+  }
+  return statuses;
+}
+
+const DIGITS = /^\d+$/;
+
+export function imageEntry({ content }: Image): wire.Image {
+  const user = (content.config.user ?? '').split(':')[0] ?? '';
+  const numeric = DIGITS.test(user);
+  return {
+    id: content.id,
+    repoTags: [...content.repoTags],
+    repoDigests: [...content.repoDigests],
+    size: String(content.sizeBytes),
+    uid: numeric ? { value: user } : undefined,
+    username: numeric ? '' : user,
+    spec: undefined,
+    pinned: false,
+  };
+}

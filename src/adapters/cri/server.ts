@@ -1,0 +1,109 @@
+/**
+ * The CRI socket: accepts connections, learns who they are, and serves RuntimeService, ImageService, health,
+ * reflection and scribe's own services on them. The socket is 0660; whoever may open it may do all.
+ */
+import { chmod, chown, mkdir, rm } from 'node:fs/promises';
+import { createServer, type Server as NetServer, type Socket } from 'node:net';
+import { dirname } from 'node:path';
+import { Server, ServerCredentials } from '@grpc/grpc-js';
+import type { Failure } from '../../domain/errors.ts';
+import { ImageServiceDefinition, RuntimeServiceDefinition } from '../wire/cri/api.ts';
+import type { CallContext } from './context.ts';
+import { imageService } from './image-service.ts';
+import type { CriParts } from './parts.ts';
+import { createPeers } from './peers.ts';
+import { runtimeService } from './runtime-service.ts';
+import { type ServiceOptions, type ServiceParts, serviceOf } from './service.ts';
+
+/** What kubelet and crictl allow a message to be. */
+const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
+/** Streams one connection may have open; more wait, so that no client takes the daemon alone. */
+const STREAMS_MAX = 1_000;
+
+export interface CriServerOptions {
+  readonly socketPath: string;
+  readonly socketMode: number;
+  /** Group that may use the socket; null leaves the daemon's own. */
+  readonly socketGid: number | null;
+  readonly parts: CriParts;
+  /** Further services (loading images, the daemon's own questions). */
+  readonly services?: (options: ServiceOptions) => readonly ServiceParts[];
+  readonly onBug: (rpc: string, error: unknown) => void;
+}
+
+export interface CriServer {
+  /** Settles when the listener ended by itself: without it the daemon is useless (C20). */
+  readonly ended: Promise<Error>;
+  readonly close: () => Promise<void>;
+}
+
+export async function startCriServer(options: CriServerOptions): Promise<CriServer> {
+  const { parts, socketPath } = options;
+  const peers = createPeers();
+  const server = new Server({
+    'grpc.max_receive_message_length': MESSAGE_BYTES_MAX,
+    'grpc.max_send_message_length': MESSAGE_BYTES_MAX,
+    'grpc.max_concurrent_streams': STREAMS_MAX,
+    'grpc.enable_channelz': 0,
+  });
+  const serviceOptions: ServiceOptions = { peers, refuse: (rpc, context) => refuse(parts, rpc, context), onBug: options.onBug };
+  const services = [
+    serviceOf(RuntimeServiceDefinition, runtimeService(parts), serviceOptions),
+    serviceOf(ImageServiceDefinition, imageService(parts), serviceOptions),
+    ...(options.services?.(serviceOptions) ?? []),
+  ];
+  for (const { definition, implementation } of services) server.addService(definition, implementation);
+
+  const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+  const sockets = new Set<Socket>();
+  const listener = createServer((socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+    socket.on('error', () => socket.destroy());
+    peers.admit(socket).then(
+      () => injector.injectConnection(socket),
+      () => socket.destroy(),
+    );
+  });
+  await listen(listener, options);
+  return {
+    ended: new Promise((resolve) => {
+      listener.once('error', resolve);
+    }),
+    async close() {
+      listener.removeAllListeners('error');
+      await new Promise<void>((resolve) => {
+        listener.close(() => resolve());
+        injector.destroy();
+        for (const socket of sockets) socket.destroy();
+      });
+      server.forceShutdown();
+      await rm(socketPath, { force: true });
+    },
+  };
+}
+
+async function refuse(parts: CriParts, rpc: string, { caller, deadlineNs, signal }: CallContext): Promise<Failure> {
+  const { outcome } = await parts.take({ method: 'Unimplemented', rpc }, { caller, deadlineNs, signal });
+  return outcome.ok ? { reason: 'NotImplemented', message: `${rpc} is not offered.` } : outcome.failure;
+}
+
+/** Under a name of its own until owner and mode are right, so that nobody else can connect in between. */
+async function listen(listener: NetServer, { socketPath, socketMode, socketGid }: CriServerOptions): Promise<void> {
+  await mkdir(dirname(socketPath), { recursive: true, mode: 0o711 });
+  await rm(socketPath, { force: true });
+  const before = process.umask(0o177);
+  try {
+    await new Promise<void>((resolve, reject) => {
+      listener.once('error', reject);
+      listener.listen(socketPath, () => {
+        listener.removeListener('error', reject);
+        resolve();
+      });
+    });
+  } finally {
+    process.umask(before);
+  }
+  if (socketGid !== null) await chown(socketPath, 0, socketGid);
+  await chmod(socketPath, socketMode);
+}

@@ -1,0 +1,32 @@
+/** The info maps of verbose replies: JSON for people and tools. Holds tokens where secrets were (C12). */
+import type { Container, PodSandbox } from '../../domain/state.ts';
+import type { CriParts } from './parts.ts';
+
+export const podSandboxInfo = (sandbox: PodSandbox): Readonly<Record<string, unknown>> => ({
+  pid: sandbox.task?.pid ?? 0,
+  processStatus: sandbox.taskExit === null ? 'running' : 'stopped',
+  netNamespaceClosed: sandbox.stopped,
+  runtimeHandler: sandbox.runtimeHandler,
+  runtimeType: sandbox.handler.runtimeType,
+  config: sandbox.config,
+  cniResult: sandbox.networkResult,
+  steps: sandbox.steps,
+});
+
+export const containerInfo = (container: Container): Readonly<Record<string, unknown>> => ({
+  sandboxID: container.podSandboxId,
+  pid: container.exit === null ? (container.task?.pid ?? 0) : 0,
+  removing: container.goal === 'remove',
+  imageId: container.imageId,
+  config: container.config,
+  steps: container.steps,
+});
+
+export const statusInfo = (parts: CriParts): Record<string, string> => ({
+  config: JSON.stringify(parts.describeConfig()),
+  network: JSON.stringify(parts.view.state.network),
+});
+
+/** The info map of a reply: one JSON text when verbose was asked for. */
+export const infoWhen = (verbose: boolean, describe: () => Readonly<Record<string, unknown>>): Record<string, string> =>
+  verbose ? { info: JSON.stringify(describe()) } : {};

@@ -1,0 +1,24 @@
+/** What daemon.started says of the node and the configuration, so that decisions can be made again elsewhere (C13). */
+import type { Config } from '../config/config.ts';
+import type { DaemonFacts } from '../domain/node/facts.ts';
+import type { NodeFacts } from '../domain/node-facts.ts';
+
+export function daemonFacts(config: Config, node: NodeFacts, version: string, pauseRootfs: string): DaemonFacts {
+  const { runtime, serve } = config;
+  const restrict = runtime.restrictOomScoreAdj;
+  return {
+    version,
+    rootDir: serve.rootDir,
+    stateDir: serve.stateDir,
+    node,
+    handlers: runtime.handlers,
+    defaultHandler: runtime.defaultHandler,
+    settings: {
+      cgroupDriver: runtime.cgroupDriver,
+      restrictOomScoreAdj: restrict === 'auto' ? !node.canRaiseLimits : restrict,
+      enableUnprivilegedPorts: runtime.enableUnprivilegedPorts,
+      enableUnprivilegedIcmp: runtime.enableUnprivilegedIcmp,
+    },
+    pauseRootfs,
+  };
+}

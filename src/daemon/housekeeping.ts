@@ -1,0 +1,98 @@
+/**
+ * What keeps the journal in shape while the daemon runs: snapshots every so many records, retention every few
+ * minutes, read segments closed on the way. All of it in the background and one thing at a time; a failure is logged
+ * and tried again, since none of it is needed for what was promised.
+ */
+import type { Config } from '../config/config.ts';
+import { writeState } from '../domain/snapshot.ts';
+import type { NodeState } from '../domain/state.ts';
+import { isClosedStream } from '../engine/recovery.ts';
+import type { RecordOwn } from '../journal/types.ts';
+import { createRetention } from '../journal/retention.ts';
+import { hashOfState, takeSnapshot } from '../journal/snapshots.ts';
+import type { SqliteJournal } from '../journal/sqlite-journal.ts';
+import type { View } from '../projections/view.ts';
+
+const RETENTION_EVERY_MS = 10 * 60_000;
+const NS_PER_MS = 1_000_000n;
+
+export interface HousekeepingOptions {
+  readonly config: Config['journal'];
+  readonly journalPath: string;
+  readonly journal: SqliteJournal;
+  readonly view: View;
+  readonly recordOwn: RecordOwn;
+  readonly nowNs: () => bigint;
+  readonly log: { readonly info: (fields: object, message: string) => void; readonly error: (fields: object, message: string) => void };
+}
+
+export interface Housekeeping {
+  readonly close: () => Promise<void>;
+}
+
+export function startHousekeeping(options: HousekeepingOptions): Housekeeping {
+  const { config, journal, view, log } = options;
+  let snapshotSeq = view.seq();
+  let working: Promise<void> = Promise.resolve();
+  let closed = false;
+
+  const ns = (ms: number): bigint => BigInt(ms) * NS_PER_MS;
+  const retention = createRetention({
+    journal,
+    record: options.recordOwn,
+    policy: {
+      readsNs: ns(config.retention.readsMs),
+      probesNs: ns(config.retention.execProbesMs),
+      restNs: ns(config.retention.removedPodsMs),
+      maxBytes: config.retention.sizeBytesMax,
+    },
+    isClosed: (stream) => isClosedStream(view.state as NodeState, stream),
+    isProbe: ({ body }) => body.startsWith('{"request":{"method":"ExecSync"'),
+  });
+
+  function inTurn(what: string, work: () => Promise<void>): void {
+    working = working.then(work).catch((error: unknown) => {
+      if (!closed) log.error({ error }, `${what} failed; it will be tried again`);
+    });
+  }
+
+  async function snapshot(): Promise<void> {
+    if (closed) return;
+    // The live state and its seq are taken in one synchronous step; the thread folds to the same seq by itself.
+    const seq = view.seq();
+    const liveHash = hashOfState(writeState(view.state as NodeState));
+    const task = {
+      path: options.journalPath,
+      moduleUrl: new URL('../engine/node-fold.ts', import.meta.url).href,
+      exportName: 'nodeFold',
+      seq,
+    };
+    const taken = await takeSnapshot(journal, task, liveHash);
+    if (!taken.matches) log.error({ seq }, 'the live state differs from what the journal folds to: no snapshot was written; run scribe verify');
+    else log.info({ seq, sizeBytes: taken.sizeBytes }, 'snapshot');
+  }
+
+  const stopHearing = view.onChange(() => {
+    if (view.seq() - snapshotSeq < config.snapshotEveryRecords) return;
+    snapshotSeq = view.seq();
+    inTurn('the snapshot', snapshot);
+  });
+
+  const timer = setInterval(() => {
+    inTurn('retention', async () => {
+      if (closed) return;
+      const report = await retention.run(options.nowNs());
+      if (report.prunedRecords + report.droppedSegments > 0) log.info(report, 'pruned');
+    });
+  }, RETENTION_EVERY_MS);
+  timer.unref();
+
+  return {
+    async close() {
+      closed = true;
+      clearInterval(timer);
+      stopHearing();
+      await working;
+    },
+  };
+}

@@ -1,0 +1,219 @@
+/**
+ * The daemon, put together: everything is made here, in the order in which it is needed, and taken apart in reverse.
+ *
+ *   1. lock and open the journal, fold it          4. adapters
+ *   2. the old spawner is gone, a new one runs     5. daemon.started is recorded: recovery begins
+ *   3. look for the tasks that should run          6. the socket opens: serving
+ *
+ * When a part that all depends on ends, the daemon ends as a whole and pods stay (C20).
+ */
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { randomBytes } from 'node:crypto';
+import pino from 'pino';
+import { v7 as uuid } from 'uuid';
+import { createBundleEffects } from '../adapters/bundle/effects.ts';
+import { createBundleWriter } from '../adapters/bundle/bundles.ts';
+import { createSecretVault } from '../adapters/bundle/secrets.ts';
+import { createCniAdapter } from '../adapters/cni/adapter.ts';
+import { startCriServer } from '../adapters/cri/server.ts';
+import { createImagesAdapter } from '../adapters/images/adapter.ts';
+import { createInspectContainer } from '../adapters/inspect/adapter.ts';
+import { createSystemClock } from '../adapters/linux/clock.ts';
+import { readHostFacts } from '../adapters/linux/host-facts.ts';
+import { isAlive } from '../adapters/linux/processes.ts';
+import { connectLogKeeper } from '../adapters/log-keeper/client.ts';
+import { installPause } from '../adapters/pause/install.ts';
+import { createSandboxEffects } from '../adapters/sandbox/effects.ts';
+import { createShimAdapter } from '../adapters/shim/adapter.ts';
+import { startSpawner } from '../adapters/spawner/client.ts';
+import { createStatsReader } from '../adapters/stats/reader.ts';
+import type { Config } from '../config/config.ts';
+import { copyState, type NodeState } from '../domain/state.ts';
+import { createEngine, type Engine } from '../engine/engine.ts';
+import { nodeFold } from '../engine/node-fold.ts';
+import type { Ids, Observe, PerformEffects } from '../engine/ports.ts';
+import { tasksThatShouldRun } from '../engine/recovery.ts';
+import { createDiskGuard } from '../journal/disk-space.ts';
+import { foldState } from '../journal/fold.ts';
+import { openJournal } from '../journal/open.ts';
+import { createView } from '../projections/view.ts';
+import { takeCrashFile, writeCrashFile } from './crash-file.ts';
+import { criParts } from './cri-parts.ts';
+import { createCredentials } from './credentials.ts';
+import { daemonFacts } from './facts.ts';
+import { startHousekeeping } from './housekeeping.ts';
+
+/** How long the previous daemon's spawner may take to end what it was running. */
+const SPAWNER_WAIT_MS = 60_000;
+
+/** Runs the daemon until it is told to end (SIGTERM, SIGINT). Resolves when it has ended in order. */
+export async function serve(config: Config, { version }: { readonly version: string }): Promise<void> {
+  const { rootDir, stateDir } = config.serve;
+  const log = pino({ level: config.serve.logLevel, base: null }, pino.destination({ dest: 2, sync: false }));
+  process.umask(0o022);
+  mkdirSync(rootDir, { recursive: true, mode: 0o700 });
+  mkdirSync(stateDir, { recursive: true, mode: 0o711 });
+
+  const die = (what: string) => (error: unknown): void => {
+    log.fatal({ error }, `${what}: the daemon ends, pods stay`);
+    writeCrashFile(stateDir, new Error(what, { cause: error }));
+    log.flush();
+    process.exit(1);
+  };
+  process.on('uncaughtException', die('an exception nobody handled'));
+  process.on('unhandledRejection', die('a rejection nobody handled'));
+
+  const journalPath = join(rootDir, 'journal.db');
+  const opened = openJournal({
+    path: journalPath,
+    onWalAlarm: (bytes) => log.warn({ bytes }, bytes === null ? 'the write-ahead log is small again' : 'the write-ahead log grows; is a reader hanging?'),
+  });
+  const { journal } = opened;
+  for (const finding of opened.findings) log.error({ finding }, 'journal');
+  if (opened.setAside !== null) log.error(opened.setAside, 'the journal could not be read and was set aside');
+  writeFileSync(join(stateDir, 'scribe.pid'), `${process.pid}\n`);
+
+  const spawning = startSpawner({ lockPath: join(stateDir, 'spawner.lock'), startTimeoutMs: SPAWNER_WAIT_MS });
+  const [node, pauseRootfs, vault, diskGuard] = await Promise.all([
+    readHostFacts(),
+    installPause(join(rootDir, 'pause')),
+    createSecretVault(join(rootDir, 'secrets.key')),
+    createDiskGuard({ reservePath: join(rootDir, 'reserve'), reserveBytes: config.journal.diskReserveBytes }),
+    mkdir(join(stateDir, 'netns'), { recursive: true, mode: 0o711 }),
+  ]);
+  const { state, seq } = foldState(journalPath, nodeFold);
+  const view = createView(copyState(state), seq);
+  const spawner = await spawning;
+  log.info({ records: seq, spawner: spawner.pid }, 'journal folded');
+
+  const clock = createSystemClock();
+  const credentials = createCredentials();
+  // Adapters observe through the engine, and the engine performs through them.
+  let engine: Engine | null = null;
+  const observe: Observe = (observation) =>
+    engine === null ? Promise.reject(new Error('The daemon is starting.')) : engine.observe(observation);
+
+  const logKeeper = connectLogKeeper({ stateDir, spawner, log: (message) => log.info(message) });
+  const images = createImagesAdapter({
+    root: rootDir,
+    registryConfigDirs: config.images.registryConfigDirs,
+    maxConcurrentDownloads: config.images.maxConcurrentDownloads,
+    progressTimeoutMs: config.images.pullProgressTimeoutMs ?? Number.POSITIVE_INFINITY,
+    platform: config.images.platform ?? { os: 'linux', architecture: node.architecture },
+    spawner,
+    credentials: credentials.find,
+    log,
+    limits: config.limits,
+  });
+  const cni = createCniAdapter({
+    spawner,
+    stateDir,
+    confDir: config.cni.confDir,
+    binDirs: config.cni.binDirs,
+    pluginTimeoutMs: config.cni.pluginTimeoutMs,
+    ipPreference: config.cni.ipPreference,
+    maxConfFiles: config.cni.maxConfFiles,
+    observe,
+    log,
+  });
+  const keeper = await logKeeper;
+  const shim = await createShimAdapter({ spawner, logKeeper: keeper, observe, stateDir, log });
+  const writeBundle = createBundleWriter(vault);
+  const roots = [rootDir, stateDir];
+  const perform: PerformEffects = {
+    ...createSandboxEffects({ spawner, writeBundle, roots }),
+    ...createBundleEffects({ writeBundle, snapshots: images.snapshots, spawner, roots }),
+    ...cni.effects,
+    ...shim.effects,
+    ...images.effects,
+    InspectContainer: createInspectContainer({ readImageFile: images.readImageFile }),
+  };
+
+  engine = createEngine({
+    journal,
+    state,
+    perform,
+    clock,
+    ids: systemIds,
+    boot: node.bootId,
+    publish: view.apply,
+    diskIsFull: diskGuard.isFull,
+    fatal: die('the journal can not be written'),
+  });
+  const running = engine;
+  const rebooted = state.facts !== null && state.facts.node.bootId !== node.bootId;
+  const deadTasks = rebooted ? [] : await findDead(state);
+  await running.start({ facts: daemonFacts(config, node, version, pauseRootfs), rebooted, deadTasks, crash: takeCrashFile(stateDir) });
+  await cni.start();
+
+  const stats = createStatsReader({ cgroup: node.cgroup, clock });
+  const { parts, services } = criParts({ config, version, engine: running, view, journal, clock, vault, credentials, images, stats });
+  const cri = await startCriServer({
+    socketPath: config.serve.socketPath,
+    socketMode: config.serve.socketMode,
+    socketGid: await gidOf(config.serve.socketGroup),
+    parts,
+    services,
+    onBug: (rpc, error) => log.error({ error }, `${rpc} failed unexpectedly`),
+  });
+  const housekeeping = startHousekeeping({
+    config: config.journal,
+    journalPath,
+    journal,
+    view,
+    recordOwn: running.recordOwn,
+    nowNs: clock.nowNs,
+    log,
+  });
+  journal.failed.then(die('the journal failed'), () => undefined);
+  cni.failed.then(die('the watch of the CNI configuration ended'), () => undefined);
+  cri.ended.then(die('the CRI socket ended'), () => undefined);
+  shim.ended.then(() => undefined, die('the events server ended'));
+  images.collectLeftovers().catch((error: unknown) => log.warn({ error }, 'leftovers of earlier pulls could not be removed'));
+  log.info({ socket: config.serve.socketPath, sinceExecMs: Math.round(performance.now()) }, 'serving');
+
+  const signal = await nextSignal();
+  log.info({ signal }, 'ending; pods stay');
+  await cri.close();
+  await running.stop(signal);
+  await housekeeping.close();
+  stats.close();
+  await shim.close();
+  cni.close();
+  keeper.disconnect();
+  await images.close();
+  await diskGuard.close();
+  await journal.close();
+  await spawner.close();
+  vault.close();
+  rmSync(join(stateDir, 'scribe.pid'), { force: true });
+  log.flush();
+}
+
+const systemIds: Ids = { hex64: () => randomBytes(32).toString('hex'), uuid: () => uuid() };
+
+/** Tasks that should run and whose process does not: dead for certain, since pid and start time name it for ever. */
+async function findDead(state: NodeState): Promise<string[]> {
+  const dead = await Promise.all(
+    tasksThatShouldRun(state).map(async ({ id, task }) => ((await isAlive(task)) ? [] : [id])),
+  );
+  return dead.flat();
+}
+
+function nextSignal(): Promise<string> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve(signal));
+  });
+}
+
+/** A name of /etc/group or a number; empty leaves the socket to root. */
+async function gidOf(group: string): Promise<number | null> {
+  if (group === '') return null;
+  if (/^\d+$/.test(group)) return Number(group);
+  const line = (await readFile('/etc/group', 'utf8')).split('\n').find((entry) => entry.startsWith(`${group}:`));
+  const gid = line?.split(':')[2];
+  if (gid === undefined) throw new Error(`serve.socket_group "${group}" is not in /etc/group; name a group that is, or its number.`);
+  return Number(gid);
+}
