@@ -52,19 +52,24 @@ LEFT JOIN names b ON b.id = r.boot
 LEFT JOIN names t ON t.id = r.type
 LEFT JOIN names s ON s.id = r.stream AND typeof(r.stream) = 'integer';
 
--- Gapless by construction; also what stops INSERT OR REPLACE, which fires no delete trigger.
+-- Gapless by construction; also what stops INSERT OR REPLACE, which fires no delete trigger. Pruning deletes a row and
+-- puts back what is kept of it: SQLite joins pages that have become empty on DELETE, but not on UPDATE.
 CREATE TRIGGER records_insert BEFORE INSERT ON records
 WHEN NEW.seq <> (SELECT coalesce(max(seq), 0) + 1 FROM records)
+  AND (
+    NOT EXISTS (SELECT 1 FROM pruning)
+    OR EXISTS (SELECT 1 FROM records WHERE seq = NEW.seq)
+    OR coalesce(NEW.at, NEW.mono, NEW.boot, NEW.type, NEW.v, NEW.stream, NEW.cause, NEW.call, NEW.hash, NEW.body)
+      IS NOT NULL
+  )
 BEGIN SELECT raise(ABORT, 'records are appended in order of seq'); END;
 
 CREATE TRIGGER records_update BEFORE UPDATE ON records
-WHEN NOT EXISTS (SELECT 1 FROM pruning)
-  OR NEW.seq <> OLD.seq OR NEW.body_hash <> OLD.body_hash
-  OR coalesce(NEW.at, NEW.mono, NEW.boot, NEW.type, NEW.v, NEW.stream, NEW.cause, NEW.call, NEW.hash, NEW.body) IS NOT NULL
-BEGIN SELECT raise(ABORT, 'records are never changed, only pruned'); END;
+BEGIN SELECT raise(ABORT, 'records are never changed'); END;
 
 CREATE TRIGGER records_delete BEFORE DELETE ON records
-BEGIN SELECT raise(ABORT, 'records are never deleted'); END;
+WHEN NOT EXISTS (SELECT 1 FROM pruning)
+BEGIN SELECT raise(ABORT, 'records are deleted by pruning only'); END;
 
 CREATE TRIGGER names_insert BEFORE INSERT ON names
 WHEN EXISTS (SELECT 1 FROM names WHERE id = NEW.id OR name = NEW.name)

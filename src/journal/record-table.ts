@@ -25,6 +25,11 @@ export interface RecordTable {
 
 const columns = 'seq, at, mono, boot, type, v, stream, cause, call, body_hash, hash, body';
 
+interface Kept {
+  readonly seq: number;
+  readonly body_hash: Buffer;
+}
+
 interface EndRow {
   readonly seq: bigint;
   readonly hash: Buffer;
@@ -62,10 +67,9 @@ export const createRecordTable = (db: Db, names: NameWriter): RecordTable => {
       `SELECT DISTINCT stream FROM records WHERE typeof(stream) = 'integer' AND ${prunable}`,
     )
     .pluck();
-  const empty = db.prepare(
-    `UPDATE records SET at = NULL, mono = NULL, boot = NULL, type = NULL, v = NULL, stream = NULL, cause = NULL,
-       call = NULL, hash = NULL, body = NULL WHERE ${prunable}`,
-  );
+  const kept = db.prepare<[number, number], Kept>(`SELECT seq, body_hash FROM records WHERE ${prunable}`);
+  const remove = db.prepare(`DELETE FROM records WHERE ${prunable}`);
+  const putBack = db.prepare('INSERT INTO records (seq, body_hash) VALUES (?, ?)');
   const isUsed = db
     .prepare<[number], number>(`SELECT 1 FROM records WHERE typeof(stream) = 'integer' AND stream = ? LIMIT 1`)
     .pluck();
@@ -103,7 +107,10 @@ export const createRecordTable = (db: Db, names: NameWriter): RecordTable => {
     },
     prune: (ranges) => {
       const streams = new Set(ranges.flatMap(([first, last]) => streamsOf.all(first, last)));
-      for (const [first, last] of ranges) empty.run(first, last);
+      const rows = ranges.flatMap(([first, last]) => kept.all(first, last));
+      // All at once out and then back in: in between, pages that have become empty are given back.
+      for (const [first, last] of ranges) remove.run(first, last);
+      for (const { seq, body_hash } of rows) putBack.run(seq, body_hash);
       for (const stream of streams) if (isUsed.get(stream) === undefined) names.forget(stream);
     },
   };

@@ -63,6 +63,7 @@ export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => 
   let readsTimer: NodeJS.Timeout | null = null;
   let nextId = 1;
   let ended: JournalError | null = null;
+  let closing: Promise<void> | null = null;
   let tellFailed: (error: Error) => void = () => {};
   const failed = new Promise<Error>((resolve) => {
     tellFailed = resolve;
@@ -189,6 +190,17 @@ export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => 
     return { records, next, more: next <= head.seq };
   };
 
+  const close = async (): Promise<void> => {
+    if (ended === null) {
+      await ask({ kind: 'close' });
+      end(new JournalError('Closed', `The journal ${path} is closed.`));
+      commits.complete();
+    }
+    await gone;
+    db.close();
+    unlock();
+  };
+
   return {
     failed,
     head: () => head,
@@ -218,14 +230,8 @@ export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => 
     writeSnapshotBytes,
     newestSnapshot: async (evolverVersion) => reader.newestSnapshot(evolverVersion),
     close: async () => {
-      if (ended === null) {
-        await ask({ kind: 'close' });
-        end(new JournalError('Closed', `The journal ${path} is closed.`));
-        commits.complete();
-      }
-      await gone;
-      db.close();
-      unlock();
+      closing ??= close();
+      return closing;
     },
     seqAtTime: async (tNs) => reader.seqAtTime(tNs),
     readReads: (query) => reader.readReads(query),
