@@ -1,4 +1,5 @@
 /** The OCI specs of what is in the state: gathers from it what the builders in oci/ want to know. */
+import { containerStateOf } from './container/state.ts';
 import type { DaemonFacts } from './node/facts.ts';
 import { containerSpec } from './oci/container-spec.ts';
 import type { ImageVolume, SandboxPaths } from './oci/input.ts';
@@ -38,12 +39,18 @@ export function sandboxSpecOf(facts: DaemonFacts, sandbox: Pick<PodSandbox, 'id'
 export const volumesOf = (facts: DaemonFacts, container: Container): readonly ImageVolume[] =>
   imageVolumesOf(container.config, container.imageConfig.volumes, `${containerDir(facts, container.id)}/volumes`);
 
+/** Only a running container of the same pod: no pod may look into another, and an ended process's pid may be anybody's. */
+function targetPidOf(state: NodeState, { config, podSandboxId }: Container): number | null {
+  const target = state.containers.get(config.linux?.securityContext?.namespaceOptions?.targetId ?? '');
+  if (target?.podSandboxId !== podSandboxId || containerStateOf(target) !== 'CONTAINER_RUNNING') return null;
+  return target.task?.pid ?? null;
+}
+
 /** Fails when the container's config asks for what this pod, image or node can't give. */
 export function containerSpecOf(state: NodeState, facts: DaemonFacts, container: Container): SpecResult {
   const sandbox = state.sandboxes.get(container.podSandboxId);
   if (sandbox === undefined || container.facts === null)
     return { ok: false, failure: { reason: 'Bug', message: `Container ${container.id} was asked for its spec too early.` } };
-  const targetId = container.config.linux?.securityContext?.namespaceOptions?.targetId ?? '';
   return containerSpec({
     containerId: container.id,
     config: container.config,
@@ -56,7 +63,7 @@ export function containerSpecOf(state: NodeState, facts: DaemonFacts, container:
     netnsPath: sandbox.network?.netnsPath ?? null,
     paths: sandboxPaths(facts, sandbox.id),
     sandboxPid: sandbox.task?.pid ?? 0,
-    targetPid: state.containers.get(targetId)?.task?.pid ?? null,
+    targetPid: targetPidOf(state, container),
     imageVolumes: volumesOf(facts, container),
   });
 }

@@ -107,6 +107,19 @@ describe('any config', { timeout: 60_000 }, () => {
   });
 });
 
+describe('C13: replay is exact', () => {
+  it('the same records give the same spec, byte for byte', () => {
+    fc.assert(
+      fc.property(containerConfigs, imageConfigs, podConfigs, (config, imageConfig, sandboxConfig) => {
+        const input = containerInput(config, { imageConfig, sandboxConfig, facts: factsFor(config), targetPid: 9 });
+        const recorded: typeof input = JSON.parse(JSON.stringify(input)) as typeof input;
+        assert.equal(JSON.stringify(containerSpec(recorded)), JSON.stringify(containerSpec(input)));
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
 describe('paths', () => {
   it('come out absolute, without parents, and stay as they are the second time', () => {
     fc.assert(
