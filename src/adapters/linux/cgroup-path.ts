@@ -18,6 +18,8 @@ const sliceDirectory = (slice: string): string => {
 };
 
 const systemdDirectory = (slice: string, prefix: string, name: string): string => {
+  // A unit's name is one name: no part of it may become a path.
+  if ([slice, prefix, name].some((part) => part.includes('/'))) return '';
   const parent = sliceDirectory(slice === '' ? DEFAULT_SLICE : slice);
   const unit = name.endsWith(SLICE_SUFFIX) ? name : `${prefix === '' ? '' : `${prefix}-`}${name}${SCOPE_SUFFIX}`;
   return join(parent, unit);

@@ -1,0 +1,176 @@
+/**
+ * What ContainerStats says, from cgroup files and without asking a shim. Remembers the containers it was asked about:
+ * keeps their files open, and samples their CPU time so that usage_nano_cores can be told. One container that has
+ * gone must not fail a list, and a list of many must not keep other work of the daemon waiting.
+ */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { CgroupFacts } from '../../domain/node-facts.ts';
+import type { Clock } from '../../engine/ports.ts';
+import { cgroupDirectory } from '../linux/cgroup-path.ts';
+import { type CgroupFile, FILE_BYTES_MAX, type OpenFiles, openCgroupFiles } from './cgroup-files.ts';
+import { type CpuRate, createCpuRate } from './cpu-rate.ts';
+import { createLanes } from './lanes.ts';
+import { parseNumber } from './parse.ts';
+import { type ContainerUsage, containerUsage, cpuTimeNs } from './usage.ts';
+
+/** Reads under way at once: as many as libuv has threads, so that others' reads get their turn. */
+const LANES = 4;
+/** Between the samples of containers that nobody asks about. */
+const SAMPLE_INTERVAL_MS = 10_000;
+
+export interface StatsTarget {
+  readonly containerId: string;
+  /** linux.cgroupsPath of its spec, in either form. */
+  readonly cgroupPath: string;
+}
+
+export interface StatsReaderOptions {
+  readonly cgroup: Pick<CgroupFacts, 'version' | 'controllers'>;
+  readonly clock: Pick<Clock, 'nowNs' | 'monoNs'>;
+  /** Told when a container's files can't be read though they are there. */
+  readonly report: (message: string) => void;
+}
+
+export interface StatsReader {
+  /** null when its cgroups are gone, or can't be known from its path. Rejects when they can't be read. */
+  readonly read: (target: StatsTarget) => Promise<ContainerUsage | null>;
+  /** By container id; those that have gone, or can't be read, are left out. */
+  readonly readAll: (targets: readonly StatsTarget[]) => Promise<ReadonlyMap<string, ContainerUsage>>;
+  /** Processes (threads, as the kernel counts) in the cgroup; null when it is gone or has no pids controller. */
+  readonly readProcessCount: (target: StatsTarget) => Promise<string | null>;
+  /** Begins to sample a container, so that its first stats can tell its nano cores; read does this as well. */
+  readonly watch: (target: StatsTarget) => void;
+  /** Closes its files. Not needed for a container that is removed: that is noticed. */
+  readonly forget: (containerId: string) => void;
+  readonly close: () => void;
+}
+
+const PIDS_FILE = 'pids.current';
+
+const FILES_V1 = [
+  ['cpuacct', 'cpuacct.usage'],
+  ['memory', 'memory.usage_in_bytes'],
+  ['memory', 'memory.stat'],
+] as const;
+
+const FILES_V2 = [
+  'cpu.stat',
+  'cpu.pressure',
+  'memory.current',
+  'memory.stat',
+  'memory.max',
+  'memory.swap.current',
+  'memory.swap.max',
+  'memory.pressure',
+  'io.pressure',
+];
+
+const UNIFIED_ROOT = '/sys/fs/cgroup';
+
+interface Watched {
+  readonly target: StatsTarget;
+  readonly files: Promise<OpenFiles | null>;
+  readonly rate: CpuRate;
+  /** The look at its files that is under way: whoever asks meanwhile gets the same. */
+  look: Promise<ContainerUsage | null> | null;
+}
+
+const rootOfV2 = (controllers: CgroupFacts['controllers']): string => Object.values(controllers)[0] ?? UNIFIED_ROOT;
+
+/** All files of interest of the cgroup, where this host's hierarchies have it. */
+const filesIn = ({ version, controllers }: StatsReaderOptions['cgroup'], directory: string): CgroupFile[] => {
+  if (version === 2) return FILES_V2.map((name) => ({ directory: join(rootOfV2(controllers), directory), name }));
+  return FILES_V1.flatMap(([controller, name]) => {
+    const root = controllers[controller];
+    return root === undefined ? [] : [{ directory: join(root, directory), name }];
+  });
+};
+
+/** One per daemon; reads nothing before it is asked to. */
+export const createStatsReader = ({ cgroup, clock, report }: StatsReaderOptions): StatsReader => {
+  const { version, controllers } = cgroup;
+  const watched = new Map<string, Watched>();
+  const inLane = createLanes(LANES, FILE_BYTES_MAX);
+
+  const forget = (containerId: string): void => {
+    const container = watched.get(containerId);
+    watched.delete(containerId);
+    // A descriptor must not be closed under a read: its number could be another file's by then.
+    void Promise.allSettled([container?.look]).then(async () => (await container?.files)?.close());
+  };
+
+  const watchedOf = (target: StatsTarget): Watched | null => {
+    const known = watched.get(target.containerId);
+    if (known !== undefined) return known;
+    const directory = cgroupDirectory(target.cgroupPath);
+    if (directory === null) return null;
+    const files = inLane(() => openCgroupFiles(filesIn(cgroup, directory)));
+    const container: Watched = { target, files, rate: createCpuRate(), look: null };
+    watched.set(target.containerId, container);
+    return container;
+  };
+
+  const look = async ({ files, rate }: Watched): Promise<ContainerUsage | null> => {
+    const open = await files;
+    const texts = open === null ? null : await inLane(open.read);
+    if (texts === null) return null;
+    const cpuNs = cpuTimeNs(version, texts);
+    const nanoCores = cpuNs === undefined ? undefined : rate.add(clock.monoNs(), cpuNs);
+    return containerUsage(version, texts, String(clock.nowNs()), nanoCores);
+  };
+
+  const read: StatsReader['read'] = async (target) => {
+    const container = watchedOf(target);
+    if (container === null) return null;
+    container.look ??= look(container).finally(() => {
+      container.look = null;
+    });
+    let usage: ContainerUsage | null = null;
+    try {
+      usage = await container.look;
+      return usage;
+    } finally {
+      // Gone, or not to be read: whoever asks next starts afresh.
+      if (usage === null && watched.get(target.containerId) === container) forget(target.containerId);
+    }
+  };
+
+  const tryRead = async (target: StatsTarget): Promise<ContainerUsage | null> => {
+    try {
+      return await read(target);
+    } catch (error) {
+      report(`Reading the cgroups of container ${target.containerId} failed: ${String(error)}`);
+      return null;
+    }
+  };
+
+  const readAll: StatsReader['readAll'] = async (targets) => {
+    const usages = await Promise.all(targets.map(tryRead));
+    const found = usages.map((usage, index) => [targets[index]?.containerId ?? '', usage] as const);
+    return new Map(found.filter((entry): entry is readonly [string, ContainerUsage] => entry[1] !== null));
+  };
+
+  const sampler = setInterval(() => {
+    void Promise.all(watched.values().map(({ target }) => tryRead(target)));
+  }, SAMPLE_INTERVAL_MS);
+  sampler.unref();
+
+  return {
+    read,
+    readAll,
+    readProcessCount: async ({ cgroupPath }) => {
+      const root = version === 2 ? rootOfV2(controllers) : controllers.pids;
+      const directory = cgroupDirectory(cgroupPath);
+      if (root === undefined || directory === null) return null;
+      const text = await readFile(join(root, directory, PIDS_FILE), 'latin1').catch(() => '');
+      return parseNumber(text)?.toString() ?? null;
+    },
+    watch: (target) => void tryRead(target),
+    forget,
+    close: () => {
+      clearInterval(sampler);
+      [...watched.keys()].forEach(forget);
+    },
+  };
+};

@@ -1,0 +1,151 @@
+/** ContainerStats from real control groups. */
+import assert from 'node:assert/strict';
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import { describe, it, type TestContext } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createStatsReader, type StatsReader } from '../../../src/adapters/stats/reader.ts';
+import type { CgroupFacts } from '../../../src/domain/node-facts.ts';
+import { onCleanup } from '../../support/cleanup.ts';
+import { eventually } from '../../support/pods.ts';
+import { tempDir } from '../../support/temp-dir.ts';
+import { cgroupOf, clock, hierarchies } from './support.ts';
+
+const mebibyte = 1024 * 1024;
+
+const readerOf = (t: TestContext, cgroup: Pick<CgroupFacts, 'version' | 'controllers'>): StatsReader => {
+  const report = (message: string): never => assert.fail(message);
+  const reader = createStatsReader({ cgroup, clock, report });
+  onCleanup(t, reader.close);
+  return reader;
+};
+
+const valueOf = (field: { readonly value: string } | undefined): number => Number(field?.value ?? Number.NaN);
+
+const ownDescriptors = async (): Promise<number> => (await readdir('/proc/self/fd')).length;
+
+describe('the stats reader', () => {
+  it('tells what a container uses: CPU by the second, memory, limits and processes', async (t) => {
+    const facts = await hierarchies();
+    const group = await cgroupOf(t, Object.values(facts.controllers));
+    const limitFile = facts.version === 1 ? 'memory.limit_in_bytes' : 'memory.max';
+    await group.set(facts.controllers['memory'] ?? '', limitFile, String(64 * mebibyte));
+    const reader = readerOf(t, facts);
+    const target = { containerId: 'busy', cgroupPath: group.path };
+    const before = await reader.read(target);
+    assert.equal(before?.cpu?.usageNanoCores, undefined);
+    const work = await group.run('x=$(head -c 8000000 /dev/zero | tr "\\0" x); while :; do :; done');
+    await eventually('memory in use', async () => valueOf((await reader.read(target))?.memory?.usageBytes) > 8_000_000);
+    await sleep(1200);
+    const busy = (await reader.read(target)) ?? assert.fail('the container is there');
+    const nanoCores = valueOf(busy.cpu?.usageNanoCores);
+    assert.ok(nanoCores > 5e7 && nanoCores < 1.2e9, `one busy loop uses ${nanoCores}`);
+    assert.ok(valueOf(busy.cpu?.usageCoreNanoSeconds) > 1e8);
+    assert.ok(valueOf(busy.memory?.rssBytes) >= 8_000_000);
+    assert.ok(valueOf(busy.memory?.pageFaults) > 0);
+    const workingSet = valueOf(busy.memory?.workingSetBytes);
+    assert.equal(valueOf(busy.memory?.availableBytes) + workingSet, 64 * mebibyte);
+    assert.ok(workingSet <= valueOf(busy.memory?.usageBytes));
+    assert.ok(Math.abs(Number(busy.cpu?.timestamp) / 1e6 - Date.now()) < 5000);
+    assert.equal(await reader.readProcessCount(target), '1');
+    await work.stop();
+  });
+
+  it('leaves out of a list what has gone, and closes its files', async (t) => {
+    const facts = await hierarchies();
+    const groups = await Promise.all(Array.from({ length: 5 }, () => cgroupOf(t, Object.values(facts.controllers))));
+    const targets = groups.map(({ path }, index) => ({ containerId: String(index), cgroupPath: path }));
+    const odd = [
+      { containerId: 'nowhere', cgroupPath: '/scribe-test-nowhere' },
+      { containerId: 'outside', cgroupPath: 'a/../..' },
+    ];
+    const reader = readerOf(t, facts);
+    const before = await ownDescriptors();
+    assert.deepEqual([...(await reader.readAll([...targets, ...odd])).keys()], ['0', '1', '2', '3', '4']);
+    await groups[2]?.remove();
+    assert.deepEqual([...(await reader.readAll([...targets, ...odd])).keys()], ['0', '1', '3', '4']);
+    assert.equal(await reader.read(targets[2] ?? assert.fail()), null);
+    assert.equal(await reader.readProcessCount(targets[2] ?? assert.fail()), null);
+    reader.close();
+    await eventually('closed files', async () => (await ownDescriptors()) <= before);
+  });
+
+  it('gives all who ask at once the same look, and survives cgroups that go while they are read', async (t) => {
+    const facts = await hierarchies();
+    const reader = readerOf(t, facts);
+    for (let round = 0; round < 10; round += 1) {
+      const group = await cgroupOf(t, Object.values(facts.controllers));
+      const target = { containerId: `round ${round}`, cgroupPath: group.path };
+      const looks = Promise.all(Array.from({ length: 20 }, () => reader.read(target)));
+      const [removed, usages] = await Promise.all([group.remove(), looks]);
+      assert.equal(removed, undefined);
+      assert.equal(new Set(usages).size, 1);
+      assert.equal(await reader.read(target), null);
+    }
+  });
+
+  it('reads pressure and CPU time of version 2, and memory where the controller is', async (t) => {
+    const root = await tempDir(t);
+    const controllers = { memory: root };
+    await mkdir(`${root}/c`);
+    const files = {
+      'cpu.stat': 'usage_usec 7\nuser_usec 1\n',
+      'memory.current': '100\n',
+      'memory.stat': 'anon 40\ninactive_file 30\npgfault 2\npgmajfault 1\n',
+      'memory.max': 'max\n',
+      'io.pressure': 'some avg10=0.00 avg60=0.00 avg300=0.00 total=2\n',
+    };
+    for (const [name, text] of Object.entries(files)) await writeFile(`${root}/c/${name}`, text);
+    const reader = readerOf(t, { version: 2, controllers });
+    const target = { containerId: 'c', cgroupPath: '/c' };
+    const usage = await reader.read(target);
+    assert.equal(usage?.cpu?.usageCoreNanoSeconds?.value, '7000');
+    assert.equal(usage.memory?.workingSetBytes?.value, '70');
+    assert.equal(usage.memory.availableBytes, undefined);
+    assert.equal(usage.io?.psi?.Some?.Total, '2000');
+    assert.equal(usage.swap, undefined);
+    await writeFile(`${root}/c/cpu.stat`, 'usage_usec 900\n');
+    assert.equal((await reader.read(target))?.cpu?.usageCoreNanoSeconds?.value, '900000');
+  });
+
+  it('reads a real cgroup of version 2, where one is mounted', async (t) => {
+    const { version, controllers } = await hierarchies();
+    const root = version === 2 ? (controllers['memory'] ?? '') : '/sys/fs/cgroup/unified';
+    const files: string[] = await readdir(root).catch(() => []);
+    if (!files.includes('cgroup.controllers')) {
+      t.skip('this machine mounts no cgroup2');
+      return;
+    }
+    const group = await cgroupOf(t, [root]);
+    const work = await group.run('while :; do :; done');
+    const reader = readerOf(t, { version: 2, controllers: { cpu: root } });
+    const target = { containerId: 'v2', cgroupPath: group.path };
+    await eventually('CPU time', async () => valueOf((await reader.read(target))?.cpu?.usageCoreNanoSeconds) > 1e7);
+    const usage = await reader.read(target);
+    const pressureFiles = await readdir(`${root}${group.path}`);
+    assert.equal(usage?.cpu?.psi !== undefined, pressureFiles.includes('cpu.pressure'));
+    assert.equal(usage?.io?.psi !== undefined, pressureFiles.includes('io.pressure'));
+    await work.stop();
+    await group.remove();
+    assert.equal(await reader.read(target), null);
+  });
+
+  it('lists a hundred containers many times a second', async (t) => {
+    const facts = await hierarchies();
+    const roots = Object.values(facts.controllers);
+    const parent = await cgroupOf(t, roots);
+    const groups = await Promise.all(Array.from({ length: 100 }, () => cgroupOf(t, roots, parent.path)));
+    const targets = groups.map(({ path }, index) => ({ containerId: String(index), cgroupPath: path }));
+    const reader = readerOf(t, facts);
+    await reader.readAll(targets);
+    const rounds = 50;
+    const startedMs = performance.now();
+    const cpuBefore = process.cpuUsage();
+    for (let round = 0; round < rounds; round += 1) assert.equal((await reader.readAll(targets)).size, 100);
+    const perSecond = Math.round((rounds * 1000) / (performance.now() - startedMs));
+    const { user, system } = process.cpuUsage(cpuBefore);
+    t.diagnostic(
+      `${perSecond} lists of 100 containers a second, ${((user + system) / 1000 / rounds).toFixed(1)} ms of CPU each`,
+    );
+    assert.ok(perSecond > 10, `${perSecond} lists a second`);
+  });
+});

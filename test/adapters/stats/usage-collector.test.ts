@@ -1,0 +1,108 @@
+/** Counting writable layers in the background, on real directories. */
+import assert from 'node:assert/strict';
+import { link, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { createUsageCollector } from '../../../src/adapters/stats/usage-collector.ts';
+import { measureTree } from '../../../src/adapters/stats/walk.ts';
+import { onCleanup } from '../../support/cleanup.ts';
+import { requireRoot } from '../../support/netns.ts';
+import { eventually } from '../../support/pods.ts';
+import { runOk } from '../../support/process.ts';
+import { tempDir } from '../../support/temp-dir.ts';
+import { clock } from './support.ts';
+
+const noPause = (): Promise<void> => Promise.resolve();
+
+/** As du has it: bytes of allocated blocks, and inodes. */
+const duOf = async (dir: string): Promise<{ readonly usedBytes: number; readonly inodesUsed: number }> => {
+  const first = async (args: readonly string[]) =>
+    Number((await runOk(['du', '-s', '-x', ...args, dir])).split('\t')[0]);
+  return { usedBytes: await first(['--block-size=1']), inodesUsed: await first(['--inodes']) };
+};
+
+describe('counting a tree', () => {
+  it('counts blocks and inodes as du does: links once, holes not, other file systems not', async (t) => {
+    requireRoot();
+    const dir = await tempDir(t);
+    const tree = join(dir, 'tree');
+    await mkdir(join(tree, 'a/b/c'), { recursive: true });
+    for (let file = 0; file < 200; file += 1) await writeFile(join(tree, `a/file${file}`), 'x'.repeat(file * 100));
+    await link(join(tree, 'a/file199'), join(tree, 'a/b/again'));
+    await symlink('/', join(tree, 'a/root'));
+    await runOk(['truncate', '--size=1G', join(tree, 'a/hole')]);
+    await runOk(['mknod', join(tree, 'whiteout'), 'c', '0', '0']);
+    await mkdir(join(tree, 'mounted'));
+    await runOk(['mount', '-t', 'tmpfs', 'tmpfs', join(tree, 'mounted')]);
+    onCleanup(t, async () => void (await runOk(['umount', join(tree, 'mounted')])));
+    await writeFile(join(tree, 'mounted/file'), 'x'.repeat(100_000));
+    assert.deepEqual(await measureTree(tree, noPause), { ...(await duOf(tree)), complete: true });
+  });
+
+  it('counts nothing where there is no directory', async (t) => {
+    const dir = await tempDir(t);
+    await symlink('/', join(dir, 'link'));
+    await writeFile(join(dir, 'file'), '');
+    for (const name of ['absent', 'link', 'file']) assert.equal(await measureTree(join(dir, name), noPause), null);
+  });
+
+  it('stays in the tree when directories are swapped for links while it walks', async (t) => {
+    const dir = await tempDir(t);
+    const outside = join(dir, 'outside');
+    const tree = join(dir, 'tree');
+    await mkdir(outside);
+    for (let file = 0; file < 50; file += 1) await writeFile(join(outside, `file${file}`), '');
+    for (let sub = 0; sub < 20; sub += 1) await mkdir(join(tree, `sub${sub}`), { recursive: true });
+    let swapped = 0;
+    const swap = async (): Promise<void> => {
+      if (swapped >= 20) return;
+      const path = join(tree, `sub${swapped}`);
+      swapped += 1;
+      await rename(path, `${path}-moved`);
+      await symlink(outside, path);
+    };
+    const usage = await measureTree(tree, swap);
+    assert.ok(swapped > 5);
+    assert.equal(usage?.inodesUsed, 21);
+  });
+
+  it('waits after every step, and ends when told to', async (t) => {
+    const dir = await tempDir(t);
+    for (let file = 0; file < 100; file += 1) await writeFile(join(dir, `file${file}`), '');
+    let steps = 0;
+    const stop = (): Promise<void> => {
+      steps += 1;
+      return steps === 2 ? Promise.reject(new Error('enough')) : Promise.resolve();
+    };
+    await assert.rejects(measureTree(dir, stop), /enough/);
+  });
+});
+
+describe('the usage collector', () => {
+  it('has a count soon after it is told of a layer, and never one of what it was not', async (t) => {
+    const dir = await tempDir(t);
+    const reports: string[] = [];
+    const collector = createUsageCollector({ clock, mountpoint: dir, report: (message) => reports.push(message) });
+    onCleanup(t, collector.close);
+    const upper = join(dir, 'upper');
+    await mkdir(upper);
+    await writeFile(join(upper, 'file'), 'x'.repeat(10_000));
+    collector.watch('here', upper);
+    collector.watch('absent', join(dir, 'absent'));
+    assert.equal(collector.usageOf('here'), undefined);
+    const usage = await eventually('a count', () => Promise.resolve(collector.usageOf('here')));
+    const { usedBytes, inodesUsed } = await duOf(upper);
+    assert.deepEqual(usage, {
+      timestamp: usage.timestamp,
+      fsId: { mountpoint: dir },
+      usedBytes: { value: String(usedBytes) },
+      inodesUsed: { value: String(inodesUsed) },
+    });
+    assert.ok(Math.abs(Number(usage.timestamp) / 1e6 - Date.now()) < 5000);
+    assert.equal(collector.usageOf('absent'), undefined);
+    collector.forget('here');
+    assert.equal(collector.usageOf('here'), undefined);
+    await rm(upper, { recursive: true });
+    assert.deepEqual(reports, []);
+  });
+});
