@@ -11,7 +11,7 @@ import { settleAll } from './settle-all.ts';
 import { errorCodeOf } from './syscalls.ts';
 
 /** Passable for whoever knows what it is looking for, to be listed by root alone. */
-export const PASSABLE_DIRECTORY_MODE = 0o711;
+const PASSABLE_DIRECTORY_MODE = 0o711;
 
 export const makeDirectory = async (path: string, mode = PASSABLE_DIRECTORY_MODE): Promise<void> => {
   await mkdir(path, { recursive: true, mode });
@@ -38,7 +38,7 @@ export const writeFileWhole = async (path: string, content: string | Uint8Array,
 };
 
 /** Removes a directory tree; its name is free before its content is gone. What is not there is removed. */
-export const removeTree = async (path: string): Promise<void> => {
+const removeTree = async (path: string): Promise<void> => {
   const removed = join(dirname(path), `.removed-${basename(path)}`);
   // Left by an earlier attempt that did not come to its end.
   await rm(removed, { recursive: true, force: true });

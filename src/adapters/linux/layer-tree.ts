@@ -44,7 +44,7 @@ const isOpaque = async (dir: string): Promise<boolean> => {
 };
 
 /** The entry `name` (one part of a path, not . or ..) of a merged directory; null when it has none. */
-export const entryOf = async ({ dirs }: LayerDirectory, name: string): Promise<LayerEntry | null> => {
+const entryOf = async ({ dirs }: LayerDirectory, name: string): Promise<LayerEntry | null> => {
   const found: string[] = [];
   for (const dir of dirs) {
     const path = join(dir, name);

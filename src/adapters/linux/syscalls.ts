@@ -31,7 +31,6 @@ const nativeGetsockopt = native<[number, number, number, Uint8Array, Uint32Array
 const nativeMknod = native<[string, number, number]>(
   'int mknod(const char *path, unsigned int mode, unsigned long dev)',
 );
-const nativeSyncfs = native<[number]>('int syncfs(int fd)');
 const nativeChroot = native<[string]>('int chroot(const char *path)');
 const nativeLlistxattr = native<[string, Uint8Array | null, number]>(
   'long llistxattr(const char *path, void *list, size_t size)',
@@ -82,17 +81,11 @@ export const errorCodeOf = (error: unknown): string | undefined =>
   error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined;
 
 const LOCK_EX = 2;
-const LOCK_NB = 4;
 
-/** Takes the exclusive flock(2) of the open file behind `fd`; false when another open file holds it. */
-export const tryLock = (fd: number): boolean => {
-  if (nativeFlock(fd, LOCK_EX | LOCK_NB) === 0) return true;
-  const errnum = errno();
-  if (getSystemErrorName(-errnum) === 'EAGAIN') return false;
-  throw systemError('flock', errnum, `fd ${fd}`);
-};
-
-/** As tryLock, but waits on the calling thread until the lock is free: only for a process with nothing else to do. */
+/**
+ * Takes the exclusive flock(2) of the open file behind `fd`, and waits on the calling thread until it is free: only for
+ * a process with nothing else to do. The lock ends with the last descriptor of that open file.
+ */
 export const lockWaiting = (fd: number): void => {
   checked('flock', `fd ${fd}`, nativeFlock(fd, LOCK_EX));
 };
@@ -177,11 +170,6 @@ export const deviceNumber = (major: number, minor: number): number =>
 /** mknod(2): a FIFO or device. `mode` is the type (NodeType) and permissions, which the umask may narrow. */
 export const makeNode = async (path: string, mode: number, device = 0): Promise<void> => {
   await inPool('mknod', `'${path}'`, nativeMknod, path, mode, device);
-};
-
-/** Writes all of the file system that holds `fd` to its disk, and waits for it (in the pool). */
-export const syncFileSystem = async (fd: number): Promise<void> => {
-  await inPool('syncfs', `fd ${fd}`, nativeSyncfs, fd);
 };
 
 /** chroot(2) of the whole process, all its threads: only for a child that was started for that. Then chdir to '/'. */

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, open, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { createConnection, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -29,8 +29,6 @@ import {
   NodeType,
   peerCredentials,
   readXattr,
-  syncFileSystem,
-  tryLock,
   writeXattr,
 } from '../../../src/adapters/linux/syscalls.ts';
 
@@ -205,18 +203,6 @@ describe('system calls', () => {
     assert.deepEqual(await listXattrs(join(dir, 'link')), []);
     assert.equal(Buffer.from((await readXattr(path, 'user.scribe')) ?? []).toString(), 'value');
     assert.equal(await readXattr(path, 'user.other'), null);
-  });
-
-  it('lock per open file', async () => {
-    const path = join(dir, 'lock');
-    const [first, second] = await Promise.all([open(path, 'w'), open(path, 'w')]);
-    assert.equal(tryLock(first.fd), true);
-    assert.equal(tryLock(first.fd), true);
-    assert.equal(tryLock(second.fd), false);
-    await first.close();
-    assert.equal(tryLock(second.fd), true);
-    await syncFileSystem(second.fd);
-    await second.close();
   });
 
   it('name the peer of a unix socket', { timeout }, async () => {
