@@ -4,11 +4,10 @@
  */
 import type { ContainerFacts, ContainerQuestions } from '../../domain/effects.ts';
 import type { Perform } from '../../engine/ports.ts';
-import { type MountInfo, readMountInfo } from '../linux/mounts.ts';
 import { withDeadline } from './deadline.ts';
 import { inspectAllDevices, inspectDevices } from './devices.ts';
 import type { ReadImageFile } from './image-files.ts';
-import { inspectMountSource } from './mount-sources.ts';
+import { inspectMountSource, readMountTable } from './mount-sources.ts';
 import { readSeccompProfile } from './seccomp-file.ts';
 import { resolveUser } from './users.ts';
 
@@ -34,7 +33,7 @@ export function createInspectContainer(dependencies: InspectDependencies): Perfo
 
   async function answer(questions: ContainerQuestions, signal: AbortSignal): Promise<ContainerFacts> {
     const ask = <T>(path: string, work: Promise<T>): Promise<T> => withDeadline(path, hostTimeoutMs, signal, work);
-    const table = once<readonly MountInfo[]>(readMountInfo);
+    const table = once(readMountTable);
     const { chainIds, seccompProfilePath } = questions;
     const [user, devices, allDevices, mounts, seccompProfile] = await Promise.all([
       ask(

@@ -4,9 +4,10 @@
  * looked at; and the mount it lies on says how mounts below it spread.
  */
 import { mkdir, realpath, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import type { MountFact } from '../../domain/effects.ts';
 import { FailureError } from '../../domain/errors.ts';
-import { isAtOrBelow, type MountInfo } from '../linux/mounts.ts';
+import { type MountInfo, readMountInfo } from '../linux/mounts.ts';
 import { errorCodeOf } from '../linux/syscalls.ts';
 
 /** Flags of a mount that whoever mounts it again without being its owner has to keep. */
@@ -37,18 +38,20 @@ async function resolved(hostPath: string): Promise<string> {
   }
 }
 
-/** The mount a path lies on: the innermost one, and of those at the same point the last, which covers the others. */
-const mountOf = (table: readonly MountInfo[], path: string): MountInfo | undefined =>
-  table.reduce<MountInfo | undefined>((best, mount) => {
-    if (!isAtOrBelow(path, mount.mountPoint)) return best;
-    return best === undefined || mount.mountPoint.length >= best.mountPoint.length ? mount : best;
-  }, undefined);
+/** Mounts by the point they are seen at: of several at one point the last, which covers the others. */
+export type MountTable = ReadonlyMap<string, MountInfo>;
+
+export const readMountTable = async (): Promise<MountTable> =>
+  new Map((await readMountInfo()).map((mount) => [mount.mountPoint, mount]));
+
+/** The mount that a path without links lies on: the innermost one. */
+function mountOf(table: MountTable, path: string): MountInfo | undefined {
+  const mount = table.get(path);
+  return mount !== undefined || path === '/' ? mount : mountOf(table, dirname(path));
+}
 
 /** Rejects with HostFailed when the path can not be resolved or made. `table` is the daemon's mount table. */
-export async function inspectMountSource(
-  hostPath: string,
-  table: () => Promise<readonly MountInfo[]>,
-): Promise<MountFact> {
+export async function inspectMountSource(hostPath: string, table: () => Promise<MountTable>): Promise<MountFact> {
   try {
     const realPath = await resolved(hostPath);
     const [stats, mounts] = await Promise.all([stat(realPath), table()]);

@@ -52,9 +52,10 @@ const grant = (fact: DeviceFact, path: string, access: string): GrantedDevice =>
 });
 
 function requested(config: ContainerConfig, facts: readonly DeviceFact[]): readonly GrantedDevice[] {
+  const factsOf = Map.groupBy(facts, ({ hostPath }) => hostPath);
   return (config.devices ?? []).flatMap(({ hostPath = '', containerPath, permissions }) => {
-    const found = facts.filter((fact) => fact.hostPath === hostPath);
-    if (found.length === 0) return refuse('HostLacks', `devices.host_path ${hostPath} is no device and holds none`);
+    const found = factsOf.get(hostPath);
+    if (found === undefined) return refuse('HostLacks', `devices.host_path ${hostPath} is no device and holds none`);
     return found.map((fact) =>
       grant(fact, (containerPath || hostPath) + fact.path.slice(hostPath.length), permissions || ALL_ACCESS),
     );

@@ -111,9 +111,9 @@ function access(mount: Mount, settings: SpecSettings): string {
   );
 }
 
-function criMount(mount: Mount, facts: readonly MountFact[], settings: SpecSettings): OciMount {
+function criMount(mount: Mount, facts: ReadonlyMap<string, MountFact>, settings: SpecSettings): OciMount {
   const { containerPath = '', hostPath = '' } = mount;
-  const fact = facts.find((candidate) => candidate.hostPath === hostPath);
+  const fact = facts.get(hostPath);
   if (fact === undefined) return refuse('Bug', `nothing was found out about mounts.host_path ${hostPath}`);
   return bind(fact.realPath, cleanPath(containerPath), [
     propagation(mount, fact),
@@ -147,7 +147,8 @@ export interface ContainerMounts {
  */
 export function containerMounts(input: ContainerMountsInput): ContainerMounts {
   const { config, sandboxConfig, paths, settings, facts, imageVolumes, privileged } = input;
-  const asked = (config.mounts ?? []).map((mount) => criMount(mount, facts, settings));
+  const factOf = new Map(facts.map((fact) => [fact.hostPath, fact]));
+  const asked = (config.mounts ?? []).map((mount) => criMount(mount, factOf, settings));
   const taken = destinations(asked);
   const volumes = imageVolumes.map(({ imagePath, hostPath }) =>
     bind(hostPath, cleanPath(imagePath), ['rprivate', 'rw']),

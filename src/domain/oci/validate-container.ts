@@ -23,6 +23,7 @@ import { checkUserNamespace, NAMESPACE_FIELD } from './validate-pod.ts';
 const NUL = '\0';
 /** More would take the runtime minutes, and the kernel has a limit of its own (fs.mount-max). */
 const MAX_MOUNTS = 10_000;
+const MAX_DEVICES = 1_000;
 /** What 0.37 of the API lets a caller add to a mount. */
 const MOUNT_OPTIONS: readonly string[] = ['noexec', 'nodev', 'nosuid'];
 
@@ -108,6 +109,9 @@ export function checkContainerConfig(config: ContainerConfig, sandboxConfig: Pod
   checkEnvs(config);
   if ((config.mounts ?? []).length > MAX_MOUNTS) refuseField('mounts', `has more than ${MAX_MOUNTS} entries`);
   config.mounts?.forEach(checkMount);
+  if ((config.devices ?? []).length > MAX_DEVICES) {
+    refuseField('devices', `has more than ${MAX_DEVICES} entries: name a directory of devices`);
+  }
   config.devices?.forEach(checkDevice);
   if ((config.CDIDevices ?? []).length > 0) {
     refuse('NotImplemented', 'CDI_devices are not offered yet: name the device nodes in devices');

@@ -195,7 +195,9 @@ describe('ContainerConfig', () => {
     assert.equal(container(withContext({ namespaceOptions: { pid: 3, targetId: 'x' } })), null);
   });
 
-  it('refuses a flood of mounts', () => {
+  it('refuses a flood of mounts or devices', () => {
+    const devices = Array.from({ length: 1001 }, (_, index) => ({ hostPath: `/dev/d${index}` }));
+    assert.match(container({ devices })?.message ?? '', /^devices has more than 1000/);
     const mounts = Array.from({ length: 10_001 }, (_, index) => ({ containerPath: `/m${index}`, hostPath: '/h' }));
     assert.match(container({ mounts })?.message ?? '', /^mounts has more than 10000/);
   });
