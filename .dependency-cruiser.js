@@ -30,7 +30,7 @@ const builtIn = '^(node:)?[a-z_0-9]+(/promises|/web|/posix)?$';
 /** The parts of the domain that decide and that fold state, by the names their files have. */
 const decisions = [
   '^src/domain/(decide|evolve|process|state|turn|effect-log)\\.ts$',
-  '^src/domain/[^/]+/(decide|evolve|process|state)[^/]*\\.ts$',
+  '^src/domain/[^/]+/(decide|evolve|process)[^/]*\\.ts$',
 ];
 
 const wire = '^src/adapters/wire/';
@@ -94,12 +94,17 @@ export default {
       npm('zod', 'smol-toml'),
     ]),
     belongsTo(
-      'config-is-for-main-and-cli',
+      'config-is-for-the-root',
       'Other folders are handed the values they need: a part that reads the configuration can not be replayed.',
       '^src/config/',
-      '^src/(config/|main\\.ts$|cli/)',
+      '^src/(config|daemon|cli)/',
     ),
-    belongsTo('main-is-imported-by-cli', 'The composition root is the top.', '^src/main\\.ts$', '^src/cli/'),
+    belongsTo(
+      'daemon-is-the-root',
+      'What puts everything together is imported by the commands only.',
+      '^src/daemon/',
+      '^src/(daemon|cli)/',
+    ),
     belongsTo('cli-is-the-outside', 'Nothing imports commands but commands.', '^src/cli/', '^src/cli/'),
     belongsTo('sqlite-is-the-journals', 'One writer to one file.', npm('better-sqlite3'), '^src/journal/'),
     belongsTo(

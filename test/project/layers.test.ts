@@ -48,8 +48,8 @@ const planted: readonly (readonly [file: string, line: string, ...rules: readonl
   ['adapters/shim/ffi.ts', "import 'koffi';", 'system-calls-in-one-place'],
   ['adapters/shim/grpc.ts', "import '@grpc/grpc-js';", 'grpc-is-the-cri-adapters'],
   ['adapters/shim/dev.ts', "import 'typescript';", 'no-dev-packages'],
-  ['adapters/shim/config.ts', "import '../../config/own.ts';", 'adapters-see-contracts', 'config-is-for-main-and-cli'],
-  ['adapters/shim/main.ts', "import '../../main.ts';", 'adapters-see-contracts', 'main-is-imported-by-cli'],
+  ['adapters/shim/config.ts', "import '../../config/own.ts';", 'adapters-see-contracts', 'config-is-for-the-root'],
+  ['adapters/shim/root.ts', "import '../../daemon/own.ts';", 'adapters-see-contracts', 'daemon-is-the-root'],
   ['adapters/shim/cli.ts', "import '../../cli/own.ts';", 'adapters-see-contracts', 'cli-is-the-outside'],
   ['cli/missing.ts', "import './nowhere.ts';", 'resolvable'],
   ['adapters/shim/test.ts', "import '../../../test/a.ts';", 'adapters-see-contracts', 'source-stays-in-src'],
@@ -77,8 +77,8 @@ const planted: readonly (readonly [file: string, line: string, ...rules: readonl
 
   ['config/own.ts', "import 'zod';\nimport 'smol-toml';\nimport 'node:fs';\nimport '../domain/errors.ts';"],
   ['config/adapter.ts', "import '../adapters/cri/own.ts';", 'config-stands-alone'],
-  ['main.ts', "import './config/own.ts';\nimport './adapters/cri/own.ts';\nimport './journal/sqlite.ts';"],
-  ['cli/own.ts', "import '../main.ts';\nimport '../config/own.ts';"],
+  ['daemon/own.ts', "import '../config/own.ts';\nimport '../adapters/cri/own.ts';\nimport '../journal/sqlite.ts';"],
+  ['cli/own.ts', "import '../daemon/own.ts';\nimport '../config/own.ts';"],
   ['cli/grpc.ts', "import '@grpc/grpc-js';", 'grpc-is-the-cri-adapters'],
 ];
 

@@ -1,0 +1,93 @@
+/**
+ * `npm run up` and `npm run down` as a newcomer has them, in a network namespace and directories of the test's own: a
+ * daemon, a running pod with log lines and an exec, its history, and everything gone afterwards. Runs alone.
+ */
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { criTool } from '../support/cri-tools.ts';
+import { onCleanup } from '../support/cleanup.ts';
+import { leftovers, mountsBelow, noLeftovers, processesOf } from '../support/leftovers.ts';
+import { type Netns, netnsOf } from '../support/netns.ts';
+import { type CommandResult, run, runOk } from '../support/process.ts';
+import { tempDir } from '../support/temp-dir.ts';
+
+const top = join(import.meta.dirname, '../..');
+
+interface Place {
+  readonly netns: Netns;
+  readonly root: string;
+  readonly state: string;
+  readonly socket: string;
+  readonly npmRun: (...words: readonly string[]) => Promise<CommandResult>;
+}
+
+const placeOf = async (t: TestContext): Promise<Place> => {
+  const netns = await netnsOf(t);
+  const dir = await tempDir(t);
+  const [root, state] = [join(dir, 'root'), join(dir, 'state')];
+  const env = { ...process.env, SCRIBE_ROOT: root, SCRIBE_STATE: state };
+  const npmRun: Place['npmRun'] = (...words) =>
+    run(netns.inside(['npm', 'run', '--silent', ...words]), { cwd: top, env, timeoutMs: 60_000 });
+  onCleanup(t, async () => {
+    await npmRun('down', '--', '--all');
+    for (const { path } of (await mountsBelow([dir])).reverse()) await run(['umount', '--lazy', path]);
+  });
+  return { netns, root, state, socket: join(state, 'scribe.sock'), npmRun };
+};
+
+test('up gives a running pod that crictl can use, a second up reuses the daemon, down leaves nothing but the journal', async (t) => {
+  const { netns, root, state, socket, npmRun } = await placeOf(t);
+
+  const up = await npmRun('up');
+  assert.equal(up.exitCode, 0, up.stdout + up.stderr);
+  assert.match(up.stdout, /no CNI configuration in .*: made a bridge network for this daemon only/);
+  assert.match(up.stdout, /the daemon serves: scribe \S+, pid \d+, after \d+ ms/);
+  assert.match(up.stdout, /stdout F line 3 from demo/);
+  assert.match(up.stdout, /inet 10\.\d+\.\d+\.\d+\/16/);
+  for (const method of ['RunPodSandbox', 'CreateContainer', 'StartContainer', 'ExecSync'])
+    assert.match(up.stdout, new RegExp(method));
+  assert.ok(up.stdout.includes(`unix://${socket}`));
+
+  const crictl = (...words: readonly string[]): Promise<string> =>
+    runOk(
+      netns.inside([
+        criTool('crictl'),
+        '--runtime-endpoint',
+        `unix://${socket}`,
+        '--image-endpoint',
+        `unix://${socket}`,
+        ...words,
+      ]),
+    );
+  assert.match(await crictl('pods'), /Ready\s+demo\s+default/);
+  const containerId = (await crictl('ps', '--quiet', '--name', 'talker')).trim();
+  assert.match(containerId, /^[0-9a-f]{64}$/);
+  assert.match(await crictl('logs', containerId), /^line 1 from demo/);
+  assert.equal(await crictl('exec', '--sync', containerId, 'hostname'), 'demo\n');
+
+  const pid = await readFile(join(state, 'scribe.pid'), 'utf8');
+  const again = await npmRun('up');
+  assert.equal(again.exitCode, 0, again.stdout + again.stderr);
+  assert.match(again.stdout, /the daemon runs already/);
+  assert.equal(await readFile(join(state, 'scribe.pid'), 'utf8'), pid);
+
+  const down = await npmRun('down');
+  assert.equal(down.exitCode, 0, down.stdout + down.stderr);
+  assert.match(down.stdout, /has ended/);
+  const dirs = { root, state, cgroupParent: '/none-of-its-own', addresses: join(state, 'cni/networks') };
+  assert.deepEqual(await leftovers(dirs), noLeftovers);
+  assert.deepEqual(await processesOf(dirs), []);
+  assert.doesNotMatch(await runOk(netns.inside(['ip', 'link'])), /scribe0/);
+
+  const history = await runOk([join(top, 'bin/scribe'), 'history', '--root', root]);
+  assert.match(history, /RemovePodSandbox/);
+});
+
+test('down without a daemon says so and succeeds', async (t) => {
+  const { npmRun, state } = await placeOf(t);
+  const down = await npmRun('down');
+  assert.equal(down.exitCode, 0);
+  assert.ok(down.stdout.includes(`no daemon runs with state ${state}`));
+});
