@@ -8,7 +8,7 @@ import { type ServiceOptions, type ServiceParts, serviceOf } from '../adapters/c
 import { containerStats } from '../adapters/cri/stats.ts';
 import type { SecretVault } from '../adapters/bundle/secrets.ts';
 import type { ImagesAdapter } from '../adapters/images/adapter.ts';
-import type { StatsReader } from '../adapters/stats/reader.ts';
+import type { StatsReader } from '../adapters/stats/types.ts';
 import type * as wire from '../adapters/wire/cri/api.ts';
 import { ImagesDefinition } from '../adapters/wire/scribe/v1/images.ts';
 import type { Config } from '../config/config.ts';

@@ -148,7 +148,7 @@ export async function serve(config: Config, { version }: { readonly version: str
   await running.start({ facts: daemonFacts(config, node, version, pauseRootfs), rebooted, deadTasks, crash: takeCrashFile(stateDir) });
   await cni.start();
 
-  const stats = createStatsReader({ cgroup: node.cgroup, clock });
+  const stats = createStatsReader({ cgroup: node.cgroup, clock, report: (message) => log.warn(message) });
   const { parts, services } = criParts({ config, version, engine: running, view, journal, clock, vault, credentials, images, stats });
   const cri = await startCriServer({
     socketPath: config.serve.socketPath,

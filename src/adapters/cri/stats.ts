@@ -1,6 +1,6 @@
 /** ContainerStats messages from what the cgroup files said. */
 import type { Container } from '../../domain/state.ts';
-import type { ContainerUsage } from '../stats/usage.ts';
+import type { ContainerUsage } from '../stats/types.ts';
 import type * as wire from '../wire/cri/api.ts';
 import { containerMetadata, labelsOf } from './to-wire.ts';
 

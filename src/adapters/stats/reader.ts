@@ -12,38 +12,19 @@ import { type CgroupFile, FILE_BYTES_MAX, type OpenFiles, openCgroupFiles } from
 import { type CpuRate, createCpuRate } from './cpu-rate.ts';
 import { createLanes } from './lanes.ts';
 import { parseNumber } from './parse.ts';
-import { type ContainerUsage, containerUsage, cpuTimeNs } from './usage.ts';
+import type { ContainerUsage, StatsReader, StatsTarget } from './types.ts';
+import { containerUsage, cpuTimeNs } from './usage.ts';
 
 /** Reads under way at once: as many as libuv has threads, so that others' reads get their turn. */
 const LANES = 4;
 /** Between the samples of containers that nobody asks about. */
 const SAMPLE_INTERVAL_MS = 10_000;
 
-export interface StatsTarget {
-  readonly containerId: string;
-  /** linux.cgroupsPath of its spec, in either form. */
-  readonly cgroupPath: string;
-}
-
 export interface StatsReaderOptions {
   readonly cgroup: Pick<CgroupFacts, 'version' | 'controllers'>;
   readonly clock: Pick<Clock, 'nowNs' | 'monoNs'>;
   /** Told when a container's files can't be read though they are there. */
   readonly report: (message: string) => void;
-}
-
-export interface StatsReader {
-  /** null when its cgroups are gone, or can't be known from its path. Rejects when they can't be read. */
-  readonly read: (target: StatsTarget) => Promise<ContainerUsage | null>;
-  /** By container id; those that have gone, or can't be read, are left out. */
-  readonly readAll: (targets: readonly StatsTarget[]) => Promise<ReadonlyMap<string, ContainerUsage>>;
-  /** Processes (threads, as the kernel counts) in the cgroup; null when it is gone or has no pids controller. */
-  readonly readProcessCount: (target: StatsTarget) => Promise<string | null>;
-  /** Begins to sample a container, so that its first stats can tell its nano cores; read does this as well. */
-  readonly watch: (target: StatsTarget) => void;
-  /** Closes its files. Not needed for a container that is removed: that is noticed. */
-  readonly forget: (containerId: string) => void;
-  readonly close: () => void;
 }
 
 const PIDS_FILE = 'pids.current';

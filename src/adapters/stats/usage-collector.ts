@@ -5,6 +5,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../../engine/ports.ts';
 import type { FilesystemUsage } from '../wire/cri/api.ts';
+import type { UsageCollector } from './types.ts';
 import { measureTree } from './walk.ts';
 
 /** Between rounds through all layers, when they are done by then. */
@@ -18,15 +19,6 @@ export interface UsageCollectorOptions {
   readonly mountpoint: string;
   /** Told when a layer can't be counted to its end. */
   readonly report: (message: string) => void;
-}
-
-export interface UsageCollector {
-  /** Begins to count a container's layer: the upper directory of its snapshot. */
-  readonly watch: (containerId: string, upperDir: string) => void;
-  readonly forget: (containerId: string) => void;
-  /** The last count, with the time it was done; undefined before the first is. */
-  readonly usageOf: (containerId: string) => FilesystemUsage | undefined;
-  readonly close: () => void;
 }
 
 interface Layer {

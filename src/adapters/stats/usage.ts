@@ -2,17 +2,9 @@
  * What the text of a container's cgroup files means in CRI's words, for version 1 and 2. Pure: text in, messages out.
  * A file that is missing (controller not mounted, accounting off) leaves out what it would have said.
  */
-import type { CpuUsage, IoUsage, MemoryUsage, SwapUsage, UInt64Value } from '../wire/cri/api.ts';
+import type { IoUsage, MemoryUsage, SwapUsage, UInt64Value } from '../wire/cri/api.ts';
 import { numberOf, parseNumber, parsePressure } from './parse.ts';
-
-/** Everything that one look at a container's cgroups gives; ready to be put into a ContainerStats message. */
-export interface ContainerUsage {
-  readonly cpu: CpuUsage | undefined;
-  readonly memory: MemoryUsage | undefined;
-  readonly swap: SwapUsage | undefined;
-  /** Version 2 only: pressure is all that CRI asks of it. */
-  readonly io: IoUsage | undefined;
-}
+import type { ContainerUsage } from './types.ts';
 
 /** File name, as in the tables below, to its text. */
 export type FileTexts = { readonly [name: string]: string | undefined };
