@@ -25,8 +25,8 @@ import { systemClock } from './stamp.ts';
 
 const CONNECTIONS_MAX = 16;
 const SOCKET_MODE = 0o600;
-/** Nothing is for others; a log is for its group as well. */
-const UMASK = 0o027;
+/** Whatever it inherits: files are given their modes in full, and directories of logs are to be walked through. */
+const UMASK = 0o022;
 const STDERR = 2;
 const WARM_UP_LINE = 'a line about as long as many are\n';
 const WARM_UP_BYTES = 16_384;

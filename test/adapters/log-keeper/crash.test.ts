@@ -24,7 +24,7 @@ const SIGTERM = 15;
 const daemonPath = fileURLToPath(new URL('./daemon.ts', import.meta.url));
 const closeTimeoutMs = 10_000;
 
-describe('deaths around the log keeper', { concurrency: 2 }, () => {
+describe('deaths around the log keeper', { concurrency: 3 }, () => {
   it('C16: loses and doubles no line over ten kills of the daemon, and nobody waits for it', async (t) => {
     const { stateDir } = await fixtureOf(t);
     const container = await containerIn(stateDir, 'counting');
