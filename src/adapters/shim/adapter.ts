@@ -2,7 +2,8 @@
  * The shim adapter: performs the effects on shims, tasks and execs by speaking to containerd shims over ttrpc, and tells
  * the engine of exits, kills for lack of memory and lost shims. Puts the parts together; decides nothing.
  */
-import { mkdir, rm } from 'node:fs/promises';
+import { lstat, mkdir, readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { Logger } from 'pino';
 import type { Observe, PerformEffects } from '../../engine/ports.ts';
 import { readCgroupFacts } from '../linux/cgroups.ts';
@@ -61,6 +62,18 @@ export interface ShimAdapter {
 
 const fallbackPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
+/**
+ * Shims remove their temporary files within seconds, but not when they are killed, and process specs hold the values of
+ * env. What is older than any start may take is forgotten; what is younger may be in use by a shim at this moment.
+ */
+const removeForgotten = async (dir: string, olderThanMs: number): Promise<void> => {
+  const names = await readdir(dir).catch((): string[] => []);
+  for (const path of names.map((name) => join(dir, name))) {
+    const found = await lstat(path).catch(() => null);
+    if (found !== null && found.mtimeMs < Date.now() - olderThanMs) await rm(path, { recursive: true, force: true });
+  }
+};
+
 /** Prepares the adapter's directories and serves events. Knows no shim yet: ReconnectShim makes known those that run. */
 export const createShimAdapter = async (options: ShimAdapterOptions): Promise<ShimAdapter> => {
   const { spawner, logKeeper, observe, stateDir, log, searchPath = process.env['PATH'] ?? fallbackPath } = options;
@@ -68,6 +81,7 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
   const paths = shimPaths(stateDir);
   // Execs of an earlier daemon lost their readers with it.
   await rm(paths.execRoot, { recursive: true, force: true });
+  await removeForgotten(paths.temporaryDir, timings.launchMs);
   for (const dir of [paths.ioRoot, paths.execRoot, paths.runtimeRoot, paths.temporaryDir]) {
     await mkdir(dir, { recursive: true, mode: 0o700 });
   }

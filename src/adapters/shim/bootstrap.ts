@@ -11,7 +11,7 @@ import { FailureError } from '../../domain/errors.ts';
 import { BootstrapParams, BootstrapResult, LogLevel } from '../wire/runtime/bootstrap/v1/bootstrap.ts';
 
 /** The namespace that all of a kubelet's containers live in. */
-export const shimNamespace = 'k8s.io';
+const shimNamespace = 'k8s.io';
 
 export interface ShimVersion {
   readonly major: number;
@@ -32,7 +32,7 @@ export const shimBinaryName = (runtimeType: string): string => {
   if (parts.length < 2 || name === undefined || version === undefined || !plain.test(name) || !plain.test(version)) {
     throw new FailureError(
       'InvalidField',
-      `the runtime type '${runtimeType}' names no shim: it has to end in a name and a version, as io.containerd.runc.v2 does`,
+      `The runtime type '${runtimeType}' names no shim: it has to end in a name and a version, as io.containerd.runc.v2 does.`,
     );
   }
   return `containerd-shim-${name}-${version}`;
@@ -147,12 +147,12 @@ export const parseStartOutput = (stdout: Uint8Array): ShimEndpoint => {
     parseJson(text) ??
     ({ version: 2, address: text, protocol: ttrpcProtocol } satisfies StartOutput);
   if (protocol !== ttrpcProtocol && protocol !== '') {
-    throw new FailureError('ShimFailed', `the shim speaks ${shown(protocol)}; scribe speaks ttrpc to shims only`);
+    throw new FailureError('ShimFailed', `The shim speaks ${shown(protocol)}; scribe speaks ttrpc to shims only.`);
   }
   if (version !== 2 && version !== 3) {
     throw new FailureError(
       'ShimFailed',
-      `the shim speaks version ${version} of the task service; scribe speaks 2 and 3`,
+      `The shim speaks version ${version} of the task service; scribe speaks 2 and 3.`,
     );
   }
   socketPathOf(address);
@@ -168,5 +168,5 @@ export const socketPathOf = (address: string): string => {
   const isName = /^[\x21-\x7e]+$/.test(address) && address.length <= addressBytesMax;
   if (isName && address.startsWith(`${unixPrefix}/`)) return address.slice(unixPrefix.length);
   if (isName && !address.includes(':')) return `\0${address}`;
-  throw new FailureError('ShimFailed', `the shim listens at ${shown(address)}, which is no unix socket`);
+  throw new FailureError('ShimFailed', `The shim listens at ${shown(address)}, which is no unix socket.`);
 };

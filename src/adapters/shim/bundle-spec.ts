@@ -12,7 +12,7 @@ const configBytesMax = 16 * 1024 * 1024;
 /** A JSON object whose fields are not known here: passed on as it is. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-export const isJsonObject = (value: unknown): value is JsonObject =>
+const isJsonObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const readBounded = async (path: string): Promise<Buffer> => {
@@ -20,7 +20,7 @@ const readBounded = async (path: string): Promise<Buffer> => {
   try {
     const { size } = await file.stat();
     if (size > configBytesMax)
-      throw new FailureError('HostFailed', `${path} has ${size} bytes, more than a spec may have`);
+      throw new FailureError('HostFailed', `${path} has ${size} bytes, more than a spec may have.`);
     const bytes = Buffer.allocUnsafe(size);
     let length = 0;
     for (;;) {
@@ -38,7 +38,7 @@ const readSpec = async (bundlePath: string): Promise<JsonObject> => {
   const text = (await readBounded(path)).toString('utf8');
   const spec: unknown = JSON.parse(text);
   if (isJsonObject(spec)) return spec;
-  throw new FailureError('HostFailed', `${path} holds no OCI spec`);
+  throw new FailureError('HostFailed', `${path} holds no OCI spec.`);
 };
 
 /**
@@ -47,7 +47,7 @@ const readSpec = async (bundlePath: string): Promise<JsonObject> => {
  */
 export const readExecProcess = async (bundlePath: string, args: readonly string[]): Promise<JsonObject> => {
   const { process } = await readSpec(bundlePath);
-  if (!isJsonObject(process)) throw new FailureError('HostFailed', `the spec in ${bundlePath} has no process`);
+  if (!isJsonObject(process)) throw new FailureError('HostFailed', `The spec in ${bundlePath} has no process.`);
   const { consoleSize: _consoleSize, commandLine: _commandLine, ...rest } = process;
   return { ...rest, args, terminal: false };
 };

@@ -27,7 +27,7 @@ export const createDelivery = (
     const backoff = createBackoff(timings);
     for (;;) {
       if (stop.signal.aborted)
-        throw new FailureError('Interrupted', `the daemon ends; ${observation.kind} of ${id} is not recorded`);
+        throw new FailureError('Interrupted', `The daemon ends; ${observation.kind} of ${id} is not recorded.`);
       try {
         await observe(observation);
         return;

@@ -13,7 +13,7 @@ import { isNotFound } from '../ttrpc/status.ts';
 import { readExecProcess } from './bundle-spec.ts';
 import type { ShimContext } from './context.ts';
 import { type Capture, capture } from './exec-output.ts';
-import { asFailure, attempting, isUnreachable, messageOf } from './failures.ts';
+import { attempting, isUnreachable, messageOf } from './failures.ts';
 import { makeFifo, openFifoReader } from './fifos.ts';
 import { orAfter } from './retry.ts';
 import type { TaskClient } from './task-client.ts';
@@ -48,7 +48,7 @@ const openStreams = async ({ paths }: ShimContext, execId: string): Promise<Exec
   if (stdout.status === 'fulfilled' && stderr.status === 'fulfilled')
     return { stdout: stdout.value, stderr: stderr.value };
   for (const opened of [stdout, stderr]) if (opened.status === 'fulfilled') opened.value.close();
-  throw new FailureError('HostFailed', `the streams of exec ${execId} can not be opened`, {
+  throw new FailureError('HostFailed', `The streams of exec ${execId} can not be opened.`, {
     cause: stdout.status === 'rejected' ? stdout.reason : stderr.status === 'rejected' ? stderr.reason : undefined,
   });
 };
@@ -111,8 +111,11 @@ const killOverdue = async (
   });
   const exitStatus = await orAfter(exited, timings.reapMs, null);
   if (exitStatus !== null) return { exitStatus, timedOut: true };
-  throw new FailureError('TimedOut', `exec ${execId} did not end within ${timings.reapMs} ms of SIGKILL`);
+  throw new FailureError('TimedOut', `Exec ${execId} did not end within ${timings.reapMs} ms of SIGKILL.`);
 };
+
+const interruption = (execId: string): FailureError =>
+  new FailureError('Interrupted', `The daemon ends while exec ${execId} runs.`);
 
 /** Starts the added exec and sees it to its end, killing it when its time is up. */
 const runToEnd = async (
@@ -122,6 +125,7 @@ const runToEnd = async (
   signal: AbortSignal,
 ): Promise<ExecEnd> => {
   const { containerId, execId, timeoutMs } = effect;
+  if (signal.aborted) throw interruption(execId);
   const call = { id: containerId, execId };
   // A failed start ends the Wait too, with a status that means nothing: both have to succeed.
   const exited = Promise.all([client.start(call, context.timings.launchMs), client.wait(call, null)]).then(
@@ -129,12 +133,11 @@ const runToEnd = async (
   );
   const stop = new AbortController();
   const interrupted = once(signal, 'abort', { signal: stop.signal }).then((): never => {
-    throw new FailureError('Interrupted', `the daemon ends while exec ${execId} runs`);
+    throw interruption(execId);
   });
   const overtime =
     timeoutMs === null ? [] : [sleep(Math.min(timeoutMs, timerMsMax), null, { signal: stop.signal, ref: false })];
   try {
-    signal.throwIfAborted();
     const exitStatus = await Promise.race([exited, interrupted, ...overtime]);
     return exitStatus === null ? await killOverdue(context, client, effect, exited) : { exitStatus, timedOut: false };
   } finally {
@@ -148,16 +151,15 @@ export const runExec = async (
   { signal, attach }: EffectContext,
 ): Promise<EffectResults['RunExec']> => {
   const { podSandboxId, containerId, execId, bundlePath, args } = effect;
-  const attempted = `run a command in container ${containerId}`;
-  return attempting(attempted, async () => {
+  return attempting(`run a command in container ${containerId}`, async () => {
     const opening = openStreams(context, execId);
-    const ready = Promise.all([context.sessions.clientOf(podSandboxId), readExecProcess(bundlePath, args)]);
-    const [client, process] = await ready.catch(async (error: unknown) => {
-      closeStreams(await opening);
+    const ready = Promise.all([context.sessions.clientOf(podSandboxId), readExecProcess(bundlePath, args), opening]);
+    const [client, process, streams] = await ready.catch(async (error: unknown) => {
+      const opened = await opening.catch(() => null);
+      if (opened !== null) closeStreams(opened);
       await removeFifos(context, execId);
       throw error;
     });
-    const streams = await opening;
     try {
       await client.exec(
         {
@@ -177,9 +179,8 @@ export const runExec = async (
       attach({ stdout, stderr });
       return { exitStatus, timedOut, stdoutBytes: stdout.length, stderrBytes: stderr.length };
     } catch (error) {
-      if (isNotFound(error))
-        throw new FailureError('WrongState', `container ${containerId} is not running`, { cause: error });
-      throw asFailure(error, attempted);
+      if (!isNotFound(error)) throw error;
+      throw new FailureError('WrongState', `Container ${containerId} is not running.`, { cause: error });
     } finally {
       void discard(context, client, effect, streams);
     }

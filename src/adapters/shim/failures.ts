@@ -18,7 +18,7 @@ export const messageOf = (error: unknown): string => (error instanceof Error ? e
 /** `attempted` says what was being done, as in "create the task of container abc". */
 export const asFailure = (error: unknown, attempted: string): FailureError => {
   if (error instanceof FailureError) return error;
-  const message = `could not ${attempted}: ${quoted(messageOf(error))}`;
+  const message = `Could not ${attempted}: ${quoted(messageOf(error))}.`;
   if (isTimeout(error)) return new FailureError('TimedOut', message, { cause: error });
   if (isClosed(error)) return new FailureError('ShimFailed', message, { cause: error });
   if (error instanceof TtrpcStatusError) return new FailureError('RuntimeFailed', message, { cause: error });

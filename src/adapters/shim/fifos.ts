@@ -19,7 +19,7 @@ export const makeFifo = async (path: string): Promise<void> => {
   } catch (error) {
     if (errorCodeOf(error) !== 'EEXIST') throw error;
     if ((await lstat(path)).isFIFO()) return;
-    throw new FailureError('HostFailed', `${path} is in the way: a FIFO has to be made there`, { cause: error });
+    throw new FailureError('HostFailed', `${path} is in the way: a FIFO has to be made there.`, { cause: error });
   }
 };
 

@@ -12,7 +12,7 @@ export const checkedId = (id: string): string => {
   if (idPattern.test(id)) return id;
   throw new FailureError(
     'InvalidField',
-    `${JSON.stringify(id.slice(0, 200))} can not be an id: letters, digits, '_', '.' and '-' only`,
+    `${JSON.stringify(id.slice(0, 200))} can not be an id: letters, digits, '_', '.' and '-' only.`,
   );
 };
 
@@ -21,7 +21,7 @@ export const checkBundlePath = (id: string, bundlePath: string): void => {
   if (basename(bundlePath) === checkedId(id)) return;
   throw new FailureError(
     'InvalidField',
-    `the bundle ${bundlePath} has to be in a directory named ${id}, where shims look for it`,
+    `The bundle ${bundlePath} has to be in a directory named ${id}, where shims look for it.`,
   );
 };
 

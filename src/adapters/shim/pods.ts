@@ -33,7 +33,7 @@ const connectTo = async (
   const { shimPid: pid } = await client.connect({ id: podSandboxId }, timings.connectMs);
   const startTicks = await identifyShim(pid, podSandboxId, bundlePath);
   const process = await holdProcess({ pid, startTicks });
-  if (process === null) throw new FailureError('ShimFailed', `the shim (pid ${pid}) ended as soon as it had started`);
+  if (process === null) throw new FailureError('ShimFailed', `The shim (pid ${pid}) ended as soon as it had started.`);
   const shim: ShimAddress = { ...endpoint, pid, startTicks };
   return createSession({ podSandboxId, shim, process, logDrain, client, connectMs: timings.connectMs });
 };
@@ -120,7 +120,7 @@ const stopKnown = async (
       return false;
     context.log.warn({ podSandboxId, pid: shim.pid }, 'a shim does not end and is killed');
     if (await seeEnd(process, [sigkill], timings.shimExitMs)) return true;
-    throw new FailureError('ShimFailed', `the shim (pid ${shim.pid}) does not end, not even by SIGKILL`);
+    throw new FailureError('ShimFailed', `The shim (pid ${shim.pid}) does not end, not even by SIGKILL.`);
   } finally {
     process?.release();
     await removeDeadSocket(context, shim.address);
@@ -136,7 +136,7 @@ const stopUnknown = async (context: ShimContext, podSandboxId: string, bundlePat
   try {
     // SIGTERM makes a shim tidy up its socket, SIGKILL does not.
     const ended = await Promise.all(processes.map((held) => seeEnd(held, [sigterm, sigkill], timings.shimExitMs)));
-    if (!ended.every(Boolean)) throw new FailureError('ShimFailed', 'the shim does not end, not even by SIGKILL');
+    if (!ended.every(Boolean)) throw new FailureError('ShimFailed', 'The shim does not end, not even by SIGKILL.');
   } finally {
     for (const held of processes) held.release();
     logDrain?.close();

@@ -4,6 +4,7 @@
  */
 import { basename, isAbsolute } from 'node:path';
 import type { EffectOf, EffectResults, ObservedTask } from '../../domain/effects.ts';
+import { FailureError } from '../../domain/errors.ts';
 import { holdProcess, readProcessStat } from '../linux/processes.ts';
 import type { StateResponse } from '../wire/runtime/task/v3/shim.ts';
 import { Status } from '../wire/types/task/task.ts';
@@ -116,7 +117,8 @@ export const reconnectShim = (context: ShimContext, effect: ReconnectShim): Prom
       );
       return { gone: false, tasks };
     } catch (error) {
-      if (session.isGone()) return { gone: true, tasks: [] };
+      const isDeaf = error instanceof FailureError && isRefused(error.cause);
+      if (session.isGone() || isDeaf) return { gone: true, tasks: [] };
       throw error;
     }
   });

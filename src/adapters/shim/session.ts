@@ -27,7 +27,7 @@ const dialOnce = (path: string, timeoutMs: number): Promise<Socket> =>
   new Promise((resolve, reject) => {
     const socket = connect({ path });
     const timer = setTimeout(() => {
-      socket.destroy(new Error(`no connection within ${timeoutMs} ms`));
+      socket.destroy(new Error(`no connection within ${Math.round(timeoutMs)} ms`));
     }, timeoutMs);
     socket.once('error', (error) => {
       clearTimeout(timer);
@@ -94,7 +94,7 @@ export const createSession = (options: SessionOptions): ShimSession => {
 
   const { promise: ended, resolve: settleEnded } = Promise.withResolvers<void>();
   const goneFailure = (cause?: unknown): FailureError =>
-    new FailureError('ShimFailed', `the shim of pod sandbox ${podSandboxId} (pid ${shim.pid}) is gone`, { cause });
+    new FailureError('ShimFailed', `The shim of pod sandbox ${podSandboxId} (pid ${shim.pid}) is gone.`, { cause });
 
   void process.ended.then(() => {
     gone = true;

@@ -53,7 +53,7 @@ export const createSessions = (delivery: Delivery, log: Logger): ShimSessions =>
     clientOf: async (podSandboxId) => {
       const session = sessions.get(podSandboxId);
       if (session !== undefined) return session.client();
-      throw new FailureError('ShimFailed', `there is no connection to a shim of pod sandbox ${podSandboxId}`);
+      throw new FailureError('ShimFailed', `There is no connection to a shim of pod sandbox ${podSandboxId}.`);
     },
     isGone: (podSandboxId) => sessions.get(podSandboxId)?.isGone() ?? true,
     close: () => {

@@ -63,7 +63,7 @@ const isExecutable = async (path: string): Promise<boolean> => {
 export const findShimBinary = async (handler: RuntimeHandler, searchPath: string): Promise<string> => {
   if (handler.shimPath !== undefined) {
     if (isAbsolute(handler.shimPath) && (await isExecutable(handler.shimPath))) return handler.shimPath;
-    const message = `the shim ${handler.shimPath} of runtime handler '${handler.name}' is no executable file: correct its path in the configuration`;
+    const message = `The shim ${handler.shimPath} of runtime handler '${handler.name}' is no executable file: correct its path in the configuration.`;
     throw new FailureError('HostLacks', message);
   }
   const name = shimBinaryName(handler.runtimeType);
@@ -71,7 +71,7 @@ export const findShimBinary = async (handler: RuntimeHandler, searchPath: string
     const path = join(dir, name);
     if (await isExecutable(path)) return path;
   }
-  const message = `${name}, the shim of runtime handler '${handler.name}', is not in PATH (${searchPath}): install it, or configure its path`;
+  const message = `${name}, the shim of runtime handler '${handler.name}', is not in PATH (${searchPath}): install it, or configure its path.`;
   throw new FailureError('HostLacks', message);
 };
 
@@ -102,7 +102,7 @@ export const createShimBinaries = (options: ShimBinariesOptions): ShimBinaries =
     const result = await spawner.run({ command, args, env, cwd, stdin, timeoutMs, outputBytesMax });
     if (result.exitCode === 0 && !result.timedOut && !result.truncated) return result.stdout;
     const complaint = result.truncated ? 'it printed more than any shim does' : complaintOf(result, timeoutMs);
-    throw new FailureError('ShimFailed', `the shim binary ${command} failed at '${args.at(-1) ?? ''}': ${complaint}`);
+    throw new FailureError('ShimFailed', `The shim binary ${command} failed at '${args.at(-1) ?? ''}': ${complaint}.`);
   };
 
   const versionOf = async (path: string): Promise<ShimVersion | null> => {
@@ -127,7 +127,9 @@ export const createShimBinaries = (options: ShimBinariesOptions): ShimBinaries =
     start: async (handler, id, bundlePath) => {
       checkBundlePath(id, bundlePath);
       const path = await find(handler);
-      const stdin = startInput(await versionOf(path), id, eventsAddress, daemonAddress);
+      // A shim that does not know -v is not containerd's: it gets what all bear.
+      const version = await versionOf(path).catch(() => null);
+      const stdin = startInput(version, id, eventsAddress, daemonAddress);
       const args = shimArguments({ action: 'start', id, bundlePath, daemonAddress });
       return parseStartOutput(await run(path, args, bundlePath, stdin));
     },

@@ -32,7 +32,7 @@ export const identifyShim = async (pid: number, podSandboxId: string, bundlePath
   if (stat !== null && isShim) return stat.startTicks;
   throw new FailureError(
     'ShimFailed',
-    `the shim says that its pid is ${pid}, which is no shim of pod sandbox ${podSandboxId}`,
+    `The shim says that its pid is ${pid}, which is no shim of pod sandbox ${podSandboxId}.`,
   );
 };
 

@@ -99,7 +99,7 @@ const createTask = async (
   if (pid > 0) return pid;
   throw new FailureError(
     'ShimFailed',
-    `the shim created a task of container ${effect.containerId} but told no process`,
+    `The shim created a task of container ${effect.containerId} but told no process.`,
   );
 };
 

@@ -6,9 +6,6 @@
 
 export const FrameType = { Request: 1, Response: 2, Data: 3 } as const;
 
-/** Flags of streaming calls; a unary call has none. */
-export const FrameFlag = { RemoteClosed: 0x01, RemoteOpen: 0x02, NoData: 0x04 } as const;
-
 export const frameHeaderBytes = 10;
 
 /** The protocol's limit on the data of one frame, in bytes. */
@@ -19,6 +16,7 @@ export interface Frame {
   readonly streamId: number;
   /** Any byte: types other than FrameType's have to be ignored. */
   readonly type: number;
+  /** Of streaming calls; a unary call has none. */
   readonly flags: number;
   readonly data: Buffer;
 }

@@ -174,7 +174,7 @@ export const serveTtrpc = (
 const removeStaleSocket = async (path: string): Promise<void> => {
   const found = await lstat(path).catch(() => null);
   if (found === null) return;
-  if (!found.isSocket()) throw new FailureError('HostFailed', `${path} is in the way: a socket has to be made there`);
+  if (!found.isSocket()) throw new FailureError('HostFailed', `${path} is in the way: a socket has to be made there.`);
   await unlink(path);
 };
 
@@ -194,7 +194,7 @@ export const listenTtrpc = async (
   if (Buffer.byteLength(path) > socketPathBytesMax) {
     throw new FailureError(
       'HostFailed',
-      `the socket path ${path} is longer than ${socketPathBytesMax} bytes: choose a shorter state directory`,
+      `The socket path ${path} is longer than ${socketPathBytesMax} bytes: choose a shorter state directory.`,
     );
   }
   await removeStaleSocket(path);

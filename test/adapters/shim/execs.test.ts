@@ -19,7 +19,7 @@ for (const { version, path } of await testShims()) {
     let shim: TaskClient;
 
     before(async () => {
-      lab = await openLab(path, { drainSilenceMs: 300, drainMs: 1000 });
+      lab = await openLab(path, { timings: { drainSilenceMs: 300, drainMs: 1000 } });
       const pod = await lab.startPod();
       shim = await dialShim(pod.shim, 1000);
       one = await lab.container(pod.podSandboxId, { args: ['sleep', '1000'], env: ['TOKEN=of the container'] });
@@ -40,7 +40,11 @@ for (const { version, path } of await testShims()) {
           bundle.some((name) => /^[0-9a-f]{64}\.pid$/.test(name))
         );
       };
-      while (await isLeft()) await sleep(5);
+      const giveUpMs = performance.now() + 5000;
+      while (await isLeft()) {
+        assert.ok(performance.now() < giveUpMs, 'execs leave something behind');
+        await sleep(5);
+      }
     };
 
     it('give output and status, and run as their container does', async () => {
@@ -95,7 +99,7 @@ for (const { version, path } of await testShims()) {
 
     it('fail in words when there is no such command, and leave nothing', async () => {
       await assert.rejects(lab.exec(one, ['no-such-command']), (error: Error) => {
-        assert.match(error.message, /could not run a command in container .*no-such-command/);
+        assert.match(error.message, /Could not run a command in container .*no-such-command/);
         return true;
       });
       await tidied();
@@ -135,8 +139,30 @@ for (const { version, path } of await testShims()) {
       setTimeout(() => {
         ending.abort();
       }, 100);
-      await assert.rejects(running, /the daemon ends/);
+      await assert.rejects(running, /The daemon ends/);
       await lab.adapter.effects.EndExec({ kind: 'EndExec', podSandboxId, containerId, execId }, openContext());
+      await tidied();
+    });
+
+    it('are not begun when the daemon ends already, nor with an id that leads astray', async () => {
+      const { podSandboxId, containerId, bundlePath } = one;
+      const effect: EffectOf<'RunExec'> = {
+        kind: 'RunExec',
+        podSandboxId,
+        containerId,
+        execId: lab.newId(),
+        bundlePath,
+        args: ['true'],
+        timeoutMs: null,
+      };
+      const attach = () => assert.fail('there is no output');
+      await assert.rejects(lab.adapter.effects.RunExec(effect, { signal: AbortSignal.abort(), attach }), {
+        name: 'FailureError',
+      });
+      await assert.rejects(
+        lab.adapter.effects.RunExec({ ...effect, execId: '../x' }, openContext(attach)),
+        /can not be an id/,
+      );
       await tidied();
     });
 

@@ -5,6 +5,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { isAlive } from '../../../src/adapters/linux/processes.ts';
 import { socketPathOf } from '../../../src/adapters/shim/bootstrap.ts';
 import { createTtrpcClient } from '../../../src/adapters/ttrpc/client.ts';
@@ -35,10 +36,12 @@ describe('a shim that misbehaves', { timeout: 60_000 }, () => {
   before(async () => {
     dir = await mkdtemp(join(tmpdir(), 'scribe-fake-'));
     const path = join(dir, 'containerd-shim-fake-v2');
-    const script = join(import.meta.dirname, 'lab/fake-shim.ts');
-    await writeFile(path, `#!/bin/sh\nexec ${process.execPath} ${script} ${dir} "$@"\n`);
+    const script = fileURLToPath(new URL('./lab/fake-shim.ts', import.meta.url));
+    const binary = await readFile(new URL('./lab/fake-shim.sh', import.meta.url), 'utf8');
+    const filledIn = binary.replaceAll('{dir}', dir).replace('{node}', process.execPath).replace('{script}', script);
+    await writeFile(path, filledIn);
     await chmod(path, 0o755);
-    lab = await openLab(path, timings, 'io.containerd.fake.v2');
+    lab = await openLab(path, { timings, runtimeType: 'io.containerd.fake.v2' });
   });
   after(async () => {
     await lab.close();
@@ -142,8 +145,14 @@ describe('a shim that misbehaves', { timeout: 60_000 }, () => {
   });
 
   it('and listens no more counts as gone, and is ended when its pod is', async () => {
-    const pod = await lab.startPod();
+    const [other, pod] = [await lab.startPod(), await lab.startPod()];
     const one = await startTask(pod);
+    // Connected at that moment, …
+    await setMood(other, 'deaf').catch(() => undefined);
+    assert.deepEqual(await bounded(reconnect(other, [])), { gone: true, tasks: [] });
+    await bounded(stop(other));
+    assert.equal(await isAlive(other.shim), false);
+    // … and not.
     await lab.restart(() => setMood(pod, 'deaf').catch(() => undefined));
     assert.deepEqual(await bounded(reconnect(pod, [one.containerId])), { gone: true, tasks: [] });
     await bounded(remove(one));

@@ -177,7 +177,7 @@ for (const { version, path } of await testShims()) {
           { kind: 'StartShim', podSandboxId, handler: lab.handler, bundlePath },
           openContext(),
         ),
-        /could not start the shim|failed at 'start'/,
+        /Could not start the shim|failed at 'start'/,
       );
     });
 

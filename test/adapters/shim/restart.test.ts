@@ -1,6 +1,7 @@
 /** A daemon that comes back: it finds its shims, asks them for every task, and misses no exit. */
 import assert from 'node:assert/strict';
-import { readdir, readlink } from 'node:fs/promises';
+import { readdir, readlink, rm, utimes, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { holdProcess, isAlive } from '../../../src/adapters/linux/processes.ts';
@@ -106,6 +107,15 @@ for (const { version, path } of await testShims()) {
       const young = await start(['true']);
       assert.equal((await exitOf(young.containerId)).exitStatus, 0);
       await Promise.all([old, young].map(remove));
+    });
+
+    it('removes what killed shims left of temporary files, and nothing that may be in use', async () => {
+      const [old, young] = ['runc-process1', 'runc-process2'].map((name) => join(lab.stateDir, 'tmp', name));
+      for (const path of [old, young]) await writeFile(path ?? '', 'SECRET=value');
+      await utimes(old ?? '', 1, 1);
+      await lab.restart();
+      assert.deepEqual(await readdir(join(lab.stateDir, 'tmp')), ['runc-process2']);
+      await rm(young ?? '');
     });
 
     it('reads the log of its shims again', async () => {

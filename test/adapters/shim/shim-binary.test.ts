@@ -83,6 +83,18 @@ describe('shim binaries', () => {
     assert.equal(BootstrapParams.decode(last?.stdin ?? new Uint8Array(0)).instanceId, 'pod');
   });
 
+  it('that know no -v are fed nothing, and asked again the next time', async () => {
+    const asked = spawner.requests.length;
+    const binaries = binariesWith();
+    await writeFile(path, '#!/bin/sh\n[ "$1" = -v ] && exit 2\nprintf unix:///run/x\n');
+    for (const _round of [1, 2]) await binaries.start(handlerOf(path), 'pod', bundlePath);
+    const requests = spawner.requests.slice(asked);
+    assert.deepEqual(
+      requests.map(({ args, stdin }) => `${args.at(-1)} ${stdin?.length}`),
+      ['-v 0', 'start 0', '-v 0', 'start 0'],
+    );
+  });
+
   it('fail with what they say, and never silently', async () => {
     const binaries = binariesWith(500);
     const start = (): Promise<unknown> => binaries.start(handlerOf(path), 'pod', bundlePath);

@@ -190,7 +190,7 @@ for (const { version, path } of await testShims()) {
     it('whose creation fails leaves nothing behind, and can be started anew', async () => {
       const one = await container(['/bin/nothing-of-that-name']);
       await assert.rejects(start(one), (error: Error) => {
-        assert.match(error.message, /could not start the task of container .*: .*nothing-of-that-name/);
+        assert.match(error.message, /Could not start the task of container .*: .*nothing-of-that-name/);
         return true;
       });
       assert.equal(await stateOf(one), null);

@@ -1,14 +1,13 @@
 /**
- * A shim that misbehaves as told. Run as `fake-shim.ts <dir> <arguments of a shim>`; it has one process per pod, and its
- * tasks are names only. The file <dir>/mood holds its mood at start, and a service of its own changes it later:
+ * A shim that misbehaves as told: the process that stays, run as `fake-shim.ts <dir> -id <id>` by fake-shim.sh. Its tasks
+ * are names only. The file <dir>/mood holds its mood at start, and a service of its own changes it later:
  * good; mute: answers nothing; lying: says that it is process 1; odd: tells what no shim may tell; hangup: closes the
  * connection on the next call and is good from then on; deaf: listens no more.
  */
-import { spawn } from 'node:child_process';
-import { access, appendFile, readFile } from 'node:fs/promises';
+import { once } from 'node:events';
+import { readFile, writeFile } from 'node:fs/promises';
 import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { handleMethod } from '../../../../src/adapters/ttrpc/method.ts';
 import { type MethodHandler, serveTtrpc } from '../../../../src/adapters/ttrpc/server.ts';
 import { TtrpcStatusError } from '../../../../src/adapters/ttrpc/status.ts';
@@ -17,11 +16,7 @@ import { StateResponse, TaskDefinition, WaitResponse } from '../../../../src/ada
 import { Status } from '../../../../src/adapters/wire/types/task/task.ts';
 import { GrpcCode } from '../../../../src/domain/errors.ts';
 
-const [, self = '', dir = '', ...args] = process.argv;
-const action = args.at(-1) ?? '';
-const id = args[args.indexOf('-id') + 1] ?? '';
-const socketPath = join(dir, `${id.slice(0, 12)}.sock`);
-const moodPath = join(dir, 'mood');
+const [, , dir = '', , id = ''] = process.argv;
 
 interface FakeTask {
   readonly stopped: Promise<void>;
@@ -30,7 +25,7 @@ interface FakeTask {
 }
 
 const serve = async (): Promise<void> => {
-  let mood = (await readFile(moodPath, 'utf8').catch(() => 'good')).trim();
+  let mood = (await readFile(join(dir, 'mood'), 'utf8').catch(() => 'good')).trim();
   const tasks = new Map<string, FakeTask>();
   const sockets = new Set<Socket>();
   const find = (taskId: string): FakeTask => {
@@ -118,31 +113,11 @@ const serve = async (): Promise<void> => {
     sockets.add(socket);
     void serveTtrpc(socket, services).then(() => sockets.delete(socket));
   });
-  server.listen(socketPath);
+  const socketPath = join(dir, `${id.slice(0, 12)}.sock`);
+  await once(server.listen(socketPath), 'listening');
+  await writeFile(`${socketPath}.ready`, '');
   // Lives on when it is deaf.
   setInterval(() => undefined, 60_000);
 };
 
-switch (action) {
-  case '-v':
-    process.stdout.write('fake:\n  Version:  2.0.0\n');
-    break;
-  case 'start': {
-    const child = spawn(process.execPath, [self, dir, '-id', id, 'serve'], { detached: true, stdio: 'ignore' });
-    child.unref();
-    const isThere = (): Promise<boolean> =>
-      access(socketPath).then(
-        () => true,
-        () => false,
-      );
-    while (!(await isThere())) await sleep(5);
-    const address = `unix://${socketPath}`;
-    process.stdout.write(JSON.stringify({ version: 3, address, protocol: 'ttrpc' }));
-    break;
-  }
-  case 'delete':
-    await appendFile(join(dir, 'deleted'), `${id}\n`);
-    break;
-  default:
-    await serve();
-}
+await serve();

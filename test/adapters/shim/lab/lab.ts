@@ -11,6 +11,8 @@ import { pino } from 'pino';
 import { detachMount } from '../../../../src/adapters/linux/syscalls.ts';
 import { createShimAdapter, type ShimAdapter } from '../../../../src/adapters/shim/adapter.ts';
 import type { ShimTimings } from '../../../../src/adapters/shim/timings.ts';
+import type { LogKeeper } from '../../../../src/adapters/log-keeper/types.ts';
+import type { Spawner } from '../../../../src/adapters/spawner/types.ts';
 import type { EffectOf, RuntimeHandler, ShimAddress } from '../../../../src/domain/effects.ts';
 import type { EffectAttachment, EffectContext, Observation, Observe } from '../../../../src/engine/ports.ts';
 import { cgroupsBelow, mountsBelow, processes, processesInCgroups, removeCgroups } from '../../../support/leftovers.ts';
@@ -72,11 +74,18 @@ export const processesNaming = async (text: string): Promise<string[]> =>
     .filter(({ pid, commandLine }) => pid !== process.pid && commandLine.includes(text))
     .map(({ pid, commandLine }) => `${pid} ${commandLine}`);
 
-export const openLab = async (
-  shimPath: string,
-  timings: Partial<ShimTimings> = {},
-  runtimeType = 'io.containerd.runc.v2',
-): Promise<Lab> => {
+type KeeperForShims = Pick<LogKeeper, 'open' | 'reopen' | 'close'>;
+
+export interface LabOptions {
+  readonly timings?: Partial<ShimTimings>;
+  readonly runtimeType?: string;
+  /** Called for each adapter, as each daemon connects anew; without it one in memory serves them all. */
+  readonly startLogKeeper?: (stateDir: string, spawner: Spawner) => Promise<KeeperForShims>;
+  readonly endLogKeeper?: () => Promise<void>;
+}
+
+export const openLab = async (shimPath: string, options: LabOptions = {}): Promise<Lab> => {
+  const { timings = {}, runtimeType = 'io.containerd.runc.v2', startLogKeeper, endLogKeeper } = options;
   const base = await mkdtemp(join(tmpdir(), 'scribe-shim-'));
   const stateDir = join(base, 'state');
   const rootfs = join(base, 'rootfs');
@@ -97,10 +106,10 @@ export const openLab = async (
     systemdCgroup: false,
   };
   const level = process.env['SCRIBE_TEST_LOG'] ?? 'silent';
-  const open = (): Promise<ShimAdapter> =>
+  const open = async (): Promise<ShimAdapter> =>
     createShimAdapter({
       spawner,
-      logKeeper,
+      logKeeper: (await startLogKeeper?.(stateDir, spawner)) ?? logKeeper,
       stateDir,
       timings,
       log: pino({ level }),
@@ -204,6 +213,7 @@ export const openLab = async (
           .catch(() => undefined);
       }
       await adapter.close();
+      await endLogKeeper?.();
       await spawner.close();
       const left = {
         mounts: (await mountsBelow([base])).map(({ path }) => path),

@@ -1,0 +1,71 @@
+/** Shim, OCI runtime and log keeper together: what a container writes is in its log, over a restart of the daemon too. */
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { holdProcess } from '../../../src/adapters/linux/processes.ts';
+import { connectLogKeeper } from '../../../src/adapters/log-keeper/client.ts';
+import type { LogKeeper } from '../../../src/adapters/log-keeper/types.ts';
+import { deleteOf, openContext, openLab } from './lab/lab.ts';
+import { testShims } from './lab/shims.ts';
+
+const endKeeper = async (keeper: LogKeeper): Promise<void> => {
+  keeper.disconnect();
+  const held = await holdProcess(keeper);
+  held?.kill(15);
+  await held?.ended;
+  held?.release();
+};
+
+for (const { version, path } of await testShims()) {
+  describe(`logs of shim ${version}`, { timeout: 60_000 }, () => {
+    it('C16: are whole and in order though the daemon went and came', async () => {
+      const keepers: LogKeeper[] = [];
+      const lab = await openLab(path, {
+        endLogKeeper: async () => {
+          const last = keepers.at(-1);
+          if (last !== undefined) await endKeeper(last);
+        },
+        startLogKeeper: async (stateDir, spawner) => {
+          keepers.at(-1)?.disconnect();
+          const keeper = await connectLogKeeper({ stateDir, spawner, log: () => undefined });
+          keepers.push(keeper);
+          return keeper;
+        },
+      });
+      try {
+        const pod = await lab.startPod();
+        const logPath = join(lab.stateDir, 'logs', 'container', '0.log');
+        const script =
+          'for i in $(seq 3000); do echo $i; [ $((i % 300)) = 0 ] && sleep 0.05; done; echo last >&2; exit 6';
+        const one = await lab.container(pod.podSandboxId, { args: ['sh', '-c', script] }, { log: { path: logPath } });
+        await lab.adapter.effects.StartTask(one, openContext());
+        await lab.restart(() => sleep(200));
+        const { podSandboxId, bundlePath, shim } = pod;
+        const containerIds = [one.containerId];
+        const { tasks } = await lab.adapter.effects.ReconnectShim(
+          { kind: 'ReconnectShim', podSandboxId, shim, bundlePath, containerIds },
+          openContext(),
+        );
+        const seen = tasks[0]?.exit ?? (await lab.observed('TaskExited')).exit;
+        assert.equal(seen.exitStatus, 6);
+        await lab.adapter.effects.DeleteTask(deleteOf(one), openContext());
+        const records = (await readFile(logPath, 'utf8')).trimEnd().split('\n');
+        const texts = (stream: string): string[] =>
+          records
+            .map((record) => record.split(' '))
+            .filter(([, name]) => name === stream)
+            .map((words) => words.slice(3).join(' '));
+        assert.deepEqual(
+          texts('stdout'),
+          Array.from({ length: 3000 }, (_, index) => String(index + 1)),
+        );
+        assert.deepEqual(texts('stderr'), ['last']);
+        assert.deepEqual(await keepers.at(-1)?.list(), []);
+      } finally {
+        await lab.close();
+      }
+    });
+  });
+}
