@@ -124,6 +124,8 @@ export const createContainerOutput = (options: ContainerOutputOptions): Containe
 
   const openLane = (lane: Lane): void => {
     if (lane.reader?.isAt(lane.path) === true) return;
+    // What is left in one that was replaced belongs to the log as well, and before what comes now.
+    lane.reader?.pull();
     const reader = openFifoReader({
       path: lane.path,
       readArea: encoder.readArea,
