@@ -20,7 +20,10 @@ export function createCredentials(): Credentials {
   const kept = new Map<string, RegistryCredentials>();
   return {
     keep(auth) {
-      const token = createHmac('sha256', key).update(JSON.stringify(auth)).digest('base64url').slice(0, TOKEN_CHARACTERS);
+      const token = createHmac('sha256', key)
+        .update(JSON.stringify(auth))
+        .digest('base64url')
+        .slice(0, TOKEN_CHARACTERS);
       kept.set(token, given(auth));
       setTimeout(() => kept.delete(token), KEPT_MS).unref();
       return token;
@@ -29,7 +32,14 @@ export function createCredentials(): Credentials {
   };
 }
 
-const given = ({ username, password, auth, serverAddress, identityToken, registryToken }: AuthConfig): RegistryCredentials => ({
+const given = ({
+  username,
+  password,
+  auth,
+  serverAddress,
+  identityToken,
+  registryToken,
+}: AuthConfig): RegistryCredentials => ({
   ...(username === '' ? {} : { username }),
   ...(password === '' ? {} : { password }),
   ...(auth === '' ? {} : { auth }),

@@ -1,5 +1,6 @@
 /** What the CRI services are given: doors to the engine, the read model and the adapters that know numbers. */
 import { randomUUID } from 'node:crypto';
+import { type DaemonPorts, daemonService } from '../adapters/cri/daemon-service.ts';
 import { createContainerEvents } from '../adapters/cri/events.ts';
 import { imagesService } from '../adapters/cri/images-service.ts';
 import { createLists } from '../adapters/cri/lists.ts';
@@ -10,6 +11,7 @@ import type { SecretVault } from '../adapters/bundle/secrets.ts';
 import type { ImagesAdapter } from '../adapters/images/adapter.ts';
 import type { StatsReader } from '../adapters/stats/types.ts';
 import type * as wire from '../adapters/wire/cri/api.ts';
+import { DaemonDefinition } from '../adapters/wire/scribe/v1/daemon.ts';
 import { ImagesDefinition } from '../adapters/wire/scribe/v1/images.ts';
 import type { Config } from '../config/config.ts';
 import { cgroupsPath } from '../domain/oci/resources.ts';
@@ -31,6 +33,7 @@ export interface CriSources {
   readonly credentials: Credentials;
   readonly images: ImagesAdapter;
   readonly stats: StatsReader;
+  readonly daemon: DaemonPorts;
 }
 
 export interface CriComposition {
@@ -74,7 +77,13 @@ export function criParts(sources: CriSources): CriComposition {
     forgetUpload: images.forgetUpload,
     observeProgress: images.observeProgress,
   };
-  return { parts, services: (options) => [serviceOf(ImagesDefinition, imagesService(parts, transfers), options)] };
+  return {
+    parts,
+    services: (options) => [
+      serviceOf(ImagesDefinition, imagesService(parts, transfers), options),
+      serviceOf(DaemonDefinition, daemonService(parts, sources.daemon), options),
+    ],
+  };
 }
 
 function imageFsInfo(images: ImagesAdapter, rootDir: string): wire.ImageFsInfoResponse {

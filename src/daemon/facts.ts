@@ -19,6 +19,7 @@ export function daemonFacts(config: Config, node: NodeFacts, version: string, pa
       enableUnprivilegedPorts: runtime.enableUnprivilegedPorts,
       enableUnprivilegedIcmp: runtime.enableUnprivilegedIcmp,
     },
+    sandboxImage: runtime.sandboxImage,
     pauseRootfs,
   };
 }

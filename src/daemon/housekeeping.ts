@@ -23,7 +23,12 @@ export interface HousekeepingOptions {
   readonly view: View;
   readonly recordOwn: RecordOwn;
   readonly nowNs: () => bigint;
-  readonly log: { readonly info: (fields: object, message: string) => void; readonly error: (fields: object, message: string) => void };
+  readonly log: {
+    readonly info: (fields: object, message: string) => void;
+    readonly error: (fields: object, message: string) => void;
+  };
+  /** Told, in a sentence, what nobody may miss. */
+  readonly report: (message: string) => void;
 }
 
 export interface Housekeeping {
@@ -68,7 +73,10 @@ export function startHousekeeping(options: HousekeepingOptions): Housekeeping {
       seq,
     };
     const taken = await takeSnapshot(journal, task, liveHash);
-    if (!taken.matches) log.error({ seq }, 'the live state differs from what the journal folds to: no snapshot was written; run scribe verify');
+    if (!taken.matches)
+      options.report(
+        `The live state after record ${seq} differs from what the journal folds to: no snapshot was written; run scribe verify`,
+      );
     else log.info({ seq, sizeBytes: taken.sizeBytes }, 'snapshot');
   }
 

@@ -42,7 +42,9 @@ import { createView } from '../projections/view.ts';
 import { takeCrashFile, writeCrashFile } from './crash-file.ts';
 import { criParts } from './cri-parts.ts';
 import { createCredentials } from './credentials.ts';
+import { daemonPorts } from './daemon-ports.ts';
 import { daemonFacts } from './facts.ts';
+import { createFindings } from './findings.ts';
 import { startHousekeeping } from './housekeeping.ts';
 
 /** How long the previous daemon's spawner may take to end what it was running. */
@@ -56,23 +58,36 @@ export async function serve(config: Config, { version }: { readonly version: str
   mkdirSync(rootDir, { recursive: true, mode: 0o700 });
   mkdirSync(stateDir, { recursive: true, mode: 0o711 });
 
-  const die = (what: string) => (error: unknown): void => {
-    log.fatal({ error }, `${what}: the daemon ends, pods stay`);
-    writeCrashFile(stateDir, new Error(what, { cause: error }));
-    log.flush();
-    process.exit(1);
-  };
+  const die =
+    (what: string) =>
+    (error: unknown): void => {
+      log.fatal({ error }, `${what}: the daemon ends, pods stay`);
+      writeCrashFile(stateDir, new Error(what, { cause: error }));
+      log.flush();
+      process.exit(1);
+    };
   process.on('uncaughtException', die('an exception nobody handled'));
   process.on('unhandledRejection', die('a rejection nobody handled'));
 
   const journalPath = join(rootDir, 'journal.db');
   const opened = openJournal({
     path: journalPath,
-    onWalAlarm: (bytes) => log.warn({ bytes }, bytes === null ? 'the write-ahead log is small again' : 'the write-ahead log grows; is a reader hanging?'),
+    onWalAlarm: (bytes) =>
+      log.warn(
+        { bytes },
+        bytes === null ? 'the write-ahead log is small again' : 'the write-ahead log grows; is a reader hanging?',
+      ),
   });
   const { journal } = opened;
-  for (const finding of opened.findings) log.error({ finding }, 'journal');
-  if (opened.setAside !== null) log.error(opened.setAside, 'the journal could not be read and was set aside');
+  const findings = createFindings();
+  for (const finding of opened.findings) {
+    log.error({ finding }, 'journal');
+    findings.add(finding);
+  }
+  if (opened.setAside !== null) {
+    log.error(opened.setAside, 'the journal could not be read and was set aside');
+    findings.add(`The journal could not be read and was set aside at ${opened.setAside.path}: ${opened.setAside.why}`);
+  }
   writeFileSync(join(stateDir, 'scribe.pid'), `${process.pid}\n`);
 
   const spawning = startSpawner({ lockPath: join(stateDir, 'spawner.lock'), startTimeoutMs: SPAWNER_WAIT_MS });
@@ -92,6 +107,7 @@ export async function serve(config: Config, { version }: { readonly version: str
   const credentials = createCredentials();
   // Adapters observe through the engine, and the engine performs through them.
   let engine: Engine | null = null;
+  let ending = false;
   const observe: Observe = (observation) =>
     engine === null ? Promise.reject(new Error('The daemon is starting.')) : engine.observe(observation);
 
@@ -123,7 +139,7 @@ export async function serve(config: Config, { version }: { readonly version: str
   const writeBundle = createBundleWriter(vault);
   const roots = [rootDir, stateDir];
   const perform: PerformEffects = {
-    ...createSandboxEffects({ spawner, writeBundle, roots }),
+    ...createSandboxEffects({ spawner, writeBundle, snapshots: images.snapshots, roots }),
     ...createBundleEffects({ writeBundle, snapshots: images.snapshots, spawner, roots }),
     ...cni.effects,
     ...shim.effects,
@@ -145,11 +161,33 @@ export async function serve(config: Config, { version }: { readonly version: str
   const running = engine;
   const rebooted = state.facts !== null && state.facts.node.bootId !== node.bootId;
   const deadTasks = rebooted ? [] : await findDead(state);
-  await running.start({ facts: daemonFacts(config, node, version, pauseRootfs), rebooted, deadTasks, crash: takeCrashFile(stateDir) });
+  await running.start({
+    facts: daemonFacts(config, node, version, pauseRootfs),
+    rebooted,
+    deadTasks,
+    crash: takeCrashFile(stateDir),
+  });
   await cni.start();
 
-  const stats = createStatsReader({ cgroup: node.cgroup, clock, report: (message) => log.warn(message) });
-  const { parts, services } = criParts({ config, version, engine: running, view, journal, clock, vault, credentials, images, stats });
+  const report = (message: string): void => {
+    log.warn(message);
+    findings.add(message);
+  };
+  const stats = createStatsReader({ cgroup: node.cgroup, clock, report });
+  const daemon = daemonPorts({ rootDir, engine: running, view, clock, findings, log });
+  const { parts, services } = criParts({
+    config,
+    version,
+    engine: running,
+    view,
+    journal,
+    clock,
+    vault,
+    credentials,
+    images,
+    stats,
+    daemon,
+  });
   const cri = await startCriServer({
     socketPath: config.serve.socketPath,
     socketMode: config.serve.socketMode,
@@ -166,15 +204,23 @@ export async function serve(config: Config, { version }: { readonly version: str
     recordOwn: running.recordOwn,
     nowNs: clock.nowNs,
     log,
+    report,
   });
   journal.failed.then(die('the journal failed'), () => undefined);
   cni.failed.then(die('the watch of the CNI configuration ended'), () => undefined);
   cri.ended.then(die('the CRI socket ended'), () => undefined);
   shim.ended.then(() => undefined, die('the events server ended'));
-  images.collectLeftovers().catch((error: unknown) => log.warn({ error }, 'leftovers of earlier pulls could not be removed'));
+  spawner.ended.then(
+    () => (ending ? undefined : die('the spawner ended')(new Error('It ended by itself or was killed.'))),
+    () => undefined,
+  );
+  images
+    .collectLeftovers()
+    .catch((error: unknown) => report(`Leftovers of earlier pulls could not be removed: ${String(error)}`));
   log.info({ socket: config.serve.socketPath, sinceExecMs: Math.round(performance.now()) }, 'serving');
 
   const signal = await nextSignal();
+  ending = true;
   log.info({ signal }, 'ending; pods stay');
   await cri.close();
   await running.stop(signal);
@@ -214,6 +260,7 @@ async function gidOf(group: string): Promise<number | null> {
   if (/^\d+$/.test(group)) return Number(group);
   const line = (await readFile('/etc/group', 'utf8')).split('\n').find((entry) => entry.startsWith(`${group}:`));
   const gid = line?.split(':')[2];
-  if (gid === undefined) throw new Error(`serve.socket_group "${group}" is not in /etc/group; name a group that is, or its number.`);
+  if (gid === undefined)
+    throw new Error(`serve.socket_group "${group}" is not in /etc/group; name a group that is, or its number.`);
   return Number(gid);
 }

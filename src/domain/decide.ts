@@ -12,7 +12,10 @@ import { advancePodSandbox, losePodSandbox } from './pod-sandbox/process.ts';
 import type { EffectEnded, Event, Input, Sequenced } from './records.ts';
 import { subjectOf } from './records.ts';
 import { containersOf, type NodeState } from './state.ts';
-import { beginTurn, type Turn } from './turn.ts';
+import type { ImageContent } from './effects.ts';
+import type { Failure } from './errors.ts';
+import { runPodSandbox } from './pod-sandbox/decide.ts';
+import { beginTurn, complete, type Turn } from './turn.ts';
 
 export function decide(state: NodeState, input: Sequenced<Input>): readonly Sequenced<Event>[] {
   const turn = beginTurn(state, input);
@@ -59,9 +62,16 @@ function afterEffect(turn: Turn, outcome: EffectEnded, kind: string, id: string)
       return outcome.kind === 'DeleteImageContent' ? afterDelete(turn, id, outcome.failure) : advanceImage(turn, id);
     default:
       if (outcome.kind === 'PullImage')
-        afterFetch(turn, turn.input.stream, outcome.result === undefined ? [] : [outcome.result.image], outcome.failure);
-      if (outcome.kind === 'LoadImages') afterFetch(turn, turn.input.stream, outcome.result?.images ?? [], outcome.failure);
+        return afterPull(turn, outcome.result === undefined ? [] : [outcome.result.image], outcome.failure);
+      if (outcome.kind === 'LoadImages') return afterPull(turn, outcome.result?.images ?? [], outcome.failure);
   }
+}
+
+function afterPull(turn: Turn, images: readonly ImageContent[], failure: Failure | undefined): void {
+  afterFetch(turn, turn.input.stream, images, failure, (call, pullFailure) => {
+    if (pullFailure !== undefined) return complete(turn, call, { ok: false, failure: pullFailure });
+    if (call.request.method === 'RunPodSandbox') runPodSandbox(turn, call, call.request);
+  });
 }
 
 /** Lets every woken object's process manager run, until none has anything left to ask for. */

@@ -44,7 +44,8 @@ function forgetTimers(state: NodeState, record: Sequenced): void {
   const purposes = fulfilledBy[record.type];
   if (purposes === undefined) return;
   for (const [id, { stream, intent }] of state.effects) {
-    if (stream === record.stream && intent.kind === 'WaitUntil' && purposes.includes(intent.purpose)) state.effects.delete(id);
+    if (stream === record.stream && intent.kind === 'WaitUntil' && purposes.includes(intent.purpose))
+      state.effects.delete(id);
   }
 }
 

@@ -13,7 +13,9 @@ import { type Intent, subjectOf } from './records.ts';
 import { containerSpecOf, sandboxSpecOf, volumesOf } from './specs.ts';
 import { type Container, containersOf, type NodeState, type OpenEffect, type PodSandbox } from './state.ts';
 
-export type EffectRequest = { readonly ok: true; readonly effect: Effect } | { readonly ok: false; readonly failure: Failure };
+export type EffectRequest =
+  | { readonly ok: true; readonly effect: Effect }
+  | { readonly ok: false; readonly failure: Failure };
 
 /** /dev/shm of a pod, as Docker and containerd size it. */
 const SHM_SIZE_BYTES = 64 * 1024 * 1024;
@@ -24,7 +26,9 @@ export function effectRequest(state: NodeState, { stream, intent }: OpenEffect):
   if (facts === null) return bug(`${intent.kind} was requested before the daemon had started`);
   if (kind === 'sandbox') {
     const sandbox = state.sandboxes.get(id);
-    return sandbox === undefined ? bug(`${intent.kind} was requested for a pod sandbox that is gone`) : forSandbox(state, facts, sandbox, intent);
+    return sandbox === undefined
+      ? bug(`${intent.kind} was requested for a pod sandbox that is gone`)
+      : forSandbox(state, facts, sandbox, intent);
   }
   if (kind === 'container') {
     const container = state.containers.get(id);
@@ -66,15 +70,23 @@ function forSandbox(state: NodeState, facts: DaemonFacts, sandbox: PodSandbox, i
         files: etcFiles(sandbox.config, facts.node),
         shm: hasHostIpc(sandbox.config) ? null : { path: shmPath(facts, podSandboxId), sizeBytes: SHM_SIZE_BYTES },
         bundle: { id: podSandboxId, path: bundle, spec: built.spec },
+        chainIds: sandbox.image?.chainIds ?? null,
       });
     }
     case 'CleanPodSandbox':
-      return perform({ kind: 'CleanPodSandbox', podSandboxId, paths: [sandboxDir(facts, podSandboxId), bundle] });
+      return perform({
+        kind: 'CleanPodSandbox',
+        podSandboxId,
+        paths: [sandboxDir(facts, podSandboxId), bundle],
+        hasSnapshot: sandbox.image !== null,
+      });
     case 'CreateNetns':
     case 'RemoveNetns':
       return perform({ kind: intent.kind, podSandboxId, path: netnsPath(facts, podSandboxId) });
     case 'AttachNetwork':
-      return network === null ? misplaced(intent, 'the host network') : perform({ kind: 'AttachNetwork', podSandboxId, network });
+      return network === null
+        ? misplaced(intent, 'the host network')
+        : perform({ kind: 'AttachNetwork', podSandboxId, network });
     case 'DetachNetwork':
       return network === null
         ? misplaced(intent, 'the host network')
@@ -91,7 +103,12 @@ function forSandbox(state: NodeState, facts: DaemonFacts, sandbox: PodSandbox, i
             podSandboxId,
             shim: sandbox.shim,
             bundlePath: bundle,
-            containerIds: [podSandboxId, ...containersOf(state, podSandboxId).filter(mayHaveTask).map(({ id }) => id)],
+            containerIds: [
+              podSandboxId,
+              ...containersOf(state, podSandboxId)
+                .filter(mayHaveTask)
+                .map(({ id }) => id),
+            ],
           });
     case 'StartTask':
       return perform({
@@ -100,14 +117,20 @@ function forSandbox(state: NodeState, facts: DaemonFacts, sandbox: PodSandbox, i
         containerId: podSandboxId,
         handler,
         bundlePath: bundle,
-        rootfs: [],
+        rootfs: sandbox.rootfs,
         terminal: false,
         stdin: false,
         stdinOnce: false,
         log: null,
       });
     case 'KillTask':
-      return perform({ kind: 'KillTask', podSandboxId, containerId: podSandboxId, signal: intent.signal, all: intent.all });
+      return perform({
+        kind: 'KillTask',
+        podSandboxId,
+        containerId: podSandboxId,
+        signal: intent.signal,
+        all: intent.all,
+      });
     case 'DeleteTask':
       return perform({ kind: 'DeleteTask', podSandboxId, containerId: podSandboxId, handler, bundlePath: bundle });
     case 'WaitUntil':
@@ -119,12 +142,22 @@ function forSandbox(state: NodeState, facts: DaemonFacts, sandbox: PodSandbox, i
 
 const mayHaveTask = ({ steps }: Container): boolean => steps.task !== 'none' && steps.task !== 'undone';
 
-function forContainer(state: NodeState, facts: DaemonFacts, sandbox: PodSandbox, container: Container, intent: Intent): EffectRequest {
+function forContainer(
+  state: NodeState,
+  facts: DaemonFacts,
+  sandbox: PodSandbox,
+  container: Container,
+  intent: Intent,
+): EffectRequest {
   const { id: containerId, podSandboxId, config } = container;
   const bundle = bundlePath(facts, containerId);
   switch (intent.kind) {
     case 'InspectContainer':
-      return perform({ kind: 'InspectContainer', containerId, questions: containerQuestions(config, container.imageConfig, container.chainIds) });
+      return perform({
+        kind: 'InspectContainer',
+        containerId,
+        questions: containerQuestions(config, container.imageConfig, container.chainIds),
+      });
     case 'PrepareContainer': {
       const built = containerSpecOf(state, facts, container);
       if (!built.ok) return built;

@@ -212,9 +212,17 @@ export type Effect =
       readonly files: Readonly<Record<string, string | null>>;
       readonly shm: { readonly path: string; readonly sizeBytes: number } | null;
       readonly bundle: Bundle | null;
+      /** Layers of the configured sandbox image; null with the pause program that scribe carries. */
+      readonly chainIds: readonly string[] | null;
     }
   /** Unmounts and removes all that PreparePodSandbox may have made; nothing outside `paths` is touched. */
-  | { readonly kind: 'CleanPodSandbox'; readonly podSandboxId: string; readonly paths: readonly string[] }
+  | {
+      readonly kind: 'CleanPodSandbox';
+      readonly podSandboxId: string;
+      readonly paths: readonly string[];
+      /** It may have a writable layer on top of the sandbox image. */
+      readonly hasSnapshot: boolean;
+    }
   | { readonly kind: 'CreateNetns'; readonly podSandboxId: string; readonly path: string }
   | { readonly kind: 'RemoveNetns'; readonly podSandboxId: string; readonly path: string }
   | { readonly kind: 'AttachNetwork'; readonly podSandboxId: string; readonly network: PodNetwork }
@@ -317,7 +325,8 @@ export type EffectOf<K extends EffectKind> = Extract<Effect, { kind: K }>;
 
 /** What each effect's success says; recorded whole, so it stays small and holds no secret. */
 export interface EffectResults {
-  readonly PreparePodSandbox: Record<string, never>;
+  /** rootfs: how the sandbox image is mounted; empty for the carried pause program. */
+  readonly PreparePodSandbox: { readonly rootfs: readonly Mount[] };
   readonly CleanPodSandbox: Record<string, never>;
   readonly CreateNetns: Record<string, never>;
   readonly RemoveNetns: Record<string, never>;

@@ -12,4 +12,5 @@ export function sameJson(a: unknown, b: unknown): boolean {
   return left.length === right.size && left.every(([key, value]) => right.has(key) && sameJson(value, right.get(key)));
 }
 
-const definedEntries = (object: object): [string, unknown][] => Object.entries(object).filter(([, value]) => value !== undefined);
+const definedEntries = (object: object): [string, unknown][] =>
+  Object.entries(object).filter(([, value]) => value !== undefined);

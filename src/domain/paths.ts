@@ -4,10 +4,13 @@
  */
 import type { DaemonFacts } from './node/facts.ts';
 
-export const netnsPath = (facts: DaemonFacts, podSandboxId: string): string => `${facts.stateDir}/netns/${podSandboxId}`;
-export const sandboxDir = (facts: DaemonFacts, podSandboxId: string): string => `${facts.stateDir}/sandboxes/${podSandboxId}`;
+export const netnsPath = (facts: DaemonFacts, podSandboxId: string): string =>
+  `${facts.stateDir}/netns/${podSandboxId}`;
+export const sandboxDir = (facts: DaemonFacts, podSandboxId: string): string =>
+  `${facts.stateDir}/sandboxes/${podSandboxId}`;
 export const shmPath = (facts: DaemonFacts, podSandboxId: string): string => `${sandboxDir(facts, podSandboxId)}/shm`;
 export const bundlePath = (facts: DaemonFacts, id: string): string => `${facts.stateDir}/bundles/${id}`;
-export const containerDir = (facts: DaemonFacts, containerId: string): string => `${facts.rootDir}/containers/${containerId}`;
+export const containerDir = (facts: DaemonFacts, containerId: string): string =>
+  `${facts.rootDir}/containers/${containerId}`;
 export const volumePath = (facts: DaemonFacts, containerId: string, index: number): string =>
   `${containerDir(facts, containerId)}/volumes/${index}`;

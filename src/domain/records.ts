@@ -31,7 +31,12 @@ export interface Caller {
 
 /** Calls that change something. Ids in them are whole (prefixes are resolved at the door) and secrets are tokens. */
 export type CallRequest =
-  | { readonly method: 'RunPodSandbox'; readonly newId: string; readonly config: PodSandboxConfig; readonly runtimeHandler: string }
+  | {
+      readonly method: 'RunPodSandbox';
+      readonly newId: string;
+      readonly config: PodSandboxConfig;
+      readonly runtimeHandler: string;
+    }
   | { readonly method: 'StopPodSandbox'; readonly podSandboxId: string }
   | { readonly method: 'RemovePodSandbox'; readonly podSandboxId: string }
   | {
@@ -55,6 +60,9 @@ export type CallRequest =
   | { readonly method: 'LoadImages'; readonly newId: string }
   | { readonly method: 'RemoveImage'; readonly image: string }
   | { readonly method: 'UpdateRuntimeConfig'; readonly podCidr: string }
+  | { readonly method: 'SetLogLevel'; readonly level: string }
+  /** A request that was refused before it could be written down as a call: what was wrong with it. */
+  | { readonly method: 'Refused'; readonly rpc: string; readonly failure: Failure }
   /** An RPC that scribe does not offer yet. */
   | { readonly method: 'Unimplemented'; readonly rpc: string };
 
@@ -75,7 +83,12 @@ export type CallOutcome =
 
 /** What is to be done, in an `effects.requested` record on the stream of the object it is done to. */
 export type Intent =
-  | { readonly kind: Exclude<EffectKind, 'KillTask' | 'WaitUntil' | 'RunExec' | 'EndExec' | 'PullImage' | 'DeleteImageContent' | 'LoadImages'> }
+  | {
+      readonly kind: Exclude<
+        EffectKind,
+        'KillTask' | 'WaitUntil' | 'RunExec' | 'EndExec' | 'PullImage' | 'DeleteImageContent' | 'LoadImages'
+      >;
+    }
   | { readonly kind: 'KillTask'; readonly signal: number; readonly all: boolean }
   | { readonly kind: 'WaitUntil'; readonly dueAtNs: Int64; readonly purpose: TimerPurpose }
   | {
@@ -122,7 +135,11 @@ export type Input =
   | { readonly type: 'daemon.stopped'; readonly body: { readonly reason: string } }
   | {
       readonly type: 'call.received';
-      readonly body: { readonly request: CallRequest; readonly caller: Caller | null; readonly deadlineNs: Int64 | null };
+      readonly body: {
+        readonly request: CallRequest;
+        readonly caller: Caller | null;
+        readonly deadlineNs: Int64 | null;
+      };
     }
   | { readonly type: 'call.detached'; readonly body: { readonly received: number } }
   | { readonly type: 'effect.ended'; readonly body: EffectEnded }
@@ -147,6 +164,8 @@ export type Event =
         readonly runtimeHandler: string;
         readonly handler: RuntimeHandler;
         readonly network: PodNetwork | null;
+        /** The image its pause task runs; null for the program that scribe carries. */
+        readonly imageId: string | null;
       };
     }
   | { readonly type: 'sandbox.ready'; readonly body: { readonly claimed: boolean } }

@@ -19,7 +19,11 @@ export function writeState(state: NodeState): string {
 }
 
 type Written = {
-  readonly [K in keyof NodeState]: NodeState[K] extends Map<infer Key, infer Value> ? (K extends 'names' ? [Key, Value][] : Value[]) : NodeState[K];
+  readonly [K in keyof NodeState]: NodeState[K] extends Map<infer Key, infer Value>
+    ? K extends 'names'
+      ? [Key, Value][]
+      : Value[]
+    : NodeState[K];
 };
 
 /** Reads what writeState wrote with the same version of the evolvers. */

@@ -12,7 +12,10 @@ import type { Container, NodeState, PodSandbox } from './state.ts';
 /** The image name that the built-in pause program goes by. */
 const PAUSE_NAME = 'scribe/pause';
 
-export const PAUSE_ARGS: readonly string[] = ['/pause'];
+const PAUSE_ARGS: readonly string[] = ['/pause'];
+
+/** Where the shim mounts a task's root file system, seen from the bundle. */
+const BUNDLE_ROOTFS = 'rootfs';
 
 function sandboxPaths(facts: DaemonFacts, podSandboxId: string): SandboxPaths {
   const dir = sandboxDir(facts, podSandboxId);
@@ -24,7 +27,10 @@ function sandboxPaths(facts: DaemonFacts, podSandboxId: string): SandboxPaths {
   };
 }
 
-export function sandboxSpecOf(facts: DaemonFacts, sandbox: Pick<PodSandbox, 'id' | 'config' | 'network'>): SpecResult {
+export function sandboxSpecOf(
+  facts: DaemonFacts,
+  sandbox: Pick<PodSandbox, 'id' | 'config' | 'network' | 'image'>,
+): SpecResult {
   return podSandboxSpec({
     podSandboxId: sandbox.id,
     config: sandbox.config,
@@ -32,7 +38,10 @@ export function sandboxSpecOf(facts: DaemonFacts, sandbox: Pick<PodSandbox, 'id'
     settings: facts.settings,
     netnsPath: sandbox.network?.netnsPath ?? null,
     paths: sandboxPaths(facts, sandbox.id),
-    pause: { rootfsPath: facts.pauseRootfs, imageName: PAUSE_NAME, imageConfig: { entrypoint: PAUSE_ARGS } },
+    pause:
+      sandbox.image === null
+        ? { rootfsPath: facts.pauseRootfs, imageName: PAUSE_NAME, imageConfig: { entrypoint: PAUSE_ARGS } }
+        : { rootfsPath: BUNDLE_ROOTFS, imageName: facts.sandboxImage ?? '', imageConfig: sandbox.image.config },
   });
 }
 
@@ -50,7 +59,10 @@ function targetPidOf(state: NodeState, { config, podSandboxId }: Container): num
 export function containerSpecOf(state: NodeState, facts: DaemonFacts, container: Container): SpecResult {
   const sandbox = state.sandboxes.get(container.podSandboxId);
   if (sandbox === undefined || container.facts === null)
-    return { ok: false, failure: { reason: 'Bug', message: `Container ${container.id} was asked for its spec too early.` } };
+    return {
+      ok: false,
+      failure: { reason: 'Bug', message: `Container ${container.id} was asked for its spec too early.` },
+    };
   return containerSpec({
     containerId: container.id,
     config: container.config,

@@ -57,6 +57,9 @@ export interface PodSandbox {
   readonly handler: RuntimeHandler;
   /** null with the host's network. */
   readonly network: PodNetwork | null;
+  /** The configured sandbox image; null with the pause program that scribe carries. */
+  readonly image: { readonly id: string; readonly config: ImageConfig; readonly chainIds: readonly string[] } | null;
+  readonly rootfs: readonly Mount[];
   readonly createdAtNs: Int64;
   readonly goal: SandboxGoal;
   readonly phase: 'creating' | 'ready' | 'notReady';

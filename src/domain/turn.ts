@@ -3,7 +3,15 @@
  * without waiting (C1). What comes out is the list of events; the engine numbers, stores and releases them.
  * All decisions go through emit, so the state that a decision sees is always the newest.
  */
-import { type CallOutcome, type CallRequest, type Event, type Input, type Intent, type Sequenced, type TimerPurpose } from './records.ts';
+import {
+  type CallOutcome,
+  type CallRequest,
+  type Event,
+  type Input,
+  type Intent,
+  type Sequenced,
+  type TimerPurpose,
+} from './records.ts';
 import { GrpcCode, grpcCodeOf } from './errors.ts';
 import type { NodeState, OpenCall, OpenEffect } from './state.ts';
 import { evolve } from './evolve.ts';
@@ -30,7 +38,15 @@ export function beginTurn(state: NodeState, input: Sequenced<Input>): Turn {
 export function emit(turn: Turn, stream: string, event: Event, call: number | null = turn.input.call): void {
   const { input, events } = turn;
   const seq = input.seq + events.length + 1;
-  const sequenced: Sequenced<Event> = { ...event, seq, atNs: input.atNs, monoNs: input.monoNs, stream, cause: input.seq, call };
+  const sequenced: Sequenced<Event> = {
+    ...event,
+    seq,
+    atNs: input.atNs,
+    monoNs: input.monoNs,
+    stream,
+    cause: input.seq,
+    call,
+  };
   events.push(sequenced);
   evolve(turn.state, sequenced);
 }
@@ -44,7 +60,8 @@ export function request(turn: Turn, stream: string, ...effects: readonly Intent[
 
 const NS_PER_MS = 1_000_000n;
 
-export const afterMs = (turn: Turn, delayMs: number): Int64 => String(turn.input.atNs + BigInt(Math.round(delayMs)) * NS_PER_MS);
+export const afterMs = (turn: Turn, delayMs: number): Int64 =>
+  String(turn.input.atNs + BigInt(Math.round(delayMs)) * NS_PER_MS);
 
 export function setTimer(turn: Turn, stream: string, purpose: TimerPurpose, dueAtNs: Int64): void {
   request(turn, stream, { kind: 'WaitUntil', dueAtNs, purpose });
@@ -54,7 +71,8 @@ const RETRY_MS_MIN = 1_000;
 const RETRY_MS_MAX = 60_000;
 
 /** When what an undo owes is tried again: doubling from a second to a minute. */
-export const retryDelayMs = (failures: number): number => Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** Math.max(0, Math.min(failures - 1, 10)));
+export const retryDelayMs = (failures: number): number =>
+  Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** Math.max(0, Math.min(failures - 1, 10)));
 
 /** How long a finished creation waits for somebody to ask for it when its caller went away (C5). */
 export const CLAIM_MS = 120_000;
@@ -63,7 +81,11 @@ export function complete(turn: Turn, call: OpenCall, outcome: CallOutcome): void
   const durationNs = String(turn.input.monoNs - BigInt(call.monoNs));
   const common = { method: call.request.method, durationNs, ...(call.detached ? { detached: true } : {}) };
   const body = outcome.ok
-    ? { ...common, code: GrpcCode.OK, ...(Object.keys(outcome.response).length > 0 ? { response: outcome.response } : {}) }
+    ? {
+        ...common,
+        code: GrpcCode.OK,
+        ...(Object.keys(outcome.response).length > 0 ? { response: outcome.response } : {}),
+      }
     : { ...common, code: grpcCodeOf(outcome.failure), failure: outcome.failure };
   emit(turn, call.stream, { type: 'call.completed', body }, call.seq);
 }

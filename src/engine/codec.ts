@@ -8,7 +8,10 @@ export function toJournalRecord(record: Sequenced, boot: string): JournalRecord 
 }
 
 /** The columns that folding looks at; a pruned record (no body) folds to nothing, so it is null. */
-export type FoldedColumns = Pick<JournalRecord, 'seq' | 'atNs' | 'monoNs' | 'type' | 'v' | 'stream' | 'cause' | 'call' | 'body'>;
+export type FoldedColumns = Pick<
+  JournalRecord,
+  'seq' | 'atNs' | 'monoNs' | 'type' | 'v' | 'stream' | 'cause' | 'call' | 'body'
+>;
 
 export function fromJournalRecord(record: FoldedColumns): Sequenced | null {
   if (record.body === '') return null;

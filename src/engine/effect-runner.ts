@@ -78,7 +78,11 @@ export function createEffectRunner({ perform, clock, ended }: EffectRunnerOption
 
 type Outcome = { readonly result: EffectResults[EffectKind] } | { readonly failure: Failure };
 
-async function performOne(perform: PerformEffects, effect: Exclude<Effect, { kind: 'WaitUntil' }>, context: EffectContext): Promise<Outcome> {
+async function performOne(
+  perform: PerformEffects,
+  effect: Exclude<Effect, { kind: 'WaitUntil' }>,
+  context: EffectContext,
+): Promise<Outcome> {
   // Each kind's function takes that kind's effect; the compiler can't see that the two are picked by the same key.
   const performer = perform[effect.kind] as Perform<EffectKind>;
   try {

@@ -28,7 +28,16 @@ import type { Journal, RecordOwn } from '../journal/types.ts';
 import { toJournalRecord } from './codec.ts';
 import { createEffectRunner, type EffectEnd, type ReleasedEffect } from './effect-runner.ts';
 import { newsIn } from './observations.ts';
-import type { CallDraft, CallOptions, CallReply, Clock, EffectAttachment, Ids, Observe, PerformEffects } from './ports.ts';
+import type {
+  CallDraft,
+  CallOptions,
+  CallReply,
+  Clock,
+  EffectAttachment,
+  Ids,
+  Observe,
+  PerformEffects,
+} from './ports.ts';
 
 export interface EngineOptions {
   readonly journal: Journal;
@@ -78,15 +87,30 @@ export function createEngine(options: EngineOptions): Engine {
   const runner = createEffectRunner({ perform: options.perform, clock, ended: effectEnded });
 
   /** One turn. Resolves when its records are durable and published. */
-  function submit(input: Input, stream: string, cause: number | null, call: number | null): { seq: number; durable: Promise<void> } {
+  function submit(
+    input: Input,
+    stream: string,
+    cause: number | null,
+    call: number | null,
+  ): { seq: number; durable: Promise<void> } {
     const seq = nextSeq;
     const received = input.type === 'call.received' ? seq : call;
-    const sequenced: Sequenced<Input> = { ...input, seq, atNs: clock.nowNs(), monoNs: clock.monoNs(), stream, cause, call: received };
+    const sequenced: Sequenced<Input> = {
+      ...input,
+      seq,
+      atNs: clock.nowNs(),
+      monoNs: clock.monoNs(),
+      stream,
+      cause,
+      call: received,
+    };
     const events = decide(state, sequenced);
     const records: readonly Sequenced[] = [sequenced, ...events];
     nextSeq += records.length;
     const effects = events.flatMap(released);
-    const durable = journal.append(records.map((record) => toJournalRecord(record, boot))).then(() => release(records, effects));
+    const durable = journal
+      .append(records.map((record) => toJournalRecord(record, boot)))
+      .then(() => release(records, effects));
     lastAppend = durable;
     durable.catch(fatal);
     return { seq, durable };
@@ -111,7 +135,8 @@ export function createEngine(options: EngineOptions): Engine {
     const waiter = call === null ? undefined : waiting.get(call);
     if (call === null || waiter === undefined) return;
     waiting.delete(call);
-    const outcome: CallOutcome = body.failure === undefined ? { ok: true, response: body.response ?? {} } : { ok: false, failure: body.failure };
+    const outcome: CallOutcome =
+      body.failure === undefined ? { ok: true, response: body.response ?? {} } : { ok: false, failure: body.failure };
     waiter.resolve({ outcome, attachment: waiter.attachment });
   }
 
@@ -137,7 +162,8 @@ export function createEngine(options: EngineOptions): Engine {
       const { seq } = submit({ type: 'call.received', body }, stream, null, null);
       waiting.set(seq, { resolve, attachment: null });
       const detach = (): void => {
-        if (!stopped && state.calls.has(seq)) submit({ type: 'call.detached', body: { received: seq } }, stream, null, seq);
+        if (!stopped && state.calls.has(seq))
+          submit({ type: 'call.detached', body: { received: seq } }, stream, null, seq);
       };
       if (signal?.aborted) detach();
       else signal?.addEventListener('abort', detach, { once: true });
@@ -182,7 +208,10 @@ export function createEngine(options: EngineOptions): Engine {
   };
 }
 
-const NOT_SERVING: Failure = { reason: 'NotServing', message: 'The daemon is starting or ending; try again in a moment.' };
+const NOT_SERVING: Failure = {
+  reason: 'NotServing',
+  message: 'The daemon is starting or ending; try again in a moment.',
+};
 const DISK_FULL: Failure = {
   reason: 'DiskFull',
   message: 'The file system of the root directory is too full for anything but stopping and removing; free some space.',

@@ -36,7 +36,10 @@ export function newsIn(state: NodeState, observation: Observation): News | null 
   }
 }
 
-function exitNews(state: NodeState, { containerId, execId, exit }: Extract<Observation, { kind: 'TaskExited' }>): News | null {
+function exitNews(
+  state: NodeState,
+  { containerId, execId, exit }: Extract<Observation, { kind: 'TaskExited' }>,
+): News | null {
   // An exec's exit is its effect's outcome.
   if (execId !== null) return null;
   const object = state.containers.get(containerId) ?? state.sandboxes.get(containerId);

@@ -63,9 +63,12 @@ export interface Ids {
   readonly uuid: () => string;
 }
 
-
 /** A call as it comes in: the ids it needs are chosen by the engine. */
-export type CallDraft = CallRequest extends infer R ? (R extends { newId: string } ? Omit<R, 'newId'> & { newId?: string } : R) : never;
+export type CallDraft = CallRequest extends infer R
+  ? R extends { newId: string }
+    ? Omit<R, 'newId'> & { newId?: string }
+    : R
+  : never;
 
 export interface CallReply {
   readonly outcome: CallOutcome;
@@ -93,7 +96,11 @@ export interface ReadModel {
 /** Notes an answered read call; never waits (C10). */
 export type NoteRead = (row: ReadRow) => void;
 
-export type CriEventType = 'CONTAINER_CREATED_EVENT' | 'CONTAINER_STARTED_EVENT' | 'CONTAINER_STOPPED_EVENT' | 'CONTAINER_DELETED_EVENT';
+export type CriEventType =
+  | 'CONTAINER_CREATED_EVENT'
+  | 'CONTAINER_STARTED_EVENT'
+  | 'CONTAINER_STOPPED_EVENT'
+  | 'CONTAINER_DELETED_EVENT';
 
 /** Something GetContainerEvents tells of; a sandbox's events carry its own id. */
 export interface CriEvent {

@@ -17,11 +17,17 @@ export interface FoldedJournal {
 }
 
 /** Folds up to and including `toSeq` (by default all). */
-export async function foldJournal(journal: Pick<Journal, 'read' | 'newestSnapshot'>, toSeq?: number): Promise<FoldedJournal> {
+export async function foldJournal(
+  journal: Pick<Journal, 'read' | 'newestSnapshot'>,
+  toSeq?: number,
+): Promise<FoldedJournal> {
   const newest = await journal.newestSnapshot(EVOLVER_VERSION);
   const snapshot = newest !== null && (toSeq === undefined || newest.seq <= toSeq) ? newest : null;
   const state = snapshot === null ? initialState() : readState(snapshot.state);
-  for await (const record of journal.read({ fromSeq: (snapshot?.seq ?? 0) + 1, ...(toSeq === undefined ? {} : { toSeq }) })) {
+  for await (const record of journal.read({
+    fromSeq: (snapshot?.seq ?? 0) + 1,
+    ...(toSeq === undefined ? {} : { toSeq }),
+  })) {
     const sequenced = fromJournalRecord(record);
     if (sequenced !== null) evolve(state, sequenced);
   }
@@ -31,8 +37,10 @@ export async function foldJournal(journal: Pick<Journal, 'read' | 'newestSnapsho
 /** Sandboxes and containers that were running when the journal ends, with the process each should be. */
 export function tasksThatShouldRun(state: NodeState): { readonly id: string; readonly task: LaunchedTask }[] {
   const tasks: { id: string; task: LaunchedTask }[] = [];
-  for (const { id, task, taskExit } of state.sandboxes.values()) if (task !== null && taskExit === null) tasks.push({ id, task });
-  for (const { id, task, exit } of state.containers.values()) if (task !== null && exit === null) tasks.push({ id, task });
+  for (const { id, task, taskExit } of state.sandboxes.values())
+    if (task !== null && taskExit === null) tasks.push({ id, task });
+  for (const { id, task, exit } of state.containers.values())
+    if (task !== null && exit === null) tasks.push({ id, task });
   return tasks;
 }
 

@@ -13,7 +13,10 @@ export interface OwedWork {
 
 export function workOwed(state: Readonly<NodeState>): OwedWork[] {
   const owed: OwedWork[] = [];
-  const note = (stream: string, object: { steps: Readonly<Record<string, StepState>>; owedFailure: Failure | null; undoFailures: number }): void => {
+  const note = (
+    stream: string,
+    object: { steps: Readonly<Record<string, StepState>>; owedFailure: Failure | null; undoFailures: number },
+  ): void => {
     const steps = Object.entries(object.steps).flatMap(([name, step]) => (step === 'owed' ? [name] : []));
     if (steps.length > 0) owed.push({ stream, steps, failure: object.owedFailure, attempts: object.undoFailures });
   };

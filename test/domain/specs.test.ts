@@ -9,7 +9,7 @@ import { containerConfig, imageConfig, nodeV2, podConfig, rootFacts, settings } 
 
 const facts: DaemonFacts = {
   ...{ version: '0', rootDir: '/root', stateDir: '/state', node: nodeV2, handlers: [], defaultHandler: '' },
-  ...{ settings, pauseRootfs: '/pause' },
+  ...{ settings, sandboxImage: null, pauseRootfs: '/pause' },
 };
 
 const startTicks = '1';

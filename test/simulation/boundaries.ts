@@ -10,7 +10,9 @@ export type AppendMoment = 'lost' | 'kept';
 /** before: released and not begun. half: begun. after: done, and the outcome is not recorded. */
 export type EffectMoment = 'before' | 'half' | 'after';
 
-export type Boundary = `append ${InputType} ${AppendMoment}` | `effect ${Exclude<EffectKind, 'WaitUntil'>} ${EffectMoment}`;
+export type Boundary =
+  | `append ${InputType} ${AppendMoment}`
+  | `effect ${Exclude<EffectKind, 'WaitUntil'>} ${EffectMoment}`;
 
 const inputs = {
   'daemon.started': true,

@@ -44,11 +44,13 @@ export function checkRecovered(ledger: Ledger, state: NodeState, _rebooted: bool
   }
   for (const id of ledger.started) {
     const container = state.containers.get(id);
-    if (container !== undefined && container.startedAtNs === null) fail(`Container ${id} was answered as started; a restart finds it not started.`);
+    if (container !== undefined && container.startedAtNs === null)
+      fail(`Container ${id} was answered as started; a restart finds it not started.`);
   }
   for (const id of ledger.stopped) {
     const container = state.containers.get(id);
-    if (container !== undefined && container.startedAtNs !== null && container.exit === null) fail(`Container ${id} was answered as stopped; a restart finds it running.`);
+    if (container !== undefined && container.startedAtNs !== null && container.exit === null)
+      fail(`Container ${id} was answered as stopped; a restart finds it running.`);
   }
   for (const id of ledger.removed)
     if (state.containers.has(id) || state.sandboxes.has(id)) fail(`${id} was answered as removed; a restart finds it.`);
@@ -69,7 +71,8 @@ function checkShown(ledger: Ledger, state: Readonly<NodeState>): void {
   for (const { id, exit } of state.containers.values()) {
     const shown = ledger.shown.get(id);
     if (shown !== undefined && exit === null) fail(`Container ${id} was EXITED with ${shown} and is not any more.`);
-    if (shown !== undefined && exit !== null && exit.exitStatus !== shown) fail(`Container ${id} showed exit code ${shown} and now ${exit.exitStatus}.`);
+    if (shown !== undefined && exit !== null && exit.exitStatus !== shown)
+      fail(`Container ${id} showed exit code ${shown} and now ${exit.exitStatus}.`);
     if (exit !== null) ledger.shown.set(id, exit.exitStatus);
   }
 }
@@ -87,14 +90,16 @@ export const CHECKS = {
   /** Runs when an effect begins: its intent is durable, and Delete destroys no exit that is not written down. */
   beforeEffect(history: History, kind: EffectKind, effect: EffectOf<EffectKind>): void {
     const stream = streamOf(effect);
-    if (stream !== null && !hasIntent(history, stream, kind)) fail(`${kind} on ${stream} begins without a durable intent.`);
+    if (stream !== null && !hasIntent(history, stream, kind))
+      fail(`${kind} on ${stream} begins without a durable intent.`);
     if (effect.kind === 'DeleteTask') checkDelete(history, effect.podSandboxId, effect.containerId);
   },
 
   /** The journal as a whole: one exit per container, names reserved once at a time, sequence without gaps. */
   wholeJournal(records: readonly JournalRecord[]): void {
     const exits = new Map<string, number>();
-    for (const { stream, type } of records) if (type === 'container.exited') exits.set(stream, (exits.get(stream) ?? 0) + 1);
+    for (const { stream, type } of records)
+      if (type === 'container.exited') exits.set(stream, (exits.get(stream) ?? 0) + 1);
     for (const [stream, count] of exits) if (count > 1) fail(`${stream} exited ${count} times.`);
   },
 };
@@ -108,7 +113,10 @@ function checkExitCodes({ world, ledger, daemon }: History, records: readonly Se
     const podSandboxId = daemon?.engine.state.containers.get(id)?.podSandboxId ?? '';
     if (truth === undefined || world.shims.get(podSandboxId)?.alive !== true) continue;
     if (record.body.message === 'its shim does not answer') continue;
-    if (truth !== record.body.exitStatus) fail(`Container ${id} ended with ${truth} and is recorded as ${record.body.exitStatus} (${record.body.message}).`);
+    if (truth !== record.body.exitStatus)
+      fail(
+        `Container ${id} ended with ${truth} and is recorded as ${record.body.exitStatus} (${record.body.message}).`,
+      );
   }
 }
 
@@ -120,22 +128,41 @@ function checkDelete(history: History, podSandboxId: string, containerId: string
     ({ record }) =>
       record !== null &&
       record.stream.endsWith(`/${containerId}`) &&
-      (EXIT_TYPES.includes(record.type) || (record.type === 'effect.ended' && (record.body.includes('"failure"') || record.body.includes('"exit"')))),
+      (EXIT_TYPES.includes(record.type) ||
+        (record.type === 'effect.ended' && (record.body.includes('"failure"') || record.body.includes('"exit"')))),
   );
-  if (!known && !isUndone(history, podSandboxId)) fail(`The task of ${containerId} is deleted before its exit is durable: ${JSON.stringify(history.daemon?.engine.state.sandboxes.get(podSandboxId))} ${JSON.stringify(history.daemon?.engine.state.containers.get(containerId))}`);
+  if (!known && !isUndone(history, podSandboxId))
+    fail(
+      `The task of ${containerId} is deleted before its exit is durable: ${JSON.stringify(history.daemon?.engine.state.sandboxes.get(podSandboxId))} ${JSON.stringify(history.daemon?.engine.state.containers.get(containerId))}`,
+    );
 }
 
 /** Undoing a creation that a crash left in doubt needs no exit: nobody ever saw it run. */
 const isUndone = (history: History, podSandboxId: string): boolean =>
   history.daemon?.engine.state.sandboxes.get(podSandboxId)?.goal === 'undo';
 
-const EXIT_TYPES: readonly string[] = ['task.exited', 'container.exited', 'container.lost', 'shim.lost', 'sandbox.failed'];
+const EXIT_TYPES: readonly string[] = [
+  'task.exited',
+  'container.exited',
+  'container.lost',
+  'shim.lost',
+  'sandbox.failed',
+];
 
 function streamOf(effect: EffectOf<EffectKind>): string | null {
-  if ('containerId' in effect) return 'podSandboxId' in effect && effect.podSandboxId === effect.containerId ? `sandbox/${effect.containerId}` : `container/${effect.containerId}`;
+  if ('containerId' in effect)
+    return 'podSandboxId' in effect && effect.podSandboxId === effect.containerId
+      ? `sandbox/${effect.containerId}`
+      : `container/${effect.containerId}`;
   if ('podSandboxId' in effect) return `sandbox/${effect.podSandboxId}`;
   return null;
 }
 
 const hasIntent = (history: History, stream: string, kind: EffectKind): boolean =>
-  history.contents.rows.some(({ record }) => record !== null && record.stream === stream && record.type === 'effects.requested' && record.body.includes(`"${kind}"`));
+  history.contents.rows.some(
+    ({ record }) =>
+      record !== null &&
+      record.stream === stream &&
+      record.type === 'effects.requested' &&
+      record.body.includes(`"${kind}"`),
+  );

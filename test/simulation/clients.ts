@@ -63,9 +63,12 @@ export function startClients(history: History): Clients {
     };
     const podSandboxId = await create({ method: 'RunPodSandbox', config, runtimeHandler: '' }, 'sandbox');
     if (podSandboxId === null) return;
-    const containers = await Promise.all(Array.from({ length: random.below(3) }, (_, index) => runContainer(podSandboxId, index)));
+    const containers = await Promise.all(
+      Array.from({ length: random.below(3) }, (_, index) => runContainer(podSandboxId, index)),
+    );
     if (random.chance(0.25)) return; // Forgotten: somebody else cleans up.
-    for (const containerId of containers) if (containerId !== null && random.chance(0.7)) await removeContainer(containerId);
+    for (const containerId of containers)
+      if (containerId !== null && random.chance(0.7)) await removeContainer(containerId);
     await removePod(podSandboxId);
   }
 
@@ -86,15 +89,22 @@ export function startClients(history: History): Clients {
   }
 
   async function runContainer(podSandboxId: string, index: number): Promise<string | null> {
-    const config = { metadata: { name: `c${index}`, attempt: 0 }, image: { image: 'registry.test/app:1' }, logPath: `c${index}.log` };
+    const config = {
+      metadata: { name: `c${index}`, attempt: 0 },
+      image: { image: 'registry.test/app:1' },
+      logPath: `c${index}.log`,
+    };
     const containerId = await create({ method: 'CreateContainer', podSandboxId, config }, 'container');
     if (containerId === null) return null;
     const started = await call({ method: 'StartContainer', containerId }, impatient());
     if (started?.outcome.ok) history.ledger.started.add(containerId);
-    if (random.chance(0.8)) await call({ method: 'ExecSync', containerId, cmd: ['true'], timeoutSeconds: '5' }, impatient());
+    if (random.chance(0.8))
+      await call({ method: 'ExecSync', containerId, cmd: ['true'], timeoutSeconds: '5' }, impatient());
     if (random.chance(0.5)) await call({ method: 'ReopenContainerLog', containerId });
     if (random.chance(0.5)) {
-      const stops = Array.from({ length: 1 + random.below(2) }, () => call({ method: 'StopContainer', containerId, timeoutSeconds: String(random.below(3)) }, impatient()));
+      const stops = Array.from({ length: 1 + random.below(2) }, () =>
+        call({ method: 'StopContainer', containerId, timeoutSeconds: String(random.below(3)) }, impatient()),
+      );
       for (const stopped of await Promise.all(stops)) if (stopped?.outcome.ok) history.ledger.stopped.add(containerId);
     }
     return containerId;
@@ -108,11 +118,14 @@ export function startClients(history: History): Clients {
 
   async function removePod(podSandboxId: string): Promise<void> {
     // Removing a pod removes its containers with it.
-    for (const { id } of [...(history.daemon?.view.state.containers.values() ?? [])].filter((container) => container.podSandboxId === podSandboxId))
+    for (const { id } of [...(history.daemon?.view.state.containers.values() ?? [])].filter(
+      (container) => container.podSandboxId === podSandboxId,
+    ))
       history.ledger.created.delete(id);
     if (random.chance(0.8)) await call({ method: 'StopPodSandbox', podSandboxId }, impatient());
     history.ledger.created.delete(podSandboxId);
-    for (const id of [...history.ledger.created.keys()]) if (history.ledger.created.get(id) === 'container' && !stillIn(id)) history.ledger.created.delete(id);
+    for (const id of [...history.ledger.created.keys()])
+      if (history.ledger.created.get(id) === 'container' && !stillIn(id)) history.ledger.created.delete(id);
     const removed = await call({ method: 'RemovePodSandbox', podSandboxId }, impatient());
     if (removed?.outcome.ok) history.ledger.removed.add(podSandboxId);
   }
@@ -139,12 +152,15 @@ export function startClients(history: History): Clients {
       if (state !== undefined) {
         const busy = [...state.sandboxes.keys(), ...state.containers.keys(), ...state.images.keys()];
         if (busy.length === 0) break;
-        for (const container of [...state.containers.values()]) if (containerStateOf(container) !== null) await call({ method: 'RemoveContainer', containerId: container.id });
+        for (const container of [...state.containers.values()])
+          if (containerStateOf(container) !== null)
+            await call({ method: 'RemoveContainer', containerId: container.id });
         for (const podSandboxId of [...state.sandboxes.keys()]) {
           await call({ method: 'StopPodSandbox', podSandboxId });
           await call({ method: 'RemovePodSandbox', podSandboxId });
         }
-        for (const image of [...state.images.values()]) if (!image.removing) await call({ method: 'RemoveImage', image: image.id });
+        for (const image of [...state.images.values()])
+          if (!image.removing) await call({ method: 'RemoveImage', image: image.id });
       }
       await pause(500);
     }

@@ -36,7 +36,14 @@ export const IMAGE: ImageContent = {
   repoDigests: [`registry.test/app@sha256:${'b'.repeat(64)}`],
   sizeBytes: 1000,
   config: { entrypoint: ['/bin/app'] },
-  layers: [{ digest: `sha256:${'c'.repeat(64)}`, diffId: `sha256:${'d'.repeat(64)}`, chainId: `sha256:${'d'.repeat(64)}`, sizeBytes: 500 }],
+  layers: [
+    {
+      digest: `sha256:${'c'.repeat(64)}`,
+      diffId: `sha256:${'d'.repeat(64)}`,
+      chainId: `sha256:${'d'.repeat(64)}`,
+      sizeBytes: 500,
+    },
+  ],
   blobs: [`sha256:${'b'.repeat(64)}`, `sha256:${'a'.repeat(64)}`, `sha256:${'c'.repeat(64)}`],
 };
 
@@ -78,7 +85,8 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
       });
   }
 
-  const tasksOf = (podSandboxId: string): SimulatedShim => shimOf(world, podSandboxId) ?? fail('ShimFailed', 'no shim answers');
+  const tasksOf = (podSandboxId: string): SimulatedShim =>
+    shimOf(world, podSandboxId) ?? fail('ShimFailed', 'no shim answers');
 
   function removeTask(podSandboxId: string, containerId: string): void {
     const orphan = world.orphans.get(containerId);
@@ -97,21 +105,30 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
     if (task.status !== 'stopped') return base;
     return {
       ...base,
-      exit: { pid: task.pid, exitStatus: task.exitStatus, exitedAtNs: String(task.exitedAtNs), oomKills: task.oomKills },
+      exit: {
+        pid: task.pid,
+        exitStatus: task.exitStatus,
+        exitedAtNs: String(task.exitedAtNs),
+        oomKills: task.oomKills,
+      },
     };
   };
 
   return {
-    PreparePodSandbox: performing('PreparePodSandbox', 2, ({ podSandboxId, bundle }, half) => {
+    PreparePodSandbox: performing('PreparePodSandbox', 2, ({ podSandboxId, bundle, chainIds }, half) => {
       world.dirs.add(podSandboxId);
       half();
       if (bundle !== null) world.bundles.add(bundle.id);
-      return NOTHING;
+      if (chainIds === null) return { rootfs: [] };
+      for (const chain of chainIds) if (!world.chains.has(chain)) fail('HostFailed', `layer ${chain} is missing`);
+      world.snapshots.add(podSandboxId);
+      return { rootfs: [{ type: 'overlay', source: 'overlay', options: [] }] };
     }),
     CleanPodSandbox: performing('CleanPodSandbox', 2, ({ podSandboxId }, half) => {
       world.dirs.delete(podSandboxId);
       half();
       world.bundles.delete(podSandboxId);
+      world.snapshots.delete(podSandboxId);
       return NOTHING;
     }),
     CreateNetns: performing('CreateNetns', 1, ({ path }, half) => {
@@ -140,14 +157,22 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
     StartShim: performing('StartShim', 8, ({ podSandboxId }, half) => {
       if (!world.bundles.has(podSandboxId)) fail('ShimFailed', 'there is no bundle');
       const known = shimOf(world, podSandboxId);
-      const shim = known ?? { podSandboxId, pid: world.nextPid++, alive: true, tasks: new Map<string, SimulatedTask>() };
+      const shim = known ?? {
+        podSandboxId,
+        pid: world.nextPid++,
+        alive: true,
+        tasks: new Map<string, SimulatedTask>(),
+      };
       world.shims.set(podSandboxId, shim);
       half();
-      return { shim: { address: `unix:///s/${podSandboxId}`, taskApi: 3, pid: shim.pid, startTicks: String(shim.pid) } };
+      return {
+        shim: { address: `unix:///s/${podSandboxId}`, taskApi: 3, pid: shim.pid, startTicks: String(shim.pid) },
+      };
     }),
     StopShim: performing('StopShim', 3, ({ podSandboxId }, half) => {
       half();
-      for (const task of world.shims.get(podSandboxId)?.tasks.values() ?? []) if (task.status === 'running') fail('ShimFailed', 'tasks still run');
+      for (const task of world.shims.get(podSandboxId)?.tasks.values() ?? [])
+        if (task.status === 'running') fail('ShimFailed', 'tasks still run');
       world.shims.delete(podSandboxId);
       return NOTHING;
     }),
@@ -178,7 +203,15 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
       const shim = tasksOf(podSandboxId);
       if (!world.bundles.has(containerId)) fail('RuntimeFailed', 'there is no bundle');
       if (shim.tasks.has(containerId)) fail('RuntimeFailed', 'the task exists already');
-      const task: SimulatedTask = { id: containerId, podSandboxId, pid: world.nextPid++, status: 'created', exitStatus: 0, exitedAtNs: 0n, oomKills: 0 };
+      const task: SimulatedTask = {
+        id: containerId,
+        podSandboxId,
+        pid: world.nextPid++,
+        status: 'created',
+        exitStatus: 0,
+        exitedAtNs: 0n,
+        oomKills: 0,
+      };
       shim.tasks.set(containerId, task);
       half();
       task.status = 'running';

@@ -9,7 +9,11 @@ export const FACTS: DaemonFacts = {
     bootId: 'boot',
     kernelRelease: '6.18.0',
     architecture: 'amd64',
-    cgroup: { version: 1, controllers: { memory: '/sys/fs/cgroup/memory', cpu: '/sys/fs/cgroup/cpu' }, swapAccounting: false },
+    cgroup: {
+      version: 1,
+      controllers: { memory: '/sys/fs/cgroup/memory', cpu: '/sys/fs/cgroup/cpu' },
+      swapAccounting: false,
+    },
     capabilities: ['CAP_CHOWN', 'CAP_KILL'],
     canRaiseLimits: false,
     ownOomScoreAdj: 0,
@@ -22,7 +26,13 @@ export const FACTS: DaemonFacts = {
   },
   handlers: [{ name: 'runc', runtimeType: 'io.containerd.runc.v2', binaryName: 'runc', systemdCgroup: false }],
   defaultHandler: 'runc',
-  settings: { cgroupDriver: 'cgroupfs', restrictOomScoreAdj: true, enableUnprivilegedPorts: true, enableUnprivilegedIcmp: true },
+  settings: {
+    cgroupDriver: 'cgroupfs',
+    restrictOomScoreAdj: true,
+    enableUnprivilegedPorts: true,
+    enableUnprivilegedIcmp: true,
+  },
+  sandboxImage: null,
   pauseRootfs: '/state-dir/pause',
 };
 

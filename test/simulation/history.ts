@@ -16,7 +16,7 @@ import { createView, type View } from '../../src/projections/view.ts';
 import { BOUNDARIES, type Boundary } from './boundaries.ts';
 import { CHECKS, checkRecovered, createLedger, type Ledger, Violation } from './checks.ts';
 import { startClients } from './clients.ts';
-import { simulatedEffects } from './effects.ts';
+import { IMAGE, simulatedEffects } from './effects.ts';
 import { CONF_LIST, FACTS } from './facts.ts';
 import { createRandom, type Random } from './random.ts';
 import { createScheduler, type Scheduler } from './scheduler.ts';
@@ -73,7 +73,15 @@ export async function runHistory({ seed, target, plant }: HistoryOptions): Promi
   const scheduler = createScheduler(random);
   const world = createWorld();
   const crashes = new Map<Boundary | 'between steps', number>();
-  const history: History = { random, scheduler, world, contents: emptyContents(), ledger: createLedger(), daemon: null, calm: false };
+  const history: History = {
+    random,
+    scheduler,
+    world,
+    contents: emptyContents(),
+    ledger: createLedger(),
+    daemon: null,
+    calm: false,
+  };
   let targetIn = random.chance(0.7) ? 1 : 2 + random.below(2);
   // What only happens after a restart needs an earlier crash to be reached.
   const crashRate = /ReconnectShim|daemon.started/.test(target) ? 0.02 : 0.004;
@@ -81,13 +89,15 @@ export async function runHistory({ seed, target, plant }: HistoryOptions): Promi
   let nextId = 0;
   let restarting = false;
 
-  const guard = <A extends unknown[]>(run: (...args: A) => void) => (...args: A): void => {
-    try {
-      run(...args);
-    } catch (error) {
-      violation ??= error;
-    }
-  };
+  const guard =
+    <A extends unknown[]>(run: (...args: A) => void) =>
+    (...args: A): void => {
+      try {
+        run(...args);
+      } catch (error) {
+        violation ??= error;
+      }
+    };
 
   function crash(where: Boundary | 'between steps'): void {
     if (history.daemon === null || history.daemon.dead) return;
@@ -156,13 +166,33 @@ export async function runHistory({ seed, target, plant }: HistoryOptions): Promi
       fatal: (error) => (life.dead ? undefined : (violation ??= error)),
       ...(plant?.decide === undefined ? {} : { decide: plant.decide }),
     });
-    const daemon: Daemon = { engine, view, get dead() { return life.dead; }, set dead(value) { life.dead = value; } };
+    const daemon: Daemon = {
+      engine,
+      view,
+      get dead() {
+        return life.dead;
+      },
+      set dead(value) {
+        life.dead = value;
+      },
+    };
     history.daemon = daemon;
-    const deadTasks = tasksThatShouldRun(state).filter(({ task }) => !isAlive(world, task.pid)).map(({ id }) => id);
-    engine.start({ facts: FACTS, rebooted, deadTasks, crash: null }).catch((error: unknown) => (violation ??= error));
+    const deadTasks = tasksThatShouldRun(state)
+      .filter(({ task }) => !isAlive(world, task.pid))
+      .map(({ id }) => id);
+    engine
+      .start({
+        facts: seed % 4 === 0 ? { ...FACTS, sandboxImage: IMAGE.repoTags[0] ?? null } : FACTS,
+        rebooted,
+        deadTasks,
+        crash: null,
+      })
+      .catch((error: unknown) => (violation ??= error));
     tell({ kind: 'NetworkConfigured', confList: CONF_LIST, problem: null });
     if (random.chance(0.6)) {
-      scheduler.after(50, () => tell({ kind: 'NetworkConfigured', confList: { ...CONF_LIST, name: `sim${random.below(3)}` }, problem: null }));
+      scheduler.after(50, () =>
+        tell({ kind: 'NetworkConfigured', confList: { ...CONF_LIST, name: `sim${random.below(3)}` }, problem: null }),
+      );
     }
   }
 
@@ -187,20 +217,41 @@ export async function runHistory({ seed, target, plant }: HistoryOptions): Promi
   }
 
   world.onExit = (task) => {
-    const exit = { pid: task.pid, exitStatus: task.exitStatus, exitedAtNs: String(task.exitedAtNs), oomKills: task.oomKills };
-    const observation: Observation = { kind: 'TaskExited', podSandboxId: task.podSandboxId, containerId: task.id, execId: null, exit };
+    const exit = {
+      pid: task.pid,
+      exitStatus: task.exitStatus,
+      exitedAtNs: String(task.exitedAtNs),
+      oomKills: task.oomKills,
+    };
+    const observation: Observation = {
+      kind: 'TaskExited',
+      podSandboxId: task.podSandboxId,
+      containerId: task.id,
+      execId: null,
+      exit,
+    };
     const hearing = history.daemon;
     if (world.shims.get(task.podSandboxId)?.alive) history.ledger.trueExits.set(task.id, task.exitStatus);
     if (plant?.deleteAtExit) world.shims.get(task.podSandboxId)?.tasks.delete(task.id);
     // The pending Wait answers whoever asked; the event goes to whoever listens, at times late or twice or never.
-    scheduler.after(3, () => void (hearing !== null && !hearing.dead && world.shims.get(task.podSandboxId)?.alive ? tell(observation) : undefined));
+    scheduler.after(
+      3,
+      () =>
+        void (hearing !== null && !hearing.dead && world.shims.get(task.podSandboxId)?.alive
+          ? tell(observation)
+          : undefined),
+    );
     if (random.chance(0.8)) scheduler.after(random.chance(0.2) ? 3000 : 3, () => tell(observation));
     if (random.chance(0.3)) scheduler.after(20, () => tell(observation));
-    if (task.oomKills > 0 && random.chance(0.5)) scheduler.after(2, () => tell({ kind: 'TaskOomed', containerId: task.id }));
+    if (task.oomKills > 0 && random.chance(0.5))
+      scheduler.after(2, () => tell({ kind: 'TaskOomed', containerId: task.id }));
   };
   world.onShimDeath = (podSandboxId) => {
     const hearing = history.daemon;
-    scheduler.after(3, () => void (hearing !== null && !hearing.dead ? tell({ kind: 'ShimLost', podSandboxId }) : undefined));
+    scheduler.after(
+      3,
+      () => void (hearing !== null && !hearing.dead ? tell({ kind: 'ShimLost', podSandboxId }) : undefined),
+    );
   };
 
   await start();
@@ -216,7 +267,8 @@ export async function runHistory({ seed, target, plant }: HistoryOptions): Promi
   history.calm = true;
   clients.windDown();
   while (violation === null && scheduler.steps() < STEPS_MAX && !clients.done()) if (!(await scheduler.step())) break;
-  if (violation === null && !clients.done()) violation = new Violation(`The history did not come to rest: ${describe(history)}`);
+  if (violation === null && !clients.done())
+    violation = new Violation(`The history did not come to rest: ${describe(history)}`);
   // Whatever is still on its way settles: the last deletions, doubled events.
   for (let i = 0; i < 2000 && violation === null; i += 1) if (!(await scheduler.step())) break;
   if (violation === null) await checkEnd(history);
@@ -226,10 +278,12 @@ export async function runHistory({ seed, target, plant }: HistoryOptions): Promi
 }
 
 /** A journal whose append says yes before the disk did. */
-const hasty = (append: (records: readonly JournalRecord[]) => Promise<void>) => (records: readonly JournalRecord[]): Promise<void> => {
-  void append(records);
-  return Promise.resolve();
-};
+const hasty =
+  (append: (records: readonly JournalRecord[]) => Promise<void>) =>
+  (records: readonly JournalRecord[]): Promise<void> => {
+    void append(records);
+    return Promise.resolve();
+  };
 
 /** When all is removed: nothing is left, and every way of folding gives the live state. */
 async function checkEnd(history: History): Promise<void> {
@@ -261,7 +315,8 @@ function fold(state: NodeState, records: readonly JournalRecord[]): NodeState {
   return state;
 }
 
-export const targetOfSeed = (seed: number): Boundary => BOUNDARIES[seed % BOUNDARIES.length] ?? 'append call.received lost';
+export const targetOfSeed = (seed: number): Boundary =>
+  BOUNDARIES[seed % BOUNDARIES.length] ?? 'append call.received lost';
 
 /** What a history that does not end is stuck in. */
 function describe({ daemon }: History): string {
@@ -269,10 +324,38 @@ function describe({ daemon }: History): string {
   const { state, underWay } = daemon.engine;
   return JSON.stringify({
     calls: [...state.calls.values()].slice(0, 4).map(({ request, target }) => `${request.method} ${target.slice(-6)}`),
-    effects: [...state.effects.values()].map(({ stream, intent }) => `${stream.slice(0, 4)}${stream.slice(-4)} ${intent.kind}`),
+    effects: [...state.effects.values()].map(
+      ({ stream, intent }) => `${stream.slice(0, 4)}${stream.slice(-4)} ${intent.kind}`,
+    ),
     underWay: underWay().map(({ kind }) => kind),
-    sandboxes: [...state.sandboxes.values()].map(({ id, goal, phase, steps, shimContact, kill, taskExit, owedFailure }) => ({ id: id.slice(-4), goal, phase, steps, shimContact, kill, taskExit, owedFailure })),
-    containers: [...state.containers.values()].map(({ id, podSandboxId, goal, steps, inspection, kill, exit, lost, stop, startInDoubt, starting, exitPending }) => ({ id: id.slice(-4), pod: podSandboxId.slice(-4), goal, steps, inspection, kill, exit, lost, stop, startInDoubt, starting, exitPending })),
+    sandboxes: [...state.sandboxes.values()].map(
+      ({ id, goal, phase, steps, shimContact, kill, taskExit, owedFailure }) => ({
+        id: id.slice(-4),
+        goal,
+        phase,
+        steps,
+        shimContact,
+        kill,
+        taskExit,
+        owedFailure,
+      }),
+    ),
+    containers: [...state.containers.values()].map(
+      ({ id, podSandboxId, goal, steps, inspection, kill, exit, lost, stop, startInDoubt, starting, exitPending }) => ({
+        id: id.slice(-4),
+        pod: podSandboxId.slice(-4),
+        goal,
+        steps,
+        inspection,
+        kill,
+        exit,
+        lost,
+        stop,
+        startInDoubt,
+        starting,
+        exitPending,
+      }),
+    ),
     images: [...state.images.values()].map(({ removing }) => removing),
   });
 }

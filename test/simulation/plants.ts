@@ -20,7 +20,8 @@ export const PLANTS: readonly Plant[] = [
           attached.add(effect.podSandboxId);
           return result;
         },
-        DetachNetwork: (effect, context) => (attached.has(effect.podSandboxId) ? real.DetachNetwork(effect, context) : Promise.resolve({})),
+        DetachNetwork: (effect, context) =>
+          attached.has(effect.podSandboxId) ? real.DetachNetwork(effect, context) : Promise.resolve({}),
       };
     },
   },
@@ -29,7 +30,8 @@ export const PLANTS: readonly Plant[] = [
     name: 'name released before its resources',
     decide(state, input) {
       const events = decide(state, input);
-      for (const { id, goal, name } of state.sandboxes.values()) if (goal !== 'run' && state.names.get(name) === id) state.names.delete(name);
+      for (const { id, goal, name } of state.sandboxes.values())
+        if (goal !== 'run' && state.names.get(name) === id) state.names.delete(name);
       return events;
     },
   },

@@ -26,24 +26,38 @@ function runShare(share: Share): Promise<ShareResult> {
 test(`C1 C2 C3 C4 C5 C6 C19: ${HISTORIES} histories from seed ${SEED} keep every promise`, async (t) => {
   const workers = Math.min(4, availableParallelism());
   const each = Math.ceil(HISTORIES / workers);
-  const shares = await Promise.all(Array.from({ length: workers }, (_, index) => runShare({ firstSeed: SEED + index * each, count: each })));
+  const shares = await Promise.all(
+    Array.from({ length: workers }, (_, index) => runShare({ firstSeed: SEED + index * each, count: each })),
+  );
 
   const failures = shares.flatMap((share) => share.failures);
   for (const { seed, target, message } of failures)
-    t.diagnostic(`seed ${seed} (${target}): ${message}; run it alone with SCRIBE_SIM_SEED=${seed} SCRIBE_SIM_HISTORIES=1`);
-  assert.deepEqual(failures.map(({ seed }) => seed), []);
+    t.diagnostic(
+      `seed ${seed} (${target}): ${message}; run it alone with SCRIBE_SIM_SEED=${seed} SCRIBE_SIM_HISTORIES=1`,
+    );
+  assert.deepEqual(
+    failures.map(({ seed }) => seed),
+    [],
+  );
 
   const crashes = new Map<string, number>();
-  for (const [boundary, times] of shares.flatMap((share) => share.crashes)) crashes.set(boundary, (crashes.get(boundary) ?? 0) + times);
+  for (const [boundary, times] of shares.flatMap((share) => share.crashes))
+    crashes.set(boundary, (crashes.get(boundary) ?? 0) + times);
   const histories = shares.reduce((sum, share) => sum + share.histories, 0);
   const steps = shares.reduce((sum, share) => sum + share.steps, 0);
   const stepsMin = Math.min(...shares.map((share) => share.stepsMin));
-  t.diagnostic(`${histories} histories, ${steps} steps, at least ${stepsMin} each, ${[...crashes.values()].reduce((a, b) => a + b, 0)} crashes`);
+  t.diagnostic(
+    `${histories} histories, ${steps} steps, at least ${stepsMin} each, ${[...crashes.values()].reduce((a, b) => a + b, 0)} crashes`,
+  );
   t.diagnostic(`crashes between steps: ${crashes.get('between steps') ?? 0}`);
   for (const boundary of BOUNDARIES) t.diagnostic(`crashes at ${boundary}: ${crashes.get(boundary) ?? 0}`);
 
   assert.ok(stepsMin >= STEPS_AT_LEAST, `a history had only ${stepsMin} steps`);
-  if (HISTORIES >= 5000) assert.deepEqual(BOUNDARIES.filter((boundary) => !crashes.has(boundary)), []);
+  if (HISTORIES >= 5000)
+    assert.deepEqual(
+      BOUNDARIES.filter((boundary) => !crashes.has(boundary)),
+      [],
+    );
 });
 
 const TRIES = 400;

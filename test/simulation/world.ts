@@ -62,7 +62,13 @@ export const shimOf = (world: World, podSandboxId: string): SimulatedShim | unde
   return shim?.alive ? shim : undefined;
 };
 
-export function endTask(world: World, scheduler: Scheduler, task: SimulatedTask, exitStatus: number, oomKills = 0): void {
+export function endTask(
+  world: World,
+  scheduler: Scheduler,
+  task: SimulatedTask,
+  exitStatus: number,
+  oomKills = 0,
+): void {
   if (task.status !== 'running') return;
   task.status = 'stopped';
   task.exitStatus = exitStatus;
@@ -89,7 +95,8 @@ export function rebootWorld(world: World): void {
 }
 
 export function isAlive(world: World, pid: number): boolean {
-  for (const shim of world.shims.values()) for (const task of shim.tasks.values()) if (task.pid === pid && task.status === 'running') return true;
+  for (const shim of world.shims.values())
+    for (const task of shim.tasks.values()) if (task.pid === pid && task.status === 'running') return true;
   for (const task of world.orphans.values()) if (task.pid === pid && task.status === 'running') return true;
   return false;
 }
@@ -102,7 +109,9 @@ export function leftovers(world: World): string[] {
     ...[...world.netns].map((netns) => `netns ${netns}`),
     ...[...world.addresses].map(([address, owner]) => `address ${address} of ${owner}`),
     ...[...world.shims.values()].map((shim) => `shim of ${shim.podSandboxId}`),
-    ...[...world.orphans.values()].filter((task) => task.status === 'running').map((task) => `orphaned process of ${task.id}`),
+    ...[...world.orphans.values()]
+      .filter((task) => task.status === 'running')
+      .map((task) => `orphaned process of ${task.id}`),
     ...[...world.snapshots].map((snapshot) => `snapshot of ${snapshot}`),
   ];
 }

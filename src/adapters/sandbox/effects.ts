@@ -9,6 +9,7 @@ import type { Bundle } from '../../domain/effects.ts';
 import { FailureError } from '../../domain/errors.ts';
 import type { PerformEffects } from '../../engine/ports.ts';
 import { createPathCleaner, makeDirectory, writeFileWhole } from '../linux/files.ts';
+import type { Snapshots } from '../images/snapshots-port.ts';
 import { settleAll } from '../linux/settle-all.ts';
 import { errorCodeOf } from '../linux/syscalls.ts';
 import type { Spawner } from '../spawner/types.ts';
@@ -17,6 +18,8 @@ export interface SandboxDependencies {
   readonly spawner: Pick<Spawner, 'createNetns' | 'mount' | 'unmount'>;
   /** Writes the bundle of the pause task; the bundle adapter's. */
   readonly writeBundle: (bundle: Bundle) => Promise<void>;
+  /** Mounts of the configured sandbox image, where one is. */
+  readonly snapshots: Pick<Snapshots, 'prepare' | 'remove'>;
   /** The daemon's root and state directories: nothing outside of them is made or removed. */
   readonly roots: readonly string[];
   /** Where files without content of their own are copied from. */
@@ -47,6 +50,7 @@ const isMountPoint = async (path: string): Promise<boolean> => {
 export const createSandboxEffects = ({
   spawner,
   writeBundle,
+  snapshots,
   roots,
   hostEtcDir = '/etc',
 }: SandboxDependencies): Pick<
@@ -68,7 +72,7 @@ export const createSandboxEffects = ({
   };
 
   return {
-    PreparePodSandbox: async ({ dir, files, shm, bundle }) => {
+    PreparePodSandbox: async ({ podSandboxId, dir, files, shm, bundle, chainIds }) => {
       for (const path of [dir, shm?.path, bundle?.path]) if (path !== undefined) cleaner.check(path);
       await makeDirectory(dir);
       await settleAll([
@@ -76,10 +80,11 @@ export const createSandboxEffects = ({
         ...(shm ? [mountShm(shm)] : []),
         ...(bundle ? [writeBundle(bundle)] : []),
       ]);
-      return {};
+      return { rootfs: chainIds === null ? [] : await snapshots.prepare(podSandboxId, chainIds) };
     },
-    CleanPodSandbox: async ({ paths }) => {
+    CleanPodSandbox: async ({ podSandboxId, paths, hasSnapshot }) => {
       await cleaner.clean(paths);
+      if (hasSnapshot) await snapshots.remove(podSandboxId);
       return {};
     },
     CreateNetns: async ({ path }) => {

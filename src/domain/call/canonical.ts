@@ -39,6 +39,8 @@ export function canonical(state: Pick<NodeState, 'sandboxes' | 'containers'>, re
     case 'LoadImages':
     case 'RemoveImage':
     case 'UpdateRuntimeConfig':
+    case 'SetLogLevel':
+    case 'Refused':
     case 'Unimplemented':
       return request;
   }

@@ -1,5 +1,12 @@
 /** Which decision each call leads to. */
-import { createContainer, execSync, removeContainer, reopenContainerLog, startContainer, stopContainer } from '../container/decide.ts';
+import {
+  createContainer,
+  execSync,
+  removeContainer,
+  reopenContainerLog,
+  startContainer,
+  stopContainer,
+} from '../container/decide.ts';
 import { fetchImages, pullImage, removeImage } from '../image/decide.ts';
 import { removePodSandbox, runPodSandbox, stopPodSandbox } from '../pod-sandbox/decide.ts';
 import { type Input, NODE_STREAM, type Sequenced } from '../records.ts';
@@ -39,6 +46,11 @@ export function decideCall(turn: Turn, input: CallReceived): void {
     case 'UpdateRuntimeConfig':
       emit(turn, NODE_STREAM, { type: 'node.configured', body: { podCidr: request.podCidr } });
       return complete(turn, call, OK);
+    case 'SetLogLevel':
+      // Nothing of the node's state: who set it, and when, is all there is to keep.
+      return complete(turn, call, OK);
+    case 'Refused':
+      return complete(turn, call, { ok: false, failure: request.failure });
     case 'Unimplemented':
       return complete(turn, call, {
         ok: false,

@@ -30,6 +30,8 @@ export function targetOf(request: CallRequest): string {
       return pullTarget(request.image, request.credentials);
     case 'RemoveImage':
     case 'UpdateRuntimeConfig':
+    case 'SetLogLevel':
+    case 'Refused':
     case 'Unimplemented':
       return '';
   }

@@ -22,7 +22,8 @@ export function createContainer(turn: Turn, call: OpenCall, request: RequestOf<'
   const refuse = (failure: Failure): void => complete(turn, call, { ok: false, failure });
 
   const { facts } = state;
-  if (facts === null) return refuse({ reason: 'NotServing', message: 'The daemon has not finished starting; try again.' });
+  if (facts === null)
+    return refuse({ reason: 'NotServing', message: 'The daemon has not finished starting; try again.' });
   const sandbox = state.sandboxes.get(podSandboxId);
   if (sandbox === undefined)
     return refuse({ reason: 'PodSandboxNotFound', message: `pod_sandbox_id ${podSandboxId} names no pod sandbox.` });
@@ -44,7 +45,10 @@ export function createContainer(turn: Turn, call: OpenCall, request: RequestOf<'
       reason: 'ImageNotFound',
       message: `image.image "${config.image?.image ?? ''}" is not on this node; pull it first.`,
     });
-  emit(turn, containerStream(newId), { type: 'container.requested', body: { name, podSandboxId, config, imageId: image.id } });
+  emit(turn, containerStream(newId), {
+    type: 'container.requested',
+    body: { name, podSandboxId, config, imageId: image.id },
+  });
   advanceContainer(turn, newId);
 }
 
@@ -74,7 +78,8 @@ const notFound = (containerId: string): Failure => ({
 
 export function startContainer(turn: Turn, call: OpenCall, { containerId }: RequestOf<'StartContainer'>): void {
   const container = turn.state.containers.get(containerId);
-  if (container === undefined || !container.created) return complete(turn, call, { ok: false, failure: notFound(containerId) });
+  if (container === undefined || !container.created)
+    return complete(turn, call, { ok: false, failure: notFound(containerId) });
   const sandbox = turn.state.sandboxes.get(container.podSandboxId);
   const state = containerStateOf(container);
   // A second StartContainer while the first is under way is the same call again and gets the same answer.
@@ -82,18 +87,28 @@ export function startContainer(turn: Turn, call: OpenCall, { containerId }: Requ
   if (state !== 'CONTAINER_CREATED' || container.goal !== 'run')
     return complete(turn, call, {
       ok: false,
-      failure: { reason: 'WrongState', message: `Container ${containerId} is ${state ?? 'being removed'}; only a CREATED one can be started.` },
+      failure: {
+        reason: 'WrongState',
+        message: `Container ${containerId} is ${state ?? 'being removed'}; only a CREATED one can be started.`,
+      },
     });
   if (sandbox === undefined || sandbox.goal !== 'run' || sandbox.phase !== 'ready')
     return complete(turn, call, {
       ok: false,
-      failure: { reason: 'WrongState', message: `Pod sandbox ${container.podSandboxId} of container ${containerId} is not READY.` },
+      failure: {
+        reason: 'WrongState',
+        message: `Pod sandbox ${container.podSandboxId} of container ${containerId} is not READY.`,
+      },
     });
   emit(turn, containerStream(containerId), { type: 'container.starting', body: {} });
   advanceContainer(turn, containerId);
 }
 
-export function stopContainer(turn: Turn, call: OpenCall, { containerId, timeoutSeconds }: RequestOf<'StopContainer'>): void {
+export function stopContainer(
+  turn: Turn,
+  call: OpenCall,
+  { containerId, timeoutSeconds }: RequestOf<'StopContainer'>,
+): void {
   const container = turn.state.containers.get(containerId);
   if (container === undefined || container.exit !== null || (!isRunning(container) && !container.starting))
     return complete(turn, call, OK);
@@ -107,7 +122,8 @@ export function removeContainer(turn: Turn, call: OpenCall, { containerId }: Req
   const container = turn.state.containers.get(containerId);
   if (container === undefined) return complete(turn, call, OK);
   const stream = containerStream(containerId);
-  if (container.goal === 'create' || container.goal === 'run') emit(turn, stream, { type: 'container.removing', body: {} });
+  if (container.goal === 'create' || container.goal === 'run')
+    emit(turn, stream, { type: 'container.removing', body: {} });
   if (container.owedFailure !== null) emit(turn, stream, { type: 'undo.retried', body: {} });
   advanceContainer(turn, containerId);
 }
@@ -119,10 +135,17 @@ export function execSync(turn: Turn, call: OpenCall, request: RequestOf<'ExecSyn
   if (container === undefined || !container.created) return refuse(notFound(containerId));
   if (cmd.length === 0) return refuse({ reason: 'InvalidField', message: 'cmd is empty; name the program to run.' });
   const seconds = BigInt(timeoutSeconds);
-  if (seconds < 0n) return refuse({ reason: 'InvalidField', message: `timeout is ${timeoutSeconds}; use 0 for no limit or a positive number of seconds.` });
+  if (seconds < 0n)
+    return refuse({
+      reason: 'InvalidField',
+      message: `timeout is ${timeoutSeconds}; use 0 for no limit or a positive number of seconds.`,
+    });
   const state = containerStateOf(container);
   if (state !== 'CONTAINER_RUNNING')
-    return refuse({ reason: 'WrongState', message: `Container ${containerId} is ${state ?? 'being made'}; commands run only in a RUNNING one.` });
+    return refuse({
+      reason: 'WrongState',
+      message: `Container ${containerId} is ${state ?? 'being made'}; commands run only in a RUNNING one.`,
+    });
   const timeoutMs = seconds === 0n ? null : Number(seconds > MAX_TIMEOUT_S ? MAX_TIMEOUT_S : seconds) * 1000;
   requestEffects(turn, containerStream(containerId), { kind: 'RunExec', execId: newId, args: cmd, timeoutMs });
 }
@@ -132,7 +155,8 @@ const MAX_TIMEOUT_S = 31_536_000n;
 
 export function reopenContainerLog(turn: Turn, call: OpenCall, { containerId }: RequestOf<'ReopenContainerLog'>): void {
   const container = turn.state.containers.get(containerId);
-  if (container === undefined || !container.created) return complete(turn, call, { ok: false, failure: notFound(containerId) });
+  if (container === undefined || !container.created)
+    return complete(turn, call, { ok: false, failure: notFound(containerId) });
   if (!isRunning(container) || container.exitPending)
     return complete(turn, call, {
       ok: false,

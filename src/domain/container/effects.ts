@@ -33,11 +33,17 @@ function afterExec(turn: Turn, outcome: Extract<EffectEnded, { kind: 'RunExec' }
   if (call === undefined || intent.kind !== 'RunExec') return;
   const { result, failure } = outcome;
   if (result === undefined)
-    return complete(turn, call, { ok: false, failure: failure ?? { reason: 'Bug', message: 'The exec ended without a result.' } });
+    return complete(turn, call, {
+      ok: false,
+      failure: failure ?? { reason: 'Bug', message: 'The exec ended without a result.' },
+    });
   if (result.timedOut)
     return complete(turn, call, {
       ok: false,
-      failure: { reason: 'TimedOut', message: `The command did not end within ${intent.timeoutMs ?? 0} ms and was killed.` },
+      failure: {
+        reason: 'TimedOut',
+        message: `The command did not end within ${intent.timeoutMs ?? 0} ms and was killed.`,
+      },
     });
   const { exitStatus, stdoutBytes, stderrBytes } = result;
   complete(turn, call, { ok: true, response: { exitCode: exitStatus, stdoutBytes, stderrBytes } });

@@ -14,7 +14,10 @@ export function evolveContainer(state: NodeState, id: string, record: Sequenced,
   if (record.type === 'container.requested') {
     const image = state.images.get(record.body.imageId);
     state.names.set(record.body.name, id);
-    state.containers.set(id, requested(id, record, image?.content.config ?? {}, image?.content.layers.map((layer) => layer.chainId) ?? []));
+    state.containers.set(
+      id,
+      requested(id, record, image?.content.config ?? {}, image?.content.layers.map((layer) => layer.chainId) ?? []),
+    );
     return;
   }
   const container = state.containers.get(id);
@@ -30,7 +33,12 @@ export function evolveContainer(state: NodeState, id: string, record: Sequenced,
 
 type Requested = Sequenced<Extract<Sequenced, { type: 'container.requested' }>>;
 
-function requested(id: string, record: Requested, imageConfig: Container['imageConfig'], chainIds: readonly string[]): Container {
+function requested(
+  id: string,
+  record: Requested,
+  imageConfig: Container['imageConfig'],
+  chainIds: readonly string[],
+): Container {
   const { name, podSandboxId, config, imageId } = record.body;
   return {
     id,
@@ -158,14 +166,21 @@ function ended(container: Container, outcome: EffectEnded, intent: Intent | unde
       if (step === undefined) return container;
       if (containerSteps[step].undo === outcome.kind) return undone(container, step, outcome);
       if (outcome.failure !== undefined) return { ...withStep(container, step, 'failed'), failure: outcome.failure };
-      return { ...withStep(container, step, 'done'), rootfs: outcome.kind === 'PrepareContainer' ? (outcome.result?.rootfs ?? []) : container.rootfs };
+      return {
+        ...withStep(container, step, 'done'),
+        rootfs: outcome.kind === 'PrepareContainer' ? (outcome.result?.rootfs ?? []) : container.rootfs,
+      };
     }
   }
 }
 
 function undone(container: Container, step: ContainerStep, outcome: EffectEnded): Container {
   if (outcome.failure === undefined) return withStep(container, step, 'undone');
-  return { ...withStep(container, step, 'owed'), owedFailure: outcome.failure, undoFailures: container.undoFailures + 1 };
+  return {
+    ...withStep(container, step, 'owed'),
+    owedFailure: outcome.failure,
+    undoFailures: container.undoFailures + 1,
+  };
 }
 
 const stepOf = (kind: string): ContainerStep | undefined =>

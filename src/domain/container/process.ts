@@ -14,7 +14,19 @@ import { containerStream, type ExitReason, imageStream, sandboxStream } from '..
 import type { Int64 } from '../cri.ts';
 import { containerSpecOf } from '../specs.ts';
 import type { Container, ShimContact } from '../state.ts';
-import { afterMs, answer, CLAIM_MS, callsWaitingFor, emit, OK, request, retryDelayMs, setTimer, type Turn, wake } from '../turn.ts';
+import {
+  afterMs,
+  answer,
+  CLAIM_MS,
+  callsWaitingFor,
+  emit,
+  OK,
+  request,
+  retryDelayMs,
+  setTimer,
+  type Turn,
+  wake,
+} from '../turn.ts';
 import { isRunning } from './state.ts';
 
 const SIGKILL = 9;
@@ -68,7 +80,8 @@ function advanceCreate(turn: Turn, container: Container): void {
 }
 
 function specFailure({ state }: Turn, container: Container): Failure | null {
-  if (state.facts === null) return { reason: 'NotServing', message: 'The daemon has not finished starting; try again.' };
+  if (state.facts === null)
+    return { reason: 'NotServing', message: 'The daemon has not finished starting; try again.' };
   const built = containerSpecOf(state, state.facts, container);
   return built.ok ? null : built.failure;
 }
@@ -77,12 +90,18 @@ function specFailure({ state }: Turn, container: Container): Failure | null {
 function advanceTask(turn: Turn, container: Container): void {
   const { steps } = container;
   const stream = containerStream(container.id);
-  if (container.starting && steps.task === 'none') return isAskingShim(turn, container) ? undefined : request(turn, stream, { kind: 'StartTask' });
+  if (container.starting && steps.task === 'none')
+    return isAskingShim(turn, container) ? undefined : request(turn, stream, { kind: 'StartTask' });
   if (steps.task === 'doing' || steps.task === 'undoing') return;
   if (steps.task === 'owed') return owe(turn, container);
   if (container.starting && steps.task === 'failed') {
     const message = container.failure?.message ?? 'The daemon ended while the container was being started.';
-    exited(turn, container, { exitStatus: START_ERROR_STATUS, exitedAtNs: String(turn.input.atNs), reason: 'StartError', message });
+    exited(turn, container, {
+      exitStatus: START_ERROR_STATUS,
+      exitedAtNs: String(turn.input.atNs),
+      reason: 'StartError',
+      message,
+    });
     const failure = container.failure ?? { reason: 'Interrupted', message };
     answer(turn, stream, ['StartContainer'], { ok: false, failure });
     return advanceContainer(turn, container.id);
@@ -114,7 +133,8 @@ const isAskingShim = (turn: Turn, container: Container): boolean => contactOf(tu
 /** Wants the container stopped by `killAtNs` (null: at once). An earlier deadline wins; the signal is sent once. */
 export function askForStop(turn: Turn, container: Container, signal: number, killAtNs: Int64 | null): void {
   const { stop } = container;
-  const earlier = stop === null || (stop.killAtNs !== null && (killAtNs === null || BigInt(killAtNs) < BigInt(stop.killAtNs)));
+  const earlier =
+    stop === null || (stop.killAtNs !== null && (killAtNs === null || BigInt(killAtNs) < BigInt(stop.killAtNs)));
   if (!earlier && container.kill !== 'futile') return;
   const at = earlier ? killAtNs : stop.killAtNs;
   emit(turn, containerStream(container.id), { type: 'container.stopping', body: { signal, killAtNs: at } });
@@ -129,7 +149,8 @@ function enforceStop(turn: Turn, container: Container): void {
     if (kill === 'done' && killSignal === SIGKILL) return;
     return request(turn, stream, { kind: 'KillTask', signal: SIGKILL, all: true });
   }
-  if (kill === 'none' || kill === 'futile') request(turn, stream, { kind: 'KillTask', signal: stop.signal, all: false });
+  if (kill === 'none' || kill === 'futile')
+    request(turn, stream, { kind: 'KillTask', signal: stop.signal, all: false });
   setTimer(turn, stream, 'grace', stop.killAtNs ?? String(turn.input.atNs));
 }
 
@@ -148,7 +169,10 @@ function advanceTeardown(turn: Turn, container: Container): void {
   if (steps.files === 'done' || steps.files === 'failed') return request(turn, stream, { kind: 'CleanContainer' });
   emit(turn, stream, { type: 'container.removed', body: {} });
   answer(turn, stream, ['RemoveContainer', 'StopContainer'], OK);
-  const failure: Failure = container.failure ?? { reason: 'Cancelled', message: `Container ${id} was removed meanwhile.` };
+  const failure: Failure = container.failure ?? {
+    reason: 'Cancelled',
+    message: `Container ${id} was removed meanwhile.`,
+  };
   answer(turn, stream, ['CreateContainer', 'StartContainer', 'ReopenContainerLog'], { ok: false, failure });
   wake(turn, sandboxStream(container.podSandboxId));
   wake(turn, imageStream(container.imageId));
@@ -157,12 +181,16 @@ function advanceTeardown(turn: Turn, container: Container): void {
 /** An undo failed: whoever waits hears of it, and it is tried again later. */
 function owe(turn: Turn, container: Container): void {
   const stream = containerStream(container.id);
-  const failure = container.owedFailure ?? { reason: 'HostFailed', message: `Container ${container.id} could not be cleaned up.` };
+  const failure = container.owedFailure ?? {
+    reason: 'HostFailed',
+    message: `Container ${container.id} could not be cleaned up.`,
+  };
   answer(turn, stream, ['RemoveContainer'], { ok: false, failure });
   answer(turn, stream, ['CreateContainer'], { ok: false, failure: container.failure ?? failure });
   const podStream = sandboxStream(container.podSandboxId);
   answer(turn, podStream, ['StopPodSandbox', 'RemovePodSandbox'], { ok: false, failure });
-  if (!hasTimer(turn.state, stream, 'retry')) setTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(container.undoFailures)));
+  if (!hasTimer(turn.state, stream, 'retry'))
+    setTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(container.undoFailures)));
 }
 
 /** Stops a container because its pod is being stopped. */
@@ -201,7 +229,8 @@ function exited(turn: Turn, container: Container, body: Exited): void {
 export function recordExit(turn: Turn, containerId: string, exit: TaskExit): void {
   const container = find(turn, containerId);
   if (container === undefined || container.exit !== null || container.startedAtNs === null) return;
-  const reason: ExitReason = container.oomed || exit.oomKills > 0 ? 'OOMKilled' : exit.exitStatus === 0 ? 'Completed' : 'Error';
+  const reason: ExitReason =
+    container.oomed || exit.oomKills > 0 ? 'OOMKilled' : exit.exitStatus === 0 ? 'Completed' : 'Error';
   exited(turn, container, { exitStatus: exit.exitStatus, exitedAtNs: exit.exitedAtNs, reason, message: '' });
   advanceContainer(turn, containerId);
 }
@@ -221,8 +250,16 @@ export function recordStart(turn: Turn, containerId: string, task: { pid: number
 export function failStart(turn: Turn, containerId: string, message: string): void {
   const container = find(turn, containerId);
   if (container === undefined || container.exit !== null || container.startedAtNs !== null) return;
-  exited(turn, container, { exitStatus: START_ERROR_STATUS, exitedAtNs: String(turn.input.atNs), reason: 'StartError', message });
-  answer(turn, containerStream(containerId), ['StartContainer'], { ok: false, failure: { reason: 'RuntimeFailed', message } });
+  exited(turn, container, {
+    exitStatus: START_ERROR_STATUS,
+    exitedAtNs: String(turn.input.atNs),
+    reason: 'StartError',
+    message,
+  });
+  answer(turn, containerStream(containerId), ['StartContainer'], {
+    ok: false,
+    failure: { reason: 'RuntimeFailed', message },
+  });
   wake(turn, containerStream(containerId));
 }
 
@@ -245,7 +282,8 @@ export function afterKill(turn: Turn, containerId: string, failure: Failure | un
     answer(turn, stream, ['StopContainer', 'RemoveContainer'], { ok: false, failure });
     answer(turn, sandboxStream(container.podSandboxId), ['StopPodSandbox', 'RemovePodSandbox'], { ok: false, failure });
     // Whoever wants it gone will ask again; a removal that nobody repeats is repeated here.
-    if (container.goal !== 'run' && !hasTimer(turn.state, stream, 'retry')) setTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(1)));
+    if (container.goal !== 'run' && !hasTimer(turn.state, stream, 'retry'))
+      setTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(1)));
     return;
   }
   if ((alreadyGone || container.killSignal === SIGKILL) && !hasTimer(turn.state, stream, 'exit'))

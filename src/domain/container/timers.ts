@@ -8,7 +8,10 @@ import { advanceContainer } from './process.ts';
 export function undoUnclaimedContainer(turn: Turn, container: Container): void {
   if (container.claimed || container.goal !== 'run') return;
   const message = 'Nobody asked for the container after its creation; it was undone.';
-  emit(turn, containerStream(container.id), { type: 'container.failed', body: { failure: { reason: 'Cancelled', message } } });
+  emit(turn, containerStream(container.id), {
+    type: 'container.failed',
+    body: { failure: { reason: 'Cancelled', message } },
+  });
   advanceContainer(turn, container.id);
 }
 

@@ -11,7 +11,11 @@ type RequestOf<M extends CallRequest['method']> = Extract<CallRequest, { method:
 
 export function pullImage(turn: Turn, call: OpenCall, request: RequestOf<'PullImage'>): void {
   const parsed = parseImageReference(request.image);
-  if (!parsed.ok) return complete(turn, call, { ok: false, failure: { reason: 'InvalidField', message: `image.image ${parsed.problem}` } });
+  if (!parsed.ok)
+    return complete(turn, call, {
+      ok: false,
+      failure: { reason: 'InvalidField', message: `image.image ${parsed.problem}` },
+    });
   fetchImages(turn, call);
 }
 

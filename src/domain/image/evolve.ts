@@ -27,14 +27,23 @@ export function evolveImage(state: NodeState, id: string, record: Sequenced): vo
       if (image === undefined) return;
       state.images.set(id, {
         ...image,
-        content: { ...image.content, repoTags: image.content.repoTags.filter((tag) => !record.body.repoTags.includes(tag)) },
+        content: {
+          ...image.content,
+          repoTags: image.content.repoTags.filter((tag) => !record.body.repoTags.includes(tag)),
+        },
       });
       return;
     case 'image.removing':
-      if (image !== undefined) state.images.set(id, { ...image, removing: true, content: { ...image.content, repoTags: [], repoDigests: [] } });
+      if (image !== undefined)
+        state.images.set(id, {
+          ...image,
+          removing: true,
+          content: { ...image.content, repoTags: [], repoDigests: [] },
+        });
       return;
     case 'effect.ended':
-      if (image !== undefined && record.body.failure !== undefined) state.images.set(id, { ...image, undoFailures: image.undoFailures + 1 });
+      if (image !== undefined && record.body.failure !== undefined)
+        state.images.set(id, { ...image, undoFailures: image.undoFailures + 1 });
       return;
     case 'image.removed':
       state.images.delete(id);
@@ -43,4 +52,6 @@ export function evolveImage(state: NodeState, id: string, record: Sequenced): vo
   }
 }
 
-const union = (a: readonly string[] | undefined, b: readonly string[]): readonly string[] => [...new Set([...(a ?? []), ...b])];
+const union = (a: readonly string[] | undefined, b: readonly string[]): readonly string[] => [
+  ...new Set([...(a ?? []), ...b]),
+];

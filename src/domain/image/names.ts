@@ -12,7 +12,8 @@ export function findImage(state: Pick<NodeState, 'images'>, text: string): Image
   return findByReference(state, text) ?? findByShortId(state, text);
 }
 
-const visible = (image: Image | undefined): Image | undefined => (image === undefined || image.removing ? undefined : image);
+const visible = (image: Image | undefined): Image | undefined =>
+  image === undefined || image.removing ? undefined : image;
 
 function findByReference(state: Pick<NodeState, 'images'>, text: string): Image | undefined {
   const parsed = parseImageReference(text);

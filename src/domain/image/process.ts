@@ -6,6 +6,7 @@
  */
 import { hasTimer, openEffectsOn } from '../effect-log.ts';
 import type { Failure } from '../errors.ts';
+import { findImage } from './names.ts';
 import type { ImageContent } from '../effects.ts';
 import { imageStream, type Intent } from '../records.ts';
 import type { Image, NodeState, OpenCall } from '../state.ts';
@@ -20,17 +21,23 @@ const openIntent = (state: NodeState, wanted: (intent: Intent) => boolean): bool
 
 /** Starts a pull or load unless content is being deleted; then it starts when that ends. */
 export function startFetch(turn: Turn, call: OpenCall): void {
-  const intent = fetchIntent(call);
+  const intent = fetchIntent(turn.state, call);
   if (intent === null || openIntent(turn.state, ({ kind }) => kind === 'DeleteImageContent')) return;
   request(turn, call.stream, intent);
 }
 
-function fetchIntent({ request: asked }: OpenCall): Intent | null {
+function fetchIntent(state: NodeState, { request: asked }: OpenCall): Intent | null {
   switch (asked.method) {
     case 'PullImage':
       return { kind: 'PullImage', reference: asked.image, credentials: asked.credentials };
     case 'LoadImages':
       return { kind: 'LoadImages', upload: asked.newId };
+    case 'RunPodSandbox': {
+      const reference = state.facts?.sandboxImage ?? null;
+      if (reference === null || state.sandboxes.has(asked.newId) || findImage(state, reference) !== undefined)
+        return null;
+      return { kind: 'PullImage', reference, credentials: null };
+    }
     default:
       return null;
   }
@@ -42,12 +49,25 @@ export function fetchFor(state: NodeState, target: string, except: number): Open
   return undefined;
 }
 
-export function afterFetch(turn: Turn, stream: string, images: readonly ImageContent[], failure: Failure | undefined): void {
+/** `again` takes up a call that was waiting for the sandbox image. */
+export function afterFetch(
+  turn: Turn,
+  stream: string,
+  images: readonly ImageContent[],
+  failure: Failure | undefined,
+  again: (call: OpenCall, failure: Failure | undefined) => void,
+): void {
   for (const image of images) storeImage(turn, image);
   const fetcher = [...turn.state.calls.values()].find((call) => call.stream === stream);
-  if (fetcher !== undefined) {
+  if (fetcher?.request.method === 'RunPodSandbox') again(fetcher, failure);
+  else if (fetcher !== undefined) {
     const imageRefs = images.map(({ id }) => id);
-    answer(turn, fetcher.target, ['PullImage', 'LoadImages'], failure === undefined ? { ok: true, response: { imageRefs } } : { ok: false, failure });
+    answer(
+      turn,
+      fetcher.target,
+      ['PullImage', 'LoadImages'],
+      failure === undefined ? { ok: true, response: { imageRefs } } : { ok: false, failure },
+    );
   }
   for (const image of turn.state.images.values()) if (image.removing) wake(turn, imageStream(image.id));
 }
@@ -68,6 +88,7 @@ export function advanceImage(turn: Turn, imageId: string): void {
   if (image === undefined || !image.removing || openEffectsOn(turn.state, stream).length > 0) return;
   if (openIntent(turn.state, isFetching)) return;
   if ([...turn.state.containers.values()].some((container) => container.imageId === imageId)) return;
+  if ([...turn.state.sandboxes.values()].some((sandbox) => sandbox.image?.id === imageId)) return;
   const { blobs, chainIds } = garbageOf(turn.state, image);
   request(turn, stream, { kind: 'DeleteImageContent', blobs, chainIds });
 }
@@ -79,7 +100,9 @@ function garbageOf(state: NodeState, image: Image): { blobs: string[]; chainIds:
   const chains = new Set(others.flatMap(({ content }) => content.layers.map(({ chainId }) => chainId)));
   return {
     blobs: image.content.blobs.filter((digest) => !blobs.has(digest)),
-    chainIds: [...new Set(image.content.layers.map(({ chainId }) => chainId))].filter((chainId) => !chains.has(chainId)),
+    chainIds: [...new Set(image.content.layers.map(({ chainId }) => chainId))].filter(
+      (chainId) => !chains.has(chainId),
+    ),
   };
 }
 
@@ -88,7 +111,8 @@ export function afterDelete(turn: Turn, imageId: string, failure: Failure | unde
   const stream = imageStream(imageId);
   if (image !== undefined && image.removing) {
     if (failure === undefined) emit(turn, stream, { type: 'image.removed', body: {} });
-    else if (!hasTimer(turn.state, stream, 'retry')) setTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(image.undoFailures)));
+    else if (!hasTimer(turn.state, stream, 'retry'))
+      setTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(image.undoFailures)));
   }
   startWaitingFetches(turn);
   for (const other of turn.state.images.values()) if (other.removing) wake(turn, imageStream(other.id));
@@ -97,10 +121,11 @@ export function afterDelete(turn: Turn, imageId: string, failure: Failure | unde
 function startWaitingFetches(turn: Turn): void {
   const started = new Set<string>();
   for (const call of [...turn.state.calls.values()]) {
-    if (fetchIntent(call) === null || started.has(call.target)) continue;
+    if (fetchIntent(turn.state, call) === null || started.has(call.target)) continue;
     started.add(call.target);
-    const underWay = [...turn.state.calls.values()].some((other) => other.target === call.target && openEffectsOn(turn.state, other.stream).length > 0);
+    const underWay = [...turn.state.calls.values()].some(
+      (other) => other.target === call.target && openEffectsOn(turn.state, other.stream).length > 0,
+    );
     if (!underWay) startFetch(turn, call);
   }
 }
-

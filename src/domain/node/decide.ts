@@ -9,19 +9,28 @@ import { afterMs, CLAIM_MS, complete, emit, request, setTimer, type Turn, wake }
 export function daemonStarted(turn: Turn): void {
   const { state } = turn;
   for (const call of [...state.calls.values()])
-    complete(turn, call, { ok: false, failure: { reason: 'Interrupted', message: 'The daemon ended while the call was under way.' } });
+    complete(turn, call, {
+      ok: false,
+      failure: { reason: 'Interrupted', message: 'The daemon ended while the call was under way.' },
+    });
   for (const sandbox of [...state.sandboxes.values()]) {
     const stream = sandboxStream(sandbox.id);
     if (sandbox.owedFailure !== null) emit(turn, stream, { type: 'undo.retried', body: {} });
-    if (sandbox.shimContact === 'unknown')
-      request(turn, stream, { kind: 'ReconnectShim' });
-    if (sandbox.goal === 'run' && sandbox.phase === 'ready' && !sandbox.claimed) setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
+    if (sandbox.shimContact === 'unknown') request(turn, stream, { kind: 'ReconnectShim' });
+    if (sandbox.goal === 'run' && sandbox.phase === 'ready' && !sandbox.claimed)
+      setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
     wake(turn, stream);
   }
   for (const container of [...state.containers.values()]) {
     const stream = containerStream(container.id);
     if (container.owedFailure !== null) emit(turn, stream, { type: 'undo.retried', body: {} });
-    if (container.goal === 'run' && container.created && !container.claimed && !container.starting && container.exit === null)
+    if (
+      container.goal === 'run' &&
+      container.created &&
+      !container.claimed &&
+      !container.starting &&
+      container.exit === null
+    )
       setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
     wake(turn, stream);
   }

@@ -12,7 +12,8 @@ export function evolveNode(state: NodeState, record: Sequenced): void {
       // Effects are forgotten by effect-log.ts; what they were doing is in doubt and therefore to be undone or redone.
       const dead = new Set(record.body.deadTasks);
       const { rebooted } = record.body;
-      for (const [id, sandbox] of state.sandboxes) state.sandboxes.set(id, restartedSandbox(sandbox, rebooted, dead.has(id)));
+      for (const [id, sandbox] of state.sandboxes)
+        state.sandboxes.set(id, restartedSandbox(sandbox, rebooted, dead.has(id)));
       for (const [id, container] of state.containers)
         state.containers.set(id, restartedContainer(container, rebooted ? String(record.atNs) : null, dead.has(id)));
       return;
@@ -28,7 +29,8 @@ export function evolveNode(state: NodeState, record: Sequenced): void {
 }
 
 /** A creation under way failed with the daemon; an undo under way is owed again. */
-const interrupted = (step: StepState): StepState => (step === 'doing' ? 'failed' : step === 'undoing' ? 'failed' : step);
+const interrupted = (step: StepState): StepState =>
+  step === 'doing' ? 'failed' : step === 'undoing' ? 'failed' : step;
 
 function restartedSandbox(sandbox: PodSandbox, rebooted: boolean, dead: boolean): PodSandbox {
   const { steps } = sandbox;
@@ -60,13 +62,21 @@ function restartedContainer(container: Container, rebootedAtNs: string | null, d
   const restarted: Container = {
     ...container,
     inspection: interrupted(container.inspection),
-    steps: { files: interrupted(container.steps.files), task: startInDoubt ? 'doing' : interrupted(container.steps.task) },
+    steps: {
+      files: interrupted(container.steps.files),
+      task: startInDoubt ? 'doing' : interrupted(container.steps.task),
+    },
     startInDoubt,
     kill: 'none',
     exitPending: running && rebootedAtNs === null && (dead || container.exitPending),
     execs: [],
   };
   if (!running || rebootedAtNs === null) return restarted;
-  const exit: ContainerExit = { exitStatus: 255, finishedAtNs: rebootedAtNs, reason: 'Unknown', message: 'the node was rebooted' };
+  const exit: ContainerExit = {
+    exitStatus: 255,
+    finishedAtNs: rebootedAtNs,
+    reason: 'Unknown',
+    message: 'the node was rebooted',
+  };
   return { ...restarted, exit };
 }

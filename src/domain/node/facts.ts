@@ -14,6 +14,8 @@ export interface DaemonFacts {
   readonly handlers: readonly RuntimeHandler[];
   readonly defaultHandler: string;
   readonly settings: SpecSettings;
-  /** Directory that holds the pause program's root file system. */
+  /** Normalised reference of the image that pause tasks run; null: the program that scribe carries. */
+  readonly sandboxImage: string | null;
+  /** Directory that holds the carried pause program's root file system. */
   readonly pauseRootfs: string;
 }

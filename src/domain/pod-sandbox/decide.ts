@@ -8,6 +8,8 @@ import { containersOf, type NodeState, type OpenCall, type PodSandbox } from '..
 import { complete, emit, OK, type Turn } from '../turn.ts';
 import type { Failure } from '../errors.ts';
 import type { RuntimeHandler } from '../effects.ts';
+import { findImage } from '../image/names.ts';
+import { startFetch } from '../image/process.ts';
 import { podNetwork, usesHostNetwork } from './network.ts';
 import { advancePodSandbox } from './process.ts';
 
@@ -19,7 +21,8 @@ export function runPodSandbox(turn: Turn, call: OpenCall, request: RequestOf<'Ru
   const { config, newId } = request;
   const refuse = (failure: Failure): void => complete(turn, call, { ok: false, failure });
 
-  if (facts === null) return refuse({ reason: 'NotServing', message: 'The daemon has not finished starting; try again.' });
+  if (facts === null)
+    return refuse({ reason: 'NotServing', message: 'The daemon has not finished starting; try again.' });
   const invalid = validatePodSandboxConfig(config, facts);
   if (invalid !== null) return refuse(invalid);
   const handler = findHandler(state, request.runtimeHandler);
@@ -36,12 +39,19 @@ export function runPodSandbox(turn: Turn, call: OpenCall, request: RequestOf<'Ru
   const { confList, problem } = state.network;
   const hostNetwork = usesHostNetwork(config);
   if (!hostNetwork && confList === null)
-    return refuse({ reason: 'NetworkNotReady', message: `The pod needs a CNI network and there is none: ${problem ?? 'no configuration'}.` });
+    return refuse({
+      reason: 'NetworkNotReady',
+      message: `The pod needs a CNI network and there is none: ${problem ?? 'no configuration'}.`,
+    });
+
+  const image = facts.sandboxImage === null ? undefined : findImage(state, facts.sandboxImage);
+  // The sandbox image is pulled on the call's behalf, and the call is decided again when it is there.
+  if (facts.sandboxImage !== null && image === undefined) return startFetch(turn, call);
 
   const network = hostNetwork || confList === null ? null : podNetwork(facts, newId, config, confList);
   emit(turn, sandboxStream(newId), {
     type: 'sandbox.requested',
-    body: { name, config, runtimeHandler: request.runtimeHandler, handler, network },
+    body: { name, config, runtimeHandler: request.runtimeHandler, handler, network, imageId: image?.id ?? null },
   });
   advancePodSandbox(turn, newId);
 }
@@ -81,12 +91,14 @@ export function stopPodSandbox(turn: Turn, call: OpenCall, { podSandboxId }: Req
 export function removePodSandbox(turn: Turn, call: OpenCall, { podSandboxId }: RequestOf<'RemovePodSandbox'>): void {
   const sandbox = turn.state.sandboxes.get(podSandboxId);
   if (sandbox === undefined) return complete(turn, call, OK);
-  if (sandbox.goal === 'run' || sandbox.goal === 'stop') emit(turn, sandboxStream(sandbox.id), { type: 'sandbox.removing', body: {} });
+  if (sandbox.goal === 'run' || sandbox.goal === 'stop')
+    emit(turn, sandboxStream(sandbox.id), { type: 'sandbox.removing', body: {} });
   retryWhatIsOwed(turn, podSandboxId);
   advancePodSandbox(turn, podSandboxId);
 }
 
 function retryWhatIsOwed(turn: Turn, podSandboxId: string): void {
   const sandbox = turn.state.sandboxes.get(podSandboxId);
-  if (sandbox !== undefined && sandbox.owedFailure !== null) emit(turn, sandboxStream(podSandboxId), { type: 'undo.retried', body: {} });
+  if (sandbox !== undefined && sandbox.owedFailure !== null)
+    emit(turn, sandboxStream(podSandboxId), { type: 'undo.retried', body: {} });
 }

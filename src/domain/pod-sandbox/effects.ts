@@ -29,7 +29,12 @@ function afterTimer(turn: Turn, podSandboxId: string, intent: Intent): void {
       if (sandbox.claimed || sandbox.goal !== 'run' || containersOf(turn.state, podSandboxId).length > 0) return;
       emit(turn, stream, {
         type: 'sandbox.failed',
-        body: { failure: { reason: 'Cancelled', message: 'Nobody asked for the pod sandbox after it was made; it was undone.' } },
+        body: {
+          failure: {
+            reason: 'Cancelled',
+            message: 'Nobody asked for the pod sandbox after it was made; it was undone.',
+          },
+        },
       });
       return advancePodSandbox(turn, podSandboxId);
     case 'retry':
@@ -47,13 +52,22 @@ function afterTimer(turn: Turn, podSandboxId: string, intent: Intent): void {
 const SHIM_GONE = 'its shim ended';
 const SHIM_MUTE = 'its shim does not answer';
 
-function afterReconnect(turn: Turn, podSandboxId: string, outcome: Extract<EffectEnded, { kind: 'ReconnectShim' }>): void {
+function afterReconnect(
+  turn: Turn,
+  podSandboxId: string,
+  outcome: Extract<EffectEnded, { kind: 'ReconnectShim' }>,
+): void {
   const { result } = outcome;
   const silences = turn.state.sandboxes.get(podSandboxId)?.shimSilences ?? 0;
   for (const container of containersOf(turn.state, podSandboxId)) {
     if (result === undefined) afterMute(turn, container, silences);
     else if (result.gone) loseContainer(turn, container.id, SHIM_GONE);
-    else afterAnswer(turn, container, result.tasks.find((task) => task.containerId === container.id));
+    else
+      afterAnswer(
+        turn,
+        container,
+        result.tasks.find((task) => task.containerId === container.id),
+      );
     advanceContainer(turn, container.id);
   }
   const sandbox = turn.state.sandboxes.get(podSandboxId);

@@ -2,7 +2,7 @@
 import type { EffectKind } from '../effects.ts';
 import type { Failure } from '../errors.ts';
 import type { EffectEnded, Sequenced } from '../records.ts';
-import type { NodeState, PodSandbox, SandboxStep, StepState } from '../state.ts';
+import type { Image, NodeState, PodSandbox, SandboxStep, StepState } from '../state.ts';
 
 /** The effect that makes each step, and the one that undoes it. */
 export const sandboxSteps = {
@@ -18,7 +18,8 @@ export const SANDBOX_STEPS = ['files', 'netns', 'network', 'shim', 'task'] as co
 export function evolvePodSandbox(state: NodeState, id: string, record: Sequenced): void {
   if (record.type === 'sandbox.requested') {
     state.names.set(record.body.name, id);
-    state.sandboxes.set(id, requested(id, record));
+    const image = record.body.imageId === null ? undefined : state.images.get(record.body.imageId);
+    state.sandboxes.set(id, requested(id, record, image));
     return;
   }
   const sandbox = state.sandboxes.get(id);
@@ -32,7 +33,9 @@ export function evolvePodSandbox(state: NodeState, id: string, record: Sequenced
   if (changed !== sandbox) state.sandboxes.set(id, changed);
 }
 
-function requested(id: string, record: Sequenced<Extract<Sequenced, { type: 'sandbox.requested' }>>): PodSandbox {
+type Requested = Sequenced<Extract<Sequenced, { type: 'sandbox.requested' }>>;
+
+function requested(id: string, record: Requested, image: Image | undefined): PodSandbox {
   const { name, config, runtimeHandler, handler, network } = record.body;
   return {
     id,
@@ -42,6 +45,11 @@ function requested(id: string, record: Sequenced<Extract<Sequenced, { type: 'san
     runtimeHandler,
     handler,
     network,
+    image:
+      image === undefined
+        ? null
+        : { id: image.id, config: image.content.config, chainIds: image.content.layers.map(({ chainId }) => chainId) },
+    rootfs: [],
     createdAtNs: String(record.atNs),
     goal: 'run',
     phase: 'creating',
@@ -101,10 +109,11 @@ function started(sandbox: PodSandbox, kind: EffectKind): PodSandbox {
 }
 
 function ended(sandbox: PodSandbox, outcome: EffectEnded): PodSandbox {
-  if (outcome.kind === 'KillTask')
-    return { ...sandbox, kill: outcome.failure !== undefined ? 'futile' : 'done' };
+  if (outcome.kind === 'KillTask') return { ...sandbox, kill: outcome.failure !== undefined ? 'futile' : 'done' };
   if (outcome.kind === 'ReconnectShim') return reconnected(sandbox, outcome);
-  const step = SANDBOX_STEPS.find((name) => sandboxSteps[name].make === outcome.kind || sandboxSteps[name].undo === outcome.kind);
+  const step = SANDBOX_STEPS.find(
+    (name) => sandboxSteps[name].make === outcome.kind || sandboxSteps[name].undo === outcome.kind,
+  );
   if (step === undefined) return sandbox;
   if (sandboxSteps[step].undo === outcome.kind) return undone(sandbox, step, outcome.failure);
   if (outcome.failure !== undefined)
@@ -120,6 +129,8 @@ function undone(sandbox: PodSandbox, step: SandboxStep, failure: Failure | undef
 /** What a successful effect tells of the sandbox. */
 function madeBy(outcome: EffectEnded): Partial<PodSandbox> {
   switch (outcome.kind) {
+    case 'PreparePodSandbox':
+      return { rootfs: outcome.result?.rootfs ?? [] };
     case 'AttachNetwork':
       return { ips: outcome.result?.ips ?? [], networkResult: outcome.result?.result ?? null };
     case 'StartShim':
@@ -137,7 +148,13 @@ function reconnected(sandbox: PodSandbox, outcome: Extract<EffectEnded, { kind: 
   const own = outcome.result.tasks.find((task) => task.containerId === sandbox.id);
   // A task its shim knows nothing of has no exit to wait for.
   const kill = own?.status === 'absent' ? 'futile' : sandbox.kill;
-  return { ...sandbox, shimContact: 'connected', shimSilences: 0, taskExit: sandbox.taskExit ?? own?.exit ?? null, kill };
+  return {
+    ...sandbox,
+    shimContact: 'connected',
+    shimSilences: 0,
+    taskExit: sandbox.taskExit ?? own?.exit ?? null,
+    kill,
+  };
 }
 
 const withStep = (sandbox: PodSandbox, step: SandboxStep, to: StepState): PodSandbox => ({

@@ -8,7 +8,12 @@ import type { CniConfList } from '../effects.ts';
 export const usesHostNetwork = (config: PodSandboxConfig): boolean =>
   config.linux?.securityContext?.namespaceOptions?.network === NamespaceMode.NODE;
 
-export function podNetwork(facts: DaemonFacts, podSandboxId: string, config: PodSandboxConfig, confList: CniConfList): PodNetwork {
+export function podNetwork(
+  facts: DaemonFacts,
+  podSandboxId: string,
+  config: PodSandboxConfig,
+  confList: CniConfList,
+): PodNetwork {
   const { metadata, dnsConfig, annotations = {} } = config;
   const bandwidth = {
     ...rate('ingressRate', annotations['kubernetes.io/ingress-bandwidth']),
@@ -25,7 +30,13 @@ export function podNetwork(facts: DaemonFacts, podSandboxId: string, config: Pod
     portMappings: (config.portMappings ?? []).filter((mapping) => (mapping.hostPort ?? 0) > 0),
     ...(dnsConfig === undefined
       ? {}
-      : { dns: { servers: dnsConfig.servers ?? [], searches: dnsConfig.searches ?? [], options: dnsConfig.options ?? [] } }),
+      : {
+          dns: {
+            servers: dnsConfig.servers ?? [],
+            searches: dnsConfig.searches ?? [],
+            options: dnsConfig.options ?? [],
+          },
+        }),
     ...(Object.keys(bandwidth).length === 0 ? {} : { bandwidth }),
     ...(config.linux?.cgroupParent ? { cgroupPath: config.linux.cgroupParent } : {}),
     podAnnotations: annotations,

@@ -15,9 +15,21 @@ import { removeContainerOf, stopContainerOf } from '../container/process.ts';
 import { hasTimer } from '../effect-log.ts';
 import type { Failure } from '../errors.ts';
 import type { Intent } from '../records.ts';
-import { sandboxStream } from '../records.ts';
+import { imageStream, sandboxStream } from '../records.ts';
 import { containersOf, type PodSandbox, type SandboxStep, type StepState } from '../state.ts';
-import { afterMs, answer, CLAIM_MS, callsWaitingFor, emit, OK, request, retryDelayMs, setTimer, type Turn } from '../turn.ts';
+import {
+  afterMs,
+  answer,
+  CLAIM_MS,
+  callsWaitingFor,
+  emit,
+  OK,
+  request,
+  retryDelayMs,
+  setTimer,
+  type Turn,
+  wake,
+} from '../turn.ts';
 import { SANDBOX_STEPS, sandboxSteps } from './evolve.ts';
 
 const SIGKILL = 9;
@@ -56,13 +68,19 @@ function failureOf(sandbox: PodSandbox): Failure | null {
       message: `The pause task of pod sandbox ${sandbox.id} ended with status ${sandbox.taskExit.exitStatus} before the pod was ready.`,
     };
   if (!SANDBOX_STEPS.some((step) => sandbox.steps[step] === 'failed')) return null;
-  return sandbox.failure ?? { reason: 'Interrupted', message: 'The daemon ended while the pod sandbox was being made; it was undone.' };
+  return (
+    sandbox.failure ?? {
+      reason: 'Interrupted',
+      message: 'The daemon ended while the pod sandbox was being made; it was undone.',
+    }
+  );
 }
 
 const isNeeded = (sandbox: PodSandbox, step: SandboxStep): boolean =>
   sandbox.network !== null || (step !== 'netns' && step !== 'network');
 
-const isMade = (sandbox: PodSandbox, step: SandboxStep): boolean => !isNeeded(sandbox, step) || sandbox.steps[step] === 'done';
+const isMade = (sandbox: PodSandbox, step: SandboxStep): boolean =>
+  !isNeeded(sandbox, step) || sandbox.steps[step] === 'done';
 
 function mayBegin(sandbox: PodSandbox, step: SandboxStep): boolean {
   switch (step) {
@@ -86,7 +104,8 @@ function advanceTeardown(turn: Turn, sandbox: PodSandbox): void {
   // What is being made can't be unmade yet, and a shim that was not asked since the restart may still know more.
   if (SANDBOX_STEPS.some((step) => sandbox.steps[step] === 'doing')) return;
   if (sandbox.shimContact === 'unknown' && sandbox.goal !== 'undo') return;
-  if (sandbox.goal !== 'stop') for (const container of containersOf(turn.state, sandbox.id)) removeContainerOf(turn, container.id);
+  if (sandbox.goal !== 'stop')
+    for (const container of containersOf(turn.state, sandbox.id)) removeContainerOf(turn, container.id);
   else for (const container of containersOf(turn.state, sandbox.id)) stopContainerOf(turn, container.id);
 
   const now = turn.state.sandboxes.get(sandbox.id);
@@ -110,7 +129,12 @@ function undoable(turn: Turn, sandbox: PodSandbox): Intent[] {
   if (tasksGone && isAcquired(steps.network)) undo('network');
   if (tasksGone && isAcquired(steps.task)) {
     // C3: the exit of the pause task is seen before Delete destroys its source, where a shim can still tell it.
-    if (steps.task === 'done' && sandbox.taskExit === null && sandbox.shimContact === 'connected' && sandbox.kill !== 'futile') {
+    if (
+      steps.task === 'done' &&
+      sandbox.taskExit === null &&
+      sandbox.shimContact === 'connected' &&
+      sandbox.kill !== 'futile'
+    ) {
       if (sandbox.kill === 'none') next.push({ kind: 'KillTask', signal: SIGKILL, all: true });
     } else undo('task');
   }
@@ -131,8 +155,12 @@ function finish(turn: Turn, sandbox: PodSandbox): void {
     answer(turn, stream, ['StopPodSandbox'], OK);
     if (sandbox.goal !== 'stop' && clear(['files']) && containersOf(turn.state, id).length === 0) {
       emit(turn, stream, { type: 'sandbox.removed', body: {} });
+      if (sandbox.image !== null) wake(turn, imageStream(sandbox.image.id));
       answer(turn, stream, ['RemovePodSandbox'], OK);
-      const failure = sandbox.failure ?? { reason: 'Cancelled', message: `Pod sandbox ${id} was removed while it was being made.` };
+      const failure = sandbox.failure ?? {
+        reason: 'Cancelled',
+        message: `Pod sandbox ${id} was removed while it was being made.`,
+      };
       answer(turn, stream, ['RunPodSandbox'], { ok: false, failure });
       return;
     }
@@ -143,14 +171,16 @@ function finish(turn: Turn, sandbox: PodSandbox): void {
   const failure = sandbox.owedFailure;
   answer(turn, stream, ['StopPodSandbox', 'RemovePodSandbox'], { ok: false, failure });
   answer(turn, stream, ['RunPodSandbox'], { ok: false, failure: sandbox.failure ?? failure });
-  if (!hasTimer(turn.state, stream, 'retry')) setTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(sandbox.undoFailures)));
+  if (!hasTimer(turn.state, stream, 'retry'))
+    setTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(sandbox.undoFailures)));
 }
 
 /** The pod fell over by itself: its pause task or its shim ended. kubelet sees NOTREADY and stops it. */
 export function losePodSandbox(turn: Turn, podSandboxId: string, message: string): void {
   const sandbox = turn.state.sandboxes.get(podSandboxId);
   if (sandbox === undefined) return;
-  if (sandbox.goal === 'run' && sandbox.phase === 'ready') emit(turn, sandboxStream(podSandboxId), { type: 'sandbox.lost', body: { message } });
+  if (sandbox.goal === 'run' && sandbox.phase === 'ready')
+    emit(turn, sandboxStream(podSandboxId), { type: 'sandbox.lost', body: { message } });
   advancePodSandbox(turn, podSandboxId);
 }
 
@@ -158,7 +188,12 @@ export function losePodSandbox(turn: Turn, podSandboxId: string, message: string
 export function afterPauseKill(turn: Turn, podSandboxId: string): void {
   const sandbox = turn.state.sandboxes.get(podSandboxId);
   const stream = sandboxStream(podSandboxId);
-  if (sandbox !== undefined && sandbox.kill === 'done' && sandbox.taskExit === null && !hasTimer(turn.state, stream, 'exit'))
+  if (
+    sandbox !== undefined &&
+    sandbox.kill === 'done' &&
+    sandbox.taskExit === null &&
+    !hasTimer(turn.state, stream, 'exit')
+  )
     setTimer(turn, stream, 'exit', afterMs(turn, EXIT_OVERDUE_MS));
   advancePodSandbox(turn, podSandboxId);
 }

@@ -41,7 +41,12 @@ const setUp = async (t: TestContext) => {
     bundles.push(bundle);
     await mkdir(join(bundle.path, 'rootfs'), { recursive: true });
   };
-  const effects = createSandboxEffects({ spawner, writeBundle, roots: [root, state], hostEtcDir });
+  const snapshots = {
+    prepare: async (id: string) => [{ type: 'bind', source: `/snapshots/${id}`, options: [] }],
+    remove: async (id: string) => void removedSnapshots.push(id),
+  };
+  const removedSnapshots: string[] = [];
+  const effects = createSandboxEffects({ spawner, writeBundle, snapshots, roots: [root, state], hostEtcDir });
   const dir = join(state, 'sandboxes', podSandboxId);
   const bundle = { id: podSandboxId, path: join(state, 'bundles', podSandboxId), spec: {} as Bundle['spec'] };
   const prepare: EffectOf<'PreparePodSandbox'> = {
@@ -51,9 +56,15 @@ const setUp = async (t: TestContext) => {
     files: { hostname: 'pod-1\n', hosts: '127.0.0.1\tlocalhost\n', 'resolv.conf': null },
     shm: { path: join(dir, 'shm'), sizeBytes: 16 * MiB },
     bundle,
+    chainIds: null,
   };
-  const clean: EffectOf<'CleanPodSandbox'> = { kind: 'CleanPodSandbox', podSandboxId, paths: [dir, bundle.path] };
-  return { root, state, hostEtcDir, spawner, effects, dir, bundle, bundles, prepare, clean };
+  const clean: EffectOf<'CleanPodSandbox'> = {
+    kind: 'CleanPodSandbox',
+    podSandboxId,
+    paths: [dir, bundle.path],
+    hasSnapshot: false,
+  };
+  return { root, state, hostEtcDir, spawner, effects, dir, bundle, bundles, prepare, clean, removedSnapshots };
 };
 
 const isBug = (error: unknown): boolean => error instanceof FailureError && error.failure.reason === 'Bug';
@@ -193,5 +204,16 @@ describe('CreateNetns and RemoveNetns', () => {
       effects.RemoveNetns({ kind: 'RemoveNetns', podSandboxId, path: '/proc/1/ns/net' }, context),
       isBug,
     );
+  });
+});
+
+describe('a configured sandbox image', () => {
+  it('gets a writable layer of its own, which goes with the pod', { timeout }, async (t) => {
+    const { effects, prepare, clean, removedSnapshots } = await setUp(t);
+    const context = { signal: new AbortController().signal, attach: () => {} };
+    const { rootfs } = await effects.PreparePodSandbox({ ...prepare, chainIds: ['sha256:a'] }, context);
+    assert.deepEqual(rootfs, [{ type: 'bind', source: `/snapshots/${prepare.podSandboxId}`, options: [] }]);
+    await effects.CleanPodSandbox({ ...clean, hasSnapshot: true }, context);
+    assert.deepEqual(removedSnapshots, [prepare.podSandboxId]);
   });
 });
