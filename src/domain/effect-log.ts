@@ -1,4 +1,5 @@
 /** Which effects were requested and have no outcome yet: folded from effects.requested, effect.ended and the ends of objects. */
+import type { Int64 } from './cri.ts';
 import type { RecordType, Sequenced, TimerPurpose } from './records.ts';
 import type { NodeState, OpenEffect } from './state.ts';
 
@@ -56,6 +57,12 @@ export function openEffectsOn(state: NodeState, stream: string): OpenEffect[] {
   return open;
 }
 
-export function hasTimer(state: NodeState, stream: string, purpose: TimerPurpose): boolean {
-  return openEffectsOn(state, stream).some(({ intent }) => intent.kind === 'WaitUntil' && intent.purpose === purpose);
+/** With `dueAtNs`: one that fires at exactly that time. */
+export function hasTimer(state: NodeState, stream: string, purpose: TimerPurpose, dueAtNs?: Int64): boolean {
+  return openEffectsOn(state, stream).some(
+    ({ intent }) =>
+      intent.kind === 'WaitUntil' &&
+      intent.purpose === purpose &&
+      (dueAtNs === undefined || intent.dueAtNs === dueAtNs),
+  );
 }

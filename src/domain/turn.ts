@@ -3,15 +3,7 @@
  * without waiting (C1). What comes out is the list of events; the engine numbers, stores and releases them.
  * All decisions go through emit, so the state that a decision sees is always the newest.
  */
-import {
-  type CallOutcome,
-  type CallRequest,
-  type Event,
-  type Input,
-  type Intent,
-  type Sequenced,
-  type TimerPurpose,
-} from './records.ts';
+import type { CallOutcome, CallRequest, Event, Input, Intent, Sequenced, TimerPurpose } from './records.ts';
 import { GrpcCode, grpcCodeOf } from './errors.ts';
 import type { NodeState, OpenCall, OpenEffect } from './state.ts';
 import { evolve } from './evolve.ts';

@@ -63,7 +63,7 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
           reached(kind, 'before');
           if (isDead()) return;
           try {
-            options.check(kind, effect as EffectOf<EffectKind>);
+            options.check(kind, effect);
             if (random.chance(options.failureRate())) fail('HostFailed', `${kind} failed before it began`);
             const halfFails = random.chance(options.failureRate());
             const half = (): void => {
@@ -264,4 +264,4 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
 }
 
 /** Thrown inside a half-done effect when the daemon dies: nobody is there to hear how it ended. */
-const DIED = Symbol('the daemon died');
+const DIED = new Error('the daemon died');

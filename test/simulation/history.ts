@@ -2,7 +2,7 @@
  * One history: daemons that live and die on one simulated node, clients that use them, and checks on every step.
  * Everything that varies comes from the seed. A plant replaces one piece by a faulty one, to see that it is found.
  */
-import { decide as decideInput } from '../../src/domain/decide.ts';
+import type { decide as decideInput } from '../../src/domain/decide.ts';
 import { evolve } from '../../src/domain/evolve.ts';
 import { initialState, type NodeState } from '../../src/domain/state.ts';
 import { writeState, readState } from '../../src/domain/snapshot.ts';
@@ -272,7 +272,8 @@ export async function runHistory({ seed, target, plant }: HistoryOptions): Promi
   // Whatever is still on its way settles: the last deletions, doubled events.
   for (let i = 0; i < 2000 && violation === null; i += 1) if (!(await scheduler.step())) break;
   if (violation === null) await checkEnd(history);
-  if (violation !== null) throw violation;
+  if (violation !== null)
+    throw violation instanceof Error ? violation : new Error('A check failed.', { cause: violation });
   const head = history.contents.rows.at(-1);
   return { steps: scheduler.steps(), crashes, headHash: Buffer.from(head?.hash ?? []).toString('hex') };
 }
@@ -298,7 +299,7 @@ async function checkEnd(history: History): Promise<void> {
     if (text !== live) throw new Violation(`${name} differs from the live state:\n${text}\n${live}`);
   };
   differs('fold(all)', writeState(folded));
-  differs('The view', writeState(daemon.view.state as NodeState));
+  differs('The view', writeState(daemon.view.state));
   const cut = history.random.below(all.length + 1);
   const snapshot = readState(writeState(fold(initialState(), all.slice(0, cut))));
   differs('fold(snapshot + tail)', writeState(fold(snapshot, all.slice(cut))));

@@ -151,7 +151,8 @@ function enforceStop(turn: Turn, container: Container): void {
   }
   if (kill === 'none' || kill === 'futile')
     request(turn, stream, { kind: 'KillTask', signal: stop.signal, all: false });
-  setTimer(turn, stream, 'grace', stop.killAtNs ?? String(turn.input.atNs));
+  const { killAtNs } = stop;
+  if (killAtNs !== null && !hasTimer(turn.state, stream, 'grace', killAtNs)) setTimer(turn, stream, 'grace', killAtNs);
 }
 
 function advanceTeardown(turn: Turn, container: Container): void {
@@ -231,9 +232,17 @@ export function recordExit(turn: Turn, containerId: string, exit: TaskExit): voi
   if (container === undefined || container.exit !== null || container.startedAtNs === null) return;
   const reason: ExitReason =
     container.oomed || exit.oomKills > 0 ? 'OOMKilled' : exit.exitStatus === 0 ? 'Completed' : 'Error';
-  exited(turn, container, { exitStatus: exit.exitStatus, exitedAtNs: exit.exitedAtNs, reason, message: '' });
+  exited(turn, container, {
+    exitStatus: exit.exitStatus,
+    exitedAtNs: notBefore(exit.exitedAtNs, container.startedAtNs),
+    reason,
+    message: '',
+  });
   advanceContainer(turn, containerId);
 }
+
+/** The start of a task that ends at once is written down after its end: nobody shall see an end before the start. */
+const notBefore = (atNs: Int64, earliestNs: Int64): Int64 => (BigInt(atNs) < BigInt(earliestNs) ? earliestNs : atNs);
 
 /** StartTask succeeded, or a shim was found to run the task: from here on it is RUNNING, or EXITED if it ended already. */
 export function recordStart(turn: Turn, containerId: string, task: { pid: number; startTicks: Int64 }): void {

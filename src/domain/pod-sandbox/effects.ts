@@ -1,6 +1,5 @@
 /** What the outcome of an effect on a PodSandbox leads to. */
-import { recordExit, recordStart, loseContainer, advanceContainer } from '../container/process.ts';
-import { failStart } from '../container/process.ts';
+import { advanceContainer, failStart, loseContainer, recordExit, recordStart } from '../container/process.ts';
 import type { ObservedTask } from '../effects.ts';
 import { type EffectEnded, type Intent, sandboxStream } from '../records.ts';
 import { containersOf, type Container } from '../state.ts';

@@ -1,9 +1,8 @@
 /** What the CNI plugins of a pod will be told, from its configuration and the network configuration in force. */
 import { NamespaceMode, type PodSandboxConfig } from '../cri.ts';
-import type { PodNetwork } from '../effects.ts';
+import type { CniConfList, PodNetwork } from '../effects.ts';
 import type { DaemonFacts } from '../node/facts.ts';
 import { netnsPath } from '../paths.ts';
-import type { CniConfList } from '../effects.ts';
 
 export const usesHostNetwork = (config: PodSandboxConfig): boolean =>
   config.linux?.securityContext?.namespaceOptions?.network === NamespaceMode.NODE;
