@@ -4,6 +4,8 @@
  */
 import { readFile, readdir, readlink, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Netns } from './netns.ts';
+import { run, runOk } from './process.ts';
 
 export interface DaemonDirs {
   readonly root: string;
@@ -19,13 +21,25 @@ export interface Leftovers {
   readonly netns: readonly string[];
   readonly mounts: readonly string[];
   readonly addresses: readonly string[];
-  /** Directories of pods and containers: bundles, sandbox and container directories. */
+  /** Whatever lies in the directories for things of pods and containers: bundles, FIFOs, layers, OCI runtime state. */
   readonly bundles: readonly string[];
   readonly cgroups: readonly string[];
   readonly shims: readonly string[];
+  /** Ends of veth pairs and rules of port mappings, in the network namespace that was named. */
+  readonly links: readonly string[];
+  readonly rules: readonly string[];
 }
 
-export const noLeftovers: Leftovers = { netns: [], mounts: [], addresses: [], bundles: [], cgroups: [], shims: [] };
+export const noLeftovers: Leftovers = {
+  netns: [],
+  mounts: [],
+  addresses: [],
+  bundles: [],
+  cgroups: [],
+  shims: [],
+  links: [],
+  rules: [],
+};
 
 const entriesOf = async (dir: string): Promise<string[]> => {
   const names = await readdir(dir).catch(() => []);
@@ -132,18 +146,42 @@ const reservedAddresses = async (dataDir: string): Promise<string[]> => {
   return files.filter((path) => /\/[0-9a-f.:]+$/i.test(path));
 };
 
-/** Looks at namespaces, mounts, addresses, directories, cgroups and shims that belong to this daemon's directories. */
-export const leftovers = async (dirs: DaemonDirs): Promise<Leftovers> => {
-  const mounts = await mountsBelow([dirs.root, dirs.state]);
-  const places = [join(dirs.state, 'bundles'), join(dirs.state, 'sandboxes'), join(dirs.root, 'containers')];
+/** Names of the veth ends in a network namespace. */
+export const vethsIn = async (netns: Netns): Promise<string[]> => {
+  const lines = await runOk(netns.inside(['ip', '-o', 'link', 'show', 'type', 'veth']));
+  return [...lines.matchAll(/^\d+: ([^:@]+)/gm)].map(([, name = '']) => name);
+};
+
+/** What CNI plugins write for one pod bears its id or a hash of it; the chains that all pods share have neither. */
+const podRule = /^-N CNI-(DN-|SN-|[0-9a-f]{16,})|\bid: /;
+
+const rulesIn = async (netns: Netns): Promise<string[]> => {
+  const tables = await Promise.all(
+    ['iptables', 'ip6tables'].map((command) => run(netns.inside([command, '-t', 'nat', '-S']))),
+  );
+  return tables.flatMap(({ stdout }) => stdout.split('\n').filter((line) => podRule.test(line)));
+};
+
+/**
+ * Looks at namespaces, mounts, addresses, directories, cgroups and shims that belong to this daemon's directories, and
+ * at what pods have in the network namespace of the daemon.
+ */
+export const leftovers = async (dirs: DaemonDirs, netns?: Netns): Promise<Leftovers> => {
+  const { root, state } = dirs;
+  const mounts = await mountsBelow([root, state]);
+  const places = ['bundles', 'sandboxes', 'io', 'exec', 'cni', 'tmp', 'runtime/k8s.io'];
   return {
-    netns: await entriesOf(join(dirs.state, 'netns')),
-    mounts: mounts.map(({ path }) => path).filter((path) => path !== dirs.root && path !== dirs.state),
+    netns: await entriesOf(join(state, 'netns')),
+    mounts: mounts.map(({ path }) => path).filter((path) => path !== root && path !== state),
     addresses: await reservedAddresses(dirs.addresses),
-    bundles: (await Promise.all(places.map(entriesOf))).flat(),
+    bundles: (
+      await Promise.all([...places.map((place) => join(state, place)), join(root, 'containers')].map(entriesOf))
+    ).flat(),
     cgroups: await cgroupsBelow(dirs.cgroupParent),
     shims: (await processesOf(dirs))
       .filter(({ commandLine }) => commandLine.includes('containerd-shim'))
       .map(({ pid, commandLine }) => `${pid} ${commandLine}`),
+    links: netns === undefined ? [] : await vethsIn(netns),
+    rules: netns === undefined ? [] : await rulesIn(netns),
   };
 };

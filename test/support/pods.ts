@@ -1,7 +1,13 @@
 /** Pod and container configurations for tests, as a kubelet would send them; a test overrides what it is about. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ContainerConfig, DeepPartial, PodSandboxConfig } from '../../src/adapters/wire/cri/api.ts';
+import type {
+  ContainerConfig,
+  ContainerStatus,
+  DeepPartial,
+  PodSandboxConfig,
+} from '../../src/adapters/wire/cri/api.ts';
+import { type Owner, onCleanup } from './cleanup.ts';
 import type { Daemon } from './daemon.ts';
 
 /** A pod of this daemon: its cgroups are below the daemon's own parent, so that leftovers() finds them. */
@@ -29,21 +35,36 @@ export const containerConfig = (
   ...overrides,
 });
 
-/** Runs a pod with one started container; resolves with both ids. */
+/** Stops and removes a pod with all that is in it. */
+export const removePod = async ({ cri }: Pick<Daemon, 'cri'>, podSandboxId: string): Promise<void> => {
+  await cri.runtime.stopPodSandbox({ podSandboxId });
+  await cri.runtime.removePodSandbox({ podSandboxId });
+};
+
+/** Runs a pod with one started container; resolves with both ids. Gone when its owner ends, if it has one. */
 export const runPod = async (
   daemon: Daemon,
   name: string,
   image: string,
   command: readonly string[],
   overrides: { readonly pod?: DeepPartial<PodSandboxConfig>; readonly container?: DeepPartial<ContainerConfig> } = {},
+  owner?: Owner,
 ): Promise<{ readonly podSandboxId: string; readonly containerId: string }> => {
   const sandboxConfig = podConfig(daemon, name, overrides.pod);
   const { runtime } = daemon.cri;
   const { podSandboxId } = await runtime.runPodSandbox({ config: sandboxConfig });
+  if (owner !== undefined) onCleanup(owner, () => removePod(daemon, podSandboxId));
   const config = containerConfig('main', image, command, overrides.container);
   const { containerId } = await runtime.createContainer({ podSandboxId, config, sandboxConfig });
   await runtime.startContainer({ containerId });
   return { podSandboxId, containerId };
+};
+
+/** The container's status; fails when the daemon gives none. */
+export const statusOf = async ({ cri }: Pick<Daemon, 'cri'>, containerId: string): Promise<ContainerStatus> => {
+  const { status } = await cri.runtime.containerStatus({ containerId });
+  if (status === undefined) throw new Error(`ContainerStatus of ${containerId} has no status`);
+  return status;
 };
 
 /** Asks again and again, bounded, until `check` gives something; for what the CRI offers no event for. */
