@@ -108,10 +108,10 @@ export default {
     belongsTo('cli-is-the-outside', 'Nothing imports commands but commands.', '^src/cli/', '^src/cli/'),
     belongsTo('sqlite-is-the-journals', 'One writer to one file.', npm('better-sqlite3'), '^src/journal/'),
     belongsTo(
-      'grpc-is-the-cri-adapters',
-      'gRPC ends at the door.',
+      'grpc-is-for-both-ends-of-the-socket',
+      'gRPC ends at the door: at the CRI adapter, and at the commands that knock.',
       npm('@grpc', 'grpc-health-check'),
-      '^src/adapters/cri/',
+      '^src/(adapters/cri|cli)/',
     ),
     belongsTo(
       'system-calls-in-one-place',

@@ -99,8 +99,16 @@ const createHasher = (): ((record: JournalRecord) => string) => {
   };
 };
 
-/** @param wanted  seqs whose hash the caller wants to compare with something */
-export const checkChain = (db: Db, stretch: Stretch, wanted: ReadonlySet<number>): ChainPart => {
+/**
+ * @param wanted  seqs whose hash the caller wants to compare with something
+ * @param onPage  is told after each page how many records were checked so far
+ */
+export const checkChain = (
+  db: Db,
+  stretch: Stretch,
+  wanted: ReadonlySet<number>,
+  onPage: (records: number) => void = () => {},
+): ChainPart => {
   const findings: Finding[] = [];
   const pruned: [number, number][] = [];
   const prunings: Pruning[] = [];
@@ -176,6 +184,7 @@ export const checkChain = (db: Db, stretch: Stretch, wanted: ReadonlySet<number>
   try {
     for (let rows = page.all(expected, stretch.toSeq); rows.length > 0; rows = page.all(expected, stretch.toSeq)) {
       rows.forEach(checkRow);
+      onPage(records);
     }
     if (expected <= stretch.toSeq) find(expected, `the records up to ${stretch.toSeq} are missing.`);
   } catch (thrown) {

@@ -13,7 +13,7 @@ import { JournalError } from './errors.ts';
 import { journalFiles, setAside } from './files.ts';
 import { takeLock } from './lock.ts';
 import { listMigrations, type Migration, migrate, refuseNewer } from './migrate.ts';
-import { createReader, type JournalReader } from './reader.ts';
+import { createReader, impossibleKeys, type JournalReader } from './reader.ts';
 import { type SqliteJournal, startSqliteJournal } from './sqlite-journal.ts';
 
 export interface OpenOptions {
@@ -58,11 +58,11 @@ const sentence = ({ seq, what }: Finding): string => (seq === null ? what : `Rec
  */
 const checkTail = (db: Db, path: string): string[] => {
   const files = journalFiles(path);
-  const head = createReader(db).head();
-  const key = loadPublicKey(files.key);
-  const newest = readNewestCheckpoint(db);
-  const start = newest !== null && newest.seq <= head.seq ? newest : null;
+  // First, so that beside a daemon that writes it can't know more than the records that are read after it.
   const beside = readHeadFile(files.head);
+  const [head, newest] = db.transaction(() => [createReader(db).head(), readNewestCheckpoint(db)] as const)();
+  const key = loadPublicKey(files.key);
+  const start = newest !== null && newest.seq <= head.seq ? newest : null;
   const findings: string[] = [];
   if (newest !== null && start === null) {
     findings.push(`The journal was cut: it has a checkpoint at record ${newest.seq}, but ends at ${head.seq}.`);
@@ -85,6 +85,9 @@ const openWhole = (options: OpenOptions, unlock: () => void): { journal: SqliteJ
   const findings: string[] = [];
   const db = prepare(path, listMigrations(options.migrationsDir));
   try {
+    const impossible = impossibleKeys(db);
+    if (impossible !== null)
+      throw new JournalError('Corrupt', `${impossible}, so that nothing can be appended to ${path}.`);
     loadKey(journalFiles(path).key, findings);
     findings.push(...checkTail(db, path));
     return { findings, journal: startSqliteJournal({ path, walAlarmBytes, onWalAlarm, db, unlock }) };
@@ -126,6 +129,21 @@ export const setJournalAside = (path: string): string => {
     return setAside(path);
   } finally {
     unlock();
+  }
+};
+
+/**
+ * What is wrong with the newest records of a journal, its key or the checkpoint beside it, as openJournal finds it; but
+ * reads only, whether or not its daemon runs. Throws JournalError Corrupt when SQLite can't read the file.
+ */
+export const findingsOf = (path: string): readonly string[] => {
+  const db = connectReader(path);
+  try {
+    return checkTail(db, path);
+  } catch (thrown) {
+    throw explain(path, thrown);
+  } finally {
+    db.close();
   }
 };
 

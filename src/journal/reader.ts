@@ -73,9 +73,35 @@ export const createRecordDecoder = (names: NameReader): ((row: RawRecord) => Jou
   });
 };
 
+/**
+ * Why a journal's keys can not be what was written, or null. JavaScript's numbers do not hold larger ones exactly, so
+ * whoever reads on past this would go round in circles; reading itself passes over such rows.
+ */
+export const impossibleKeys = (db: Db): string | null => {
+  for (const [table, key] of [
+    ['records', 'seq'],
+    ['read_chunks', 'id'],
+    ['names', 'id'],
+    ['checkpoints', 'seq'],
+  ] as const) {
+    const outside = db
+      .prepare<[], number>(`SELECT 1 FROM ${table} WHERE ${key} < 1 OR ${key} > ${Number.MAX_SAFE_INTEGER} LIMIT 1`)
+      .pluck()
+      .get();
+    if (outside === 1) return `The table ${table} has a row whose ${key} can not be`;
+  }
+  return null;
+};
+
 export interface RecordPage {
   readonly records: readonly JournalRecord[];
   /** Where the next page starts. */
+  readonly next: number;
+}
+
+/** Rows of some chunks of read calls, and where the next chunks start; the same place when there are none yet. */
+export interface ReadsPage {
+  readonly rows: readonly ReadRow[];
   readonly next: number;
 }
 
@@ -85,6 +111,8 @@ export interface JournalReader {
   readonly page: (query: ReadQuery, cursor: number, headSeq: number) => RecordPage;
   readonly read: (query?: ReadQuery) => AsyncIterable<JournalRecord>;
   readonly readReads: (query?: ReadsQuery) => AsyncIterable<ReadRow>;
+  /** Read calls in the order in which they were committed, from 0 or an earlier page's `next` on. */
+  readonly readsPage: (cursor: number) => ReadsPage;
   readonly newestSnapshot: (evolverVersion: number, throughSeq?: number) => Snapshot | null;
   readonly seqAtTime: (tNs: bigint) => number;
   readonly closedSegments: () => SealedSegment[];
@@ -150,13 +178,16 @@ export const createReader = (db: Db): JournalReader => {
   const statements = new Map<string, ReturnType<typeof prepareRaw>>();
   const prepareRaw = (sql: string) => db.prepare<unknown[], RawRecord>(sql).raw();
   const headRow = db.prepare<[], { seq: number; hash: Buffer }>(
-    'SELECT seq, hash FROM records ORDER BY seq DESC LIMIT 1',
+    `SELECT seq, hash FROM records WHERE seq <= ${Number.MAX_SAFE_INTEGER} ORDER BY seq DESC LIMIT 1`,
   );
   const byStream = db.prepare<[number], { seq: number; call: number | null }>(
     `SELECT seq, call FROM records WHERE typeof(stream) = 'integer' AND stream = ? ORDER BY seq`,
   );
   const byCall = db.prepare<[number], { seq: number; stream: number | string }>(
     'SELECT seq, stream FROM records WHERE call = ? ORDER BY seq',
+  );
+  const chunksFrom = db.prepare<[number], { id: number; rows: Buffer }>(
+    `SELECT id, rows FROM read_chunks WHERE id >= ? AND id <= ${Number.MAX_SAFE_INTEGER} ORDER BY id LIMIT ${chunksPerPage}`,
   );
   let window = windowMin;
 
@@ -203,6 +234,15 @@ export const createReader = (db: Db): JournalReader => {
     return later === undefined ? head().seq : later - 1;
   };
 
+  const readsPage = (cursor: number): ReadsPage => {
+    const chunks = chunksFrom.all(cursor);
+    const last = chunks.at(-1);
+    return {
+      rows: chunks.flatMap(({ rows }) => decodeReadRows(rows)),
+      next: last === undefined ? cursor : last.id + 1,
+    };
+  };
+
   return {
     head,
     page,
@@ -220,20 +260,18 @@ export const createReader = (db: Db): JournalReader => {
         await otherTurns();
       }
     },
+    readsPage,
     readReads: async function* (query = {}) {
-      const chunks = db.prepare<[number], { id: number; rows: Buffer }>(
-        `SELECT id, rows FROM read_chunks WHERE id > ? ORDER BY id LIMIT ${chunksPerPage}`,
-      );
       let left = query.limit ?? Number.MAX_SAFE_INTEGER;
-      let after = 0;
-      for (let found = chunks.all(after); found.length > 0 && left > 0; found = chunks.all(after)) {
-        for (const row of found.flatMap((chunk) => decodeReadRows(chunk.rows))) {
+      let cursor = 0;
+      for (let page = readsPage(cursor); page.next > cursor && left > 0; page = readsPage(cursor)) {
+        for (const row of page.rows) {
           if (left <= 0) return;
           if (row.atNs < (query.fromNs ?? 0n) || (query.toNs !== undefined && row.atNs > query.toNs)) continue;
           left--;
           yield row;
         }
-        after = found.at(-1)?.id ?? after;
+        cursor = page.next;
         await otherTurns();
       }
     },

@@ -6,13 +6,27 @@ import { connectReader, type Db } from './connect.ts';
 import { errorOf } from './errors.ts';
 import { journalFiles } from './files.ts';
 import { checkSurroundings, snapshotSeqs } from './surroundings-check.ts';
-import type { VerifyAnswer, VerifyTask } from './verify.ts';
+import type { FromVerifyWorker, VerifyAnswer, VerifyTask } from './verify.ts';
 
 /** Seqs at which something else in the journal names a hash of the chain. */
 const wantedSeqs = (db: Db, path: string, fromSeq: number, toSeq: number): Set<number> => {
   const head = readHeadFile(journalFiles(path).head);
   const headSeq = head === null || typeof head === 'string' ? [] : [head.seq];
   return new Set([...readCheckpoints(db, fromSeq, toSeq).map(({ seq }) => seq), ...snapshotSeqs(db), ...headSeq]);
+};
+
+/** Records between two words about how far it is: each is a message to another thread. */
+const tellEveryRecords = 20_000;
+
+const post = (message: FromVerifyWorker): void => parentPort?.postMessage(message);
+
+const tellProgress = (): ((records: number) => void) => {
+  let told = 0;
+  return (records) => {
+    if (records - told < tellEveryRecords) return;
+    told = records;
+    post({ kind: 'progress', records });
+  };
 };
 
 /** SQLite's own check of pages, trees and indexes: an index that lies makes reads lie. */
@@ -32,7 +46,8 @@ const answer = (db: Db, task: VerifyTask): VerifyAnswer => {
   switch (task.kind) {
     case 'chain': {
       const { fromSeq, toSeq } = task.stretch;
-      return { kind: 'chain', part: checkChain(db, task.stretch, wantedSeqs(db, task.path, fromSeq, toSeq)) };
+      const wanted = wantedSeqs(db, task.path, fromSeq, toSeq);
+      return { kind: 'chain', part: checkChain(db, task.stretch, wanted, tellProgress()) };
     }
     case 'surroundings':
       return { kind: 'surroundings', report: checkSurroundings(db, task.path, task.headSeq, task.parts) };
@@ -44,7 +59,7 @@ const answer = (db: Db, task: VerifyTask): VerifyAnswer => {
 const run = (task: VerifyTask): void => {
   const db = connectReader(task.path);
   try {
-    parentPort?.postMessage(answer(db, task));
+    post(answer(db, task));
   } finally {
     db.close();
   }

@@ -39,18 +39,26 @@ export type VerifyAnswer =
   | { readonly kind: 'surroundings'; readonly report: SurroundingsReport }
   | { readonly kind: 'structure'; readonly findings: readonly Finding[] };
 
+/** Words on the way, and at the end the answer. */
+export type FromVerifyWorker = VerifyAnswer | { readonly kind: 'progress'; readonly records: number };
+
 export interface VerifyOptions {
   /** Also has SQLite check its own trees and indexes (default); reads every page once more. */
   readonly structure?: boolean;
+  /** Told now and then how many records of how many were checked. */
+  readonly onProgress?: (records: number, of: number) => void;
 }
 
 /** Below this a second thread costs more than it saves. */
 const splitAboveRecords = 20_000;
 
-const runTask = async (task: VerifyTask): Promise<VerifyAnswer> =>
+const runTask = async (task: VerifyTask, onRecords: (records: number) => void = () => {}): Promise<VerifyAnswer> =>
   new Promise((resolve, reject) => {
     const worker = new Worker(new URL('./verify-worker.ts', import.meta.url), { workerData: task });
-    worker.once('message', resolve);
+    worker.on('message', (message: FromVerifyWorker) => {
+      if (message.kind === 'progress') onRecords(message.records);
+      else resolve(message);
+    });
     worker.once('error', reject);
     worker.once('exit', (code) => reject(new Error(`A verifying thread ended with code ${code}.`)));
   });
@@ -83,14 +91,27 @@ const planStretches = (path: string): Plan => {
 const inOrder = (findings: readonly Finding[]): Finding[] =>
   [...findings].sort((a, b) => (a.seq ?? Number.MAX_SAFE_INTEGER) - (b.seq ?? Number.MAX_SAFE_INTEGER));
 
-const checkChains = async (path: string, stretches: readonly Stretch[]): Promise<ChainPart[]> => {
-  const answers = await Promise.all(stretches.map(async (stretch) => runTask({ kind: 'chain', path, stretch })));
+const checkChains = async (
+  path: string,
+  stretches: readonly Stretch[],
+  onRecords: (records: number) => void,
+): Promise<ChainPart[]> => {
+  const checked = stretches.map(() => 0);
+  const answers = await Promise.all(
+    stretches.map(async (stretch, index) =>
+      runTask({ kind: 'chain', path, stretch }, (records) => {
+        checked[index] = records;
+        onRecords(checked.reduce((sum, part) => sum + part, 0));
+      }),
+    ),
+  );
   return answers.flatMap((answer) => (answer.kind === 'chain' ? [answer.part] : []));
 };
 
-const verifyAll = async (path: string, structure: boolean): Promise<VerifyReport> => {
+const verifyAll = async (path: string, options: VerifyOptions): Promise<VerifyReport> => {
+  const { structure = true, onProgress = () => {} } = options;
   const { headSeq, stretches } = planStretches(path);
-  const parts = await checkChains(path, stretches);
+  const parts = await checkChains(path, stretches, (records) => onProgress(records, headSeq));
   const [surroundings, trees] = await Promise.all([
     runTask({ kind: 'surroundings', path, headSeq, parts }),
     structure ? runTask({ kind: 'structure', path }) : null,
@@ -115,7 +136,7 @@ const verifyAll = async (path: string, structure: boolean): Promise<VerifyReport
 /** Verifies the journal at `path`. Rejects only when there is none; damage of any kind is a finding. */
 export const verifyJournal = async (path: string, options: VerifyOptions = {}): Promise<VerifyReport> => {
   try {
-    return await verifyAll(path, options.structure ?? true);
+    return await verifyAll(path, options);
   } catch (thrown) {
     const finding: Finding = { seq: null, what: `${path} can not be read: ${errorOf(thrown).message}` };
     return {

@@ -46,7 +46,7 @@ const planted: readonly (readonly [file: string, line: string, ...rules: readonl
   ['adapters/shim/decides.ts', "import { x } from '../../domain/container/decide.ts';", 'adapters-decide-nothing'],
   ['adapters/shim/sqlite.ts', "import 'better-sqlite3';", 'sqlite-is-the-journals'],
   ['adapters/shim/ffi.ts', "import 'koffi';", 'system-calls-in-one-place'],
-  ['adapters/shim/grpc.ts', "import '@grpc/grpc-js';", 'grpc-is-the-cri-adapters'],
+  ['adapters/shim/grpc.ts', "import '@grpc/grpc-js';", 'grpc-is-for-both-ends-of-the-socket'],
   ['adapters/shim/dev.ts', "import 'typescript';", 'no-dev-packages'],
   ['adapters/shim/config.ts', "import '../../config/own.ts';", 'adapters-see-contracts', 'config-is-for-the-root'],
   ['adapters/shim/root.ts', "import '../../daemon/own.ts';", 'adapters-see-contracts', 'daemon-is-the-root'],
@@ -79,7 +79,7 @@ const planted: readonly (readonly [file: string, line: string, ...rules: readonl
   ['config/adapter.ts', "import '../adapters/cri/own.ts';", 'config-stands-alone'],
   ['daemon/own.ts', "import '../config/own.ts';\nimport '../adapters/cri/own.ts';\nimport '../journal/sqlite.ts';"],
   ['cli/own.ts', "import '../daemon/own.ts';\nimport '../config/own.ts';"],
-  ['cli/grpc.ts', "import '@grpc/grpc-js';", 'grpc-is-the-cri-adapters'],
+  ['cli/grpc.ts', "import '@grpc/grpc-js';"],
 ];
 
 /** Files that are imported above and need no imports of their own. */
