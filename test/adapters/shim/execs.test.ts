@@ -7,36 +7,36 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { dialShim } from '../../../src/adapters/shim/session.ts';
 import type { TaskClient } from '../../../src/adapters/shim/task-client.ts';
 import type { EffectOf } from '../../../src/domain/effects.ts';
-import { deleteOf, type Lab, openContext, openLab } from './lab/lab.ts';
-import { testShims } from './lab/shims.ts';
+import { deleteOf, type Rig, openContext, openRig } from './rig/rig.ts';
+import { testShims } from './rig/shims.ts';
 
 const mib = 1024 * 1024;
 
 for (const { version, path } of await testShims()) {
   describe(`execs of shim ${version}`, { timeout: 60_000 }, () => {
-    let lab: Lab;
+    let rig: Rig;
     let one: EffectOf<'StartTask'>;
     let shim: TaskClient;
 
     before(async () => {
-      lab = await openLab(path, { timings: { drainSilenceMs: 300, drainMs: 1000 } });
-      const pod = await lab.startPod();
+      rig = await openRig(path, { timings: { drainSilenceMs: 300, drainMs: 1000 } });
+      const pod = await rig.startPod();
       shim = await dialShim(pod.shim, 1000);
-      one = await lab.container(pod.podSandboxId, { args: ['sleep', '1000'], env: ['TOKEN=of the container'] });
-      await lab.adapter.effects.StartTask(one, openContext());
+      one = await rig.container(pod.podSandboxId, { args: ['sleep', '1000'], env: ['TOKEN=of the container'] });
+      await rig.adapter.effects.StartTask(one, openContext());
     });
     after(async () => {
       shim.close();
-      await lab.close();
+      await rig.close();
     });
 
-    const exec = (script: string, timeoutMs: number | null = 10_000) => lab.exec(one, ['sh', '-c', script], timeoutMs);
+    const exec = (script: string, timeoutMs: number | null = 10_000) => rig.exec(one, ['sh', '-c', script], timeoutMs);
     /** Waits, as long as the test's time lasts, until what execs leave behind them is gone. */
     const tidied = async (): Promise<void> => {
       const isLeft = async (): Promise<boolean> => {
         const bundle = await readdir(one.bundlePath);
         return (
-          (await readdir(join(lab.stateDir, 'exec'))).length > 0 ||
+          (await readdir(join(rig.stateDir, 'exec'))).length > 0 ||
           bundle.some((name) => /^[0-9a-f]{64}\.pid$/.test(name))
         );
       };
@@ -98,7 +98,7 @@ for (const { version, path } of await testShims()) {
     });
 
     it('fail in words when there is no such command, and leave nothing', async () => {
-      await assert.rejects(lab.exec(one, ['no-such-command']), (error: Error) => {
+      await assert.rejects(rig.exec(one, ['no-such-command']), (error: Error) => {
         assert.match(error.message, /Could not run a command in container .*no-such-command/);
         return true;
       });
@@ -107,22 +107,22 @@ for (const { version, path } of await testShims()) {
 
     it('fail when the container is not running', async () => {
       const { podSandboxId } = one;
-      const never = await lab.container(podSandboxId, { args: ['true'] });
-      await assert.rejects(lab.exec(never, ['true']), /is not running/);
-      const over = await lab.container(podSandboxId, { args: ['true'] });
-      await lab.adapter.effects.StartTask(over, openContext());
-      await lab.observed('TaskExited', ({ containerId }) => containerId === over.containerId);
-      await assert.rejects(lab.exec(over, ['true']), { name: 'FailureError' });
-      await lab.adapter.effects.DeleteTask(deleteOf(over), openContext());
-      await assert.rejects(lab.exec({ ...one, bundlePath: '/nonexistent' }, ['true']), { name: 'FailureError' });
-      await assert.rejects(lab.exec({ ...one, podSandboxId: 'none' }, ['true']), /no connection to a shim/);
+      const never = await rig.container(podSandboxId, { args: ['true'] });
+      await assert.rejects(rig.exec(never, ['true']), /is not running/);
+      const over = await rig.container(podSandboxId, { args: ['true'] });
+      await rig.adapter.effects.StartTask(over, openContext());
+      await rig.observed('TaskExited', ({ containerId }) => containerId === over.containerId);
+      await assert.rejects(rig.exec(over, ['true']), { name: 'FailureError' });
+      await rig.adapter.effects.DeleteTask(deleteOf(over), openContext());
+      await assert.rejects(rig.exec({ ...one, bundlePath: '/nonexistent' }, ['true']), { name: 'FailureError' });
+      await assert.rejects(rig.exec({ ...one, podSandboxId: 'none' }, ['true']), /no connection to a shim/);
       await tidied();
     });
 
     it('stop being waited for when the daemon ends', async () => {
       const ending = new AbortController();
       const { podSandboxId, containerId, bundlePath } = one;
-      const execId = lab.newId();
+      const execId = rig.newId();
       const effect: EffectOf<'RunExec'> = {
         kind: 'RunExec',
         podSandboxId,
@@ -132,7 +132,7 @@ for (const { version, path } of await testShims()) {
         args: ['sleep', '1000'],
         timeoutMs: null,
       };
-      const running = lab.adapter.effects.RunExec(effect, {
+      const running = rig.adapter.effects.RunExec(effect, {
         signal: ending.signal,
         attach: () => assert.fail('an interrupted exec has no output'),
       });
@@ -140,7 +140,7 @@ for (const { version, path } of await testShims()) {
         ending.abort();
       }, 100);
       await assert.rejects(running, /The daemon ends/);
-      await lab.adapter.effects.EndExec({ kind: 'EndExec', podSandboxId, containerId, execId }, openContext());
+      await rig.adapter.effects.EndExec({ kind: 'EndExec', podSandboxId, containerId, execId }, openContext());
       await tidied();
     });
 
@@ -150,17 +150,17 @@ for (const { version, path } of await testShims()) {
         kind: 'RunExec',
         podSandboxId,
         containerId,
-        execId: lab.newId(),
+        execId: rig.newId(),
         bundlePath,
         args: ['true'],
         timeoutMs: null,
       };
       const attach = () => assert.fail('there is no output');
-      await assert.rejects(lab.adapter.effects.RunExec(effect, { signal: AbortSignal.abort(), attach }), {
+      await assert.rejects(rig.adapter.effects.RunExec(effect, { signal: AbortSignal.abort(), attach }), {
         name: 'FailureError',
       });
       await assert.rejects(
-        lab.adapter.effects.RunExec({ ...effect, execId: '../x' }, openContext(attach)),
+        rig.adapter.effects.RunExec({ ...effect, execId: '../x' }, openContext(attach)),
         /can not be an id/,
       );
       await tidied();
@@ -169,7 +169,7 @@ for (const { version, path } of await testShims()) {
     it('that a crash left in doubt are ended, however far they had come', async () => {
       const { podSandboxId, containerId } = one;
       const add = async (): Promise<string> => {
-        const execId = lab.newId();
+        const execId = rig.newId();
         const spec = { args: ['sleep', '1000'], cwd: '/', env: ['PATH=/bin'], user: { uid: 0, gid: 0 } };
         const value = Buffer.from(JSON.stringify(spec));
         const none = { terminal: false, stdin: '', stdout: '', stderr: '' };
@@ -177,17 +177,17 @@ for (const { version, path } of await testShims()) {
         return execId;
       };
       const end = (execId: string): Promise<unknown> =>
-        lab.adapter.effects.EndExec({ kind: 'EndExec', podSandboxId, containerId, execId }, openContext());
+        rig.adapter.effects.EndExec({ kind: 'EndExec', podSandboxId, containerId, execId }, openContext());
       const [added, started, ended] = [await add(), await add(), await add()];
       for (const execId of [started, ended]) await shim.start({ id: containerId, execId }, 5000);
       await shim.kill({ id: containerId, execId: ended, signal: 9, all: false }, 5000);
       await shim.wait({ id: containerId, execId: ended }, 5000);
-      for (const execId of [added, started, ended, lab.newId()]) {
+      for (const execId of [added, started, ended, rig.newId()]) {
         await end(execId);
         await end(execId);
         await assert.rejects(shim.state({ id: containerId, execId }, 2000), { name: 'TtrpcStatusError' });
       }
-      await end(lab.newId());
+      await end(rig.newId());
       await tidied();
     });
   });

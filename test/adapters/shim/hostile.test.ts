@@ -14,7 +14,7 @@ import { TaskExit, TaskOOM } from '../../../src/adapters/wire/events/task.ts';
 import { EventsDefinition, ForwardRequest } from '../../../src/adapters/wire/services/ttrpc/events/v1/events.ts';
 import type { EffectOf } from '../../../src/domain/effects.ts';
 import { FailureError } from '../../../src/domain/errors.ts';
-import { deleteOf, killOf, type Lab, openContext, openLab, processesNaming } from './lab/lab.ts';
+import { deleteOf, killOf, type Rig, openContext, openRig, processesNaming } from './rig/rig.ts';
 
 const timings = {
   connectMs: 400,
@@ -31,47 +31,47 @@ const boundMs = 3000;
 
 describe('a shim that misbehaves', { timeout: 60_000 }, () => {
   let dir: string;
-  let lab: Lab;
+  let rig: Rig;
 
   before(async () => {
     dir = await mkdtemp(join(tmpdir(), 'scribe-fake-'));
     const path = join(dir, 'containerd-shim-fake-v2');
-    const script = fileURLToPath(new URL('./lab/fake-shim.ts', import.meta.url));
-    const binary = await readFile(new URL('./lab/fake-shim.sh', import.meta.url), 'utf8');
+    const script = fileURLToPath(new URL('./rig/fake-shim.ts', import.meta.url));
+    const binary = await readFile(new URL('./rig/fake-shim.sh', import.meta.url), 'utf8');
     const filledIn = binary.replaceAll('{dir}', dir).replace('{node}', process.execPath).replace('{script}', script);
     await writeFile(path, filledIn);
     await chmod(path, 0o755);
-    lab = await openLab(path, { timings, runtimeType: 'io.containerd.fake.v2' });
+    rig = await openRig(path, { timings, runtimeType: 'io.containerd.fake.v2' });
   });
   after(async () => {
-    await lab.close();
+    await rig.close();
     assert.deepEqual(await processesNaming(dir), []);
     await rm(dir, { recursive: true });
   });
 
-  type Pod = Awaited<ReturnType<Lab['startPod']>>;
+  type Pod = Awaited<ReturnType<Rig['startPod']>>;
   const setMood = async ({ shim }: Pod, mood: string): Promise<void> => {
     const control = createTtrpcClient(connect(socketPathOf(shim.address)), 'the fake shim');
     await control.call('fake.Control', 'Mood', Buffer.from(mood), { timeoutMs: 1000 });
     control.close();
   };
   const startTask = async (pod: Pod): Promise<EffectOf<'StartTask'>> => {
-    const one = await lab.container(pod.podSandboxId, { args: ['true'] }, { log: null });
-    await lab.adapter.effects.StartTask(one, openContext());
+    const one = await rig.container(pod.podSandboxId, { args: ['true'] }, { log: null });
+    await rig.adapter.effects.StartTask(one, openContext());
     return one;
   };
   const stop = ({ podSandboxId, bundlePath, shim }: Pod): Promise<unknown> =>
-    lab.adapter.effects.StopShim(
-      { kind: 'StopShim', podSandboxId, handler: lab.handler, bundlePath, shim },
+    rig.adapter.effects.StopShim(
+      { kind: 'StopShim', podSandboxId, handler: rig.handler, bundlePath, shim },
       openContext(),
     );
   const reconnect = ({ podSandboxId, bundlePath, shim }: Pod, containerIds: readonly string[]) =>
-    lab.adapter.effects.ReconnectShim(
+    rig.adapter.effects.ReconnectShim(
       { kind: 'ReconnectShim', podSandboxId, bundlePath, shim, containerIds },
       openContext(),
     );
-  const remove = (one: EffectOf<'StartTask'>) => lab.adapter.effects.DeleteTask(deleteOf(one), openContext());
-  const kill = (one: EffectOf<'StartTask'>) => lab.adapter.effects.KillTask(killOf(one), openContext());
+  const remove = (one: EffectOf<'StartTask'>) => rig.adapter.effects.DeleteTask(deleteOf(one), openContext());
+  const kill = (one: EffectOf<'StartTask'>) => rig.adapter.effects.KillTask(killOf(one), openContext());
   const deleted = async (): Promise<string[]> =>
     (await readFile(join(dir, 'deleted'), 'utf8').catch(() => '')).split('\n');
   const bounded = async <T>(work: Promise<T>): Promise<T> => {
@@ -87,10 +87,10 @@ describe('a shim that misbehaves', { timeout: 60_000 }, () => {
     error instanceof FailureError && error.failure.reason === reason;
 
   it('behaves well when it is told to: this is what the others are measured by', async () => {
-    const pod = await lab.startPod();
+    const pod = await rig.startPod();
     const one = await startTask(pod);
     await kill(one);
-    const { exit } = await lab.observed('TaskExited', ({ containerId }) => containerId === one.containerId);
+    const { exit } = await rig.observed('TaskExited', ({ containerId }) => containerId === one.containerId);
     assert.deepEqual([exit.exitStatus, exit.exitedAtNs], [137, '1700000000000000005']);
     await remove(one);
     await stop(pod);
@@ -99,23 +99,23 @@ describe('a shim that misbehaves', { timeout: 60_000 }, () => {
 
   it('can not have another process killed by lying about its pid', async () => {
     await writeFile(join(dir, 'mood'), 'lying');
-    await assert.rejects(lab.startPod(), /says that its pid is 1, which is no shim/);
+    await assert.rejects(rig.startPod(), /says that its pid is 1, which is no shim/);
     await rm(join(dir, 'mood'));
   });
 
   it('and is mute only costs its own pod, which can be removed all the same', async () => {
-    const [mute, good] = [await lab.startPod(), await lab.startPod()];
+    const [mute, good] = [await rig.startPod(), await rig.startPod()];
     const [silenced, other] = [await startTask(mute), await startTask(good)];
     await setMood(mute, 'mute');
     const waiting = Promise.allSettled([
       bounded(assert.rejects(kill(silenced), failsWith('TimedOut'))),
       bounded(assert.rejects(reconnect(mute, [silenced.containerId]), failsWith('TimedOut'))),
       bounded(assert.rejects(startTask(mute), failsWith('TimedOut'))),
-      bounded(assert.rejects(lab.exec(silenced, ['true'], 100), failsWith('TimedOut'))),
+      bounded(assert.rejects(rig.exec(silenced, ['true'], 100), failsWith('TimedOut'))),
     ]);
     const startedMs = performance.now();
     await kill(other);
-    await lab.observed('TaskExited', ({ containerId }) => containerId === other.containerId);
+    await rig.observed('TaskExited', ({ containerId }) => containerId === other.containerId);
     await remove(other);
     assert.ok(performance.now() - startedMs < 250);
     for (const result of await waiting) assert.deepEqual(result, { status: 'fulfilled', value: undefined });
@@ -128,24 +128,24 @@ describe('a shim that misbehaves', { timeout: 60_000 }, () => {
   });
 
   it('and hangs up is called again, and its tasks are waited for over the new connection', async () => {
-    const pod = await lab.startPod();
+    const pod = await rig.startPod();
     const [one, two] = [await startTask(pod), await startTask(pod)];
     await setMood(pod, 'hangup');
     assert.deepEqual(await kill(one), { alreadyGone: false });
-    await lab.observed('TaskExited', ({ containerId }) => containerId === one.containerId);
+    await rig.observed('TaskExited', ({ containerId }) => containerId === one.containerId);
     await setMood(pod, 'hangup');
     await remove(two);
-    await lab.observed('TaskExited', ({ containerId }) => containerId === two.containerId);
+    await rig.observed('TaskExited', ({ containerId }) => containerId === two.containerId);
     await remove(one);
     assert.equal(
-      lab.observations.some((o) => o.kind === 'ShimLost' && o.podSandboxId === pod.podSandboxId),
+      rig.observations.some((o) => o.kind === 'ShimLost' && o.podSandboxId === pod.podSandboxId),
       false,
     );
     await stop(pod);
   });
 
   it('and listens no more counts as gone, and is ended when its pod is', async () => {
-    const [other, pod] = [await lab.startPod(), await lab.startPod()];
+    const [other, pod] = [await rig.startPod(), await rig.startPod()];
     const one = await startTask(pod);
     // Connected at that moment, …
     await setMood(other, 'deaf').catch(() => undefined);
@@ -153,7 +153,7 @@ describe('a shim that misbehaves', { timeout: 60_000 }, () => {
     await bounded(stop(other));
     assert.equal(await isAlive(other.shim), false);
     // … and not.
-    await lab.restart(() => setMood(pod, 'deaf').catch(() => undefined));
+    await rig.restart(() => setMood(pod, 'deaf').catch(() => undefined));
     assert.deepEqual(await bounded(reconnect(pod, [one.containerId])), { gone: true, tasks: [] });
     await bounded(remove(one));
     assert.ok((await deleted()).includes(one.containerId));
@@ -163,13 +163,13 @@ describe('a shim that misbehaves', { timeout: 60_000 }, () => {
   });
 
   it('and tells what no shim may tell is made sense of', async () => {
-    const pod = await lab.startPod();
+    const pod = await rig.startPod();
     const one = await startTask(pod);
     await setMood(pod, 'odd');
     const { tasks } = await reconnect(pod, [one.containerId]);
     assert.deepEqual(tasks, [{ containerId: one.containerId, status: 'running', pid: pod.shim.pid }]);
     await kill(one);
-    const { exit } = await lab.observed('TaskExited', ({ containerId }) => containerId === one.containerId);
+    const { exit } = await rig.observed('TaskExited', ({ containerId }) => containerId === one.containerId);
     assert.equal(exit.exitStatus, 0xffff_ffff);
     assert.ok(BigInt(exit.exitedAtNs) > 1_700_000_000_000_000_000n);
     await remove(one);
@@ -177,9 +177,9 @@ describe('a shim that misbehaves', { timeout: 60_000 }, () => {
   });
 
   it('can send the events server whatever it likes', async () => {
-    const pod = await lab.startPod();
+    const pod = await rig.startPod();
     const one = await startTask(pod);
-    const events = createTtrpcClient(connect(lab.adapter.eventsAddress), 'the events server');
+    const events = createTtrpcClient(connect(rig.adapter.eventsAddress), 'the events server');
     const { fullName, methods } = EventsDefinition;
     const send = (payload: Uint8Array): Promise<unknown> =>
       events.call(fullName, methods.forward.name, payload, { timeoutMs: 2000 });
@@ -190,7 +190,7 @@ describe('a shim that misbehaves', { timeout: 60_000 }, () => {
         ).finish(),
       );
     const garbage = Buffer.from([0xff, 0xff, 0xff, 0xff]);
-    const foreign = { containerId: lab.newId(), id: '', pid: 1 };
+    const foreign = { containerId: rig.newId(), id: '', pid: 1 };
     await send(new Uint8Array(0));
     await forward('', garbage);
     await forward('containerd.events.TaskExit', garbage);
@@ -208,7 +208,7 @@ describe('a shim that misbehaves', { timeout: 60_000 }, () => {
       TaskExit.encode(TaskExit.fromPartial({ containerId: one.containerId, id: 'exec' })).finish(),
     );
     await assert.rejects(send(garbage), { name: 'TtrpcStatusError' });
-    const raw = connect(lab.adapter.eventsAddress);
+    const raw = connect(rig.adapter.eventsAddress);
     raw.on('error', () => undefined);
     raw.write(encodeFrame(1, FrameType.Request, 0, garbage));
     raw.write(garbage);
@@ -217,7 +217,7 @@ describe('a shim that misbehaves', { timeout: 60_000 }, () => {
     await forward('type.googleapis.com/containerd.events.TaskOOM', oom);
     events.close();
     raw.destroy();
-    const told = lab.observations.filter((o) => 'containerId' in o && o.containerId === one.containerId);
+    const told = rig.observations.filter((o) => 'containerId' in o && o.containerId === one.containerId);
     assert.deepEqual(told, [{ kind: 'TaskOomed', containerId: one.containerId }]);
     await remove(one);
     await stop(pod);

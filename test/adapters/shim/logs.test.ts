@@ -7,8 +7,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { holdProcess } from '../../../src/adapters/linux/processes.ts';
 import { connectLogKeeper } from '../../../src/adapters/log-keeper/client.ts';
 import type { LogKeeper } from '../../../src/adapters/log-keeper/types.ts';
-import { deleteOf, openContext, openLab } from './lab/lab.ts';
-import { testShims } from './lab/shims.ts';
+import { deleteOf, openContext, openRig } from './rig/rig.ts';
+import { testShims } from './rig/shims.ts';
 
 const endKeeper = async (keeper: LogKeeper): Promise<void> => {
   keeper.disconnect();
@@ -22,7 +22,7 @@ for (const { version, path } of await testShims()) {
   describe(`logs of shim ${version}`, { timeout: 60_000 }, () => {
     it('C16: are whole and in order though the daemon went and came', async () => {
       const keepers: LogKeeper[] = [];
-      const lab = await openLab(path, {
+      const rig = await openRig(path, {
         endLogKeeper: async () => {
           const last = keepers.at(-1);
           if (last !== undefined) await endKeeper(last);
@@ -35,22 +35,22 @@ for (const { version, path } of await testShims()) {
         },
       });
       try {
-        const pod = await lab.startPod();
-        const logPath = join(lab.stateDir, 'logs', 'container', '0.log');
+        const pod = await rig.startPod();
+        const logPath = join(rig.stateDir, 'logs', 'container', '0.log');
         const script =
           'for i in $(seq 3000); do echo $i; [ $((i % 300)) = 0 ] && sleep 0.05; done; echo last >&2; exit 6';
-        const one = await lab.container(pod.podSandboxId, { args: ['sh', '-c', script] }, { log: { path: logPath } });
-        await lab.adapter.effects.StartTask(one, openContext());
-        await lab.restart(() => sleep(200));
+        const one = await rig.container(pod.podSandboxId, { args: ['sh', '-c', script] }, { log: { path: logPath } });
+        await rig.adapter.effects.StartTask(one, openContext());
+        await rig.restart(() => sleep(200));
         const { podSandboxId, bundlePath, shim } = pod;
         const containerIds = [one.containerId];
-        const { tasks } = await lab.adapter.effects.ReconnectShim(
+        const { tasks } = await rig.adapter.effects.ReconnectShim(
           { kind: 'ReconnectShim', podSandboxId, shim, bundlePath, containerIds },
           openContext(),
         );
-        const seen = tasks[0]?.exit ?? (await lab.observed('TaskExited')).exit;
+        const seen = tasks[0]?.exit ?? (await rig.observed('TaskExited')).exit;
         assert.equal(seen.exitStatus, 6);
-        await lab.adapter.effects.DeleteTask(deleteOf(one), openContext());
+        await rig.adapter.effects.DeleteTask(deleteOf(one), openContext());
         const records = (await readFile(logPath, 'utf8')).trimEnd().split('\n');
         const texts = (stream: string): string[] =>
           records
@@ -64,7 +64,7 @@ for (const { version, path } of await testShims()) {
         assert.deepEqual(texts('stderr'), ['last']);
         assert.deepEqual(await keepers.at(-1)?.list(), []);
       } finally {
-        await lab.close();
+        await rig.close();
       }
     });
   });

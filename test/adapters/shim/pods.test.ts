@@ -13,8 +13,8 @@ import {
 } from '../../../src/adapters/shim/bootstrap.ts';
 import { dialShim } from '../../../src/adapters/shim/session.ts';
 import type { EffectOf, ShimAddress } from '../../../src/domain/effects.ts';
-import { deleteOf, killOf, type Lab, openContext, openLab, processesNaming } from './lab/lab.ts';
-import { testShims } from './lab/shims.ts';
+import { deleteOf, killOf, type Rig, openContext, openRig, processesNaming } from './rig/rig.ts';
+import { testShims } from './rig/shims.ts';
 
 const exists = (path: string): Promise<boolean> =>
   access(path).then(
@@ -32,26 +32,26 @@ const killProcess = async (name: { readonly pid: number; readonly startTicks: st
 
 for (const { version, path } of await testShims()) {
   describe(`pods on shim ${version}`, { timeout: 60_000 }, () => {
-    let lab: Lab;
+    let rig: Rig;
     before(async () => {
-      lab = await openLab(path);
+      rig = await openRig(path);
     });
-    after(() => lab.close());
+    after(() => rig.close());
 
-    type Pod = Awaited<ReturnType<Lab['startPod']>>;
+    type Pod = Awaited<ReturnType<Rig['startPod']>>;
     const stop = ({ podSandboxId, bundlePath }: Pod, shim: ShimAddress | null): Promise<unknown> =>
-      lab.adapter.effects.StopShim(
-        { kind: 'StopShim', podSandboxId, handler: lab.handler, bundlePath, shim },
+      rig.adapter.effects.StopShim(
+        { kind: 'StopShim', podSandboxId, handler: rig.handler, bundlePath, shim },
         openContext(),
       );
     const start = ({ podSandboxId, bundlePath }: Pod) =>
-      lab.adapter.effects.StartShim(
-        { kind: 'StartShim', podSandboxId, handler: lab.handler, bundlePath },
+      rig.adapter.effects.StartShim(
+        { kind: 'StartShim', podSandboxId, handler: rig.handler, bundlePath },
         openContext(),
       );
     const runContainer = async (pod: Pod, args: readonly string[]): Promise<EffectOf<'StartTask'>> => {
-      const one = await lab.container(pod.podSandboxId, { args });
-      await lab.adapter.effects.StartTask(one, openContext());
+      const one = await rig.container(pod.podSandboxId, { args });
+      await rig.adapter.effects.StartTask(one, openContext());
       return one;
     };
     const gone = async ({ shim }: Pod): Promise<void> => {
@@ -59,29 +59,29 @@ for (const { version, path } of await testShims()) {
       assert.equal(await exists(socketPathOf(shim.address)), false, 'the socket is left');
     };
     const lostPods = (podSandboxId: string): number =>
-      lab.observations.filter((o) => o.kind === 'ShimLost' && o.podSandboxId === podSandboxId).length;
+      rig.observations.filter((o) => o.kind === 'ShimLost' && o.podSandboxId === podSandboxId).length;
 
     it('have one shim, however often it is started', async () => {
-      const pod = await lab.startPod();
+      const pod = await rig.startPod();
       assert.deepEqual((await start(pod)).shim, pod.shim);
       assert.equal(await isAlive(pod.shim), true);
       // An app container's bundle leads to the same shim: its annotation says which group it is of.
-      const one = await lab.container(pod.podSandboxId, { args: ['sleep', '1000'] });
-      const { stdout } = await lab.spawner.run({
+      const one = await rig.container(pod.podSandboxId, { args: ['sleep', '1000'] });
+      const { stdout } = await rig.spawner.run({
         command: path,
         args: shimArguments({
           action: 'start',
           id: one.containerId,
           bundlePath: one.bundlePath,
-          daemonAddress: lab.adapter.eventsAddress,
+          daemonAddress: rig.adapter.eventsAddress,
         }),
-        env: { PATH: process.env['PATH'] ?? '', TTRPC_ADDRESS: lab.adapter.eventsAddress },
+        env: { PATH: process.env['PATH'] ?? '', TTRPC_ADDRESS: rig.adapter.eventsAddress },
         cwd: one.bundlePath,
         stdin: startInput(
           parseShimVersion(`  Version: ${version}`),
           one.containerId,
-          lab.adapter.eventsAddress,
-          lab.adapter.eventsAddress,
+          rig.adapter.eventsAddress,
+          rig.adapter.eventsAddress,
         ),
         timeoutMs: 5000,
         outputBytesMax: 65536,
@@ -95,53 +95,53 @@ for (const { version, path } of await testShims()) {
     });
 
     it('are reported lost, once, when their shim dies, and their tasks are deleted by its binary', async () => {
-      const pod = await lab.startPod();
+      const pod = await rig.startPod();
       const one = await runContainer(pod, ['sleep', '1000']);
-      const { task } = await lab.adapter.effects.StartTask(one, openContext());
+      const { task } = await rig.adapter.effects.StartTask(one, openContext());
       await killProcess(pod.shim);
-      await lab.observed('ShimLost', ({ podSandboxId }) => podSandboxId === pod.podSandboxId);
+      await rig.observed('ShimLost', ({ podSandboxId }) => podSandboxId === pod.podSandboxId);
       assert.equal(await isAlive(task), true, 'a container outlives its shim');
-      await assert.rejects(lab.adapter.effects.KillTask(killOf(one), openContext()), /is gone/);
-      await assert.rejects(lab.exec(one, ['true']), /is gone/);
-      await lab.adapter.effects.DeleteTask(deleteOf(one), openContext());
+      await assert.rejects(rig.adapter.effects.KillTask(killOf(one), openContext()), /is gone/);
+      await assert.rejects(rig.exec(one, ['true']), /is gone/);
+      await rig.adapter.effects.DeleteTask(deleteOf(one), openContext());
       assert.equal(await isAlive(task), false);
-      await lab.adapter.effects.DeleteTask(deleteOf(one), openContext());
+      await rig.adapter.effects.DeleteTask(deleteOf(one), openContext());
       await stop(pod, pod.shim);
       await gone(pod);
       assert.equal(lostPods(pod.podSandboxId), 1);
     });
 
     it('are reported lost when their shim leaves its containers on SIGTERM', async () => {
-      const pod = await lab.startPod();
+      const pod = await rig.startPod();
       const one = await runContainer(pod, ['sleep', '1000']);
       await killProcess(pod.shim, 15);
-      await lab.observed('ShimLost', ({ podSandboxId }) => podSandboxId === pod.podSandboxId);
-      await lab.adapter.effects.DeleteTask(deleteOf(one), openContext());
+      await rig.observed('ShimLost', ({ podSandboxId }) => podSandboxId === pod.podSandboxId);
+      await rig.adapter.effects.DeleteTask(deleteOf(one), openContext());
       await stop(pod, pod.shim);
       await gone(pod);
     });
 
     it('get a new shim in the place of a dead one, whose socket is stale', async () => {
-      const pod = await lab.startPod();
+      const pod = await rig.startPod();
       await killProcess(pod.shim);
-      await lab.observed('ShimLost', ({ podSandboxId }) => podSandboxId === pod.podSandboxId);
+      await rig.observed('ShimLost', ({ podSandboxId }) => podSandboxId === pod.podSandboxId);
       const { shim } = await start(pod);
       assert.notEqual(shim.pid, pod.shim.pid);
       const one = await runContainer(pod, ['true']);
-      await lab.observed('TaskExited', ({ containerId }) => containerId === one.containerId);
-      await lab.adapter.effects.DeleteTask(deleteOf(one), openContext());
+      await rig.observed('TaskExited', ({ containerId }) => containerId === one.containerId);
+      await rig.adapter.effects.DeleteTask(deleteOf(one), openContext());
       await stop(pod, shim);
       await gone({ ...pod, shim });
     });
 
     it('are stopped by force when their shim holds on to containers', async () => {
-      const pod = await lab.startPod();
-      const pause = await lab.container(
+      const pod = await rig.startPod();
+      const pause = await rig.container(
         pod.podSandboxId,
         { args: ['sleep', '1000'] },
         { containerId: pod.podSandboxId, log: null },
       );
-      const { task } = await lab.adapter.effects.StartTask(pause, openContext());
+      const { task } = await rig.adapter.effects.StartTask(pause, openContext());
       await stop(pod, pod.shim);
       await gone(pod);
       assert.equal(await isAlive(task), false, 'what is left of the pause task is killed');
@@ -149,13 +149,13 @@ for (const { version, path } of await testShims()) {
     });
 
     it('C6: are undone when their start was cut short, though nothing was noted of it', async () => {
-      const podSandboxId = lab.newId();
-      const bundlePath = await lab.bundle(podSandboxId, podSandboxId, { args: ['sleep', '1000'] });
+      const podSandboxId = rig.newId();
+      const bundlePath = await rig.bundle(podSandboxId, podSandboxId, { args: ['sleep', '1000'] });
       const pod = { podSandboxId, bundlePath, shim: { address: '', taskApi: 2, pid: 0, startTicks: '' } } as const;
       await stop(pod, null);
       // Its log is read by nobody at that moment: the daemon has died.
       const { shim } = await start(pod);
-      await lab.restart();
+      await rig.restart();
       assert.equal((await processesNaming(`-id ${podSandboxId}`)).length, 1);
       await stop(pod, null);
       await gone({ ...pod, shim });
@@ -163,18 +163,18 @@ for (const { version, path } of await testShims()) {
     });
 
     it('are undone when even the bundle was never written', async () => {
-      const podSandboxId = lab.newId();
-      const bundlePath = join(lab.stateDir, 'bundles', podSandboxId);
+      const podSandboxId = rig.newId();
+      const bundlePath = join(rig.stateDir, 'bundles', podSandboxId);
       await stop({ podSandboxId, bundlePath, shim: { address: '', taskApi: 2, pid: 0, startTicks: '' } }, null);
     });
 
     it('fail to start in words when the bundle is no bundle', async () => {
-      const podSandboxId = lab.newId();
-      const bundlePath = await lab.bundle(podSandboxId, podSandboxId, { args: ['true'] });
+      const podSandboxId = rig.newId();
+      const bundlePath = await rig.bundle(podSandboxId, podSandboxId, { args: ['true'] });
       await writeFile(join(bundlePath, 'config.json'), 'garbage');
       await assert.rejects(
-        lab.adapter.effects.StartShim(
-          { kind: 'StartShim', podSandboxId, handler: lab.handler, bundlePath },
+        rig.adapter.effects.StartShim(
+          { kind: 'StartShim', podSandboxId, handler: rig.handler, bundlePath },
           openContext(),
         ),
         /Could not start the shim|failed at 'start'/,
@@ -182,15 +182,15 @@ for (const { version, path } of await testShims()) {
     });
 
     it('keep their tasks when a connection breaks, and hear of their exits over a new one', async () => {
-      const pod = await lab.startPod();
+      const pod = await rig.startPod();
       const one = await runContainer(pod, ['sleep', '1000']);
       // The shim itself is asked by a second connection: closing one leaves it and its tasks alone.
       const second = await dialShim(pod.shim, 1000);
       second.close();
-      await lab.adapter.effects.KillTask(killOf(one), openContext());
-      const { exit } = await lab.observed('TaskExited', ({ containerId }) => containerId === one.containerId);
+      await rig.adapter.effects.KillTask(killOf(one), openContext());
+      const { exit } = await rig.observed('TaskExited', ({ containerId }) => containerId === one.containerId);
       assert.equal(exit.exitStatus, 137);
-      await lab.adapter.effects.DeleteTask(deleteOf(one), openContext());
+      await rig.adapter.effects.DeleteTask(deleteOf(one), openContext());
       await stop(pod, pod.shim);
     });
   });

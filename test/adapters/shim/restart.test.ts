@@ -7,37 +7,37 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { holdProcess, isAlive } from '../../../src/adapters/linux/processes.ts';
 import { dialShim } from '../../../src/adapters/shim/session.ts';
 import type { EffectOf, EffectResults } from '../../../src/domain/effects.ts';
-import { deleteOf, killOf, type Lab, openContext, openLab } from './lab/lab.ts';
-import { testShims } from './lab/shims.ts';
+import { deleteOf, killOf, type Rig, openContext, openRig } from './rig/rig.ts';
+import { testShims } from './rig/shims.ts';
 
 for (const { version, path } of await testShims()) {
   describe(`after a restart, shim ${version}`, { timeout: 60_000 }, () => {
-    let lab: Lab;
-    let pod: Awaited<ReturnType<Lab['startPod']>>;
+    let rig: Rig;
+    let pod: Awaited<ReturnType<Rig['startPod']>>;
     before(async () => {
-      lab = await openLab(path);
-      pod = await lab.startPod();
+      rig = await openRig(path);
+      pod = await rig.startPod();
     });
-    after(() => lab.close());
+    after(() => rig.close());
 
     const start = async (args: readonly string[], memoryLimitBytes?: number) => {
-      const effect = await lab.container(pod.podSandboxId, {
+      const effect = await rig.container(pod.podSandboxId, {
         args,
         ...(memoryLimitBytes === undefined ? {} : { memoryLimitBytes }),
       });
-      const { task } = await lab.adapter.effects.StartTask(effect, openContext());
+      const { task } = await rig.adapter.effects.StartTask(effect, openContext());
       return { ...effect, task };
     };
     const reconnect = (ids: readonly string[], of = pod): Promise<EffectResults['ReconnectShim']> => {
       const { podSandboxId, bundlePath, shim } = of;
-      return lab.adapter.effects.ReconnectShim(
+      return rig.adapter.effects.ReconnectShim(
         { kind: 'ReconnectShim', podSandboxId, shim, bundlePath, containerIds: ids },
         openContext(),
       );
     };
-    const remove = (effect: EffectOf<'StartTask'>) => lab.adapter.effects.DeleteTask(deleteOf(effect), openContext());
+    const remove = (effect: EffectOf<'StartTask'>) => rig.adapter.effects.DeleteTask(deleteOf(effect), openContext());
     const exitOf = async (containerId: string) =>
-      (await lab.observed('TaskExited', (o) => o.containerId === containerId)).exit;
+      (await rig.observed('TaskExited', (o) => o.containerId === containerId)).exit;
     /** What the shim says, whether or not the daemon is up. */
     const untilStopped = async (containerId: string): Promise<void> => {
       const shim = await dialShim(pod.shim, 1000);
@@ -50,9 +50,9 @@ for (const { version, path } of await testShims()) {
       const running = await start(['sleep', '1000']);
       const exited = await start(onTerm('exit 42'));
       const oomed = await start(onTerm('x=$(yes 0123456789 | head -c 100000000)'), 16 * 1024 * 1024);
-      const absent = lab.newId();
+      const absent = rig.newId();
       await sleep(100);
-      await lab.restart(async () => {
+      await rig.restart(async () => {
         const shim = await dialShim(pod.shim, 1000);
         for (const { containerId } of [exited, oomed]) {
           await shim.kill({ id: containerId, execId: '', signal: 15, all: false }, 5000);
@@ -73,7 +73,7 @@ for (const { version, path } of await testShims()) {
       assert.ok((three?.exit?.oomKills ?? 0) >= 1);
       assert.deepEqual(four, { containerId: absent, status: 'absent', pid: 0 });
 
-      await lab.adapter.effects.KillTask(killOf(running), openContext());
+      await rig.adapter.effects.KillTask(killOf(running), openContext());
       assert.equal((await exitOf(running.containerId)).exitStatus, 137);
       // Being asked again while connected tells the same, and the exit too.
       const again = await reconnect([running.containerId, exited.containerId]);
@@ -90,7 +90,7 @@ for (const { version, path } of await testShims()) {
 
     it('hears of an exit though the events server was down, and shims wait in vain for an answer', async () => {
       const one = await start(['sh', '-c', 'sleep 0.2; exit 9']);
-      await lab.restart(() => untilStopped(one.containerId));
+      await rig.restart(() => untilStopped(one.containerId));
       // Nobody has asked yet; what shims still send about it is acknowledged and forgotten.
       await sleep(50);
       const { tasks } = await reconnect([one.containerId]);
@@ -100,36 +100,36 @@ for (const { version, path } of await testShims()) {
 
     it('runs execs in containers of before, and starts new ones', async () => {
       const old = await start(['sleep', '1000']);
-      await lab.restart();
-      await assert.rejects(lab.exec(old, ['echo', 'hi']), /no connection to a shim/);
+      await rig.restart();
+      await assert.rejects(rig.exec(old, ['echo', 'hi']), /no connection to a shim/);
       await reconnect([old.containerId]);
-      assert.equal((await lab.exec(old, ['echo', 'hi'])).stdout, 'hi\n');
+      assert.equal((await rig.exec(old, ['echo', 'hi'])).stdout, 'hi\n');
       const young = await start(['true']);
       assert.equal((await exitOf(young.containerId)).exitStatus, 0);
       await Promise.all([old, young].map(remove));
     });
 
     it('removes what killed shims left of temporary files, and nothing that may be in use', async () => {
-      const [old, young] = ['runc-process1', 'runc-process2'].map((name) => join(lab.stateDir, 'tmp', name));
+      const [old, young] = ['runc-process1', 'runc-process2'].map((name) => join(rig.stateDir, 'tmp', name));
       for (const path of [old, young]) await writeFile(path ?? '', 'SECRET=value');
       await utimes(old ?? '', 1, 1);
-      await lab.restart();
-      assert.deepEqual(await readdir(join(lab.stateDir, 'tmp')), ['runc-process2']);
+      await rig.restart();
+      assert.deepEqual(await readdir(join(rig.stateDir, 'tmp')), ['runc-process2']);
       await rm(young ?? '');
     });
 
     it('reads the log of its shims again', async () => {
-      await lab.restart();
+      await rig.restart();
       await reconnect([]);
       const targets = (await readdir('/proc/self/fd')).map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => ''));
       assert.equal((await Promise.all(targets)).filter((target) => target === `${pod.bundlePath}/log`).length, 1);
     });
 
     it('finds shims gone that died meanwhile, and clears up after them', async () => {
-      const other = await lab.startPod();
-      const one = await lab.container(other.podSandboxId, { args: ['sleep', '1000'] });
-      const { task } = await lab.adapter.effects.StartTask(one, openContext());
-      await lab.restart(async () => {
+      const other = await rig.startPod();
+      const one = await rig.container(other.podSandboxId, { args: ['sleep', '1000'] });
+      const { task } = await rig.adapter.effects.StartTask(one, openContext());
+      await rig.restart(async () => {
         const held = await holdProcess(other.shim);
         held?.kill(9);
         await held?.ended;
@@ -140,12 +140,12 @@ for (const { version, path } of await testShims()) {
       await remove(one);
       assert.equal(await isAlive(task), false);
       const { podSandboxId, bundlePath, shim } = other;
-      await lab.adapter.effects.StopShim(
-        { kind: 'StopShim', podSandboxId, handler: lab.handler, bundlePath, shim },
+      await rig.adapter.effects.StopShim(
+        { kind: 'StopShim', podSandboxId, handler: rig.handler, bundlePath, shim },
         openContext(),
       );
       assert.equal(
-        lab.observations.some((o) => o.kind === 'ShimLost' && o.podSandboxId === podSandboxId),
+        rig.observations.some((o) => o.kind === 'ShimLost' && o.podSandboxId === podSandboxId),
         false,
       );
       // The pid alone proves nothing: a process that started at another time is another.

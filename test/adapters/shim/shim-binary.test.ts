@@ -8,7 +8,7 @@ import { createShimBinaries, findShimBinary, type ShimBinaries } from '../../../
 import { defaultTimings } from '../../../src/adapters/shim/timings.ts';
 import { BootstrapParams } from '../../../src/adapters/wire/runtime/bootstrap/v1/bootstrap.ts';
 import type { RuntimeHandler } from '../../../src/domain/effects.ts';
-import { type RecordingSpawner, startRecordingSpawner } from './lab/spawner.ts';
+import { type RecordingSpawner, startRecordingSpawner } from './rig/spawner.ts';
 
 const handlerOf = (shimPath?: string): RuntimeHandler => ({
   name: 'test',

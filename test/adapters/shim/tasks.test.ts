@@ -14,38 +14,38 @@ import { TaskExit } from '../../../src/adapters/wire/events/task.ts';
 import { EventsDefinition, ForwardRequest } from '../../../src/adapters/wire/services/ttrpc/events/v1/events.ts';
 import { Status } from '../../../src/adapters/wire/types/task/task.ts';
 import type { EffectOf, ShimAddress } from '../../../src/domain/effects.ts';
-import { deleteOf, killOf, type Lab, openContext, openLab } from './lab/lab.ts';
-import { testShims } from './lab/shims.ts';
+import { deleteOf, killOf, type Rig, openContext, openRig } from './rig/rig.ts';
+import { testShims } from './rig/shims.ts';
 
 for (const { version, path } of await testShims()) {
   describe(`tasks of shim ${version}`, { timeout: 60_000 }, () => {
-    let lab: Lab;
+    let rig: Rig;
     let pod: { readonly podSandboxId: string; readonly shim: ShimAddress };
     /** A connection of the test's own, to ask the shim behind the adapter's back. */
     let shim: TaskClient;
 
     before(async () => {
-      lab = await openLab(path);
-      pod = await lab.startPod();
+      rig = await openRig(path);
+      pod = await rig.startPod();
       shim = await dialShim(pod.shim, 1000);
     });
     after(async () => {
       shim.close();
-      await lab.close();
+      await rig.close();
     });
     afterEach(() => {
-      lab.observe = () => Promise.resolve();
+      rig.observe = () => Promise.resolve();
     });
 
     type StartTask = EffectOf<'StartTask'>;
     const container = (args: readonly string[], more: Partial<StartTask> = {}): Promise<StartTask> =>
-      lab.container(pod.podSandboxId, { args, terminal: more.terminal ?? false }, more);
-    const start = (effect: StartTask) => lab.adapter.effects.StartTask(effect, openContext());
+      rig.container(pod.podSandboxId, { args, terminal: more.terminal ?? false }, more);
+    const start = (effect: StartTask) => rig.adapter.effects.StartTask(effect, openContext());
     const kill = (effect: StartTask, signal?: number) =>
-      lab.adapter.effects.KillTask(killOf(effect, signal), openContext());
-    const remove = (effect: StartTask) => lab.adapter.effects.DeleteTask(deleteOf(effect), openContext());
+      rig.adapter.effects.KillTask(killOf(effect, signal), openContext());
+    const remove = (effect: StartTask) => rig.adapter.effects.DeleteTask(deleteOf(effect), openContext());
     const exitOf = async ({ containerId }: StartTask) =>
-      (await lab.observed('TaskExited', (observation) => observation.containerId === containerId)).exit;
+      (await rig.observed('TaskExited', (observation) => observation.containerId === containerId)).exit;
     const stateOf = async ({ containerId }: StartTask): Promise<number | null> =>
       shim.state({ id: containerId, execId: '' }, 2000).then(
         ({ status }) => status,
@@ -66,14 +66,14 @@ for (const { version, path } of await testShims()) {
       assert.deepEqual({ ...exit, exitedAtNs: '' }, { pid: task.pid, exitStatus: 7, oomKills: 0, exitedAtNs: '' });
       assert.ok(BigInt(exit.exitedAtNs) > startedNs && BigInt(exit.exitedAtNs) <= BigInt(Date.now() + 1) * 1_000_000n);
       await remove(one);
-      assert.equal(lab.logKeeper.outputOf(one.containerId).split('\n').sort().join(), ',err,out');
+      assert.equal(rig.logKeeper.outputOf(one.containerId).split('\n').sort().join(), ',err,out');
       assert.deepEqual(
-        lab.logKeeper.closed.filter((id) => id === one.containerId),
+        rig.logKeeper.closed.filter((id) => id === one.containerId),
         [one.containerId],
       );
-      assert.equal(await exists(join(lab.stateDir, 'io', one.containerId)), false);
+      assert.equal(await exists(join(rig.stateDir, 'io', one.containerId)), false);
       assert.equal(await stateOf(one), null);
-      const told = lab.observations.filter((o) => o.kind === 'TaskExited' && o.containerId === one.containerId);
+      const told = rig.observations.filter((o) => o.kind === 'TaskExited' && o.containerId === one.containerId);
       assert.equal(told.length, 1);
     });
 
@@ -81,7 +81,7 @@ for (const { version, path } of await testShims()) {
       for (let round = 0; round < 5; round += 1) {
         const one = await container(['true']);
         let told = false;
-        lab.observe = (observation) => {
+        rig.observe = (observation) => {
           told ||= observation.kind === 'TaskExited' && observation.containerId === one.containerId;
           return Promise.resolve();
         };
@@ -108,12 +108,12 @@ for (const { version, path } of await testShims()) {
     it('killed for lack of memory says so, with the count of its cgroup', async () => {
       const memoryLimitBytes = 16 * 1024 * 1024;
       const args = ['sh', '-c', 'x=$(yes 0123456789 | head -c 100000000); echo survived'];
-      const one = await lab.container(pod.podSandboxId, { args, memoryLimitBytes });
+      const one = await rig.container(pod.podSandboxId, { args, memoryLimitBytes });
       await start(one);
       const exit = await exitOf(one);
       assert.equal(exit.exitStatus, 137);
       assert.ok(exit.oomKills >= 1);
-      await lab.observed('TaskOomed', ({ containerId }) => containerId === one.containerId);
+      await rig.observed('TaskOomed', ({ containerId }) => containerId === one.containerId);
       await remove(one);
     });
 
@@ -133,7 +133,7 @@ for (const { version, path } of await testShims()) {
       await start(one);
       const { promise: durable, resolve: makeDurable } = Promise.withResolvers<void>();
       const { promise: observing, resolve: startObserving } = Promise.withResolvers<void>();
-      lab.observe = async () => {
+      rig.observe = async () => {
         startObserving();
         await durable;
       };
@@ -151,12 +151,12 @@ for (const { version, path } of await testShims()) {
       const { task } = await start(one);
       const { promise: durable, resolve: makeDurable } = Promise.withResolvers<void>();
       let failures = 2;
-      lab.observe = async () => {
+      rig.observe = async () => {
         await durable;
         failures -= 1;
         if (failures >= 0) throw new Error('the journal is busy');
       };
-      const events = createTtrpcClient(connect(lab.adapter.eventsAddress), 'the events server');
+      const events = createTtrpcClient(connect(rig.adapter.eventsAddress), 'the events server');
       const event = TaskExit.fromPartial({
         containerId: one.containerId,
         id: one.containerId,
@@ -194,10 +194,10 @@ for (const { version, path } of await testShims()) {
         return true;
       });
       assert.equal(await stateOf(one), null);
-      assert.equal(await exists(join(lab.stateDir, 'io', one.containerId)), false);
-      assert.deepEqual(await readdir(join(lab.stateDir, 'runtime/k8s.io')), []);
+      assert.equal(await exists(join(rig.stateDir, 'io', one.containerId)), false);
+      assert.deepEqual(await readdir(join(rig.stateDir, 'runtime/k8s.io')), []);
       assert.doesNotMatch(await readFile('/proc/self/mountinfo', 'utf8'), new RegExp(one.bundlePath));
-      await start(await lab.container(pod.podSandboxId, { args: ['true'] }, { containerId: one.containerId }));
+      await start(await rig.container(pod.podSandboxId, { args: ['true'] }, { containerId: one.containerId }));
       assert.equal((await exitOf(one)).exitStatus, 0);
       await remove(one);
     });
@@ -238,7 +238,7 @@ for (const { version, path } of await testShims()) {
       await start(one);
       assert.equal((await exitOf(one)).exitStatus, 4);
       await remove(one);
-      assert.equal(lab.logKeeper.outputOf(one.containerId), 'terminal\r\n');
+      assert.equal(rig.logKeeper.outputOf(one.containerId), 'terminal\r\n');
     });
 
     it('keeps its stdin open and silent until somebody writes, when it is to have one', async () => {
@@ -249,23 +249,23 @@ for (const { version, path } of await testShims()) {
       await Promise.all([start(one), start(none)]);
       assert.equal((await exitOf(none)).exitStatus, 0);
       for (const word of ['first', 'second']) {
-        const writer = await open(join(lab.stateDir, 'io', one.containerId, 'stdin'), 'w');
+        const writer = await open(join(rig.stateDir, 'io', one.containerId, 'stdin'), 'w');
         await writer.write(`${word}\n`);
         await writer.close();
       }
       assert.equal((await exitOf(one)).exitStatus, 0);
       await Promise.all([one, none].map(remove));
-      assert.equal(lab.logKeeper.outputOf(one.containerId), 'got first\nmore second\n');
-      assert.equal(lab.logKeeper.outputOf(none.containerId), 'end 1\n');
+      assert.equal(rig.logKeeper.outputOf(one.containerId), 'got first\nmore second\n');
+      assert.equal(rig.logKeeper.outputOf(none.containerId), 'end 1\n');
     });
 
     it('runs without streams as the pause task does', async () => {
-      const pause = await lab.container(pod.podSandboxId, { args: ['sh', '-c', 'echo lost; exit 0'] }, { log: null });
+      const pause = await rig.container(pod.podSandboxId, { args: ['sh', '-c', 'echo lost; exit 0'] }, { log: null });
       await start(pause);
       assert.equal((await exitOf(pause)).exitStatus, 0);
-      assert.equal(await exists(join(lab.stateDir, 'io', pause.containerId)), false);
+      assert.equal(await exists(join(rig.stateDir, 'io', pause.containerId)), false);
       await remove(pause);
-      assert.equal(lab.logKeeper.closed.includes(pause.containerId), false);
+      assert.equal(rig.logKeeper.closed.includes(pause.containerId), false);
     });
 
     it('passes the reopening of its log on', async () => {
@@ -275,9 +275,9 @@ for (const { version, path } of await testShims()) {
         containerId: one.containerId,
         log: { path: logPath },
       });
-      await lab.adapter.effects.ReopenLog(log('/var/log/x'), openContext());
-      await lab.adapter.effects.ReopenLog(log(null), openContext());
-      assert.deepEqual(lab.logKeeper.reopened, [`${one.containerId} /var/log/x`]);
+      await rig.adapter.effects.ReopenLog(log('/var/log/x'), openContext());
+      await rig.adapter.effects.ReopenLog(log(null), openContext());
+      assert.deepEqual(rig.logKeeper.reopened, [`${one.containerId} /var/log/x`]);
     });
 
     it('refuses ids and bundles that lead astray', async () => {

@@ -20,7 +20,7 @@ import { type BundleOptions, makeBundle, makeRootfs } from './bundles.ts';
 import { createTestLogKeeper, type TestLogKeeper } from './log-keeper.ts';
 import { type RecordingSpawner, startRecordingSpawner } from './spawner.ts';
 
-export interface Lab {
+export interface Rig {
   readonly adapter: ShimAdapter;
   readonly observations: Observation[];
   /** Resolves with the first observation that fits, those of before included. */
@@ -76,7 +76,7 @@ export const processesNaming = async (text: string): Promise<string[]> =>
 
 type KeeperForShims = Pick<LogKeeper, 'open' | 'reopen' | 'close'>;
 
-export interface LabOptions {
+export interface RigOptions {
   readonly timings?: Partial<ShimTimings>;
   readonly runtimeType?: string;
   /** Called for each adapter, as each daemon connects anew; without it one in memory serves them all. */
@@ -84,7 +84,7 @@ export interface LabOptions {
   readonly endLogKeeper?: () => Promise<void>;
 }
 
-export const openLab = async (shimPath: string, options: LabOptions = {}): Promise<Lab> => {
+export const openRig = async (shimPath: string, options: RigOptions = {}): Promise<Rig> => {
   const { timings = {}, runtimeType = 'io.containerd.runc.v2', startLogKeeper, endLogKeeper } = options;
   const base = await mkdtemp(join(tmpdir(), 'scribe-shim-'));
   const stateDir = join(base, 'state');
@@ -114,14 +114,14 @@ export const openLab = async (shimPath: string, options: LabOptions = {}): Promi
       timings,
       log: pino({ level }),
       observe: async (observation) => {
-        await lab.observe(observation);
+        await rig.observe(observation);
         observations.push(observation);
         for (const wake of waiting) wake();
       },
     });
   let adapter: ShimAdapter;
 
-  const lab: Lab = {
+  const rig: Rig = {
     get adapter() {
       return adapter;
     },
@@ -148,8 +148,8 @@ export const openLab = async (shimPath: string, options: LabOptions = {}): Promi
     bundle: (id, podSandboxId, options) =>
       makeBundle({ dir: join(stateDir, 'bundles'), id, podSandboxId, cgroupParent }, options),
     startPod: async () => {
-      const podSandboxId = lab.newId();
-      const bundlePath = await lab.bundle(podSandboxId, podSandboxId, { args: ['sleep', '1000'] });
+      const podSandboxId = rig.newId();
+      const bundlePath = await rig.bundle(podSandboxId, podSandboxId, { args: ['sleep', '1000'] });
       pods.push({ podSandboxId, bundlePath });
       const { shim } = await adapter.effects.StartShim(
         { kind: 'StartShim', podSandboxId, handler, bundlePath },
@@ -158,13 +158,13 @@ export const openLab = async (shimPath: string, options: LabOptions = {}): Promi
       return { podSandboxId, bundlePath, shim };
     },
     container: async (podSandboxId, options, more = {}) => {
-      const containerId = more.containerId ?? lab.newId();
+      const containerId = more.containerId ?? rig.newId();
       const effect: EffectOf<'StartTask'> = {
         kind: 'StartTask',
         podSandboxId,
         containerId,
         handler,
-        bundlePath: await lab.bundle(containerId, podSandboxId, options),
+        bundlePath: await rig.bundle(containerId, podSandboxId, options),
         rootfs: [{ type: 'bind', source: rootfs, options: ['rbind', 'ro'] }],
         terminal: options.terminal ?? false,
         stdin: false,
@@ -179,7 +179,7 @@ export const openLab = async (shimPath: string, options: LabOptions = {}): Promi
       const attachments: EffectAttachment[] = [];
       const startedMs = performance.now();
       const result = await adapter.effects.RunExec(
-        { kind: 'RunExec', podSandboxId, containerId, execId: lab.newId(), bundlePath, args, timeoutMs },
+        { kind: 'RunExec', podSandboxId, containerId, execId: rig.newId(), bundlePath, args, timeoutMs },
         openContext((attachment) => attachments.push(attachment)),
       );
       const ms = performance.now() - startedMs;
@@ -201,7 +201,7 @@ export const openLab = async (shimPath: string, options: LabOptions = {}): Promi
       adapter = await open();
     },
     close: async () => {
-      lab.observe = () => Promise.resolve();
+      rig.observe = () => Promise.resolve();
       for (const { podSandboxId, containerId, bundlePath } of containers) {
         await adapter.effects
           .DeleteTask({ kind: 'DeleteTask', podSandboxId, containerId, handler, bundlePath }, openContext())
@@ -231,7 +231,7 @@ export const openLab = async (shimPath: string, options: LabOptions = {}): Promi
     },
   };
   adapter = await open();
-  return lab;
+  return rig;
 };
 
 export const deleteOf = ({
