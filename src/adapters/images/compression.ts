@@ -60,7 +60,7 @@ const blockHeader = (hasChecksum: boolean): Expected => ({
  * Cuts a zstd stream between its frames. Node's decoder takes a new frame only at the start of a chunk and drops what
  * follows a frame within one, and layers of many frames are common (zstd:chunked, parallel compressors).
  */
-export async function* cutZstdFrames(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+async function* cutZstdFrames(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let expected = frameStart();
   let looked: Buffer = Buffer.alloc(0);
   let left = 0;
@@ -131,11 +131,11 @@ async function* failingAsImage(chunks: AsyncIterable<Buffer>): AsyncGenerator<Bu
 }
 
 /**
- * The plain bytes of the open file `fd`, from its start. `onInput` is told of compressed bytes as they are read.
+ * The plain bytes of the open file `fd`, from where it stands. `onInput` is told of compressed bytes as they are read.
  * Leaves the descriptor open.
  */
 export const readPlain = async (fd: number, onInput: (bytes: number) => void): Promise<AsyncIterable<Buffer>> => {
-  const file = createReadStream('', { fd, start: 0, autoClose: false, highWaterMark: CHUNK_BYTES });
+  const file = createReadStream('', { fd, autoClose: false, highWaterMark: CHUNK_BYTES });
   async function* counted(): AsyncGenerator<Buffer> {
     for await (const chunk of file as AsyncIterable<Buffer>) {
       onInput(chunk.length);

@@ -39,14 +39,14 @@ const DIGEST_PREFIX = 'sha256:';
 const CONTAINER_ID = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/;
 
 /** A download that a later attempt goes on with. */
-export const PARTIAL_SUFFIX = '.partial';
+const PARTIAL_SUFFIX = '.partial';
 /** A file that is worth nothing to anybody but its writer. */
 export const WRITING_SUFFIX = '.writing';
 export const LAYER_DIR = 'fs';
 export const INFO_FILE = 'info.json';
 
 /** The hex digits of a digest or chain id. Throws FailureError HostFailed for anything else. */
-export const hexOf = (digest: string): string => {
+const hexOf = (digest: string): string => {
   if (!isDigest(digest)) throw new FailureError('HostFailed', `${JSON.stringify(digest)} is not a sha256 digest.`);
   return digest.slice(DIGEST_PREFIX.length);
 };

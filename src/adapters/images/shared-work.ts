@@ -3,7 +3,10 @@
  * aborted when the last of them has gone. Keeps nothing once it has ended: a later caller starts it anew.
  */
 
-/** Runs `start` for the first caller of a key. Rejects with the signal's reason for a caller that gives up. */
+/**
+ * Runs `start` for the first caller of a key. Rejects with the signal's reason for a caller that gives up; for the last
+ * one only once the work has ended, so that nothing of it goes on behind anybody's back.
+ */
 export type SharedWork<T> = (
   key: string,
   signal: AbortSignal,
@@ -52,7 +55,10 @@ export const createSharedWork = <T>(): SharedWork<T> => {
       return await unlessAborted(joined.result, signal);
     } finally {
       joined.callers -= 1;
-      if (joined.callers === 0) joined.abort.abort(signal.reason);
+      if (joined.callers === 0) {
+        joined.abort.abort(signal.reason);
+        await joined.result.catch(() => undefined);
+      }
     }
   };
 };

@@ -116,9 +116,19 @@ export const bringImage = async (options: {
   checkPlatform(config.platform, platform);
   const layers = layersOf(found.manifest, config);
   observer.layers(layers);
+  const fetching = new Map<string, Promise<void>>();
+  const fetchOnce = (descriptor: Descriptor): Promise<void> => {
+    const fetch = async (): Promise<void> => {
+      if (!(await blobs.has(descriptor.digest))) await source.fetchLayer(descriptor);
+    };
+    // An image may have one blob as several of its layers.
+    const fetched = fetching.get(descriptor.digest) ?? fetch();
+    fetching.set(descriptor.digest, fetched);
+    return fetched;
+  };
   await Promise.all(
     descriptors.map(async (descriptor, index) => {
-      if (!(await blobs.has(descriptor.digest))) await source.fetchLayer(descriptor);
+      await fetchOnce(descriptor);
       observer.layerReady(index);
     }),
   );

@@ -7,7 +7,7 @@ import { FailureError } from '../../../domain/errors.ts';
 import { type BackgroundThread, createBackgroundThread } from '../background-thread.ts';
 import type { PullProgress, RegistryCredentials } from '../types.ts';
 import type { Unpacker } from '../unpack/unpacker.ts';
-import type { FromPullThread, PullThreadOptions, ToPullThread } from './messages.ts';
+import type { FromPullThread, JobMessage, PullThreadOptions, ToPullThread } from './messages.ts';
 
 export interface PullJobs {
   readonly pull: (
@@ -98,11 +98,7 @@ export const createPullJobs = (
     onFailure: breakAll,
   });
 
-  const run = async (
-    label: string,
-    signal: AbortSignal,
-    messageOf: (job: number) => Exclude<ToPullThread, { kind: 'cancel' }>,
-  ): Promise<Finished> => {
+  const run = async (label: string, signal: AbortSignal, messageOf: (job: number) => JobMessage): Promise<Finished> => {
     signal.throwIfAborted();
     lastJob += 1;
     const id = lastJob;
@@ -132,6 +128,7 @@ export const createPullJobs = (
       signal.removeEventListener('abort', cancel);
       jobs.delete(id);
       for (const release of job.releases) release();
+      thread.post({ kind: 'release', job: id });
       if (jobs.size === 0) thread.rest();
     }
   };

@@ -27,7 +27,12 @@ export type ToPullThread =
   /** `path` is an archive in the ingest directory; the thread removes it. */
   | { readonly kind: 'load'; readonly job: number; readonly path: string }
   | { readonly kind: 'removeBlobs'; readonly job: number; readonly digests: readonly string[] }
-  | { readonly kind: 'cancel'; readonly job: number };
+  | { readonly kind: 'cancel'; readonly job: number }
+  /** The job is over for the daemon too: its blobs are no longer needed for it. */
+  | { readonly kind: 'release'; readonly job: number };
+
+/** The messages that begin a job. */
+export type JobMessage = Extract<ToPullThread, { kind: 'pull' | 'load' | 'removeBlobs' }>;
 
 export type FromPullThread =
   /** The layers of one image of the job, base first, before the first of them is ready. */

@@ -13,7 +13,7 @@ import { imageLayout } from '../layout.ts';
 import { createHttpClient } from '../registry/http.ts';
 import { createSharedWork } from '../shared-work.ts';
 import { loadArchive } from './load.ts';
-import type { FromPullThread, PullThreadOptions, ToPullThread } from './messages.ts';
+import type { FromPullThread, JobMessage, PullThreadOptions, ToPullThread } from './messages.ts';
 import { pullImage, type PullObserver, type PullShop } from './pull.ts';
 
 const PROGRESS_INTERVAL_MS = 100;
@@ -22,7 +22,7 @@ const options = workerData as PullThreadOptions;
 const layout = imageLayout(options.root);
 const blobs = createBlobStore(layout, options.limits.reservedBytes);
 const jobs = new Map<number, AbortController>();
-/** Digests that jobs under way have named: their blobs may have been found and counted on already. */
+/** Digests that each job has named, until its layers are unpacked: it counts on their blobs. */
 const namedBy = new Map<number, Set<string>>();
 /** When progress of a blob was last told. */
 const toldAtMs = new Map<string, number>();
@@ -81,7 +81,7 @@ const removeBlobs = (digests: readonly string[]): number => {
     .reduce((freedBytes, digest) => freedBytes + blobs.remove(digest), 0);
 };
 
-const run = async (message: Exclude<ToPullThread, { kind: 'cancel' }>, signal: AbortSignal): Promise<void> => {
+const run = async (message: JobMessage, signal: AbortSignal): Promise<void> => {
   const { job } = message;
   let images: readonly ImageContent[] = [];
   let freedBytes = 0;
@@ -99,7 +99,7 @@ const run = async (message: Exclude<ToPullThread, { kind: 'cancel' }>, signal: A
   tell({ kind: 'finished', job, images, freedBytes });
 };
 
-const start = async (message: Exclude<ToPullThread, { kind: 'cancel' }>): Promise<void> => {
+const start = async (message: JobMessage): Promise<void> => {
   const { job } = message;
   const abort = new AbortController();
   jobs.set(job, abort);
@@ -113,11 +113,21 @@ const start = async (message: Exclude<ToPullThread, { kind: 'cancel' }>): Promis
     tell({ kind: 'failed', job, failure: asFailure(abort.signal.reason).failure });
   } finally {
     jobs.delete(job);
-    namedBy.delete(job);
   }
 };
 
 parentPort?.on('message', (message: ToPullThread) => {
-  if (message.kind === 'cancel') jobs.get(message.job)?.abort(new FailureError('Cancelled', 'The pull was cancelled.'));
-  else void start(message);
+  switch (message.kind) {
+    case 'cancel':
+      jobs.get(message.job)?.abort(new FailureError('Cancelled', 'The pull was cancelled.'));
+      break;
+    case 'release':
+      namedBy.delete(message.job);
+      break;
+    case 'pull':
+    case 'load':
+    case 'removeBlobs':
+      void start(message);
+      break;
+  }
 });

@@ -3,6 +3,7 @@
  * credentials or a bearer token from the server the challenge names. Answers are kept for the length of one pull.
  * Secrets appear in no message.
  */
+import { isRetryable } from './failures.ts';
 import { isLoopback, type TlsMaterial } from './hosts.ts';
 import { type HttpClient, type HttpResponse, readWhole, RequestError, shownUrl } from './http.ts';
 import type { Identity } from './credentials.ts';
@@ -69,7 +70,7 @@ const checkTokenStatus = (response: HttpResponse, realm: URL): void => {
   if (response.status === 200) return;
   const what = `the token server ${shownUrl(realm)} answered ${response.status}`;
   if (response.status === 401 || response.status === 403) throw denied(what);
-  throw new RequestError('RegistryFailed', what, { retryable: response.status === 429 || response.status >= 500 });
+  throw new RequestError('RegistryFailed', what, { retryable: isRetryable(response.status) });
 };
 
 export interface Authenticator {

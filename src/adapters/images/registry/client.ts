@@ -10,7 +10,7 @@ import { acceptedDocuments, type Descriptor, DOCUMENT_BYTES_MAX } from '../docum
 import type { RegistryCredentials } from '../types.ts';
 import { type Authenticator, createAuthenticator, parseChallenges } from './auth.ts';
 import { identityFor } from './credentials.ts';
-import { failureOf, wrongDigest } from './failures.ts';
+import { failureOf, isRetryable, wrongDigest } from './failures.ts';
 import type { Endpoint, HostCapability } from './hosts.ts';
 import { type HttpClient, type HttpResponse, readWhole, RequestError, shownUrl } from './http.ts';
 import { type RetryOptions, tryServers } from './retry.ts';
@@ -131,7 +131,8 @@ export const createRegistry = (options: {
     const stated = head.header('docker-content-digest');
     if (head.status === 200 && isDigest(name)) return { digest: name, document: null };
     if (head.status === 200 && isDigest(stated)) return { digest: stated, document: null };
-    // HEAD has no body that could say why, so GET is asked in any case.
+    if (isRetryable(head.status)) throw await failureOf(head, url);
+    // HEAD has no body that could say why not, so GET is asked for that too.
     const { digest, ...document } = await readDocument(await ask(endpoint, 'GET', url, documentHeaders, signal), url);
     if (isDigest(name) && digest !== name) throw wrongDigest(url, name, digest);
     return { digest, document };

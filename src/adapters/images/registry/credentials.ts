@@ -12,7 +12,7 @@ export type Identity =
   | { readonly kind: 'identityToken'; readonly token: string }
   | { readonly kind: 'registryToken'; readonly token: string };
 
-export const anonymous: Identity = { kind: 'anonymous' };
+const anonymous: Identity = { kind: 'anonymous' };
 
 const HUB_NAMES: ReadonlySet<string> = new Set(['docker.io', 'index.docker.io', 'www.docker.io']);
 

@@ -27,14 +27,19 @@ const retryAfterMsOf = (response: HttpResponse): number => {
   return Number.isNaN(at) ? 0 : Math.max(0, at - Date.now());
 };
 
+/** Statuses that may be others when the server is asked again. */
+export const isRetryable = (status: number): boolean => status === 429 || status === 408 || status >= 500;
+
 /** A response with a status that is no success, read and discarded. */
 export const failureOf = async (response: HttpResponse, url: URL): Promise<RequestError> => {
   const { status } = response;
   const what = `${shownUrl(url)} answered ${status}${await explanationOf(response)}`;
   if (status === 401 || status === 403) return new RequestError('RegistryDenied', what, { retryable: false });
   if (status === 404) return new RequestError('ImageUnknownToRegistry', what, { retryable: false });
-  const retryable = status === 429 || status === 408 || status >= 500;
-  return new RequestError('RegistryFailed', what, { retryable, retryAfterMs: retryAfterMsOf(response) });
+  return new RequestError('RegistryFailed', what, {
+    retryable: isRetryable(status),
+    retryAfterMs: retryAfterMsOf(response),
+  });
 };
 
 /** Content that is not what its digest says. */

@@ -1,0 +1,174 @@
+/** Manifests, indexes and configs: what is taken from them, and everything that is refused. */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { chainIdsOf } from '../../../src/adapters/images/chain-ids.ts';
+import {
+  checkPlatform,
+  DOCUMENT_BYTES_MAX,
+  type Index,
+  type Manifest,
+  parseConfig,
+  parseDocument,
+  selectManifest,
+} from '../../../src/adapters/images/documents.ts';
+import { type Failure, FailureError } from '../../../src/domain/errors.ts';
+import { buildImage, buildIndex } from '../../support/images/build.ts';
+import { tar } from '../../support/images/tar.ts';
+
+const image = buildImage([{ tar: tar([{ path: 'a', data: 'a' }]) }]);
+const dockerImage = buildImage([{ tar: tar([{ path: 'a', data: 'a' }]) }], { docker: true });
+const digest = `sha256:${'0'.repeat(64)}`;
+const amd64 = { os: 'linux', architecture: 'amd64' };
+
+const failed = (work: () => unknown): Failure => {
+  try {
+    work();
+  } catch (error) {
+    assert.ok(error instanceof FailureError, String(error));
+    return error.failure;
+  }
+  return assert.fail('it was accepted');
+};
+
+const json = (value: unknown): Buffer => Buffer.from(JSON.stringify(value));
+const manifestOf = (bytes: Buffer): Record<string, unknown> => JSON.parse(bytes.toString()) as Record<string, unknown>;
+const changed = (changes: Record<string, unknown>): Buffer => json({ ...manifestOf(image.manifest), ...changes });
+
+describe('image documents', () => {
+  it('reads OCI and Docker manifests', () => {
+    for (const { manifest, manifestType, layers } of [image, dockerImage]) {
+      const document = parseDocument(manifest, manifestType) as Manifest;
+      assert.equal(document.kind, 'manifest');
+      assert.deepEqual(
+        document.layers.map(({ digest: layer, sizeBytes }) => ({ digest: layer, size: sizeBytes })),
+        layers.map(({ digest: layer, size }) => ({ digest: layer, size })),
+      );
+    }
+  });
+
+  it('refuses a document with both manifests and layers, or neither', () => {
+    for (const bytes of [
+      changed({ manifests: [] }),
+      json({ schemaVersion: 2, manifests: [], config: {} }),
+      json({ schemaVersion: 2 }),
+    ]) {
+      assert.match(failed(() => parseDocument(bytes, '')).message, /not clearly an index or a manifest/);
+    }
+  });
+
+  it('refuses a document that is not what it is called', () => {
+    const index = buildIndex([{ image, ...amd64 }]);
+    assert.match(failed(() => parseDocument(image.manifest, index.manifestType)).message, /is not the/);
+    assert.match(failed(() => parseDocument(index.manifest, image.manifestType)).message, /is not the/);
+    assert.match(failed(() => parseDocument(changed({ mediaType: index.manifestType }), '')).message, /calls itself/);
+  });
+
+  it('refuses schema 1 and says what to do', () => {
+    const type = 'application/vnd.docker.distribution.manifest.v1+prettyjws';
+    for (const [bytes, claimed] of [
+      [json({ schemaVersion: 1, fsLayers: [] }), ''],
+      [json({ fsLayers: [] }), ''],
+      [image.manifest, type],
+    ] as const) {
+      assert.match(failed(() => parseDocument(bytes, claimed)).message, /schema 1.*push it again/);
+    }
+  });
+
+  it('refuses what is no image of layers', () => {
+    const config = { mediaType: 'application/vnd.oci.empty.v1+json', digest, size: 2 };
+    assert.match(failed(() => parseDocument(changed({ config }), '')).message, /no container image/);
+    const helm = [{ mediaType: 'application/vnd.cncf.helm.chart.content.v1.tar+gzip', digest, size: 2 }];
+    assert.match(failed(() => parseDocument(changed({ layers: helm }), '')).message, /not a file system layer/);
+    const encrypted = [{ mediaType: 'application/vnd.oci.image.layer.v1.tar+gzip+encrypted', digest, size: 2 }];
+    assert.match(failed(() => parseDocument(changed({ layers: encrypted }), '')).message, /not a file system layer/);
+  });
+
+  it('refuses hostile numbers, digests and sizes', () => {
+    const layer = { mediaType: 'application/vnd.oci.image.layer.v1.tar', digest, size: 2 };
+    for (const size of [-1, 1.5, 2 ** 60, '7', null, undefined]) {
+      failed(() => parseDocument(changed({ layers: [{ ...layer, size }] }), ''));
+    }
+    for (const bad of ['', 'sha256:../../etc/passwd', `sha512:${'0'.repeat(128)}`, `sha256:${'A'.repeat(64)}`, 7]) {
+      failed(() => parseDocument(changed({ layers: [{ ...layer, digest: bad }] }), ''));
+    }
+    assert.match(failed(() => parseDocument(changed({ layers: Array(128).fill(layer) }), '')).message, /more than 127/);
+    for (const bytes of [json([]), json(null), json(7), Buffer.from('{'), Buffer.alloc(DOCUMENT_BYTES_MAX + 1, 0x20)]) {
+      assert.equal(failed(() => parseDocument(bytes, '')).reason, 'ImageInvalid');
+    }
+  });
+
+  it('reads no field that only a prototype has', () => {
+    const bytes = Buffer.from('{"schemaVersion":2,"__proto__":{"manifests":[]},"constructor":{}}');
+    assert.match(failed(() => parseDocument(bytes, '')).message, /not clearly/);
+  });
+
+  it('chooses the manifest for this machine', () => {
+    const entries = [
+      { image: dockerImage, os: 'windows', architecture: 'amd64' },
+      { image: dockerImage, os: 'linux', architecture: 'amd64', variant: 'v3' },
+      { image, os: 'linux', architecture: 'amd64' },
+      { image: dockerImage, os: 'linux', architecture: 'arm64', variant: 'v8' },
+    ];
+    const parsed = (from: typeof entries): Index => parseDocument(buildIndex(from).manifest, '') as Index;
+    assert.equal(selectManifest(parsed(entries), amd64).digest, image.digest);
+    assert.equal(selectManifest(parsed(entries), { os: 'linux', architecture: 'arm64' }).digest, dockerImage.digest);
+    assert.equal(selectManifest(parsed(entries.slice(0, 2)), amd64).digest, dockerImage.digest);
+    const failure = failed(() => selectManifest(parsed(entries), { os: 'linux', architecture: 'riscv64' }));
+    assert.match(failure.message, /not made for linux\/riscv64, only for windows\/amd64, linux\/amd64, linux\/arm64/);
+  });
+
+  it('refuses an image of another platform, and takes one that does not say', () => {
+    checkPlatform({ os: '', architecture: '' }, amd64);
+    checkPlatform(amd64, amd64);
+    const failure = failed(() => checkPlatform({ os: 'linux', architecture: 's390x' }, amd64));
+    assert.match(failure.message, /made for "linux\/s390x" and this machine is linux\/amd64/);
+  });
+
+  it('takes from a config what containers are made from', () => {
+    const config = {
+      User: '1000:50',
+      Env: ['PATH=/bin', 'A=b'],
+      Entrypoint: ['/entry'],
+      Cmd: null,
+      WorkingDir: '/w',
+      Volumes: { '/data': {}, '/more': {} },
+      StopSignal: 'SIGINT',
+      Labels: { 'containerd.io/restart.loguri': 'binary:///bin/sh' },
+    };
+    const built = buildImage([{ tar: tar([{ path: 'a' }]) }], { config });
+    assert.deepEqual(parseConfig(built.config).config, {
+      user: '1000:50',
+      env: ['PATH=/bin', 'A=b'],
+      entrypoint: ['/entry'],
+      workingDir: '/w',
+      volumes: ['/data', '/more'],
+      stopSignal: 'SIGINT',
+    });
+    assert.deepEqual(parseConfig(json({ rootfs: { diff_ids: [] } })), {
+      platform: { os: '', architecture: '' },
+      diffIds: [],
+      config: {},
+    });
+  });
+
+  it('refuses configs of the wrong shape or too large to be recorded', () => {
+    failed(() => parseConfig(json({ config: { Env: 'PATH=/bin' } })));
+    failed(() => parseConfig(json({ config: { Cmd: [1] } })));
+    failed(() => parseConfig(json({ config: { User: 7 } })));
+    failed(() => parseConfig(json({ rootfs: { diff_ids: ['x'] } })));
+    assert.match(
+      failed(() => parseConfig(json({ config: { Env: ['A='.padEnd(300_000, 'x')] } }))).message,
+      /larger than/,
+    );
+  });
+
+  it('names layers by all that is below them (image-spec, ChainID)', () => {
+    const diffIds = ['1', '2', '3'].map((digit) => `sha256:${digit.repeat(64)}`);
+    assert.deepEqual(chainIdsOf([]), []);
+    assert.deepEqual(chainIdsOf(diffIds), [
+      `sha256:${'1'.repeat(64)}`,
+      'sha256:9932074217c35353d2e03a3f5a86549f7c67bfeb0ba53e23d69f4d4c8f7958f5',
+      'sha256:50127c0d6b338be78246434b4bce23ecf75e505158ea0bbd15effeb162fbf3ec',
+    ]);
+  });
+});

@@ -1,0 +1,226 @@
+/** Where images are asked for: hosts.toml and certificate directories, challenges, and whose credentials go where. */
+import assert from 'node:assert/strict';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { describe, it, type TestContext } from 'node:test';
+import { parseChallenges } from '../../../src/adapters/images/registry/auth.ts';
+import { identityFor } from '../../../src/adapters/images/registry/credentials.ts';
+import { findEndpoints, isLoopback, parseDuration } from '../../../src/adapters/images/registry/hosts.ts';
+import { failureOf } from '../../support/images/store.ts';
+import { tempDir } from '../../support/temp-dir.ts';
+
+const configured = async (t: TestContext, files: Record<string, string>): Promise<string> => {
+  const directory = await tempDir(t);
+  for (const [name, text] of Object.entries(files)) {
+    await mkdir(dirname(join(directory, name)), { recursive: true });
+    await writeFile(join(directory, name), text);
+  }
+  return directory;
+};
+
+const bases = async (directories: readonly string[], host: string): Promise<readonly string[]> =>
+  (await findEndpoints(directories, host)).map(({ base }) => base);
+
+describe('registry hosts', () => {
+  it('asks the registry itself where nothing is configured, in plain http on loopback only', async () => {
+    assert.deepEqual(await bases([], 'registry.example'), ['https://registry.example/v2']);
+    assert.deepEqual(await bases([], 'registry.example:5000'), ['https://registry.example:5000/v2']);
+    assert.deepEqual(await bases(['/nonexistent'], 'docker.io'), ['https://registry-1.docker.io/v2']);
+    for (const host of ['localhost', 'localhost:5000', '127.0.0.1:5000', '127.9.9.9', '[::1]:5000']) {
+      assert.deepEqual(await bases([], host), [`http://${host}/v2`]);
+    }
+    assert.deepEqual(await bases([], '127.0.0.1:443'), ['https://127.0.0.1:443/v2']);
+    for (const host of [
+      'localhost.example',
+      '127.0.0.1.example',
+      '128.0.0.1',
+      '[::2]',
+      'xlocalhost',
+      '10.0.0.1:5000',
+    ]) {
+      assert.equal(isLoopback(host), false, host);
+    }
+  });
+
+  it('reads mirrors in their order, then the server', async (t) => {
+    const hosts = `
+      server = "https://upstream.example"
+      [host."https://one.example"]
+        capabilities = ["pull"]
+        dial_timeout = "1m1.5s"
+        [host."https://one.example".header]
+          x-a = "1"
+          x-b = ["2", "3"]
+      [host."http://two.example:8080/mirror"]
+      [host."three.example/exact/path/"]
+        override_path = true
+        skip_verify = true
+    `;
+    const directory = await configured(t, { 'registry.example/hosts.toml': hosts });
+    const endpoints = await findEndpoints([directory], 'registry.example');
+    assert.deepEqual(
+      endpoints.map(({ base }) => base),
+      [
+        'https://one.example/v2',
+        'http://two.example:8080/mirror/v2',
+        'https://three.example/exact/path',
+        'https://upstream.example/v2',
+      ],
+    );
+    const [one, two, three, server] = endpoints;
+    assert.deepEqual([...(one?.capabilities ?? [])], ['pull']);
+    assert.deepEqual(one?.headers, { 'x-a': ['1'], 'x-b': ['2', '3'] });
+    assert.equal(one.dialTimeoutMs, 61_500);
+    assert.deepEqual([...(two?.capabilities ?? [])], ['pull', 'resolve', 'push']);
+    assert.equal(three?.tls.skipVerify, true);
+    assert.deepEqual(
+      endpoints.map(({ namespace }) => namespace),
+      Array(4).fill('registry.example'),
+    );
+    assert.equal(server?.host, 'upstream.example');
+  });
+
+  it('goes on to the registry itself when no server is named', async (t) => {
+    const directory = await configured(t, { 'docker.io/hosts.toml': '[host."https://mirror.example"]' });
+    const endpoints = await findEndpoints([directory], 'docker.io');
+    assert.deepEqual(
+      endpoints.map(({ base }) => base),
+      ['https://mirror.example/v2', 'https://registry-1.docker.io/v2'],
+    );
+    assert.deepEqual(
+      endpoints.map(({ namespace }) => namespace),
+      ['docker.io', null],
+    );
+  });
+
+  it('finds directories by host, with and without colon, then _default, in the first root that has any', async (t) => {
+    const first = await configured(t, {
+      'a.example_5000_/hosts.toml': 'server = "https://underscored"',
+      'a.example:5000/hosts.toml': 'server = "https://colon"',
+      'b.example:5000/hosts.toml': 'server = "https://colon"',
+    });
+    const second = await configured(t, {
+      'a.example:5000/hosts.toml': 'server = "https://second"',
+      '_default/hosts.toml': 'server = "https://default"',
+    });
+    const roots = [first, second];
+    assert.deepEqual(await bases(roots, 'a.example:5000'), ['https://underscored/v2']);
+    assert.deepEqual(await bases(roots, 'b.example:5000'), ['https://colon/v2']);
+    assert.deepEqual(await bases(roots, 'c.example'), ['https://default/v2']);
+  });
+
+  it('reads authorities and client certificates, named or beside it', async (t) => {
+    const directory = await configured(t, {
+      'a.example/hosts.toml': `
+        [host."https://m"]
+        ca = ["ca.pem"]
+        client = [["c.pem", "k.pem"]]
+        [host."https://n"]
+        ca = "ca.pem"
+        client = "both.pem"
+      `,
+      'a.example/ca.pem': 'CA',
+      'a.example/c.pem': 'C',
+      'a.example/k.pem': 'K',
+      'a.example/both.pem': 'B',
+      'b.example/root.crt': 'R',
+      'b.example/me.cert': 'M',
+      'b.example/me.key': 'MK',
+    });
+    const [m, n] = await findEndpoints([directory], 'a.example');
+    assert.deepEqual(m?.tls, { ca: ['CA'], clientPairs: [{ cert: 'C', key: 'K' }], skipVerify: false });
+    assert.deepEqual(n?.tls, { ca: ['CA'], clientPairs: [{ cert: 'B', key: 'B' }], skipVerify: false });
+    const [b] = await findEndpoints([directory], 'b.example');
+    assert.deepEqual(b?.tls, { ca: ['R'], clientPairs: [{ cert: 'M', key: 'MK' }], skipVerify: false });
+  });
+
+  it('says which file is wrong and why', async (t) => {
+    const cases: Record<string, [string, RegExp]> = {
+      toml: ['server = ', /can't be used/],
+      server: ['server = 7', /server is not text/],
+      capability: ['[host."https://m"]\ncapabilities = ["fly"]', /no capability "fly"/],
+      timeout: ['[host."https://m"]\ndial_timeout = "soon"', /dial_timeout/],
+      address: ['[host."https://:::"]', /not the address of a server/],
+      verify: ['[host."https://m"]\nskip_verify = "yes"', /neither true nor false/],
+      ca: ['[host."https://m"]\nca = "missing.pem"', /missing\.pem/],
+      host: ['host = "x"', /not a table/],
+    };
+    const files = Object.entries(cases).map(([name, [text]]) => [`${name}.example/hosts.toml`, text] as const);
+    const directory = await configured(t, Object.fromEntries(files));
+    for (const [name, [, pattern]] of Object.entries(cases)) {
+      const failure = await failureOf(findEndpoints([directory], `${name}.example`));
+      assert.equal(failure.reason, 'HostFailed');
+      assert.match(failure.message, pattern, name);
+      assert.ok(failure.message.includes(join(directory, `${name}.example`)), failure.message);
+    }
+  });
+
+  it("reads Go's durations", () => {
+    assert.equal(parseDuration('1h2m3.5s'), 3_723_500);
+    assert.equal(parseDuration('250ms'), 250);
+    for (const text of ['', '5', 's', '5 s', '-5s', '5s!']) assert.equal(parseDuration(text), null, text);
+  });
+});
+
+describe('credentials', () => {
+  const password = { username: 'u', password: 'p' };
+  const kindFor = (serverAddress: string | undefined, registry: string, endpoint: string): string =>
+    identityFor({ ...password, ...(serverAddress === undefined ? {} : { serverAddress }) }, registry, endpoint).kind;
+
+  it('go to the registry they name, or that of the image, and to no other', () => {
+    assert.equal(kindFor(undefined, 'r.example:5000', 'r.example:5000'), 'password');
+    assert.equal(kindFor(undefined, 'r.example', 'mirror.example'), 'anonymous');
+    assert.equal(kindFor(undefined, 'r.example', 'r.example:5000'), 'anonymous');
+    assert.equal(kindFor('https://r.example/v1/', 'r.example', 'r.example'), 'password');
+    assert.equal(kindFor('mirror.example', 'r.example', 'mirror.example'), 'password');
+    assert.equal(kindFor('other.example', 'r.example', 'r.example'), 'anonymous');
+    assert.equal(kindFor('https://index.docker.io/v1/', 'docker.io', 'registry-1.docker.io'), 'password');
+    assert.equal(kindFor(undefined, 'docker.io', 'registry-1.docker.io'), 'password');
+    assert.equal(identityFor(null, 'r.example', 'r.example').kind, 'anonymous');
+  });
+
+  it('come in the four forms of AuthConfig', () => {
+    const identity = (credentials: Parameters<typeof identityFor>[0]) => identityFor(credentials, 'r', 'r');
+    assert.deepEqual(identity({ auth: Buffer.from('u:p:q').toString('base64') }), {
+      kind: 'password',
+      username: 'u',
+      password: 'p:q',
+    });
+    assert.deepEqual(identity({ ...password, identityToken: 't' }), { kind: 'identityToken', token: 't' });
+    assert.deepEqual(identity({ registryToken: 't' }), { kind: 'registryToken', token: 't' });
+    assert.deepEqual(identity({}), { kind: 'anonymous' });
+    assert.deepEqual(identity({ auth: 'AAAA' }), { kind: 'anonymous' });
+  });
+
+  it('answer challenges of every form', () => {
+    const [bearer, basic] = parseChallenges(
+      'Bearer realm="https://t.example/token",service="a \\"b\\"",scope="repository:x/y:pull,push", Basic realm=plain',
+    );
+    assert.equal(bearer?.scheme, 'bearer');
+    assert.deepEqual(
+      [...bearer.parameters],
+      [
+        ['realm', 'https://t.example/token'],
+        ['service', 'a "b"'],
+        ['scope', 'repository:x/y:pull,push'],
+      ],
+    );
+    assert.deepEqual([basic?.scheme, basic?.parameters.get('realm')], ['basic', 'plain']);
+    assert.deepEqual(parseChallenges(''), []);
+    assert.deepEqual(parseChallenges('=,=,"'), []);
+  });
+
+  it('take no longer for hostile challenges than their length allows', () => {
+    const started = process.hrtime.bigint();
+    for (const text of [
+      ' ,'.repeat(50_000),
+      `Bearer a="${'\\'.repeat(50_000)}`,
+      'a='.repeat(50_000),
+      '"'.repeat(90_000),
+    ]) {
+      parseChallenges(text);
+    }
+    const elapsedMs = Number(process.hrtime.bigint() - started) / 1e6;
+    assert.ok(elapsedMs < 1000, `${elapsedMs} ms`);
+  });
+});

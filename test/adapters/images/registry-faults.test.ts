@@ -1,0 +1,433 @@
+/** Pulls from registries that fail: slowly, halfway, wrongly, or with malice. Needs root. */
+import assert from 'node:assert/strict';
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import type { ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import { describe, it, type TestContext } from 'node:test';
+import { buildImage, sha256 } from '../../support/images/build.ts';
+import {
+  type FaultServer,
+  type Interceptor,
+  makeCertificates,
+  sendBlob,
+  startFaultServer,
+} from '../../support/images/fault-server.ts';
+import { startStore, type TestStore } from '../../support/images/store.ts';
+import { tar } from '../../support/images/tar.ts';
+import { tempDir } from '../../support/temp-dir.ts';
+
+const content = Buffer.alloc(400_000, 'layer content ');
+const image = buildImage([{ tar: tar([{ path: 'file', data: content }]), compression: 'none' }]);
+const [layer] = image.layers;
+const layerDigest = layer?.digest ?? '';
+const layerBytes = image.blobs.get(layerDigest) ?? Buffer.alloc(0);
+
+const serving = async (t: TestContext): Promise<FaultServer> => {
+  const server = await startFaultServer(t);
+  server.serve('app', 'v1', image);
+  return server;
+};
+
+/** Takes over requests for the layer, counted from 0. */
+const forLayer = (
+  take: (count: number, response: ServerResponse, request: Parameters<Interceptor>[0]) => boolean,
+): Interceptor => {
+  let count = 0;
+  return (request, response) => {
+    if (!request.path.endsWith(layerDigest)) return false;
+    count += 1;
+    return take(count - 1, response, request);
+  };
+};
+
+const withHosts = async (t: TestContext, host: string, text: string): Promise<readonly string[]> => {
+  const directory = await tempDir(t);
+  await mkdir(join(directory, host), { recursive: true });
+  await writeFile(join(directory, host, 'hosts.toml'), text);
+  return [directory];
+};
+
+const checkWhole = async (
+  store: TestStore,
+  server: FaultServer,
+  reference = `${server.host}/app:v1`,
+): Promise<void> => {
+  const pulled = await store.pull(reference);
+  assert.deepEqual(
+    pulled.layers.map(({ digest }) => digest),
+    [layerDigest],
+  );
+  const file = await store.adapter.readImageFile(
+    pulled.layers.map(({ chainId }) => chainId),
+    '/file',
+    content.length,
+  );
+  assert.ok(file?.equals(content));
+};
+
+describe('registries that fail for a while', { timeout: 60_000 }, () => {
+  it('are asked again after 5xx and 429, as late as they say', async (t) => {
+    const server = await serving(t);
+    const store = await startStore(t);
+    const answers = [500, 503, 429];
+    const startedMs = performance.now();
+    server.intercept(({ path }, response) => {
+      const status = path.includes('manifests') ? answers.pop() : undefined;
+      if (status === undefined) return false;
+      response.writeHead(status, status === 429 ? { 'retry-after': '1' } : {}).end();
+      return true;
+    });
+    await checkWhole(store, server);
+    assert.ok(performance.now() - startedMs >= 1000);
+    assert.equal(answers.length, 0);
+  });
+
+  it('are given up after a bounded number of attempts', async (t) => {
+    const server = await serving(t);
+    const store = await startStore(t, { limits: { attemptsMax: 3 } });
+    server.intercept((_, response) => {
+      response.writeHead(502).end();
+      return true;
+    });
+    const failure = await store.failedPull(`${server.host}/app:v1`);
+    assert.equal(failure.reason, 'RegistryFailed');
+    assert.match(failure.message, /^RegistryUnavailable: .* answered 502/);
+    assert.equal(server.requests.length, 3);
+    server.intercept((_, response) => {
+      response.writeHead(429, { 'retry-after': '3600' }).end();
+      return true;
+    });
+    const startedMs = performance.now();
+    assert.match((await store.failedPull(`${server.host}/app:v1`)).message, /answered 429/);
+    assert.ok(performance.now() - startedMs < 5000, 'nobody waits an hour');
+  });
+
+  it('go on where they were cut off, however often', async (t) => {
+    const server = await serving(t);
+    const store = await startStore(t, { limits: { attemptsMax: 2 } });
+    const ranges: (string | undefined)[] = [];
+    server.intercept(
+      forLayer((count, response, request) => {
+        ranges.push(request.headers.range);
+        if (count >= 6) return false;
+        const from = Number(/\d+/.exec(request.headers.range ?? '0')?.[0]);
+        const headers = {
+          'content-length': layerBytes.length - from,
+          'content-range': `bytes ${from}-/${layerBytes.length}`,
+        };
+        response.writeHead(from === 0 ? 200 : 206, headers);
+        response.write(layerBytes.subarray(from, from + 50_000), () => response.destroy());
+        return true;
+      }),
+    );
+    await checkWhole(store, server);
+    assert.equal(ranges[0], undefined);
+    const offsets = ranges.slice(1).map((range) => Number(/^bytes=(\d+)-$/.exec(range ?? '')?.[1]));
+    assert.deepEqual(
+      offsets,
+      offsets.toSorted((a, b) => a - b),
+    );
+    assert.ok((offsets.at(-1) ?? 0) >= 250_000, `the last began at ${offsets.at(-1)}`);
+  });
+
+  it('begin anew when they know no ranges, or lie about them', async (t) => {
+    for (const second of [
+      (response: ServerResponse) => response.writeHead(200).end(layerBytes),
+      (response: ServerResponse) => response.writeHead(416).end(),
+    ]) {
+      const server = await serving(t);
+      const store = await startStore(t);
+      server.intercept(
+        forLayer((count, response) => {
+          if (count === 0) {
+            response.writeHead(200, { 'content-length': layerBytes.length });
+            response.write(layerBytes.subarray(0, 100_000), () => response.destroy());
+          } else if (count === 1) second(response);
+          return count < 2;
+        }),
+      );
+      await checkWhole(store, server);
+    }
+  });
+
+  it('are believed nothing about what an earlier attempt left', async (t) => {
+    const server = await serving(t);
+    const store = await startStore(t);
+    const ingest = join(store.root, 'images/ingest');
+    await mkdir(ingest, { recursive: true });
+    await writeFile(join(ingest, `${layerDigest.slice(7)}.partial`), Buffer.alloc(100_000, 'other bytes'));
+    await checkWhole(store, server);
+    assert.deepEqual(
+      server.requestsFor(layerDigest).map(({ headers }) => headers.range),
+      ['bytes=100000-', undefined],
+    );
+    assert.deepEqual(await readdir(ingest), []);
+  });
+
+  it('are given up when no byte comes, at every point of an exchange', async (t) => {
+    const stalls: Record<string, Interceptor> = {
+      'before the answer': () => true,
+      'in a body': forLayer((_, response) => {
+        response.writeHead(200, { 'content-length': layerBytes.length });
+        response.write(layerBytes.subarray(0, 1000));
+        return true;
+      }),
+      'in a manifest': ({ method, path }, response) => {
+        if (method !== 'GET' || !path.includes('manifests')) return false;
+        response.writeHead(200, { 'content-length': 1000 }).write('{');
+        return true;
+      },
+    };
+    for (const [where, interceptor] of Object.entries(stalls)) {
+      const server = await serving(t);
+      const store = await startStore(t, { progressTimeoutMs: 300 });
+      server.intercept(interceptor);
+      const failure = await store.failedPull(`${server.host}/app:v1`);
+      assert.equal(failure.reason, 'RegistryFailed', where);
+      assert.match(failure.message, /sent nothing for 300 ms/, where);
+    }
+  });
+
+  it('are not given up while bytes come slowly', async (t) => {
+    const server = await serving(t);
+    const store = await startStore(t, { progressTimeoutMs: 400 });
+    server.intercept(
+      forLayer((_, response) => {
+        response.writeHead(200, { 'content-length': layerBytes.length });
+        const pieces = [0, 1, 2, 3, 4].map((index) => layerBytes.subarray(index * 100_000, (index + 1) * 100_000));
+        const timer = setInterval(() => {
+          response.write(pieces.shift() ?? '');
+          if (pieces.length === 0) {
+            clearInterval(timer);
+            response.end();
+          }
+        }, 150);
+        return true;
+      }),
+    );
+    await checkWhole(store, server);
+  });
+});
+
+describe('registries that are wrong', { timeout: 60_000 }, () => {
+  const wrongly = async (t: TestContext, interceptor: Interceptor, pattern: RegExp): Promise<void> => {
+    const server = await serving(t);
+    const store = await startStore(t, { limits: { attemptsMax: 2 } });
+    server.intercept(interceptor);
+    const failure = await store.failedPull(`${server.host}/app:v1`);
+    assert.match(failure.message, pattern);
+    assert.ok(['ImageInvalid', 'RegistryFailed'].includes(failure.reason), failure.reason);
+    const { blobs, chainIds } = await store.adapter.listContent();
+    assert.ok(!blobs.includes(layerDigest) && chainIds.length === 0);
+  };
+
+  it('about a layer', async (t) => {
+    const other = Buffer.alloc(layerBytes.length, 'x');
+    await wrongly(
+      t,
+      forLayer((_, response) => Boolean(response.end(other))),
+      /sent wrong content: the digest of/,
+    );
+    const more = Buffer.concat([layerBytes, Buffer.from('more')]);
+    await wrongly(
+      t,
+      forLayer((_, response) => Boolean(response.end(more))),
+      /sent more than the/,
+    );
+    const less = layerBytes.subarray(0, 1000);
+    await wrongly(
+      t,
+      forLayer((_, response, request) => {
+        if (request.headers.range === undefined) response.end(less);
+        else response.writeHead(206, { 'content-range': 'bytes 1000-' }).end();
+        return true;
+      }),
+      /ended after 1000 of/,
+    );
+    await wrongly(
+      t,
+      forLayer((_, response) => Boolean(response.writeHead(206, { 'content-range': 'bytes 5-9/10' }).end('x'))),
+      /.+/,
+    );
+  });
+
+  it('about a manifest', async (t) => {
+    const forManifest =
+      (body: Buffer | string, headers: Record<string, string> = {}): Interceptor =>
+      (request, response) => {
+        if (!request.path.includes('manifests') || request.method === 'HEAD') return false;
+        response.writeHead(200, { 'content-type': image.manifestType, ...headers }).end(body);
+        return true;
+      };
+    await wrongly(t, forManifest('{}'), /sent content with digest/);
+    await wrongly(t, forManifest(Buffer.alloc(5 * 1024 * 1024, ' ')), /larger than 4194304 bytes/);
+  });
+
+  it('about the digest of a tag', async (t) => {
+    const noHead: Interceptor = ({ method }, response) => {
+      if (method !== 'HEAD') return false;
+      response.writeHead(405).end();
+      return true;
+    };
+    const noDigest: Interceptor = ({ method }, response) => {
+      if (method !== 'HEAD') return false;
+      response.writeHead(200, { 'docker-content-digest': '../../etc/passwd' }).end();
+      return true;
+    };
+    for (const interceptor of [noHead, noDigest]) {
+      const server = await serving(t);
+      server.intercept(interceptor);
+      await checkWhole(await startStore(t), server);
+    }
+  });
+
+  it('in documents of two meanings, or larger than is sane', async (t) => {
+    const store = await startStore(t);
+    const server = await startFaultServer(t);
+    const serveManifest = (tag: string, manifest: Buffer, manifestType = image.manifestType): void =>
+      server.serve('app', tag, { ...image, manifest, manifestType, digest: sha256(manifest) });
+    const both = { ...(JSON.parse(image.manifest.toString()) as object), manifests: [] };
+    serveManifest('both', Buffer.from(JSON.stringify(both)));
+    serveManifest(
+      'schema1',
+      Buffer.from('{"schemaVersion":1,"fsLayers":[]}'),
+      'application/vnd.docker.distribution.manifest.v1+prettyjws',
+    );
+    assert.match((await store.failedPull(`${server.host}/app:both`)).message, /not clearly an index or a manifest/);
+    assert.match((await store.failedPull(`${server.host}/app:schema1`)).message, /schema 1/);
+    const indexType = 'application/vnd.oci.image.index.v1+json';
+    let index = Buffer.from(image.manifest);
+    for (let depth = 0; depth < 6; depth += 1) {
+      const entry = {
+        mediaType: depth === 0 ? image.manifestType : indexType,
+        digest: sha256(index),
+        size: index.length,
+      };
+      serveManifest(`depth-${depth}`, index, depth === 0 ? image.manifestType : indexType);
+      index = Buffer.from(JSON.stringify({ schemaVersion: 2, manifests: [entry] }));
+    }
+    serveManifest('deep', index, indexType);
+    assert.match((await store.failedPull(`${server.host}/app:deep`)).message, /indexes lead to indexes/);
+  });
+});
+
+describe('redirects', { timeout: 60_000 }, () => {
+  it('are followed to other servers, without what is for the first alone', async (t) => {
+    const [server, storage] = [await serving(t), await startFaultServer(t)];
+    const registryConfigDirs = await withHosts(
+      t,
+      server.host,
+      `server = "${server.base}"\n[header]\nx-secret = "for the registry"\nauthorization = "Basic c2VjcmV0"`,
+    );
+    const store = await startStore(t, { registryConfigDirs });
+    server.intercept(
+      forLayer((_, response) =>
+        Boolean(response.writeHead(307, { location: `${storage.base}/data?signature=s3cret` }).end()),
+      ),
+    );
+    storage.intercept((request, response) => {
+      sendBlob(request, response, layerBytes);
+      return true;
+    });
+    await checkWhole(store, server);
+    assert.ok(server.requests.every(({ headers }) => headers['x-secret'] === 'for the registry'));
+    assert.equal(storage.requests.length, 1);
+    assert.equal(storage.requests[0]?.headers.authorization, undefined);
+    assert.equal(storage.requests[0]?.headers['x-secret'], undefined);
+  });
+
+  it('end, stay encrypted, and are told without their signatures', async (t) => {
+    const cases: Record<string, [location: string, pattern: RegExp]> = {
+      loop: ['/v2/app/manifests/v1?again', /redirects more than 10 times/],
+      plain: [
+        'http://registry.example/x?signature=s3cret',
+        /redirects to http:\/\/registry\.example\/x, which is not https/,
+      ],
+      file: ['file:///etc/passwd', /which is not https/],
+      nonsense: ['http://:::/', /no address/],
+    };
+    for (const [what, [location, pattern]] of Object.entries(cases)) {
+      const server = await serving(t);
+      const store = await startStore(t, { limits: { attemptsMax: 1 } });
+      server.intercept((_, response) => Boolean(response.writeHead(302, { location }).end()));
+      const failure = await store.failedPull(`${server.host}/app:v1`);
+      assert.match(failure.message, pattern, what);
+      assert.ok(!failure.message.includes('s3cret'));
+    }
+  });
+});
+
+describe('mirrors', { timeout: 60_000 }, () => {
+  it('are asked in their order, and passed over when they fail', async (t) => {
+    const [first, second, upstream] = [await startFaultServer(t), await serving(t), await serving(t)];
+    first.intercept((_, response) => Boolean(response.writeHead(503).end()));
+    const hosts = `server = "${upstream.base}"\n[host."${first.base}"]\n[host."${second.base}/v2/"]\n[host."http://127.0.0.1:1"]\n`;
+    const store = await startStore(t, { registryConfigDirs: await withHosts(t, 'registry.example', hosts) });
+    const pulled = await store.pull('registry.example/app:v1');
+    assert.deepEqual(pulled.repoTags, ['registry.example/app:v1']);
+    assert.ok(first.requests.length > 0 && second.requestsFor(layerDigest).length === 1);
+    assert.equal(upstream.requests.length, 0);
+    assert.ok([...first.requests, ...second.requests].every(({ query }) => query.get('ns') === 'registry.example'));
+  });
+
+  it('without resolve give content but say nothing of tags', async (t) => {
+    const [mirror, upstream] = [await startFaultServer(t), await serving(t)];
+    const stale = buildImage([{ tar: tar([{ path: 'stale' }]) }]);
+    mirror.serve('app', 'v1', stale);
+    mirror.serve('app', 'v2', image);
+    const hosts = `server = "${upstream.base}"\n[host."${mirror.base}"]\ncapabilities = ["pull"]\n`;
+    const store = await startStore(t, { registryConfigDirs: await withHosts(t, 'registry.example', hosts) });
+    const pulled = await store.pull('registry.example/app:v1');
+    assert.equal(pulled.manifestDigest, image.digest);
+    assert.equal(mirror.requestsFor('v1').length, 0);
+    assert.equal(mirror.requestsFor(layerDigest).length, 1);
+    assert.equal(upstream.requestsFor(layerDigest).length, 0);
+  });
+
+  it('that send wrong content are passed over for the next', async (t) => {
+    const [mirror, upstream] = [await serving(t), await serving(t)];
+    mirror.intercept(forLayer((_, response) => Boolean(response.end(Buffer.alloc(layerBytes.length)))));
+    const hosts = `server = "${upstream.base}"\n[host."${mirror.base}"]\n`;
+    const store = await startStore(t, { registryConfigDirs: await withHosts(t, 'registry.example', hosts) });
+    await store.pull('registry.example/app:v1');
+    assert.equal(upstream.requestsFor(layerDigest).length, 1);
+  });
+
+  it('go on where another was cut off', async (t) => {
+    const [mirror, upstream] = [await serving(t), await serving(t)];
+    mirror.intercept(
+      forLayer((_, response) => {
+        response.writeHead(200, { 'content-length': layerBytes.length });
+        response.write(layerBytes.subarray(0, 200_000), () => response.destroy());
+        return true;
+      }),
+    );
+    const hosts = `server = "${upstream.base}"\n[host."${mirror.base}"]\n`;
+    const store = await startStore(t, { registryConfigDirs: await withHosts(t, 'registry.example', hosts) });
+    await store.pull('registry.example/app:v1');
+    assert.match(upstream.requestsFor(layerDigest)[0]?.headers.range ?? '', /^bytes=[1-9]\d*-$/);
+  });
+
+  it('over TLS are trusted by the authority that is configured for them, and by no less', async (t) => {
+    const certificates = await makeCertificates(t);
+    const server = await startFaultServer(t, certificates);
+    server.serve('app', 'v1', image);
+    const dirs = (text: string): Promise<readonly string[]> =>
+      withHosts(t, 'registry.example', `server = "${server.base}"\n${text}`);
+    const limits = { attemptsMax: 1 };
+    for (const text of [`ca = "${certificates.caPath}"`, 'skip_verify = true']) {
+      const store = await startStore(t, { registryConfigDirs: await dirs(text), limits });
+      await store.pull('registry.example/app:v1');
+    }
+    const untrusting = await startStore(t, { registryConfigDirs: await dirs(''), limits });
+    const failure = await untrusting.failedPull('registry.example/app:v1');
+    assert.match(failure.message, /^RegistryUnavailable: .*self-signed certificate/);
+  });
+
+  it('that are configured wrongly are named', async (t) => {
+    const store = await startStore(t, { registryConfigDirs: await withHosts(t, 'registry.example', 'server = [') });
+    const failure = await store.failedPull('registry.example/app:v1');
+    assert.equal(failure.reason, 'HostFailed');
+    assert.match(failure.message, /hosts\.toml can't be used/);
+  });
+});

@@ -1,0 +1,96 @@
+/** Work done once for several, and work done a few at a time. */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { createSemaphore } from '../../../src/adapters/images/semaphore.ts';
+import { createSharedWork } from '../../../src/adapters/images/shared-work.ts';
+
+const never = new AbortController().signal;
+
+describe('shared work', () => {
+  it('is done once for all who ask meanwhile, and anew for later ones', async () => {
+    const shared = createSharedWork<number>();
+    let started = 0;
+    const { promise, resolve } = Promise.withResolvers<undefined>();
+    const start = async (): Promise<number> => {
+      started += 1;
+      const mine = started;
+      await promise;
+      return mine;
+    };
+    const all = [shared('a', never, start), shared('a', never, start), shared('b', never, start)];
+    resolve(undefined);
+    assert.deepEqual(await Promise.all(all), [1, 1, 2]);
+    assert.equal(await shared('a', never, start), 3);
+  });
+
+  it('goes on while anybody waits for it, and ends with the last', async () => {
+    const shared = createSharedWork<string>();
+    const [first, second] = [new AbortController(), new AbortController()];
+    const { promise: ended, resolve: end } = Promise.withResolvers<undefined>();
+    const seen: string[] = [];
+    const start = (signal: AbortSignal): Promise<string> =>
+      new Promise((_, reject) => {
+        signal.addEventListener('abort', () => {
+          seen.push('aborted');
+          void ended.then(() => {
+            seen.push('ended');
+            reject(new Error('aborted'));
+          });
+        });
+      });
+    const one = shared('a', first.signal, start).catch((error: Error) => seen.push(error.message));
+    const two = shared('a', second.signal, start).catch((error: Error) => seen.push(error.message));
+    first.abort(new Error('first left'));
+    await one;
+    assert.deepEqual(seen, ['first left']);
+    second.abort(new Error('second left'));
+    await new Promise(setImmediate);
+    assert.deepEqual(seen, ['first left', 'aborted']);
+    // Who comes now waits until the old work is gone, then begins anew.
+    const three = shared('a', never, () => Promise.resolve(`new after ${seen.join()}`));
+    end(undefined);
+    await two;
+    assert.deepEqual(seen, ['first left', 'aborted', 'ended', 'second left']);
+    assert.match(await three, /^new after first left,aborted,ended/);
+  });
+
+  it('fails for all alike', async () => {
+    const shared = createSharedWork<string>();
+    const start = (): Promise<string> => Promise.reject(new Error('failed'));
+    const outcomes = await Promise.allSettled([shared('a', never, start), shared('a', never, start)]);
+    assert.deepEqual(
+      outcomes.map(({ status }) => status),
+      ['rejected', 'rejected'],
+    );
+    await assert.rejects(shared('a', AbortSignal.abort(new Error('late')), start), /late/);
+  });
+});
+
+describe('semaphore', () => {
+  it('lets in so many at a time, in their order, and forgets who gives up', async () => {
+    const turn = createSemaphore(2);
+    let inside = 0;
+    let most = 0;
+    const order: number[] = [];
+    const work = (id: number) => async (): Promise<void> => {
+      inside += 1;
+      most = Math.max(most, inside);
+      order.push(id);
+      await new Promise(setImmediate);
+      inside -= 1;
+    };
+    const quitter = new AbortController();
+    const all = [0, 1, 2, 3].map((id) => turn(never, work(id)));
+    const quitting = turn(quitter.signal, work(99));
+    const last = turn(never, work(4));
+    quitter.abort(new Error('enough'));
+    await assert.rejects(quitting, /enough/);
+    await Promise.all([...all, last]);
+    assert.deepEqual([most, order], [2, [0, 1, 2, 3, 4]]);
+    await assert.rejects(
+      turn(never, () => Promise.reject(new Error('x'))),
+      /x/,
+    );
+    await turn(never, work(5));
+  });
+});

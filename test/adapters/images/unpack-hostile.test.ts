@@ -1,0 +1,225 @@
+/** Unpacking layers that were made to do harm: they do none, and what can't be right is refused. Needs root. */
+import assert from 'node:assert/strict';
+import { constants } from 'node:fs';
+import { lstat, mkdir, open, readdir, readFile, readlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { before, beforeEach, describe, it } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import { blobPath } from '../../../src/adapters/images/layout.ts';
+import type { ImageLimits } from '../../../src/adapters/images/types.ts';
+import type { Failure } from '../../../src/domain/errors.ts';
+import { cleanupAfterAll } from '../../support/cleanup.ts';
+import { sha256 } from '../../support/images/build.ts';
+import { failureOf } from '../../support/images/store.ts';
+import { type TarMember, tar, tarHeader } from '../../support/images/tar.ts';
+import { startWorkshop, type Workshop } from '../../support/images/unpacking.ts';
+import { runOk } from '../../support/process.ts';
+import { tempDir } from '../../support/temp-dir.ts';
+
+describe('C17: hostile layers', { timeout: 60_000 }, () => {
+  const owner = cleanupAfterAll();
+  let workshop: Workshop;
+  /** A directory beside the image store that no layer may touch. */
+  let outside: string;
+  let canary: string;
+
+  before(async () => {
+    assert.equal(process.getuid?.(), 0, 'unpacking needs root');
+    workshop = await startWorkshop(owner);
+    outside = await tempDir(owner);
+    canary = join(outside, 'canary');
+  });
+
+  beforeEach(async () => {
+    await writeFile(canary, 'untouched', { mode: 0o600 });
+  });
+
+  const checkOutside = async (): Promise<void> => {
+    assert.deepEqual(await readdir(outside), ['canary']);
+    assert.equal(await readFile(canary, 'utf8'), 'untouched');
+    const { mode, uid, nlink } = await lstat(canary);
+    assert.deepEqual([mode & 0o7777, uid, nlink], [0o600, 0, 1]);
+  };
+
+  const unpacked = async (members: readonly TarMember[]): Promise<string> => {
+    const [layer = ''] = await workshop.unpack(tar(members));
+    await checkOutside();
+    return layer;
+  };
+
+  const refused = async (
+    layer: readonly TarMember[] | Buffer,
+    pattern: RegExp,
+    limits?: Partial<ImageLimits>,
+  ): Promise<Failure> => {
+    const owned = limits === undefined ? workshop : await startWorkshop(owner, limits);
+    const failure = await failureOf(owned.unpack(Buffer.isBuffer(layer) ? layer : tar(layer)));
+    assert.match(failure.message, pattern);
+    await checkOutside();
+    // Nothing is taken for whole, and nothing is left behind.
+    assert.deepEqual(await readdir(owned.layout.unpack), []);
+    return failure;
+  };
+
+  it('refuses names that lead out', async () => {
+    for (const path of ['../escape', 'a/../../escape', 'a/..', '..', '/../x', './../x']) {
+      const failure = await refused([{ path, data: 'x' }], /leads out of the image/);
+      assert.equal(failure.reason, 'ImageInvalid');
+    }
+    await refused([{ path: 'x', flag: '1', linkPath: '../../canary' }], /leads out of the image/);
+    await refused([{ path: 'a/.wh...', data: '' }], /whiteout of no file/);
+    await refused([{ path: 'a/.wh.', data: '' }], /whiteout of no file/);
+  });
+
+  it('takes absolute names from the root of the layer', async () => {
+    const layer = await unpacked([{ path: join(outside, 'file'), data: 'x' }]);
+    assert.equal(await readFile(join(layer, outside, 'file'), 'utf8'), 'x');
+  });
+
+  it('follows symbolic links inside the layer only', async () => {
+    const layer = await unpacked([
+      { path: 'absolute', flag: '2', linkPath: outside },
+      { path: 'absolute/made', data: 'x' },
+      { path: 'upwards', flag: '2', linkPath: `${'../'.repeat(9)}${outside.slice(1)}` },
+      { path: 'upwards/made-too', data: 'x' },
+      { path: 'one', flag: '2', linkPath: 'two' },
+      { path: 'two', flag: '2', linkPath: outside },
+      { path: 'one/canary', data: 'replaced', mode: 0o777 },
+    ]);
+    assert.deepEqual((await readdir(join(layer, outside))).toSorted(), ['canary', 'made', 'made-too']);
+  });
+
+  it('replaces links instead of writing through them', async () => {
+    const layer = await unpacked([
+      { path: 'link', flag: '2', linkPath: canary },
+      { path: 'link', data: 'a file now', mode: 0o777, uid: 5 },
+      { path: 'directory', flag: '2', linkPath: outside },
+      { path: 'directory/', flag: '5', mode: 0o777, uid: 5 },
+      { path: 'pipe', flag: '6' },
+      { path: 'pipe', data: 'not waiting for a reader' },
+      { path: 'zero', flag: '3', major: 1, minor: 5 },
+      { path: 'zero', data: 'not written to the device' },
+    ]);
+    assert.equal(await readFile(join(layer, 'link'), 'utf8'), 'a file now');
+    assert.ok((await lstat(join(layer, 'directory'))).isDirectory());
+    assert.equal(await readFile(join(layer, 'zero'), 'utf8'), 'not written to the device');
+  });
+
+  it('links to files of the same layer only, and changes nothing through links', async () => {
+    const notThere = /leads to no file of the same layer/;
+    await refused([{ path: 'x', flag: '1', linkPath: '/etc/passwd' }], notThere);
+    await refused(
+      [
+        { path: 'd', flag: '2', linkPath: '/etc' },
+        { path: 'x', flag: '1', linkPath: 'd/passwd' },
+      ],
+      notThere,
+    );
+    await refused(
+      [
+        { path: 'd/', flag: '5' },
+        { path: 'x', flag: '1', linkPath: 'd' },
+      ],
+      notThere,
+    );
+    await refused([{ path: '.wh.w' }, { path: 'x', flag: '1', linkPath: 'w' }], notThere);
+    await refused([{ path: '.wh.w' }, { path: 'x', flag: '1', linkPath: '.wh.w' }], notThere);
+    const layer = await unpacked([
+      { path: 'link', flag: '2', linkPath: canary },
+      { path: 'hard', flag: '1', linkPath: 'link', mode: 0o777, uid: 9, gid: 9, mtime: 1 },
+    ]);
+    assert.equal(await readlink(join(layer, 'hard')), canary);
+  });
+
+  it('makes devices and FIFOs without opening them', async () => {
+    const layer = await unpacked([
+      { path: 'disk', flag: '4', major: 8, minor: 0, mode: 0o666 },
+      { path: 'kmem', flag: '3', major: 1, minor: 2, mode: 0o666 },
+      { path: 'fifo', flag: '6', mode: 0o666 },
+    ]);
+    assert.ok((await lstat(join(layer, 'disk'))).isBlockDevice());
+    assert.ok((await lstat(join(layer, 'fifo'))).isFIFO());
+  });
+
+  it('refuses loops, files used as directories and directories that become something else', async () => {
+    const loop = [{ path: 'a', flag: '2', linkPath: 'b' }, { path: 'b', flag: '2', linkPath: 'a' }, { path: 'a/x' }];
+    await refused(loop, /too many symbolic links/);
+    await refused([{ path: 'f' }, { path: 'f/x' }], /used as a directory and is none/);
+    await refused([{ path: 'd/x' }, { path: 'd', data: 'x' }], /first a directory with files in it/);
+    await refused([{ path: './', flag: '2', linkPath: '/etc' }], /root is not a directory/);
+    await refused([{ path: `${'n'.repeat(256)}/x`, pax: { path: `${'n'.repeat(256)}/x` } }], /no file can be called/);
+    await refused([{ path: 'l', flag: '2' }], /is empty/);
+    const through = [
+      { path: 'l', flag: '2', linkPath: 'n'.repeat(300), pax: { linkpath: 'n'.repeat(300) } },
+      { path: 'l/x' },
+    ];
+    assert.equal((await refused(through, /./)).reason, 'ImageInvalid');
+  });
+
+  it('refuses owners beyond 32 bits', async () => {
+    for (const owners of [{ uid: 4294967295 }, { gid: 4294967296 }, { uid: 2 ** 40 }]) {
+      await refused([{ path: 'f', ...owners }], /beyond the range of user ids/);
+    }
+    await refused([{ path: 'f', pax: { uid: '4294967296' } }], /beyond the range of user ids/);
+  });
+
+  it('stops at the bounds on entries, bytes, memory, time and space', async () => {
+    const many = Array.from({ length: 3000 }, (_, index) => ({ path: `f${index}` }));
+    await refused(many, /more than 1000 files/, { layerEntriesMax: 1000 });
+    await refused([{ path: 'big', data: Buffer.alloc(2_000_000) }], /more than 1000000 bytes/, {
+      layerBytesMax: 1_000_000,
+    });
+    const lie = Buffer.concat([tarHeader({ path: 'big', size: 2 ** 40 }, 0), Buffer.alloc(4096)]);
+    await refused(lie, /more than \d+ bytes/);
+    await refused(many, /.*/, { unpackMemoryBytesMax: 1_000_000 });
+    await refused(many, /longer to unpack than is allowed/, { unpackTimeoutMs: 5 });
+    const failure = await refused(many, /too full/, { reservedBytes: Number.MAX_SAFE_INTEGER });
+    assert.equal(failure.reason, 'DiskFull');
+  });
+
+  it('stops at what a small blob unpacks to', async () => {
+    const bomb = Buffer.concat([tar([{ path: 'f' }]), Buffer.alloc(100 * 1024 * 1024)]);
+    const own = await startWorkshop(owner, { layerBytesMax: 1_000_000, layerEntriesMax: 10 });
+    const failure = await failureOf(own.unpack({ blob: gzipSync(bomb), tar: bomb }));
+    assert.match(failure.message, /unpacks to more than 1000000 bytes/);
+  });
+
+  it('refuses a layer that is not the one the config names', async () => {
+    const blob = tar([{ path: 'f', data: 'x' }]);
+    const other = tar([{ path: 'g', data: 'x' }]);
+    const failure = await failureOf(workshop.unpack({ blob, tar: other }));
+    assert.match(failure.message, /config names/);
+    assert.deepEqual(await readdir(workshop.layout.unpack), []);
+    await refused(Buffer.from('no archive at all'), /ends in the middle/);
+    await refused(Buffer.alloc(2000, 'x'), /checksum/);
+  });
+
+  it('runs in its own root, with few capabilities and no way to more', async (t) => {
+    const own = await startWorkshop(t);
+    const plain = tar([{ path: 'f', data: 'x' }]);
+    const blob = blobPath(own.layout, sha256(plain));
+    // A blob that is a pipe holds the child while it is looked at.
+    await mkdir(own.layout.blobs, { recursive: true });
+    await runOk(['mkfifo', blob]);
+    const layer = { digest: sha256(plain), diffId: sha256(plain), chainId: sha256(plain), sizeBytes: plain.length };
+    const unpacking = own.unpacker.unpack(layer, [], new AbortController().signal, () => undefined);
+    const pipe = await open(blob, constants.O_WRONLY);
+    const [pid = ''] = (await runOk(['pgrep', '-f', blob])).trim().split('\n');
+    const isJailed = async (): Promise<boolean> => (await readlink(`/proc/${pid}/root`)).startsWith(own.layout.unpack);
+    for (const deadline = Date.now() + 10_000; !(await isJailed()); )
+      assert.ok(Date.now() < deadline, 'it is not jailed');
+    await pipe.write(plain.subarray(0, 512));
+    const status = await readFile(`/proc/${pid}/status`, 'utf8');
+    const field = (name: string): string => new RegExp(`^${name}:\\s+(.*)$`, 'm').exec(status)?.[1] ?? '';
+    const kept = (1n << 0n) | (1n << 1n) | (1n << 3n) | (1n << 4n) | (1n << 21n) | (1n << 27n) | (1n << 31n);
+    assert.equal(BigInt(`0x${field('CapEff')}`), kept);
+    assert.equal(BigInt(`0x${field('CapPrm')}`), kept);
+    assert.equal(field('NoNewPrivs'), '1');
+    const limits = await readFile(`/proc/${pid}/limits`, 'utf8');
+    assert.match(limits, /Max core file size\s+0\s+0/);
+    assert.match(limits, /Max open files\s+64\s+64/);
+    await pipe.write(plain.subarray(512));
+    await pipe.close();
+    await unpacking;
+  });
+});
