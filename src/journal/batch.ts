@@ -94,7 +94,7 @@ export const createBatches = (db: Db, key: KeyObject): Batches => {
       signed = made ?? signed;
     },
     checkpoint: () => {
-      if (records.end().seq !== (signed?.seq ?? 0)) signed = transaction(sign);
+      if (records.end().seq > (signed?.seq ?? 0)) signed = transaction(sign);
     },
     newestCheckpoint: () => signed,
     seal: reads.seal,

@@ -78,7 +78,11 @@ export const sumSegment = (db: Db, segment: number): SealedSegment => {
 
 /** Segments that have chunks, in order; each is found by one step in the tree, whatever its size. */
 export const segmentsWithChunks = (db: Db): number[] => {
-  const next = db.prepare<[number], number | null>('SELECT min(id) FROM read_chunks WHERE id >= ?').pluck();
+  const next = db
+    .prepare<[number], number | null>(
+      `SELECT min(id) FROM read_chunks WHERE id >= ? AND id <= ${Number.MAX_SAFE_INTEGER}`,
+    )
+    .pluck();
   const segments: number[] = [];
   for (let from = 0; ; ) {
     const id = next.get(from);

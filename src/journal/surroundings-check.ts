@@ -14,7 +14,7 @@ import { nameDigest } from './names.ts';
 import { JOURNAL_PRUNED, type Pruning, parsePruned } from './own-records.ts';
 import { uncovered } from './ranges.ts';
 import { CHUNKS_PER_SEGMENT, describeChunk, segmentsWithChunks } from './read-table.ts';
-import { createReader } from './reader.ts';
+import { createReader, impossibleKeys } from './reader.ts';
 import { isWholeSnapshot, type SnapshotRow } from './snapshot-table.ts';
 import type { SealedSegment } from './types.ts';
 
@@ -162,9 +162,10 @@ const checkReads = (db: Db, chain: Chain, prunings: readonly Pruning[], find: Fi
   const dropped = new Set(prunings.flatMap(({ segments }) => segments));
   const present = new Map(segmentsWithChunks(db).map((segment) => [segment, checkChunks(db, segment, find)]));
   const rows = db.prepare<[], [number, number]>('SELECT segment, closed FROM read_segments').raw().all();
+  const newestSeq = createReader(db).head().seq;
   for (const [segment, closed] of rows) {
     // Closed since the chain was read: the next check's business.
-    if (closed > chain.headSeq) continue;
+    if (closed > chain.headSeq && closed <= newestSeq) continue;
     const sealed = chain.closed.get(closed);
     if (sealed?.segment !== segment) find(closed, `Read segment ${segment} names it, but it does not close it.`);
     const sum = present.get(segment);
@@ -194,7 +195,6 @@ const checkSnapshots = (db: Db, chain: Chain, find: Find): number => {
   let count = 0;
   for (const row of db.prepare<[], SnapshotRow>('SELECT * FROM snapshots').iterate()) {
     count++;
-    if (row.seq > chain.headSeq) continue;
     if (!isWholeSnapshot(row, chain.hashes.get(row.seq) ?? null))
       find(row.seq, 'its snapshot is not what was written.');
   }
@@ -231,6 +231,10 @@ export const checkSurroundings = (
     });
   };
   let prunings: readonly Pruning[] = [];
+  checked('keys', () => {
+    const impossible = impossibleKeys(db);
+    if (impossible !== null) find(null, `${impossible}.`);
+  });
   checked('names', () => checkNames(db, find));
   checked('schema', () => checkMigrations(db, find));
   checked('prune records', () => {
