@@ -1,7 +1,6 @@
 /** What scribe's own Daemon service is given: the read model as a snapshot writes it, and what is known beside it. */
 import type { DaemonPorts } from '../adapters/cri/daemon-service.ts';
 import { writeState } from '../domain/snapshot.ts';
-import type { NodeState } from '../domain/state.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Clock } from '../engine/ports.ts';
 import { hashOfState } from '../journal/snapshots.ts';
@@ -22,7 +21,7 @@ export interface DaemonPortsSources {
 export function daemonPorts({ rootDir, engine, view, clock, findings, log }: DaemonPortsSources): DaemonPorts {
   return {
     rootDir,
-    stateNow: () => ({ seq: view.seq(), hash: hashOfState(writeState(view.state as NodeState)) }),
+    stateNow: () => ({ seq: view.seq(), hash: hashOfState(writeState(view.state)) }),
     owed: () => workOwed(view.state),
     findings() {
       const { confList, problem } = view.state.network;

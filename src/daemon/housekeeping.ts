@@ -51,7 +51,7 @@ export function startHousekeeping(options: HousekeepingOptions): Housekeeping {
       restNs: ns(config.retention.removedPodsMs),
       maxBytes: config.retention.sizeBytesMax,
     },
-    isClosed: (stream) => isClosedStream(view.state as NodeState, stream),
+    isClosed: (stream) => isClosedStream(view.state, stream),
     isProbe: ({ body }) => body.startsWith('{"request":{"method":"ExecSync"'),
   });
 
@@ -65,7 +65,7 @@ export function startHousekeeping(options: HousekeepingOptions): Housekeeping {
     if (closed) return;
     // The live state and its seq are taken in one synchronous step; the thread folds to the same seq by itself.
     const seq = view.seq();
-    const liveHash = hashOfState(writeState(view.state as NodeState));
+    const liveHash = hashOfState(writeState(view.state));
     const task = {
       path: options.journalPath,
       moduleUrl: new URL('../engine/node-fold.ts', import.meta.url).href,

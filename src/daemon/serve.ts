@@ -167,7 +167,10 @@ export async function serve(config: Config, { version }: { readonly version: str
     deadTasks,
     crash: takeCrashFile(stateDir),
   });
-  await cni.start();
+  // The network of the last life is in the journal, so pods need not wait for it to be read again.
+  const networkRead = cni.start();
+  if (state.network.confList === null) await networkRead;
+  networkRead.catch(die('the CNI configuration can not be watched'));
 
   const report = (message: string): void => {
     log.warn(message);
