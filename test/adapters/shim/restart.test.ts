@@ -4,16 +4,23 @@ import { readdir, readlink, rm, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { holdProcess, isAlive } from '../../../src/adapters/linux/processes.ts';
 import { dialShim } from '../../../src/adapters/shim/session.ts';
-import type { EffectOf, EffectResults } from '../../../src/domain/effects.ts';
+import { Status } from '../../../src/adapters/wire/types/task/task.ts';
+import type { EffectOf, EffectResults, ShimAddress } from '../../../src/domain/effects.ts';
+import { startProcess } from '../../support/process.ts';
+import type { DaemonTask } from './rig/daemon.ts';
 import { deleteOf, killOf, type Rig, openContext, openRig } from './rig/rig.ts';
 import { testShims } from './rig/shims.ts';
+
+const daemonPath = fileURLToPath(new URL('./rig/daemon.ts', import.meta.url));
 
 for (const { version, path } of await testShims()) {
   describe(`after a restart, shim ${version}`, { timeout: 60_000 }, () => {
     let rig: Rig;
-    let pod: Awaited<ReturnType<Rig['startPod']>>;
+    type Pod = Awaited<ReturnType<Rig['startPod']>>;
+    let pod: Pod;
     before(async () => {
       rig = await openRig(path);
       pod = await rig.startPod();
@@ -28,7 +35,7 @@ for (const { version, path } of await testShims()) {
       const { task } = await rig.adapter.effects.StartTask(effect, openContext());
       return { ...effect, task };
     };
-    const reconnect = (ids: readonly string[], of = pod): Promise<EffectResults['ReconnectShim']> => {
+    const reconnect = (ids: readonly string[], of: Pod = pod): Promise<EffectResults['ReconnectShim']> => {
       const { podSandboxId, bundlePath, shim } = of;
       return rig.adapter.effects.ReconnectShim(
         { kind: 'ReconnectShim', podSandboxId, shim, bundlePath, containerIds: ids },
@@ -107,6 +114,56 @@ for (const { version, path } of await testShims()) {
       const young = await start(['true']);
       assert.equal((await exitOf(young.containerId)).exitStatus, 0);
       await Promise.all([old, young].map(remove));
+    });
+
+    it('C19: takes over from a daemon that was killed in the middle of an exec', async (t) => {
+      const { podSandboxId, bundlePath } = await rig.newPod();
+      const startTask = await rig.container(podSandboxId, { args: ['sh', '-c', 'sleep 1000; exit 3'] });
+      const { containerId } = startTask;
+      const execId = rig.newId();
+      const args = ['sh', '-c', 'sleep 0.05; echo $PPID; exec sleep 1000'];
+      const { handler } = rig;
+      const task: DaemonTask = {
+        startShim: { kind: 'StartShim', podSandboxId, handler, bundlePath },
+        startTask,
+        runExec: {
+          kind: 'RunExec',
+          podSandboxId,
+          containerId,
+          execId,
+          bundlePath: startTask.bundlePath,
+          args,
+          timeoutMs: null,
+        },
+      };
+      const shims: ShimAddress[] = [];
+      await rig.restart(async () => {
+        const daemon = await startProcess(t, [process.execPath, daemonPath, rig.stateDir, JSON.stringify(task)]);
+        const [json] = await daemon.until(/^\{.*\}$/m);
+        const { shim } = JSON.parse(json) as { readonly shim: ShimAddress };
+        shims.push(shim);
+        const client = await dialShim(shim, 1000);
+        const isExecRunning = (): Promise<boolean> =>
+          client.state({ id: containerId, execId }, 1000).then(
+            ({ status }) => status === Status.RUNNING,
+            () => false,
+          );
+        while (!(await isExecRunning())) await sleep(5);
+        client.close();
+        daemon.kill('SIGKILL');
+        await daemon.ended;
+      });
+      const [shim] = shims;
+      assert.ok(shim !== undefined);
+      const pod = { podSandboxId, bundlePath, shim };
+      const { gone, tasks } = await reconnect([containerId], pod);
+      assert.deepEqual([gone, tasks[0]?.status], [false, 'running']);
+      await rig.adapter.effects.EndExec({ kind: 'EndExec', podSandboxId, containerId, execId }, openContext());
+      assert.equal((await rig.exec(startTask, ['echo', 'alive'])).stdout, 'alive\n');
+      await rig.adapter.effects.KillTask(killOf(startTask), openContext());
+      assert.equal((await exitOf(containerId)).exitStatus, 137);
+      await remove(startTask);
+      await rig.adapter.effects.StopShim({ kind: 'StopShim', podSandboxId, handler, bundlePath, shim }, openContext());
     });
 
     it('removes what killed shims left of temporary files, and nothing that may be in use', async () => {

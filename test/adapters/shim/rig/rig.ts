@@ -36,6 +36,8 @@ export interface Rig {
   readonly handler: RuntimeHandler;
   readonly newId: () => string;
   readonly bundle: (id: string, podSandboxId: string, options: BundleOptions) => Promise<string>;
+  /** A pod whose shim is not started; whatever shim it has is stopped when the rig is closed. */
+  readonly newPod: () => Promise<{ readonly podSandboxId: string; readonly bundlePath: string }>;
   readonly startPod: () => Promise<{
     readonly podSandboxId: string;
     readonly bundlePath: string;
@@ -147,10 +149,14 @@ export const openRig = async (shimPath: string, options: RigOptions = {}): Promi
     newId: () => randomBytes(32).toString('hex'),
     bundle: (id, podSandboxId, options) =>
       makeBundle({ dir: join(stateDir, 'bundles'), id, podSandboxId, cgroupParent }, options),
-    startPod: async () => {
+    newPod: async () => {
       const podSandboxId = rig.newId();
       const bundlePath = await rig.bundle(podSandboxId, podSandboxId, { args: ['sleep', '1000'] });
       pods.push({ podSandboxId, bundlePath });
+      return { podSandboxId, bundlePath };
+    },
+    startPod: async () => {
+      const { podSandboxId, bundlePath } = await rig.newPod();
       const { shim } = await adapter.effects.StartShim(
         { kind: 'StartShim', podSandboxId, handler, bundlePath },
         openContext(),

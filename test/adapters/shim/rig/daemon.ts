@@ -1,0 +1,31 @@
+/**
+ * A daemon as far as shims can tell, to be killed: `daemon.ts <state directory> <effects as JSON>` performs the effects
+ * one after the other, the last one without waiting for its end, prints the results as JSON and stays.
+ */
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { createShimAdapter } from '../../../../src/adapters/shim/adapter.ts';
+import { startSpawner } from '../../../../src/adapters/spawner/client.ts';
+import type { EffectOf } from '../../../../src/domain/effects.ts';
+import { createTestLogKeeper } from './log-keeper.ts';
+
+export interface DaemonTask {
+  readonly startShim: EffectOf<'StartShim'>;
+  readonly startTask: EffectOf<'StartTask'>;
+  readonly runExec: EffectOf<'RunExec'>;
+}
+
+const [, , stateDir = '', json = ''] = process.argv;
+const { startShim, startTask, runExec } = JSON.parse(json) as DaemonTask;
+const { effects } = await createShimAdapter({
+  spawner: await startSpawner({ lockPath: join(stateDir, 'spawner.lock'), startTimeoutMs: 20_000 }),
+  logKeeper: createTestLogKeeper(),
+  observe: () => Promise.resolve(),
+  stateDir,
+  log: pino({ level: 'silent' }),
+});
+const context = { signal: new AbortController().signal, attach: () => undefined };
+const { shim } = await effects.StartShim(startShim, context);
+const { task } = await effects.StartTask(startTask, context);
+void effects.RunExec(runExec, context);
+process.stdout.write(`${JSON.stringify({ shim, task })}\n`);
