@@ -4,6 +4,8 @@
  * and refused by the decision.
  */
 import { formatImageReference, parseImageReference } from '../image/reference.ts';
+import type { Failure } from '../errors.ts';
+import { shown } from '../oci/refuse.ts';
 import type { CallRequest } from '../records.ts';
 import type { NodeState } from '../state.ts';
 
@@ -17,6 +19,28 @@ export function wholeId(ids: ReadonlyMap<string, unknown>, text: string): string
     found = id;
   }
   return found ?? text;
+}
+
+/** Why the text can't be meant for one object, whether or not that is there: it is empty, or the beginning of several ids. */
+export function idFailure(field: string, ids: ReadonlyMap<string, unknown>, text: string): Failure | null {
+  if (text === '') return { reason: 'InvalidField', message: `${field} is empty; give an id or its beginning.` };
+  if (ids.has(text)) return null;
+  const found = [...ids.keys()].filter((id) => id.startsWith(text)).length;
+  if (found < 2) return null;
+  return {
+    reason: 'AmbiguousId',
+    message: `${field} ${shown(text)} is the beginning of ${found} ids; give more of it.`,
+  };
+}
+
+/** The same of the object that a request is about. */
+export function requestIdFailure(
+  state: Pick<NodeState, 'sandboxes' | 'containers'>,
+  request: CallRequest,
+): Failure | null {
+  if ('podSandboxId' in request) return idFailure('pod_sandbox_id', state.sandboxes, request.podSandboxId);
+  if ('containerId' in request) return idFailure('container_id', state.containers, request.containerId);
+  return null;
 }
 
 export function canonical(state: Pick<NodeState, 'sandboxes' | 'containers'>, request: CallRequest): CallRequest {

@@ -9,6 +9,7 @@ import {
 } from '../container/decide.ts';
 import { fetchImages, pullImage, removeImage } from '../image/decide.ts';
 import { removePodSandbox, runPodSandbox, stopPodSandbox } from '../pod-sandbox/decide.ts';
+import { requestIdFailure } from './canonical.ts';
 import { type Input, NODE_STREAM, type Sequenced } from '../records.ts';
 import { complete, emit, OK, type Turn } from '../turn.ts';
 
@@ -18,6 +19,8 @@ export function decideCall(turn: Turn, input: CallReceived): void {
   const call = turn.state.calls.get(input.seq);
   if (call === undefined) return;
   const { request } = input.body;
+  const failure = requestIdFailure(turn.state, request);
+  if (failure !== null) return complete(turn, call, { ok: false, failure });
   switch (request.method) {
     case 'RunPodSandbox':
       return runPodSandbox(turn, call, request);
