@@ -82,6 +82,10 @@ CREATE TRIGGER names_delete BEFORE DELETE ON names
 WHEN NOT EXISTS (SELECT 1 FROM pruning)
 BEGIN SELECT raise(ABORT, 'names are deleted by pruning only'); END;
 
+CREATE TRIGGER schema_insert BEFORE INSERT ON schema
+WHEN NEW.version <> (SELECT coalesce(max(version), 0) + 1 FROM schema)
+BEGIN SELECT raise(ABORT, 'migrations run in order'); END;
+
 CREATE TRIGGER schema_update BEFORE UPDATE ON schema
 BEGIN SELECT raise(ABORT, 'migrations are never changed'); END;
 
