@@ -1,5 +1,6 @@
 /** Between the domain's records and the journal's rows: the body becomes JSON text and back. Nothing is decided here. */
 import { type DomainRecord, RECORD_VERSION, type Sequenced } from '../domain/records.ts';
+import { upcast } from '../domain/upcast.ts';
 import type { JournalRecord } from '../journal/types.ts';
 
 export function toJournalRecord(record: Sequenced, boot: string): JournalRecord {
@@ -17,6 +18,8 @@ export function fromJournalRecord(record: FoldedColumns): Sequenced | null {
   if (record.body === '') return null;
   const { seq, atNs, monoNs, stream, cause, call } = record;
   // The journal's text was written by toJournalRecord and its hash verified; types the domain does not know change nothing.
-  const event = { type: record.type, body: JSON.parse(record.body) as unknown } as DomainRecord;
+  const body = upcast(record.type, record.v, JSON.parse(record.body));
+  if (body === null) return null;
+  const event = { type: record.type, body } as DomainRecord;
   return { ...event, seq, atNs, monoNs, stream, cause, call };
 }

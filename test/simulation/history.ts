@@ -4,6 +4,7 @@
  */
 import type { decide as decideInput } from '../../src/domain/decide.ts';
 import { evolve } from '../../src/domain/evolve.ts';
+import { redecide } from '../../src/domain/redecide.ts';
 import { initialState, type NodeState } from '../../src/domain/state.ts';
 import { writeState, readState } from '../../src/domain/snapshot.ts';
 import { fromJournalRecord } from '../../src/engine/codec.ts';
@@ -44,6 +45,7 @@ export interface HistoryResult {
   readonly crashes: ReadonlyMap<Boundary | 'between steps', number>;
   /** Hash of the last record: two runs of a seed write the same journal. */
   readonly headHash: string;
+  readonly records: readonly JournalRecord[];
 }
 
 /** One life of the daemon. */
@@ -275,7 +277,8 @@ export async function runHistory({ seed, target, plant }: HistoryOptions): Promi
   if (violation !== null)
     throw violation instanceof Error ? violation : new Error('A check failed.', { cause: violation });
   const head = history.contents.rows.at(-1);
-  return { steps: scheduler.steps(), crashes, headHash: Buffer.from(head?.hash ?? []).toString('hex') };
+  const records = history.contents.rows.flatMap(({ record }) => (record === null ? [] : [record]));
+  return { steps: scheduler.steps(), crashes, records, headHash: Buffer.from(head?.hash ?? []).toString('hex') };
 }
 
 /** A journal whose append says yes before the disk did. */
@@ -306,6 +309,8 @@ async function checkEnd(history: History): Promise<void> {
   const pruned = all.filter(({ stream }) => !isClosedStream(folded, stream));
   differs('fold(pruned)', writeState(fold(initialState(), pruned)));
   CHECKS.wholeJournal(all);
+  const { divergence } = redecide(all.flatMap((record) => fromJournalRecord(record) ?? []));
+  if (divergence !== null) throw new Violation(`Record ${divergence.seq} is decided otherwise a second time.`);
 }
 
 function fold(state: NodeState, records: readonly JournalRecord[]): NodeState {

@@ -1,0 +1,16 @@
+/** Golden journals as text: one record a line, 64-bit numbers as decimal text. */
+import type { JournalRecord } from '../../src/journal/types.ts';
+
+export const writeGolden = (records: readonly JournalRecord[]): string =>
+  records
+    .map((record) => `${JSON.stringify({ ...record, atNs: String(record.atNs), monoNs: String(record.monoNs) })}\n`)
+    .join('');
+
+export const readGolden = (text: string): JournalRecord[] =>
+  text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => {
+      const record = JSON.parse(line) as JournalRecord;
+      return { ...record, atNs: BigInt(record.atNs), monoNs: BigInt(record.monoNs) };
+    });

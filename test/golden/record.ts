@@ -1,0 +1,11 @@
+/**
+ * Writes a golden journal: one simulated history as JSON lines, to be folded and decided again by every later version.
+ * Run by hand once per journal version: node test/golden/record.ts <seed> > test/golden/v1/<name>.jsonl
+ */
+import { stdout } from 'node:process';
+import { runHistory, targetOfSeed } from '../simulation/history.ts';
+import { writeGolden } from './golden.ts';
+
+const seed = Number(process.argv[2] ?? 1);
+const { records } = await runHistory({ seed, target: targetOfSeed(seed) });
+stdout.write(writeGolden(records));
