@@ -5,7 +5,6 @@
  */
 import type { Config } from '../config/config.ts';
 import { writeState } from '../domain/snapshot.ts';
-import type { NodeState } from '../domain/state.ts';
 import { isClosedStream } from '../engine/recovery.ts';
 import type { RecordOwn } from '../journal/types.ts';
 import { createRetention } from '../journal/retention.ts';

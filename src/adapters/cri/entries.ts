@@ -4,11 +4,20 @@
  */
 import { containerStateOf } from '../../domain/container/state.ts';
 import { logPath } from '../../domain/effect-requests.ts';
-import { criSignalOf } from '../../domain/oci/signals.ts';
-import { stopSignalOf } from '../../domain/oci/signals.ts';
+import { criSignalOf, stopSignalOf } from '../../domain/oci/signals.ts';
 import type { Container, Image, NodeState, PodSandbox } from '../../domain/state.ts';
 import * as wire from '../wire/cri/api.ts';
-import { containerMetadata, containerUser, imageSpec, labelsOf, linuxContainerResources, mount, namespaceOption, podSandboxMetadata, signal } from './to-wire.ts';
+import {
+  containerMetadata,
+  containerUser,
+  imageSpec,
+  labelsOf,
+  linuxContainerResources,
+  mount,
+  namespaceOption,
+  podSandboxMetadata,
+  signal,
+} from './to-wire.ts';
 
 const UNSET = '0';
 
@@ -55,14 +64,18 @@ export function containerState(container: Container): wire.ContainerState | null
   return state === null ? null : STATES[state];
 }
 
-const imageRefOf = (container: Container, image: Image | undefined): string => image?.content.repoDigests[0] ?? container.imageId;
+const imageRefOf = (container: Container, image: Image | undefined): string =>
+  image?.content.repoDigests[0] ?? container.imageId;
 
 export function containerEntry(container: Container, state: wire.ContainerState): wire.Container {
   return {
     id: container.id,
     podSandboxId: container.podSandboxId,
     metadata: containerMetadata(container.config.metadata ?? {}),
-    image: { ...imageSpec(container.config.image ?? {}), userSpecifiedImage: container.config.image?.userSpecifiedImage ?? '' },
+    image: {
+      ...imageSpec(container.config.image ?? {}),
+      userSpecifiedImage: container.config.image?.userSpecifiedImage ?? '',
+    },
     imageRef: container.imageId,
     state,
     createdAt: container.createdAtNs,
@@ -72,7 +85,11 @@ export function containerEntry(container: Container, state: wire.ContainerState)
   };
 }
 
-export function containerStatus(nodeState: Readonly<NodeState>, container: Container, state: wire.ContainerState): wire.ContainerStatus {
+export function containerStatus(
+  nodeState: Readonly<NodeState>,
+  container: Container,
+  state: wire.ContainerState,
+): wire.ContainerStatus {
   const { config, exit } = container;
   const image = nodeState.images.get(container.imageId);
   const sandbox = nodeState.sandboxes.get(container.podSandboxId);
@@ -85,7 +102,11 @@ export function containerStatus(nodeState: Readonly<NodeState>, container: Conta
     startedAt: container.startedAtNs ?? UNSET,
     finishedAt: exit?.finishedAtNs ?? UNSET,
     exitCode: exit?.exitStatus ?? 0,
-    image: { ...spec, image: image?.content.repoTags[0] ?? image?.content.repoDigests[0] ?? spec.image, userSpecifiedImage: spec.image },
+    image: {
+      ...spec,
+      image: image?.content.repoTags[0] ?? image?.content.repoDigests[0] ?? spec.image,
+      userSpecifiedImage: spec.image,
+    },
     imageRef: imageRefOf(container, image),
     reason: exit?.reason ?? '',
     message: exit?.message ?? '',
@@ -93,7 +114,10 @@ export function containerStatus(nodeState: Readonly<NodeState>, container: Conta
     annotations: labelsOf(config.annotations),
     mounts: (config.mounts ?? []).map(mount),
     logPath: sandbox === undefined ? '' : (logPath(sandbox, container) ?? ''),
-    resources: config.linux?.resources === undefined ? undefined : { linux: linuxContainerResources(config.linux.resources), windows: undefined },
+    resources:
+      config.linux?.resources === undefined
+        ? undefined
+        : { linux: linuxContainerResources(config.linux.resources), windows: undefined },
     imageId: container.imageId,
     user: container.facts === null ? undefined : containerUser(container.facts.user),
     stopSignal: signal(criSignalOf(stopSignalOf(config, container.imageConfig))),

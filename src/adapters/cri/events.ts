@@ -11,7 +11,10 @@ const KEPT_NS = 300_000_000_000n;
 
 export interface ContainerEvents {
   /** Sends events until the signal is aborted. */
-  readonly subscribe: (send: (event: wire.ContainerEventResponse) => Promise<void>, signal: AbortSignal) => Promise<void>;
+  readonly subscribe: (
+    send: (event: wire.ContainerEventResponse) => Promise<void>,
+    signal: AbortSignal,
+  ) => Promise<void>;
   /** Events that a full queue or five minutes without a subscriber passed over. */
   readonly passedOver: () => number;
 }
@@ -69,7 +72,10 @@ export function createContainerEvents(view: ReadModel, eventsOf: CriEventsOf): C
     subscriber.wake();
   }
 
-  async function subscribe(send: (event: wire.ContainerEventResponse) => Promise<void>, signal: AbortSignal): Promise<void> {
+  async function subscribe(
+    send: (event: wire.ContainerEventResponse) => Promise<void>,
+    signal: AbortSignal,
+  ): Promise<void> {
     const subscriber: Subscriber = { queue: unheard.map(({ message }) => message), wake: () => {} };
     unheard = [];
     subscribers.add(subscriber);

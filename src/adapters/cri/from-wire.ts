@@ -6,6 +6,7 @@
  */
 import type * as domain from '../../domain/cri.ts';
 import { FailureError } from '../../domain/errors.ts';
+import { shown } from '../../domain/oci/refuse.ts';
 import type * as wire from '../wire/cri/api.ts';
 
 /** Keeps an env value and gives the token that stands for it. */
@@ -147,10 +148,7 @@ export const imageSpec = (spec: wire.ImageSpec): domain.ImageSpec =>
 function keyValue({ key, value }: wire.KeyValue, tokenOf: TokenOf): domain.KeyValue {
   // The one check that can only be made here: behind the token nobody looks at the value again.
   if (value.includes(0)) {
-    throw new FailureError(
-      'InvalidField',
-      `envs[${JSON.stringify(key)}].value holds a NUL byte: no program can be given one`,
-    );
+    throw new FailureError('InvalidField', `envs[${shown(key)}].value holds a NUL byte: no program can be given one`);
   }
   return present<domain.KeyValue>({ key: text(key), token: value.length === 0 ? undefined : tokenOf(value) });
 }

@@ -1,7 +1,7 @@
 /** CRI's ImageService: pulls and removals go through the engine, questions to the read model. */
 import { FailureError } from '../../domain/errors.ts';
 import { findImage } from '../../domain/image/names.ts';
-import * as wire from '../wire/cri/api.ts';
+import type * as wire from '../wire/cri/api.ts';
 import type { Handlers } from './context.ts';
 import { imageEntry } from './entries.ts';
 import { type CriParts, reading, take } from './parts.ts';
@@ -10,38 +10,65 @@ import { infoWhen } from './verbose.ts';
 export function imageService(parts: CriParts): Handlers<typeof wire.ImageServiceDefinition> {
   const { view, lists } = parts;
   return {
-    listImages: reading(parts, 'ListImages', ({ filter }) => filter?.image?.image ?? '', ({ filter }) => {
-      const name = filter?.image?.image ?? '';
-      if (name === '') return lists.images();
-      const image = findImage(view.state, name);
-      return { images: image === undefined ? [] : [imageEntry(image)] };
-    }),
-    imageStatus: reading(parts, 'ImageStatus', ({ image }) => image?.image ?? '', ({ image, verbose }) => {
-      const found = findImage(view.state, named(image, 'image.image'));
-      if (found === undefined) return { image: undefined, info: {} };
-      const { config, layers } = found.content;
-      return {
-        image: imageEntry(found),
-        info: infoWhen(verbose, () => ({ chainID: layers.at(-1)?.chainId ?? '', imageSpec: { config } })),
-      };
-    }),
+    listImages: reading(
+      parts,
+      'ListImages',
+      ({ filter }) => filter?.image?.image ?? '',
+      ({ filter }) => {
+        const name = filter?.image?.image ?? '';
+        if (name === '') return lists.images();
+        const image = findImage(view.state, name);
+        return { images: image === undefined ? [] : [imageEntry(image)] };
+      },
+    ),
+    imageStatus: reading(
+      parts,
+      'ImageStatus',
+      ({ image }) => image?.image ?? '',
+      ({ image, verbose }) => {
+        const found = findImage(view.state, named(image, 'image.image'));
+        if (found === undefined) return { image: undefined, info: {} };
+        const { config, layers } = found.content;
+        return {
+          image: imageEntry(found),
+          info: infoWhen(verbose, () => ({ chainID: layers.at(-1)?.chainId ?? '', imageSpec: { config } })),
+        };
+      },
+    ),
     async pullImage({ image, auth }, context) {
-      const credentials = auth === undefined || isEmptyAuth(auth) ? null : parts.keepCredentials(auth);
-      const { outcome } = await take(parts, { method: 'PullImage', image: named(image, 'image.image'), credentials }, context);
+      const { outcome } = await take(
+        parts,
+        'PullImage',
+        () => ({
+          image: named(image, 'image.image'),
+          credentials: auth === undefined || isEmptyAuth(auth) ? null : parts.keepCredentials(auth),
+        }),
+        context,
+      );
       return { imageRef: outcome.response.imageRefs?.[0] ?? '' };
     },
     async removeImage({ image }, context) {
-      await take(parts, { method: 'RemoveImage', image: named(image, 'image.image') }, context);
+      await take(parts, 'RemoveImage', () => ({ image: named(image, 'image.image') }), context);
       return {};
     },
-    imageFsInfo: reading(parts, 'ImageFsInfo', () => '', () => parts.imageFsInfo()),
+    imageFsInfo: reading(
+      parts,
+      'ImageFsInfo',
+      () => '',
+      () => parts.imageFsInfo(),
+    ),
   };
 }
 
 function named(image: wire.ImageSpec | undefined, field: string): string {
-  if (image === undefined || image.image === '') throw new FailureError('InvalidField', `${field} is empty; name an image.`);
+  if (image === undefined || image.image === '')
+    throw new FailureError('InvalidField', `${field} is empty; name an image.`);
   return image.image;
 }
 
 const isEmptyAuth = (auth: wire.AuthConfig): boolean =>
-  auth.username === '' && auth.password === '' && auth.auth === '' && auth.identityToken === '' && auth.registryToken === '';
+  auth.username === '' &&
+  auth.password === '' &&
+  auth.auth === '' &&
+  auth.identityToken === '' &&
+  auth.registryToken === '';

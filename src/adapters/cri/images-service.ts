@@ -6,16 +6,22 @@ import type { Readable } from 'node:stream';
 import { PassThrough } from 'node:stream';
 import { FailureError } from '../../domain/errors.ts';
 import { formatImageReference, parseImageReference } from '../../domain/image/reference.ts';
-import { ImagesDefinition, type ImageProgress } from '../wire/scribe/v1/images.ts';
+import type { ImagesDefinition, ImageProgress } from '../wire/scribe/v1/images.ts';
 import type { Handlers } from './context.ts';
-import { type CriParts, take } from './parts.ts';
+import { type CriParts, checked, take } from './parts.ts';
 
 export interface ImageTransfers {
   readonly newUploadId: () => string;
   readonly acceptUpload: (upload: string, stream: Readable) => void;
   readonly forgetUpload: (upload: string) => void;
   readonly observeProgress: (
-    hear: (progress: { reference: string; digest: string; phase: string; bytesDone: number; bytesTotal: number }) => void,
+    hear: (progress: {
+      reference: string;
+      digest: string;
+      phase: string;
+      bytesDone: number;
+      bytesTotal: number;
+    }) => void,
   ) => () => void;
 }
 
@@ -25,7 +31,8 @@ export function imagesService(parts: CriParts, transfers: ImageTransfers): Handl
   /** Sends progress of `reference` while `work` runs, then the ids it gave. */
   async function withProgress(reference: string, send: Send, work: () => Promise<readonly string[]>): Promise<void> {
     const stop = transfers.observeProgress(({ reference: about, digest, phase, bytesDone, bytesTotal }) => {
-      if (about === reference) void send({ digest, phase, bytesDone: String(bytesDone), bytesTotal: String(bytesTotal), imageIds: [] });
+      if (about === reference)
+        void send({ digest, phase, bytesDone: String(bytesDone), bytesTotal: String(bytesTotal), imageIds: [] });
     });
     try {
       const imageIds = await work();
@@ -39,40 +46,53 @@ export function imagesService(parts: CriParts, transfers: ImageTransfers): Handl
     async load(requests, context, send) {
       const upload = transfers.newUploadId();
       const stream = new PassThrough();
+      // Whoever reads it is told by the read itself; until somebody does, a client that goes away is no news.
+      stream.on('error', () => undefined);
       transfers.acceptUpload(upload, stream);
-      const feeding = feed(requests, stream);
+      void feed(requests, stream);
       try {
         await withProgress(upload, send, async () => {
-          const { outcome } = await take(parts, { method: 'LoadImages', newId: upload }, context);
+          const { outcome } = await take(parts, 'LoadImages', () => ({ newId: upload }), context);
           return outcome.response.imageRefs ?? [];
         });
       } finally {
         transfers.forgetUpload(upload);
-        await feeding;
       }
     },
     async pull({ image, username, password }, context, send) {
-      const parsed = parseImageReference(image);
-      if (!parsed.ok) throw new FailureError('InvalidField', parsed.problem);
+      const reference = await checked(parts, 'PullImage', () => referenceOf(image), context);
       const credentials =
         username === ''
           ? null
-          : parts.keepCredentials({ username, password, auth: '', serverAddress: '', identityToken: '', registryToken: '' });
-      const reference = formatImageReference(parsed.reference);
+          : parts.keepCredentials({
+              username,
+              password,
+              auth: '',
+              serverAddress: '',
+              identityToken: '',
+              registryToken: '',
+            });
       await withProgress(reference, send, async () => {
-        const { outcome } = await take(parts, { method: 'PullImage', image: reference, credentials }, context);
+        const { outcome } = await take(parts, 'PullImage', () => ({ image: reference, credentials }), context);
         return outcome.response.imageRefs ?? [];
       });
     },
   };
 }
 
-/** Hands the chunks on as fast as they are taken; a client that goes away cuts the stream. */
+function referenceOf(image: string): string {
+  const parsed = parseImageReference(image);
+  if (!parsed.ok) throw new FailureError('InvalidField', `image: ${parsed.problem}`);
+  return formatImageReference(parsed.reference);
+}
+
+/** Hands the chunks on as fast as they are taken; a client that goes away cuts the stream. Never rejects. */
 async function feed(requests: AsyncIterable<{ readonly chunk: Uint8Array }>, stream: PassThrough): Promise<void> {
   try {
     for await (const { chunk } of requests) {
       if (stream.destroyed) return;
-      if (!stream.write(chunk)) await new Promise<void>((resolve) => stream.once('drain', resolve).once('close', resolve));
+      if (!stream.write(chunk))
+        await new Promise<void>((resolve) => stream.once('drain', resolve).once('close', resolve));
     }
     stream.end();
   } catch (error) {

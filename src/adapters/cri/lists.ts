@@ -7,7 +7,15 @@ import { BinaryWriter } from '@bufbuild/protobuf/wire';
 import type { ReadModel } from '../../engine/ports.ts';
 import type { Container, Image, PodSandbox } from '../../domain/state.ts';
 import * as wire from '../wire/cri/api.ts';
-import { containerEntry, containerState, containerStatus, imageEntry, isShown, podSandboxEntry, sandboxState } from './entries.ts';
+import {
+  containerEntry,
+  containerState,
+  containerStatus,
+  imageEntry,
+  isShown,
+  podSandboxEntry,
+  sandboxState,
+} from './entries.ts';
 
 export interface Lists {
   readonly containers: (filter: wire.ContainerFilter | undefined) => Uint8Array;
@@ -68,7 +76,9 @@ export function createLists(view: ReadModel): Lists {
   const sandboxBytes = encodedOnce((sandbox: PodSandbox) =>
     isShown(sandbox) ? entryBytes(wire.PodSandbox.encode(podSandboxEntry(sandbox)).finish()) : null,
   );
-  const imageBytes = encodedOnce((image: Image) => (image.removing ? null : entryBytes(wire.Image.encode(imageEntry(image)).finish())));
+  const imageBytes = encodedOnce((image: Image) =>
+    image.removing ? null : entryBytes(wire.Image.encode(imageEntry(image)).finish()),
+  );
   const statusBytes = (container: Container): Uint8Array | null => {
     const shown = containerState(container);
     if (shown === null) return null;
@@ -95,11 +105,15 @@ export function createLists(view: ReadModel): Lists {
   return {
     containers(filter) {
       if (filter === undefined || isEmptyContainerFilter(filter)) return allContainers();
-      return join(state.containers.values(), (container) => (matchesContainer(container, filter) ? containerBytes(container) : null));
+      return join(state.containers.values(), (container) =>
+        matchesContainer(container, filter) ? containerBytes(container) : null,
+      );
     },
     podSandboxes(filter) {
       if (filter === undefined || isEmptySandboxFilter(filter)) return allSandboxes();
-      return join(state.sandboxes.values(), (sandbox) => (matchesSandbox(sandbox, filter) ? sandboxBytes(sandbox) : null));
+      return join(state.sandboxes.values(), (sandbox) =>
+        matchesSandbox(sandbox, filter) ? sandboxBytes(sandbox) : null,
+      );
     },
     images: allImages,
     containerStatus(container) {
@@ -134,5 +148,7 @@ function matchesSandbox(sandbox: PodSandbox, filter: wire.PodSandboxFilter): boo
   return matchesLabels(sandbox.config.labels, filter.labelSelector);
 }
 
-export const matchesLabels = (labels: Readonly<Record<string, string>> | undefined, selector: Readonly<Record<string, string>>): boolean =>
-  Object.entries(selector).every(([key, value]) => labels?.[key] === value);
+export const matchesLabels = (
+  labels: Readonly<Record<string, string>> | undefined,
+  selector: Readonly<Record<string, string>>,
+): boolean => Object.entries(selector).every(([key, value]) => labels?.[key] === value);

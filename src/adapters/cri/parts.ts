@@ -1,8 +1,8 @@
 /** What the CRI services are made from: doors to the engine, the read model, and what other adapters know. */
-import type { CallDraft, CallReply, NoteRead, ReadModel, TakeCall } from '../../engine/ports.ts';
+import type { CallDraft, CallOptions, CallReply, NoteRead, ReadModel, TakeCall } from '../../engine/ports.ts';
 import { type Failure, FailureError, grpcCodeOf } from '../../domain/errors.ts';
 import type { Container } from '../../domain/state.ts';
-import { wholeId } from '../../domain/call/canonical.ts';
+import { idFailure, wholeId } from '../../domain/call/canonical.ts';
 import type * as wire from '../wire/cri/api.ts';
 import type { CallContext } from './context.ts';
 import type { ContainerEvents } from './events.ts';
@@ -32,13 +32,44 @@ export interface CriParts {
   readonly describeConfig: () => Readonly<Record<string, unknown>>;
 }
 
-/** Runs a call through the engine; a refusal or failure is thrown. */
-export async function take(parts: CriParts, draft: CallDraft, { caller, deadlineNs, signal }: CallContext): Promise<CallReply & { readonly outcome: { readonly ok: true } }> {
-  const reply = await parts.take(draft, { caller, deadlineNs, signal });
+type Method = CallDraft['method'];
+type FieldsOf<M extends Method> = Omit<Extract<CallDraft, { method: M }>, 'method'>;
+type Taken = CallReply & { readonly outcome: { readonly ok: true } };
+
+/**
+ * Runs a call through the engine; a refusal or failure is thrown. `fields` makes the request: what it refuses is
+ * written down as a call too (C10).
+ */
+export async function take<M extends Method>(
+  parts: CriParts,
+  method: M,
+  fields: () => FieldsOf<M>,
+  context: CallContext,
+): Promise<Taken> {
+  const request = await checked(parts, method, fields, context);
+  // The compiler can't see that the fields of this method with this method's name are one of the drafts.
+  const draft = { method, ...request } as unknown as CallDraft;
+  return completed(await parts.take(draft, optionsOf(context)));
+}
+
+/** What `make` gives; when it refuses the request, that is journaled as the refusal of a call and thrown. */
+export async function checked<T>(parts: CriParts, rpc: string, make: () => T, context: CallContext): Promise<T> {
+  try {
+    return make();
+  } catch (error) {
+    if (!(error instanceof FailureError)) throw error;
+    const { outcome } = await parts.take({ method: 'Refused', rpc, failure: error.failure }, optionsOf(context));
+    throw outcome.ok ? error : failed(outcome.failure);
+  }
+}
+
+function completed(reply: CallReply): Taken {
   const { outcome } = reply;
   if (!outcome.ok) throw failed(outcome.failure);
   return { ...reply, outcome };
 }
+
+const optionsOf = ({ caller, deadlineNs, signal }: CallContext): CallOptions => ({ caller, deadlineNs, signal });
 
 export const failed = ({ reason, message }: Failure): FailureError => new FailureError(reason, message);
 
@@ -85,6 +116,12 @@ export function reading<Request, Response>(
   };
 }
 
-const codeOf = (error: unknown): number => (error instanceof FailureError ? grpcCodeOf(error.failure) : grpcCodeOf({ reason: 'Bug', message: '' }));
+const codeOf = (error: unknown): number =>
+  error instanceof FailureError ? grpcCodeOf(error.failure) : grpcCodeOf({ reason: 'Bug', message: '' });
 
-export const find = <T>(map: ReadonlyMap<string, T>, id: string): T | undefined => map.get(id) ?? map.get(wholeId(map, id));
+/** The object an id or its beginning names; throws when it could name several. `field` is CRI's name of the id. */
+export function find<T>(field: string, map: ReadonlyMap<string, T>, id: string): T | undefined {
+  const failure = idFailure(field, map, id);
+  if (failure !== null) throw failed(failure);
+  return map.get(wholeId(map, id));
+}

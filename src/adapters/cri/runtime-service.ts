@@ -1,5 +1,6 @@
 /** CRI's RuntimeService: each RPC as a call to the engine or a question to the read model. Decides nothing itself. */
 import { FailureError } from '../../domain/errors.ts';
+import { shown } from '../../domain/oci/refuse.ts';
 import { containerStateOf } from '../../domain/container/state.ts';
 import type { Container, PodSandbox } from '../../domain/state.ts';
 import * as wire from '../wire/cri/api.ts';
@@ -18,13 +19,15 @@ export function runtimeService(parts: CriParts): Handlers<typeof wire.RuntimeSer
   const everything = (): string => '';
 
   const container = (id: string): Container => {
-    const found = find(view.state.containers, id);
-    if (found === undefined || containerStateOf(found) === null) throw new FailureError('ContainerNotFound', `container_id ${id} names no container.`);
+    const found = find('container_id', view.state.containers, id);
+    if (found === undefined || containerStateOf(found) === null)
+      throw new FailureError('ContainerNotFound', `container_id ${shown(id)} names no container.`);
     return found;
   };
   const sandbox = (id: string): PodSandbox => {
-    const found = find(view.state.sandboxes, id);
-    if (found === undefined || found.phase === 'creating') throw new FailureError('PodSandboxNotFound', `pod_sandbox_id ${id} names no pod sandbox.`);
+    const found = find('pod_sandbox_id', view.state.sandboxes, id);
+    if (found === undefined || found.phase === 'creating')
+      throw new FailureError('PodSandboxNotFound', `pod_sandbox_id ${shown(id)} names no pod sandbox.`);
     return found;
   };
 
@@ -37,54 +40,88 @@ export function runtimeService(parts: CriParts): Handlers<typeof wire.RuntimeSer
     })),
 
     async runPodSandbox({ config, runtimeHandler }, context) {
-      const reply = await take(parts, { method: 'RunPodSandbox', config: podSandboxConfig(required(config, 'config')), runtimeHandler }, context);
+      const reply = await take(
+        parts,
+        'RunPodSandbox',
+        () => ({ config: podSandboxConfig(required(config, 'config')), runtimeHandler }),
+        context,
+      );
       return { podSandboxId: reply.outcome.response.id ?? '' };
     },
     async stopPodSandbox({ podSandboxId }, context) {
-      await take(parts, { method: 'StopPodSandbox', podSandboxId }, context);
+      await take(parts, 'StopPodSandbox', () => ({ podSandboxId }), context);
       return {};
     },
     async removePodSandbox({ podSandboxId }, context) {
-      await take(parts, { method: 'RemovePodSandbox', podSandboxId }, context);
+      await take(parts, 'RemovePodSandbox', () => ({ podSandboxId }), context);
       return {};
     },
-    podSandboxStatus: reading(parts, 'PodSandboxStatus', ({ podSandboxId }) => podSandboxId, ({ podSandboxId, verbose }) => {
-      const found = sandbox(podSandboxId);
-      return {
-        status: podSandboxStatus(found),
-        info: infoWhen(verbose, () => podSandboxInfo(found)),
-        containersStatuses: containerStatusesOf(view.state, found.id),
-        timestamp: String(parts.nowNs()),
-      };
-    }),
-    listPodSandbox: reading(parts, 'ListPodSandbox', ({ filter }) => filter?.id ?? '', ({ filter }) => lists.podSandboxes(filter)),
+    podSandboxStatus: reading(
+      parts,
+      'PodSandboxStatus',
+      ({ podSandboxId }) => podSandboxId,
+      ({ podSandboxId, verbose }) => {
+        const found = sandbox(podSandboxId);
+        return {
+          status: podSandboxStatus(found),
+          info: infoWhen(verbose, () => podSandboxInfo(found)),
+          containersStatuses: containerStatusesOf(view.state, found.id),
+          timestamp: String(parts.nowNs()),
+        };
+      },
+    ),
+    listPodSandbox: reading(
+      parts,
+      'ListPodSandbox',
+      ({ filter }) => filter?.id ?? '',
+      ({ filter }) => lists.podSandboxes(filter),
+    ),
 
     async createContainer({ podSandboxId, config }, context) {
-      const converted = containerConfig(required(config, 'config'), parts.tokenOf);
-      const reply = await take(parts, { method: 'CreateContainer', podSandboxId, config: converted }, context);
+      const reply = await take(
+        parts,
+        'CreateContainer',
+        () => ({ podSandboxId, config: containerConfig(required(config, 'config'), parts.tokenOf) }),
+        context,
+      );
       return { containerId: reply.outcome.response.id ?? '' };
     },
     async startContainer({ containerId }, context) {
-      await take(parts, { method: 'StartContainer', containerId }, context);
+      await take(parts, 'StartContainer', () => ({ containerId }), context);
       return {};
     },
     async stopContainer({ containerId, timeout }, context) {
-      await take(parts, { method: 'StopContainer', containerId, timeoutSeconds: timeout }, context);
+      await take(parts, 'StopContainer', () => ({ containerId, timeoutSeconds: timeout }), context);
       return {};
     },
     async removeContainer({ containerId }, context) {
-      await take(parts, { method: 'RemoveContainer', containerId }, context);
+      await take(parts, 'RemoveContainer', () => ({ containerId }), context);
       return {};
     },
-    listContainers: reading(parts, 'ListContainers', ({ filter }) => filter?.id ?? '', ({ filter }) => lists.containers(filter)),
-    containerStatus: reading(parts, 'ContainerStatus', ({ containerId }) => containerId, ({ containerId, verbose }) => {
-      const found = container(containerId);
-      if (found.exitPending && found.exit === null) return whenExitIsKnown(parts, found.id, verbose);
-      return statusReply(parts, found, verbose);
-    }),
+    listContainers: reading(
+      parts,
+      'ListContainers',
+      ({ filter }) => filter?.id ?? '',
+      ({ filter }) => lists.containers(filter),
+    ),
+    containerStatus: reading(
+      parts,
+      'ContainerStatus',
+      ({ containerId }) => containerId,
+      ({ containerId, verbose }) => {
+        const found = container(containerId);
+        if (found.exitPending && found.exit === null) return whenExitIsKnown(parts, found.id, verbose);
+        return statusReply(parts, found, verbose);
+      },
+    ),
 
     async execSync({ containerId, cmd, timeout }, context) {
-      const { outcome, attachment } = await take(parts, { method: 'ExecSync', containerId, cmd, timeoutSeconds: timeout }, context);
+      const { outcome, attachment } = await take(
+        parts,
+        'ExecSync',
+        () => ({ containerId, cmd, timeoutSeconds: timeout }),
+        context,
+      );
       return {
         stdout: Buffer.from(attachment?.stdout ?? []),
         stderr: Buffer.from(attachment?.stderr ?? []),
@@ -92,31 +129,47 @@ export function runtimeService(parts: CriParts): Handlers<typeof wire.RuntimeSer
       };
     },
     async reopenContainerLog({ containerId }, context) {
-      await take(parts, { method: 'ReopenContainerLog', containerId }, context);
+      await take(parts, 'ReopenContainerLog', () => ({ containerId }), context);
       return {};
     },
     async updateRuntimeConfig({ runtimeConfig }, context) {
-      await take(parts, { method: 'UpdateRuntimeConfig', podCidr: runtimeConfig?.networkConfig?.podCidr ?? '' }, context);
+      await take(
+        parts,
+        'UpdateRuntimeConfig',
+        () => ({ podCidr: runtimeConfig?.networkConfig?.podCidr ?? '' }),
+        context,
+      );
       return {};
     },
 
-    containerStats: reading(parts, 'ContainerStats', ({ containerId }) => containerId, async ({ containerId }) => {
-      const found = container(containerId);
-      const stats = await parts.statsOf(found);
-      if (stats === null) throw new FailureError('WrongState', `Container ${found.id} is not running; only running ones have stats.`);
-      return { stats };
-    }),
-    listContainerStats: reading(parts, 'ListContainerStats', ({ filter }) => filter?.id ?? '', async ({ filter }) => {
-      const wanted = [...view.state.containers.values()].filter(
-        (found) =>
-          containerStateOf(found) === 'CONTAINER_RUNNING' &&
-          found.id.startsWith(filter?.id ?? '') &&
-          found.podSandboxId.startsWith(filter?.podSandboxId ?? '') &&
-          matchesLabels(found.config.labels, filter?.labelSelector ?? {}),
-      );
-      const stats = await Promise.all(wanted.map((found) => parts.statsOf(found)));
-      return { stats: stats.flatMap((one) => (one === null ? [] : [one])) };
-    }),
+    containerStats: reading(
+      parts,
+      'ContainerStats',
+      ({ containerId }) => containerId,
+      async ({ containerId }) => {
+        const found = container(containerId);
+        const stats = await parts.statsOf(found);
+        if (stats === null)
+          throw new FailureError('WrongState', `Container ${found.id} is not running; only running ones have stats.`);
+        return { stats };
+      },
+    ),
+    listContainerStats: reading(
+      parts,
+      'ListContainerStats',
+      ({ filter }) => filter?.id ?? '',
+      async ({ filter }) => {
+        const wanted = [...view.state.containers.values()].filter(
+          (found) =>
+            containerStateOf(found) === 'CONTAINER_RUNNING' &&
+            found.id.startsWith(filter?.id ?? '') &&
+            found.podSandboxId.startsWith(filter?.podSandboxId ?? '') &&
+            matchesLabels(found.config.labels, filter?.labelSelector ?? {}),
+        );
+        const stats = await Promise.all(wanted.map((found) => parts.statsOf(found)));
+        return { stats: stats.flatMap((one) => (one === null ? [] : [one])) };
+      },
+    ),
 
     status: reading(parts, 'Status', everything, ({ verbose }) => {
       const { problem, confList } = view.state.network;
@@ -140,7 +193,10 @@ export function runtimeService(parts: CriParts): Handlers<typeof wire.RuntimeSer
     }),
     runtimeConfig: reading(parts, 'RuntimeConfig', everything, () => ({
       linux: {
-        cgroupDriver: view.state.facts?.settings.cgroupDriver === 'systemd' ? wire.CgroupDriver.SYSTEMD : wire.CgroupDriver.CGROUPFS,
+        cgroupDriver:
+          view.state.facts?.settings.cgroupDriver === 'systemd'
+            ? wire.CgroupDriver.SYSTEMD
+            : wire.CgroupDriver.CGROUPFS,
       },
     })),
     getContainerEvents: (_request, { signal }, send) => parts.events.subscribe(send, signal),
@@ -148,30 +204,55 @@ export function runtimeService(parts: CriParts): Handlers<typeof wire.RuntimeSer
 }
 
 function required<T>(value: T | undefined, field: string): T {
-  if (value === undefined) throw new FailureError('InvalidField', `${field} is missing; a request without it says nothing.`);
+  if (value === undefined)
+    throw new FailureError('InvalidField', `${field} is missing; a request without it says nothing.`);
   return value;
 }
 
-function statusReply(parts: CriParts, container: Container, verbose: boolean): Uint8Array | wire.ContainerStatusResponse {
+function statusReply(
+  parts: CriParts,
+  container: Container,
+  verbose: boolean,
+): Uint8Array | wire.ContainerStatusResponse {
   const bytes = parts.lists.containerStatus(container);
   const state = containerState(container);
-  if (bytes === null || state === null) throw new FailureError('ContainerNotFound', `container_id ${container.id} names no container.`);
+  if (bytes === null || state === null)
+    throw new FailureError('ContainerNotFound', `container_id ${container.id} names no container.`);
   if (!verbose) return bytes;
-  return { status: containerStatus(parts.view.state, container, state), info: infoWhen(verbose, () => containerInfo(container)) };
+  return {
+    status: containerStatus(parts.view.state, container, state),
+    info: infoWhen(verbose, () => containerInfo(container)),
+  };
 }
 
 /** Longer than a shim is waited for after a restart, shorter than kubelet waits. */
 const EXIT_WAIT_MS = 8_000;
 
 /** After a restart a dead container lists as EXITED at once; its code is told when its shim has answered (C18). */
-function whenExitIsKnown(parts: CriParts, containerId: string, verbose: boolean): Promise<Uint8Array | wire.ContainerStatusResponse> {
+function whenExitIsKnown(
+  parts: CriParts,
+  containerId: string,
+  verbose: boolean,
+): Promise<Uint8Array | wire.ContainerStatusResponse> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => finish(() => reject(new FailureError('NotServing', `The shim of container ${containerId} has not answered since the restart; try again.`))), EXIT_WAIT_MS);
+    const timer = setTimeout(
+      () =>
+        finish(() =>
+          reject(
+            new FailureError(
+              'NotServing',
+              `The shim of container ${containerId} has not answered since the restart; try again.`,
+            ),
+          ),
+        ),
+      EXIT_WAIT_MS,
+    );
     const stop = parts.view.onChange(() => {
       const container = parts.view.state.containers.get(containerId);
       if (container !== undefined && container.exit === null) return;
       finish(() => {
-        if (container === undefined) reject(new FailureError('ContainerNotFound', `container_id ${containerId} names no container.`));
+        if (container === undefined)
+          reject(new FailureError('ContainerNotFound', `container_id ${containerId} names no container.`));
         else resolve(statusReply(parts, container, verbose));
       });
     });

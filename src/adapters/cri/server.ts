@@ -46,7 +46,11 @@ export async function startCriServer(options: CriServerOptions): Promise<CriServ
     'grpc.max_concurrent_streams': STREAMS_MAX,
     'grpc.enable_channelz': 0,
   });
-  const serviceOptions: ServiceOptions = { peers, refuse: (rpc, context) => refuse(parts, rpc, context), onBug: options.onBug };
+  const serviceOptions: ServiceOptions = {
+    peers,
+    refuse: (rpc, context) => refuse(parts, rpc, context),
+    onBug: options.onBug,
+  };
   const services = [
     serviceOf(RuntimeServiceDefinition, runtimeService(parts), serviceOptions),
     serviceOf(ImageServiceDefinition, imageService(parts), serviceOptions),

@@ -2,6 +2,7 @@
  * From a generated service definition and its handlers to what grpc-js serves. Every method of the contract is there:
  * one without a handler is refused and journaled. Replies may come already encoded. Knows no method by name.
  */
+import { PassThrough, type Readable } from 'node:stream';
 import {
   type handleUnaryCall,
   Metadata,
@@ -29,10 +30,19 @@ export interface ServiceOptions {
 }
 
 type AnyFns = MessageFns<unknown>;
-type Unary = (request: unknown, context: CallContext) => Promise<Reply<unknown>> | Reply<unknown>;
-type Streaming = (requests: unknown, context: CallContext, send: (message: Reply<unknown>) => Promise<void>) => Promise<void>;
+/** Gives a reply, or the promise of one. */
+type Unary = (request: unknown, context: CallContext) => unknown;
+type Streaming = (
+  requests: unknown,
+  context: CallContext,
+  send: (message: Reply<unknown>) => Promise<void>,
+) => Promise<void>;
 
-export function serviceOf<S extends ServiceShape>(shape: S, handlers: Handlers<S>, options: ServiceOptions): ServiceParts {
+export function serviceOf<S extends ServiceShape>(
+  shape: S,
+  handlers: Handlers<S>,
+  options: ServiceOptions,
+): ServiceParts {
   const definition: Record<string, ServiceDefinition[string]> = {};
   const implementation: UntypedServiceImplementation = {};
   for (const [key, method] of Object.entries(shape.methods)) {
@@ -44,7 +54,8 @@ export function serviceOf<S extends ServiceShape>(shape: S, handlers: Handlers<S
       responseStream: method.responseStream,
       requestSerialize: (message: unknown) => Buffer.from(requestType.encode(message).finish()),
       requestDeserialize: (bytes: Buffer) => requestType.decode(bytes),
-      responseSerialize: (reply: Reply<unknown>) => asBuffer(reply instanceof Uint8Array ? reply : responseType.encode(reply).finish()),
+      responseSerialize: (reply: Reply<unknown>) =>
+        asBuffer(reply instanceof Uint8Array ? reply : responseType.encode(reply).finish()),
       responseDeserialize: (bytes: Buffer) => responseType.decode(bytes),
     };
     // The table's key ties definition and handler together; the compiler checked both when Handlers was written.
@@ -59,14 +70,19 @@ export function serviceOf<S extends ServiceShape>(shape: S, handlers: Handlers<S
 const asBuffer = (bytes: Uint8Array): Buffer =>
   Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 
-function unary(rpc: string, handler: Unary | undefined, options: ServiceOptions): handleUnaryCall<unknown, Reply<unknown>> {
+function unary(
+  rpc: string,
+  handler: Unary | undefined,
+  options: ServiceOptions,
+): handleUnaryCall<unknown, Reply<unknown>> {
   return (call, callback) => {
     const context = contextOf(call, options.peers);
+    const succeed = (reply: unknown): void => callback(null, reply);
     const fail = (error: unknown): void => callback(statusOf(rpc, error, options));
     try {
       const reply = handler === undefined ? refusal(rpc, context, options) : handler(call.request, context);
-      if (reply instanceof Promise) reply.then((message: Reply<unknown>) => callback(null, message), fail);
-      else callback(null, reply);
+      if (reply instanceof Promise) reply.then(succeed, fail);
+      else succeed(reply);
     } catch (error) {
       fail(error);
     }
@@ -74,20 +90,45 @@ function unary(rpc: string, handler: Unary | undefined, options: ServiceOptions)
 }
 
 function streaming(rpc: string, isDuplex: boolean, handler: Streaming | undefined, options: ServiceOptions) {
-  return (call: ServerWritableStream<unknown, Reply<unknown>>): void => {
+  return (call: StreamCall): void => {
     const context = contextOf(call, options.peers);
-    const send = (message: Reply<unknown>): Promise<void> =>
-      new Promise((resolve) => {
-        if (context.signal.aborted || call.write(message)) return resolve();
-        // A slow reader holds back its own stream and nothing else.
-        call.once('drain', resolve);
-        context.signal.addEventListener('abort', () => resolve(), { once: true });
-      });
-    const running = handler === undefined ? refusal(rpc, context, options) : handler(isDuplex ? call : call.request, context, send);
+    const requests = isDuplex ? requestsOf(call, context) : call.request;
+    const running =
+      handler === undefined ? refusal(rpc, context, options) : handler(requests, context, senderTo(call, context));
     running.then(
       () => call.end(),
-      (error: unknown) => call.destroy(Object.assign(new Error(rpc), statusOf(rpc, error, options))),
+      // grpc-js answers with the status of an error event; a destroyed stream would answer nothing.
+      (error: unknown) => call.emit('error', Object.assign(new Error(rpc), statusOf(rpc, error, options))),
     );
+  };
+}
+
+/**
+ * What the client of a duplex call sends (its definition says that it is one), as a stream of its own: an iterator that
+ * ends early destroys its stream, and the call's own has an answer to give yet.
+ */
+function requestsOf(call: StreamCall, { signal }: CallContext): AsyncIterable<unknown> {
+  const requests = new PassThrough({ objectMode: true });
+  // Told to whoever reads; when nobody does, it is no news.
+  requests.on('error', () => undefined);
+  (call as unknown as Readable).pipe(requests);
+  signal.addEventListener('abort', () => requests.destroy(new Error('The client has gone.')), { once: true });
+  return requests;
+}
+
+/** A slow reader holds back its own stream and nothing else; what it has not read when it goes is dropped. */
+function senderTo(call: StreamCall, context: CallContext): (message: Reply<unknown>) => Promise<void> {
+  return (message) => {
+    if (context.signal.aborted || call.write(message)) return Promise.resolve();
+    return new Promise((resolve) => {
+      const done = (): void => {
+        call.off('drain', done);
+        context.signal.removeEventListener('abort', done);
+        resolve();
+      };
+      call.once('drain', done);
+      context.signal.addEventListener('abort', done, { once: true });
+    });
   };
 }
 
@@ -96,13 +137,29 @@ async function refusal(rpc: string, context: CallContext, { refuse }: ServiceOpt
   throw new FailureError(reason, message);
 }
 
-function statusOf(rpc: string, error: unknown, { onBug }: ServiceOptions): { code: number; details: string; metadata: Metadata } {
-  if (error instanceof FailureError) return { code: grpcCodeOf(error.failure), details: error.failure.message, metadata: new Metadata() };
-  onBug(rpc, error);
-  return { code: grpcCodeOf({ reason: 'Bug', message: '' }), details: `${rpc} failed unexpectedly; see the daemon's log.`, metadata: new Metadata() };
+interface Status {
+  readonly code: number;
+  readonly details: string;
+  readonly metadata: Metadata;
 }
 
-type AnyCall = ServerUnaryCall<unknown, unknown> | ServerWritableStream<unknown, unknown>;
+/** Headers are bounded, and one that is too big would cost the client the whole status. */
+const DETAILS_CHARACTERS_MAX = 4_096;
+
+const status = (failure: Failure): Status => ({
+  code: grpcCodeOf(failure),
+  details: failure.message.slice(0, DETAILS_CHARACTERS_MAX).toWellFormed(),
+  metadata: new Metadata(),
+});
+
+function statusOf(rpc: string, error: unknown, { onBug }: ServiceOptions): Status {
+  if (error instanceof FailureError) return status(error.failure);
+  onBug(rpc, error);
+  return status({ reason: 'Bug', message: `${rpc} failed unexpectedly; see the daemon's log.` });
+}
+
+type StreamCall = ServerWritableStream<unknown, Reply<unknown>>;
+type AnyCall = ServerUnaryCall<unknown, unknown> | StreamCall;
 
 const NS_PER_MS = 1_000_000n;
 

@@ -4,7 +4,11 @@ import type { ContainerUsage } from '../stats/types.ts';
 import type * as wire from '../wire/cri/api.ts';
 import { containerMetadata, labelsOf } from './to-wire.ts';
 
-export const containerStats = (container: Container, usage: ContainerUsage, writableLayer: wire.FilesystemUsage | null): wire.ContainerStats => ({
+export const containerStats = (
+  container: Container,
+  usage: ContainerUsage,
+  writableLayer: wire.FilesystemUsage | null,
+): wire.ContainerStats => ({
   attributes: {
     id: container.id,
     metadata: containerMetadata(container.config.metadata ?? {}),

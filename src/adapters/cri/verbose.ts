@@ -28,5 +28,7 @@ export const statusInfo = (parts: CriParts): Record<string, string> => ({
 });
 
 /** The info map of a reply: one JSON text when verbose was asked for. */
-export const infoWhen = (verbose: boolean, describe: () => Readonly<Record<string, unknown>>): Record<string, string> =>
-  verbose ? { info: JSON.stringify(describe()) } : {};
+export const infoWhen = (
+  verbose: boolean,
+  describe: () => Readonly<Record<string, unknown>>,
+): Record<string, string> => (verbose ? { info: JSON.stringify(describe()) } : {});

@@ -1,0 +1,83 @@
+/**
+ * scribe's own Daemon service: what the daemon knows of itself, for `scribe verify` and `scribe doctor`. Puts the
+ * answers of its ports into messages; computes and remembers nothing.
+ */
+import { type Failure, FailureError } from '../../domain/errors.ts';
+import { shown } from '../../domain/oci/refuse.ts';
+import type { DaemonDefinition, Owed } from '../wire/scribe/v1/daemon.ts';
+import type { Handlers } from './context.ts';
+import { type CriParts, checked, reading, take } from './parts.ts';
+
+export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/** What an undo still owes. */
+export interface OwedStream {
+  readonly stream: string;
+  readonly steps: readonly string[];
+  readonly failure: Failure | null;
+  readonly attempts: number;
+}
+
+export interface EffectUnderWay {
+  readonly id: string;
+  readonly kind: string;
+  readonly stream: string;
+  readonly ageNs: bigint;
+}
+
+export interface DaemonPorts {
+  readonly rootDir: string;
+  /** The newest durable record and the hash of the state right after it: both of one moment. */
+  readonly stateNow: () => { readonly seq: number; readonly hash: string };
+  readonly owed: () => readonly OwedStream[];
+  /** A sentence each. */
+  readonly findings: () => readonly string[];
+  readonly underWay: () => readonly EffectUnderWay[];
+  /** Changes what is logged from now on; gives the level until now. */
+  readonly setLogLevel: (level: LogLevel) => string;
+}
+
+export function daemonService(parts: CriParts, daemon: DaemonPorts): Handlers<typeof DaemonDefinition> {
+  return {
+    state: reading(
+      parts,
+      'State',
+      () => '',
+      () => {
+        const { seq, hash } = daemon.stateNow();
+        return {
+          seq: String(seq),
+          stateHash: hash,
+          owed: daemon.owed().map(owedMessage),
+          findings: [...daemon.findings()],
+          underWay: daemon
+            .underWay()
+            .map(({ id, kind, stream, ageNs }) => ({ effect: id, kind, stream, ageNs: String(ageNs) })),
+          rootDir: daemon.rootDir,
+        };
+      },
+    ),
+    async setLogLevel({ level: wanted }, context) {
+      const level = await checked(parts, SET_LOG_LEVEL, () => levelOf(wanted), context);
+      await take(parts, SET_LOG_LEVEL, () => ({ level }), context);
+      return { previous: daemon.setLogLevel(level) };
+    },
+  };
+}
+
+const SET_LOG_LEVEL = 'SetLogLevel';
+
+function levelOf(wanted: string): LogLevel {
+  const level = LOG_LEVELS.find((known) => known === wanted);
+  if (level !== undefined) return level;
+  throw new FailureError('InvalidField', `level ${shown(wanted)} is none; give one of ${LOG_LEVELS.join(', ')}.`);
+}
+
+const owedMessage = ({ stream, steps, failure, attempts }: OwedStream): Owed => ({
+  stream,
+  steps: [...steps],
+  reason: failure?.reason ?? '',
+  message: failure?.message ?? '',
+  attempts,
+});

@@ -1,0 +1,137 @@
+/** scribe's own image service over the socket: archives stream in, progress streams out, either side may break off. */
+import assert from 'node:assert/strict';
+import type { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { describe, it } from 'node:test';
+import { type ClientDuplexStream, Metadata } from '@grpc/grpc-js';
+import { type ImageTransfers, imagesService } from '../../../src/adapters/cri/images-service.ts';
+import { serviceOf } from '../../../src/adapters/cri/service.ts';
+import { ImageProgress, ImagesDefinition, LoadRequest } from '../../../src/adapters/wire/scribe/v1/images.ts';
+import { FailureError, GrpcCode } from '../../../src/domain/errors.ts';
+import type { ImageContent } from '../../../src/domain/effects.ts';
+import type { Owner } from '../../support/cleanup.ts';
+import { image, type RawClient, rawClient, startEngine, startServer } from './support.ts';
+
+type Load = ClientDuplexStream<LoadRequest, ImageProgress>;
+
+const openLoad = ({ grpc }: RawClient): Load =>
+  grpc.makeBidiStreamRequest(
+    `/${ImagesDefinition.fullName}/${ImagesDefinition.methods.load.name}`,
+    (chunk: LoadRequest) => Buffer.from(LoadRequest.encode(chunk).finish()),
+    (bytes) => ImageProgress.decode(bytes),
+    new Metadata(),
+    { deadline: Date.now() + 10_000 },
+  );
+
+/** All progress of a load, and the code it ended with. */
+const outcomeOf = (load: Load): Promise<{ readonly progress: ImageProgress[]; readonly code: number }> =>
+  new Promise((resolve) => {
+    const progress: ImageProgress[] = [];
+    load.on('data', (message: ImageProgress) => void progress.push(message));
+    load.on('error', () => undefined);
+    load.on('status', ({ code }: { readonly code: number }) => resolve({ progress, code }));
+  });
+
+type Perform = (stream: Readable) => Promise<readonly ImageContent[]>;
+
+/** A server whose LoadImages is `perform`, with the streams it has accepted. */
+const serve = async (owner: Owner, perform: Perform): Promise<{ client: RawClient; forgotten: string[] }> => {
+  const uploads = new Map<string, Readable>();
+  const forgotten: string[] = [];
+  let hearing: Parameters<ImageTransfers['observeProgress']>[0] = () => undefined;
+  const { engine, view } = await startEngine(owner, {
+    async LoadImages({ upload }) {
+      const stream = uploads.get(upload);
+      assert.ok(stream !== undefined, 'the stream is kept before the call is taken');
+      hearing({ reference: upload, digest: 'sha256:d', phase: 'unpacking', bytesDone: 1, bytesTotal: 2 });
+      hearing({ reference: 'another', digest: 'sha256:e', phase: 'unpacking', bytesDone: 1, bytesTotal: 2 });
+      return { images: await perform(stream) };
+    },
+  });
+  const transfers: ImageTransfers = {
+    newUploadId: () => 'upload',
+    acceptUpload: (upload, stream) => void uploads.set(upload, stream),
+    forgetUpload(upload) {
+      forgotten.push(upload);
+      uploads.get(upload)?.destroy();
+    },
+    observeProgress(hear) {
+      hearing = hear;
+      return () => undefined;
+    },
+  };
+  const { socket } = await startServer(owner, {
+    view,
+    take: engine.call,
+    services: (parts, options) => [serviceOf(ImagesDefinition, imagesService(parts, transfers), options)],
+  });
+  return { client: rawClient(owner, socket), forgotten };
+};
+
+const send = (load: Load, text: string): void => void load.write({ chunk: Buffer.from(text) });
+
+describe('scribe.v1.Images', { timeout: 20_000 }, () => {
+  it('hands an archive on whole and answers with progress of this load and its ids', async (t) => {
+    let received = '';
+    const { client, forgotten } = await serve(t, async (stream) => {
+      received = (await buffer(stream)).toString();
+      return [image('sha256:loaded').content];
+    });
+    const load = openLoad(client);
+    const ended = outcomeOf(load);
+    send(load, 'abc');
+    send(load, 'def');
+    load.end();
+    const { progress, code } = await ended;
+    assert.equal(code, GrpcCode.OK);
+    assert.equal(received, 'abcdef');
+    assert.deepEqual(
+      progress.map(({ phase, digest, imageIds }) => [phase, digest, imageIds]),
+      [
+        ['unpacking', 'sha256:d', []],
+        ['done', '', ['sha256:loaded']],
+      ],
+    );
+    assert.deepEqual(forgotten, ['upload']);
+  });
+
+  it('tells of a failure at once, though the client has more to send', async (t) => {
+    const { client } = await serve(t, () => Promise.reject(new FailureError('ImageInvalid', 'It is no archive.')));
+    const load = openLoad(client);
+    const ended = outcomeOf(load);
+    send(load, 'abc');
+    assert.equal((await ended).code, GrpcCode.INVALID_ARGUMENT);
+  });
+
+  it('is not held up by an archive with more in it than is read', async (t) => {
+    const { client } = await serve(t, async () => Promise.resolve([image('sha256:loaded').content]));
+    const load = openLoad(client);
+    const ended = outcomeOf(load);
+    send(load, 'x'.repeat(1_000_000));
+    const { progress, code } = await ended;
+    assert.equal(code, GrpcCode.OK);
+    assert.deepEqual(progress.at(-1)?.imageIds, ['sha256:loaded']);
+  });
+
+  it('cuts the stream of a client that goes away, whether or not anybody reads it', async (t) => {
+    let cut: (error: unknown) => void = () => undefined;
+    const whenCut = new Promise((resolve) => {
+      cut = resolve;
+    });
+    let reads = false;
+    const { client } = await serve(t, async (stream) => {
+      if (reads) await buffer(stream).catch(cut);
+      else stream.once('close', cut);
+      throw new FailureError('Cancelled', 'The client has gone.');
+    });
+    for (reads of [false, true]) {
+      const load = openLoad(client);
+      const ended = outcomeOf(load);
+      send(load, 'abc');
+      await new Promise((resolve) => load.once('data', resolve));
+      load.cancel();
+      assert.equal((await ended).code, GrpcCode.CANCELLED);
+      await whenCut;
+    }
+  });
+});
