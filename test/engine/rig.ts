@@ -1,0 +1,169 @@
+/** An engine on a journal in memory, with effects that succeed at once unless a test says otherwise, and a clock it turns. */
+import { copyState, initialState, type NodeState } from '../../src/domain/state.ts';
+import { createEngine, type Engine } from '../../src/engine/engine.ts';
+import type { CallDraft, CallReply, PerformEffects } from '../../src/engine/ports.ts';
+import { foldJournal } from '../../src/engine/recovery.ts';
+import { createMemoryJournal, emptyContents, type MemoryContents } from '../../src/journal/memory-journal.ts';
+import type { JournalRecord } from '../../src/journal/types.ts';
+import { createView, type View } from '../../src/projections/view.ts';
+import { CONF_LIST, FACTS } from '../simulation/facts.ts';
+import { IMAGE } from '../simulation/effects.ts';
+
+export interface Rig {
+  readonly engine: Engine;
+  readonly view: View;
+  readonly contents: MemoryContents;
+  /** Kinds of effects that were begun, in order. */
+  readonly performed: string[];
+  readonly call: (draft: CallDraft, signal?: AbortSignal) => Promise<CallReply>;
+  /** Lets every promise that can settle do so. */
+  readonly settle: () => Promise<void>;
+  /** Moves the clock and fires what is due. */
+  readonly advance: (ms: number) => Promise<void>;
+  readonly errors: Error[];
+}
+
+export interface RigOptions {
+  readonly contents?: MemoryContents;
+  readonly perform?: Partial<PerformEffects>;
+  readonly commit?: (records: readonly JournalRecord[]) => Promise<void>;
+  readonly diskIsFull?: () => boolean;
+  readonly deadTasks?: readonly string[];
+  readonly nowNs?: bigint;
+}
+
+const NS_PER_MS = 1_000_000n;
+const START_NS = 1_800_000_000_000_000_000n;
+
+export const task = (pid: number) => ({ task: { pid, startTicks: String(pid) } });
+
+const successes: PerformEffects = {
+  PreparePodSandbox: async () => ({ rootfs: [] }),
+  CleanPodSandbox: async () => ({}),
+  CreateNetns: async () => ({}),
+  RemoveNetns: async () => ({}),
+  AttachNetwork: async () => ({ ips: ['10.0.0.2'], result: {} }),
+  DetachNetwork: async () => ({}),
+  StartShim: async () => ({ shim: { address: 'unix:///s', taskApi: 3, pid: 10, startTicks: '10' } }),
+  StopShim: async () => ({}),
+  ReconnectShim: async () => ({ gone: false, tasks: [] }),
+  InspectContainer: async () => ({ facts: { user: { uid: 0, gid: 0, additionalGids: [] }, devices: [], mounts: [] } }),
+  PrepareContainer: async () => ({ rootfs: [] }),
+  CleanContainer: async () => ({}),
+  StartTask: async ({ containerId, podSandboxId }) => task(containerId === podSandboxId ? 11 : 12),
+  KillTask: async () => ({ alreadyGone: false }),
+  DeleteTask: async () => ({}),
+  RunExec: async () => ({ exitStatus: 0, timedOut: false, stdoutBytes: 0, stderrBytes: 0 }),
+  EndExec: async () => ({}),
+  ReopenLog: async () => ({}),
+  PullImage: async () => ({ image: IMAGE }),
+  LoadImages: async () => ({ images: [IMAGE] }),
+  DeleteImageContent: async () => ({ freedBytes: 0 }),
+};
+
+export async function startRig(options: RigOptions = {}): Promise<Rig> {
+  const contents = options.contents ?? emptyContents();
+  const journal = createMemoryJournal({
+    contents,
+    ...(options.commit === undefined ? {} : { commit: options.commit }),
+  });
+  const state: NodeState = contents.rows.length === 0 ? initialState() : (await foldJournal(journal)).state;
+  const view = createView(copyState(state), journal.head().seq);
+  const performed: string[] = [];
+  const errors: Error[] = [];
+  let nowNs = options.nowNs ?? START_NS;
+  let timers: { dueAtNs: bigint; fire: () => void }[] = [];
+  let ids = contents.rows.length * 100;
+  const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+  const real = { ...successes, ...options.perform };
+  const perform = Object.fromEntries(
+    Object.entries(real).map(([kind, run]) => [
+      kind,
+      (effect: never, context: never) => {
+        performed.push(kind);
+        return run(effect, context);
+      },
+    ]),
+  ) as unknown as PerformEffects;
+
+  const engine = createEngine({
+    journal,
+    state,
+    perform,
+    clock: {
+      nowNs: () => nowNs,
+      monoNs: () => nowNs,
+      at(dueAtNs, fire) {
+        const timer = { dueAtNs, fire };
+        timers.push(timer);
+        return () => {
+          timers = timers.filter((other) => other !== timer);
+        };
+      },
+    },
+    ids: { hex64: () => String(++ids).padStart(64, '0'), uuid: () => `call-${++ids}` },
+    boot: 'boot',
+    publish: view.apply,
+    diskIsFull: options.diskIsFull ?? (() => false),
+    fatal: (error) => errors.push(error),
+  });
+  await Promise.race([
+    engine
+      .start({ facts: FACTS, rebooted: false, deadTasks: options.deadTasks ?? [], crash: null })
+      .catch(() => undefined),
+    settle(),
+  ]);
+  engine.observe({ kind: 'NetworkConfigured', confList: CONF_LIST, problem: null }).catch(() => undefined);
+  await settle();
+  return {
+    engine,
+    view,
+    contents,
+    performed,
+    errors,
+    settle,
+    call: (draft, signal) =>
+      engine.call(draft, { caller: null, deadlineNs: null, ...(signal === undefined ? {} : { signal }) }),
+    async advance(ms) {
+      nowNs += BigInt(ms) * NS_PER_MS;
+      const due = timers.filter(({ dueAtNs }) => dueAtNs <= nowNs);
+      timers = timers.filter(({ dueAtNs }) => dueAtNs > nowNs);
+      for (const { fire } of due) fire();
+      for (let i = 0; i < 5; i += 1) await settle();
+    },
+  };
+}
+
+export const podConfig = (name = 'pod') => ({ metadata: { name, namespace: 'ns', uid: `${name}-uid` } });
+export const runPod = (name = 'pod'): CallDraft => ({
+  method: 'RunPodSandbox',
+  config: podConfig(name),
+  runtimeHandler: '',
+});
+
+export const idOf = ({ outcome }: CallReply): string => {
+  if (!outcome.ok) throw new Error(`${outcome.failure.reason}: ${outcome.failure.message}`);
+  return outcome.response.id ?? '';
+};
+
+export const reasonOf = ({ outcome }: CallReply): string => (outcome.ok ? 'OK' : outcome.failure.reason);
+
+/** A pod with one running container; both ids. */
+export async function runContainer(rig: Rig): Promise<{ podSandboxId: string; containerId: string }> {
+  await rig.call({ method: 'PullImage', image: 'registry.test/app:1', credentials: null });
+  const podSandboxId = idOf(await rig.call(runPod()));
+  const config = { metadata: { name: 'c' }, image: { image: 'registry.test/app:1' } };
+  const containerId = idOf(await rig.call({ method: 'CreateContainer', podSandboxId, config }));
+  await rig.call({ method: 'StartContainer', containerId });
+  return { podSandboxId, containerId };
+}
+
+export const exitOf = (podSandboxId: string, containerId: string, exitStatus: number, pid = 12) =>
+  ({
+    kind: 'TaskExited',
+    podSandboxId,
+    containerId,
+    execId: null,
+    exit: { pid, exitStatus, exitedAtNs: '1800000000000000001', oomKills: 0 },
+  }) as const;
