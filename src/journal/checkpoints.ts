@@ -93,7 +93,7 @@ export const signCheckpoint = (key: KeyObject, seq: number, hash: Uint8Array, at
 export const isSigned = (key: KeyObject, { seq, hash, atMaxNs, signature }: Checkpoint): boolean =>
   hash.length === HASH_BYTES && verifyBytes(null, checkpointMessage(seq, hash, atMaxNs), key, signature);
 
-/** Puts the newest checkpoint beside the journal. */
+/** Puts the newest checkpoint beside the journal. An older one stays when there is no room: it only proves less. */
 export const writeHeadFile = (path: string, checkpoint: Checkpoint): void => {
   const text = JSON.stringify({
     seq: checkpoint.seq,
@@ -101,7 +101,12 @@ export const writeHeadFile = (path: string, checkpoint: Checkpoint): void => {
     atMaxNs: String(checkpoint.atMaxNs),
     signature: Buffer.from(checkpoint.signature).toString('hex'),
   });
-  writeWhole(path, `${text}\n`, keyMode);
+  try {
+    writeWhole(path, `${text}\n`, keyMode);
+  } catch (thrown) {
+    if (!(thrown instanceof Error && 'code' in thrown && thrown.code === 'ENOSPC')) throw thrown;
+    rmSync(`${path}.new`, { force: true });
+  }
 };
 
 /** The checkpoint beside the journal; null when there is none, a sentence when it can't be used. */

@@ -24,6 +24,8 @@ export interface OpenOptions {
   /** Limit of the write-ahead log before the alarm; 64 MiB by default. */
   readonly walAlarmBytes?: number;
   readonly onWalAlarm?: (bytes: number | null) => void;
+  /** While true, read calls are counted but not kept: see createDiskGuard. */
+  readonly refuseReads?: () => boolean;
 }
 
 export interface OpenedJournal {
@@ -81,7 +83,7 @@ const checkTail = (db: Db, path: string): string[] => {
 };
 
 const openWhole = (options: OpenOptions, unlock: () => void): { journal: SqliteJournal; findings: string[] } => {
-  const { path, walAlarmBytes = walAlarmBytesDefault, onWalAlarm = () => {} } = options;
+  const { path, walAlarmBytes = walAlarmBytesDefault, onWalAlarm = () => {}, refuseReads = () => false } = options;
   const findings: string[] = [];
   const db = prepare(path, listMigrations(options.migrationsDir));
   try {
@@ -90,7 +92,7 @@ const openWhole = (options: OpenOptions, unlock: () => void): { journal: SqliteJ
       throw new JournalError('Corrupt', `${impossible}, so that nothing can be appended to ${path}.`);
     loadKey(journalFiles(path).key, findings);
     findings.push(...checkTail(db, path));
-    return { findings, journal: startSqliteJournal({ path, walAlarmBytes, onWalAlarm, db, unlock }) };
+    return { findings, journal: startSqliteJournal({ path, walAlarmBytes, onWalAlarm, refuseReads, db, unlock }) };
   } catch (thrown) {
     db.close();
     throw explain(path, thrown);

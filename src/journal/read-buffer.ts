@@ -14,6 +14,8 @@ const chunksUnderWayMax = 128;
 export interface ReadBuffer {
   /** True when the chunk is full and should be taken now. */
   readonly add: (row: ReadRow) => boolean;
+  /** Counts a row that is not to be kept. */
+  readonly refuse: () => void;
   /** The rows since the last chunk; null when there are none. */
   readonly take: () => ReadChunk | null;
   readonly committed: (chunks: number) => void;
@@ -38,6 +40,9 @@ export const createReadBuffer = (): ReadBuffer => {
       if (count === 0 || row.atNs > toNs) toNs = row.atNs;
       count++;
       return end + READ_ROW_BYTES_MAX > chunkBytes;
+    },
+    refuse: () => {
+      dropped++;
     },
     take: () => {
       if (count === 0 || underWay >= chunksUnderWayMax) return null;

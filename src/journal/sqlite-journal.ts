@@ -28,6 +28,8 @@ export interface SqliteJournalParts extends WriterOptions {
   readonly unlock: () => void;
   /** The write-ahead log passed its limit (its size in bytes), or is back under it (null). */
   readonly onWalAlarm: (bytes: number | null) => void;
+  /** True while rows of read calls are counted only. */
+  readonly refuseReads: () => boolean;
 }
 
 export interface SqliteJournal extends KeptJournal {
@@ -48,7 +50,7 @@ interface Asked {
 
 /** Starts the writer on a journal that is migrated and locked. Resolves nothing: the first append waits for it. */
 export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => {
-  const { db, unlock, onWalAlarm, path, walAlarmBytes } = parts;
+  const { db, unlock, onWalAlarm, refuseReads, path, walAlarmBytes } = parts;
   const reader = createReader(db);
   const commits = new Subject<void>();
   const reads = createReadBuffer();
@@ -191,14 +193,17 @@ export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => 
   };
 
   const close = async (): Promise<void> => {
-    if (ended === null) {
-      await ask({ kind: 'close' });
-      end(new JournalError('Closed', `The journal ${path} is closed.`));
-      commits.complete();
+    try {
+      if (ended === null) {
+        await ask({ kind: 'close' });
+        end(new JournalError('Closed', `The journal ${path} is closed.`));
+        commits.complete();
+      }
+    } finally {
+      await gone;
+      db.close();
+      unlock();
     }
-    await gone;
-    db.close();
-    unlock();
   };
 
   return {
@@ -219,7 +224,8 @@ export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => 
     },
     appendRead: (row) => {
       if (ended !== null) return;
-      if (reads.add(row)) flushSoon();
+      if (refuseReads()) reads.refuse();
+      else if (reads.add(row)) flushSoon();
       else readsTimer ??= setTimeout(flush, readsWaitMs).unref();
     },
     read: (query = {}) => reader.read({ ...query, toSeq: Math.min(query.toSeq ?? head.seq, head.seq) }),
