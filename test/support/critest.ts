@@ -1,0 +1,112 @@
+/**
+ * critest, the public CRI validation suite, with stand-ins for the images it pulls: made of this machine's busybox and
+ * of the pause program, under the names critest knows, in a registry that mirrors theirs.
+ */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pauseProgram } from '../../src/adapters/pause/pause-program.ts';
+import { buildImage, busyboxImage, busyboxLayer, type Image, type LayerEntry } from '../../scripts/lib/image.ts';
+import type { Owner } from './cleanup.ts';
+import { criTool } from './cri-tools.ts';
+import type { Daemon } from './daemon.ts';
+import { run } from './process.ts';
+import type { Registry } from './registry.ts';
+import { tempDir } from './temp-dir.ts';
+
+/** The registries that critest pulls from. */
+export const critestRegistries = ['registry.k8s.io', 'k8s.gcr.io', 'gcr.io'];
+
+const file = (name: string, content: string, mode = 0o644): LayerEntry => ({ name, content, mode });
+
+/** What Debian's busybox lacks: critest looks for processes with it. */
+const pgrep = `#!/bin/sh
+ps -o pid,comm | awk -v name="$1" '$2 ~ name { print $1; found = 1 } END { exit !found }'
+`;
+
+const webServer = {
+  layers: [[{ name: 'www', type: 'directory' as const }, file('www/index.html', '<h1>It works!</h1>\n')]],
+  config: { Entrypoint: ['sh', '-c', 'echo httpd starts; exec httpd -f -p 80 -h /www'] },
+};
+
+/** Puts every image that critest asks for into the registry. */
+export const pushCritestImages = async (registry: Registry): Promise<void> => {
+  const base = [...(await busyboxLayer()), file('bin/pgrep', pgrep, 0o755)];
+  const env = { Cmd: ['sh'], Env: ['PATH=/usr/sbin:/usr/bin:/sbin:/bin'] };
+  const named = (name: string): Promise<Image> => busyboxImage({}, [[file(name, `${name}\n`)]]);
+  const ofUser = (user: string): Promise<Image> => busyboxImage({ User: user });
+  const pause = await buildImage([[{ name: 'pause', content: pauseProgram(process.arch) }]], {
+    Entrypoint: ['/pause'],
+  });
+  const web = await busyboxImage(webServer.config, webServer.layers);
+  const images: readonly (readonly [repository: string, tag: string, image: Image])[] = [
+    ['e2e-test-images/busybox', '1.29-2', await buildImage([base], env)],
+    ['e2e-test-images/nginx', '1.14-2', web],
+    ['e2e-test-images/httpd', '2.4.39-4', web],
+    ['pause', '3.9', pause],
+    ['k8s-staging-cri-tools/test-image-latest', 'latest', await named('latest')],
+    ['k8s-staging-cri-tools/test-image-tag', 'test', await named('tag')],
+    ['k8s-staging-cri-tools/test-image-tag', 'all', await named('tag-all')],
+    ...(await Promise.all(
+      ['1', '2', '3'].map(
+        async (number) => [`k8s-staging-cri-tools/test-image-${number}`, 'latest', await named(number)] as const,
+      ),
+    )),
+    ...(await named('tags').then((image) =>
+      ['1', '2', '3'].map((tag) => ['k8s-staging-cri-tools/test-image-tags', tag, image] as const),
+    )),
+    ['k8s-staging-cri-tools/test-image-user-uid', 'latest', await ofUser('1002')],
+    ['k8s-staging-cri-tools/test-image-user-username', 'latest', await ofUser('www-data')],
+    ['k8s-staging-cri-tools/test-image-user-uid-group', 'latest', await ofUser('1003:50000')],
+    ['k8s-staging-cri-tools/test-image-user-username-group', 'latest', await ofUser('www-data:100')],
+  ];
+  for (const [repository, tag, image] of images) await registry.push(repository, tag, image);
+};
+
+export interface SpecResult {
+  /** As critest prints it: groups and the spec's own words. */
+  readonly name: string;
+  /** passed, failed, skipped, pending, timedout, … */
+  readonly state: string;
+  readonly failure: string;
+}
+
+interface SpecReport {
+  readonly ContainerHierarchyTexts: readonly string[] | null;
+  readonly LeafNodeType: string;
+  readonly LeafNodeText: string;
+  readonly State: string;
+  readonly Failure?: {
+    readonly Message: string;
+    readonly Location: { readonly FileName: string; readonly LineNumber: number };
+  };
+}
+
+/** Runs the specs whose names match `focus` and not `skip` (Go regular expressions); those of neither are not told. */
+export const runCritest = async (
+  owner: Owner,
+  daemon: Pick<Daemon, 'netns' | 'socket'>,
+  { focus, skip, timeoutMs }: { readonly focus: string; readonly skip: string; readonly timeoutMs: number },
+): Promise<SpecResult[]> => {
+  const reportPath = join(await tempDir(owner), 'report.json');
+  const endpoint = `unix://${daemon.socket}`;
+  const { stdout, stderr } = await run(
+    daemon.netns.inside([
+      criTool('critest'),
+      ...['-runtime-endpoint', endpoint, '-image-endpoint', endpoint],
+      ...[`-ginkgo.focus=${focus}`, `-ginkgo.skip=${skip}`, '-ginkgo.no-color', `-ginkgo.json-report=${reportPath}`],
+    ]),
+    { timeoutMs },
+  );
+  const text = await readFile(reportPath, 'utf8').catch(() => null);
+  if (text === null) throw new Error(`critest left no report:\n${stdout}${stderr}`);
+  const suites = JSON.parse(text) as { readonly SpecReports: readonly SpecReport[] }[];
+  return suites
+    .flatMap(({ SpecReports }) => SpecReports)
+    .filter(({ LeafNodeType, State }) => LeafNodeType === 'It' && State !== 'skipped')
+    .map(({ ContainerHierarchyTexts, LeafNodeText, State, Failure }) => ({
+      name: [...(ContainerHierarchyTexts ?? []), LeafNodeText].join(' '),
+      state: State,
+      failure:
+        Failure === undefined ? '' : `${Failure.Location.FileName}:${Failure.Location.LineNumber} ${Failure.Message}`,
+    }));
+};
