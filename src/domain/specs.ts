@@ -1,8 +1,9 @@
 /** The OCI specs of what is in the state: gathers from it what the builders in oci/ want to know. */
 import { containerStateOf } from './container/state.ts';
+import type { RuntimeHandler } from './effects.ts';
 import type { DaemonFacts } from './node/facts.ts';
 import { containerSpec } from './oci/container-spec.ts';
-import type { ImageVolume, SandboxPaths } from './oci/input.ts';
+import type { ImageVolume, SandboxPaths, SpecSettings } from './oci/input.ts';
 import { imageVolumesOf } from './oci/mounts.ts';
 import { podSandboxSpec } from './oci/pod-sandbox-spec.ts';
 import type { SpecResult } from './oci/refuse.ts';
@@ -17,6 +18,12 @@ const PAUSE_ARGS: readonly string[] = ['/pause'];
 /** Where the shim mounts a task's root file system, seen from the bundle. */
 const BUNDLE_ROOTFS = 'rootfs';
 
+/** The form of a cgroup path is the OCI runtime's business, so it follows the handler that runs the pod. */
+const settingsFor = (facts: DaemonFacts, handler: RuntimeHandler): SpecSettings => ({
+  ...facts.settings,
+  cgroupDriver: handler.systemdCgroup ? 'systemd' : 'cgroupfs',
+});
+
 function sandboxPaths(facts: DaemonFacts, podSandboxId: string): SandboxPaths {
   const dir = sandboxDir(facts, podSandboxId);
   return {
@@ -29,13 +36,13 @@ function sandboxPaths(facts: DaemonFacts, podSandboxId: string): SandboxPaths {
 
 export function sandboxSpecOf(
   facts: DaemonFacts,
-  sandbox: Pick<PodSandbox, 'id' | 'config' | 'network' | 'image'>,
+  sandbox: Pick<PodSandbox, 'id' | 'config' | 'network' | 'image' | 'handler'>,
 ): SpecResult {
   return podSandboxSpec({
     podSandboxId: sandbox.id,
     config: sandbox.config,
     node: facts.node,
-    settings: facts.settings,
+    settings: settingsFor(facts, sandbox.handler),
     netnsPath: sandbox.network?.netnsPath ?? null,
     paths: sandboxPaths(facts, sandbox.id),
     pause:
@@ -71,7 +78,7 @@ export function containerSpecOf(state: NodeState, facts: DaemonFacts, container:
     imageConfig: container.imageConfig,
     facts: container.facts,
     node: facts.node,
-    settings: facts.settings,
+    settings: settingsFor(facts, sandbox.handler),
     netnsPath: sandbox.network?.netnsPath ?? null,
     paths: sandboxPaths(facts, sandbox.id),
     sandboxPid: sandbox.task?.pid ?? 0,

@@ -14,9 +14,22 @@ const facts: DaemonFacts = {
 
 const startTicks = '1';
 
+const handlerOf = (systemdCgroup: boolean) => ({
+  name: 'runc',
+  runtimeType: 'io.containerd.runc.v2',
+  binaryName: 'runc',
+  systemdCgroup,
+});
+
 /** The fields that specs are made from. */
-const sandbox = (id: string): PodSandbox =>
-  ({ id, config: podConfig, network: { netnsPath: `/netns/${id}` }, task: { pid: 50, startTicks } }) as PodSandbox;
+const sandbox = (id: string, systemdCgroup = false): PodSandbox =>
+  ({
+    id,
+    config: podConfig,
+    handler: handlerOf(systemdCgroup),
+    network: { netnsPath: `/netns/${id}` },
+    task: { pid: 50, startTicks },
+  }) as PodSandbox;
 
 const container = (id: string, podSandboxId: string, fields: Partial<Container> = {}): Container =>
   ({ id, podSandboxId, config: containerConfig, imageConfig, facts: rootFacts, ...fields }) as Container;
@@ -50,5 +63,20 @@ describe('a container that joins the processes of another', () => {
     assert.equal(reasonOf(specFor(container('target', 'pod', { ...running, exitPending: true }))), 'WrongState');
     assert.equal(reasonOf(specFor(container('target', 'pod', { ...running, startedAtNs: null }))), 'WrongState');
     assert.equal(reasonOf(specFor(container('elsewhere', 'pod', running))), 'WrongState');
+  });
+});
+
+describe('the cgroup path', () => {
+  it("has the form of the handler's OCI runtime", () => {
+    const pathWith = (systemdCgroup: boolean): string => {
+      const state = initialState();
+      const config = { ...podConfig, linux: { cgroupParent: systemdCgroup ? 'kubepods.slice' : '/kubepods' } };
+      state.sandboxes.set('pod', { ...sandbox('pod', systemdCgroup), config });
+      const result = containerSpecOf(state, facts, container('c', 'pod'));
+      assert.ok(result.ok);
+      return result.spec.linux.cgroupsPath;
+    };
+    assert.equal(pathWith(false), '/kubepods/c');
+    assert.equal(pathWith(true), 'kubepods.slice:cri-scribe:c');
   });
 });
