@@ -106,7 +106,7 @@ export const configSchema = z.strictObject({
   journal: table('The record of everything that happened on this node, <root>/journal.db.', {
     snapshot_every: key(
       count(100, 10_000_000),
-      10_000,
+      5_000,
       'Records between two snapshots. A start folds what came after the last one.',
     ),
     disk_reserve: key(
