@@ -7,6 +7,7 @@ import { Subject } from 'rxjs';
 import { bodyHash, chainHash, checkRecord, chunkRoot, GENESIS } from './encoding.ts';
 import { errorOf, JournalError } from './errors.ts';
 import { followPages } from './follow.ts';
+import { isInlineStream } from './streams.ts';
 import {
   checkOwnRecord,
   isOwnType,
@@ -258,7 +259,8 @@ export const createMemoryJournal = (options: MemoryJournalOptions = {}): MemoryJ
     },
     closedSegments: async () =>
       contents.closed.filter(({ segment }) => contents.chunks.some((chunk) => chunk.segment === segment)),
-    placesOfStream: async (stream) => live(1, contents.rows.length).filter((record) => record.stream === stream),
+    placesOfStream: async (stream) =>
+      isInlineStream(stream) ? [] : live(1, contents.rows.length).filter((record) => record.stream === stream),
     placesOfCall: async (call) => live(1, contents.rows.length).filter((record) => record.call === call),
     usedBytes: async () => contents.rows.reduce((sum, { record }) => sum + 64 + (record?.body.length ?? 0), 0),
   };

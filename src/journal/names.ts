@@ -8,9 +8,6 @@ import { sha256 } from './encoding.ts';
 const cachedMax = 16_384;
 const digestBytes = 8;
 
-/** Streams that are stored as text in the record itself. */
-export const isInlineStream = (stream: string): boolean => stream.startsWith('call/');
-
 export const nameDigest = (id: number, name: string): Buffer => {
   const input = Buffer.alloc(8 + Buffer.byteLength(name));
   input.writeBigUInt64BE(BigInt(id));

@@ -5,11 +5,12 @@
  */
 import type { Db } from './connect.ts';
 import { GENESIS } from './encoding.ts';
-import { createNameReader, isInlineStream, type NameReader } from './names.ts';
+import { createNameReader, type NameReader } from './names.ts';
 import { parseReadsClosed, READS_CLOSED } from './own-records.ts';
 import { decodeReadRows } from './read-rows.ts';
 import { segmentsWithChunks } from './read-table.ts';
 import { readNewestSnapshot } from './snapshot-table.ts';
+import { isInlineStream } from './streams.ts';
 import type {
   JournalHead,
   JournalRecord,

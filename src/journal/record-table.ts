@@ -4,8 +4,9 @@
  */
 import type { Db } from './connect.ts';
 import { createChain, decodeFrame, GENESIS, type RecordFrame } from './encoding.ts';
-import { isInlineStream, type NameWriter } from './names.ts';
+import type { NameWriter } from './names.ts';
 import { JOURNAL_PRUNED, READS_CLOSED } from './own-records.ts';
+import { isInlineStream } from './streams.ts';
 import type { SeqRange } from './types.ts';
 
 export interface ChainEnd {

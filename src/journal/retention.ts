@@ -73,8 +73,9 @@ const createPruner = (record: RecordOwn, reason: string) => {
   return {
     /** Places that belong together stay in one batch, unless they alone are more than one. */
     add: async (places: readonly RecordPlace[]): Promise<void> => {
-      if (seqs.size > 0 && seqs.size + places.length > batchRecords) await flush();
-      for (const { seq } of places) {
+      const added = places.filter(({ seq }) => !seqs.has(seq));
+      if (seqs.size > 0 && seqs.size + added.length > batchRecords && added.length > 0) await flush();
+      for (const { seq } of added) {
         seqs.add(seq);
         if (seqs.size >= 2 * batchRecords) await flush();
       }
@@ -105,12 +106,13 @@ export const createRetention = (options: RetentionOptions): Retention => {
     return old.length;
   };
 
-  /** The records of a call's own stream, when everything it touched is closed. */
-  const endedCall = async (call: number): Promise<readonly RecordPlace[]> => {
+  /** The records of a call's own stream, once nothing but `stream` is left of what it did. */
+  const endedCall = async (pruner: Pruner, call: number, stream: string): Promise<readonly RecordPlace[]> => {
     const places = await journal.placesOfCall(call);
-    if (!places.every(({ stream }) => isClosed(stream))) return [];
     const own = places.find(({ seq }) => seq === call)?.stream;
-    return places.filter(({ stream }) => stream === own);
+    if (own === undefined || !isClosed(own)) return [];
+    const left = places.filter((place) => place.stream !== own && place.stream !== stream && !pruner.has(place.seq));
+    return left.length > 0 ? [] : places.filter((place) => place.stream === own);
   };
 
   const pruneProbe = async (pruner: Pruner, received: JournalRecord): Promise<void> => {
@@ -120,12 +122,12 @@ export const createRetention = (options: RetentionOptions): Retention => {
 
   const pruneStream = async (pruner: Pruner, { stream, seq, call }: RecordPlace, cutoffSeq: number): Promise<void> => {
     if (pruner.has(seq) || !isClosed(stream)) return;
-    // A call that did nothing but fail, or whose object was pruned before it.
-    if (call === seq) return pruner.add(await endedCall(call));
+    // A call that did nothing but fail; others go with the last object that they touched.
+    if (call === seq) return pruner.add(await endedCall(pruner, seq, stream));
     const places = await journal.placesOfStream(stream);
     if (places.length === 0 || (places.at(-1)?.seq ?? 0) > cutoffSeq) return;
     const calls = new Set(places.flatMap((place) => place.call ?? []));
-    const ended = await Promise.all([...calls].map(endedCall));
+    const ended = await Promise.all([...calls].map(async (one) => endedCall(pruner, one, stream)));
     await pruner.add([...ended.flat(), ...places].sort((a, b) => a.seq - b.seq));
   };
 
