@@ -110,7 +110,7 @@ export default {
     belongsTo(
       'grpc-is-for-both-ends-of-the-socket',
       'gRPC ends at the door: at the CRI adapter, and at the commands that knock.',
-      npm('@grpc', 'grpc-health-check'),
+      npm('@grpc'),
       '^src/(adapters/cri|cli)/',
     ),
     belongsTo(

@@ -54,6 +54,8 @@ export const codeOfReason = {
   NotServing: GrpcCode.UNAVAILABLE,
   DiskFull: GrpcCode.RESOURCE_EXHAUSTED,
   NotImplemented: GrpcCode.UNIMPLEMENTED,
+  /** A name that the health service was asked about and does not know. */
+  UnknownService: GrpcCode.NOT_FOUND,
   Cancelled: GrpcCode.CANCELLED,
   Bug: GrpcCode.INTERNAL,
 } as const satisfies Record<string, GrpcCode>;

@@ -71,7 +71,7 @@ const planted: readonly (readonly [file: string, line: string, ...rules: readonl
     ].join('\n'),
   ],
   ['adapters/linux/calls.ts', "import 'koffi';"],
-  ['adapters/cri/own.ts', "import '@grpc/grpc-js';\nimport 'grpc-health-check';"],
+  ['adapters/cri/own.ts', "import '@grpc/grpc-js';"],
   ['adapters/wire/api.ts', "import '@bufbuild/protobuf/wire';"],
   ['adapters/wire/types.ts', "import '../cri/own.ts';", 'wire-is-generated'],
 

@@ -115,8 +115,8 @@ const readTree = async (dir: string): Promise<Map<string, string>> => {
 
 test('the generated code is what the generator makes of proto/', async (t) => {
   const dir = await tempDir(t);
-  const path = `${join(top, 'node_modules/.bin')}:${process.env['PATH']}`;
-  await runOk(['buf', 'generate', '-o', dir], { cwd: top, env: { ...process.env, PATH: path }, timeoutMs: 60_000 });
+  await runOk([process.execPath, join(top, 'scripts/gen.ts'), dir], { cwd: top, timeoutMs: 60_000 });
+  assert.ok((await readFile(join(dir, generated, 'descriptors.ts'), 'utf8')).includes('runtime.v1.RuntimeService'));
   const [made, committed] = await Promise.all([readTree(join(dir, generated)), readTree(join(top, generated))]);
   assert.deepEqual([...committed.keys()], [...made.keys()]);
   const stale = [...made].filter(([file, text]) => committed.get(file) !== text).map(([file]) => file);

@@ -8,10 +8,14 @@ import { dirname } from 'node:path';
 import { Server, ServerCredentials } from '@grpc/grpc-js';
 import type { Failure } from '../../domain/errors.ts';
 import { ImageServiceDefinition, RuntimeServiceDefinition } from '../wire/cri/api.ts';
+import { HealthDefinition } from '../wire/grpc/health/v1/health.ts';
+import { ServerReflectionDefinition } from '../wire/grpc/reflection/v1/reflection.ts';
 import type { CallContext } from './context.ts';
+import { healthService } from './health.ts';
 import { imageService } from './image-service.ts';
 import type { CriParts } from './parts.ts';
 import { createPeers } from './peers.ts';
+import { reflectionService, ServerReflectionAlphaDefinition } from './reflection.ts';
 import { runtimeService } from './runtime-service.ts';
 import { type ServiceOptions, type ServiceParts, serviceOf } from './service.ts';
 
@@ -51,11 +55,17 @@ export async function startCriServer(options: CriServerOptions): Promise<CriServ
     refuse: (rpc, context) => refuse(parts, rpc, context),
     onBug: options.onBug,
   };
-  const services = [
+  const services: readonly ServiceParts[] = [
     serviceOf(RuntimeServiceDefinition, runtimeService(parts), serviceOptions),
     serviceOf(ImageServiceDefinition, imageService(parts), serviceOptions),
     ...(options.services?.(serviceOptions) ?? []),
+    serviceOf(HealthDefinition, healthService(names), serviceOptions),
+    serviceOf(ServerReflectionDefinition, reflectionService(names), serviceOptions),
+    serviceOf(ServerReflectionAlphaDefinition, reflectionService(names), serviceOptions),
   ];
+  function names(): readonly string[] {
+    return services.map(({ name }) => name);
+  }
   for (const { definition, implementation } of services) server.addService(definition, implementation);
 
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());

@@ -17,6 +17,7 @@ import type { CallContext, Handlers, Reply, ServiceShape } from './context.ts';
 import type { Peers } from './peers.ts';
 
 export interface ServiceParts {
+  readonly name: string;
   readonly definition: ServiceDefinition;
   readonly implementation: UntypedServiceImplementation;
 }
@@ -64,7 +65,7 @@ export function serviceOf<S extends ServiceShape>(
       ? streaming(method.name, method.requestStream, handler as Streaming | undefined, options)
       : unary(method.name, handler as Unary | undefined, options);
   }
-  return { definition, implementation };
+  return { name: shape.fullName, definition, implementation };
 }
 
 const asBuffer = (bytes: Uint8Array): Buffer =>
