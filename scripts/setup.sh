@@ -6,12 +6,18 @@
 #   sh scripts/setup.sh run        npm dependencies, and what running pods needs
 #   sh scripts/setup.sh test       the same, and what the tests need, crictl and critest among it where Go is at hand
 #   sh scripts/setup.sh cri-tools  as run, and builds crictl and critest into the cache directory, or fails
+#   sh scripts/setup.sh bench      what bench/compare.ts needs beside the npm dependencies: what running pods needs, a registry,
+#                                  and containerd, CNI plugins and the benchmark's client, built into the cache directory
+#                                  (SCRIBE_BENCH_BIN: into that one)
 set -eu
 
 top=$(cd "$(dirname "$0")/.." && pwd)
 cd "$top"
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/scribe/bin
+bench_bin=${SCRIBE_BENCH_BIN:-${XDG_CACHE_HOME:-$HOME/.cache}/scribe/bench/bin}
 cri_tools_version=v1.36.0
+containerd_version=v2.3.7
+cni_plugins_version=v1.9.1
 log=
 job=
 
@@ -64,11 +70,11 @@ npm_dependencies() {
   touch "$installed"
 }
 
-# The Node that npm installed loads the program once, so that the first real start finds its compiled code.
+# The daemon's modules are loaded once, so that its first start finds their compiled code.
 warm_up() {
-  [ -e "$top/src/cli/main.ts" ] || return 0
-  [ ! -d "$top/node_modules/.cache/scribe" ] || return 0
-  "$top/bin/scribe" --help >/dev/null 2>&1 || :
+  cache_dir=node_modules/.cache/scribe
+  [ -e src/daemon/serve.ts ] && [ ! -d "$cache_dir" ] || return 0
+  NODE_COMPILE_CACHE=$cache_dir node_modules/.bin/node -e 'import("./src/daemon/serve.ts")' >/dev/null 2>&1 || :
 }
 
 # What a program or file is for, where it may be, and the Debian package that has it.
@@ -143,32 +149,81 @@ has_cri_tools() {
   [ -x "$cache/crictl" ] && [ -x "$cache/critest" ] && [ "$(cat "$cache/cri-tools.version")" = "$cri_tools_version" ]
 }
 
-cri_tools() {
-  ! has_cri_tools || return 0
+# Makes sure of a Go that can build what is named.
+need_go() {
   if ! usable_go && has apt-get; then
     need golang-go golang-go
     debian_packages
   fi
-  usable_go || fail "building crictl and critest needs Go 1.21 or later, and there is $(go version 2>/dev/null || echo none)." \
-    "Install Go from go.dev/dl or your distribution's backports, and run: sh scripts/setup.sh cri-tools"
-  mkdir -p "$cache"
+  usable_go || fail "building $1 needs Go 1.21 or later, and there is $(go version 2>/dev/null || echo none)." \
+    "Install Go from go.dev/dl or your distribution's backports, and run: sh scripts/setup.sh $2"
+}
+
+# Copies the source of a Go module (name, path@version) to where it can be built: $build/source.
+fetch_source() {
   build=$(mktemp -d)
-  quietly "fetching the source of cri-tools $cri_tools_version" \
-    sh -c "cd '$build' && go mod download -json sigs.k8s.io/cri-tools@$cri_tools_version >module.json" ||
-    fail "the Go module proxy did not deliver cri-tools $cri_tools_version (output above)." "Is it reachable (go env GOPROXY)?"
-  source=$(sed -n 's/^[[:space:]]*"Dir": "\(.*\)",*$/\1/p' "$build/module.json")
-  cp -r "$source" "$build/cri-tools"
+  quietly "fetching the source of $1" sh -c "cd '$build' && go mod download -json '$2' >module.json" ||
+    fail "the Go module proxy did not deliver $2 (output above)." "Is it reachable (go env GOPROXY)?"
+  cp -r "$(sed -n 's/^[[:space:]]*"Dir": "\(.*\)",*$/\1/p' "$build/module.json")" "$build/source"
   chmod -R u+w "$build"
-  quietly "building crictl $cri_tools_version" \
-    sh -c "cd '$build/cri-tools' && go build -ldflags '-s -w -X sigs.k8s.io/cri-tools/pkg/version.Version=$cri_tools_version' -o '$cache/crictl.new' ./cmd/crictl" &&
-    quietly "building critest $cri_tools_version" \
-      sh -c "cd '$build/cri-tools' && go test -c -ldflags '-s -w' -o '$cache/critest.new' ./cmd/critest" ||
-    fail "building cri-tools failed (output above)." "The sources are in $build"
-  mv "$cache/crictl.new" "$cache/crictl"
+}
+
+# Builds one program of the fetched source: file, go build's further arguments.
+build_program() {
+  file=$1
+  shift
+  quietly "building $(basename "$file")" env -C "$build/source" go build -o "$file.new" "$@" ||
+    fail "building $(basename "$file") failed (output above)." "The sources are in $build"
+  mv "$file.new" "$file"
+}
+
+cri_tools() {
+  ! has_cri_tools || return 0
+  need_go "crictl and critest" cri-tools
+  mkdir -p "$cache"
+  fetch_source "cri-tools $cri_tools_version" "sigs.k8s.io/cri-tools@$cri_tools_version"
+  build_program "$cache/crictl" -ldflags "-s -w -X sigs.k8s.io/cri-tools/pkg/version.Version=$cri_tools_version" ./cmd/crictl
+  quietly "building critest" env -C "$build/source" go test -c -ldflags '-s -w' -o "$cache/critest.new" ./cmd/critest ||
+    fail "building critest failed (output above)." "The sources are in $build"
   mv "$cache/critest.new" "$cache/critest"
   echo "$cri_tools_version" >"$cache/cri-tools.version"
   rm -rf "$build"
   say "crictl and critest are in $cache"
+}
+
+# Whether a version of something has been built into the benchmark's directory.
+has_built() { [ "$(cat "$bench_bin/$1.version" 2>/dev/null)" = "$2" ]; }
+
+bench_containerd() {
+  ! has_built containerd "$containerd_version" || return 0
+  need_go containerd bench
+  fetch_source "containerd $containerd_version" "github.com/containerd/containerd/v2@$containerd_version"
+  version_flag="-X github.com/containerd/containerd/v2/version.Version=$containerd_version"
+  build_program "$bench_bin/containerd-shim-runc-v2" -ldflags "-s -w $version_flag" ./cmd/containerd-shim-runc-v2
+  build_program "$bench_bin/containerd" -tags "no_btrfs no_zfs no_devmapper" -ldflags "-s -w $version_flag" ./cmd/containerd
+  rm -rf "$build"
+  echo "$containerd_version" >"$bench_bin/containerd.version"
+}
+
+bench_cni_plugins() {
+  ! has_built cni-plugins "$cni_plugins_version" || return 0
+  need_go "the CNI plugins" bench
+  fetch_source "CNI plugins $cni_plugins_version" "github.com/containernetworking/plugins@$cni_plugins_version"
+  version_flag="-X github.com/containernetworking/plugins/pkg/utils/buildversion.BuildVersion=$cni_plugins_version"
+  for plugin in main/bridge main/loopback ipam/host-local meta/portmap; do
+    build_program "$bench_bin/cni/$(basename $plugin)" -ldflags "-s -w $version_flag" "./plugins/$plugin"
+  done
+  rm -rf "$build"
+  echo "$cni_plugins_version" >"$bench_bin/cni-plugins.version"
+}
+
+bench_client() {
+  client=$bench_bin/bench-client
+  [ ! -x "$client" ] || [ -n "$(find "$top/bench/client" -newer "$client")" ] || return 0
+  need_go "the benchmark's client" bench
+  quietly "building the benchmark's client" env -C "$top/bench/client" go build -o "$client.new" . ||
+    fail "building bench/client failed (output above)."
+  mv "$client.new" "$client"
 }
 
 case ${1:-run} in
@@ -178,14 +233,25 @@ case ${1:-run} in
     need_for_test
     ;;
   cri-tools) need_for_run ;;
-  *) fail "unknown argument '$1'." "Use: sh scripts/setup.sh [run|test|cri-tools]" ;;
+  bench)
+    need_for_run
+    need docker-registry docker-registry
+    ;;
+  *) fail "unknown argument '$1'." "Use: sh scripts/setup.sh [run|test|cri-tools|bench]" ;;
 esac
 [ "$(uname -s)" = Linux ] || fail "scribe runs on Linux only."
-npm_dependencies
+# Whoever runs the benchmark runs on the npm dependencies already: they are not replaced under it.
+[ "${1:-run}" = bench ] || npm_dependencies
 debian_packages
 warm_up
 case ${1:-run} in
   cri-tools) cri_tools ;;
+  bench)
+    mkdir -p "$bench_bin/cni"
+    bench_containerd
+    bench_cni_plugins
+    bench_client
+    ;;
   test)
     if usable_go || has_cri_tools; then
       cri_tools

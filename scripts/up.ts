@@ -47,7 +47,7 @@ const cniConfDir = async ({ root, state }: DemoOptions): Promise<string> => {
   const dir = join(root, 'cni/net.d');
   if (await hasCniConfig(dir)) return dir;
   const [subnet, ipMasq] = await Promise.all([freeSubnet(), canMasquerade()]);
-  const dataDir = join(state, 'cni/networks');
+  const dataDir = join(state, 'cni-addresses');
   await mkdir(dir, { recursive: true });
   const path = join(dir, '10-scribe.conflist');
   await writeFile(path, bridgeConfList({ name: 'scribe', bridge: demoBridge, subnet, dataDir, ipMasq }));
@@ -64,7 +64,7 @@ const startDaemon = async (options: DemoOptions, cri: CriClient): Promise<void> 
     say(`the daemon runs already: ${version}, pid ${running}`);
     return;
   }
-  await mkdir(root, { recursive: true, mode: 0o711 });
+  await mkdir(root, { recursive: true, mode: 0o700 });
   await mkdir(state, { recursive: true, mode: 0o711 });
   const dirs = ['--cni-conf-dir', await cniConfDir(options), '--cni-bin-dir', await cniBinDir()];
   const logPath = join(root, 'scribe.log');

@@ -65,7 +65,7 @@ test('up gives a running pod that crictl can use, a second up reuses the daemon,
   const containerId = (await crictl('ps', '--quiet', '--name', 'talker')).trim();
   assert.match(containerId, /^[0-9a-f]{64}$/);
   assert.match(await crictl('logs', containerId), /^line 1 from demo/);
-  assert.equal(await crictl('exec', '--sync', containerId, 'hostname'), 'demo\n');
+  assert.equal((await crictl('exec', '--sync', containerId, 'hostname')).trim(), 'demo');
 
   const pid = await readFile(join(state, 'scribe.pid'), 'utf8');
   const again = await npmRun('up');
@@ -76,7 +76,7 @@ test('up gives a running pod that crictl can use, a second up reuses the daemon,
   const down = await npmRun('down');
   assert.equal(down.exitCode, 0, down.stdout + down.stderr);
   assert.match(down.stdout, /has ended/);
-  const dirs = { root, state, cgroupParent: '/none-of-its-own', addresses: join(state, 'cni/networks') };
+  const dirs = { root, state, cgroupParent: '/none-of-its-own', addresses: join(state, 'cni-addresses') };
   assert.deepEqual(await leftovers(dirs), noLeftovers);
   assert.deepEqual(await processesOf(dirs), []);
   assert.doesNotMatch(await runOk(netns.inside(['ip', 'link'])), /scribe0/);
