@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs, promisify, styleText } from 'node:util';
 
-export const top = join(import.meta.dirname, '../..');
+const top = join(import.meta.dirname, '../..');
 export const scribe = join(top, 'bin/scribe');
 export const execute = promisify(execFile);
 

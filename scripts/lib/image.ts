@@ -46,7 +46,7 @@ const mediaTypes = {
   layer: { none: 'tar', gzip: 'tar+gzip', zstd: 'tar+zstd' },
 } as const;
 
-export const digestOf = (bytes: Uint8Array): string => `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
+const digestOf = (bytes: Uint8Array): string => `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
 
 /** A tar archive of the entries in their order, everything of root's and of the epoch unless an entry says otherwise. */
 export const tarOf = async (entries: readonly LayerEntry[]): Promise<Buffer> => {
