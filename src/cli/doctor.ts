@@ -1,0 +1,203 @@
+/** `scribe doctor`: what is wrong with this machine, the journal and the daemon, and what to do about it. */
+import { existsSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { loadConfDir } from '../adapters/cni/conf.ts';
+import { runDoctor } from '../adapters/doctor/doctor.ts';
+import { type DoctorResult, ok, problem, warning } from '../adapters/doctor/result.ts';
+import { readHostFacts } from '../adapters/linux/host-facts.ts';
+import type { StateReply } from '../adapters/wire/scribe/v1/daemon.ts';
+import type { Config } from '../config/config.ts';
+import { loadConfig } from '../config/load.ts';
+import type { NodeState } from '../domain/state.ts';
+import { nodeFold } from '../engine/node-fold.ts';
+import { foldState } from '../journal/fold.ts';
+import { findingsOf, openReader } from '../journal/open.ts';
+import { workOwed } from '../projections/work-owed.ts';
+import { command } from './command.ts';
+import { type Answer, askDaemon } from './daemon.ts';
+import { counted, duration } from './format.ts';
+import { createNames, labelOf, type Names, recordOf } from './history/names.ts';
+import { type Io, write } from './io.ts';
+import { journalOf, jsonOption, nodeOptions, overridesOf } from './places.ts';
+import { createTable, type Style } from './table.ts';
+
+const JOURNAL = 'journal';
+const DAEMON = 'daemon';
+const OWED = 'work owed';
+const UNDER_WAY = 'under way';
+/** No step of a pod takes longer when all is well, but pulling an image. */
+const SLOW_NS = 120_000_000_000n;
+const TIMER = 'WaitUntil';
+const NS_PER_MS = 1_000_000n;
+
+/** What a journal tells, as far as it can be read. */
+interface Journal {
+  readonly results: readonly DoctorResult[];
+  readonly state: NodeState | null;
+  readonly lastRecordAtMs: number | null;
+  readonly labelOf: (stream: string) => string;
+  readonly close: () => void;
+}
+
+const noJournal = (result: DoctorResult): Journal => ({
+  results: [result],
+  state: null,
+  lastRecordAtMs: null,
+  labelOf: (stream) => stream,
+  close: () => {},
+});
+
+/** Journals that could not be read and were set aside: somebody should look at them and take them away. */
+const setAside = async (rootDir: string, path: string): Promise<DoctorResult[]> => {
+  const files = await readdir(rootDir).catch(() => []);
+  const pattern = new RegExp(`^${RegExp.escape(basename(path))}\\.corrupt-\\d+$`);
+  return files
+    .filter((file) => pattern.test(file))
+    .map((file) =>
+      warning(JOURNAL, `${file} could not be read and was set aside`, 'Look what it still tells, then remove it.'),
+    );
+};
+
+const journalRemedy = 'Run scribe verify: it names every record that is not what was written.';
+
+const openJournal = async (rootDir: string): Promise<Journal> => {
+  const path = journalOf(rootDir);
+  const aside = await setAside(rootDir, path);
+  if (!existsSync(path)) {
+    const none = noJournal(ok(JOURNAL, `none at ${path}: the first start makes one`));
+    return { ...none, results: [...none.results, ...aside] };
+  }
+  try {
+    const findings = findingsOf(path).map((finding) => problem(JOURNAL, finding, journalRemedy));
+    const { state, seq } = foldState(path, nodeFold);
+    const reader = openReader(path);
+    const last = recordOf(reader, seq);
+    const names: Names = createNames(reader);
+    const whole = ok(JOURNAL, `${path}: ${counted(seq, 'record')}, the newest are whole`);
+    return {
+      results: [...(findings.length === 0 ? [whole] : findings), ...aside],
+      state,
+      lastRecordAtMs: last === undefined ? null : Number(last.atNs / NS_PER_MS),
+      labelOf: (stream) => labelOf(names, stream),
+      close: () => reader.close(),
+    };
+  } catch (error) {
+    const broken = noJournal(problem(JOURNAL, (error as Error).message, journalRemedy));
+    return { ...broken, results: [...broken.results, ...aside] };
+  }
+};
+
+const owedResults = ({ state, labelOf: label }: Journal): DoctorResult[] =>
+  (state === null ? [] : workOwed(state)).map(({ stream, steps, failure, attempts }) => {
+    const why = failure === null ? '' : `: ${failure.message}`;
+    const detail = `${label(stream)} (${stream}): ${steps.join(', ')} could not be undone, tried ${counted(attempts, 'time')}${why}`;
+    return problem(
+      OWED,
+      detail,
+      'Remove what stands in the way; it is tried again by itself, and by the next stop or remove.',
+    );
+  });
+
+const underWayResult = (
+  { effect, kind, stream, ageNs }: StateReply['underWay'][number],
+  { labelOf: label }: Journal,
+): DoctorResult => {
+  const age = BigInt(ageNs);
+  const detail = `${kind} (${effect}) on ${label(stream)}, for ${duration(age)}`;
+  return age < SLOW_NS
+    ? ok(UNDER_WAY, detail)
+    : warning(UNDER_WAY, detail, "See the daemon's log, and what the program that does it is waiting for.");
+};
+
+const daemonResults = (socketPath: string, { state, why }: Answer, journal: Journal): DoctorResult[] => {
+  if (state === null) {
+    const doubtful = [...(journal.state?.effects.values() ?? [])].filter(({ intent }) => intent.kind !== TIMER);
+    const left = doubtful.length === 0 ? '' : `; ${counted(doubtful.length, 'effect')} had not ended when it did`;
+    return [
+      warning(
+        DAEMON,
+        `${why}${left}`,
+        'Start it: it takes up what the journal says, and finishes or undoes what was under way.',
+      ),
+    ];
+  }
+  const findings = state.findings.map((finding) =>
+    problem(DAEMON, finding, 'The daemon went on without it; see its log.'),
+  );
+  const effects = state.underWay.filter(({ kind }) => kind !== TIMER).map((one) => underWayResult(one, journal));
+  return [ok(DAEMON, `answers at ${socketPath}, at record ${state.seq}`), ...findings, ...effects];
+};
+
+const machineResults = async (
+  { serve, journal, runtime, cni }: Config,
+  lastRecordAtMs: number | null,
+): Promise<readonly DoctorResult[]> => {
+  const [node, { network, problem: noNetwork }] = await Promise.all([
+    readHostFacts(),
+    loadConfDir(cni.confDir, cni.maxConfFiles),
+  ]);
+  return runDoctor({
+    node,
+    rootDir: serve.rootDir,
+    stateDir: serve.stateDir,
+    diskReserveBytes: journal.diskReserveBytes,
+    handlers: runtime.handlers,
+    cgroupDriver: runtime.cgroupDriver,
+    restrictOomScoreAdj: runtime.restrictOomScoreAdj,
+    network: { confDir: cni.confDir, binDirs: cni.binDirs, confList: network?.confList ?? null, problem: noNetwork },
+    lastRecordAtMs,
+    nowMs: Date.now(),
+    path: process.env['PATH'] ?? '',
+  });
+};
+
+const STYLES: Readonly<Record<DoctorResult['status'], Style>> = { ok: 'plain', warning: 'doubtful', problem: 'bad' };
+
+const show = async (results: readonly DoctorResult[], io: Io): Promise<void> => {
+  const table = createTable(io.stdout, [
+    { title: 'STATUS', widthMax: 8 },
+    { title: 'CHECK', widthMax: 40 },
+    { title: 'FOUND', widthMax: 200 },
+  ]);
+  for (const { check, status, detail, remedy } of results) {
+    await table.add([status, check, detail], STYLES[status]);
+    if (remedy !== null) await table.add(['', '', `-> ${remedy}`]);
+  }
+  await table.flush();
+  const count = (status: DoctorResult['status']): number => results.filter((result) => result.status === status).length;
+  await write(io.stdout, `\n${counted(count('problem'), 'problem')}, ${counted(count('warning'), 'warning')}\n`);
+};
+
+export const doctor = command({
+  name: 'doctor',
+  summary: 'check this machine, and what the daemon still owes',
+  description: [
+    'Checks what pods need: kernel, capabilities, cgroups, overlayfs (by mounting one and taking it away again), space, shims and OCI runtimes, the CNI configuration and its plugins, iptables, the clock. And what the journal and, when it runs, the daemon know: work that is still owed because it could not be undone yet, what was found bad and passed over, and what is under way since when.',
+    'A warning is something that will be worse than it could be; a problem keeps pods, or some of them, from running. Each comes with what to do about it. Changes nothing, and works with the daemon up or down.',
+    'Give it the options that the daemon runs with.',
+  ],
+  options: { ...nodeOptions, json: jsonOption },
+  run: async (values, _operands, io) => {
+    const config = await loadConfig({ path: values.config, overrides: overridesOf(values) });
+    const { rootDir, socketPath } = config.serve;
+    const journal = await openJournal(rootDir);
+    try {
+      const [answer, machine] = await Promise.all([
+        askDaemon(socketPath, rootDir),
+        machineResults(config, journal.lastRecordAtMs),
+      ]);
+      const results = [
+        ...machine,
+        ...journal.results,
+        ...daemonResults(socketPath, answer, journal),
+        ...owedResults(journal),
+      ];
+      if (values.json === true) await write(io.stdout, results.map((result) => `${JSON.stringify(result)}\n`).join(''));
+      else await show(results, io);
+      return results.some(({ status }) => status === 'problem') ? 1 : 0;
+    } finally {
+      journal.close();
+    }
+  },
+});

@@ -1,0 +1,73 @@
+/**
+ * Compares what the journal folds to, from record 1 on, with what others hold: its snapshots and the live state of the
+ * daemon. Equal means byte for byte: the hashes are of the whole state as it is written.
+ */
+import { writeState } from '../domain/snapshot.ts';
+import { nodeFold } from '../engine/node-fold.ts';
+import { foldRecords } from '../journal/fold.ts';
+import { openReader } from '../journal/open.ts';
+import { hashOfState } from '../journal/snapshots.ts';
+
+/** A state that somebody holds, after the record with this seq. */
+export interface Held {
+  readonly seq: number;
+  /** SHA-256, in hex, of the written state. */
+  readonly stateHash: string;
+}
+
+export interface Compared<H extends Held = Held> {
+  readonly held: H;
+  readonly foldedHash: string;
+  readonly isSame: boolean;
+}
+
+/** States of the snapshots that the evolvers of this scribe wrote, newest first. */
+export const snapshotsOf = (path: string): Held[] => {
+  const reader = openReader(path);
+  try {
+    const held: Held[] = [];
+    for (let through = Number.MAX_SAFE_INTEGER; ; ) {
+      const snapshot = reader.newestSnapshot(nodeFold.evolverVersion, through);
+      if (snapshot === null) return held;
+      held.push({ seq: snapshot.seq, stateHash: hashOfState(snapshot.state) });
+      through = snapshot.seq - 1;
+    }
+  } finally {
+    reader.close();
+  }
+};
+
+export interface FoldOutcome<H extends Held> {
+  readonly compared: readonly Compared<H>[];
+  /** What all of it folds to. */
+  readonly whole: Held;
+}
+
+/** Folds everything once, and looks at the state on the way. Runs on the calling thread. */
+export const compareFold = <H extends Held>(
+  path: string,
+  held: readonly H[],
+  onRecord: (seq: number) => void,
+): FoldOutcome<H> => {
+  const stops = held.toSorted((a, b) => a.seq - b.seq);
+  const state = nodeFold.initial();
+  const compared: Compared<H>[] = [];
+  let next = 0;
+
+  /** Looks at the state for everyone who holds it as it was before record `seq`. */
+  const compareBefore = (seq: number): void => {
+    for (let stop = stops[next]; stop !== undefined && stop.seq < seq; stop = stops[next]) {
+      const foldedHash = hashOfState(writeState(state));
+      compared.push({ held: stop, foldedHash, isSame: foldedHash === stop.stateHash });
+      next += 1;
+    }
+  };
+
+  const { seq } = foldRecords(path, {}, (record) => {
+    compareBefore(record.seq);
+    nodeFold.evolve(state, record);
+    onRecord(record.seq);
+  });
+  compareBefore(Number.MAX_SAFE_INTEGER);
+  return { compared, whole: { seq, stateHash: hashOfState(writeState(state)) } };
+};

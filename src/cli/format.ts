@@ -1,0 +1,69 @@
+/**
+ * How numbers, times and other people's texts look in tables. Pure. What came from clients, images and plugins may
+ * hold anything: no control character of it reaches the terminal.
+ */
+
+// C0, DEL, C1, line and paragraph separators, and what changes the direction of text.
+const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
+
+const escapeOf = (character: string): string => {
+  if (character === '\n') return '\\n';
+  if (character === '\t') return '\\t';
+  return `\\u{${character.codePointAt(0)?.toString(16) ?? ''}}`;
+};
+
+/** One line without control characters: those are shown as escapes. */
+export const printable = (text: string): string => text.replace(UNPRINTABLE, escapeOf);
+
+const two = (value: number): string => String(value).padStart(2, '0');
+
+const NS_PER_MS = 1_000_000n;
+
+/** Local time with milliseconds: 2026-11-21 02:47:12.345. */
+export const localTime = (atNs: bigint): string => {
+  const time = new Date(Number(atNs / NS_PER_MS));
+  const day = `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())}`;
+  const clock = `${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}`;
+  return `${day} ${clock}.${String(time.getMilliseconds()).padStart(3, '0')}`;
+};
+
+/** RFC 3339 in UTC with nanoseconds. */
+export const utcTime = (atNs: bigint): string => {
+  const seconds = new Date(Number(atNs / NS_PER_MS)).toISOString().slice(0, 19);
+  return `${seconds}.${String(atNs % 1_000_000_000n).padStart(9, '0')}Z`;
+};
+
+/** 850 µs, 12.3 ms, 4.56 s, 2 min 5 s, 3 h 12 min, 4 d 2 h. */
+export const duration = (ns: bigint): string => {
+  const us = Number(ns) / 1000;
+  if (us < 1000) return `${Math.round(us)} µs`;
+  if (us < 1e6) return `${threeDigits(us / 1000)} ms`;
+  const seconds = us / 1e6;
+  if (seconds < 60) return `${threeDigits(seconds)} s`;
+  const whole = Math.round(seconds);
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+  const minutes = Math.floor(whole / 60);
+  if (minutes < 24 * 60) return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  return `${Math.floor(minutes / 1440)} d ${Math.floor((minutes % 1440) / 60)} h`;
+};
+
+const threeDigits = (value: number): string => value.toFixed(value < 10 ? 2 : value < 100 ? 1 : 0);
+
+const BYTE_UNITS = ['KiB', 'MiB', 'GiB', 'TiB'] as const;
+
+export const bytes = (count: number): string => {
+  if (count < 1024) return `${count} B`;
+  const power = Math.min(BYTE_UNITS.length, Math.floor(Math.log2(count) / 10));
+  return `${(count / 1024 ** power).toFixed(1)} ${BYTE_UNITS[power - 1]}`;
+};
+
+/** 1,234,567 */
+export const grouped = (count: number): string => count.toLocaleString('en-US');
+
+/** "1 record", "2 records". */
+export const counted = (count: number, what: string): string => `${grouped(count)} ${what}${count === 1 ? '' : 's'}`;
+
+const SHORT_ID_CHARS = 13;
+
+/** Ids as crictl shortens them; a digest loses its algorithm. */
+export const shortId = (id: string): string => id.replace(/^sha256:/, '').slice(0, SHORT_ID_CHARS);

@@ -1,0 +1,191 @@
+/** `scribe history`: who called what, when, and how it ended, from the journal, with its daemon up or down. */
+import { openReader } from '../journal/open.ts';
+import { command, failure, misuse, type Values } from './command.ts';
+import { counted } from './format.ts';
+import type { Entry } from './history/entries.ts';
+import { type Filter, passes } from './history/filter.ts';
+import { createNames } from './history/names.ts';
+import { createScan, type Scan } from './history/scan.ts';
+import { createSelection, type Selection, type Wanted } from './history/selection.ts';
+import { showJson } from './history/json.ts';
+import { type Shown, showTable } from './history/rows.ts';
+import { parseTime, TIME_FORMS } from './history/time.ts';
+import { type JournalWatch, watchJournal } from './history/watch.ts';
+import { type Io, write } from './io.ts';
+import { configOption, journalOf, jsonOption, rootOf, rootOption } from './places.ts';
+
+const options = {
+  root: rootOption,
+  config: configOption,
+  pod: {
+    value: 'POD',
+    about: 'Only what is about this pod and its containers: its id or the beginning of it, NAME, or NAMESPACE/NAME.',
+  },
+  container: {
+    value: 'CONTAINER',
+    about: 'Only what is about this container: its id or the beginning of it, or its name. With --pod, of that pod.',
+  },
+  image: {
+    value: 'IMAGE',
+    about: 'Only what is about this image: a reference, or its id or the beginning of it.',
+  },
+  method: {
+    value: 'NAME',
+    about: 'Only calls of this method, as CRI names it: RunPodSandbox, ExecSync, ListContainers. In any case.',
+  },
+  since: { value: 'TIME', about: `Only what began at this time or later. ${TIME_FORMS}` },
+  until: { value: 'TIME', about: 'Only what began at this time or earlier.' },
+  failed: {
+    about:
+      'Only what went wrong: calls that failed, commands and containers that exited with another status than 0, tasks and pods that were lost.',
+  },
+  reads: { about: 'Also calls that only read: List, Status, Stats, Version.' },
+  events: { about: 'Also what was done on behalf of each call, beneath it, and everything else that was recorded.' },
+  follow: { short: 'f', about: 'Goes on: shows what is being recorded. A call is then shown when it has ended.' },
+  limit: { value: 'NUMBER', short: 'n', about: 'Only the newest so many.' },
+  json: jsonOption,
+} as const;
+
+const limitOf = (text: string | undefined): number => {
+  if (text === undefined) return Number.POSITIVE_INFINITY;
+  if (!/^\d{1,9}$/.test(text)) throw misuse(`--limit ${text}: that is no number.`);
+  return Number(text);
+};
+
+/** What is shown: entries about chosen objects that pass the filter. */
+const chooser =
+  (selection: Selection, filter: Filter): ((entry: Entry) => boolean) =>
+  (entry) =>
+    selection.has(entry) && passes(filter, entry);
+
+interface Past {
+  readonly shown: number;
+  readonly prunedRecords: number;
+}
+
+const showPast = async (
+  scan: Scan,
+  isChosen: (entry: Entry) => boolean,
+  limit: number,
+  shown: Shown,
+): Promise<Past> => {
+  const newest: Entry[] = [];
+  let count = 0;
+  let prunedRecords = 0;
+  for await (const entry of scan.past()) {
+    if (entry.kind === 'pruned') prunedRecords += entry.toSeq - entry.fromSeq + 1;
+    if (!isChosen(entry)) continue;
+    count += 1;
+    if (limit === Number.POSITIVE_INFINITY) await shown.show(entry);
+    else if (newest.push(entry) > limit) newest.shift();
+  }
+  for (const entry of newest) await shown.show(entry);
+  return { shown: count, prunedRecords };
+};
+
+const follow = async (
+  scan: Scan,
+  isChosen: (entry: Entry) => boolean,
+  watch: JournalWatch,
+  shown: Shown,
+): Promise<never> => {
+  for (;;) {
+    await watch.changed();
+    for (const entry of scan.news()) if (isChosen(entry)) await shown.show(entry);
+    await shown.flush();
+  }
+};
+
+/** What is missing is said, lest what is not shown be taken for what never was. */
+const noteMissing = async ({ shown, prunedRecords }: Past, isFiltered: boolean, io: Io): Promise<void> => {
+  if (isFiltered && prunedRecords > 0) {
+    const what = `${counted(prunedRecords, 'record')} of this time ${prunedRecords === 1 ? 'is' : 'are'} pruned`;
+    await write(io.stderr, `scribe: ${what}: what is asked for may have been among them.\n`);
+  } else if (shown === 0) await write(io.stderr, 'scribe: Nothing was recorded that fits.\n');
+};
+
+const readOptions = (values: Values<typeof options>) => {
+  const { pod, container, image, method, since, until } = values;
+  if (image !== undefined && (pod ?? container) !== undefined) {
+    throw misuse('--image goes with neither --pod nor --container: an image belongs to no pod.');
+  }
+  if (values.follow === true && until !== undefined)
+    throw misuse('--follow goes on, and --until ends: give one of them.');
+  return {
+    wanted: { pod, container, image } satisfies Wanted,
+    filter: { method, failedOnly: values.failed === true } satisfies Filter,
+    sinceNs: since === undefined ? null : parseTime(since, '--since'),
+    untilNs: until === undefined ? null : parseTime(until, '--until'),
+    limit: limitOf(values.limit),
+  };
+};
+
+/** Calls that are recorded whole; a method that is none of them is looked for among those that only read. */
+const RECORDED: readonly string[] = (
+  'RunPodSandbox StopPodSandbox RemovePodSandbox CreateContainer StartContainer StopContainer RemoveContainer ExecSync ' +
+  'ReopenContainerLog PullImage LoadImages RemoveImage UpdateRuntimeConfig SetLogLevel'
+)
+  .toLowerCase()
+  .split(' ');
+
+const onlyReads = (method: string | undefined): boolean =>
+  method !== undefined && !RECORDED.includes(method.toLowerCase());
+
+export const history = command({
+  name: 'history',
+  summary: 'who called what, when, and how it ended',
+  description: [
+    'Shows the calls that changed something, or were meant to, in the order in which they began: when, which object, who called (program, process and user, as the kernel says), how long it took and how it ended; and between them how containers and pods ended, and when the daemon started and stopped. Objects are called by their names after they are gone, too.',
+    'Reads the journal itself, with the daemon up or down, and changes nothing. What was pruned because it was old is shown as that.',
+    'With --json every record is an object of its own, with all of its columns but the hashes: seq, at and mono (nanoseconds, as text), boot, type, v, stream, cause, call, body; and beside them time (UTC) and object (what the stream tells of, with its name). The records of a call come one after another.',
+  ],
+  options,
+  examples: [
+    ['scribe history --since 10m', 'What happened in the last ten minutes.'],
+    ['scribe history --pod default/web --events', 'Everything about a pod, step by step.'],
+    ['scribe history --failed --since 2026-11-21', 'What has gone wrong since that day.'],
+    ['scribe history --method ExecSync --container nginx --follow', 'Watches the probes of a container.'],
+    [
+      'scribe history --json | jq -r \'select(.type == "container.exited") | [.time, .object.name, .body.exitStatus] | @tsv\'',
+      'When each container exited, and with which status.',
+    ],
+  ],
+  run: async (values, _operands, io) => {
+    const { wanted, filter, sinceNs, untilNs, limit } = readOptions(values);
+    const path = journalOf(await rootOf(values));
+    const reader = openReader(path);
+    // Before anything is read, so that nothing can be written unseen.
+    const watch = values.follow === true ? watchJournal(path) : null;
+    try {
+      const selection = createSelection(wanted);
+      const withReads = values.reads === true || onlyReads(filter.method);
+      const withEvents = values.events === true;
+      const scan = createScan({ reader, selection, withEvents, withReads, sinceNs, untilNs, live: watch !== null });
+      const names = createNames(reader);
+      const shown = values.json === true ? showJson(io.stdout, names) : showTable(io.stdout, names);
+      const isChosen = chooser(selection, filter);
+      const past = await showPast(scan, isChosen, limit, shown);
+      if (watch !== null) {
+        await shown.flush();
+        return await follow(scan, isChosen, watch, shown);
+      }
+      if (selection.isEmpty() && past.shown === 0) throw failure(nobody(wanted));
+      await shown.flush();
+      const asked = [...Object.values(wanted), filter.method].some((one) => one !== undefined);
+      await noteMissing(past, asked || filter.failedOnly, io);
+      return 0;
+    } finally {
+      watch?.close();
+      reader.close();
+    }
+  },
+});
+
+const nobody = ({ pod, container, image }: Wanted): string => {
+  const what = [
+    ...(container === undefined ? [] : [`container ${container}`]),
+    ...(pod === undefined ? [] : [`pod ${pod}`]),
+    ...(image === undefined ? [] : [`image ${image}`]),
+  ];
+  return `The journal knows of no ${what.join(' in ')}.`;
+};

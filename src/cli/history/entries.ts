@@ -1,0 +1,212 @@
+/**
+ * From the journal's records to entries of a history: a call with its beginning, its end and what happened on its
+ * behalf is one; an exit, or anything else that came from outside, is one; so is a stretch of pruned records.
+ * Entries come in the order in which they began, so one that is ready waits for the calls before it; live, a call comes
+ * when it has ended. Pure: knows neither where records come from nor how entries are shown.
+ */
+import { fromJournalRecord } from '../../engine/codec.ts';
+import {
+  containerStream,
+  type DomainRecord,
+  imageStream,
+  type RecordType,
+  sandboxStream,
+  type Sequenced,
+  subjectOf,
+} from '../../domain/records.ts';
+import type { CallRequest } from '../../domain/records.ts';
+import type { JournalRecord, ReadRow } from '../../journal/types.ts';
+
+/** A record as it stands in the journal, and what it means. */
+export interface Known<T extends RecordType = RecordType> {
+  readonly record: JournalRecord;
+  readonly event: Sequenced<Extract<DomainRecord, { type: T }>>;
+}
+
+export interface CallEntry {
+  readonly kind: 'call';
+  /** null when it is pruned, and only the end of the call is left. */
+  readonly received: Known<'call.received'> | null;
+  /** null while it is under way. */
+  completed: Known<'call.completed'> | null;
+  /** What was recorded on its behalf, when that is asked for. */
+  readonly events: JournalRecord[];
+  /** Streams of the objects it is about. */
+  readonly streams: Set<string>;
+}
+
+export interface EventEntry {
+  readonly kind: 'event';
+  readonly record: JournalRecord;
+}
+
+export interface PrunedEntry {
+  readonly kind: 'pruned';
+  readonly fromSeq: number;
+  readonly toSeq: number;
+}
+
+export interface ReadEntry {
+  readonly kind: 'read';
+  readonly row: ReadRow;
+}
+
+export type Entry = CallEntry | EventEntry | PrunedEntry | ReadEntry;
+
+export interface Collector {
+  /** Takes the next record and gives the entries that are ready. */
+  readonly take: (record: JournalRecord) => Entry[];
+  /** Takes a record from beyond the range, to see how a call of the range went on. */
+  readonly takeLater: (record: JournalRecord) => void;
+  /** seqs of calls without an end. */
+  readonly open: () => number[];
+  /** Everything that is still held back, and the stretch up to `toSeq` if that is pruned. */
+  readonly finish: (toSeq: number) => Entry[];
+  /** As finish, but calls under way are kept; from here on a call comes when it has ended. */
+  readonly goLive: (toSeq: number) => Entry[];
+}
+
+const RECEIVED = 'call.received';
+const COMPLETED = 'call.completed';
+
+/** What happens by itself and is always shown. A pod's pause task ends on the pod's stream. */
+const TOLD: ReadonlySet<string> = new Set<RecordType>([
+  'daemon.started',
+  'daemon.stopped',
+  'network.configured',
+  'container.exited',
+  'container.lost',
+  'sandbox.lost',
+  'task.oomed',
+]);
+
+const isTold = ({ type, stream }: JournalRecord): boolean =>
+  TOLD.has(type) || (type === 'task.exited' && subjectOf(stream).kind === 'sandbox');
+
+/** null for a record that says something else than its type, which no scribe wrote. */
+export const knownAs = <T extends RecordType>(type: T, record: JournalRecord): Known<T> | null => {
+  if (record.type !== type) return null;
+  const event = fromJournalRecord(record);
+  return event === null ? null : { record, event: event as Known<T>['event'] };
+};
+
+/** Objects that a request names. */
+const streamsOfRequest = (request: CallRequest): string[] => {
+  switch (request.method) {
+    case 'RunPodSandbox':
+      return [sandboxStream(request.newId)];
+    case 'StopPodSandbox':
+    case 'RemovePodSandbox':
+      return [sandboxStream(request.podSandboxId)];
+    case 'CreateContainer':
+      return [containerStream(request.newId), sandboxStream(request.podSandboxId)];
+    case 'StartContainer':
+    case 'StopContainer':
+    case 'RemoveContainer':
+    case 'ExecSync':
+    case 'ReopenContainerLog':
+      return [containerStream(request.containerId)];
+    case 'PullImage':
+    case 'LoadImages':
+    case 'RemoveImage':
+    case 'UpdateRuntimeConfig':
+    case 'SetLogLevel':
+    case 'Refused':
+    case 'Unimplemented':
+      return [];
+  }
+};
+
+/** Objects that an answer names: a call may have joined another that made them. */
+const streamsOfAnswer = ({ event: { body } }: Known<'call.completed'>): string[] => {
+  const { id, imageRefs = [] } = body.response ?? {};
+  const images = imageRefs.map(imageStream);
+  if (id === undefined) return images;
+  return body.method === 'RunPodSandbox' ? [sandboxStream(id)] : [containerStream(id)];
+};
+
+/** @param withEvents  also what was done on behalf of calls, and everything else */
+export const createCollector = (withEvents: boolean, fromSeq: number): Collector => {
+  const open = new Map<number, CallEntry>();
+  let queue: Entry[] = [];
+  let expectedSeq = fromSeq;
+  let live = false;
+
+  const isReady = (entry: Entry): boolean =>
+    entry.kind !== 'call' || entry.completed !== null || entry.received === null;
+
+  const ready = (): Entry[] => {
+    const held = queue.findIndex((entry) => !isReady(entry));
+    return queue.splice(0, held < 0 ? queue.length : held);
+  };
+
+  const noteGap = (beforeSeq: number): void => {
+    if (beforeSeq > expectedSeq) queue.push({ kind: 'pruned', fromSeq: expectedSeq, toSeq: beforeSeq - 1 });
+    expectedSeq = Math.max(expectedSeq, beforeSeq);
+  };
+
+  const begin = (record: JournalRecord): void => {
+    const received = knownAs(RECEIVED, record);
+    if (received === null) return;
+    const streams = new Set(streamsOfRequest(received.event.body.request));
+    const entry: CallEntry = { kind: 'call', received, completed: null, events: [], streams };
+    open.set(record.seq, entry);
+    if (!live) queue.push(entry);
+  };
+
+  const end = (record: JournalRecord, beyond: boolean): void => {
+    const completed = knownAs(COMPLETED, record);
+    if (completed === null) return;
+    const known = record.call === null ? undefined : open.get(record.call);
+    // Of a call from before the range only the end is in it, and that call is not asked for; a pruned one is.
+    const isPruned = record.call !== null && record.call >= fromSeq && !beyond;
+    if (known === undefined && !isPruned) return;
+    const entry = known ?? { kind: 'call', received: null, completed, events: [], streams: new Set<string>() };
+    entry.completed = completed;
+    for (const stream of streamsOfAnswer(completed)) entry.streams.add(stream);
+    if (record.call !== null) open.delete(record.call);
+    if (live || known === undefined) queue.push(entry);
+  };
+
+  const happen = (record: JournalRecord): void => {
+    const call = record.call === null ? undefined : open.get(record.call);
+    if (call !== undefined && subjectOf(record.stream).kind !== 'call') call.streams.add(record.stream);
+    if (isTold(record)) queue.push({ kind: 'event', record });
+    else if (withEvents && call !== undefined) call.events.push(record);
+    else if (withEvents) queue.push({ kind: 'event', record });
+  };
+
+  const accept = (record: JournalRecord): void => {
+    if (record.type === RECEIVED) begin(record);
+    else if (record.type === COMPLETED) end(record, false);
+    else happen(record);
+  };
+
+  return {
+    take(record) {
+      noteGap(record.seq);
+      expectedSeq = record.seq + 1;
+      accept(record);
+      return ready();
+    },
+    takeLater(record) {
+      const call = record.call === null ? undefined : open.get(record.call);
+      if (record.type === COMPLETED) return end(record, true);
+      if (call === undefined || record.type === RECEIVED) return;
+      if (subjectOf(record.stream).kind !== 'call') call.streams.add(record.stream);
+      if (withEvents && !isTold(record)) call.events.push(record);
+    },
+    open: () => [...open.keys()],
+    finish(toSeq) {
+      noteGap(toSeq + 1);
+      return queue.splice(0);
+    },
+    goLive(toSeq) {
+      noteGap(toSeq + 1);
+      live = true;
+      const rest = queue.filter(isReady);
+      queue = [];
+      return rest;
+    },
+  };
+};

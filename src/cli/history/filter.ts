@@ -1,0 +1,51 @@
+/** Which entries of a history are shown, beside those about chosen objects: methods and failures. Pure. */
+import type { CallEntry, Entry } from './entries.ts';
+import { knownAs } from './entries.ts';
+import { methodOf } from './words.ts';
+
+export interface Filter {
+  /** In any case. */
+  readonly method?: string | undefined;
+  readonly failedOnly: boolean;
+}
+
+/** null when only the end of a call that scribe does not offer, or refused at once, is left. */
+export const methodOfEntry = ({ received, completed }: CallEntry): string | null => {
+  if (received !== null) return methodOf(received.event.body.request);
+  return completed === null ? null : completed.event.body.method;
+};
+
+const isMethod = (wanted: string, entry: Entry): boolean => {
+  switch (entry.kind) {
+    case 'call':
+      return methodOfEntry(entry)?.toLowerCase() === wanted.toLowerCase();
+    case 'read':
+      return entry.row.method.toLowerCase() === wanted.toLowerCase();
+    case 'event':
+    case 'pruned':
+      return false;
+  }
+};
+
+const hasFailed = (entry: Entry): boolean => {
+  switch (entry.kind) {
+    case 'call': {
+      const body = entry.completed?.event.body;
+      return body !== undefined && (body.code !== 0 || (body.response?.exitCode ?? 0) !== 0);
+    }
+    case 'read':
+      return entry.row.code !== 0;
+    case 'event': {
+      const { record } = entry;
+      if (record.type === 'container.lost' || record.type === 'sandbox.lost' || record.type === 'task.oomed')
+        return true;
+      if (knownAs('daemon.started', record)?.event.body.crash) return true;
+      return (knownAs('container.exited', record)?.event.body.exitStatus ?? 0) !== 0;
+    }
+    case 'pruned':
+      return false;
+  }
+};
+
+export const passes = ({ method, failedOnly }: Filter, entry: Entry): boolean =>
+  (method === undefined || isMethod(method, entry)) && (!failedOnly || hasFailed(entry));

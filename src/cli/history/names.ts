@@ -1,0 +1,119 @@
+/**
+ * What pods, containers and images are called, from the records that tell of their making: so names are known after
+ * an object is gone, for as long as those records are there.
+ */
+import type { ContainerMetadata, PodSandboxMetadata } from '../../domain/cri.ts';
+import { containerStream, imageStream, sandboxStream, subjectOf } from '../../domain/records.ts';
+import type { JournalReader } from '../../journal/reader.ts';
+import type { JournalRecord } from '../../journal/types.ts';
+import { shortId } from '../format.ts';
+import { knownAs } from './entries.ts';
+
+export interface PodName {
+  readonly name: string;
+  readonly namespace: string;
+  readonly attempt: number;
+}
+
+export interface ContainerName {
+  readonly name: string;
+  readonly attempt: number;
+  readonly podSandboxId: string;
+}
+
+/** null: its making is pruned, or never was. */
+export interface Names {
+  readonly pod: (id: string) => PodName | null;
+  readonly container: (id: string) => ContainerName | null;
+  /** A tag, or a digest of its repository. */
+  readonly image: (id: string) => string | null;
+}
+
+/** Where names come from: all that a reader has to offer. */
+export type NameSource = Pick<JournalReader, 'placesOfStream' | 'page'>;
+
+const REMEMBERED_MAX = 50_000;
+
+export const podNameOf = ({ name = '', namespace = '', attempt = 0 }: PodSandboxMetadata): PodName => ({
+  name,
+  namespace,
+  attempt,
+});
+
+/** The record with this seq, unless it is pruned. */
+export const recordOf = (source: Pick<JournalReader, 'page'>, seq: number): JournalRecord | undefined =>
+  source.page({}, seq, seq).records[0];
+
+export const createNames = (source: NameSource): Names => {
+  const remember = <T>(ask: (id: string) => T): ((id: string) => T) => {
+    const known = new Map<string, T>();
+    return (id) => {
+      const found = known.get(id);
+      if (found !== undefined) return found;
+      if (known.size >= REMEMBERED_MAX) known.clear();
+      const answer = ask(id);
+      known.set(id, answer);
+      return answer;
+    };
+  };
+
+  const first = (stream: string): JournalRecord | undefined => {
+    const [place] = source.placesOfStream(stream);
+    return place === undefined ? undefined : recordOf(source, place.seq);
+  };
+
+  return {
+    pod: remember((id) => {
+      const record = first(sandboxStream(id));
+      const known = record === undefined ? null : knownAs('sandbox.requested', record);
+      return known === null ? null : podNameOf(known.event.body.config.metadata ?? {});
+    }),
+    container: remember((id) => {
+      const record = first(containerStream(id));
+      const known = record === undefined ? null : knownAs('container.requested', record);
+      return known === null ? null : containerNameOf(known.event.body);
+    }),
+    image: remember((id) => {
+      const record = first(imageStream(id));
+      const known = record === undefined ? null : knownAs('image.pulled', record);
+      if (known === null) return null;
+      const { repoTags, repoDigests } = known.event.body.image;
+      return repoTags[0] ?? repoDigests[0] ?? null;
+    }),
+  };
+};
+
+export const containerNameOf = (of: {
+  readonly podSandboxId: string;
+  readonly config: { readonly metadata?: ContainerMetadata };
+}): ContainerName => {
+  const { name = '', attempt = 0 } = of.config.metadata ?? {};
+  return { name, attempt, podSandboxId: of.podSandboxId };
+};
+
+const again = (attempt: number): string => (attempt === 0 ? '' : `#${attempt}`);
+
+export const podLabel = ({ namespace, name, attempt }: PodName): string => `${namespace}/${name}${again(attempt)}`;
+
+/** "default/web 3f2a9c8d1b7e0", "default/web nginx 8d1b7e3f2a9c4", "registry.example/app:1 9f86d081884c7". */
+export const labelOf = (names: Names, stream: string): string => {
+  const { kind, id } = subjectOf(stream);
+  const short = shortId(id);
+  switch (kind) {
+    case 'sandbox': {
+      const pod = names.pod(id);
+      return pod === null ? `pod ${short}` : `${podLabel(pod)} ${short}`;
+    }
+    case 'container': {
+      const container = names.container(id);
+      if (container === null) return `container ${short}`;
+      const pod = names.pod(container.podSandboxId);
+      const where = pod === null ? '' : `${podLabel(pod)} `;
+      return `${where}${container.name}${again(container.attempt)} ${short}`;
+    }
+    case 'image':
+      return `${names.image(id) ?? 'image'} ${short}`;
+    default:
+      return kind === 'node' ? 'node' : '';
+  }
+};

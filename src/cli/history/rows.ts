@@ -1,0 +1,239 @@
+/** Entries of a history as rows of a table for people. */
+import { basename } from 'node:path';
+import { fromJournalRecord } from '../../engine/codec.ts';
+import type { CallRequest, Caller } from '../../domain/records.ts';
+import { containerStream, imageStream, sandboxStream } from '../../domain/records.ts';
+import { JOURNAL_PRUNED, parsePruned, parseReadsClosed, READS_CLOSED } from '../../journal/own-records.ts';
+import type { JournalRecord, ReadRow } from '../../journal/types.ts';
+import { counted, duration, localTime } from '../format.ts';
+import type { Output } from '../io.ts';
+import { createTable, type Style } from '../table.ts';
+import type { CallEntry, Entry, PrunedEntry } from './entries.ts';
+import { methodOfEntry } from './filter.ts';
+import { labelOf, type Names, podLabel, podNameOf } from './names.ts';
+import { codeName, detailOf, type Words, wordsOf } from './words.ts';
+
+export interface Shown {
+  readonly show: (entry: Entry) => Promise<void>;
+  /** Nothing more comes soon. */
+  readonly flush: () => Promise<void>;
+}
+
+const COLUMNS = [
+  { title: 'TIME', widthMax: 23 },
+  { title: 'WHAT', widthMax: 24 },
+  { title: 'OBJECT', widthMax: 60 },
+  { title: 'CALLER', widthMax: 32 },
+  { title: 'TOOK', widthMax: 9 },
+  { title: 'OUTCOME', widthMax: 200 },
+];
+
+const PRUNED = '(pruned)';
+const DELETED = / \(deleted\)$/;
+
+interface Row {
+  readonly cells: readonly [time: string, what: string, object: string, caller: string, took: string, outcome: string];
+  readonly style: Style;
+}
+
+const callerText = (caller: Caller | null): string => {
+  if (caller === null) return '-';
+  const program = basename(caller.executable.replace(DELETED, ''));
+  return `${program === '' ? '?' : program} pid ${caller.pid} uid ${caller.uid}`;
+};
+
+/** The object of a call in words; of one that joined another, the object that the other made. */
+const objectOf = (names: Names, { received, completed }: CallEntry): string => {
+  const request = received?.event.body.request;
+  const id = completed?.event.body.response?.id;
+  if (request === undefined) return answerText(names, completed);
+  switch (request.method) {
+    case 'RunPodSandbox':
+      return podText(names, id ?? request.newId, request);
+    case 'StopPodSandbox':
+    case 'RemovePodSandbox':
+      return labelOf(names, sandboxStream(request.podSandboxId));
+    case 'CreateContainer':
+      return containerText(names, id ?? request.newId, request);
+    case 'StartContainer':
+    case 'StopContainer':
+    case 'RemoveContainer':
+    case 'ExecSync':
+    case 'ReopenContainerLog':
+      return labelOf(names, containerStream(request.containerId));
+    case 'PullImage':
+    case 'RemoveImage':
+      return request.image;
+    case 'LoadImages':
+      return answerText(names, completed);
+    case 'UpdateRuntimeConfig':
+    case 'SetLogLevel':
+      return 'node';
+    case 'Refused':
+    case 'Unimplemented':
+      return '';
+  }
+};
+
+/** What an answer names, when its request is pruned. */
+const answerText = (names: Names, completed: CallEntry['completed']): string => {
+  const { method, response } = completed?.event.body ?? {};
+  const streams = (response?.imageRefs ?? []).map(imageStream);
+  if (response?.id !== undefined) {
+    streams.push(method === 'RunPodSandbox' ? sandboxStream(response.id) : containerStream(response.id));
+  }
+  return streams.map((stream) => labelOf(names, stream)).join(', ');
+};
+
+type Asking<M extends CallRequest['method']> = Extract<CallRequest, { method: M }>;
+
+/** A request that was refused left no record of a pod; its name is in the request all the same. */
+const podText = (names: Names, id: string, { config }: Asking<'RunPodSandbox'>): string =>
+  names.pod(id) === null ? podLabel(podNameOf(config.metadata ?? {})) : labelOf(names, sandboxStream(id));
+
+const containerText = (names: Names, id: string, { config, podSandboxId }: Asking<'CreateContainer'>): string =>
+  names.container(id) === null
+    ? `${labelOf(names, sandboxStream(podSandboxId))} ${config.metadata?.name ?? ''}`
+    : labelOf(names, containerStream(id));
+
+const outcomeOf = ({ received, completed }: CallEntry): { readonly outcome: string; readonly style: Style } => {
+  const detail = received === null ? '' : detailOf(received.event.body.request);
+  const about = detail === '' ? '' : ` (${detail})`;
+  if (completed === null) return { outcome: `no answer yet${about}`, style: 'doubtful' };
+  const { code, failure, response, detached } = completed.event.body;
+  const gone = detached === true ? ', its caller had gone' : '';
+  if (failure !== undefined) return { outcome: `${codeName(code)}${gone}: ${failure.message}${about}`, style: 'bad' };
+  const exitCode = response?.exitCode;
+  const outcome = `${exitCode === undefined ? 'OK' : `exit ${exitCode}`}${gone}${about}`;
+  return { outcome, style: (exitCode ?? 0) === 0 ? 'plain' : 'doubtful' };
+};
+
+const callRow = (names: Names, entry: CallEntry): Row => {
+  const { received, completed } = entry;
+  const { outcome, style } = outcomeOf(entry);
+  const atNs = (received ?? completed)?.record.atNs ?? 0n;
+  const took = completed === null ? '' : duration(BigInt(completed.event.body.durationNs));
+  const caller = received === null ? PRUNED : callerText(received.event.body.caller);
+  return {
+    cells: [localTime(atNs), methodOfEntry(entry) ?? '?', objectOf(names, entry), caller, took, outcome],
+    style,
+  };
+};
+
+const indentOf = (depth: number): string => '  '.repeat(depth);
+
+/** Records that the journal keeps for itself have words of their own. */
+const wordsOfRecord = (record: JournalRecord): Words => {
+  const style = 'faint';
+  if (record.type === JOURNAL_PRUNED) {
+    const { reason, seqs, segments } = parsePruned(record);
+    const records = seqs.reduce((sum, [first, last]) => sum + last - first + 1, 0);
+    const dropped = segments.length === 0 ? '' : ` and ${counted(segments.length, 'segment')} of read calls`;
+    return { what: 'pruned', outcome: `${counted(records, 'record')}${dropped}: ${reason}`, style };
+  }
+  if (record.type === READS_CLOSED) {
+    return { what: 'read calls sealed', outcome: counted(parseReadsClosed(record).count, 'call'), style };
+  }
+  const event = fromJournalRecord(record);
+  const words = event === null ? null : wordsOf(event);
+  return words ?? { what: record.type, outcome: '', style };
+};
+
+const eventRow = (names: Names, record: JournalRecord, depth: number, tookNs: bigint | null): Row => {
+  const object = labelOf(names, record.stream);
+  const { what, outcome, style } = wordsOfRecord(record);
+  const took = tookNs === null ? '' : duration(tookNs);
+  const indent = indentOf(depth);
+  return {
+    cells: [localTime(record.atNs), `${indent}${what}`, object, '', took, outcome],
+    style: depth > 0 && style === 'plain' ? 'faint' : style,
+  };
+};
+
+const readRow = (names: Names, row: ReadRow): Row => {
+  const { subject, code } = row;
+  const stream = [sandboxStream(subject), containerStream(subject)].find(
+    (stream) => (stream.startsWith('sandbox') ? names.pod(subject) : names.container(subject)) !== null,
+  );
+  const object = stream === undefined ? subject : labelOf(names, stream);
+  const caller = `pid ${row.callerPid} uid ${row.callerUid}`;
+  return {
+    cells: [localTime(row.atNs), row.method, object, caller, duration(row.durationNs), codeName(code)],
+    style: code === 0 ? 'faint' : 'bad',
+  };
+};
+
+interface Pruned {
+  readonly fromSeq: number;
+  readonly toSeq: number;
+  readonly records: number;
+}
+
+const prunedRow = ({ fromSeq, toSeq, records }: Pruned): Row => {
+  const where = fromSeq === toSeq ? `record ${fromSeq}` : `records ${fromSeq} to ${toSeq}`;
+  const outcome = `${counted(records, 'record')}: what they said is gone, their hashes are kept`;
+  return { cells: ['', PRUNED, where, '', '', outcome], style: 'faint' };
+};
+
+/** How long each effect took: known when its request was seen too. */
+const createStopwatch = (): ((record: JournalRecord) => bigint | null) => {
+  const requested = new Map<number, bigint>();
+  const keptMax = 10_000;
+  return ({ type, seq, monoNs, cause }) => {
+    if (type === 'effects.requested') {
+      if (requested.size >= keptMax) requested.clear();
+      requested.set(seq, monoNs);
+    }
+    const beganNs = type === 'effect.ended' && cause !== null ? requested.get(cause) : undefined;
+    return beganNs === undefined ? null : monoNs - beganNs;
+  };
+};
+
+const rowsOf = (
+  names: Names,
+  entry: Exclude<Entry, PrunedEntry>,
+  tookNs: (record: JournalRecord) => bigint | null,
+): Row[] => {
+  switch (entry.kind) {
+    case 'call':
+      return [callRow(names, entry), ...entry.events.map((record) => eventRow(names, record, 1, tookNs(record)))];
+    case 'event':
+      return [eventRow(names, entry.record, 0, tookNs(entry.record))];
+    case 'read':
+      return [readRow(names, entry.row)];
+  }
+};
+
+/** A table for people. */
+export const showTable = (output: Output, names: Names): Shown => {
+  const table = createTable(output, COLUMNS);
+  const tookNs = createStopwatch();
+  // Stretches with nothing between them that is shown make one row.
+  let pruned: Pruned | null = null;
+
+  const add = async (rows: readonly Row[]): Promise<void> => {
+    for (const { cells, style } of rows) await table.add(cells, style);
+  };
+  const addPruned = async (): Promise<void> => {
+    const stretch = pruned;
+    pruned = null;
+    if (stretch !== null) await add([prunedRow(stretch)]);
+  };
+
+  return {
+    async show(entry) {
+      if (entry.kind === 'pruned') {
+        const { fromSeq, toSeq } = entry;
+        const before: Pruned = pruned ?? { fromSeq, toSeq, records: 0 };
+        pruned = { fromSeq: before.fromSeq, toSeq, records: before.records + toSeq - fromSeq + 1 };
+        return;
+      }
+      await addPruned();
+      await add(rowsOf(names, entry, tookNs));
+    },
+    async flush() {
+      await addPruned();
+      await table.flush();
+    },
+  };
+};

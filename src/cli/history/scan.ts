@@ -1,0 +1,150 @@
+/**
+ * Reads a journal as a history: the entries of a range in order, with read calls between them where they belong, and
+ * then, live, whatever is written. In short transactions, with the journal's daemon up or down.
+ */
+import type { JournalReader } from '../../journal/reader.ts';
+import type { JournalRecord, ReadRow } from '../../journal/types.ts';
+import { createCollector, type Collector, type Entry } from './entries.ts';
+import { recordOf } from './names.ts';
+import { LEARNT_FROM, type Selection } from './selection.ts';
+
+export interface ScanOptions {
+  readonly reader: JournalReader;
+  readonly selection: Selection;
+  /** Also what was done on behalf of calls. */
+  readonly withEvents: boolean;
+  readonly withReads: boolean;
+  readonly sinceNs: bigint | null;
+  readonly untilNs: bigint | null;
+  /** `news` will be asked for: calls under way come from there, when they have ended. */
+  readonly live: boolean;
+}
+
+export interface Scan {
+  /** What is in the range now. */
+  readonly past: () => AsyncGenerator<Entry>;
+  /** What was written since `past` or the last call of this. */
+  readonly news: () => Entry[];
+}
+
+interface ReadsSource {
+  /** Rows that have not been given yet, up to this moment; without one, all there are. */
+  readonly upTo: (atNs: bigint | null) => ReadRow[];
+}
+
+/** Read calls in the order of their commits, a page at a time. */
+const createReads = (
+  reader: JournalReader,
+  { sinceNs, untilNs }: Pick<ScanOptions, 'sinceNs' | 'untilNs'>,
+): ReadsSource => {
+  let cursor = 0;
+  let buffered: ReadRow[] = [];
+  const isWanted = ({ atNs }: ReadRow): boolean =>
+    (sinceNs === null || atNs >= sinceNs) && (untilNs === null || atNs <= untilNs);
+
+  const fill = (): boolean => {
+    while (buffered.length === 0) {
+      const page = reader.readsPage(cursor);
+      if (page.next === cursor) return false;
+      cursor = page.next;
+      buffered = page.rows.filter(isWanted);
+    }
+    return true;
+  };
+
+  return {
+    upTo(atNs) {
+      const rows: ReadRow[] = [];
+      while (fill()) {
+        const later = buffered.findIndex((row) => atNs !== null && row.atNs > atNs);
+        rows.push(...buffered.splice(0, later < 0 ? buffered.length : later));
+        if (later >= 0) break;
+      }
+      return rows;
+    },
+  };
+};
+
+const noReads: ReadsSource = { upTo: () => [] };
+
+const beganNs = (entry: Entry): bigint | null => {
+  switch (entry.kind) {
+    case 'call':
+      return (entry.received ?? entry.completed)?.record.atNs ?? null;
+    case 'event':
+      return entry.record.atNs;
+    case 'read':
+      return entry.row.atNs;
+    case 'pruned':
+      return null;
+  }
+};
+
+const readEntries = (rows: readonly ReadRow[]): Entry[] => rows.map((row) => ({ kind: 'read', row }));
+
+/** Live entries in the order of their moments; those without one stay behind what they followed. */
+const inOrder = (entries: readonly Entry[], reads: readonly Entry[]): Entry[] => {
+  const momentOf = (entry: Entry): bigint => beganNs(entry) ?? 0n;
+  const sorted = [...entries, ...reads];
+  return reads.length === 0 ? sorted : sorted.sort((a, b) => (momentOf(a) < momentOf(b) ? -1 : 1));
+};
+
+export const createScan = (options: ScanOptions): Scan => {
+  const { reader, selection, withEvents, sinceNs, untilNs } = options;
+  const fromSeq = sinceNs === null ? 1 : reader.seqAtTime(sinceNs - 1n) + 1;
+  const headSeq = reader.head().seq;
+  const toSeq = Math.max(fromSeq - 1, untilNs === null ? headSeq : Math.min(headSeq, reader.seqAtTime(untilNs)));
+  const collector: Collector = createCollector(withEvents, fromSeq);
+  const reads = options.withReads ? createReads(reader, options) : noReads;
+  let cursor = toSeq + 1;
+
+  const take = (record: JournalRecord): Entry[] => {
+    selection.learn(record);
+    return collector.take(record);
+  };
+
+  /** Objects that were made before the range. */
+  const learnEarlier = async (): Promise<void> => {
+    if (fromSeq === 1) return;
+    for await (const record of reader.read({ toSeq: fromSeq - 1, types: LEARNT_FROM })) selection.learn(record);
+  };
+
+  /** Calls of the range may have ended behind it. */
+  const endLater = (): void => {
+    for (const call of collector.open()) {
+      for (const { seq } of reader.placesOfCall(call)) {
+        const record = seq > toSeq ? recordOf(reader, seq) : undefined;
+        if (record !== undefined) collector.takeLater(record);
+      }
+    }
+  };
+
+  function* withReadsBefore(entries: readonly Entry[]): Generator<Entry> {
+    for (const entry of entries) {
+      const atNs = beganNs(entry);
+      if (atNs !== null) yield* readEntries(reads.upTo(atNs));
+      yield entry;
+    }
+  }
+
+  return {
+    async *past() {
+      await learnEarlier();
+      if (fromSeq <= toSeq) {
+        for await (const record of reader.read({ fromSeq, toSeq })) yield* withReadsBefore(take(record));
+      }
+      if (untilNs !== null) endLater();
+      yield* withReadsBefore(options.live ? collector.goLive(toSeq) : collector.finish(toSeq));
+      yield* readEntries(reads.upTo(null));
+    },
+    news() {
+      const entries: Entry[] = [];
+      for (let head = reader.head().seq; cursor <= head; ) {
+        const { records, next } = reader.page({}, cursor, head);
+        entries.push(...records.flatMap(take));
+        cursor = next;
+      }
+      return inOrder(entries, readEntries(reads.upTo(null)));
+    },
+  };
+};

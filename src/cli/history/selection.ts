@@ -1,0 +1,144 @@
+/**
+ * Which objects a history is about: pods and containers by id or name, images by id or reference. Learns who bears a
+ * name from the records that tell of their making, so it has to hear of those before what it is asked about.
+ */
+import type { PodSandboxMetadata } from '../../domain/cri.ts';
+import { formatImageReference, parseImageReference, repoTagOf } from '../../domain/image/reference.ts';
+import {
+  type CallRequest,
+  containerStream,
+  imageStream,
+  type RecordType,
+  sandboxStream,
+} from '../../domain/records.ts';
+import type { JournalRecord } from '../../journal/types.ts';
+import { type Entry, knownAs } from './entries.ts';
+import { containerNameOf, type ContainerName, podLabel, podNameOf } from './names.ts';
+
+export interface Wanted {
+  /** An id or its beginning, NAME, or NAMESPACE/NAME. */
+  readonly pod?: string | undefined;
+  readonly container?: string | undefined;
+  /** A reference, or an id or its beginning. */
+  readonly image?: string | undefined;
+}
+
+export interface Selection {
+  /** Hears of a record; only those of LEARNT_FROM say something. */
+  readonly learn: (record: JournalRecord) => void;
+  /** Whether the entry is about a selected object; everything is when nothing is wanted. */
+  readonly has: (entry: Entry) => boolean;
+  /** Nothing has matched so far. */
+  readonly isEmpty: () => boolean;
+}
+
+export const LEARNT_FROM: readonly RecordType[] = [
+  'call.received',
+  'sandbox.requested',
+  'container.requested',
+  'image.pulled',
+];
+
+const HEX_PREFIX = /^[0-9a-f]{4,64}$/;
+const WHOLE_ID = /^[0-9a-f]{64}$/;
+
+const isId = (wanted: string, id: string): boolean => HEX_PREFIX.test(wanted) && id.startsWith(wanted);
+
+const isPod = (wanted: string, id: string, metadata: PodSandboxMetadata): boolean => {
+  const pod = { ...podNameOf(metadata), attempt: 0 };
+  return isId(wanted, id) || wanted === pod.name || wanted === podLabel(pod);
+};
+
+/** A reference in its whole form; the text itself when it is none. */
+const wholeReference = (text: string): string => {
+  const parsed = parseImageReference(text);
+  return parsed.ok ? formatImageReference(parsed.reference) : text;
+};
+
+const tagOf = (text: string): string | null => {
+  const parsed = parseImageReference(text);
+  return parsed.ok ? repoTagOf(parsed.reference) : null;
+};
+
+const isImageId = (wanted: string, id: string): boolean =>
+  isId(wanted.replace(/^sha256:/, ''), id.replace(/^sha256:/, ''));
+
+export const createSelection = ({ pod, container, image }: Wanted): Selection => {
+  const isEverything = pod === undefined && container === undefined && image === undefined;
+  const pods = new Set<string>();
+  const streams = new Set<string>();
+  const ids = new Set<string>();
+
+  const select = (stream: string, id: string): void => {
+    streams.add(stream);
+    ids.add(id);
+  };
+  const selectPod = (id: string): void => {
+    pods.add(id);
+    if (container === undefined) select(sandboxStream(id), id);
+  };
+  // A whole id needs no record: what it names may be pruned.
+  if (pod !== undefined && WHOLE_ID.test(pod)) selectPod(pod);
+  if (pod === undefined && container !== undefined && WHOLE_ID.test(container))
+    select(containerStream(container), container);
+
+  const learnPod = (id: string, metadata: PodSandboxMetadata = {}): void => {
+    if (pod !== undefined && isPod(pod, id, metadata)) selectPod(id);
+  };
+  const learnContainer = (id: string, { name, podSandboxId }: ContainerName): void => {
+    if (pod === undefined && container === undefined) return;
+    const inPod = pod === undefined || pods.has(podSandboxId);
+    const isIt = container === undefined || isId(container, id) || name === container;
+    if (inPod && isIt) select(containerStream(id), id);
+  };
+  const learnImage = (id: string, repoTags: readonly string[], repoDigests: readonly string[]): void => {
+    if (image === undefined) return;
+    const tag = tagOf(image);
+    const isNamed = (tag !== null && repoTags.includes(tag)) || repoDigests.includes(wholeReference(image));
+    if (isNamed || isImageId(image, id)) select(imageStream(id), id);
+  };
+
+  const learnCall = (request: CallRequest): void => {
+    if (request.method === 'RunPodSandbox') learnPod(request.newId, request.config.metadata);
+    if (request.method === 'CreateContainer') learnContainer(request.newId, containerNameOf(request));
+  };
+
+  const learn = (record: JournalRecord): void => {
+    if (isEverything) return;
+    const id = record.stream.slice(record.stream.indexOf('/') + 1);
+    const call = knownAs('call.received', record);
+    if (call !== null) return learnCall(call.event.body.request);
+    const requested = knownAs('sandbox.requested', record);
+    if (requested !== null) return learnPod(id, requested.event.body.config.metadata);
+    const created = knownAs('container.requested', record);
+    if (created !== null) return learnContainer(id, containerNameOf(created.event.body));
+    const pulled = knownAs('image.pulled', record);
+    if (pulled !== null) learnImage(id, pulled.event.body.image.repoTags, pulled.event.body.image.repoDigests);
+  };
+
+  /** Calls that failed may name an image that never came. */
+  const namesImage = (request: CallRequest | undefined): boolean =>
+    image !== undefined &&
+    (request?.method === 'PullImage' || request?.method === 'RemoveImage') &&
+    (wholeReference(request.image) === wholeReference(image) || isImageId(image, request.image));
+
+  const has = (entry: Entry): boolean => {
+    if (isEverything) return true;
+    switch (entry.kind) {
+      case 'call':
+        return (
+          [...entry.streams].some((stream) => streams.has(stream)) || namesImage(entry.received?.event.body.request)
+        );
+      case 'event':
+        return streams.has(entry.record.stream);
+      case 'read': {
+        const { subject } = entry.row;
+        return ids.has(subject) || (HEX_PREFIX.test(subject) && [...ids].some((id) => id.startsWith(subject)));
+      }
+      case 'pruned':
+        return false;
+    }
+  };
+
+  return { learn, has, isEmpty: () => !isEverything && ids.size === 0 };
+};

@@ -1,0 +1,169 @@
+/** Records and calls in words, for a table. Pure; every type of record has its words, so a new one is a compile error. */
+import { GrpcCode } from '../../domain/errors.ts';
+import type { CallRequest, DomainRecord, Intent, Sequenced } from '../../domain/records.ts';
+import { counted } from '../format.ts';
+import type { Style } from '../table.ts';
+
+export interface Words {
+  readonly what: string;
+  readonly outcome: string;
+  readonly style: Style;
+}
+
+const DETAIL_CHARS_MAX = 100;
+
+const shortened = (text: string): string =>
+  text.length <= DETAIL_CHARS_MAX ? text : `${text.slice(0, DETAIL_CHARS_MAX - 1)}…`;
+
+const CODE_NAMES: ReadonlyMap<number, string> = new Map(Object.entries(GrpcCode).map(([name, code]) => [code, name]));
+
+export const codeName = (code: number): string => CODE_NAMES.get(code) ?? `code ${code}`;
+
+/** The RPC as clients call it. */
+export const methodOf = (request: CallRequest): string =>
+  request.method === 'Unimplemented' || request.method === 'Refused' ? request.rpc : request.method;
+
+/** What is worth knowing of a request beside its object; '' for nothing. */
+export const detailOf = (request: CallRequest): string => {
+  switch (request.method) {
+    case 'RunPodSandbox':
+      return request.runtimeHandler === '' ? '' : `handler ${request.runtimeHandler}`;
+    case 'CreateContainer':
+      return request.config.image?.userSpecifiedImage || request.config.image?.image || '';
+    case 'StopContainer':
+      return `grace ${request.timeoutSeconds} s`;
+    case 'ExecSync':
+      return shortened(request.cmd.join(' '));
+    case 'UpdateRuntimeConfig':
+      return `pod CIDR ${request.podCidr}`;
+    case 'SetLogLevel':
+      return request.level;
+    case 'StopPodSandbox':
+    case 'RemovePodSandbox':
+    case 'StartContainer':
+    case 'RemoveContainer':
+    case 'ReopenContainerLog':
+    case 'PullImage':
+    case 'LoadImages':
+    case 'RemoveImage':
+    case 'Refused':
+    case 'Unimplemented':
+      return '';
+  }
+};
+
+const intentWords = (intent: Intent): string => {
+  switch (intent.kind) {
+    case 'KillTask':
+      return `KillTask with signal ${intent.signal}`;
+    case 'WaitUntil':
+      return `wait (${intent.purpose})`;
+    case 'RunExec':
+      return `RunExec ${shortened(intent.args.join(' '))}`;
+    case 'PullImage':
+      return `PullImage ${intent.reference}`;
+    default:
+      return intent.kind;
+  }
+};
+
+const exitWords = (status: number, reason: string, message: string): string =>
+  `exit ${status}, ${reason}${message === '' ? '' : `: ${message}`}`;
+
+const plain = (what: string, outcome = ''): Words => ({ what, outcome, style: 'plain' });
+const bad = (what: string, outcome: string): Words => ({ what, outcome, style: 'bad' });
+
+/** What a record says; null for the two that are parts of a call. */
+export const wordsOf = (event: Sequenced<DomainRecord>): Words | null => {
+  switch (event.type) {
+    case 'call.received':
+    case 'call.completed':
+      return null;
+    case 'call.joined':
+      return plain('call joined an earlier one', event.body.target);
+    case 'call.detached':
+      return plain('caller has gone', 'what it began goes on');
+    case 'daemon.started': {
+      const { facts, rebooted, deadTasks, crash } = event.body;
+      const after = rebooted ? ', after a reboot' : '';
+      const dead = deadTasks.length > 0 ? `, ${counted(deadTasks.length, 'task')} found dead` : '';
+      const outcome = `scribe ${facts.version}${after}${dead}`;
+      if (crash === null) return plain('daemon started', outcome);
+      return bad('daemon started', `${outcome}; the one before ended with: ${crash.split('\n')[0] ?? ''}`);
+    }
+    case 'daemon.stopped':
+      return plain('daemon stopped', event.body.reason);
+    case 'network.configured': {
+      const { confList, problem } = event.body;
+      if (confList !== null) return plain('network configured', `${confList.name}, CNI ${confList.cniVersion}`);
+      return { what: 'no network', outcome: problem ?? '', style: 'doubtful' };
+    }
+    case 'effects.requested':
+      return plain('begin', event.body.effects.map(intentWords).join(', '));
+    case 'effect.ended': {
+      const { kind, failure } = event.body;
+      return failure === undefined ? plain('done', kind) : bad('failed', `${kind}: ${failure.message}`);
+    }
+    case 'task.exited':
+      return plain('task exited', `exit ${event.body.exit.exitStatus}`);
+    case 'task.oomed':
+      return bad('out of memory', 'the kernel killed a process of it');
+    case 'shim.lost':
+      return bad('shim lost', 'its process has gone');
+    case 'sandbox.requested':
+      return plain('pod requested', event.body.name);
+    case 'sandbox.ready':
+      return plain('pod ready', event.body.claimed ? '' : 'nobody waits for it');
+    case 'sandbox.claimed':
+      return plain('pod asked for again');
+    case 'sandbox.failed':
+      return bad('pod given up', event.body.failure.message);
+    case 'sandbox.lost':
+      return bad('pod lost', event.body.message);
+    case 'sandbox.stopping':
+      return plain('pod stopping');
+    case 'sandbox.stopped':
+      return plain('pod stopped');
+    case 'sandbox.removing':
+      return plain('pod being removed');
+    case 'sandbox.removed':
+      return plain('pod removed');
+    case 'undo.retried':
+      return plain('undo tried again');
+    case 'container.requested':
+      return plain('container requested', event.body.name);
+    case 'container.created':
+      return plain('container created', event.body.claimed ? '' : 'nobody waits for it');
+    case 'container.claimed':
+      return plain('container asked for again');
+    case 'container.failed':
+      return bad('container given up', event.body.failure.message);
+    case 'container.starting':
+      return plain('container starting');
+    case 'container.started':
+      return plain('container started', `pid ${event.body.pid}`);
+    case 'container.stopping':
+      return plain('container stopping', `signal ${event.body.signal}`);
+    case 'container.exited': {
+      const { exitStatus, reason, message } = event.body;
+      const outcome = exitWords(exitStatus, reason, message);
+      return { what: 'container exited', outcome, style: exitStatus === 0 ? 'plain' : 'bad' };
+    }
+    case 'container.lost':
+      return bad('container lost', event.body.message);
+    case 'container.removing':
+      return plain('container being removed');
+    case 'container.removed':
+      return plain('container removed');
+    case 'image.pulled':
+      return plain('image is there', event.body.image.repoTags.join(', '));
+    case 'image.untagged':
+      return plain('image lost tags', event.body.repoTags.join(', '));
+    case 'image.removing':
+      return plain('image being removed');
+    case 'image.removed':
+      return plain('image removed');
+    case 'node.configured':
+      return plain('node configured', `pod CIDR ${event.body.podCidr}`);
+  }
+};

@@ -1,0 +1,42 @@
+/**
+ * Where a command reads and writes: the process's own streams, or a test's. Whoever reads standard output may stop
+ * (`| head`): that ends the command quietly.
+ */
+import type { Readable, Writable } from 'node:stream';
+
+export interface Output extends Writable {
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+  readonly rows?: number;
+}
+
+export interface Io {
+  readonly stdin: Readable;
+  /** Results. */
+  readonly stdout: Output;
+  /** Everything said beside the result: errors, progress, notes. */
+  readonly stderr: Output;
+}
+
+/** Writes a text and waits while the reader is slow. */
+export const write = async (output: Output, text: string): Promise<void> => {
+  if (output.write(text) || output.destroyed) return;
+  await new Promise<void>((resolve) => {
+    output.once('drain', resolve).once('close', resolve);
+  });
+};
+
+export const processIo = (): Io => {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') process.exit(0);
+    throw error;
+  });
+  return {
+    // Only a command that reads it opens it.
+    get stdin() {
+      return process.stdin;
+    },
+    stdout: process.stdout,
+    stderr: process.stderr,
+  };
+};

@@ -1,0 +1,75 @@
+/** Turns words of a command line into the values of a command's options, or into an error that says what to type. */
+import { parseArgs } from 'node:util';
+import { nearest } from '../config/nearest.ts';
+import { type Command, misuse, type Option, type Options, type Values } from './command.ts';
+
+/** Every command has it. */
+export const HELP: Option = { short: 'h', about: 'Shows this.' };
+const HELP_NAME = 'help';
+
+export interface Parsed<O extends Options> {
+  readonly help: boolean;
+  readonly values: Values<O>;
+  readonly operands: readonly string[];
+}
+
+const isOption = (word: string): boolean => word.length > 1 && word.startsWith('-');
+
+const unknownOption = (typed: string, options: Options): Error => {
+  const meant = typed.startsWith('--') ? nearest(typed.slice(2), Object.keys(options)) : null;
+  const hint = meant !== null ? `did you mean --${meant}?` : `there are --${Object.keys(options).join(', --')}.`;
+  return misuse(`There is no option ${typed}; ${hint}`);
+};
+
+const checkOperands = (operands: readonly string[], wanted: Command['operands']): void => {
+  const { name, count } = wanted ?? { name: '', count: 0 };
+  const extra = operands[count];
+  if (extra !== undefined) throw misuse(`"${extra}" is one word too many.`);
+  if (operands.length < count) throw misuse(`${name} is missing.`);
+};
+
+/** Throws CliError with exit status 2 for anything that the command does not know. */
+export const parseWords = <O extends Options>(
+  words: readonly string[],
+  { options: own, operands: wanted }: Pick<Command<O>, 'options' | 'operands'>,
+): Parsed<O> => {
+  const options: Options = { ...own, [HELP_NAME]: HELP };
+  const { tokens } = parseArgs({
+    args: [...words],
+    options: Object.fromEntries(
+      Object.entries(options).map(([name, { value, short }]) => [
+        name,
+        {
+          type: value === undefined ? ('boolean' as const) : ('string' as const),
+          ...(short === undefined ? {} : { short }),
+        },
+      ]),
+    ),
+    strict: false,
+    tokens: true,
+  });
+  const values: Record<string, string | string[] | boolean> = {};
+  const operands: string[] = [];
+  for (const token of tokens) {
+    if (token.kind === 'positional') operands.push(token.value);
+    if (token.kind !== 'option') continue;
+    const { name, rawName, value, inlineValue } = token;
+    const option = Object.hasOwn(options, name) ? options[name] : undefined;
+    if (option === undefined) throw unknownOption(rawName, options);
+    if (option.value === undefined) {
+      if (value !== undefined) throw misuse(`${rawName} takes no value.`);
+      values[name] = true;
+      continue;
+    }
+    if (value === undefined || (inlineValue === false && isOption(value))) {
+      throw misuse(`${rawName} needs a value: ${rawName} ${option.value}.`);
+    }
+    if (value === '') throw misuse(`The value of ${rawName} is empty.`);
+    if (option.repeatable) values[name] = [...((values[name] as string[] | undefined) ?? []), value];
+    else values[name] = value;
+  }
+  const help = values[HELP_NAME] === true;
+  if (!help) checkOperands(operands, wanted);
+  // Each value was made by the kind of its option above; only the compiler can't follow that.
+  return { help, values: values as Values<O>, operands };
+};
