@@ -67,7 +67,8 @@ export interface Config {
   };
 }
 
-const SOCKET_NAME = 'scribe.sock';
+/** In the state directory, unless the socket is somewhere else altogether. */
+export const SOCKET_NAME = 'scribe.sock';
 
 const handlersOf = ({ handlers, cgroup_driver }: ParsedConfig['runtime']): readonly RuntimeHandler[] =>
   Object.entries(handlers).map(([name, handler]) => ({

@@ -14,10 +14,16 @@ const distance = (a: string, b: string): number => {
   return row[b.length] ?? 0;
 };
 
+const PREFIX_CHARS_MIN = 3;
+
+/** Whoever typed only the beginning is as near as with one letter wrong. */
+const distanceTo = (key: string, candidate: string): number =>
+  key.length >= PREFIX_CHARS_MIN && candidate.startsWith(key) ? 1 : distance(key, candidate);
+
 /** The candidate that was probably meant by a misspelt word; null when none is near. */
 export const nearest = (key: string, candidates: readonly string[]): string | null => {
   const ranked = candidates
-    .map((candidate) => ({ candidate, distance: distance(key.toLowerCase(), candidate) }))
+    .map((candidate) => ({ candidate, distance: distanceTo(key.toLowerCase(), candidate) }))
     .toSorted((a, b) => a.distance - b.distance);
   const [best] = ranked;
   // Further away than a third of its letters it is another word.
