@@ -225,7 +225,7 @@ export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => 
     appendRead: (row) => {
       if (ended !== null) return;
       if (refuseReads()) reads.refuse();
-      else if (reads.add(row)) flushSoon();
+      else if (reads.add(row)) flush();
       else readsTimer ??= setTimeout(flush, readsWaitMs).unref();
     },
     read: (query = {}) => reader.read({ ...query, toSeq: Math.min(query.toSeq ?? head.seq, head.seq) }),
