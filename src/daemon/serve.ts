@@ -29,6 +29,7 @@ import { createSandboxEffects } from '../adapters/sandbox/effects.ts';
 import { createShimAdapter } from '../adapters/shim/adapter.ts';
 import { startSpawner } from '../adapters/spawner/client.ts';
 import { createStatsReader } from '../adapters/stats/reader.ts';
+import { createUsageCollector } from '../adapters/stats/usage-collector.ts';
 import type { Config } from '../config/config.ts';
 import { copyState, type NodeState } from '../domain/state.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
@@ -43,6 +44,7 @@ import { takeCrashFile, writeCrashFile } from './crash-file.ts';
 import { criParts } from './cri-parts.ts';
 import { createCredentials } from './credentials.ts';
 import { daemonPorts } from './daemon-ports.ts';
+import { openEventCursor } from './event-cursor.ts';
 import { daemonFacts } from './facts.ts';
 import { createFindings } from './findings.ts';
 import { startHousekeeping } from './housekeeping.ts';
@@ -53,7 +55,10 @@ const SPAWNER_WAIT_MS = 60_000;
 /** Runs the daemon until it is told to end (SIGTERM, SIGINT). Resolves when it has ended in order. */
 export async function serve(config: Config, { version }: { readonly version: string }): Promise<void> {
   const { rootDir, stateDir } = config.serve;
-  const log = pino({ level: config.serve.logLevel, base: null }, pino.destination({ dest: 2, sync: false }));
+  const log = pino(
+    { level: config.serve.logLevel, base: null, serializers: { error: pino.stdSerializers.err } },
+    pino.destination({ dest: 2, sync: false }),
+  );
   process.umask(0o022);
   mkdirSync(rootDir, { recursive: true, mode: 0o700 });
   mkdirSync(stateDir, { recursive: true, mode: 0o711 });
@@ -177,6 +182,8 @@ export async function serve(config: Config, { version }: { readonly version: str
     findings.add(message);
   };
   const stats = createStatsReader({ cgroup: node.cgroup, clock, report });
+  const usage = createUsageCollector({ clock, mountpoint: join(rootDir, 'containers'), report });
+  const eventCursor = openEventCursor(stateDir, view.seq(), report);
   const daemon = daemonPorts({ rootDir, engine: running, view, clock, findings, log });
   const { parts, services } = criParts({
     config,
@@ -189,7 +196,10 @@ export async function serve(config: Config, { version }: { readonly version: str
     credentials,
     images,
     stats,
+    usage,
+    eventCursor,
     daemon,
+    report,
   });
   const cri = await startCriServer({
     socketPath: config.serve.socketPath,
@@ -229,6 +239,8 @@ export async function serve(config: Config, { version }: { readonly version: str
   await running.stop(signal);
   await housekeeping.close();
   stats.close();
+  usage.close();
+  await eventCursor.close();
   await shim.close();
   cni.close();
   keeper.disconnect();
