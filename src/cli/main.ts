@@ -2,4 +2,6 @@
 import { processIo } from './io.ts';
 import { runCommandLine } from './run.ts';
 
-process.exitCode = await runCommandLine(process.argv.slice(2), processIo());
+const exitStatus = await runCommandLine(process.argv.slice(2), processIo());
+// What a command that failed half-way left open (threads, sockets) must not keep the process; its output is written.
+process.exit(exitStatus);
