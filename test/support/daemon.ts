@@ -104,7 +104,7 @@ const processTree = async (dirs: DaemonDirs): Promise<number[]> => {
 };
 
 /** Takes away what a test that failed left behind; finds nothing to do after one that passed. */
-const sweep = async (dirs: DaemonDirs): Promise<void> => {
+export const sweep = async (dirs: DaemonDirs): Promise<void> => {
   killAll(await processTree(dirs));
   for (let tries = 0; tries < 50; tries += 1) {
     const pids = await processesInCgroups(dirs.cgroupParent);

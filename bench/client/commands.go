@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+func (c *client) lifecycle(ctx context.Context) (result, error) {
+	if err := c.pull(ctx); err != nil {
+		return result{}, err
+	}
+	started := time.Now()
+	each(c.count, c.parallel, func(i int) {
+		made, _ := c.up(ctx, i)
+		c.down(ctx, made)
+	})
+	seconds := time.Since(started).Seconds()
+	measured := c.rec.result()
+	measured.PerSecond = map[string]float64{"pods": float64(c.count) / seconds}
+	return measured, nil
+}
+
+func (c *client) exec(ctx context.Context) (result, error) {
+	if err := c.pull(ctx); err != nil {
+		return result{}, err
+	}
+	made, err := c.up(ctx, 0)
+	defer c.down(ctx, made)
+	if err != nil {
+		return result{}, err
+	}
+	const said = "hi"
+	for range c.count {
+		_ = c.rec.timed("ExecSync", func() error {
+			answer, err := c.runtime.ExecSync(ctx, &cri.ExecSyncRequest{
+				ContainerId: made.containerID, Cmd: []string{"echo", said}, Timeout: 10,
+			})
+			if err == nil && strings.TrimSpace(string(answer.GetStdout())) != said {
+				err = fmt.Errorf("it answered %q with exit code %d", answer.GetStdout(), answer.GetExitCode())
+			}
+			return err
+		})
+	}
+	measured := c.rec.result()
+	return result{SamplesMs: map[string][]float64{"ExecSync": measured.SamplesMs["ExecSync"]}, Errors: measured.Errors}, nil
+}
+
+func (c *client) fill(ctx context.Context) (result, error) {
+	if err := c.pull(ctx); err != nil {
+		return result{}, err
+	}
+	var mu sync.Mutex
+	var ids []string
+	each(c.count, c.parallel, func(i int) {
+		if made, err := c.up(ctx, i); err == nil {
+			mu.Lock()
+			defer mu.Unlock()
+			ids = append(ids, made.containerID)
+		}
+	})
+	measured := c.rec.result()
+	measured.ContainerIDs = ids
+	return measured, nil
+}
+
+func (c *client) clean(ctx context.Context) (result, error) {
+	answer, err := c.runtime.ListPodSandbox(ctx, &cri.ListPodSandboxRequest{
+		Filter: &cri.PodSandboxFilter{LabelSelector: ownLabel},
+	})
+	if err != nil {
+		return result{}, err
+	}
+	each(len(answer.Items), c.parallel, func(i int) { c.down(ctx, pod{id: answer.Items[i].Id}) })
+	return result{Errors: c.rec.result().Errors}, nil
+}
+
+// rate makes the same call for a while from all callers, each one after the other, and gives the calls per second.
+// A caller that fails stops: what a runtime answers quickly because it refuses is not counted as fast.
+func (c *client) rate(name string, call func() error) float64 {
+	var calls atomic.Int64
+	started := time.Now()
+	end := started.Add(time.Duration(c.seconds * float64(time.Second)))
+	each(c.parallel, c.parallel, func(int) {
+		for time.Now().Before(end) {
+			if err := call(); err != nil {
+				c.rec.fail(name, err)
+				return
+			}
+			calls.Add(1)
+		}
+	})
+	return float64(calls.Load()) / time.Since(started).Seconds()
+}
+
+func (c *client) rates(ctx context.Context) (result, error) {
+	listed, err := c.runtime.ListContainers(ctx, &cri.ListContainersRequest{})
+	if err != nil {
+		return result{}, err
+	}
+	if len(listed.Containers) == 0 {
+		return result{}, errors.New("there are no containers to ask for: fill first")
+	}
+	var next atomic.Int64
+	calls := []struct {
+		name string
+		call func() error
+	}{
+		{"Version", func() error {
+			_, err := c.runtime.Version(ctx, &cri.VersionRequest{})
+			return err
+		}},
+		{"ListContainers", func() error {
+			_, err := c.runtime.ListContainers(ctx, &cri.ListContainersRequest{})
+			return err
+		}},
+		{"ListPodSandbox", func() error {
+			_, err := c.runtime.ListPodSandbox(ctx, &cri.ListPodSandboxRequest{})
+			return err
+		}},
+		{"ContainerStatus", func() error {
+			container := listed.Containers[int(next.Add(1))%len(listed.Containers)]
+			_, err := c.runtime.ContainerStatus(ctx, &cri.ContainerStatusRequest{ContainerId: container.Id})
+			return err
+		}},
+		{"ListContainerStats", func() error {
+			_, err := c.runtime.ListContainerStats(ctx, &cri.ListContainerStatsRequest{})
+			return err
+		}},
+	}
+	perSecond := map[string]float64{}
+	for _, measured := range calls {
+		perSecond[measured.name] = c.rate(measured.name, measured.call)
+	}
+	return result{PerSecond: perSecond, Errors: c.rec.result().Errors}, nil
+}

@@ -1,0 +1,174 @@
+/**
+ * Compares scribe with containerd in one run: builds what is missing, starts both in a network namespace of their own
+ * with the same shim, OCI runtime, CNI plugins and images, measures them in turn, round by round, prints medians and
+ * ratios beside the goals, and takes everything away again. Only what is below the cache directory stays.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { buildImage, busyboxImage } from '../scripts/lib/image.ts';
+import { pauseProgram } from '../src/adapters/pause/pause-program.ts';
+import { type Owner, onCleanup } from '../test/support/cleanup.ts';
+import { netnsOf } from '../test/support/netns.ts';
+import { startRegistry } from '../test/support/registry.ts';
+import { loadNow, readEnvironment } from './compare/environment.ts';
+import { type Bench, measureAll, type PhaseName, phaseNames, type Plan, removePods } from './compare/measure.ts';
+import { errorsOf, rowsOf, tableOf } from './compare/report.ts';
+import { type Runtime, runtimeNames, startRuntime } from './compare/runtimes.ts';
+
+const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--seconds S] [--only PHASE,...] [--out FILE]
+
+  --rounds N    rounds, each of which measures scribe and containerd in turn (7)
+  --pods N      pods of a serial round and commands of an exec round; a parallel round has twice as many (20)
+  --loaded N    pods that are there while memory, rates and restarts are measured (100)
+  --seconds S   duration of each measurement of a rate (2)
+  --only LIST   some phases only: ${phaseNames.join(', ')}
+  --out FILE    where every single measurement is written as JSON (a file in the cache directory)
+
+Runs as root. What it builds, it builds once, into scribe/bench/bin of the cache directory (XDG_CACHE_HOME, ~/.cache);
+SCRIBE_BENCH_BIN names another directory. Ends with status 1 when a goal is missed or a call failed. What is measured
+and how: docs/benchmarks.md.`;
+
+interface Options {
+  readonly plan: Plan;
+  readonly out: string | undefined;
+}
+
+const positive = (name: string, text: string, isAllowed: (value: number) => boolean): number => {
+  const value = Number(text);
+  if (!isAllowed(value) || value <= 0) throw new Error(`--${name} ${text}: it takes a number above 0`);
+  return value;
+};
+
+const phasesOf = (text: string): readonly PhaseName[] => {
+  const wanted = text.split(',');
+  const unknown = wanted.filter((name) => !phaseNames.some((phase) => phase === name));
+  if (unknown.length > 0) throw new Error(`--only ${unknown.join(',')}: there are ${phaseNames.join(', ')}`);
+  return phaseNames.filter((phase) => wanted.includes(phase));
+};
+
+const readOptions = (): Options => {
+  const { values } = parseArgs({
+    options: {
+      rounds: { type: 'string', default: '7' },
+      pods: { type: 'string', default: '20' },
+      loaded: { type: 'string', default: '100' },
+      seconds: { type: 'string', default: '2' },
+      only: { type: 'string', default: phaseNames.join(',') },
+      out: { type: 'string' },
+      help: { type: 'boolean', default: false },
+    },
+  });
+  if (values.help) {
+    console.log(usage);
+    process.exit(0);
+  }
+  const count = (name: 'rounds' | 'pods' | 'loaded'): number => positive(name, values[name], Number.isInteger);
+  const seconds = positive('seconds', values.seconds, Number.isFinite);
+  const phases = phasesOf(values.only);
+  return {
+    plan: { phases, rounds: count('rounds'), pods: count('pods'), loaded: count('loaded'), seconds },
+    out: values.out,
+  };
+};
+
+const cacheDir = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'scribe/bench');
+const bin = process.env['SCRIBE_BENCH_BIN'] ?? join(cacheDir, 'bin');
+const registryName = 'registry.example';
+const removalTimeoutMs = 120_000;
+
+const progress = (text: string): void => console.error(`${new Date().toTimeString().slice(0, 8)}  ${text}`);
+
+/** Builds and installs what is missing; says what it does itself. */
+const setUp = async (): Promise<void> => {
+  const setup = spawn('sh', [join(import.meta.dirname, '../scripts/setup.sh'), 'bench'], { stdio: ['ignore', 2, 2] });
+  const [code] = (await once(setup, 'exit')) as [number | null];
+  if (code !== 0) throw new Error('what the benchmark needs could not be made ready');
+};
+
+/** Both runtimes with the images that they need, in a namespace where nothing else is. */
+const startAll = async (owner: Owner, dir: string, signal: AbortSignal): Promise<Bench> => {
+  const netns = await netnsOf(owner);
+  const registry = await startRegistry(owner, { netns });
+  await registry.push('busybox', 'latest', await busyboxImage());
+  const pause = await buildImage([[{ name: 'pause', content: pauseProgram(process.arch) }]], {
+    Entrypoint: ['/pause'],
+  });
+  await registry.push('pause', 'latest', pause);
+  const registryConfigDir = await registry.mirrorsFor([registryName]);
+  const around = { dir, bin, netns, registryConfigDir, pauseImage: `${registryName}/pause:latest` };
+  const runtimes: Runtime[] = [];
+  for (const name of runtimeNames) {
+    signal.throwIfAborted();
+    const runtime = await startRuntime(owner, name, around);
+    progress(`${name} serves: ${runtime.version}`);
+    runtimes.push(runtime);
+  }
+  const image = `${registryName}/busybox:latest`;
+  return { runtimes, image, dir, clientProgram: join(bin, 'bench-client'), signal, progress };
+};
+
+/** Measures, prints and writes; resolves with whether nothing failed and every goal was met. */
+const runAndReport = async (bench: Bench, { plan, out }: Options): Promise<boolean> => {
+  const environment = await readEnvironment(bench.runtimes, bin);
+  const loadBefore = loadNow();
+  const measurements = await measureAll(bench, plan);
+  const { rounds, pods, loaded, seconds } = plan;
+  const conditions = {
+    ...environment,
+    'load before': loadBefore,
+    'load after': loadNow(),
+    plan: `rounds ${rounds}, pods ${pods}, loaded ${loaded}, seconds ${seconds}`,
+  };
+  const [rows, errors] = [rowsOf(measurements), errorsOf(measurements)];
+
+  const path = out ?? join(cacheDir, `results/${new Date().toISOString().replaceAll(':', '-').slice(0, 19)}.json`);
+  await mkdir(join(path, '..'), { recursive: true });
+  await writeFile(path, `${JSON.stringify({ conditions, plan, rows, errors, measurements }, null, 1)}\n`);
+
+  for (const [name, value] of Object.entries(conditions)) console.log(`- ${name}: ${value}`);
+  console.log(`\n${tableOf(rows)}\n`);
+  for (const error of errors) console.log(`FAILED: ${error}`);
+  console.log(`every measurement: ${path}`);
+  return errors.length === 0 && rows.every(({ goal }) => goal?.met !== false);
+};
+
+const main = async (): Promise<void> => {
+  const options = readOptions();
+  const undos: (() => Promise<void>)[] = [];
+  const owner: Owner = { after: (undo) => undos.push(undo) };
+  const ending = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      progress('ending: taking everything away first');
+      ending.abort(new Error(`ended by ${signal}`));
+    });
+  }
+  try {
+    await setUp();
+    await mkdir(cacheDir, { recursive: true });
+    const dir = await mkdtemp(join(cacheDir, 'run-'));
+    onCleanup(owner, () => rm(dir, { recursive: true, force: true, maxRetries: 3 }));
+    const bench = await startAll(owner, dir, ending.signal);
+    try {
+      process.exitCode = (await runAndReport(bench, options)) ? 0 : 1;
+    } finally {
+      // Not left to the end of the shims: killed ones leave their sockets behind.
+      await removePods({ ...bench, signal: AbortSignal.timeout(removalTimeoutMs) }).catch((error: unknown) =>
+        progress(`the pods are taken away the hard way: ${String(error)}`),
+      );
+    }
+  } catch (error) {
+    console.error(
+      ending.signal.aborted ? String(ending.signal.reason) : error instanceof Error ? error.message : error,
+    );
+    process.exitCode = ending.signal.aborted ? 130 : 1;
+  } finally {
+    for (const undo of undos.reverse()) await undo();
+  }
+};
+
+await main();

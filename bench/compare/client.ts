@@ -1,0 +1,67 @@
+/**
+ * Runs the benchmark's client (bench/client) against one runtime and reads what it printed. Decides nothing: what is
+ * run when is measure.ts's.
+ */
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+
+const execute = promisify(execFile);
+
+/** As the client prints it; what a command does not measure is absent. */
+export interface ClientResult {
+  /** How long each call took, by the call's name. */
+  readonly samplesMs?: Readonly<Record<string, readonly number[]>>;
+  readonly perSecond?: Readonly<Record<string, number>>;
+  readonly errors?: readonly string[];
+  readonly containerIds?: readonly string[];
+  /** When await had its answer, in milliseconds since 1970. */
+  readonly answeredAtMs?: number;
+  readonly running?: number;
+}
+
+/** What is measured: a socket, and what pods on it are given. */
+export interface Target {
+  readonly socket: string;
+  readonly image: string;
+  /** Parent cgroup of all pods. */
+  readonly cgroupParent: string;
+  /** Where pods' logs are written. */
+  readonly logDir: string;
+}
+
+export type ClientCommand = 'lifecycle' | 'exec' | 'fill' | 'rates' | 'await' | 'clean';
+
+export interface ClientFlags {
+  readonly count?: number;
+  readonly parallel?: number;
+  readonly seconds?: number;
+  /** File with the container ids that await waits for. */
+  readonly ids?: string;
+}
+
+export interface ClientOptions {
+  /** Path of the built client. */
+  readonly program: string;
+  /** Ends the client when it is aborted. */
+  readonly signal: AbortSignal;
+  /** Called once the client has said "ready": await says it before it begins to wait. */
+  readonly onReady?: () => void;
+}
+
+const timeoutMs = 15 * 60_000;
+const outputBytesMax = 64 * 1024 * 1024;
+
+/** Runs one command to its end. Rejects when the client fails as a whole; calls that fail are in `errors`. */
+export const runClient = async (
+  { socket, image, cgroupParent, logDir }: Target,
+  command: ClientCommand,
+  flags: ClientFlags,
+  { program, signal, onReady }: ClientOptions,
+): Promise<ClientResult> => {
+  const all = { socket, image, 'cgroup-parent': cgroupParent, 'log-dir': logDir, ...flags };
+  const argv = Object.entries(all).flatMap(([name, value]) => [`-${name}`, String(value)]);
+  const running = execute(program, [...argv, command], { signal, timeout: timeoutMs, maxBuffer: outputBytesMax });
+  if (onReady !== undefined) running.child.stdout?.once('data', onReady);
+  const { stdout } = await running;
+  return JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '') as ClientResult;
+};

@@ -1,0 +1,228 @@
+/**
+ * What is measured, in which order: the phases. Each phase measures each runtime once per round, ours and the peer in
+ * turn, so that what else the machine does meets both. Knows no goal and prints no result.
+ */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type ClientCommand, type ClientFlags, type ClientResult, runClient, type Target } from './client.ts';
+import { memoryOf } from './memory.ts';
+import type { Figures, MetricKey } from './metrics.ts';
+import type { Runtime, RuntimeName } from './runtimes.ts';
+import { median } from './statistics.ts';
+
+/** In the order in which they are measured. The later three need the pods of `loaded`. */
+export const phaseNames = ['serial', 'parallel', 'exec', 'memory', 'rates', 'restart'] as const;
+export type PhaseName = (typeof phaseNames)[number];
+const loadedPhases: readonly PhaseName[] = ['memory', 'rates', 'restart'];
+
+export interface Plan {
+  readonly phases: readonly PhaseName[];
+  readonly rounds: number;
+  /** Pods of a serial round, and commands of an exec round; a parallel round has twice as many. */
+  readonly pods: number;
+  /** Pods that are there while memory, rates and restarts are measured. */
+  readonly loaded: number;
+  /** Duration of each measurement of a rate. */
+  readonly seconds: number;
+}
+
+export interface Bench {
+  readonly runtimes: readonly Runtime[];
+  readonly image: string;
+  /** A directory for files of this run. */
+  readonly dir: string;
+  readonly clientProgram: string;
+  readonly signal: AbortSignal;
+  /** Tells whoever waits what is going on. */
+  readonly progress: (text: string) => void;
+}
+
+/** One measurement of one runtime, as it goes into the file of raw results. */
+export interface Measurement {
+  readonly phase: PhaseName;
+  readonly round: number;
+  readonly runtime: RuntimeName;
+  readonly figures: Figures;
+  readonly errors: readonly string[];
+  /** What the figures were made of. */
+  readonly raw: object;
+}
+
+type Measured = Pick<Measurement, 'figures' | 'errors' | 'raw'>;
+
+const parallelPods = 8;
+const parallelCallers = 4;
+const fillers = 4;
+/** Long enough for a daemon to have done what it puts off until it has nothing else to do. */
+const settleMs = 3_000;
+const pauseMs = 500;
+const mebibyte = 1024 * 1024;
+
+const targetOf = ({ socket, dirs }: Runtime, { image, dir }: Bench): Target => ({
+  socket,
+  image,
+  cgroupParent: dirs.cgroupParent,
+  logDir: join(dir, 'logs'),
+});
+
+const callClient = (
+  runtime: Runtime,
+  bench: Bench,
+  command: ClientCommand,
+  flags: ClientFlags,
+  onReady?: () => void,
+): Promise<ClientResult> => {
+  const { clientProgram: program, signal } = bench;
+  return runClient(targetOf(runtime, bench), command, flags, {
+    program,
+    signal,
+    ...(onReady === undefined ? {} : { onReady }),
+  });
+};
+
+/** Figures under other names: the median of the samples of each call. */
+const medians = ({ samplesMs = {} }: ClientResult, names: Readonly<Partial<Record<MetricKey, string>>>): Figures =>
+  Object.fromEntries(Object.entries(names).map(([key, call]) => [key, median(samplesMs[call] ?? [])]));
+
+const calls = {
+  runPodSandbox: 'RunPodSandbox',
+  createContainer: 'CreateContainer',
+  startContainer: 'StartContainer',
+  podReady: 'PodReady',
+  stopContainer: 'StopContainer',
+  removeContainer: 'RemoveContainer',
+  stopPodSandbox: 'StopPodSandbox',
+  removePodSandbox: 'RemovePodSandbox',
+} as const;
+
+const podsPerSecond = ({ perSecond }: ClientResult): number => perSecond?.['pods'] ?? Number.NaN;
+
+const measureRates = (result: ClientResult): Figures => {
+  const rateOf = (call: string): number => result.perSecond?.[call] ?? Number.NaN;
+  return {
+    version: rateOf('Version'),
+    listContainers: rateOf('ListContainers'),
+    listPodSandbox: rateOf('ListPodSandbox'),
+    containerStatus: rateOf('ContainerStatus'),
+    listContainerStats: rateOf('ListContainerStats'),
+  };
+};
+
+const measureMemory = async (runtime: Runtime): Promise<Measured> => {
+  const raw = await memoryOf(runtime.pid(), runtime.dirs);
+  const pssBytes = raw.processes.reduce((sum, process) => sum + process.pssBytes, 0);
+  return { figures: { memory: raw.bytes / mebibyte, pss: pssBytes / mebibyte }, errors: [], raw };
+};
+
+/** Kills the daemon and starts it again while the client asks for its containers; the pods live on under their shims. */
+const measureRestart = async (runtime: Runtime, bench: Bench, ids: readonly string[]): Promise<Measured> => {
+  const idsFile = join(bench.dir, `${runtime.name}.ids.json`);
+  await writeFile(idsFile, JSON.stringify(ids));
+  await runtime.kill();
+  const { promise: clientIsReady, resolve: onReady } = Promise.withResolvers<undefined>();
+  const awaiting = callClient(runtime, bench, 'await', { ids: idsFile }, () => onReady(undefined));
+  await Promise.race([clientIsReady, awaiting]);
+  const askedAtMs = await runtime.launch();
+  const result = await awaiting;
+  await sleep(settleMs, undefined, { signal: bench.signal });
+  const { answeredAtMs = Number.NaN, running = 0 } = result;
+  const errors = running === ids.length ? [] : [`after the restart ${running} of ${ids.length} containers run`];
+  return { figures: { restart: answeredAtMs - askedAtMs }, errors, raw: { askedAtMs, ...result } };
+};
+
+const measure = async (
+  phase: PhaseName,
+  runtime: Runtime,
+  bench: Bench,
+  { pods, seconds }: Plan,
+  loadedIds: readonly string[],
+): Promise<Measured> => {
+  const withClient = async (
+    command: ClientCommand,
+    flags: ClientFlags,
+    figuresOf: (result: ClientResult) => Figures,
+  ): Promise<Measured> => {
+    const result = await callClient(runtime, bench, command, flags);
+    return { figures: figuresOf(result), errors: result.errors ?? [], raw: result };
+  };
+  switch (phase) {
+    case 'serial':
+      return withClient('lifecycle', { count: pods }, (result) => ({
+        ...medians(result, calls),
+        podsSerial: podsPerSecond(result),
+      }));
+    case 'parallel':
+      return withClient('lifecycle', { count: 2 * pods, parallel: parallelPods }, (result) => ({
+        ...medians(result, { podReadyParallel: calls.podReady }),
+        podsParallel: podsPerSecond(result),
+      }));
+    case 'exec':
+      return withClient('exec', { count: pods }, (result) => medians(result, { execSync: 'ExecSync' }));
+    case 'memory':
+      return measureMemory(runtime);
+    case 'rates':
+      return withClient('rates', { parallel: parallelCallers, seconds }, measureRates);
+    case 'restart':
+      return measureRestart(runtime, bench, loadedIds);
+  }
+};
+
+const failOn = (what: string, { name }: Runtime, errors: readonly string[] = []): void => {
+  if (errors.length > 0) throw new Error(`${what} of ${name} failed: ${errors.join('; ')}`);
+};
+
+/** Stops and removes every pod that the client left. */
+export const removePods = async (bench: Bench): Promise<void> => {
+  for (const runtime of bench.runtimes) {
+    failOn('removing the pods', runtime, (await callClient(runtime, bench, 'clean', { parallel: fillers })).errors);
+  }
+};
+
+/** Runs a few pods on each runtime: what a program does for the first time is not what it does all day. */
+const warmUp = async (bench: Bench, { pods }: Plan): Promise<void> => {
+  for (const runtime of bench.runtimes) {
+    bench.progress(`warming up ${runtime.name} with ${pods} pods`);
+    const { errors } = await callClient(runtime, bench, 'lifecycle', { count: pods, parallel: fillers });
+    failOn('running the first pods', runtime, errors);
+  }
+};
+
+const fill = async (bench: Bench, { loaded }: Plan): Promise<Map<RuntimeName, readonly string[]>> => {
+  const ids = new Map<RuntimeName, readonly string[]>();
+  for (const runtime of bench.runtimes) {
+    bench.progress(`running ${loaded} pods on ${runtime.name}`);
+    const result = await callClient(runtime, bench, 'fill', { count: loaded, parallel: fillers });
+    failOn(`running ${loaded} pods`, runtime, result.errors);
+    ids.set(runtime.name, result.containerIds ?? []);
+  }
+  await sleep(settleMs, undefined, { signal: bench.signal });
+  return ids;
+};
+
+const describe = (figures: Figures): string =>
+  Object.entries(figures)
+    .map(([key, value]) => `${key} ${value.toFixed(1)}`)
+    .join(', ');
+
+/** Measures everything of the plan. Resolves with every measurement in the order in which they were made. */
+export const measureAll = async (bench: Bench, plan: Plan): Promise<readonly Measurement[]> => {
+  const measurements: Measurement[] = [];
+  let ids: ReadonlyMap<RuntimeName, readonly string[]> | undefined;
+  await warmUp(bench, plan);
+  for (const phase of phaseNames.filter((name) => plan.phases.includes(name))) {
+    if (loadedPhases.includes(phase)) ids ??= await fill(bench, plan);
+    for (let round = 1; round <= plan.rounds; round += 1) {
+      for (const runtime of bench.runtimes) {
+        const measured = await measure(phase, runtime, bench, plan, ids?.get(runtime.name) ?? []);
+        measurements.push({ phase, round, runtime: runtime.name, ...measured });
+        const { figures, errors } = measured;
+        bench.progress(
+          `${phase} ${round} of ${plan.rounds}, ${runtime.name}: ${[describe(figures), ...errors].join('; ')}`,
+        );
+        await sleep(pauseMs, undefined, { signal: bench.signal });
+      }
+    }
+  }
+  return measurements;
+};

@@ -1,0 +1,93 @@
+/** The benchmark's arithmetic: medians, ratios that say the same whichever way is better, and goals held against them. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Measurement } from '../../bench/compare/measure.ts';
+import type { Figures } from '../../bench/compare/metrics.ts';
+import { errorsOf, rowsOf, tableOf } from '../../bench/compare/report.ts';
+import type { RuntimeName } from '../../bench/compare/runtimes.ts';
+import { aheadBy, compare, median } from '../../bench/compare/statistics.ts';
+
+test('the median is the middle value, or the mean of the two in the middle', () => {
+  assert.equal(median([3]), 3);
+  assert.equal(median([9, 1, 3]), 3);
+  assert.equal(median([10, 1, 4, 2]), 3);
+  assert.ok(Number.isNaN(median([])));
+});
+
+test('the median leaves its input as it is, and sorts numbers as numbers', () => {
+  const values = [100, 9, 20];
+  assert.equal(median(values), 20);
+  assert.deepEqual(values, [100, 9, 20]);
+});
+
+test('a ratio above 1 is better, whichever way is better', () => {
+  assert.equal(aheadBy(50, 100, 'less'), 2);
+  assert.equal(aheadBy(100, 50, 'more'), 2);
+  assert.equal(aheadBy(100, 50, 'less'), 0.5);
+});
+
+test('a comparison has the medians, their ratio, and how it varied from round to round', () => {
+  assert.deepEqual(compare([10, 30, 20], [40, 30, 50], 'less'), {
+    ours: 20,
+    peer: 40,
+    ahead: 2,
+    aheadMin: 1,
+    aheadMax: 4,
+  });
+});
+
+test('figures that do not belong together round by round are not compared', () => {
+  assert.throws(() => compare([1, 2], [1], 'less'), /2 figures can not be compared with 1/);
+  assert.throws(() => compare([], [], 'more'), /one of each per round/);
+});
+
+const measurement = (runtime: RuntimeName, round: number, figures: Figures, ...errors: string[]): Measurement => ({
+  phase: 'serial',
+  round,
+  runtime,
+  figures,
+  errors,
+  raw: {},
+});
+
+/** Two rounds, in both of which scribe's figure is the first and containerd's the second. */
+const twoRounds = (ours: Figures, peer: Figures): Measurement[] =>
+  [1, 2].flatMap((round) => [measurement('scribe', round, ours), measurement('containerd', round, peer)]);
+
+const goalsMet = (ours: Figures, peer: Figures): (boolean | undefined)[] =>
+  rowsOf(twoRounds(ours, peer)).map(({ goal }) => goal?.met);
+
+test('goals are held against the ratio, the multiple or the figure itself', () => {
+  assert.deepEqual(goalsMet({ runPodSandbox: 100 }, { runPodSandbox: 130 }), [true]);
+  assert.deepEqual(goalsMet({ runPodSandbox: 100 }, { runPodSandbox: 129 }), [false]);
+  assert.deepEqual(goalsMet({ listContainers: 130 }, { listContainers: 100 }), [true]);
+  assert.deepEqual(goalsMet({ listContainers: 129 }, { listContainers: 100 }), [false]);
+  assert.deepEqual(goalsMet({ memory: 160 }, { memory: 100 }), [true]);
+  assert.deepEqual(goalsMet({ memory: 161 }, { memory: 100 }), [false]);
+  assert.deepEqual(goalsMet({ restart: 600 }, { restart: 100 }), [true]);
+  assert.deepEqual(goalsMet({ restart: 601 }, { restart: 2000 }), [false]);
+});
+
+test('a figure without a goal has none, and what was not measured has no row', () => {
+  assert.deepEqual(goalsMet({ version: 1 }, { version: 100 }), [undefined]);
+  assert.deepEqual(rowsOf([]), []);
+});
+
+test('the table shows every row with its goal, in columns of equal width', () => {
+  const table = tableOf(
+    rowsOf(twoRounds({ runPodSandbox: 71.26, version: 9321 }, { runPodSandbox: 99.9, version: 9000 })),
+  );
+  const lines = table.split('\n');
+  assert.equal(lines.length, 4);
+  assert.equal(new Set(lines.map((line) => line.length)).size, 1);
+  assert.match(
+    table,
+    /\| RunPodSandbox, ms +\| +71\.3 \| +99\.9 \| +1\.40 \| +1\.40 to 1\.40 \| ratio at least 1\.3 +\| met/,
+  );
+  assert.match(table, /\| Version, \/s +\| +9,321 \| +9,000 \|/);
+});
+
+test('what failed is told with where it failed', () => {
+  const failed = measurement('containerd', 2, {}, 'ExecSync: no');
+  assert.deepEqual(errorsOf([measurement('scribe', 1, {}), failed]), ['containerd, serial 2: ExecSync: no']);
+});
