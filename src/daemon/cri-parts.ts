@@ -1,25 +1,26 @@
 /** What the CRI services are given: doors to the engine, the read model and the adapters that know numbers. */
 import { randomUUID } from 'node:crypto';
 import { type DaemonPorts, daemonService } from '../adapters/cri/daemon-service.ts';
-import { createContainerEvents } from '../adapters/cri/events.ts';
+import { createContainerEvents, type EventCursor } from '../adapters/cri/events.ts';
 import { imagesService } from '../adapters/cri/images-service.ts';
 import { createLists } from '../adapters/cri/lists.ts';
 import type { CriParts } from '../adapters/cri/parts.ts';
 import { type ServiceOptions, type ServiceParts, serviceOf } from '../adapters/cri/service.ts';
-import { containerStats } from '../adapters/cri/stats.ts';
 import type { SecretVault } from '../adapters/bundle/secrets.ts';
 import type { ImagesAdapter } from '../adapters/images/adapter.ts';
-import type { StatsReader } from '../adapters/stats/types.ts';
+import type { StatsReader, UsageCollector } from '../adapters/stats/types.ts';
 import type * as wire from '../adapters/wire/cri/api.ts';
 import { DaemonDefinition } from '../adapters/wire/scribe/v1/daemon.ts';
 import { ImagesDefinition } from '../adapters/wire/scribe/v1/images.ts';
 import type { Config } from '../config/config.ts';
-import { cgroupsPath } from '../domain/oci/resources.ts';
+import type { Sequenced } from '../domain/records.ts';
+import { fromJournalRecord } from '../engine/codec.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Clock } from '../engine/ports.ts';
 import type { SqliteJournal } from '../journal/sqlite-journal.ts';
-import { criEventsOf } from '../projections/cri-events.ts';
+import { criEventsOf, TOLD_TYPES } from '../projections/cri-events.ts';
 import type { View } from '../projections/view.ts';
+import { createContainerStats } from './container-stats.ts';
 import type { Credentials } from './credentials.ts';
 
 export interface CriSources {
@@ -33,7 +34,10 @@ export interface CriSources {
   readonly credentials: Credentials;
   readonly images: ImagesAdapter;
   readonly stats: StatsReader;
+  readonly usage: UsageCollector;
+  readonly eventCursor: EventCursor;
   readonly daemon: DaemonPorts;
+  readonly report: (message: string) => void;
 }
 
 export interface CriComposition {
@@ -42,25 +46,25 @@ export interface CriComposition {
 }
 
 export function criParts(sources: CriSources): CriComposition {
-  const { config, engine, view, journal, clock, vault, credentials, images, stats } = sources;
+  const { config, engine, view, journal, clock, vault, credentials, images, stats, usage } = sources;
   const parts: CriParts = {
     version: sources.version,
     take: engine.call,
     view,
     lists: createLists(view),
-    events: createContainerEvents(view, criEventsOf),
+    events: createContainerEvents({
+      view,
+      eventsOf: criEventsOf,
+      nowNs: clock.nowNs,
+      backlog: eventBacklog(sources),
+      cursor: sources.eventCursor,
+    }),
     noteRead: journal.appendRead,
     nowNs: clock.nowNs,
     monoNs: clock.monoNs,
-    isServing: () => true,
     tokenOf: vault.tokenOf,
     keepCredentials: credentials.keep,
-    async statsOf(container) {
-      const parent = view.state.sandboxes.get(container.podSandboxId)?.config.linux?.cgroupParent;
-      const cgroupPath = cgroupsPath(config.runtime.cgroupDriver, parent, container.id);
-      const usage = await stats.read({ containerId: container.id, cgroupPath });
-      return usage === null ? null : containerStats(container, usage, null);
-    },
+    ...createContainerStats({ view, reader: stats, usage, cgroupDriver: config.runtime.cgroupDriver }),
     imageFsInfo: () => imageFsInfo(images, config.serve.rootDir),
     runtimeHandlers: () => runtimeHandlers(config),
     describeConfig: () => ({
@@ -84,6 +88,24 @@ export function criParts(sources: CriSources): CriComposition {
       serviceOf(DaemonDefinition, daemonService(parts, sources.daemon), options),
     ],
   };
+}
+
+/** What clients could hear of was recorded at most so long ago. */
+const BACKLOG_NS = 300_000_000_000n;
+
+/** Never rejects: events of before are no reason not to tell of new ones. */
+async function eventBacklog({ journal, view, clock, report }: CriSources): Promise<readonly Sequenced[]> {
+  const records: Sequenced[] = [];
+  const query = { fromNs: clock.nowNs() - BACKLOG_NS, toSeq: view.seq(), types: TOLD_TYPES };
+  try {
+    for await (const row of journal.read(query)) {
+      const record = fromJournalRecord(row);
+      if (record !== null) records.push(record);
+    }
+  } catch (error) {
+    report(`Container events of the last minutes could not be read: ${String(error)}`);
+  }
+  return records;
 }
 
 function imageFsInfo(images: ImagesAdapter, rootDir: string): wire.ImageFsInfoResponse {

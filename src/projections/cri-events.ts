@@ -16,6 +16,9 @@ const EVENT_TYPES = {
   'container.removed': ['CONTAINER_DELETED_EVENT'],
 } as const;
 
+/** Types of the records that clients hear of. */
+export const TOLD_TYPES = Object.keys(EVENT_TYPES);
+
 type Told = keyof typeof EVENT_TYPES;
 
 export interface ToldEvent {

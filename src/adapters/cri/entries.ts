@@ -124,14 +124,23 @@ export function containerStatus(
   };
 }
 
-/** Statuses of a pod's containers, as events and PodSandboxStatus carry them. */
-export function containerStatusesOf(nodeState: Readonly<NodeState>, podSandboxId: string): wire.ContainerStatus[] {
-  const statuses: wire.ContainerStatus[] = [];
+export function containersIn(nodeState: Readonly<NodeState>, podSandboxId: string): Container[] {
+  const found: Container[] = [];
   for (const container of nodeState.containers.values()) {
-    const state = container.podSandboxId === podSandboxId ? containerState(container) : null;
-    if (state !== null) statuses.push(containerStatus(nodeState, container, state));
+    if (container.podSandboxId === podSandboxId) found.push(container);
   }
-  return statuses;
+  return found;
+}
+
+/** Statuses of those that CRI shows, as events and PodSandboxStatus carry them. */
+export function containerStatuses(
+  nodeState: Readonly<NodeState>,
+  containers: readonly Container[],
+): wire.ContainerStatus[] {
+  return containers.flatMap((container) => {
+    const state = containerState(container);
+    return state === null ? [] : [containerStatus(nodeState, container, state)];
+  });
 }
 
 const DIGITS = /^\d+$/;

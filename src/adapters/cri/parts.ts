@@ -1,6 +1,6 @@
 /** What the CRI services are made from: doors to the engine, the read model, and what other adapters know. */
 import type { CallDraft, CallOptions, CallReply, NoteRead, ReadModel, TakeCall } from '../../engine/ports.ts';
-import { type Failure, FailureError, grpcCodeOf } from '../../domain/errors.ts';
+import { type Failure, FailureError, GrpcCode, grpcCodeOf } from '../../domain/errors.ts';
 import type { Container } from '../../domain/state.ts';
 import { idFailure, wholeId } from '../../domain/call/canonical.ts';
 import type * as wire from '../wire/cri/api.ts';
@@ -17,14 +17,14 @@ export interface CriParts {
   readonly noteRead: NoteRead;
   readonly nowNs: () => bigint;
   readonly monoNs: () => bigint;
-  /** False until recovery lets calls in (C18). */
-  readonly isServing: () => boolean;
   /** Keeps an env value and gives its token; forgets values that nobody used. */
   readonly tokenOf: (value: Uint8Array) => string;
   /** Keeps registry credentials for one pull and gives their token. */
   readonly keepCredentials: (auth: wire.AuthConfig) => string;
   /** null when the container has no cgroup any more. */
   readonly statsOf: (container: Container) => Promise<wire.ContainerStats | null>;
+  /** Those that have gone meanwhile, or can't be read, are left out. */
+  readonly statsOfAll: (containers: readonly Container[]) => Promise<wire.ContainerStats[]>;
   readonly imageFsInfo: () => wire.ImageFsInfoResponse;
   /** Runtime features for Status, the default handler under the empty name too. */
   readonly runtimeHandlers: () => readonly wire.RuntimeHandler[];
@@ -73,51 +73,59 @@ const optionsOf = ({ caller, deadlineNs, signal }: CallContext): CallOptions => 
 
 export const failed = ({ reason, message }: Failure): FailureError => new FailureError(reason, message);
 
-/** Wraps a handler of a read call: refused until the daemon serves, noted when it is answered. */
+/** Wraps a handler of a read call: it is noted when it is answered. */
 export function reading<Request, Response>(
   parts: CriParts,
   method: string,
   subjectOf: (request: Request) => string,
   answer: (request: Request, context: CallContext) => Promise<Response> | Response,
 ): (request: Request, context: CallContext) => Promise<Response> | Response {
+  async function settle(response: Promise<Response>, request: Request, context: CallContext, startNs: bigint) {
+    try {
+      const message = await response;
+      noteRead(parts, method, subjectOf(request), context, startNs, GrpcCode.OK);
+      return message;
+    } catch (error) {
+      noteRead(parts, method, subjectOf(request), context, startNs, codeOf(error));
+      throw error;
+    }
+  }
   return (request, context) => {
-    if (!parts.isServing()) throw new FailureError('NotServing', 'The daemon is starting; try again in a moment.');
     const startNs = parts.monoNs();
-    const note = (code: number): void =>
-      parts.noteRead({
-        atNs: parts.nowNs(),
-        method,
-        code,
-        durationNs: parts.monoNs() - startNs,
-        callerPid: context.caller?.pid ?? 0,
-        callerUid: context.caller?.uid ?? 0,
-        subject: subjectOf(request),
-      });
     try {
       const response = answer(request, context);
-      if (!(response instanceof Promise)) {
-        note(0);
-        return response;
-      }
-      return response.then(
-        (message) => {
-          note(0);
-          return message;
-        },
-        (error: unknown) => {
-          note(codeOf(error));
-          throw error;
-        },
-      );
+      if (response instanceof Promise) return settle(response, request, context, startNs);
+      noteRead(parts, method, subjectOf(request), context, startNs, GrpcCode.OK);
+      return response;
     } catch (error) {
-      note(codeOf(error));
+      noteRead(parts, method, subjectOf(request), context, startNs, codeOf(error));
       throw error;
     }
   };
 }
 
-const codeOf = (error: unknown): number =>
-  error instanceof FailureError ? grpcCodeOf(error.failure) : grpcCodeOf({ reason: 'Bug', message: '' });
+/** Notes a read call as answered now (C10). */
+export function noteRead(
+  parts: CriParts,
+  method: string,
+  subject: string,
+  { caller }: CallContext,
+  startNs: bigint,
+  code: GrpcCode,
+): void {
+  parts.noteRead({
+    atNs: parts.nowNs(),
+    method,
+    code,
+    durationNs: parts.monoNs() - startNs,
+    callerPid: caller?.pid ?? 0,
+    callerUid: caller?.uid ?? 0,
+    subject,
+  });
+}
+
+const codeOf = (error: unknown): GrpcCode =>
+  error instanceof FailureError ? grpcCodeOf(error.failure) : GrpcCode.INTERNAL;
 
 /** The object an id or its beginning names; throws when it could name several. `field` is CRI's name of the id. */
 export function find<T>(field: string, map: ReadonlyMap<string, T>, id: string): T | undefined {

@@ -1,14 +1,15 @@
 /** CRI's RuntimeService: each RPC as a call to the engine or a question to the read model. Decides nothing itself. */
-import { FailureError } from '../../domain/errors.ts';
+import { FailureError, GrpcCode } from '../../domain/errors.ts';
 import { shown } from '../../domain/oci/refuse.ts';
 import { containerStateOf } from '../../domain/container/state.ts';
 import type { Container, PodSandbox } from '../../domain/state.ts';
 import * as wire from '../wire/cri/api.ts';
 import type { Handlers } from './context.ts';
-import { containerState, containerStatus, containerStatusesOf, podSandboxStatus } from './entries.ts';
+import { containersIn, containerState, containerStatus, containerStatuses, podSandboxStatus } from './entries.ts';
+import { isUnsure, whenExitsAreKnown } from './exits.ts';
 import { containerConfig, podSandboxConfig } from './from-wire.ts';
 import { matchesLabels } from './lists.ts';
-import { type CriParts, find, reading, take } from './parts.ts';
+import { type CriParts, find, noteRead, reading, take } from './parts.ts';
 import { containerInfo, infoWhen, podSandboxInfo, statusInfo } from './verbose.ts';
 
 const API_VERSION = '0.1.0';
@@ -61,13 +62,18 @@ export function runtimeService(parts: CriParts): Handlers<typeof wire.RuntimeSer
       'PodSandboxStatus',
       ({ podSandboxId }) => podSandboxId,
       ({ podSandboxId, verbose }) => {
-        const found = sandbox(podSandboxId);
-        return {
-          status: podSandboxStatus(found),
-          info: infoWhen(verbose, () => podSandboxInfo(found)),
-          containersStatuses: containerStatusesOf(view.state, found.id),
-          timestamp: String(parts.nowNs()),
+        const { id } = sandbox(podSandboxId);
+        const isKnown = (): boolean => !containersIn(view.state, id).some(isUnsure);
+        const answer = (): wire.PodSandboxStatusResponse => {
+          const found = sandbox(id);
+          return {
+            status: podSandboxStatus(found),
+            info: infoWhen(verbose, () => podSandboxInfo(found)),
+            containersStatuses: containerStatuses(view.state, containersIn(view.state, id)),
+            timestamp: String(parts.nowNs()),
+          };
         };
+        return isKnown() ? answer() : whenExitsAreKnown(view, isKnown, `a container of pod ${id}`).then(answer);
       },
     ),
     listPodSandbox: reading(
@@ -110,8 +116,12 @@ export function runtimeService(parts: CriParts): Handlers<typeof wire.RuntimeSer
       ({ containerId }) => containerId,
       ({ containerId, verbose }) => {
         const found = container(containerId);
-        if (found.exitPending && found.exit === null) return whenExitIsKnown(parts, found.id, verbose);
-        return statusReply(parts, found, verbose);
+        if (!isUnsure(found)) return statusReply(parts, found, verbose);
+        const { id } = found;
+        const isKnown = (): boolean => view.state.containers.get(id)?.exitPending !== true;
+        return whenExitsAreKnown(view, isKnown, `container ${id}`).then(() =>
+          statusReply(parts, container(id), verbose),
+        );
       },
     ),
 
@@ -166,8 +176,7 @@ export function runtimeService(parts: CriParts): Handlers<typeof wire.RuntimeSer
             found.podSandboxId.startsWith(filter?.podSandboxId ?? '') &&
             matchesLabels(found.config.labels, filter?.labelSelector ?? {}),
         );
-        const stats = await Promise.all(wanted.map((found) => parts.statsOf(found)));
-        return { stats: stats.flatMap((one) => (one === null ? [] : [one])) };
+        return { stats: await parts.statsOfAll(wanted) };
       },
     ),
 
@@ -199,7 +208,11 @@ export function runtimeService(parts: CriParts): Handlers<typeof wire.RuntimeSer
             : wire.CgroupDriver.CGROUPFS,
       },
     })),
-    getContainerEvents: (_request, { signal }, send) => parts.events.subscribe(send, signal),
+    getContainerEvents: (_request, context, send) => {
+      const startNs = parts.monoNs();
+      const note = (): void => noteRead(parts, 'GetContainerEvents', '', context, startNs, GrpcCode.OK);
+      return parts.events.subscribe(send, context.signal).finally(note);
+    },
   };
 }
 
@@ -223,43 +236,4 @@ function statusReply(
     status: containerStatus(parts.view.state, container, state),
     info: infoWhen(verbose, () => containerInfo(container)),
   };
-}
-
-/** Longer than a shim is waited for after a restart, shorter than kubelet waits. */
-const EXIT_WAIT_MS = 8_000;
-
-/** After a restart a dead container lists as EXITED at once; its code is told when its shim has answered (C18). */
-function whenExitIsKnown(
-  parts: CriParts,
-  containerId: string,
-  verbose: boolean,
-): Promise<Uint8Array | wire.ContainerStatusResponse> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(
-      () =>
-        finish(() =>
-          reject(
-            new FailureError(
-              'NotServing',
-              `The shim of container ${containerId} has not answered since the restart; try again.`,
-            ),
-          ),
-        ),
-      EXIT_WAIT_MS,
-    );
-    const stop = parts.view.onChange(() => {
-      const container = parts.view.state.containers.get(containerId);
-      if (container !== undefined && container.exit === null) return;
-      finish(() => {
-        if (container === undefined)
-          reject(new FailureError('ContainerNotFound', `container_id ${containerId} names no container.`));
-        else resolve(statusReply(parts, container, verbose));
-      });
-    });
-    function finish(settle: () => void): void {
-      clearTimeout(timer);
-      stop();
-      settle();
-    }
-  });
 }

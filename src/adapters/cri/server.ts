@@ -102,22 +102,17 @@ async function refuse(parts: CriParts, rpc: string, { caller, deadlineNs, signal
   return outcome.ok ? { reason: 'NotImplemented', message: `${rpc} is not offered.` } : outcome.failure;
 }
 
-/** Under a name of its own until owner and mode are right, so that nobody else can connect in between. */
+/** The daemon's umask keeps all but root out until owner and mode are right. */
 async function listen(listener: NetServer, { socketPath, socketMode, socketGid }: CriServerOptions): Promise<void> {
   await mkdir(dirname(socketPath), { recursive: true, mode: 0o711 });
   await rm(socketPath, { force: true });
-  const before = process.umask(0o177);
-  try {
-    await new Promise<void>((resolve, reject) => {
-      listener.once('error', reject);
-      listener.listen(socketPath, () => {
-        listener.removeListener('error', reject);
-        resolve();
-      });
+  await new Promise<void>((resolve, reject) => {
+    listener.once('error', reject);
+    listener.listen(socketPath, () => {
+      listener.removeListener('error', reject);
+      resolve();
     });
-  } finally {
-    process.umask(before);
-  }
+  });
   if (socketGid !== null) await chown(socketPath, 0, socketGid);
   await chmod(socketPath, socketMode);
 }

@@ -7,7 +7,7 @@ import { containerMetadata, labelsOf } from './to-wire.ts';
 export const containerStats = (
   container: Container,
   usage: ContainerUsage,
-  writableLayer: wire.FilesystemUsage | null,
+  writableLayer: wire.FilesystemUsage | undefined,
 ): wire.ContainerStats => ({
   attributes: {
     id: container.id,
@@ -17,7 +17,7 @@ export const containerStats = (
   },
   cpu: usage.cpu,
   memory: usage.memory,
-  writableLayer: writableLayer ?? undefined,
+  writableLayer,
   swap: usage.swap,
   io: usage.io,
 });

@@ -25,6 +25,7 @@ export const containerInfo = (container: Container): Readonly<Record<string, unk
 export const statusInfo = (parts: CriParts): Record<string, string> => ({
   config: JSON.stringify(parts.describeConfig()),
   network: JSON.stringify(parts.view.state.network),
+  events: JSON.stringify({ passedOver: parts.events.passedOver() }),
 });
 
 /** The info map of a reply: one JSON text when verbose was asked for. */

@@ -1,0 +1,88 @@
+/**
+ * Stats of containers, put together from cgroup files and the sizes of writable layers. Follows which containers run,
+ * so that the counting in the background knows what to count; a question is answered from the last count.
+ */
+import type { CriParts } from '../adapters/cri/parts.ts';
+import { containerStats } from '../adapters/cri/stats.ts';
+import type { StatsReader, StatsTarget, UsageCollector } from '../adapters/stats/types.ts';
+import { containerStateOf } from '../domain/container/state.ts';
+import { FailureError } from '../domain/errors.ts';
+import { cgroupsPath } from '../domain/oci/resources.ts';
+import { type Sequenced, subjectOf } from '../domain/records.ts';
+import type { Container } from '../domain/state.ts';
+import type { ReadModel } from '../engine/ports.ts';
+
+/** A start has better things to do than counting. */
+const WATCH_AFTER_MS = 2_000;
+const UPPER_DIR = 'upperdir=';
+
+export interface ContainerStatsOptions {
+  readonly view: ReadModel;
+  readonly reader: StatsReader;
+  readonly usage: UsageCollector;
+  readonly cgroupDriver: Parameters<typeof cgroupsPath>[0];
+}
+
+export function createContainerStats(options: ContainerStatsOptions): Pick<CriParts, 'statsOf' | 'statsOfAll'> {
+  const { view, reader, usage, cgroupDriver } = options;
+
+  /** null where the path can't be told: its pod was made with another cgroup driver. */
+  function targetOf({ id, podSandboxId }: Container): StatsTarget | null {
+    const parent = view.state.sandboxes.get(podSandboxId)?.config.linux?.cgroupParent;
+    try {
+      return { containerId: id, cgroupPath: cgroupsPath(cgroupDriver, parent, id) };
+    } catch (error) {
+      if (error instanceof FailureError) return null;
+      throw error;
+    }
+  }
+
+  function watch(container: Container): void {
+    const target = targetOf(container);
+    if (target !== null) reader.watch(target);
+    const upperDir = upperDirOf(container);
+    if (upperDir !== null) usage.watch(container.id, upperDir);
+  }
+
+  function hear({ type, stream }: Sequenced): void {
+    if (type === 'container.started') {
+      const container = view.state.containers.get(subjectOf(stream).id);
+      if (container !== undefined && containerStateOf(container) === 'CONTAINER_RUNNING') watch(container);
+    }
+    if (type === 'container.exited' || type === 'container.removed') {
+      const { id } = subjectOf(stream);
+      reader.forget(id);
+      usage.forget(id);
+    }
+  }
+
+  view.onChange((records) => records.forEach(hear));
+  setTimeout(() => {
+    for (const container of view.state.containers.values()) {
+      if (containerStateOf(container) === 'CONTAINER_RUNNING') watch(container);
+    }
+  }, WATCH_AFTER_MS).unref();
+
+  return {
+    async statsOf(container) {
+      const target = targetOf(container);
+      const found = target === null ? null : await reader.read(target);
+      return found === null ? null : containerStats(container, found, usage.usageOf(container.id));
+    },
+    async statsOfAll(containers) {
+      const found = await reader.readAll(containers.flatMap((container) => targetOf(container) ?? []));
+      return containers.flatMap((container) => {
+        const one = found.get(container.id);
+        return one === undefined ? [] : [containerStats(container, one, usage.usageOf(container.id))];
+      });
+    },
+  };
+}
+
+/** What the container writes goes there; null before its root file system is made. */
+function upperDirOf({ rootfs: [mount] }: Container): string | null {
+  if (mount === undefined) return null;
+  if (mount.type === 'bind') return mount.source;
+  const option = mount.options.find((text) => text.startsWith(UPPER_DIR));
+  return option === undefined ? null : option.slice(UPPER_DIR.length);
+}
