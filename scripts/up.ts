@@ -45,14 +45,17 @@ const canMasquerade = (): Promise<boolean> =>
 const cniConfDir = async ({ root, state }: DemoOptions): Promise<string> => {
   if (await hasCniConfig(systemCniDir)) return systemCniDir;
   const dir = join(root, 'cni/net.d');
-  if (await hasCniConfig(dir)) return dir;
-  const [subnet, ipMasq] = await Promise.all([freeSubnet(), canMasquerade()]);
-  const dataDir = join(state, 'cni-addresses');
-  await mkdir(dir, { recursive: true });
   const path = join(dir, '10-scribe.conflist');
-  await writeFile(path, bridgeConfList({ name: 'scribe', bridge: demoBridge, subnet, dataDir, ipMasq }));
-  say(`no CNI configuration in ${systemCniDir}: made a bridge network for this daemon only`);
-  show(`${path}: bridge ${demoBridge}, ${subnet}${ipMasq ? '' : ', no way out (iptables has no nat table here)'}`);
+  const isNew = !(await hasCniConfig(dir));
+  if (isNew) {
+    const [subnet, ipMasq] = await Promise.all([freeSubnet(), canMasquerade()]);
+    const dataDir = join(state, 'cni-addresses');
+    await mkdir(dir, { recursive: true });
+    await writeFile(path, bridgeConfList({ name: 'scribe', bridge: demoBridge, subnet, dataDir, ipMasq }));
+    if (!ipMasq) say('iptables has no nat table here: pods will reach the host and each other, and nothing else');
+  }
+  const bridge = isNew ? 'made a bridge network' : 'taking the bridge network of an earlier start';
+  say(`no CNI configuration in ${systemCniDir}: ${bridge}, for this daemon only: ${path}`);
   return dir;
 };
 

@@ -42,7 +42,7 @@ test('up gives a running pod that crictl can use, a second up reuses the daemon,
 
   const up = await npmRun('up');
   assert.equal(up.exitCode, 0, up.stdout + up.stderr);
-  assert.match(up.stdout, /no CNI configuration in .*: made a bridge network for this daemon only/);
+  assert.match(up.stdout, /no CNI configuration in .*: made a bridge network, for this daemon only/);
   assert.match(up.stdout, /the daemon serves: scribe \S+, pid \d+, after \d+ ms/);
   assert.match(up.stdout, /stdout F line 3 from demo/);
   assert.match(up.stdout, /inet 10\.\d+\.\d+\.\d+\/16/);
