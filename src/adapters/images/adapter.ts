@@ -92,6 +92,8 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
   const limits: ImageLimits = { ...defaultImageLimits, ...options.limits };
   const layout = imageLayout(root);
   const trees = createTrees();
+  /** A thread of its own: syncing takes as long as the disk does, and containers' layers are removed meanwhile. */
+  const unpackedTrees = createTrees();
   const snapshots = createSnapshots(layout, trees);
   const usage = createImageUsage(layout);
   const observers = new Set<(progress: PullProgress) => void>();
@@ -106,7 +108,7 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
     spawner,
     childrenMax: availableParallelism(),
     limits,
-    removeTree: trees.remove,
+    trees: unpackedTrees,
     onSnapshot: recountInBackground,
   });
 
@@ -249,7 +251,7 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
     },
     close: async () => {
       await jobs.close();
-      await trees.close();
+      await Promise.all([trees.close(), unpackedTrees.close()]);
     },
   };
 };

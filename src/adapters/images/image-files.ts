@@ -9,9 +9,9 @@ import { FailureError } from '../../domain/errors.ts';
 import { errorCodeOf, readXattr } from '../linux/syscalls.ts';
 
 /** A directory as the layers together show it: its directories in those that have it, topmost first. */
-export type MergedDirectory = readonly Buffer[];
+type MergedDirectory = readonly Buffer[];
 
-export type Found =
+type Found =
   | { readonly kind: 'directory'; readonly directories: MergedDirectory; readonly stats: Stats }
   | { readonly kind: 'other'; readonly path: Buffer; readonly stats: Stats };
 
@@ -38,7 +38,7 @@ const isOpaque = async (path: Buffer): Promise<boolean> =>
   (await readXattr(path.toString('utf8'), OPAQUE_XATTR))?.[0] === 'y'.charCodeAt(0);
 
 /** What `name` is in a merged directory; null when nothing is seen there. `name` is latin1, one component. */
-export const findIn = async (directory: MergedDirectory, name: string): Promise<Found | null> => {
+const findIn = async (directory: MergedDirectory, name: string): Promise<Found | null> => {
   const directories: Buffer[] = [];
   let first: Stats | null = null;
   for (const layer of directory) {
@@ -58,7 +58,7 @@ export const findIn = async (directory: MergedDirectory, name: string): Promise<
 };
 
 /** Layer directories as the root directory they make together. `layerDirs` is topmost first. */
-export const mergedRoot = (layerDirs: readonly string[]): MergedDirectory => layerDirs.map((dir) => Buffer.from(dir));
+const mergedRoot = (layerDirs: readonly string[]): MergedDirectory => layerDirs.map((dir) => Buffer.from(dir));
 
 const componentsOf = (path: string): string[] => path.split('/').filter((part) => part !== '' && part !== '.');
 

@@ -1,7 +1,7 @@
 /**
  * What a child process does that unpacks files of strangers: it locks itself into a directory with what little it
  * needs, and makes nodes, attributes and times there. All calls wait, on the calling thread: such a child has nothing
- * else to do. Paths are bytes, because names in archives need not be UTF-8. Never for the daemon itself.
+ * else to do. Paths are bytes, because names in archives need not be UTF-8. Never for the daemon's own loop.
  */
 import { changeRoot, checked, native } from './syscalls.ts';
 
@@ -15,6 +15,9 @@ const nativeMknod = native<[Uint8Array, number, number]>(
 );
 const nativeLsetxattr = native<[Uint8Array, string, Uint8Array, number, number]>(
   'int lsetxattr(const void *path, const char *name, const void *value, size_t size, int flags)',
+);
+const nativeLgetxattr = native<[Uint8Array, string, null, number]>(
+  'long lgetxattr(const void *path, const char *name, void *value, size_t size)',
 );
 const nativeUtimensat = native<[number, Uint8Array, BigInt64Array, number]>(
   'int utimensat(int fd, const void *path, const void *times, int flags)',
@@ -100,6 +103,9 @@ const fillTimes = (seconds: number, nanoseconds: number): BigInt64Array => {
   times[1] = times[3] = BigInt(nanoseconds);
   return times;
 };
+
+/** Whether `path` (NUL-terminated) itself has the extended attribute, whatever its value. */
+export const hasXattrNow = (path: Uint8Array, name: string): boolean => nativeLgetxattr(path, name, null, 0) >= 0;
 
 /** Sets access and modification time of `path` (NUL-terminated) itself, never of what it links to. */
 export const setTimesNow = (path: Uint8Array, seconds: number, nanoseconds: number): void => {

@@ -128,6 +128,24 @@ describe('tar reader', () => {
     assert.equal(entry.uid, 5_000_000);
   });
 
+  it('tells directories of old archives by their whole name', () => {
+    const name = `${'d'.repeat(99)}/${'f'.repeat(20)}`;
+    // The header has the first 100 bytes, which end in a slash: it is a file all the same.
+    for (const flag of ['0', '\0']) {
+      const cut = read(tar([{ path: name, flag, data: 'x', pax: { path: name } }, { path: 'next' }]));
+      assert.deepEqual(
+        cut.entries.map(({ type, path }) => [type, path]),
+        [
+          ['file', name],
+          ['file', 'next'],
+        ],
+      );
+      assert.equal(cut.data.get(name), 'x');
+    }
+    assert.equal(only(tar([{ path: 'old/', flag: '\0' }])).type, 'directory');
+    assert.equal(only(tar([{ path: 'short', flag: '\0', pax: { path: `${name}/` } }])).type, 'directory');
+  });
+
   it('ends where the archive says, or where its bytes do between members', () => {
     const archive = tar([{ path: 'a' }]);
     assert.equal(read(Buffer.concat([archive, Buffer.from('anything after the end')])).entries.length, 1);

@@ -26,7 +26,9 @@ mkfifo pipe; mknod null c 1 3; mknod disk b 259 300; chmod 666 null
 chown 1000:2000 plain/file pipe null plain/deep; chown -h 33:44 dangling; chown 4294967294:7 empty
 echo x > "$(printf 'bytes-\\377\\376')"; echo x > 'with space
 and newline'
-n=$(printf 'n%.0s' $(seq 1 120)); mkdir -p "$n/$n"; echo long > "$n/$n/$n"; ln -s "$n/$n/$n" long-link
+n=$(printf 'n%.0s' $(seq 1 120)); mkdir -p "$n/$n"; echo long > "$n/$n/$n"
+c=$(printf 'c%.0s' $(seq 1 97)); mkdir "$c"; echo cut > "$c/after-100-bytes"
+ln -s "$n/$n/$n" long-link
 touch -d '2001-02-03 04:05:06.123456789' plain/file plain/deep; touch -h -d '1999-01-01 00:00:00.5' dangling
 touch -d '1960-01-01' plain/nothing; touch -d '2040-06-07 08:09:10' setgid .
 `;

@@ -37,7 +37,7 @@ export const startWorkshop = async (owner: Owner, limits: Partial<ImageLimits> =
     spawner,
     childrenMax: 2,
     limits: { ...defaultImageLimits, reservedBytes: 0, ...limits },
-    removeTree: trees.remove,
+    trees,
     onSnapshot: (info) => snapshots.push(info),
   });
   await mkdir(layout.blobs, { recursive: true });

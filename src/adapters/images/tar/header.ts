@@ -21,6 +21,8 @@ export interface TarTime {
 
 export interface TarHeader {
   readonly type: TarEntryType | TarMetaType;
+  /** Written before directories had a type of their own: one is told by the slash at the end of its whole name. */
+  readonly isOldForm: boolean;
   readonly path: string;
   readonly linkPath: string;
   /** Permission bits, with setuid, setgid and sticky. */
@@ -50,8 +52,10 @@ export const invalidArchive = (what: string): FailureError =>
 const MODE_MASK = 0o7777;
 const NANOSECONDS_DIGITS = 9;
 
+const OLD_FILE_FLAG = '\0';
+
 const typeOfFlag: Readonly<Record<string, TarHeader['type']>> = {
-  '\0': 'file',
+  [OLD_FILE_FLAG]: 'file',
   '0': 'file',
   '1': 'hardLink',
   '2': 'symbolicLink',
@@ -148,19 +152,18 @@ export const parseTarHeader = (header: Uint8Array): TarHeader => {
   const prefix = prefixOf(header);
   const name = textUpToNul(header, 0, 100);
   const path = prefix === '' ? name : `${prefix}/${name}`;
-  const isOldDirectory = type === 'file' && path.endsWith('/');
-  const actualType = isOldDirectory ? 'directory' : type;
   return {
-    type: actualType,
+    type,
+    isOldForm: flag === OLD_FILE_FLAG,
     path,
     linkPath: textUpToNul(header, 157, 257),
     mode: parseCount(header, 100, 8, 'mode') & MODE_MASK,
     uid: parseCount(header, 108, 8, 'uid'),
     gid: parseCount(header, 116, 8, 'gid'),
-    sizeBytes: hasData[actualType] ? parseCount(header, 124, 12, 'size') : 0,
+    sizeBytes: hasData[type] ? parseCount(header, 124, 12, 'size') : 0,
     mtime: { seconds: parseNumber(header, 136, 12, 'mtime'), nanoseconds: 0 },
-    major: actualType === 'character' || actualType === 'block' ? parseCount(header, 329, 8, 'device number') : 0,
-    minor: actualType === 'character' || actualType === 'block' ? parseCount(header, 337, 8, 'device number') : 0,
+    major: type === 'character' || type === 'block' ? parseCount(header, 329, 8, 'device number') : 0,
+    minor: type === 'character' || type === 'block' ? parseCount(header, 337, 8, 'device number') : 0,
   };
 };
 

@@ -17,7 +17,7 @@ import {
 } from './header.ts';
 
 /** A member with everything that extended headers said of it. Paths are latin1 text: one character for each byte. */
-export interface TarEntry extends Omit<TarHeader, 'type'> {
+export interface TarEntry extends Omit<TarHeader, 'type' | 'isOldForm'> {
   readonly type: TarEntryType;
   readonly xattrs: ReadonlyMap<string, Buffer>;
 }
@@ -66,8 +66,9 @@ export const createTarReader = (handler: TarHandler): TarReader => {
   let metaPaddingBytes = 0;
 
   const mergedEntry = (own: TarHeader, type: TarEntryType): TarEntry => {
+    const { isOldForm, ...said } = own;
     const entry: TarEntry = {
-      ...own,
+      ...said,
       ...(longName === null ? {} : { path: longName }),
       ...(longLink === null ? {} : { linkPath: longLink }),
       ...pax,
@@ -77,7 +78,8 @@ export const createTarReader = (handler: TarHandler): TarReader => {
     if (entry.path.length > PATH_BYTES_MAX || entry.linkPath.length > PATH_BYTES_MAX) {
       throw invalidArchive(`a name is longer than ${PATH_BYTES_MAX} bytes`);
     }
-    return entry;
+    // Only the whole name tells: the header alone may end in a slash where the name was cut off.
+    return isOldForm && entry.path.endsWith('/') ? { ...entry, type: 'directory' } : entry;
   };
 
   const startEntry = (own: TarHeader, type: TarEntryType): State => {

@@ -1,11 +1,13 @@
 /**
- * The thread that removes and measures directory trees too large for the daemon's own loop. Follows no link, and goes
+ * The thread that removes, measures and completes directory trees too large for the daemon's own loop. Follows no link, and goes
  * on past what vanishes meanwhile. One tree after the other.
  */
-import { lstatSync, readdirSync, rmSync } from 'node:fs';
+import { closeSync, lstatSync, openSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { parentPort } from 'node:worker_threads';
+import { syncFileSystemNow } from '../../linux/jail.ts';
 import { errorCodeOf } from '../../linux/syscalls.ts';
+import { copyLooks } from './looks.ts';
 import type { FromTreeThread, ToTreeThread, TreeSize } from './trees.ts';
 
 const BLOCK_BYTES = 512;
@@ -28,10 +30,30 @@ const measure = (root: string): TreeSize => {
   return { usedBytes, inodesUsed: seen.size };
 };
 
+const sync = (path: string): void => {
+  const fd = openSync(path, 'r');
+  try {
+    syncFileSystemNow(fd);
+  } finally {
+    closeSync(fd);
+  }
+};
+
 const answer = (request: ToTreeThread): FromTreeThread => {
   try {
-    if (request.kind === 'measure') return { id: request.id, size: measure(request.path), error: null };
-    rmSync(request.path, { recursive: true, force: true });
+    switch (request.kind) {
+      case 'measure':
+        return { id: request.id, size: measure(request.path), error: null };
+      case 'remove':
+        rmSync(request.path, { recursive: true, force: true });
+        break;
+      case 'copyLooks':
+        copyLooks(request.looks);
+        break;
+      case 'sync':
+        sync(request.path);
+        break;
+    }
     return { id: request.id, size: null, error: null };
   } catch (error) {
     return { id: request.id, size: null, error: error instanceof Error ? error.message : String(error) };

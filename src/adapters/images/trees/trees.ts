@@ -6,6 +6,7 @@ import { lstat, readdir, rmdir, unlink } from 'node:fs/promises';
 import { FailureError } from '../../../domain/errors.ts';
 import { errorCodeOf } from '../../linux/syscalls.ts';
 import { createBackgroundThread } from '../background-thread.ts';
+import type { LooksRequest } from './looks.ts';
 
 /** Space and files of a tree, each file counted once however many links it has. */
 export interface TreeSize {
@@ -13,7 +14,10 @@ export interface TreeSize {
   readonly inodesUsed: number;
 }
 
-export type ToTreeThread = { readonly id: number; readonly kind: 'remove' | 'measure'; readonly path: string };
+type TreeRequest =
+  | { readonly kind: 'remove' | 'measure' | 'sync'; readonly path: string }
+  | { readonly kind: 'copyLooks'; readonly looks: LooksRequest };
+export type ToTreeThread = TreeRequest & { readonly id: number };
 export type FromTreeThread = { readonly id: number; readonly size: TreeSize | null; readonly error: string | null };
 
 export interface Trees {
@@ -21,6 +25,13 @@ export interface Trees {
   readonly remove: (path: string) => Promise<void>;
   /** null when it is not there. */
   readonly measure: (path: string) => Promise<TreeSize | null>;
+  /** Completes the directories of an unpacked layer that it does not describe itself, see looks.ts. */
+  readonly copyLooks: (looks: LooksRequest) => Promise<void>;
+  /**
+   * Resolves once everything that was written on the file system of `path` before the call is on its disk. Calls while
+   * the disk is busy with one share the next: each one waits for what everybody else wrote, too.
+   */
+  readonly sync: (path: string) => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
@@ -77,7 +88,7 @@ export const createTrees = (): Trees => {
       const wait = waiting.get(id);
       waiting.delete(id);
       if (error === null) wait?.resolve(size);
-      else wait?.reject(new FailureError('HostFailed', `A directory could not be walked: ${error}.`));
+      else wait?.reject(new FailureError('HostFailed', `A directory tree could not be dealt with: ${error}.`));
       if (waiting.size === 0) thread.rest();
     },
     onFailure: (error) => {
@@ -86,36 +97,55 @@ export const createTrees = (): Trees => {
     },
   });
 
-  const ask = (kind: ToTreeThread['kind'], path: string): Promise<TreeSize | null> => {
+  const ask = (request: TreeRequest): Promise<TreeSize | null> => {
     lastId += 1;
     const wait = Promise.withResolvers<TreeSize | null>();
     waiting.set(lastId, wait);
-    thread.post({ id: lastId, kind, path });
+    thread.post({ id: lastId, ...request });
     return wait.promise;
   };
 
+  let syncing: Promise<unknown> = Promise.resolve();
+  let nextSync: Promise<void> | null = null;
+
+  const sync = async (path: string): Promise<void> => {
+    const done = ask({ kind: 'sync', path });
+    syncing = done.catch(() => undefined);
+    await done;
+  };
+
   return {
+    sync: (path) => {
+      nextSync ??= syncing.then(() => {
+        nextSync = null;
+        return sync(path);
+      });
+      return nextSync;
+    },
     remove: async (path) => {
       try {
         const small = await readSmallTree(Buffer.from(path));
         if (small !== null) await removeSmall(small);
-        else await ask('remove', path);
+        else await ask({ kind: 'remove', path });
       } catch (error) {
         if (errorCodeOf(error) === 'ENOTDIR') return await unlink(path);
         // What changed under our hands, the thread removes all the same.
-        if (!isGone(error)) await ask('remove', path);
-        else if (await lstat(path).catch(() => null)) await ask('remove', path);
+        if (!isGone(error)) await ask({ kind: 'remove', path });
+        else if (await lstat(path).catch(() => null)) await ask({ kind: 'remove', path });
       }
     },
     measure: async (path) => {
       try {
         const small = await readSmallTree(Buffer.from(path));
-        return small === null ? await ask('measure', path) : await measureSmall(small);
+        return small === null ? await ask({ kind: 'measure', path }) : await measureSmall(small);
       } catch (error) {
         if (!isGone(error)) throw error;
         // A file of a running container went; or there is no tree at all.
-        return (await lstat(path).catch(() => null)) === null ? null : await ask('measure', path);
+        return (await lstat(path).catch(() => null)) === null ? null : await ask({ kind: 'measure', path });
       }
+    },
+    copyLooks: async (looks) => {
+      await ask({ kind: 'copyLooks', looks });
     },
     close: thread.close,
   };

@@ -4,23 +4,24 @@
  * says nothing beyond its reports; if it dies without one, the layer is broken off.
  */
 import { createHash } from 'node:crypto';
-import { openSync, writeSync } from 'node:fs';
+import { openSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
 import { constants, getPriority, setPriority } from 'node:os';
 import { FailureError } from '../../../domain/errors.ts';
-import { enterJail, syncFileSystemNow } from '../../linux/jail.ts';
+import { enterJail } from '../../linux/jail.ts';
 import { errorCodeOf } from '../../linux/syscalls.ts';
 import { readPlain } from '../compression.ts';
 import { createTarReader } from '../tar/reader.ts';
 import { createExtractor } from './extract.ts';
-import type { UnpackReport, UnpackRequest } from './protocol.ts';
+import { IMPLIED_BYTES_MAX, type UnpackReport, type UnpackRequest } from './protocol.ts';
 
-const STDOUT = 1;
-const IMPLIED_REPORTED_MAX = 20_000;
 const PROGRESS_BYTES = 1024 * 1024;
 
+const lineOf = (message: UnpackReport): Buffer => Buffer.from(`${JSON.stringify(message)}\n`);
+
+/** The stream waits where the pipe does not: it may be a non-blocking one. What is written goes out before the end. */
 const report = (message: UnpackReport): void => {
-  writeSync(STDOUT, `${JSON.stringify(message)}\n`);
+  process.stdout.write(lineOf(message));
 };
 
 /** Errors of the kernel that a hostile archive brings about at will. */
@@ -52,7 +53,6 @@ const asFailure = (error: unknown): FailureError => {
 
 const unpack = async (request: UnpackRequest): Promise<void> => {
   const blob = openSync(request.blobPath, 'r');
-  const directory = openSync(request.directory, 'r');
   process.umask(0);
   setPriority(getPriority() + constants.priority.PRIORITY_BELOW_NORMAL / 2);
   // What the compile cache still has to write must be written before its directory is out of reach.
@@ -89,11 +89,11 @@ const unpack = async (request: UnpackRequest): Promise<void> => {
       `A layer unpacks to ${diffId}, but the image's config names ${request.diffId}.`,
     );
   }
-  if (implied.length > IMPLIED_REPORTED_MAX) {
+  const impliedReports: readonly UnpackReport[] = implied.map((path) => ({ kind: 'implied', path }));
+  if (impliedReports.reduce((bytes, message) => bytes + lineOf(message).length, 0) > IMPLIED_BYTES_MAX) {
     throw new FailureError('ImageInvalid', 'A layer of the image has too many directories that it does not describe.');
   }
-  syncFileSystemNow(directory);
-  for (const path of implied) report({ kind: 'implied', path });
+  for (const message of impliedReports) report(message);
   report({ kind: 'done', usedBytes, inodesUsed });
 };
 

@@ -20,11 +20,15 @@ export type UnpackReport =
   | { readonly kind: 'progress'; readonly bytesDone: number }
   /** A directory the archive has files in but does not describe: it takes after the one in the layers below. */
   | { readonly kind: 'implied'; readonly path: string }
-  /** Everything is unpacked, verified and on the disk. */
+  /** Everything is unpacked and verified, but not on the disk yet. */
   | { readonly kind: 'done'; readonly usedBytes: number; readonly inodesUsed: number }
   | { readonly kind: 'failed'; readonly reason: FailureReason; readonly message: string };
 
 const LINE_BYTES_MAX = 64 * 1024;
+
+/** What a child may say altogether; its other reports are a small part of that. */
+export const REPORT_BYTES_MAX = 8 * 1024 * 1024;
+export const IMPLIED_BYTES_MAX = REPORT_BYTES_MAX / 2;
 
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 

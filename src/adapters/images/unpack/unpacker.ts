@@ -12,13 +12,13 @@ import type { ImageLayer } from '../../../domain/effects.ts';
 import { FailureError } from '../../../domain/errors.ts';
 import { errorCodeOf } from '../../linux/syscalls.ts';
 import type { RunResult, Spawner } from '../../spawner/types.ts';
-import { copyImplied } from './implied.ts';
 import { blobPath, type ImageLayout, INFO_FILE, LAYER_DIR, layerDir, snapshotDir, snapshotName } from '../layout.ts';
 import { createSemaphore } from '../semaphore.ts';
 import { createSharedWork } from '../shared-work.ts';
 import { readSnapshotInfo, type SnapshotInfo } from '../snapshot-info.ts';
+import type { Trees } from '../trees/trees.ts';
 import type { ImageLimits } from '../types.ts';
-import { createReportReader, type UnpackReport, type UnpackRequest } from './protocol.ts';
+import { createReportReader, REPORT_BYTES_MAX, type UnpackReport, type UnpackRequest } from './protocol.ts';
 
 export interface Unpacker {
   /**
@@ -44,18 +44,18 @@ export interface Unpacker {
 
 const CHILD = fileURLToPath(new URL('./child.ts', import.meta.url));
 const CHILD_HEAP_MB = 384;
-const OUTPUT_BYTES_MAX = 64 * 1024;
 const DIRECTORY_MODE = 0o700;
 
 const childFailure = (result: RunResult, layer: ImageLayer): FailureError => {
-  if (result.timedOut)
+  if (result.timedOut) {
     return new FailureError('ImageInvalid', `Layer ${layer.digest} takes longer to unpack than is allowed.`);
-  const complaint = Buffer.from(result.stderr).toString('utf8').trim().split('\n').at(-1) ?? '';
-  const isOutOfMemory = /out of memory|allocation failed|bad_alloc|ENOMEM/i.test(
-    Buffer.from(result.stderr).toString('utf8'),
-  );
-  if (isOutOfMemory)
+  }
+  const stderr = Buffer.from(result.stderr).toString('utf8');
+  const lines = stderr.trim().split('\n');
+  const complaint = lines.find((line) => /^\w*Error\b/.test(line)) ?? lines.at(-1) ?? '';
+  if (/out of memory|allocation failed|bad_alloc|ENOMEM/i.test(stderr)) {
     return new FailureError('ImageInvalid', `Layer ${layer.digest} takes more memory to unpack than is allowed.`);
+  }
   const how = result.signalName === null ? `exit code ${result.exitCode}` : `signal ${result.signalName}`;
   return new FailureError(
     'HostFailed',
@@ -77,10 +77,10 @@ export const createUnpacker = (options: {
   readonly spawner: Spawner;
   readonly childrenMax: number;
   readonly limits: ImageLimits;
-  readonly removeTree: (path: string) => Promise<void>;
+  readonly trees: Trees;
   readonly onSnapshot: (info: SnapshotInfo) => void;
 }): Unpacker => {
-  const { layout, spawner, childrenMax, limits, removeTree, onSnapshot } = options;
+  const { layout, spawner, childrenMax, limits, trees, onSnapshot } = options;
   const shared = createSharedWork<void>();
   const turn = createSemaphore(childrenMax);
   const held = new Map<string, number>();
@@ -146,7 +146,7 @@ export const createUnpacker = (options: {
       env: process.env.NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE },
       cwd: '/',
       timeoutMs: limits.unpackTimeoutMs,
-      outputBytesMax: OUTPUT_BYTES_MAX,
+      outputBytesMax: REPORT_BYTES_MAX,
       signal,
       onStdout: (chunk) => {
         try {
@@ -185,7 +185,6 @@ export const createUnpacker = (options: {
     // Something without a good note may be in the way.
     await moveToTrash(place);
     await rename(directory, place);
-    // Also takes everything to the disk that was changed in the layer after its child had synced it.
     await syncDirectory(layout.snapshots);
     onSnapshot(info);
     waiting.get(info.chainId)?.resolve();
@@ -211,12 +210,13 @@ export const createUnpacker = (options: {
       if (implied.length > 0) {
         await Promise.all(below.map((chainId) => whenUnpacked(chainId, signal)));
         const lowerDirs = below.toReversed().map((chainId) => layerDir(layout, chainId));
-        await copyImplied(root, implied, lowerDirs);
+        await trees.copyLooks({ root, implied, lowerDirs });
       }
+      await trees.sync(layout.unpack);
       const { chainId, diffId } = layer;
       await putInPlace(directory, { chainId, diffId, usedBytes: done.usedBytes, inodesUsed: done.inodesUsed });
     } catch (error) {
-      await removeTree(directory);
+      await trees.remove(directory);
       throw error;
     } finally {
       active.delete(name);
