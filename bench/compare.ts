@@ -50,6 +50,7 @@ const phasesOf = (text: string): readonly PhaseName[] => {
   return phaseNames.filter((phase) => wanted.includes(phase));
 };
 
+/** Throws one sentence for anything that it can not take. */
 const readOptions = (): Options => {
   const { values } = parseArgs({
     options: {
@@ -136,8 +137,17 @@ const runAndReport = async (bench: Bench, { plan, out }: Options): Promise<boole
   return errors.length === 0 && rows.every(({ goal }) => goal?.met !== false);
 };
 
-const main = async (): Promise<void> => {
-  const options = readOptions();
+const optionsOrEnd = (): Options => {
+  try {
+    return readOptions();
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error);
+    console.error('node bench/compare.ts --help says what there is.');
+    process.exit(2);
+  }
+};
+
+const main = async (options: Options): Promise<void> => {
   const undos: (() => Promise<void>)[] = [];
   const owner: Owner = { after: (undo) => undos.push(undo) };
   const ending = new AbortController();
@@ -171,4 +181,4 @@ const main = async (): Promise<void> => {
   }
 };
 
-await main();
+await main(optionsOrEnd());
