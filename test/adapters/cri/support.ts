@@ -11,7 +11,14 @@ import { startCriServer } from '../../../src/adapters/cri/server.ts';
 import type { ServiceOptions, ServiceParts } from '../../../src/adapters/cri/service.ts';
 import { FailureError } from '../../../src/domain/errors.ts';
 import type { BodyOf, Sequenced } from '../../../src/domain/records.ts';
-import { type Container, copyState, type Image, initialState, type PodSandbox } from '../../../src/domain/state.ts';
+import {
+  type Container,
+  copyState,
+  type Image,
+  initialState,
+  type NodeState,
+  type PodSandbox,
+} from '../../../src/domain/state.ts';
 import { createEngine, type Engine } from '../../../src/engine/engine.ts';
 import type { PerformEffects, ReadModel, TakeCall } from '../../../src/engine/ports.ts';
 import { createMemoryJournal, type MemoryJournal } from '../../../src/journal/memory-journal.ts';
@@ -112,6 +119,7 @@ export const image = (id: string, overrides: Partial<Image> = {}): Image => ({
 });
 
 export interface TestModel extends ReadModel {
+  readonly state: NodeState;
   /** Puts objects in, as one durable change that `records` told of. */
   readonly put: (
     objects: { sandboxes?: readonly PodSandbox[]; containers?: readonly Container[]; images?: readonly Image[] },
@@ -173,35 +181,37 @@ export interface TestServerOptions {
 
 const NOTHING: TakeCall = () => Promise.resolve({ outcome: { ok: true, response: {} }, attachment: null });
 
+/** Parts that know nothing but what they are given; reads are noted in `reads`. */
+export const partsOf = (view: ReadModel, reads: ReadRow[], overrides: Partial<CriParts> = {}): CriParts => ({
+  version: '0.0.0-test',
+  take: NOTHING,
+  view,
+  lists: createLists(view),
+  events: createContainerEvents({
+    view,
+    eventsOf: criEventsOf,
+    nowNs: () => BigInt(Date.now()) * 1_000_000n,
+    backlog: Promise.resolve([]),
+    cursor: { deliveredSeq: () => 0, deliver: () => undefined },
+  }),
+  noteRead: (row) => void reads.push(row),
+  nowNs: () => 1_000_000_000n,
+  monoNs: process.hrtime.bigint,
+  tokenOf: (value) => `token-${value.length}`,
+  keepCredentials: () => 'credentials',
+  statsOf: () => Promise.resolve(null),
+  statsOfAll: () => Promise.resolve([]),
+  imageFsInfo: () => ({ imageFilesystems: [], containerFilesystems: [] }),
+  runtimeHandlers: () => [],
+  describeConfig: () => ({}),
+  ...overrides,
+});
+
 /** Starts a server; it and its client are gone when the owner ends. */
 export const startServer = async (owner: Owner, options: TestServerOptions = {}): Promise<TestServer> => {
-  const view = options.view ?? testModel();
   const reads: ReadRow[] = [];
   const bugs: unknown[] = [];
-  const parts: CriParts = {
-    version: '0.0.0-test',
-    take: options.take ?? NOTHING,
-    view,
-    lists: createLists(view),
-    events: createContainerEvents({
-      view,
-      eventsOf: criEventsOf,
-      nowNs: () => BigInt(Date.now()) * 1_000_000n,
-      backlog: Promise.resolve([]),
-      cursor: { deliveredSeq: () => 0, deliver: () => undefined },
-    }),
-    noteRead: (row) => void reads.push(row),
-    nowNs: () => 1_000_000_000n,
-    monoNs: process.hrtime.bigint,
-    tokenOf: (value) => `token-${value.length}`,
-    keepCredentials: () => 'credentials',
-    statsOf: () => Promise.resolve(null),
-    statsOfAll: () => Promise.resolve([]),
-    imageFsInfo: () => ({ imageFilesystems: [], containerFilesystems: [] }),
-    runtimeHandlers: () => [],
-    describeConfig: () => ({}),
-    ...options.parts,
-  };
+  const parts = partsOf(options.view ?? testModel(), reads, { take: options.take ?? NOTHING, ...options.parts });
   const socket = join(await tempDir(owner), 's.sock');
   const server = await startCriServer({
     socketPath: socket,

@@ -1,0 +1,182 @@
+/** Status replies over the socket: what kubelet needs is in them, and verbose ones hold what people need. */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import * as wire from '../../../src/adapters/wire/cri/api.ts';
+import { GrpcCode } from '../../../src/domain/errors.ts';
+import { codeOf } from '../../../scripts/lib/cri-client.ts';
+import { container, idOf, image, podSandbox, startServer, testModel } from './support.ts';
+
+const pod = idOf('a');
+const id = idOf('c');
+const config = {
+  metadata: { name: 'main', attempt: 2 },
+  image: { image: 'busybox', userSpecifiedImage: 'busybox' },
+  labels: { l: '1' },
+  annotations: { a: '2' },
+  mounts: [{ containerPath: '/data', hostPath: '/host', readonly: true }],
+  logPath: 'main/0.log',
+  envs: [{ key: 'SECRET', token: 'token-of-it' }],
+  linux: { resources: { memoryLimitInBytes: '1024', cpuShares: '2' } },
+} as const;
+
+const filled = () => {
+  const view = testModel();
+  view.put({
+    sandboxes: [
+      podSandbox(pod, {
+        runtimeHandler: 'runc',
+        config: { metadata: { name: 'p', uid: 'u', namespace: 'n' }, logDirectory: '/var/log/pods/p' },
+      }),
+      podSandbox(idOf('b'), { phase: 'notReady' }),
+    ],
+    containers: [
+      container(id, pod, {
+        config,
+        facts: { user: { uid: 1000, gid: 0, additionalGids: [7] }, devices: [], mounts: [] },
+        exit: { exitStatus: 137, finishedAtNs: '4000', reason: 'OOMKilled', message: 'told by the kernel' },
+      }),
+      container(idOf('d'), pod, { startedAtNs: null }),
+    ],
+    images: [image('sha256:i1')],
+  });
+  return view;
+};
+
+describe('statuses', { timeout: 20_000 }, () => {
+  it('ContainerStatus tells all of an exited container, and nothing that has not happened of a created one', async (t) => {
+    const { cri } = await startServer(t, { view: filled() });
+    const { status, info } = await cri.runtime.containerStatus({ containerId: 'c' });
+    assert.ok(status);
+    assert.deepEqual(info, {});
+    assert.equal(status.id, id);
+    assert.deepEqual(status.metadata, { name: 'main', attempt: 2 });
+    assert.equal(status.state, wire.ContainerState.CONTAINER_EXITED);
+    assert.deepEqual([status.createdAt, status.startedAt, status.finishedAt], ['2000', '3000', '4000']);
+    assert.deepEqual([status.exitCode, status.reason, status.message], [137, 'OOMKilled', 'told by the kernel']);
+    assert.equal(status.image?.image, 'docker.io/library/busybox:latest');
+    assert.equal(status.image.userSpecifiedImage, 'busybox');
+    assert.equal(status.imageRef, 'docker.io/library/busybox@sha256:m1');
+    assert.equal(status.imageId, 'sha256:i1');
+    assert.deepEqual([status.labels, status.annotations], [{ l: '1' }, { a: '2' }]);
+    assert.equal(status.mounts[0]?.hostPath, '/host');
+    assert.equal(status.logPath, '/var/log/pods/p/main/0.log');
+    assert.equal(status.resources?.linux?.memoryLimitInBytes, '1024');
+    assert.deepEqual(status.user?.linux, { uid: '1000', gid: '0', supplementalGroups: ['7'] });
+    assert.equal(status.stopSignal, wire.Signal.SIGNAL_SIGTERM);
+
+    const created = (await cri.runtime.containerStatus({ containerId: idOf('d') })).status;
+    assert.deepEqual([created?.startedAt, created?.finishedAt, created?.exitCode, created?.reason], ['0', '0', 0, '']);
+  });
+
+  it('PodSandboxStatus tells addresses of a ready pod only, and statuses of its containers', async (t) => {
+    const { cri } = await startServer(t, { view: filled() });
+    const ready = await cri.runtime.podSandboxStatus({ podSandboxId: 'a' });
+    assert.deepEqual(ready.status?.network, { ip: '10.1.2.3', additionalIps: [{ ip: 'fd00::3' }] });
+    assert.deepEqual(ready.status.metadata, { name: 'p', uid: 'u', namespace: 'n', attempt: 0 });
+    assert.equal(ready.status.runtimeHandler, 'runc');
+    assert.deepEqual(
+      ready.containersStatuses.map((one) => one.id),
+      [id, idOf('d')],
+    );
+    assert.notEqual(ready.timestamp, '0');
+    const notReady = await cri.runtime.podSandboxStatus({ podSandboxId: idOf('b') });
+    assert.equal(notReady.status?.state, wire.PodSandboxState.SANDBOX_NOTREADY);
+    assert.deepEqual(notReady.status.network, { ip: '', additionalIps: [] });
+  });
+
+  it('what is not there, or not yet, is not found; nothing is guessed from an empty or ambiguous id', async (t) => {
+    const view = filled();
+    view.put({ sandboxes: [podSandbox(idOf('e'), { phase: 'creating' })], containers: [container(idOf('cf'), pod)] });
+    view.put({ containers: [container(idOf('f'), pod, { created: false })] });
+    const { cri, reads } = await startServer(t, { view });
+    const { runtime } = cri;
+    const refused: readonly (readonly [() => Promise<unknown>, number])[] = [
+      [() => runtime.containerStatus({ containerId: 'x' }), GrpcCode.NOT_FOUND],
+      [() => runtime.containerStatus({ containerId: 'x'.repeat(1_000_000) }), GrpcCode.NOT_FOUND],
+      [() => runtime.containerStatus({ containerId: 'f' }), GrpcCode.NOT_FOUND],
+      [() => runtime.podSandboxStatus({ podSandboxId: 'e' }), GrpcCode.NOT_FOUND],
+      [() => runtime.containerStatus({ containerId: 'c' }), GrpcCode.INVALID_ARGUMENT],
+    ];
+    for (const [ask, code] of refused) await assert.rejects(ask(), (error) => codeOf(error) === code);
+    await assert.rejects(runtime.containerStatus({}));
+    assert.deepEqual(
+      reads.slice(0, refused.length).map(({ code }) => code),
+      refused.map(([, code]) => code),
+    );
+  });
+
+  it('ImageStatus answers without an image for one that is not there, and with chain and config when verbose', async (t) => {
+    const { cri } = await startServer(t, { view: filled() });
+    assert.equal((await cri.image.imageStatus({ image: { image: 'nginx' } })).image, undefined);
+    const { image: found, info } = await cri.image.imageStatus({ image: { image: 'busybox' }, verbose: true });
+    assert.deepEqual([found?.id, found?.size, found?.uid?.value, found?.username], ['sha256:i1', '1234', '1000', '']);
+    assert.deepEqual(JSON.parse(info['info'] ?? ''), { chainID: '', imageSpec: { config: { user: '1000:1000' } } });
+  });
+
+  it('C12: verbose statuses tell pid, steps and config, with tokens where secrets were', async (t) => {
+    const { cri } = await startServer(t, { view: filled() });
+    const ofContainer = await cri.runtime.containerStatus({ containerId: id, verbose: true });
+    const containerInfo = JSON.parse(ofContainer.info['info'] ?? '') as Record<string, unknown>;
+    assert.equal(containerInfo['sandboxID'], pod);
+    assert.equal(containerInfo['pid'], 0, 'it has ended');
+    assert.match(JSON.stringify(containerInfo), /token-of-it/);
+    const ofPod = await cri.runtime.podSandboxStatus({ podSandboxId: pod, verbose: true });
+    const podInfo = JSON.parse(ofPod.info['info'] ?? '') as Record<string, unknown>;
+    assert.deepEqual([podInfo['pid'], podInfo['processStatus'], podInfo['runtimeHandler']], [41, 'running', 'runc']);
+  });
+
+  it('Status tells whether the network is ready and why not, handlers, and the configuration when verbose', async (t) => {
+    const view = filled();
+    const handlers = [{ name: 'runc', features: { recursiveReadOnlyMounts: false, userNamespaces: false } }];
+    const { cri } = await startServer(t, {
+      view,
+      parts: { runtimeHandlers: () => handlers, describeConfig: () => ({ stateDir: '/state-dir' }) },
+    });
+    const conditions = async (): Promise<unknown> =>
+      (await cri.runtime.status({})).status?.conditions.map(({ type, status, reason }) => [type, status, reason]);
+    assert.deepEqual(await conditions(), [
+      ['RuntimeReady', true, ''],
+      ['NetworkReady', false, 'NetworkPluginNotReady'],
+    ]);
+    view.state.network = { confList: { cniVersion: '1.0.0', name: 'n', plugins: [] }, problem: null };
+    assert.deepEqual(await conditions(), [
+      ['RuntimeReady', true, ''],
+      ['NetworkReady', true, ''],
+    ]);
+    const verbose = await cri.runtime.status({ verbose: true });
+    assert.deepEqual(verbose.runtimeHandlers, handlers);
+    assert.deepEqual(JSON.parse(verbose.info['config'] ?? ''), { stateDir: '/state-dir' });
+    assert.deepEqual(JSON.parse(verbose.info['events'] ?? ''), { passedOver: 0 });
+    const { linux } = await cri.runtime.runtimeConfig({});
+    assert.equal(linux?.cgroupDriver, wire.CgroupDriver.CGROUPFS);
+  });
+
+  it('stats: running containers only; one that has gone does not fail the list', async (t) => {
+    const view = filled();
+    view.put({ containers: [container(idOf('r1'), pod), container(idOf('r2'), pod)] });
+    const asked: string[][] = [];
+    const statsOf = (one: { readonly id: string }): wire.ContainerStats =>
+      wire.ContainerStats.fromPartial({ attributes: { id: one.id } });
+    const { cri } = await startServer(t, {
+      view,
+      parts: {
+        statsOf: (one) => Promise.resolve(one.id === id ? null : statsOf(one)),
+        statsOfAll: (all) => {
+          asked.push(all.map((one) => one.id));
+          return Promise.resolve(all.slice(1).map(statsOf));
+        },
+      },
+    });
+    const ids = (stats: readonly wire.ContainerStats[]): unknown => stats.map(({ attributes }) => attributes?.id);
+    assert.deepEqual(ids((await cri.runtime.listContainerStats({})).stats), [idOf('r2')]);
+    await cri.runtime.listContainerStats({ filter: { id: 'r1' } });
+    await cri.runtime.listContainerStats({ filter: { podSandboxId: 'b' } });
+    assert.deepEqual(asked, [[idOf('r1'), idOf('r2')], [idOf('r1')], []]);
+    const { stats } = await cri.runtime.containerStats({ containerId: 'r1' });
+    assert.equal(stats?.attributes?.id, idOf('r1'));
+    const gone = cri.runtime.containerStats({ containerId: id });
+    await assert.rejects(gone, (error) => codeOf(error) === GrpcCode.FAILED_PRECONDITION);
+    const unknown = cri.runtime.containerStats({ containerId: 'none' });
+    await assert.rejects(unknown, (error) => codeOf(error) === GrpcCode.NOT_FOUND);
+  });
+});
