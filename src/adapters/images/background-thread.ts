@@ -49,6 +49,11 @@ export const createBackgroundThread = <ToThread, FromThread>(options: {
       if (worker === started) worker = null;
       onFailure(error instanceof Error ? error : new Error(String(error)));
     });
+    started.once('exit', (exitCode) => {
+      if (worker !== started) return;
+      worker = null;
+      onFailure(new Error(`it ended with exit code ${exitCode}`));
+    });
     for (const message of queued) started.postMessage(message);
     queued = [];
   };

@@ -70,6 +70,5 @@ export interface PullProgress {
 
 /** What scribe's logger offers of pino. */
 export interface Log {
-  readonly info: (fields: object, message: string) => void;
   readonly warn: (fields: object, message: string) => void;
 }

@@ -65,7 +65,7 @@ export const startStore = async (owner: Owner, options: Partial<ImagesAdapterOpt
     progressTimeoutMs: 10_000,
     platform,
     credentials: () => null,
-    log: { info: () => undefined, warn: () => undefined },
+    log: { warn: () => undefined },
     ...options,
     spawner: recording(spawner, runs),
     limits: { retryDelayMs: 10, reservedBytes: 0, ...options.limits },

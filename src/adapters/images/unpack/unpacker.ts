@@ -86,6 +86,8 @@ export const createUnpacker = (options: {
   const held = new Map<string, number>();
   const waiting = new Map<string, PromiseWithResolvers<void>>();
   const active = new Set<string>();
+  /** Layers on their way out: whoever wants one waits until it is gone, and unpacks it anew. */
+  const leaving = new Map<string, Promise<unknown>>();
 
   const isUnpacked = async (chainId: string): Promise<boolean> => {
     const info = await readSnapshotInfo(snapshotDir(layout, chainId));
@@ -197,6 +199,7 @@ export const createUnpacker = (options: {
     signal: AbortSignal,
     onProgress: (bytesDone: number) => void,
   ): Promise<void> => {
+    await leaving.get(layer.chainId);
     if (await isUnpacked(layer.chainId)) return;
     const name = `${snapshotName(layer.chainId)}-${randomUUID()}`;
     const directory = join(layout.unpack, name);
@@ -240,9 +243,18 @@ export const createUnpacker = (options: {
     takeAway: async (chainId) => {
       const directory = snapshotDir(layout, chainId);
       const info = await readSnapshotInfo(directory);
-      if (info === null || info.chainId !== chainId || held.has(chainId)) return null;
-      const path = await moveToTrash(directory);
-      return path === null ? null : { path, info };
+      if (info === null || info.chainId !== chainId || held.has(chainId) || leaving.has(chainId)) return null;
+      const moving = moveToTrash(directory);
+      leaving.set(
+        chainId,
+        moving.catch(() => undefined),
+      );
+      try {
+        const path = await moving;
+        return path === null ? null : { path, info };
+      } finally {
+        leaving.delete(chainId);
+      }
     },
   };
 };
