@@ -14,6 +14,7 @@ import { type LogDrain, openLogDrain } from './log-drain.ts';
 import { orAfter } from './retry.ts';
 import { createSession, dialShim, isRefused, type ShimSession } from './session.ts';
 import { findShimsOf, identifyShim } from './shim-process.ts';
+import { removeLeftCgroup } from './tasks.ts';
 
 const sigkill = 9;
 const sigterm = 15;
@@ -154,7 +155,10 @@ export const stopShim = (context: ShimContext, effect: EffectOf<'StopShim'>): Pr
       const shim = effect.shim ?? session?.shim;
       const killed = shim === undefined ? true : await stopKnown(context, podSandboxId, shim, session);
       if (shim === undefined) await stopUnknown(context, podSandboxId, bundlePath);
-      if (killed) await context.binaries.delete(handler, podSandboxId, bundlePath);
+      if (killed) {
+        await context.binaries.delete(handler, podSandboxId, bundlePath);
+        await removeLeftCgroup(context, bundlePath);
+      }
       return {};
     } finally {
       session?.close();

@@ -4,6 +4,7 @@
  */
 import type { EffectOf, EffectResults } from '../../domain/effects.ts';
 import { FailureError } from '../../domain/errors.ts';
+import { removeCgroup } from '../linux/cgroup-removal.ts';
 import { readProcessStat } from '../linux/processes.ts';
 import { isClosed, isNotFound } from '../ttrpc/status.ts';
 import type { Any } from '../wire/google/protobuf/any.ts';
@@ -112,7 +113,7 @@ const deleteAtShim = async ({ timings }: ShimContext, client: TaskClient, id: st
 };
 
 /**
- * Ends and deletes a task over ttrpc; one that is not there is deleted already. An exit that was not yet reported is
+ * Ends and deletes a task over ttrpc. Resolves with whether the shim knew it. An exit that was not yet reported is
  * fetched and durable before Delete destroys its last source.
  */
 const removeTask = async (
@@ -120,19 +121,20 @@ const removeTask = async (
   client: TaskClient,
   containerId: string,
   adopt: (pid: number) => LiveTask,
-): Promise<void> => {
+): Promise<boolean> => {
   const { timings, tasks } = context;
   const call = { id: containerId, execId: ownProcess };
   if (tasks.get(containerId)?.isExitDurable() === true) {
     try {
-      return await deleteAtShim(context, client, containerId);
+      await deleteAtShim(context, client, containerId);
+      return true;
     } catch (error) {
       // It did not exit, whatever an event said of it: then it is ended as any other.
       if (isUnreachable(error)) throw error;
     }
   }
   const state = await stateOf(client, containerId, timings.callMs);
-  if (state === null) return;
+  if (state === null) return false;
   if (state.status !== Status.STOPPED) {
     await client.kill({ ...call, signal: sigkill, all: true }, timings.endMs).catch((error: unknown) => {
       if (!isNotFound(error)) throw error;
@@ -141,6 +143,7 @@ const removeTask = async (
   const { exitStatus, exitedAt } = await client.wait(call, timings.reapMs);
   await (tasks.get(containerId) ?? adopt(state.pid)).reportExit({ pid: 0, exitStatus, exitedAt });
   await deleteAtShim(context, client, containerId);
+  return true;
 };
 
 export const startTask = async (context: ShimContext, effect: StartTask): Promise<EffectResults['StartTask']> => {
@@ -205,7 +208,7 @@ export const killTask = async (
   return attempting(`send signal ${signal} to the task of container ${containerId}`, () => onceMoreWhenClosed(send));
 };
 
-/** True when it was done over ttrpc; false when there is no shim to speak to, or one that does not answer. */
+/** True when it was done over ttrpc; false when there is no shim that answers, or it knows nothing of the task. */
 const deleteThroughShim = async (context: ShimContext, effect: EffectOf<'DeleteTask'>): Promise<boolean> => {
   const { podSandboxId, containerId, bundlePath } = effect;
   const { sessions, log } = context;
@@ -216,16 +219,24 @@ const deleteThroughShim = async (context: ShimContext, effect: EffectOf<'DeleteT
     return task;
   };
   if (sessions.isGone(podSandboxId)) return false;
-  const remove = async (): Promise<void> =>
+  const remove = async (): Promise<boolean> =>
     removeTask(context, await sessions.clientOf(podSandboxId), containerId, adopt);
   try {
-    await onceMoreWhenClosed(remove);
-    return true;
+    return await onceMoreWhenClosed(remove);
   } catch (error) {
     if (!isUnreachable(error)) throw error;
     log.warn({ containerId, error: messageOf(error) }, 'a shim does not delete its task; its binary has to');
     return false;
   }
+};
+
+/**
+ * A shim whose caller goes away in the middle of Create kills the OCI runtime, which then leaves the cgroup without a
+ * state that `delete` could find it by.
+ */
+export const removeLeftCgroup = async ({ timings }: ShimContext, bundlePath: string): Promise<void> => {
+  const cgroupsPath = await readCgroupsPath(bundlePath);
+  if (cgroupsPath !== null) await removeCgroup(cgroupsPath, timings.reapMs);
 };
 
 export const deleteTask = async (
@@ -236,7 +247,10 @@ export const deleteTask = async (
   const { binaries, io, timings } = context;
   checkBundlePath(containerId, bundlePath);
   return attempting(`delete the task of container ${containerId}`, async () => {
-    if (!(await deleteThroughShim(context, effect))) await binaries.delete(handler, containerId, bundlePath);
+    if (!(await deleteThroughShim(context, effect))) {
+      await binaries.delete(handler, containerId, bundlePath);
+      await removeLeftCgroup(context, bundlePath);
+    }
     forgetTask(context, containerId);
     await io.release(containerId, timings.logCloseMs);
     return {};
