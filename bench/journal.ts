@@ -5,6 +5,7 @@
  *
  *   node bench/journal.ts [--records N] [--seconds S] [--callers N] [--dir DIR] [--json]
  */
+import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -84,6 +85,12 @@ const recordSource = (): ((count: number) => JournalRecord[]) => {
     ready = ready.slice(count);
     return taken;
   };
+};
+
+/** How long this process' main thread has run, and has waited for a CPU that others had: ms. */
+const cpuTimes = (): { runMs: number; waitMs: number } => {
+  const [runNs = 0, waitNs = 0] = readFileSync('/proc/self/schedstat', 'utf8').split(' ').map(Number);
+  return { runMs: runNs / 1e6, waitMs: waitNs / 1e6 };
 };
 
 const watchLoop = () => {
@@ -252,6 +259,12 @@ try {
   show(benchFold(path));
   show(await benchVerify(path));
   if (values.json) console.log(JSON.stringify(all));
+  const { runMs, waitMs } = cpuTimes();
+  if (waitMs > runMs / 4 && !values.json) {
+    console.log(
+      `The main thread ran ${Math.round(runMs)} ms and waited ${Math.round(waitMs)} ms for a CPU: the machine is busy.`,
+    );
+  }
   process.exitCode = all.every(holds) ? 0 : 1;
 } finally {
   await rm(dir, { recursive: true, force: true });

@@ -81,6 +81,9 @@ export const connectWriter = (path: string): Db =>
     pragma(db, 'cell_size_check = ON');
   });
 
+/** An empty database that is never on a disk: for comparing with. */
+export const connectScratch = (): Db => new Database(':memory:');
+
 /** Opens for reading; works beside a writer in another process and when there is none. */
 export const connectReader = (path: string): Db =>
   opened(path, true, (db) => {

@@ -7,7 +7,7 @@ import { hash } from 'node:crypto';
 import { JournalError } from './errors.ts';
 import type { JournalRecord } from './types.ts';
 
-export const FORMAT_VERSION = 1;
+const FORMAT_VERSION = 1;
 export const HASH_BYTES = 32;
 /** The hash before the first record, and the root before a segment's first chunk. */
 export const GENESIS: Uint8Array = new Uint8Array(HASH_BYTES);
@@ -32,7 +32,7 @@ const writeSeq = (target: Buffer, seq: number, at: number): number => {
   return target.writeUInt32BE(seq >>> 0, at + 4);
 };
 
-export const readSeq = (source: Buffer, at: number): number =>
+const readSeq = (source: Buffer, at: number): number =>
   source.readUInt32BE(at) * 0x1_0000_0000 + source.readUInt32BE(at + 4);
 
 const writeText = (target: Buffer, text: string, at: number): number => {

@@ -10,8 +10,6 @@ export interface JournalFiles {
   readonly key: string;
   /** The newest signed checkpoint once more. */
   readonly head: string;
-  /** Space that is given back when the disk is full. */
-  readonly reserve: string;
 }
 
 export const journalFiles = (path: string): JournalFiles => ({
@@ -20,7 +18,6 @@ export const journalFiles = (path: string): JournalFiles => ({
   lock: `${path}.lock`,
   key: `${path}.key`,
   head: `${path}.head`,
-  reserve: `${path}.reserve`,
 });
 
 /** What belongs to one chain: the key and the lock outlive it. */

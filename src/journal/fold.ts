@@ -3,7 +3,9 @@
  * past moment. Everything it reads is of one moment (a single read transaction), so it must not be used for long
  * looks at a journal that is being written; reader.ts is for those.
  */
+import type { Finding } from './chain-check.ts';
 import { connectReader, type Db, explain } from './connect.ts';
+import { errorOf } from './errors.ts';
 import { createNameReader } from './names.ts';
 import { createRecordDecoder, type RawRecord, recordColumns } from './reader.ts';
 import { readNewestSnapshot } from './snapshot-table.ts';
@@ -69,7 +71,12 @@ export interface FoldedState<State> {
   readonly seq: number;
   /** seq of the snapshot it began with; 0 without one. */
   readonly snapshotSeq: number;
+  /** Records that could not be folded and were passed over (C20): to be shown, and looked into with verify. */
+  readonly bad: readonly Finding[];
 }
+
+/** More are as good as all. */
+const badMax = 100;
 
 /** Folds a state from the newest snapshot that serves and the records after it, up to `toSeq`. */
 export const foldState = <State>(path: string, fold: StateFold<State>, toSeq?: number): FoldedState<State> =>
@@ -77,6 +84,14 @@ export const foldState = <State>(path: string, fold: StateFold<State>, toSeq?: n
     const snapshot = readNewestSnapshot(db, fold.evolverVersion, toSeq);
     const state = snapshot === null ? fold.initial() : fold.read(snapshot.state);
     const range = { fromSeq: (snapshot?.seq ?? 0) + 1, ...(toSeq === undefined ? {} : { toSeq }) };
-    const { seq } = eachRecord(db, range, (record) => fold.evolve(state, record));
-    return { state, seq, snapshotSeq: snapshot?.seq ?? 0 };
+    const bad: Finding[] = [];
+    const { seq } = eachRecord(db, range, (record) => {
+      try {
+        fold.evolve(state, record);
+      } catch (thrown) {
+        if (bad.length < badMax)
+          bad.push({ seq: record.seq, what: `it can not be folded: ${errorOf(thrown).message}.` });
+      }
+    });
+    return { state, seq, snapshotSeq: snapshot?.seq ?? 0, bad };
   });

@@ -24,6 +24,11 @@ export interface OpenOptions {
   /** Limit of the write-ahead log before the alarm; 64 MiB by default. */
   readonly walAlarmBytes?: number;
   readonly onWalAlarm?: (bytes: number | null) => void;
+  /**
+   * Runs on the checked journal before its writer starts: the place to fold it. When it throws Corrupt the journal is
+   * set aside, and it runs again on the new one.
+   */
+  readonly beforeWriting?: (path: string) => void;
   /** While true, read calls are counted but not kept: see createDiskGuard. */
   readonly refuseReads?: () => boolean;
 }
@@ -92,6 +97,7 @@ const openWhole = (options: OpenOptions, unlock: () => void): { journal: SqliteJ
       throw new JournalError('Corrupt', `${impossible}, so that nothing can be appended to ${path}.`);
     loadKey(journalFiles(path).key, findings);
     findings.push(...checkTail(db, path));
+    options.beforeWriting?.(path);
     return { findings, journal: startSqliteJournal({ path, walAlarmBytes, onWalAlarm, refuseReads, db, unlock }) };
   } catch (thrown) {
     db.close();
@@ -118,19 +124,6 @@ export const openJournal = (options: OpenOptions): OpenedJournal => {
   } catch (thrown) {
     unlock();
     throw thrown;
-  }
-};
-
-/**
- * Sets a journal aside that turned out to be unreadable after it was opened (a fold threw Corrupt). It must be closed;
- * opening it again starts a new one.
- */
-export const setJournalAside = (path: string): string => {
-  const unlock = takeLock(journalFiles(path).lock);
-  try {
-    return setAside(path);
-  } finally {
-    unlock();
   }
 };
 

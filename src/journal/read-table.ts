@@ -67,7 +67,7 @@ export const describeChunk = (rows: Uint8Array): ReadChunk => {
 };
 
 /** What a segment's chunks add up to, read from disk: for segments that an earlier life left open. */
-export const sumSegment = (db: Db, segment: number): SealedSegment => {
+const sumSegment = (db: Db, segment: number): SealedSegment => {
   const chunks = db
     .prepare<[number, number], ChunkRow>('SELECT rows, root FROM read_chunks WHERE id >= ? AND id < ? ORDER BY id')
     .iterate(segment * CHUNKS_PER_SEGMENT, (segment + 1) * CHUNKS_PER_SEGMENT);

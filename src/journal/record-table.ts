@@ -37,7 +37,7 @@ interface EndRow {
 }
 
 /** The end of the chain as it is on disk. */
-export const readChainEnd = (db: Db): ChainEnd => {
+const readChainEnd = (db: Db): ChainEnd => {
   const last = db.prepare<[], EndRow>('SELECT seq, hash FROM records ORDER BY seq DESC LIMIT 1').safeIntegers().get();
   const atMax = db
     .prepare<[], bigint | null>(

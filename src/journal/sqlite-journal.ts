@@ -20,7 +20,7 @@ const readsWaitMs = 500;
 /** Newest records that followers are served from, without asking the database. */
 const recentMax = 128;
 /** The writer is small; what it holds at once are the bytes of one batch, outside its heap. */
-const writerLimits = { maxOldGenerationSizeMb: 48, maxYoungGenerationSizeMb: 8 };
+const writerLimits = { maxOldGenerationSizeMb: 48, maxYoungGenerationSizeMb: 2 };
 
 export interface SqliteJournalParts extends WriterOptions {
   /** Read-only connection of this thread; closed with the journal. */

@@ -5,11 +5,11 @@
  */
 import type { ChainPart, Finding } from './chain-check.ts';
 import { isSigned, loadPublicKey, readCheckpoints, readHeadFile } from './checkpoints.ts';
-import type { Db } from './connect.ts';
+import { connectScratch, type Db } from './connect.ts';
 import { chunkRoot, GENESIS } from './encoding.ts';
 import { errorOf } from './errors.ts';
 import { journalFiles } from './files.ts';
-import { listMigrations, migrationDigest } from './migrate.ts';
+import { listMigrations, migrate, migrationDigest, schemaVersion } from './migrate.ts';
 import { nameDigest } from './names.ts';
 import { JOURNAL_PRUNED, type Pruning, parsePruned } from './own-records.ts';
 import { uncovered } from './ranges.ts';
@@ -45,6 +45,30 @@ const checkNames = (db: Db, find: Find): void => {
     if (typeof name !== 'string' || !sameBytes(digest, nameDigest(id, name))) {
       find(null, `Name ${id} is not what was written.`);
     }
+  }
+};
+
+type SchemaRow = readonly [type: string, name: string, table: string, sql: string | null];
+
+const schemaRows = (db: Db): string[] =>
+  db
+    .prepare<[], SchemaRow>('SELECT type, name, tbl_name, sql FROM sqlite_schema')
+    .raw()
+    .all()
+    .map((row) => JSON.stringify(row));
+
+/** Tables, indexes and triggers are what the migrations make: a trigger that is gone refuses nothing any more. */
+const checkSchema = (db: Db, find: Find): void => {
+  const scratch = connectScratch();
+  try {
+    const version = schemaVersion(db);
+    migrate(scratch, listMigrations().slice(0, version));
+    const [found, wanted] = [new Set(schemaRows(db)), new Set(schemaRows(scratch))];
+    const named = (row: string): string => (JSON.parse(row) as SchemaRow).slice(0, 2).join(' ');
+    for (const row of wanted.difference(found)) find(null, `The ${named(row)} is missing or changed.`);
+    for (const row of found.difference(wanted)) find(null, `The ${named(row)} is none of this scribe's.`);
+  } finally {
+    scratch.close();
   }
 };
 
@@ -236,7 +260,8 @@ export const checkSurroundings = (
     if (impossible !== null) find(null, `${impossible}.`);
   });
   checked('names', () => checkNames(db, find));
-  checked('schema', () => checkMigrations(db, find));
+  checked('schema', () => checkSchema(db, find));
+  checked('migrations', () => checkMigrations(db, find));
   checked('prune records', () => {
     prunings = allPrunings(db, chain);
     checkPruned(chain, prunings, find);

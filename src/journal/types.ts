@@ -149,7 +149,10 @@ export interface KeptJournal extends Journal {
 export interface StateFold<State> {
   readonly evolverVersion: number;
   readonly initial: () => State;
-  /** Changes the state in place. Must not throw for any record, and must change nothing for a type it doesn't know. */
+  /**
+   * Changes the state in place; changes nothing for a type or an object it doesn't know. A throw passes the record
+   * over, so it must come before anything was changed.
+   */
   readonly evolve: (state: State, record: JournalRecord) => void;
   readonly write: (state: State) => string;
   readonly read: (text: string) => State;

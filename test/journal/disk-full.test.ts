@@ -7,7 +7,6 @@ import { rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { createDiskGuard } from '../../src/journal/disk-space.ts';
-import { journalFiles } from '../../src/journal/files.ts';
 import { verifyJournal } from '../../src/journal/verify.ts';
 import { onCleanup } from '../support/cleanup.ts';
 import { runOk } from '../support/process.ts';
@@ -70,14 +69,14 @@ test('C7: the guard says full before a commit could fail, and the reserve carrie
   const path = join(dir, 'journal.db');
   const changes: boolean[] = [];
   const guard = await createDiskGuard({
-    reservePath: journalFiles(path).reserve,
+    reservePath: join(dir, 'reserve'),
     reserveBytes: 6 * mebibyte,
     minFreeBytes: 4 * mebibyte,
     tightBytes: 2 * mebibyte,
     onChange: (full) => changes.push(full),
   });
   onCleanup(t, () => guard.close());
-  const reserved = (): number => statSync(journalFiles(path).reserve).size;
+  const reserved = (): number => statSync(join(dir, 'reserve')).size;
   assert.equal(guard.isFull(), false);
   assert.equal(reserved(), 6 * mebibyte);
   const { journal } = await openTemporary(t, { path, refuseReads: guard.isFull });

@@ -18,13 +18,13 @@ import { tempDir } from '../support/temp-dir.ts';
 import {
   closeReads,
   collect,
-  dropTriggers,
   openTemporary,
   pruneSeqs,
   readRowAt,
   recordAt,
   recordsFrom,
   tamper,
+  withoutTriggers,
 } from './support.ts';
 
 const migrations = fileURLToPath(new URL('../../migrations', import.meta.url));
@@ -188,8 +188,7 @@ const corruptions: readonly (readonly [string, (path: string) => void])[] = [
     'has a key that can not be',
     (path) => {
       tamper(path, (db) => {
-        dropTriggers(db);
-        db.exec('UPDATE records SET seq = 1 << 60 WHERE seq = 20');
+        withoutTriggers(db, () => db.exec('UPDATE records SET seq = 1 << 60 WHERE seq = 20'));
       });
     },
   ],
@@ -223,9 +222,10 @@ test('C20: a bad record does not keep the journal from opening; it is a finding'
   await first.journal.append(recordsFrom(1, 20));
   await first.journal.close();
   tamper(path, (db) => {
-    dropTriggers(db);
-    db.exec(
-      "DELETE FROM checkpoints; UPDATE records SET body = 'no json' WHERE seq = 15; UPDATE records SET type = 99 WHERE seq = 16",
+    withoutTriggers(db, () =>
+      db.exec(
+        "DELETE FROM checkpoints; UPDATE records SET body = 'no json' WHERE seq = 15; UPDATE records SET type = 99 WHERE seq = 16",
+      ),
     );
   });
   const opened = await openTemporary(t, { path });
@@ -241,6 +241,34 @@ test('C20: a bad record does not keep the journal from opening; it is a finding'
       ['?', '{"seq":'],
     ],
   );
+});
+
+test('C20: damage that only folding meets sets the journal aside as well', async (t) => {
+  const path = join(await tempDir(t), 'journal.db');
+  const first = await openTemporary(t, { path });
+  for (let seq = 1; seq <= 3001; seq += 1000) await first.journal.append(recordsFrom(seq, 1000));
+  await first.journal.close();
+  const bytes = readFileSync(path);
+  // Pages in the middle, far from the root and from the newest records.
+  bytes.fill(0x5a, 4096 * 60, 4096 * 70);
+  writeFileSync(path, bytes);
+  const folded: number[] = [];
+  const beforeWriting = (at: string): void => void folded.push(foldRecords(at, {}, () => undefined).records);
+  const opened = await openTemporary(t, { path, beforeWriting });
+  assert.match(opened.setAside?.why ?? '', /SQLite can not read the journal/);
+  assert.deepEqual([folded, opened.journal.head().seq], [[0], 0]);
+  await opened.journal.append([recordAt(1)]);
+});
+
+test('a fold that throws something else keeps the journal where it is, and unlocked', async (t) => {
+  const path = join(await tempDir(t), 'journal.db');
+  const beforeWriting = (): void => {
+    throw new Error('a bug');
+  };
+  await assert.rejects(openTemporary(t, { path, beforeWriting }), /a bug/);
+  const { journal, setAside: aside } = await openTemporary(t, { path });
+  assert.equal(aside, null);
+  await journal.append([recordAt(1)]);
 });
 
 test('C20: a lost, foreign or too widely readable key does not keep the journal from opening', async (t) => {

@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { foldRecords, foldState } from '../../src/journal/fold.ts';
 import { hashOfState, takeSnapshot } from '../../src/journal/snapshots.ts';
+import type { JournalRecord } from '../../src/journal/types.ts';
 import { tempDir } from '../support/temp-dir.ts';
-import { dropTriggers, openTemporary, pruneSeqs, recordAt, recordsFrom, tamper } from './support.ts';
+import { openTemporary, pruneSeqs, recordAt, recordsFrom, tamper, withoutTriggers } from './support.ts';
 import { type Sums, sumFold } from './sum-fold.ts';
 
 const moduleUrl = new URL('./sum-fold.ts', import.meta.url).href;
@@ -51,12 +52,28 @@ test('C14: a fold that fails takes nothing else with it', async (t) => {
   const { journal } = await openTemporary(t, { path });
   await journal.append(recordsFrom(1, 10));
   const task = { path, moduleUrl, exportName: 'sumFold', seq: 10 };
-  await assert.rejects(takeSnapshot(journal, { ...task, exportName: 'throwingFold' }, null), /this fold throws/);
+  await assert.rejects(takeSnapshot(journal, { ...task, exportName: 'throwingFold' }, null), /this fold can not write/);
   await assert.rejects(takeSnapshot(journal, { ...task, exportName: 'none' }, null), /exports no fold called none/);
   await assert.rejects(takeSnapshot(journal, { ...task, exportName: 'notAFold' }, null), /exports no fold/);
   await assert.rejects(takeSnapshot(journal, { ...task, seq: 11 }, null), /ends at 10, before record 11/);
   await assert.rejects(journal.writeSnapshot({ seq: 11, evolverVersion: 3, state: '{}' }), { code: 'BadRecord' });
   await journal.append([recordAt(11)]);
+});
+
+test('C20: a record that can not be folded is passed over and named, the same way every time', async (t) => {
+  const path = join(await tempDir(t), 'journal.db');
+  const { journal } = await openTemporary(t, { path });
+  await journal.append([...recordsFrom(1, 5), recordAt(6, { body: 'no json' }), recordAt(7)]);
+  const parsing = {
+    ...sumFold,
+    evolve: (state: Sums, record: JournalRecord) => {
+      JSON.parse(record.body);
+      sumFold.evolve(state, record);
+    },
+  };
+  const { state, bad } = foldState(path, parsing);
+  assert.deepEqual([state.last, bad.length, bad[0]?.seq], [7, 1, 6]);
+  assert.match(bad[0]?.what ?? '', /can not be folded: .*JSON/);
 });
 
 test('C14: a damaged snapshot, or one of another chain, is passed over', async (t) => {
@@ -68,8 +85,7 @@ test('C14: a damaged snapshot, or one of another chain, is passed over', async (
   await journal.close();
   const newestAfter = async (change: string): Promise<number | undefined> => {
     tamper(path, (db) => {
-      dropTriggers(db);
-      db.exec(change);
+      withoutTriggers(db, () => db.exec(change));
     });
     const again = await openTemporary(t, { path });
     const newest = await again.journal.newestSnapshot(3);
@@ -98,7 +114,7 @@ test('C11: fold(snapshot + tail) = fold(all) = fold(pruned), for a fold that pas
   assert.deepEqual(all, expected);
   const middle = foldState(path, alive, 200);
   await journal.writeSnapshot({ seq: 200, evolverVersion: 1, state: alive.write(middle.state) });
-  assert.deepEqual(foldState(path, alive), { state: all, seq: 400, snapshotSeq: 200 });
+  assert.deepEqual(foldState(path, alive), { state: all, seq: 400, snapshotSeq: 200, bad: [] });
   const closed = Array.from({ length: 101 }, (_, n) => `container/${n}`).filter((stream) => !all.has(stream));
   const places = (await Promise.all(closed.map(journal.placesOfStream))).flat().map(({ seq }) => seq);
   for (const part of [places.slice(0, 40), places.slice(40)])

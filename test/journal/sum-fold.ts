@@ -22,7 +22,7 @@ export const notAFold = { evolve: 1 };
 
 export const throwingFold: StateFold<Sums> = {
   ...sumFold,
-  evolve: () => {
-    throw new Error('this fold throws');
+  write: () => {
+    throw new Error('this fold can not write');
   },
 };

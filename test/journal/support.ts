@@ -77,6 +77,17 @@ export const dropTriggers = (db: Database.Database): void => {
   for (const name of names) db.exec(`DROP TRIGGER ${name}`);
 };
 
+/** Changes a journal as if it had no triggers; they are there again afterwards, since one that is gone is found. */
+export const withoutTriggers = (db: Database.Database, work: () => void): void => {
+  const triggers = db.prepare<[], { sql: string }>("SELECT sql FROM sqlite_schema WHERE type = 'trigger'").all();
+  dropTriggers(db);
+  try {
+    work();
+  } finally {
+    for (const { sql } of triggers) db.exec(sql);
+  }
+};
+
 const uint63 = fc.bigInt({ min: 0n, max: 2n ** 63n - 1n });
 const text = (maxLength: number): fc.Arbitrary<string> => fc.string({ unit: 'grapheme', minLength: 1, maxLength });
 
