@@ -105,7 +105,7 @@ export function reading<Request, Response>(
 }
 
 /** Notes a read call as answered now (C10). */
-export function noteRead(
+function noteRead(
   parts: CriParts,
   method: string,
   subject: string,

@@ -1,5 +1,5 @@
 /** CRI's RuntimeService: each RPC as a call to the engine or a question to the read model. Decides nothing itself. */
-import { FailureError, GrpcCode } from '../../domain/errors.ts';
+import { FailureError } from '../../domain/errors.ts';
 import { shown } from '../../domain/oci/refuse.ts';
 import { containerStateOf } from '../../domain/container/state.ts';
 import type { Container, PodSandbox } from '../../domain/state.ts';
@@ -9,7 +9,7 @@ import { containersIn, containerState, containerStatus, containerStatuses, podSa
 import { isUnsure, whenExitsAreKnown } from './exits.ts';
 import { containerConfig, podSandboxConfig } from './from-wire.ts';
 import { matchesLabels } from './lists.ts';
-import { type CriParts, find, noteRead, reading, take } from './parts.ts';
+import { type CriParts, find, reading, take } from './parts.ts';
 import { containerInfo, infoWhen, podSandboxInfo, statusInfo } from './verbose.ts';
 
 const API_VERSION = '0.1.0';
@@ -208,10 +208,9 @@ export function runtimeService(parts: CriParts): Handlers<typeof wire.RuntimeSer
             : wire.CgroupDriver.CGROUPFS,
       },
     })),
-    getContainerEvents: (_request, context, send) => {
-      const startNs = parts.monoNs();
-      const note = (): void => noteRead(parts, 'GetContainerEvents', '', context, startNs, GrpcCode.OK);
-      return parts.events.subscribe(send, context.signal).finally(note);
+    async getContainerEvents(request, context, send) {
+      const subscribe = (): Promise<void> => parts.events.subscribe(send, context.signal);
+      await reading(parts, 'GetContainerEvents', everything, subscribe)(request, context);
     },
   };
 }
