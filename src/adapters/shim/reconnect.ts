@@ -101,7 +101,9 @@ const observeTask = async (
     return { containerId, status, pid, exit: await task.exitOf({ pid, exitStatus, exitedAt }) };
   }
   if (isNew) task.watch();
-  return { containerId, status, pid };
+  // By the pid alone a later daemon could not tell whether this process still runs.
+  const stat = await readProcessStat(pid);
+  return { containerId, status, pid, ...(stat === null ? {} : { startTicks: stat.startTicks }) };
 };
 
 export const reconnectShim = (context: ShimContext, effect: ReconnectShim): Promise<EffectResults['ReconnectShim']> =>

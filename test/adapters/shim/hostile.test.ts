@@ -167,7 +167,9 @@ describe('a shim that misbehaves', { timeout: 60_000 }, () => {
     const one = await startTask(pod);
     await setMood(pod, 'odd');
     const { tasks } = await reconnect(pod, [one.containerId]);
-    assert.deepEqual(tasks, [{ containerId: one.containerId, status: 'running', pid: pod.shim.pid }]);
+    assert.deepEqual(tasks, [
+      { containerId: one.containerId, status: 'running', pid: pod.shim.pid, startTicks: pod.shim.startTicks },
+    ]);
     await kill(one);
     const { exit } = await rig.observed('TaskExited', ({ containerId }) => containerId === one.containerId);
     assert.equal(exit.exitStatus, 0xffff_ffff);

@@ -73,7 +73,7 @@ for (const { version, path } of await testShims()) {
       assert.ok(performance.now() - startedMs < 2000);
       assert.equal(gone, false);
       const [one, two, three, four] = tasks;
-      assert.deepEqual(one, { containerId: running.containerId, status: 'running', pid: running.task.pid });
+      assert.deepEqual(one, { containerId: running.containerId, status: 'running', ...running.task });
       assert.deepEqual([two?.status, two?.exit?.exitStatus, two?.exit?.pid], ['stopped', 42, exited.task.pid]);
       assert.ok(BigInt(two?.exit?.exitedAtNs ?? 0) > BigInt(Date.now() - 30_000) * 1_000_000n);
       assert.deepEqual([three?.status, three?.exit?.exitStatus], ['stopped', 137]);
