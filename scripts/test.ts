@@ -15,6 +15,7 @@ const top = join(import.meta.dirname, '..');
 const fileTimeoutMs = 10 * 60_000;
 const totalTimeoutMs = 28 * 60_000;
 const outputLinesMax = 60;
+const lineCharsMax = 400;
 const slowestShown = 10;
 /** How a file ends whose tests failed, and all of it was reported. */
 const failingTests = 'ended with exit status 1';
@@ -30,8 +31,19 @@ interface FileResult {
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
 const indent = (text: string): string => text.replace(/^/gm, '    ');
 
+const shorten = (line: string): string =>
+  line.length <= lineCharsMax
+    ? line
+    : `${line.slice(0, lineCharsMax)} ... ${line.length - lineCharsMax} characters more`;
+
+const firstLines = (text: string): string => {
+  const lines = text.trimEnd().split('\n').map(shorten);
+  const dropped = lines.length - outputLinesMax;
+  return dropped <= 0 ? lines.join('\n') : [...lines.slice(0, outputLinesMax), `... ${dropped} lines more`].join('\n');
+};
+
 const lastLines = (text: string): string => {
-  const lines = text.trimEnd().split('\n');
+  const lines = text.trimEnd().split('\n').map(shorten);
   const dropped = lines.length - outputLinesMax;
   return dropped <= 0 ? lines.join('\n') : [`... ${dropped} lines before`, ...lines.slice(dropped)].join('\n');
 };
@@ -107,7 +119,7 @@ const runFile = async (file: string, deadlineMs: number): Promise<FileResult> =>
     const lines = [`${failed > 0 ? 'FAILED' : 'ok    '} ${file} (${counts}, ${seconds(durationMs)})`];
     for (const report of reports) {
       if (report.kind === 'said') lines.push(indent(report.message));
-      if (report.kind === 'failed') lines.push(indent(`FAILED: ${report.name}\n${indent(report.error)}`));
+      if (report.kind === 'failed') lines.push(indent(`FAILED: ${report.name}\n${indent(firstLines(report.error))}`));
     }
     if (problem !== '') lines.push(indent(`FAILED: the file ${problem}`));
     else if (ended !== '' && ended !== failingTests) lines.push(indent(`the file ${ended}`));

@@ -74,6 +74,17 @@ test('a file that hangs is ended with all its children, and the others are run',
   assert.deepEqual(left, []);
 });
 
+test('what a test says is cut to what can be read', async (t) => {
+  const result = await runTests(t, {
+    talks:
+      "test('x', () => { console.log('y'.repeat(5000)); throw new Error('z\\n'.repeat(500) + 'w'.repeat(5000)); });",
+  });
+  assert.equal(lastLine(result), '0 passed, 1 failed, 0 skipped');
+  assert.match(result.stdout, /y{400} \.\.\. 4600 characters more/);
+  assert.match(result.stdout, /\.\.\. \d+ lines more/);
+  assert.ok(result.stdout.length < 10_000, `${result.stdout.length} characters`);
+});
+
 test('no test files at all is a failure', async (t) => {
   const result = await runTests(t, {});
   assert.equal(lastLine(result), '0 passed, 0 failed, 0 skipped');
