@@ -17,7 +17,7 @@ export type Style = 'plain' | 'bad' | 'doubtful' | 'faint' | 'head';
 const FORMATS = { bad: 'red', doubtful: 'yellow', faint: 'dim', head: 'bold' } as const;
 
 /** Colours only where a terminal shows them and NO_COLOR is not set. */
-export const styled = (output: Output, style: Style, text: string): string =>
+const styled = (output: Output, style: Style, text: string): string =>
   style === 'plain' ? text : styleText(FORMATS[style], text, { stream: output });
 
 export interface Column {

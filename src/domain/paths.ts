@@ -12,5 +12,3 @@ export const shmPath = (facts: DaemonFacts, podSandboxId: string): string => `${
 export const bundlePath = (facts: DaemonFacts, id: string): string => `${facts.stateDir}/bundles/${id}`;
 export const containerDir = (facts: DaemonFacts, containerId: string): string =>
   `${facts.rootDir}/containers/${containerId}`;
-export const volumePath = (facts: DaemonFacts, containerId: string, index: number): string =>
-  `${containerDir(facts, containerId)}/volumes/${index}`;

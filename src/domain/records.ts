@@ -10,7 +10,6 @@
 import type { ContainerConfig, Int64, PodSandboxConfig } from './cri.ts';
 import type {
   CniConfList,
-  ContainerFacts,
   EffectKind,
   EffectResults,
   ImageContent,
@@ -260,5 +259,3 @@ export function subjectOf(stream: string): { readonly kind: string; readonly id:
   const slash = stream.indexOf('/');
   return slash < 0 ? { kind: stream, id: '' } : { kind: stream.slice(0, slash), id: stream.slice(slash + 1) };
 }
-
-export type { ContainerFacts };

@@ -92,7 +92,7 @@ async function performOne(
   }
 }
 
-export function failureOf(error: unknown, doing: string): Failure {
+function failureOf(error: unknown, doing: string): Failure {
   if (error instanceof FailureError) return error.failure;
   const message = error instanceof Error ? error.message : String(error);
   return { reason: 'HostFailed', message: `${doing}: ${message}` };

@@ -77,7 +77,7 @@ export function endTask(
   world.onExit(task);
 }
 
-export function killShim(world: World, podSandboxId: string): void {
+function killShim(world: World, podSandboxId: string): void {
   const shim = shimOf(world, podSandboxId);
   if (shim === undefined) return;
   shim.alive = false;

@@ -22,7 +22,7 @@ import {
   removeCgroups,
 } from './leftovers.ts';
 import { type Netns, netnsOf } from './netns.ts';
-import { type BackgroundProcess, type CommandResult, run, runOk, startProcess } from './process.ts';
+import { type BackgroundProcess, type CommandResult, run, startProcess } from './process.ts';
 import { tempDir } from './temp-dir.ts';
 
 const scribe = join(import.meta.dirname, '../../bin/scribe');
@@ -211,9 +211,4 @@ export const startDaemon = async (owner: Owner, options: DaemonOptions = {}): Pr
     scribe: (...args) => run(netns.inside([scribe, ...args])),
     leftovers: () => leftovers(dirs, netns),
   };
-};
-
-/** Loads an OCI archive into the daemon with `scribe image load`. */
-export const loadImage = async (daemon: Daemon, archive: string): Promise<void> => {
-  await runOk(daemon.netns.inside([scribe, 'image', 'load', '--socket', daemon.socket, archive]));
 };

@@ -147,7 +147,7 @@ const reservedAddresses = async (dataDir: string): Promise<string[]> => {
 };
 
 /** Names of the veth ends in a network namespace. */
-export const vethsIn = async (netns: Netns): Promise<string[]> => {
+const vethsIn = async (netns: Netns): Promise<string[]> => {
   const lines = await runOk(netns.inside(['ip', '-o', 'link', 'show', 'type', 'veth']));
   return [...lines.matchAll(/^\d+: ([^:@]+)/gm)].map(([, name = '']) => name);
 };

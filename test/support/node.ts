@@ -9,7 +9,7 @@ import { netnsOf } from './netns.ts';
 import { type Registry, type RegistryOptions, startRegistry } from './registry.ts';
 
 /** The registry that the node's registry stands in for. */
-export const registryName = 'registry.example';
+const registryName = 'registry.example';
 export const busyboxName = `${registryName}/busybox:latest`;
 
 export interface TestNode {

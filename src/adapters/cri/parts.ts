@@ -71,7 +71,7 @@ function completed(reply: CallReply): Taken {
 
 const optionsOf = ({ caller, deadlineNs, signal }: CallContext): CallOptions => ({ caller, deadlineNs, signal });
 
-export const failed = ({ reason, message }: Failure): FailureError => new FailureError(reason, message);
+const failed = ({ reason, message }: Failure): FailureError => new FailureError(reason, message);
 
 /** Wraps a handler of a read call: it is noted when it is answered. */
 export function reading<Request, Response>(

@@ -4,7 +4,7 @@
  */
 import type { CallRequest } from '../records.ts';
 
-export const pullTarget = (reference: string, credentials: string | null): string =>
+const pullTarget = (reference: string, credentials: string | null): string =>
   `pull/${reference}${credentials === null ? '' : `#${credentials}`}`;
 
 /** The target of a call as it arrives; RunPodSandbox and CreateContainer may join another's (call.joined). */

@@ -3,12 +3,12 @@ import type { EffectEnded, Intent, Sequenced } from '../records.ts';
 import type { Container, ContainerStep, NodeState, StepState } from '../state.ts';
 
 /** The effect that makes each step, and the one that undoes it. */
-export const containerSteps = {
+const containerSteps = {
   files: { make: 'PrepareContainer', undo: 'CleanContainer' },
   task: { make: 'StartTask', undo: 'DeleteTask' },
 } as const;
 
-export const CONTAINER_STEPS = ['files', 'task'] as const satisfies readonly ContainerStep[];
+const CONTAINER_STEPS = ['files', 'task'] as const satisfies readonly ContainerStep[];
 
 export function evolveContainer(state: NodeState, id: string, record: Sequenced, ended: Intent | undefined): void {
   if (record.type === 'container.requested') {
