@@ -80,37 +80,25 @@ const seeEnd = async (process: HeldProcess, signals: readonly number[], waitMs: 
   return false;
 };
 
-const askToShutDown = async (
-  { timings, log }: ShimContext,
-  session: ShimSession | undefined,
-  shim: ShimAddress,
-  podSandboxId: string,
-): Promise<void> => {
+const askToShutDown = async ({ timings, log }: ShimContext, session: ShimSession): Promise<void> => {
+  const { podSandboxId } = session;
   try {
-    const client = session === undefined ? await dialShim(shim, timings.connectMs) : await session.client();
-    try {
-      await client.shutdown({ id: podSandboxId, now: true }, timings.callMs);
-    } finally {
-      if (session === undefined) client.close();
-    }
+    const client = await session.client();
+    await client.shutdown({ id: podSandboxId, now: true }, timings.callMs);
   } catch (error) {
     // Most shims close the connection instead of answering; a shim that does neither is killed.
     log.debug({ podSandboxId, error: messageOf(error) }, 'a shim did not answer Shutdown');
   }
 };
 
-/** Ends the shim of a known address. Resolves with whether it had to be killed. */
-const stopKnown = async (
-  context: ShimContext,
-  podSandboxId: string,
-  shim: ShimAddress,
-  session: ShimSession | undefined,
-): Promise<boolean> => {
-  const { timings } = context;
+/** Ends a shim that is spoken to. Resolves with whether it had to be killed. */
+const stopConnected = async (context: ShimContext, session: ShimSession): Promise<boolean> => {
+  const { timings, log } = context;
+  const { podSandboxId, shim } = session;
   const process = await holdProcess(shim);
   try {
     if (process === null) return false;
-    await askToShutDown(context, session, shim, podSandboxId);
+    await askToShutDown(context, session);
     if (
       await orAfter(
         process.ended.then(() => true),
@@ -119,7 +107,7 @@ const stopKnown = async (
       )
     )
       return false;
-    context.log.warn({ podSandboxId, pid: shim.pid }, 'a shim does not end and is killed');
+    log.warn({ podSandboxId, pid: shim.pid }, 'a shim does not end and is killed');
     if (await seeEnd(process, [sigkill], timings.shimExitMs)) return true;
     throw new FailureError('ShimFailed', `The shim (pid ${shim.pid}) does not end, not even by SIGKILL.`);
   } finally {
@@ -128,22 +116,36 @@ const stopKnown = async (
   }
 };
 
-/** Ends what a StartShim that was cut short may have left running. */
-const stopUnknown = async (context: ShimContext, podSandboxId: string, bundlePath: string): Promise<void> => {
+const holdsOf = async ({ podSandboxId, shim }: EffectOf<'StopShim'>): Promise<readonly HeldProcess[]> => {
+  if (shim === null) return findShimsOf(podSandboxId);
+  const held = await holdProcess(shim);
+  return held === null ? [] : [held];
+};
+
+/**
+ * Ends a shim that an earlier daemon has started, or what a StartShim that was cut short may have left running. It is
+ * not asked: for a task that was deleted without it, it would stay. Resolves with whether there may have been one.
+ */
+const stopUnconnected = async (context: ShimContext, effect: EffectOf<'StopShim'>): Promise<boolean> => {
   const { timings, log } = context;
-  const processes = await findShimsOf(podSandboxId);
+  const { podSandboxId, bundlePath, shim } = effect;
+  const processes = await holdsOf(effect);
   // A shim that nobody reads the log of hangs, deaf to SIGTERM. Without a bundle there is no log either.
   const logDrain = await openLogDrain(bundlePath, log).catch((): LogDrain | null => null);
   try {
     // SIGTERM makes a shim tidy up its socket, SIGKILL does not.
     const ended = await Promise.all(processes.map((held) => seeEnd(held, [sigterm, sigkill], timings.shimExitMs)));
-    if (!ended.every(Boolean)) throw new FailureError('ShimFailed', 'The shim does not end, not even by SIGKILL.');
+    if (!ended.every(Boolean)) {
+      const message = `The shim of pod sandbox ${podSandboxId} does not end, not even by SIGKILL.`;
+      throw new FailureError('ShimFailed', message);
+    }
   } finally {
     for (const held of processes) held.release();
     logDrain?.close();
   }
-  const address = await readFile(join(bundlePath, addressFileName), 'utf8').catch(() => '');
+  const address = shim?.address ?? (await readFile(join(bundlePath, addressFileName), 'utf8').catch(() => ''));
   if (address !== '') await removeDeadSocket(context, address.trim()).catch(() => undefined);
+  return shim === null || processes.length > 0;
 };
 
 /** Ends the pod's shim and waits for its process to be gone; one that is gone already is success. */
@@ -152,9 +154,7 @@ export const stopShim = (context: ShimContext, effect: EffectOf<'StopShim'>): Pr
     const { podSandboxId, handler, bundlePath } = effect;
     const session = context.sessions.take(podSandboxId);
     try {
-      const shim = effect.shim ?? session?.shim;
-      const killed = shim === undefined ? true : await stopKnown(context, podSandboxId, shim, session);
-      if (shim === undefined) await stopUnknown(context, podSandboxId, bundlePath);
+      const killed = await (session === undefined ? stopUnconnected(context, effect) : stopConnected(context, session));
       if (killed) {
         await context.binaries.delete(handler, podSandboxId, bundlePath);
         await removeLeftCgroup(context, bundlePath);
