@@ -1,0 +1,71 @@
+/** `scribe history` where records are pruned: that there was something, and what is left of it. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { prunedRecord } from '../../src/journal/own-records.ts';
+import { rangesOfSeqs } from '../../src/journal/ranges.ts';
+import type { Owner } from '../support/cleanup.ts';
+import { rowsOf, startNs, type Story, tell } from './story.ts';
+import { jsonLines, type Root, rootWith, scribe } from './support.ts';
+
+describe('pruned', () => {
+  /** The story with everything about its first pod pruned. */
+  const pruned = async (owner: Owner): Promise<{ story: Story; root: Root; seqs: number[] }> => {
+    const story = await tell();
+    const gone = new Set([`sandbox/${story.web}`, `container/${story.nginx}`]);
+    const calls = new Set(story.records.filter(({ stream }) => gone.has(stream)).map(({ call }) => call));
+    const seqs = story.records
+      .filter(({ stream, call }) => gone.has(stream) || (call !== null && calls.has(call)))
+      .map(({ seq }) => seq);
+    const root = await rootWith(owner, story.records, async (journal) => {
+      const own = prunedRecord({ reason: 'old enough', seqs: rangesOfSeqs(seqs), segments: [] });
+      const seq = journal.head().seq + 1;
+      const where = { seq, atNs: startNs + 60_000_000_000n, monoNs: 1n, boot: 'boot', cause: null, call: null };
+      await journal.append([{ ...own, ...where }]);
+    });
+    return { story, root, seqs };
+  };
+
+  test('records are shown as that, with how many there were', async (t) => {
+    const { root, seqs } = await pruned(t);
+    const { stdout, stderr } = await scribe(['history', '--root', root.dir]);
+    const rows = rowsOf(stdout).filter(({ WHAT }) => WHAT === '(pruned)');
+    const counts = rows.map(({ OUTCOME = '' }) => Number(/^(\d+) record/.exec(OUTCOME)?.[1]));
+    assert.equal(
+      counts.reduce((sum, count) => sum + count, 0),
+      seqs.length,
+    );
+    assert.equal(stderr, '');
+    const stretches = jsonLines<{ pruned?: { fromSeq: number; toSeq: number } }>(
+      (await scribe(['history', '--root', root.dir, '--json'])).stdout,
+    ).flatMap(({ pruned: stretch }) => (stretch === undefined ? [] : [stretch]));
+    const listed = stretches.flatMap(({ fromSeq, toSeq }) =>
+      Array.from({ length: toSeq - fromSeq + 1 }, (_, index) => fromSeq + index),
+    );
+    assert.deepEqual(listed, seqs);
+  });
+
+  test('and a filter says that what is asked for may have been among them', async (t) => {
+    const { root, story, seqs } = await pruned(t);
+    const gone = await scribe(['history', '--root', root.dir, '--pod', story.web]);
+    assert.equal(gone.exitStatus, 0);
+    assert.match(gone.stderr, new RegExp(`${seqs.length} records of this time are pruned`));
+    const { stdout } = await scribe(['history', '--root', root.dir, '--events']);
+    const row = rowsOf(stdout).find(({ WHAT }) => WHAT === 'pruned');
+    assert.equal(row?.['OUTCOME'], `${seqs.length} records: old enough`);
+  });
+
+  test('a call of which only the end is left is shown as far as it is known', async (t) => {
+    const story = await tell();
+    const [received] = story.records.filter(({ type, body }) => type === 'call.received' && body.includes('ExecSync'));
+    assert.ok(received);
+    const root = await rootWith(t, story.records, async (journal) => {
+      const own = prunedRecord({ reason: 'test', seqs: [[received.seq, received.seq]], segments: [] });
+      const seq = journal.head().seq + 1;
+      await journal.append([{ ...own, seq, atNs: startNs, monoNs: 1n, boot: 'boot', cause: null, call: null }]);
+    });
+    const { stdout } = await scribe(['history', '--root', root.dir, '--method', 'ExecSync']);
+    const [row] = rowsOf(stdout);
+    assert.equal(row?.['CALLER'], '(pruned)');
+    assert.equal(row['OUTCOME'], 'exit 3');
+  });
+});

@@ -1,0 +1,198 @@
+/** `scribe verify`: finds a flipped bit, and compares the fold with snapshots and with the daemon's live state. */
+import assert from 'node:assert/strict';
+import { describe, test, type TestContext } from 'node:test';
+import { writeState } from '../../src/domain/snapshot.ts';
+import { nodeFold } from '../../src/engine/node-fold.ts';
+import { foldState } from '../../src/journal/fold.ts';
+import { hashOfState } from '../../src/journal/snapshots.ts';
+import { runHistory, targetOfSeed } from '../simulation/history.ts';
+import { recordsFrom, tamper, withoutTriggers } from '../journal/support.ts';
+import { run } from '../support/process.ts';
+import { fakeDaemon } from './fake-daemon.ts';
+import { jsonLines, recordsOf, type Root, rootWith, scribe, startNode } from './support.ts';
+import { runContainer } from '../engine/rig.ts';
+
+const stateAt = (path: string, seq?: number): string => writeState(foldState(path, nodeFold, seq).state);
+
+/** Told once: a history with crashes, and its states at two moments. */
+const told = (async () => {
+  const { records } = await runHistory({ seed: 12, target: targetOfSeed(12) });
+  const seqs = [Math.floor(records.length / 3), Math.floor(records.length / 2)];
+  const state = nodeFold.initial();
+  const states = new Map<number, string>();
+  for (const record of records) {
+    nodeFold.evolve(state, record);
+    if (seqs.includes(record.seq)) states.set(record.seq, nodeFold.write(state));
+  }
+  return { records, states };
+})();
+
+/** Its journal, with two snapshots in it. */
+const simulated = async (t: TestContext, change: (state: string) => string = (state) => state): Promise<Root> => {
+  const { records, states } = await told;
+  const { evolverVersion } = nodeFold;
+  return rootWith(t, records, async (journal) => {
+    for (const [seq, state] of states) await journal.writeSnapshot({ seq, evolverVersion, state: change(state) });
+  });
+};
+
+const verify = (root: Root, ...words: string[]) => scribe(['verify', '--root', root.dir, ...words]);
+
+describe('verify', () => {
+  test('a whole journal: all is counted, and snapshots are the same, byte for byte', async (t) => {
+    const root = await simulated(t);
+    const { exitStatus, stdout, stderr } = await verify(root);
+    assert.equal(exitStatus, 0, stderr);
+    assert.match(stdout, /journal\.db: [\d,]+ records, \d+ checkpoints?, 2 snapshots, 0 segments of read calls\n/);
+    assert.match(stdout, /^every hash is right$/m);
+    assert.match(stdout, new RegExp(`has SHA-256 ${hashOfState(stateAt(root.journalPath))}$`, 'm'));
+    assert.equal(stdout.match(/^the snapshot at record \d+ is the same, byte for byte$/gm)?.length, 2);
+    assert.match(stdout, /the daemon's live state was not compared: there is no daemon at /);
+    assert.match(stdout, /^took \d+\.\d s$/m);
+  });
+
+  test('a flipped bit: the first bad record and why, and exit status 1', async (t) => {
+    const root = await simulated(t);
+    tamper(root.journalPath, (db) => {
+      const body = db.prepare<[], string>('SELECT body FROM records WHERE seq = 20').pluck().get() ?? '';
+      const flipped = Buffer.from(body);
+      flipped[5] = (flipped[5] ?? 0) ^ 1;
+      withoutTriggers(db, () => db.prepare('UPDATE records SET body = ? WHERE seq = 20').run(flipped.toString()));
+    });
+    const { exitStatus, stdout, stderr } = await verify(root);
+    assert.equal(exitStatus, 1);
+    assert.equal(
+      stderr,
+      'scribe: The journal is not what was written: record 20: its columns do not give its body_hash.\n',
+    );
+    assert.match(stdout, /^record 20: its columns do not give its body_hash\.$/m);
+    assert.match(stdout, /^not folded: the journal is not what was written$/m);
+  });
+
+  test('a snapshot that is whole but wrong differs from the fold', async (t) => {
+    const root = await simulated(t, (text) => text.replace('"podCidr":""', '"podCidr":"10.9.0.0/16"'));
+    const { exitStatus, stdout, stderr } = await verify(root);
+    assert.equal(exitStatus, 1);
+    assert.match(
+      stderr,
+      /^scribe: The journal does not fold to what is held: the snapshot at record \d+ is [0-9a-f]{64}, /,
+    );
+    assert.match(stdout, /^every hash is right$/m);
+  });
+
+  test('snapshots of other evolvers are nobody to compare with', async (t) => {
+    const node = await startNode();
+    await runContainer(node);
+    const root = await rootWith(t, recordsOf(node), (journal) =>
+      journal.writeSnapshot({ seq: 3, evolverVersion: nodeFold.evolverVersion + 1, state: '{}' }),
+    );
+    const { exitStatus, stdout } = await verify(root);
+    assert.equal(exitStatus, 0);
+    assert.doesNotMatch(stdout, /the snapshot at record/);
+  });
+
+  test('JSON is one object with everything', async (t) => {
+    const root = await simulated(t);
+    const { stdout } = await verify(root, '--json');
+    const [report] = jsonLines<{
+      ok: boolean;
+      headSeq: number;
+      fold: { seq: number; stateHash: string; compared: { who: string; isSame: boolean }[] };
+    }>(stdout);
+    assert.equal(report?.ok, true);
+    assert.equal(report.fold.seq, report.headSeq);
+    assert.equal(report.fold.stateHash, hashOfState(stateAt(root.journalPath)));
+    assert.deepEqual(
+      report.fold.compared.map(({ who, isSame }) => [who, isSame]),
+      [
+        ['snapshot', true],
+        ['snapshot', true],
+      ],
+    );
+  });
+
+  test('on a terminal it says how far it is, and takes that away again', async (t) => {
+    const root = await rootWith(t, recordsFrom(1, 45_000));
+    const { exitStatus, stderr } = await scribe(['verify', '--root', root.dir], {
+      terminal: { columns: 80, rows: 24 },
+    });
+    assert.equal(exitStatus, 0);
+    assert.match(stderr, /checking \d\d,000 of 45,000 records/);
+    assert.match(stderr, /folding \d\d,000 of 45,000 records/);
+    assert.ok(stderr.endsWith('\r\u001b[2K'), JSON.stringify(stderr.slice(-40)));
+  });
+
+  test('a directory without a journal, and a file that is none', async (t) => {
+    const none = await scribe(['verify', '--root', '/nowhere']);
+    assert.equal(none.exitStatus, 1);
+    const root = await rootWith(t, recordsOf(await startNode()));
+    await run([
+      'sh',
+      '-c',
+      `echo garbage > ${root.journalPath}; rm -f ${root.journalPath}-wal ${root.journalPath}-shm`,
+    ]);
+    const garbage = await verify(root);
+    assert.equal(garbage.exitStatus, 1);
+    assert.match(garbage.stderr, /The journal is not what was written: .*can not be read/);
+  });
+});
+
+describe("verify and the daemon's live state", () => {
+  const hashAt = ({ journalPath }: Root, seq: number): string => hashOfState(stateAt(journalPath, seq));
+
+  test('the same state, at a record from before the newest, is the same, byte for byte', async (t) => {
+    const root = await simulated(t);
+    const seq = 30;
+    const { socketPath } = await fakeDaemon(t, {
+      state: () => ({ seq: String(seq), stateHash: hashAt(root, seq), rootDir: root.dir }),
+    });
+    const { exitStatus, stdout, stderr } = await verify(root, '--socket', socketPath);
+    assert.equal(exitStatus, 0, stderr);
+    assert.match(stdout, /^the daemon's live state at record 30 is the same, byte for byte$/m);
+  });
+
+  test('another state is asked for once more, and then is a failure', async (t) => {
+    const root = await simulated(t);
+    let asked = 0;
+    const { socketPath } = await fakeDaemon(t, {
+      state() {
+        asked += 1;
+        return { seq: '30', stateHash: hashAt(root, 29), rootDir: root.dir };
+      },
+    });
+    const { exitStatus, stderr } = await verify(root, '--socket', socketPath);
+    assert.equal(exitStatus, 1);
+    assert.match(stderr, /does not fold to what is held: the daemon's live state at record 30 is /);
+    assert.equal(asked, 2);
+  });
+
+  test('a difference that is gone when it is looked at again was none', async (t) => {
+    const root = await simulated(t);
+    let asked = 0;
+    const { socketPath } = await fakeDaemon(t, {
+      state() {
+        asked += 1;
+        return { seq: '30', stateHash: hashAt(root, asked === 1 ? 29 : 30), rootDir: root.dir };
+      },
+    });
+    assert.equal((await verify(root, '--socket', socketPath)).exitStatus, 0);
+  });
+
+  test("another root's daemon is not compared", async (t) => {
+    const root = await simulated(t);
+    const { socketPath } = await fakeDaemon(t, {
+      state: () => ({ seq: '1', stateHash: 'ff', rootDir: '/elsewhere' }),
+    });
+    const { exitStatus, stdout } = await verify(root, '--socket', socketPath);
+    assert.equal(exitStatus, 0);
+    assert.match(stdout, /was not compared: the daemon at .* is that of \/elsewhere/);
+  });
+
+  test('a daemon that does not know the question is not compared', async (t) => {
+    const root = await simulated(t);
+    const { socketPath } = await fakeDaemon(t, {});
+    const { exitStatus, stdout } = await verify(root, '--socket', socketPath);
+    assert.equal(exitStatus, 0);
+    assert.match(stdout, /was not compared: what answers at .* is not scribe, or an older one/);
+  });
+});
