@@ -104,7 +104,8 @@ const underWayResult = (
   { labelOf: label }: Journal,
 ): DoctorResult => {
   const age = BigInt(ageNs);
-  const detail = `${kind} (${effect}) on ${label(stream)}, for ${duration(age)}`;
+  const object = label(stream);
+  const detail = `${kind} (${effect})${object === '' ? '' : ` on ${object}`}, for ${duration(age)}`;
   return age < SLOW_NS
     ? ok(UNDER_WAY, detail)
     : warning(UNDER_WAY, detail, "See the daemon's log, and what the program that does it is waiting for.");

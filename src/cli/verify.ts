@@ -1,7 +1,5 @@
 /** `scribe verify`: whether the journal is what was written, and folds to what the daemon holds. */
 import { existsSync } from 'node:fs';
-import { nodeFold } from '../engine/node-fold.ts';
-import { foldState } from '../journal/fold.ts';
 import { type VerifyReport, verifyJournal } from '../journal/verify.ts';
 import { command, failure, type Values } from './command.ts';
 import { type Answer, askDaemon, socketOfRoot } from './daemon.ts';
@@ -32,8 +30,6 @@ interface Folded {
 const showCount = (progress: Progress, what: string, records: number, of: number): void =>
   progress.draw(() => [`${what} ${grouped(records)} of ${counted(of, 'record')}`]);
 
-const stateDirOf = (path: string): string | null => foldState(path, nodeFold).state.facts?.stateDir ?? null;
-
 const foldOnce = (path: string, answer: Answer, headSeq: number, progress: Progress): Folded => {
   const snapshots = snapshotsOf(path).map((held): Holder => ({ ...held, who: 'snapshot' }));
   const { state } = answer;
@@ -55,7 +51,7 @@ const foldAndCompare = async (
   headSeq: number,
   progress: Progress,
 ): Promise<Folded> => {
-  const socketPath = await socketOfRoot(values, stateDirOf(path));
+  const socketPath = await socketOfRoot(values, path);
   const once = async (): Promise<Folded> => foldOnce(path, await askDaemon(socketPath, rootDir), headSeq, progress);
   const folded = await once();
   return folded.compared.every(({ isSame }) => isSame) ? folded : once();

@@ -6,7 +6,7 @@ import type { JournalReader } from '../../journal/reader.ts';
 import type { JournalRecord, ReadRow } from '../../journal/types.ts';
 import { createCollector, type Collector, type Entry } from './entries.ts';
 import { recordOf } from './names.ts';
-import { LEARNT_FROM, type Selection } from './selection.ts';
+import type { Selection } from './selection.ts';
 
 export interface ScanOptions {
   readonly reader: JournalReader;
@@ -105,8 +105,9 @@ export const createScan = (options: ScanOptions): Scan => {
 
   /** Objects that were made before the range. */
   const learnEarlier = async (): Promise<void> => {
-    if (fromSeq === 1) return;
-    for await (const record of reader.read({ toSeq: fromSeq - 1, types: LEARNT_FROM })) selection.learn(record);
+    const types = selection.learnsFrom;
+    if (fromSeq === 1 || types.length === 0) return;
+    for await (const record of reader.read({ toSeq: fromSeq - 1, types })) selection.learn(record);
   };
 
   /** Calls of the range may have ended behind it. */

@@ -24,20 +24,17 @@ export interface Wanted {
 }
 
 export interface Selection {
-  /** Hears of a record; only those of LEARNT_FROM say something. */
+  /** Hears of a record: those say something that tell of an object's making, or ask for it. */
   readonly learn: (record: JournalRecord) => void;
+  /** Types of the records that have to be learnt from before the range; none when everything is selected. */
+  readonly learnsFrom: readonly RecordType[];
   /** Whether the entry is about a selected object; everything is when nothing is wanted. */
   readonly has: (entry: Entry) => boolean;
   /** Nothing has matched so far. */
   readonly isEmpty: () => boolean;
 }
 
-export const LEARNT_FROM: readonly RecordType[] = [
-  'call.received',
-  'sandbox.requested',
-  'container.requested',
-  'image.pulled',
-];
+const MAKINGS: readonly RecordType[] = ['sandbox.requested', 'container.requested', 'image.pulled'];
 
 const HEX_PREFIX = /^[0-9a-f]{4,64}$/;
 const WHOLE_ID = /^[0-9a-f]{64}$/;
@@ -140,5 +137,6 @@ export const createSelection = ({ pod, container, image }: Wanted): Selection =>
     }
   };
 
-  return { learn, has, isEmpty: () => !isEverything && ids.size === 0 };
+  const learnsFrom = isEverything ? [] : MAKINGS;
+  return { learn, learnsFrom, has, isEmpty: () => !isEverything && ids.size === 0 };
 };

@@ -1,6 +1,6 @@
 /** Records and calls in words, for a table. Pure; every type of record has its words, so a new one is a compile error. */
 import { GrpcCode } from '../../domain/errors.ts';
-import type { CallRequest, DomainRecord, Intent, Sequenced } from '../../domain/records.ts';
+import { type CallRequest, type DomainRecord, type Intent, type Sequenced, subjectOf } from '../../domain/records.ts';
 import { counted } from '../format.ts';
 import type { Style } from '../table.ts';
 
@@ -105,7 +105,10 @@ export const wordsOf = (event: Sequenced<DomainRecord>): Words | null => {
       return failure === undefined ? plain('done', kind) : bad('failed', `${kind}: ${failure.message}`);
     }
     case 'task.exited':
-      return plain('task exited', `exit ${event.body.exit.exitStatus}`);
+      return plain(
+        subjectOf(event.stream).kind === 'sandbox' ? 'pause exited' : 'task exited',
+        `exit ${event.body.exit.exitStatus}`,
+      );
     case 'task.oomed':
       return bad('out of memory', 'the kernel killed a process of it');
     case 'shim.lost':
