@@ -15,15 +15,16 @@ import { createSnapshotTable } from './snapshot-table.ts';
 import type { SealedSegment } from './types.ts';
 import type { AppendMessage } from './writer-messages.ts';
 
-/** A checkpoint is signed at least this often in records; by time, the writer asks for one. */
+/** A checkpoint is kept in the journal this often; more often one is beside it, see writer.ts. */
 const checkpointEveryRecords = 1000;
 
 export interface Batches {
   readonly end: () => ChainEnd;
   readonly commit: (messages: readonly AppendMessage[]) => void;
-  /** Signs the end of the chain in a transaction of its own, unless it is signed. */
+  /** Signs the end of the chain and keeps that in the journal, in a transaction of its own, unless it is there. */
   readonly checkpoint: () => void;
-  readonly newestCheckpoint: () => Checkpoint | null;
+  /** Signs the end of the chain for whoever keeps it elsewhere; null while there is nothing to sign. */
+  readonly signedEnd: () => Checkpoint | null;
   readonly seal: () => SealedSegment[];
   readonly writeSnapshot: (seq: number, evolverVersion: number, state: Uint8Array) => void;
 }
@@ -41,7 +42,7 @@ export const createBatches = (db: Db, key: KeyObject): Batches => {
   const records = createRecordTable(db, createNameWriter(db));
   const reads = createReadTable(db);
   const snapshots = createSnapshotTable(db);
-  let signed = readNewestCheckpoint(db);
+  let signedSeq = readNewestCheckpoint(db)?.seq ?? 0;
 
   const transaction = <T>(work: () => T): T => {
     begin.run();
@@ -76,9 +77,14 @@ export const createBatches = (db: Db, key: KeyObject): Batches => {
 
   const sign = (): Checkpoint => {
     const { seq, hash, atMaxNs } = records.end();
-    const checkpoint = signCheckpoint(key, seq, hash, atMaxNs);
-    insertCheckpoint.run(seq, hash, atMaxNs, checkpoint.signature);
-    return checkpoint;
+    return signCheckpoint(key, seq, hash, atMaxNs);
+  };
+
+  /** Within the caller's transaction. */
+  const insertSigned = (): number => {
+    const { seq, hash, atMaxNs, signature } = sign();
+    insertCheckpoint.run(seq, hash, atMaxNs, signature);
+    return seq;
   };
 
   return {
@@ -89,14 +95,14 @@ export const createBatches = (db: Db, key: KeyObject): Batches => {
           records.append(asBuffer(message.records), actOnOwn);
           if (message.reads !== null) reads.append(message.reads);
         }
-        return records.end().seq - (signed?.seq ?? 0) >= checkpointEveryRecords ? sign() : null;
+        return records.end().seq - signedSeq >= checkpointEveryRecords ? insertSigned() : signedSeq;
       });
-      signed = made ?? signed;
+      signedSeq = made;
     },
     checkpoint: () => {
-      if (records.end().seq > (signed?.seq ?? 0)) signed = transaction(sign);
+      if (records.end().seq > signedSeq) signedSeq = transaction(insertSigned);
     },
-    newestCheckpoint: () => signed,
+    signedEnd: () => (records.end().seq === 0 ? null : sign()),
     seal: reads.seal,
     writeSnapshot: (seq, evolverVersion, state) =>
       transaction(() => guarded(() => snapshots.write(seq, evolverVersion, state))),

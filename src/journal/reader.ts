@@ -190,6 +190,11 @@ export const createReader = (db: Db): JournalReader => {
   const chunksFrom = db.prepare<[number], { id: number; rows: Buffer }>(
     `SELECT id, rows FROM read_chunks WHERE id >= ? AND id <= ${Number.MAX_SAFE_INTEGER} ORDER BY id LIMIT ${chunksPerPage}`,
   );
+  const checkpointAt = db
+    .prepare<[number], { seq: bigint; at_max: bigint }>(
+      'SELECT seq, at_max FROM checkpoints WHERE seq <= ? ORDER BY seq DESC LIMIT 1',
+    )
+    .safeIntegers();
   let window = windowMin;
 
   const statementOf = (filter: string): ReturnType<typeof prepareRaw> => {
@@ -218,17 +223,25 @@ export const createReader = (db: Db): JournalReader => {
     return { records: rows.map(decode), next: full ? (rows.at(-1)?.[0] ?? through) + 1 : through + 1 };
   };
 
-  /** The first seq whose record is later than a moment; found from the last checkpoint that is not. */
-  const firstLater = (tNs: bigint): number | undefined => {
-    const from = db
-      .prepare<[bigint], number | null>('SELECT max(seq) FROM checkpoints WHERE at_max <= ?')
-      .pluck()
-      .get(tNs);
-    return db
+  /** The last checkpoint that is not past a moment: at_max grows with seq, so halving finds it. */
+  const checkpointBefore = (tNs: bigint): number => {
+    let [low, high] = [0, head().seq];
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      const found = checkpointAt.get(middle);
+      if (found === undefined || Number(found.seq) <= low || found.at_max <= tNs) low = middle;
+      else high = Number(found.seq) - 1;
+    }
+    const last = checkpointAt.get(low);
+    return last !== undefined && last.at_max <= tNs ? Number(last.seq) : 0;
+  };
+
+  /** The first seq whose record is later than a moment. */
+  const firstLater = (tNs: bigint): number | undefined =>
+    db
       .prepare<[number, bigint], number>('SELECT seq FROM records WHERE seq > ? AND at > ? ORDER BY seq LIMIT 1')
       .pluck()
-      .get(from ?? 0, tNs);
-  };
+      .get(checkpointBefore(tNs), tNs);
 
   const seqAtTime = (tNs: bigint): number => {
     const later = firstLater(tNs);

@@ -12,6 +12,7 @@ const restartPages = 4000;
 /** Looking costs as much as a small append. */
 const lookEveryBatches = 8;
 const restartWaitMs = 50;
+const finishWaitMs = 500;
 const usualWaitMs = 5000;
 
 export interface WalKeeper {
@@ -44,10 +45,11 @@ export const createWalKeeper = (db: Db, alarmBytes: number, onAlarm: (bytes: num
     }
   };
 
-  const restart = (): void => {
-    db.pragma(`busy_timeout = ${restartWaitMs}`);
+  /** Readers are waited for this long; whoever reads longer does not hold up the writer. */
+  const waiting = (waitMs: number, work: () => void): void => {
+    db.pragma(`busy_timeout = ${waitMs}`);
     try {
-      checkpoint('RESTART');
+      work();
     } finally {
       db.pragma(`busy_timeout = ${usualWaitMs}`);
     }
@@ -69,10 +71,10 @@ export const createWalKeeper = (db: Db, alarmBytes: number, onAlarm: (bytes: num
       if (log - checkpointed >= checkpointPages) unlessFull(() => checkpoint('PASSIVE'));
       if (log >= restartPages && log - triedAtPages >= checkpointPages) {
         triedAtPages = log;
-        unlessFull(restart);
+        unlessFull(() => waiting(restartWaitMs, () => checkpoint('RESTART')));
       }
       watch(log);
     },
-    finish: () => unlessFull(() => checkpoint('TRUNCATE')),
+    finish: () => unlessFull(() => waiting(finishWaitMs, () => checkpoint('TRUNCATE'))),
   };
 };

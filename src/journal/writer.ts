@@ -12,8 +12,8 @@ import { journalFiles } from './files.ts';
 import { createWalKeeper } from './wal.ts';
 import type { AppendMessage, FromWriter, ToWriter, WriterOptions, WriterRequest } from './writer-messages.ts';
 
-/** The end of the chain is signed this long after it last was, if anything was appended. */
-const checkpointAfterMs = 10_000;
+/** The checkpoint beside the journal is made anew this long after a commit. */
+const signAfterMs = 10_000;
 
 /** A bound on one transaction; what is left is the next one. */
 const messagesPerTurn = 1024;
@@ -31,26 +31,22 @@ const run = (port: NonNullable<typeof parentPort>, options: WriterOptions): void
   const wal = createWalKeeper(db, options.walAlarmBytes, (bytes) => say({ kind: 'walAlarm', bytes }));
   let signing: NodeJS.Timeout | null = null;
 
-  const publishCheckpoint = (): void => {
-    const newest = batches.newestCheckpoint();
-    if (newest !== null) writeHeadFile(files.head, newest);
-  };
-
   const sign = (): void => {
     signing = null;
-    batches.checkpoint();
-    publishCheckpoint();
+    const end = batches.signedEnd();
+    if (end !== null) writeHeadFile(files.head, end);
   };
 
   const commit = (messages: readonly AppendMessage[]): void => {
     batches.commit(messages);
     const { seq, hash } = batches.end();
     say({ kind: 'committed', seq, hash, readChunks: messages.filter(({ reads }) => reads !== null).length });
-    signing ??= setTimeout(() => guarded(sign), checkpointAfterMs);
+    signing ??= setTimeout(() => guarded(sign), signAfterMs);
   };
 
   const close = (): void => {
     if (signing !== null) clearTimeout(signing);
+    batches.checkpoint();
     sign();
     wal.finish();
     db.close();

@@ -3,7 +3,6 @@
  * callers at once, with read calls, sealing and pruning in between. Writes each acknowledged seq to standard output
  * before it goes on, so that whoever reads that knows a lower bound of what has to be there.
  */
-import { writeSync } from 'node:fs';
 import { openJournal } from '../../src/journal/open.ts';
 import { readRowAt, recordAt } from './support.ts';
 
@@ -12,7 +11,8 @@ const { journal, findings, setAside } = openJournal({ path });
 if (findings.length > 0 || setAside !== null) throw new Error(JSON.stringify({ findings, setAside }));
 
 let next = journal.head().seq + 1;
-const say = (seq: number): number => writeSync(1, `${seq}\n`);
+/** Standard output is a pipe, to which Node writes at once. */
+const say = (seq: number): boolean => process.stdout.write(`${seq}\n`);
 
 const caller = async (): Promise<never> => {
   for (;;) {

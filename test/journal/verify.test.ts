@@ -160,15 +160,17 @@ test('a flipped bit in any column of any table is found', { timeout: 120_000 }, 
       for (const column of columns) {
         for (let n = 0; n < flipsPerColumn; n++) {
           const one = { table, column, rowid: rowids[random(rowids.length)] ?? 0, bit: random(20_000) };
+          const outcome = { refused: false };
           const findings = findingsAfter(db, path, () => {
             try {
               flip(db, one);
-              flips++;
             } catch {
-              // The flipped key is another row's: SQLite itself refuses, so count on it being found by that.
-              dropRow(db, one);
+              // The flipped key is another row's, which SQLite itself refuses, and finds in a file.
+              outcome.refused = true;
             }
           });
+          if (outcome.refused) continue;
+          flips++;
           if (findings.length === 0) missed.push(one);
         }
       }
@@ -178,10 +180,6 @@ test('a flipped bit in any column of any table is found', { timeout: 120_000 }, 
   assert.ok(flips > 2000, `${flips} flips`);
   t.diagnostic(`${flips} flipped bits, all found`);
 });
-
-const dropRow = (db: Database.Database, { table, rowid }: Flip): void => {
-  db.prepare(`DELETE FROM ${table} WHERE rowid = ?`).run(rowid);
-};
 
 test('a flipped bit anywhere in the file is found, or changes nothing that is read', {
   timeout: 120_000,

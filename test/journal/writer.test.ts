@@ -3,7 +3,8 @@
  * bounded memory when it can't keep up, and what calls cost on disk.
  */
 import assert from 'node:assert/strict';
-import { statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
+import { watch } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { connectReader } from '../../src/journal/connect.ts';
@@ -103,6 +104,39 @@ test('C10: more read calls than can be written are counted, not kept in memory',
   assert.ok(dropped > 0);
   assert.equal((await collect(journal.readReads())).length, rows + 1 - dropped);
   assert.ok(grownMb < 64, `${grownMb} MB`);
+});
+
+test('C9: the checkpoint beside the journal is made anew while the daemon runs', { timeout: 40_000 }, async (t) => {
+  const dir = await tempDir(t);
+  const { journal } = await openTemporary(t, { path: join(dir, 'journal.db') });
+  const aborter = new AbortController();
+  const changes = watch(dir, { signal: aborter.signal });
+  await journal.append(recordsFrom(1, 3));
+  for await (const { filename } of changes) if (filename === 'journal.db.head') break;
+  aborter.abort();
+  const head = JSON.parse(readFileSync(join(dir, 'journal.db.head'), 'utf8')) as { seq: number; hash: string };
+  assert.deepEqual([head.seq, head.hash], [3, Buffer.from(journal.head().hash).toString('hex')]);
+});
+
+test('C14: a moment is found among many checkpoints', async (t) => {
+  const { journal } = await openTemporary(t);
+  // A clock that now and then steps back by a second, and records of the same moment.
+  const atOf = (seq: number): bigint =>
+    startNs + BigInt(Math.floor(seq / 2) - (seq % 100 === 0 ? 1000 : 0)) * 1_000_000n;
+  const count = 7500;
+  for (let first = 1; first <= count; first += 500) {
+    await journal.append(
+      Array.from({ length: 500 }, (_, index) => recordAt(first + index, { atNs: atOf(first + index) })),
+    );
+  }
+  let running = 0n;
+  for (let seq = 1; seq <= count; seq++) {
+    if (atOf(seq) > running) running = atOf(seq);
+    const next = atOf(seq + 1) > running;
+    if (seq % 50 < 4 && next) assert.equal(await journal.seqAtTime(running), seq, `at record ${seq}`);
+  }
+  assert.equal(await journal.seqAtTime(startNs - 1n), 0);
+  assert.equal(await journal.seqAtTime(2n ** 62n), count);
 });
 
 const hex = (n: number, length: number): string => n.toString(16).padStart(8, '0').repeat(8).slice(0, length);
