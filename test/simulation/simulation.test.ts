@@ -1,6 +1,7 @@
 /**
  * The simulator's verdict: many histories from fresh seeds hold every invariant, every boundary was crashed at, every
- * planted bug is found, and a seed replays exactly. SCRIBE_SIM_SEED and SCRIBE_SIM_HISTORIES choose others.
+ * planted bug is found, and a seed replays exactly. Never repeated: a seed that fails is a finding. SCRIBE_SIM_SEED and
+ * SCRIBE_SIM_HISTORIES choose others.
  */
 import assert from 'node:assert/strict';
 import { availableParallelism } from 'node:os';
