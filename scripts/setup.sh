@@ -145,13 +145,19 @@ usable_go() {
   [ "${minor:-0}" -ge 21 ]
 }
 
+usable_go_in_apt() {
+  has apt-cache || return 1
+  minor=$(apt-cache policy golang-go 2>/dev/null | sed -n 's/^ *Candidate: \([0-9]*:\)\{0,1\}1\.\([0-9]*\).*/\2/p')
+  [ "${minor:-0}" -ge 21 ]
+}
+
 has_cri_tools() {
   [ -x "$cache/crictl" ] && [ -x "$cache/critest" ] && [ "$(cat "$cache/cri-tools.version")" = "$cri_tools_version" ]
 }
 
 # Makes sure of a Go that can build what is named.
 need_go() {
-  if ! usable_go && has apt-get; then
+  if ! usable_go && usable_go_in_apt; then
     need golang-go golang-go
     debian_packages
   fi
