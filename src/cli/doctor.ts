@@ -15,7 +15,7 @@ import { foldState } from '../journal/fold.ts';
 import { findingsOf, openReader } from '../journal/open.ts';
 import { workOwed } from '../projections/work-owed.ts';
 import { command } from './command.ts';
-import { type Answer, askDaemon } from './daemon.ts';
+import { type Answer, askDaemon, socketOfRoot } from './daemon.ts';
 import { counted, duration } from './format.ts';
 import { createNames, labelOf, type Names, recordOf } from './history/names.ts';
 import { type Io, write } from './io.ts';
@@ -181,9 +181,12 @@ export const doctor = command({
   options: { ...nodeOptions, json: jsonOption },
   run: async (values, _operands, io) => {
     const config = await loadConfig({ path: values.config, overrides: overridesOf(values) });
-    const { rootDir, socketPath } = config.serve;
+    const { rootDir } = config.serve;
     const journal = await openJournal(rootDir);
     try {
+      // Where the journal could not be read, nobody knows better than the configuration.
+      const isTold = values.state !== undefined || journal.state === null;
+      const socketPath = isTold ? config.serve.socketPath : await socketOfRoot(values, journalOf(rootDir));
       const [answer, machine] = await Promise.all([
         askDaemon(socketPath, rootDir),
         machineResults(config, journal.lastRecordAtMs),

@@ -12,7 +12,7 @@ import { type Shown, showTable } from './history/rows.ts';
 import { parseTime, TIME_FORMS } from './history/time.ts';
 import { type JournalWatch, watchJournal } from './history/watch.ts';
 import { type Io, write } from './io.ts';
-import { configOption, journalOf, jsonOption, rootOf, rootOption } from './places.ts';
+import { configOption, jsonOption, readableJournal, rootOf, rootOption } from './places.ts';
 
 const options = {
   root: rootOption,
@@ -152,7 +152,7 @@ export const history = command({
   ],
   run: async (values, _operands, io) => {
     const { wanted, filter, sinceNs, untilNs, limit } = readOptions(values);
-    const path = journalOf(await rootOf(values));
+    const path = await readableJournal(await rootOf(values));
     const reader = openReader(path);
     // Before anything is read, so that nothing can be written unseen.
     const watch = values.follow === true ? watchJournal(path) : null;

@@ -2,9 +2,10 @@
  * Where a node's things are, for commands: options say it, else the configuration does. A command that is told all it
  * needs by options reads no configuration, so that a broken one does not hide the journal.
  */
+import { access, constants } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { ConfigOverrides } from '../config/load.ts';
-import type { Option, Values } from './command.ts';
+import { failure, type Option, type Values } from './command.ts';
 
 export const configOption = {
   value: 'FILE',
@@ -71,6 +72,19 @@ export const rootOf = async ({ root, config }: PlaceValues): Promise<string> =>
   root === undefined ? (await configuredServe(config)).rootDir : resolve(root);
 
 export const journalOf = (rootDir: string): string => join(rootDir, 'journal.db');
+
+/** The journal of a root, for a command that needs one; a sentence says why there is none. */
+export const readableJournal = async (rootDir: string): Promise<string> => {
+  const path = journalOf(rootDir);
+  try {
+    await access(path, constants.R_OK);
+    return path;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EACCES') throw failure(`You may not read the journal ${path}; are you root?`, error);
+    throw failure(`There is no journal at ${path}. Name its root directory with --root.`, error);
+  }
+};
 
 export const socketOf = async ({ socket, config }: PlaceValues): Promise<string> =>
   socket === undefined ? (await configuredServe(config)).socketPath : resolve(socket);

@@ -1,12 +1,11 @@
 /** `scribe verify`: whether the journal is what was written, and folds to what the daemon holds. */
-import { existsSync } from 'node:fs';
 import { type VerifyReport, verifyJournal } from '../journal/verify.ts';
 import { command, failure, type Values } from './command.ts';
 import { type Answer, askDaemon, socketOfRoot } from './daemon.ts';
 import { type Compared, compareFold, type Held, snapshotsOf } from './fold.ts';
 import { counted, grouped } from './format.ts';
 import { type Io, write } from './io.ts';
-import { configOption, journalOf, jsonOption, rootOf, rootOption, socketOption } from './places.ts';
+import { configOption, jsonOption, readableJournal, rootOf, rootOption, socketOption } from './places.ts';
 import { createProgress, type Progress } from './progress.ts';
 
 /** Enough to see what sort of damage it is. */
@@ -123,8 +122,7 @@ export const verify = command({
   run: async (values, _operands, io) => {
     const startedMs = performance.now();
     const rootDir = await rootOf(values);
-    const path = journalOf(rootDir);
-    if (!existsSync(path)) throw failure(`There is no journal at ${path}. Name its root directory with --root.`);
+    const path = await readableJournal(rootDir);
     const progress = createProgress(io.stderr);
     const onProgress = (records: number, of: number): void => showCount(progress, 'checking', records, of);
     const report = await verifyJournal(path, { onProgress });

@@ -167,6 +167,15 @@ describe('doctor', () => {
     assert.equal(of(results, 'kernel').length, 1);
   });
 
+  test('the daemon of a root that is named alone is looked for where its journal says', async (t) => {
+    const root = await whole(t);
+    const { stdout } = await scribe(['doctor', '--json', '--root', root.dir]);
+    assert.match(
+      of(resultsOf(stdout), 'daemon')[0]?.detail ?? '',
+      /^there is no daemon at \/state-dir\/scribe\.sock: /,
+    );
+  });
+
   test('before the first start there is nothing wrong with having no journal', async (t) => {
     const root = await whole(t);
     const { stdout } = await scribe([
