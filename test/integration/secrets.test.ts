@@ -11,7 +11,7 @@ import { codeOf } from '../../scripts/lib/cri-client.ts';
 import type { AuthConfig, DeepPartial } from '../../src/adapters/wire/cri/api.ts';
 import { GrpcCode } from '../../src/domain/errors.ts';
 import { type Canary, formsOf, searcherFor, searchFiles, watchCommandLines } from '../support/canaries.ts';
-import { type Daemon } from '../support/daemon.ts';
+import type { Daemon } from '../support/daemon.ts';
 import { processesOf } from '../support/leftovers.ts';
 import { busyboxName, startNode } from '../support/node.ts';
 import { containerConfig, eventually, podConfig } from '../support/pods.ts';

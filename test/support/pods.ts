@@ -81,3 +81,19 @@ export const eventually = async <T>(
     await sleep(20);
   }
 };
+
+/** Does `work` for each item, so many at once; results are in the order of the items. */
+export const inParallel = async <T, R>(
+  atOnce: number,
+  items: readonly T[],
+  work: (item: T, index: number) => Promise<R>,
+): Promise<R[]> => {
+  const results: R[] = [];
+  const queue = [...items.entries()];
+  const worker = async (): Promise<void> => {
+    for (let next = queue.shift(); next !== undefined; next = queue.shift())
+      results[next[0]] = await work(next[1], next[0]);
+  };
+  await Promise.all(Array.from({ length: atOnce }, worker));
+  return results;
+};

@@ -1,0 +1,107 @@
+/**
+ * A daemon that is killed again and again while clients make and remove pods: after each restart it and the machine
+ * agree, when all is removed nothing is left, and the journal proves it. SCRIBE_KILLS sets how many kills (50).
+ * Runs alone: it takes the whole machine.
+ */
+import assert from 'node:assert/strict';
+import { copyFile, open, readdir } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { agreement } from '../support/agreement.ts';
+import { startChurn } from '../support/churn.ts';
+import { cleanupAfterAll } from '../support/cleanup.ts';
+import { removeAllPods } from '../support/daemon.ts';
+import { headOf, journalPath, recordsOf, stateOf } from '../support/journal.ts';
+import { noLeftovers } from '../support/leftovers.ts';
+import { busyboxName, startNode, type TestNode } from '../support/node.ts';
+import { eventually } from '../support/pods.ts';
+import { tempDir } from '../support/temp-dir.ts';
+
+const kills = Number(process.env['SCRIBE_KILLS'] ?? 50);
+const clients = 5;
+const flips = 5;
+
+describe(`a daemon that is killed ${kills} times`, () => {
+  const owner = cleanupAfterAll();
+  let node: TestNode;
+  before(async () => {
+    node = await startNode(owner);
+  });
+
+  test('agrees with the machine after each restart, and leaves nothing when all is removed', async (t) => {
+    const { daemon } = node;
+    const churn = startChurn(daemon, busyboxName, clients);
+    for (let kill = 0; kill < kills; kill += 1) {
+      await sleep(50 + 1500 * Math.random() ** 2);
+      await daemon.kill();
+      await churn.pause();
+      if (kill % 5 === 4) {
+        // Once more, at any moment of the start and of what it finds to do.
+        await daemon.launch();
+        await sleep(Math.random() * 1000);
+        await daemon.kill();
+      }
+      await daemon.start();
+      await agreement(daemon).catch((error: unknown) => {
+        throw new Error(`after kill ${kill + 1}: ${String(error)}\n${daemon.log()}`);
+      });
+      churn.resume();
+    }
+    await churn.stop();
+    const { pods, forgotten, interrupted } = churn.counts();
+    t.diagnostic(
+      `${pods} pods, ${forgotten} of them forgotten, ${interrupted} calls interrupted, ${headOf(daemon)} records`,
+    );
+    assert.ok(pods > kills / 5);
+
+    await removeAllPods(daemon.cri);
+    await eventually('nothing is listed', async () => (await daemon.cri.runtime.listPodSandbox()).items.length === 0);
+    assert.deepEqual(await daemon.leftovers(), noLeftovers);
+    const { sandboxes, containers, names, effects } = stateOf(daemon);
+    assert.deepEqual([sandboxes.size, containers.size, names.size, effects.size], [0, 0, 0, 0]);
+  });
+
+  test('has a journal that verifies, of every life', async () => {
+    const { daemon } = node;
+    const { exitCode, stdout, stderr } = await daemon.scribe('verify', '--root', daemon.dirs.root);
+    assert.equal(exitCode, 0, stdout + stderr);
+    const starts = await recordsOf(daemon, { types: ['daemon.started'] });
+    assert.ok(starts.length > kills);
+  });
+
+  test('C9: any single bit that flips in a record is found', async (t) => {
+    const { daemon } = node;
+    const { root } = daemon.dirs;
+    await daemon.stop();
+    const records = await recordsOf(daemon, {});
+    const file = journalPath(daemon);
+    for (let flip = 0; flip < flips; flip += 1) {
+      const copy = await tempDir(t);
+      for (const name of await readdir(dirname(file)))
+        if (name.startsWith(basename(file))) await copyFile(join(root, name), join(copy, name));
+      const record = records[Math.floor((records.length * (flip + Math.random())) / flips)];
+      assert.ok(record);
+      await flipBitOf(join(copy, basename(file)), JSON.stringify(record.body));
+      const { exitCode, stdout, stderr } = await daemon.scribe('verify', '--root', copy);
+      assert.equal(exitCode, 1, `record ${record.seq}: ${stdout}${stderr}`);
+    }
+    const whole = await daemon.scribe('verify', '--root', root);
+    assert.equal(whole.exitCode, 0, whole.stdout + whole.stderr);
+  });
+});
+
+/** Flips a random bit of the first place that has this text. */
+const flipBitOf = async (path: string, text: string): Promise<void> => {
+  const file = await open(path, 'r+');
+  try {
+    const content = await file.readFile();
+    const at = content.indexOf(text.slice(0, 200));
+    assert.ok(at >= 0, 'the journal has the text as it is');
+    const where = at + Math.floor(Math.random() * Math.min(text.length, 200));
+    const byte = Buffer.from([(content[where] ?? 0) ^ (1 << Math.floor(Math.random() * 8))]);
+    await file.write(byte, 0, 1, where);
+  } finally {
+    await file.close();
+  }
+};
