@@ -188,6 +188,11 @@ describe('registries that fail for a while', { timeout: 60_000 }, () => {
     }
   });
 
+  it('are never given up when the time is without bound', async (t) => {
+    const server = await serving(t);
+    await checkWhole(await startStore(t, { progressTimeoutMs: Number.POSITIVE_INFINITY }), server);
+  });
+
   it('are not given up while bytes come slowly', async (t) => {
     const server = await serving(t);
     const store = await startStore(t, { progressTimeoutMs: 400 });

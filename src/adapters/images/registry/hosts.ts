@@ -142,7 +142,7 @@ const readDialTimeout = (file: ConfigFile, table: Table): number => {
   if (table.dial_timeout === undefined) return DIAL_TIMEOUT_MS;
   const timeoutMs = typeof table.dial_timeout === 'string' ? parseDuration(table.dial_timeout) : null;
   if (timeoutMs === null) throw badConfig(file.path, 'dial_timeout is not a duration like "5s"');
-  return timeoutMs;
+  return timeoutMs === 0 ? DIAL_TIMEOUT_MS : timeoutMs;
 };
 
 const parseBase = (file: ConfigFile, address: string, overridePath: boolean): { host: string; base: string } => {

@@ -12,6 +12,8 @@ import { isLoopback, type TlsMaterial } from './hosts.ts';
 const REDIRECTS_MAX = 10;
 const DISCARD_BYTES_MAX = 64 * 1024;
 const SOCKETS_PER_HOST_MAX = 16;
+/** The longest a timer runs; with more it would fire at once. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
 
 /** A request that failed, and whether the same server may do better when it is asked again. */
 export class RequestError extends FailureError {
@@ -66,16 +68,23 @@ const stalled = (url: URL, timeoutMs: number): RequestError =>
   new RequestError('RegistryFailed', `${shownUrl(url)} sent nothing for ${timeoutMs} ms`, { retryable: false });
 
 /** The machine's own authorities, with Node's where it has none. Read when the first https server is asked. */
-const trustedAuthorities = (): string[] => {
+const trustedAuthorities = (): readonly string[] => {
   const system = getCACertificates('system');
   return system.length > 0 ? system : getCACertificates('bundled');
 };
 
 type Agent = HttpAgent | HttpsAgent;
 
-const createAgent = (isTls: boolean, tls: TlsMaterial, authorities: () => string[]): Agent => {
-  const common = { keepAlive: true, maxSockets: SOCKETS_PER_HOST_MAX, proxyEnv: process.env };
-  if (!isTls) return new HttpAgent(common);
+const noTls: TlsMaterial = { ca: [], clientPairs: [], skipVerify: false };
+
+/** What is on this machine is not asked for by way of a proxy elsewhere. */
+const createAgent = (url: URL, tls: TlsMaterial, authorities: () => readonly string[]): Agent => {
+  const common = {
+    keepAlive: true,
+    maxSockets: SOCKETS_PER_HOST_MAX,
+    ...(isLoopback(url.host) ? {} : { proxyEnv: process.env }),
+  };
+  if (url.protocol === 'http:') return new HttpAgent(common);
   return new HttpsAgent({
     ...common,
     ca: [...authorities(), ...tls.ca],
@@ -85,21 +94,21 @@ const createAgent = (isTls: boolean, tls: TlsMaterial, authorities: () => string
   });
 };
 
-/** Keeps connections for reuse until it is closed. `idleTimeoutMs` bounds the time without a byte of any response. */
-export const createHttpClient = (idleTimeoutMs: number): HttpClient => {
-  const plainAgent = createAgent(false, { ca: [], clientPairs: [], skipVerify: false }, () => []);
-  const tlsAgents = new Map<string, Agent>();
-  let authorities: string[] | null = null;
+/** Keeps connections for reuse until it is closed. `progressTimeoutMs` bounds the time without a byte of any response. */
+export const createHttpClient = (progressTimeoutMs: number): HttpClient => {
+  const idleTimeoutMs = Math.min(progressTimeoutMs, TIMER_MS_MAX);
+  const agents = new Map<string, Agent>();
+  let authorities: readonly string[] | null = null;
+
+  const authoritiesOnce = (): readonly string[] => {
+    authorities ??= trustedAuthorities();
+    return authorities;
+  };
 
   const agentFor = (url: URL, tls: TlsMaterial): Agent => {
-    if (url.protocol === 'http:') return plainAgent;
-    const key = JSON.stringify(tls);
-    const known = tlsAgents.get(key);
-    if (known !== undefined) return known;
-    authorities ??= trustedAuthorities();
-    const held = authorities;
-    const agent = createAgent(true, tls, () => held);
-    tlsAgents.set(key, agent);
+    const key = JSON.stringify([url.protocol, isLoopback(url.host), url.protocol === 'http:' ? noTls : tls]);
+    const agent = agents.get(key) ?? createAgent(url, tls, authoritiesOnce);
+    agents.set(key, agent);
     return agent;
   };
 
@@ -131,9 +140,12 @@ export const createHttpClient = (idleTimeoutMs: number): HttpClient => {
       outgoing.once('socket', (socket) => {
         if (!socket.connecting) return;
         clearTimeout(deadline);
-        deadline = setTimeout(() => {
-          outgoing.destroy(new Error(`no connection within ${request.dialTimeoutMs} ms`));
-        }, request.dialTimeoutMs);
+        deadline = setTimeout(
+          () => {
+            outgoing.destroy(new Error(`no connection within ${request.dialTimeoutMs} ms`));
+          },
+          Math.min(request.dialTimeoutMs, TIMER_MS_MAX),
+        );
         socket.once('connect', () => {
           clearTimeout(deadline);
           deadline = setTimeout(() => outgoing.destroy(stalled(url, idleTimeoutMs)), idleTimeoutMs);
@@ -220,7 +232,7 @@ export const createHttpClient = (idleTimeoutMs: number): HttpClient => {
   return {
     send,
     close: () => {
-      for (const agent of [plainAgent, ...tlsAgents.values()]) agent.destroy();
+      for (const agent of agents.values()) agent.destroy();
     },
   };
 };

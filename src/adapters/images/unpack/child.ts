@@ -6,7 +6,6 @@
 import { createHash } from 'node:crypto';
 import { openSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
-import { constants, getPriority, setPriority } from 'node:os';
 import { FailureError } from '../../../domain/errors.ts';
 import { enterJail } from '../../linux/jail.ts';
 import { errorCodeOf } from '../../linux/syscalls.ts';
@@ -54,7 +53,6 @@ const asFailure = (error: unknown): FailureError => {
 const unpack = async (request: UnpackRequest): Promise<void> => {
   const blob = openSync(request.blobPath, 'r');
   process.umask(0);
-  setPriority(getPriority() + constants.priority.PRIORITY_BELOW_NORMAL / 2);
   // What the compile cache still has to write must be written before its directory is out of reach.
   flushCompileCache();
   enterJail(request.directory, { memoryBytesMax: request.memoryBytesMax, fileBytesMax: request.bytesMax });
