@@ -26,8 +26,18 @@ export interface ContainerStatsOptions {
 export function createContainerStats(options: ContainerStatsOptions): Pick<CriParts, 'statsOf' | 'statsOfAll'> {
   const { view, reader, usage, cgroupDriver } = options;
 
+  const targets = new WeakMap<Container, StatsTarget | null>();
+
+  function targetOf(container: Container): StatsTarget | null {
+    const known = targets.get(container);
+    if (known !== undefined) return known;
+    const target = findTarget(container);
+    targets.set(container, target);
+    return target;
+  }
+
   /** null where the path can't be told: its pod was made with another cgroup driver. */
-  function targetOf({ id, podSandboxId }: Container): StatsTarget | null {
+  function findTarget({ id, podSandboxId }: Container): StatsTarget | null {
     const parent = view.state.sandboxes.get(podSandboxId)?.config.linux?.cgroupParent;
     try {
       return { containerId: id, cgroupPath: cgroupsPath(cgroupDriver, parent, id) };

@@ -5,9 +5,9 @@ import type { MessageFns } from '../wire/cri/api.ts';
 export interface CallContext {
   readonly caller: Caller | null;
   /** Wall clock, ns; null when the client set none. */
-  readonly deadlineNs: bigint | null;
-  /** Aborted when the client has cancelled or gone. */
-  readonly signal: AbortSignal;
+  readonly deadlineNs: () => bigint | null;
+  /** Aborted when the client has cancelled or gone. Made when it is first asked for: most reads answer at once. */
+  readonly signal: () => AbortSignal;
 }
 
 type MessageOf<F> = F extends MessageFns<infer T> ? T : never;

@@ -25,7 +25,8 @@ export function healthService(services: () => readonly string[]): Handlers<typeo
       if (isKnown(service)) return SERVING;
       throw new FailureError('UnknownService', `There is no service ${shown(service)} on this socket.`);
     },
-    async watch({ service }, { signal }, send) {
+    async watch({ service }, context, send) {
+      const signal = context.signal();
       await send(isKnown(service) ? SERVING : UNKNOWN);
       if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
     },

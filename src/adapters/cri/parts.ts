@@ -69,7 +69,11 @@ function completed(reply: CallReply): Taken {
   return { ...reply, outcome };
 }
 
-const optionsOf = ({ caller, deadlineNs, signal }: CallContext): CallOptions => ({ caller, deadlineNs, signal });
+export const optionsOf = ({ caller, deadlineNs, signal }: CallContext): CallOptions => ({
+  caller,
+  deadlineNs: deadlineNs(),
+  signal: signal(),
+});
 
 const failed = ({ reason, message }: Failure): FailureError => new FailureError(reason, message);
 
@@ -129,6 +133,8 @@ const codeOf = (error: unknown): GrpcCode =>
 
 /** The object an id or its beginning names; throws when it could name several. `field` is CRI's name of the id. */
 export function find<T>(field: string, map: ReadonlyMap<string, T>, id: string): T | undefined {
+  const exact = map.get(id);
+  if (exact !== undefined) return exact;
   const failure = idFailure(field, map, id);
   if (failure !== null) throw failed(failure);
   return map.get(wholeId(map, id));

@@ -209,7 +209,7 @@ export function runtimeService(parts: CriParts): Handlers<typeof wire.RuntimeSer
       },
     })),
     async getContainerEvents(request, context, send) {
-      const subscribe = (): Promise<void> => parts.events.subscribe(send, context.signal);
+      const subscribe = (): Promise<void> => parts.events.subscribe(send, context.signal());
       await reading(parts, 'GetContainerEvents', everything, subscribe)(request, context);
     },
   };

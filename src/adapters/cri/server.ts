@@ -13,7 +13,7 @@ import { ServerReflectionDefinition } from '../wire/grpc/reflection/v1/reflectio
 import type { CallContext } from './context.ts';
 import { healthService } from './health.ts';
 import { imageService } from './image-service.ts';
-import type { CriParts } from './parts.ts';
+import { type CriParts, optionsOf } from './parts.ts';
 import { createPeers } from './peers.ts';
 import { reflectionService, ServerReflectionAlphaDefinition } from './reflection.ts';
 import { runtimeService } from './runtime-service.ts';
@@ -97,8 +97,8 @@ export async function startCriServer(options: CriServerOptions): Promise<CriServ
   };
 }
 
-async function refuse(parts: CriParts, rpc: string, { caller, deadlineNs, signal }: CallContext): Promise<Failure> {
-  const { outcome } = await parts.take({ method: 'Unimplemented', rpc }, { caller, deadlineNs, signal });
+async function refuse(parts: CriParts, rpc: string, context: CallContext): Promise<Failure> {
+  const { outcome } = await parts.take({ method: 'Unimplemented', rpc }, optionsOf(context));
   return outcome.ok ? { reason: 'NotImplemented', message: `${rpc} is not offered.` } : outcome.failure;
 }
 

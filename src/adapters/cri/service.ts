@@ -78,14 +78,15 @@ function unary(
 ): handleUnaryCall<unknown, Reply<unknown>> {
   return (call, callback) => {
     const context = contextOf(call, options.peers);
-    const succeed = (reply: unknown): void => callback(null, reply);
-    const fail = (error: unknown): void => callback(statusOf(rpc, error, options));
     try {
       const reply = handler === undefined ? refusal(rpc, context, options) : handler(call.request, context);
-      if (reply instanceof Promise) reply.then(succeed, fail);
-      else succeed(reply);
+      if (!(reply instanceof Promise)) return callback(null, reply);
+      reply.then(
+        (message: unknown) => callback(null, message),
+        (error: unknown) => callback(statusOf(rpc, error, options)),
+      );
     } catch (error) {
-      fail(error);
+      callback(statusOf(rpc, error, options));
     }
   };
 }
@@ -108,27 +109,28 @@ function streaming(rpc: string, isDuplex: boolean, handler: Streaming | undefine
  * What the client of a duplex call sends (its definition says that it is one), as a stream of its own: an iterator that
  * ends early destroys its stream, and the call's own has an answer to give yet.
  */
-function requestsOf(call: StreamCall, { signal }: CallContext): AsyncIterable<unknown> {
+function requestsOf(call: StreamCall, context: CallContext): AsyncIterable<unknown> {
   const requests = new PassThrough({ objectMode: true });
   // Told to whoever reads; when nobody does, it is no news.
   requests.on('error', () => undefined);
   (call as unknown as Readable).pipe(requests);
-  signal.addEventListener('abort', () => requests.destroy(new Error('The client has gone.')), { once: true });
+  context.signal().addEventListener('abort', () => requests.destroy(new Error('The client has gone.')), { once: true });
   return requests;
 }
 
 /** A slow reader holds back its own stream and nothing else; what it has not read when it goes is dropped. */
 function senderTo(call: StreamCall, context: CallContext): (message: Reply<unknown>) => Promise<void> {
+  const signal = context.signal();
   return (message) => {
-    if (context.signal.aborted || call.write(message)) return Promise.resolve();
+    if (signal.aborted || call.write(message)) return Promise.resolve();
     return new Promise((resolve) => {
       const done = (): void => {
         call.off('drain', done);
-        context.signal.removeEventListener('abort', done);
+        signal.removeEventListener('abort', done);
         resolve();
       };
       call.once('drain', done);
-      context.signal.addEventListener('abort', done, { once: true });
+      signal.addEventListener('abort', done, { once: true });
     });
   };
 }
@@ -168,20 +170,18 @@ function contextOf(call: AnyCall, peers: Peers): CallContext {
   let abort: AbortController | null = null;
   return {
     caller: peers.callerAt(call.getPeer()),
-    get deadlineNs() {
+    deadlineNs() {
       const deadline = call.getDeadline();
       const ms = deadline instanceof Date ? deadline.getTime() : deadline;
       return Number.isFinite(ms) ? BigInt(Math.round(ms)) * NS_PER_MS : null;
     },
-    // Made only where somebody asks for it: most reads answer at once.
-    get signal() {
-      if (abort === null) {
-        const controller = new AbortController();
-        abort = controller;
-        if (call.cancelled) controller.abort();
-        else call.once('cancelled', () => controller.abort());
-      }
-      return abort.signal;
+    signal() {
+      if (abort !== null) return abort.signal;
+      const controller = new AbortController();
+      abort = controller;
+      if (call.cancelled) controller.abort();
+      else call.once('cancelled', () => controller.abort());
+      return controller.signal;
     },
   };
 }
