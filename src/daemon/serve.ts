@@ -37,7 +37,7 @@ import { nodeFold } from '../engine/node-fold.ts';
 import type { Ids, Observe, PerformEffects } from '../engine/ports.ts';
 import { tasksThatShouldRun } from '../engine/recovery.ts';
 import { createDiskGuard } from '../journal/disk-space.ts';
-import { foldState } from '../journal/fold.ts';
+import { type FoldedState, foldState } from '../journal/fold.ts';
 import { openJournal } from '../journal/open.ts';
 import { createView } from '../projections/view.ts';
 import { takeCrashFile, writeCrashFile } from './crash-file.ts';
@@ -75,8 +75,15 @@ export async function serve(config: Config, { version }: { readonly version: str
   process.on('unhandledRejection', die('a rejection nobody handled'));
 
   const journalPath = join(rootDir, 'journal.db');
+  let folded: FoldedState<NodeState> | null = null;
+  let diskIsFull = (): boolean => false;
   const opened = openJournal({
     path: journalPath,
+    // A page that can't be read shows in the fold; the journal is then set aside and a new one folded (C20).
+    beforeWriting: (path) => {
+      folded = foldState(path, nodeFold);
+    },
+    refuseReads: () => diskIsFull(),
     onWalAlarm: (bytes) =>
       log.warn(
         { bytes },
@@ -85,7 +92,8 @@ export async function serve(config: Config, { version }: { readonly version: str
   });
   const { journal } = opened;
   const findings = createFindings();
-  for (const finding of opened.findings) {
+  const { state, seq, bad } = wholeFold(folded);
+  for (const finding of [...opened.findings, ...bad.map((record) => `Record ${record.seq}: ${record.what}`)]) {
     log.error({ finding }, 'journal');
     findings.add(finding);
   }
@@ -103,7 +111,7 @@ export async function serve(config: Config, { version }: { readonly version: str
     createDiskGuard({ reservePath: join(rootDir, 'reserve'), reserveBytes: config.journal.diskReserveBytes }),
     mkdir(join(stateDir, 'netns'), { recursive: true, mode: 0o711 }),
   ]);
-  const { state, seq } = foldState(journalPath, nodeFold);
+  diskIsFull = diskGuard.isFull;
   const view = createView(copyState(state), seq);
   const spawner = await spawning;
   log.info({ records: seq, spawner: spawner.pid }, 'journal folded');
@@ -278,4 +286,10 @@ async function gidOf(group: string): Promise<number | null> {
   if (gid === undefined)
     throw new Error(`serve.socket_group "${group}" is not in /etc/group; name a group that is, or its number.`);
   return Number(gid);
+}
+
+/** openJournal has called back by now; a journal that was set aside has been folded anew. */
+function wholeFold(folded: FoldedState<NodeState> | null): FoldedState<NodeState> {
+  if (folded === null) throw new Error('The journal was opened without being folded.');
+  return folded;
 }
