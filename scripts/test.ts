@@ -28,6 +28,8 @@ interface FileResult {
   readonly passed: number;
   readonly failed: number;
   readonly skipped: number;
+  /** It failed beside others and passed when it was run again. */
+  readonly unsteady?: true;
 }
 
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
@@ -165,8 +167,7 @@ const repeatFailed = async (results: readonly FileResult[], deadlineMs: number):
     }
     console.log(`again, alone: ${result.file}`);
     const again = await runFile(result.file, deadlineMs);
-    if (again.failed === 0) console.log(`UNSTEADY ${result.file}: failed beside others, passed alone`);
-    final.push(again);
+    final.push(again.failed === 0 ? { ...again, unsteady: true } : again);
   }
   return final;
 };
@@ -198,6 +199,10 @@ const main = async (): Promise<void> => {
   const slowest = [...results].sort((a, b) => b.durationMs - a.durationMs).slice(0, slowestShown);
   console.log(`\nslowest of ${results.length} files, ${seconds(performance.now() - startedMs)} in all:`);
   for (const { file, durationMs } of slowest) console.log(`  ${seconds(durationMs).padStart(8)}  ${file}`);
+  // A pass at the second try may hide a race: it stands where whoever reads the summary sees it.
+  const unsteady = results.filter((result) => result.unsteady === true);
+  if (unsteady.length > 0) console.log(`\nUNSTEADY, failed beside others and passed alone (why is above):`);
+  for (const { file } of unsteady) console.log(`  ${file}`);
   const sum = (key: 'passed' | 'failed' | 'skipped'): number =>
     results.reduce((total, result) => total + result[key], 0);
   console.log(`\n${sum('passed')} passed, ${sum('failed')} failed, ${sum('skipped')} skipped`);

@@ -85,6 +85,18 @@ test('what a test says is cut to what can be read', async (t) => {
   assert.ok(result.stdout.length < 10_000, `${result.stdout.length} characters`);
 });
 
+test('a file that fails once is run again and named as unsteady, unless it says that it is never repeated', async (t) => {
+  const onceOnly = (header: string, mark: string): string =>
+    `/** ${header} */\nimport { existsSync, writeFileSync } from 'node:fs';\n` +
+    `test('x', () => { if (!existsSync('${mark}')) { writeFileSync('${mark}', ''); throw new Error('at first'); } });`;
+  const again = await runTests(t, { shaky: onceOnly('Shaky.', 'mark-a') });
+  assert.equal(lastLine(again), '1 passed, 0 failed, 0 skipped', again.stdout);
+  assert.match(again.stdout, /^UNSTEADY, .*\n {2}test\/a\/shaky\.test\.ts$/m);
+  assert.match(again.stdout, /Error: at first/);
+  const never = await runTests(t, { shaky: onceOnly('Shaky. Never repeated.', 'mark-b') });
+  assert.equal(lastLine(never), '0 passed, 1 failed, 0 skipped', never.stdout);
+});
+
 test('no test files at all is a failure', async (t) => {
   const result = await runTests(t, {});
   assert.equal(lastLine(result), '0 passed, 0 failed, 0 skipped');
