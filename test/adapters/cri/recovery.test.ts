@@ -1,10 +1,14 @@
-/** C18 with a real daemon, shim and socket: what clients are answered while a daemon that was killed starts again. */
+/**
+ * A real daemon, shim and socket: what clients are answered while a daemon that was killed starts again (C18), and what
+ * they are told of what happened meanwhile.
+ */
 import assert from 'node:assert/strict';
 import { access, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { codeOf, criClient } from '../../../scripts/lib/cri-client.ts';
-import { ContainerState } from '../../../src/adapters/wire/cri/api.ts';
+import { ContainerEventType, ContainerState } from '../../../src/adapters/wire/cri/api.ts';
 import { GrpcCode } from '../../../src/domain/errors.ts';
 import { cleanupAfterAll, onCleanup } from '../../support/cleanup.ts';
 import { stateOf } from '../../support/journal.ts';
@@ -88,5 +92,53 @@ describe('a daemon that was killed and starts again', { timeout: 60_000 }, () =>
       again.containersStatuses.map(({ exitCode }) => exitCode),
       [137],
     );
+  });
+
+  test('container events go on behind what was delivered before; stats tell the writable layer', async (t) => {
+    const { daemon } = node;
+    const heard: (readonly [id: string, type: ContainerEventType, exitCodes: readonly number[]])[] = [];
+    /** Hears events until `isDone`. */
+    const listen = async (isDone: () => boolean): Promise<void> => {
+      const abort = new AbortController();
+      const options = { signal: abort.signal, timeoutMs: 20_000 };
+      for await (const event of daemon.cri.runtime.getContainerEvents({}, options)) {
+        const { containerId, containerEventType, containersStatuses, podSandboxStatus } = event;
+        assert.ok(podSandboxStatus !== undefined, 'every event has its pod');
+        heard.push([containerId, containerEventType, containersStatuses.map(({ exitCode }) => exitCode)]);
+        if (isDone()) break;
+      }
+      abort.abort();
+    };
+    const { CONTAINER_STARTED_EVENT, CONTAINER_STOPPED_EVENT } = ContainerEventType;
+    const { podSandboxId, containerId } = await runPod(daemon, 'told', busyboxName, sleeper);
+    await listen(() => heard.at(-1)?.[0] === containerId && heard.at(-1)?.[1] === CONTAINER_STARTED_EVENT);
+    assert.ok(heard.some(([id]) => id === podSandboxId));
+
+    const layer = await eventually('the writable layer is counted', async () => {
+      const { stats } = await daemon.cri.runtime.containerStats({ containerId });
+      return stats?.writableLayer;
+    });
+    assert.equal(layer.fsId?.mountpoint, join(daemon.dirs.root, 'containers'));
+    assert.ok(BigInt(layer.timestamp) > 0n && BigInt(layer.inodesUsed?.value ?? 0) > 0n);
+    assert.ok(layer.usedBytes !== undefined);
+
+    await eventually('it is written down up to where events were delivered', async () =>
+      access(join(daemon.dirs.state, 'events.cursor')).then(
+        () => true,
+        () => false,
+      ),
+    );
+    heard.length = 0;
+    const taskPid = stateOf(daemon).containers.get(containerId)?.task?.pid ?? 0;
+    await daemon.kill();
+    process.kill(taskPid, 'SIGKILL');
+    await eventually('the task is dead', isGone(taskPid));
+    await daemon.start();
+    await listen(() => heard.at(-1)?.[0] === containerId);
+    assert.deepEqual(
+      heard.filter(([id]) => id === containerId || id === podSandboxId),
+      [[containerId, CONTAINER_STOPPED_EVENT, [137]]],
+    );
+    t.diagnostic(`${heard.length} events after the restart`);
   });
 });
