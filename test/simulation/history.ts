@@ -87,6 +87,8 @@ export async function runHistory({ seed, target, plant }: HistoryOptions): Promi
   let targetIn = random.chance(0.7) ? 1 : 2 + random.below(2);
   // What only happens after a restart needs an earlier crash to be reached.
   const crashRate = /ReconnectShim|daemon.started/.test(target) ? 0.02 : 0.004;
+  // Tasks that run out of memory and shims that die are rare unless they are what the history is about.
+  const disturbRate = target.includes('oomed') ? 0.25 : target.includes('shim.lost') ? 0.08 : 0.02;
   let violation: unknown = null;
   let nextId = 0;
   let restarting = false;
@@ -245,9 +247,10 @@ export async function runHistory({ seed, target, plant }: HistoryOptions): Promi
     );
     if (random.chance(0.8)) scheduler.after(random.chance(0.2) ? 3000 : 3, () => tell(observation));
     if (random.chance(0.3)) scheduler.after(20, () => tell(observation));
-    if (task.oomKills > 0 && random.chance(0.5))
-      scheduler.after(2, () => tell({ kind: 'TaskOomed', containerId: task.id }));
+    if (task.oomKills > 0 && random.chance(0.9))
+      scheduler.after(0.5, () => tell({ kind: 'TaskOomed', containerId: task.id }));
   };
+  world.onOom = (task) => void scheduler.after(1, () => tell({ kind: 'TaskOomed', containerId: task.id }));
   world.onShimDeath = (podSandboxId) => {
     const hearing = history.daemon;
     scheduler.after(
@@ -262,7 +265,7 @@ export async function runHistory({ seed, target, plant }: HistoryOptions): Promi
   while (scheduler.steps() < planned) {
     if (violation !== null) break;
     if (random.chance(crashRate)) crash('between steps');
-    if (random.chance(0.02)) disturb(world, scheduler, random);
+    if (random.chance(disturbRate)) disturb(world, scheduler, random);
     if (!(await scheduler.step())) break;
   }
   if (targetIn > 0 && crashes.size === 0) crash('between steps');

@@ -39,6 +39,8 @@ export interface World {
   /** Told of every exit, whoever lives to hear it. */
   onExit: (task: SimulatedTask) => void;
   onShimDeath: (podSandboxId: string) => void;
+  /** A process of the task was killed for lack of memory; the task itself may live on. */
+  onOom: (task: SimulatedTask) => void;
 }
 
 export const createWorld = (): World => ({
@@ -55,6 +57,7 @@ export const createWorld = (): World => ({
   nextAddress: 1,
   onExit: () => {},
   onShimDeath: () => {},
+  onOom: () => {},
 });
 
 export const shimOf = (world: World, podSandboxId: string): SimulatedShim | undefined => {
@@ -124,7 +127,9 @@ export function disturb(world: World, scheduler: Scheduler, random: Random): voi
   if (random.chance(0.15)) return killShim(world, shim.podSandboxId);
   const running = [...shim.tasks.values()].filter((task) => task.status === 'running');
   if (running.length === 0) return;
-  const task = random.pick(running);
+  const containers = running.filter((task) => task.id !== task.podSandboxId);
+  const task = random.pick(containers.length > 0 && random.chance(0.7) ? containers : running);
+  if (random.chance(0.3)) return world.onOom(task);
   const oom = random.chance(0.5);
   endTask(world, scheduler, task, oom ? 137 : random.below(4), oom ? 1 : 0);
 }

@@ -133,7 +133,7 @@ const orphans = async (daemon: Daemon, { sandboxes, containers }: Listed): Promi
  * Everything in which the daemon and the machine disagree at this moment; nothing when all is as it says. Calls that
  * are under way are disagreements of a moment.
  */
-export const disagreements = async (daemon: Daemon): Promise<string[]> => {
+const disagreements = async (daemon: Daemon): Promise<string[]> => {
   const said = await listed(daemon);
   const state = stateOf(daemon);
   const mounts = new Set((await mountsBelow([daemon.dirs.state])).map(({ path }) => path));
@@ -141,15 +141,14 @@ export const disagreements = async (daemon: Daemon): Promise<string[]> => {
     const sandbox = state.sandboxes.get(id);
     return sandbox === undefined ? [] : wrongWithPod(daemon, said, state, sandbox, mounts);
   });
-  const missing = [...said.ready].filter((id) => {
-    const path = state.sandboxes.get(id)?.network?.netnsPath;
-    return path !== undefined && !mounts.has(path);
+  const missing = [...said.ready].flatMap((id) => {
+    const sandbox = state.sandboxes.get(id);
+    if (sandbox === undefined) return [];
+    const shm = `${daemon.dirs.state}/sandboxes/${id}/shm`;
+    const expected = sandbox.network === null ? [shm] : [shm, sandbox.network.netnsPath];
+    return expected.filter((path) => !mounts.has(path)).map((path) => `pod ${id} lacks the mount ${path}`);
   });
-  return [
-    ...(await Promise.all(pods)).flat(),
-    ...missing.map((id) => `pod ${id} has no network namespace`),
-    ...(await orphans(daemon, said)),
-  ];
+  return [...(await Promise.all(pods)).flat(), ...missing, ...(await orphans(daemon, said))];
 };
 
 /** Waits, bounded, until nothing is left to disagree about; fails with what is. */
