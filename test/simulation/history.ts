@@ -21,7 +21,7 @@ import { IMAGE, simulatedEffects } from './effects.ts';
 import { CONF_LIST, FACTS } from './facts.ts';
 import { createRandom, type Random } from './random.ts';
 import { createScheduler, type Scheduler } from './scheduler.ts';
-import { createWorld, disturb, isAlive, leftovers, rebootWorld, type World } from './world.ts';
+import { createWorld, disturb, isAlive, leftovers, rebootWorld, runningContainers, type World } from './world.ts';
 
 export interface Plant {
   readonly name: string;
@@ -88,7 +88,8 @@ export async function runHistory({ seed, target, plant }: HistoryOptions): Promi
   // What only happens after a restart needs an earlier crash to be reached.
   const crashRate = /ReconnectShim|daemon.started/.test(target) ? 0.02 : 0.004;
   // Tasks that run out of memory and shims that die are rare unless they are what the history is about.
-  const disturbRate = target.includes('oomed') ? 0.25 : target.includes('shim.lost') ? 0.08 : 0.02;
+  const disturbRate = target.includes('shim.lost') ? 0.08 : 0.02;
+  const oomRate = target.includes('oomed') ? 0.5 : 0;
   let violation: unknown = null;
   let nextId = 0;
   let restarting = false;
@@ -266,6 +267,7 @@ export async function runHistory({ seed, target, plant }: HistoryOptions): Promi
     if (violation !== null) break;
     if (random.chance(crashRate)) crash('between steps');
     if (random.chance(disturbRate)) disturb(world, scheduler, random);
+    if (random.chance(oomRate)) for (const task of runningContainers(world)) world.onOom(task);
     if (!(await scheduler.step())) break;
   }
   if (targetIn > 0 && crashes.size === 0) crash('between steps');

@@ -104,6 +104,11 @@ export function isAlive(world: World, pid: number): boolean {
   return false;
 }
 
+export const runningContainers = (world: World): SimulatedTask[] =>
+  [...world.shims.values()].flatMap((shim) =>
+    [...shim.tasks.values()].filter((task) => task.status === 'running' && task.id !== task.podSandboxId),
+  );
+
 /** What is left of pods, in words; empty when all was given back. */
 export function leftovers(world: World): string[] {
   return [
