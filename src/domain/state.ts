@@ -127,7 +127,10 @@ export interface Container {
   readonly stop: { readonly signal: number; readonly killAtNs: Int64 | null } | null;
   readonly kill: KillState;
   readonly killSignal: number;
+  /** Commands under way. */
   readonly execs: readonly string[];
+  /** Commands of an earlier life of the daemon: their shim ends them once it answers (C19). */
+  readonly staleExecs: readonly string[];
   readonly claimed: boolean;
   readonly failure: Failure | null;
   readonly owedFailure: Failure | null;

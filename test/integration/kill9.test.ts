@@ -81,7 +81,7 @@ describe(`${pods} containers in ${pods} pods, and the daemon is killed`, () => {
     );
   });
 
-  test('its first answer after a restart is right, and soon; ends it did not see are told truly', async (t) => {
+  test('C18: its first answer after a restart is right, and soon; ends it did not see are told truly', async (t) => {
     const { daemon } = node;
     const [waiting, doomed] = made;
     assert.ok(waiting && doomed);
@@ -148,6 +148,35 @@ describe(`${pods} containers in ${pods} pods, and the daemon is killed`, () => {
     t.diagnostic(`${lines.length} lines in ${seconds.toFixed(1)} s, ${Math.round(lines.length / seconds)} a second`);
     assert.ok(lines.length > kills * 100);
     await removePod(daemon, podSandboxId);
+  });
+
+  test('C19: a command and a stop that were under way are ended and carried on without anybody asking again', async (t) => {
+    const { daemon } = node;
+    const { runtime } = daemon.cri;
+    const deaf = ['sh', '-c', 'trap "" TERM; while :; do sleep 0.1; done'];
+    const stopping = await runPod(daemon, 'deaf', busyboxName, deaf, {}, t);
+    const { containerId } = await runPod(daemon, 'runs-a-command', busyboxName, ['sleep', '100000'], {}, t);
+    const processesIn = async (id: string): Promise<string> => {
+      const { stdout } = await runtime.execSync({ containerId: id, cmd: ['ps', '-o', 'args'], timeout: '10' });
+      return stdout.toString();
+    };
+    const stop = runtime.stopContainer({ containerId: stopping.containerId, timeout: '3' });
+    const command = runtime.execSync({ containerId, cmd: ['sleep', '4321'] });
+    const interrupted = Promise.allSettled([stop, command]);
+    await eventually('the command runs', async () => (await processesIn(containerId)).includes('sleep 4321'));
+    await daemon.kill();
+    assert.deepEqual(
+      (await interrupted).map(({ status }) => status),
+      ['rejected', 'rejected'],
+    );
+    await daemon.start();
+    await eventually('the command is ended', async () => !(await processesIn(containerId)).includes('sleep 4321'));
+    assert.equal((await statusOf(daemon, containerId)).state, CONTAINER_RUNNING);
+    const stopped = await eventually('the container is killed after its grace', async () => {
+      const status = await statusOf(daemon, stopping.containerId);
+      return status.state === CONTAINER_EXITED && status;
+    });
+    assert.deepEqual([stopped.exitCode, stopped.reason], [137, 'Error']);
   });
 
   test('all of them can be removed, and nothing is left', async () => {

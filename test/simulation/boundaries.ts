@@ -43,8 +43,7 @@ const effects = {
   KillTask: true,
   DeleteTask: true,
   RunExec: true,
-  // Execs in doubt are reaped with their task: nothing requests this today.
-  EndExec: false,
+  EndExec: true,
   ReopenLog: true,
   PullImage: true,
   LoadImages: true,

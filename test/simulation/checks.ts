@@ -7,6 +7,7 @@ import type { Sequenced } from '../../src/domain/records.ts';
 import type { NodeState } from '../../src/domain/state.ts';
 import type { JournalRecord } from '../../src/journal/types.ts';
 import type { History } from './history.ts';
+import { runningContainers } from './world.ts';
 
 export class Violation extends Error {}
 
@@ -85,6 +86,7 @@ export const CHECKS = {
     checkNames(state);
     checkShown(history.ledger, state);
     checkExitCodes(history, records);
+    checkExecs(history);
   },
 
   /** Runs when an effect begins: its intent is durable, and Delete destroys no exit that is not written down. */
@@ -103,6 +105,17 @@ export const CHECKS = {
     for (const [stream, count] of exits) if (count > 1) fail(`${stream} exited ${count} times.`);
   },
 };
+
+/** A command that runs is under way, or owed an end. */
+function checkExecs({ daemon, world }: History): void {
+  for (const task of runningContainers(world)) {
+    const container = daemon?.engine.state.containers.get(task.id);
+    if (container === undefined) continue;
+    for (const execId of task.execs)
+      if (!container.execs.includes(execId) && !container.staleExecs.includes(execId))
+        fail(`The command ${execId} runs in container ${task.id} and nobody knows of it.`);
+  }
+}
 
 /** As long as a shim lives that can tell it, the code that is written down is the true one. */
 function checkExitCodes({ world, ledger, daemon }: History, records: readonly Sequenced[]): void {

@@ -211,6 +211,7 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
         exitStatus: 0,
         exitedAtNs: 0n,
         oomKills: 0,
+        execs: new Set(),
       };
       shim.tasks.set(containerId, task);
       half();
@@ -231,13 +232,24 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
       removeTask(podSandboxId, containerId);
       return NOTHING;
     }),
-    RunExec: performing('RunExec', 20, ({ podSandboxId, containerId }, half) => {
+    RunExec: performing('RunExec', 20, ({ podSandboxId, containerId, execId }, half) => {
       const task = tasksOf(podSandboxId).tasks.get(containerId);
-      if (task?.status !== 'running') fail('RuntimeFailed', 'the container does not run');
-      half();
+      if (task?.status !== 'running') return fail('RuntimeFailed', 'the container does not run');
+      task.execs.add(execId);
+      try {
+        half();
+      } catch (error) {
+        if (error !== DIED) task.execs.delete(execId);
+        throw error;
+      }
+      task.execs.delete(execId);
       return { exitStatus: random.below(2), timedOut: random.chance(0.1), stdoutBytes: 3, stderrBytes: 0 };
     }),
-    EndExec: performing('EndExec', 2, () => NOTHING),
+    EndExec: performing('EndExec', 2, ({ podSandboxId, containerId, execId }, half) => {
+      half();
+      shimOf(world, podSandboxId)?.tasks.get(containerId)?.execs.delete(execId);
+      return NOTHING;
+    }),
     ReopenLog: performing('ReopenLog', 1, (_effect, half) => {
       half();
       return NOTHING;

@@ -146,7 +146,13 @@ export async function runHistory({ seed, target, plant }: HistoryOptions): Promi
       scheduler,
       random,
       isDead: () => life.dead,
-      reached: (kind, moment) => void (life.dead || reached(`effect ${kind} ${moment}`)),
+      reached: (kind, moment) => {
+        if (life.dead) return;
+        // A command is ended only by a daemon that has not begun it.
+        const isRunning = kind === 'RunExec' && moment === 'half' && !history.calm;
+        if (isRunning && target.includes('EndExec') && random.chance(0.5)) crash('effect RunExec half');
+        else reached(`effect ${kind} ${moment}`);
+      },
       failureRate: () => (history.calm ? 0 : 0.03),
       check: guard((kind, effect) => CHECKS.beforeEffect(history, kind, effect)),
       observe: () => engine.observe,

@@ -13,6 +13,8 @@ export interface SimulatedTask {
   exitStatus: number;
   exitedAtNs: bigint;
   oomKills: number;
+  /** Commands that run in it: they go on when the daemon that began them dies. */
+  readonly execs: Set<string>;
 }
 
 export interface SimulatedShim {

@@ -6,7 +6,12 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { codeOf } from '../../scripts/lib/cri-client.ts';
-import { ContainerState } from '../../src/adapters/wire/cri/api.ts';
+import {
+  ContainerState,
+  type DeepPartial,
+  NamespaceMode,
+  type PodSandboxConfig,
+} from '../../src/adapters/wire/cri/api.ts';
 import { GrpcCode } from '../../src/domain/errors.ts';
 import type { Daemon } from './daemon.ts';
 import { containerConfig, eventually, podConfig, statusOf } from './pods.ts';
@@ -33,6 +38,13 @@ export interface Churn {
 }
 
 const chance = (share: number): boolean => Math.random() < share;
+
+/** A network of its own, sometimes with a mapped port, or the node's. */
+const someNetwork = (): DeepPartial<PodSandboxConfig> => {
+  if (chance(0.2)) return { linux: { securityContext: { namespaceOptions: { network: NamespaceMode.NODE } } } };
+  if (chance(0.6)) return {};
+  return { portMappings: [{ containerPort: 80, hostPort: 20_000 + Math.floor(Math.random() * 10_000) }] };
+};
 
 /** Starts so many clients. */
 export const startChurn = (daemon: Daemon, image: string, clients: number): Churn => {
@@ -115,11 +127,7 @@ export const startChurn = (daemon: Daemon, image: string, clients: number): Chur
 
   const podLife = async (name: string): Promise<void> => {
     const options = { timeoutMs: callTimeoutMs };
-    const config = podConfig(
-      daemon,
-      name,
-      chance(0.2) ? { linux: { securityContext: { namespaceOptions: { network: 2 } } } } : {},
-    );
+    const config = podConfig(daemon, name, someNetwork());
     counts.pods += 1;
     if (chance(0.1)) {
       // A client that goes away while its pod is being made.

@@ -69,6 +69,7 @@ function requested(
     kill: 'none',
     killSignal: 0,
     execs: [],
+    staleExecs: [],
     claimed: false,
     failure: null,
     owedFailure: null,
@@ -160,6 +161,10 @@ function ended(container: Container, outcome: EffectEnded, intent: Intent | unde
     case 'RunExec': {
       const execId = intent?.kind === 'RunExec' ? intent.execId : '';
       return { ...container, execs: container.execs.filter((id) => id !== execId) };
+    }
+    case 'EndExec': {
+      const execId = intent?.kind === 'EndExec' && outcome.failure === undefined ? intent.execId : '';
+      return { ...container, staleExecs: container.staleExecs.filter((id) => id !== execId) };
     }
     default: {
       const step = stepOf(outcome.kind);

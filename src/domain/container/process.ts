@@ -128,7 +128,7 @@ const contactOf = (turn: Turn, container: Container): ShimContact =>
   turn.state.sandboxes.get(container.podSandboxId)?.shimContact ?? 'none';
 
 /** A pod whose shim was not asked since the daemon started is left alone until it was (C18). */
-const isAskingShim = (turn: Turn, container: Container): boolean => contactOf(turn, container) === 'unknown';
+export const isAskingShim = (turn: Turn, container: Container): boolean => contactOf(turn, container) === 'unknown';
 
 /** Wants the container stopped by `killAtNs` (null: at once). An earlier deadline wins; the signal is sent once. */
 export function askForStop(turn: Turn, container: Container, signal: number, killAtNs: Int64 | null): void {

@@ -70,6 +70,7 @@ function restartedContainer(container: Container, rebootedAtNs: string | null, d
     kill: 'none',
     exitPending: running && rebootedAtNs === null && (dead || container.exitPending),
     execs: [],
+    staleExecs: rebootedAtNs === null ? [...container.staleExecs, ...container.execs] : [],
   };
   if (!running || rebootedAtNs === null) return restarted;
   const exit: ContainerExit = {

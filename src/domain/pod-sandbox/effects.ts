@@ -1,7 +1,9 @@
 /** What the outcome of an effect on a PodSandbox leads to. */
+import { resumeExecs } from '../container/decide.ts';
 import { advanceContainer, failStart, loseContainer, recordExit, recordStart } from '../container/process.ts';
+import { openEffectsOn } from '../effect-log.ts';
 import type { ObservedTask } from '../effects.ts';
-import { type EffectEnded, type Intent, sandboxStream } from '../records.ts';
+import { containerStream, type EffectEnded, type Intent, sandboxStream } from '../records.ts';
 import { containersOf, type Container } from '../state.ts';
 import { afterMs, emit, request, retryDelayMs, setTimer, type Turn } from '../turn.ts';
 import { advancePodSandbox, afterPauseKill, losePodSandbox } from './process.ts';
@@ -69,12 +71,25 @@ function afterReconnect(
       );
     advanceContainer(turn, container.id);
   }
+  resumeExecs(turn, podSandboxId);
   const sandbox = turn.state.sandboxes.get(podSandboxId);
   if (sandbox === undefined) return;
   if (result === undefined) setTimer(turn, sandboxStream(podSandboxId), 'retry', afterMs(turn, retryDelayMs(silences)));
   if (result?.gone === true || sandbox.taskExit !== null || sandbox.kill === 'futile')
     return losePodSandbox(turn, podSandboxId, result?.gone === true ? SHIM_GONE : 'its pause task ended');
   advancePodSandbox(turn, podSandboxId);
+}
+
+/** Whoever began these commands was told that they were interrupted. */
+function endStaleExecs(turn: Turn, { id, staleExecs }: Container): void {
+  const stream = containerStream(id);
+  const ending = openEffectsOn(turn.state, stream).flatMap(({ intent }) =>
+    intent.kind === 'EndExec' ? [intent.execId] : [],
+  );
+  const effects = staleExecs
+    .filter((execId) => !ending.includes(execId))
+    .map((execId): Intent => ({ kind: 'EndExec', execId }));
+  if (effects.length > 0) request(turn, stream, ...effects);
 }
 
 /** After so many silences in a row nobody waits for a mute shim's word any more. */
@@ -93,7 +108,7 @@ function afterAnswer(turn: Turn, container: Container, task: ObservedTask | unde
     case 'running':
       if (container.startInDoubt)
         recordStart(turn, container.id, { pid: task.pid, startTicks: task.startTicks ?? '0' });
-      return;
+      return endStaleExecs(turn, container);
     case 'stopped':
       if (container.startInDoubt)
         recordStart(turn, container.id, { pid: task.pid, startTicks: task.startTicks ?? '0' });

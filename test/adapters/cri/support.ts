@@ -92,6 +92,7 @@ export const container = (id: string, podSandboxId: string, overrides: Partial<C
   kill: 'none',
   killSignal: 0,
   execs: [],
+  staleExecs: [],
   claimed: true,
   failure: null,
   owedFailure: null,
