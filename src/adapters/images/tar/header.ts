@@ -119,18 +119,22 @@ const parseCount = (header: Uint8Array, from: number, length: number, what: stri
 const CHECKSUM_OFFSET = 148;
 const CHECKSUM_BYTES = 8;
 
-/** The sum of all bytes with the checksum itself read as spaces; some old writers summed signed bytes. */
+/** The sum of all bytes, with the checksum itself read as spaces. */
+const sumOf = (header: Uint8Array, valueOf: (byte: number) => number): number => {
+  let sum = CHECKSUM_BYTES * 0x20;
+  for (let index = 0; index < CHECKSUM_OFFSET; index += 1) sum += valueOf(header[index] ?? 0);
+  for (let index = CHECKSUM_OFFSET + CHECKSUM_BYTES; index < BLOCK_BYTES; index += 1)
+    sum += valueOf(header[index] ?? 0);
+  return sum;
+};
+
+const unsigned = (byte: number): number => byte;
+const signed = (byte: number): number => (byte > 127 ? byte - 256 : byte);
+
+/** Some old writers summed signed bytes. */
 const checksumHolds = (header: Uint8Array): boolean => {
-  let unsigned = 0;
-  let signed = 0;
-  for (let index = 0; index < BLOCK_BYTES; index += 1) {
-    const inChecksum = index >= CHECKSUM_OFFSET && index < CHECKSUM_OFFSET + CHECKSUM_BYTES;
-    const byte = inChecksum ? 0x20 : (header[index] ?? 0);
-    unsigned += byte;
-    signed += byte > 127 ? byte - 256 : byte;
-  }
   const stored = parseNumber(header, CHECKSUM_OFFSET, CHECKSUM_BYTES, 'checksum');
-  return stored === unsigned || stored === signed;
+  return stored === sumOf(header, unsigned) || stored === sumOf(header, signed);
 };
 
 /** ustar keeps the front of a long path in a field of its own, star in a shorter one, GNU has other things there. */

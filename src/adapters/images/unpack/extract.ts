@@ -132,12 +132,12 @@ export const createExtractor = (limits: ExtractLimits): Extractor => {
         if (errorCodeOf(error) !== 'ENOTEMPTY') throw error;
         throw invalidArchive(`${shownPath(path)} is first a directory with files in it and then something else`);
       }
-      directories.forget(path);
       described.delete(path);
       implied.delete(path);
     } else {
       unlinkSync(fsPath(path));
     }
+    directories.forget(path);
     make();
   };
 
@@ -145,6 +145,7 @@ export const createExtractor = (limits: ExtractLimits): Extractor => {
     const existing = path === '' ? null : statOf(path);
     if (existing !== null && !existing.isDirectory()) {
       unlinkSync(fsPath(path));
+      directories.forget(path);
       mkdirSync(fsPath(path), 0o700);
       if (isWhiteout(existing)) makeOpaque(path);
       count(DISK_BLOCK_BYTES);
@@ -225,14 +226,13 @@ export const createExtractor = (limits: ExtractLimits): Extractor => {
   };
 
   const make = (entry: TarEntry): void => {
-    const components = componentsOf(entry.path);
-    const name = components.at(-1);
-    if (name === undefined) {
+    const place = directories.place(entry.path);
+    if (place === null) {
       if (entry.type !== 'directory') throw invalidArchive("the image's root is not a directory");
       makeDirectory('', entry);
       return;
     }
-    const directory = directories.resolve(components.slice(0, -1));
+    const { directory, name } = place;
     if (name === OPAQUE_MARKER) return makeOpaque(directory);
     if (name.startsWith(AUFS_PREFIX)) return;
     if (name.startsWith(WHITEOUT_PREFIX)) return makeWhiteout(directory, name.slice(WHITEOUT_PREFIX.length));

@@ -4,11 +4,11 @@
  * Runs in the unpacking child only, whose root is the layer's directory.
  */
 import { lstatSync, mkdirSync, readlinkSync, type Stats } from 'node:fs';
-import { errorCodeOf } from '../../linux/syscalls.ts';
 import { invalidArchive } from '../tar/header.ts';
 
 const NAME_BYTES_MAX = 255;
 const LINKS_MAX = 40;
+const RESOLVED_MAX = 10_000;
 const NOT_ASCII = /[^\0-\x7f]/;
 
 /** A latin1 path as Node's fs takes it, whatever its bytes. The root is "/". */
@@ -39,27 +39,26 @@ export const componentsOf = (name: string): readonly string[] => {
   return components;
 };
 
-/** What is at `path` itself; null when nothing is. */
-export const statOf = (path: string): Stats | null => {
-  try {
-    return lstatSync(fsPath(path));
-  } catch (error) {
-    if (errorCodeOf(error) === 'ENOENT') return null;
-    throw error;
-  }
-};
+/** What is at `path` itself; null when nothing is. No exception for that: most members are new, and errors are dear. */
+export const statOf = (path: string): Stats | null => lstatSync(fsPath(path), { throwIfNoEntry: false }) ?? null;
 
 /** A character device 0:0 stands for a name that the layers below are to be without. */
 export const isWhiteout = (stats: Stats): boolean => stats.isCharacterDevice() && stats.rdev === 0;
 
+/** Where a member goes: the real path of its directory, and its name there. */
+export interface Place {
+  readonly directory: string;
+  readonly name: string;
+}
+
 export interface DirectoryResolver {
-  /** The real path of the directory these components name. Makes what is missing (`implied` is told of it). */
-  readonly resolve: (components: readonly string[]) => string;
-  /** As resolve, but null when there is no such directory. */
+  /** Where the member of this name goes; null for the root itself. Makes directories that are missing. */
+  readonly place: (name: string) => Place | null;
+  /** The real path of the directory these components name; null when there is none. */
   readonly find: (components: readonly string[]) => string | null;
   /** A directory is known to be at this real path. */
   readonly note: (path: string) => void;
-  /** There is none any more. */
+  /** Something at this real path is no more, be it a directory or a link to one. */
   readonly forget: (path: string) => void;
 }
 
@@ -69,6 +68,8 @@ export const createDirectoryResolver = (handlers: {
   readonly makeOver: (path: string) => void;
 }): DirectoryResolver => {
   const known = new Set<string>(['']);
+  /** What names of directories, as the archive spells them, turned out to be: members of one follow each other. */
+  const resolved = new Map<string, string>();
 
   const walk = (components: readonly string[], make: boolean): string | null => {
     const ahead = [...components].reverse();
@@ -119,10 +120,34 @@ export const createDirectoryResolver = (handlers: {
     return at;
   };
 
+  const resolve = (components: readonly string[]): string => walk(components, true) ?? '';
+
+  const directoryOf = (name: string): string => {
+    const found = resolved.get(name);
+    if (found !== undefined) return found;
+    const directory = resolve(componentsOf(name));
+    if (resolved.size >= RESOLVED_MAX) resolved.clear();
+    resolved.set(name, directory);
+    return directory;
+  };
+
   return {
-    resolve: (components) => walk(components, true) ?? '',
+    place: (name) => {
+      const trimmed = name.endsWith('/') ? name.replace(/\/+$/, '') : name;
+      const slash = trimmed.lastIndexOf('/');
+      const [last, ...more] = componentsOf(trimmed.slice(slash + 1));
+      if (last !== undefined && more.length === 0) {
+        return { directory: slash < 0 ? '' : directoryOf(trimmed.slice(0, slash)), name: last };
+      }
+      const components = componentsOf(name);
+      const own = components.at(-1);
+      return own === undefined ? null : { directory: resolve(components.slice(0, -1)), name: own };
+    },
     find: (components) => walk(components, false),
     note: (path) => known.add(path),
-    forget: (path) => known.delete(path),
+    forget: (path) => {
+      known.delete(path);
+      resolved.clear();
+    },
   };
 };
