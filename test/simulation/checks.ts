@@ -106,9 +106,10 @@ export const CHECKS = {
   },
 };
 
-/** A command that runs is under way, or owed an end. */
+/** A command that runs is under way, or owed an end. Only its shim can end it by itself: without one it ends with its task. */
 function checkExecs({ daemon, world }: History): void {
   for (const task of runningContainers(world)) {
+    if (world.shims.get(task.podSandboxId)?.alive !== true) continue;
     const container = daemon?.engine.state.containers.get(task.id);
     if (container === undefined) continue;
     for (const execId of task.execs)

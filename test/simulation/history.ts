@@ -84,7 +84,9 @@ export async function runHistory({ seed, target, plant }: HistoryOptions): Promi
     daemon: null,
     calm: false,
   };
-  let targetIn = random.chance(0.7) ? 1 : 2 + random.below(2);
+  // A command is ended only by a daemon that has not begun it.
+  const takesTwoLives = target.includes('EndExec');
+  let targetIn = takesTwoLives || random.chance(0.7) ? 1 : 2 + random.below(2);
   // What only happens after a restart needs an earlier crash to be reached.
   const crashRate = /ReconnectShim|daemon.started/.test(target) ? 0.02 : 0.004;
   // Tasks that run out of memory and shims that die are rare unless they are what the history is about.
@@ -148,9 +150,8 @@ export async function runHistory({ seed, target, plant }: HistoryOptions): Promi
       isDead: () => life.dead,
       reached: (kind, moment) => {
         if (life.dead) return;
-        // A command is ended only by a daemon that has not begun it.
         const isRunning = kind === 'RunExec' && moment === 'half' && !history.calm;
-        if (isRunning && target.includes('EndExec') && random.chance(0.5)) crash('effect RunExec half');
+        if (isRunning && takesTwoLives && random.chance(0.8)) crash('effect RunExec half');
         else reached(`effect ${kind} ${moment}`);
       },
       failureRate: () => (history.calm ? 0 : 0.03),
@@ -268,7 +269,7 @@ export async function runHistory({ seed, target, plant }: HistoryOptions): Promi
 
   await start();
   const clients = startClients(history);
-  const planned = STEPS_MIN + random.below(150);
+  const planned = STEPS_MIN + random.below(150) + (takesTwoLives ? STEPS_MIN : 0);
   while (scheduler.steps() < planned) {
     if (violation !== null) break;
     if (random.chance(crashRate)) crash('between steps');
