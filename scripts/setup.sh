@@ -70,11 +70,11 @@ npm_dependencies() {
   touch "$installed"
 }
 
-# The daemon's modules are loaded once, so that its first start finds their compiled code.
-warm_up() {
-  cache_dir=node_modules/.cache/scribe
-  [ -e src/daemon/serve.ts ] && [ ! -d "$cache_dir" ] || return 0
-  NODE_COMPILE_CACHE=$cache_dir node_modules/.bin/node -e 'import("./src/daemon/serve.ts")' >/dev/null 2>&1 || :
+# What bin/scribe starts, bundled anew when a source is newer.
+bundle() {
+  [ -e scripts/build.ts ] || return 0
+  [ ! -e dist/main.js ] || [ -n "$(find src scripts/build.ts package-lock.json -newer dist/main.js -print -quit)" ] || return 0
+  node_modules/.bin/node scripts/build.ts || fail "the bundle could not be built (npm run build; its output is above)."
 }
 
 # What a program or file is for, where it may be, and the Debian package that has it.
@@ -249,7 +249,7 @@ esac
 # Whoever runs the benchmark runs on the npm dependencies already: they are not replaced under it.
 [ "${1:-run}" = bench ] || npm_dependencies
 debian_packages
-warm_up
+bundle
 case ${1:-run} in
   cri-tools) cri_tools ;;
   bench)

@@ -2,7 +2,7 @@
  * Writes the documented default configuration file from the schema: every key with a comment and its default.
  * What it prints parses to the defaults again.
  */
-import { z } from 'zod';
+import * as z from 'zod';
 import { configSchema, type Form, formOf } from './schema.ts';
 
 const WIDTH = 110;

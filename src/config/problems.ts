@@ -2,7 +2,7 @@
  * Turns what the schema has to say about a file into sentences for whoever wrote the file: which file, which key,
  * what is wrong, and for a misspelt key which one was probably meant. Pure.
  */
-import type { z } from 'zod';
+import type * as z from 'zod';
 import { nearest } from './nearest.ts';
 import { configSchema, type Form, formOf } from './schema.ts';
 

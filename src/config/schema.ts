@@ -3,7 +3,7 @@
  * file. The only place where a key is named on the side of the file; config.ts gives it its name on ours.
  * Tables are strict: a key that is not here is a mistake.
  */
-import { z } from 'zod';
+import * as z from 'zod';
 import { DURATION_UNITS, parseDurationMs, parseFileMode, parseSizeBytes, SIZE_UNITS } from './units.ts';
 
 /** A key that may be left out: `fallback` is written as it would stand in the file. */

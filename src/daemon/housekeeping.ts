@@ -19,6 +19,8 @@ export interface HousekeepingOptions {
   readonly config: Config['journal'];
   readonly journalPath: string;
   readonly journal: SqliteJournal;
+  /** Where the start's fold began: records since then count towards the next snapshot. */
+  readonly snapshotSeq: number;
   readonly view: View;
   readonly recordOwn: RecordOwn;
   readonly nowNs: () => bigint;
@@ -36,7 +38,7 @@ export interface Housekeeping {
 
 export function startHousekeeping(options: HousekeepingOptions): Housekeeping {
   const { config, journal, view, log } = options;
-  let snapshotSeq = view.seq();
+  let { snapshotSeq } = options;
   let working: Promise<void> = Promise.resolve();
   let closed = false;
 

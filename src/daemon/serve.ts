@@ -1,14 +1,15 @@
 /**
  * The daemon, put together: everything is made here, in the order in which it is needed, and taken apart in reverse.
  *
- *   1. lock and open the journal, fold it          4. adapters
- *   2. the old spawner is gone, a new one runs     5. daemon.started is recorded: recovery begins
- *   3. look for the tasks that should run          6. the socket opens: serving
+ *   1. lock the journal, start a spawner, fold     4. adapters
+ *   2. look for the tasks that should run          5. daemon.started is recorded: recovery begins
+ *   3. the old spawner is gone, the new one runs   6. the socket opens: serving
  *
  * When a part that all depends on ends, the daemon ends as a whole and pods stay (C20).
  */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { mkdir, readFile } from 'node:fs/promises';
+import { flushCompileCache } from 'node:module';
 import { join } from 'node:path';
 import { randomBytes } from 'node:crypto';
 import pino from 'pino';
@@ -28,6 +29,7 @@ import { installPause } from '../adapters/pause/install.ts';
 import { createSandboxEffects } from '../adapters/sandbox/effects.ts';
 import { createShimAdapter } from '../adapters/shim/adapter.ts';
 import { startSpawner } from '../adapters/spawner/client.ts';
+import type { Spawner } from '../adapters/spawner/types.ts';
 import { createStatsReader } from '../adapters/stats/reader.ts';
 import { createUsageCollector } from '../adapters/stats/usage-collector.ts';
 import type { Config } from '../config/config.ts';
@@ -75,10 +77,16 @@ export async function serve(config: Config, { version }: { readonly version: str
   process.on('unhandledRejection', die('a rejection nobody handled'));
 
   const journalPath = join(rootDir, 'journal.db');
+  const spawnerOptions = { lockPath: join(stateDir, 'spawner.lock'), startTimeoutMs: SPAWNER_WAIT_MS };
+  const spawning = Promise.withResolvers<Spawner>();
+  // Waited for further down; until then nobody hears it fail.
+  spawning.promise.catch(() => undefined);
   let folded: FoldedState<NodeState> | null = null;
   let diskIsFull = (): boolean => false;
   const opened = openJournal({
     path: journalPath,
+    // This is the one daemon here from now on; the spawner's process starts while the journal is checked and folded.
+    onLocked: () => spawning.resolve(startSpawner(spawnerOptions)),
     // A page that can't be read shows in the fold; the journal is then set aside and a new one folded (C20).
     beforeWriting: (path) => {
       folded = foldState(path, nodeFold);
@@ -92,7 +100,7 @@ export async function serve(config: Config, { version }: { readonly version: str
   });
   const { journal } = opened;
   const findings = createFindings();
-  const { state, seq, bad } = wholeFold(folded);
+  const { state, seq, snapshotSeq, bad } = wholeFold(folded);
   for (const finding of [...opened.findings, ...bad.map((record) => `Record ${record.seq}: ${record.what}`)]) {
     log.error({ finding }, 'journal');
     findings.add(finding);
@@ -103,9 +111,9 @@ export async function serve(config: Config, { version }: { readonly version: str
   }
   writeFileSync(join(stateDir, 'scribe.pid'), `${process.pid}\n`);
 
-  const spawning = startSpawner({ lockPath: join(stateDir, 'spawner.lock'), startTimeoutMs: SPAWNER_WAIT_MS });
-  const [node, pauseRootfs, vault, diskGuard] = await Promise.all([
+  const [node, dead, pauseRootfs, vault, diskGuard] = await Promise.all([
     readHostFacts(),
+    findDead(state),
     installPause(join(rootDir, 'pause')),
     createSecretVault(join(rootDir, 'secrets.key')),
     createDiskGuard({ reservePath: join(rootDir, 'reserve'), reserveBytes: config.journal.diskReserveBytes }),
@@ -113,7 +121,7 @@ export async function serve(config: Config, { version }: { readonly version: str
   ]);
   diskIsFull = diskGuard.isFull;
   const view = createView(copyState(state), seq);
-  const spawner = await spawning;
+  const spawner = await spawning.promise;
   log.info({ records: seq, spawner: spawner.pid }, 'journal folded');
 
   const clock = createSystemClock();
@@ -173,11 +181,10 @@ export async function serve(config: Config, { version }: { readonly version: str
   });
   const running = engine;
   const rebooted = state.facts !== null && state.facts.node.bootId !== node.bootId;
-  const deadTasks = rebooted ? [] : await findDead(state);
   await running.start({
     facts: daemonFacts(config, node, version, pauseRootfs),
     rebooted,
-    deadTasks,
+    deadTasks: rebooted ? [] : dead,
     crash: takeCrashFile(stateDir),
   });
   // The network of the last life is in the journal, so pods need not wait for it to be read again.
@@ -221,6 +228,7 @@ export async function serve(config: Config, { version }: { readonly version: str
     config: config.journal,
     journalPath,
     journal,
+    snapshotSeq,
     view,
     recordOwn: running.recordOwn,
     nowNs: clock.nowNs,
@@ -239,6 +247,8 @@ export async function serve(config: Config, { version }: { readonly version: str
     .collectLeftovers()
     .catch((error: unknown) => report(`Leftovers of earlier pulls could not be removed: ${String(error)}`));
   log.info({ socket: config.serve.socketPath, sinceExecMs: Math.round(performance.now()) }, 'serving');
+  // Compiled code is otherwise kept at an orderly end only, and a daemon that is killed has none.
+  setImmediate(flushCompileCache);
 
   const signal = await nextSignal();
   ending = true;

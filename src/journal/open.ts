@@ -24,6 +24,8 @@ export interface OpenOptions {
   /** Limit of the write-ahead log before the alarm; 64 MiB by default. */
   readonly walAlarmBytes?: number;
   readonly onWalAlarm?: (bytes: number | null) => void;
+  /** Runs once nobody else can have the journal, before anything in it is looked at. */
+  readonly onLocked?: () => void;
   /**
    * Runs on the checked journal before its writer starts: the place to fold it. When it throws Corrupt the journal is
    * set aside, and it runs again on the new one.
@@ -113,6 +115,7 @@ const openWhole = (options: OpenOptions, unlock: () => void): { journal: SqliteJ
 export const openJournal = (options: OpenOptions): OpenedJournal => {
   mkdirSync(dirname(options.path), { recursive: true, mode: dirMode });
   const unlock = takeLock(journalFiles(options.path).lock);
+  options.onLocked?.();
   try {
     try {
       return { ...openWhole(options, unlock), setAside: null };

@@ -6,7 +6,7 @@
 import { constants } from 'node:fs';
 import { open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { CniConfList, CniPluginConf } from '../../domain/effects.ts';
 import { highestSupported, OLDEST_VERSION, supportedVersionsText } from './versions.ts';
 

@@ -3,7 +3,7 @@
  * Plugins are not trusted: whatever does not fit is refused with a reason, and texts are cut and cleaned. Pure.
  */
 import { isIP } from 'node:net';
-import { z } from 'zod';
+import * as z from 'zod';
 import { isSupportedVersion } from './versions.ts';
 
 const MESSAGE_LENGTH_MAX = 1024;

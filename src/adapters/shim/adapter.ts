@@ -17,6 +17,7 @@ import { createEventsService } from './events.ts';
 import { endExec, runExec } from './execs.ts';
 import type { LiveTask } from './live-task.ts';
 import { createOomCounters } from './oom.ts';
+import { createPace } from './pace.ts';
 import { shimPaths } from './paths.ts';
 import { startShim, stopShim } from './pods.ts';
 import { reconnectShim } from './reconnect.ts';
@@ -24,6 +25,9 @@ import { createSessions } from './sessions.ts';
 import { createShimBinaries } from './shim-binary.ts';
 import { deleteTask, killTask, startTask } from './tasks.ts';
 import { defaultTimings, type ShimTimings } from './timings.ts';
+
+/** About 8 ms of work: calls of clients get in between. */
+const RECONNECTS_PER_TURN = 4;
 
 export type ShimEffects = Pick<
   PerformEffects,
@@ -97,6 +101,7 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
     sessions,
     delivery,
     tasks,
+    reconnectTurn: createPace(RECONNECTS_PER_TURN),
     counters: createOomCounters(await readCgroupFacts()),
     io: createContainerIo(paths, logKeeper, log),
     binaries: createShimBinaries({

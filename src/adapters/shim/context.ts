@@ -4,6 +4,7 @@ import type { ContainerIo } from './container-io.ts';
 import type { Delivery } from './delivery.ts';
 import type { LiveTask } from './live-task.ts';
 import type { OomCounters } from './oom.ts';
+import type { Turn } from './pace.ts';
 import type { ShimPaths } from './paths.ts';
 import type { ShimSessions } from './sessions.ts';
 import type { ShimBinaries } from './shim-binary.ts';
@@ -20,4 +21,6 @@ export interface ShimContext {
   readonly io: ContainerIo;
   /** The tasks that this daemon has started or found again, by container. */
   readonly tasks: Map<string, LiveTask>;
+  /** A start asks for the shims of all pods at once. */
+  readonly reconnectTurn: Turn;
 }

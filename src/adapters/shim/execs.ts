@@ -3,12 +3,11 @@
  * the result when the command has ended and its output is whole; tidying up, at the shim and on disk, goes on behind
  * that.
  */
-import { once } from 'node:events';
-import { rm } from 'node:fs/promises';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { unlink } from 'node:fs/promises';
 import type { EffectOf, EffectResults } from '../../domain/effects.ts';
 import { FailureError } from '../../domain/errors.ts';
 import type { EffectContext } from '../../engine/ports.ts';
+import { errorCodeOf } from '../linux/syscalls.ts';
 import { isNotFound } from '../ttrpc/status.ts';
 import { readExecProcess } from './bundle-spec.ts';
 import type { ShimContext } from './context.ts';
@@ -32,10 +31,12 @@ interface ExecStreams {
 type RunExec = EffectOf<'RunExec'>;
 
 const removeFifos = async ({ paths }: ShimContext, execId: string): Promise<void> => {
-  await Promise.all([
-    rm(paths.execFifo(execId, 'stdout'), { force: true }),
-    rm(paths.execFifo(execId, 'stderr'), { force: true }),
-  ]);
+  const remove = async (path: string): Promise<void> => {
+    await unlink(path).catch((error: unknown) => {
+      if (errorCodeOf(error) !== 'ENOENT') throw error;
+    });
+  };
+  await Promise.all([remove(paths.execFifo(execId, 'stdout')), remove(paths.execFifo(execId, 'stderr'))]);
 };
 
 const openStreams = async ({ paths }: ShimContext, execId: string): Promise<ExecStreams> => {
@@ -131,17 +132,18 @@ const runToEnd = async (
   const exited = Promise.all([client.start(call, context.timings.launchMs), client.wait(call, null)]).then(
     ([, { exitStatus }]) => exitStatus,
   );
-  const stop = new AbortController();
-  const interrupted = once(signal, 'abort', { signal: stop.signal }).then((): never => {
-    throw interruption(execId);
-  });
-  const overtime =
-    timeoutMs === null ? [] : [sleep(Math.min(timeoutMs, timerMsMax), null, { signal: stop.signal, ref: false })];
+  const { promise: cutShort, resolve: overtime, reject: interrupt } = Promise.withResolvers<null>();
+  const onAbort = (): void => {
+    interrupt(interruption(execId));
+  };
+  signal.addEventListener('abort', onAbort);
+  const timer = timeoutMs === null ? undefined : setTimeout(overtime, Math.min(timeoutMs, timerMsMax), null).unref();
   try {
-    const exitStatus = await Promise.race([exited, interrupted, ...overtime]);
+    const exitStatus = await Promise.race([exited, cutShort]);
     return exitStatus === null ? await killOverdue(context, client, effect, exited) : { exitStatus, timedOut: false };
   } finally {
-    stop.abort();
+    clearTimeout(timer);
+    signal.removeEventListener('abort', onAbort);
   }
 };
 
@@ -182,7 +184,8 @@ export const runExec = async (
       if (!isNotFound(error)) throw error;
       throw new FailureError('WrongState', `Container ${containerId} is not running.`, { cause: error });
     } finally {
-      void discard(context, client, effect, streams);
+      // Not before the result is on its way to the journal: tidying up then fills the time that its commit takes.
+      setImmediate(() => void discard(context, client, effect, streams));
     }
   });
 };

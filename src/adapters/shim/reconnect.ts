@@ -109,6 +109,7 @@ const observeTask = async (
 export const reconnectShim = (context: ShimContext, effect: ReconnectShim): Promise<EffectResults['ReconnectShim']> =>
   attempting(`reach the shim of pod sandbox ${effect.podSandboxId} again`, async () => {
     const { podSandboxId, containerIds } = effect;
+    await context.reconnectTurn();
     const budget = budgetOf(context.timings.connectMs);
     const session = await sessionOf(context, effect, budget);
     if (session === null) return { gone: true, tasks: [] };

@@ -25,11 +25,11 @@ export const createBackoff = ({
 
 /** Resolves with the work's result, or with `late` after `timeoutMs`. */
 export const orAfter = async <T, L>(work: Promise<T>, timeoutMs: number, late: L): Promise<T | L> => {
-  const stop = new AbortController();
-  const timer = sleep(timeoutMs, late, { signal: stop.signal }).catch(() => late);
+  const { promise: overtime, resolve } = Promise.withResolvers<L>();
+  const timer = setTimeout(resolve, timeoutMs, late);
   try {
-    return await Promise.race([work, timer]);
+    return await Promise.race([work, overtime]);
   } finally {
-    stop.abort();
+    clearTimeout(timer);
   }
 };

@@ -1,0 +1,73 @@
+/**
+ * Bundles src/ into dist/: one file per program (the command line, and each thread or child process that it starts), so
+ * that a start opens one file instead of five hundred. bin/scribe runs dist/ when nothing in src/ is newer. Must change
+ * nothing that a program does: names are kept, nothing is minified, native packages stay outside.
+ */
+import { readFile, rename, rm } from 'node:fs/promises';
+import { dirname, join, relative } from 'node:path';
+import { build, type Plugin } from 'esbuild';
+
+const top = join(import.meta.dirname, '..');
+const outdir = join(top, 'dist');
+const building = join(top, 'dist.new');
+const mainProgram = join(top, 'src/cli/main.ts');
+
+/** Loaded from node_modules: two have native parts, which look for themselves there. */
+const external = ['better-sqlite3', 'koffi'];
+
+/** How sources name a program they start, or a file that is shipped beside src/. */
+const fileUrl = /new URL\('(\.{1,2}\/[^']+)', import\.meta\.url\)/g;
+
+/** The name of a program's bundle; all bundles are in one directory, so it tells where the program's source is. */
+const bundleName = (source: string): string =>
+  source === mainProgram ? 'main' : relative(join(top, 'src'), source).replace(/\.ts$/, '').replaceAll('/', '-');
+
+/** Points file URLs to where the bundle finds what they mean; tells of each program that is named. */
+const rewriteFileUrls = (onProgram: (source: string) => void): Plugin => ({
+  name: 'file-urls',
+  setup: ({ onLoad }) => {
+    onLoad({ filter: /\/src\/.*\.ts$/ }, async ({ path }) => {
+      const text = await readFile(path, 'utf8');
+      const contents = text.replaceAll(fileUrl, (_, target: string) => {
+        const file = join(dirname(path), target);
+        if (!file.endsWith('.ts')) return `new URL('../${relative(top, file)}', import.meta.url)`;
+        onProgram(file);
+        return `new URL('./${bundleName(file)}.js', import.meta.url)`;
+      });
+      return { contents, loader: 'ts' };
+    });
+  },
+});
+
+const bundle = async (source: string, onProgram: (source: string) => void): Promise<void> => {
+  await build({
+    entryPoints: { [bundleName(source)]: source },
+    outdir: building,
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node24',
+    // ES modules before CommonJS: of those, only what is used gets in.
+    conditions: ['module', 'es2015'],
+    mainFields: ['module', 'main'],
+    external,
+    keepNames: false,
+    legalComments: 'none',
+    // Packages that are CommonJS load Node's own modules by require.
+    banner: {
+      js: "import { createRequire as requireOf } from 'node:module'; const require = requireOf(import.meta.url);",
+    },
+    plugins: [rewriteFileUrls(onProgram)],
+    logLevel: 'warning',
+  });
+};
+
+await rm(building, { recursive: true, force: true });
+const programs = [mainProgram];
+const note = (source: string): void => {
+  if (!programs.includes(source)) programs.push(source);
+};
+// Grows while it is walked: what a program starts is found while it is bundled.
+for (const program of programs) await bundle(program, note);
+await rm(outdir, { recursive: true, force: true });
+await rename(building, outdir);
