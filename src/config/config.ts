@@ -56,6 +56,15 @@ export interface Config {
     /** null: the machine's own. */
     readonly platform: { readonly os: string; readonly architecture: string; readonly variant?: string } | null;
   };
+  readonly streaming: {
+    readonly address: string;
+    /** 0: one that is free. */
+    readonly port: number;
+    /** null: no TLS. */
+    readonly tls: { readonly certPath: string; readonly keyPath: string } | null;
+    readonly idleTimeoutMs: number;
+    readonly streamCreationTimeoutMs: number;
+  };
   readonly logs: { readonly lineBytesMax: number };
   readonly limits: {
     readonly requestBytesMax: number;
@@ -85,9 +94,12 @@ const platformOf = (text: string): Config['images']['platform'] => {
   return { os, architecture, ...(variant === undefined ? {} : { variant }) };
 };
 
+const tlsOf = ({ tls_cert, tls_key }: ParsedConfig['streaming']): Config['streaming']['tls'] =>
+  tls_cert === '' && tls_key === '' ? null : { certPath: tls_cert, keyPath: tls_key };
+
 /** Gives every key its name and form on our side. */
 export const configOf = (parsed: ParsedConfig, files: readonly string[]): Config => {
-  const { serve, journal, cni, runtime, images, logs, limits } = parsed;
+  const { serve, journal, cni, runtime, images, streaming, logs, limits } = parsed;
   return {
     files,
     serve: {
@@ -129,6 +141,13 @@ export const configOf = (parsed: ParsedConfig, files: readonly string[]): Config
       maxConcurrentDownloads: images.max_concurrent_downloads,
       pullProgressTimeoutMs: images.pull_progress_timeout === 0 ? null : images.pull_progress_timeout,
       platform: platformOf(images.platform),
+    },
+    streaming: {
+      address: streaming.address,
+      port: streaming.port,
+      tls: tlsOf(streaming),
+      idleTimeoutMs: streaming.idle_timeout,
+      streamCreationTimeoutMs: streaming.creation_timeout,
     },
     logs: { lineBytesMax: logs.line_max },
     limits: {

@@ -119,7 +119,7 @@ const overridesTable = (overrides: ConfigOverrides, defaultHandler: string): Tab
 /** What no single key can tell. */
 const contradictions = (config: Config): string[] => {
   const problems: string[] = [];
-  const { serve, runtime } = config;
+  const { serve, runtime, streaming } = config;
   const handlers = runtime.handlers.map((handler) => handler.name);
   if (!handlers.includes(runtime.defaultHandler)) {
     const named = `runtime.default_runtime_handler is "${runtime.defaultHandler}"`;
@@ -132,6 +132,9 @@ const contradictions = (config: Config): string[] => {
     problems.push(
       `serve.socket would be ${serve.socketPath}, longer than the ${SOCKET_PATH_BYTES_MAX} bytes a socket may have`,
     );
+  }
+  if (streaming.tls !== null && (streaming.tls.certPath === '') !== (streaming.tls.keyPath === '')) {
+    problems.push('streaming.tls_cert and streaming.tls_key go together, but only one is set');
   }
   return problems;
 };

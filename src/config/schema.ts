@@ -3,6 +3,7 @@
  * file. The only place where a key is named on the side of the file; config.ts gives it its name on ours.
  * Tables are strict: a key that is not here is a mistake.
  */
+import { isIP } from 'node:net';
 import * as z from 'zod';
 import { DURATION_UNITS, parseDurationMs, parseFileMode, parseSizeBytes, SIZE_UNITS } from './units.ts';
 
@@ -181,6 +182,18 @@ export const configSchema = z.strictObject({
       '',
       "Which of an image's platforms is pulled, as os/architecture or os/architecture/variant; empty: this machine's.",
     ),
+  }),
+  streaming: table('The server for the streams of exec, attach and port-forward.', {
+    address: key(
+      text.refine((address) => isIP(address) !== 0, { error: 'must be an IP address' }),
+      '127.0.0.1',
+      'IP address that it listens on. kubelet connects to it from the same node.',
+    ),
+    port: key(count(0, 65_535), 0, 'Port that it listens on; 0: one that is free.'),
+    tls_cert: key(pathOrEmpty, '', 'Certificate chain (PEM) of the server; empty: no TLS. Goes with tls_key.'),
+    tls_key: key(pathOrEmpty, '', 'Private key (PEM) of the server; empty: no TLS. Goes with tls_cert.'),
+    idle_timeout: key(duration('1s'), '4h', 'A session that moved no byte for this long is ended.'),
+    creation_timeout: key(duration('1s'), '30s', 'Time that a client has to open the streams of its session.'),
   }),
   logs: table("Containers' output.", {
     line_max: key(size('1KiB'), '16KiB', 'Bytes of a line in a log file; a longer line is split, its parts marked P.'),

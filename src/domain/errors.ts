@@ -53,6 +53,8 @@ export const codeOfReason = {
   Interrupted: GrpcCode.UNAVAILABLE,
   NotServing: GrpcCode.UNAVAILABLE,
   DiskFull: GrpcCode.RESOURCE_EXHAUSTED,
+  /** As many streaming URLs as there may be are waiting to be used. */
+  TooManyTokens: GrpcCode.RESOURCE_EXHAUSTED,
   NotImplemented: GrpcCode.UNIMPLEMENTED,
   /** A name that the health service was asked about and does not know. */
   UnknownService: GrpcCode.NOT_FOUND,
