@@ -4,6 +4,7 @@
 //	client -socket PATH -image NAME [flags] COMMAND
 //
 //	lifecycle  runs pods with one container each and takes them away again, -parallel at a time
+//	logs       has -count containers write -bytes each to their logs, in lines of -line-bytes, and reads them back
 //	exec       runs -count commands, one after the other, in one container
 //	fill       runs pods and leaves them
 //	rates      asks for lists and statuses for -seconds each, from -parallel callers
@@ -37,6 +38,8 @@ type options struct {
 	count        int
 	parallel     int
 	seconds      float64
+	lineBytes    int
+	bytes        int64
 	idsFile      string
 }
 
@@ -76,6 +79,7 @@ func run(ctx context.Context, command string, o options) (result, error) {
 	commands := map[string]func(context.Context) (result, error){
 		"lifecycle": c.lifecycle,
 		"exec":      c.exec,
+		"logs":      c.logs,
 		"fill":      c.fill,
 		"rates":     c.rates,
 		"clean":     c.clean,
@@ -96,6 +100,8 @@ func parse() (options, string, error) {
 	flag.IntVar(&o.count, "count", 20, "pods, or commands of exec")
 	flag.IntVar(&o.parallel, "parallel", 1, "how many at a time")
 	flag.Float64Var(&o.seconds, "seconds", 2, "duration of each of rates' measurements")
+	flag.IntVar(&o.lineBytes, "line-bytes", 80, "length of a line of logs, with its newline")
+	flag.Int64Var(&o.bytes, "bytes", 1<<26, "what each container of logs writes")
 	flag.StringVar(&o.idsFile, "ids", "", "file with a JSON array of container ids, for await")
 	flag.Parse()
 	if o.socket == "" || flag.NArg() != 1 {

@@ -14,6 +14,8 @@ import (
 // The label by which clean finds the pods of this client.
 var ownLabel = map[string]string{"bench": "client"}
 
+const logName = "main.log"
+
 type pod struct {
 	id          string
 	containerID string
@@ -59,7 +61,7 @@ func (c *client) containerConfig() *cri.ContainerConfig {
 		Metadata: &cri.ContainerMetadata{Name: "main"},
 		Image:    &cri.ImageSpec{Image: c.image},
 		Command:  []string{"sleep", "1000000"},
-		LogPath:  "main.log",
+		LogPath:  logName,
 		Labels:   ownLabel,
 		Envs: []*cri.KeyValue{
 			{Key: "KUBERNETES_SERVICE_HOST", Value: "10.0.0.1"},
@@ -74,14 +76,14 @@ func (c *client) pull(ctx context.Context) error {
 	return err
 }
 
-// up runs a pod with one started container. What had been made when a call failed is in the pod, for down.
-func (c *client) up(ctx context.Context, i int) (pod, error) {
+// create runs a pod with one container that is not started. What had been made when a call failed is in the pod, for
+// down.
+func (c *client) create(ctx context.Context, i int, container *cri.ContainerConfig) (pod, error) {
 	var made pod
 	config := c.podConfig(i)
 	if err := os.MkdirAll(config.LogDirectory, 0o755); err != nil {
 		return made, err
 	}
-	started := time.Now()
 	err := c.rec.timed("RunPodSandbox", func() error {
 		answer, err := c.runtime.RunPodSandbox(ctx, &cri.RunPodSandboxRequest{Config: config})
 		made.id = answer.GetPodSandboxId()
@@ -92,11 +94,18 @@ func (c *client) up(ctx context.Context, i int) (pod, error) {
 	}
 	err = c.rec.timed("CreateContainer", func() error {
 		answer, err := c.runtime.CreateContainer(ctx, &cri.CreateContainerRequest{
-			PodSandboxId: made.id, Config: c.containerConfig(), SandboxConfig: config,
+			PodSandboxId: made.id, Config: container, SandboxConfig: config,
 		})
 		made.containerID = answer.GetContainerId()
 		return err
 	})
+	return made, err
+}
+
+// up runs a pod with one started container.
+func (c *client) up(ctx context.Context, i int) (pod, error) {
+	started := time.Now()
+	made, err := c.create(ctx, i, c.containerConfig())
 	if err != nil {
 		return made, err
 	}

@@ -29,12 +29,15 @@ export interface Target {
   readonly logDir: string;
 }
 
-export type ClientCommand = 'lifecycle' | 'exec' | 'fill' | 'rates' | 'await' | 'clean';
+export type ClientCommand = 'lifecycle' | 'exec' | 'logs' | 'fill' | 'rates' | 'await' | 'clean';
 
 export interface ClientFlags {
   readonly count?: number;
   readonly parallel?: number;
   readonly seconds?: number;
+  /** Length of a line of logs, and how much each of its containers writes. */
+  readonly 'line-bytes'?: number;
+  readonly bytes?: number;
   /** File with the container ids that await waits for. */
   readonly ids?: string;
 }

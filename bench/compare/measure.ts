@@ -6,13 +6,13 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ClientCommand, type ClientFlags, type ClientResult, runClient, type Target } from './client.ts';
-import { memoryOf } from './memory.ts';
+import { memoryOf, peakOf } from './memory.ts';
 import type { Figures, MetricKey } from './metrics.ts';
 import type { Runtime, RuntimeName } from './runtimes.ts';
-import { median } from './statistics.ts';
+import { median, percentile } from './statistics.ts';
 
 /** In the order in which they are measured. The later three need the pods of `loaded`. */
-export const phaseNames = ['serial', 'parallel', 'exec', 'memory', 'rates', 'restart'] as const;
+export const phaseNames = ['serial', 'parallel', 'exec', 'logs', 'memory', 'rates', 'restart'] as const;
 export type PhaseName = (typeof phaseNames)[number];
 const loadedPhases: readonly PhaseName[] = ['memory', 'rates', 'restart'];
 
@@ -115,6 +115,31 @@ const measureMemory = async (runtime: Runtime): Promise<Measured> => {
   return { figures: { memory: raw.bytes / mebibyte, pss: pssBytes / mebibyte }, errors: [], raw };
 };
 
+/** What is written to logs, by the figure that it is for; so much in all that it takes about two seconds. */
+const logLoads = {
+  logsShortOne: { count: 1, 'line-bytes': 80, bytes: 64 * mebibyte },
+  logsShortMany: { count: 20, 'line-bytes': 80, bytes: 4 * mebibyte },
+  logsLongOne: { count: 1, 'line-bytes': 8192, bytes: 256 * mebibyte },
+  logsLongMany: { count: 20, 'line-bytes': 8192, bytes: 16 * mebibyte },
+} as const satisfies Readonly<Partial<Record<MetricKey, ClientFlags>>>;
+
+const measureLogs = async (runtime: Runtime, bench: Bench): Promise<Measured> => {
+  const results: Partial<Record<MetricKey, ClientResult>> = {};
+  for (const [key, flags] of Object.entries(logLoads))
+    results[key as keyof typeof logLoads] = await callClient(runtime, bench, 'logs', flags);
+  const all = Object.values(results);
+  const rates = Object.entries(results).map(([key, { perSecond }]) => [key, perSecond?.['megabytes'] ?? Number.NaN]);
+  const figures = {
+    ...(Object.fromEntries(rates) as Figures),
+    logsListContainers: percentile(
+      all.flatMap(({ samplesMs }) => samplesMs?.['ListContainers'] ?? []),
+      99,
+    ),
+    logsPeak: (await peakOf(runtime.pid(), runtime.dirs)) / mebibyte,
+  };
+  return { figures, errors: all.flatMap(({ errors = [] }) => errors), raw: results };
+};
+
 /** Kills the daemon and starts it again while the client asks for its containers; the pods live on under their shims. */
 const measureRestart = async (runtime: Runtime, bench: Bench, ids: readonly string[]): Promise<Measured> => {
   const idsFile = join(bench.dir, `${runtime.name}.ids.json`);
@@ -159,6 +184,8 @@ const measure = async (
       }));
     case 'exec':
       return withClient('exec', { count: pods }, (result) => medians(result, { execSync: 'ExecSync' }));
+    case 'logs':
+      return measureLogs(runtime, bench);
     case 'memory':
       return measureMemory(runtime);
     case 'rates':

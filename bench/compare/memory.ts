@@ -93,3 +93,14 @@ export const memoryOf = async (daemonPid: number, dirs: DaemonDirs): Promise<Mem
   }
   return { bytes: frames.size * pageBytes, processes: measured };
 };
+
+const peakBytesOf = async (pid: number): Promise<number> => {
+  const [, kib = '0'] = /^VmHWM:\s+(\d+) kB$/m.exec(await readFile(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return Number(kib) * 1024;
+};
+
+/** The most memory that any one of those processes has ever had at a time (peak RSS), in bytes. */
+export const peakOf = async (daemonPid: number, dirs: DaemonDirs): Promise<number> => {
+  const found = await daemonProcesses(daemonPid, dirs);
+  return Math.max(...(await Promise.all(found.map(({ pid }) => peakBytesOf(pid)))));
+};

@@ -11,7 +11,7 @@ interface Goal {
 
 export interface Metric {
   readonly name: string;
-  readonly unit: 'ms' | '/s' | 'MiB';
+  readonly unit: 'ms' | '/s' | 'MB/s' | 'MiB';
   readonly better: Better;
   readonly goal?: Goal;
 }
@@ -45,6 +45,8 @@ const rate = (name: string, goal?: Goal): Metric => ({
   ...(goal === undefined ? {} : { goal }),
 });
 
+const logs = (name: string): Metric => ({ name, unit: 'MB/s', better: 'more', goal: ahead(1) });
+
 /** By key, in the order of the table. */
 export const metrics = {
   runPodSandbox: duration('RunPodSandbox', ahead(1.3)),
@@ -59,6 +61,12 @@ export const metrics = {
   podsParallel: rate('pod lifecycles, 8 at once', ahead(0.95)),
   podReadyParallel: duration('PodReady, 8 at once'),
   execSync: duration('ExecSync', ahead(0.95)),
+  logsShortOne: logs('logs, lines of 80 bytes, one writer'),
+  logsShortMany: logs('logs, lines of 80 bytes, 20 writers'),
+  logsLongOne: logs('logs, lines of 8 KiB, one writer'),
+  logsLongMany: logs('logs, lines of 8 KiB, 20 writers'),
+  logsListContainers: duration('ListContainers meanwhile, p99', noMoreThan(50, 'ms')),
+  logsPeak: { name: 'largest process after that, peak RSS', unit: 'MiB', better: 'less', goal: noMoreThan(300, 'MiB') },
   memory: { name: 'memory, shared pages in full', unit: 'MiB', better: 'less', goal: timesThePeer(1.6) },
   pss: { name: 'memory, PSS', unit: 'MiB', better: 'less' },
   version: rate('Version'),

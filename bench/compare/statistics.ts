@@ -25,6 +25,10 @@ export const median = (values: readonly number[]): number => {
   return (lower + upper) / 2;
 };
 
+/** The least value that so many per cent of them do not exceed; NaN of nothing. */
+export const percentile = (values: readonly number[], percent: number): number =>
+  values.toSorted((a, b) => a - b)[Math.max(0, Math.ceil((values.length * percent) / 100) - 1)] ?? Number.NaN;
+
 /** Above 1 when `ours` is better. */
 export const aheadBy = (ours: number, peer: number, better: Better): number =>
   better === 'less' ? peer / ours : ours / peer;

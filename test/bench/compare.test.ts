@@ -5,7 +5,7 @@ import type { Measurement } from '../../bench/compare/measure.ts';
 import type { Figures } from '../../bench/compare/metrics.ts';
 import { errorsOf, rowsOf, tableOf } from '../../bench/compare/report.ts';
 import type { RuntimeName } from '../../bench/compare/runtimes.ts';
-import { aheadBy, compare, median } from '../../bench/compare/statistics.ts';
+import { aheadBy, compare, median, percentile } from '../../bench/compare/statistics.ts';
 
 test('the median is the middle value, or the mean of the two in the middle', () => {
   assert.equal(median([3]), 3);
@@ -18,6 +18,14 @@ test('the median leaves its input as it is, and sorts numbers as numbers', () =>
   const values = [100, 9, 20];
   assert.equal(median(values), 20);
   assert.deepEqual(values, [100, 9, 20]);
+});
+
+test('a percentile is a value that so many per cent do not exceed', () => {
+  const hundred = Array.from({ length: 100 }, (_, index) => 100 - index);
+  assert.equal(percentile(hundred, 99), 99);
+  assert.equal(percentile([5, 3], 99), 5);
+  assert.equal(percentile([5, 3], 1), 3);
+  assert.ok(Number.isNaN(percentile([], 99)));
 });
 
 test('a ratio above 1 is better, whichever way is better', () => {
