@@ -51,10 +51,13 @@ export interface Config {
   readonly images: {
     readonly registryConfigDirs: readonly string[];
     readonly maxConcurrentDownloads: number;
+    readonly maxConcurrentDownloadsPerRegistry: number;
     /** null: no limit. */
     readonly pullProgressTimeoutMs: number | null;
     /** null: the machine's own. */
     readonly platform: { readonly os: string; readonly architecture: string; readonly variant?: string } | null;
+    /** Names of images, or their start and "*". */
+    readonly pinned: readonly string[];
   };
   readonly streaming: {
     readonly address: string;
@@ -139,8 +142,10 @@ export const configOf = (parsed: ParsedConfig, files: readonly string[]): Config
     images: {
       registryConfigDirs: images.registry_config_dirs,
       maxConcurrentDownloads: images.max_concurrent_downloads,
+      maxConcurrentDownloadsPerRegistry: images.max_concurrent_downloads_per_registry,
       pullProgressTimeoutMs: images.pull_progress_timeout === 0 ? null : images.pull_progress_timeout,
       platform: platformOf(images.platform),
+      pinned: images.pinned,
     },
     streaming: {
       address: streaming.address,

@@ -176,11 +176,23 @@ export const configSchema = z.strictObject({
       'Directories with one directory per registry, which holds its hosts.toml (mirrors, certificates). First match wins.',
     ),
     max_concurrent_downloads: key(count(1, 100), 3, 'Layers of one image that are fetched at once.'),
+    max_concurrent_downloads_per_registry: key(
+      count(1, 1000),
+      12,
+      'Layers that are fetched at once from one registry, whatever images they are of.',
+    ),
     pull_progress_timeout: key(duration('0s'), '5m', 'A pull that got no byte for this long is given up; "0s": never.'),
     platform: key(
       text.regex(/^([a-z0-9]+\/[a-z0-9]+(\/[a-z0-9]+)?)?$/, 'must be like "linux/arm64" or empty'),
       '',
       "Which of an image's platforms is pulled, as os/architecture or os/architecture/variant; empty: this machine's.",
+    ),
+    pinned: key(
+      z.array(text.regex(/^[^\s*]+\*?$/, 'must be a name, or the start of a whole name and "*"'), {
+        error: 'must be a list of image names',
+      }),
+      [],
+      'Images that a client\'s garbage collection leaves alone, besides sandbox_image: names, or "registry.example/team/*".',
     ),
   }),
   streaming: table('The server for the streams of exec, attach and port-forward.', {

@@ -11,6 +11,7 @@ import type { ImagesAdapter } from '../adapters/images/adapter.ts';
 import type { StatsReader, UsageCollector } from '../adapters/stats/types.ts';
 import type * as wire from '../adapters/wire/cri/api.ts';
 import { DaemonDefinition } from '../adapters/wire/scribe/v1/daemon.ts';
+import { pinnedBy } from '../domain/image/pinned.ts';
 import { ImagesDefinition } from '../adapters/wire/scribe/v1/images.ts';
 import type { Config } from '../config/config.ts';
 import type { Sequenced } from '../domain/records.ts';
@@ -51,7 +52,7 @@ export function criParts(sources: CriSources): CriComposition {
     version: sources.version,
     take: engine.call,
     view,
-    lists: createLists(view),
+    lists: createLists(view, pinnedBy(pinnedNames(config))),
     events: createContainerEvents({
       view,
       eventsOf: criEventsOf,
@@ -65,7 +66,7 @@ export function criParts(sources: CriSources): CriComposition {
     tokenOf: vault.tokenOf,
     keepCredentials: credentials.keep,
     ...createContainerStats({ view, reader: stats, usage, cgroupDriver: config.runtime.cgroupDriver }),
-    imageFsInfo: () => imageFsInfo(images, config.serve.rootDir),
+    imageFsInfo: () => imageFsInfo(images, usage, config.serve.rootDir),
     runtimeHandlers: () => runtimeHandlers(config),
     describeConfig: () => ({
       stateDir: config.serve.stateDir,
@@ -108,15 +109,31 @@ async function eventBacklog({ journal, view, clock, report }: CriSources): Promi
   return records;
 }
 
-function imageFsInfo(images: ImagesAdapter, rootDir: string): wire.ImageFsInfoResponse {
+/** What the client's garbage collection has to leave alone: the sandbox image is in use whenever a pod is. */
+const pinnedNames = ({ images, runtime }: Config): readonly string[] =>
+  runtime.sandboxImage === null ? images.pinned : [...images.pinned, runtime.sandboxImage];
+
+/**
+ * Images and writable layers are below one directory, so both are said to be at one mount point: a kubelet that saw
+ * two would take them for file systems that can be evicted from separately.
+ */
+function imageFsInfo(images: ImagesAdapter, usage: UsageCollector, rootDir: string): wire.ImageFsInfoResponse {
   const { countedAtMs, usedBytes, inodesUsed } = images.imageFsUsage();
-  const usage: wire.FilesystemUsage = {
+  const fsId = { mountpoint: `${rootDir}/images` };
+  const ofImages: wire.FilesystemUsage = {
     timestamp: String(BigInt(Math.round(countedAtMs)) * 1_000_000n),
-    fsId: { mountpoint: `${rootDir}/images` },
+    fsId,
     usedBytes: { value: String(usedBytes) },
     inodesUsed: { value: String(inodesUsed) },
   };
-  return { imageFilesystems: [usage], containerFilesystems: [usage] };
+  const layers = usage.total();
+  const ofContainers: wire.FilesystemUsage = {
+    timestamp: layers.timestamp,
+    fsId,
+    usedBytes: { value: String(layers.usedBytes) },
+    inodesUsed: { value: String(layers.inodesUsed) },
+  };
+  return { imageFilesystems: [ofImages], containerFilesystems: [ofContainers] };
 }
 
 /** The default handler also goes by the empty name. */

@@ -137,6 +137,7 @@ export async function serve(config: Config, { version }: { readonly version: str
     root: rootDir,
     registryConfigDirs: config.images.registryConfigDirs,
     maxConcurrentDownloads: config.images.maxConcurrentDownloads,
+    maxConcurrentDownloadsPerRegistry: config.images.maxConcurrentDownloadsPerRegistry,
     progressTimeoutMs: config.images.pullProgressTimeoutMs ?? Number.POSITIVE_INFINITY,
     platform: config.images.platform ?? { os: 'linux', architecture: node.architecture },
     spawner,

@@ -50,6 +50,7 @@ const fakes = () => {
       id === idOf('c1')
         ? { timestamp: '7', fsId: { mountpoint: '/c' }, usedBytes: { value: '1' }, inodesUsed: { value: '2' } }
         : undefined,
+    total: () => ({ timestamp: '7', usedBytes: 1n, inodesUsed: 2n }),
     close: () => undefined,
   };
   return { told, asked, reader, layers };

@@ -145,7 +145,7 @@ export function containerStatuses(
 
 const DIGITS = /^\d+$/;
 
-export function imageEntry({ content }: Image): wire.Image {
+export function imageEntry({ content }: Image, pinned: boolean): wire.Image {
   const user = (content.config.user ?? '').split(':')[0] ?? '';
   const numeric = DIGITS.test(user);
   return {
@@ -156,6 +156,6 @@ export function imageEntry({ content }: Image): wire.Image {
     uid: numeric ? { value: user } : undefined,
     username: numeric ? '' : user,
     spec: undefined,
-    pinned: false,
+    pinned,
   };
 }

@@ -3,7 +3,6 @@ import { FailureError } from '../../domain/errors.ts';
 import { findImage } from '../../domain/image/names.ts';
 import type * as wire from '../wire/cri/api.ts';
 import type { Handlers } from './context.ts';
-import { imageEntry } from './entries.ts';
 import { type CriParts, reading, take } from './parts.ts';
 import { infoWhen } from './verbose.ts';
 
@@ -18,7 +17,7 @@ export function imageService(parts: CriParts): Handlers<typeof wire.ImageService
         const name = filter?.image?.image ?? '';
         if (name === '') return lists.images();
         const image = findImage(view.state, name);
-        return { images: image === undefined ? [] : [imageEntry(image)] };
+        return { images: image === undefined ? [] : [lists.image(image)] };
       },
     ),
     imageStatus: reading(
@@ -30,7 +29,7 @@ export function imageService(parts: CriParts): Handlers<typeof wire.ImageService
         if (found === undefined) return { image: undefined, info: {} };
         const { config, layers } = found.content;
         return {
-          image: imageEntry(found),
+          image: lists.image(found),
           info: infoWhen(verbose, () => ({ chainID: layers.at(-1)?.chainId ?? '', imageSpec: { config } })),
         };
       },

@@ -21,6 +21,8 @@ export interface Lists {
   readonly containers: (filter: wire.ContainerFilter | undefined) => Uint8Array;
   readonly podSandboxes: (filter: wire.PodSandboxFilter | undefined) => Uint8Array;
   readonly images: () => Uint8Array;
+  /** The image as CRI shows it. */
+  readonly image: (image: Image) => wire.Image;
   /** ContainerStatusResponse without verbose info; null when CRI does not show the container. */
   readonly containerStatus: (container: Container) => Uint8Array | null;
 }
@@ -67,8 +69,10 @@ const join = <T>(items: Iterable<T>, bytesOf: (item: T) => Uint8Array | null): U
   return Buffer.concat(parts);
 };
 
-export function createLists(view: ReadModel): Lists {
+/** `isPinned` must say the same of an image for as long as the daemon runs. */
+export function createLists(view: ReadModel, isPinned: (image: Image) => boolean = () => false): Lists {
   const { state } = view;
+  const entryOf = (image: Image): wire.Image => imageEntry(image, isPinned(image));
   const containerBytes = encodedOnce((container: Container) => {
     const shown = containerState(container);
     return shown === null ? null : entryBytes(wire.Container.encode(containerEntry(container, shown)).finish());
@@ -77,7 +81,7 @@ export function createLists(view: ReadModel): Lists {
     isShown(sandbox) ? entryBytes(wire.PodSandbox.encode(podSandboxEntry(sandbox)).finish()) : null,
   );
   const imageBytes = encodedOnce((image: Image) =>
-    image.removing ? null : entryBytes(wire.Image.encode(imageEntry(image)).finish()),
+    image.removing ? null : entryBytes(wire.Image.encode(entryOf(image)).finish()),
   );
   const statusBytes = (container: Container): Uint8Array | null => {
     const shown = containerState(container);
@@ -116,6 +120,7 @@ export function createLists(view: ReadModel): Lists {
       );
     },
     images: allImages,
+    image: entryOf,
     containerStatus(container) {
       const { images } = view.versions();
       if (images !== statusesAtImages) {

@@ -38,6 +38,8 @@ export interface ImagesAdapterOptions {
   readonly registryConfigDirs: readonly string[];
   /** Layers of one pull that are downloaded at a time. */
   readonly maxConcurrentDownloads: number;
+  /** Layers that are downloaded at a time from one registry, of whatever pulls. */
+  readonly maxConcurrentDownloadsPerRegistry: number;
   /** A request of which no byte arrives for this long is given up. */
   readonly progressTimeoutMs: number;
   readonly platform: Platform;
@@ -86,8 +88,8 @@ const checkRoot = (root: string): void => {
 };
 
 export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapter => {
-  const { root, registryConfigDirs, maxConcurrentDownloads, progressTimeoutMs, platform, spawner, credentials, log } =
-    options;
+  const { root, platform, spawner, credentials, log } = options;
+  const { registryConfigDirs, maxConcurrentDownloads, maxConcurrentDownloadsPerRegistry, progressTimeoutMs } = options;
   checkRoot(root);
   const limits: ImageLimits = { ...defaultImageLimits, ...options.limits };
   const layout = imageLayout(root);
@@ -113,7 +115,15 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
   });
 
   const jobs = createPullJobs(
-    { root, registryConfigDirs, maxConcurrentDownloads, progressTimeoutMs, platform, limits },
+    {
+      root,
+      registryConfigDirs,
+      maxConcurrentDownloads,
+      maxConcurrentDownloadsPerRegistry,
+      progressTimeoutMs,
+      platform,
+      limits,
+    },
     unpacker,
     (progress) => {
       for (const observer of observers) observer(progress);

@@ -33,11 +33,20 @@ export interface StatsReader {
   readonly close: () => void;
 }
 
+/** What writable layers hold together. */
+export interface LayersTotal {
+  readonly timestamp: string;
+  readonly usedBytes: bigint;
+  readonly inodesUsed: bigint;
+}
+
 export interface UsageCollector {
   /** Begins to count a container's layer: the upper directory of its snapshot. */
   readonly watch: (containerId: string, upperDir: string) => void;
   readonly forget: (containerId: string) => void;
   /** The last count, with the time it was done; undefined before the first is. */
   readonly usageOf: (containerId: string) => FilesystemUsage | undefined;
+  /** All layers that are watched, each as it was counted last; the time is that of the newest count. */
+  readonly total: () => LayersTotal;
   readonly close: () => void;
 }

@@ -5,7 +5,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../../engine/ports.ts';
 import type { FilesystemUsage } from '../wire/cri/api.ts';
-import type { UsageCollector } from './types.ts';
+import type { LayersTotal, UsageCollector } from './types.ts';
 import { measureTree } from './walk.ts';
 
 /** Between rounds through all layers, when they are done by then. */
@@ -27,12 +27,23 @@ interface Layer {
   forgotten: boolean;
 }
 
+const plus = (total: LayersTotal, { usage }: Layer): LayersTotal => {
+  if (usage === undefined) return total;
+  const { timestamp, usedBytes, inodesUsed } = usage;
+  return {
+    timestamp: BigInt(timestamp) > BigInt(total.timestamp) ? timestamp : total.timestamp,
+    usedBytes: total.usedBytes + BigInt(usedBytes?.value ?? 0),
+    inodesUsed: total.inodesUsed + BigInt(inodesUsed?.value ?? 0),
+  };
+};
+
 /** One per daemon. */
 export const createUsageCollector = ({ clock, mountpoint, report }: UsageCollectorOptions): UsageCollector => {
   const layers = new Map<string, Layer>();
   const queue: Layer[] = [];
   const closed = new AbortController();
   let counting = false;
+  const startedAt = String(clock.nowNs());
 
   const isClosed = (): boolean => closed.signal.aborted;
 
@@ -87,6 +98,7 @@ export const createUsageCollector = ({ clock, mountpoint, report }: UsageCollect
       void countQueue();
     },
     forget,
+    total: () => [...layers.values()].reduce(plus, { timestamp: startedAt, usedBytes: 0n, inodesUsed: 0n }),
     usageOf: (containerId) => layers.get(containerId)?.usage,
     close: () => {
       clearInterval(rounds);

@@ -102,9 +102,11 @@ describe('lists', { timeout: 20_000 }, () => {
   });
 
   it('of images: those that are being removed are gone for everybody', () => {
-    const images = [imageEntry(image('sha256:i1'))];
+    const images = [imageEntry(image('sha256:i1'), false)];
     const expected = Buffer.from(wire.ListImagesResponse.encode({ images }).finish());
     assert.deepEqual(Buffer.from(createLists(filled()).images()), expected);
+    const pinned = wire.ListImagesResponse.decode(createLists(filled(), ({ id }) => id === 'sha256:i1').images());
+    assert.deepEqual(pinned.images, [imageEntry(image('sha256:i1'), true)]);
   });
 
   it('hold what was put in, in order of creation, whatever it is', () => {

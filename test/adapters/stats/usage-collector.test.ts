@@ -100,8 +100,11 @@ describe('the usage collector', () => {
     });
     assert.ok(Math.abs(Number(usage.timestamp) / 1e6 - Date.now()) < 5000);
     assert.equal(collector.usageOf('absent'), undefined);
+    const total = { timestamp: usage.timestamp, usedBytes: BigInt(usedBytes), inodesUsed: BigInt(inodesUsed) };
+    assert.deepEqual(collector.total(), total);
     collector.forget('here');
     assert.equal(collector.usageOf('here'), undefined);
+    assert.deepEqual([collector.total().usedBytes, collector.total().inodesUsed], [0n, 0n]);
     await rm(upper, { recursive: true });
     assert.deepEqual(reports, []);
   });

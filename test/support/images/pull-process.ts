@@ -14,6 +14,7 @@ const adapter = createImagesAdapter({
   root,
   registryConfigDirs: [],
   maxConcurrentDownloads: 3,
+  maxConcurrentDownloadsPerRegistry: 12,
   progressTimeoutMs: 20_000,
   platform,
   spawner,

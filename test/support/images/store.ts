@@ -62,6 +62,7 @@ export const startStore = async (owner: Owner, options: Partial<ImagesAdapterOpt
     root,
     registryConfigDirs: [],
     maxConcurrentDownloads: 3,
+    maxConcurrentDownloadsPerRegistry: 12,
     progressTimeoutMs: 10_000,
     platform,
     credentials: () => null,

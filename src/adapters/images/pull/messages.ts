@@ -12,6 +12,7 @@ export interface PullThreadOptions {
   readonly root: string;
   readonly registryConfigDirs: readonly string[];
   readonly maxConcurrentDownloads: number;
+  readonly maxConcurrentDownloadsPerRegistry: number;
   readonly progressTimeoutMs: number;
   readonly platform: Platform;
   readonly limits: ImageLimits;

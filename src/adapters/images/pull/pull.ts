@@ -10,7 +10,7 @@ import type { Descriptor } from '../documents.ts';
 import { createRegistry, type Registry } from '../registry/client.ts';
 import { findEndpoints } from '../registry/hosts.ts';
 import type { HttpClient } from '../registry/http.ts';
-import { createSemaphore } from '../semaphore.ts';
+import { createSemaphore, type Semaphore } from '../semaphore.ts';
 import type { SharedWork } from '../shared-work.ts';
 import type { RegistryCredentials } from '../types.ts';
 import { bringImage } from './image.ts';
@@ -22,6 +22,8 @@ export interface PullShop {
   readonly blobs: BlobStore;
   readonly http: HttpClient;
   readonly downloads: SharedWork<void>;
+  /** The bound that all downloads from one registry have in common. */
+  readonly turnAt: (registryHost: string) => Semaphore;
   /** Told of each piece of a download; `bytesDone` is how far the blob has come. */
   readonly onDownloaded: (digest: string, bytesDone: number, bytesTotal: number) => void;
 }
@@ -91,7 +93,10 @@ export const pullImage = async (
       fetchConfig: (descriptor) => registry.fetchConfig(descriptor, signal),
       fetchLayer: (descriptor) =>
         turn(signal, () =>
-          shop.downloads(descriptor.digest, signal, (shared) => download(shop, registry, descriptor, shared)),
+          // Only who does download counts at the registry, not those who wait for the same layer.
+          shop.downloads(descriptor.digest, signal, (shared) =>
+            shop.turnAt(reference.host)(shared, () => download(shop, registry, descriptor, shared)),
+          ),
         ),
     },
     observer: {

@@ -11,6 +11,7 @@ import { errorCodeOf } from '../../linux/syscalls.ts';
 import { createBlobStore } from '../blob-store.ts';
 import { imageLayout } from '../layout.ts';
 import { createHttpClient } from '../registry/http.ts';
+import { createSemaphore, type Semaphore } from '../semaphore.ts';
 import { createSharedWork } from '../shared-work.ts';
 import { loadArchive } from './load.ts';
 import type { FromPullThread, JobMessage, PullThreadOptions, ToPullThread } from './messages.ts';
@@ -52,11 +53,21 @@ const storeOf = (job: number): PullShop['blobs'] => {
   };
 };
 
+const turns = new Map<string, Semaphore>();
+
+/** Registries are few on a node; the thread ends when it has nothing to do, and they are forgotten with it. */
+const turnAt = (registryHost: string): Semaphore => {
+  const turn = turns.get(registryHost) ?? createSemaphore(options.maxConcurrentDownloadsPerRegistry);
+  turns.set(registryHost, turn);
+  return turn;
+};
+
 const shop: PullShop = {
   options,
   blobs,
   http: createHttpClient(options.progressTimeoutMs),
   downloads: createSharedWork<void>(),
+  turnAt,
   onDownloaded,
 };
 

@@ -1,0 +1,59 @@
+/** How many layers are asked for at once: of one image, and of one registry whatever the images. Needs root. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { describe, it, type TestContext } from 'node:test';
+import { type BuiltImage, buildImage } from '../../support/images/build.ts';
+import { type FaultServer, sendBlob, startFaultServer } from '../../support/images/fault-server.ts';
+import { startStore } from '../../support/images/store.ts';
+import { tar } from '../../support/images/tar.ts';
+
+const LAYERS = 3;
+
+const images: readonly BuiltImage[] = ['a', 'b', 'c'].map((name) =>
+  buildImage(Array.from({ length: LAYERS }, (_, layer) => ({ tar: tar([{ path: 'file', data: `${name}${layer}` }]) }))),
+);
+
+/** Serves the images, and tells the most layers that were being sent at any moment: each is held for a while. */
+const startCounting = async (t: TestContext): Promise<{ server: FaultServer; most: () => number }> => {
+  const server = await startFaultServer(t);
+  for (const [index, image] of images.entries()) server.serve(`app${index}`, 'v1', image);
+  const layers = new Map(
+    images.flatMap(({ layers: all, blobs }) => all.map(({ digest }) => [digest, blobs.get(digest)])),
+  );
+  let underWay = 0;
+  let most = 0;
+  server.intercept(async (request, response) => {
+    const bytes = layers.get(request.path.replace(/^.*\//, ''));
+    if (bytes === undefined) return false;
+    underWay += 1;
+    most = Math.max(most, underWay);
+    // Long enough for every other request that may come to come meanwhile.
+    await new Promise((resolve) => setTimeout(resolve, 150));
+    underWay -= 1;
+    sendBlob(request, response, bytes);
+    await once(response, 'close');
+    return true;
+  });
+  return { server, most: () => most };
+};
+
+describe('downloads at once', { timeout: 60_000 }, () => {
+  it('are bounded for one image', async (t) => {
+    const { server, most } = await startCounting(t);
+    const store = await startStore(t, { maxConcurrentDownloads: 2 });
+    await store.pull(`${server.host}/app0:v1`);
+    assert.equal(most(), 2);
+  });
+
+  it('are bounded for one registry, whatever the images, and not for others', async (t) => {
+    const [one, other] = [await startCounting(t), await startCounting(t)];
+    const store = await startStore(t, { maxConcurrentDownloads: LAYERS, maxConcurrentDownloadsPerRegistry: 2 });
+    const pulled = await Promise.all([
+      store.pull(`${one.server.host}/app0:v1`),
+      store.pull(`${one.server.host}/app1:v1`),
+      store.pull(`${other.server.host}/app2:v1`),
+    ]);
+    assert.deepEqual([one.most(), other.most()], [2, 2]);
+    assert.ok(pulled.every(({ layers }) => layers.length === LAYERS));
+  });
+});
