@@ -45,6 +45,8 @@ import { createView } from '../projections/view.ts';
 import { takeCrashFile, writeCrashFile } from './crash-file.ts';
 import { criParts } from './cri-parts.ts';
 import { createCredentials } from './credentials.ts';
+import { createPortForwarder } from '../adapters/port-forward/adapter.ts';
+import { createSessions, whenPodsEnd } from './streaming.ts';
 import { daemonPorts } from './daemon-ports.ts';
 import { openEventCursor } from './event-cursor.ts';
 import { daemonFacts } from './facts.ts';
@@ -157,7 +159,14 @@ export async function serve(config: Config, { version }: { readonly version: str
     log,
   });
   const keeper = await logKeeper;
-  const shim = await createShimAdapter({ spawner, logKeeper: keeper, observe, stateDir, log });
+  const sessions = createSessions(
+    (draft, options) =>
+      engine === null ? Promise.reject(new Error('The daemon is starting.')) : engine.call(draft, options),
+    systemIds,
+  );
+  const { streamsOf, connectionOf } = sessions;
+  const shim = await createShimAdapter({ spawner, logKeeper: keeper, observe, streamsOf, stateDir, log });
+  const portForwarder = await createPortForwarder({ spawner, stateDir, connectionOf, log });
   const writeBundle = createBundleWriter(vault);
   const roots = [rootDir, stateDir];
   const perform: PerformEffects = {
@@ -165,6 +174,7 @@ export async function serve(config: Config, { version }: { readonly version: str
     ...createBundleEffects({ writeBundle, snapshots: images.snapshots, spawner, roots }),
     ...cni.effects,
     ...shim.effects,
+    ...portForwarder.effects,
     ...images.effects,
     InspectContainer: createInspectContainer({ readImageFile: images.readImageFile }),
   };
@@ -193,6 +203,7 @@ export async function serve(config: Config, { version }: { readonly version: str
   if (state.network.confList === null) await networkRead;
   networkRead.catch(die('the CNI configuration can not be watched'));
 
+  whenPodsEnd(view, portForwarder.endPod);
   const report = (message: string): void => {
     log.warn(message);
     findings.add(message);
@@ -260,6 +271,7 @@ export async function serve(config: Config, { version }: { readonly version: str
   stats.close();
   usage.close();
   await eventCursor.close();
+  portForwarder.close();
   await shim.close();
   cni.close();
   keeper.disconnect();

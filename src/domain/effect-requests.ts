@@ -133,6 +133,8 @@ function forSandbox(state: NodeState, facts: DaemonFacts, sandbox: PodSandbox, i
       });
     case 'DeleteTask':
       return perform({ kind: 'DeleteTask', podSandboxId, containerId: podSandboxId, handler, bundlePath: bundle });
+    case 'StreamPort':
+      return perform({ ...intent, podSandboxId, netnsPath: network?.netnsPath ?? null });
     case 'WaitUntil':
       return perform(intent);
     default:
@@ -190,6 +192,13 @@ function forContainer(
       return perform({ kind: 'DeleteTask', podSandboxId, containerId, handler: sandbox.handler, bundlePath: bundle });
     case 'RunExec':
       return perform({ ...intent, podSandboxId, containerId, bundlePath: bundle });
+    case 'StreamExec':
+      return perform({ ...intent, podSandboxId, containerId, bundlePath: bundle });
+    case 'StreamAttach': {
+      const { stdin = false, stdinOnce = false, tty: terminal = false } = config;
+      // Closing it would end a terminal's output too.
+      return perform({ ...intent, podSandboxId, containerId, terminal, stdin, closeStdin: stdinOnce && !terminal });
+    }
     case 'EndExec':
       return perform({ ...intent, podSandboxId, containerId });
     case 'ReopenLog':

@@ -305,6 +305,36 @@ export type Effect =
     }
   /** Kills and deletes an exec that a crash left in doubt. */
   | { readonly kind: 'EndExec'; readonly podSandboxId: string; readonly containerId: string; readonly execId: string }
+  /** Runs a command between the streams of the session `execId`, to its end; ends it when its client goes. */
+  | {
+      readonly kind: 'StreamExec';
+      readonly podSandboxId: string;
+      readonly containerId: string;
+      readonly execId: string;
+      readonly bundlePath: string;
+      readonly args: readonly string[];
+      readonly tty: boolean;
+    }
+  /** Lets a session hear a container's output and write to its stdin, until the container's output or the session ends. */
+  | {
+      readonly kind: 'StreamAttach';
+      readonly podSandboxId: string;
+      readonly containerId: string;
+      readonly sessionId: string;
+      readonly terminal: boolean;
+      readonly stdin: boolean;
+      /** It is closed when this session has done with it. */
+      readonly closeStdin: boolean;
+    }
+  /** Connects a session to a port of the pod's loopback, until both directions or the session have ended. */
+  | {
+      readonly kind: 'StreamPort';
+      readonly podSandboxId: string;
+      readonly sessionId: string;
+      readonly port: number;
+      /** null with the host's network. */
+      readonly netnsPath: string | null;
+    }
   | { readonly kind: 'ReopenLog'; readonly containerId: string; readonly log: ContainerLog }
   | {
       readonly kind: 'PullImage';
@@ -322,6 +352,13 @@ export type Effect =
 
 export type EffectKind = Effect['kind'];
 export type EffectOf<K extends EffectKind> = Extract<Effect, { kind: K }>;
+
+/** How much went through a session, never what. */
+export interface StreamedBytes {
+  readonly stdinBytes: number;
+  readonly stdoutBytes: number;
+  readonly stderrBytes: number;
+}
 
 /** What each effect's success says; recorded whole, so it stays small and holds no secret. */
 export interface EffectResults {
@@ -352,6 +389,9 @@ export interface EffectResults {
     readonly stderrBytes: number;
   };
   readonly EndExec: Record<string, never>;
+  readonly StreamExec: { readonly exitStatus: number } & StreamedBytes;
+  readonly StreamAttach: StreamedBytes;
+  readonly StreamPort: { readonly toPodBytes: number; readonly fromPodBytes: number };
   readonly ReopenLog: Record<string, never>;
   readonly PullImage: { readonly image: ImageContent };
   readonly LoadImages: { readonly images: readonly ImageContent[] };

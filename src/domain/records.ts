@@ -28,6 +28,24 @@ export interface Caller {
   readonly startTicks: Int64;
 }
 
+/** Which streams of a process a client wants. */
+export interface WantedStreams {
+  readonly tty: boolean;
+  readonly stdin: boolean;
+  readonly stdout: boolean;
+  readonly stderr: boolean;
+}
+
+/** `newId` of a call that allows a session is what the session's `allowedBy` says. */
+interface AttachRequest extends WantedStreams {
+  readonly newId: string;
+  readonly containerId: string;
+}
+
+interface ExecRequest extends AttachRequest {
+  readonly cmd: readonly string[];
+}
+
 /** Calls that change something. Ids in them are whole (prefixes are resolved at the door) and secrets are tokens. */
 export type CallRequest =
   | {
@@ -54,6 +72,26 @@ export type CallRequest =
       readonly cmd: readonly string[];
       readonly timeoutSeconds: Int64;
     }
+  /** Allows one session: the reply's address holds a token, which is nowhere in here. */
+  | ({ readonly method: 'Exec' } & ExecRequest)
+  | ({ readonly method: 'Attach' } & AttachRequest)
+  | {
+      readonly method: 'PortForward';
+      readonly newId: string;
+      readonly podSandboxId: string;
+      readonly ports: readonly number[];
+    }
+  /** A session that a client has begun with such a token: received when it begins, completed when it ends. */
+  | ({ readonly method: 'ExecSession'; readonly allowedBy: string } & ExecRequest)
+  | ({ readonly method: 'AttachSession'; readonly allowedBy: string } & AttachRequest)
+  /** One connection to one port; a client makes as many as it likes with one token. */
+  | {
+      readonly method: 'PortForwardSession';
+      readonly newId: string;
+      readonly allowedBy: string;
+      readonly podSandboxId: string;
+      readonly port: number;
+    }
   | { readonly method: 'ReopenContainerLog'; readonly containerId: string }
   | { readonly method: 'PullImage'; readonly image: string; readonly credentials: string | null }
   | { readonly method: 'LoadImages'; readonly newId: string }
@@ -72,8 +110,12 @@ export interface CallResponse {
   readonly id?: string;
   readonly imageRefs?: readonly string[];
   readonly exitCode?: number;
+  readonly stdinBytes?: number;
   readonly stdoutBytes?: number;
   readonly stderrBytes?: number;
+  /** Of a forwarded port. */
+  readonly toPodBytes?: number;
+  readonly fromPodBytes?: number;
 }
 
 export type CallOutcome =
@@ -85,7 +127,16 @@ export type Intent =
   | {
       readonly kind: Exclude<
         EffectKind,
-        'KillTask' | 'WaitUntil' | 'RunExec' | 'EndExec' | 'PullImage' | 'DeleteImageContent' | 'LoadImages'
+        | 'KillTask'
+        | 'WaitUntil'
+        | 'RunExec'
+        | 'EndExec'
+        | 'StreamExec'
+        | 'StreamAttach'
+        | 'StreamPort'
+        | 'PullImage'
+        | 'DeleteImageContent'
+        | 'LoadImages'
       >;
     }
   | { readonly kind: 'KillTask'; readonly signal: number; readonly all: boolean }
@@ -97,6 +148,9 @@ export type Intent =
       readonly timeoutMs: number | null;
     }
   | { readonly kind: 'EndExec'; readonly execId: string }
+  | { readonly kind: 'StreamExec'; readonly execId: string; readonly args: readonly string[]; readonly tty: boolean }
+  | { readonly kind: 'StreamAttach'; readonly sessionId: string }
+  | { readonly kind: 'StreamPort'; readonly sessionId: string; readonly port: number }
   | { readonly kind: 'PullImage'; readonly reference: string; readonly credentials: string | null }
   | { readonly kind: 'LoadImages'; readonly upload: string }
   | { readonly kind: 'DeleteImageContent'; readonly blobs: readonly string[]; readonly chainIds: readonly string[] };

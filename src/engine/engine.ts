@@ -230,6 +230,12 @@ function identified(draft: CallDraft, ids: Ids): CallRequest {
     case 'RunPodSandbox':
     case 'CreateContainer':
     case 'ExecSync':
+    case 'Exec':
+    case 'Attach':
+    case 'PortForward':
+    case 'ExecSession':
+    case 'AttachSession':
+    case 'PortForwardSession':
     case 'LoadImages':
       return { ...draft, newId: draft.newId ?? ids.hex64() };
     default:

@@ -25,6 +25,7 @@ export function startClients(history: History): Clients {
   let active = 0;
   let cleaned = false;
   let pod = 0;
+  let sessions = 0;
 
   function call(draft: CallDraft, patienceMs = PATIENCE_MS): Promise<Answer> {
     return new Promise((resolve) => {
@@ -100,6 +101,7 @@ export function startClients(history: History): Clients {
     if (started?.outcome.ok) history.ledger.started.add(containerId);
     if (random.chance(0.8))
       await call({ method: 'ExecSync', containerId, cmd: ['true'], timeoutSeconds: '5' }, impatient());
+    if (random.chance(0.5)) await stream(podSandboxId, containerId);
     if (random.chance(0.5)) await call({ method: 'ReopenContainerLog', containerId });
     if (random.chance(0.5)) {
       const stops = Array.from({ length: 1 + random.below(2) }, () =>
@@ -108,6 +110,29 @@ export function startClients(history: History): Clients {
       for (const stopped of await Promise.all(stops)) if (stopped?.outcome.ok) history.ledger.stopped.add(containerId);
     }
     return containerId;
+  }
+
+  /** Asks for a session and begins it, as the streaming server does when a client comes with the token. */
+  async function stream(podSandboxId: string, containerId: string): Promise<void> {
+    const wanted = { containerId, tty: false, stdin: true, stdout: true, stderr: true };
+    const allowedBy = `allowed-${sessions++}`;
+    const session = async (allow: CallDraft, begin: CallDraft): Promise<void> => {
+      const allowed = await call(allow);
+      if (allowed?.outcome.ok) await call(begin, impatient());
+    };
+    const command = { ...wanted, cmd: ['sh'] };
+    if (random.chance(0.6))
+      await session({ method: 'Exec', ...command, newId: allowedBy }, { method: 'ExecSession', ...command, allowedBy });
+    if (random.chance(0.4))
+      await session(
+        { method: 'Attach', ...wanted, newId: allowedBy },
+        { method: 'AttachSession', ...wanted, allowedBy },
+      );
+    if (random.chance(0.4))
+      await session(
+        { method: 'PortForward', podSandboxId, ports: [80], newId: allowedBy },
+        { method: 'PortForwardSession', podSandboxId, port: 80, allowedBy },
+      );
   }
 
   async function removeContainer(containerId: string): Promise<void> {

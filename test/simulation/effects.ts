@@ -99,6 +99,23 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
     world.shims.get(podSandboxId)?.tasks.delete(containerId);
   }
 
+  /** Runs until it ends, or until somebody ends it: it goes on when the daemon dies. */
+  function runCommand(
+    { podSandboxId, containerId, execId }: EffectOf<'RunExec' | 'StreamExec'>,
+    half: () => void,
+  ): void {
+    const task = tasksOf(podSandboxId).tasks.get(containerId);
+    if (task?.status !== 'running') return fail('RuntimeFailed', 'the container does not run');
+    task.execs.add(execId);
+    try {
+      half();
+    } catch (error) {
+      if (error !== DIED) task.execs.delete(execId);
+      throw error;
+    }
+    task.execs.delete(execId);
+  }
+
   const observed = (containerId: string, task: SimulatedTask | undefined): ObservedTask => {
     if (task === undefined) return { containerId, status: 'absent', pid: 0 };
     const base = { containerId, status: task.status, pid: task.pid, startTicks: String(task.pid) };
@@ -232,18 +249,22 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
       removeTask(podSandboxId, containerId);
       return NOTHING;
     }),
-    RunExec: performing('RunExec', 20, ({ podSandboxId, containerId, execId }, half) => {
-      const task = tasksOf(podSandboxId).tasks.get(containerId);
-      if (task?.status !== 'running') return fail('RuntimeFailed', 'the container does not run');
-      task.execs.add(execId);
-      try {
-        half();
-      } catch (error) {
-        if (error !== DIED) task.execs.delete(execId);
-        throw error;
-      }
-      task.execs.delete(execId);
+    RunExec: performing('RunExec', 20, (effect, half) => {
+      runCommand(effect, half);
       return { exitStatus: random.below(2), timedOut: random.chance(0.1), stdoutBytes: 3, stderrBytes: 0 };
+    }),
+    StreamExec: performing('StreamExec', 30, (effect, half) => {
+      runCommand(effect, half);
+      return { exitStatus: random.below(2), stdinBytes: 1, stdoutBytes: 3, stderrBytes: 0 };
+    }),
+    StreamAttach: performing('StreamAttach', 30, (_effect, half) => {
+      half();
+      return { stdinBytes: 1, stdoutBytes: 3, stderrBytes: 0 };
+    }),
+    StreamPort: performing('StreamPort', 30, ({ netnsPath }, half) => {
+      if (netnsPath !== null && !world.netns.has(netnsPath)) fail('HostFailed', 'the netns is gone');
+      half();
+      return { toPodBytes: 1, fromPodBytes: 3 };
     }),
     EndExec: performing('EndExec', 2, ({ podSandboxId, containerId, execId }, half) => {
       half();

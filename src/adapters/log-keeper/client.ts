@@ -9,10 +9,11 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { FailureError } from '../../domain/errors.ts';
 import type { Spawner } from '../spawner/types.ts';
+import { attachToKeeper } from './attach.ts';
 import { ConnectionLost } from './connection.ts';
 import { findKeeper, type FoundKeeper } from './launch.ts';
-import { type KeeperRequest, messageOf, parseIds } from './protocol.ts';
-import type { LogKeeper, OpenLogRequest } from './types.ts';
+import { type KeeperRequest, messageOf, parseIds, servingPath } from './protocol.ts';
+import type { AttachedBytes, LogKeeper, OpenLogRequest } from './types.ts';
 
 const REQUEST_TIMEOUT_MS = 30_000;
 const RETRY_FIRST_MS = 100;
@@ -20,6 +21,8 @@ const RETRY_MAX_MS = 5000;
 /** A keeper that lives no longer than this may be dying of what it is given: the next one is not started at once. */
 const SHORT_LIFE_MS = 2000;
 const SHORT_LIFE_WAIT_MS = 250;
+/** An attachment may notice the end of its keeper so much before the connection for requests does. */
+const LOSS_NOTICE_MS = 1000;
 const HOLD_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
 
 export interface LogKeeperOptions {
@@ -183,6 +186,26 @@ export const connectLogKeeper = async ({ stateDir, spawner, log }: LogKeeperOpti
     close: async (containerId, timeoutMs) => {
       await ask({ op: 'close', containerId, timeoutMs }, timeoutMs + REQUEST_TIMEOUT_MS);
       await forget(containerId);
+    },
+    attach: async (request) => {
+      const counted = { stdoutBytes: 0, stderrBytes: 0 };
+      const count = (stream: keyof AttachedBytes, sizeBytes: number): void => {
+        counted[stream] += sizeBytes;
+      };
+      for (;;) {
+        if (disconnected.signal.aborted) throw interrupted();
+        const { connection } = await within(performance.now() + REQUEST_TIMEOUT_MS, current);
+        try {
+          await attachToKeeper(servingPath(directory.dir), request, count);
+          return counted;
+        } catch (error) {
+          if (!(error instanceof ConnectionLost)) throw error;
+          // When the keeper has gone, the next one goes on; one that is still there has refused.
+          const gone = connection.closed.then(() => true);
+          if (!(await Promise.race([gone, delay(LOSS_NOTICE_MS, false, { ref: false })])))
+            throw new FailureError('HostFailed', 'The log keeper has as many attached clients as it takes; end some.');
+        }
+      }
     },
     list: async () => parseIds(await ask({ op: 'list' }, REQUEST_TIMEOUT_MS)),
     disconnect: () => {

@@ -2,7 +2,9 @@
  * The output of one container: its FIFOs, the unfinished line of each, and the log file both go to. Ends by itself
  * only in that its FIFOs do; everything else is asked of it. Must not make a writer wait, but for a slow disk.
  */
+import type { Socket } from 'node:net';
 import { FailureError } from '../../domain/errors.ts';
+import { type AttachWish, createAttached } from './attached.ts';
 import { type FifoReader, openFifoReader } from './fifo-reader.ts';
 import { openLogFile } from './log-file.ts';
 import type { RecordEncoder, StreamName } from './records.ts';
@@ -24,6 +26,8 @@ export interface ContainerOutput {
   readonly openFifos: () => void;
   readonly reopen: (logPath: string) => Promise<void>;
   readonly heldLines: () => HeldLines;
+  /** Hands the client what comes from now on; at once an end when there is nothing to come. */
+  readonly attach: (socket: Socket, wish: AttachWish) => void;
   /** Resolves when both FIFOs have ended, or after `timeoutMs`, and all that was read is written; closes everything. */
   readonly finish: (timeoutMs: number) => Promise<void>;
   /** Stops reading and waits for what is being written, so that another keeper can go on from here. */
@@ -86,6 +90,8 @@ export const createContainerOutput = (options: ContainerOutputOptions): Containe
     ...(request.stderrFifo === null ? [] : [laneOf('stderr', request.stderrFifo)]),
   ];
 
+  const attached = createAttached();
+
   const isReading = (): boolean => lanes.some((lane) => lane.reader !== null);
 
   const eachReader = (act: (reader: FifoReader) => void): void => {
@@ -98,8 +104,8 @@ export const createContainerOutput = (options: ContainerOutputOptions): Containe
   };
 
   const receive = (lane: Lane, length: number): boolean => {
-    // Every byte passes here once, as the container wrote it: clients attached to it are to be handed
-    // readArea[0, length) here, before it becomes records.
+    // Every byte passes here once, as the container wrote it.
+    attached.share(lane.stream, encoder.readArea.subarray(0, length));
     if (log === null) return true;
     hold(lane, encoder.encode(lane.stream, heldOf(lane), length, log.append));
     const writing = log.settled();
@@ -118,6 +124,7 @@ export const createContainerOutput = (options: ContainerOutputOptions): Containe
     lane.reader = null;
     flush(lane);
     if (isReading()) return;
+    attached.end();
     wakeFinisher();
     onEnd();
   };
@@ -163,6 +170,7 @@ export const createContainerOutput = (options: ContainerOutputOptions): Containe
       lane.reader = null;
       flush(lane);
     }
+    attached.end();
     // A disk that hangs is not waited for either.
     if (log !== null) await within(timeoutMs - (performance.now() - startedMs), log.close());
   };
@@ -182,9 +190,14 @@ export const createContainerOutput = (options: ContainerOutputOptions): Containe
       request = { ...request, logPath };
     },
     heldLines: () => Object.fromEntries(lanes.map((lane) => [lane.stream, heldOf(lane)])),
+    attach: (socket, wish) => {
+      attached.add(socket, wish);
+      if (!isReading()) attached.end();
+    },
     finish,
     abandon: async () => {
       eachReader((reader) => reader.close());
+      attached.drop();
       await log?.settled();
     },
   };

@@ -7,7 +7,7 @@ import { chmodSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { flushCompileCache } from 'node:module';
 import { createServer, type Socket } from 'node:net';
 import { FailureError, type Failure } from '../../domain/errors.ts';
-import { createKeeper } from './keeper.ts';
+import { createKeeper, type Keeper } from './keeper.ts';
 import {
   createLineReader,
   encodeLine,
@@ -23,7 +23,8 @@ import {
 import { createRecordEncoder, type RecordEncoder } from './records.ts';
 import { systemClock } from './stamp.ts';
 
-const CONNECTIONS_MAX = 16;
+/** One or two of daemons; the others are attached clients', each of which may have 4 MiB waiting for it. */
+const CONNECTIONS_MAX = 40;
 const SOCKET_MODE = 0o600;
 /** Whatever it inherits: files are given their modes in full, and directories of logs are to be walked through. */
 const UMASK = 0o022;
@@ -62,15 +63,21 @@ const failureOf = (error: unknown): Failure =>
   error instanceof FailureError ? error.failure : { reason: 'HostFailed', message: messageOf(error) };
 
 /** Answers one client's requests, each when it is done. A client that does not speak the protocol is cut off. */
-const serveClient = (socket: Socket, perform: (request: KeeperRequest) => Promise<unknown>): void => {
+const serveClient = (
+  socket: Socket,
+  perform: (request: KeeperRequest) => Promise<unknown>,
+  attach: Keeper['attach'],
+): void => {
   const answer = async (value: unknown, number: number): Promise<void> => {
-    let reply: string;
     try {
-      reply = encodeLine({ number, result: await perform(parseRequest(value)) });
+      const request = parseRequest(value);
+      const result = await perform(request);
+      if (!socket.writable) return;
+      socket.write(encodeLine({ number, result }));
+      if (request.op === 'attach') attach(request.containerId, socket, request);
     } catch (error) {
-      reply = encodeLine({ number, failure: failureOf(error) });
+      if (socket.writable) socket.write(encodeLine({ number, failure: failureOf(error) }));
     }
-    if (socket.writable) socket.write(reply);
   };
 
   const cutOff = (why: string): void => {
@@ -141,7 +148,7 @@ const run = (dir: string, token: string, idleEndMs: number): void => {
       clients -= 1;
       watchIdleness();
     });
-    serveClient(socket, perform);
+    serveClient(socket, perform, keeper.attach);
   });
   server.maxConnections = CONNECTIONS_MAX;
   server.listen(listeningPath(dir, token), () => {

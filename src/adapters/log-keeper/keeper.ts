@@ -3,7 +3,9 @@
  * the first hello on, and touches no FIFO before it: a keeper that was started and then forgotten by a dying daemon
  * must not read what belongs to the one that serves.
  */
+import type { Socket } from 'node:net';
 import { FailureError } from '../../domain/errors.ts';
+import type { AttachWish } from './attached.ts';
 import { type ContainerOutput, createContainerOutput, type HeldLines, within } from './container-output.ts';
 import { type KeeperName, readBootId, readKeeperState, writeKeeperState } from './keeper-state.ts';
 import { type Greeting, type KeeperRequest, messageOf, PROTOCOL_VERSION } from './protocol.ts';
@@ -12,10 +14,13 @@ import type { OpenLogRequest } from './types.ts';
 
 /** How long a slow disk may hold up the end of a keeper. */
 const HANDOVER_TIMEOUT_MS = 2000;
+const ATTACH_LACKS = 'nobody can be attached to it';
 
 export interface Keeper {
   /** Rejects with FailureError. `bye` is answered here like list: ending is the process's affair. */
   readonly perform: (request: KeeperRequest) => Promise<unknown>;
+  /** Hands a container's output to a client whose wish for it `perform` has granted. */
+  readonly attach: (containerId: string, socket: Socket, wish: AttachWish) => void;
   /** False once every container's output has ended: nobody would miss this process. */
   readonly isReading: () => boolean;
   /** Stops reading and writes down all that a successor needs to lose nothing. */
@@ -108,14 +113,17 @@ export const createKeeper = ({ dir, name, encoder, report, onAdopted, onEnd }: K
     }
   };
 
-  const reopen = async (containerId: string, logPath: string): Promise<void> => {
+  const outputOf = (containerId: string, consequence: string): ContainerOutput => {
     const output = outputs.get(containerId);
-    if (output === undefined)
-      throw new FailureError(
-        'WrongState',
-        `The output of container ${containerId} is not being read, so its log can't be opened anew.`,
-      );
-    await output.reopen(logPath);
+    if (output !== undefined) return output;
+    throw new FailureError(
+      'WrongState',
+      `The output of container ${containerId} is not being read, so ${consequence}.`,
+    );
+  };
+
+  const reopen = async (containerId: string, logPath: string): Promise<void> => {
+    await outputOf(containerId, "its log can't be opened anew").reopen(logPath);
     trySaveOpen();
   };
 
@@ -148,6 +156,9 @@ export const createKeeper = ({ dir, name, encoder, report, onAdopted, onEnd }: K
         return reopen(request.containerId, request.logPath);
       case 'close':
         return close(request.containerId, request.timeoutMs);
+      case 'attach':
+        outputOf(request.containerId, ATTACH_LACKS);
+        return null;
       case 'list':
       case 'bye':
         return [...outputs.keys()];
@@ -156,6 +167,7 @@ export const createKeeper = ({ dir, name, encoder, report, onAdopted, onEnd }: K
 
   return {
     perform,
+    attach: (containerId, socket, wish) => outputs.get(containerId)?.attach(socket, wish),
     isReading: () => outputs.values().some((output) => output.isReading()),
     handOver: async () => {
       if (!adopted) return;

@@ -5,10 +5,11 @@
  */
 import { isAbsolute, join, normalize } from 'node:path';
 import { codeOfReason, FailureError, type Failure, type FailureReason } from '../../domain/errors.ts';
+import type { AttachWish } from './attached.ts';
 import type { OpenLogRequest } from './types.ts';
 
 /** Changes when a keeper of another version could misunderstand; it is then replaced. */
-export const PROTOCOL_VERSION = 1;
+export const PROTOCOL_VERSION = 2;
 /** Longest request; three paths fit, even with every character escaped. */
 export const REQUEST_BYTES_MAX = 128 * 1024;
 /** Longest reply: the open containers of a full node, with their paths. */
@@ -31,6 +32,8 @@ export type KeeperRequest =
   | ({ readonly op: 'open' } & OpenLogRequest)
   | { readonly op: 'reopen'; readonly containerId: string; readonly logPath: string }
   | { readonly op: 'close'; readonly containerId: string; readonly timeoutMs: number }
+  /** Makes this connection the output's: after the reply come frames (attached.ts), and no more requests are taken. */
+  | ({ readonly op: 'attach'; readonly containerId: string } & AttachWish)
   | { readonly op: 'list' }
   /** The daemon ends in order: with nothing open the keeper need not wait for another. */
   | { readonly op: 'bye' };
@@ -105,6 +108,13 @@ const parseOperation = (value: Readonly<Record<string, unknown>>): KeeperRequest
         op: 'close',
         containerId: parseId(value.containerId),
         timeoutMs: parseCount('timeoutMs', value.timeoutMs),
+      };
+    case 'attach':
+      return {
+        op: 'attach',
+        containerId: parseId(value.containerId),
+        stdout: value.stdout === true,
+        stderr: value.stderr === true,
       };
     case 'list':
       return { op: 'list' };

@@ -1,6 +1,7 @@
 /**
  * What the daemon asks of the log keeper (C16): the process that reads containers' output and outlives the daemon.
  */
+import type { Writable } from 'node:stream';
 
 export interface OpenLogRequest {
   readonly containerId: string;
@@ -9,6 +10,21 @@ export interface OpenLogRequest {
   readonly stderrFifo: string | null;
   /** Absolute path of the CRI log file; null discards. */
   readonly logPath: string | null;
+}
+
+export interface AttachOutputRequest {
+  readonly containerId: string;
+  /** null: what comes there is not wanted. They are not ended. */
+  readonly stdout: Writable | null;
+  readonly stderr: Writable | null;
+  readonly signal: AbortSignal;
+  /** Called once nothing that the container writes is missed any more. */
+  readonly onAttached: () => void;
+}
+
+export interface AttachedBytes {
+  readonly stdoutBytes: number;
+  readonly stderrBytes: number;
 }
 
 export interface LogKeeper {
@@ -20,6 +36,11 @@ export interface LogKeeper {
   readonly reopen: (containerId: string, logPath: string) => Promise<void>;
   /** Resolves when both streams have ended and all is written, or after `timeoutMs`; then forgets the container. */
   readonly close: (containerId: string, timeoutMs: number) => Promise<void>;
+  /**
+   * Hands on what the container writes from now on, as fast as it is taken, until its output has ended or the signal
+   * is aborted. Rejects when the container is far ahead of whom it is handed to: it is never held up for that.
+   */
+  readonly attach: (request: AttachOutputRequest) => Promise<AttachedBytes>;
   /** Ids of containers whose output is being read. */
   readonly list: () => Promise<readonly string[]>;
   readonly disconnect: () => void;

@@ -23,6 +23,8 @@ import { startShim, stopShim } from './pods.ts';
 import { reconnectShim } from './reconnect.ts';
 import { createSessions } from './sessions.ts';
 import { createShimBinaries } from './shim-binary.ts';
+import { streamAttach } from './stream-attach.ts';
+import { streamExec } from './stream-exec.ts';
 import { deleteTask, killTask, startTask } from './tasks.ts';
 import { defaultTimings, type ShimTimings } from './timings.ts';
 
@@ -39,12 +41,15 @@ export type ShimEffects = Pick<
   | 'DeleteTask'
   | 'RunExec'
   | 'EndExec'
+  | 'StreamExec'
+  | 'StreamAttach'
   | 'ReopenLog'
 >;
 
 export interface ShimAdapterOptions {
   readonly spawner: Pick<Spawner, 'run'>;
-  readonly logKeeper: Pick<LogKeeper, 'open' | 'reopen' | 'close'>;
+  readonly logKeeper: Pick<LogKeeper, 'open' | 'reopen' | 'close' | 'attach'>;
+  readonly streamsOf: ShimContext['streamsOf'];
   readonly observe: Observe;
   /** Ends with the boot; everything the adapter makes is below it, the shims' own sockets aside. */
   readonly stateDir: string;
@@ -103,6 +108,8 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
     tasks,
     reconnectTurn: createPace(RECONNECTS_PER_TURN),
     counters: createOomCounters(await readCgroupFacts()),
+    streamsOf: options.streamsOf,
+    attachOutput: logKeeper.attach,
     io: createContainerIo(paths, logKeeper, log),
     binaries: createShimBinaries({
       spawner,
@@ -123,6 +130,8 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
       DeleteTask: (effect) => deleteTask(context, effect),
       RunExec: (effect, effectContext) => runExec(context, effect, effectContext),
       EndExec: (effect) => endExec(context, effect),
+      StreamExec: (effect, effectContext) => streamExec(context, effect, effectContext),
+      StreamAttach: (effect, effectContext) => streamAttach(context, effect, effectContext),
       ReopenLog: async ({ containerId, log: { path } }) => {
         if (path !== null) await logKeeper.reopen(containerId, path);
         return {};

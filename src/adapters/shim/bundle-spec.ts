@@ -43,13 +43,23 @@ const readSpec = async (bundlePath: string): Promise<JsonObject> => {
 
 /**
  * The OCI process of an exec in that container: the container's own (user, env, capabilities, limits), with other
- * arguments and no terminal. Throws HostFailed for a bundle without a process.
+ * arguments, and with a terminal or without. Throws HostFailed for a bundle without a process.
  */
-export const readExecProcess = async (bundlePath: string, args: readonly string[]): Promise<JsonObject> => {
+export const readExecProcess = async (
+  bundlePath: string,
+  args: readonly string[],
+  terminal: boolean,
+): Promise<JsonObject> => {
   const { process } = await readSpec(bundlePath);
   if (!isJsonObject(process)) throw new FailureError('HostFailed', `The spec in ${bundlePath} has no process.`);
   const { consoleSize: _consoleSize, commandLine: _commandLine, ...rest } = process;
-  return { ...rest, args, terminal: false };
+  return { ...rest, args, terminal, ...(terminal ? { env: withTerm(rest['env']) } : {}) };
+};
+
+const withTerm = (env: unknown): readonly unknown[] => {
+  const known: readonly unknown[] = Array.isArray(env) ? env : [];
+  const hasTerm = known.some((entry) => typeof entry === 'string' && entry.startsWith('TERM='));
+  return hasTerm ? known : [...known, 'TERM=xterm'];
 };
 
 /** linux.cgroupsPath of the spec, or null when it can't be read. */

@@ -1,5 +1,7 @@
 /** What the parts of the shim adapter share: put together once, in adapter.ts. */
 import type { Logger } from 'pino';
+import type { LogKeeper } from '../log-keeper/types.ts';
+import type { SessionStreams } from '../streaming/types.ts';
 import type { ContainerIo } from './container-io.ts';
 import type { Delivery } from './delivery.ts';
 import type { LiveTask } from './live-task.ts';
@@ -19,6 +21,9 @@ export interface ShimContext {
   readonly delivery: Delivery;
   readonly counters: OomCounters;
   readonly io: ContainerIo;
+  /** The client's side of a session that an effect is for; throws Cancelled when it has gone. */
+  readonly streamsOf: (sessionId: string) => SessionStreams;
+  readonly attachOutput: LogKeeper['attach'];
   /** The tasks that this daemon has started or found again, by container. */
   readonly tasks: Map<string, LiveTask>;
   /** A start asks for the shims of all pods at once. */

@@ -3,12 +3,9 @@
  * writes ever stalls. Says when the stream has ended and when it last moved.
  */
 import type { Socket } from 'node:net';
+import type { ExecOutput } from './exec-process.ts';
 
-export interface Capture {
-  /** Resolves when the last writer has gone. */
-  readonly ended: Promise<void>;
-  /** performance.now() of the last piece that came. */
-  readonly lastMs: () => number;
+export interface Capture extends ExecOutput {
   /** What was captured so far. Output that comes later is dropped. */
   readonly take: () => Buffer;
   readonly close: () => void;
@@ -39,6 +36,7 @@ export const capture = (socket: Socket, bytesMax: number): Capture => {
   return {
     ended,
     lastMs: () => lastMs,
+    isHeld: () => false,
     take: () => {
       taken = true;
       const output = Buffer.concat(pieces, bytes);

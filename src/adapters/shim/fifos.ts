@@ -23,19 +23,38 @@ export const makeFifo = async (path: string): Promise<void> => {
   }
 };
 
-const openFifo = async (path: string, access: number): Promise<Socket> => {
-  const fd = await openDescriptor(path, access | constants.O_NONBLOCK | constants.O_NOFOLLOW);
+const wrap = (fd: number, readable: boolean): Socket => {
   try {
     // Wrapped at once: from the first poll on libuv sees writers come and go, before it there is nothing to miss.
-    return new Socket({ fd, readable: true, writable: false });
+    return new Socket({ fd, readable, writable: !readable });
   } catch (error) {
     closeDescriptor(fd);
     throw error;
   }
 };
 
+const openFifo = (path: string, access: number): Promise<number> =>
+  openDescriptor(path, access | constants.O_NONBLOCK | constants.O_NOFOLLOW);
+
 /** Opens a FIFO for reading: its end comes when the last writer has gone, not while none has come yet. */
-export const openFifoReader = (path: string): Promise<Socket> => openFifo(path, constants.O_RDONLY);
+export const openFifoReader = async (path: string): Promise<Socket> =>
+  wrap(await openFifo(path, constants.O_RDONLY), true);
 
 /** Opens a FIFO so that it never ends: with a writer of our own, others may come and go. */
-export const openEndlessFifoReader = (path: string): Promise<Socket> => openFifo(path, constants.O_RDWR);
+export const openEndlessFifoReader = async (path: string): Promise<Socket> =>
+  wrap(await openFifo(path, constants.O_RDWR), true);
+
+/** Opens a FIFO for writing whether or not its reader has come: what is written waits for it. */
+export const openFifoWriter = async (path: string): Promise<Socket> =>
+  wrap(await openFifo(path, constants.O_RDWR), false);
+
+/** Opens a FIFO for writing to the reader that it has; null when it has none, or is not there. */
+export const openListenedFifo = async (path: string): Promise<Socket | null> => {
+  try {
+    return wrap(await openFifo(path, constants.O_WRONLY), false);
+  } catch (error) {
+    const code = errorCodeOf(error);
+    if (code === 'ENXIO' || code === 'ENOENT') return null;
+    throw error;
+  }
+};

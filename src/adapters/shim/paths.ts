@@ -37,8 +37,10 @@ export interface ShimPaths {
   readonly ioDir: (containerId: string) => string;
   /** FIFOs of execs: worth nothing to a later daemon. */
   readonly execRoot: string;
-  readonly execFifo: (execId: string, stream: 'stdout' | 'stderr') => string;
+  readonly execFifo: (execId: string, stream: ExecStream) => string;
 }
+
+export type ExecStream = 'stdin' | 'stdout' | 'stderr';
 
 export const shimPaths = (stateDir: string): ShimPaths => {
   const ioRoot = join(stateDir, 'io');

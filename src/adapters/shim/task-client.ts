@@ -22,6 +22,8 @@ const bind = (ttrpc: TtrpcClient, taskApi: 2 | 3) => {
     kill: method(methods.kill),
     wait: method(methods.wait),
     delete: method(methods.delete),
+    closeIO: method(methods.closeIO),
+    resizePty: method(methods.resizePty),
     connect: method(methods.connect),
     shutdown: method(methods.shutdown),
   };

@@ -97,6 +97,8 @@ const streamsOfRequest = (request: CallRequest): string[] => {
       return [sandboxStream(request.newId)];
     case 'StopPodSandbox':
     case 'RemovePodSandbox':
+    case 'PortForward':
+    case 'PortForwardSession':
       return [sandboxStream(request.podSandboxId)];
     case 'CreateContainer':
       return [containerStream(request.newId), sandboxStream(request.podSandboxId)];
@@ -104,6 +106,10 @@ const streamsOfRequest = (request: CallRequest): string[] => {
     case 'StopContainer':
     case 'RemoveContainer':
     case 'ExecSync':
+    case 'Exec':
+    case 'Attach':
+    case 'ExecSession':
+    case 'AttachSession':
     case 'ReopenContainerLog':
       return [containerStream(request.containerId)];
     case 'PullImage':

@@ -1,11 +1,11 @@
 /** Entries of a history as rows of a table for people. */
 import { basename } from 'node:path';
 import { fromJournalRecord } from '../../engine/codec.ts';
-import type { CallRequest, Caller } from '../../domain/records.ts';
+import type { CallRequest, CallResponse, Caller } from '../../domain/records.ts';
 import { containerStream, imageStream, sandboxStream } from '../../domain/records.ts';
 import { JOURNAL_PRUNED, parsePruned, parseReadsClosed, READS_CLOSED } from '../../journal/own-records.ts';
 import type { JournalRecord, ReadRow } from '../../journal/types.ts';
-import { counted, duration, localTime } from '../format.ts';
+import { bytes, counted, duration, localTime } from '../format.ts';
 import type { Output } from '../io.ts';
 import { createTable, type Style } from '../table.ts';
 import type { CallEntry, Entry, PrunedEntry } from './entries.ts';
@@ -52,6 +52,8 @@ const objectOf = (names: Names, { received, completed }: CallEntry): string => {
       return podText(names, id ?? request.newId, request);
     case 'StopPodSandbox':
     case 'RemovePodSandbox':
+    case 'PortForward':
+    case 'PortForwardSession':
       return labelOf(names, sandboxStream(request.podSandboxId));
     case 'CreateContainer':
       return containerText(names, id ?? request.newId, request);
@@ -59,6 +61,10 @@ const objectOf = (names: Names, { received, completed }: CallEntry): string => {
     case 'StopContainer':
     case 'RemoveContainer':
     case 'ExecSync':
+    case 'Exec':
+    case 'Attach':
+    case 'ExecSession':
+    case 'AttachSession':
     case 'ReopenContainerLog':
       return labelOf(names, containerStream(request.containerId));
     case 'PullImage':
@@ -96,6 +102,18 @@ const containerText = (names: Names, id: string, { config, podSandboxId }: Askin
     ? `${labelOf(names, sandboxStream(podSandboxId))} ${config.metadata?.name ?? ''}`
     : labelOf(names, containerStream(id));
 
+/** How much went through a session. */
+const movedText = ({
+  stdinBytes,
+  stdoutBytes = 0,
+  stderrBytes = 0,
+  toPodBytes,
+  fromPodBytes = 0,
+}: CallResponse = {}) => {
+  if (toPodBytes !== undefined) return `, ${bytes(toPodBytes)} to the pod, ${bytes(fromPodBytes)} from it`;
+  return stdinBytes === undefined ? '' : `, ${bytes(stdinBytes)} in, ${bytes(stdoutBytes + stderrBytes)} out`;
+};
+
 const outcomeOf = ({ received, completed }: CallEntry): { readonly outcome: string; readonly style: Style } => {
   const detail = received === null ? '' : detailOf(received.event.body.request);
   const about = detail === '' ? '' : ` (${detail})`;
@@ -104,7 +122,7 @@ const outcomeOf = ({ received, completed }: CallEntry): { readonly outcome: stri
   const gone = detached === true ? ', its caller had gone' : '';
   if (failure !== undefined) return { outcome: `${codeName(code)}${gone}: ${failure.message}${about}`, style: 'bad' };
   const exitCode = response?.exitCode;
-  const outcome = `${exitCode === undefined ? 'OK' : `exit ${exitCode}`}${gone}${about}`;
+  const outcome = `${exitCode === undefined ? 'OK' : `exit ${exitCode}`}${movedText(response)}${gone}${about}`;
   return { outcome, style: (exitCode ?? 0) === 0 ? 'plain' : 'doubtful' };
 };
 

@@ -1,6 +1,13 @@
 /** Records and calls in words, for a table. Pure; every type of record has its words, so a new one is a compile error. */
 import { GrpcCode } from '../../domain/errors.ts';
-import { type CallRequest, type DomainRecord, type Intent, type Sequenced, subjectOf } from '../../domain/records.ts';
+import {
+  type CallRequest,
+  type DomainRecord,
+  type Intent,
+  type Sequenced,
+  subjectOf,
+  type WantedStreams,
+} from '../../domain/records.ts';
 import { counted } from '../format.ts';
 import type { Style } from '../table.ts';
 
@@ -23,6 +30,9 @@ export const codeName = (code: number): string => CODE_NAMES.get(code) ?? `code 
 export const methodOf = (request: CallRequest): string =>
   request.method === 'Unimplemented' || request.method === 'Refused' ? request.rpc : request.method;
 
+const streamsOf = (wanted: WantedStreams): string =>
+  (['tty', 'stdin', 'stdout', 'stderr'] as const).filter((stream) => wanted[stream]).join(' ');
+
 /** What is worth knowing of a request beside its object; '' for nothing. */
 export const detailOf = (request: CallRequest): string => {
   switch (request.method) {
@@ -34,6 +44,16 @@ export const detailOf = (request: CallRequest): string => {
       return `grace ${request.timeoutSeconds} s`;
     case 'ExecSync':
       return shortened(request.cmd.join(' '));
+    case 'Exec':
+    case 'ExecSession':
+      return `${streamsOf(request)}: ${shortened(request.cmd.join(' '))}`;
+    case 'Attach':
+    case 'AttachSession':
+      return streamsOf(request);
+    case 'PortForward':
+      return request.ports.length === 0 ? '' : `ports ${request.ports.join(', ')}`;
+    case 'PortForwardSession':
+      return `port ${request.port}`;
     case 'UpdateRuntimeConfig':
       return `pod CIDR ${request.podCidr}`;
     case 'SetLogLevel':
@@ -59,7 +79,10 @@ const intentWords = (intent: Intent): string => {
     case 'WaitUntil':
       return `wait (${intent.purpose})`;
     case 'RunExec':
-      return `RunExec ${shortened(intent.args.join(' '))}`;
+    case 'StreamExec':
+      return `${intent.kind} ${shortened(intent.args.join(' '))}`;
+    case 'StreamPort':
+      return `StreamPort ${intent.port}`;
     case 'PullImage':
       return `PullImage ${intent.reference}`;
     default:

@@ -48,11 +48,17 @@ export function canonical(state: Pick<NodeState, 'sandboxes' | 'containers'>, re
     case 'StopPodSandbox':
     case 'RemovePodSandbox':
     case 'CreateContainer':
+    case 'PortForward':
+    case 'PortForwardSession':
       return { ...request, podSandboxId: wholeId(state.sandboxes, request.podSandboxId) };
     case 'StartContainer':
     case 'StopContainer':
     case 'RemoveContainer':
     case 'ExecSync':
+    case 'Exec':
+    case 'Attach':
+    case 'ExecSession':
+    case 'AttachSession':
     case 'ReopenContainerLog':
       return { ...request, containerId: wholeId(state.containers, request.containerId) };
     case 'PullImage': {

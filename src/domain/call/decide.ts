@@ -1,14 +1,15 @@
 /** Which decision each call leads to. */
 import {
   createContainer,
-  execSync,
   removeContainer,
   reopenContainerLog,
   startContainer,
   stopContainer,
 } from '../container/decide.ts';
+import { attach, attachSession, exec, execSession, execSync } from '../container/exec.ts';
 import { fetchImages, pullImage, removeImage } from '../image/decide.ts';
 import { removePodSandbox, runPodSandbox, stopPodSandbox } from '../pod-sandbox/decide.ts';
+import { portForward, portForwardSession } from '../pod-sandbox/port-forward.ts';
 import { requestIdFailure } from './canonical.ts';
 import { type Input, NODE_STREAM, type Sequenced } from '../records.ts';
 import { complete, emit, OK, type Turn } from '../turn.ts';
@@ -38,6 +39,18 @@ export function decideCall(turn: Turn, input: CallReceived): void {
       return removeContainer(turn, call, request);
     case 'ExecSync':
       return execSync(turn, call, request);
+    case 'Exec':
+      return exec(turn, call, request);
+    case 'Attach':
+      return attach(turn, call, request);
+    case 'PortForward':
+      return portForward(turn, call, request);
+    case 'ExecSession':
+      return execSession(turn, call, request);
+    case 'AttachSession':
+      return attachSession(turn, call, request);
+    case 'PortForwardSession':
+      return portForwardSession(turn, call, request);
     case 'ReopenContainerLog':
       return reopenContainerLog(turn, call, request);
     case 'PullImage':

@@ -24,10 +24,17 @@ export function targetOf(request: CallRequest): string {
       return `container/${request.containerId}`;
     case 'ExecSync':
       return `exec/${request.newId}`;
+    case 'ExecSession':
+    case 'AttachSession':
+    case 'PortForwardSession':
+      return `session/${request.newId}`;
     case 'LoadImages':
       return `load/${request.newId}`;
     case 'PullImage':
       return pullTarget(request.image, request.credentials);
+    case 'Exec':
+    case 'Attach':
+    case 'PortForward':
     case 'RemoveImage':
     case 'UpdateRuntimeConfig':
     case 'SetLogLevel':

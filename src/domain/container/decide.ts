@@ -9,7 +9,7 @@ import type { CallRequest } from '../records.ts';
 import { containerStream } from '../records.ts';
 import type { Container, OpenCall } from '../state.ts';
 import { complete, emit, OK, request as requestEffects, type Turn } from '../turn.ts';
-import { advanceContainer, askForStop, isAskingShim } from './process.ts';
+import { advanceContainer, askForStop } from './process.ts';
 import { containerStateOf, isRunning } from './state.ts';
 
 type RequestOf<M extends CallRequest['method']> = Extract<CallRequest, { method: M }>;
@@ -71,7 +71,7 @@ function repeat(turn: Turn, call: OpenCall, request: RequestOf<'CreateContainer'
   });
 }
 
-const notFound = (containerId: string): Failure => ({
+export const notFound = (containerId: string): Failure => ({
   reason: 'ContainerNotFound',
   message: `container_id ${containerId} names no container.`,
 });
@@ -127,46 +127,6 @@ export function removeContainer(turn: Turn, call: OpenCall, { containerId }: Req
   if (container.owedFailure !== null) emit(turn, stream, { type: 'undo.retried', body: {} });
   advanceContainer(turn, containerId);
 }
-
-export function execSync(turn: Turn, call: OpenCall, request: RequestOf<'ExecSync'>): void {
-  const { containerId, cmd, newId, timeoutSeconds } = request;
-  const refuse = (failure: Failure): void => complete(turn, call, { ok: false, failure });
-  const container = turn.state.containers.get(containerId);
-  if (container === undefined || !container.created) return refuse(notFound(containerId));
-  if (cmd.length === 0) return refuse({ reason: 'InvalidField', message: 'cmd is empty; name the program to run.' });
-  const seconds = BigInt(timeoutSeconds);
-  if (seconds < 0n)
-    return refuse({
-      reason: 'InvalidField',
-      message: `timeout is ${timeoutSeconds}; use 0 for no limit or a positive number of seconds.`,
-    });
-  const state = containerStateOf(container);
-  if (state !== 'CONTAINER_RUNNING')
-    return refuse({
-      reason: 'WrongState',
-      message: `Container ${containerId} is ${state ?? 'being made'}; commands run only in a RUNNING one.`,
-    });
-  // Nobody speaks to the shim yet (C18): resumeExecs takes the call up again when it has answered, or will not.
-  if (isAskingShim(turn, container)) return;
-  if (call.detached) return refuse({ reason: 'Cancelled', message: 'The caller went away before the command began.' });
-  const timeoutMs = seconds === 0n ? null : Number(seconds > MAX_TIMEOUT_S ? MAX_TIMEOUT_S : seconds) * 1000;
-  const effects = [{ kind: 'RunExec', execId: newId, args: cmd, timeoutMs }] as const;
-  emit(turn, containerStream(containerId), { type: 'effects.requested', body: { effects } }, call.seq);
-}
-
-/** Commands that wait for the shim of this pod. */
-export function resumeExecs(turn: Turn, podSandboxId: string): void {
-  for (const call of [...turn.state.calls.values()]) {
-    const { request } = call;
-    if (request.method !== 'ExecSync') continue;
-    const container = turn.state.containers.get(request.containerId);
-    if (container?.podSandboxId === podSandboxId && !container.execs.includes(request.newId))
-      execSync(turn, call, request);
-  }
-}
-
-/** A year: longer than anybody waits, and far from what a timer can hold. */
-const MAX_TIMEOUT_S = 31_536_000n;
 
 export function reopenContainerLog(turn: Turn, call: OpenCall, { containerId }: RequestOf<'ReopenContainerLog'>): void {
   const container = turn.state.containers.get(containerId);

@@ -1,7 +1,8 @@
 /** What the outcome of an effect on a container leads to. */
 import type { EffectEnded, Intent } from '../records.ts';
-import { answer, complete, type Turn } from '../turn.ts';
+import { answer, type Turn } from '../turn.ts';
 import { containerStream } from '../records.ts';
+import { afterExec } from './exec.ts';
 import { advanceContainer, afterKill, askShimForExit, recordStart } from './process.ts';
 import { retryOwedContainer, undoUnclaimedContainer } from './timers.ts';
 
@@ -13,6 +14,8 @@ export function afterContainerEffect(turn: Turn, containerId: string, outcome: E
     case 'KillTask':
       return afterKill(turn, containerId, outcome.failure, outcome.result?.alreadyGone === true);
     case 'RunExec':
+    case 'StreamExec':
+    case 'StreamAttach':
       return afterExec(turn, outcome, intent);
     case 'ReopenLog':
       return answer(
@@ -26,27 +29,6 @@ export function afterContainerEffect(turn: Turn, containerId: string, outcome: E
     default:
       return advanceContainer(turn, containerId);
   }
-}
-
-function afterExec(turn: Turn, outcome: Extract<EffectEnded, { kind: 'RunExec' }>, intent: Intent): void {
-  const call = turn.ended === null || turn.ended.call === null ? undefined : turn.state.calls.get(turn.ended.call);
-  if (call === undefined || intent.kind !== 'RunExec') return;
-  const { result, failure } = outcome;
-  if (result === undefined)
-    return complete(turn, call, {
-      ok: false,
-      failure: failure ?? { reason: 'Bug', message: 'The exec ended without a result.' },
-    });
-  if (result.timedOut)
-    return complete(turn, call, {
-      ok: false,
-      failure: {
-        reason: 'TimedOut',
-        message: `The command did not end within ${intent.timeoutMs ?? 0} ms and was killed.`,
-      },
-    });
-  const { exitStatus, stdoutBytes, stderrBytes } = result;
-  complete(turn, call, { ok: true, response: { exitCode: exitStatus, stdoutBytes, stderrBytes } });
 }
 
 function afterTimer(turn: Turn, containerId: string, intent: Intent): void {

@@ -142,6 +142,7 @@ function started(container: Container, intent: Intent): Container {
     case 'KillTask':
       return { ...container, kill: 'sent', killSignal: intent.signal };
     case 'RunExec':
+    case 'StreamExec':
       return { ...container, execs: [...container.execs, intent.execId] };
     default: {
       const step = stepOf(intent.kind);
@@ -158,8 +159,9 @@ function ended(container: Container, outcome: EffectEnded, intent: Intent | unde
       return { ...container, inspection: 'done', facts: outcome.result.facts };
     case 'KillTask':
       return { ...container, kill: outcome.failure !== undefined ? 'futile' : 'done' };
-    case 'RunExec': {
-      const execId = intent?.kind === 'RunExec' ? intent.execId : '';
+    case 'RunExec':
+    case 'StreamExec': {
+      const execId = intent?.kind === outcome.kind ? intent.execId : '';
       return { ...container, execs: container.execs.filter((id) => id !== execId) };
     }
     case 'EndExec': {

@@ -1,11 +1,12 @@
 /** What the outcome of an effect on a PodSandbox leads to. */
-import { resumeExecs } from '../container/decide.ts';
+import { resumeExecs } from '../container/exec.ts';
 import { advanceContainer, failStart, loseContainer, recordExit, recordStart } from '../container/process.ts';
 import { openEffectsOn } from '../effect-log.ts';
 import type { ObservedTask } from '../effects.ts';
 import { containerStream, type EffectEnded, type Intent, sandboxStream } from '../records.ts';
 import { containersOf, type Container } from '../state.ts';
 import { afterMs, emit, request, retryDelayMs, setTimer, type Turn } from '../turn.ts';
+import { afterStreamPort } from './port-forward.ts';
 import { advancePodSandbox, afterPauseKill, losePodSandbox } from './process.ts';
 
 export function afterSandboxEffect(turn: Turn, podSandboxId: string, outcome: EffectEnded, intent: Intent): void {
@@ -14,6 +15,8 @@ export function afterSandboxEffect(turn: Turn, podSandboxId: string, outcome: Ef
       return afterPauseKill(turn, podSandboxId);
     case 'ReconnectShim':
       return afterReconnect(turn, podSandboxId, outcome);
+    case 'StreamPort':
+      return afterStreamPort(turn, outcome);
     case 'WaitUntil':
       return afterTimer(turn, podSandboxId, intent);
     default:

@@ -100,27 +100,30 @@ describe('the spec of a bundle', () => {
       cwd: '/w',
     };
     await writeFile(join(bundle, 'config.json'), JSON.stringify({ process, linux: { cgroupsPath: '/x/y' } }));
-    assert.deepEqual(await readExecProcess(bundle, ['id']), {
+    assert.deepEqual(await readExecProcess(bundle, ['id'], false), {
       terminal: false,
       args: ['id'],
       env: ['SECRET=s3cret'],
       user: { uid: 7 },
       cwd: '/w',
     });
+    const withTerminal = await readExecProcess(bundle, ['id'], true);
+    assert.equal(withTerminal['terminal'], true);
+    assert.deepEqual(withTerminal['env'], ['SECRET=s3cret', 'TERM=xterm']);
     assert.equal(await readCgroupsPath(bundle), '/x/y');
   });
   it('is not followed through a link, and garbage is a failure', async () => {
     const bundle = join(dir, 'linked');
     await mkdir(bundle);
     await symlink('/etc/hostname', join(bundle, 'config.json'));
-    await assert.rejects(readExecProcess(bundle, ['id']), { code: 'ELOOP' });
+    await assert.rejects(readExecProcess(bundle, ['id'], false), { code: 'ELOOP' });
     assert.equal(await readCgroupsPath(bundle), null);
     const garbage = join(dir, 'garbage');
     await mkdir(garbage);
     await writeFile(join(garbage, 'config.json'), '[]');
-    await assert.rejects(readExecProcess(garbage, ['id']), /no OCI spec/);
+    await assert.rejects(readExecProcess(garbage, ['id'], false), /no OCI spec/);
     await writeFile(join(garbage, 'config.json'), '{"process":7}');
-    await assert.rejects(readExecProcess(garbage, ['id']), /no process/);
+    await assert.rejects(readExecProcess(garbage, ['id'], false), /no process/);
   });
 });
 

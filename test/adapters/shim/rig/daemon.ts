@@ -21,6 +21,9 @@ const { effects } = await createShimAdapter({
   spawner: await startSpawner({ lockPath: join(stateDir, 'spawner.lock'), startTimeoutMs: 20_000 }),
   logKeeper: createTestLogKeeper(),
   observe: () => Promise.resolve(),
+  streamsOf: () => {
+    throw new Error('There is no session.');
+  },
   stateDir,
   log: pino({ level: 'silent' }),
 });

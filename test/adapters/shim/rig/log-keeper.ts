@@ -3,7 +3,7 @@ import { openFifoReader } from '../../../../src/adapters/shim/fifos.ts';
 import type { LogKeeper } from '../../../../src/adapters/log-keeper/types.ts';
 
 /** Keeps what containers write in memory, by container. */
-export interface TestLogKeeper extends Pick<LogKeeper, 'open' | 'reopen' | 'close'> {
+export interface TestLogKeeper extends Pick<LogKeeper, 'open' | 'reopen' | 'close' | 'attach'> {
   readonly outputOf: (containerId: string) => string;
   readonly reopened: string[];
   readonly closed: string[];
@@ -48,6 +48,7 @@ export const createTestLogKeeper = (): TestLogKeeper => {
       reopened.push(`${containerId} ${logPath}`);
       return Promise.resolve();
     },
+    attach: () => Promise.reject(new Error('Nobody attaches to this one.')),
     close: async (containerId, timeoutMs) => {
       closed.push(containerId);
       const open = ends.get(containerId);

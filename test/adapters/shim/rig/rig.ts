@@ -11,6 +11,7 @@ import { pino } from 'pino';
 import { detachMount } from '../../../../src/adapters/linux/syscalls.ts';
 import { createShimAdapter, type ShimAdapter } from '../../../../src/adapters/shim/adapter.ts';
 import type { ShimTimings } from '../../../../src/adapters/shim/timings.ts';
+import type { SessionStreams } from '../../../../src/adapters/streaming/types.ts';
 import type { LogKeeper } from '../../../../src/adapters/log-keeper/types.ts';
 import type { Spawner } from '../../../../src/adapters/spawner/types.ts';
 import type { EffectOf, RuntimeHandler, ShimAddress } from '../../../../src/domain/effects.ts';
@@ -76,9 +77,15 @@ export const processesNaming = async (text: string): Promise<string[]> =>
     .filter(({ pid, commandLine }) => pid !== process.pid && commandLine.includes(text))
     .map(({ pid, commandLine }) => `${pid} ${commandLine}`);
 
-type KeeperForShims = Pick<LogKeeper, 'open' | 'reopen' | 'close'>;
+type KeeperForShims = Pick<LogKeeper, 'open' | 'reopen' | 'close' | 'attach'>;
+
+const noSession = (): never => {
+  throw new Error('There is no such session.');
+};
 
 export interface RigOptions {
+  /** What the effects of sessions find their streams in. */
+  readonly sessions?: ReadonlyMap<string, SessionStreams>;
   readonly timings?: Partial<ShimTimings>;
   readonly runtimeType?: string;
   /** Called for each adapter, as each daemon connects anew; without it one in memory serves them all. */
@@ -112,6 +119,7 @@ export const openRig = async (shimPath: string, options: RigOptions = {}): Promi
     createShimAdapter({
       spawner,
       logKeeper: (await startLogKeeper?.(stateDir, spawner)) ?? logKeeper,
+      streamsOf: (sessionId) => options.sessions?.get(sessionId) ?? noSession(),
       stateDir,
       timings,
       log: pino({ level }),

@@ -1,0 +1,140 @@
+/**
+ * The daemon's side of one attachment: a connection of its own to the log keeper, whose frames go to a client's streams
+ * as fast as the client takes them. Keeps nothing of what goes through.
+ */
+import { createConnection, type Socket } from 'node:net';
+import type { Writable } from 'node:stream';
+import { FailureError } from '../../domain/errors.ts';
+import { FRAME_HEAD_BYTES, OutputFrame } from './attached.ts';
+import { ConnectionLost } from './connection.ts';
+import { encodeLine, messageOf, parseReply } from './protocol.ts';
+import type { AttachOutputRequest, AttachedBytes } from './types.ts';
+
+const REPLY_BYTES_MAX = 16 * 1024;
+
+interface FrameEvents {
+  readonly accepted: () => void;
+  readonly failed: (error: Error) => void;
+  /** false: whoever takes it is full. */
+  readonly output: (kind: number, piece: Buffer) => boolean;
+  readonly ended: (kind: number) => void;
+}
+
+/**
+ * Cuts what comes into the reply and frames. Pieces of a frame are passed on as they come. The returned function gives
+ * false when somebody is full.
+ */
+const createFrameCutter = ({ accepted, failed, output, ended }: FrameEvents): ((chunk: Buffer) => boolean) => {
+  let head = Buffer.alloc(0);
+  let isReply = true;
+  let kind = 0;
+  let left = 0;
+
+  const takeReply = (chunk: Buffer): Buffer => {
+    head = Buffer.concat([head, chunk]);
+    const end = head.indexOf('\n');
+    if (end < 0) {
+      if (head.length > REPLY_BYTES_MAX) failed(new FailureError('Bug', 'The log keeper answered attach at length.'));
+      return Buffer.alloc(0);
+    }
+    const reply = parseReply(head.subarray(0, end).toString());
+    const rest = head.subarray(end + 1);
+    head = Buffer.alloc(0);
+    isReply = false;
+    if ('failure' in reply) failed(new FailureError(reply.failure.reason, reply.failure.message));
+    else accepted();
+    return rest;
+  };
+
+  const takeHead = (chunk: Buffer): Buffer => {
+    const wanted = FRAME_HEAD_BYTES - head.length;
+    head = Buffer.concat([head, chunk.subarray(0, wanted)]);
+    if (head.length < FRAME_HEAD_BYTES) return Buffer.alloc(0);
+    kind = head.readUInt8(0);
+    left = head.readUInt32BE(1);
+    head = Buffer.alloc(0);
+    if (kind === OutputFrame.ended || kind === OutputFrame.tooSlow) ended(kind);
+    return chunk.subarray(wanted);
+  };
+
+  return (chunk) => {
+    let rest = chunk;
+    let goesOn = true;
+    while (rest.length > 0) {
+      if (isReply) rest = takeReply(rest);
+      else if (left === 0) rest = takeHead(rest);
+      else {
+        const piece = rest.subarray(0, left);
+        left -= piece.length;
+        rest = rest.subarray(piece.length);
+        goesOn = output(kind, piece) && goesOn;
+      }
+    }
+    return goesOn;
+  };
+};
+
+/**
+ * Connects to the keeper at `path` and resolves when the output has ended or the client has gone. Rejects with the
+ * keeper's FailureError, or ConnectionLost when the keeper went: then it may be tried again with the next one.
+ */
+export const attachToKeeper = (
+  path: string,
+  { containerId, stdout, stderr, signal, onAttached }: AttachOutputRequest,
+  count: (stream: keyof AttachedBytes, sizeBytes: number) => void,
+): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const socket: Socket = createConnection(path);
+    const takers: readonly (Writable | null)[] = [stdout, stderr];
+
+    const settle = (error?: Error): void => {
+      for (const taker of takers) {
+        taker?.off('drain', goOn);
+        taker?.off('close', leave);
+      }
+      signal.removeEventListener('abort', leave);
+      socket.destroy();
+      if (error === undefined) resolve();
+      else reject(error);
+    };
+    const goOn = (): void => {
+      if (takers.every((taker) => taker?.writableNeedDrain !== true)) socket.resume();
+    };
+    const leave = (): void => settle();
+
+    const take = createFrameCutter({
+      accepted: onAttached,
+      failed: settle,
+      output: (kind, piece) => {
+        const isStdout = kind === OutputFrame.stdout;
+        const taker = isStdout ? stdout : stderr;
+        if (taker === null || taker.destroyed) return true;
+        count(isStdout ? 'stdoutBytes' : 'stderrBytes', piece.length);
+        return taker.write(piece);
+      },
+      ended: (kind) => {
+        if (kind === OutputFrame.ended) return settle();
+        const message = `Container ${containerId} writes faster than the attached client reads; attach again to go on.`;
+        settle(new FailureError('TimedOut', message));
+      },
+    });
+
+    for (const taker of takers) {
+      taker?.on('drain', goOn);
+      taker?.on('close', leave);
+      taker?.on('error', () => undefined);
+    }
+    if (signal.aborted) return leave();
+    signal.addEventListener('abort', leave);
+    socket.on('error', () => undefined);
+    socket.on('close', () => settle(new ConnectionLost(`The log keeper at ${path} has gone`)));
+    socket.on('data', (chunk: Buffer) => {
+      try {
+        if (!take(chunk)) socket.pause();
+      } catch (error) {
+        settle(new FailureError('Bug', `The log keeper at ${path} sent what is no frame: ${messageOf(error)}`));
+      }
+    });
+    const wish = { stdout: stdout !== null, stderr: stderr !== null };
+    socket.write(encodeLine({ number: 1, op: 'attach', containerId, ...wish }));
+  });

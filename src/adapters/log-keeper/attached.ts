@@ -1,0 +1,81 @@
+/**
+ * Clients attached to one container's output, in the log keeper: each piece is copied once and written to all of them.
+ * A client that is slower than the container holds nobody up: it is let go once too much waits for it. Also how the
+ * pieces travel: frames on the connection that asked for them, after its reply.
+ *
+ *   1 byte   kind (OutputFrame)
+ *   4 bytes  length of what follows, big-endian
+ *   rest     what the container wrote
+ */
+import type { Socket } from 'node:net';
+import type { StreamName } from './records.ts';
+
+export const OutputFrame = {
+  /** The container's output has ended; the last frame. */
+  ended: 0,
+  stdout: 1,
+  stderr: 2,
+  /** The client is too slow; the last frame. */
+  tooSlow: 3,
+} as const;
+
+export const FRAME_HEAD_BYTES = 5;
+/** What may wait for one client, beside what the kernel holds. */
+const WAITING_BYTES_MAX = 4 * 1024 * 1024;
+
+export interface AttachWish {
+  readonly stdout: boolean;
+  readonly stderr: boolean;
+}
+
+export interface Attached {
+  readonly add: (socket: Socket, wish: AttachWish) => void;
+  /** Must be given every piece, and keeps none. */
+  readonly share: (stream: StreamName, piece: Uint8Array) => void;
+  /** The output has ended: so do the clients' streams. */
+  readonly end: () => void;
+  /** Another keeper takes over: clients find it by themselves. */
+  readonly drop: () => void;
+}
+
+const frameOf = (kind: number, piece: Uint8Array): Buffer => {
+  const frame = Buffer.allocUnsafe(FRAME_HEAD_BYTES + piece.length);
+  frame.writeUInt8(kind, 0);
+  frame.writeUInt32BE(piece.length, 1);
+  frame.set(piece, FRAME_HEAD_BYTES);
+  return frame;
+};
+
+const NOTHING = new Uint8Array();
+
+export const createAttached = (): Attached => {
+  const clients = new Map<Socket, AttachWish>();
+
+  const finish = (socket: Socket, kind: number): void => {
+    clients.delete(socket);
+    socket.end(frameOf(kind, NOTHING));
+  };
+
+  return {
+    add: (socket, wish) => {
+      clients.set(socket, wish);
+      socket.once('close', () => clients.delete(socket));
+    },
+    share: (stream, piece) => {
+      if (clients.size === 0) return;
+      const frame = frameOf(OutputFrame[stream], piece);
+      for (const [socket, wish] of clients) {
+        if (!wish[stream]) continue;
+        if (socket.writableLength > WAITING_BYTES_MAX) finish(socket, OutputFrame.tooSlow);
+        else socket.write(frame);
+      }
+    },
+    end: () => {
+      for (const socket of clients.keys()) finish(socket, OutputFrame.ended);
+    },
+    drop: () => {
+      for (const socket of clients.keys()) socket.destroy();
+      clients.clear();
+    },
+  };
+};

@@ -1,0 +1,192 @@
+/**
+ * The effect StreamPort: joins a client's connection with a port of a pod's loopback. A process per pod, started by the
+ * spawner, is inside the pod's network namespace and makes the connections; it serves all of that pod, and ends soon
+ * after the last one, or with the pod. The daemon itself never leaves its namespace: for pods on the host's network it
+ * connects from where it is.
+ */
+import { randomBytes } from 'node:crypto';
+import { mkdir, rm } from 'node:fs/promises';
+import type { Socket } from 'node:net';
+import { join as joinPath } from 'node:path';
+import type { Duplex } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import type { Logger } from 'pino';
+import type { EffectOf } from '../../domain/effects.ts';
+import { FailureError } from '../../domain/errors.ts';
+import type { Perform, PerformEffects } from '../../engine/ports.ts';
+import type { Spawner } from '../spawner/types.ts';
+import { dial, dialLoopback, join, messageOf } from './loopback.ts';
+import { readLine } from './read-line.ts';
+
+/** A pod's forwarder without connections is kept so long: clients often come again at once. */
+const IDLE_END_MS = 30_000;
+const START_TIMEOUT_MS = 20_000;
+/** As long as a timer holds; a forwarder is ended otherwise. */
+const LIFETIME_MS = 2 ** 31 - 1;
+const OUTPUT_BYTES_MAX = 4096;
+/** Connections to one pod at a time. */
+const CONNECTIONS_MAX = 1000;
+
+const mainPath = fileURLToPath(new URL('./forwarder-main.ts', import.meta.url));
+const nodeFlags = ['--max-semi-space-size=1', '--max-old-space-size=32', '--v8-pool-size=0'];
+
+/** The client's side of one connection. */
+export interface ForwardedConnection {
+  readonly stream: Duplex;
+  /** Aborted when the client has gone. */
+  readonly signal: AbortSignal;
+}
+
+export interface PortForwarderOptions {
+  readonly spawner: Pick<Spawner, 'run'>;
+  readonly stateDir: string;
+  /** Throws Cancelled when it has gone. */
+  readonly connectionOf: (sessionId: string) => ForwardedConnection;
+  readonly log: Logger;
+}
+
+export interface PortForwarder {
+  readonly effects: Pick<PerformEffects, 'StreamPort'>;
+  /** The pod ends: so do its connections, and nothing of ours stays in its namespace. */
+  readonly endPod: (podSandboxId: string) => void;
+  readonly close: () => void;
+}
+
+interface Forwarder {
+  readonly path: string;
+  readonly ready: Promise<void>;
+  readonly end: () => void;
+}
+
+/** A pod that has connections, or had some a moment ago. */
+interface Pod {
+  forwarder: Forwarder | null;
+  connections: number;
+  readonly ended: AbortController;
+  idleTimer: NodeJS.Timeout | undefined;
+}
+
+export const createPortForwarder = async (options: PortForwarderOptions): Promise<PortForwarder> => {
+  const { spawner, log } = options;
+  const dir = joinPath(options.stateDir, 'forward');
+  // Sockets of an earlier daemon's forwarders, which ended with it.
+  await rm(dir, { recursive: true, force: true });
+  await mkdir(dir, { recursive: true, mode: 0o700 });
+  const pods = new Map<string, Pod>();
+
+  const startForwarder = (podSandboxId: string, netnsPath: string): Forwarder => {
+    const path = joinPath(dir, `${randomBytes(4).toString('hex')}.sock`);
+    const stop = new AbortController();
+    const { promise: ready, resolve, reject } = Promise.withResolvers<void>();
+    const fail = (why: string): void =>
+      reject(new FailureError('HostFailed', `The forwarder of pod sandbox ${podSandboxId} did not start: ${why}.`));
+    const timer = setTimeout(() => {
+      fail(`it was not ready within ${START_TIMEOUT_MS} ms`);
+      stop.abort();
+    }, START_TIMEOUT_MS);
+    const over = (why: string): void => {
+      clearTimeout(timer);
+      fail(why);
+      void rm(path, { force: true });
+      const pod = pods.get(podSandboxId);
+      if (pod?.forwarder?.path === path) pod.forwarder = null;
+    };
+    spawner
+      .run({
+        command: process.execPath,
+        args: [...nodeFlags, mainPath, path, netnsPath],
+        env: {},
+        cwd: '/',
+        timeoutMs: LIFETIME_MS,
+        outputBytesMax: OUTPUT_BYTES_MAX,
+        onStdout: () => {
+          clearTimeout(timer);
+          resolve();
+        },
+        signal: stop.signal,
+      })
+      .then(
+        ({ stderr }) => {
+          const said = Buffer.from(stderr).toString().trim();
+          log.warn({ podSandboxId, said }, 'a forwarder has ended by itself');
+          over(said || 'it ended');
+        },
+        (error: unknown) => over(messageOf(error)),
+      );
+    ready.catch(() => undefined);
+    return { path, ready, end: () => stop.abort() };
+  };
+
+  const podOf = (podSandboxId: string): Pod => {
+    const known = pods.get(podSandboxId);
+    if (known !== undefined) return known;
+    const pod: Pod = { forwarder: null, connections: 0, ended: new AbortController(), idleTimer: undefined };
+    pods.set(podSandboxId, pod);
+    return pod;
+  };
+
+  const forget = (podSandboxId: string, pod: Pod): void => {
+    clearTimeout(pod.idleTimer);
+    pod.forwarder?.end();
+    if (pods.get(podSandboxId) === pod) pods.delete(podSandboxId);
+  };
+
+  const connect = async (pod: Pod, { podSandboxId, port, netnsPath }: EffectOf<'StreamPort'>): Promise<Socket> => {
+    const refused = (why: string): FailureError =>
+      new FailureError('HostFailed', `Port ${port} of pod sandbox ${podSandboxId} does not answer: ${why}.`);
+    if (netnsPath === null)
+      return dialLoopback(port).catch((error: unknown) => Promise.reject(refused(messageOf(error))));
+    pod.forwarder ??= startForwarder(podSandboxId, netnsPath);
+    await pod.forwarder.ready;
+    const socket = await dial({ path: pod.forwarder.path });
+    socket.on('error', () => socket.destroy());
+    socket.write(`${port}\n`);
+    const answer = await readLine(socket);
+    if (answer === 'ok') return socket;
+    socket.destroy();
+    throw refused(answer);
+  };
+
+  const StreamPort: Perform<'StreamPort'> = async (effect, { signal }) => {
+    const { podSandboxId, sessionId } = effect;
+    const client = options.connectionOf(sessionId);
+    const pod = podOf(podSandboxId);
+    if (pod.connections >= CONNECTIONS_MAX) {
+      const message = `Pod sandbox ${podSandboxId} has ${CONNECTIONS_MAX} forwarded connections; close some first.`;
+      throw new FailureError('HostFailed', message);
+    }
+    clearTimeout(pod.idleTimer);
+    pod.connections += 1;
+    try {
+      const socket = await connect(pod, effect);
+      const head = { read: socket.bytesRead - socket.readableLength, written: socket.bytesWritten };
+      const over = AbortSignal.any([signal, client.signal, pod.ended.signal]);
+      const end = (): void => {
+        socket.destroy();
+      };
+      over.addEventListener('abort', end);
+      if (over.aborted) end();
+      await join(client.stream, socket);
+      over.removeEventListener('abort', end);
+      return { toPodBytes: socket.bytesWritten - head.written, fromPodBytes: socket.bytesRead - head.read };
+    } finally {
+      pod.connections -= 1;
+      if (pod.connections === 0) pod.idleTimer = setTimeout(() => forget(podSandboxId, pod), IDLE_END_MS).unref();
+    }
+  };
+
+  const endPod = (podSandboxId: string): void => {
+    const pod = pods.get(podSandboxId);
+    if (pod === undefined) return;
+    pod.ended.abort();
+    forget(podSandboxId, pod);
+  };
+
+  return {
+    effects: { StreamPort },
+    endPod,
+    close: () => {
+      for (const podSandboxId of [...pods.keys()]) endPod(podSandboxId);
+    },
+  };
+};

@@ -1,0 +1,58 @@
+/**
+ * Connecting to a port of this thread's own loopback, IPv4 first and IPv6 then, as clients of forwarded ports expect,
+ * and joining two streams. Used by the daemon for pods on the host's network, and by the forwarder inside of others.
+ */
+import { connect, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { finished } from 'node:stream/promises';
+
+const CONNECT_TIMEOUT_MS = 10_000;
+const addresses = ['127.0.0.1', '::1'] as const;
+
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** Resolves once connected; rejects with the error of connect(2). Each side can be closed on its own. */
+export const dial = (target: { readonly path: string } | { readonly host: string; readonly port: number }) =>
+  new Promise<Socket>((resolve, reject) => {
+    const socket = connect({ ...target, allowHalfOpen: true });
+    const timer = setTimeout(() => {
+      socket.destroy(new Error(`no connection within ${CONNECT_TIMEOUT_MS} ms`));
+    }, CONNECT_TIMEOUT_MS);
+    socket.once('error', (error) => {
+      clearTimeout(timer);
+      reject(error);
+    });
+    socket.once('connect', () => {
+      clearTimeout(timer);
+      socket.removeAllListeners('error');
+      resolve(socket);
+    });
+  });
+
+/** Rejects with one error that names each address and why it was of no use. */
+export const dialLoopback = async (port: number): Promise<Socket> => {
+  const failures: string[] = [];
+  for (const host of addresses) {
+    try {
+      return await dial({ host, port });
+    } catch (error) {
+      failures.push(messageOf(error));
+    }
+  }
+  throw new Error(failures.join('; '));
+};
+
+/**
+ * Passes everything on in both directions, each as fast as its taker, until both have ended. An end passes too; when
+ * either stream breaks, both are over.
+ */
+export const join = async (one: Duplex, other: Duplex): Promise<void> => {
+  const breakBoth = (): void => {
+    one.destroy();
+    other.destroy();
+  };
+  one.pipe(other);
+  other.pipe(one);
+  await Promise.all([finished(one), finished(other)]).catch(breakBoth);
+  breakBoth();
+};

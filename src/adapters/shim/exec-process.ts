@@ -1,0 +1,166 @@
+/**
+ * What commands in a running container have in common, whoever gets their output: adding one to its shim, seeing it to
+ * its end, waiting for the rest of its output, and tidying up. Knows nothing of who asked.
+ */
+import { unlink } from 'node:fs/promises';
+import { FailureError } from '../../domain/errors.ts';
+import { errorCodeOf } from '../linux/syscalls.ts';
+import { isNotFound } from '../ttrpc/status.ts';
+import type { JsonObject } from './bundle-spec.ts';
+import type { ShimContext } from './context.ts';
+import { messageOf } from './failures.ts';
+import type { ExecStream } from './paths.ts';
+import { orAfter } from './retry.ts';
+import type { TaskClient } from './task-client.ts';
+
+export const sigkill = 9;
+const processType = 'types.containerd.io/opencontainers/runtime-spec/1/Process';
+const timerMsMax = 2_147_483_647;
+
+export interface ExecName {
+  readonly containerId: string;
+  readonly execId: string;
+}
+
+/** What is read of a command: how far it is decides how long the rest of it is waited for. */
+export interface ExecOutput {
+  /** Resolves when the last writer has gone. */
+  readonly ended: Promise<void>;
+  /** performance.now() of the last piece that came. */
+  readonly lastMs: () => number;
+  /** Whoever takes it is slow, so that nothing can come at the moment. */
+  readonly isHeld: () => boolean;
+}
+
+/** Removes what may be there of the FIFOs of a command. */
+export const removeExecFifos = async ({ paths }: ShimContext, execId: string): Promise<void> => {
+  const remove = async (stream: ExecStream): Promise<void> => {
+    await unlink(paths.execFifo(execId, stream)).catch((error: unknown) => {
+      if (errorCodeOf(error) !== 'ENOENT') throw error;
+    });
+  };
+  await Promise.all([remove('stdin'), remove('stdout'), remove('stderr')]);
+};
+
+/** Adds the command to its shim: Start is yet to come. `streams` are those that have FIFOs. */
+export const addExec = async (
+  { paths, timings }: ShimContext,
+  client: TaskClient,
+  { containerId, execId }: ExecName,
+  process: JsonObject,
+  streams: readonly ExecStream[],
+): Promise<void> => {
+  const pathOf = (stream: ExecStream): string => (streams.includes(stream) ? paths.execFifo(execId, stream) : '');
+  await client.exec(
+    {
+      id: containerId,
+      execId,
+      terminal: process.terminal === true,
+      stdin: pathOf('stdin'),
+      stdout: pathOf('stdout'),
+      stderr: pathOf('stderr'),
+      spec: { typeUrl: processType, value: Buffer.from(JSON.stringify(process)) },
+    },
+    timings.callMs,
+  );
+};
+
+export interface ExecEnd {
+  readonly exitStatus: number;
+  /** It was killed: its time was up, or whom it ran for had gone. */
+  readonly cutShort: boolean;
+}
+
+/** Kills a command that is to run no longer; how it ended then. */
+const killExec = async (
+  { timings, log }: ShimContext,
+  client: TaskClient,
+  { containerId, execId }: ExecName,
+  exited: Promise<number>,
+): Promise<ExecEnd> => {
+  // Not waited for: the shim answers only when the start of the exec, should that hang, is through.
+  client.kill({ id: containerId, execId, signal: sigkill, all: false }, timings.endMs).catch((error: unknown) => {
+    if (!isNotFound(error)) log.warn({ execId, error: messageOf(error) }, 'an exec could not be killed');
+  });
+  const exitStatus = await orAfter(exited, timings.reapMs, null);
+  if (exitStatus !== null) return { exitStatus, cutShort: true };
+  throw new FailureError('TimedOut', `Exec ${execId} did not end within ${timings.reapMs} ms of SIGKILL.`);
+};
+
+const interruption = (execId: string): FailureError =>
+  new FailureError('Interrupted', `The daemon ends while exec ${execId} runs.`);
+
+export interface ExecBounds {
+  /** null: as long as it takes. */
+  readonly timeoutMs: number | null;
+  /** Aborted when the daemon ends: the command is then left to the next one. */
+  readonly daemonEnds: AbortSignal;
+  /** Aborted when nobody wants the command any more: it is killed. */
+  readonly unwanted?: AbortSignal;
+  /** Called once its process runs. */
+  readonly onStart?: () => void;
+}
+
+/** Starts the added exec and sees it to its end, killing it when its time is up or nobody wants it. */
+export const runToEnd = async (
+  context: ShimContext,
+  client: TaskClient,
+  name: ExecName,
+  { timeoutMs, daemonEnds, unwanted, onStart }: ExecBounds,
+): Promise<ExecEnd> => {
+  const { containerId, execId } = name;
+  if (daemonEnds.aborted) throw interruption(execId);
+  const call = { id: containerId, execId };
+  const started = client.start(call, context.timings.launchMs).then(() => onStart?.());
+  // A failed start ends the Wait too, with a status that means nothing: both have to succeed.
+  const exited = Promise.all([started, client.wait(call, null)]).then(([, { exitStatus }]) => exitStatus);
+  const { promise: cutShort, resolve: cut, reject: interrupt } = Promise.withResolvers<null>();
+  const onDaemonEnd = (): void => interrupt(interruption(execId));
+  const onUnwanted = (): void => cut(null);
+  daemonEnds.addEventListener('abort', onDaemonEnd);
+  unwanted?.addEventListener('abort', onUnwanted);
+  if (unwanted?.aborted === true) onUnwanted();
+  const timer = timeoutMs === null ? undefined : setTimeout(onUnwanted, Math.min(timeoutMs, timerMsMax)).unref();
+  try {
+    const exitStatus = await Promise.race([exited, cutShort]);
+    return exitStatus === null ? await killExec(context, client, name, exited) : { exitStatus, cutShort: false };
+  } finally {
+    clearTimeout(timer);
+    daemonEnds.removeEventListener('abort', onDaemonEnd);
+    unwanted?.removeEventListener('abort', onUnwanted);
+  }
+};
+
+/**
+ * Waits until the output has ended. Children that the command left behind may hold it open: after its exit it is read
+ * for as long as something comes, within bounds. Time in which a slow taker holds it back does not count.
+ */
+export const drainOutput = async ({ timings }: ShimContext, outputs: readonly ExecOutput[]): Promise<void> => {
+  const ended = Promise.all(outputs.map((output) => output.ended)).then(() => true as const);
+  let fromMs = performance.now();
+  for (;;) {
+    const nowMs = performance.now();
+    if (outputs.some((output) => output.isHeld())) fromMs = nowMs;
+    const lastMs = Math.max(fromMs, ...outputs.map((output) => output.lastMs()));
+    const leftMs = Math.min(lastMs + timings.drainSilenceMs, fromMs + timings.drainMs) - nowMs;
+    if (leftMs <= 0 || (await orAfter(ended, leftMs, false))) return;
+  }
+};
+
+/** Tidying up that nobody waits for: the exec at the shim, then its streams, which are read until then. */
+export const discardExec = async (
+  context: ShimContext,
+  client: TaskClient,
+  { containerId, execId }: ExecName,
+  closeStreams: () => void,
+): Promise<void> => {
+  try {
+    await client.delete({ id: containerId, execId }, context.timings.endMs);
+  } catch (error) {
+    if (!isNotFound(error))
+      context.log.debug({ execId, error: messageOf(error) }, 'an exec was not deleted at its shim');
+  } finally {
+    closeStreams();
+    await removeExecFifos(context, execId).catch(() => undefined);
+  }
+};

@@ -1,0 +1,94 @@
+/**
+ * The effect StreamAttach: a client's session hears a container's output, from the log keeper, and writes to its stdin.
+ * Nothing of before is heard. The session ends when the output does, or when the client has gone; the container goes on.
+ */
+import { join } from 'node:path';
+import type { EffectOf, EffectResults } from '../../domain/effects.ts';
+import type { EffectContext } from '../../engine/ports.ts';
+import type { SessionStreams } from '../streaming/types.ts';
+import { isNotFound } from '../ttrpc/status.ts';
+import type { ShimContext } from './context.ts';
+import { attempting, messageOf } from './failures.ts';
+import { openListenedFifo } from './fifos.ts';
+import { followSize, type InputPump, pumpInput } from './session-streams.ts';
+import type { TaskClient } from './task-client.ts';
+
+type StreamAttach = EffectOf<'StreamAttach'>;
+
+/** A task as a whole, not one of its execs. */
+const ownProcess = '';
+
+/** null when the client sends nothing, or there is nobody to take it: the container has none, or it was closed before. */
+const openInput = async (
+  { paths }: ShimContext,
+  { containerId, stdin }: StreamAttach,
+  session: SessionStreams,
+): Promise<InputPump | null> => {
+  if (session.stdin === null) return null;
+  const fifo = stdin ? await openListenedFifo(join(paths.ioDir(containerId), 'stdin')) : null;
+  if (fifo !== null) return pumpInput(session.stdin, fifo);
+  session.stdin.on('error', () => undefined);
+  session.stdin.resume();
+  return null;
+};
+
+/**
+ * Passes the client's input on until it ends or the session is `over`, and resolves with how much it was. With
+ * stdin_once the container reads an end when the first session with its stdin is over, in whichever way.
+ */
+const feed = async (
+  context: ShimContext,
+  client: TaskClient,
+  effect: StreamAttach,
+  session: SessionStreams,
+  over: AbortSignal,
+): Promise<number> => {
+  const { containerId, closeStdin } = effect;
+  const { timings, log } = context;
+  const input = await openInput(context, effect, session);
+  if (input === null) return 0;
+  over.addEventListener('abort', input.close);
+  if (over.aborted) input.close();
+  await input.ended;
+  if (closeStdin) {
+    await client
+      .closeIO({ id: containerId, execId: ownProcess, stdin: true }, timings.callMs)
+      .catch((error: unknown) => {
+        if (!isNotFound(error))
+          log.warn({ containerId, error: messageOf(error) }, 'the stdin of a container could not be closed');
+      });
+  }
+  return input.sizeBytes();
+};
+
+export const streamAttach = async (
+  context: ShimContext,
+  effect: StreamAttach,
+  { signal }: EffectContext,
+): Promise<EffectResults['StreamAttach']> => {
+  const { podSandboxId, containerId, sessionId, terminal } = effect;
+  return attempting(`attach to container ${containerId}`, async () => {
+    const session = context.streamsOf(sessionId);
+    const client = await context.sessions.clientOf(podSandboxId);
+    // What a client says is not passed on before it hears what comes of it.
+    const { promise: attached, resolve: onAttached } = Promise.withResolvers<void>();
+    const over = new AbortController();
+    const inputClosed = attached.then(() => feed(context, client, effect, session, over.signal));
+    // Waited for below; until then nobody hears it fail.
+    inputClosed.catch(() => undefined);
+    try {
+      if (terminal) followSize(context, client, { id: containerId, execId: ownProcess }, session, attached);
+      const { stdoutBytes, stderrBytes } = await context.attachOutput({
+        containerId,
+        stdout: session.stdout,
+        stderr: session.stderr,
+        signal: AbortSignal.any([signal, session.signal]),
+        onAttached,
+      });
+      over.abort();
+      return { stdinBytes: await inputClosed, stdoutBytes, stderrBytes };
+    } finally {
+      over.abort();
+    }
+  });
+};

@@ -1,0 +1,116 @@
+/**
+ * The effect StreamExec: a command in a running container between the streams of a client's session. It lives as long
+ * as the session: when the client has gone, it is killed. The session ends when the command has, with its output whole.
+ */
+import type { Socket } from 'node:net';
+import type { EffectOf, EffectResults } from '../../domain/effects.ts';
+import { FailureError } from '../../domain/errors.ts';
+import type { EffectContext } from '../../engine/ports.ts';
+import type { SessionStreams } from '../streaming/types.ts';
+import { isNotFound } from '../ttrpc/status.ts';
+import { readExecProcess } from './bundle-spec.ts';
+import type { ShimContext } from './context.ts';
+import { addExec, discardExec, drainOutput, removeExecFifos, runToEnd } from './exec-process.ts';
+import { attempting, messageOf } from './failures.ts';
+import { makeFifo, openFifoReader, openFifoWriter } from './fifos.ts';
+import type { ExecStream } from './paths.ts';
+import { followSize, type InputPump, type OutputPump, pumpInput, pumpOutput } from './session-streams.ts';
+import type { TaskClient } from './task-client.ts';
+
+type StreamExec = EffectOf<'StreamExec'>;
+
+interface Pumps {
+  readonly stdin: InputPump | null;
+  readonly stdout: OutputPump;
+  readonly stderr: OutputPump | null;
+}
+
+/** A terminal has one output; without one, shims want both, whether or not the client does. */
+const streamsOf = ({ tty }: StreamExec, { stdin }: SessionStreams): readonly ExecStream[] => [
+  ...(stdin === null ? [] : (['stdin'] as const)),
+  'stdout',
+  ...(tty ? [] : (['stderr'] as const)),
+];
+
+const openPumps = async (context: ShimContext, effect: StreamExec, session: SessionStreams): Promise<Pumps> => {
+  const opened = new Map<ExecStream, Socket>();
+  const openStream = async (stream: ExecStream): Promise<void> => {
+    const path = context.paths.execFifo(effect.execId, stream);
+    await makeFifo(path);
+    opened.set(stream, await (stream === 'stdin' ? openFifoWriter(path) : openFifoReader(path)));
+  };
+  const results = await Promise.allSettled(streamsOf(effect, session).map(openStream));
+  const [stdin, stdout, stderr] = [opened.get('stdin'), opened.get('stdout'), opened.get('stderr')];
+  const failed = results.find((result) => result.status === 'rejected');
+  if (failed !== undefined || stdout === undefined) {
+    for (const fifo of opened.values()) fifo.destroy();
+    await removeExecFifos(context, effect.execId).catch(() => undefined);
+    const message = `The streams of exec ${effect.execId} can not be opened.`;
+    throw new FailureError('HostFailed', message, { cause: failed?.reason });
+  }
+  return {
+    stdin: stdin === undefined || session.stdin === null ? null : pumpInput(session.stdin, stdin),
+    stdout: pumpOutput(stdout, session.stdout),
+    stderr: stderr === undefined ? null : pumpOutput(stderr, session.stderr),
+  };
+};
+
+const closePumps = ({ stdin, stdout, stderr }: Pumps): void => {
+  stdin?.close();
+  stdout.close();
+  stderr?.close();
+};
+
+/** The client has sent all: so the command reads an end. The shim's own end of the FIFO is all that is in the way. */
+const passEndOn = async (
+  { timings, log }: ShimContext,
+  client: TaskClient,
+  { containerId, execId }: StreamExec,
+  inputEnded: Promise<unknown>,
+): Promise<void> => {
+  try {
+    await inputEnded;
+    await client.closeIO({ id: containerId, execId, stdin: true }, timings.callMs);
+  } catch (error) {
+    if (!isNotFound(error)) log.debug({ execId, error: messageOf(error) }, 'the stdin of an exec could not be closed');
+  }
+};
+
+export const streamExec = async (
+  context: ShimContext,
+  effect: StreamExec,
+  { signal }: EffectContext,
+): Promise<EffectResults['StreamExec']> => {
+  const { podSandboxId, containerId, execId, bundlePath, args, tty } = effect;
+  return attempting(`run a command in container ${containerId}`, async () => {
+    const session = context.streamsOf(execId);
+    const [client, process] = await Promise.all([
+      context.sessions.clientOf(podSandboxId),
+      readExecProcess(bundlePath, args, tty),
+    ]);
+    const pumps = await openPumps(context, effect, session);
+    const { stdin, stdout, stderr } = pumps;
+    const outputs = stderr === null ? [stdout] : [stdout, stderr];
+    const { promise: started, resolve: onStart } = Promise.withResolvers<void>();
+    try {
+      await addExec(context, client, effect, process, streamsOf(effect, session));
+      if (tty) followSize(context, client, { id: containerId, execId }, session, started);
+      // Closing it would end a terminal's output too.
+      else if (stdin !== null) void passEndOn(context, client, effect, Promise.all([started, stdin.ended]));
+      const bounds = { timeoutMs: null, daemonEnds: signal, unwanted: session.signal, onStart };
+      const { exitStatus } = await runToEnd(context, client, effect, bounds);
+      await drainOutput(context, outputs);
+      return {
+        exitStatus,
+        stdinBytes: stdin?.sizeBytes() ?? 0,
+        stdoutBytes: stdout.sizeBytes(),
+        stderrBytes: stderr?.sizeBytes() ?? 0,
+      };
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+      throw new FailureError('WrongState', `Container ${containerId} is not running.`, { cause: error });
+    } finally {
+      setImmediate(() => void discardExec(context, client, effect, () => closePumps(pumps)));
+    }
+  });
+};

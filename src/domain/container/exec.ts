@@ -1,0 +1,155 @@
+/**
+ * Commands in a running container and sessions with it: ExecSync; Exec and Attach, which allow a session; and the
+ * sessions themselves, which are calls of their own so that a record says who, what, how long and how much. What goes
+ * through them is nowhere in here.
+ */
+import type { Failure } from '../errors.ts';
+import { type CallRequest, containerStream, type EffectEnded, type Intent, type WantedStreams } from '../records.ts';
+import type { OpenCall } from '../state.ts';
+import { complete, emit, OK, type Turn } from '../turn.ts';
+import { notFound } from './decide.ts';
+import { isAskingShim } from './process.ts';
+import { containerStateOf } from './state.ts';
+
+type RequestOf<M extends CallRequest['method']> = Extract<CallRequest, { method: M }>;
+
+/** A year: longer than anybody waits, and far from what a timer can hold. */
+const MAX_TIMEOUT_S = 31_536_000n;
+
+export function execSync(turn: Turn, call: OpenCall, request: RequestOf<'ExecSync'>): void {
+  const { containerId, cmd, newId, timeoutSeconds } = request;
+  const seconds = BigInt(timeoutSeconds);
+  const timeoutMs = seconds === 0n ? null : Number(seconds > MAX_TIMEOUT_S ? MAX_TIMEOUT_S : seconds) * 1000;
+  const failure =
+    missing(turn, containerId) ??
+    commandFailure(cmd) ??
+    timeoutFailure(timeoutSeconds) ??
+    notRunning(turn, containerId, COMMANDS);
+  begin(turn, call, containerId, failure, { kind: 'RunExec', execId: newId, args: cmd, timeoutMs });
+}
+
+/** Allows a session: the door makes the address of it. */
+export function exec(turn: Turn, call: OpenCall, request: RequestOf<'Exec'>): void {
+  const { containerId, cmd } = request;
+  const failure =
+    missing(turn, containerId) ??
+    commandFailure(cmd) ??
+    streamsFailure(request) ??
+    notRunning(turn, containerId, COMMANDS);
+  complete(turn, call, failure === null ? OK : { ok: false, failure });
+}
+
+export function attach(turn: Turn, call: OpenCall, request: RequestOf<'Attach'>): void {
+  const { containerId } = request;
+  const failure = missing(turn, containerId) ?? streamsFailure(request) ?? notRunning(turn, containerId, CLIENTS);
+  complete(turn, call, failure === null ? OK : { ok: false, failure });
+}
+
+export function execSession(turn: Turn, call: OpenCall, request: RequestOf<'ExecSession'>): void {
+  const { containerId, cmd: args, newId: execId, tty } = request;
+  const failure = missing(turn, containerId) ?? notRunning(turn, containerId, COMMANDS);
+  begin(turn, call, containerId, failure, { kind: 'StreamExec', execId, args, tty });
+}
+
+export function attachSession(turn: Turn, call: OpenCall, request: RequestOf<'AttachSession'>): void {
+  const { containerId, newId: sessionId } = request;
+  const failure = missing(turn, containerId) ?? notRunning(turn, containerId, CLIENTS);
+  begin(turn, call, containerId, failure, { kind: 'StreamAttach', sessionId });
+}
+
+const COMMANDS = 'commands run only in a RUNNING one';
+const CLIENTS = 'clients attach only to a RUNNING one';
+
+function missing({ state }: Turn, containerId: string): Failure | null {
+  return state.containers.get(containerId)?.created === true ? null : notFound(containerId);
+}
+
+function notRunning({ state }: Turn, containerId: string, rule: string): Failure | null {
+  const container = state.containers.get(containerId);
+  const found = container === undefined ? null : containerStateOf(container);
+  if (found === 'CONTAINER_RUNNING') return null;
+  const message = `Container ${containerId} is ${found ?? 'being made'}; ${rule}.`;
+  return { reason: 'WrongState', message };
+}
+
+const commandFailure = (cmd: readonly string[]): Failure | null =>
+  cmd.length > 0 ? null : { reason: 'InvalidField', message: 'cmd is empty; name the program to run.' };
+
+const timeoutFailure = (timeoutSeconds: string): Failure | null =>
+  BigInt(timeoutSeconds) >= 0n
+    ? null
+    : {
+        reason: 'InvalidField',
+        message: `timeout is ${timeoutSeconds}; use 0 for no limit or a positive number of seconds.`,
+      };
+
+function streamsFailure({ tty, stdin, stdout, stderr }: WantedStreams): Failure | null {
+  if (!stdin && !stdout && !stderr)
+    return {
+      reason: 'InvalidField',
+      message: 'None of stdin, stdout and stderr is set; ask for at least one of them.',
+    };
+  if (tty && stderr)
+    return {
+      reason: 'InvalidField',
+      message: 'tty and stderr are both set; a terminal has one output, so leave stderr out.',
+    };
+  return null;
+}
+
+function begin(turn: Turn, call: OpenCall, containerId: string, failure: Failure | null, intent: Intent): void {
+  if (failure !== null) return complete(turn, call, { ok: false, failure });
+  const container = turn.state.containers.get(containerId);
+  // Nobody speaks to the shim yet (C18): resumeExecs takes the call up again when it has answered, or will not.
+  if (container === undefined || isAskingShim(turn, container)) return;
+  if (call.detached) {
+    const what = intent.kind === 'StreamAttach' ? 'session' : 'command';
+    const message = `The caller went away before the ${what} began.`;
+    return complete(turn, call, { ok: false, failure: { reason: 'Cancelled', message } });
+  }
+  emit(turn, containerStream(containerId), { type: 'effects.requested', body: { effects: [intent] } }, call.seq);
+}
+
+/** Commands and sessions that wait for the shim of this pod. */
+export function resumeExecs(turn: Turn, podSandboxId: string): void {
+  const begun = new Set([...turn.state.effects.values()].map((effect) => effect.call));
+  for (const call of [...turn.state.calls.values()]) {
+    const { request } = call;
+    if (!('containerId' in request) || begun.has(call.seq)) continue;
+    if (turn.state.containers.get(request.containerId)?.podSandboxId !== podSandboxId) continue;
+    if (request.method === 'ExecSync') execSync(turn, call, request);
+    else if (request.method === 'ExecSession') execSession(turn, call, request);
+    else if (request.method === 'AttachSession') attachSession(turn, call, request);
+  }
+}
+
+/** A command or session has ended: its call is answered with how. */
+export function afterExec(
+  turn: Turn,
+  outcome: Extract<EffectEnded, { kind: 'RunExec' | 'StreamExec' | 'StreamAttach' }>,
+  intent: Intent,
+): void {
+  const call = turn.ended === null || turn.ended.call === null ? undefined : turn.state.calls.get(turn.ended.call);
+  if (call === undefined) return;
+  const { result, failure } = outcome;
+  if (result === undefined)
+    return complete(turn, call, {
+      ok: false,
+      failure: failure ?? { reason: 'Bug', message: `${outcome.kind} ended without a result.` },
+    });
+  if ('timedOut' in result && result.timedOut) {
+    const timeoutMs = intent.kind === 'RunExec' ? (intent.timeoutMs ?? 0) : 0;
+    const message = `The command did not end within ${timeoutMs} ms and was killed.`;
+    return complete(turn, call, { ok: false, failure: { reason: 'TimedOut', message } });
+  }
+  const { stdoutBytes, stderrBytes } = result;
+  complete(turn, call, {
+    ok: true,
+    response: {
+      ...('exitStatus' in result ? { exitCode: result.exitStatus } : {}),
+      ...('stdinBytes' in result ? { stdinBytes: result.stdinBytes } : {}),
+      stdoutBytes,
+      stderrBytes,
+    },
+  });
+}
