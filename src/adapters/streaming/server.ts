@@ -2,13 +2,29 @@
  * The streaming server: hands out URLs that work once, and takes the connections that clients make to them. Whatever a
  * client does costs it its own connection and nothing else. What a session does is the backend's business.
  */
+import { setMaxListeners } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerOptions } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, isIPv6 } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { watchIdle } from './idle.ts';
+import {
+  acceptedVersionsHeader,
+  choose,
+  namesIn,
+  protocolVersionHeader,
+  socketPortProtocols,
+  socketProcessProtocols,
+  spdyPortProtocols,
+  spdyProcessProtocols,
+  spdyUpgrade,
+} from './negotiate.ts';
+import { portsOf, servePortsOverSocket, serveProcessOverSocket, tunnelPorts } from './socket-sessions.ts';
+import { type ConnectionContext, servePortsOverSpdy, serveProcessOverSpdy } from './spdy-sessions.ts';
 import { createTokens } from './tokens.ts';
 import type { StreamingBackend, StreamingRequest, StreamingServer } from './types.ts';
+import { createTakeOver, offeredProtocolsHeader } from './web-socket.ts';
 
 export interface StreamingServerOptions {
   readonly address: string;
@@ -56,9 +72,45 @@ const readTls = async ({ certPath, keyPath }: { readonly certPath: string; reado
   return { cert, key, minVersion: 'TLSv1.2' as const };
 };
 
+const Refusal = {
+  notFound: { code: 404, reason: 'Not Found', text: 'This URL was used before, has expired, or never was.' },
+  noUpgrade: { code: 400, reason: 'Bad Request', text: 'Upgrade to SPDY/3.1 or websocket.' },
+  noProtocol: { code: 403, reason: 'Forbidden', text: 'None of the stream protocols offered is spoken here.' },
+  badPorts: { code: 400, reason: 'Bad Request', text: 'Name 1 to 32 ports: in the call, or as ?port=80,81.' },
+} as const;
+type Refusal = (typeof Refusal)[keyof typeof Refusal];
+
+const refuse = (socket: Duplex, { code, reason, text }: Refusal, headers: readonly string[] = []): void => {
+  const body = `${text}\n`;
+  const lines = [
+    `HTTP/1.1 ${code} ${reason}`,
+    'Connection: close',
+    'Content-Type: text/plain; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    ...headers,
+  ];
+  socket.end(`${lines.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy());
+};
+
+interface Upgrade {
+  readonly message: IncomingMessage;
+  readonly socket: Duplex;
+  readonly head: Buffer;
+  readonly request: StreamingRequest;
+}
+
+const switchToSpdy = ({ socket, head }: Upgrade, protocolName: string): void => {
+  const lines = ['Connection: Upgrade', `Upgrade: ${spdyUpgrade}`, `${protocolVersionHeader}: ${protocolName}`];
+  socket.write(`HTTP/1.1 101 Switching Protocols\r\n${lines.join('\r\n')}\r\n\r\n`);
+  if (head.length > 0) socket.unshift(head);
+};
+
 /** Starts listening; rejects when the address is taken or the certificate can not be read. */
 export const createStreamingServer = async (options: StreamingServerOptions): Promise<StreamingServer> => {
+  const { backend, idleTimeoutMs, streamCreationTimeoutMs, log } = options;
   const tokens = createTokens(options.nowMs);
+  const takeOver = createTakeOver();
+  const live = new Set<Duplex>();
   const server =
     options.tls === null
       ? createServer(httpOptions)
@@ -66,15 +118,92 @@ export const createStreamingServer = async (options: StreamingServerOptions): Pr
   server.maxConnections = connectionsMax;
   const { promise: ended, resolve, reject } = Promise.withResolvers<void>();
 
-  const requestOf = ({ url }: IncomingMessage): StreamingRequest | null => {
-    const [, path = '', token = ''] = new URL(url ?? '/', 'http://localhost').pathname.split('/');
+  const requestOf = ({ url = '' }: IncomingMessage): StreamingRequest | null => {
+    const [path = ''] = url.split('?', 1);
+    const [, kind = '', token = ''] = path.split('/');
     const request = tokens.redeem(token);
-    return request !== null && pathOfKind[request.kind] === path ? request : null;
+    return request !== null && pathOfKind[request.kind] === kind ? request : null;
   };
-  server.on('upgrade', (message: IncomingMessage, socket: Duplex) => {
-    const status = requestOf(message) === null ? '404 Not Found' : '501 Not Implemented';
+
+  /** The session is watched from here on: idle, gone or closed, its signal says so before its streams close. */
+  const contextOf = (socket: Duplex): ConnectionContext => {
+    const controller = new AbortController();
+    // Each forwarded connection may listen.
+    setMaxListeners(0, controller.signal);
+    const idle = watchIdle(idleTimeoutMs, () => socket.destroy());
+    live.add(socket);
+    socket.once('close', () => {
+      idle.stop();
+      live.delete(socket);
+      controller.abort();
+    });
+    return { backend, log, signal: controller.signal, streamCreationTimeoutMs, onData: idle.touch };
+  };
+
+  const upgradeToSpdy = (upgrade: Upgrade): void => {
+    const { message, socket, request } = upgrade;
+    const offered = namesIn(message.headers[protocolVersionHeader]);
+    const end = (): void => {
+      socket.end();
+    };
+    if (request.kind === 'PortForward') {
+      const chosen = choose(offered, spdyPortProtocols);
+      if (chosen === null) {
+        refuse(socket, Refusal.noProtocol, acceptedOf(spdyPortProtocols));
+        return;
+      }
+      switchToSpdy(upgrade, chosen.name);
+      servePortsOverSpdy(socket, end, request, contextOf(socket));
+      return;
+    }
+    const chosen = choose(offered, spdyProcessProtocols);
+    if (chosen === null) {
+      refuse(socket, Refusal.noProtocol, acceptedOf(spdyProcessProtocols));
+      return;
+    }
+    switchToSpdy(upgrade, chosen.name);
+    serveProcessOverSpdy(socket, end, request, chosen.protocol, contextOf(socket));
+  };
+
+  const upgradeToSocket = ({ message, socket, head, request }: Upgrade): void => {
+    const offered = namesIn(message.headers[offeredProtocolsHeader]);
+    if (request.kind !== 'PortForward') {
+      const chosen = choose(offered, socketProcessProtocols);
+      if (chosen === null) {
+        refuse(socket, Refusal.noProtocol);
+        return;
+      }
+      takeOver(message, socket, head, chosen.name, log, (webSocket) => {
+        void serveProcessOverSocket(webSocket, request, chosen.protocol, contextOf(socket));
+      });
+      return;
+    }
+    const chosen = choose(offered, socketPortProtocols);
+    const isTunnel = chosen?.protocol === 'tunnel';
+    const ports = isTunnel ? [] : portsOf(request, new URLSearchParams((message.url ?? '').split('?')[1]));
+    if (chosen === null || ports === null) {
+      refuse(socket, chosen === null ? Refusal.noProtocol : Refusal.badPorts);
+      return;
+    }
+    takeOver(message, socket, head, chosen.name, log, (webSocket) => {
+      const context = contextOf(socket);
+      if (isTunnel) tunnelPorts(webSocket, request, context);
+      else void servePortsOverSocket(webSocket, request, ports, chosen.protocol === 'base64', context);
+    });
+  };
+
+  server.on('upgrade', (message: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => socket.destroy());
-    socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+    const request = requestOf(message);
+    const wanted = message.headers.upgrade?.toLowerCase() ?? '';
+    if (request === null) refuse(socket, Refusal.notFound);
+    else if (wanted === 'websocket') upgradeToSocket({ message, socket, head, request });
+    else if (wanted.includes(spdyUpgrade.toLowerCase())) upgradeToSpdy({ message, socket, head, request });
+    else refuse(socket, Refusal.noUpgrade);
+  });
+  server.on('request', (message, response) => {
+    const { code, text } = requestOf(message) === null ? Refusal.notFound : Refusal.noUpgrade;
+    response.writeHead(code, { Connection: 'close' }).end(`${text}\n`);
   });
 
   await new Promise<void>((listening, failed) => {
@@ -96,8 +225,14 @@ export const createStreamingServer = async (options: StreamingServerOptions): Pr
           closed();
         });
         server.closeAllConnections();
+        for (const socket of live) socket.destroy();
       });
       resolve();
     },
   };
 };
+
+/** Tells a client that offered the wrong protocols which would do. */
+function acceptedOf(protocols: ReadonlyMap<string, unknown>): readonly string[] {
+  return [...protocols.keys()].map((name) => `${acceptedVersionsHeader}: ${name}`);
+}

@@ -1,0 +1,94 @@
+/**
+ * One session from the moment the client's streams are there until its ending has been told: the same for all
+ * protocols. What the streams run over, and closing it, is the caller's.
+ */
+import { Duplex, type Readable, type Writable } from 'node:stream';
+import { FailureError } from '../../domain/errors.ts';
+import { finish } from './halves.ts';
+import { listenForSizes } from './resize.ts';
+import { type Ending, endingText } from './status.ts';
+import type { AttachRequest, ExecRequest, PortForwardRequest, SessionStreams, StreamingBackend } from './types.ts';
+
+export interface SessionContext {
+  readonly backend: StreamingBackend;
+  readonly log: { readonly warn: (message: string) => void };
+  /** Aborted when the client has gone, the session idled out, or the server closes. */
+  readonly signal: AbortSignal;
+}
+
+export interface ProcessChannels {
+  readonly stdin: Readable | null;
+  readonly stdout: Writable | null;
+  readonly stderr: Writable | null;
+  readonly error: Writable;
+  readonly resize: Readable | null;
+  /** Whether the client reads a Status on the error stream, or a sentence. */
+  readonly hasStructuredStatus: boolean;
+}
+
+const messageOf = (error: unknown, { log, signal }: SessionContext): string => {
+  if (error instanceof FailureError) return error.failure.message;
+  const message = error instanceof Error ? error.message : String(error);
+  if (!signal.aborted) log.warn(`a streaming session failed in a way that should not be: ${message}`);
+  return message;
+};
+
+const perform = async (
+  request: ExecRequest | AttachRequest,
+  streams: SessionStreams,
+  { backend }: SessionContext,
+): Promise<Ending> => {
+  if (request.kind === 'Exec') return { kind: 'exited', exitCode: (await backend.exec(request, streams)).exitCode };
+  await backend.attach(request, streams);
+  return { kind: 'done' };
+};
+
+const whatFailed = { Exec: 'error executing command in container', Attach: 'error attaching to container' } as const;
+
+/** Performs an Exec or Attach and tells its ending on the error stream. Never rejects. */
+export const runProcessSession = async (
+  request: ExecRequest | AttachRequest,
+  channels: ProcessChannels,
+  context: SessionContext,
+): Promise<void> => {
+  const { stdin, stdout, stderr, error, resize, hasStructuredStatus } = channels;
+  const onResize = listenForSizes(resize);
+  const streams: SessionStreams = { stdin, stdout, stderr, onResize, signal: context.signal };
+  const ending = await perform(request, streams, context).catch(
+    (failure: unknown): Ending => ({
+      kind: 'failed',
+      message: `${whatFailed[request.kind]}: ${messageOf(failure, context)}`,
+    }),
+  );
+  // The client takes the end of its streams for the end of the output, so all of it goes first.
+  await Promise.all([finish(stdout), finish(stderr)]);
+  await finish(error, endingText(ending, hasStructuredStatus));
+};
+
+export interface PortChannels {
+  readonly port: number;
+  readonly input: Readable;
+  readonly output: Writable;
+  readonly error: Writable;
+}
+
+/** Forwards one connection and tells on the error stream what went wrong. Never rejects; true if all went well. */
+export const runPortForward = async (
+  request: PortForwardRequest,
+  { port, input, output, error }: PortChannels,
+  context: SessionContext,
+): Promise<boolean> => {
+  const stream = Duplex.from({ readable: input, writable: output });
+  stream.on('error', () => undefined);
+  try {
+    await context.backend.portForward(request, port, stream, context.signal);
+    await finish(output);
+    await finish(error);
+    return true;
+  } catch (failure) {
+    await finish(error, `error forwarding port ${port} to pod ${request.podSandboxId}: ${messageOf(failure, context)}`);
+    return false;
+  } finally {
+    stream.destroy();
+  }
+};
