@@ -88,6 +88,7 @@ const handlersOf = ({ handlers, cgroup_driver }: ParsedConfig['runtime']): reado
     runtimeType: handler.runtime_type,
     ...(handler.shim_path === '' ? {} : { shimPath: handler.shim_path }),
     binaryName: handler.binary_name,
+    sandboxer: handler.sandboxer,
     systemdCgroup: handler.systemd_cgroup ?? cgroup_driver === 'systemd',
   }));
 

@@ -23,10 +23,10 @@ import { createImagesAdapter } from '../adapters/images/adapter.ts';
 import { createInspectContainer } from '../adapters/inspect/adapter.ts';
 import { createSystemClock } from '../adapters/linux/clock.ts';
 import { readHostFacts } from '../adapters/linux/host-facts.ts';
-import { isAlive } from '../adapters/linux/processes.ts';
 import { connectLogKeeper } from '../adapters/log-keeper/client.ts';
 import { installPause } from '../adapters/pause/install.ts';
 import { createSandboxEffects } from '../adapters/sandbox/effects.ts';
+import { createPins } from '../adapters/sandbox/pins.ts';
 import { createShimAdapter } from '../adapters/shim/adapter.ts';
 import { startSpawner } from '../adapters/spawner/client.ts';
 import type { Spawner } from '../adapters/spawner/types.ts';
@@ -37,7 +37,6 @@ import { copyState, type NodeState } from '../domain/state.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import { nodeFold } from '../engine/node-fold.ts';
 import type { Ids, Observe, PerformEffects } from '../engine/ports.ts';
-import { tasksThatShouldRun } from '../engine/recovery.ts';
 import { createDiskGuard } from '../journal/disk-space.ts';
 import { type FoldedState, foldState } from '../journal/fold.ts';
 import { openJournal } from '../journal/open.ts';
@@ -50,6 +49,7 @@ import { createSessions, whenPodsEnd } from './streaming.ts';
 import { daemonPorts } from './daemon-ports.ts';
 import { openEventCursor } from './event-cursor.ts';
 import { daemonFacts } from './facts.ts';
+import { findDead } from './find-dead.ts';
 import { createFindings } from './findings.ts';
 import { startHousekeeping } from './housekeeping.ts';
 
@@ -169,10 +169,16 @@ export async function serve(config: Config, { version }: { readonly version: str
   const portForwarder = await createPortForwarder({ spawner, stateDir, connectionOf, log });
   const writeBundle = createBundleWriter(vault);
   const roots = [rootDir, stateDir];
+  const pins = createPins({ spawner, roots });
   const perform: PerformEffects = {
     ...createSandboxEffects({ spawner, writeBundle, snapshots: images.snapshots, roots }),
     ...createBundleEffects({ writeBundle, snapshots: images.snapshots, spawner, roots }),
+    ...pins.effects,
     ...cni.effects,
+    AttachNetwork: async (effect, context) => {
+      await pins.whenPinned(effect.podSandboxId);
+      return cni.effects.AttachNetwork(effect, context);
+    },
     ...shim.effects,
     ...portForwarder.effects,
     ...images.effects,
@@ -285,14 +291,6 @@ export async function serve(config: Config, { version }: { readonly version: str
 }
 
 const systemIds: Ids = { hex64: () => randomBytes(32).toString('hex'), uuid: () => uuid() };
-
-/** Tasks that should run and whose process does not: dead for certain, since pid and start time name it for ever. */
-async function findDead(state: NodeState): Promise<string[]> {
-  const dead = await Promise.all(
-    tasksThatShouldRun(state).map(async ({ id, task }) => ((await isAlive(task)) ? [] : [id])),
-  );
-  return dead.flat();
-}
 
 function nextSignal(): Promise<string> {
   return new Promise((resolve) => {

@@ -10,7 +10,8 @@ import { containerQuestions } from './oci/container-spec.ts';
 import { hasHostIpc } from './oci/namespaces.ts';
 import { bundlePath, containerDir, netnsPath, sandboxDir, shmPath } from './paths.ts';
 import { type Intent, subjectOf } from './records.ts';
-import { containerSpecOf, sandboxSpecOf, volumesOf } from './specs.ts';
+import { namespacePins } from './pod-sandbox/sandboxer.ts';
+import { containerSpecOf, pinnedSysctls, sandboxSpecOf, volumesOf } from './specs.ts';
 import { type Container, containersOf, type NodeState, type OpenEffect, type PodSandbox } from './state.ts';
 
 export type EffectRequest =
@@ -83,6 +84,20 @@ function forSandbox(state: NodeState, facts: DaemonFacts, sandbox: PodSandbox, i
     case 'CreateNetns':
     case 'RemoveNetns':
       return perform({ kind: intent.kind, podSandboxId, path: netnsPath(facts, podSandboxId) });
+    case 'PinNamespaces':
+      return perform({
+        kind: 'PinNamespaces',
+        podSandboxId,
+        pins: namespacePins(facts, podSandboxId, sandbox.config),
+        hostname: sandbox.config.hostname || null,
+        sysctls: pinnedSysctls(facts, sandbox),
+      });
+    case 'UnpinNamespaces':
+      return perform({
+        kind: 'UnpinNamespaces',
+        podSandboxId,
+        pins: namespacePins(facts, podSandboxId, sandbox.config),
+      });
     case 'AttachNetwork':
       return network === null
         ? misplaced(intent, 'the host network')
@@ -104,7 +119,7 @@ function forSandbox(state: NodeState, facts: DaemonFacts, sandbox: PodSandbox, i
             shim: sandbox.shim,
             bundlePath: bundle,
             containerIds: [
-              podSandboxId,
+              ...(sandbox.sandboxer === 'pause' ? [podSandboxId] : []),
               ...containersOf(state, podSandboxId)
                 .filter(mayHaveTask)
                 .map(({ id }) => id),

@@ -5,7 +5,8 @@
  * already there or already gone counts as success. Requests are complete: an adapter needs no other state.
  * Must not hold secrets: tokens stand for them, and the adapter fills them in (C12).
  */
-import type { Int64, PortMapping } from './cri.ts';
+import type { PodNetwork } from './cni.ts';
+import type { Int64 } from './cri.ts';
 import type { OciSpec } from './oci/types.ts';
 
 /** A mount as the shim API passes it (containerd.types.Mount). */
@@ -23,6 +24,18 @@ export interface Bundle {
   readonly spec: OciSpec;
 }
 
+/**
+ * Who holds a pod's namespaces while its containers come and go: a pause task, or nobody, when bind mounts pin them.
+ */
+export type Sandboxer = 'pause' | 'none';
+
+/** Files that pin a pod's namespaces by bind mounts; null for one that the pod shares with the node. */
+export interface NamespacePins {
+  readonly network: string | null;
+  readonly ipc: string | null;
+  readonly uts: string | null;
+}
+
 /** How a runtime handler runs its tasks; from the configuration, fixed for the life of the pod. */
 export interface RuntimeHandler {
   readonly name: string;
@@ -33,6 +46,8 @@ export interface RuntimeHandler {
   /** OCI runtime by name or path: runc, crun. */
   readonly binaryName: string;
   readonly systemdCgroup: boolean;
+  /** What its pods have where they can do with it; absent (in older journals): pause. */
+  readonly sandboxer?: Sandboxer;
 }
 
 /** A live shim: enough to reconnect to it, and to tell it from another process with the same pid. */
@@ -57,45 +72,6 @@ export interface TaskExit {
   readonly exitedAtNs: Int64;
   /** The cgroup's count of processes killed for lack of memory, read before the task is deleted. */
   readonly oomKills: number;
-}
-
-/** What the CNI plugins of a pod are told; chosen before ADD, the same for DEL (C2, C6). */
-export interface PodNetwork {
-  readonly podSandboxId: string;
-  readonly netnsPath: string;
-  readonly ifName: string;
-  /** The whole network configuration list as it was when the pod was made. */
-  readonly confList: CniConfList;
-  readonly name: string;
-  readonly namespace: string;
-  readonly uid: string;
-  readonly portMappings: readonly PortMapping[];
-  readonly dns?: {
-    readonly servers: readonly string[];
-    readonly searches: readonly string[];
-    readonly options: readonly string[];
-  };
-  readonly bandwidth?: {
-    readonly ingressRate?: Int64;
-    readonly ingressBurst?: Int64;
-    readonly egressRate?: Int64;
-    readonly egressBurst?: Int64;
-  };
-  readonly cgroupPath?: string;
-  readonly podAnnotations: Readonly<Record<string, string>>;
-}
-
-export interface CniConfList {
-  readonly cniVersion: string;
-  readonly name: string;
-  readonly plugins: readonly CniPluginConf[];
-  readonly disableCheck?: boolean;
-}
-
-export interface CniPluginConf {
-  readonly type: string;
-  readonly capabilities?: Readonly<Record<string, boolean>>;
-  readonly [key: string]: unknown;
 }
 
 /** The part of an OCI image config that containers are made from. */
@@ -225,6 +201,18 @@ export type Effect =
     }
   | { readonly kind: 'CreateNetns'; readonly podSandboxId: string; readonly path: string }
   | { readonly kind: 'RemoveNetns'; readonly podSandboxId: string; readonly path: string }
+  /** Makes the pod's namespaces with loopback up, its hostname and kernel parameters set, and pins each at its path. */
+  | {
+      readonly kind: 'PinNamespaces';
+      readonly podSandboxId: string;
+      readonly pins: NamespacePins;
+      /** null leaves the node's. */
+      readonly hostname: string | null;
+      /** Kernel parameters of these namespaces, dots between the parts of a name. */
+      readonly sysctls: Readonly<Record<string, string>>;
+    }
+  | { readonly kind: 'UnpinNamespaces'; readonly podSandboxId: string; readonly pins: NamespacePins }
+  /** Begins once a PinNamespaces of the same pod that is under way has succeeded. */
   | { readonly kind: 'AttachNetwork'; readonly podSandboxId: string; readonly network: PodNetwork }
   | {
       readonly kind: 'DetachNetwork';
@@ -367,6 +355,8 @@ export interface EffectResults {
   readonly CleanPodSandbox: Record<string, never>;
   readonly CreateNetns: Record<string, never>;
   readonly RemoveNetns: Record<string, never>;
+  readonly PinNamespaces: Record<string, never>;
+  readonly UnpinNamespaces: Record<string, never>;
   /** ips: primary first, without prefix length. result: the plugins' final CNI result, as DEL wants it back. */
   readonly AttachNetwork: { readonly ips: readonly string[]; readonly result: unknown };
   readonly DetachNetwork: Record<string, never>;

@@ -4,7 +4,7 @@
  */
 import type { DaemonFacts } from './node/facts.ts';
 
-export const netnsPath = (facts: DaemonFacts, podSandboxId: string): string =>
+export const netnsPath = (facts: Pick<DaemonFacts, 'stateDir'>, podSandboxId: string): string =>
   `${facts.stateDir}/netns/${podSandboxId}`;
 export const sandboxDir = (facts: DaemonFacts, podSandboxId: string): string =>
   `${facts.stateDir}/sandboxes/${podSandboxId}`;

@@ -8,15 +8,8 @@
  * again, byte for byte (C13).
  */
 import type { ContainerConfig, Int64, PodSandboxConfig } from './cri.ts';
-import type {
-  CniConfList,
-  EffectKind,
-  EffectResults,
-  ImageContent,
-  PodNetwork,
-  RuntimeHandler,
-  TaskExit,
-} from './effects.ts';
+import type { CniConfList, PodNetwork } from './cni.ts';
+import type { EffectKind, EffectResults, ImageContent, RuntimeHandler, Sandboxer, TaskExit } from './effects.ts';
 import type { Failure, GrpcCode } from './errors.ts';
 import type { DaemonFacts } from './node/facts.ts';
 
@@ -179,7 +172,10 @@ export type Input =
         readonly facts: DaemonFacts;
         /** The kernel is another boot than the last record's: every process, mount and namespace is gone. */
         readonly rebooted: boolean;
-        /** Ids of containers and sandboxes whose task's pid and start time name no live process. */
+        /**
+         * Ids of containers and sandboxes whose task's pid and start time name no live process, and of sandboxes without
+         * a task whose namespaces are not pinned any more.
+         */
         readonly deadTasks: readonly string[];
         /** What the crash file of the last life said, if it left one. */
         readonly crash: string | null;
@@ -219,13 +215,15 @@ export type Event =
         readonly network: PodNetwork | null;
         /** The image its pause task runs; null for the program that scribe carries. */
         readonly imageId: string | null;
+        /** Absent: pause, as every pod had it once. */
+        readonly sandboxer?: Sandboxer;
       };
     }
   | { readonly type: 'sandbox.ready'; readonly body: { readonly claimed: boolean } }
   | { readonly type: 'sandbox.claimed'; readonly body: Record<string, never> }
   /** Creation is given up and undone, for this reason. */
   | { readonly type: 'sandbox.failed'; readonly body: { readonly failure: Failure } }
-  /** Its pause task or its shim has ended by itself. */
+  /** What held it has ended by itself: its pause task or the shim of that. */
   | { readonly type: 'sandbox.lost'; readonly body: { readonly message: string } }
   | { readonly type: 'sandbox.stopping'; readonly body: Record<string, never> }
   | { readonly type: 'sandbox.stopped'; readonly body: Record<string, never> }

@@ -7,7 +7,9 @@ import type { ImageVolume, SandboxPaths, SpecSettings } from './oci/input.ts';
 import { imageVolumesOf } from './oci/mounts.ts';
 import { podSandboxSpec } from './oci/pod-sandbox-spec.ts';
 import type { SpecResult } from './oci/refuse.ts';
+import { podSysctls } from './oci/sysctls.ts';
 import { containerDir, sandboxDir, shmPath } from './paths.ts';
+import { namespacePins } from './pod-sandbox/sandboxer.ts';
 import type { Container, NodeState, PodSandbox } from './state.ts';
 
 /** The image name that the built-in pause program goes by. */
@@ -52,6 +54,12 @@ export function sandboxSpecOf(
   });
 }
 
+/** Kernel parameters that are set as a pod's namespaces are pinned; a pause task gets them by its spec. */
+export const pinnedSysctls = (
+  facts: DaemonFacts,
+  { config, handler }: Pick<PodSandbox, 'config' | 'handler'>,
+): Readonly<Record<string, string>> => podSysctls(config, settingsFor(facts, handler)) ?? {};
+
 export const volumesOf = (facts: DaemonFacts, container: Container): readonly ImageVolume[] =>
   imageVolumesOf(container.config, container.imageConfig.volumes, `${containerDir(facts, container.id)}/volumes`);
 
@@ -82,6 +90,7 @@ export function containerSpecOf(state: NodeState, facts: DaemonFacts, container:
     netnsPath: sandbox.network?.netnsPath ?? null,
     paths: sandboxPaths(facts, sandbox.id),
     sandboxPid: sandbox.task?.pid ?? 0,
+    pins: sandbox.sandboxer === 'none' ? namespacePins(facts, sandbox.id, sandbox.config) : null,
     targetPid: targetPidOf(state, container),
     imageVolumes: volumesOf(facts, container),
   });

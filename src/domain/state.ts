@@ -4,15 +4,15 @@
  * one holds a moment of it. Everything in here is JSON, so that a snapshot is the state itself.
  */
 import type { ContainerConfig, Int64, PodSandboxConfig } from './cri.ts';
+import type { CniConfList, PodNetwork } from './cni.ts';
 import type {
-  CniConfList,
   ContainerFacts,
   ImageConfig,
   ImageContent,
   LaunchedTask,
   Mount,
-  PodNetwork,
   RuntimeHandler,
+  Sandboxer,
   ShimAddress,
   TaskExit,
 } from './effects.ts';
@@ -32,7 +32,7 @@ import type { CallRequest, ExitReason, Intent } from './records.ts';
  */
 export type StepState = 'none' | 'doing' | 'done' | 'failed' | 'undoing' | 'undone' | 'owed';
 
-export type SandboxStep = 'files' | 'netns' | 'network' | 'shim' | 'task';
+export type SandboxStep = 'files' | 'netns' | 'namespaces' | 'network' | 'shim' | 'task';
 export type ContainerStep = 'files' | 'task';
 
 /** unknown: not asked since the daemon started. mute: its process lives but it did not answer. */
@@ -55,6 +55,7 @@ export interface PodSandbox {
   readonly config: PodSandboxConfig;
   readonly runtimeHandler: string;
   readonly handler: RuntimeHandler;
+  readonly sandboxer: Sandboxer;
   /** null with the host's network. */
   readonly network: PodNetwork | null;
   /** The configured sandbox image; null with the pause program that scribe carries. */

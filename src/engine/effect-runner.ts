@@ -63,7 +63,8 @@ export function createEffectRunner({ perform, clock, ended }: EffectRunnerOption
     start({ id, kind, request }) {
       if (abort.signal.aborted) return;
       running.set(id, { kind, sinceMonoNs: clock.monoNs() });
-      if (!request.ok) return finish({ body: { effect: id, kind, failure: request.failure }, attachment: null });
+      if (!request.ok)
+        return finish({ body: { effect: id, kind, failure: request.failure } as EffectEnded, attachment: null });
       if (request.effect.kind === 'WaitUntil') return startTimer(id, BigInt(request.effect.dueAtNs));
       void run(id, request.effect);
     },

@@ -2,7 +2,7 @@
  * Which observations say something new. Exits come late, twice or out of order (C3), so one that is already written
  * down, or that is of an object long gone, makes no record; whoever observed it is answered all the same.
  */
-import type { CniConfList } from '../domain/effects.ts';
+import type { CniConfList } from '../domain/cni.ts';
 import { sameJson } from '../domain/json.ts';
 import { containerStream, type Input, NODE_STREAM, sandboxStream } from '../domain/records.ts';
 import type { NodeState } from '../domain/state.ts';

@@ -4,6 +4,7 @@
  * the daemon.started that follows.
  */
 import { EVOLVER_VERSION, evolve } from '../domain/evolve.ts';
+import { namespacePins, pinPaths } from '../domain/pod-sandbox/sandboxer.ts';
 import { readState } from '../domain/snapshot.ts';
 import { initialState, type NodeState } from '../domain/state.ts';
 import type { LaunchedTask } from '../domain/effects.ts';
@@ -42,6 +43,15 @@ export function tasksThatShouldRun(state: NodeState): { readonly id: string; rea
   for (const { id, task, exit } of state.containers.values())
     if (task !== null && exit === null) tasks.push({ id, task });
   return tasks;
+}
+
+/** READY sandboxes without a pause task, with the paths that their namespaces should be pinned at. */
+export function pinsThatShouldBe(state: NodeState): { readonly id: string; readonly paths: readonly string[] }[] {
+  const { facts } = state;
+  if (facts === null) return [];
+  return [...state.sandboxes.values()]
+    .filter(({ sandboxer, phase }) => sandboxer === 'none' && phase === 'ready')
+    .map(({ id, config }) => ({ id, paths: pinPaths(namespacePins(facts, id, config)) }));
 }
 
 /** Streams of objects that are gone: their bodies may be pruned without changing what the rest folds to (C11). */

@@ -16,7 +16,7 @@ import type { Daemon } from '../support/daemon.ts';
 import { stateOf } from '../support/journal.ts';
 import { noLeftovers } from '../support/leftovers.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
-import { eventually, inParallel, removePod, runPod, statusOf } from '../support/pods.ts';
+import { eventually, inParallel, ownPids, removePod, runPod, statusOf, withoutPause } from '../support/pods.ts';
 import { tempDir } from '../support/temp-dir.ts';
 
 const pods = Number(process.env['SCRIBE_PODS'] ?? 100);
@@ -69,16 +69,18 @@ describe(`${pods} containers in ${pods} pods, and the daemon is killed`, () => {
   let made: readonly { readonly podSandboxId: string; readonly containerId: string }[];
 
   before(async () => {
-    node = await startNode(owner);
+    node = await startNode(owner, { config: withoutPause });
     signals = await tempDir(owner);
     // The first waits to be told to end with 37; all others stay.
     const waits = ['sh', '-c', 'while [ ! -e /signals/go ]; do sleep 0.1; done; exit 37'];
     const mounts = [{ containerPath: '/signals', hostPath: signals, readonly: true }];
-    made = await inParallel(atOnce, Array.from({ length: pods }), (_, index) =>
-      index === 0
-        ? runPod(node.daemon, 'waits', busyboxName, waits, { container: { mounts } })
-        : runPod(node.daemon, `stays-${index}`, busyboxName, ['sleep', '100000']),
-    );
+    made = await inParallel(atOnce, Array.from({ length: pods }), (_, index) => {
+      // Half of them with a pause task.
+      const pod = index % 2 === 0 ? ownPids : {};
+      return index === 0
+        ? runPod(node.daemon, 'waits', busyboxName, waits, { pod, container: { mounts } })
+        : runPod(node.daemon, `stays-${index}`, busyboxName, ['sleep', '100000'], { pod });
+    });
   });
 
   test('C18: its first answer after a restart is right, and soon; ends it did not see are told truly', async (t) => {

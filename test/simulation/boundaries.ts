@@ -31,6 +31,8 @@ const effects = {
   CleanPodSandbox: true,
   CreateNetns: true,
   RemoveNetns: true,
+  PinNamespaces: true,
+  UnpinNamespaces: true,
   AttachNetwork: true,
   DetachNetwork: true,
   StartShim: true,

@@ -60,7 +60,11 @@ export function startClients(history: History): Clients {
     const config: PodSandboxConfig = {
       metadata: { name: `pod${pod++}`, namespace: 'ns', uid: `uid${pod}`, attempt: 0 },
       logDirectory: '/logs',
-      linux: { securityContext: { namespaceOptions: { network: random.chance(0.15) ? 2 : 0, pid: 1 } } },
+      linux: {
+        securityContext: {
+          namespaceOptions: { network: random.chance(0.15) ? 2 : 0, pid: random.chance(0.5) ? 1 : 0 },
+        },
+      },
     };
     const podSandboxId = await create({ method: 'RunPodSandbox', config, runtimeHandler: '' }, 'sandbox');
     if (podSandboxId === null) return;

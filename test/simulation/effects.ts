@@ -85,6 +85,26 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
       });
   }
 
+  /** Pins under way by pod: the network is attached to what they make. */
+  const pins = new Map<string, Promise<unknown>>();
+  const pinning =
+    (perform: (effect: EffectOf<'PinNamespaces'>) => Promise<EffectResults['PinNamespaces']>) =>
+    async (effect: EffectOf<'PinNamespaces'>): Promise<EffectResults['PinNamespaces']> => {
+      const pinned = perform(effect);
+      pins.set(effect.podSandboxId, pinned);
+      try {
+        return await pinned;
+      } finally {
+        pins.delete(effect.podSandboxId);
+      }
+    };
+  const afterPins =
+    (perform: (effect: EffectOf<'AttachNetwork'>) => Promise<EffectResults['AttachNetwork']>) =>
+    async (effect: EffectOf<'AttachNetwork'>): Promise<EffectResults['AttachNetwork']> => {
+      await pins.get(effect.podSandboxId);
+      return perform(effect);
+    };
+
   const tasksOf = (podSandboxId: string): SimulatedShim =>
     shimOf(world, podSandboxId) ?? fail('ShimFailed', 'no shim answers');
 
@@ -158,14 +178,30 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
       world.netns.delete(path);
       return NOTHING;
     }),
-    AttachNetwork: performing('AttachNetwork', 40, ({ podSandboxId, network }, half) => {
-      if (!world.netns.has(network.netnsPath)) fail('CniFailed', 'the netns is missing');
-      const address = `10.0.${world.nextAddress >> 8}.${world.nextAddress & 255}`;
-      world.nextAddress += 1;
-      world.addresses.set(address, podSandboxId);
+    PinNamespaces: pinning(
+      performing('PinNamespaces', 1, ({ pins: { network, ipc, uts } }, half) => {
+        for (const path of [ipc, uts]) if (path !== null) world.netns.add(path);
+        half();
+        if (network !== null) world.netns.add(network);
+        return NOTHING;
+      }),
+    ),
+    UnpinNamespaces: performing('UnpinNamespaces', 1, ({ pins: { network, ipc, uts } }, half) => {
+      for (const path of [network, uts]) if (path !== null) world.netns.delete(path);
       half();
-      return { ips: [address], result: { ips: [{ address }] } };
+      if (ipc !== null) world.netns.delete(ipc);
+      return NOTHING;
     }),
+    AttachNetwork: afterPins(
+      performing('AttachNetwork', 40, ({ podSandboxId, network }, half) => {
+        if (!world.netns.has(network.netnsPath)) fail('CniFailed', 'the netns is missing');
+        const address = `10.0.${world.nextAddress >> 8}.${world.nextAddress & 255}`;
+        world.nextAddress += 1;
+        world.addresses.set(address, podSandboxId);
+        half();
+        return { ips: [address], result: { ips: [{ address }] } };
+      }),
+    ),
     DetachNetwork: performing('DetachNetwork', 30, ({ podSandboxId }, half) => {
       half();
       for (const [address, owner] of world.addresses) if (owner === podSandboxId) world.addresses.delete(address);

@@ -24,7 +24,15 @@ export const FACTS: DaemonFacts = {
     hostname: 'node',
     cpuCount: 2,
   },
-  handlers: [{ name: 'runc', runtimeType: 'io.containerd.runc.v2', binaryName: 'runc', systemdCgroup: false }],
+  handlers: [
+    {
+      name: 'runc',
+      runtimeType: 'io.containerd.runc.v2',
+      binaryName: 'runc',
+      systemdCgroup: false,
+      sandboxer: 'none',
+    },
+  ],
   defaultHandler: 'runc',
   settings: {
     cgroupDriver: 'cgroupfs',

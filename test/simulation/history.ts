@@ -10,7 +10,7 @@ import { writeState, readState } from '../../src/domain/snapshot.ts';
 import { fromJournalRecord } from '../../src/engine/codec.ts';
 import { createEngine, type Engine } from '../../src/engine/engine.ts';
 import type { Observation, PerformEffects } from '../../src/engine/ports.ts';
-import { foldJournal, isClosedStream, tasksThatShouldRun } from '../../src/engine/recovery.ts';
+import { foldJournal, isClosedStream, pinsThatShouldBe, tasksThatShouldRun } from '../../src/engine/recovery.ts';
 import { createMemoryJournal, emptyContents, type MemoryContents } from '../../src/journal/memory-journal.ts';
 import type { JournalRecord } from '../../src/journal/types.ts';
 import { createView, type View } from '../../src/projections/view.ts';
@@ -189,9 +189,9 @@ export async function runHistory({ seed, target, plant }: HistoryOptions): Promi
       },
     };
     history.daemon = daemon;
-    const deadTasks = tasksThatShouldRun(state)
-      .filter(({ task }) => !isAlive(world, task.pid))
-      .map(({ id }) => id);
+    const dead = tasksThatShouldRun(state).filter(({ task }) => !isAlive(world, task.pid));
+    const unpinned = pinsThatShouldBe(state).filter(({ paths }) => !paths.every((path) => world.netns.has(path)));
+    const deadTasks = [...dead, ...unpinned].map(({ id }) => id);
     engine
       .start({
         facts: seed % 4 === 0 ? { ...FACTS, sandboxImage: IMAGE.repoTags[0] ?? null } : FACTS,

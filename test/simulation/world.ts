@@ -27,6 +27,7 @@ export interface SimulatedShim {
 export interface World {
   readonly dirs: Set<string>;
   readonly bundles: Set<string>;
+  /** Paths at which namespaces are pinned. */
   readonly netns: Set<string>;
   /** Address to the sandbox that holds it. */
   readonly addresses: Map<string, string>;

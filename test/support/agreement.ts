@@ -9,6 +9,7 @@ import { stateOf as taskState } from '../../src/adapters/shim/tasks.ts';
 import type { TaskClient } from '../../src/adapters/shim/task-client.ts';
 import { ContainerState, PodSandboxState } from '../../src/adapters/wire/cri/api.ts';
 import { Status } from '../../src/adapters/wire/types/task/task.ts';
+import { namespacePins, pinPaths } from '../../src/domain/pod-sandbox/sandboxer.ts';
 import type { NodeState, PodSandbox } from '../../src/domain/state.ts';
 import type { Daemon } from './daemon.ts';
 import { stateOf } from './journal.ts';
@@ -78,12 +79,14 @@ const wrongWithPod = async (
   const { id, shim, network } = sandbox;
   const own = [...state.containers.values()].filter(({ podSandboxId }) => podSandboxId === id);
   const running = own.filter((container) => containers.get(container.id) === ContainerState.CONTAINER_RUNNING);
+  const { sandboxer } = sandbox;
   if (shim === null || !(await exists(`/proc/${shim.pid}`))) {
-    const said = [...(ready.has(id) ? [id] : []), ...running.map((container) => container.id)];
+    const held = ready.has(id) && sandboxer === 'pause' ? [id] : [];
+    const said = [...held, ...running.map((container) => container.id)];
     return said.map((which) => `${which} is said to run without a shim`);
   }
   const client = await dialShim(shim, shimTimeoutMs).catch(() => null);
-  if (client === null) return ready.has(id) ? [`the shim of ${id} does not answer`] : [];
+  if (client === null) return ready.has(id) && running.length > 0 ? [`the shim of ${id} does not answer`] : [];
   try {
     const wrong: string[] = [];
     const netnsPath = network?.netnsPath ?? null;
@@ -97,7 +100,7 @@ const wrongWithPod = async (
         wrong.push(...(await wrongWithProcess(what, told, { cgroup, netnsPath })));
       }
     };
-    await check(`pod ${id}`, id, ready.has(id), sandbox.task?.pid);
+    if (sandboxer === 'pause') await check(`pod ${id}`, id, ready.has(id), sandbox.task?.pid);
     for (const container of own) {
       const runs = containers.get(container.id) === ContainerState.CONTAINER_RUNNING;
       await check(`container ${container.id}`, container.id, runs, container.task?.pid);
@@ -145,7 +148,10 @@ const disagreements = async (daemon: Daemon): Promise<string[]> => {
     const sandbox = state.sandboxes.get(id);
     if (sandbox === undefined) return [];
     const shm = `${daemon.dirs.state}/sandboxes/${id}/shm`;
-    const expected = sandbox.network === null ? [shm] : [shm, sandbox.network.netnsPath];
+    const { facts } = state;
+    const pins =
+      facts !== null && sandbox.sandboxer === 'none' ? pinPaths(namespacePins(facts, id, sandbox.config)) : [];
+    const expected = [shm, ...(sandbox.network === null ? [] : [sandbox.network.netnsPath]), ...pins];
     return expected.filter((path) => !mounts.has(path)).map((path) => `pod ${id} lacks the mount ${path}`);
   });
   return [...(await Promise.all(pods)).flat(), ...missing, ...(await orphans(daemon, said))];

@@ -39,11 +39,16 @@ export interface Churn {
 
 const chance = (share: number): boolean => Math.random() < share;
 
-/** A network of its own, sometimes with a mapped port, or the node's. */
+/** A network of its own, sometimes with a mapped port, or the node's; half of them share no PID namespace. */
 const someNetwork = (): DeepPartial<PodSandboxConfig> => {
-  if (chance(0.2)) return { linux: { securityContext: { namespaceOptions: { network: NamespaceMode.NODE } } } };
-  if (chance(0.6)) return {};
-  return { portMappings: [{ containerPort: 80, hostPort: 20_000 + Math.floor(Math.random() * 10_000) }] };
+  const pid = chance(0.5) ? NamespaceMode.CONTAINER : NamespaceMode.POD;
+  const linux = (network: NamespaceMode) => ({ securityContext: { namespaceOptions: { network, pid } } });
+  if (chance(0.2)) return { linux: linux(NamespaceMode.NODE) };
+  if (chance(0.6)) return { linux: linux(NamespaceMode.POD) };
+  return {
+    linux: linux(NamespaceMode.POD),
+    portMappings: [{ containerPort: 80, hostPort: 20_000 + Math.floor(Math.random() * 10_000) }],
+  };
 };
 
 /** Starts so many clients. */

@@ -171,7 +171,7 @@ export const leftovers = async (dirs: DaemonDirs, netns?: Netns): Promise<Leftov
   const mounts = await mountsBelow([root, state]);
   const places = ['bundles', 'sandboxes', 'io', 'exec', 'cni', 'tmp', 'runtime/k8s.io'];
   return {
-    netns: await entriesOf(join(state, 'netns')),
+    netns: (await Promise.all(['netns', 'ipcns', 'utsns'].map((place) => entriesOf(join(state, place))))).flat(),
     mounts: mounts.map(({ path }) => path).filter((path) => path !== root && path !== state),
     addresses: await reservedAddresses(dirs.addresses),
     bundles: (

@@ -1,11 +1,12 @@
 /** Pod and container configurations for tests, as a kubelet would send them; a test overrides what it is about. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type {
-  ContainerConfig,
-  ContainerStatus,
-  DeepPartial,
-  PodSandboxConfig,
+import {
+  type ContainerConfig,
+  type ContainerStatus,
+  type DeepPartial,
+  NamespaceMode,
+  type PodSandboxConfig,
 } from '../../src/adapters/wire/cri/api.ts';
 import { type Owner, onCleanup } from './cleanup.ts';
 import type { Daemon } from './daemon.ts';
@@ -21,6 +22,14 @@ export const podConfig = (
   ...overrides,
   linux: { cgroupParent: daemon.dirs.cgroupParent, ...overrides.linux },
 });
+
+/** What makes a pod one that can do without a pause task, where its runtime handler has none. */
+export const ownPids: DeepPartial<PodSandboxConfig> = {
+  linux: { securityContext: { namespaceOptions: { pid: NamespaceMode.CONTAINER } } },
+};
+
+/** Configuration of a daemon whose pods have no pause task where they can do without. */
+export const withoutPause = '[runtime.handlers.runc]\nsandboxer = "none"\n';
 
 /** A container that runs `command` in the image. */
 export const containerConfig = (

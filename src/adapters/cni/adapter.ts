@@ -5,7 +5,7 @@
  */
 import { mkdir, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { PodNetwork } from '../../domain/effects.ts';
+import type { PodNetwork } from '../../domain/cni.ts';
 import { FailureError } from '../../domain/errors.ts';
 import type { Observe, PerformEffects } from '../../engine/ports.ts';
 import type { Spawner } from '../spawner/types.ts';

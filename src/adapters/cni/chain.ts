@@ -4,7 +4,7 @@
  * Must not remember anything between calls.
  */
 import { statfs } from 'node:fs/promises';
-import type { CniConfList, CniPluginConf, PodNetwork } from '../../domain/effects.ts';
+import type { CniConfList, CniPluginConf, PodNetwork } from '../../domain/cni.ts';
 import { FailureError } from '../../domain/errors.ts';
 import type { CniCommand, RunPlugin } from './plugin.ts';
 import { type AddResult, parseAddResult } from './result.ts';

@@ -3,7 +3,7 @@
  * that the plugin's configuration asks for (CNI CONVENTIONS.md). Pure.
  */
 import { type Int64, type PortMapping, Protocol } from '../../domain/cri.ts';
-import type { CniPluginConf, PodNetwork } from '../../domain/effects.ts';
+import type { CniPluginConf, PodNetwork } from '../../domain/cni.ts';
 import { FailureError } from '../../domain/errors.ts';
 
 const PROTOCOL_NAMES: Readonly<Record<Protocol, string>> = {

@@ -2,9 +2,16 @@
 import type { Container, PodSandbox } from '../../domain/state.ts';
 import type { CriParts } from './parts.ts';
 
+/** A pod without a pause task has no process of its own. */
+const processStatusOf = ({ sandboxer, taskExit }: PodSandbox): string => {
+  if (sandboxer === 'none') return 'none';
+  return taskExit === null ? 'running' : 'stopped';
+};
+
 export const podSandboxInfo = (sandbox: PodSandbox): Readonly<Record<string, unknown>> => ({
   pid: sandbox.task?.pid ?? 0,
-  processStatus: sandbox.taskExit === null ? 'running' : 'stopped',
+  sandboxer: sandbox.sandboxer,
+  processStatus: processStatusOf(sandbox),
   netNamespaceClosed: sandbox.stopped,
   runtimeHandler: sandbox.runtimeHandler,
   runtimeType: sandbox.handler.runtimeType,

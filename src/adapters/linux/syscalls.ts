@@ -21,6 +21,7 @@ const nativeMount = native<[string, string, string, number, string | null]>(
 );
 const nativeUmount = native<[string, number]>('int umount2(const char *target, int flags)');
 const nativeUnshare = native<[number]>('int unshare(int flags)');
+const nativeSethostname = native<[Uint8Array, number]>('int sethostname(const void *name, size_t length)');
 const nativeSetns = native<[number, number]>('int setns(int fd, int nstype)');
 const nativeSocket = native<[number, number, number]>('int socket(int domain, int type, int protocol)');
 const nativeIoctl = native<[number, number, Uint8Array]>('int ioctl(int fd, unsigned long request, void *argument)');
@@ -107,16 +108,23 @@ export const detachMount = (target: string): boolean => {
   throw systemError('umount2', errnum, `'${target}'`);
 };
 
-const CLONE_NEWNET = 0x40000000;
+/** Kinds of namespaces: CLONE_NEW bits of unshare(2) and setns(2). */
+export const Namespace = { network: 0x40000000, ipc: 0x08000000, uts: 0x04000000 } as const;
 
-/** Moves the calling thread (only) into a new network namespace. */
-export const unshareNetwork = (): void => {
-  checked('unshare', 'CLONE_NEWNET', nativeUnshare(CLONE_NEWNET));
+/** Moves the calling thread (only) into new namespaces of these kinds. */
+export const unshare = (kinds: number): void => {
+  checked('unshare', `0x${kinds.toString(16)}`, nativeUnshare(kinds));
 };
 
-/** Moves the calling thread (only) into the network namespace that `fd` stands for. */
-export const enterNetwork = (fd: number): void => {
-  checked('setns', `fd ${fd}`, nativeSetns(fd, CLONE_NEWNET));
+/** Moves the calling thread (only) into the namespace of that kind that `fd` stands for. */
+export const enterNamespace = (fd: number, kind: number): void => {
+  checked('setns', `fd ${fd}`, nativeSetns(fd, kind));
+};
+
+/** sethostname(2): in the calling thread's UTS namespace. */
+export const setHostname = (name: string): void => {
+  const bytes = Buffer.from(name);
+  checked('sethostname', `'${name}'`, nativeSethostname(bytes, bytes.length));
 };
 
 const AF_INET = 2;

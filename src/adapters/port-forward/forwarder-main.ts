@@ -6,7 +6,7 @@
  */
 import { openSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
-import { enterNetwork } from '../linux/syscalls.ts';
+import { enterNamespace, Namespace } from '../linux/syscalls.ts';
 import { dialLoopback, join, messageOf } from './loopback.ts';
 import { readLine } from './read-line.ts';
 
@@ -24,7 +24,7 @@ const serve = async (client: Socket): Promise<void> => {
 };
 
 const [socketPath = '', netnsPath = ''] = process.argv.slice(2);
-enterNetwork(openSync(netnsPath, 'r'));
+enterNamespace(openSync(netnsPath, 'r'), Namespace.network);
 const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (client) => {
   client.on('error', () => client.destroy());
   serve(client).catch(() => client.destroy());

@@ -23,7 +23,7 @@ import {
   type SpawnerRequest,
 } from './protocol.ts';
 import { killGroup } from './kill-group.ts';
-import type { RunRequest, Spawner } from './types.ts';
+import type { NamespacesRequest, RunRequest, Spawner } from './types.ts';
 
 export interface SpawnerOptions {
   /** A file that the spawner holds an exclusive flock on for as long as it lives; made if missing. */
@@ -181,12 +181,17 @@ export const startSpawner = async ({ lockPath, startTimeoutMs }: SpawnerOptions)
     }
   };
 
+  const pinNamespaces = (namespaces: NamespacesRequest): Promise<void> =>
+    ask<void>({ op: 'pinNamespaces', namespaces }).reply;
+
   return {
     pid,
     startTicks: stat.startTicks,
     run,
     startDetached: (program) => ask<{ pid: number; startTicks: string }>({ op: 'startDetached', program }).reply,
-    createNetns: (path) => ask<void>({ op: 'createNetns', path }).reply,
+    createNetns: (path) =>
+      pinNamespaces({ pins: { network: path, ipc: null, uts: null }, hostname: null, sysctls: {} }),
+    pinNamespaces,
     mount: (mount) => ask<void>({ op: 'mount', mount }).reply,
     unmount: (target) => ask<void>({ op: 'unmount', target }).reply,
     ended: ended.promise,

@@ -8,7 +8,7 @@
  *   rest     the body: JSON, or bytes of a stream
  */
 import type { FailureReason } from '../../domain/errors.ts';
-import type { RunRequest, RunResult, Spawner } from './types.ts';
+import type { NamespacesRequest, RunRequest, RunResult, Spawner } from './types.ts';
 
 /** The descriptor that the spawner's end of the socket pair is at. */
 export const SPAWNER_FD = 3;
@@ -43,7 +43,7 @@ export type MountRequest = Parameters<Spawner['mount']>[0];
 export type SpawnerRequest =
   | { readonly op: 'run'; readonly run: RunHead }
   | { readonly op: 'startDetached'; readonly program: DetachedRequest }
-  | { readonly op: 'createNetns'; readonly path: string }
+  | { readonly op: 'pinNamespaces'; readonly namespaces: NamespacesRequest }
   | { readonly op: 'mount'; readonly mount: MountRequest }
   | { readonly op: 'unmount'; readonly target: string };
 

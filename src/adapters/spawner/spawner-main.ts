@@ -11,7 +11,7 @@ import { type ProcessStat, parseProcessStat } from '../linux/processes.ts';
 import { reapChildren, spawnProgram } from '../linux/spawn.ts';
 import { detachMount, errorCodeOf, lockWaiting } from '../linux/syscalls.ts';
 import { killGroup } from './kill-group.ts';
-import { createNetns, mountAs } from './netns.ts';
+import { mountAs, pinNamespaces } from './namespaces.ts';
 import {
   createFrameReader,
   type DetachedRequest,
@@ -143,8 +143,8 @@ const serve = (): void => {
         } catch (error) {
           return startFailure(request.program.command, error);
         }
-      case 'createNetns':
-        createNetns(request.path);
+      case 'pinNamespaces':
+        pinNamespaces(request.namespaces);
         return { ok: true, value: null };
       case 'mount':
         mountAs(request.mount.source, request.mount.target, request.mount.type, request.mount.options);

@@ -29,6 +29,15 @@ export interface RunResult {
   readonly stderr: Uint8Array;
 }
 
+/** Namespaces to be made: one of each kind that has a path, pinned there. */
+export interface NamespacesRequest {
+  readonly pins: { readonly network: string | null; readonly ipc: string | null; readonly uts: string | null };
+  /** null leaves the node's. */
+  readonly hostname: string | null;
+  /** Kernel parameters of these namespaces by name, dots between its parts. */
+  readonly sysctls: Readonly<Record<string, string>>;
+}
+
 export interface Spawner {
   readonly pid: number;
   /** Field 22 of /proc/<pid>/stat: recorded with the pid, they name the spawner for ever. */
@@ -46,6 +55,8 @@ export interface Spawner {
   }) => Promise<{ readonly pid: number; readonly startTicks: string }>;
   /** Makes a new network namespace with loopback up, and pins it by a bind mount at `path` (made if missing). */
   readonly createNetns: (path: string) => Promise<void>;
+  /** Makes new namespaces, sets them up and pins them by bind mounts; loopback is up in a network namespace. */
+  readonly pinNamespaces: (request: NamespacesRequest) => Promise<void>;
   /** mount(2) and umount2(2), done where they stall nobody. */
   readonly mount: (request: {
     readonly source: string;

@@ -5,6 +5,7 @@ import { sameJson } from '../json.ts';
 import { containerName } from '../name-index.ts';
 import { stopSignalOf } from '../oci/signals.ts';
 import { validateContainerConfig } from '../oci/validate.ts';
+import { prepareShim } from '../pod-sandbox/shim.ts';
 import type { CallRequest } from '../records.ts';
 import { containerStream } from '../records.ts';
 import type { Container, OpenCall } from '../state.ts';
@@ -49,6 +50,7 @@ export function createContainer(turn: Turn, call: OpenCall, request: RequestOf<'
     type: 'container.requested',
     body: { name, podSandboxId, config, imageId: image.id },
   });
+  prepareShim(turn, sandbox);
   advanceContainer(turn, newId);
 }
 

@@ -27,6 +27,7 @@ import {
   type Turn,
   wake,
 } from '../turn.ts';
+import { hasShim } from '../pod-sandbox/sandboxer.ts';
 import { isRunning } from './state.ts';
 
 const SIGKILL = 9;
@@ -90,8 +91,7 @@ function specFailure({ state }: Turn, container: Container): Failure | null {
 function advanceTask(turn: Turn, container: Container): void {
   const { steps } = container;
   const stream = containerStream(container.id);
-  if (container.starting && steps.task === 'none')
-    return isAskingShim(turn, container) ? undefined : request(turn, stream, { kind: 'StartTask' });
+  if (container.starting && steps.task === 'none') return advanceStart(turn, container);
   if (steps.task === 'doing' || steps.task === 'undoing') return;
   if (steps.task === 'owed') return owe(turn, container);
   if (container.starting && steps.task === 'failed') {
@@ -122,6 +122,17 @@ function advanceTask(turn: Turn, container: Container): void {
     return loseContainer(turn, container.id, 'the shim that ran it is gone');
   if (isRunning(container)) return enforceStop(turn, container);
   if (steps.task === 'undone') wake(turn, sandboxStream(container.podSandboxId));
+}
+
+function advanceStart(turn: Turn, container: Container): void {
+  const sandbox = turn.state.sandboxes.get(container.podSandboxId);
+  if (sandbox?.sandboxer === 'none') {
+    if (sandbox.goal !== 'run' || sandbox.phase !== 'ready')
+      return failStart(turn, container.id, `Pod sandbox ${sandbox.id} is not READY any more.`);
+    // The pod starts its shim for this container, and comes back to it.
+    if (!hasShim(sandbox)) return wake(turn, sandboxStream(sandbox.id));
+  }
+  if (!isAskingShim(turn, container)) request(turn, containerStream(container.id), { kind: 'StartTask' });
 }
 
 const contactOf = (turn: Turn, container: Container): ShimContact =>
@@ -256,7 +267,12 @@ export function recordStart(turn: Turn, containerId: string, task: { pid: number
 }
 
 /** A start that the daemon's end left in doubt turns out not to have happened. */
-export function failStart(turn: Turn, containerId: string, message: string): void {
+export function failStart(
+  turn: Turn,
+  containerId: string,
+  message: string,
+  reason: Failure['reason'] = 'RuntimeFailed',
+): void {
   const container = find(turn, containerId);
   if (container === undefined || container.exit !== null || container.startedAtNs !== null) return;
   exited(turn, container, {
@@ -267,7 +283,7 @@ export function failStart(turn: Turn, containerId: string, message: string): voi
   });
   answer(turn, containerStream(containerId), ['StartContainer'], {
     ok: false,
-    failure: { reason: 'RuntimeFailed', message },
+    failure: { reason, message },
   });
   wake(turn, containerStream(containerId));
 }

@@ -39,6 +39,7 @@ function restartedSandbox(sandbox: PodSandbox, rebooted: boolean, dead: boolean)
     steps: {
       files: interrupted(steps.files),
       netns: interrupted(steps.netns),
+      namespaces: interrupted(steps.namespaces),
       network: interrupted(steps.network),
       shim: interrupted(steps.shim),
       task: interrupted(steps.task),

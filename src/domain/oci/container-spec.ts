@@ -69,7 +69,15 @@ export function containerSpec(input: ContainerSpecInput): SpecResult {
   return specResult(() => build(input));
 }
 
-function checkInput({ podSandboxId, sandboxPid, sandboxConfig, imageConfig, config, node }: ContainerSpecInput): void {
+function checkInput({
+  podSandboxId,
+  sandboxPid,
+  pins,
+  sandboxConfig,
+  imageConfig,
+  config,
+  node,
+}: ContainerSpecInput): void {
   const context = config.linux?.securityContext;
   if (context?.privileged && !sandboxConfig.linux?.securityContext?.privileged) {
     refuseField(
@@ -81,7 +89,7 @@ function checkInput({ podSandboxId, sandboxPid, sandboxConfig, imageConfig, conf
     refuse('ImageInvalid', `the image's StopSignal ${shown(imageConfig.stopSignal)} is no signal`);
   }
   checkSelinux(context?.selinuxOptions, node);
-  if (sandboxPid <= 0)
+  if (pins === null && sandboxPid <= 0)
     refuse('WrongState', `pod sandbox ${podSandboxId} has no process whose namespaces can be joined`);
 }
 

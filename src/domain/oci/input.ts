@@ -3,7 +3,7 @@
  * any time and comes out the same (C13). Data only.
  */
 import type { ContainerConfig, PodSandboxConfig } from '../cri.ts';
-import type { ContainerFacts, ImageConfig } from '../effects.ts';
+import type { ContainerFacts, ImageConfig, NamespacePins } from '../effects.ts';
 import type { NodeFacts } from '../node-facts.ts';
 
 export type CgroupDriver = 'cgroupfs' | 'systemd';
@@ -63,8 +63,10 @@ export interface ContainerSpecInput {
   /** null with the host's network. */
   readonly netnsPath: string | null;
   readonly paths: SandboxPaths;
-  /** Process of the pod whose namespaces are joined: the pause task. */
+  /** Process of the pod whose namespaces are joined: the pause task; 0 when there is none. */
   readonly sandboxPid: number;
+  /** What is joined instead where the pod has no pause task. */
+  readonly pins: NamespacePins | null;
   /** Process of the container that namespace_options.target_id names; null without one. */
   readonly targetPid: number | null;
   readonly imageVolumes: readonly ImageVolume[];

@@ -4,6 +4,7 @@
  * User namespaces are refused for now (see validate-pod.ts).
  */
 import { NamespaceMode, type NamespaceOption, type PodSandboxConfig } from '../cri.ts';
+import type { NamespacePins } from '../effects.ts';
 import type { NodeFacts } from '../node-facts.ts';
 import { refuse } from './refuse.ts';
 import type { OciNamespace, OciNamespaceType } from './types.ts';
@@ -41,13 +42,15 @@ export function sandboxNamespaces(config: PodSandboxConfig, netnsPath: string | 
 export interface NamespaceProcesses {
   readonly netnsPath: string | null;
   readonly sandboxPid: number;
+  /** null: sandboxPid has them. */
+  readonly pins: NamespacePins | null;
   readonly targetPid: number | null;
 }
 
 function pidNamespace(
   sandboxConfig: PodSandboxConfig,
   mode: NamespaceMode,
-  { sandboxPid, targetPid }: NamespaceProcesses,
+  { sandboxPid, pins, targetPid }: NamespaceProcesses,
 ): readonly OciNamespace[] {
   switch (mode) {
     case NamespaceMode.CONTAINER:
@@ -62,7 +65,9 @@ function pidNamespace(
       return [ofProcess('pid', targetPid, 'pid')];
     default:
       // POD and NODE both mean the sandbox's own: a container gets the node's processes only if its pod does.
-      return hasHostPid(sandboxConfig) ? [] : [ofProcess('pid', sandboxPid, 'pid')];
+      if (hasHostPid(sandboxConfig)) return [];
+      // A pod without a pause task shares no PID namespace.
+      return [pins === null ? ofProcess('pid', sandboxPid, 'pid') : fresh('pid')];
   }
 }
 
@@ -73,12 +78,14 @@ export function containerNamespaces(
   node: NodeFacts,
   privileged: boolean,
 ): readonly OciNamespace[] {
-  const { sandboxPid } = processes;
+  const { sandboxPid, pins } = processes;
+  const ofPod = (type: 'ipc' | 'uts'): OciNamespace =>
+    pins === null ? ofProcess(type, sandboxPid, type) : joined(type, pins[type] ?? refuse('Bug', `no ${type} pin`));
   return [
     ...pidNamespace(sandboxConfig, options?.pid ?? NamespaceMode.POD, processes),
     ...network(sandboxConfig, processes.netnsPath),
-    ...(hasHostIpc(sandboxConfig) ? [] : [ofProcess('ipc', sandboxPid, 'ipc')]),
-    ...(hasHostNetwork(sandboxConfig) ? [] : [ofProcess('uts', sandboxPid, 'uts')]),
+    ...(hasHostIpc(sandboxConfig) ? [] : [ofPod('ipc')]),
+    ...(hasHostNetwork(sandboxConfig) ? [] : [ofPod('uts')]),
     fresh('mount'),
     // Version 1 shows a container its own hierarchy by bind mounts instead; privileged ones are to see the node's.
     ...(node.cgroup.version === 2 && !privileged ? [fresh('cgroup')] : []),

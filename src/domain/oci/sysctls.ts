@@ -1,7 +1,7 @@
 /**
- * Kernel parameters of a pod. They are set once, by the pause task, in the namespaces its containers then join. Those
- * of a namespace that the pod shares with the node are refused here; whether a parameter is namespaced at all is the
- * OCI runtime's to say, for one that starts a machine per pod can set any.
+ * Kernel parameters of a pod. They are set once, by the pause task or as the namespaces are pinned, in the namespaces its
+ * containers then join. Those of a namespace that the pod shares with the node are refused here; whether a parameter is
+ * namespaced at all is the OCI runtime's to say, for one that starts a machine per pod can set any.
  */
 import type { PodSandboxConfig } from '../cri.ts';
 import type { SpecSettings } from './input.ts';
@@ -30,6 +30,15 @@ function dotted(name: string): string {
   return name.replace(/[./]/g, (separator) => (separator === '/' ? '.' : '/'));
 }
 
+const isOfNetwork = (plain: string): boolean => plain.startsWith('net.');
+const isOfIpc = (plain: string): boolean => IPC_NAMES.has(plain) || plain.startsWith('fs.mqueue.');
+
+/** Whether each of the pod's own is one of its network or IPC namespace for certain. */
+export const hasNamespacedSysctlsOnly = (config: PodSandboxConfig): boolean =>
+  Object.keys(config.linux?.sysctls ?? {})
+    .map(dotted)
+    .every((plain) => isOfNetwork(plain) || isOfIpc(plain));
+
 /** Refuses malformed names and values, and parameters of a namespace that the pod shares with the node. */
 export function checkSysctls(config: PodSandboxConfig): void {
   for (const [name, value] of Object.entries(config.linux?.sysctls ?? {})) {
@@ -38,14 +47,13 @@ export function checkSysctls(config: PodSandboxConfig): void {
       refuseField(`${FIELD}[${name}]`, `is ${shown(value)}: it must be one line of at most ${MAX_VALUE_LENGTH} bytes`);
     }
     const plain = dotted(name);
-    if (plain.startsWith('net.') && hasHostNetwork(config)) {
+    if (isOfNetwork(plain) && hasHostNetwork(config)) {
       refuseField(
         `${FIELD}[${name}]`,
         'can not be set in a pod with the network of the node: it would change the node',
       );
     }
-    const isIpc = IPC_NAMES.has(plain) || plain.startsWith('fs.mqueue.');
-    if (isIpc && hasHostIpc(config)) {
+    if (isOfIpc(plain) && hasHostIpc(config)) {
       refuseField(`${FIELD}[${name}]`, 'can not be set in a pod with the IPC of the node: it would change the node');
     }
   }

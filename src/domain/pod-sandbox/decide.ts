@@ -12,6 +12,7 @@ import { findImage } from '../image/names.ts';
 import { startFetch } from '../image/process.ts';
 import { podNetwork, usesHostNetwork } from './network.ts';
 import { advancePodSandbox } from './process.ts';
+import { sandboxerOf } from './sandboxer.ts';
 
 type RequestOf<M extends CallRequest['method']> = Extract<CallRequest, { method: M }>;
 
@@ -44,14 +45,25 @@ export function runPodSandbox(turn: Turn, call: OpenCall, request: RequestOf<'Ru
       message: `The pod needs a CNI network and there is none: ${problem ?? 'no configuration'}.`,
     });
 
-  const image = facts.sandboxImage === null ? undefined : findImage(state, facts.sandboxImage);
+  const sandboxer = sandboxerOf(handler, config);
+  const sandboxImage = sandboxer === 'pause' ? facts.sandboxImage : null;
+  const image = sandboxImage === null ? undefined : findImage(state, sandboxImage);
   // The sandbox image is pulled on the call's behalf, and the call is decided again when it is there.
-  if (facts.sandboxImage !== null && image === undefined) return startFetch(turn, call);
+  if (sandboxImage !== null && image === undefined) return startFetch(turn, call);
 
   const network = hostNetwork || confList === null ? null : podNetwork(facts, newId, config, confList);
   emit(turn, sandboxStream(newId), {
     type: 'sandbox.requested',
-    body: { name, config, runtimeHandler: request.runtimeHandler, handler, network, imageId: image?.id ?? null },
+    body: {
+      name,
+      config,
+      runtimeHandler: request.runtimeHandler,
+      handler,
+      network,
+      imageId: image?.id ?? null,
+      // Left out where it is what older journals mean by leaving it out.
+      ...(sandboxer === 'pause' ? {} : { sandboxer }),
+    },
   });
   advancePodSandbox(turn, newId);
 }

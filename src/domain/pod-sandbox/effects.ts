@@ -8,11 +8,15 @@ import { containersOf, type Container } from '../state.ts';
 import { afterMs, emit, request, retryDelayMs, setTimer, type Turn } from '../turn.ts';
 import { afterStreamPort } from './port-forward.ts';
 import { advancePodSandbox, afterPauseKill, losePodSandbox } from './process.ts';
+import { afterStartShim } from './shim.ts';
 
 export function afterSandboxEffect(turn: Turn, podSandboxId: string, outcome: EffectEnded, intent: Intent): void {
   switch (outcome.kind) {
     case 'KillTask':
       return afterPauseKill(turn, podSandboxId);
+    case 'StartShim':
+      afterStartShim(turn, podSandboxId, outcome.failure);
+      return advancePodSandbox(turn, podSandboxId);
     case 'ReconnectShim':
       return afterReconnect(turn, podSandboxId, outcome);
     case 'StreamPort':

@@ -8,12 +8,20 @@ import type { Image, NodeState, PodSandbox, SandboxStep, StepState } from '../st
 export const sandboxSteps = {
   files: { make: 'PreparePodSandbox', undo: 'CleanPodSandbox' },
   netns: { make: 'CreateNetns', undo: 'RemoveNetns' },
+  namespaces: { make: 'PinNamespaces', undo: 'UnpinNamespaces' },
   network: { make: 'AttachNetwork', undo: 'DetachNetwork' },
   shim: { make: 'StartShim', undo: 'StopShim' },
   task: { make: 'StartTask', undo: 'DeleteTask' },
 } as const satisfies Record<SandboxStep, { make: EffectKind; undo: EffectKind }>;
 
-export const SANDBOX_STEPS = ['files', 'netns', 'network', 'shim', 'task'] as const satisfies readonly SandboxStep[];
+export const SANDBOX_STEPS = [
+  'files',
+  'netns',
+  'namespaces',
+  'network',
+  'shim',
+  'task',
+] as const satisfies readonly SandboxStep[];
 
 export function evolvePodSandbox(state: NodeState, id: string, record: Sequenced): void {
   if (record.type === 'sandbox.requested') {
@@ -36,7 +44,7 @@ export function evolvePodSandbox(state: NodeState, id: string, record: Sequenced
 type Requested = Sequenced<Extract<Sequenced, { type: 'sandbox.requested' }>>;
 
 function requested(id: string, record: Requested, image: Image | undefined): PodSandbox {
-  const { name, config, runtimeHandler, handler, network } = record.body;
+  const { name, config, runtimeHandler, handler, network, sandboxer = 'pause' } = record.body;
   return {
     id,
     seq: record.seq,
@@ -44,6 +52,7 @@ function requested(id: string, record: Requested, image: Image | undefined): Pod
     config,
     runtimeHandler,
     handler,
+    sandboxer,
     network,
     image:
       image === undefined
@@ -54,7 +63,7 @@ function requested(id: string, record: Requested, image: Image | undefined): Pod
     goal: 'run',
     phase: 'creating',
     stopped: false,
-    steps: { files: 'none', netns: 'none', network: 'none', shim: 'none', task: 'none' },
+    steps: { files: 'none', netns: 'none', namespaces: 'none', network: 'none', shim: 'none', task: 'none' },
     ips: [],
     networkResult: null,
     shim: null,
@@ -122,9 +131,13 @@ function ended(sandbox: PodSandbox, outcome: EffectEnded): PodSandbox {
 }
 
 function undone(sandbox: PodSandbox, step: SandboxStep, failure: Failure | undefined): PodSandbox {
-  if (failure === undefined) return withStep(sandbox, step, 'undone');
+  if (failure === undefined) return { ...withStep(sandbox, step, 'undone'), ...forgottenWith(sandbox, step) };
   return { ...withStep(sandbox, step, 'owed'), owedFailure: failure, undoFailures: sandbox.undoFailures + 1 };
 }
+
+/** A pod that goes on without its shim may get another one. */
+const forgottenWith = ({ sandboxer, goal }: PodSandbox, step: SandboxStep): Partial<PodSandbox> =>
+  step === 'shim' && sandboxer === 'none' && goal === 'run' ? { shim: null, shimContact: 'none', shimSilences: 0 } : {};
 
 /** What a successful effect tells of the sandbox. */
 function madeBy(outcome: EffectEnded): Partial<PodSandbox> {
@@ -165,6 +178,7 @@ const withStep = (sandbox: PodSandbox, step: SandboxStep, to: StepState): PodSan
 const mapSteps = (sandbox: PodSandbox, change: (step: StepState) => StepState): PodSandbox['steps'] => ({
   files: change(sandbox.steps.files),
   netns: change(sandbox.steps.netns),
+  namespaces: change(sandbox.steps.namespaces),
   network: change(sandbox.steps.network),
   shim: change(sandbox.steps.shim),
   task: change(sandbox.steps.task),

@@ -1,6 +1,6 @@
 /** What the CNI plugins of a pod will be told, from its configuration and the network configuration in force. */
 import { NamespaceMode, type PodSandboxConfig } from '../cri.ts';
-import type { CniConfList, PodNetwork } from '../effects.ts';
+import type { CniConfList, PodNetwork } from '../cni.ts';
 import type { DaemonFacts } from '../node/facts.ts';
 import { netnsPath } from '../paths.ts';
 

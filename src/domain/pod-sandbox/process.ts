@@ -9,6 +9,12 @@
  *            network ─────────────────────┴──> netns ──> stopped
  *   remove, undo: the same, then containers and files ──> gone
  *
+ * A pod without a pause task is ready without a shim, which comes and goes with its containers (shim.ts). Its network is
+ * asked for together with the namespaces that it is attached to.
+ *
+ *   run:     files, namespaces, network ──> ready
+ *   stop:    containers' tasks ──> shim, network ──> namespaces ──> stopped
+ *
  * Undo goes on past failures; what failed is owed, is tried again, and keeps the sandbox visible (C6).
  */
 import { removeContainerOf, stopContainerOf } from '../container/process.ts';
@@ -31,6 +37,8 @@ import {
   wake,
 } from '../turn.ts';
 import { SANDBOX_STEPS, sandboxSteps } from './evolve.ts';
+import { hasNamespaces } from './sandboxer.ts';
+import { advanceShim } from './shim.ts';
 
 const SIGKILL = 9;
 /** A killed pause task whose exit did not arrive by then: its shim is asked. */
@@ -44,7 +52,7 @@ export function advancePodSandbox(turn: Turn, podSandboxId: string): void {
 }
 
 function advanceRun(turn: Turn, sandbox: PodSandbox): void {
-  if (sandbox.phase !== 'creating') return;
+  if (sandbox.phase !== 'creating') return advanceShim(turn, sandbox);
   const stream = sandboxStream(sandbox.id);
   const failure = failureOf(sandbox);
   if (failure !== null) {
@@ -76,20 +84,36 @@ function failureOf(sandbox: PodSandbox): Failure | null {
   );
 }
 
-const isNeeded = (sandbox: PodSandbox, step: SandboxStep): boolean =>
-  sandbox.network !== null || (step !== 'netns' && step !== 'network');
+/** What has to be made before the pod is ready. */
+function isNeeded({ network, sandboxer, config }: PodSandbox, step: SandboxStep): boolean {
+  switch (step) {
+    case 'files':
+      return true;
+    case 'network':
+      return network !== null;
+    case 'netns':
+      return network !== null && sandboxer === 'pause';
+    case 'namespaces':
+      return sandboxer === 'none' && hasNamespaces(config);
+    case 'shim':
+    case 'task':
+      return sandboxer === 'pause';
+  }
+}
 
 const isMade = (sandbox: PodSandbox, step: SandboxStep): boolean =>
   !isNeeded(sandbox, step) || sandbox.steps[step] === 'done';
 
 function mayBegin(sandbox: PodSandbox, step: SandboxStep): boolean {
+  if (!isNeeded(sandbox, step)) return false;
   switch (step) {
     case 'files':
-      return true;
     case 'netns':
-      return isNeeded(sandbox, step);
+    case 'namespaces':
+      return true;
     case 'network':
-      return isNeeded(sandbox, step) && sandbox.steps.netns === 'done';
+      // Pins are asked for in the same turn, and AttachNetwork waits for them: a trip to the disk less.
+      return isMade(sandbox, 'netns');
     case 'shim':
       return sandbox.steps.files === 'done';
     case 'task':
@@ -141,16 +165,20 @@ function undoable(turn: Turn, sandbox: PodSandbox): Intent[] {
   if (isClear(steps.task) && tasksGone && isAcquired(steps.shim)) undo('shim');
   const networkTried = isClear(steps.network) || steps.network === 'owed';
   if (isClear(steps.task) && networkTried && isAcquired(steps.netns)) undo('netns');
-  const restGone = isClear(steps.network) && isClear(steps.task) && isClear(steps.shim) && isClear(steps.netns);
+  if (tasksGone && networkTried && isAcquired(steps.namespaces)) undo('namespaces');
+  const restGone = HELD_STEPS.every((step) => isClear(steps[step]));
   if (sandbox.goal !== 'stop' && restGone && containers.length === 0 && isAcquired(steps.files)) undo('files');
   return next;
 }
+
+/** All but what a stopped pod keeps until it is removed. */
+const HELD_STEPS = ['task', 'network', 'shim', 'netns', 'namespaces'] as const satisfies readonly SandboxStep[];
 
 function finish(turn: Turn, sandbox: PodSandbox): void {
   const { steps, id } = sandbox;
   const stream = sandboxStream(id);
   const clear = (names: readonly SandboxStep[]): boolean => names.every((step) => isClear(steps[step]));
-  if (clear(['task', 'network', 'shim', 'netns'])) {
+  if (clear(HELD_STEPS)) {
     if (!sandbox.stopped && sandbox.goal !== 'undo') emit(turn, stream, { type: 'sandbox.stopped', body: {} });
     answer(turn, stream, ['StopPodSandbox'], OK);
     if (sandbox.goal !== 'stop' && clear(['files']) && containersOf(turn.state, id).length === 0) {
@@ -175,11 +203,14 @@ function finish(turn: Turn, sandbox: PodSandbox): void {
     setTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(sandbox.undoFailures)));
 }
 
-/** The pod fell over by itself: its pause task or its shim ended. kubelet sees NOTREADY and stops it. */
+/**
+ * The pod fell over by itself: its pause task or its shim ended. kubelet sees NOTREADY and stops it. Without a pause
+ * task a pod stands as long as its namespaces are pinned, shim or no shim.
+ */
 export function losePodSandbox(turn: Turn, podSandboxId: string, message: string): void {
   const sandbox = turn.state.sandboxes.get(podSandboxId);
   if (sandbox === undefined) return;
-  if (sandbox.goal === 'run' && sandbox.phase === 'ready')
+  if (sandbox.goal === 'run' && sandbox.phase === 'ready' && sandbox.sandboxer === 'pause')
     emit(turn, sandboxStream(podSandboxId), { type: 'sandbox.lost', body: { message } });
   advancePodSandbox(turn, podSandboxId);
 }

@@ -15,7 +15,7 @@ import { promisify } from 'node:util';
 import { type CniAdapter, type CniAdapterOptions, createCniAdapter } from '../../../src/adapters/cni/adapter.ts';
 import { startSpawner } from '../../../src/adapters/spawner/client.ts';
 import type { Spawner } from '../../../src/adapters/spawner/types.ts';
-import type { CniConfList, PodNetwork } from '../../../src/domain/effects.ts';
+import type { CniConfList, PodNetwork } from '../../../src/domain/cni.ts';
 import { FailureError } from '../../../src/domain/errors.ts';
 import type { EffectContext } from '../../../src/engine/ports.ts';
 

@@ -25,7 +25,8 @@ import { checkOciRuntime, checkShim, isFixedRunc } from '../../../src/adapters/d
 import type { DoctorResult } from '../../../src/adapters/doctor/result.ts';
 import { checkOverlayfs, checkSpace, judgeSpace } from '../../../src/adapters/doctor/storage.ts';
 import { readHostFacts } from '../../../src/adapters/linux/host-facts.ts';
-import type { CniConfList, RuntimeHandler } from '../../../src/domain/effects.ts';
+import type { CniConfList } from '../../../src/domain/cni.ts';
+import type { RuntimeHandler } from '../../../src/domain/effects.ts';
 import type { NodeFacts } from '../../../src/domain/node-facts.ts';
 
 const CAPABILITIES = 'SYS_ADMIN NET_ADMIN MKNOD CHOWN DAC_OVERRIDE FOWNER KILL SETUID SETGID SYS_CHROOT SYS_RESOURCE'

@@ -131,6 +131,7 @@ export const containerInput = (
   netnsPath: '/state/netns/web',
   paths,
   sandboxPid: 4242,
+  pins: null,
   targetPid: null,
   imageVolumes: [],
   ...overrides,

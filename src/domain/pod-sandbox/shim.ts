@@ -1,0 +1,66 @@
+/**
+ * The shim of a pod without a pause task. It is asked for with a container, and once more by a container that is to
+ * start and finds none; it is ended when the pod has no container left, and replaced when it died. Its end is the
+ * containers' loss and not the pod's. A failed start is undone and told to who waits for it: nothing is tried again by
+ * itself.
+ */
+import { failStart } from '../container/process.ts';
+import { hasTimer, openEffectsOn } from '../effect-log.ts';
+import type { Failure } from '../errors.ts';
+import { containerStream, sandboxStream } from '../records.ts';
+import { containersOf, type Container, type PodSandbox } from '../state.ts';
+import { afterMs, request, retryDelayMs, setTimer, type Turn, wake } from '../turn.ts';
+import { hasShim } from './sandboxer.ts';
+
+const waitsForShim = ({ starting, steps }: Container): boolean => starting && steps.task === 'none';
+
+/** Starts it while the first container is being made, so that StartContainer finds it there. */
+export function prepareShim(turn: Turn, { id, sandboxer, steps }: PodSandbox): void {
+  if (sandboxer === 'none' && (steps.shim === 'none' || steps.shim === 'undone'))
+    request(turn, sandboxStream(id), { kind: 'StartShim' });
+}
+
+/** Called for a pod that is to run and was ready once. */
+export function advanceShim(turn: Turn, sandbox: PodSandbox): void {
+  const { id, sandboxer, phase, steps, shimContact } = sandbox;
+  if (sandboxer !== 'none' || phase !== 'ready') return;
+  const containers = containersOf(turn.state, id);
+  switch (steps.shim) {
+    case 'none':
+    case 'undone':
+      if (containers.some(waitsForShim)) prepareShim(turn, sandbox);
+      return;
+    case 'failed':
+      return request(turn, sandboxStream(id), { kind: 'StopShim' });
+    case 'done': {
+      const idle = containers.length === 0 && shimContact !== 'unknown';
+      const tasksGone = containers.every(({ steps: { task } }) => task === 'none' || task === 'undone');
+      if ((idle || shimContact === 'gone') && tasksGone && !isAsked(turn, id))
+        request(turn, sandboxStream(id), { kind: 'StopShim' });
+      return;
+    }
+    case 'owed': {
+      const stream = sandboxStream(id);
+      if (!hasTimer(turn.state, stream, 'retry'))
+        setTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(sandbox.undoFailures)));
+      return;
+    }
+    case 'doing':
+    case 'undoing':
+      return;
+  }
+}
+
+/** Its answer could otherwise be taken for that of the shim that comes after. */
+const isAsked = (turn: Turn, podSandboxId: string): boolean =>
+  openEffectsOn(turn.state, sandboxStream(podSandboxId)).some(({ intent }) => intent.kind === 'ReconnectShim');
+
+/** Those who waited for the shim start now, or hear why they can not. */
+export function afterStartShim(turn: Turn, podSandboxId: string, failure: Failure | undefined): void {
+  const sandbox = turn.state.sandboxes.get(podSandboxId);
+  if (sandbox === undefined || sandbox.sandboxer !== 'none') return;
+  for (const container of containersOf(turn.state, podSandboxId).filter(waitsForShim)) {
+    if (failure !== undefined) failStart(turn, container.id, failure.message, failure.reason);
+    else if (hasShim(sandbox)) wake(turn, containerStream(container.id));
+  }
+}
