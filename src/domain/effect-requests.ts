@@ -2,12 +2,16 @@
  * From an open intent to the whole request an adapter can perform without knowing any state. A function of the state
  * alone, so that a replay gives the same requests. Called in the turn that recorded the intent.
  */
+import { resourcesOf } from './container/state.ts';
+import type { LinuxContainerResources } from './cri.ts';
 import type { Effect } from './effects.ts';
 import type { Failure } from './errors.ts';
 import type { DaemonFacts } from './node/facts.ts';
 import { etcFiles } from './oci/etc-files.ts';
 import { containerQuestions } from './oci/container-spec.ts';
 import { hasHostIpc } from './oci/namespaces.ts';
+import { failureIn } from './oci/refuse.ts';
+import { ociResources, oomScoreAdj, undoingResources } from './oci/resources.ts';
 import { bundlePath, containerDir, netnsPath, sandboxDir, shmPath } from './paths.ts';
 import { type Intent, subjectOf } from './records.ts';
 import { namespacePins } from './pod-sandbox/sandboxer.ts';
@@ -218,11 +222,30 @@ function forContainer(
       return perform({ ...intent, podSandboxId, containerId });
     case 'ReopenLog':
       return perform({ kind: 'ReopenLog', containerId, log: { path: logPath(sandbox, container) } });
+    case 'UpdateContainer':
+      return updateRequest(facts, container, intent.resources);
     case 'WaitUntil':
       return perform(intent);
     default:
       return misplaced(intent, 'a container');
   }
+}
+
+function updateRequest(facts: DaemonFacts, container: Container, wanted: LinuxContainerResources): EffectRequest {
+  const { node, settings } = facts;
+  const failure = failureIn(() => ociResources(wanted, node));
+  if (failure !== null) return { ok: false, failure };
+  const resources = ociResources(wanted, node);
+  return perform({
+    kind: 'UpdateContainer',
+    podSandboxId: container.podSandboxId,
+    containerId: container.id,
+    bundlePath: bundlePath(facts, container.id),
+    hasTask: container.startedAtNs !== null,
+    resources,
+    previous: undoingResources(ociResources(resourcesOf(container), node), resources),
+    oomScoreAdj: oomScoreAdj(Number(wanted.oomScoreAdj ?? 0), node, settings.restrictOomScoreAdj),
+  });
 }
 
 /** Absolute path of the container's log; null when kubelet asked for none. */

@@ -6,8 +6,9 @@
  * Must not hold secrets: tokens stand for them, and the adapter fills them in (C12).
  */
 import type { PodNetwork } from './cni.ts';
+import type { ContainerFacts, ContainerQuestions } from './container/facts.ts';
 import type { Int64 } from './cri.ts';
-import type { OciSpec } from './oci/types.ts';
+import type { OciResources, OciSpec } from './oci/types.ts';
 
 /** A mount as the shim API passes it (containerd.types.Mount). */
 export interface Mount {
@@ -109,58 +110,6 @@ export interface ImageContent {
   readonly layers: readonly ImageLayer[];
   /** Every blob this image needs on disk: manifest (and index), config, layers. */
   readonly blobs: readonly string[];
-}
-
-/** Questions about the world that a container's OCI spec depends on. */
-export interface ContainerQuestions {
-  /** Chain ids of the image's snapshots, base first: /etc/passwd and /etc/group are looked up in them. */
-  readonly chainIds: readonly string[];
-  readonly user: {
-    readonly uid?: Int64;
-    readonly gid?: Int64;
-    readonly username?: string;
-    /** The image config's User ("uid", "name", "uid:gid", …), used when neither uid nor username is given. */
-    readonly imageUser?: string;
-    readonly supplementalGroups: readonly Int64[];
-    /** Strict: groups of /etc/group are not added. */
-    readonly mergeImageGroups: boolean;
-  };
-  /** Host paths of devices (or directories of devices); with allDevices, all of /dev. */
-  readonly devicePaths: readonly string[];
-  readonly allDevices: boolean;
-  /** Host paths to be bind-mounted; a missing one is made as a directory. */
-  readonly mountPaths: readonly string[];
-  /** Absolute path of a seccomp profile (Localhost), read and returned as it is. */
-  readonly seccompProfilePath?: string;
-}
-
-export interface DeviceFact {
-  readonly hostPath: string;
-  /** Path below the asked-for directory, or the asked-for path itself. */
-  readonly path: string;
-  readonly type: 'c' | 'b' | 'p';
-  readonly major: number;
-  readonly minor: number;
-  readonly fileMode: number;
-  readonly uid: number;
-  readonly gid: number;
-}
-
-export interface MountFact {
-  readonly hostPath: string;
-  /** With symbolic links resolved. */
-  readonly realPath: string;
-  readonly isDirectory: boolean;
-  readonly propagation: 'private' | 'shared' | 'slave';
-  /** Mount flags of the source's mount that a user-namespaced remount must keep (nosuid, nodev, noexec, …). */
-  readonly flags: readonly string[];
-}
-
-export interface ContainerFacts {
-  readonly user: { readonly uid: number; readonly gid: number; readonly additionalGids: readonly number[] };
-  readonly devices: readonly DeviceFact[];
-  readonly mounts: readonly MountFact[];
-  readonly seccompProfile?: unknown;
 }
 
 /** Where a container's output goes: absolute path of the CRI log file, null to discard it. */
@@ -324,6 +273,18 @@ export type Effect =
       readonly netnsPath: string | null;
     }
   | { readonly kind: 'ReopenLog'; readonly containerId: string; readonly log: ContainerLog }
+  /** Puts limits in force for a task that runs, then into the bundle's spec; a task that has ended has no use for them. */
+  | {
+      readonly kind: 'UpdateContainer';
+      readonly podSandboxId: string;
+      readonly containerId: string;
+      readonly bundlePath: string;
+      readonly hasTask: boolean;
+      readonly resources: OciResources;
+      /** What is put in force again when the OCI runtime refuses a part of `resources`. */
+      readonly previous: OciResources;
+      readonly oomScoreAdj: number;
+    }
   | {
       readonly kind: 'PullImage';
       /** Normalised reference: registry.example/repo:tag, …@sha256:… or both. */
@@ -383,6 +344,7 @@ export interface EffectResults {
   readonly StreamAttach: StreamedBytes;
   readonly StreamPort: { readonly toPodBytes: number; readonly fromPodBytes: number };
   readonly ReopenLog: Record<string, never>;
+  readonly UpdateContainer: Record<string, never>;
   readonly PullImage: { readonly image: ImageContent };
   readonly LoadImages: { readonly images: readonly ImageContent[] };
   readonly DeleteImageContent: { readonly freedBytes: number };

@@ -7,7 +7,7 @@
  * one input, in the same turn, and name that input as their cause. So re-deciding the inputs must give the events
  * again, byte for byte (C13).
  */
-import type { ContainerConfig, Int64, PodSandboxConfig } from './cri.ts';
+import type { ContainerConfig, Int64, LinuxContainerResources, PodSandboxConfig } from './cri.ts';
 import type { CniConfList, PodNetwork } from './cni.ts';
 import type { EffectKind, EffectResults, ImageContent, RuntimeHandler, Sandboxer, TaskExit } from './effects.ts';
 import type { Failure, GrpcCode } from './errors.ts';
@@ -86,6 +86,12 @@ export type CallRequest =
       readonly port: number;
     }
   | { readonly method: 'ReopenContainerLog'; readonly containerId: string }
+  /** Fields that are not set keep their values. */
+  | {
+      readonly method: 'UpdateContainerResources';
+      readonly containerId: string;
+      readonly resources: LinuxContainerResources;
+    }
   | { readonly method: 'PullImage'; readonly image: string; readonly credentials: string | null }
   | { readonly method: 'LoadImages'; readonly newId: string }
   | { readonly method: 'RemoveImage'; readonly image: string }
@@ -127,6 +133,7 @@ export type Intent =
         | 'StreamExec'
         | 'StreamAttach'
         | 'StreamPort'
+        | 'UpdateContainer'
         | 'PullImage'
         | 'DeleteImageContent'
         | 'LoadImages'
@@ -144,6 +151,8 @@ export type Intent =
   | { readonly kind: 'StreamExec'; readonly execId: string; readonly args: readonly string[]; readonly tty: boolean }
   | { readonly kind: 'StreamAttach'; readonly sessionId: string }
   | { readonly kind: 'StreamPort'; readonly sessionId: string; readonly port: number }
+  /** All limits that are to hold, those that stay as they are too. */
+  | { readonly kind: 'UpdateContainer'; readonly resources: LinuxContainerResources }
   | { readonly kind: 'PullImage'; readonly reference: string; readonly credentials: string | null }
   | { readonly kind: 'LoadImages'; readonly upload: string }
   | { readonly kind: 'DeleteImageContent'; readonly blobs: readonly string[]; readonly chainIds: readonly string[] };
@@ -258,6 +267,8 @@ export type Event =
         readonly message: string;
       };
     }
+  /** Its limits are these from now on: in force, or in the spec of a container that does not run. */
+  | { readonly type: 'container.updated'; readonly body: { readonly resources: LinuxContainerResources } }
   /** Its shim was lost: nobody can say its exit code, and what may still run of it is being killed. */
   | { readonly type: 'container.lost'; readonly body: { readonly message: string } }
   | { readonly type: 'container.removing'; readonly body: Record<string, never> }

@@ -3,10 +3,10 @@
  * The maps are changed in place by evolve; the objects in them are replaced, never changed, so that whoever holds
  * one holds a moment of it. Everything in here is JSON, so that a snapshot is the state itself.
  */
-import type { ContainerConfig, Int64, PodSandboxConfig } from './cri.ts';
+import type { ContainerConfig, Int64, LinuxContainerResources, PodSandboxConfig } from './cri.ts';
 import type { CniConfList, PodNetwork } from './cni.ts';
+import type { ContainerFacts } from './container/facts.ts';
 import type {
-  ContainerFacts,
   ImageConfig,
   ImageContent,
   LaunchedTask,
@@ -102,6 +102,10 @@ export interface Container {
   readonly name: string;
   readonly podSandboxId: string;
   readonly config: ContainerConfig;
+  /** Its limits since they were changed; before, they are those of `config`, which stays as it was asked for (C5). */
+  readonly resources?: LinuxContainerResources;
+  /** Limits that are being put in force, or may be half-way: after a restart, or without an answer of the shim (C19). */
+  readonly update?: LinuxContainerResources;
   readonly imageId: string;
   readonly imageConfig: ImageConfig;
   readonly chainIds: readonly string[];

@@ -61,6 +61,7 @@ const successes: PerformEffects = {
   StreamAttach: async () => ({ stdinBytes: 0, stdoutBytes: 0, stderrBytes: 0 }),
   StreamPort: async () => ({ toPodBytes: 0, fromPodBytes: 0 }),
   ReopenLog: async () => ({}),
+  UpdateContainer: async () => ({}),
   PullImage: async () => ({ image: IMAGE }),
   LoadImages: async () => ({ images: [IMAGE] }),
   DeleteImageContent: async () => ({ freedBytes: 0 }),

@@ -29,7 +29,7 @@ const offered = new Set([
   ...['Version', 'Status', 'RuntimeConfig', 'UpdateRuntimeConfig', 'GetContainerEvents'],
   ...['RunPodSandbox', 'StopPodSandbox', 'RemovePodSandbox', 'PodSandboxStatus', 'ListPodSandbox'],
   ...['CreateContainer', 'StartContainer', 'StopContainer', 'RemoveContainer', 'ListContainers', 'ContainerStatus'],
-  ...['ExecSync', 'ReopenContainerLog', 'ContainerStats', 'ListContainerStats'],
+  ...['ExecSync', 'ReopenContainerLog', 'UpdateContainerResources', 'ContainerStats', 'ListContainerStats'],
 ]);
 
 type Ask = (cri: CriClient) => Promise<unknown>;

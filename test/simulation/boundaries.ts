@@ -50,6 +50,7 @@ const effects = {
   StreamAttach: true,
   StreamPort: true,
   ReopenLog: true,
+  UpdateContainer: true,
   PullImage: true,
   LoadImages: true,
   DeleteImageContent: true,

@@ -7,7 +7,7 @@ import type { Sequenced } from '../../src/domain/records.ts';
 import type { NodeState } from '../../src/domain/state.ts';
 import type { JournalRecord } from '../../src/journal/types.ts';
 import type { History } from './history.ts';
-import { runningContainers } from './world.ts';
+import { DEFAULT_SHARES, runningContainers } from './world.ts';
 
 export class Violation extends Error {}
 
@@ -87,6 +87,7 @@ export const CHECKS = {
     checkShown(history.ledger, state);
     checkExitCodes(history, records);
     checkExecs(history);
+    checkLimits(history);
   },
 
   /** Runs when an effect begins: its intent is durable, and Delete destroys no exit that is not written down. */
@@ -115,6 +116,18 @@ function checkExecs({ daemon, world }: History): void {
     for (const execId of task.execs)
       if (!container.execs.includes(execId) && !container.staleExecs.includes(execId))
         fail(`The command ${execId} runs in container ${task.id} and nobody knows of it.`);
+  }
+}
+
+/** What is shown of a container's limits is in force, unless a change is under way or in doubt. */
+function checkLimits({ daemon, world }: History): void {
+  for (const task of runningContainers(world)) {
+    if (world.shims.get(task.podSandboxId)?.alive !== true) continue;
+    const container = daemon?.engine.state.containers.get(task.id);
+    if (container === undefined || container.startedAtNs === null || container.update !== undefined) continue;
+    const shown = Number(container.resources?.cpuShares ?? DEFAULT_SHARES);
+    if (container.lost === null && container.exit === null && !container.exitPending && shown !== task.shares)
+      fail(`Container ${task.id} has ${task.shares} CPU shares and shows ${shown}.`);
   }
 }
 

@@ -101,7 +101,9 @@ export function startClients(history: History): Clients {
     };
     const containerId = await create({ method: 'CreateContainer', podSandboxId, config }, 'container');
     if (containerId === null) return null;
+    const updates = [updateContainer(containerId), updateContainer(containerId)];
     const started = await call({ method: 'StartContainer', containerId }, impatient());
+    await Promise.all([...updates, updateContainer(containerId)]);
     if (started?.outcome.ok) history.ledger.started.add(containerId);
     if (random.chance(0.8))
       await call({ method: 'ExecSync', containerId, cmd: ['true'], timeoutSeconds: '5' }, impatient());
@@ -137,6 +139,13 @@ export function startClients(history: History): Clients {
         { method: 'PortForward', podSandboxId, ports: [80], newId: allowedBy },
         { method: 'PortForwardSession', podSandboxId, port: 80, allowedBy },
       );
+  }
+
+  async function updateContainer(containerId: string): Promise<void> {
+    if (random.chance(0.5)) return;
+    await pause(random.below(60));
+    const resources = { cpuShares: String(2 + random.below(1000)) };
+    await call({ method: 'UpdateContainerResources', containerId, resources }, impatient());
   }
 
   async function removeContainer(containerId: string): Promise<void> {

@@ -4,11 +4,12 @@
  */
 import { FailureError, type FailureReason } from '../../src/domain/errors.ts';
 import type { EffectKind, EffectOf, EffectResults, ImageContent, ObservedTask } from '../../src/domain/effects.ts';
+import type { OciResources } from '../../src/domain/oci/types.ts';
 import type { Observe, PerformEffects } from '../../src/engine/ports.ts';
 import type { EffectMoment } from './boundaries.ts';
 import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
-import { endTask, type SimulatedShim, type SimulatedTask, shimOf, type World } from './world.ts';
+import { DEFAULT_SHARES, endTask, type SimulatedShim, type SimulatedTask, shimOf, type World } from './world.ts';
 
 export interface SimulatedEffectsOptions {
   readonly world: World;
@@ -248,6 +249,7 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
     }),
     CleanContainer: performing('CleanContainer', 2, ({ containerId }, half) => {
       world.bundles.delete(containerId);
+      world.specShares.delete(containerId);
       half();
       world.snapshots.delete(containerId);
       return NOTHING;
@@ -264,6 +266,7 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
         exitStatus: 0,
         exitedAtNs: 0n,
         oomKills: 0,
+        shares: world.specShares.get(containerId) ?? DEFAULT_SHARES,
         execs: new Set(),
       };
       shim.tasks.set(containerId, task);
@@ -309,6 +312,20 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
     }),
     ReopenLog: performing('ReopenLog', 1, (_effect, half) => {
       half();
+      return NOTHING;
+    }),
+    UpdateContainer: performing('UpdateContainer', 4, (effect, half) => {
+      const { podSandboxId, containerId, hasTask } = effect;
+      const sharesOf = ({ cpu }: OciResources): number => cpu?.shares ?? DEFAULT_SHARES;
+      const task = hasTask ? tasksOf(podSandboxId).tasks.get(containerId) : undefined;
+      if (task !== undefined) task.shares = sharesOf(effect.resources);
+      half();
+      // Now and then the OCI runtime refuses what stands against what the container uses.
+      if (task !== undefined && random.chance(0.1)) {
+        task.shares = sharesOf(effect.previous);
+        fail('RuntimeFailed', 'the limits are refused');
+      }
+      if (world.bundles.has(containerId)) world.specShares.set(containerId, sharesOf(effect.resources));
       return NOTHING;
     }),
     PullImage: performing('PullImage', 50, (_effect, half) => {

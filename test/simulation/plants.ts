@@ -47,6 +47,10 @@ export const PLANTS: readonly Plant[] = [
     },
   },
   {
+    name: 'limits that are shown and not in force',
+    perform: (real) => ({ ...real, UpdateContainer: () => Promise.resolve({}) }),
+  },
+  {
     name: 'a retry that starts a second pod',
     decide(state, input) {
       // The retry does not see the creation that is under way.

@@ -5,6 +5,9 @@
 import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
 
+/** What the kernel gives a cgroup that nobody limits. */
+export const DEFAULT_SHARES = 1024;
+
 export interface SimulatedTask {
   readonly id: string;
   readonly podSandboxId: string;
@@ -13,6 +16,8 @@ export interface SimulatedTask {
   exitStatus: number;
   exitedAtNs: bigint;
   oomKills: number;
+  /** Its limit, of which there is one: CPU shares. */
+  shares: number;
   /** Commands that run in it: they go on when the daemon that began them dies. */
   readonly execs: Set<string>;
 }
@@ -27,6 +32,8 @@ export interface SimulatedShim {
 export interface World {
   readonly dirs: Set<string>;
   readonly bundles: Set<string>;
+  /** The CPU shares in the specs of bundles. */
+  readonly specShares: Map<string, number>;
   /** Paths at which namespaces are pinned. */
   readonly netns: Set<string>;
   /** Address to the sandbox that holds it. */
@@ -49,6 +56,7 @@ export interface World {
 export const createWorld = (): World => ({
   dirs: new Set(),
   bundles: new Set(),
+  specShares: new Map(),
   netns: new Set(),
   addresses: new Map(),
   shims: new Map(),
@@ -95,6 +103,7 @@ function killShim(world: World, podSandboxId: string): void {
 export function rebootWorld(world: World): void {
   world.dirs.clear();
   world.bundles.clear();
+  world.specShares.clear();
   world.netns.clear();
   world.shims.clear();
   world.orphans.clear();

@@ -2,7 +2,7 @@
  * CRI messages of what is in the read model: list entries, statuses, images. Plain functions of one object (and its
  * pod or image); nothing is remembered here.
  */
-import { containerStateOf } from '../../domain/container/state.ts';
+import { containerStateOf, resourcesOf } from '../../domain/container/state.ts';
 import { logPath } from '../../domain/effect-requests.ts';
 import { criSignalOf, stopSignalOf } from '../../domain/oci/signals.ts';
 import type { Container, Image, NodeState, PodSandbox } from '../../domain/state.ts';
@@ -91,6 +91,7 @@ export function containerStatus(
   state: wire.ContainerState,
 ): wire.ContainerStatus {
   const { config, exit } = container;
+  const resources = resourcesOf(container);
   const image = nodeState.images.get(container.imageId);
   const sandbox = nodeState.sandboxes.get(container.podSandboxId);
   const spec = imageSpec(config.image ?? {});
@@ -114,10 +115,7 @@ export function containerStatus(
     annotations: labelsOf(config.annotations),
     mounts: (config.mounts ?? []).map(mount),
     logPath: sandbox === undefined ? '' : (logPath(sandbox, container) ?? ''),
-    resources:
-      config.linux?.resources === undefined
-        ? undefined
-        : { linux: linuxContainerResources(config.linux.resources), windows: undefined },
+    resources: resources === undefined ? undefined : { linux: linuxContainerResources(resources), windows: undefined },
     imageId: container.imageId,
     user: container.facts === null ? undefined : containerUser(container.facts.user),
     stopSignal: signal(criSignalOf(stopSignalOf(config, container.imageConfig))),

@@ -7,7 +7,7 @@ import * as wire from '../wire/cri/api.ts';
 import type { Handlers } from './context.ts';
 import { containersIn, containerState, containerStatus, containerStatuses, podSandboxStatus } from './entries.ts';
 import { isUnsure, whenExitsAreKnown } from './exits.ts';
-import { containerConfig, podSandboxConfig } from './from-wire.ts';
+import { containerConfig, linuxContainerResources, podSandboxConfig } from './from-wire.ts';
 import { matchesLabels } from './lists.ts';
 import { type CriParts, find, reading, take } from './parts.ts';
 import { containerInfo, infoWhen, podSandboxInfo, statusInfo } from './verbose.ts';
@@ -140,6 +140,15 @@ export function runtimeService(parts: CriParts): Handlers<typeof wire.RuntimeSer
     },
     async reopenContainerLog({ containerId }, context) {
       await take(parts, 'ReopenContainerLog', () => ({ containerId }), context);
+      return {};
+    },
+    async updateContainerResources({ containerId, linux }, context) {
+      await take(
+        parts,
+        'UpdateContainerResources',
+        () => ({ containerId, resources: linuxContainerResources(required(linux, 'linux')) }),
+        context,
+      );
       return {};
     },
     async updateRuntimeConfig({ runtimeConfig }, context) {

@@ -3,7 +3,7 @@
  * byte for byte once encoded. Only the parts that replies hold. Must not add anything a client did not say.
  */
 import type * as domain from '../../domain/cri.ts';
-import type { ContainerFacts } from '../../domain/effects.ts';
+import type { ContainerFacts } from '../../domain/container/facts.ts';
 import type * as wire from '../wire/cri/api.ts';
 
 const ZERO = '0';

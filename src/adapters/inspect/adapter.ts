@@ -2,7 +2,7 @@
  * Performs InspectContainer: answers what a container's OCI spec depends on, in the image and on the host. Reads only,
  * but for mount sources that are missing, which it makes. Decides nothing: what an answer leads to is the domain's.
  */
-import type { ContainerFacts, ContainerQuestions } from '../../domain/effects.ts';
+import type { ContainerFacts, ContainerQuestions } from '../../domain/container/facts.ts';
 import type { Perform } from '../../engine/ports.ts';
 import { withDeadline } from './deadline.ts';
 import { inspectAllDevices, inspectDevices } from './devices.ts';

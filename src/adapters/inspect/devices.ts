@@ -6,7 +6,7 @@
 import type { BigIntStats } from 'node:fs';
 import { lstat, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { DeviceFact } from '../../domain/effects.ts';
+import type { DeviceFact } from '../../domain/container/facts.ts';
 import { FailureError } from '../../domain/errors.ts';
 import { errorCodeOf } from '../linux/syscalls.ts';
 

@@ -5,7 +5,7 @@
  */
 import { mkdir, realpath, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { MountFact } from '../../domain/effects.ts';
+import type { MountFact } from '../../domain/container/facts.ts';
 import { FailureError } from '../../domain/errors.ts';
 import { type MountInfo, readMountInfo } from '../linux/mounts.ts';
 import { errorCodeOf } from '../linux/syscalls.ts';

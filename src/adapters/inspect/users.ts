@@ -3,7 +3,7 @@
  * but for asking for those files, and only for those it needs. Nothing in the files is trusted: lines of another form
  * do not count, and ids outside of what Linux can hold are no ids.
  */
-import type { ContainerFacts, ContainerQuestions } from '../../domain/effects.ts';
+import type { ContainerFacts, ContainerQuestions } from '../../domain/container/facts.ts';
 import { FailureError } from '../../domain/errors.ts';
 
 const PASSWD = '/etc/passwd';

@@ -27,6 +27,7 @@ import { streamAttach } from './stream-attach.ts';
 import { streamExec } from './stream-exec.ts';
 import { deleteTask, killTask, startTask } from './tasks.ts';
 import { defaultTimings, type ShimTimings } from './timings.ts';
+import { updateContainer } from './update.ts';
 
 /** About 8 ms of work: calls of clients get in between. */
 const RECONNECTS_PER_TURN = 4;
@@ -44,6 +45,7 @@ export type ShimEffects = Pick<
   | 'StreamExec'
   | 'StreamAttach'
   | 'ReopenLog'
+  | 'UpdateContainer'
 >;
 
 export interface ShimAdapterOptions {
@@ -132,6 +134,7 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
       EndExec: (effect) => endExec(context, effect),
       StreamExec: (effect, effectContext) => streamExec(context, effect, effectContext),
       StreamAttach: (effect, effectContext) => streamAttach(context, effect, effectContext),
+      UpdateContainer: (effect) => updateContainer(context, effect),
       ReopenLog: async ({ containerId, log: { path } }) => {
         if (path !== null) await logKeeper.reopen(containerId, path);
         return {};

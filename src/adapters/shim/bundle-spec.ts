@@ -1,11 +1,13 @@
 /**
- * Reads what a bundle's config.json says of its process and cgroup. The process's env holds secrets: it is read when it
- * is needed and kept nowhere. Bounded, and never followed through a link.
+ * Reads what a bundle's config.json says of its process and cgroup, and changes the limits in it. The process's env holds
+ * secrets: it is read when it is needed and kept nowhere. Bounded, and never followed through a link.
  */
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { EffectOf } from '../../domain/effects.ts';
 import { FailureError } from '../../domain/errors.ts';
+import { writeFileWhole } from '../linux/files.ts';
 
 const configBytesMax = 16 * 1024 * 1024;
 
@@ -33,8 +35,11 @@ const readBounded = async (path: string): Promise<Buffer> => {
   }
 };
 
+const configMode = 0o600;
+const configPath = (bundlePath: string): string => join(bundlePath, 'config.json');
+
 const readSpec = async (bundlePath: string): Promise<JsonObject> => {
-  const path = join(bundlePath, 'config.json');
+  const path = configPath(bundlePath);
   const text = (await readBounded(path)).toString('utf8');
   const spec: unknown = JSON.parse(text);
   if (isJsonObject(spec)) return spec;
@@ -68,4 +73,23 @@ export const readCgroupsPath = async (bundlePath: string): Promise<string | null
   const { linux } = spec;
   if (!isJsonObject(linux)) return null;
   return typeof linux['cgroupsPath'] === 'string' ? linux['cgroupsPath'] : null;
+};
+
+/** Writes limits and OOM score into the spec; what else stands there (the devices' rules among the limits) stays. */
+export const writeLimits = async (
+  bundlePath: string,
+  { resources, oomScoreAdj }: Pick<EffectOf<'UpdateContainer'>, 'resources' | 'oomScoreAdj'>,
+): Promise<void> => {
+  const spec = await readSpec(bundlePath);
+  const { linux, process } = spec;
+  if (!isJsonObject(linux) || !isJsonObject(process))
+    throw new FailureError('HostFailed', `The spec in ${bundlePath} is not one of a container.`);
+  const { resources: old } = linux;
+  const devices = isJsonObject(old) && 'devices' in old ? { devices: old['devices'] } : {};
+  const changed = {
+    ...spec,
+    process: { ...process, oomScoreAdj },
+    linux: { ...linux, resources: { ...devices, ...resources } },
+  };
+  await writeFileWhole(configPath(bundlePath), JSON.stringify(changed), configMode);
 };

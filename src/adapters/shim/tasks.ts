@@ -179,7 +179,7 @@ export const startTask = async (context: ShimContext, effect: StartTask): Promis
 };
 
 /** A call whose connection broke is made again on a new one: none of these does harm when done twice. */
-const onceMoreWhenClosed = async <T>(work: () => Promise<T>): Promise<T> => {
+export const onceMoreWhenClosed = async <T>(work: () => Promise<T>): Promise<T> => {
   try {
     return await work();
   } catch (error) {

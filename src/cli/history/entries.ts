@@ -111,6 +111,7 @@ const streamsOfRequest = (request: CallRequest): string[] => {
     case 'ExecSession':
     case 'AttachSession':
     case 'ReopenContainerLog':
+    case 'UpdateContainerResources':
       return [containerStream(request.containerId)];
     case 'PullImage':
     case 'LoadImages':

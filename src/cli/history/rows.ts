@@ -66,6 +66,7 @@ const objectOf = (names: Names, { received, completed }: CallEntry): string => {
     case 'ExecSession':
     case 'AttachSession':
     case 'ReopenContainerLog':
+    case 'UpdateContainerResources':
       return labelOf(names, containerStream(request.containerId));
     case 'PullImage':
     case 'RemoveImage':

@@ -1,4 +1,5 @@
 /** Records and calls in words, for a table. Pure; every type of record has its words, so a new one is a compile error. */
+import type { LinuxContainerResources } from '../../domain/cri.ts';
 import { GrpcCode } from '../../domain/errors.ts';
 import {
   type CallRequest,
@@ -33,6 +34,14 @@ export const methodOf = (request: CallRequest): string =>
 const streamsOf = (wanted: WantedStreams): string =>
   (['tty', 'stdin', 'stdout', 'stderr'] as const).filter((stream) => wanted[stream]).join(' ');
 
+/** Limits in the words of cgroup files' readers; text that clients give is cut. */
+const limitsWords = (resources: LinuxContainerResources): string =>
+  shortened(
+    Object.entries(resources)
+      .map(([name, value]) => `${name} ${typeof value === 'string' ? value : JSON.stringify(value)}`)
+      .join(', '),
+  );
+
 /** What is worth knowing of a request beside its object; '' for nothing. */
 export const detailOf = (request: CallRequest): string => {
   switch (request.method) {
@@ -54,6 +63,8 @@ export const detailOf = (request: CallRequest): string => {
       return request.ports.length === 0 ? '' : `ports ${request.ports.join(', ')}`;
     case 'PortForwardSession':
       return `port ${request.port}`;
+    case 'UpdateContainerResources':
+      return limitsWords(request.resources);
     case 'UpdateRuntimeConfig':
       return `pod CIDR ${request.podCidr}`;
     case 'SetLogLevel':
@@ -83,6 +94,8 @@ const intentWords = (intent: Intent): string => {
       return `${intent.kind} ${shortened(intent.args.join(' '))}`;
     case 'StreamPort':
       return `StreamPort ${intent.port}`;
+    case 'UpdateContainer':
+      return `UpdateContainer ${limitsWords(intent.resources)}`;
     case 'PullImage':
       return `PullImage ${intent.reference}`;
     default:
@@ -175,6 +188,8 @@ export const wordsOf = (event: Sequenced<DomainRecord>): Words | null => {
       const outcome = exitWords(exitStatus, reason, message);
       return { what: 'container exited', outcome, style: exitStatus === 0 ? 'plain' : 'bad' };
     }
+    case 'container.updated':
+      return plain('limits changed', limitsWords(event.body.resources));
     case 'container.lost':
       return bad('container lost', event.body.message);
     case 'container.removing':

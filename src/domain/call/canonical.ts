@@ -60,6 +60,7 @@ export function canonical(state: Pick<NodeState, 'sandboxes' | 'containers'>, re
     case 'ExecSession':
     case 'AttachSession':
     case 'ReopenContainerLog':
+    case 'UpdateContainerResources':
       return { ...request, containerId: wholeId(state.containers, request.containerId) };
     case 'PullImage': {
       const parsed = parseImageReference(request.image);

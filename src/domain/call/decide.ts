@@ -7,6 +7,7 @@ import {
   stopContainer,
 } from '../container/decide.ts';
 import { attach, attachSession, exec, execSession, execSync } from '../container/exec.ts';
+import { updateContainerResources } from '../container/update.ts';
 import { fetchImages, pullImage, removeImage } from '../image/decide.ts';
 import { removePodSandbox, runPodSandbox, stopPodSandbox } from '../pod-sandbox/decide.ts';
 import { portForward, portForwardSession } from '../pod-sandbox/port-forward.ts';
@@ -53,6 +54,8 @@ export function decideCall(turn: Turn, input: CallReceived): void {
       return portForwardSession(turn, call, request);
     case 'ReopenContainerLog':
       return reopenContainerLog(turn, call, request);
+    case 'UpdateContainerResources':
+      return updateContainerResources(turn, call, request);
     case 'PullImage':
       return pullImage(turn, call, request);
     case 'LoadImages':

@@ -11,7 +11,7 @@ import { containerStream } from '../records.ts';
 import type { Container, OpenCall } from '../state.ts';
 import { complete, emit, OK, request as requestEffects, type Turn } from '../turn.ts';
 import { advanceContainer, askForStop } from './process.ts';
-import { containerStateOf, isRunning } from './state.ts';
+import { containerStateOf, isRunning, notFound } from './state.ts';
 
 type RequestOf<M extends CallRequest['method']> = Extract<CallRequest, { method: M }>;
 
@@ -72,11 +72,6 @@ function repeat(turn: Turn, call: OpenCall, request: RequestOf<'CreateContainer'
     },
   });
 }
-
-export const notFound = (containerId: string): Failure => ({
-  reason: 'ContainerNotFound',
-  message: `container_id ${containerId} names no container.`,
-});
 
 export function startContainer(turn: Turn, call: OpenCall, { containerId }: RequestOf<'StartContainer'>): void {
   const container = turn.state.containers.get(containerId);

@@ -5,6 +5,7 @@ import { containerStream } from '../records.ts';
 import { afterExec } from './exec.ts';
 import { advanceContainer, afterKill, askShimForExit, recordStart } from './process.ts';
 import { retryOwedContainer, undoUnclaimedContainer } from './timers.ts';
+import { recordUpdate } from './update.ts';
 
 export function afterContainerEffect(turn: Turn, containerId: string, outcome: EffectEnded, intent: Intent): void {
   switch (outcome.kind) {
@@ -24,6 +25,9 @@ export function afterContainerEffect(turn: Turn, containerId: string, outcome: E
         ['ReopenContainerLog'],
         outcome.failure === undefined ? { ok: true, response: {} } : { ok: false, failure: outcome.failure },
       );
+    case 'UpdateContainer':
+      recordUpdate(turn, containerId, outcome.failure, intent);
+      return advanceContainer(turn, containerId);
     case 'WaitUntil':
       return afterTimer(turn, containerId, intent);
     default:

@@ -1,4 +1,5 @@
 /** What a record of its stream changes in a container. */
+import type { Failure, FailureReason } from '../errors.ts';
 import type { EffectEnded, Intent, Sequenced } from '../records.ts';
 import type { Container, ContainerStep, NodeState, StepState } from '../state.ts';
 
@@ -114,6 +115,8 @@ function changedBy(container: Container, record: Sequenced, intent: Intent | und
         exit: { exitStatus, finishedAtNs: exitedAtNs, reason, message },
       };
     }
+    case 'container.updated':
+      return { ...withoutUpdate(container), resources: record.body.resources };
     case 'container.lost':
       return { ...container, lost: record.body.message };
     case 'container.removing':
@@ -133,6 +136,15 @@ function changedBy(container: Container, record: Sequenced, intent: Intent | und
   }
 }
 
+/** Refused as a whole, with the limits from before in force; any other failure leaves in doubt which ones are. */
+const REFUSALS: readonly FailureReason[] = ['RuntimeFailed', 'HostLacks', 'InvalidField', 'Bug'];
+
+export const isSettled = (failure: Failure | undefined): boolean =>
+  failure === undefined || REFUSALS.includes(failure.reason);
+
+/** Nothing is being changed about its limits any more. */
+export const withoutUpdate = ({ update: _update, ...container }: Container): Container => container;
+
 const owedAgain = (step: StepState): StepState => (step === 'owed' ? 'failed' : step);
 
 function started(container: Container, intent: Intent): Container {
@@ -141,6 +153,8 @@ function started(container: Container, intent: Intent): Container {
       return { ...container, inspection: 'doing' };
     case 'KillTask':
       return { ...container, kill: 'sent', killSignal: intent.signal };
+    case 'UpdateContainer':
+      return { ...container, update: intent.resources };
     case 'RunExec':
     case 'StreamExec':
       return { ...container, execs: [...container.execs, intent.execId] };
@@ -164,6 +178,8 @@ function ended(container: Container, outcome: EffectEnded, intent: Intent | unde
       const execId = intent?.kind === outcome.kind ? intent.execId : '';
       return { ...container, execs: container.execs.filter((id) => id !== execId) };
     }
+    case 'UpdateContainer':
+      return isSettled(outcome.failure) ? withoutUpdate(container) : container;
     case 'EndExec': {
       const execId = intent?.kind === 'EndExec' && outcome.failure === undefined ? intent.execId : '';
       return { ...container, staleExecs: container.staleExecs.filter((id) => id !== execId) };

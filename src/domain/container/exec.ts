@@ -7,9 +7,8 @@ import type { Failure } from '../errors.ts';
 import { type CallRequest, containerStream, type EffectEnded, type Intent, type WantedStreams } from '../records.ts';
 import type { OpenCall } from '../state.ts';
 import { complete, emit, OK, type Turn } from '../turn.ts';
-import { notFound } from './decide.ts';
-import { isAskingShim } from './process.ts';
-import { containerStateOf } from './state.ts';
+import { isAskingShim } from './contact.ts';
+import { containerStateOf, notFound } from './state.ts';
 
 type RequestOf<M extends CallRequest['method']> = Extract<CallRequest, { method: M }>;
 
@@ -101,7 +100,7 @@ function begin(turn: Turn, call: OpenCall, containerId: string, failure: Failure
   if (failure !== null) return complete(turn, call, { ok: false, failure });
   const container = turn.state.containers.get(containerId);
   // Nobody speaks to the shim yet (C18): resumeExecs takes the call up again when it has answered, or will not.
-  if (container === undefined || isAskingShim(turn, container)) return;
+  if (container === undefined || isAskingShim(turn.state, container)) return;
   if (call.detached) {
     const what = intent.kind === 'StreamAttach' ? 'session' : 'command';
     const message = `The caller went away before the ${what} began.`;

@@ -13,7 +13,7 @@ import type { Failure } from '../errors.ts';
 import { containerStream, type ExitReason, imageStream, sandboxStream } from '../records.ts';
 import type { Int64 } from '../cri.ts';
 import { containerSpecOf } from '../specs.ts';
-import type { Container, ShimContact } from '../state.ts';
+import type { Container } from '../state.ts';
 import {
   afterMs,
   answer,
@@ -28,7 +28,9 @@ import {
   wake,
 } from '../turn.ts';
 import { hasShim } from '../pod-sandbox/sandboxer.ts';
+import { contactOf, isAskingShim } from './contact.ts';
 import { isRunning } from './state.ts';
+import { advanceUpdates, isUpdating } from './update.ts';
 
 const SIGKILL = 9;
 /** What a shell says of a command that could not be run, and what kubelet expects with StartError. */
@@ -43,6 +45,11 @@ const find = (turn: Turn, id: string): Container | undefined => turn.state.conta
 export function advanceContainer(turn: Turn, containerId: string): void {
   const container = find(turn, containerId);
   if (container === undefined) return;
+  advanceGoal(turn, container);
+  advanceUpdates(turn, containerId);
+}
+
+function advanceGoal(turn: Turn, container: Container): void {
   switch (container.goal) {
     case 'create':
       return advanceCreate(turn, container);
@@ -107,7 +114,7 @@ function advanceTask(turn: Turn, container: Container): void {
     return advanceContainer(turn, container.id);
   }
   const over = container.exit !== null || container.lost !== null;
-  if (over && (steps.task === 'done' || steps.task === 'failed') && !isAskingShim(turn, container))
+  if (over && (steps.task === 'done' || steps.task === 'failed') && !isAskingShim(turn.state, container))
     return request(turn, stream, { kind: 'DeleteTask' });
   if (container.lost !== null && container.exit === null && steps.task === 'undone') {
     exited(turn, container, {
@@ -118,7 +125,7 @@ function advanceTask(turn: Turn, container: Container): void {
     });
     return advanceContainer(turn, container.id);
   }
-  if (isRunning(container) && contactOf(turn, container) === 'gone' && container.lost === null)
+  if (isRunning(container) && contactOf(turn.state, container) === 'gone' && container.lost === null)
     return loseContainer(turn, container.id, 'the shim that ran it is gone');
   if (isRunning(container)) return enforceStop(turn, container);
   if (steps.task === 'undone') wake(turn, sandboxStream(container.podSandboxId));
@@ -132,14 +139,10 @@ function advanceStart(turn: Turn, container: Container): void {
     // The pod starts its shim for this container, and comes back to it.
     if (!hasShim(sandbox)) return wake(turn, sandboxStream(sandbox.id));
   }
-  if (!isAskingShim(turn, container)) request(turn, containerStream(container.id), { kind: 'StartTask' });
+  // A spec that is being changed is not to be read.
+  if (container.update !== undefined || isAskingShim(turn.state, container)) return;
+  request(turn, containerStream(container.id), { kind: 'StartTask' });
 }
-
-const contactOf = (turn: Turn, container: Container): ShimContact =>
-  turn.state.sandboxes.get(container.podSandboxId)?.shimContact ?? 'none';
-
-/** A pod whose shim was not asked since the daemon started is left alone until it was (C18). */
-export const isAskingShim = (turn: Turn, container: Container): boolean => contactOf(turn, container) === 'unknown';
 
 /** Wants the container stopped by `killAtNs` (null: at once). An earlier deadline wins; the signal is sent once. */
 export function askForStop(turn: Turn, container: Container, signal: number, killAtNs: Int64 | null): void {
@@ -153,7 +156,7 @@ export function askForStop(turn: Turn, container: Container, signal: number, kil
 
 function enforceStop(turn: Turn, container: Container): void {
   const { stop, kill, killSignal } = container;
-  if (stop === null || container.exitPending || kill === 'sent' || isAskingShim(turn, container)) return;
+  if (stop === null || container.exitPending || kill === 'sent' || isAskingShim(turn.state, container)) return;
   const stream = containerStream(container.id);
   const overdue = stop.killAtNs === null || BigInt(stop.killAtNs) <= turn.input.atNs;
   if (overdue) {
@@ -178,6 +181,8 @@ function advanceTeardown(turn: Turn, container: Container): void {
   // CREATED and never started, or its task is gone: an unknown exit of a lost task is still to be written down.
   if (container.lost !== null && container.exit === null) return advanceTask(turn, container);
   const stream = containerStream(id);
+  // Its files are being written to.
+  if (isUpdating(turn.state, id)) return;
   if (steps.files === 'done' || steps.files === 'failed') return request(turn, stream, { kind: 'CleanContainer' });
   emit(turn, stream, { type: 'container.removed', body: {} });
   answer(turn, stream, ['RemoveContainer', 'StopContainer'], OK);

@@ -1,4 +1,6 @@
 /** The CRI state of a container, derived from what was recorded; the stored state holds no second copy of it. */
+import type { LinuxContainerResources } from '../cri.ts';
+import type { Failure } from '../errors.ts';
 import type { Container } from '../state.ts';
 
 /**
@@ -17,3 +19,12 @@ export function containerStateOf(container: Container): ContainerState | null {
 
 /** Its process may be alive: it was launched, and no exit is known. */
 export const isRunning = (container: Container): boolean => container.startedAtNs !== null && container.exit === null;
+
+/** The limits that hold for it: those it was created with, until they are changed. */
+export const resourcesOf = ({ resources, config }: Container): LinuxContainerResources | undefined =>
+  resources ?? config.linux?.resources;
+
+export const notFound = (containerId: string): Failure => ({
+  reason: 'ContainerNotFound',
+  message: `container_id ${containerId} names no container.`,
+});

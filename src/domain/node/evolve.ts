@@ -2,6 +2,7 @@
  * What concerns the node as a whole. daemon.started is the one record that touches every object: it says which
  * processes a restart found dead, and that nobody is in touch with any shim. Its stream is never pruned.
  */
+import { withoutUpdate } from '../container/evolve.ts';
 import type { Sequenced } from '../records.ts';
 import type { Container, ContainerExit, NodeState, PodSandbox, ShimContact, StepState } from '../state.ts';
 
@@ -61,7 +62,8 @@ function restartedContainer(container: Container, rebootedAtNs: string | null, d
   const running = container.task !== null && container.exit === null;
   const startInDoubt = container.starting && container.steps.task === 'doing' && rebootedAtNs === null;
   const restarted: Container = {
-    ...container,
+    // Limits end with the boot, and so does the bundle they would be written into.
+    ...(rebootedAtNs === null ? container : withoutUpdate(container)),
     inspection: interrupted(container.inspection),
     steps: {
       files: interrupted(container.steps.files),

@@ -5,7 +5,8 @@
  */
 import type { ContainerConfig, LinuxContainerSecurityContext } from '../cri.ts';
 import { SupplementalGroupsPolicy } from '../cri.ts';
-import type { ContainerQuestions, ImageConfig } from '../effects.ts';
+import type { ContainerQuestions } from '../container/facts.ts';
+import type { ImageConfig } from '../effects.ts';
 import { containerAnnotations } from './annotations.ts';
 import { containerCapabilities } from './capabilities.ts';
 import { containerDevices } from './devices.ts';

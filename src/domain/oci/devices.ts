@@ -3,7 +3,7 @@
  * gets every device of the node and may use any. Must not look at the host: DeviceFact says what is there.
  */
 import type { ContainerConfig } from '../cri.ts';
-import type { DeviceFact } from '../effects.ts';
+import type { DeviceFact } from '../container/facts.ts';
 import { refuse } from './refuse.ts';
 import type { OciDevice, OciDeviceCgroup } from './types.ts';
 

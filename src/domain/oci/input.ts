@@ -3,7 +3,8 @@
  * any time and comes out the same (C13). Data only.
  */
 import type { ContainerConfig, PodSandboxConfig } from '../cri.ts';
-import type { ContainerFacts, ImageConfig, NamespacePins } from '../effects.ts';
+import type { ContainerFacts } from '../container/facts.ts';
+import type { ImageConfig, NamespacePins } from '../effects.ts';
 import type { NodeFacts } from '../node-facts.ts';
 
 export type CgroupDriver = 'cgroupfs' | 'systemd';

@@ -4,7 +4,7 @@
  * changed between the look and the mount leads nowhere else.
  */
 import { type ContainerConfig, type Mount, MountPropagation, type PodSandboxConfig } from '../cri.ts';
-import type { MountFact } from '../effects.ts';
+import type { MountFact } from '../container/facts.ts';
 import { DEV } from './devices.ts';
 import type { ImageVolume, SandboxPaths, SpecSettings } from './input.ts';
 import { hasHostIpc } from './namespaces.ts';

@@ -3,7 +3,7 @@
  * lives in. A limit whose controller the node lacks is left out, as kubelet relies on (it sends hugepage limits and
  * shares unasked); a memory limit is refused, because a container nobody holds back takes its neighbours with it.
  */
-import type { Int64, LinuxContainerResources } from '../cri.ts';
+import type { HugepageLimit, Int64, LinuxContainerResources } from '../cri.ts';
 import type { NodeFacts } from '../node-facts.ts';
 import type { CgroupDriver } from './input.ts';
 import { baseName, cleanPath } from './paths.ts';
@@ -46,12 +46,12 @@ function cpu(resources: LinuxContainerResources, has: (controller: string) => bo
   });
 }
 
-function memory(resources: LinuxContainerResources, node: NodeFacts): OciMemory | undefined {
+function memory(resources: LinuxContainerResources, node: NodeFacts, field: string): OciMemory | undefined {
   const limit = limitOf(resources.memoryLimitInBytes);
   const swap = limitOf(resources.memorySwapLimitInBytes);
   if (limit === undefined && swap === undefined) return undefined;
   if (!('memory' in node.cgroup.controllers)) {
-    refuse('HostLacks', `${RESOURCES_FIELD}.memory_limit_in_bytes can not be kept: this node has no memory controller`);
+    refuse('HostLacks', `${field}.memory_limit_in_bytes can not be kept: this node has no memory controller`);
   }
   // Memory and swap together: equal to the limit means that the container does not swap.
   return set<OciMemory>({ limit, swap: node.cgroup.swapAccounting ? (swap ?? limit) : undefined });
@@ -65,22 +65,70 @@ const hugepages = (resources: LinuxContainerResources, node: NodeFacts): readonl
 /**
  * @throws {FailureError} HostLacks for a memory limit without a memory controller, and for `unified` on cgroup v1.
  */
-export function ociResources(resources: LinuxContainerResources | undefined, node: NodeFacts): OciResources {
+export function ociResources(
+  resources: LinuxContainerResources | undefined,
+  node: NodeFacts,
+  field = RESOURCES_FIELD,
+): OciResources {
   if (resources === undefined) return {};
   const has = (controller: string): boolean => controller in node.cgroup.controllers;
   const unified = resources.unified;
   if (unified !== undefined && Object.keys(unified).length > 0 && node.cgroup.version !== 2) {
-    refuse('HostLacks', `${RESOURCES_FIELD}.unified needs cgroup v2, and this node runs v1: leave it empty`);
+    refuse('HostLacks', `${field}.unified needs cgroup v2, and this node runs v1: leave it empty`);
   }
   const limits = has('hugetlb') ? hugepages(resources, node) : [];
   return (
     set<OciResources>({
-      memory: memory(resources, node),
+      memory: memory(resources, node, field),
       cpu: cpu(resources, has),
       hugepageLimits: limits.length === 0 ? undefined : limits,
       unified: unified !== undefined && Object.keys(unified).length > 0 ? unified : undefined,
     }) ?? {}
   );
+}
+
+/** Limits with others on top: fields that are not set keep their values, lists and maps theirs entry by entry. */
+export function mergedResources(
+  current: LinuxContainerResources,
+  changes: LinuxContainerResources,
+): LinuxContainerResources {
+  const pages = new Map([...(current.hugepageLimits ?? []), ...(changes.hugepageLimits ?? [])].map(bySize));
+  return {
+    ...current,
+    ...changes,
+    ...(pages.size === 0 ? {} : { hugepageLimits: [...pages.values()] }),
+    ...(changes.unified === undefined ? {} : { unified: { ...current.unified, ...changes.unified } }),
+  };
+}
+
+const bySize = (limit: HugepageLimit): [string, HugepageLimit] => [limit.pageSize ?? '', limit];
+
+/** @throws {FailureError} InvalidField for less memory and swap together than memory alone: the kernel takes no such limits. */
+export function checkSwap(field: string, resources: LinuxContainerResources): void {
+  const limit = limitOf(resources.memoryLimitInBytes);
+  const swap = limitOf(resources.memorySwapLimitInBytes);
+  if (limit === undefined || swap === undefined || swap < 0 || (limit >= 0 && swap >= limit)) return;
+  refuseField(
+    `${field}.memory_swap_limit_in_bytes`,
+    `is ${swap} with a memory limit of ${limit}: it counts memory and swap together, so give at least as much`,
+  );
+}
+
+const NO_LIMIT = -1;
+/** The kernel's own, as a new cgroup has them. */
+const DEFAULT_SHARES = 1024;
+const DEFAULT_PERIOD = 100_000;
+
+/** Limits that undo others: where there was none before, the kernel's default is named, or the other would stay. */
+export function undoingResources(previous: OciResources, undone: OciResources): OciResources {
+  const missing = <T extends object>(defaults: T, now: object | undefined): Partial<T> =>
+    Object.fromEntries(Object.entries(defaults).filter(([name]) => now !== undefined && name in now)) as Partial<T>;
+  const cpu = {
+    ...missing({ shares: DEFAULT_SHARES, quota: NO_LIMIT, period: DEFAULT_PERIOD }, undone.cpu),
+    ...previous.cpu,
+  };
+  const memoryLimits = { ...missing({ limit: NO_LIMIT, swap: NO_LIMIT }, undone.memory), ...previous.memory };
+  return { ...previous, cpu, memory: memoryLimits };
 }
 
 /** The pause task does nothing: it gets the least share there is. */

@@ -7,7 +7,7 @@ import { createInspectContainer } from '../../../src/adapters/inspect/adapter.ts
 import { withDeadline } from '../../../src/adapters/inspect/deadline.ts';
 import { imageFileReader } from '../../../src/adapters/inspect/image-files.ts';
 import { deviceNumber, makeNode, NodeType, writeXattr } from '../../../src/adapters/linux/syscalls.ts';
-import type { ContainerFacts, ContainerQuestions } from '../../../src/domain/effects.ts';
+import type { ContainerFacts, ContainerQuestions } from '../../../src/domain/container/facts.ts';
 import { FailureError, type FailureReason } from '../../../src/domain/errors.ts';
 import { onCleanup } from '../../support/cleanup.ts';
 import { requireRoot } from '../../support/netns.ts';

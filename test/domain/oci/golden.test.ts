@@ -7,7 +7,7 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { MountPropagation, NamespaceMode, ProfileType } from '../../../src/domain/cri.ts';
-import type { DeviceFact, MountFact } from '../../../src/domain/effects.ts';
+import type { DeviceFact, MountFact } from '../../../src/domain/container/facts.ts';
 import type { OciSpec } from '../../../src/domain/oci/types.ts';
 import {
   buildContainer,

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type Mount, MountPropagation, type PodSandboxConfig } from '../../../src/domain/cri.ts';
-import type { MountFact } from '../../../src/domain/effects.ts';
+import type { MountFact } from '../../../src/domain/container/facts.ts';
 import { containerSpec } from '../../../src/domain/oci/container-spec.ts';
 import { etcFiles } from '../../../src/domain/oci/etc-files.ts';
 import type { ContainerSpecInput } from '../../../src/domain/oci/input.ts';

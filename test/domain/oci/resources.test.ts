@@ -2,9 +2,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { LinuxContainerResources, PodSandboxConfig } from '../../../src/domain/cri.ts';
-import type { DeviceFact } from '../../../src/domain/effects.ts';
+import type { DeviceFact } from '../../../src/domain/container/facts.ts';
 import type { NodeFacts } from '../../../src/domain/node-facts.ts';
 import { containerSpec } from '../../../src/domain/oci/container-spec.ts';
+import { failureIn as refusalIn } from '../../../src/domain/oci/refuse.ts';
+import { checkSwap, mergedResources, undoingResources } from '../../../src/domain/oci/resources.ts';
 import type { SpecSettings } from '../../../src/domain/oci/input.ts';
 import {
   buildContainer,
@@ -84,6 +86,54 @@ describe('limits', () => {
     assert.deepEqual(limits({ unified }).unified, unified);
     const input = containerInput(withResources({ unified }), { node: nodeV1 });
     assert.match(failureIn(containerSpec(input)).message, /^linux\.resources\.unified needs cgroup v2/);
+  });
+});
+
+describe('changed limits', () => {
+  it('keep what is not set, entry by entry in lists and maps', () => {
+    const current = {
+      cpuShares: '512',
+      cpuQuota: '1000',
+      hugepageLimits: [{ pageSize: '2MB', limit: '1' }, { pageSize: '1GB' }],
+      unified: { 'memory.high': '1', 'memory.low': '2' },
+    };
+    assert.deepEqual(mergedResources(current, {}), current);
+    const changes = {
+      cpuShares: '100',
+      hugepageLimits: [{ pageSize: '2MB', limit: '5' }],
+      unified: { 'memory.high': 'max' },
+    };
+    assert.deepEqual(mergedResources(current, changes), {
+      cpuShares: '100',
+      cpuQuota: '1000',
+      hugepageLimits: [{ pageSize: '2MB', limit: '5' }, { pageSize: '1GB' }],
+      unified: { 'memory.high': 'max', 'memory.low': '2' },
+    });
+  });
+
+  it('are undone by what was before, and by the defaults where that was nothing', () => {
+    const undone = { cpu: { shares: 10, quota: 5000, cpus: '0' }, memory: { limit: 5, swap: 5 } };
+    assert.deepEqual(undoingResources({ cpu: { shares: 512 } }, undone), {
+      cpu: { shares: 512, quota: -1 },
+      memory: { limit: -1, swap: -1 },
+    });
+    assert.deepEqual(undoingResources({ memory: { limit: 7 } }, { cpu: { period: 1000 } }), {
+      cpu: { period: 100_000 },
+      memory: { limit: 7 },
+    });
+  });
+
+  it('of swap below those of memory are refused', () => {
+    const refused = (resources: LinuxContainerResources): string | null =>
+      refusalIn(() => checkSwap('linux', resources))?.message ?? null;
+    assert.match(refused({ memoryLimitInBytes: '9', memorySwapLimitInBytes: '8' }) ?? '', /memory_swap_limit_in_bytes/);
+    assert.match(
+      refused({ memoryLimitInBytes: '-1', memorySwapLimitInBytes: '8' }) ?? '',
+      /memory_swap_limit_in_bytes/,
+    );
+    for (const swap of ['9', '10', '-1', '0'])
+      assert.equal(refused({ memoryLimitInBytes: '9', memorySwapLimitInBytes: swap }), null);
+    assert.equal(refused({ memorySwapLimitInBytes: '8' }), null);
   });
 });
 

@@ -1,0 +1,62 @@
+/**
+ * UpdateContainer: puts limits in force for a task, and writes them into its bundle's spec. Safe to do again. When the
+ * OCI runtime refuses a part of them, the limits from before are put in force again.
+ */
+import type { EffectOf, EffectResults } from '../../domain/effects.ts';
+import type { OciResources } from '../../domain/oci/types.ts';
+import { isNotFound } from '../ttrpc/status.ts';
+import type { Any } from '../wire/google/protobuf/any.ts';
+import { Status } from '../wire/types/task/task.ts';
+import { writeLimits } from './bundle-spec.ts';
+import type { ShimContext } from './context.ts';
+import { attempting, isUnreachable, messageOf } from './failures.ts';
+import { checkBundlePath } from './paths.ts';
+import type { TaskClient } from './task-client.ts';
+import { onceMoreWhenClosed, stateOf } from './tasks.ts';
+
+const resourcesType = 'types.containerd.io/opencontainers/runtime-spec/1/LinuxResources';
+
+const asAny = (resources: OciResources): Any => ({
+  typeUrl: resourcesType,
+  value: Buffer.from(JSON.stringify(resources)),
+});
+
+/** A task that has ended has no limits to be changed, whatever the OCI runtime says of it. */
+const hasEnded = async (client: TaskClient, containerId: string, timeoutMs: number): Promise<boolean> => {
+  const state = await stateOf(client, containerId, timeoutMs);
+  return state === null || state.status === Status.STOPPED;
+};
+
+const updateTask = async (
+  { sessions, timings, log }: ShimContext,
+  { podSandboxId, containerId, resources, previous }: EffectOf<'UpdateContainer'>,
+): Promise<void> => {
+  const client = await sessions.clientOf(podSandboxId);
+  const put = async (limits: OciResources): Promise<void> => {
+    await client.update({ id: containerId, resources: asAny(limits), annotations: {} }, timings.endMs);
+  };
+  try {
+    await put(resources);
+  } catch (error) {
+    if (isNotFound(error)) return;
+    if (isUnreachable(error)) throw error;
+    if (await hasEnded(client, containerId, timings.callMs)) return;
+    await put(previous).catch((undoError: unknown) => {
+      log.warn({ containerId, error: messageOf(undoError) }, 'limits from before a refused change are not restored');
+    });
+    throw error;
+  }
+};
+
+export const updateContainer = async (
+  context: ShimContext,
+  effect: EffectOf<'UpdateContainer'>,
+): Promise<EffectResults['UpdateContainer']> => {
+  const { containerId, bundlePath, hasTask } = effect;
+  checkBundlePath(containerId, bundlePath);
+  return attempting(`change the limits of container ${containerId}`, async () => {
+    if (hasTask) await onceMoreWhenClosed(() => updateTask(context, effect));
+    await writeLimits(bundlePath, effect);
+    return {};
+  });
+};

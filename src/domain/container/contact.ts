@@ -1,0 +1,10 @@
+/** What is known of the shim that runs a container. */
+import type { Container, NodeState, ShimContact } from '../state.ts';
+
+/** The contact of its pod's shim; none when there is no pod. */
+export const contactOf = (state: NodeState, container: Container): ShimContact =>
+  state.sandboxes.get(container.podSandboxId)?.shimContact ?? 'none';
+
+/** A pod whose shim was not asked since the daemon started is left alone until it was (C18). */
+export const isAskingShim = (state: NodeState, container: Container): boolean =>
+  contactOf(state, container) === 'unknown';

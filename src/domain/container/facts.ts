@@ -1,0 +1,54 @@
+/** What a container's OCI spec depends on beside its configuration: questions about this node and image, and their answers. */
+import type { Int64 } from '../cri.ts';
+
+/** Questions about the world that a container's OCI spec depends on. */
+export interface ContainerQuestions {
+  /** Chain ids of the image's snapshots, base first: /etc/passwd and /etc/group are looked up in them. */
+  readonly chainIds: readonly string[];
+  readonly user: {
+    readonly uid?: Int64;
+    readonly gid?: Int64;
+    readonly username?: string;
+    /** The image config's User ("uid", "name", "uid:gid", …), used when neither uid nor username is given. */
+    readonly imageUser?: string;
+    readonly supplementalGroups: readonly Int64[];
+    /** Strict: groups of /etc/group are not added. */
+    readonly mergeImageGroups: boolean;
+  };
+  /** Host paths of devices (or directories of devices); with allDevices, all of /dev. */
+  readonly devicePaths: readonly string[];
+  readonly allDevices: boolean;
+  /** Host paths to be bind-mounted; a missing one is made as a directory. */
+  readonly mountPaths: readonly string[];
+  /** Absolute path of a seccomp profile (Localhost), read and returned as it is. */
+  readonly seccompProfilePath?: string;
+}
+
+export interface DeviceFact {
+  readonly hostPath: string;
+  /** Path below the asked-for directory, or the asked-for path itself. */
+  readonly path: string;
+  readonly type: 'c' | 'b' | 'p';
+  readonly major: number;
+  readonly minor: number;
+  readonly fileMode: number;
+  readonly uid: number;
+  readonly gid: number;
+}
+
+export interface MountFact {
+  readonly hostPath: string;
+  /** With symbolic links resolved. */
+  readonly realPath: string;
+  readonly isDirectory: boolean;
+  readonly propagation: 'private' | 'shared' | 'slave';
+  /** Mount flags of the source's mount that a user-namespaced remount must keep (nosuid, nodev, noexec, …). */
+  readonly flags: readonly string[];
+}
+
+export interface ContainerFacts {
+  readonly user: { readonly uid: number; readonly gid: number; readonly additionalGids: readonly number[] };
+  readonly devices: readonly DeviceFact[];
+  readonly mounts: readonly MountFact[];
+  readonly seccompProfile?: unknown;
+}

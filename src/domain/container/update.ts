@@ -1,0 +1,141 @@
+/**
+ * Changing a container's limits: one change after the other, each first put in force and then written down, so that what
+ * is stored and shown never is what the OCI runtime refused. What a restart left half-way is done again (C19).
+ *
+ *   runs: OCI runtime and spec        CREATED: spec        has ended: written down only
+ */
+import type { LinuxContainerResources } from '../cri.ts';
+import { hasTimer, openEffectsOn } from '../effect-log.ts';
+import type { Failure } from '../errors.ts';
+import type { DaemonFacts } from '../node/facts.ts';
+import { checkResources } from '../oci/checks.ts';
+import { failureIn } from '../oci/refuse.ts';
+import { checkSwap, mergedResources, ociResources } from '../oci/resources.ts';
+import { type CallRequest, containerStream, type Intent } from '../records.ts';
+import type { Container, NodeState, OpenCall } from '../state.ts';
+import { afterMs, answer, callsWaitingFor, complete, emit, OK, setTimer, type Turn } from '../turn.ts';
+import { isAskingShim } from './contact.ts';
+import { isSettled } from './evolve.ts';
+import { notFound, resourcesOf } from './state.ts';
+
+type UpdateRequest = Extract<CallRequest, { method: 'UpdateContainerResources' }>;
+
+/** The message of the request that holds the limits. */
+const FIELD = 'linux';
+
+export function updateContainerResources(turn: Turn, call: OpenCall, { containerId, resources }: UpdateRequest): void {
+  const container = turn.state.containers.get(containerId);
+  if (container === undefined || !container.created)
+    return complete(turn, call, { ok: false, failure: notFound(containerId) });
+  const failure = failureIn(() => checkResources(FIELD, resources));
+  if (failure !== null) return complete(turn, call, { ok: false, failure });
+  advanceUpdates(turn, containerId);
+}
+
+const RETRY_MS = 5_000;
+
+/** Some limits are being put in force now. */
+export const isUpdating = (state: NodeState, containerId: string): boolean =>
+  openEffectsOn(state, containerStream(containerId)).some(({ intent }) => intent.kind === 'UpdateContainer');
+
+/** wait: its start is under way, or its shim was not asked yet. */
+type Way = 'task' | 'spec' | 'record' | 'wait';
+
+function wayOf(state: NodeState, container: Container): Way {
+  if (container.exit !== null || container.exitPending || container.lost !== null) return 'record';
+  if (container.startedAtNs !== null) return isAskingShim(state, container) ? 'wait' : 'task';
+  return container.steps.task === 'none' ? 'spec' : 'wait';
+}
+
+/** Takes up the change that a restart cut short, then those that calls wait for, in their order. */
+export function advanceUpdates(turn: Turn, containerId: string): void {
+  for (;;) {
+    const container = turn.state.containers.get(containerId);
+    if (container === undefined || !container.created) return;
+    const [call] = callsWaiting(turn, containerId);
+    if (container.goal !== 'run') {
+      if (call === undefined) return;
+      complete(turn, call, { ok: false, failure: removedMeanwhile(containerId) });
+      continue;
+    }
+    const way = wayOf(turn.state, container);
+    if (way === 'wait' || isUpdating(turn.state, containerId)) return;
+    if (container.update !== undefined) {
+      if (call === undefined && hasTimer(turn.state, containerStream(containerId), 'retry')) return;
+      begin(turn, container, container.update, way, null);
+      continue;
+    }
+    if (call === undefined || call.request.method !== 'UpdateContainerResources') return;
+    const wanted = wantedResources(container, call.request, way);
+    const failure = refusal(turn.state.facts, wanted);
+    if (failure !== null) complete(turn, call, { ok: false, failure });
+    else begin(turn, container, wanted, way, call);
+  }
+}
+
+/** In the order in which they came, without the one whose change is being put in force. */
+function callsWaiting(turn: Turn, containerId: string): OpenCall[] {
+  const stream = containerStream(containerId);
+  const served = openEffectsOn(turn.state, stream).flatMap(({ intent, call }) =>
+    intent.kind === 'UpdateContainer' ? [call] : [],
+  );
+  return callsWaitingFor(turn, stream, ['UpdateContainerResources']).filter(({ seq }) => !served.includes(seq));
+}
+
+const removedMeanwhile = (containerId: string): Failure => ({
+  reason: 'WrongState',
+  message: `Container ${containerId} is being removed; its limits can not be changed any more.`,
+});
+
+/** A process that was started keeps its oom_score_adj, as its children already have it. */
+function wantedResources(container: Container, { resources }: UpdateRequest, way: Way): LinuxContainerResources {
+  const current = resourcesOf(container) ?? {};
+  const { oomScoreAdj: _kept, ...others } = resources;
+  return mergedResources(current, way === 'spec' ? resources : others);
+}
+
+function refusal(facts: DaemonFacts | null, wanted: LinuxContainerResources): Failure | null {
+  if (facts === null) return { reason: 'NotServing', message: 'The daemon has not finished starting; try again.' };
+  return failureIn(() => {
+    checkSwap(FIELD, wanted);
+    ociResources(wanted, facts.node, FIELD);
+  });
+}
+
+function begin(
+  turn: Turn,
+  container: Container,
+  resources: LinuxContainerResources,
+  way: Exclude<Way, 'wait'>,
+  call: OpenCall | null,
+): void {
+  const stream = containerStream(container.id);
+  if (way !== 'record') {
+    const effects = [{ kind: 'UpdateContainer', resources }] as const;
+    return emit(turn, stream, { type: 'effects.requested', body: { effects } }, call?.seq ?? null);
+  }
+  emit(turn, stream, { type: 'container.updated', body: { resources } });
+  if (call !== null) complete(turn, call, OK);
+}
+
+/** Writes down how a change ended. Of a container that has ended meanwhile, the spec is all there is to change. */
+export function recordUpdate(turn: Turn, containerId: string, failure: Failure | undefined, intent: Intent): void {
+  const container = turn.state.containers.get(containerId);
+  if (container === undefined || intent.kind !== 'UpdateContainer') return;
+  const isDone = failure === undefined || wayOf(turn.state, container) === 'record';
+  if (isDone)
+    emit(turn, containerStream(containerId), {
+      type: 'container.updated',
+      body: { resources: intent.resources },
+    });
+  const call = turn.ended === null || turn.ended.call === null ? undefined : turn.state.calls.get(turn.ended.call);
+  if (call?.request.method === 'UpdateContainerResources') complete(turn, call, isDone ? OK : { ok: false, failure });
+  if (!isDone && !isSettled(failure)) tryLater(turn, containerId, failure);
+}
+
+/** Nobody can say which limits are in force: those that were wanted are put in force once the shim answers again. */
+function tryLater(turn: Turn, containerId: string, failure: Failure): void {
+  const stream = containerStream(containerId);
+  answer(turn, stream, ['UpdateContainerResources'], { ok: false, failure });
+  if (!hasTimer(turn.state, stream, 'retry')) setTimer(turn, stream, 'retry', afterMs(turn, RETRY_MS));
+}

@@ -1,0 +1,221 @@
+/**
+ * Limits that are changed, on the real shim and OCI runtime: what the cgroup's files say, what is shown, over restarts of
+ * the daemon too; what is refused, and that it changes nothing.
+ */
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { before, describe, test } from 'node:test';
+import { codeOf } from '../../scripts/lib/cri-client.ts';
+import {
+  type ContainerConfig,
+  ContainerState,
+  type DeepPartial,
+  type LinuxContainerResources,
+} from '../../src/adapters/wire/cri/api.ts';
+import { GrpcCode } from '../../src/domain/errors.ts';
+import { cleanupAfterAll } from '../support/cleanup.ts';
+import { callsAfter, headOf, recordsOf } from '../support/journal.ts';
+import { noLeftovers } from '../support/leftovers.ts';
+import { busyboxName, startNode, type TestNode } from '../support/node.ts';
+import { containerConfig, eventually, podConfig, removePod, statusOf } from '../support/pods.ts';
+
+const MIB = 1024 * 1024;
+const mib = (count: number): string => String(count * MIB);
+const sleeper = ['sleep', '1000'];
+
+/** Files of cgroup v1 by what they limit. */
+const files = {
+  shares: ['cpu', 'cpu.shares'],
+  quota: ['cpu', 'cpu.cfs_quota_us'],
+  period: ['cpu', 'cpu.cfs_period_us'],
+  cpus: ['cpuset', 'cpuset.cpus'],
+  memory: ['memory', 'memory.limit_in_bytes'],
+} as const;
+
+const withCode =
+  (code: number, message: RegExp) =>
+  (error: unknown): boolean => {
+    assert.equal(codeOf(error), code, String(error));
+    assert.match(String(error), message);
+    return true;
+  };
+
+describe('limits', () => {
+  const owner = cleanupAfterAll();
+  let node: TestNode;
+  let podSandboxId: string;
+
+  before(async () => {
+    node = await startNode(owner);
+    ({ podSandboxId } = await node.daemon.cri.runtime.runPodSandbox({ config: podConfig(node.daemon, 'pod') }));
+  });
+
+  const create = async (
+    name: string,
+    resources: DeepPartial<LinuxContainerResources>,
+    overrides: DeepPartial<ContainerConfig> = {},
+  ): Promise<string> => {
+    const config = containerConfig(name, busyboxName, sleeper, { linux: { resources }, ...overrides });
+    const { containerId } = await node.daemon.cri.runtime.createContainer({ podSandboxId, config });
+    return containerId;
+  };
+  const start = async (...words: Parameters<typeof create>): Promise<string> => {
+    const containerId = await create(...words);
+    await node.daemon.cri.runtime.startContainer({ containerId });
+    return containerId;
+  };
+  const update = (containerId: string, linux: DeepPartial<LinuxContainerResources>): Promise<unknown> =>
+    node.daemon.cri.runtime.updateContainerResources({ containerId, linux });
+  const shown = async (containerId: string): Promise<LinuxContainerResources | undefined> =>
+    (await statusOf(node.daemon, containerId)).resources?.linux;
+  const inForce = async (containerId: string, name: keyof typeof files): Promise<string> => {
+    const [controller, file] = files[name];
+    const path = join('/sys/fs/cgroup', controller, node.daemon.dirs.cgroupParent, containerId, file);
+    return (await readFile(path, 'utf8')).trim();
+  };
+
+  test('change in the cgroup of a container that runs, and are shown; what is not given stays', async () => {
+    const containerId = await start('runs', { cpuShares: '512', cpuQuota: '50000', cpuPeriod: '100000' });
+    await update(containerId, { memoryLimitInBytes: mib(64), cpusetCpus: '0' });
+    await update(containerId, { cpuQuota: '20000', cpuShares: '256' });
+    await update(containerId, { memoryLimitInBytes: mib(96) });
+    assert.deepEqual(
+      await Promise.all(
+        (['shares', 'quota', 'period', 'cpus', 'memory'] as const).map((name) => inForce(containerId, name)),
+      ),
+      ['256', '20000', '100000', '0', mib(96)],
+    );
+    const { cpuShares, cpuQuota, cpuPeriod, cpusetCpus, memoryLimitInBytes } = (await shown(containerId)) ?? {};
+    assert.deepEqual(
+      [cpuShares, cpuQuota, cpuPeriod, cpusetCpus, memoryLimitInBytes],
+      ['256', '20000', '100000', '0', mib(96)],
+    );
+    await update(containerId, { memoryLimitInBytes: '-1', cpuQuota: '-1' });
+    assert.equal(await inForce(containerId, 'quota'), '-1');
+    assert.ok(BigInt(await inForce(containerId, 'memory')) > 2n ** 60n);
+  });
+
+  test('that come at once are put in force one after the other, and none is lost', async () => {
+    const containerId = await start('at-once', { cpuShares: '512' });
+    const since = headOf(node.daemon);
+    await Promise.all([
+      update(containerId, { cpuShares: '100' }),
+      update(containerId, { cpuQuota: '30000', cpuPeriod: '100000' }),
+      update(containerId, { memoryLimitInBytes: mib(48) }),
+    ]);
+    assert.deepEqual(
+      await Promise.all((['shares', 'quota', 'memory'] as const).map((name) => inForce(containerId, name))),
+      ['100', '30000', mib(48)],
+    );
+    const records = await recordsOf(node.daemon, { fromSeq: since + 1 });
+    const own = records.filter(({ stream }) => stream === `container/${containerId}`).map(({ type }) => type);
+    assert.deepEqual(own, Array(3).fill(['effects.requested', 'effect.ended', 'container.updated']).flat());
+  });
+
+  test('of a container that was not started hold from its start; its OOM score too', async () => {
+    const containerId = await create(
+      'later',
+      { cpuShares: '512' },
+      { envs: [{ key: 'KEPT', value: Buffer.from('as it was') }] },
+    );
+    await update(containerId, { cpuShares: '128', memoryLimitInBytes: mib(64), oomScoreAdj: '500' });
+    assert.equal((await shown(containerId))?.cpuShares, '128');
+    await node.daemon.cri.runtime.startContainer({ containerId });
+    assert.deepEqual([await inForce(containerId, 'shares'), await inForce(containerId, 'memory')], ['128', mib(64)]);
+    const cmd = ['sh', '-c', 'echo $KEPT'];
+    const { stdout } = await node.daemon.cri.runtime.execSync({ containerId, cmd, timeout: '10' });
+    assert.equal(stdout.toString(), 'as it was\n');
+    const { info } = await node.daemon.cri.runtime.containerStatus({ containerId, verbose: true });
+    const { pid } = JSON.parse(info['info'] ?? '{}') as { pid: number };
+    const oomScoreAdj = async (): Promise<string> => (await readFile(`/proc/${pid}/oom_score_adj`, 'utf8')).trim();
+    assert.equal(await oomScoreAdj(), '500');
+    await update(containerId, { oomScoreAdj: '900' });
+    assert.deepEqual([await oomScoreAdj(), (await shown(containerId))?.oomScoreAdj], ['500', '500']);
+  });
+
+  test('of a container that has ended are written down only', async () => {
+    const containerId = await start('ended', { cpuShares: '512' });
+    await node.daemon.cri.runtime.stopContainer({ containerId, timeout: '0' });
+    await update(containerId, { cpuShares: '64' });
+    const { state, resources } = await statusOf(node.daemon, containerId);
+    assert.deepEqual([state, resources?.linux?.cpuShares], [ContainerState.CONTAINER_EXITED, '64']);
+  });
+
+  test('below what is in use are refused by the kernel, and those from before stay', async () => {
+    const script = 'head -c 40000000 /dev/zero >/dev/shm/held && echo ready && sleep 1000';
+    const containerId = await start(
+      'uses',
+      { memoryLimitInBytes: mib(128), cpuShares: '512' },
+      { command: ['sh', '-c', script] },
+    );
+    const cmd = ['sh', '-c', 'while [ "$(wc -c </dev/shm/held)" -lt 40000000 ]; do sleep 0.1; done'];
+    await node.daemon.cri.runtime.execSync({ containerId, cmd, timeout: '20' });
+    const refused = withCode(GrpcCode.UNKNOWN, /memory/);
+    await assert.rejects(update(containerId, { memoryLimitInBytes: mib(8), cpuShares: '64' }), refused);
+    assert.deepEqual([await inForce(containerId, 'memory'), await inForce(containerId, 'shares')], [mib(128), '512']);
+    const { memoryLimitInBytes, cpuShares } = (await shown(containerId)) ?? {};
+    assert.deepEqual([memoryLimitInBytes, cpuShares], [mib(128), '512']);
+    await node.daemon.cri.runtime.removeContainer({ containerId });
+  });
+
+  test('stay after a kill of the daemon, and a change that it cut short is settled', async () => {
+    const { daemon } = node;
+    const containerId = await start('survives', { cpuShares: '512' });
+    await update(containerId, { cpuShares: '300' });
+    const since = headOf(daemon);
+    const cut = update(containerId, { cpuShares: '200' });
+    cut.catch(() => undefined);
+    await eventually(
+      'the change begins',
+      async () => (await recordsOf(daemon, { fromSeq: since + 1, types: ['effects.requested'] })).length > 0,
+    );
+    await daemon.kill();
+    await cut.catch(() => undefined);
+    await daemon.start();
+    const agreed = await eventually('the change is settled', async () => {
+      const [now, told] = [await inForce(containerId, 'shares'), await shown(containerId)];
+      return now === told?.cpuShares && now === '200' && now;
+    });
+    assert.equal(agreed, '200');
+    await update(containerId, { cpuShares: '150' });
+    assert.equal(await inForce(containerId, 'shares'), '150');
+  });
+
+  test('that can not be are refused with the name of the field, and so is what is not there', async () => {
+    const containerId = await start('refuses', { cpuShares: '512' });
+    const { runtime } = node.daemon.cri;
+    const invalid = (message: RegExp): ((error: unknown) => boolean) => withCode(GrpcCode.INVALID_ARGUMENT, message);
+    const refusals: readonly (readonly [DeepPartial<LinuxContainerResources>, RegExp])[] = [
+      [{ cpuPeriod: '10' }, /linux\.cpu_period/],
+      [{ cpuQuota: '-5' }, /linux\.cpu_quota/],
+      [{ cpusetCpus: 'all' }, /linux\.cpuset_cpus/],
+      [{ oomScoreAdj: '2000' }, /linux\.oom_score_adj/],
+      [{ memoryLimitInBytes: mib(64), memorySwapLimitInBytes: mib(32) }, /linux\.memory_swap_limit_in_bytes/],
+      [{ hugepageLimits: [{ pageSize: 'big' }] }, /linux\.hugepage_limits\.page_size/],
+    ];
+    for (const [linux, message] of refusals) await assert.rejects(update(containerId, linux), invalid(message));
+    await assert.rejects(runtime.updateContainerResources({ containerId }), invalid(/linux is missing/));
+    await assert.rejects(
+      update(containerId, { unified: { 'memory.high': '1' } }),
+      withCode(GrpcCode.FAILED_PRECONDITION, /linux\.unified needs cgroup v2/),
+    );
+    await assert.rejects(update('f'.repeat(64), {}), withCode(GrpcCode.NOT_FOUND, /container_id/));
+    assert.equal(await inForce(containerId, 'shares'), '512');
+  });
+
+  test('are told by history, and a pod with changed limits leaves nothing behind', async () => {
+    const { stdout } = await node.daemon.scribe(
+      'history',
+      '--root',
+      node.daemon.dirs.root,
+      '--method',
+      'UpdateContainerResources',
+    );
+    assert.match(stdout, /UpdateContainerResources.*OK \(.*cpuShares 150/);
+    const calls = await callsAfter(node.daemon, 0);
+    assert.ok(calls.some(({ request }) => request.method === 'UpdateContainerResources'));
+    await removePod(node.daemon, podSandboxId);
+    assert.deepEqual(await node.daemon.leftovers(), noLeftovers);
+  });
+});
