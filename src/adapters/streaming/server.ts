@@ -110,7 +110,8 @@ export const createStreamingServer = async (options: StreamingServerOptions): Pr
   const { backend, idleTimeoutMs, streamCreationTimeoutMs, log } = options;
   const tokens = createTokens(options.nowMs);
   const takeOver = createTakeOver();
-  const live = new Set<Duplex>();
+  /** Cuts off each client there is. */
+  const live = new Set<() => void>();
   const server =
     options.tls === null
       ? createServer(httpOptions)
@@ -130,11 +131,15 @@ export const createStreamingServer = async (options: StreamingServerOptions): Pr
     const controller = new AbortController();
     // Each forwarded connection may listen.
     setMaxListeners(0, controller.signal);
-    const idle = watchIdle(idleTimeoutMs, () => socket.destroy());
-    live.add(socket);
+    const cutOff = (): void => {
+      controller.abort();
+      socket.destroy();
+    };
+    const idle = watchIdle(idleTimeoutMs, cutOff);
+    live.add(cutOff);
     socket.once('close', () => {
       idle.stop();
-      live.delete(socket);
+      live.delete(cutOff);
       controller.abort();
     });
     return { backend, log, signal: controller.signal, streamCreationTimeoutMs, onData: idle.touch };
@@ -225,7 +230,7 @@ export const createStreamingServer = async (options: StreamingServerOptions): Pr
           closed();
         });
         server.closeAllConnections();
-        for (const socket of live) socket.destroy();
+        for (const cutOff of live) cutOff();
       });
       resolve();
     },

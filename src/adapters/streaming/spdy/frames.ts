@@ -4,7 +4,7 @@
  * no memory; control frames are bounded. Knows nothing of streams, and does no I/O.
  */
 
-const FrameType = {
+export const FrameType = {
   SynStream: 1,
   SynReply: 2,
   RstStream: 3,
@@ -21,9 +21,9 @@ export const RstStatus = { ProtocolError: 1, RefusedStream: 3, Cancel: 5 } as co
 export const flagFin = 0x01;
 export const flagUnidirectional = 0x02;
 
-const frameHeaderBytes = 8;
+export const frameHeaderBytes = 8;
 /** Ours: the protocol allows 16 MiB, but nobody has that much to say in headers. */
-const controlBytesMax = 16_384;
+export const controlBytesMax = 16_384;
 
 const version = 3;
 const controlBit = 0x8000_0000;
