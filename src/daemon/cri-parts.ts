@@ -37,6 +37,7 @@ export interface CriSources {
   readonly stats: StatsReader;
   readonly usage: UsageCollector;
   readonly eventCursor: EventCursor;
+  readonly streaming: CriParts['streaming'];
   readonly daemon: DaemonPorts;
   readonly report: (message: string) => void;
 }
@@ -65,6 +66,7 @@ export function criParts(sources: CriSources): CriComposition {
     monoNs: clock.monoNs,
     tokenOf: vault.tokenOf,
     keepCredentials: credentials.keep,
+    streaming: sources.streaming,
     ...createContainerStats({ view, reader: stats, usage, cgroupDriver: config.runtime.cgroupDriver }),
     imageFsInfo: () => imageFsInfo(images, usage, config.serve.rootDir),
     runtimeHandlers: () => runtimeHandlers(config),

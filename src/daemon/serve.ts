@@ -26,7 +26,9 @@ import { readHostFacts } from '../adapters/linux/host-facts.ts';
 import { connectLogKeeper } from '../adapters/log-keeper/client.ts';
 import { installPause } from '../adapters/pause/install.ts';
 import { createSandboxEffects } from '../adapters/sandbox/effects.ts';
+import { createPortForwarder } from '../adapters/port-forward/adapter.ts';
 import { createPins } from '../adapters/sandbox/pins.ts';
+import { createStreamingServer } from '../adapters/streaming/server.ts';
 import { createShimAdapter } from '../adapters/shim/adapter.ts';
 import { startSpawner } from '../adapters/spawner/client.ts';
 import type { Spawner } from '../adapters/spawner/types.ts';
@@ -44,17 +46,17 @@ import { createView } from '../projections/view.ts';
 import { takeCrashFile, writeCrashFile } from './crash-file.ts';
 import { criParts } from './cri-parts.ts';
 import { createCredentials } from './credentials.ts';
-import { createPortForwarder } from '../adapters/port-forward/adapter.ts';
-import { createSessions, whenPodsEnd } from './streaming.ts';
 import { daemonPorts } from './daemon-ports.ts';
 import { openEventCursor } from './event-cursor.ts';
 import { daemonFacts } from './facts.ts';
 import { findDead } from './find-dead.ts';
 import { createFindings } from './findings.ts';
 import { startHousekeeping } from './housekeeping.ts';
+import { createSessions, whenPodsEnd } from './streaming.ts';
 
 /** How long the previous daemon's spawner may take to end what it was running. */
 const SPAWNER_WAIT_MS = 60_000;
+const NS_PER_MS = 1_000_000n;
 
 /** Runs the daemon until it is told to end (SIGTERM, SIGINT). Resolves when it has ended in order. */
 export async function serve(config: Config, { version }: { readonly version: string }): Promise<void> {
@@ -218,6 +220,12 @@ export async function serve(config: Config, { version }: { readonly version: str
   const usage = createUsageCollector({ clock, mountpoint: join(rootDir, 'containers'), report });
   const eventCursor = openEventCursor(stateDir, view.seq(), report);
   const daemon = daemonPorts({ rootDir, engine: running, view, clock, findings, log });
+  const streaming = await createStreamingServer({
+    ...config.streaming,
+    backend: sessions.backend,
+    log,
+    nowMs: () => Number(clock.monoNs() / NS_PER_MS),
+  });
   const { parts, services } = criParts({
     config,
     version,
@@ -231,6 +239,7 @@ export async function serve(config: Config, { version }: { readonly version: str
     stats,
     usage,
     eventCursor,
+    streaming: sessions.doorOf(streaming),
     daemon,
     report,
   });
@@ -256,6 +265,7 @@ export async function serve(config: Config, { version }: { readonly version: str
   journal.failed.then(die('the journal failed'), () => undefined);
   cni.failed.then(die('the watch of the CNI configuration ended'), () => undefined);
   cri.ended.then(die('the CRI socket ended'), () => undefined);
+  streaming.ended.then(() => undefined, die('the streaming server ended'));
   shim.ended.then(() => undefined, die('the events server ended'));
   spawner.ended.then(
     () => (ending ? undefined : die('the spawner ended')(new Error('It ended by itself or was killed.'))),
@@ -272,6 +282,8 @@ export async function serve(config: Config, { version }: { readonly version: str
   ending = true;
   log.info({ signal }, 'ending; pods stay');
   await cri.close();
+  // Before the engine ends, so that sessions are written down as they end.
+  await streaming.close();
   await running.stop(signal);
   await housekeeping.close();
   stats.close();

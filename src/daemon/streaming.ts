@@ -3,22 +3,22 @@
  * its address, and finds its client's streams here when its effect is performed. What goes through the streams stays
  * beside the journal (C12).
  */
+import type { Allowance, StreamingDoor } from '../adapters/cri/parts.ts';
 import type { ForwardedConnection } from '../adapters/port-forward/adapter.ts';
-import type { SessionStreams, StreamingBackend, StreamingRequest } from '../adapters/streaming/types.ts';
+import type {
+  SessionStreams,
+  StreamingBackend,
+  StreamingRequest,
+  StreamingServer,
+} from '../adapters/streaming/types.ts';
 import { FailureError } from '../domain/errors.ts';
 import { type Caller, type CallResponse, subjectOf } from '../domain/records.ts';
 import type { CallDraft, Ids, ReadModel, TakeCall } from '../engine/ports.ts';
 
-/** The call that allowed a session, and who made it. */
-export interface Allowance {
-  readonly allowedBy: string;
-  readonly caller: Caller | null;
-}
-
 export interface Sessions {
   readonly backend: StreamingBackend;
-  /** Remembers what the server need not know, for as long as it keeps the request. */
-  readonly allow: (request: StreamingRequest, allowance: Allowance) => void;
+  /** The server's addresses, for sessions whose calls say who asked for them. */
+  readonly doorOf: (server: Pick<StreamingServer, 'urlFor'>) => StreamingDoor;
   /** Both throw Cancelled when the client has gone. */
   readonly streamsOf: (sessionId: string) => SessionStreams;
   readonly connectionOf: (sessionId: string) => ForwardedConnection;
@@ -48,6 +48,7 @@ const createTable = <T>() => {
 };
 
 export function createSessions(take: TakeCall, ids: Ids): Sessions {
+  // What the server need not know of a request, for as long as it keeps it.
   const allowances = new WeakMap<StreamingRequest, Allowance>();
   const streams = createTable<SessionStreams>();
   const connections = createTable<ForwardedConnection>();
@@ -63,7 +64,13 @@ export function createSessions(take: TakeCall, ids: Ids): Sessions {
   }
 
   return {
-    allow: (request, allowance) => void allowances.set(request, allowance),
+    doorOf: (server) => ({
+      newId: ids.hex64,
+      urlFor: (request, allowance) => {
+        allowances.set(request, allowance);
+        return server.urlFor(request);
+      },
+    }),
     streamsOf: streams.get,
     connectionOf: connections.get,
     backend: {

@@ -24,8 +24,9 @@ const groups = [
   'Networking',
   'Multiple Containers',
   'Container OOM',
+  'Streaming',
 ];
-const specs = 55;
+const specs = 60;
 /** No image of ours can have the digest that this spec is written for. */
 const fixedDigest = 'public image with digest should be pulled and removed';
 

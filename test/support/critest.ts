@@ -28,6 +28,12 @@ const webServer = {
   config: { Entrypoint: ['sh', '-c', 'echo httpd starts; exec httpd -f -p 80 -h /www'] },
 };
 
+/** Pods on the host's network would be in each other's way at port 80. */
+const hostWebServer = {
+  ...webServer,
+  config: { Entrypoint: ['sh', '-c', 'echo httpd starts; exec httpd -f -p 12003 -h /www'] },
+};
+
 /** Puts every image that critest asks for into the registry. */
 export const pushCritestImages = async (registry: Registry): Promise<void> => {
   const base = [...(await busyboxLayer()), file('bin/pgrep', pgrep, 0o755)];
@@ -38,9 +44,11 @@ export const pushCritestImages = async (registry: Registry): Promise<void> => {
     Entrypoint: ['/pause'],
   });
   const web = await busyboxImage(webServer.config, webServer.layers);
+  const hostWeb = await busyboxImage(hostWebServer.config, hostWebServer.layers);
   const images: readonly (readonly [repository: string, tag: string, image: Image])[] = [
     ['e2e-test-images/busybox', '1.29-2', await buildImage([base], env)],
     ['e2e-test-images/nginx', '1.14-2', web],
+    [`k8s-staging-cri-tools/hostnet-nginx-${process.arch === 'x64' ? 'amd64' : process.arch}`, 'latest', hostWeb],
     ['e2e-test-images/httpd', '2.4.39-4', web],
     ['pause', '3.9', pause],
     ['k8s-staging-cri-tools/test-image-latest', 'latest', await named('latest')],
@@ -81,11 +89,19 @@ interface SpecReport {
   };
 }
 
+export interface CritestRun {
+  readonly focus: string;
+  readonly skip: string;
+  readonly timeoutMs: number;
+  /** Further arguments. */
+  readonly flags?: readonly string[];
+}
+
 /** Runs the specs whose names match `focus` and not `skip` (Go regular expressions); those of neither are not told. */
 export const runCritest = async (
   owner: Owner,
   daemon: Pick<Daemon, 'netns' | 'socket'>,
-  { focus, skip, timeoutMs }: { readonly focus: string; readonly skip: string; readonly timeoutMs: number },
+  { focus, skip, timeoutMs, flags = [] }: CritestRun,
 ): Promise<SpecResult[]> => {
   const reportPath = join(await tempDir(owner), 'report.json');
   const endpoint = `unix://${daemon.socket}`;
@@ -93,6 +109,7 @@ export const runCritest = async (
     daemon.netns.inside([
       criTool('critest'),
       ...['-runtime-endpoint', endpoint, '-image-endpoint', endpoint],
+      ...flags,
       ...[`-ginkgo.focus=${focus}`, `-ginkgo.skip=${skip}`, '-ginkgo.no-color', `-ginkgo.json-report=${reportPath}`],
     ]),
     { timeoutMs },

@@ -1,7 +1,7 @@
 /** What a daemon has written down, read as any command would: beside the running daemon, or when it is gone. */
 import { join } from 'node:path';
 import { nodeFold } from '../../src/engine/node-fold.ts';
-import type { CallRequest } from '../../src/domain/records.ts';
+import type { BodyOf, Caller, CallRequest } from '../../src/domain/records.ts';
 import type { NodeState } from '../../src/domain/state.ts';
 import { foldState } from '../../src/journal/fold.ts';
 import { openReader } from '../../src/journal/open.ts';
@@ -36,6 +36,9 @@ export const headOf = (daemon: Pick<Daemon, 'dirs'>): number => {
 export interface JournaledCall {
   readonly seq: number;
   readonly request: CallRequest;
+  readonly caller: Caller | null;
+  /** How it ended; null while there is no answer. */
+  readonly completed: BodyOf<'call.completed'> | null;
   /** gRPC code; null while there is no answer. */
   readonly code: number | null;
   /** Types of the records made on the call's behalf, but its own two. */
@@ -53,6 +56,8 @@ export const callsAfter = async (daemon: Pick<Daemon, 'dirs'>, afterSeq: number)
       return {
         seq,
         request: (body as { request: CallRequest }).request,
+        caller: (body as BodyOf<'call.received'>).caller,
+        completed: completed === undefined ? null : (completed.body as BodyOf<'call.completed'>),
         code: completed === undefined ? null : (completed.body as { code: number }).code,
         effects: own.map(({ type }) => type).filter((type) => type !== 'call.received' && type !== 'call.completed'),
       };

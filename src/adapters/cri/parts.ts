@@ -1,8 +1,10 @@
 /** What the CRI services are made from: doors to the engine, the read model, and what other adapters know. */
 import type { CallDraft, CallOptions, CallReply, NoteRead, ReadModel, TakeCall } from '../../engine/ports.ts';
 import { type Failure, FailureError, GrpcCode, grpcCodeOf } from '../../domain/errors.ts';
+import type { Caller } from '../../domain/records.ts';
 import type { Container } from '../../domain/state.ts';
 import { idFailure, wholeId } from '../../domain/call/canonical.ts';
+import type { StreamingRequest } from '../streaming/types.ts';
 import type * as wire from '../wire/cri/api.ts';
 import type { CallContext } from './context.ts';
 import type { ContainerEvents } from './events.ts';
@@ -21,6 +23,7 @@ export interface CriParts {
   readonly tokenOf: (value: Uint8Array) => string;
   /** Keeps registry credentials for one pull and gives their token. */
   readonly keepCredentials: (auth: wire.AuthConfig) => string;
+  readonly streaming: StreamingDoor;
   /** null when the container has no cgroup any more. */
   readonly statsOf: (container: Container) => Promise<wire.ContainerStats | null>;
   /** Those that have gone meanwhile, or can't be read, are left out. */
@@ -30,6 +33,18 @@ export interface CriParts {
   readonly runtimeHandlers: () => readonly wire.RuntimeHandler[];
   /** What verbose Status says of the configuration: no secrets. */
   readonly describeConfig: () => Readonly<Record<string, unknown>>;
+}
+
+/** The call that allowed a session, and who made it. */
+export interface Allowance {
+  readonly allowedBy: string;
+  readonly caller: Caller | null;
+}
+
+export interface StreamingDoor {
+  readonly newId: () => string;
+  /** The address of a session; throws when too many wait to be used. */
+  readonly urlFor: (request: StreamingRequest, allowance: Allowance) => string;
 }
 
 type Method = CallDraft['method'];

@@ -10,6 +10,7 @@ import { isUnsure, whenExitsAreKnown } from './exits.ts';
 import { containerConfig, linuxContainerResources, podSandboxConfig } from './from-wire.ts';
 import { matchesLabels } from './lists.ts';
 import { type CriParts, find, reading, take } from './parts.ts';
+import { streamingHandlers } from './streaming.ts';
 import { containerInfo, infoWhen, podSandboxInfo, statusInfo } from './verbose.ts';
 
 const API_VERSION = '0.1.0';
@@ -138,6 +139,7 @@ export function runtimeService(parts: CriParts): Handlers<typeof wire.RuntimeSer
         exitCode: outcome.response.exitCode ?? 0,
       };
     },
+    ...streamingHandlers(parts),
     async reopenContainerLog({ containerId }, context) {
       await take(parts, 'ReopenContainerLog', () => ({ containerId }), context);
       return {};

@@ -44,9 +44,25 @@ export const openFifoReader = async (path: string): Promise<Socket> =>
 export const openEndlessFifoReader = async (path: string): Promise<Socket> =>
   wrap(await openFifo(path, constants.O_RDWR), true);
 
-/** Opens a FIFO for writing whether or not its reader has come: what is written waits for it. */
-export const openFifoWriter = async (path: string): Promise<Socket> =>
-  wrap(await openFifo(path, constants.O_RDWR), false);
+export interface FifoWriter {
+  readonly socket: Socket;
+  /** Lets go of what was written and not read by anybody. */
+  readonly release: () => void;
+}
+
+/**
+ * Opens a FIFO for writing whether or not its reader has come. What is written waits for it until `release`, also when
+ * the socket is closed before: a FIFO that nobody has open forgets what it held.
+ */
+export const openFifoWriter = async (path: string): Promise<FifoWriter> => {
+  const held = await openFifo(path, constants.O_RDONLY);
+  try {
+    return { socket: wrap(await openFifo(path, constants.O_WRONLY), false), release: () => closeDescriptor(held) };
+  } catch (error) {
+    closeDescriptor(held);
+    throw error;
+  }
+};
 
 /** Opens a FIFO for writing to the reader that it has; null when it has none, or is not there. */
 export const openListenedFifo = async (path: string): Promise<Socket | null> => {

@@ -23,6 +23,7 @@ interface Pumps {
   readonly stdin: InputPump | null;
   readonly stdout: OutputPump;
   readonly stderr: OutputPump | null;
+  readonly release: () => void;
 }
 
 /** A terminal has one output; without one, shims want both, whether or not the client does. */
@@ -34,16 +35,21 @@ const streamsOf = ({ tty }: StreamExec, { stdin }: SessionStreams): readonly Exe
 
 const openPumps = async (context: ShimContext, effect: StreamExec, session: SessionStreams): Promise<Pumps> => {
   const opened = new Map<ExecStream, Socket>();
+  let release = (): void => undefined;
   const openStream = async (stream: ExecStream): Promise<void> => {
     const path = context.paths.execFifo(effect.execId, stream);
     await makeFifo(path);
-    opened.set(stream, await (stream === 'stdin' ? openFifoWriter(path) : openFifoReader(path)));
+    if (stream !== 'stdin') return void opened.set(stream, await openFifoReader(path));
+    const writer = await openFifoWriter(path);
+    opened.set(stream, writer.socket);
+    ({ release } = writer);
   };
   const results = await Promise.allSettled(streamsOf(effect, session).map(openStream));
   const [stdin, stdout, stderr] = [opened.get('stdin'), opened.get('stdout'), opened.get('stderr')];
   const failed = results.find((result) => result.status === 'rejected');
   if (failed !== undefined || stdout === undefined) {
     for (const fifo of opened.values()) fifo.destroy();
+    release();
     await removeExecFifos(context, effect.execId).catch(() => undefined);
     const message = `The streams of exec ${effect.execId} can not be opened.`;
     throw new FailureError('HostFailed', message, { cause: failed?.reason });
@@ -52,13 +58,15 @@ const openPumps = async (context: ShimContext, effect: StreamExec, session: Sess
     stdin: stdin === undefined || session.stdin === null ? null : pumpInput(session.stdin, stdin),
     stdout: pumpOutput(stdout, session.stdout),
     stderr: stderr === undefined ? null : pumpOutput(stderr, session.stderr),
+    release,
   };
 };
 
-const closePumps = ({ stdin, stdout, stderr }: Pumps): void => {
+const closePumps = ({ stdin, stdout, stderr, release }: Pumps): void => {
   stdin?.close();
   stdout.close();
   stderr?.close();
+  release();
 };
 
 /** The client has sent all: so the command reads an end. The shim's own end of the FIFO is all that is in the way. */

@@ -86,6 +86,13 @@ for (const { version, path } of await testShims()) {
       assert.equal(session.heard('stderr'), 'done\n');
     });
 
+    it('have all of a stdin that ended before they began', async () => {
+      const session = createSession({ stdin: true });
+      session.stdin.end('early\n');
+      await exec(session, 'cat');
+      assert.equal(session.heard('stdout'), 'early\n');
+    });
+
     it('end at once though stdin is open and never read', async () => {
       const session = createSession({ stdin: true });
       session.stdin.write(Buffer.alloc(mib));

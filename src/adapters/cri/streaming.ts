@@ -1,0 +1,44 @@
+/**
+ * The RPCs that allow sessions: Exec, Attach, PortForward. Each is a call of the engine; when it is granted, the reply
+ * is an address that works once. The token in it goes to the client and nowhere else.
+ */
+import type { Caller } from '../../domain/records.ts';
+import type * as wire from '../wire/cri/api.ts';
+import type { StreamingRequest } from '../streaming/types.ts';
+import type { Handlers } from './context.ts';
+import { type CriParts, find, take } from './parts.ts';
+
+type StreamingHandlers = Pick<
+  Required<Handlers<typeof wire.RuntimeServiceDefinition>>,
+  'exec' | 'attach' | 'portForward'
+>;
+
+export function streamingHandlers(parts: CriParts): StreamingHandlers {
+  const { view, streaming } = parts;
+  // The ids were found by the call; a prefix may mean another object by the time the client comes.
+  const containerIdOf = (text: string): string => find('container_id', view.state.containers, text)?.id ?? text;
+  const sandboxIdOf = (text: string): string => find('pod_sandbox_id', view.state.sandboxes, text)?.id ?? text;
+  const granted = (request: StreamingRequest, allowedBy: string, caller: Caller | null): { url: string } => ({
+    url: streaming.urlFor(request, { allowedBy, caller }),
+  });
+
+  return {
+    async exec({ containerId, cmd, tty, stdin, stdout, stderr }, context) {
+      const newId = streaming.newId();
+      const wanted = { cmd, tty, stdin, stdout, stderr };
+      await take(parts, 'Exec', () => ({ newId, containerId, ...wanted }), context);
+      return granted({ kind: 'Exec', containerId: containerIdOf(containerId), ...wanted }, newId, context.caller);
+    },
+    async attach({ containerId, tty, stdin, stdout, stderr }, context) {
+      const newId = streaming.newId();
+      const wanted = { tty, stdin, stdout, stderr };
+      await take(parts, 'Attach', () => ({ newId, containerId, ...wanted }), context);
+      return granted({ kind: 'Attach', containerId: containerIdOf(containerId), ...wanted }, newId, context.caller);
+    },
+    async portForward({ podSandboxId, port: ports }, context) {
+      const newId = streaming.newId();
+      await take(parts, 'PortForward', () => ({ newId, podSandboxId, ports }), context);
+      return granted({ kind: 'PortForward', podSandboxId: sandboxIdOf(podSandboxId), ports }, newId, context.caller);
+    },
+  };
+}
