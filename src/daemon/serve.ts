@@ -24,6 +24,7 @@ import { createInspectContainer } from '../adapters/inspect/adapter.ts';
 import { createSystemClock } from '../adapters/linux/clock.ts';
 import { readHostFacts } from '../adapters/linux/host-facts.ts';
 import { connectLogKeeper } from '../adapters/log-keeper/client.ts';
+import { readSeccompProfile } from '../adapters/inspect/seccomp-file.ts';
 import { installPause } from '../adapters/pause/install.ts';
 import { createSandboxEffects } from '../adapters/sandbox/effects.ts';
 import { createPortForwarder } from '../adapters/port-forward/adapter.ts';
@@ -173,7 +174,7 @@ export async function serve(config: Config, { version }: { readonly version: str
   const roots = [rootDir, stateDir];
   const pins = createPins({ spawner, roots });
   const perform: PerformEffects = {
-    ...createSandboxEffects({ spawner, writeBundle, snapshots: images.snapshots, roots }),
+    ...createSandboxEffects({ spawner, writeBundle, snapshots: images.snapshots, roots, readSeccompProfile }),
     ...createBundleEffects({ writeBundle, snapshots: images.snapshots, spawner, roots }),
     ...pins.effects,
     ...cni.effects,

@@ -12,6 +12,7 @@ import { containerQuestions } from './oci/container-spec.ts';
 import { hasHostIpc } from './oci/namespaces.ts';
 import { failureIn } from './oci/refuse.ts';
 import { ociResources, oomScoreAdj, undoingResources } from './oci/resources.ts';
+import { seccompFileOf, seccompProfileOf } from './oci/seccomp.ts';
 import { bundlePath, containerDir, netnsPath, sandboxDir, shmPath } from './paths.ts';
 import { type Intent, subjectOf } from './records.ts';
 import { namespacePins } from './pod-sandbox/sandboxer.ts';
@@ -75,6 +76,7 @@ function forSandbox(state: NodeState, facts: DaemonFacts, sandbox: PodSandbox, i
         files: etcFiles(sandbox.config, facts.node),
         shm: hasHostIpc(sandbox.config) ? null : { path: shmPath(facts, podSandboxId), sizeBytes: SHM_SIZE_BYTES },
         bundle: { id: podSandboxId, path: bundle, spec: built.spec },
+        seccompProfilePath: seccompFileOf(seccompProfileOf(sandbox.config.linux?.securityContext)),
         chainIds: sandbox.image?.chainIds ?? null,
       });
     }

@@ -137,6 +137,8 @@ export type Effect =
       readonly files: Readonly<Record<string, string | null>>;
       readonly shm: { readonly path: string; readonly sizeBytes: number } | null;
       readonly bundle: Bundle | null;
+      /** A profile of the node that the pause task is to run under: read, and added to the bundle's spec. */
+      readonly seccompProfilePath: string | null;
       /** Layers of the configured sandbox image; null with the pause program that scribe carries. */
       readonly chainIds: readonly string[] | null;
     }

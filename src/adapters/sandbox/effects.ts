@@ -7,6 +7,7 @@ import { readFile, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Bundle } from '../../domain/effects.ts';
 import { FailureError } from '../../domain/errors.ts';
+import { parseProfile } from '../../domain/oci/seccomp.ts';
 import type { PerformEffects } from '../../engine/ports.ts';
 import { createPathCleaner, makeDirectory, writeFileWhole } from '../linux/files.ts';
 import type { Snapshots } from '../images/snapshots-port.ts';
@@ -22,6 +23,8 @@ export interface SandboxDependencies {
   readonly snapshots: Pick<Snapshots, 'prepare' | 'remove'>;
   /** The daemon's root and state directories: nothing outside of them is made or removed. */
   readonly roots: readonly string[];
+  /** The JSON of a seccomp profile of the node; the inspect adapter's. */
+  readonly readSeccompProfile: (path: string) => Promise<unknown>;
   /** Where files without content of their own are copied from. */
   readonly hostEtcDir?: string;
 }
@@ -52,6 +55,7 @@ export const createSandboxEffects = ({
   writeBundle,
   snapshots,
   roots,
+  readSeccompProfile,
   hostEtcDir = '/etc',
 }: SandboxDependencies): Pick<
   PerformEffects,
@@ -71,14 +75,20 @@ export const createSandboxEffects = ({
     await spawner.mount({ source: 'shm', target: path, type: 'tmpfs', options });
   };
 
+  const withProfile = async (bundle: Bundle, path: string | null): Promise<Bundle> => {
+    if (path === null) return bundle;
+    const seccomp = parseProfile(await readSeccompProfile(path), path);
+    return { ...bundle, spec: { ...bundle.spec, linux: { ...bundle.spec.linux, seccomp } } };
+  };
+
   return {
-    PreparePodSandbox: async ({ podSandboxId, dir, files, shm, bundle, chainIds }) => {
+    PreparePodSandbox: async ({ podSandboxId, dir, files, shm, bundle, seccompProfilePath, chainIds }) => {
       for (const path of [dir, shm?.path, bundle?.path]) if (path !== undefined) cleaner.check(path);
       await makeDirectory(dir);
       await settleAll([
         ...Object.entries(files).map(([name, content]) => writeSandboxFile(dir, name, content)),
         ...(shm ? [mountShm(shm)] : []),
-        ...(bundle ? [writeBundle(bundle)] : []),
+        ...(bundle ? [withProfile(bundle, seccompProfilePath).then(writeBundle)] : []),
       ]);
       return { rootfs: chainIds === null ? [] : await snapshots.prepare(podSandboxId, chainIds) };
     },

@@ -13,7 +13,7 @@ import { hasHostNetwork, sandboxNamespaces } from './namespaces.ts';
 import { processArgs, processCwd, processEnv } from './process.ts';
 import { type SpecResult, refuse, shown, specResult } from './refuse.ts';
 import { cgroupsPath, oomScoreAdj, sandboxResources } from './resources.ts';
-import { ociSeccomp, SECCOMP_FIELD, seccompFileOf, seccompProfileOf } from './seccomp.ts';
+import { pauseSeccomp, seccompProfileOf } from './seccomp.ts';
 import { checkSelinux } from './security.ts';
 import { podHostname } from './etc-files.ts';
 import { podSysctls } from './sysctls.ts';
@@ -53,12 +53,8 @@ export function podSandboxSpec(input: PodSandboxSpecInput): SpecResult {
 
 function build({ podSandboxId, config, node, settings, netnsPath, paths, pause }: PodSandboxSpecInput): OciSpec {
   const context = config.linux?.securityContext;
-  const profile = seccompProfileOf(context);
-  if (seccompFileOf(profile) !== null) {
-    refuse('NotImplemented', `${SECCOMP_FIELD} of a sandbox can not be Localhost: use RuntimeDefault`);
-  }
   checkSelinux(context?.selinuxOptions, node);
-  const seccomp = ociSeccomp(profile, node, noCapabilities.bounding, undefined);
+  const seccomp = pauseSeccomp(seccompProfileOf(context), node);
   const sysctl = podSysctls(config, settings);
   return {
     ociVersion: OCI_VERSION,

@@ -49,6 +49,19 @@ export function checkSeccomp(context: SeccompFields | undefined): void {
   }
 }
 
+function requireFilters(node: NodeFacts): void {
+  if (!node.seccomp) {
+    refuse('HostLacks', `${SECCOMP_FIELD} asks for a profile, but this kernel has no seccomp filters: use Unconfined`);
+  }
+}
+
+/** The pause task's. A Localhost profile is not in the spec yet: PreparePodSandbox reads it and adds it. */
+export function pauseSeccomp(profile: SecurityProfile | null, node: NodeFacts): OciSeccomp | undefined {
+  if (profile === null) return undefined;
+  requireFilters(node);
+  return seccompFileOf(profile) === null ? defaultSeccomp(node, []) : undefined;
+}
+
 /** `file` is the parsed content of a Localhost profile; `capabilities` the container's bounding set. */
 export function ociSeccomp(
   profile: SecurityProfile | null,
@@ -57,9 +70,7 @@ export function ociSeccomp(
   file: unknown,
 ): OciSeccomp | undefined {
   if (profile === null) return undefined;
-  if (!node.seccomp) {
-    refuse('HostLacks', `${SECCOMP_FIELD} asks for a profile, but this kernel has no seccomp filters: use Unconfined`);
-  }
+  requireFilters(node);
   const path = seccompFileOf(profile);
   return path === null ? defaultSeccomp(node, capabilities) : parseProfile(file, path);
 }
@@ -69,8 +80,12 @@ type Json = Readonly<Record<string, unknown>>;
 const isRecord = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** The OCI runtime specification's words; a field it does not know is left out. */
-function parseProfile(file: unknown, path: string): OciSeccomp {
+/**
+ * The parsed content of a Localhost profile in the OCI runtime specification's words; a field that it does not know is
+ * left out.
+ * @throws {FailureError} InvalidField, naming what of the file at `path` is wrong
+ */
+export function parseProfile(file: unknown, path: string): OciSeccomp {
   const bad = (problem: string): never => refuseField(`${SECCOMP_FIELD}.localhost_ref`, `${shown(path)}: ${problem}`);
 
   const text = (value: unknown, name: string, form: RegExp): string =>

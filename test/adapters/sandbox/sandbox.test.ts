@@ -12,6 +12,7 @@ import type { EffectContext } from '../../../src/engine/ports.ts';
 import { createPathCleaner } from '../../../src/adapters/linux/files.ts';
 import { readMountInfo } from '../../../src/adapters/linux/mounts.ts';
 import { createSandboxEffects } from '../../../src/adapters/sandbox/effects.ts';
+import { readSeccompProfile } from '../../../src/adapters/inspect/seccomp-file.ts';
 import { startSpawner } from '../../../src/adapters/spawner/client.ts';
 import type { Spawner } from '../../../src/adapters/spawner/types.ts';
 import { onCleanup } from '../../support/cleanup.ts';
@@ -46,7 +47,14 @@ const setUp = async (t: TestContext) => {
     remove: async (id: string) => void removedSnapshots.push(id),
   };
   const removedSnapshots: string[] = [];
-  const effects = createSandboxEffects({ spawner, writeBundle, snapshots, roots: [root, state], hostEtcDir });
+  const effects = createSandboxEffects({
+    spawner,
+    writeBundle,
+    snapshots,
+    roots: [root, state],
+    readSeccompProfile,
+    hostEtcDir,
+  });
   const dir = join(state, 'sandboxes', podSandboxId);
   const bundle = { id: podSandboxId, path: join(state, 'bundles', podSandboxId), spec: {} as Bundle['spec'] };
   const prepare: EffectOf<'PreparePodSandbox'> = {
@@ -56,6 +64,7 @@ const setUp = async (t: TestContext) => {
     files: { hostname: 'pod-1\n', hosts: '127.0.0.1\tlocalhost\n', 'resolv.conf': null },
     shm: { path: join(dir, 'shm'), sizeBytes: 16 * MiB },
     bundle,
+    seccompProfilePath: null,
     chainIds: null,
   };
   const clean: EffectOf<'CleanPodSandbox'> = {
@@ -98,6 +107,22 @@ describe('PreparePodSandbox', () => {
     assert.equal(await readFile(join(dir, 'resolv.conf'), 'utf8'), '');
     await writeFile(join(hostEtcDir, 'resolv.conf'), Buffer.alloc(2 * MiB));
     await assert.rejects(effects.PreparePodSandbox(withoutShm, context), /resolv.conf is larger than/);
+  });
+
+  it('adds a seccomp profile of the node to the bundle, and refuses one that is none', { timeout }, async (t) => {
+    const { effects, prepare, bundles, hostEtcDir } = await setUp(t);
+    const seccompProfilePath = join(hostEtcDir, 'profile.json');
+    await writeFile(seccompProfilePath, '{"defaultAction":"SCMP_ACT_ERRNO","comment":"mine"}');
+    await effects.PreparePodSandbox({ ...prepare, shm: null, seccompProfilePath }, context);
+    assert.deepEqual(bundles[0]?.spec.linux.seccomp, { defaultAction: 'SCMP_ACT_ERRNO' });
+    for (const [content, problem] of [
+      ['{"defaultAction":"no"}', /profile\.json.*defaultAction/],
+      ['what', /profile\.json is not JSON/],
+    ] as const) {
+      await writeFile(seccompProfilePath, content);
+      await assert.rejects(effects.PreparePodSandbox({ ...prepare, shm: null, seccompProfilePath }, context), problem);
+    }
+    assert.equal(bundles.length, 1);
   });
 
   it('refuses names and paths that lead elsewhere', { timeout }, async (t) => {
