@@ -39,6 +39,12 @@ interface ExecRequest extends AttachRequest {
   readonly cmd: readonly string[];
 }
 
+/** Limits of a pod as a whole, which kubelet keeps itself in the pod's cgroup; what is not given stays. */
+export interface PodLimits {
+  readonly overhead?: LinuxContainerResources;
+  readonly resources?: LinuxContainerResources;
+}
+
 /** Calls that change something. Ids in them are whole (prefixes are resolved at the door) and secrets are tokens. */
 export type CallRequest =
   | {
@@ -92,6 +98,7 @@ export type CallRequest =
       readonly containerId: string;
       readonly resources: LinuxContainerResources;
     }
+  | ({ readonly method: 'UpdatePodSandboxResources'; readonly podSandboxId: string } & PodLimits)
   | { readonly method: 'PullImage'; readonly image: string; readonly credentials: string | null }
   | { readonly method: 'LoadImages'; readonly newId: string }
   | { readonly method: 'RemoveImage'; readonly image: string }
@@ -234,6 +241,8 @@ export type Event =
   | { readonly type: 'sandbox.failed'; readonly body: { readonly failure: Failure } }
   /** What held it has ended by itself: its pause task or the shim of that. */
   | { readonly type: 'sandbox.lost'; readonly body: { readonly message: string } }
+  /** Its limits are these from now on. */
+  | { readonly type: 'sandbox.updated'; readonly body: PodLimits }
   | { readonly type: 'sandbox.stopping'; readonly body: Record<string, never> }
   | { readonly type: 'sandbox.stopped'; readonly body: Record<string, never> }
   | { readonly type: 'sandbox.removing'; readonly body: Record<string, never> }

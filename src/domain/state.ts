@@ -18,7 +18,7 @@ import type {
 } from './effects.ts';
 import type { Failure } from './errors.ts';
 import type { DaemonFacts } from './node/facts.ts';
-import type { CallRequest, ExitReason, Intent } from './records.ts';
+import type { CallRequest, ExitReason, Intent, PodLimits } from './records.ts';
 
 /**
  * One acquired thing and its undoing.
@@ -53,6 +53,8 @@ export interface PodSandbox {
   readonly seq: number;
   readonly name: string;
   readonly config: PodSandboxConfig;
+  /** Its limits since they were changed; before, they are those of `config`, which stays as it was asked for (C5). */
+  readonly limits?: PodLimits;
   readonly runtimeHandler: string;
   readonly handler: RuntimeHandler;
   readonly sandboxer: Sandboxer;

@@ -29,7 +29,14 @@ const offered = new Set([
   ...['Version', 'Status', 'RuntimeConfig', 'UpdateRuntimeConfig', 'GetContainerEvents'],
   ...['RunPodSandbox', 'StopPodSandbox', 'RemovePodSandbox', 'PodSandboxStatus', 'ListPodSandbox'],
   ...['CreateContainer', 'StartContainer', 'StopContainer', 'RemoveContainer', 'ListContainers', 'ContainerStatus'],
-  ...['ExecSync', 'ReopenContainerLog', 'UpdateContainerResources', 'ContainerStats', 'ListContainerStats'],
+  ...[
+    'ExecSync',
+    'ReopenContainerLog',
+    'UpdateContainerResources',
+    'UpdatePodSandboxResources',
+    'ContainerStats',
+    'ListContainerStats',
+  ],
 ]);
 
 type Ask = (cri: CriClient) => Promise<unknown>;

@@ -204,6 +204,34 @@ describe('limits', () => {
     assert.equal(await inForce(containerId, 'shares'), '512');
   });
 
+  test('of a pod are written down and shown, over a restart too', async () => {
+    const { daemon } = node;
+    const { runtime } = daemon.cri;
+    const limits = async (): Promise<unknown> => {
+      const { info } = await runtime.podSandboxStatus({ podSandboxId, verbose: true });
+      const { overhead, resources } = JSON.parse(info['info'] ?? '{}') as Record<string, unknown>;
+      return { overhead, resources };
+    };
+    const changed = {
+      overhead: { memoryLimitInBytes: mib(10) },
+      resources: { cpuShares: '700', memoryLimitInBytes: mib(200) },
+    };
+    await runtime.updatePodSandboxResources({ podSandboxId, ...changed });
+    assert.deepEqual(await limits(), changed);
+    await runtime.updatePodSandboxResources({ podSandboxId, resources: { cpuShares: '800' } });
+    await daemon.kill();
+    await daemon.start();
+    assert.deepEqual(await limits(), { ...changed, resources: { ...changed.resources, cpuShares: '800' } });
+    await assert.rejects(
+      runtime.updatePodSandboxResources({ podSandboxId: 'f'.repeat(64), ...changed }),
+      withCode(GrpcCode.NOT_FOUND, /pod_sandbox_id/),
+    );
+    await assert.rejects(
+      runtime.updatePodSandboxResources({ podSandboxId, overhead: { cpuPeriod: '5' } }),
+      withCode(GrpcCode.INVALID_ARGUMENT, /overhead\.cpu_period/),
+    );
+  });
+
   test('are told by history, and a pod with changed limits leaves nothing behind', async () => {
     const { stdout } = await node.daemon.scribe(
       'history',

@@ -71,6 +71,8 @@ export function startClients(history: History): Clients {
     const containers = await Promise.all(
       Array.from({ length: random.below(3) }, (_, index) => runContainer(podSandboxId, index)),
     );
+    if (random.chance(0.3))
+      await call({ method: 'UpdatePodSandboxResources', podSandboxId, resources: { cpuShares: '100' } }, impatient());
     if (random.chance(0.25)) return; // Forgotten: somebody else cleans up.
     for (const containerId of containers)
       if (containerId !== null && random.chance(0.7)) await removeContainer(containerId);

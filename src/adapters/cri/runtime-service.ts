@@ -153,6 +153,19 @@ export function runtimeService(parts: CriParts): Handlers<typeof wire.RuntimeSer
       );
       return {};
     },
+    async updatePodSandboxResources({ podSandboxId, overhead, resources }, context) {
+      await take(
+        parts,
+        'UpdatePodSandboxResources',
+        () => ({
+          podSandboxId,
+          ...(overhead === undefined ? {} : { overhead: linuxContainerResources(overhead) }),
+          ...(resources === undefined ? {} : { resources: linuxContainerResources(resources) }),
+        }),
+        context,
+      );
+      return {};
+    },
     async updateRuntimeConfig({ runtimeConfig }, context) {
       await take(
         parts,

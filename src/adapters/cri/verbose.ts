@@ -1,4 +1,5 @@
 /** The info maps of verbose replies: JSON for people and tools. Holds tokens where secrets were (C12). */
+import { limitsOf } from '../../domain/pod-sandbox/update.ts';
 import type { Container, PodSandbox } from '../../domain/state.ts';
 import type { CriParts } from './parts.ts';
 
@@ -16,6 +17,7 @@ export const podSandboxInfo = (sandbox: PodSandbox): Readonly<Record<string, unk
   runtimeHandler: sandbox.runtimeHandler,
   runtimeType: sandbox.handler.runtimeType,
   config: sandbox.config,
+  ...limitsOf(sandbox),
   cniResult: sandbox.networkResult,
   steps: sandbox.steps,
 });

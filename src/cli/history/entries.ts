@@ -97,6 +97,7 @@ const streamsOfRequest = (request: CallRequest): string[] => {
       return [sandboxStream(request.newId)];
     case 'StopPodSandbox':
     case 'RemovePodSandbox':
+    case 'UpdatePodSandboxResources':
     case 'PortForward':
     case 'PortForwardSession':
       return [sandboxStream(request.podSandboxId)];

@@ -52,6 +52,7 @@ const objectOf = (names: Names, { received, completed }: CallEntry): string => {
       return podText(names, id ?? request.newId, request);
     case 'StopPodSandbox':
     case 'RemovePodSandbox':
+    case 'UpdatePodSandboxResources':
     case 'PortForward':
     case 'PortForwardSession':
       return labelOf(names, sandboxStream(request.podSandboxId));

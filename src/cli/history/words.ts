@@ -5,6 +5,7 @@ import {
   type CallRequest,
   type DomainRecord,
   type Intent,
+  type PodLimits,
   type Sequenced,
   subjectOf,
   type WantedStreams,
@@ -42,6 +43,14 @@ const limitsWords = (resources: LinuxContainerResources): string =>
       .join(', '),
   );
 
+const podLimitsWords = ({ overhead, resources }: PodLimits): string =>
+  [
+    resources === undefined ? '' : limitsWords(resources),
+    overhead === undefined ? '' : `overhead: ${limitsWords(overhead)}`,
+  ]
+    .filter((words) => words !== '')
+    .join('; ');
+
 /** What is worth knowing of a request beside its object; '' for nothing. */
 export const detailOf = (request: CallRequest): string => {
   switch (request.method) {
@@ -65,6 +74,8 @@ export const detailOf = (request: CallRequest): string => {
       return `port ${request.port}`;
     case 'UpdateContainerResources':
       return limitsWords(request.resources);
+    case 'UpdatePodSandboxResources':
+      return podLimitsWords(request);
     case 'UpdateRuntimeConfig':
       return `pod CIDR ${request.podCidr}`;
     case 'SetLogLevel':
@@ -159,6 +170,8 @@ export const wordsOf = (event: Sequenced<DomainRecord>): Words | null => {
       return bad('pod given up', event.body.failure.message);
     case 'sandbox.lost':
       return bad('pod lost', event.body.message);
+    case 'sandbox.updated':
+      return plain('pod limits changed', podLimitsWords(event.body));
     case 'sandbox.stopping':
       return plain('pod stopping');
     case 'sandbox.stopped':

@@ -47,6 +47,7 @@ export function canonical(state: Pick<NodeState, 'sandboxes' | 'containers'>, re
   switch (request.method) {
     case 'StopPodSandbox':
     case 'RemovePodSandbox':
+    case 'UpdatePodSandboxResources':
     case 'CreateContainer':
     case 'PortForward':
     case 'PortForwardSession':

@@ -11,6 +11,7 @@ import { updateContainerResources } from '../container/update.ts';
 import { fetchImages, pullImage, removeImage } from '../image/decide.ts';
 import { removePodSandbox, runPodSandbox, stopPodSandbox } from '../pod-sandbox/decide.ts';
 import { portForward, portForwardSession } from '../pod-sandbox/port-forward.ts';
+import { updatePodSandboxResources } from '../pod-sandbox/update.ts';
 import { requestIdFailure } from './canonical.ts';
 import { type Input, NODE_STREAM, type Sequenced } from '../records.ts';
 import { complete, emit, OK, type Turn } from '../turn.ts';
@@ -56,6 +57,8 @@ export function decideCall(turn: Turn, input: CallReceived): void {
       return reopenContainerLog(turn, call, request);
     case 'UpdateContainerResources':
       return updateContainerResources(turn, call, request);
+    case 'UpdatePodSandboxResources':
+      return updatePodSandboxResources(turn, call, request);
     case 'PullImage':
       return pullImage(turn, call, request);
     case 'LoadImages':

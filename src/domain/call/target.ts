@@ -36,6 +36,7 @@ export function targetOf(request: CallRequest): string {
     case 'Exec':
     case 'Attach':
     case 'PortForward':
+    case 'UpdatePodSandboxResources':
     case 'RemoveImage':
     case 'UpdateRuntimeConfig':
     case 'SetLogLevel':

@@ -93,6 +93,8 @@ function changedBy(sandbox: PodSandbox, record: Sequenced): PodSandbox {
       return { ...sandbox, goal: 'undo', phase: 'notReady', failure: record.body.failure };
     case 'sandbox.lost':
       return { ...sandbox, phase: 'notReady' };
+    case 'sandbox.updated':
+      return { ...sandbox, limits: record.body };
     case 'sandbox.stopping':
       return { ...sandbox, goal: 'stop', phase: 'notReady' };
     case 'sandbox.stopped':

@@ -1,0 +1,56 @@
+/**
+ * UpdatePodSandboxResources: written down and shown, nothing else, since kubelet has changed the pod's cgroup itself when
+ * it tells of it.
+ */
+import type { LinuxContainerResources } from '../cri.ts';
+import { checkResources } from '../oci/checks.ts';
+import { failureIn } from '../oci/refuse.ts';
+import { mergedResources } from '../oci/resources.ts';
+import { type CallRequest, type PodLimits, sandboxStream } from '../records.ts';
+import type { OpenCall, PodSandbox } from '../state.ts';
+import { complete, emit, OK, type Turn } from '../turn.ts';
+
+type UpdateRequest = Extract<CallRequest, { method: 'UpdatePodSandboxResources' }>;
+
+/** The limits that hold for it: those it was made with, until they are changed. */
+export const limitsOf = ({ limits, config }: PodSandbox): PodLimits =>
+  limits ?? {
+    ...(config.linux?.overhead === undefined ? {} : { overhead: config.linux.overhead }),
+    ...(config.linux?.resources === undefined ? {} : { resources: config.linux.resources }),
+  };
+
+const merged = (
+  current: LinuxContainerResources | undefined,
+  changes: LinuxContainerResources | undefined,
+): LinuxContainerResources | undefined => (changes === undefined ? current : mergedResources(current ?? {}, changes));
+
+export function updatePodSandboxResources(turn: Turn, call: OpenCall, request: UpdateRequest): void {
+  const { podSandboxId } = request;
+  const sandbox = turn.state.sandboxes.get(podSandboxId);
+  if (sandbox === undefined || sandbox.phase === 'creating')
+    return complete(turn, call, {
+      ok: false,
+      failure: { reason: 'PodSandboxNotFound', message: `pod_sandbox_id ${podSandboxId} names no pod sandbox.` },
+    });
+  if (sandbox.goal === 'remove' || sandbox.goal === 'undo')
+    return complete(turn, call, {
+      ok: false,
+      failure: {
+        reason: 'WrongState',
+        message: `Pod sandbox ${podSandboxId} is being removed; its limits can not be changed any more.`,
+      },
+    });
+  const failure = failureIn(() => {
+    checkResources('overhead', request.overhead);
+    checkResources('resources', request.resources);
+  });
+  if (failure !== null) return complete(turn, call, { ok: false, failure });
+  const current = limitsOf(sandbox);
+  const overhead = merged(current.overhead, request.overhead);
+  const resources = merged(current.resources, request.resources);
+  emit(turn, sandboxStream(podSandboxId), {
+    type: 'sandbox.updated',
+    body: { ...(overhead === undefined ? {} : { overhead }), ...(resources === undefined ? {} : { resources }) },
+  });
+  complete(turn, call, OK);
+}
