@@ -52,6 +52,7 @@ import { openEventCursor } from './event-cursor.ts';
 import { daemonFacts } from './facts.ts';
 import { findDead } from './find-dead.ts';
 import { createFindings } from './findings.ts';
+import { startImageUpkeep } from './image-upkeep.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { createSessions, whenPodsEnd } from './streaming.ts';
 
@@ -129,6 +130,10 @@ export async function serve(config: Config, { version }: { readonly version: str
   const spawner = await spawning.promise;
   log.info({ records: seq, spawner: spawner.pid }, 'journal folded');
 
+  const report = (message: string): void => {
+    log.warn(message);
+    findings.add(message);
+  };
   const clock = createSystemClock();
   const credentials = createCredentials();
   // Adapters observe through the engine, and the engine performs through them.
@@ -150,6 +155,7 @@ export async function serve(config: Config, { version }: { readonly version: str
     log,
     limits: config.limits,
   });
+  const imageUpkeep = startImageUpkeep({ images, state: () => view.state, log, report }, opened.setAside !== null);
   const cni = createCniAdapter({
     spawner,
     stateDir,
@@ -213,10 +219,6 @@ export async function serve(config: Config, { version }: { readonly version: str
   networkRead.catch(die('the CNI configuration can not be watched'));
 
   whenPodsEnd(view, portForwarder.endPod);
-  const report = (message: string): void => {
-    log.warn(message);
-    findings.add(message);
-  };
   const stats = createStatsReader({ cgroup: node.cgroup, clock, report });
   const usage = createUsageCollector({ clock, mountpoint: join(rootDir, 'containers'), report });
   const eventCursor = openEventCursor(stateDir, view.seq(), report);
@@ -272,9 +274,7 @@ export async function serve(config: Config, { version }: { readonly version: str
     () => (ending ? undefined : die('the spawner ended')(new Error('It ended by itself or was killed.'))),
     () => undefined,
   );
-  images
-    .collectLeftovers()
-    .catch((error: unknown) => report(`Leftovers of earlier pulls could not be removed: ${String(error)}`));
+  imageUpkeep.served();
   log.info({ socket: config.serve.socketPath, sinceExecMs: Math.round(performance.now()) }, 'serving');
   // Compiled code is otherwise kept at an orderly end only, and a daemon that is killed has none.
   setImmediate(flushCompileCache);
@@ -294,6 +294,7 @@ export async function serve(config: Config, { version }: { readonly version: str
   await shim.close();
   cni.close();
   keeper.disconnect();
+  imageUpkeep.close();
   await images.close();
   await diskGuard.close();
   await journal.close();

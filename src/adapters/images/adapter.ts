@@ -4,16 +4,18 @@
  * nobody needs any more, is asked for by effects. Everything it writes is below the root directory.
  */
 import { createWriteStream } from 'node:fs';
-import { mkdir, readdir, rename, rm, stat, statfs } from 'node:fs/promises';
+import { mkdir, readdir, rm, stat, statfs } from 'node:fs/promises';
 import { randomUUID } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { FailureError } from '../../domain/errors.ts';
+import type { ImageContent } from '../../domain/effects.ts';
 import type { PerformEffects } from '../../engine/ports.ts';
 import { errorCodeOf } from '../linux/syscalls.ts';
 import type { Spawner } from '../spawner/types.ts';
+import { type Collected, collectUnknown } from './collection.ts';
 import { readFileInLayers } from './image-files.ts';
 import { imageLayout, WRITING_SUFFIX } from './layout.ts';
 import { createPullJobs } from './pull/jobs.ts';
@@ -68,14 +70,19 @@ export interface ImagesAdapter {
   /** What is whole in the store, so that what no image needs can be found after a crash. */
   readonly listContent: () => Promise<StoredContent>;
   /**
-   * Removes what earlier runs left half-done, and counts the store. For the background, once no process of an earlier
-   * daemon is left.
+   * Takes out what is not `needed` and was not touched for `ageMs`, unless something is being fetched: null, then try
+   * again later. Pulls and loads that come meanwhile wait for its end, so before the first of them it takes all.
    */
+  readonly collectUnknown: (needed: StoredContent, ageMs: number) => Promise<Collected | null>;
+  /** Removes from the disk what earlier runs left half-done and what was taken out, and counts the store. */
   readonly collectLeftovers: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
+/** Downloads that were broken off are worth so much time to whoever goes on with them. */
 const LEFTOVER_AGE_MS = 24 * 3_600_000;
+/** An image that was fetched is in the journal, and so known to be needed, long before this has passed. */
+const LATELY_MS = 10 * 60_000;
 const DIRECTORY_MODE = 0o700;
 const SPACE_CHECK_BYTES = 16 * 1024 * 1024;
 
@@ -100,6 +107,9 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
   const usage = createImageUsage(layout);
   const observers = new Set<(progress: PullProgress) => void>();
   const uploads = new Map<string, Readable>();
+  const lately = new Set<{ readonly image: ImageContent; readonly atMs: number }>();
+  let fetching = 0;
+  let collecting: Promise<unknown> = Promise.resolve();
 
   const recountInBackground = (): void => {
     usage.recount().catch((error: unknown) => log.warn({ error }, 'the size of the image store could not be counted'));
@@ -182,16 +192,29 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
     return taken.info.usedBytes;
   };
 
+  /** Has a pull or load wait for a collection: it must not find what is about to go. */
+  const fetch = async <T>(work: () => Promise<T>, imagesOf: (fetched: T) => readonly ImageContent[]): Promise<T> => {
+    fetching += 1;
+    try {
+      await collecting;
+      const fetched = await work();
+      for (const image of imagesOf(fetched)) lately.add({ image, atMs: performance.now() });
+      return fetched;
+    } finally {
+      fetching -= 1;
+      recountInBackground();
+    }
+  };
+
   const effects: ImagesAdapter['effects'] = {
     PullImage: async ({ reference, credentials: token }, { signal }) => {
-      const image = await jobs.pull(reference, credentialsOf(token), signal);
-      recountInBackground();
-      return { image };
+      const given = credentialsOf(token);
+      const pull = (): Promise<ImageContent> => jobs.pull(reference, given, signal);
+      return { image: await fetch(pull, (image) => [image]) };
     },
     LoadImages: async ({ upload }, { signal }) => {
-      const images = await jobs.load(await receive(upload, signal), upload, signal);
-      recountInBackground();
-      return { images };
+      const load = async () => await jobs.load(await receive(upload, signal), upload, signal);
+      return { images: await fetch(load, (images) => images) };
     },
     DeleteImageContent: async ({ blobs, chainIds }) => {
       // Layers before blobs: should it end half-way, what is left can still be unpacked again or deleted again.
@@ -220,16 +243,14 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
     }
   };
 
-  const removeDamaged = async (): Promise<void> => {
-    const { damaged } = await takeInventory(layout);
-    await mkdir(layout.trash, { recursive: true, mode: DIRECTORY_MODE });
-    for (const name of damaged) {
-      try {
-        await rename(join(layout.snapshots, name), join(layout.trash, randomUUID()));
-      } catch (error) {
-        if (errorCodeOf(error) !== 'ENOENT') throw error;
-      }
-    }
+  const neededWith = (needed: StoredContent): StoredContent => {
+    const beforeMs = performance.now() - LATELY_MS;
+    for (const fetched of lately) if (fetched.atMs < beforeMs) lately.delete(fetched);
+    const contents = [...lately].map(({ image }) => image);
+    return {
+      blobs: [...needed.blobs, ...contents.flatMap(({ blobs }) => blobs)],
+      chainIds: [...needed.chainIds, ...contents.flatMap(({ layers }) => layers.map(({ chainId }) => chainId))],
+    };
   };
 
   return {
@@ -252,8 +273,13 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
       const { blobs, chainIds } = await takeInventory(layout);
       return { blobs, chainIds };
     },
+    collectUnknown: async (needed, ageMs) => {
+      if (fetching > 0) return null;
+      const collection = collectUnknown(layout, neededWith(needed), ageMs);
+      collecting = collection.catch(() => undefined);
+      return await collection;
+    },
     collectLeftovers: async () => {
-      await removeDamaged();
       await removeOld(layout.unpack, 0, unpacker.active);
       await removeOld(layout.trash, 0);
       await removeOld(layout.ingest, LEFTOVER_AGE_MS);

@@ -39,7 +39,7 @@ const DIGEST_PREFIX = 'sha256:';
 const CONTAINER_ID = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/;
 
 /** A download that a later attempt goes on with. */
-const PARTIAL_SUFFIX = '.partial';
+export const PARTIAL_SUFFIX = '.partial';
 /** A file that is worth nothing to anybody but its writer. */
 export const WRITING_SUFFIX = '.writing';
 export const LAYER_DIR = 'fs';

@@ -1,0 +1,84 @@
+/** Collecting what no image needs: all of that, and nothing else, whatever goes on meanwhile. Needs root. */
+import assert from 'node:assert/strict';
+import { mkdir, readdir, utimes, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { before, describe, it } from 'node:test';
+import type { ImageContent } from '../../../src/domain/effects.ts';
+import { cleanupAfterAll, onCleanup } from '../../support/cleanup.ts';
+import { buildImage } from '../../support/images/build.ts';
+import { startFilledRegistry, type TestRegistry } from '../../support/images/registry.ts';
+import { startStore } from '../../support/images/store.ts';
+import { tar } from '../../support/images/tar.ts';
+import { runOk } from '../../support/process.ts';
+import { tempDir } from '../../support/temp-dir.ts';
+
+const nothing = { blobs: [], chainIds: [] };
+const contentOf = ({ blobs, layers }: ImageContent) => ({ blobs, chainIds: layers.map(({ chainId }) => chainId) });
+
+describe('collecting what no image needs', { timeout: 60_000 }, () => {
+  const owner = cleanupAfterAll();
+  let registry: TestRegistry;
+  let reference = '';
+
+  before(async () => {
+    registry = await startFilledRegistry(owner);
+    await registry.push('app', 'v1', buildImage([{ tar: tar([{ path: 'file', data: 'x' }]) }]));
+    reference = `${registry.host}/app:v1`;
+  });
+
+  it('spares what is needed and what was just fetched, and takes what is not the store’s', async (t) => {
+    const first = await startStore(t);
+    const image = await first.pull(reference);
+    assert.deepEqual(await first.adapter.collectUnknown(nothing, 0), { blobs: 0, layers: 0 });
+    await first.stop();
+
+    const second = await startStore(t, { root: first.root });
+    const planted = ['blobs/sha256/not-a-digest', 'snapshots/odd', 'ingest/half.writing'];
+    for (const path of planted) await writeFile(join(first.root, 'images', path), 'x');
+    assert.deepEqual(await second.adapter.collectUnknown(contentOf(image), 0), { blobs: 1, layers: 1 });
+    const { blobs, chainIds } = await second.adapter.listContent();
+    assert.deepEqual([blobs.toSorted(), chainIds], [image.blobs.toSorted(), contentOf(image).chainIds]);
+    assert.deepEqual(await readdir(join(first.root, 'images/ingest')), []);
+
+    assert.deepEqual(await second.adapter.collectUnknown(nothing, 3_600_000), { blobs: 0, layers: 0 });
+    const [blob = ''] = await readdir(join(first.root, 'images/blobs/sha256'));
+    await utimes(join(first.root, 'images/blobs/sha256', blob), new Date(0), new Date(0));
+    assert.deepEqual(await second.adapter.collectUnknown(nothing, 3_600_000), { blobs: 1, layers: 0 });
+
+    assert.deepEqual(await second.adapter.collectUnknown(nothing, 0), { blobs: image.blobs.length - 1, layers: 1 });
+    await second.adapter.collectLeftovers();
+    assert.deepEqual(await second.adapter.listContent(), nothing);
+    assert.deepEqual(await readdir(join(first.root, 'images/trash')), []);
+  });
+
+  it('does nothing while something is pulled, and has pulls that come meanwhile wait', async (t) => {
+    const store = await startStore(t);
+    const pulling = store.pull(reference);
+    assert.equal(await store.adapter.collectUnknown(nothing, 0), null);
+    await pulling;
+    await store.stop();
+
+    const again = await startStore(t, { root: store.root });
+    const collecting = again.adapter.collectUnknown(nothing, 0);
+    const image = await again.pull(reference);
+    assert.ok(await collecting);
+    const { blobs, chainIds } = await again.adapter.listContent();
+    assert.deepEqual([blobs.toSorted(), chainIds], [image.blobs.toSorted(), contentOf(image).chainIds]);
+  });
+
+  it('leaves a layer alone that is mounted', async (t) => {
+    const first = await startStore(t);
+    const image = await first.pull(reference);
+    const directory = await tempDir(t);
+    const [upper, work, merged] = ['upper', 'work', 'merged'].map((name) => join(directory, name));
+    assert.ok(upper && work && merged);
+    for (const path of [upper, work, merged]) await mkdir(path);
+    const options = `lowerdir=${first.layerDirs(image).join(':')},upperdir=${upper},workdir=${work}`;
+    await runOk(['mount', '-t', 'overlay', 'overlay', '-o', options, merged]);
+    onCleanup(t, async () => void (await runOk(['umount', merged])));
+    await first.stop();
+    const second = await startStore(t, { root: first.root });
+    assert.deepEqual(await second.adapter.collectUnknown(nothing, 0), { blobs: image.blobs.length, layers: 0 });
+    assert.deepEqual((await second.adapter.listContent()).chainIds, contentOf(image).chainIds);
+  });
+});
