@@ -224,6 +224,22 @@ function forContainer(
       return perform({ ...intent, podSandboxId, containerId });
     case 'ReopenLog':
       return perform({ kind: 'ReopenLog', containerId, log: { path: logPath(sandbox, container) } });
+    case 'CheckpointTask':
+      return perform({
+        ...intent,
+        podSandboxId,
+        containerId,
+        bundlePath: bundle,
+        workDir: `${containerDir(facts, containerId)}/checkpoint`,
+        rootfs: container.rootfs,
+        description: {
+          id: containerId,
+          name: config.metadata?.name ?? '',
+          rootfsImageName: config.image?.userSpecifiedImage || config.image?.image || '',
+          rootfsImageRef: container.imageId,
+          runtime: sandbox.handler.binaryName,
+        },
+      });
     case 'UpdateContainer':
       return updateRequest(facts, container, intent.resources);
     case 'WaitUntil':

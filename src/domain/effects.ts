@@ -275,6 +275,20 @@ export type Effect =
       readonly netnsPath: string | null;
     }
   | { readonly kind: 'ReopenLog'; readonly containerId: string; readonly log: ContainerLog }
+  /** Writes a task's state into an archive at `location` (whole or not at all); the task runs on. */
+  | {
+      readonly kind: 'CheckpointTask';
+      readonly podSandboxId: string;
+      readonly containerId: string;
+      readonly bundlePath: string;
+      /** Where its parts are put together; gone afterwards. */
+      readonly workDir: string;
+      readonly rootfs: readonly Mount[];
+      readonly location: string;
+      /** What the archive says of the container, beside the spec. */
+      readonly description: Readonly<Record<string, string>>;
+      readonly timeoutMs: number | null;
+    }
   /** Puts limits in force for a task that runs, then into the bundle's spec; a task that has ended has no use for them. */
   | {
       readonly kind: 'UpdateContainer';
@@ -347,6 +361,7 @@ export interface EffectResults {
   readonly StreamPort: { readonly toPodBytes: number; readonly fromPodBytes: number };
   readonly ReopenLog: Record<string, never>;
   readonly UpdateContainer: Record<string, never>;
+  readonly CheckpointTask: Record<string, never>;
   readonly PullImage: { readonly image: ImageContent };
   readonly LoadImages: { readonly images: readonly ImageContent[] };
   readonly DeleteImageContent: { readonly freedBytes: number };

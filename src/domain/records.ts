@@ -98,6 +98,12 @@ export type CallRequest =
       readonly containerId: string;
       readonly resources: LinuxContainerResources;
     }
+  | {
+      readonly method: 'CheckpointContainer';
+      readonly containerId: string;
+      readonly location: string;
+      readonly timeoutSeconds: Int64;
+    }
   | ({ readonly method: 'UpdatePodSandboxResources'; readonly podSandboxId: string } & PodLimits)
   | { readonly method: 'PullImage'; readonly image: string; readonly credentials: string | null }
   | { readonly method: 'LoadImages'; readonly newId: string }
@@ -141,6 +147,7 @@ export type Intent =
         | 'StreamAttach'
         | 'StreamPort'
         | 'UpdateContainer'
+        | 'CheckpointTask'
         | 'PullImage'
         | 'DeleteImageContent'
         | 'LoadImages'
@@ -158,6 +165,7 @@ export type Intent =
   | { readonly kind: 'StreamExec'; readonly execId: string; readonly args: readonly string[]; readonly tty: boolean }
   | { readonly kind: 'StreamAttach'; readonly sessionId: string }
   | { readonly kind: 'StreamPort'; readonly sessionId: string; readonly port: number }
+  | { readonly kind: 'CheckpointTask'; readonly location: string; readonly timeoutMs: number | null }
   /** All limits that are to hold, those that stay as they are too. */
   | { readonly kind: 'UpdateContainer'; readonly resources: LinuxContainerResources }
   | { readonly kind: 'PullImage'; readonly reference: string; readonly credentials: string | null }

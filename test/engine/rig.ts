@@ -62,6 +62,7 @@ const successes: PerformEffects = {
   StreamPort: async () => ({ toPodBytes: 0, fromPodBytes: 0 }),
   ReopenLog: async () => ({}),
   UpdateContainer: async () => ({}),
+  CheckpointTask: async () => ({}),
   PullImage: async () => ({ image: IMAGE }),
   LoadImages: async () => ({ images: [IMAGE] }),
   DeleteImageContent: async () => ({ freedBytes: 0 }),

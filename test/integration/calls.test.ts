@@ -33,6 +33,7 @@ const offered = new Set([
     'ExecSync',
     'ReopenContainerLog',
     'UpdateContainerResources',
+    'CheckpointContainer',
     'UpdatePodSandboxResources',
     'ContainerStats',
     'ListContainerStats',

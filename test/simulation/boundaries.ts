@@ -51,6 +51,7 @@ const effects = {
   StreamPort: true,
   ReopenLog: true,
   UpdateContainer: true,
+  CheckpointTask: true,
   PullImage: true,
   LoadImages: true,
   DeleteImageContent: true,

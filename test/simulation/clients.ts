@@ -111,6 +111,8 @@ export function startClients(history: History): Clients {
       await call({ method: 'ExecSync', containerId, cmd: ['true'], timeoutSeconds: '5' }, impatient());
     if (random.chance(0.5)) await stream(podSandboxId, containerId);
     if (random.chance(0.5)) await call({ method: 'ReopenContainerLog', containerId });
+    if (random.chance(0.4))
+      await call({ method: 'CheckpointContainer', containerId, location: '/c.tar', timeoutSeconds: '0' }, impatient());
     if (random.chance(0.5)) {
       const stops = Array.from({ length: 1 + random.below(2) }, () =>
         call({ method: 'StopContainer', containerId, timeoutSeconds: String(random.below(3)) }, impatient()),

@@ -328,6 +328,11 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
       if (world.bundles.has(containerId)) world.specShares.set(containerId, sharesOf(effect.resources));
       return NOTHING;
     }),
+    CheckpointTask: performing('CheckpointTask', 20, ({ podSandboxId, containerId }, half) => {
+      if (tasksOf(podSandboxId).tasks.get(containerId)?.status !== 'running') fail('RuntimeFailed', 'nothing runs');
+      half();
+      return NOTHING;
+    }),
     PullImage: performing('PullImage', 50, (_effect, half) => {
       for (const blob of IMAGE.blobs) world.blobs.add(blob);
       half();

@@ -153,6 +153,10 @@ export function runtimeService(parts: CriParts): Handlers<typeof wire.RuntimeSer
       );
       return {};
     },
+    async checkpointContainer({ containerId, location, timeout }, context) {
+      await take(parts, 'CheckpointContainer', () => ({ containerId, location, timeoutSeconds: timeout }), context);
+      return {};
+    },
     async updatePodSandboxResources({ podSandboxId, overhead, resources }, context) {
       await take(
         parts,

@@ -8,7 +8,7 @@ import type { CgroupFacts } from '../../domain/node-facts.ts';
 import { type MountInfo, readMountInfo } from './mounts.ts';
 import { errorCodeOf } from './syscalls.ts';
 
-const CGROUP_ROOT = '/sys/fs/cgroup';
+export const CGROUP_ROOT = '/sys/fs/cgroup';
 
 /** Names of the controllers that /proc/cgroups lists as enabled. */
 export const parseEnabledControllers = (procCgroups: string): ReadonlySet<string> =>

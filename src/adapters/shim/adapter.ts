@@ -10,6 +10,7 @@ import { readCgroupFacts } from '../linux/cgroups.ts';
 import type { LogKeeper } from '../log-keeper/types.ts';
 import type { Spawner } from '../spawner/types.ts';
 import { listenTtrpc } from '../ttrpc/server.ts';
+import { checkpointTask } from './checkpoint.ts';
 import { createContainerIo } from './container-io.ts';
 import type { ShimContext } from './context.ts';
 import { createDelivery } from './delivery.ts';
@@ -46,6 +47,7 @@ export type ShimEffects = Pick<
   | 'StreamAttach'
   | 'ReopenLog'
   | 'UpdateContainer'
+  | 'CheckpointTask'
 >;
 
 export interface ShimAdapterOptions {
@@ -134,6 +136,7 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
       EndExec: (effect) => endExec(context, effect),
       StreamExec: (effect, effectContext) => streamExec(context, effect, effectContext),
       StreamAttach: (effect, effectContext) => streamAttach(context, effect, effectContext),
+      CheckpointTask: (effect) => checkpointTask(context, { spawner, searchPath }, effect),
       UpdateContainer: (effect) => updateContainer(context, effect),
       ReopenLog: async ({ containerId, log: { path } }) => {
         if (path !== null) await logKeeper.reopen(containerId, path);

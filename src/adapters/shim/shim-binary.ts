@@ -59,6 +59,15 @@ const isExecutable = async (path: string): Promise<boolean> => {
   }
 };
 
+/** The first executable file of that name in `searchPath`; null when there is none. */
+export const findProgram = async (name: string, searchPath: string): Promise<string | null> => {
+  for (const dir of searchPath.split(delimiter).filter(isAbsolute)) {
+    const path = join(dir, name);
+    if (await isExecutable(path)) return path;
+  }
+  return null;
+};
+
 /** The binary's absolute path: the configured one, or the first of its name in `searchPath`. Throws HostLacks. */
 export const findShimBinary = async (handler: RuntimeHandler, searchPath: string): Promise<string> => {
   if (handler.shimPath !== undefined) {
@@ -67,10 +76,8 @@ export const findShimBinary = async (handler: RuntimeHandler, searchPath: string
     throw new FailureError('HostLacks', message);
   }
   const name = shimBinaryName(handler.runtimeType);
-  for (const dir of searchPath.split(delimiter).filter(isAbsolute)) {
-    const path = join(dir, name);
-    if (await isExecutable(path)) return path;
-  }
+  const found = await findProgram(name, searchPath);
+  if (found !== null) return found;
   const message = `${name}, the shim of runtime handler '${handler.name}', is not in PATH (${searchPath}): install it, or configure its path.`;
   throw new FailureError('HostLacks', message);
 };

@@ -24,6 +24,7 @@ const bind = (ttrpc: TtrpcClient, taskApi: 2 | 3) => {
     delete: method(methods.delete),
     closeIO: method(methods.closeIO),
     resizePty: method(methods.resizePty),
+    checkpoint: method(methods.checkpoint),
     update: method(methods.update),
     connect: method(methods.connect),
     shutdown: method(methods.shutdown),

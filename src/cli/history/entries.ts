@@ -112,6 +112,7 @@ const streamsOfRequest = (request: CallRequest): string[] => {
     case 'ExecSession':
     case 'AttachSession':
     case 'ReopenContainerLog':
+    case 'CheckpointContainer':
     case 'UpdateContainerResources':
       return [containerStream(request.containerId)];
     case 'PullImage':

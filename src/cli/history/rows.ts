@@ -67,6 +67,7 @@ const objectOf = (names: Names, { received, completed }: CallEntry): string => {
     case 'ExecSession':
     case 'AttachSession':
     case 'ReopenContainerLog':
+    case 'CheckpointContainer':
     case 'UpdateContainerResources':
       return labelOf(names, containerStream(request.containerId));
     case 'PullImage':

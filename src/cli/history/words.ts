@@ -72,6 +72,8 @@ export const detailOf = (request: CallRequest): string => {
       return request.ports.length === 0 ? '' : `ports ${request.ports.join(', ')}`;
     case 'PortForwardSession':
       return `port ${request.port}`;
+    case 'CheckpointContainer':
+      return shortened(request.location);
     case 'UpdateContainerResources':
       return limitsWords(request.resources);
     case 'UpdatePodSandboxResources':
@@ -105,6 +107,8 @@ const intentWords = (intent: Intent): string => {
       return `${intent.kind} ${shortened(intent.args.join(' '))}`;
     case 'StreamPort':
       return `StreamPort ${intent.port}`;
+    case 'CheckpointTask':
+      return `CheckpointTask to ${shortened(intent.location)}`;
     case 'UpdateContainer':
       return `UpdateContainer ${limitsWords(intent.resources)}`;
     case 'PullImage':

@@ -61,6 +61,7 @@ export function canonical(state: Pick<NodeState, 'sandboxes' | 'containers'>, re
     case 'ExecSession':
     case 'AttachSession':
     case 'ReopenContainerLog':
+    case 'CheckpointContainer':
     case 'UpdateContainerResources':
       return { ...request, containerId: wholeId(state.containers, request.containerId) };
     case 'PullImage': {

@@ -7,6 +7,7 @@ import {
   stopContainer,
 } from '../container/decide.ts';
 import { attach, attachSession, exec, execSession, execSync } from '../container/exec.ts';
+import { checkpointContainer } from '../container/checkpoint.ts';
 import { updateContainerResources } from '../container/update.ts';
 import { fetchImages, pullImage, removeImage } from '../image/decide.ts';
 import { removePodSandbox, runPodSandbox, stopPodSandbox } from '../pod-sandbox/decide.ts';
@@ -55,6 +56,8 @@ export function decideCall(turn: Turn, input: CallReceived): void {
       return portForwardSession(turn, call, request);
     case 'ReopenContainerLog':
       return reopenContainerLog(turn, call, request);
+    case 'CheckpointContainer':
+      return checkpointContainer(turn, call, request);
     case 'UpdateContainerResources':
       return updateContainerResources(turn, call, request);
     case 'UpdatePodSandboxResources':

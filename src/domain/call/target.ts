@@ -21,6 +21,7 @@ export function targetOf(request: CallRequest): string {
     case 'StopContainer':
     case 'RemoveContainer':
     case 'ReopenContainerLog':
+    case 'CheckpointContainer':
     case 'UpdateContainerResources':
       return `container/${request.containerId}`;
     case 'ExecSync':

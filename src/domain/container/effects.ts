@@ -2,6 +2,7 @@
 import type { EffectEnded, Intent } from '../records.ts';
 import { answer, type Turn } from '../turn.ts';
 import { containerStream } from '../records.ts';
+import { afterCheckpoint } from './checkpoint.ts';
 import { afterExec } from './exec.ts';
 import { advanceContainer, afterKill, askShimForExit, recordStart } from './process.ts';
 import { retryOwedContainer, undoUnclaimedContainer } from './timers.ts';
@@ -25,6 +26,9 @@ export function afterContainerEffect(turn: Turn, containerId: string, outcome: E
         ['ReopenContainerLog'],
         outcome.failure === undefined ? { ok: true, response: {} } : { ok: false, failure: outcome.failure },
       );
+    case 'CheckpointTask':
+      afterCheckpoint(turn, outcome);
+      return advanceContainer(turn, containerId);
     case 'UpdateContainer':
       recordUpdate(turn, containerId, outcome.failure, intent);
       return advanceContainer(turn, containerId);

@@ -49,6 +49,11 @@ function checkWhole(field: string, value: Int64 | undefined, least: bigint, most
   }
 }
 
+/** A day: longer than anybody waits. 0 is no limit. */
+const MAX_TIMEOUT_S = 86_400n;
+
+export const checkTimeout = (field: string, seconds: Int64): void => checkWhole(field, seconds, 0n, MAX_TIMEOUT_S);
+
 /** The kernel keeps the last of the 32-bit ids to mean "no change". */
 const MAX_ID = 0xfffffffen;
 

@@ -1,0 +1,166 @@
+/**
+ * CheckpointTask: has the OCI runtime write a task's state with CRIU, and puts it into one archive with the changed files
+ * and the spec. The archive is for root alone, as it holds the memory of the container, and is there whole or not at all;
+ * nothing else is written where the request points. The task runs on, whatever fails.
+ */
+import { constants } from 'node:fs';
+import { copyFile, mkdir, open, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { EffectOf, EffectResults } from '../../domain/effects.ts';
+import { FailureError } from '../../domain/errors.ts';
+import { cgroupDirectory } from '../linux/cgroup-path.ts';
+import { CGROUP_ROOT, readCgroupFacts } from '../linux/cgroups.ts';
+import { unfinishedName } from '../linux/files.ts';
+import { errorCodeOf } from '../linux/syscalls.ts';
+import type { RunResult, Spawner } from '../spawner/types.ts';
+import { CheckpointOptions } from '../wire/types/runc/options/oci.ts';
+import { readCgroupsPath } from './bundle-spec.ts';
+import type { ShimContext } from './context.ts';
+import { attempting, messageOf, quoted } from './failures.ts';
+import { findProgram } from './shim-binary.ts';
+
+type CheckpointTask = EffectOf<'CheckpointTask'>;
+
+export interface CheckpointTools {
+  readonly spawner: Pick<Spawner, 'run'>;
+  readonly searchPath: string;
+}
+
+const optionsType = 'containerd.runc.v1.CheckpointOptions';
+const archiveMode = 0o600;
+const directoryMode = 0o700;
+const outputBytesMax = 65_536;
+const checkMs = 20_000;
+/** Whoever gives no timeout is not made to wait for ever. */
+const defaultMs = 300_000;
+
+const run = (
+  { spawner, searchPath }: CheckpointTools,
+  argv: readonly string[],
+  timeoutMs: number,
+): Promise<RunResult> => {
+  const [command = '', ...args] = argv;
+  return spawner.run({ command, args, env: { PATH: searchPath, LC_ALL: 'C' }, cwd: '/', timeoutMs, outputBytesMax });
+};
+
+const findTool = async ({ searchPath }: CheckpointTools, name: string): Promise<string> => {
+  const found = await findProgram(name, searchPath);
+  if (found !== null) return found;
+  const message = `Containers can only be checkpointed with ${name}, which is not in PATH (${searchPath}): install the package ${name}.`;
+  throw new FailureError('HostLacks', message);
+};
+
+const archive = async (tools: CheckpointTools, directory: string, path: string, timeoutMs: number): Promise<void> => {
+  const tar = await findTool(tools, 'tar');
+  const options = ['--create', '--force-local', '--numeric-owner', '--xattrs', '--xattrs-include=*', '--sparse'];
+  const result = await run(tools, [tar, ...options, '--file', path, '--directory', directory, '.'], timeoutMs);
+  // 1: a file changed while it was read, as those of a container that runs may.
+  if (result.exitCode === 0 || result.exitCode === 1) return;
+  const words = quoted(Buffer.from(result.stderr).toString());
+  throw new FailureError('HostFailed', `tar could not archive ${directory}: ${words || 'it took too long'}.`);
+};
+
+/** Why CRIU can't do anything on this machine; null when it says that it can. */
+const criuProblem = async (tools: CheckpointTools, criu: string): Promise<string | null> => {
+  const { exitCode, stdout, stderr } = await run(tools, [criu, 'check'], checkMs);
+  if (exitCode === 0) return null;
+  const [first = `it ended with ${exitCode ?? 'a signal'}`] = Buffer.concat([stderr, stdout]).toString().split('\n');
+  return quoted(first);
+};
+
+/**
+ * CRIU lets go of what it has frozen; should it have been killed before, that is done here. In the cgroup itself: a shim
+ * resumes only what it has paused.
+ */
+const thaw = async ({ log }: ShimContext, { containerId, bundlePath }: CheckpointTask): Promise<void> => {
+  try {
+    const [facts, cgroupsPath] = await Promise.all([readCgroupFacts(), readCgroupsPath(bundlePath)]);
+    const directory = cgroupsPath === null ? null : cgroupDirectory(cgroupsPath);
+    const { freezer } = facts.controllers;
+    if (directory === null) return;
+    if (facts.version === 2) await writeFile(join(CGROUP_ROOT, directory, 'cgroup.freeze'), '0');
+    else if (freezer !== undefined) await writeFile(join(freezer, directory, 'freezer.state'), 'THAWED');
+  } catch (error) {
+    // Without its cgroup, the container has ended.
+    if (errorCodeOf(error) === 'ENOENT') return;
+    log.warn({ containerId, error: messageOf(error) }, 'whether a checkpointed container runs on is not known');
+  }
+};
+
+const dumpTask = async (context: ShimContext, tools: CheckpointTools, effect: CheckpointTask): Promise<void> => {
+  const { podSandboxId, containerId, workDir, timeoutMs } = effect;
+  const criu = await findTool(tools, 'criu');
+  const client = await context.sessions.clientOf(podSandboxId);
+  const options = CheckpointOptions.fromPartial({ exit: false, workPath: join(workDir, 'work') });
+  try {
+    await client.checkpoint(
+      {
+        id: containerId,
+        path: join(workDir, 'archive', 'checkpoint'),
+        options: { typeUrl: optionsType, value: Buffer.from(CheckpointOptions.encode(options).finish()) },
+      },
+      timeoutMs ?? defaultMs,
+    );
+  } catch (error) {
+    const problem = await criuProblem(tools, criu);
+    if (problem === null) throw error;
+    const message = `Container ${containerId} can not be checkpointed, because CRIU does not work on this machine: ${problem}; install a CRIU that fits the kernel (see '${criu} check').`;
+    throw new FailureError('HostLacks', message, { cause: error });
+  } finally {
+    await thaw(context, effect);
+  }
+};
+
+/** The layer that overlayfs keeps the container's changes in. */
+const changesOf = ({ rootfs }: CheckpointTask): string | null => {
+  const options = rootfs.flatMap((mount) => mount.options);
+  return options.find((option) => option.startsWith('upperdir='))?.slice('upperdir='.length) ?? null;
+};
+
+const describe = async (tools: CheckpointTools, effect: CheckpointTask, directory: string): Promise<void> => {
+  const changes = changesOf(effect);
+  if (changes !== null)
+    await archive(tools, changes, join(directory, 'rootfs-diff.tar'), effect.timeoutMs ?? defaultMs);
+  await copyFile(join(effect.bundlePath, 'config.json'), join(directory, 'spec.dump'));
+  await writeFile(join(directory, 'config.dump'), JSON.stringify(effect.description));
+};
+
+/** Under another name beside it first. What stands there is replaced, and no link is followed. */
+const writeArchive = async (tools: CheckpointTools, effect: CheckpointTask, directory: string): Promise<void> => {
+  const unfinished = unfinishedName(effect.location);
+  await rm(unfinished, { force: true });
+  const file = await open(unfinished, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL, archiveMode);
+  try {
+    await archive(tools, directory, `/proc/${process.pid}/fd/${file.fd}`, effect.timeoutMs ?? defaultMs);
+    await file.chmod(archiveMode);
+    await file.sync();
+    await rename(unfinished, effect.location);
+  } catch (error) {
+    await rm(unfinished, { force: true });
+    throw error;
+  } finally {
+    await file.close();
+  }
+};
+
+export const checkpointTask = async (
+  context: ShimContext,
+  tools: CheckpointTools,
+  effect: CheckpointTask,
+): Promise<EffectResults['CheckpointTask']> => {
+  const { containerId, workDir } = effect;
+  const directory = join(workDir, 'archive');
+  return attempting(`checkpoint container ${containerId}`, async () => {
+    await rm(workDir, { recursive: true, force: true });
+    await mkdir(join(directory, 'checkpoint'), { recursive: true, mode: directoryMode });
+    await mkdir(join(workDir, 'work'), { mode: directoryMode });
+    try {
+      await dumpTask(context, tools, effect);
+      await describe(tools, effect, directory);
+      await writeArchive(tools, effect, directory);
+      return {};
+    } finally {
+      await rm(workDir, { recursive: true, force: true });
+    }
+  });
+};
