@@ -58,6 +58,9 @@ export interface Config {
     readonly platform: { readonly os: string; readonly architecture: string; readonly variant?: string } | null;
     /** Names of images, or their start and "*". */
     readonly pinned: readonly string[];
+    /** null: never. */
+    readonly checkIntervalMs: number | null;
+    readonly checkBytesPerSecond: number;
   };
   readonly streaming: {
     readonly address: string;
@@ -147,6 +150,8 @@ export const configOf = (parsed: ParsedConfig, files: readonly string[]): Config
       pullProgressTimeoutMs: images.pull_progress_timeout === 0 ? null : images.pull_progress_timeout,
       platform: platformOf(images.platform),
       pinned: images.pinned,
+      checkIntervalMs: images.check_interval === 0 ? null : images.check_interval,
+      checkBytesPerSecond: images.check_rate,
     },
     streaming: {
       address: streaming.address,

@@ -199,6 +199,12 @@ export const configSchema = z.strictObject({
       [],
       'Images that a client\'s garbage collection leaves alone, besides sandbox_image: names, or "registry.example/team/*".',
     ),
+    check_interval: key(
+      duration('0s'),
+      '7d',
+      'How often what is stored of images is read again, to see whether it is damaged; "0s": never.',
+    ),
+    check_rate: key(size('64KiB'), '8MiB', 'Bytes a second that this check reads at most.'),
   }),
   streaming: table('The server for the streams of exec, attach and port-forward.', {
     address: key(

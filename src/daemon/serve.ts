@@ -155,7 +155,17 @@ export async function serve(config: Config, { version }: { readonly version: str
     log,
     limits: config.limits,
   });
-  const imageUpkeep = startImageUpkeep({ images, state: () => view.state, log, report }, opened.setAside !== null);
+  const imageUpkeep = startImageUpkeep(
+    {
+      images,
+      state: () => view.state,
+      checkIntervalMs: config.images.checkIntervalMs,
+      checkBytesPerSecond: config.images.checkBytesPerSecond,
+      log,
+      report,
+    },
+    opened.setAside !== null,
+  );
   const cni = createCniAdapter({
     spawner,
     stateDir,

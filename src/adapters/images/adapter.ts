@@ -74,6 +74,11 @@ export interface ImagesAdapter {
    * again later. Pulls and loads that come meanwhile wait for its end, so before the first of them it takes all.
    */
   readonly collectUnknown: (needed: StoredContent, ageMs: number) => Promise<Collected | null>;
+  /**
+   * Reads every blob, so many bytes a second, and removes those that are not what their digests say: their digests.
+   * The next pull of an image that needs one fetches it anew.
+   */
+  readonly checkContent: (bytesPerSecond: number, signal: AbortSignal) => Promise<readonly string[]>;
   /** Removes from the disk what earlier runs left half-done and what was taken out, and counts the store. */
   readonly collectLeftovers: () => Promise<void>;
   readonly close: () => Promise<void>;
@@ -279,6 +284,7 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
       collecting = collection.catch(() => undefined);
       return await collection;
     },
+    checkContent: jobs.checkBlobs,
     collectLeftovers: async () => {
       await removeOld(layout.unpack, 0, unpacker.active);
       await removeOld(layout.trash, 0);

@@ -19,12 +19,15 @@ export interface PullJobs {
   readonly load: (path: string, label: string, signal: AbortSignal) => Promise<readonly ImageContent[]>;
   /** Blobs that a pull under way counts on are left alone. Resolves with the bytes freed. */
   readonly removeBlobs: (digests: readonly string[]) => Promise<number>;
+  /** Reads every blob, so many bytes a second, and removes those that are damaged. Resolves with their digests. */
+  readonly checkBlobs: (bytesPerSecond: number, signal: AbortSignal) => Promise<readonly string[]>;
   readonly close: () => Promise<void>;
 }
 
 interface Finished {
   readonly images: readonly ImageContent[];
   readonly freedBytes: number;
+  readonly damaged: readonly string[];
 }
 
 interface Job {
@@ -79,7 +82,7 @@ export const createPullJobs = (
         return onProgress({ reference: job.label, digest, phase: 'downloading', bytesDone, bytesTotal });
       }
       case 'finished':
-        return job.finished.resolve({ images: message.images, freedBytes: message.freedBytes });
+        return job.finished.resolve(message);
       case 'failed':
         return job.finished.reject(new FailureError(message.failure.reason, message.failure.message));
     }
@@ -145,6 +148,8 @@ export const createPullJobs = (
       const { signal } = new AbortController();
       return (await run('removal', signal, (job) => ({ kind: 'removeBlobs', job, digests }))).freedBytes;
     },
+    checkBlobs: async (bytesPerSecond, signal) =>
+      (await run('check', signal, (job) => ({ kind: 'checkBlobs', job, bytesPerSecond }))).damaged,
     close: async () => {
       for (const job of jobs.values()) job.abort.abort(new FailureError('Interrupted', 'The daemon ends.'));
       await thread.close();

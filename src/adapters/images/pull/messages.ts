@@ -28,12 +28,14 @@ export type ToPullThread =
   /** `path` is an archive in the ingest directory; the thread removes it. */
   | { readonly kind: 'load'; readonly job: number; readonly path: string }
   | { readonly kind: 'removeBlobs'; readonly job: number; readonly digests: readonly string[] }
+  /** Removes blobs that are not what their digests say, so that the next pull fetches them anew. */
+  | { readonly kind: 'checkBlobs'; readonly job: number; readonly bytesPerSecond: number }
   | { readonly kind: 'cancel'; readonly job: number }
   /** The job is over for the daemon too: its blobs are no longer needed for it. */
   | { readonly kind: 'release'; readonly job: number };
 
 /** The messages that begin a job. */
-export type JobMessage = Extract<ToPullThread, { kind: 'pull' | 'load' | 'removeBlobs' }>;
+export type JobMessage = Extract<ToPullThread, { kind: 'pull' | 'load' | 'removeBlobs' | 'checkBlobs' }>;
 
 export type FromPullThread =
   /** The layers of one image of the job, base first, before the first of them is ready. */
@@ -52,5 +54,7 @@ export type FromPullThread =
       readonly job: number;
       readonly images: readonly ImageContent[];
       readonly freedBytes: number;
+      /** Digests of blobs that were. */
+      readonly damaged: readonly string[];
     }
   | { readonly kind: 'failed'; readonly job: number; readonly failure: Failure };

@@ -13,6 +13,7 @@ import { imageLayout } from '../layout.ts';
 import { createHttpClient } from '../registry/http.ts';
 import { createSemaphore, type Semaphore } from '../semaphore.ts';
 import { createSharedWork } from '../shared-work.ts';
+import { findDamagedBlobs } from './check-blobs.ts';
 import { loadArchive } from './load.ts';
 import type { FromPullThread, JobMessage, PullThreadOptions, ToPullThread } from './messages.ts';
 import { pullImage, type PullObserver, type PullShop } from './pull.ts';
@@ -96,6 +97,7 @@ const run = async (message: JobMessage, signal: AbortSignal): Promise<void> => {
   const { job } = message;
   let images: readonly ImageContent[] = [];
   let freedBytes = 0;
+  let damaged: readonly string[] = [];
   switch (message.kind) {
     case 'pull':
       images = [await pullImage({ ...shop, blobs: storeOf(job) }, message, observerOf(job), signal)];
@@ -106,8 +108,12 @@ const run = async (message: JobMessage, signal: AbortSignal): Promise<void> => {
     case 'removeBlobs':
       freedBytes = removeBlobs(message.digests);
       break;
+    case 'checkBlobs':
+      damaged = await findDamagedBlobs(layout, message.bytesPerSecond, signal);
+      freedBytes = removeBlobs(damaged);
+      break;
   }
-  tell({ kind: 'finished', job, images, freedBytes });
+  tell({ kind: 'finished', job, images, freedBytes, damaged });
 };
 
 const start = async (message: JobMessage): Promise<void> => {
@@ -138,6 +144,7 @@ parentPort?.on('message', (message: ToPullThread) => {
     case 'pull':
     case 'load':
     case 'removeBlobs':
+    case 'checkBlobs':
       void start(message);
       break;
   }
