@@ -4,17 +4,20 @@
  */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { codeOf } from '../../scripts/lib/cri-client.ts';
 import { NamespaceMode } from '../../src/adapters/wire/cri/api.ts';
 import { GrpcCode } from '../../src/domain/errors.ts';
+import { removeAllPods } from '../support/daemon.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { criTool } from '../support/cri-tools.ts';
 import { type JournaledCall, callsAfter, headOf, journalPath } from '../support/journal.ts';
-import { processesInCgroups } from '../support/leftovers.ts';
+import { noLeftovers, processesInCgroups, processesOf } from '../support/leftovers.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
-import { eventually, runPod } from '../support/pods.ts';
+import { eventually, removePod, runPod } from '../support/pods.ts';
 import { run, runOk, startProcess } from '../support/process.ts';
+import { tempDir } from '../support/temp-dir.ts';
 
 const mib = 1024 * 1024;
 const rssBytesMax = 300 * mib;
@@ -115,6 +118,45 @@ describe('sessions', { timeout: 120_000 }, () => {
     assert.ok(sessions.every(({ completed }) => (completed?.response?.fromPodBytes ?? 0) > 9));
   });
 
+  test('a connection to a pod passes ends on, says why it fails, and ends with the pod', async (t) => {
+    const seq = headOf(node.daemon);
+    const reply = 'while true; do nc -l -p 7 -e sh -c "cat; echo over"; done';
+    const { podSandboxId: id } = await runPod(node.daemon, 'echo', busyboxName, ['sh', '-c', reply]);
+    const forwarding = await startProcess(t, crictl('port-forward', id, ':7'));
+    // A client that is told of a failure ends.
+    const failing = await startProcess(t, crictl('port-forward', id, ':9'));
+    const [, echo = ''] = await forwarding.until(/127\.0\.0\.1:(\d+) -> 7/);
+    const [, nobody = ''] = await failing.until(/127\.0\.0\.1:(\d+) -> 9/);
+    const nc = (port: string): string[] => node.daemon.netns.inside(['busybox', 'nc', '127.0.0.1', port]);
+    await eventually('an echo', async () => {
+      const { stdout } = await run(nc(echo), { stdin: 'all\n' });
+      return stdout === 'all\nover\n';
+    });
+    await run(nc(nobody), { stdin: 'x' });
+    await failing.until(/Port 9 of pod sandbox [0-9a-f]+ does not answer: .*127\.0\.0\.1:9; .*::1/);
+    const silent = join(await tempDir(t), 'silent');
+    await runOk(['mkfifo', silent]);
+    // A FIFO that is open for both never ends.
+    const argv = ['sh', '-c', `exec busybox nc 127.0.0.1 ${echo} 0<>${silent}`];
+    const open = await startProcess(t, node.daemon.netns.inside(argv));
+    const isOpen = async (): Promise<boolean> =>
+      (await callsAfter(node.daemon, seq)).some(
+        ({ completed, request }) => request.method === 'PortForwardSession' && completed === null,
+      );
+    await eventually('the connection', isOpen);
+    await removePod(node.daemon, id);
+    await eventually('the end of the connection', async () => !(await isOpen()));
+    open.kill('SIGKILL');
+    await forwarding.stop();
+    const forwarders = (await processesOf(node.daemon.dirs)).filter(({ commandLine }) =>
+      commandLine.includes('forwarder'),
+    );
+    assert.ok(
+      forwarders.every(({ commandLine }) => !commandLine.includes(id)),
+      'a forwarder of the pod is left',
+    );
+  });
+
   test('eight sessions at once move 128 MiB each, exactly, within bounds of memory', async (t) => {
     const line = '0123456789abcde';
     const { runtime } = node.daemon.cri;
@@ -181,5 +223,11 @@ describe('sessions', { timeout: 120_000 }, () => {
     await listener.ended;
     const sessions = await sessionsAfter(seq, 'AttachSession');
     assert.deepEqual(new Set(sessions.map(({ completed }) => completed?.response?.stdinBytes)), new Set([0, 8]));
+    assert.deepEqual(sessions.length, 2);
+  });
+
+  test('nothing is left when the pods are gone', async () => {
+    await removeAllPods(node.daemon.cri);
+    assert.deepEqual(await node.daemon.leftovers(), noLeftovers);
   });
 });

@@ -109,7 +109,7 @@ export function startClients(history: History): Clients {
     if (started?.outcome.ok) history.ledger.started.add(containerId);
     if (random.chance(0.8))
       await call({ method: 'ExecSync', containerId, cmd: ['true'], timeoutSeconds: '5' }, impatient());
-    if (random.chance(0.5)) await stream(podSandboxId, containerId);
+    await stream(podSandboxId, containerId);
     if (random.chance(0.5)) await call({ method: 'ReopenContainerLog', containerId });
     if (random.chance(0.4))
       await call({ method: 'CheckpointContainer', containerId, location: '/c.tar', timeoutSeconds: '0' }, impatient());
@@ -131,14 +131,14 @@ export function startClients(history: History): Clients {
       if (allowed?.outcome.ok) await call(begin, impatient());
     };
     const command = { ...wanted, cmd: ['sh'] };
-    if (random.chance(0.6))
+    if (random.chance(history.sessionRate))
       await session({ method: 'Exec', ...command, newId: allowedBy }, { method: 'ExecSession', ...command, allowedBy });
-    if (random.chance(0.4))
+    if (random.chance(history.sessionRate))
       await session(
         { method: 'Attach', ...wanted, newId: allowedBy },
         { method: 'AttachSession', ...wanted, allowedBy },
       );
-    if (random.chance(0.4))
+    if (random.chance(history.sessionRate))
       await session(
         { method: 'PortForward', podSandboxId, ports: [80], newId: allowedBy },
         { method: 'PortForwardSession', podSandboxId, port: 80, allowedBy },

@@ -63,6 +63,8 @@ export interface History {
   readonly ledger: Ledger;
   /** The living daemon, if there is one. */
   daemon: Daemon | null;
+  /** Sessions are rare unless they are what the history is about. */
+  readonly sessionRate: number;
   /** Faults, disturbances and crashes are over: the history winds down. */
   calm: boolean;
 }
@@ -82,6 +84,7 @@ export async function runHistory({ seed, target, plant }: HistoryOptions): Promi
     contents: emptyContents(),
     ledger: createLedger(),
     daemon: null,
+    sessionRate: target.includes('Stream') ? 1 : 0.4,
     calm: false,
   };
   // A command is ended only by a daemon that has not begun it.

@@ -148,6 +148,37 @@ for (const { version, path } of await testShims()) {
       assert.match(next.heard('stdout'), /got end\n$/);
     });
 
+    it("attach to a container's terminal, whose size is the client's", async () => {
+      const script = 'until [ "$(stty size)" = "17 91" ]; do :; done; echo sized; read line; echo "got $line"';
+      const task = await start(['sh', '-c', script], { stdin: true, terminal: true });
+      const session = createSession({ stdin: true, tty: true });
+      session.resize({ width: 91, height: 17 });
+      const attached = attach(session, task);
+      await session.hears(/sized\r\n/);
+      session.stdin.write('word\n');
+      await attached;
+      await session.hears(/got word\r\n/);
+    });
+
+    it('attach over the death of a log keeper', async () => {
+      const task = await start(['sh', '-c', 'while read line; do echo "got $line"; done'], { stdin: true });
+      const session = createSession({ stdin: true });
+      const attached = attach(session, task);
+      session.stdin.write('one\n');
+      await session.hears(/got one/);
+      const keeper = keepers.at(-1);
+      const held = keeper === undefined ? null : await holdProcess(keeper);
+      held?.kill(15);
+      await held?.ended;
+      held?.release();
+      // What is written before the next keeper has this client is in the log only.
+      const heard = session.hears(/got again/).then(() => true);
+      do session.stdin.write('again\n');
+      while (!(await Promise.race([heard, sleep(50, false)])));
+      session.leave();
+      await attached;
+    });
+
     it('close the stdin of a container with stdin_once after the first', async () => {
       const task = await start(['sh', '-c', 'cat; echo over'], { stdin: true });
       const session = createSession({ stdin: true });
