@@ -31,6 +31,9 @@ const offered = new Set([
   ...['CreateContainer', 'StartContainer', 'StopContainer', 'RemoveContainer', 'ListContainers', 'ContainerStatus'],
   ...[
     'ExecSync',
+    'Exec',
+    'Attach',
+    'PortForward',
     'ReopenContainerLog',
     'UpdateContainerResources',
     'CheckpointContainer',
