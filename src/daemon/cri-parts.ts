@@ -14,7 +14,9 @@ import { DaemonDefinition } from '../adapters/wire/scribe/v1/daemon.ts';
 import { pinnedBy } from '../domain/image/pinned.ts';
 import { ImagesDefinition } from '../adapters/wire/scribe/v1/images.ts';
 import type { Config } from '../config/config.ts';
+import type { RuntimeHandler } from '../domain/effects.ts';
 import type { Sequenced } from '../domain/records.ts';
+import type { NodeState } from '../domain/state.ts';
 import { fromJournalRecord } from '../engine/codec.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Clock } from '../engine/ports.ts';
@@ -69,7 +71,7 @@ export function criParts(sources: CriSources): CriComposition {
     streaming: sources.streaming,
     ...createContainerStats({ view, reader: stats, usage, cgroupDriver: config.runtime.cgroupDriver }),
     imageFsInfo: () => imageFsInfo(images, usage, config.serve.rootDir),
-    runtimeHandlers: () => runtimeHandlers(config),
+    runtimeHandlers: () => runtimeHandlers(view.state),
     describeConfig: () => ({
       stateDir: config.serve.stateDir,
       rootDir: config.serve.rootDir,
@@ -139,7 +141,14 @@ function imageFsInfo(images: ImagesAdapter, usage: UsageCollector, rootDir: stri
 }
 
 /** The default handler also goes by the empty name. */
-function runtimeHandlers({ runtime }: Config): readonly wire.RuntimeHandler[] {
-  const features = { recursiveReadOnlyMounts: false, userNamespaces: false };
-  return [{ name: '', features }, ...runtime.handlers.map(({ name }) => ({ name, features }))];
+function runtimeHandlers({ facts }: NodeState): readonly wire.RuntimeHandler[] {
+  const handlers = facts?.handlers ?? [];
+  const featuresOf = ({ recursiveReadOnlyMounts = false }: RuntimeHandler) => ({
+    recursiveReadOnlyMounts,
+    userNamespaces: false,
+  });
+  const byDefault = handlers
+    .filter(({ name }) => name === facts?.defaultHandler)
+    .map((found) => ({ ...found, name: '' }));
+  return [...byDefault, ...handlers].map((handler) => ({ name: handler.name, features: featuresOf(handler) }));
 }

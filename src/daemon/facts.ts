@@ -1,9 +1,16 @@
 /** What daemon.started says of the node and the configuration, so that decisions can be made again elsewhere (C13). */
 import type { Config } from '../config/config.ts';
+import type { RuntimeHandler } from '../domain/effects.ts';
 import type { DaemonFacts } from '../domain/node/facts.ts';
 import type { NodeFacts } from '../domain/node-facts.ts';
 
-export function daemonFacts(config: Config, node: NodeFacts, version: string, pauseRootfs: string): DaemonFacts {
+export function daemonFacts(
+  config: Config,
+  node: NodeFacts,
+  handlers: readonly RuntimeHandler[],
+  version: string,
+  pauseRootfs: string,
+): DaemonFacts {
   const { runtime, serve } = config;
   const restrict = runtime.restrictOomScoreAdj;
   return {
@@ -11,7 +18,7 @@ export function daemonFacts(config: Config, node: NodeFacts, version: string, pa
     rootDir: serve.rootDir,
     stateDir: serve.stateDir,
     node,
-    handlers: runtime.handlers,
+    handlers,
     defaultHandler: runtime.defaultHandler,
     settings: {
       cgroupDriver: runtime.cgroupDriver,

@@ -30,7 +30,8 @@ import { createSandboxEffects } from '../adapters/sandbox/effects.ts';
 import { createPortForwarder } from '../adapters/port-forward/adapter.ts';
 import { createPins } from '../adapters/sandbox/pins.ts';
 import { createStreamingServer } from '../adapters/streaming/server.ts';
-import { createShimAdapter } from '../adapters/shim/adapter.ts';
+import { createShimAdapter, ownSearchPath } from '../adapters/shim/adapter.ts';
+import { withFeatures } from '../adapters/shim/runtime-features.ts';
 import { startSpawner } from '../adapters/spawner/client.ts';
 import type { Spawner } from '../adapters/spawner/types.ts';
 import { createStatsReader } from '../adapters/stats/reader.ts';
@@ -177,6 +178,10 @@ export async function serve(config: Config, { version }: { readonly version: str
     observe,
     log,
   });
+  const handlers = withFeatures(
+    { spawner, searchPath: ownSearchPath, kernelRelease: node.kernelRelease },
+    config.runtime.handlers,
+  );
   const keeper = await logKeeper;
   const sessions = createSessions(
     (draft, options) =>
@@ -218,7 +223,7 @@ export async function serve(config: Config, { version }: { readonly version: str
   const running = engine;
   const rebooted = state.facts !== null && state.facts.node.bootId !== node.bootId;
   await running.start({
-    facts: daemonFacts(config, node, version, pauseRootfs),
+    facts: daemonFacts(config, node, await handlers, version, pauseRootfs),
     rebooted,
     deadTasks: rebooted ? [] : dead,
     crash: takeCrashFile(stateDir),

@@ -49,6 +49,8 @@ export interface RuntimeHandler {
   readonly systemdCgroup: boolean;
   /** What its pods have where they can do with it; absent (in older journals): pause. */
   readonly sandboxer?: Sandboxer;
+  /** Its OCI runtime and the kernel know recursive read-only mounts; absent (in older journals): they do not. */
+  readonly recursiveReadOnlyMounts?: boolean;
 }
 
 /** A live shim: enough to reconnect to it, and to tell it from another process with the same pid. */

@@ -24,6 +24,7 @@ const BUNDLE_ROOTFS = 'rootfs';
 const settingsFor = (facts: DaemonFacts, handler: RuntimeHandler): SpecSettings => ({
   ...facts.settings,
   cgroupDriver: handler.systemdCgroup ? 'systemd' : 'cgroupfs',
+  recursiveReadOnlyMounts: handler.recursiveReadOnlyMounts ?? false,
 });
 
 function sandboxPaths(facts: DaemonFacts, podSandboxId: string): SandboxPaths {

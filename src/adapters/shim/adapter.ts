@@ -73,7 +73,8 @@ export interface ShimAdapter {
   readonly close: () => Promise<void>;
 }
 
-const fallbackPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+/** The daemon's own PATH, or the usual one where it has none: in it shims and OCI runtimes are looked up. */
+export const ownSearchPath = process.env['PATH'] ?? '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /**
  * Shims remove their temporary files within seconds, but not when they are killed, and process specs hold the values of
@@ -89,7 +90,7 @@ const removeForgotten = async (dir: string, olderThanMs: number): Promise<void> 
 
 /** Prepares the adapter's directories and serves events. Knows no shim yet: ReconnectShim makes known those that run. */
 export const createShimAdapter = async (options: ShimAdapterOptions): Promise<ShimAdapter> => {
-  const { spawner, logKeeper, observe, stateDir, log, searchPath = process.env['PATH'] ?? fallbackPath } = options;
+  const { spawner, logKeeper, observe, stateDir, log, searchPath = ownSearchPath } = options;
   const timings = { ...defaultTimings, ...options.timings };
   const paths = shimPaths(stateDir);
   // Execs of an earlier daemon lost their readers with it.

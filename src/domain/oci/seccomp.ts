@@ -9,7 +9,7 @@ import { refuse, refuseField, shown } from './refuse.ts';
 import { defaultSeccomp } from './seccomp-default.ts';
 import type { OciSeccomp, OciSeccompArg, OciSyscall } from './types.ts';
 
-export const SECCOMP_FIELD = 'linux.security_context.seccomp';
+const SECCOMP_FIELD = 'linux.security_context.seccomp';
 
 /** The deprecated seccomp_profile_path in the words of the newer field. */
 function fromPath(path: string): SecurityProfile {

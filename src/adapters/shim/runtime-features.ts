@@ -1,0 +1,63 @@
+/**
+ * What an OCI runtime can do beyond what all can: asked of the runtime itself (its `features` command, OCI runtime
+ * specification, features.md), through the spawner, once per start. A runtime that does not answer can nothing more.
+ */
+import type { RuntimeHandler } from '../../domain/effects.ts';
+import type { Spawner } from '../spawner/types.ts';
+
+export interface RuntimeFeatures {
+  /** It knows the mount option "rro", and this kernel can do it (mount_setattr(2), Linux 5.12). */
+  readonly recursiveReadOnlyMounts: boolean;
+}
+
+const none: RuntimeFeatures = { recursiveReadOnlyMounts: false };
+const timeoutMs = 5_000;
+const outputBytesMax = 1024 * 1024;
+const mountSetattrSince = [5, 12] as const;
+
+const isSince = (kernelRelease: string, [major, minor]: readonly [number, number]): boolean => {
+  const [, ours = '0', next = '0'] = /^(\d+)\.(\d+)/.exec(kernelRelease) ?? [];
+  return Number(ours) > major || (Number(ours) === major && Number(next) >= minor);
+};
+
+/** Reads what `features` printed; anything that is no such document means none. */
+export const parseRuntimeFeatures = (text: string, kernelRelease: string): RuntimeFeatures => {
+  try {
+    const document: unknown = JSON.parse(text);
+    const options =
+      typeof document === 'object' && document !== null && 'mountOptions' in document && document.mountOptions;
+    const knowsRro = Array.isArray(options) && options.includes('rro');
+    return { recursiveReadOnlyMounts: knowsRro && isSince(kernelRelease, mountSetattrSince) };
+  } catch {
+    return none;
+  }
+};
+
+export interface RuntimeFeaturesOptions {
+  readonly spawner: Pick<Spawner, 'run'>;
+  /** PATH in which OCI runtimes are looked up. */
+  readonly searchPath: string;
+  readonly kernelRelease: string;
+}
+
+/** The handlers with what their OCI runtimes can do. Never rejects: a runtime that is missing fails when it is used. */
+export const withFeatures = (
+  { spawner, searchPath, kernelRelease }: RuntimeFeaturesOptions,
+  handlers: readonly RuntimeHandler[],
+): Promise<readonly RuntimeHandler[]> => {
+  const env = { PATH: searchPath };
+  const asked = new Map<string, Promise<RuntimeFeatures>>();
+  const ask = async (command: string): Promise<RuntimeFeatures> => {
+    const ran = await spawner
+      .run({ command, args: ['features'], env, cwd: '/', timeoutMs, outputBytesMax })
+      .catch(() => null);
+    return ran?.exitCode === 0 ? parseRuntimeFeatures(Buffer.from(ran.stdout).toString('utf8'), kernelRelease) : none;
+  };
+  return Promise.all(
+    handlers.map(async (handler) => {
+      const asking = asked.get(handler.binaryName) ?? ask(handler.binaryName);
+      asked.set(handler.binaryName, asking);
+      return { ...handler, ...(await asking) };
+    }),
+  );
+};

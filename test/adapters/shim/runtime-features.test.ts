@@ -1,0 +1,55 @@
+/** What OCI runtimes say they can do is asked of them; one that says nothing can nothing more. */
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { parseRuntimeFeatures, withFeatures } from '../../../src/adapters/shim/runtime-features.ts';
+import { startSpawner } from '../../../src/adapters/spawner/client.ts';
+import type { RuntimeHandler } from '../../../src/domain/effects.ts';
+import { onCleanup } from '../../support/cleanup.ts';
+import { tempDir } from '../../support/temp-dir.ts';
+
+const handler = (name: string, binaryName: string): RuntimeHandler => ({
+  name,
+  runtimeType: 'io.containerd.runc.v2',
+  binaryName,
+  systemdCgroup: false,
+});
+
+test('recursive read-only mounts need a runtime and a kernel that know them', () => {
+  const able = '{"mountOptions":["ro","rro"]}';
+  const rro = (text: string, kernel: string) => parseRuntimeFeatures(text, kernel).recursiveReadOnlyMounts;
+  assert.equal(rro(able, '5.12.0-1'), true);
+  assert.equal(rro(able, '6.1.0'), true);
+  assert.equal(rro(able, '5.11.22'), false);
+  assert.equal(rro(able, 'what'), false);
+  for (const text of ['', 'null', '[]', '{}', '{"mountOptions":"rro"}', '{"mountOptions":["ro"]}', 'unknown command'])
+    assert.equal(rro(text, '6.1.0'), false, text);
+});
+
+test('each runtime is asked once, and one that fails, hangs or is not there can nothing more', async (t) => {
+  const dir = await tempDir(t);
+  const spawner = await startSpawner({ lockPath: join(dir, 'spawner.lock'), startTimeoutMs: 10_000 });
+  onCleanup(t, () => spawner.close());
+  const commands: string[] = [];
+  const run: typeof spawner.run = (request) => {
+    commands.push(`${request.command} ${request.args.join(' ')}`);
+    return spawner.run(request);
+  };
+  const handlers = [
+    handler('runc', 'runc'),
+    handler('other', 'runc'),
+    handler('broken', 'false'),
+    handler('none', '/no/such'),
+  ];
+  const options = { spawner: { run }, searchPath: process.env['PATH'] ?? '', kernelRelease: '6.1.0' };
+  assert.deepEqual(
+    (await withFeatures(options, handlers)).map(({ name, recursiveReadOnlyMounts }) => [name, recursiveReadOnlyMounts]),
+    [
+      ['runc', true],
+      ['other', true],
+      ['broken', false],
+      ['none', false],
+    ],
+  );
+  assert.deepEqual(commands, ['runc features', 'false features', '/no/such features']);
+});
