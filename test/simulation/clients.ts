@@ -111,7 +111,7 @@ export function startClients(history: History): Clients {
       await call({ method: 'ExecSync', containerId, cmd: ['true'], timeoutSeconds: '5' }, impatient());
     await stream(podSandboxId, containerId);
     if (random.chance(0.5)) await call({ method: 'ReopenContainerLog', containerId });
-    if (random.chance(0.4))
+    if (random.chance(0.8))
       await call({ method: 'CheckpointContainer', containerId, location: '/c.tar', timeoutSeconds: '0' }, impatient());
     if (random.chance(0.5)) {
       const stops = Array.from({ length: 1 + random.below(2) }, () =>
