@@ -37,6 +37,15 @@ describe('the content of images', { timeout: 60_000 }, () => {
     assert.deepEqual(await store.adapter.checkContent(100 * MIB, signal), []);
   });
 
+  it('is not believed by a pull that finds a manifest or config damaged', async (t) => {
+    const server = await serving(t);
+    const store = await startStore(t);
+    const image = await store.pull(`${server.host}/app:v1`);
+    for (const digest of [image.manifestDigest, image.id]) await writeFile(blobOf(store.root, digest), '{}');
+    assert.deepEqual(await store.pull(`${server.host}/app:v1`), image);
+    assert.deepEqual(await store.adapter.checkContent(100 * MIB, signal), []);
+  });
+
   it('is read no faster than allowed, and not at all once that is called off', async (t) => {
     const server = await serving(t);
     const store = await startStore(t);

@@ -5,7 +5,7 @@
 import type { ImageContent, ImageLayer } from '../../../domain/effects.ts';
 import { FailureError } from '../../../domain/errors.ts';
 import type { BlobStore } from '../blob-store.ts';
-import { chainIdsOf } from '../chain-ids.ts';
+import { chainIdsOf, sha256Of } from '../chain-ids.ts';
 import {
   checkPlatform,
   type ConfigDocument,
@@ -43,14 +43,23 @@ interface FoundManifest {
   readonly blobs: readonly string[];
 }
 
+/** A document as the store has it; one that the disk has damaged is taken out, so that it is fetched anew. */
+const storedDocument = async (digest: string, blobs: BlobStore): Promise<Buffer | null> => {
+  if (!(await blobs.has(digest))) return null;
+  const bytes = await blobs.read(digest, DOCUMENT_BYTES_MAX);
+  if (sha256Of(bytes) === digest) return bytes;
+  blobs.remove(digest);
+  return null;
+};
+
 /** A document from the store when it is there already, else from where the image comes from. */
 const readDocument = async (
   digest: string,
   source: ImageSource,
   blobs: BlobStore,
 ): Promise<{ readonly bytes: Buffer; readonly mediaType: string }> => {
-  if (await blobs.has(digest)) return { bytes: await blobs.read(digest, DOCUMENT_BYTES_MAX), mediaType: '' };
-  return await source.fetchDocument(digest);
+  const stored = await storedDocument(digest, blobs);
+  return stored === null ? await source.fetchDocument(digest) : { bytes: stored, mediaType: '' };
 };
 
 const findManifest = async (
@@ -76,8 +85,7 @@ const findManifest = async (
 };
 
 const readConfig = async (descriptor: Descriptor, source: ImageSource, blobs: BlobStore): Promise<ConfigDocument> => {
-  const known = await blobs.has(descriptor.digest);
-  const bytes = known ? await blobs.read(descriptor.digest, DOCUMENT_BYTES_MAX) : await source.fetchConfig(descriptor);
+  const bytes = (await storedDocument(descriptor.digest, blobs)) ?? (await source.fetchConfig(descriptor));
   const config = parseConfig(bytes);
   await blobs.put(bytes);
   return config;
