@@ -23,9 +23,36 @@ const pgrep = `#!/bin/sh
 ps -o pid,comm | awk -v name="$1" '$2 ~ name { print $1; found = 1 } END { exit !found }'
 `;
 
+/** Debian's busybox lacks this one too: critest looks for a segment of shared memory by its id. */
+const ipcs = `#!/bin/sh
+cat /proc/sysvipc/shm
+`;
+
+/** The user that critest runs as, and the group that only the image knows it to be in. */
+const predefinedGroup = [
+  file('etc/passwd', 'root:x:0:0:root:/root:/bin/sh\ndefault-user:x:1000:1000::/:/bin/sh\n'),
+  file('etc/group', 'root:x:0:\ndefault-user:x:1000:\ngroup-defined-in-image:x:50000:default-user\n'),
+];
+
+/** Named as critest looks for it, with its pid in the file and the words among its arguments. */
+const nginx = `#!/bin/sh
+trap 'kill $!; exit 0' TERM
+mkdir -p /var/run
+echo $$ > /var/run/nginx.pid
+echo httpd starts
+httpd -f -p 80 -h /www &
+wait
+`;
+
 const webServer = {
-  layers: [[{ name: 'www', type: 'directory' as const }, file('www/index.html', '<h1>It works!</h1>\n')]],
-  config: { Entrypoint: ['sh', '-c', 'echo httpd starts; exec httpd -f -p 80 -h /www'] },
+  layers: [
+    [
+      { name: 'www', type: 'directory' as const },
+      file('www/index.html', '<h1>It works!</h1>\n'),
+      file('bin/nginx', nginx, 0o755),
+    ],
+  ],
+  config: { Entrypoint: ['/bin/nginx', 'master process'] },
 };
 
 /** Pods on the host's network would be in each other's way at port 80. */
@@ -36,7 +63,7 @@ const hostWebServer = {
 
 /** Puts every image that critest asks for into the registry. */
 export const pushCritestImages = async (registry: Registry): Promise<void> => {
-  const base = [...(await busyboxLayer()), file('bin/pgrep', pgrep, 0o755)];
+  const base = [...(await busyboxLayer()), file('bin/pgrep', pgrep, 0o755), file('bin/ipcs', ipcs, 0o755)];
   const env = { Cmd: ['sh'], Env: ['PATH=/usr/sbin:/usr/bin:/sbin:/bin'] };
   const named = (name: string): Promise<Image> => busyboxImage({}, [[file(name, `${name}\n`)]]);
   const ofUser = (user: string): Promise<Image> => busyboxImage({ User: user });
@@ -62,6 +89,7 @@ export const pushCritestImages = async (registry: Registry): Promise<void> => {
     ...(await named('tags').then((image) =>
       ['1', '2', '3'].map((tag) => ['k8s-staging-cri-tools/test-image-tags', tag, image] as const),
     )),
+    ['k8s-staging-cri-tools/test-image-predefined-group', 'latest', await busyboxImage({}, [predefinedGroup])],
     ['k8s-staging-cri-tools/test-image-user-uid', 'latest', await ofUser('1002')],
     ['k8s-staging-cri-tools/test-image-user-username', 'latest', await ofUser('www-data')],
     ['k8s-staging-cri-tools/test-image-user-uid-group', 'latest', await ofUser('1003:50000')],
