@@ -30,6 +30,10 @@ const commands: Readonly<Record<string, Entry>> = {
     summary: 'check this machine, and what the daemon still owes',
     load: async () => loaded((await import('./doctor.ts')).doctor),
   },
+  'log-level': {
+    summary: 'change what the running daemon logs',
+    load: async () => loaded((await import('./log-level.ts')).logLevel),
+  },
   'image pull': {
     summary: 'pull an image from its registry',
     load: async () => loaded((await import('./image/pull.ts')).imagePull),

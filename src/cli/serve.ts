@@ -9,6 +9,7 @@ export const serve = command({
   description: [
     'Runs the daemon in the foreground until SIGTERM or SIGINT. Pods stay when it ends, and it takes them up again when it starts: what it is, is what its journal says.',
     'It logs JSON to standard error, and "serving" with the time since it was started once it answers calls. Its process id is in <state>/scribe.pid. Everything it writes is below root and state.',
+    'SIGHUP has it read the configuration again: serve.log_level and images.registry_config_dirs change at once, of anything else the log says that it takes a restart, and a configuration that is wrong changes nothing. Network configurations and hosts.toml files need no signal.',
     'Options win over the configuration file. scribe config default prints all that can be configured.',
   ],
   options: {
@@ -29,7 +30,8 @@ export const serve = command({
     const [{ loadConfig }, daemon] = await Promise.all([import('../config/load.ts'), import('../daemon/serve.ts')]);
     const level = values['log-level'];
     const overrides = { ...overridesOf(values), ...(level === undefined ? {} : { logLevel: level }) };
-    await daemon.serve(await loadConfig({ path: values.config, overrides }), { version: versionOfScribe() });
+    const load = () => loadConfig({ path: values.config, overrides });
+    await daemon.serve(await load(), { version: versionOfScribe(), reloadConfig: load });
     return 0;
   },
 });

@@ -19,6 +19,10 @@ export interface Config {
     readonly rootDir: string;
     readonly stateDir: string;
     readonly logLevel: ParsedConfig['serve']['log_level'];
+    /** A path below each hierarchy; null: where the daemon was started. */
+    readonly cgroup: string | null;
+    /** null: as the daemon was started with. */
+    readonly oomScoreAdj: number | null;
   };
   readonly journal: {
     readonly snapshotEveryRecords: number;
@@ -116,6 +120,8 @@ export const configOf = (parsed: ParsedConfig, files: readonly string[]): Config
       rootDir: serve.root,
       stateDir: serve.state,
       logLevel: serve.log_level,
+      cgroup: serve.cgroup === '' ? null : serve.cgroup,
+      oomScoreAdj: serve.oom_score_adj ?? null,
     },
     journal: {
       snapshotEveryRecords: journal.snapshot_every,

@@ -108,6 +108,16 @@ export const configSchema = z.strictObject({
       'info',
       "Least severity that the daemon's own log shows: trace, debug, info, warn, error or fatal.",
     ),
+    cgroup: key(
+      pathOrEmpty,
+      '',
+      'Control group of the daemon, its spawner and log keeper, below every hierarchy; made if missing. Empty: where it is started.',
+    ),
+    oom_score_adj: unset(
+      count(-1000, 1000),
+      -999,
+      "The daemon's oom_score_adj; to lower it takes CAP_SYS_RESOURCE. Unless written, it stays as it was started with.",
+    ),
   }),
   journal: table('The record of everything that happened on this node, <root>/journal.db.', {
     snapshot_every: key(

@@ -23,6 +23,7 @@ import { createImagesAdapter } from '../adapters/images/adapter.ts';
 import { createInspectContainer } from '../adapters/inspect/adapter.ts';
 import { createSystemClock } from '../adapters/linux/clock.ts';
 import { readHostFacts } from '../adapters/linux/host-facts.ts';
+import { createNotify } from '../adapters/linux/notify.ts';
 import { connectLogKeeper } from '../adapters/log-keeper/client.ts';
 import { readSeccompProfile } from '../adapters/inspect/seccomp-file.ts';
 import { installPause } from '../adapters/pause/install.ts';
@@ -56,13 +57,21 @@ import { createFindings } from './findings.ts';
 import { startImageUpkeep } from './image-upkeep.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { createSessions, whenPodsEnd } from './streaming.ts';
+import { takeOwnPlace } from './own-place.ts';
+import { createReload } from './reload.ts';
 
 /** How long the previous daemon's spawner may take to end what it was running. */
 const SPAWNER_WAIT_MS = 60_000;
 const NS_PER_MS = 1_000_000n;
 
+export interface ServeOptions {
+  readonly version: string;
+  /** Reads the configuration again, as it was read at first. */
+  readonly reloadConfig: () => Promise<Config>;
+}
+
 /** Runs the daemon until it is told to end (SIGTERM, SIGINT). Resolves when it has ended in order. */
-export async function serve(config: Config, { version }: { readonly version: string }): Promise<void> {
+export async function serve(config: Config, { version, reloadConfig }: ServeOptions): Promise<void> {
   const { rootDir, stateDir } = config.serve;
   const log = pino(
     { level: config.serve.logLevel, base: null, serializers: { error: pino.stdSerializers.err } },
@@ -83,6 +92,8 @@ export async function serve(config: Config, { version }: { readonly version: str
   process.on('uncaughtException', die('an exception nobody handled'));
   process.on('unhandledRejection', die('a rejection nobody handled'));
 
+  const notify = createNotify(process.env.NOTIFY_SOCKET, (message) => log.warn(message));
+  const ownPlace = await takeOwnPlace(config.serve, log);
   const journalPath = join(rootDir, 'journal.db');
   const spawnerOptions = { lockPath: join(stateDir, 'spawner.lock'), startTimeoutMs: SPAWNER_WAIT_MS };
   const spawning = Promise.withResolvers<Spawner>();
@@ -183,6 +194,8 @@ export async function serve(config: Config, { version }: { readonly version: str
     config.runtime.handlers,
   );
   const keeper = await logKeeper;
+  // One of an earlier life was started where that was.
+  ownPlace.takeIn(keeper.pid);
   const sessions = createSessions(
     (draft, options) =>
       engine === null ? Promise.reject(new Error('The daemon is starting.')) : engine.call(draft, options),
@@ -291,12 +304,24 @@ export async function serve(config: Config, { version }: { readonly version: str
   );
   imageUpkeep.served();
   log.info({ socket: config.serve.socketPath, sinceExecMs: Math.round(performance.now()) }, 'serving');
+  const reload = createReload({
+    initial: config,
+    load: reloadConfig,
+    log,
+    setRegistryConfigDirs: images.setRegistryConfigDirs,
+  });
+  process.on('SIGHUP', () => {
+    notify.reloading(clock.monoNs());
+    void reload().then(notify.ready);
+  });
+  notify.ready();
   // Compiled code is otherwise kept at an orderly end only, and a daemon that is killed has none.
   setImmediate(flushCompileCache);
 
   const signal = await nextSignal();
   ending = true;
   log.info({ signal }, 'ending; pods stay');
+  notify.stopping();
   await cri.close();
   // Before the engine ends, so that sessions are written down as they end.
   await streaming.close();

@@ -60,6 +60,8 @@ export interface ImagesAdapter {
    * Throws FailureError ImageInvalid when it is larger than `maxBytes` or something else than a file.
    */
   readonly readImageFile: (chainIds: readonly string[], path: string, maxBytes: number) => Promise<Buffer | null>;
+  /** Pulls that begin from now on look there for hosts.toml files. */
+  readonly setRegistryConfigDirs: (dirs: readonly string[]) => void;
   /** Keeps a stream for the LoadImages effect that will name it. It is destroyed if `forgetUpload` comes first. */
   readonly acceptUpload: (upload: string, stream: Readable) => void;
   readonly forgetUpload: (upload: string) => void;
@@ -260,6 +262,7 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
 
   return {
     effects,
+    setRegistryConfigDirs: jobs.setRegistryConfigDirs,
     snapshots,
     readImageFile: (chainIds, path, maxBytes) => readFileInLayers(snapshots.layerDirs(chainIds), path, maxBytes),
     acceptUpload: (upload, stream) => {

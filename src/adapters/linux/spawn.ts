@@ -41,6 +41,10 @@ const attributesSetSigmask = native<[Uint8Array, Uint8Array]>(
 const nativePipe2 = native<[Int32Array, number]>('int pipe2(void *fds, int flags)');
 const nativeWaitpid = native<[number, Int32Array, number]>('int waitpid(int pid, void *status, int options)');
 
+const nativeGetrlimit = native<[number, BigUint64Array]>('int getrlimit(int resource, void *limits)');
+const nativeSetrlimit = native<[number, BigUint64Array]>('int setrlimit(int resource, const void *limits)');
+
+const RLIMIT_NOFILE = 7;
 const O_CLOEXEC = 0o2000000;
 const WNOHANG = 1;
 
@@ -53,6 +57,29 @@ const attributes = ((): Uint8Array => {
   attributesSetSigmask(created, Buffer.alloc(SIGSET_BYTES));
   return created;
 })();
+
+/** This process's soft and hard limit of open files. */
+const openFilesLimits = (): BigUint64Array => {
+  const limits = new BigUint64Array(2);
+  checked('getrlimit', 'RLIMIT_NOFILE', nativeGetrlimit(RLIMIT_NOFILE, limits));
+  return limits;
+};
+
+/** Soft limit of open files before Node raised it, as bin/scribe noted it; null where it is not known or no number. */
+const softNofile = ((noted: string | undefined): bigint | null =>
+  noted !== undefined && /^\d{1,18}$/.test(noted) ? BigInt(noted) : null)(process.env.SCRIBE_NOFILE);
+
+/** Has `start` run with the soft limit that the daemon was started with: a program inherits what holds at its start. */
+const withNotedLimit = <T>(start: () => T): T => {
+  const [soft = 0n, hard = 0n] = openFilesLimits();
+  if (softNofile === null || softNofile >= soft) return start();
+  nativeSetrlimit(RLIMIT_NOFILE, BigUint64Array.of(softNofile, hard));
+  try {
+    return start();
+  } finally {
+    nativeSetrlimit(RLIMIT_NOFILE, BigUint64Array.of(soft, hard));
+  }
+};
 
 export interface Pipe {
   readonly readFd: number;
@@ -122,7 +149,7 @@ export const spawnProgram = (
   try {
     for (const [fd, source] of stdio.entries()) actionsAddDup2(actions, source, fd);
     actionsAddChdir(actions, program.cwd);
-    const errnum = posixSpawn(pid, path, actions, attributes, argv, envp);
+    const errnum = withNotedLimit(() => posixSpawn(pid, path, actions, attributes, argv, envp));
     if (errnum !== 0) throw systemError('posix_spawn', errnum, `'${path}' in '${program.cwd}'`);
     return pid[0] ?? -1;
   } finally {

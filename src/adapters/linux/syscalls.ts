@@ -42,6 +42,9 @@ const nativeLgetxattr = native<[string, string, Uint8Array | null, number]>(
 const nativeLsetxattr = native<[string, string, Uint8Array, number, number]>(
   'int lsetxattr(const char *path, const char *name, const void *value, size_t size, int flags)',
 );
+const nativeSendto = native<[number, Uint8Array, number, number, Uint8Array, number]>(
+  'long sendto(int fd, const void *bytes, size_t length, int flags, const void *address, unsigned int addressLength)',
+);
 const nativeSyscall = native<[number, number, number, number, number]>(
   'long syscall(long number, long first, long second, long third, long fourth)',
 );
@@ -142,6 +145,30 @@ export const bringLoopbackUp = (): void => {
   const fd = checked('socket', 'AF_INET', nativeSocket(AF_INET, SOCK_DGRAM_CLOEXEC, 0));
   try {
     checked('ioctl', 'SIOCSIFFLAGS lo', nativeIoctl(fd, SIOCSIFFLAGS, request));
+  } finally {
+    nativeClose(fd);
+  }
+};
+
+const AF_UNIX = 1;
+const MSG_DONTWAIT = 0x40;
+const MSG_NOSIGNAL = 0x4000;
+const SUN_PATH_BYTES = 108;
+
+/** Sends one datagram to a unix socket, a path or "@" and an abstract name (unix(7)); throws rather than wait. */
+export const sendDatagram = (name: string, bytes: Uint8Array): void => {
+  const path = Buffer.from(name);
+  if (path.length >= SUN_PATH_BYTES) throw systemError('sendto', 36, `'${name}'`);
+  const isAbstract = name.startsWith('@');
+  // An abstract name begins with a NUL and ends where the address does; a path ends with one.
+  if (isAbstract) path[0] = 0;
+  const family = Buffer.alloc(2);
+  family.writeUInt16LE(AF_UNIX);
+  const address = Buffer.concat([family, path, Buffer.alloc(isAbstract ? 0 : 1)]);
+  const fd = checked('socket', 'AF_UNIX', nativeSocket(AF_UNIX, SOCK_DGRAM_CLOEXEC, 0));
+  try {
+    const flags = MSG_DONTWAIT | MSG_NOSIGNAL;
+    checked('sendto', `'${name}'`, nativeSendto(fd, bytes, bytes.length, flags, address, address.length));
   } finally {
     nativeClose(fd);
   }

@@ -46,8 +46,9 @@ const mainPath = fileURLToPath(new URL('./spawner-main.ts', import.meta.url));
  * whose memory (12 MB) would be most of its own.
  */
 const nodeFlags = ['--max-semi-space-size=1', '--max-old-space-size=32', '--v8-pool-size=0', '--no-opt', '--no-maglev'];
-const environment = ({ NODE_COMPILE_CACHE }: NodeJS.ProcessEnv): NodeJS.ProcessEnv => ({
+const environment = ({ NODE_COMPILE_CACHE, SCRIBE_NOFILE }: NodeJS.ProcessEnv): NodeJS.ProcessEnv => ({
   UV_THREADPOOL_SIZE: '1',
+  ...(SCRIBE_NOFILE === undefined ? {} : { SCRIBE_NOFILE }),
   ...(NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE }),
 });
 

@@ -15,6 +15,8 @@ export interface PullJobs {
     credentials: RegistryCredentials | null,
     signal: AbortSignal,
   ) => Promise<ImageContent>;
+  /** Pulls that begin from now on look there. */
+  readonly setRegistryConfigDirs: (dirs: readonly string[]) => void;
   /** `label` stands for the archive in progress reports. */
   readonly load: (path: string, label: string, signal: AbortSignal) => Promise<readonly ImageContent[]>;
   /** Blobs that a pull under way counts on are left alone. Resolves with the bytes freed. */
@@ -51,6 +53,7 @@ export const createPullJobs = (
 ): PullJobs => {
   const jobs = new Map<number, Job>();
   let lastJob = 0;
+  let { registryConfigDirs } = options;
 
   const unpackLayer = (job: Job, image: string, index: number): void => {
     const layers = job.layers.get(image) ?? [];
@@ -138,10 +141,19 @@ export const createPullJobs = (
 
   return {
     pull: async (reference, credentials, signal) => {
-      const { images } = await run(reference, signal, (job) => ({ kind: 'pull', job, reference, credentials }));
+      const { images } = await run(reference, signal, (job) => ({
+        kind: 'pull',
+        job,
+        reference,
+        credentials,
+        registryConfigDirs,
+      }));
       const [image] = images;
       if (image === undefined) throw new FailureError('Bug', `The pull of ${reference} ended without an image.`);
       return image;
+    },
+    setRegistryConfigDirs: (dirs) => {
+      registryConfigDirs = dirs;
     },
     load: async (path, label, signal) => (await run(label, signal, (job) => ({ kind: 'load', job, path }))).images,
     removeBlobs: async (digests) => {

@@ -24,6 +24,8 @@ export type ToPullThread =
       readonly job: number;
       readonly reference: string;
       readonly credentials: RegistryCredentials | null;
+      /** As they are now: they may have changed since the thread was started. */
+      readonly registryConfigDirs: readonly string[];
     }
   /** `path` is an archive in the ingest directory; the thread removes it. */
   | { readonly kind: 'load'; readonly job: number; readonly path: string }

@@ -72,6 +72,12 @@ const shop: PullShop = {
   onDownloaded,
 };
 
+const shopOf = ({ job, registryConfigDirs }: Extract<JobMessage, { kind: 'pull' }>): PullShop => ({
+  ...shop,
+  options: { ...options, registryConfigDirs },
+  blobs: storeOf(job),
+});
+
 const observerOf = (job: number): PullObserver => ({
   layers: (image, layers) => tell({ kind: 'layers', job, image, layers }),
   layerReady: (image, index) => tell({ kind: 'layerReady', job, image, index }),
@@ -100,7 +106,7 @@ const run = async (message: JobMessage, signal: AbortSignal): Promise<void> => {
   let damaged: readonly string[] = [];
   switch (message.kind) {
     case 'pull':
-      images = [await pullImage({ ...shop, blobs: storeOf(job) }, message, observerOf(job), signal)];
+      images = [await pullImage(shopOf(message), message, observerOf(job), signal)];
       break;
     case 'load':
       images = await loadArchive({ ...shop, blobs: storeOf(job) }, message.path, observerOf(job), signal);
