@@ -85,6 +85,19 @@ const findBusybox = async (): Promise<string> => {
   return stdout.trim();
 };
 
+/** A program of this machine under another name and mode, with the shared libraries that it needs. */
+export const programLayer = async (program: string, name: string, mode: number): Promise<LayerEntry[]> => {
+  const libraries = await librariesOf(program);
+  return [
+    ...[...new Set([name, ...libraries].flatMap(parentsOf))].map((path) => ({
+      name: path,
+      type: 'directory' as const,
+    })),
+    { name, mode, content: await readFile(program) },
+    ...(await Promise.all(libraries.map(async (path) => ({ name: path.slice(1), content: await readFile(path) })))),
+  ];
+};
+
 /** A root file system with this machine's busybox, all its applets, and the few files that programs expect. */
 export const busyboxLayer = async (): Promise<LayerEntry[]> => {
   const busybox = await findBusybox();

@@ -5,7 +5,14 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pauseProgram } from '../../src/adapters/pause/pause-program.ts';
-import { buildImage, busyboxImage, busyboxLayer, type Image, type LayerEntry } from '../../scripts/lib/image.ts';
+import {
+  buildImage,
+  busyboxImage,
+  busyboxLayer,
+  type Image,
+  type LayerEntry,
+  programLayer,
+} from '../../scripts/lib/image.ts';
 import type { Owner } from './cleanup.ts';
 import { criTool } from './cri-tools.ts';
 import type { Daemon } from './daemon.ts';
@@ -42,6 +49,11 @@ echo $$ > /var/run/nginx.pid
 echo httpd starts
 httpd -f -p 80 -h /www &
 wait
+`;
+
+/** Says who it runs as: root by its setuid bit, unless a container may gain no privileges. */
+const whoAmI = `#!/bin/sh
+echo "Effective uid: $(/suid/id -u)"
 `;
 
 const webServer = {
@@ -90,6 +102,13 @@ export const pushCritestImages = async (registry: Registry): Promise<void> => {
       ['1', '2', '3'].map((tag) => ['k8s-staging-cri-tools/test-image-tags', tag, image] as const),
     )),
     ['k8s-staging-cri-tools/test-image-predefined-group', 'latest', await busyboxImage({}, [predefinedGroup])],
+    [
+      'e2e-test-images/nonewprivs',
+      '1.3',
+      await busyboxImage({ Entrypoint: ['/who-am-i'] }, [
+        [...(await programLayer('/usr/bin/id', 'suid/id', 0o4755)), file('who-am-i', whoAmI, 0o755)],
+      ]),
+    ],
     ['k8s-staging-cri-tools/test-image-user-uid', 'latest', await ofUser('1002')],
     ['k8s-staging-cri-tools/test-image-user-username', 'latest', await ofUser('www-data')],
     ['k8s-staging-cri-tools/test-image-user-uid-group', 'latest', await ofUser('1003:50000')],
@@ -125,7 +144,7 @@ export interface CritestRun {
   readonly flags?: readonly string[];
 }
 
-/** Runs the specs whose names match `focus` and not `skip` (Go regular expressions); those of neither are not told. */
+/** Runs the specs whose names match `focus` and not `skip` (Go regular expressions); of the others, none is told. */
 export const runCritest = async (
   owner: Owner,
   daemon: Pick<Daemon, 'netns' | 'socket'>,
@@ -145,13 +164,18 @@ export const runCritest = async (
   const text = await readFile(reportPath, 'utf8').catch(() => null);
   if (text === null) throw new Error(`critest left no report:\n${stdout}${stderr}`);
   const suites = JSON.parse(text) as { readonly SpecReports: readonly SpecReport[] }[];
-  return suites
-    .flatMap(({ SpecReports }) => SpecReports)
-    .filter(({ LeafNodeType, State }) => LeafNodeType === 'It' && State !== 'skipped')
-    .map(({ ContainerHierarchyTexts, LeafNodeText, State, Failure }) => ({
-      name: [...(ContainerHierarchyTexts ?? []), LeafNodeText].join(' '),
-      state: State,
-      failure:
-        Failure === undefined ? '' : `${Failure.Location.FileName}:${Failure.Location.LineNumber} ${Failure.Message}`,
-    }));
+  return (
+    suites
+      .flatMap(({ SpecReports }) => SpecReports)
+      // One that skips itself says why; one that was not asked for has nothing to say.
+      .filter(
+        ({ LeafNodeType, State, Failure }) => LeafNodeType === 'It' && (State !== 'skipped' || Failure !== undefined),
+      )
+      .map(({ ContainerHierarchyTexts, LeafNodeText, State, Failure }) => ({
+        name: [...(ContainerHierarchyTexts ?? []), LeafNodeText].join(' '),
+        state: State,
+        failure:
+          Failure === undefined ? '' : `${Failure.Location.FileName}:${Failure.Location.LineNumber} ${Failure.Message}`,
+      }))
+  );
 };
