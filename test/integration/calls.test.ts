@@ -40,6 +40,9 @@ const offered = new Set([
     'UpdatePodSandboxResources',
     'ContainerStats',
     'ListContainerStats',
+    'StreamContainerStats',
+    'StreamContainers',
+    'StreamPodSandboxes',
   ],
 ]);
 

@@ -10,6 +10,8 @@ import type { Spawner } from '../spawner/types.ts';
 import { parsePluginError } from './result.ts';
 
 const OUTPUT_BYTES_MAX = 64 * 1024;
+/** A plugin takes some 20 ms; one that is killed while it reserves an address may note it for nobody. */
+const FINISH_MS = 2_000;
 const EXECUTABLE_BITS = 0o111;
 /** Plugins start iptables, nft and the like by name. */
 const FALLBACK_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
@@ -86,6 +88,7 @@ export const createRunPlugin = ({
         cwd: '/',
         stdin: Buffer.from(JSON.stringify(request)),
         timeoutMs,
+        finishMs: FINISH_MS,
         outputBytesMax: OUTPUT_BYTES_MAX,
         ...(signal === undefined ? {} : { signal }),
       });

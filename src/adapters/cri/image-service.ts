@@ -1,25 +1,24 @@
 /** CRI's ImageService: pulls and removals go through the engine, questions to the read model. */
 import { FailureError } from '../../domain/errors.ts';
 import { findImage } from '../../domain/image/names.ts';
-import type * as wire from '../wire/cri/api.ts';
+import * as wire from '../wire/cri/api.ts';
 import type { Handlers } from './context.ts';
 import { type CriParts, reading, take } from './parts.ts';
+import { streamedList } from './streamed-lists.ts';
 import { infoWhen } from './verbose.ts';
 
 export function imageService(parts: CriParts): Handlers<typeof wire.ImageServiceDefinition> {
   const { view, lists } = parts;
+  const wantedName = ({ filter }: wire.ListImagesRequest): string => filter?.image?.image ?? '';
+  const list = (request: wire.ListImagesRequest): Uint8Array => {
+    const name = wantedName(request);
+    if (name === '') return lists.images();
+    const image = findImage(view.state, name);
+    return wire.ListImagesResponse.encode({ images: image === undefined ? [] : [lists.image(image)] }).finish();
+  };
   return {
-    listImages: reading(
-      parts,
-      'ListImages',
-      ({ filter }) => filter?.image?.image ?? '',
-      ({ filter }) => {
-        const name = filter?.image?.image ?? '';
-        if (name === '') return lists.images();
-        const image = findImage(view.state, name);
-        return { images: image === undefined ? [] : [lists.image(image)] };
-      },
-    ),
+    listImages: reading(parts, 'ListImages', wantedName, list),
+    streamImages: streamedList(parts, 'StreamImages', wantedName, list),
     imageStatus: reading(
       parts,
       'ImageStatus',

@@ -10,6 +10,7 @@ import { isUnsure, whenExitsAreKnown } from './exits.ts';
 import { containerConfig, linuxContainerResources, podSandboxConfig } from './from-wire.ts';
 import { matchesLabels } from './lists.ts';
 import { type CriParts, find, reading, take } from './parts.ts';
+import { streamedList } from './streamed-lists.ts';
 import { streamingHandlers } from './streaming.ts';
 import { containerInfo, infoWhen, podSandboxInfo, statusInfo } from './verbose.ts';
 
@@ -32,6 +33,17 @@ export function runtimeService(parts: CriParts): Handlers<typeof wire.RuntimeSer
       throw new FailureError('PodSandboxNotFound', `pod_sandbox_id ${shown(id)} names no pod sandbox.`);
     return found;
   };
+
+  const statsOfRunning = (filter: wire.ContainerStatsFilter | undefined): Promise<wire.ContainerStats[]> =>
+    parts.statsOfAll(
+      [...view.state.containers.values()].filter(
+        (found) =>
+          containerStateOf(found) === 'CONTAINER_RUNNING' &&
+          found.id.startsWith(filter?.id ?? '') &&
+          found.podSandboxId.startsWith(filter?.podSandboxId ?? '') &&
+          matchesLabels(found.config.labels, filter?.labelSelector ?? {}),
+      ),
+    );
 
   return {
     version: reading(parts, 'Version', everything, () => ({
@@ -83,6 +95,12 @@ export function runtimeService(parts: CriParts): Handlers<typeof wire.RuntimeSer
       ({ filter }) => filter?.id ?? '',
       ({ filter }) => lists.podSandboxes(filter),
     ),
+    streamPodSandboxes: streamedList(
+      parts,
+      'StreamPodSandboxes',
+      ({ filter }) => filter?.id ?? '',
+      ({ filter }) => lists.podSandboxes(filter),
+    ),
 
     async createContainer({ podSandboxId, config }, context) {
       const reply = await take(
@@ -108,6 +126,12 @@ export function runtimeService(parts: CriParts): Handlers<typeof wire.RuntimeSer
     listContainers: reading(
       parts,
       'ListContainers',
+      ({ filter }) => filter?.id ?? '',
+      ({ filter }) => lists.containers(filter),
+    ),
+    streamContainers: streamedList(
+      parts,
+      'StreamContainers',
       ({ filter }) => filter?.id ?? '',
       ({ filter }) => lists.containers(filter),
     ),
@@ -196,16 +220,13 @@ export function runtimeService(parts: CriParts): Handlers<typeof wire.RuntimeSer
       parts,
       'ListContainerStats',
       ({ filter }) => filter?.id ?? '',
-      async ({ filter }) => {
-        const wanted = [...view.state.containers.values()].filter(
-          (found) =>
-            containerStateOf(found) === 'CONTAINER_RUNNING' &&
-            found.id.startsWith(filter?.id ?? '') &&
-            found.podSandboxId.startsWith(filter?.podSandboxId ?? '') &&
-            matchesLabels(found.config.labels, filter?.labelSelector ?? {}),
-        );
-        return { stats: await parts.statsOfAll(wanted) };
-      },
+      async ({ filter }) => ({ stats: await statsOfRunning(filter) }),
+    ),
+    streamContainerStats: streamedList(
+      parts,
+      'StreamContainerStats',
+      ({ filter }) => filter?.id ?? '',
+      async ({ filter }) => wire.ListContainerStatsResponse.encode({ stats: await statsOfRunning(filter) }).finish(),
     ),
 
     status: reading(parts, 'Status', everything, ({ verbose }) => {

@@ -21,6 +21,8 @@ export interface RunListener {
 export interface RunningProgram {
   /** The program's pid as well. */
   readonly processGroup: number;
+  /** What it may still take when the daemon has gone. */
+  readonly finishMs: number;
   /** SIGKILL to the whole process group. */
   readonly kill: () => void;
   readonly resume: () => void;
@@ -32,6 +34,8 @@ export interface RunningProgram {
 const LINGER_MS = 1_000;
 /** A killed program that is not gone by then hangs in the kernel: it runs no more, but its end may never come. */
 const KILL_WAIT_MS = 5_000;
+/** The next daemon has to wait for it. */
+const FINISH_MS_MAX = 10_000;
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
 /** Starts the program with pipes for its streams; ours are returned, the program's ends are closed here. */
@@ -137,6 +141,7 @@ export const runProgram = (
 
   return {
     processGroup,
+    finishMs: Math.min(head.finishMs ?? 0, FINISH_MS_MAX),
     kill,
     resume: () => {
       for (const output of outputs.values()) output.resume();

@@ -1,7 +1,7 @@
 /**
  * The spawner's process (C15): starts programs and makes mounts for the daemon, so that neither costs the daemon's
  * event loop anything. Lives as long as the daemon's end of the socket pair is open; then it kills the runs under way
- * (not what was started detached), and ends once they have. Holds an exclusive lock on its lock file from before its
+ * (not what was started detached), after the time that some are given to finish, and ends once they have. Holds an exclusive lock on its lock file from before its
  * first request to its very end. Loads little: this process is there all the time.
  */
 import { closeSync, ftruncateSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs';
@@ -10,7 +10,6 @@ import type { FailureReason } from '../../domain/errors.ts';
 import { type ProcessStat, parseProcessStat } from '../linux/processes.ts';
 import { reapChildren, spawnProgram } from '../linux/spawn.ts';
 import { detachMount, errorCodeOf, lockWaiting } from '../linux/syscalls.ts';
-import { killGroup } from './kill-group.ts';
 import { mountAs, pinNamespaces } from './namespaces.ts';
 import {
   createFrameReader,
@@ -179,9 +178,14 @@ const serve = (): void => {
   const end = (): void => {
     if (ending) return;
     ending = true;
-    const groups = new Set([...running.values()].map((program) => program.processGroup));
-    for (const group of groups) killGroup(group);
-    endWhenGone(groups, process.uptime() + END_WAIT_MS / 1000);
+    const programs = [...running.values()];
+    for (const { finishMs, kill } of programs) {
+      if (finishMs === 0) kill();
+      else setTimeout(kill, finishMs);
+    }
+    const finishMsMax = Math.max(0, ...programs.map(({ finishMs }) => finishMs));
+    const groups = new Set(programs.map(({ processGroup }) => processGroup));
+    endWhenGone(groups, process.uptime() + (finishMsMax + END_WAIT_MS) / 1000);
   };
 
   process.on('SIGCHLD', () => {

@@ -12,6 +12,11 @@ export interface RunRequest {
   readonly stdin?: Uint8Array;
   /** After this the program's process group gets SIGKILL and the result says timedOut. */
   readonly timeoutMs: number;
+  /**
+   * How long it may still take when the daemon goes, before it is killed; not at all by default. For programs that leave
+   * what nobody finds again when they are killed half-way. The next daemon waits for them.
+   */
+  readonly finishMs?: number;
   /** Output beyond this many bytes per stream is dropped and the result says truncated. */
   readonly outputBytesMax: number;
   /** Called with each piece of stdout as it comes (progress of long work); stdout is then not collected. */

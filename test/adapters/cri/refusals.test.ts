@@ -75,13 +75,13 @@ describe('refusals at the door', { timeout: 20_000 }, () => {
   it('C10: RPCs that are not offered answer Unimplemented and are journaled, streaming ones too', async (t) => {
     const { engine, view, recorded } = await startEngine(t);
     const { cri, socket } = await startServer(t, { view, take: engine.call });
-    await assert.rejects(cri.runtime.checkpointContainer({ containerId: 'x' }), (error) => codeOf(error) === 12);
-    const stream = cri.runtime.streamContainers({})[Symbol.asyncIterator]();
+    await assert.rejects(cri.runtime.checkpointPod({ podSandboxId: 'x' }), (error) => codeOf(error) === 12);
+    const stream = cri.runtime.streamPodSandboxMetrics({})[Symbol.asyncIterator]();
     await assert.rejects(stream.next(), (error) => codeOf(error) === 12);
     const rpcs = recorded('call.received').map(({ request }) =>
       request.method === 'Unimplemented' ? request.rpc : '',
     );
-    assert.deepEqual(rpcs, ['CheckpointContainer', 'StreamContainers']);
+    assert.deepEqual(rpcs, ['CheckpointPod', 'StreamPodSandboxMetrics']);
     const unknown = await rawClient(t, socket).call('/runtime.v1.RuntimeService/NoSuchThing');
     assert.equal(unknown.code, GrpcCode.UNIMPLEMENTED);
   });

@@ -336,6 +336,24 @@ describe('the ends of daemon and spawner', () => {
     await assert.rejects(spawner.run(request('true')), failedWith('HostFailed', /spawner has ended/));
   });
 
+  it('C15: lets a program finish that was given the time for it, and kills it after that', { timeout }, async (t) => {
+    const dir = await tempDir(t);
+    const spawner = await spawnerOf(t, dir);
+    const marks = async (): Promise<string[]> => (await readdir(dir)).filter((name) => name.startsWith('mark'));
+    const script = (name: string): string => `touch mark-${name}-begun; sleep 0.5; touch mark-${name}-done; sleep 300`;
+    const runs = [
+      spawner.run(shell(script('killed'), { cwd: dir })),
+      spawner.run(shell(script('finished'), { cwd: dir, finishMs: 1_500 })),
+    ];
+    for (const run of runs) run.catch(() => undefined);
+    while ((await marks()).length < 2) await sleep(10);
+    const closingMs = performance.now();
+    await spawner.close();
+    const tookMs = performance.now() - closingMs;
+    assert.deepEqual((await marks()).toSorted(), ['mark-finished-begun', 'mark-finished-done', 'mark-killed-begun']);
+    assert.ok(tookMs >= 1_400 && tookMs < 6_000, `${tookMs} ms`);
+  });
+
   it('is left alone by the signals of a terminal and of a supervisor', { timeout }, async (t) => {
     const spawner = await spawnerOf(t, await tempDir(t));
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.kill(spawner.pid, signal);
