@@ -8,6 +8,7 @@ import type { StatsReader, StatsTarget, UsageCollector } from '../adapters/stats
 import { containerStateOf } from '../domain/container/state.ts';
 import { FailureError } from '../domain/errors.ts';
 import { cgroupsPath } from '../domain/oci/resources.ts';
+import { cgroupDriverOf } from '../domain/specs.ts';
 import { type Sequenced, subjectOf } from '../domain/records.ts';
 import type { Container } from '../domain/state.ts';
 import type { ReadModel } from '../engine/ports.ts';
@@ -20,11 +21,10 @@ export interface ContainerStatsOptions {
   readonly view: ReadModel;
   readonly reader: StatsReader;
   readonly usage: UsageCollector;
-  readonly cgroupDriver: Parameters<typeof cgroupsPath>[0];
 }
 
 export function createContainerStats(options: ContainerStatsOptions): Pick<CriParts, 'statsOf' | 'statsOfAll'> {
-  const { view, reader, usage, cgroupDriver } = options;
+  const { view, reader, usage } = options;
 
   const targets = new WeakMap<Container, StatsTarget | null>();
 
@@ -36,11 +36,13 @@ export function createContainerStats(options: ContainerStatsOptions): Pick<CriPa
     return target;
   }
 
-  /** null where the path can't be told: its pod was made with another cgroup driver. */
+  /** null where the path can't be told: an older daemon took what is refused today. */
   function findTarget({ id, podSandboxId }: Container): StatsTarget | null {
-    const parent = view.state.sandboxes.get(podSandboxId)?.config.linux?.cgroupParent;
+    const sandbox = view.state.sandboxes.get(podSandboxId);
+    if (sandbox === undefined) return null;
     try {
-      return { containerId: id, cgroupPath: cgroupsPath(cgroupDriver, parent, id) };
+      const path = cgroupsPath(cgroupDriverOf(sandbox.handler), sandbox.config.linux?.cgroupParent, id);
+      return { containerId: id, cgroupPath: path };
     } catch (error) {
       if (error instanceof FailureError) return null;
       throw error;

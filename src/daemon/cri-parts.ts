@@ -69,7 +69,7 @@ export function criParts(sources: CriSources): CriComposition {
     tokenOf: vault.tokenOf,
     keepCredentials: credentials.keep,
     streaming: sources.streaming,
-    ...createContainerStats({ view, reader: stats, usage, cgroupDriver: config.runtime.cgroupDriver }),
+    ...createContainerStats({ view, reader: stats, usage }),
     imageFsInfo: () => imageFsInfo(images, usage, config.serve.rootDir),
     runtimeHandlers: () => runtimeHandlers(view.state),
     describeConfig: () => ({

@@ -3,7 +3,7 @@ import { containerStateOf } from './container/state.ts';
 import type { RuntimeHandler } from './effects.ts';
 import type { DaemonFacts } from './node/facts.ts';
 import { containerSpec } from './oci/container-spec.ts';
-import type { ImageVolume, SandboxPaths, SpecSettings } from './oci/input.ts';
+import type { CgroupDriver, ImageVolume, SandboxPaths, SpecSettings } from './oci/input.ts';
 import { imageVolumesOf } from './oci/mounts.ts';
 import { podSandboxSpec } from './oci/pod-sandbox-spec.ts';
 import type { SpecResult } from './oci/refuse.ts';
@@ -21,9 +21,12 @@ const PAUSE_ARGS: readonly string[] = ['/pause'];
 const BUNDLE_ROOTFS = 'rootfs';
 
 /** The form of a cgroup path is the OCI runtime's business, so it follows the handler that runs the pod. */
+export const cgroupDriverOf = ({ systemdCgroup }: RuntimeHandler): CgroupDriver =>
+  systemdCgroup ? 'systemd' : 'cgroupfs';
+
 const settingsFor = (facts: DaemonFacts, handler: RuntimeHandler): SpecSettings => ({
   ...facts.settings,
-  cgroupDriver: handler.systemdCgroup ? 'systemd' : 'cgroupfs',
+  cgroupDriver: cgroupDriverOf(handler),
   recursiveReadOnlyMounts: handler.recursiveReadOnlyMounts ?? false,
 });
 

@@ -68,7 +68,7 @@ const setUp = (t: TestContext) => {
     ],
   });
   const made = fakes();
-  const stats = createContainerStats({ view, reader: made.reader, usage: made.layers, cgroupDriver: 'cgroupfs' });
+  const stats = createContainerStats({ view, reader: made.reader, usage: made.layers });
   return { view, stats, ...made };
 };
 
@@ -104,21 +104,31 @@ describe('stats of containers', { timeout: 20_000 }, () => {
     assert.equal(await stats.statsOf(gone), null);
   });
 
-  it('one pod with a parent of another cgroup driver does not fail the list', async (t) => {
+  it('are looked for where the handler of the pod puts them; one that can not be there does not fail the list', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] });
     const view = testModel();
     const inSlice = { metadata: { name: 'p' }, linux: { cgroupParent: 'a.slice' } };
     const elsewhere = { metadata: { name: 'p' }, linux: { cgroupParent: '/no/slice' } };
     const [good, bad] = [container(idOf('c1'), idOf('a')), container(idOf('c2'), idOf('b'))];
+    const other = container(idOf('d1'), idOf('c'));
+    const systemd = { ...podSandbox(idOf('a')).handler, systemdCgroup: true };
     view.put({
-      sandboxes: [podSandbox(idOf('a'), { config: inSlice }), podSandbox(idOf('b'), { config: elsewhere })],
-      containers: [good, bad],
+      sandboxes: [
+        podSandbox(idOf('a'), { config: inSlice, handler: systemd }),
+        podSandbox(idOf('b'), { config: elsewhere, handler: systemd }),
+        podSandbox(idOf('c'), { config: elsewhere }),
+      ],
+      containers: [good, bad, other],
     });
-    const { reader, layers } = fakes();
-    const stats = createContainerStats({ view, reader, usage: layers, cgroupDriver: 'systemd' });
+    const { reader, layers, asked } = fakes();
+    const stats = createContainerStats({ view, reader, usage: layers });
     assert.deepEqual(
-      (await stats.statsOfAll([good, bad])).map(({ attributes }) => attributes?.id),
-      [idOf('c1')],
+      (await stats.statsOfAll([good, bad, other])).map(({ attributes }) => attributes?.id),
+      [idOf('c1'), idOf('d1')],
+    );
+    assert.deepEqual(
+      asked.map(({ cgroupPath }) => cgroupPath),
+      [`a.slice:cri-scribe:${idOf('c1')}`, `/no/slice/${idOf('d1')}`],
     );
     assert.equal(await stats.statsOf(bad), null);
   });
@@ -133,7 +143,7 @@ describe('stats of containers', { timeout: 20_000 }, () => {
       report: (message) => assert.fail(message),
     });
     t.after(() => collector.close());
-    const stats = createContainerStats({ view, reader, usage: collector, cgroupDriver: 'cgroupfs' });
+    const stats = createContainerStats({ view, reader, usage: collector });
     const one = container(idOf('c1'), pod, { rootfs: overlay(upper) });
     view.put({ sandboxes: [podSandbox(pod)], containers: [one] });
     assert.equal((await stats.statsOf(one))?.writableLayer, undefined);

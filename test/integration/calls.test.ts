@@ -330,7 +330,7 @@ describe('calls', () => {
   test('RPCs that are not offered yet say so and are recorded', async () => {
     const { daemon } = node;
     const refused = Object.entries(RuntimeServiceDefinition.methods).filter(([, { name }]) => !offered.has(name));
-    assert.ok(refused.length > 10);
+    assert.ok(refused.length > 0);
     for (const [key, { name, responseStream }] of refused) {
       const since = headOf(daemon);
       const ask = daemon.cri.runtime[key as keyof typeof daemon.cri.runtime] as () => unknown;
