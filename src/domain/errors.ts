@@ -81,3 +81,6 @@ export class FailureError extends Error {
 }
 
 export const grpcCodeOf = (failure: Failure): GrpcCode => codeOfReason[failure.reason];
+
+/** What anything that was thrown says of itself. */
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

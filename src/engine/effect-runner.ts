@@ -3,7 +3,7 @@
  * what a failure means is the process managers' business. Timers live here too, since a timer is an effect.
  */
 import type { Effect, EffectKind, EffectResults } from '../domain/effects.ts';
-import { type Failure, FailureError } from '../domain/errors.ts';
+import { type Failure, FailureError, messageOf } from '../domain/errors.ts';
 import type { EffectEnded } from '../domain/records.ts';
 import type { EffectRequest } from '../domain/effect-requests.ts';
 import type { Clock, EffectAttachment, EffectContext, Perform, PerformEffects } from './ports.ts';
@@ -95,6 +95,6 @@ async function performOne(
 
 function failureOf(error: unknown, doing: string): Failure {
   if (error instanceof FailureError) return error.failure;
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   return { reason: 'HostFailed', message: `${doing}: ${message}` };
 }

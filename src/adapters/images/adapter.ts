@@ -10,7 +10,7 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { FailureError } from '../../domain/errors.ts';
+import { FailureError, messageOf } from '../../domain/errors.ts';
 import type { ImageContent } from '../../domain/effects.ts';
 import type { PerformEffects } from '../../engine/ports.ts';
 import { errorCodeOf } from '../linux/syscalls.ts';
@@ -187,7 +187,7 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
       await rm(path, { force: true });
       signal.throwIfAborted();
       if (error instanceof FailureError) throw error;
-      const message = error instanceof Error ? error.message : String(error);
+      const message = messageOf(error);
       throw new FailureError('Interrupted', `The image archive did not arrive whole: ${message}.`);
     }
   };

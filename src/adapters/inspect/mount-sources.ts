@@ -6,7 +6,7 @@
 import { mkdir, realpath, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { MountFact } from '../../domain/container/facts.ts';
-import { FailureError } from '../../domain/errors.ts';
+import { FailureError, messageOf } from '../../domain/errors.ts';
 import { type MountInfo, readMountInfo } from '../linux/mounts.ts';
 import { errorCodeOf } from '../linux/syscalls.ts';
 
@@ -22,11 +22,7 @@ const KEPT_FLAGS: ReadonlySet<string> = new Set([
 ]);
 
 const explain = (hostPath: string, error: unknown): FailureError =>
-  new FailureError(
-    'HostFailed',
-    `mounts.host_path ${hostPath} can not be used: ${error instanceof Error ? error.message : String(error)}`,
-    { cause: error },
-  );
+  new FailureError('HostFailed', `mounts.host_path ${hostPath} can not be used: ${messageOf(error)}`, { cause: error });
 
 async function resolved(hostPath: string): Promise<string> {
   try {

@@ -3,7 +3,7 @@
  * be JSON of a size that may go into the journal.
  */
 import { isAbsolute } from 'node:path';
-import { FailureError } from '../../domain/errors.ts';
+import { FailureError, messageOf } from '../../domain/errors.ts';
 import { readBounded } from './bounded-file.ts';
 
 /** Profiles that list every system call twice have some 30 KB; this one is recorded with every container it is for. */
@@ -15,13 +15,13 @@ export async function readSeccompProfile(path: string): Promise<unknown> {
     new FailureError('InvalidField', `linux.security_context.seccomp.localhost_ref ${path} ${problem}`, { cause });
   if (!isAbsolute(path)) throw bad('is not an absolute path');
   const read = await readBounded(path, MAX_BYTES, true).catch((error: unknown) => {
-    throw bad(`can not be read: ${error instanceof Error ? error.message : String(error)}`, error);
+    throw bad(`can not be read: ${messageOf(error)}`, error);
   });
   if (read.kind === 'notRegular') throw bad('is no regular file');
   if (read.kind === 'tooLarge') throw bad(`has ${read.sizeBytes} bytes, more than the ${MAX_BYTES} that are read`);
   try {
     return JSON.parse(read.content.toString('utf8')) as unknown;
   } catch (error) {
-    throw bad(`is not JSON: ${error instanceof Error ? error.message : String(error)}`, error);
+    throw bad(`is not JSON: ${messageOf(error)}`, error);
   }
 }

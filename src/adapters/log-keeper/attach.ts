@@ -4,10 +4,10 @@
  */
 import { createConnection, type Socket } from 'node:net';
 import type { Writable } from 'node:stream';
-import { FailureError } from '../../domain/errors.ts';
+import { FailureError, messageOf } from '../../domain/errors.ts';
 import { FRAME_HEAD_BYTES, OutputFrame } from './attached.ts';
 import { ConnectionLost } from './connection.ts';
-import { encodeLine, messageOf, parseReply } from './protocol.ts';
+import { encodeLine, parseReply } from './protocol.ts';
 import type { AttachOutputRequest, AttachedBytes } from './types.ts';
 
 const REPLY_BYTES_MAX = 16 * 1024;

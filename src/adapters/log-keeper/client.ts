@@ -7,12 +7,12 @@ import { constants } from 'node:fs';
 import { type FileHandle, open as openFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { FailureError } from '../../domain/errors.ts';
+import { FailureError, messageOf } from '../../domain/errors.ts';
 import type { Spawner } from '../spawner/types.ts';
 import { attachToKeeper } from './attach.ts';
 import { ConnectionLost } from './connection.ts';
 import { findKeeper, type FoundKeeper } from './launch.ts';
-import { type KeeperRequest, messageOf, parseIds, servingPath } from './protocol.ts';
+import { type KeeperRequest, parseIds, servingPath } from './protocol.ts';
 import type { AttachedBytes, LogKeeper, OpenLogRequest } from './types.ts';
 
 const REQUEST_TIMEOUT_MS = 30_000;

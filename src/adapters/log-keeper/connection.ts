@@ -3,15 +3,8 @@
  * of starting keepers or of what to do when one is gone.
  */
 import { createConnection } from 'node:net';
-import { FailureError } from '../../domain/errors.ts';
-import {
-  createLineReader,
-  encodeLine,
-  type KeeperRequest,
-  messageOf,
-  parseReply,
-  REPLY_BYTES_MAX,
-} from './protocol.ts';
+import { FailureError, messageOf } from '../../domain/errors.ts';
+import { createLineReader, encodeLine, type KeeperRequest, parseReply, REPLY_BYTES_MAX } from './protocol.ts';
 
 /** A request was not answered because the connection ended: it may have been performed or not. */
 export class ConnectionLost extends Error {}

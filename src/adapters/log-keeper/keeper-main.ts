@@ -6,14 +6,13 @@
 import { chmodSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
 import { createServer, type Socket } from 'node:net';
-import { FailureError, type Failure } from '../../domain/errors.ts';
+import { FailureError, type Failure, messageOf } from '../../domain/errors.ts';
 import { createKeeper, type Keeper } from './keeper.ts';
 import {
   createLineReader,
   encodeLine,
   type KeeperRequest,
   listeningPath,
-  messageOf,
   numberOfRequest,
   parseRequest,
   readyPath,

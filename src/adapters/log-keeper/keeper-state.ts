@@ -5,9 +5,9 @@
  */
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { FailureError } from '../../domain/errors.ts';
+import { FailureError, messageOf } from '../../domain/errors.ts';
 import type { HeldLines } from './container-output.ts';
-import { isRecord, messageOf, parseOpenLogRequest } from './protocol.ts';
+import { isRecord, parseOpenLogRequest } from './protocol.ts';
 import { HELD_BYTES_MAX } from './records.ts';
 import type { OpenLogRequest } from './types.ts';
 

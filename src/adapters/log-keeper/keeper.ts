@@ -4,11 +4,11 @@
  * must not read what belongs to the one that serves.
  */
 import type { Socket } from 'node:net';
-import { FailureError } from '../../domain/errors.ts';
+import { FailureError, messageOf } from '../../domain/errors.ts';
 import type { AttachWish } from './attached.ts';
 import { type ContainerOutput, createContainerOutput, type HeldLines, within } from './container-output.ts';
 import { type KeeperName, readBootId, readKeeperState, writeKeeperState } from './keeper-state.ts';
-import { type Greeting, type KeeperRequest, messageOf, PROTOCOL_VERSION } from './protocol.ts';
+import { type Greeting, type KeeperRequest, PROTOCOL_VERSION } from './protocol.ts';
 import type { RecordEncoder } from './records.ts';
 import type { OpenLogRequest } from './types.ts';
 

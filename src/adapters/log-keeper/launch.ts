@@ -7,12 +7,12 @@ import { watch } from 'node:fs';
 import { access, mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { FailureError } from '../../domain/errors.ts';
+import { FailureError, messageOf } from '../../domain/errors.ts';
 import { type HeldProcess, holdProcess, readBootId } from '../linux/processes.ts';
 import type { Spawner } from '../spawner/types.ts';
 import { connectToKeeper, type KeeperConnection } from './connection.ts';
 import { type KeeperName, parseKeeperState, statePath } from './keeper-state.ts';
-import { type Greeting, messageOf, parseGreeting, PROTOCOL_VERSION, readyPath, servingPath } from './protocol.ts';
+import { type Greeting, parseGreeting, PROTOCOL_VERSION, readyPath, servingPath } from './protocol.ts';
 
 const HELLO_TIMEOUT_MS = 10_000;
 const START_TIMEOUT_MS = 20_000;

@@ -19,8 +19,7 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { promisify } from 'node:util';
-import { FailureError } from '../../domain/errors.ts';
-import { messageOf } from './protocol.ts';
+import { FailureError, messageOf } from '../../domain/errors.ts';
 import type { WriteRecords } from './records.ts';
 
 const FILE_MODE = 0o640;

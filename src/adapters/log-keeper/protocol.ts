@@ -53,8 +53,6 @@ export type NumberedReply =
   | { readonly number: number; readonly result: unknown }
   | { readonly number: number; readonly failure: Failure };
 
-export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-
 export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 

@@ -12,10 +12,10 @@ import type { Duplex } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
 import type { EffectOf } from '../../domain/effects.ts';
-import { FailureError } from '../../domain/errors.ts';
+import { FailureError, messageOf } from '../../domain/errors.ts';
 import type { Perform, PerformEffects } from '../../engine/ports.ts';
 import type { Spawner } from '../spawner/types.ts';
-import { dial, dialLoopback, join, messageOf } from './loopback.ts';
+import { dial, dialLoopback, join } from './loopback.ts';
 import { readLine } from './read-line.ts';
 
 /** A pod's forwarder without connections is kept so long: clients often come again at once. */

@@ -6,8 +6,9 @@
  */
 import { openSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
+import { messageOf } from '../../domain/errors.ts';
 import { enterNamespace, Namespace } from '../linux/syscalls.ts';
-import { dialLoopback, join, messageOf } from './loopback.ts';
+import { dialLoopback, join } from './loopback.ts';
 import { readLine } from './read-line.ts';
 
 const CONNECTIONS_MAX = 1024;

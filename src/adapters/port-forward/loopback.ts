@@ -5,11 +5,10 @@
 import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { finished } from 'node:stream/promises';
+import { messageOf } from '../../domain/errors.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 const addresses = ['127.0.0.1', '::1'] as const;
-
-export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** Resolves once connected; rejects with the error of connect(2). Each side can be closed on its own. */
 export const dial = (target: { readonly path: string } | { readonly host: string; readonly port: number }) =>

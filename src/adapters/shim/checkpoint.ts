@@ -7,7 +7,7 @@ import { constants } from 'node:fs';
 import { copyFile, mkdir, open, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { EffectOf, EffectResults } from '../../domain/effects.ts';
-import { FailureError } from '../../domain/errors.ts';
+import { FailureError, messageOf } from '../../domain/errors.ts';
 import { cgroupDirectory } from '../linux/cgroup-path.ts';
 import { CGROUP_ROOT, readCgroupFacts } from '../linux/cgroups.ts';
 import { unfinishedName } from '../linux/files.ts';
@@ -16,7 +16,7 @@ import type { RunResult, Spawner } from '../spawner/types.ts';
 import { CheckpointOptions } from '../wire/types/runc/options/oci.ts';
 import { readCgroupsPath } from './bundle-spec.ts';
 import type { ShimContext } from './context.ts';
-import { attempting, messageOf, quoted } from './failures.ts';
+import { attempting, quoted } from './failures.ts';
 import { findProgram } from './shim-binary.ts';
 
 type CheckpointTask = EffectOf<'CheckpointTask'>;

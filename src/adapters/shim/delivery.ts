@@ -3,9 +3,8 @@
  * backoff, and later facts about the same id queue behind it. Facts about other ids pass.
  */
 import type { Logger } from 'pino';
-import { FailureError } from '../../domain/errors.ts';
+import { FailureError, messageOf } from '../../domain/errors.ts';
 import type { Observation, Observe } from '../../engine/ports.ts';
-import { messageOf } from './failures.ts';
 import { createBackoff } from './retry.ts';
 import type { ShimTimings } from './timings.ts';
 

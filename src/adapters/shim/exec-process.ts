@@ -3,12 +3,11 @@
  * its end, waiting for the rest of its output, and tidying up. Knows nothing of who asked.
  */
 import { unlink } from 'node:fs/promises';
-import { FailureError } from '../../domain/errors.ts';
+import { FailureError, messageOf } from '../../domain/errors.ts';
 import { errorCodeOf } from '../linux/syscalls.ts';
 import { isNotFound } from '../ttrpc/status.ts';
 import type { JsonObject } from './bundle-spec.ts';
 import type { ShimContext } from './context.ts';
-import { messageOf } from './failures.ts';
 import type { ExecStream } from './paths.ts';
 import { orAfter } from './retry.ts';
 import type { TaskClient } from './task-client.ts';

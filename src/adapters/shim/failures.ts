@@ -2,7 +2,7 @@
  * Turns what goes wrong with a shim into the failures of the catalogue. A shim's own words are passed on (they say what
  * the OCI runtime could not do), cut to a length that a record can hold.
  */
-import { FailureError } from '../../domain/errors.ts';
+import { FailureError, messageOf } from '../../domain/errors.ts';
 import { isClosed, isTimeout, TtrpcStatusError } from '../ttrpc/status.ts';
 
 const messageLengthMax = 2048;
@@ -12,8 +12,6 @@ export const quoted = (text: string): string => {
   const line = text.trim().replaceAll(/\s*\n\s*/g, '; ');
   return line.length <= messageLengthMax ? line : `${line.slice(0, messageLengthMax)}…`;
 };
-
-export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** `attempted` says what was being done, as in "create the task of container abc". */
 export const asFailure = (error: unknown, attempted: string): FailureError => {

@@ -4,11 +4,11 @@
  * is one report. Decides nothing: what becomes of an exit is the engine's.
  */
 import type { Logger } from 'pino';
+import { messageOf } from '../../domain/errors.ts';
 import type { TaskExit } from '../../domain/effects.ts';
 import { isNotFound } from '../ttrpc/status.ts';
 import type { Timestamp } from '../wire/google/protobuf/timestamp.ts';
 import type { Delivery } from './delivery.ts';
-import { messageOf } from './failures.ts';
 import type { OomCounters } from './oom.ts';
 import { createBackoff } from './retry.ts';
 import type { ShimSessions } from './sessions.ts';

@@ -5,11 +5,11 @@
 import { lstat, readFile, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { EffectOf, EffectResults, ShimAddress } from '../../domain/effects.ts';
-import { FailureError } from '../../domain/errors.ts';
+import { FailureError, messageOf } from '../../domain/errors.ts';
 import { type HeldProcess, holdProcess } from '../linux/processes.ts';
 import { socketPathOf } from './bootstrap.ts';
 import type { ShimContext } from './context.ts';
-import { attempting, messageOf } from './failures.ts';
+import { attempting } from './failures.ts';
 import { type LogDrain, openLogDrain } from './log-drain.ts';
 import { orAfter } from './retry.ts';
 import { createSession, dialShim, isRefused, type ShimSession } from './session.ts';

@@ -4,12 +4,12 @@
  */
 import { basename, isAbsolute } from 'node:path';
 import type { EffectOf, EffectResults, ObservedTask } from '../../domain/effects.ts';
-import { FailureError } from '../../domain/errors.ts';
+import { FailureError, messageOf } from '../../domain/errors.ts';
 import { holdProcess, readProcessStat } from '../linux/processes.ts';
 import type { StateResponse } from '../wire/runtime/task/v3/shim.ts';
 import { Status } from '../wire/types/task/task.ts';
 import type { ShimContext } from './context.ts';
-import { attempting, messageOf } from './failures.ts';
+import { attempting } from './failures.ts';
 import type { LiveTask } from './live-task.ts';
 import { type LogDrain, openLogDrain } from './log-drain.ts';
 import { createSession, dialShim, isRefused, type ShimSession } from './session.ts';

@@ -4,10 +4,10 @@
  */
 import type { Socket } from 'node:net';
 import type { Readable, Writable } from 'node:stream';
+import { messageOf } from '../../domain/errors.ts';
 import type { SessionStreams, TerminalSize } from '../streaming/types.ts';
 import type { ShimContext } from './context.ts';
 import type { ExecOutput } from './exec-process.ts';
-import { messageOf } from './failures.ts';
 import type { TaskClient } from './task-client.ts';
 
 export interface OutputPump extends ExecOutput {

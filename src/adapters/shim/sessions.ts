@@ -3,9 +3,8 @@
  * nobody had asked it to.
  */
 import type { Logger } from 'pino';
-import { FailureError } from '../../domain/errors.ts';
+import { FailureError, messageOf } from '../../domain/errors.ts';
 import type { Delivery } from './delivery.ts';
-import { messageOf } from './failures.ts';
 import type { ShimSession } from './session.ts';
 import type { TaskClient } from './task-client.ts';
 

@@ -3,12 +3,13 @@
  * Nothing of before is heard. The session ends when the output does, or when the client has gone; the container goes on.
  */
 import { join } from 'node:path';
+import { messageOf } from '../../domain/errors.ts';
 import type { EffectOf, EffectResults } from '../../domain/effects.ts';
 import type { EffectContext } from '../../engine/ports.ts';
 import type { SessionStreams } from '../streaming/types.ts';
 import { isNotFound } from '../ttrpc/status.ts';
 import type { ShimContext } from './context.ts';
-import { attempting, messageOf } from './failures.ts';
+import { attempting } from './failures.ts';
 import { openListenedFifo } from './fifos.ts';
 import { followSize, type InputPump, pumpInput } from './session-streams.ts';
 import type { TaskClient } from './task-client.ts';

@@ -4,14 +4,14 @@
  */
 import type { Socket } from 'node:net';
 import type { EffectOf, EffectResults } from '../../domain/effects.ts';
-import { FailureError } from '../../domain/errors.ts';
+import { FailureError, messageOf } from '../../domain/errors.ts';
 import type { EffectContext } from '../../engine/ports.ts';
 import type { SessionStreams } from '../streaming/types.ts';
 import { isNotFound } from '../ttrpc/status.ts';
 import { readExecProcess } from './bundle-spec.ts';
 import type { ShimContext } from './context.ts';
 import { addExec, discardExec, drainOutput, removeExecFifos, runToEnd } from './exec-process.ts';
-import { attempting, messageOf } from './failures.ts';
+import { attempting } from './failures.ts';
 import { makeFifo, openFifoReader, openFifoWriter } from './fifos.ts';
 import type { ExecStream } from './paths.ts';
 import { followSize, type InputPump, type OutputPump, pumpInput, pumpOutput } from './session-streams.ts';

@@ -3,7 +3,7 @@
  * each first finds out how far things are. A task is never deleted before its exit is durable (C3).
  */
 import type { EffectOf, EffectResults } from '../../domain/effects.ts';
-import { FailureError } from '../../domain/errors.ts';
+import { FailureError, messageOf } from '../../domain/errors.ts';
 import { removeCgroup } from '../linux/cgroup-removal.ts';
 import { readProcessStat } from '../linux/processes.ts';
 import { isClosed, isNotFound } from '../ttrpc/status.ts';
@@ -15,7 +15,7 @@ import { takesRuncOptions } from './bootstrap.ts';
 import { readCgroupsPath } from './bundle-spec.ts';
 import type { TaskStreams } from './container-io.ts';
 import type { ShimContext } from './context.ts';
-import { asFailure, attempting, isUnreachable, messageOf } from './failures.ts';
+import { asFailure, attempting, isUnreachable } from './failures.ts';
 import { createLiveTask, type LiveTask } from './live-task.ts';
 import { checkBundlePath } from './paths.ts';
 import type { TaskClient } from './task-client.ts';

@@ -2,6 +2,7 @@
  * UpdateContainer: puts limits in force for a task, and writes them into its bundle's spec. Safe to do again. When the
  * OCI runtime refuses a part of them, the limits from before are put in force again.
  */
+import { messageOf } from '../../domain/errors.ts';
 import type { EffectOf, EffectResults } from '../../domain/effects.ts';
 import type { OciResources } from '../../domain/oci/types.ts';
 import { isNotFound } from '../ttrpc/status.ts';
@@ -9,7 +10,7 @@ import type { Any } from '../wire/google/protobuf/any.ts';
 import { Status } from '../wire/types/task/task.ts';
 import { writeLimits } from './bundle-spec.ts';
 import type { ShimContext } from './context.ts';
-import { attempting, isUnreachable, messageOf } from './failures.ts';
+import { attempting, isUnreachable } from './failures.ts';
 import { checkBundlePath } from './paths.ts';
 import type { TaskClient } from './task-client.ts';
 import { onceMoreWhenClosed, stateOf } from './tasks.ts';

@@ -6,7 +6,7 @@
  */
 import { closeSync, ftruncateSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs';
 import { Socket } from 'node:net';
-import type { FailureReason } from '../../domain/errors.ts';
+import { messageOf, type FailureReason } from '../../domain/errors.ts';
 import { type ProcessStat, parseProcessStat } from '../linux/processes.ts';
 import { reapChildren, spawnProgram } from '../linux/spawn.ts';
 import { detachMount, errorCodeOf, lockWaiting } from '../linux/syscalls.ts';
@@ -54,8 +54,6 @@ const holdLock = (path: string): void => {
   ftruncateSync(fd);
   writeSync(fd, `${process.pid}\n`);
 };
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** Whoever asked to run something that is not there has to install it; all else is the machine's. */
 const startFailure = (command: string, error: unknown): SpawnerReply => {

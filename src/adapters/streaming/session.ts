@@ -3,7 +3,7 @@
  * protocols. What the streams run over, and closing it, is the caller's.
  */
 import { Duplex, type Readable, type Writable } from 'node:stream';
-import { FailureError } from '../../domain/errors.ts';
+import { FailureError, messageOf } from '../../domain/errors.ts';
 import { finish } from './halves.ts';
 import { listenForSizes } from './resize.ts';
 import { type Ending, endingText } from './status.ts';
@@ -26,9 +26,9 @@ export interface ProcessChannels {
   readonly hasStructuredStatus: boolean;
 }
 
-const messageOf = (error: unknown, { log, signal }: SessionContext): string => {
+const failureText = (error: unknown, { log, signal }: SessionContext): string => {
   if (error instanceof FailureError) return error.failure.message;
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   if (!signal.aborted) log.warn(`a streaming session failed in a way that should not be: ${message}`);
   return message;
 };
@@ -57,7 +57,7 @@ export const runProcessSession = async (
   const ending = await perform(request, streams, context).catch(
     (failure: unknown): Ending => ({
       kind: 'failed',
-      message: `${whatFailed[request.kind]}: ${messageOf(failure, context)}`,
+      message: `${whatFailed[request.kind]}: ${failureText(failure, context)}`,
     }),
   );
   // The client takes the end of its streams for the end of the output, so all of it goes first.
@@ -86,7 +86,10 @@ export const runPortForward = async (
     await finish(error);
     return true;
   } catch (failure) {
-    await finish(error, `error forwarding port ${port} to pod ${request.podSandboxId}: ${messageOf(failure, context)}`);
+    await finish(
+      error,
+      `error forwarding port ${port} to pod ${request.podSandboxId}: ${failureText(failure, context)}`,
+    );
     return false;
   } finally {
     stream.destroy();

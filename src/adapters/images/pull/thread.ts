@@ -6,7 +6,7 @@
 import { mkdir } from 'node:fs/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { ImageContent } from '../../../domain/effects.ts';
-import { FailureError } from '../../../domain/errors.ts';
+import { FailureError, messageOf } from '../../../domain/errors.ts';
 import { errorCodeOf } from '../../linux/syscalls.ts';
 import { createBlobStore } from '../blob-store.ts';
 import { imageLayout } from '../layout.ts';
@@ -85,7 +85,7 @@ const observerOf = (job: number): PullObserver => ({
 
 const asFailure = (error: unknown): FailureError => {
   if (error instanceof FailureError) return error;
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   if (errorCodeOf(error) === 'ENOSPC')
     return new FailureError('DiskFull', 'The disk is full: make room and try again.');
   return new FailureError('HostFailed', `The image store failed: ${message}.`);

@@ -6,7 +6,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
 import { parse, type TomlTable } from 'smol-toml';
-import { FailureError } from '../../../domain/errors.ts';
+import { FailureError, messageOf } from '../../../domain/errors.ts';
 import { errorCodeOf } from '../../linux/syscalls.ts';
 
 export type HostCapability = 'pull' | 'resolve' | 'push';
@@ -252,6 +252,6 @@ export const findEndpoints = async (roots: readonly string[], registryHost: stri
     return [upstream(registryHost, await readCertificates(directory))];
   } catch (error) {
     if (error instanceof FailureError) throw error;
-    throw badConfig(directory, error instanceof Error ? error.message : String(error));
+    throw badConfig(directory, messageOf(error));
   }
 };

@@ -3,7 +3,7 @@
  * a pause that doubles, or as long as a server asked for. A server that gave a final answer is not asked again.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { FailureError, type FailureReason } from '../../../domain/errors.ts';
+import { FailureError, type FailureReason, messageOf } from '../../../domain/errors.ts';
 import { RequestError } from './http.ts';
 
 export interface RetryOptions {
@@ -24,7 +24,7 @@ const asRequestError = (error: unknown): RequestError => {
   if (error instanceof FailureError) {
     return new RequestError(error.failure.reason, error.failure.message, { retryable: false });
   }
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   return new RequestError('HostFailed', message, { retryable: false });
 };
 

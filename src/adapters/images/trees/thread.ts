@@ -5,6 +5,7 @@
 import { closeSync, lstatSync, openSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { parentPort } from 'node:worker_threads';
+import { messageOf } from '../../../domain/errors.ts';
 import { syncFileSystemNow } from '../../linux/jail.ts';
 import { errorCodeOf } from '../../linux/syscalls.ts';
 import { copyLooks } from './looks.ts';
@@ -56,7 +57,7 @@ const answer = (request: ToTreeThread): FromTreeThread => {
     }
     return { id: request.id, size: null, error: null };
   } catch (error) {
-    return { id: request.id, size: null, error: error instanceof Error ? error.message : String(error) };
+    return { id: request.id, size: null, error: messageOf(error) };
   }
 };
 

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import { openSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
-import { FailureError } from '../../../domain/errors.ts';
+import { FailureError, messageOf } from '../../../domain/errors.ts';
 import { enterJail } from '../../linux/jail.ts';
 import { errorCodeOf } from '../../linux/syscalls.ts';
 import { readPlain } from '../compression.ts';
@@ -39,7 +39,7 @@ const faultsOfArchive = new Set([
 const asFailure = (error: unknown): FailureError => {
   if (error instanceof FailureError) return error;
   const code = errorCodeOf(error);
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   if (code === 'ENOSPC' || code === 'EDQUOT') {
     return new FailureError(
       'DiskFull',
