@@ -4,8 +4,9 @@
  * while nothing is pulled or loaded, since what is being fetched is known to nobody yet.
  */
 import { randomUUID } from 'node:crypto';
-import { mkdir, readdir, readFile, rename, stat } from 'node:fs/promises';
+import { mkdir, readFile, rename, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { namesIn } from '../linux/files.ts';
 import { errorCodeOf } from '../linux/syscalls.ts';
 import { blobPath, type ImageLayout, LAYER_DIR, PARTIAL_SUFFIX, snapshotName } from './layout.ts';
 import { readSnapshotInfo } from './snapshot-info.ts';
@@ -20,15 +21,6 @@ export interface Collected {
 const MOUNTS_FILE = '/proc/self/mountinfo';
 const DIRECTORY_MODE = 0o700;
 const LOWER_DIR = new RegExp(`/snapshots/([0-9a-f]+)/${LAYER_DIR}\\b`, 'g');
-
-const namesIn = async (directory: string): Promise<readonly string[]> => {
-  try {
-    return await readdir(directory);
-  } catch (error) {
-    if (errorCodeOf(error) === 'ENOENT') return [];
-    throw error;
-  }
-};
 
 /** Names of layers that overlayfs has mounted: pods may run that no journal knows any more. */
 const mountedLayers = (mountinfo: string): ReadonlySet<string> =>

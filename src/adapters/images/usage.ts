@@ -2,8 +2,9 @@
  * What the image store takes of its file system. Counted once in the background after a start and kept up to date by
  * what is added and removed; asking costs nothing. Layers carry notes of their size, so nothing large is ever walked.
  */
-import { readdir, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { namesIn } from '../linux/files.ts';
 import { errorCodeOf } from '../linux/syscalls.ts';
 import { digestOfHex, type ImageLayout } from './layout.ts';
 import { readSnapshotInfo, type SnapshotInfo } from './snapshot-info.ts';
@@ -34,15 +35,6 @@ interface Inventory extends StoredContent {
 }
 
 const BATCH = 16;
-
-const namesIn = async (directory: string): Promise<readonly string[]> => {
-  try {
-    return await readdir(directory);
-  } catch (error) {
-    if (errorCodeOf(error) === 'ENOENT') return [];
-    throw error;
-  }
-};
 
 /** `visit` of each name, a few at a time: the pool they run in is shared with everything else. */
 const visitAll = async <T>(names: readonly string[], visit: (name: string) => Promise<T>): Promise<readonly T[]> => {

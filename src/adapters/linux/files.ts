@@ -3,7 +3,7 @@
  * a file is there with all its content or not at all, a directory that is being removed has lost its name first.
  */
 import { constants } from 'node:fs';
-import { open, mkdir, rename, rm } from 'node:fs/promises';
+import { open, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, normalize } from 'node:path';
 import { FailureError } from '../../domain/errors.ts';
 import { isAtOrBelow, mountPointsBelow, readMountInfo } from './mounts.ts';
@@ -15,6 +15,16 @@ const PASSABLE_DIRECTORY_MODE = 0o711;
 
 export const makeDirectory = async (path: string, mode = PASSABLE_DIRECTORY_MODE): Promise<void> => {
   await mkdir(path, { recursive: true, mode });
+};
+
+/** What a directory holds; nothing when it is not there. */
+export const namesIn = async (directory: string): Promise<readonly string[]> => {
+  try {
+    return await readdir(directory);
+  } catch (error) {
+    if (errorCodeOf(error) === 'ENOENT') return [];
+    throw error;
+  }
 };
 
 /** The name that what is to be at `path` has until it is whole. */

@@ -15,7 +15,7 @@ import type { EffectOf } from '../../domain/effects.ts';
 import { FailureError, messageOf } from '../../domain/errors.ts';
 import type { Perform, PerformEffects } from '../../engine/ports.ts';
 import type { Spawner } from '../spawner/types.ts';
-import { dial, dialLoopback, join } from './loopback.ts';
+import { dialHalfOpen, dialLoopback, join } from './loopback.ts';
 import { readLine } from './read-line.ts';
 
 /** A pod's forwarder without connections is kept so long: clients often come again at once. */
@@ -138,7 +138,7 @@ export const createPortForwarder = async (options: PortForwarderOptions): Promis
       return dialLoopback(port).catch((error: unknown) => Promise.reject(refused(messageOf(error))));
     pod.forwarder ??= startForwarder(podSandboxId, netnsPath);
     await pod.forwarder.ready;
-    const socket = await dial({ path: pod.forwarder.path });
+    const socket = await dialHalfOpen({ path: pod.forwarder.path });
     socket.on('error', () => socket.destroy());
     socket.write(`${port}\n`);
     const answer = await readLine(socket);

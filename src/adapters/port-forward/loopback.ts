@@ -2,38 +2,25 @@
  * Connecting to a port of this thread's own loopback, IPv4 first and IPv6 then, as clients of forwarded ports expect,
  * and joining two streams. Used by the daemon for pods on the host's network, and by the forwarder inside of others.
  */
-import { connect, type Socket } from 'node:net';
+import type { NetConnectOpts, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { messageOf } from '../../domain/errors.ts';
+import { dial } from '../linux/dial.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 const addresses = ['127.0.0.1', '::1'] as const;
 
-/** Resolves once connected; rejects with the error of connect(2). Each side can be closed on its own. */
-export const dial = (target: { readonly path: string } | { readonly host: string; readonly port: number }) =>
-  new Promise<Socket>((resolve, reject) => {
-    const socket = connect({ ...target, allowHalfOpen: true });
-    const timer = setTimeout(() => {
-      socket.destroy(new Error(`no connection within ${CONNECT_TIMEOUT_MS} ms`));
-    }, CONNECT_TIMEOUT_MS);
-    socket.once('error', (error) => {
-      clearTimeout(timer);
-      reject(error);
-    });
-    socket.once('connect', () => {
-      clearTimeout(timer);
-      socket.removeAllListeners('error');
-      resolve(socket);
-    });
-  });
+/** Each side of a forwarded connection can be closed on its own. */
+export const dialHalfOpen = (target: NetConnectOpts): Promise<Socket> =>
+  dial({ ...target, allowHalfOpen: true }, CONNECT_TIMEOUT_MS);
 
 /** Rejects with one error that names each address and why it was of no use. */
 export const dialLoopback = async (port: number): Promise<Socket> => {
   const failures: string[] = [];
   for (const host of addresses) {
     try {
-      return await dial({ host, port });
+      return await dialHalfOpen({ host, port });
     } catch (error) {
       failures.push(messageOf(error));
     }

@@ -3,10 +3,10 @@
  * process by pidfd, so that its end is told by the kernel, once, and so that a signal can hit no other process.
  * Knows no tasks.
  */
-import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FailureError } from '../../domain/errors.ts';
 import type { ShimAddress } from '../../domain/effects.ts';
+import { dial } from '../linux/dial.ts';
 import type { HeldProcess } from '../linux/processes.ts';
 import { errorCodeOf } from '../linux/syscalls.ts';
 import { createTtrpcClient } from '../ttrpc/client.ts';
@@ -23,23 +23,6 @@ export const isRefused = (error: unknown): boolean => {
   return code === 'ECONNREFUSED' || code === 'ENOENT';
 };
 
-const dialOnce = (path: string, timeoutMs: number): Promise<Socket> =>
-  new Promise((resolve, reject) => {
-    const socket = connect({ path });
-    const timer = setTimeout(() => {
-      socket.destroy(new Error(`no connection within ${Math.round(timeoutMs)} ms`));
-    }, timeoutMs);
-    socket.once('error', (error) => {
-      clearTimeout(timer);
-      reject(error);
-    });
-    socket.once('connect', () => {
-      clearTimeout(timer);
-      socket.removeAllListeners('error');
-      resolve(socket);
-    });
-  });
-
 /** Connects to a shim. Rejects with the system's error; isRefused tells whether there is nobody. */
 export const dialShim = async (
   { address, taskApi }: Pick<ShimAddress, 'address' | 'taskApi'>,
@@ -50,7 +33,7 @@ export const dialShim = async (
   for (;;) {
     const leftMs = Math.max(1, giveUpAt - performance.now());
     try {
-      return createTaskClient(createTtrpcClient(await dialOnce(path, leftMs), `the shim at ${address}`), taskApi);
+      return createTaskClient(createTtrpcClient(await dial({ path }, leftMs), `the shim at ${address}`), taskApi);
     } catch (error) {
       // A full backlog is the one refusal that a live shim gives, and no event tells when there is room again.
       if (errorCodeOf(error) !== 'EAGAIN' || leftMs <= dialAgainMs) throw error;

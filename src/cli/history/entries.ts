@@ -91,7 +91,7 @@ export const knownAs = <T extends RecordType>(type: T, record: JournalRecord): K
 };
 
 /** Objects that a request names. */
-const streamsOfRequest = (request: CallRequest): string[] => {
+export const streamsOfRequest = (request: CallRequest): string[] => {
   switch (request.method) {
     case 'RunPodSandbox':
       return [sandboxStream(request.newId)];

@@ -8,7 +8,7 @@ import type { JournalRecord, ReadRow } from '../../journal/types.ts';
 import { bytes, counted, duration, localTime } from '../format.ts';
 import type { Output } from '../io.ts';
 import { createTable, type Style } from '../table.ts';
-import type { CallEntry, Entry, PrunedEntry } from './entries.ts';
+import { type CallEntry, type Entry, type PrunedEntry, streamsOfRequest } from './entries.ts';
 import { methodOfEntry } from './filter.ts';
 import { labelOf, type Names, podLabel, podNameOf } from './names.ts';
 import { codeName, detailOf, type Words, wordsOf } from './words.ts';
@@ -50,26 +50,8 @@ const objectOf = (names: Names, { received, completed }: CallEntry): string => {
   switch (request.method) {
     case 'RunPodSandbox':
       return podText(names, id ?? request.newId, request);
-    case 'StopPodSandbox':
-    case 'RemovePodSandbox':
-    case 'UpdatePodSandboxResources':
-    case 'PortForward':
-    case 'PortForwardSession':
-      return labelOf(names, sandboxStream(request.podSandboxId));
     case 'CreateContainer':
       return containerText(names, id ?? request.newId, request);
-    case 'StartContainer':
-    case 'StopContainer':
-    case 'RemoveContainer':
-    case 'ExecSync':
-    case 'Exec':
-    case 'Attach':
-    case 'ExecSession':
-    case 'AttachSession':
-    case 'ReopenContainerLog':
-    case 'CheckpointContainer':
-    case 'UpdateContainerResources':
-      return labelOf(names, containerStream(request.containerId));
     case 'PullImage':
     case 'RemoveImage':
       return request.image;
@@ -78,9 +60,11 @@ const objectOf = (names: Names, { received, completed }: CallEntry): string => {
     case 'UpdateRuntimeConfig':
     case 'SetLogLevel':
       return 'node';
-    case 'Refused':
-    case 'Unimplemented':
-      return '';
+    default:
+      // Of a pod or container that is there already, or of nothing.
+      return streamsOfRequest(request)
+        .map((stream) => labelOf(names, stream))
+        .join(', ');
   }
 };
 
