@@ -246,7 +246,7 @@ export function runtimeService(parts: CriParts): Handlers<typeof wire.RuntimeSer
         },
         info: verbose ? statusInfo(parts) : {},
         runtimeHandlers: [...parts.runtimeHandlers()],
-        features: { supplementalGroupsPolicy: true, userNamespacesHostNetwork: false, mountOptions: false },
+        features: { supplementalGroupsPolicy: true, userNamespacesHostNetwork: false, mountOptions: true },
       };
     }),
     runtimeConfig: reading(parts, 'RuntimeConfig', everything, () => ({
