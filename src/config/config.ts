@@ -89,13 +89,16 @@ export interface Config {
 /** In the state directory, unless the socket is somewhere else altogether. */
 export const SOCKET_NAME = 'scribe.sock';
 
+/** Shims that can start any container first. */
+const RUNC_SHIMS = /^io\.containerd\.runc\./;
+
 const handlersOf = ({ handlers, cgroup_driver }: ParsedConfig['runtime']): readonly RuntimeHandler[] =>
   Object.entries(handlers).map(([name, handler]) => ({
     name,
     runtimeType: handler.runtime_type,
     ...(handler.shim_path === '' ? {} : { shimPath: handler.shim_path }),
     binaryName: handler.binary_name,
-    sandboxer: handler.sandboxer,
+    sandboxer: handler.sandboxer ?? (RUNC_SHIMS.test(handler.runtime_type) ? 'none' : 'pause'),
     systemdCgroup: handler.systemd_cgroup ?? cgroup_driver === 'systemd',
   }));
 

@@ -75,10 +75,10 @@ const handler = z.strictObject(
       'The OCI runtime that the shim uses, by name (looked up in PATH) or absolute path: runc, crun.',
     ),
     shim_path: key(pathOrEmpty, '', 'Path of the shim program; empty: it is looked up in PATH.'),
-    sandboxer: key(
+    sandboxer: unset(
       choice('pause', 'none'),
       'pause',
-      'What holds a pod open: pause, a container that does nothing; or none: scribe pins its namespaces, and the shim starts with the first container. Pods that share a PID namespace get pause all the same.',
+      'What holds a pod open: pause, a container that does nothing; or none: scribe pins its namespaces, and the shim starts with the first container. Pods that share a PID namespace get pause all the same. Unless written: none with io.containerd.runc shims, pause with others, which may want that container.',
     ),
     systemd_cgroup: unset(
       flag,

@@ -77,7 +77,7 @@ describe('loading the configuration', () => {
       config.files,
       ['config.toml', 'conf.d/10-first.toml', 'conf.d/20-second.toml'].map((name) => join(dir, name)),
     );
-    const shared = { runtimeType: 'io.containerd.runc.v2', sandboxer: 'pause', systemdCgroup: false };
+    const shared = { runtimeType: 'io.containerd.runc.v2', sandboxer: 'none', systemdCgroup: false };
     assert.deepEqual(config.runtime.handlers, [
       { name: 'runc', binaryName: 'runc', ...shared },
       { name: 'crun', binaryName: 'crun', shimPath: '/s', ...shared },

@@ -16,7 +16,7 @@ import { removeAllPods } from '../support/daemon.ts';
 import { headOf, journalPath, recordsOf, stateOf } from '../support/journal.ts';
 import { noLeftovers } from '../support/leftovers.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
-import { eventually, withoutPause } from '../support/pods.ts';
+import { eventually } from '../support/pods.ts';
 import { tempDir } from '../support/temp-dir.ts';
 
 const kills = Number(process.env['SCRIBE_KILLS'] ?? 50);
@@ -27,7 +27,7 @@ describe(`a daemon that is killed ${kills} times`, () => {
   const owner = cleanupAfterAll();
   let node: TestNode;
   before(async () => {
-    node = await startNode(owner, { config: withoutPause });
+    node = await startNode(owner);
   });
 
   test('agrees with the machine after each restart, and leaves nothing when all is removed', async (t) => {

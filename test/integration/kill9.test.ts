@@ -16,7 +16,7 @@ import type { Daemon } from '../support/daemon.ts';
 import { stateOf } from '../support/journal.ts';
 import { noLeftovers } from '../support/leftovers.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
-import { eventually, inParallel, ownPids, removePod, runPod, statusOf, withoutPause } from '../support/pods.ts';
+import { eventually, inParallel, ownPids, removePod, runPod, statusOf } from '../support/pods.ts';
 import { tempDir } from '../support/temp-dir.ts';
 
 const pods = Number(process.env['SCRIBE_PODS'] ?? 100);
@@ -69,7 +69,7 @@ describe(`${pods} containers in ${pods} pods, and the daemon is killed`, () => {
   let made: readonly { readonly podSandboxId: string; readonly containerId: string }[];
 
   before(async () => {
-    node = await startNode(owner, { config: withoutPause });
+    node = await startNode(owner);
     signals = await tempDir(owner);
     // The first waits to be told to end with 37; all others stay.
     const waits = ['sh', '-c', 'while [ ! -e /signals/go ]; do sleep 0.1; done; exit 37'];

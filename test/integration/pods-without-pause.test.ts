@@ -20,16 +20,7 @@ import { cleanupAfterAll } from '../support/cleanup.ts';
 import { headOf, recordsOf, stateOf } from '../support/journal.ts';
 import { noLeftovers } from '../support/leftovers.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
-import {
-  containerConfig,
-  eventually,
-  ownPids,
-  podConfig,
-  removePod,
-  runPod,
-  statusOf,
-  withoutPause,
-} from '../support/pods.ts';
+import { containerConfig, eventually, ownPids, podConfig, removePod, runPod, statusOf } from '../support/pods.ts';
 import { runOk } from '../support/process.ts';
 
 const sleeper = ['sleep', '1000'];
@@ -44,7 +35,7 @@ describe('pods without a pause task', () => {
   const owner = cleanupAfterAll();
   let node: TestNode;
   before(async () => {
-    node = await startNode(owner, { config: withoutPause });
+    node = await startNode(owner);
   });
 
   const podState = async (podSandboxId: string): Promise<PodSandboxState | undefined> =>

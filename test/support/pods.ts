@@ -23,13 +23,10 @@ export const podConfig = (
   linux: { cgroupParent: daemon.dirs.cgroupParent, ...overrides.linux },
 });
 
-/** What makes a pod one that can do without a pause task, where its runtime handler has none. */
+/** What makes a pod one that can do without a pause task, and that most of kubelet's pods have. */
 export const ownPids: DeepPartial<PodSandboxConfig> = {
   linux: { securityContext: { namespaceOptions: { pid: NamespaceMode.CONTAINER } } },
 };
-
-/** Configuration of a daemon whose pods have no pause task where they can do without. */
-export const withoutPause = '[runtime.handlers.runc]\nsandboxer = "none"\n';
 
 /** A container that runs `command` in the image. */
 export const containerConfig = (
