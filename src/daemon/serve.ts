@@ -8,43 +8,30 @@
  * When a part that all depends on ends, the daemon ends as a whole and pods stay (C20).
  */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
-import { mkdir, readFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { flushCompileCache } from 'node:module';
 import { join } from 'node:path';
 import { randomBytes } from 'node:crypto';
 import pino from 'pino';
 import { v7 as uuid } from 'uuid';
-import { createBundleEffects } from '../adapters/bundle/effects.ts';
-import { createBundleWriter } from '../adapters/bundle/bundles.ts';
 import { createSecretVault } from '../adapters/bundle/secrets.ts';
-import { createCniAdapter } from '../adapters/cni/adapter.ts';
 import { startCriServer } from '../adapters/cri/server.ts';
-import { createImagesAdapter } from '../adapters/images/adapter.ts';
-import { createInspectContainer } from '../adapters/inspect/adapter.ts';
 import { createSystemClock } from '../adapters/linux/clock.ts';
 import { readHostFacts } from '../adapters/linux/host-facts.ts';
 import { createNotify } from '../adapters/linux/notify.ts';
-import { connectLogKeeper } from '../adapters/log-keeper/client.ts';
-import { readSeccompProfile } from '../adapters/inspect/seccomp-file.ts';
 import { installPause } from '../adapters/pause/install.ts';
-import { createSandboxEffects } from '../adapters/sandbox/effects.ts';
-import { createPortForwarder } from '../adapters/port-forward/adapter.ts';
-import { createPins } from '../adapters/sandbox/pins.ts';
 import { createStreamingServer } from '../adapters/streaming/server.ts';
-import { createShimAdapter, ownSearchPath } from '../adapters/shim/adapter.ts';
+import { ownSearchPath } from '../adapters/shim/adapter.ts';
 import { withFeatures } from '../adapters/shim/runtime-features.ts';
 import { startSpawner } from '../adapters/spawner/client.ts';
 import type { Spawner } from '../adapters/spawner/types.ts';
 import { createStatsReader } from '../adapters/stats/reader.ts';
 import { createUsageCollector } from '../adapters/stats/usage-collector.ts';
 import type { Config } from '../config/config.ts';
-import { copyState, type NodeState } from '../domain/state.ts';
+import { copyState } from '../domain/state.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
-import { nodeFold } from '../engine/node-fold.ts';
-import type { Ids, Observe, PerformEffects } from '../engine/ports.ts';
+import type { Ids, Observe } from '../engine/ports.ts';
 import { createDiskGuard } from '../journal/disk-space.ts';
-import { type FoldedState, foldState } from '../journal/fold.ts';
-import { openJournal } from '../journal/open.ts';
 import { createView } from '../projections/view.ts';
 import { takeCrashFile, writeCrashFile } from './crash-file.ts';
 import { criParts } from './cri-parts.ts';
@@ -54,10 +41,13 @@ import { openEventCursor } from './event-cursor.ts';
 import { daemonFacts } from './facts.ts';
 import { findDead } from './find-dead.ts';
 import { createFindings } from './findings.ts';
+import { gidOfGroup } from './group.ts';
 import { startImageUpkeep } from './image-upkeep.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { createSessions, whenPodsEnd } from './streaming.ts';
+import { openNode } from './open-node.ts';
 import { takeOwnPlace } from './own-place.ts';
+import { startPerformers } from './performers.ts';
 import { createReload } from './reload.ts';
 
 /** How long the previous daemon's spawner may take to end what it was running. */
@@ -99,34 +89,16 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
   const spawning = Promise.withResolvers<Spawner>();
   // Waited for further down; until then nobody hears it fail.
   spawning.promise.catch(() => undefined);
-  let folded: FoldedState<NodeState> | null = null;
   let diskIsFull = (): boolean => false;
-  const opened = openJournal({
+  const findings = createFindings();
+  const { journal, state, seq, snapshotSeq, wasSetAside } = openNode({
     path: journalPath,
     // This is the one daemon here from now on; the spawner's process starts while the journal is checked and folded.
     onLocked: () => spawning.resolve(startSpawner(spawnerOptions)),
-    // A page that can't be read shows in the fold; the journal is then set aside and a new one folded (C20).
-    beforeWriting: (path) => {
-      folded = foldState(path, nodeFold);
-    },
     refuseReads: () => diskIsFull(),
-    onWalAlarm: (bytes) =>
-      log.warn(
-        { bytes },
-        bytes === null ? 'the write-ahead log is small again' : 'the write-ahead log grows; is a reader hanging?',
-      ),
+    findings,
+    log,
   });
-  const { journal } = opened;
-  const findings = createFindings();
-  const { state, seq, snapshotSeq, bad } = wholeFold(folded);
-  for (const finding of [...opened.findings, ...bad.map((record) => `Record ${record.seq}: ${record.what}`)]) {
-    log.error({ finding }, 'journal');
-    findings.add(finding);
-  }
-  if (opened.setAside !== null) {
-    log.error(opened.setAside, 'the journal could not be read and was set aside');
-    findings.add(`The journal could not be read and was set aside at ${opened.setAside.path}: ${opened.setAside.why}`);
-  }
   writeFileSync(join(stateDir, 'scribe.pid'), `${process.pid}\n`);
 
   const [node, dead, pauseRootfs, vault, diskGuard] = await Promise.all([
@@ -154,19 +126,27 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
   const observe: Observe = (observation) =>
     engine === null ? Promise.reject(new Error('The daemon is starting.')) : engine.observe(observation);
 
-  const logKeeper = connectLogKeeper({ stateDir, spawner, log: (message) => log.info(message) });
-  const images = createImagesAdapter({
-    root: rootDir,
-    registryConfigDirs: config.images.registryConfigDirs,
-    maxConcurrentDownloads: config.images.maxConcurrentDownloads,
-    maxConcurrentDownloadsPerRegistry: config.images.maxConcurrentDownloadsPerRegistry,
-    progressTimeoutMs: config.images.pullProgressTimeoutMs ?? Number.POSITIVE_INFINITY,
-    platform: config.images.platform ?? { os: 'linux', architecture: node.architecture },
+  const handlers = withFeatures(
+    { spawner, searchPath: ownSearchPath, kernelRelease: node.kernelRelease },
+    config.runtime.handlers,
+  );
+  const sessions = createSessions(
+    (draft, options) =>
+      engine === null ? Promise.reject(new Error('The daemon is starting.')) : engine.call(draft, options),
+    systemIds,
+  );
+  const performers = await startPerformers({
+    config,
+    node,
     spawner,
-    credentials: credentials.find,
+    vault,
+    credentials,
+    sessions,
+    ownPlace,
+    observe,
     log,
-    limits: config.limits,
   });
+  const { perform, images, cni, shim, portForwarder } = performers;
   const imageUpkeep = startImageUpkeep(
     {
       images,
@@ -176,51 +156,8 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
       log,
       report,
     },
-    opened.setAside !== null,
+    wasSetAside,
   );
-  const cni = createCniAdapter({
-    spawner,
-    stateDir,
-    confDir: config.cni.confDir,
-    binDirs: config.cni.binDirs,
-    pluginTimeoutMs: config.cni.pluginTimeoutMs,
-    ipPreference: config.cni.ipPreference,
-    maxConfFiles: config.cni.maxConfFiles,
-    observe,
-    log,
-  });
-  const handlers = withFeatures(
-    { spawner, searchPath: ownSearchPath, kernelRelease: node.kernelRelease },
-    config.runtime.handlers,
-  );
-  const keeper = await logKeeper;
-  // One of an earlier life was started where that was.
-  ownPlace.takeIn(keeper.pid);
-  const sessions = createSessions(
-    (draft, options) =>
-      engine === null ? Promise.reject(new Error('The daemon is starting.')) : engine.call(draft, options),
-    systemIds,
-  );
-  const { streamsOf, connectionOf } = sessions;
-  const shim = await createShimAdapter({ spawner, logKeeper: keeper, observe, streamsOf, stateDir, log });
-  const portForwarder = await createPortForwarder({ spawner, stateDir, connectionOf, log });
-  const writeBundle = createBundleWriter(vault);
-  const roots = [rootDir, stateDir];
-  const pins = createPins({ spawner, roots });
-  const perform: PerformEffects = {
-    ...createSandboxEffects({ spawner, writeBundle, snapshots: images.snapshots, roots, readSeccompProfile }),
-    ...createBundleEffects({ writeBundle, snapshots: images.snapshots, spawner, roots }),
-    ...pins.effects,
-    ...cni.effects,
-    AttachNetwork: async (effect, context) => {
-      await pins.whenPinned(effect.podSandboxId);
-      return cni.effects.AttachNetwork(effect, context);
-    },
-    ...shim.effects,
-    ...portForwarder.effects,
-    ...images.effects,
-    InspectContainer: createInspectContainer({ readImageFile: images.readImageFile }),
-  };
 
   engine = createEngine({
     journal,
@@ -277,7 +214,7 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
   const cri = await startCriServer({
     socketPath: config.serve.socketPath,
     socketMode: config.serve.socketMode,
-    socketGid: await gidOf(config.serve.socketGroup),
+    socketGid: await gidOfGroup(config.serve.socketGroup),
     parts,
     services,
     onBug: (rpc, error) => log.error({ error }, `${rpc} failed unexpectedly`),
@@ -330,10 +267,7 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
   stats.close();
   usage.close();
   await eventCursor.close();
-  portForwarder.close();
-  await shim.close();
-  cni.close();
-  keeper.disconnect();
+  await performers.close();
   imageUpkeep.close();
   await images.close();
   await diskGuard.close();
@@ -350,21 +284,4 @@ function nextSignal(): Promise<string> {
   return new Promise((resolve) => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve(signal));
   });
-}
-
-/** A name of /etc/group or a number; empty leaves the socket to root. */
-async function gidOf(group: string): Promise<number | null> {
-  if (group === '') return null;
-  if (/^\d+$/.test(group)) return Number(group);
-  const line = (await readFile('/etc/group', 'utf8')).split('\n').find((entry) => entry.startsWith(`${group}:`));
-  const gid = line?.split(':')[2];
-  if (gid === undefined)
-    throw new Error(`serve.socket_group "${group}" is not in /etc/group; name a group that is, or its number.`);
-  return Number(gid);
-}
-
-/** openJournal has called back by now; a journal that was set aside has been folded anew. */
-function wholeFold(folded: FoldedState<NodeState> | null): FoldedState<NodeState> {
-  if (folded === null) throw new Error('The journal was opened without being folded.');
-  return folded;
 }

@@ -1,0 +1,111 @@
+/**
+ * The adapters that perform effects, made and joined: which of them performs what is decided here and nowhere else. They
+ * know the engine by what they may tell it (observe) only.
+ */
+import type { Logger } from 'pino';
+import { createBundleEffects } from '../adapters/bundle/effects.ts';
+import { createBundleWriter } from '../adapters/bundle/bundles.ts';
+import type { SecretVault } from '../adapters/bundle/secrets.ts';
+import { createCniAdapter, type CniAdapter } from '../adapters/cni/adapter.ts';
+import { createImagesAdapter, type ImagesAdapter } from '../adapters/images/adapter.ts';
+import { createInspectContainer } from '../adapters/inspect/adapter.ts';
+import { readSeccompProfile } from '../adapters/inspect/seccomp-file.ts';
+import { connectLogKeeper } from '../adapters/log-keeper/client.ts';
+import { createPortForwarder, type PortForwarder } from '../adapters/port-forward/adapter.ts';
+import { createSandboxEffects } from '../adapters/sandbox/effects.ts';
+import { createPins } from '../adapters/sandbox/pins.ts';
+import { createShimAdapter, type ShimAdapter } from '../adapters/shim/adapter.ts';
+import type { Spawner } from '../adapters/spawner/types.ts';
+import type { Config } from '../config/config.ts';
+import type { NodeFacts } from '../domain/node-facts.ts';
+import type { Observe, PerformEffects } from '../engine/ports.ts';
+import type { Credentials } from './credentials.ts';
+import type { OwnPlace } from './own-place.ts';
+import type { Sessions } from './streaming.ts';
+
+interface Options {
+  readonly config: Config;
+  readonly node: NodeFacts;
+  readonly spawner: Spawner;
+  readonly vault: SecretVault;
+  readonly credentials: Pick<Credentials, 'find'>;
+  readonly sessions: Pick<Sessions, 'streamsOf' | 'connectionOf'>;
+  readonly ownPlace: OwnPlace;
+  readonly observe: Observe;
+  readonly log: Logger;
+}
+
+export interface Performers {
+  readonly perform: PerformEffects;
+  readonly images: ImagesAdapter;
+  readonly cni: CniAdapter;
+  readonly shim: Pick<ShimAdapter, 'ended'>;
+  readonly portForwarder: Pick<PortForwarder, 'endPod'>;
+  /** All but the images, which are read until the last. */
+  readonly close: () => Promise<void>;
+}
+
+/** Starts what they need and reaches the log process of an earlier life, if there is one. */
+export const startPerformers = async (options: Options): Promise<Performers> => {
+  const { config, node, spawner, vault, credentials, sessions, ownPlace, observe, log } = options;
+  const { rootDir, stateDir } = config.serve;
+  const roots = [rootDir, stateDir];
+  const { streamsOf, connectionOf } = sessions;
+  const images = createImagesAdapter({
+    root: rootDir,
+    registryConfigDirs: config.images.registryConfigDirs,
+    maxConcurrentDownloads: config.images.maxConcurrentDownloads,
+    maxConcurrentDownloadsPerRegistry: config.images.maxConcurrentDownloadsPerRegistry,
+    progressTimeoutMs: config.images.pullProgressTimeoutMs ?? Number.POSITIVE_INFINITY,
+    platform: config.images.platform ?? { os: 'linux', architecture: node.architecture },
+    spawner,
+    credentials: credentials.find,
+    log,
+    limits: config.limits,
+  });
+  const cni = createCniAdapter({
+    spawner,
+    stateDir,
+    confDir: config.cni.confDir,
+    binDirs: config.cni.binDirs,
+    pluginTimeoutMs: config.cni.pluginTimeoutMs,
+    ipPreference: config.cni.ipPreference,
+    maxConfFiles: config.cni.maxConfFiles,
+    observe,
+    log,
+  });
+  const logKeeper = await connectLogKeeper({ stateDir, spawner, log: (message) => log.info(message) });
+  // One of an earlier life was started where that was.
+  ownPlace.takeIn(logKeeper.pid);
+  const shim = await createShimAdapter({ spawner, logKeeper, observe, streamsOf, stateDir, log });
+  const portForwarder = await createPortForwarder({ spawner, stateDir, connectionOf, log });
+  const writeBundle = createBundleWriter(vault);
+  const pins = createPins({ spawner, roots });
+  const perform: PerformEffects = {
+    ...createSandboxEffects({ spawner, writeBundle, snapshots: images.snapshots, roots, readSeccompProfile }),
+    ...createBundleEffects({ writeBundle, snapshots: images.snapshots, spawner, roots }),
+    ...pins.effects,
+    ...cni.effects,
+    AttachNetwork: async (effect, context) => {
+      await pins.whenPinned(effect.podSandboxId);
+      return cni.effects.AttachNetwork(effect, context);
+    },
+    ...shim.effects,
+    ...portForwarder.effects,
+    ...images.effects,
+    InspectContainer: createInspectContainer({ readImageFile: images.readImageFile }),
+  };
+  return {
+    perform,
+    images,
+    cni,
+    shim,
+    portForwarder,
+    close: async () => {
+      portForwarder.close();
+      await shim.close();
+      cni.close();
+      logKeeper.disconnect();
+    },
+  };
+};
