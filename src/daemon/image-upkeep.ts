@@ -35,7 +35,10 @@ export interface ImageUpkeep {
 /** Images, also those on their way out, and the layers that containers were made from. */
 export function neededContent({ images, containers }: Pick<NodeState, 'images' | 'containers'>): StoredContent {
   const contents = [...images.values()].map(({ content }) => content);
-  const ofContainers = [...containers.values()].flatMap(({ chainIds }) => chainIds);
+  const ofContainers = [...containers.values()].flatMap(({ chainIds, mountedImages = [] }) => [
+    ...chainIds,
+    ...mountedImages.flatMap((mounted) => mounted.chainIds),
+  ]);
   return {
     blobs: contents.flatMap(({ blobs }) => blobs),
     chainIds: [...ofContainers, ...contents.flatMap(({ layers }) => layers.map(({ chainId }) => chainId))],

@@ -93,7 +93,10 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
     ...shim.effects,
     ...portForwarder.effects,
     ...images.effects,
-    InspectContainer: createInspectContainer({ readImageFile: images.readImageFile }),
+    InspectContainer: createInspectContainer({
+      readImageFile: images.readImageFile,
+      layerDirs: images.snapshots.layerDirs,
+    }),
   };
   return {
     perform,

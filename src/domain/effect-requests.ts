@@ -16,7 +16,7 @@ import { seccompFileOf, seccompProfileOf } from './oci/seccomp.ts';
 import { bundlePath, containerDir, netnsPath, sandboxDir, shmPath } from './paths.ts';
 import { type Intent, subjectOf } from './records.ts';
 import { namespacePins } from './pod-sandbox/sandboxer.ts';
-import { containerSpecOf, pinnedSysctls, sandboxSpecOf, volumesOf } from './specs.ts';
+import { containerSpecOf, imageMountsOf, pinnedSysctls, sandboxSpecOf, volumesOf } from './specs.ts';
 import { type Container, containersOf, type NodeState, type OpenEffect, type PodSandbox } from './state.ts';
 
 export type EffectRequest =
@@ -179,7 +179,7 @@ function forContainer(
       return perform({
         kind: 'InspectContainer',
         containerId,
-        questions: containerQuestions(config, container.imageConfig, container.chainIds),
+        questions: containerQuestions(container),
       });
     case 'PrepareContainer': {
       const built = containerSpecOf(state, facts, container);
@@ -190,6 +190,7 @@ function forContainer(
         bundle: { id: containerId, path: bundle, spec: built.spec },
         chainIds: container.chainIds,
         imageVolumes: volumesOf(facts, container),
+        imageMounts: imageMountsOf(facts, container).map(({ chainIds, hostPath }) => ({ chainIds, hostPath })),
       });
     }
     case 'CleanContainer':

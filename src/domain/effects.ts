@@ -197,7 +197,7 @@ export type Effect =
     }
   /** Answers the questions; reads only, but for missing mount directories. */
   | { readonly kind: 'InspectContainer'; readonly containerId: string; readonly questions: ContainerQuestions }
-  /** Makes the writable snapshot, image volumes and the bundle; secret tokens in the spec's env are filled in here. */
+  /** Makes the writable snapshot, image volumes, image mounts and the bundle; secret tokens in the spec's env are filled in here. */
   | {
       readonly kind: 'PrepareContainer';
       readonly containerId: string;
@@ -205,6 +205,8 @@ export type Effect =
       readonly chainIds: readonly string[];
       /** Volumes that the image declares: content at imagePath is copied up into hostPath. */
       readonly imageVolumes: readonly { readonly imagePath: string; readonly hostPath: string }[];
+      /** Images to be seen, read-only, at hostPath; chain ids of their layers, base first. */
+      readonly imageMounts: readonly { readonly chainIds: readonly string[]; readonly hostPath: string }[];
     }
   | { readonly kind: 'CleanContainer'; readonly containerId: string; readonly paths: readonly string[] }
   /** Opens the log, then Create, Wait and Start of a task. */

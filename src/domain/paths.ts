@@ -9,6 +9,10 @@ export const netnsPath = (facts: Pick<DaemonFacts, 'stateDir'>, podSandboxId: st
 export const sandboxDir = (facts: DaemonFacts, podSandboxId: string): string =>
   `${facts.stateDir}/sandboxes/${podSandboxId}`;
 export const shmPath = (facts: DaemonFacts, podSandboxId: string): string => `${sandboxDir(facts, podSandboxId)}/shm`;
-export const bundlePath = (facts: DaemonFacts, id: string): string => `${facts.stateDir}/bundles/${id}`;
+export const bundlePath = (facts: Pick<DaemonFacts, 'stateDir'>, id: string): string =>
+  `${facts.stateDir}/bundles/${id}`;
+/** Where an image that a container mounts is seen: in its bundle, so that whatever cleans that unmounts it. */
+export const imageMountPath = (facts: Pick<DaemonFacts, 'stateDir'>, containerId: string, index: number): string =>
+  `${bundlePath(facts, containerId)}/images/${index}`;
 export const containerDir = (facts: DaemonFacts, containerId: string): string =>
   `${facts.rootDir}/containers/${containerId}`;

@@ -264,6 +264,8 @@ export type Event =
         readonly podSandboxId: string;
         readonly config: ContainerConfig;
         readonly imageId: string;
+        /** The images that its config mounts as volumes; absent: none. */
+        readonly mountedImages?: readonly { readonly image: string; readonly imageId: string }[];
       };
     }
   | { readonly type: 'container.created'; readonly body: { readonly claimed: boolean } }

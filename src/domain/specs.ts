@@ -3,12 +3,12 @@ import { containerStateOf } from './container/state.ts';
 import type { RuntimeHandler } from './effects.ts';
 import type { DaemonFacts } from './node/facts.ts';
 import { containerSpec } from './oci/container-spec.ts';
-import type { CgroupDriver, ImageVolume, SandboxPaths, SpecSettings } from './oci/input.ts';
+import type { CgroupDriver, ImageMount, ImageVolume, SandboxPaths, SpecSettings } from './oci/input.ts';
 import { imageVolumesOf } from './oci/mounts.ts';
 import { podSandboxSpec } from './oci/pod-sandbox-spec.ts';
 import type { SpecResult } from './oci/refuse.ts';
 import { podSysctls } from './oci/sysctls.ts';
-import { containerDir, sandboxDir, shmPath } from './paths.ts';
+import { containerDir, imageMountPath, sandboxDir, shmPath } from './paths.ts';
 import { namespacePins } from './pod-sandbox/sandboxer.ts';
 import type { Container, NodeState, PodSandbox } from './state.ts';
 
@@ -67,6 +67,10 @@ export const pinnedSysctls = (
 export const volumesOf = (facts: DaemonFacts, container: Container): readonly ImageVolume[] =>
   imageVolumesOf(container.config, container.imageConfig.volumes, `${containerDir(facts, container.id)}/volumes`);
 
+/** Images that the container mounts, each with the place where it is seen. */
+export const imageMountsOf = (facts: DaemonFacts, { id, mountedImages = [] }: Container): readonly ImageMount[] =>
+  mountedImages.map(({ image, chainIds }, index) => ({ image, chainIds, hostPath: imageMountPath(facts, id, index) }));
+
 /** Only a running container of the same pod: no pod may look into another, and an ended process's pid may be anybody's. */
 function targetPidOf(state: NodeState, { config, podSandboxId }: Container): number | null {
   const target = state.containers.get(config.linux?.securityContext?.namespaceOptions?.targetId ?? '');
@@ -97,5 +101,6 @@ export function containerSpecOf(state: NodeState, facts: DaemonFacts, container:
     pins: sandbox.sandboxer === 'none' ? namespacePins(facts, sandbox.id, sandbox.config) : null,
     targetPid: targetPidOf(state, container),
     imageVolumes: volumesOf(facts, container),
+    imageMounts: imageMountsOf(facts, container),
   });
 }

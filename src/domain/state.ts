@@ -98,6 +98,14 @@ export interface ContainerExit {
   readonly message: string;
 }
 
+/** An image that a container's config mounts as a volume, by the name that the config has for it. */
+export interface MountedImage {
+  readonly image: string;
+  readonly imageId: string;
+  /** Of its layers, base first. */
+  readonly chainIds: readonly string[];
+}
+
 export interface Container {
   readonly id: string;
   readonly seq: number;
@@ -111,6 +119,8 @@ export interface Container {
   readonly imageId: string;
   readonly imageConfig: ImageConfig;
   readonly chainIds: readonly string[];
+  /** Absent: none. */
+  readonly mountedImages?: readonly MountedImage[];
   readonly createdAtNs: Int64;
   readonly goal: ContainerGoal;
   /** container.created was recorded. */

@@ -1,13 +1,20 @@
-/** What is mounted in containers, as their own mount tables have it: options of mounts. */
+/**
+ * What is mounted in containers, as they see it themselves: options of mounts, and images as volumes over crashes and
+ * removals.
+ */
 import assert from 'node:assert/strict';
-import { writeFile } from 'node:fs/promises';
+import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
+import { codeOf } from '../../scripts/lib/cri-client.ts';
+import { buildImage } from '../../scripts/lib/image.ts';
 import type { ContainerConfig, DeepPartial, Mount } from '../../src/adapters/wire/cri/api.ts';
-import { parseMountInfo } from '../../src/adapters/linux/mounts.ts';
+import { parseMountInfo, readMountInfo } from '../../src/adapters/linux/mounts.ts';
+import { GrpcCode } from '../../src/domain/errors.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
+import { noLeftovers } from '../support/leftovers.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
-import { runPod } from '../support/pods.ts';
+import { containerConfig, eventually, podConfig, removePod, runPod, statusOf } from '../support/pods.ts';
 import { tempDir } from '../support/temp-dir.ts';
 
 describe('mounts of containers', () => {
@@ -55,5 +62,136 @@ describe('mounts of containers', () => {
     assert.match(await shell(containerId, '/mounted/1/program'), /Permission denied/);
     const { features } = await node.daemon.cri.runtime.status({});
     assert.deepEqual([features?.mountOptions, features?.supplementalGroupsPolicy], [true, true]);
+  });
+});
+
+describe('images as volumes', () => {
+  const owner = cleanupAfterAll();
+  const dataName = 'registry.example/data:1';
+  let node: TestNode;
+  let imageId: string;
+
+  before(async () => {
+    node = await startNode(owner);
+    const data = await buildImage(
+      [
+        [
+          { name: 'models', type: 'directory' },
+          { name: 'models/one', content: 'first\n' },
+          { name: 'models/hidden', content: 'hidden\n' },
+          { name: 'run', content: '#!/bin/sh\necho ran\n', mode: 0o755 },
+          { name: 'latest', type: 'symlink', linkname: '/models' },
+          { name: 'out', type: 'symlink', linkname: '../../../../../../../../etc' },
+        ],
+        [{ name: 'models/.wh.hidden', content: '' }],
+      ],
+      {},
+    );
+    await node.registry.push('data', '1', data);
+    imageId = data.configDigest;
+  });
+
+  const pull = async (): Promise<void> => {
+    const { imageRef } = await node.daemon.cri.image.pullImage({ image: { image: dataName } });
+    assert.equal(imageRef, imageId);
+  };
+  const volume = (overrides: DeepPartial<Mount> = {}): DeepPartial<Mount> => ({
+    ...{ containerPath: '/data', readonly: true, image: { image: imageId, userSpecifiedImage: dataName } },
+    ...overrides,
+  });
+  const shell = async (containerId: string, script: string): Promise<string> => {
+    const cmd = ['sh', '-c', `(${script}) 2>&1`];
+    return (await node.daemon.cri.runtime.execSync({ containerId, cmd, timeout: '10' })).stdout.toString();
+  };
+  const mountedImages = async (): Promise<readonly string[]> =>
+    (await readMountInfo()).map(({ mountPoint }) => mountPoint).filter((path) => /bundles\/.*\/images\//.test(path));
+  const layersOnDisk = (): Promise<string[]> => readdir(join(node.daemon.dirs.root, 'images/snapshots'));
+
+  test('are read-only, whole or from a directory of them, and the container status tells of them', async () => {
+    await pull();
+    const mounts = [
+      volume(),
+      volume({ containerPath: '/one', imageSubPath: 'latest', mountOptions: ['noexec'] }),
+      volume({ containerPath: '/named', image: { image: dataName }, mountOptions: ['noexec', 'nosuid'] }),
+    ];
+    const { podSandboxId, containerId } = await runPod(node.daemon, 'whole', busyboxName, ['sleep', '1000'], {
+      container: { mounts },
+    });
+    assert.equal(
+      await shell(containerId, 'ls /data /data/models /one; cat /data/models/one; /data/run; /named/run'),
+      [
+        ...['/data:', 'latest', 'models', 'out', 'run', '', '/data/models:', 'one', '', '/one:', 'one', 'first', 'ran'],
+        ...['sh: /named/run: Permission denied', ''],
+      ].join('\n'),
+    );
+    for (const path of ['/data/new', '/one/new', '/named/models/new'])
+      assert.match(await shell(containerId, `echo x > ${path}`), /Read-only file system/);
+    assert.match(await shell(containerId, 'mount -o remount,rw /data'), /not permitted|permission denied/i);
+    const status = await statusOf(node.daemon, containerId);
+    assert.deepEqual(
+      status.mounts.map(({ containerPath, hostPath, image, imageSubPath }) => [
+        ...[containerPath, hostPath, image?.image, imageSubPath],
+      ]),
+      [
+        ['/data', '', imageId, ''],
+        ['/one', '', imageId, 'latest'],
+        ['/named', '', dataName, ''],
+      ],
+    );
+    assert.equal((await mountedImages()).length, 2);
+    await removePod(node.daemon, podSandboxId);
+    assert.deepEqual([await mountedImages(), await node.daemon.leftovers()], [[], noLeftovers]);
+  });
+
+  test('outlive the daemon, hold their image until they are gone, and go after a crash', async () => {
+    await pull();
+    const { daemon } = node;
+    const { podSandboxId, containerId } = await runPod(daemon, 'held', busyboxName, ['sleep', '1000'], {
+      container: { mounts: [volume()] },
+    });
+    const layers = await layersOnDisk();
+    await daemon.cri.image.removeImage({ image: { image: dataName } });
+    assert.equal((await daemon.cri.image.imageStatus({ image: { image: imageId } })).image, undefined);
+    await daemon.kill();
+    await daemon.start();
+    assert.equal(await shell(containerId, 'cat /data/models/one'), 'first\n');
+    assert.deepEqual(await layersOnDisk(), layers);
+    assert.equal((await mountedImages()).length, 1);
+    await removePod(daemon, podSandboxId);
+    assert.deepEqual([await mountedImages(), await daemon.leftovers()], [[], noLeftovers]);
+    const [busyboxLayer] = node.busybox.layers;
+    assert.ok(busyboxLayer);
+    await eventually('the end of its layers', async () => (await layersOnDisk()).length === layers.length - 2);
+  });
+
+  test('that are not there, or have no such directory, fail the creation with the word that kubelet looks for', async () => {
+    await pull();
+    const { runtime } = node.daemon.cri;
+    const sandboxConfig = podConfig(node.daemon, 'failing');
+    const { podSandboxId } = await runtime.runPodSandbox({ config: sandboxConfig });
+    const create = (mounts: DeepPartial<Mount>[]): Promise<unknown> => {
+      const config = containerConfig('main', busyboxName, ['true'], { mounts });
+      return runtime.createContainer({ podSandboxId, config, sandboxConfig });
+    };
+    const cases: readonly (readonly [DeepPartial<Mount>, number, RegExp])[] = [
+      [
+        volume({ image: { image: 'registry.example/absent:1' } }),
+        GrpcCode.NOT_FOUND,
+        /"registry.example\/absent:1" is not on/,
+      ],
+      [volume({ imageSubPath: 'absent' }), GrpcCode.INVALID_ARGUMENT, /image_sub_path "absent" is not in/],
+      [volume({ imageSubPath: 'out' }), GrpcCode.INVALID_ARGUMENT, /image_sub_path "out" is not in/],
+      [volume({ imageSubPath: 'run' }), GrpcCode.INVALID_ARGUMENT, /image_sub_path "run" is no directory/],
+    ];
+    for (const [mount, code, message] of cases)
+      await assert.rejects(create([volume({ containerPath: '/good' }), mount]), (error) => {
+        assert.equal(codeOf(error), code, String(error));
+        assert.match(String(error), /ImageVolumeMountFailed: mounts\./);
+        assert.match(String(error), message);
+        return true;
+      });
+    assert.deepEqual(await mountedImages(), []);
+    await removePod(node.daemon, podSandboxId);
+    assert.deepEqual(await node.daemon.leftovers(), noLeftovers);
   });
 });

@@ -95,6 +95,7 @@ export const CHECKS = {
     const stream = streamOf(effect);
     if (stream !== null && !hasIntent(history, stream, kind))
       fail(`${kind} on ${stream} begins without a durable intent.`);
+    if (effect.kind === 'DeleteImageContent') checkContent(history, effect.chainIds);
     if (effect.kind === 'DeleteTask') checkDelete(history, effect.podSandboxId, effect.containerId);
   },
 
@@ -145,6 +146,12 @@ function checkExitCodes({ world, ledger, daemon }: History, records: readonly Se
         `Container ${id} ended with ${truth} and is recorded as ${record.body.exitStatus} (${record.body.message}).`,
       );
   }
+}
+
+/** Nothing goes from the disk that a container has mounted. */
+function checkContent({ world }: History, chainIds: readonly string[]): void {
+  for (const [path, mounted] of world.imageMounts)
+    if (mounted.some((chain) => chainIds.includes(chain))) fail(`Layers of the image mounted at ${path} are deleted.`);
 }
 
 function checkDelete(history: History, podSandboxId: string, containerId: string): void {

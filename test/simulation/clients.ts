@@ -13,6 +13,11 @@ export interface Clients {
   readonly done: () => boolean;
 }
 
+const DATA_IMAGE_NAME = 'registry.test/data:1';
+const IMAGE_MOUNT = {
+  ...{ containerPath: '/data', readonly: true, image: { image: DATA_IMAGE_NAME }, imageSubPath: 'sub' },
+};
+const IMAGE_MOUNT_RATE = 0.3;
 const CLIENTS = 3;
 const PATIENCE_MS = 4000;
 
@@ -56,6 +61,8 @@ export function startClients(history: History): Clients {
   async function runPod(): Promise<void> {
     await call({ method: 'PullImage', image: 'registry.test/app:1', credentials: null }, impatient());
     if (random.chance(0.3)) await call({ method: 'LoadImages' }, impatient());
+    if (random.chance(IMAGE_MOUNT_RATE))
+      await call({ method: 'PullImage', image: DATA_IMAGE_NAME, credentials: null }, impatient());
     if (random.chance(0.2)) await call({ method: 'RemoveImage', image: 'registry.test/app:1' });
     const config: PodSandboxConfig = {
       metadata: { name: `pod${pod++}`, namespace: 'ns', uid: `uid${pod}`, attempt: 0 },
@@ -71,6 +78,7 @@ export function startClients(history: History): Clients {
     const containers = await Promise.all(
       Array.from({ length: random.below(3) }, (_, index) => runContainer(podSandboxId, index)),
     );
+    if (random.chance(IMAGE_MOUNT_RATE)) await call({ method: 'RemoveImage', image: DATA_IMAGE_NAME });
     if (random.chance(0.3))
       await call({ method: 'UpdatePodSandboxResources', podSandboxId, resources: { cpuShares: '100' } }, impatient());
     if (random.chance(0.25)) return; // Forgotten: somebody else cleans up.
@@ -100,6 +108,7 @@ export function startClients(history: History): Clients {
       metadata: { name: `c${index}`, attempt: 0 },
       image: { image: 'registry.test/app:1' },
       logPath: `c${index}.log`,
+      mounts: random.chance(IMAGE_MOUNT_RATE) ? [IMAGE_MOUNT] : [],
     };
     const containerId = await create({ method: 'CreateContainer', podSandboxId, config }, 'container');
     if (containerId === null) return null;

@@ -48,6 +48,31 @@ export const IMAGE: ImageContent = {
   blobs: [`sha256:${'b'.repeat(64)}`, `sha256:${'a'.repeat(64)}`, `sha256:${'c'.repeat(64)}`],
 };
 
+/** Mounted as a volume; shares its lowest layer with the other. */
+const DATA_IMAGE: ImageContent = {
+  id: `sha256:${'1'.repeat(64)}`,
+  manifestDigest: `sha256:${'2'.repeat(64)}`,
+  repoTags: ['registry.test/data:1'],
+  repoDigests: [`registry.test/data@sha256:${'2'.repeat(64)}`],
+  sizeBytes: 2000,
+  config: {},
+  layers: [
+    ...IMAGE.layers,
+    {
+      digest: `sha256:${'3'.repeat(64)}`,
+      diffId: `sha256:${'4'.repeat(64)}`,
+      chainId: `sha256:${'5'.repeat(64)}`,
+      sizeBytes: 500,
+    },
+  ],
+  blobs: [
+    `sha256:${'2'.repeat(64)}`,
+    `sha256:${'1'.repeat(64)}`,
+    `sha256:${'3'.repeat(64)}`,
+    `sha256:${'c'.repeat(64)}`,
+  ],
+};
+
 export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffects {
   const { world, scheduler, random, isDead, reached } = options;
 
@@ -106,6 +131,17 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
       return perform(effect);
     };
 
+  const needLayers = (chainIds: readonly string[]): void => {
+    for (const chain of chainIds) if (!world.chains.has(chain)) fail('HostFailed', `layer ${chain} is missing`);
+  };
+
+  const fetch = (image: ImageContent, half: () => void): ImageContent => {
+    for (const blob of image.blobs) world.blobs.add(blob);
+    half();
+    for (const { chainId } of image.layers) world.chains.add(chainId);
+    return image;
+  };
+
   const tasksOf = (podSandboxId: string): SimulatedShim =>
     shimOf(world, podSandboxId) ?? fail('ShimFailed', 'no shim answers');
 
@@ -158,7 +194,7 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
       half();
       if (bundle !== null) world.bundles.add(bundle.id);
       if (chainIds === null) return { rootfs: [] };
-      for (const chain of chainIds) if (!world.chains.has(chain)) fail('HostFailed', `layer ${chain} is missing`);
+      needLayers(chainIds);
       world.snapshots.add(podSandboxId);
       return { rootfs: [{ type: 'overlay', source: 'overlay', options: [] }] };
     }),
@@ -236,18 +272,26 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
       if (shim === undefined) return { gone: true, tasks: [] };
       return { gone: false, tasks: containerIds.map((id) => observed(id, shim.tasks.get(id))) };
     }),
-    InspectContainer: performing('InspectContainer', 2, (_effect, half) => {
+    InspectContainer: performing('InspectContainer', 2, ({ questions: { imageSubPaths = [] } }, half) => {
+      for (const { chainIds } of imageSubPaths) needLayers(chainIds);
       half();
-      return { facts: { user: { uid: 0, gid: 0, additionalGids: [] }, devices: [], mounts: [] } };
+      const directories = imageSubPaths.map(({ image, subPath }) => ({ image, subPath, realPath: `/${subPath}` }));
+      return {
+        facts: { user: { uid: 0, gid: 0, additionalGids: [] }, devices: [], mounts: [], imageSubPaths: directories },
+      };
     }),
-    PrepareContainer: performing('PrepareContainer', 3, ({ containerId, chainIds }, half) => {
-      for (const chain of chainIds) if (!world.chains.has(chain)) fail('HostFailed', `layer ${chain} is missing`);
+    PrepareContainer: performing('PrepareContainer', 3, ({ containerId, chainIds, imageMounts }, half) => {
+      for (const mounted of imageMounts) needLayers(mounted.chainIds);
+      for (const mounted of imageMounts) world.imageMounts.set(mounted.hostPath, mounted.chainIds);
+      needLayers(chainIds);
       world.snapshots.add(containerId);
       half();
       world.bundles.add(containerId);
       return { rootfs: [{ type: 'overlay', source: 'overlay', options: [] }] };
     }),
-    CleanContainer: performing('CleanContainer', 2, ({ containerId }, half) => {
+    CleanContainer: performing('CleanContainer', 2, ({ containerId, paths }, half) => {
+      for (const mounted of world.imageMounts.keys())
+        if (paths.some((path) => mounted.startsWith(`${path}/`))) world.imageMounts.delete(mounted);
       world.bundles.delete(containerId);
       world.specShares.delete(containerId);
       half();
@@ -333,18 +377,10 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
       half();
       return NOTHING;
     }),
-    PullImage: performing('PullImage', 50, (_effect, half) => {
-      for (const blob of IMAGE.blobs) world.blobs.add(blob);
-      half();
-      for (const { chainId } of IMAGE.layers) world.chains.add(chainId);
-      return { image: IMAGE };
-    }),
-    LoadImages: performing('LoadImages', 50, (_effect, half) => {
-      for (const blob of IMAGE.blobs) world.blobs.add(blob);
-      half();
-      for (const { chainId } of IMAGE.layers) world.chains.add(chainId);
-      return { images: [IMAGE] };
-    }),
+    PullImage: performing('PullImage', 50, ({ reference }, half) => ({
+      image: fetch(DATA_IMAGE.repoTags.includes(reference) ? DATA_IMAGE : IMAGE, half),
+    })),
+    LoadImages: performing('LoadImages', 50, (_effect, half) => ({ images: [fetch(IMAGE, half)] })),
     DeleteImageContent: performing('DeleteImageContent', 5, ({ blobs, chainIds }, half) => {
       for (const blob of blobs) world.blobs.delete(blob);
       half();

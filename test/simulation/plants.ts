@@ -51,6 +51,14 @@ export const PLANTS: readonly Plant[] = [
     perform: (real) => ({ ...real, UpdateContainer: () => Promise.resolve({}) }),
   },
   {
+    name: 'content deleted while a container has it mounted',
+    perform: (real, world) => ({
+      ...real,
+      DeleteImageContent: (effect, context) =>
+        real.DeleteImageContent({ ...effect, chainIds: [...world.chains] }, context),
+    }),
+  },
+  {
     name: 'a retry that starts a second pod',
     decide(state, input) {
       // The retry does not see the creation that is under way.

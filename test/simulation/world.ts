@@ -32,6 +32,8 @@ export interface SimulatedShim {
 export interface World {
   readonly dirs: Set<string>;
   readonly bundles: Set<string>;
+  /** Where images are mounted for containers, with their layers. */
+  readonly imageMounts: Map<string, readonly string[]>;
   /** The CPU shares in the specs of bundles. */
   readonly specShares: Map<string, number>;
   /** Paths at which namespaces are pinned. */
@@ -56,6 +58,7 @@ export interface World {
 export const createWorld = (): World => ({
   dirs: new Set(),
   bundles: new Set(),
+  imageMounts: new Map(),
   specShares: new Map(),
   netns: new Set(),
   addresses: new Map(),
@@ -103,6 +106,7 @@ function killShim(world: World, podSandboxId: string): void {
 export function rebootWorld(world: World): void {
   world.dirs.clear();
   world.bundles.clear();
+  world.imageMounts.clear();
   world.specShares.clear();
   world.netns.clear();
   world.shims.clear();
@@ -126,6 +130,7 @@ export function leftovers(world: World): string[] {
   return [
     ...[...world.dirs].map((dir) => `directory ${dir}`),
     ...[...world.bundles].map((bundle) => `bundle ${bundle}`),
+    ...[...world.imageMounts.keys()].map((path) => `image mounted at ${path}`),
     ...[...world.netns].map((netns) => `netns ${netns}`),
     ...[...world.addresses].map(([address, owner]) => `address ${address} of ${owner}`),
     ...[...world.shims.values()].map((shim) => `shim of ${shim.podSandboxId}`),

@@ -1,6 +1,6 @@
 /**
  * Performs PrepareContainer and CleanContainer: what a container has on disk before its task is created and after it
- * is deleted. What image it is made from and what its spec says was decided before; doing either again is safe.
+ * is deleted, and the images that are mounted for it. What image it is made from and what its spec says was decided before; doing either again is safe.
  */
 import type { PerformEffects } from '../../engine/ports.ts';
 import type { Snapshots } from '../images/snapshots-port.ts';
@@ -8,12 +8,13 @@ import { createPathCleaner } from '../linux/files.ts';
 import { settleAll } from '../linux/settle-all.ts';
 import type { Spawner } from '../spawner/types.ts';
 import type { WriteBundle } from './bundles.ts';
+import { mountImage } from './image-mount.ts';
 import { fillImageVolume } from './image-volume.ts';
 
 export interface BundleDependencies {
   readonly writeBundle: WriteBundle;
-  readonly snapshots: Pick<Snapshots, 'prepare' | 'remove' | 'layerDirs'>;
-  readonly spawner: Pick<Spawner, 'unmount'>;
+  readonly snapshots: Pick<Snapshots, 'prepare' | 'view' | 'remove' | 'layerDirs'>;
+  readonly spawner: Pick<Spawner, 'mount' | 'unmount'>;
   /** The daemon's root and state directories: nothing outside of them is made or removed. */
   readonly roots: readonly string[];
 }
@@ -26,12 +27,14 @@ export const createBundleEffects = ({
 }: BundleDependencies): Pick<PerformEffects, 'PrepareContainer' | 'CleanContainer'> => {
   const cleaner = createPathCleaner(roots, spawner.unmount);
   return {
-    PrepareContainer: async ({ containerId, bundle, chainIds, imageVolumes }) => {
-      for (const path of [bundle.path, ...imageVolumes.map((volume) => volume.hostPath)]) cleaner.check(path);
+    PrepareContainer: async ({ containerId, bundle, chainIds, imageVolumes, imageMounts }) => {
+      for (const path of [bundle.path, ...[...imageVolumes, ...imageMounts].map(({ hostPath }) => hostPath)])
+        cleaner.check(path);
       const layerDirs = imageVolumes.length === 0 ? [] : snapshots.layerDirs(chainIds);
       const rootfs = snapshots.prepare(containerId, chainIds);
       const volumes = imageVolumes.map(({ imagePath, hostPath }) => fillImageVolume(layerDirs, imagePath, hostPath));
-      await settleAll([rootfs, writeBundle(bundle), ...volumes]);
+      const mounts = imageMounts.map((image) => mountImage({ snapshots, spawner }, image));
+      await settleAll([rootfs, writeBundle(bundle), ...volumes, ...mounts]);
       return { rootfs: await rootfs };
     },
     CleanContainer: async ({ containerId, paths }) => {

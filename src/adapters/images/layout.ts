@@ -16,6 +16,8 @@ export interface ImageLayout {
   readonly snapshots: string;
   /** Layers that are being unpacked; nothing here outlives its child process. */
   readonly unpack: string;
+  /** An empty directory. */
+  readonly nothing: string;
   /** What is about to be removed. */
   readonly trash: string;
   /** Writable layers: <containerId>/fs and <containerId>/work. */
@@ -29,6 +31,7 @@ export const imageLayout = (root: string): ImageLayout => {
     ingest: join(images, 'ingest'),
     snapshots: join(images, 'snapshots'),
     unpack: join(images, 'unpack'),
+    nothing: join(images, 'nothing'),
     trash: join(images, 'trash'),
     containers: join(root, 'containers'),
   };

@@ -18,6 +18,11 @@ export interface Snapshots {
    * when a layer is not there or the directories can't be made.
    */
   readonly prepare: (containerId: string, chainIds: readonly string[]) => Promise<readonly Mount[]>;
+  /**
+   * How to mount the layers (`chainIds`, base first) as one tree that nobody can write to; null when there are none.
+   * Rejects with FailureError HostFailed when a layer is not there, or when they are too many for one mount.
+   */
+  readonly view: (chainIds: readonly string[]) => Promise<Mount | null>;
   /** Removes the container's writable layer; one that is not there is success. */
   readonly remove: (containerId: string) => Promise<void>;
   /** null when the container has no writable layer. Walks the layer: call it in the background only. */

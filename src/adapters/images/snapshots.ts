@@ -15,6 +15,8 @@ const WORK_DIR = 'work';
 const DIRECTORY_MODE = 0o700;
 const ROOT_MODE = 0o755;
 const MODE_MASK = 0o7777;
+/** What mount(2) takes of a file system's own options: a page. */
+const MOUNT_DATA_BYTES_MAX = 4_096;
 /** Where the kernel has it: with the index, overlayfs refuses to have one layer under two mounts. */
 const INDEX_PARAMETER = '/sys/module/overlay/parameters/index';
 
@@ -36,8 +38,7 @@ export const createSnapshots = (layout: ImageLayout, trees: Trees): Snapshots =>
     return indexOption;
   };
 
-  const layerDirs = (chainIds: readonly string[]): readonly string[] =>
-    chainIds.map((chainId) => layerDir(layout, chainId));
+  const layerDirs = (chainIds: readonly string[]): string[] => chainIds.map((chainId) => layerDir(layout, chainId));
 
   const checkLayers = async (dirs: readonly string[]): Promise<void> => {
     const present = await Promise.all(dirs.map(exists));
@@ -78,6 +79,22 @@ export const createSnapshots = (layout: ImageLayout, trees: Trees): Snapshots =>
         `workdir=${work}`,
       ];
       return [{ type: 'overlay', source: 'overlay', options }] satisfies Mount[];
+    },
+    view: async (chainIds) => {
+      const lower = layerDirs(chainIds).toReversed();
+      if (lower.length === 0) return null;
+      await checkLayers(lower);
+      // Without an upper layer, overlayfs wants two lower ones at least: one layer alone has an empty one below it.
+      if (lower.length === 1) {
+        await mkdir(layout.nothing, { recursive: true, mode: ROOT_MODE });
+        lower.push(layout.nothing);
+      }
+      const lowerdir = `lowerdir=${lower.join(':')}`;
+      if (lowerdir.length >= MOUNT_DATA_BYTES_MAX) {
+        const message = `The image has ${lower.length} layers, more than one mount can hold: build it with fewer.`;
+        throw new FailureError('HostFailed', message);
+      }
+      return { type: 'overlay', source: 'overlay', options: ['ro', lowerdir] };
     },
     remove: async (containerId) => {
       const directory = containerDir(layout, containerId);

@@ -6,6 +6,7 @@ import type { ContainerFacts, ContainerQuestions } from '../../domain/container/
 import type { Perform } from '../../engine/ports.ts';
 import { withDeadline } from './deadline.ts';
 import { inspectAllDevices, inspectDevices } from './devices.ts';
+import { findImageDirectory, type LayerDirs } from './image-directories.ts';
 import type { ReadImageFile } from './image-files.ts';
 import { inspectMountSource, readMountTable } from './mount-sources.ts';
 import { readSeccompProfile } from './seccomp-file.ts';
@@ -13,6 +14,7 @@ import { resolveUser } from './users.ts';
 
 export interface InspectDependencies {
   readonly readImageFile: ReadImageFile;
+  readonly layerDirs: LayerDirs;
   /** How long one path of the host may take to answer. */
   readonly hostTimeoutMs?: number;
 }
@@ -29,13 +31,13 @@ const once = <T>(read: () => Promise<T>): (() => Promise<T>) => {
 };
 
 export function createInspectContainer(dependencies: InspectDependencies): Perform<'InspectContainer'> {
-  const { readImageFile, hostTimeoutMs = HOST_TIMEOUT_MS } = dependencies;
+  const { readImageFile, layerDirs, hostTimeoutMs = HOST_TIMEOUT_MS } = dependencies;
 
   async function answer(questions: ContainerQuestions, signal: AbortSignal): Promise<ContainerFacts> {
     const ask = <T>(path: string, work: Promise<T>): Promise<T> => withDeadline(path, hostTimeoutMs, signal, work);
     const table = once(readMountTable);
-    const { chainIds, seccompProfilePath } = questions;
-    const [user, devices, allDevices, mounts, seccompProfile] = await Promise.all([
+    const { chainIds, imageSubPaths, seccompProfilePath } = questions;
+    const [user, devices, allDevices, mounts, directories, seccompProfile] = await Promise.all([
       ask(
         'the image',
         resolveUser(questions.user, (path, maxBytes) => readImageFile(chainIds, path, maxBytes)),
@@ -43,12 +45,14 @@ export function createInspectContainer(dependencies: InspectDependencies): Perfo
       Promise.all(questions.devicePaths.map((path) => ask(path, inspectDevices(path)))),
       questions.allDevices ? ask('/dev', inspectAllDevices()) : [],
       Promise.all(questions.mountPaths.map((path) => ask(path, inspectMountSource(path, table)))),
+      imageSubPaths && Promise.all(imageSubPaths.map((path) => ask(path.image, findImageDirectory(layerDirs, path)))),
       seccompProfilePath === undefined ? undefined : ask(seccompProfilePath, readSeccompProfile(seccompProfilePath)),
     ]);
     return {
       user,
       devices: [...allDevices, ...devices.flat()],
       mounts,
+      ...(directories === undefined ? {} : { imageSubPaths: directories }),
       ...(seccompProfilePath === undefined ? {} : { seccompProfile }),
     };
   }

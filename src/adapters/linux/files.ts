@@ -3,7 +3,7 @@
  * a file is there with all its content or not at all, a directory that is being removed has lost its name first.
  */
 import { constants } from 'node:fs';
-import { open, mkdir, readdir, rename, rm } from 'node:fs/promises';
+import { open, mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, normalize } from 'node:path';
 import { FailureError } from '../../domain/errors.ts';
 import { isAtOrBelow, mountPointsBelow, readMountInfo } from './mounts.ts';
@@ -15,6 +15,12 @@ const PASSABLE_DIRECTORY_MODE = 0o711;
 
 export const makeDirectory = async (path: string, mode = PASSABLE_DIRECTORY_MODE): Promise<void> => {
   await mkdir(path, { recursive: true, mode });
+};
+
+/** Whether another file system is mounted at the directory than the one that its own directory is on. */
+export const isMountPoint = async (path: string): Promise<boolean> => {
+  const [inside, outside] = await Promise.all([stat(path), stat(dirname(path))]);
+  return inside.dev !== outside.dev;
 };
 
 /** What a directory holds; nothing when it is not there. */

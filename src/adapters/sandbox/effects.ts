@@ -9,7 +9,7 @@ import type { Bundle } from '../../domain/effects.ts';
 import { FailureError } from '../../domain/errors.ts';
 import { parseProfile } from '../../domain/oci/seccomp.ts';
 import type { PerformEffects } from '../../engine/ports.ts';
-import { createPathCleaner, makeDirectory, writeFileWhole } from '../linux/files.ts';
+import { createPathCleaner, isMountPoint, makeDirectory, writeFileWhole } from '../linux/files.ts';
 import type { Snapshots } from '../images/snapshots-port.ts';
 import { settleAll } from '../linux/settle-all.ts';
 import { errorCodeOf } from '../linux/syscalls.ts';
@@ -43,11 +43,6 @@ const readHostFile = async (path: string): Promise<Uint8Array> => {
     throw error;
   }
   throw new FailureError('HostFailed', `${path} is larger than ${HOST_FILE_BYTES_MAX} bytes: make it smaller.`);
-};
-
-const isMountPoint = async (path: string): Promise<boolean> => {
-  const [inside, outside] = await Promise.all([stat(path), stat(dirname(path))]);
-  return inside.dev !== outside.dev;
 };
 
 export const createSandboxEffects = ({

@@ -1,5 +1,6 @@
 /** What calls about containers lead to: refusals, or a goal that process.ts then works towards. */
 import type { Failure } from '../errors.ts';
+import { imagesToMount } from '../image/mounted.ts';
 import { findImage } from '../image/names.ts';
 import { sameJson } from '../json.ts';
 import { containerName } from '../name-index.ts';
@@ -46,9 +47,12 @@ export function createContainer(turn: Turn, call: OpenCall, request: RequestOf<'
       reason: 'ImageNotFound',
       message: `image.image "${config.image?.image ?? ''}" is not on this node; pull it first.`,
     });
+  const mounted = imagesToMount(state, config);
+  if (!mounted.ok) return refuse(mounted.failure);
+  const mountedImages = mounted.images.length === 0 ? {} : { mountedImages: mounted.images };
   emit(turn, containerStream(newId), {
     type: 'container.requested',
-    body: { name, podSandboxId, config, imageId: image.id },
+    body: { name, podSandboxId, config, imageId: image.id, ...mountedImages },
   });
   prepareShim(turn, sandbox);
   advanceContainer(turn, newId);

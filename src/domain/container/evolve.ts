@@ -1,7 +1,8 @@
 /** What a record of its stream changes in a container. */
 import type { Failure, FailureReason } from '../errors.ts';
 import type { EffectEnded, Intent, Sequenced } from '../records.ts';
-import type { Container, ContainerStep, NodeState, StepState } from '../state.ts';
+import { chainIdsOf } from '../image/mounted.ts';
+import type { Container, ContainerStep, MountedImage, NodeState, StepState } from '../state.ts';
 
 /** The effect that makes each step, and the one that undoes it. */
 const containerSteps = {
@@ -17,7 +18,13 @@ export function evolveContainer(state: NodeState, id: string, record: Sequenced,
     state.names.set(record.body.name, id);
     state.containers.set(
       id,
-      requested(id, record, image?.content.config ?? {}, image?.content.layers.map((layer) => layer.chainId) ?? []),
+      requested(
+        id,
+        record,
+        image?.content.config ?? {},
+        chainIdsOf(state, record.body.imageId),
+        mountedBy(state, record),
+      ),
     );
     return;
   }
@@ -34,11 +41,15 @@ export function evolveContainer(state: NodeState, id: string, record: Sequenced,
 
 type Requested = Sequenced<Extract<Sequenced, { type: 'container.requested' }>>;
 
+const mountedBy = (state: NodeState, { body }: Requested): readonly MountedImage[] | undefined =>
+  body.mountedImages?.map((mounted) => ({ ...mounted, chainIds: chainIdsOf(state, mounted.imageId) }));
+
 function requested(
   id: string,
   record: Requested,
   imageConfig: Container['imageConfig'],
   chainIds: readonly string[],
+  mountedImages: readonly MountedImage[] | undefined,
 ): Container {
   const { name, podSandboxId, config, imageId } = record.body;
   return {
@@ -50,6 +61,7 @@ function requested(
     imageId,
     imageConfig,
     chainIds,
+    ...(mountedImages === undefined ? {} : { mountedImages }),
     createdAtNs: String(record.atNs),
     goal: 'create',
     created: false,

@@ -20,8 +20,17 @@ export interface ContainerQuestions {
   readonly allDevices: boolean;
   /** Host paths to be bind-mounted; a missing one is made as a directory. */
   readonly mountPaths: readonly string[];
+  /** Directories of images, by their paths in them; absent: none. */
+  readonly imageSubPaths?: readonly ImageSubPath[];
   /** Absolute path of a seccomp profile (Localhost), read and returned as it is. */
   readonly seccompProfilePath?: string;
+}
+
+export interface ImageSubPath {
+  /** As the container's config names it. */
+  readonly image: string;
+  readonly chainIds: readonly string[];
+  readonly subPath: string;
 }
 
 export interface DeviceFact {
@@ -46,9 +55,18 @@ export interface MountFact {
   readonly flags: readonly string[];
 }
 
+export interface ImageSubPathFact {
+  readonly image: string;
+  readonly subPath: string;
+  /** From the image's root, with symbolic links resolved inside the image; the root itself is "/". */
+  readonly realPath: string;
+}
+
 export interface ContainerFacts {
   readonly user: { readonly uid: number; readonly gid: number; readonly additionalGids: readonly number[] };
   readonly devices: readonly DeviceFact[];
   readonly mounts: readonly MountFact[];
+  /** Absent: none. */
+  readonly imageSubPaths?: readonly ImageSubPathFact[];
   readonly seccompProfile?: unknown;
 }

@@ -10,6 +10,7 @@
 import { hasTimer, openEffectsOn } from '../effect-log.ts';
 import type { TaskExit } from '../effects.ts';
 import type { Failure } from '../errors.ts';
+import { imageIdsOf } from '../image/mounted.ts';
 import { containerStream, type ExitReason, imageStream, sandboxStream } from '../records.ts';
 import type { Int64 } from '../cri.ts';
 import { containerSpecOf } from '../specs.ts';
@@ -193,7 +194,7 @@ function advanceTeardown(turn: Turn, container: Container): void {
   };
   answer(turn, stream, ['CreateContainer', 'StartContainer', 'ReopenContainerLog'], { ok: false, failure });
   wake(turn, sandboxStream(container.podSandboxId));
-  wake(turn, imageStream(container.imageId));
+  for (const imageId of imageIdsOf(container)) wake(turn, imageStream(imageId));
 }
 
 /** An undo failed: whoever waits hears of it, and it is tried again later. */

@@ -6,6 +6,7 @@
  */
 import { hasTimer, openEffectsOn } from '../effect-log.ts';
 import type { Failure } from '../errors.ts';
+import { imageIdsOf } from './mounted.ts';
 import { findImage } from './names.ts';
 import type { ImageContent } from '../effects.ts';
 import { imageStream, type Intent } from '../records.ts';
@@ -87,7 +88,7 @@ export function advanceImage(turn: Turn, imageId: string): void {
   const stream = imageStream(imageId);
   if (image === undefined || !image.removing || openEffectsOn(turn.state, stream).length > 0) return;
   if (openIntent(turn.state, isFetching)) return;
-  if ([...turn.state.containers.values()].some((container) => container.imageId === imageId)) return;
+  if ([...turn.state.containers.values()].some((container) => imageIdsOf(container).includes(imageId))) return;
   if ([...turn.state.sandboxes.values()].some((sandbox) => sandbox.image?.id === imageId)) return;
   const { blobs, chainIds } = garbageOf(turn.state, image);
   request(turn, stream, { kind: 'DeleteImageContent', blobs, chainIds });

@@ -3,15 +3,15 @@
  * the image, what the devices and mount sources are. The config was validated before (validate-container.ts); what
  * fails here fails because of this node, this image or this pod.
  */
-import type { ContainerConfig, LinuxContainerSecurityContext } from '../cri.ts';
+import type { ContainerConfig, LinuxContainerSecurityContext, Mount } from '../cri.ts';
 import { SupplementalGroupsPolicy } from '../cri.ts';
-import type { ContainerQuestions } from '../container/facts.ts';
+import type { ContainerQuestions, ImageSubPath } from '../container/facts.ts';
 import type { ImageConfig } from '../effects.ts';
 import { containerAnnotations } from './annotations.ts';
 import { containerCapabilities } from './capabilities.ts';
 import { containerDevices } from './devices.ts';
 import { podHostname } from './etc-files.ts';
-import type { ContainerSpecInput } from './input.ts';
+import type { ContainerSpecInput, ImageMount } from './input.ts';
 import { containerMounts } from './mounts.ts';
 import { containerNamespaces } from './namespaces.ts';
 import { processArgs, processCwd, processEnv } from './process.ts';
@@ -47,12 +47,29 @@ function userQuestions(
   };
 }
 
-/** What InspectContainer has to find out. `chainIds` are those of the image's snapshots, base first. */
-export function containerQuestions(
-  config: ContainerConfig,
-  imageConfig: ImageConfig,
-  chainIds: readonly string[],
-): ContainerQuestions {
+export interface Questioned {
+  readonly config: ContainerConfig;
+  readonly imageConfig: ImageConfig;
+  /** Of the image's snapshots, base first. */
+  readonly chainIds: readonly string[];
+  readonly mountedImages?: readonly Pick<ImageMount, 'image' | 'chainIds'>[];
+}
+
+const hostPathsIn = (mounts: readonly Mount[]): readonly string[] =>
+  unique(mounts.flatMap(({ image, hostPath = '' }) => (image === undefined ? [hostPath] : [])));
+
+function subPathsIn(mounts: readonly Mount[], mounted: Questioned['mountedImages'] = []): readonly ImageSubPath[] {
+  const chainIdsOf = new Map(mounted.map(({ image, chainIds }) => [image, chainIds]));
+  return mounts.flatMap(({ image: spec, imageSubPath: subPath }) => {
+    const image = spec?.image ?? '';
+    return subPath === undefined ? [] : [{ image, chainIds: chainIdsOf.get(image) ?? [], subPath }];
+  });
+}
+
+/** What InspectContainer has to find out. */
+export function containerQuestions({ config, imageConfig, chainIds, mountedImages }: Questioned): ContainerQuestions {
+  const mounts = config.mounts ?? [];
+  const imageSubPaths = subPathsIn(mounts, mountedImages);
   const context = config.linux?.securityContext;
   const seccompProfilePath = seccompFileOf(seccompProfileOf(context));
   return {
@@ -60,7 +77,8 @@ export function containerQuestions(
     user: userQuestions(context, imageConfig),
     devicePaths: unique((config.devices ?? []).map(({ hostPath = '' }) => hostPath)),
     allDevices: context?.privileged ?? false,
-    mountPaths: unique((config.mounts ?? []).map(({ hostPath = '' }) => hostPath)),
+    mountPaths: hostPathsIn(mounts),
+    ...(imageSubPaths.length === 0 ? {} : { imageSubPaths }),
     ...(seccompProfilePath === null ? {} : { seccompProfilePath }),
   };
 }
@@ -107,8 +125,9 @@ function build(input: ContainerSpecInput): OciSpec {
     sandboxConfig,
     paths,
     settings,
-    facts: facts.mounts,
+    facts,
     imageVolumes: input.imageVolumes,
+    imageMounts: input.imageMounts,
     privileged,
   });
   const seccomp = ociSeccomp(seccompProfileOf(context), node, capabilities.bounding, facts.seccompProfile);

@@ -52,6 +52,14 @@ export interface ImageVolume {
   readonly hostPath: string;
 }
 
+/** An image that the config mounts, and the directory on the host where it is seen. */
+export interface ImageMount {
+  /** As the config names it. */
+  readonly image: string;
+  readonly chainIds: readonly string[];
+  readonly hostPath: string;
+}
+
 export interface ContainerSpecInput {
   readonly containerId: string;
   readonly config: ContainerConfig;
@@ -71,4 +79,5 @@ export interface ContainerSpecInput {
   /** Process of the container that namespace_options.target_id names; null without one. */
   readonly targetPid: number | null;
   readonly imageVolumes: readonly ImageVolume[];
+  readonly imageMounts: readonly ImageMount[];
 }

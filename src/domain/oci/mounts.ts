@@ -4,12 +4,12 @@
  * changed between the look and the mount leads nowhere else.
  */
 import { type ContainerConfig, type Mount, MountPropagation, type PodSandboxConfig } from '../cri.ts';
-import type { MountFact } from '../container/facts.ts';
+import type { ContainerFacts, MountFact } from '../container/facts.ts';
 import { DEV } from './devices.ts';
-import type { ImageVolume, SandboxPaths, SpecSettings } from './input.ts';
+import type { ImageMount, ImageVolume, SandboxPaths, SpecSettings } from './input.ts';
 import { hasHostIpc } from './namespaces.ts';
 import { cleanPath, pathDepth } from './paths.ts';
-import { refuse } from './refuse.ts';
+import { refuse, shown } from './refuse.ts';
 import type { OciMount, OciRootfsPropagation } from './types.ts';
 
 const DEV_SHM = '/dev/shm';
@@ -111,6 +111,24 @@ function access(mount: Mount, settings: SpecSettings): string {
   );
 }
 
+/**
+ * A mount of an image is private whatever propagation is asked for: nothing is ever mounted in what stands for it on the
+ * host.
+ */
+function imageMount(mount: Mount, { facts, imageMounts, settings }: ContainerMountsInput): OciMount {
+  const { containerPath = '', imageSubPath } = mount;
+  const image = mount.image?.image ?? '';
+  const root = imageMounts.find((candidate) => candidate.image === image)?.hostPath;
+  const inside =
+    imageSubPath === undefined
+      ? '/'
+      : facts.imageSubPaths?.find((fact) => fact.image === image && fact.subPath === imageSubPath)?.realPath;
+  if (root === undefined || inside === undefined)
+    return refuse('Bug', `nothing was found out about mounts.image ${shown(image)}`);
+  const options = ['rprivate', access(mount, settings), ...(mount.mountOptions ?? [])];
+  return bind(inside === '/' ? root : root + inside, cleanPath(containerPath), options);
+}
+
 function criMount(mount: Mount, facts: ReadonlyMap<string, MountFact>, settings: SpecSettings): OciMount {
   const { containerPath = '', hostPath = '' } = mount;
   const fact = facts.get(hostPath);
@@ -130,8 +148,9 @@ export interface ContainerMountsInput {
   readonly sandboxConfig: PodSandboxConfig;
   readonly paths: SandboxPaths;
   readonly settings: SpecSettings;
-  readonly facts: readonly MountFact[];
+  readonly facts: Pick<ContainerFacts, 'mounts' | 'imageSubPaths'>;
   readonly imageVolumes: readonly ImageVolume[];
+  readonly imageMounts: readonly ImageMount[];
   readonly privileged: boolean;
 }
 
@@ -147,8 +166,10 @@ export interface ContainerMounts {
  */
 export function containerMounts(input: ContainerMountsInput): ContainerMounts {
   const { config, sandboxConfig, paths, settings, facts, imageVolumes, privileged } = input;
-  const factOf = new Map(facts.map((fact) => [fact.hostPath, fact]));
-  const asked = (config.mounts ?? []).map((mount) => criMount(mount, factOf, settings));
+  const factOf = new Map(facts.mounts.map((fact) => [fact.hostPath, fact]));
+  const asked = (config.mounts ?? []).map((mount) =>
+    mount.image === undefined ? criMount(mount, factOf, settings) : imageMount(mount, input),
+  );
   const taken = destinations(asked);
   const volumes = imageVolumes.map(({ imagePath, hostPath }) =>
     bind(hostPath, cleanPath(imagePath), ['rprivate', 'rw']),

@@ -5,6 +5,7 @@
 import {
   type ContainerConfig,
   type Device,
+  type ImageSpec,
   type Mount,
   MountPropagation,
   NamespaceMode,
@@ -40,18 +41,22 @@ function checkEnvs(config: ContainerConfig): void {
   }
 }
 
+function checkImageMount({ hostPath, readonly, imageSubPath }: Mount, { image }: ImageSpec, at: string): void {
+  if (!image) refuseField('mounts.image', `at ${at} names no image`);
+  if (hostPath) refuseField('mounts.host_path', `at ${at} is set beside an image: leave one of them out`);
+  if (!readonly) refuseField('mounts.readonly', `at ${at} is not set: an image can only be mounted read-only`);
+  if (imageSubPath) checkRelativePath('mounts.image_sub_path', imageSubPath);
+}
+
 function checkMount(mount: Mount): void {
   checkAbsolutePath('mounts.container_path', mount.containerPath);
   const at = shown(mount.containerPath ?? '');
   if (cleanPath(mount.containerPath ?? '') === '/')
     refuseField('mounts.container_path', 'is the root of the container: mount below it');
-  if (mount.image !== undefined) {
-    refuse(
-      'NotImplemented',
-      `mounts.image at ${at} asks for an image volume, which is not offered yet: copy the files into a volume`,
-    );
-  }
-  checkAbsolutePath('mounts.host_path', mount.hostPath);
+  if (mount.image === undefined) {
+    checkAbsolutePath('mounts.host_path', mount.hostPath);
+    if (mount.imageSubPath) refuseField('mounts.image_sub_path', `at ${at} is set without an image: name one`);
+  } else checkImageMount(mount, mount.image, at);
   const propagation = mount.propagation ?? MountPropagation.PROPAGATION_PRIVATE;
   if (!Object.values<number>(MountPropagation).includes(propagation)) {
     refuseField(

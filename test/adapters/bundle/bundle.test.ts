@@ -115,9 +115,10 @@ describe('PrepareContainer and CleanContainer', () => {
       snapshots: {
         prepare: (id) => Promise.resolve(rootfs).finally(() => calls.push(`prepare ${id}`)),
         remove: (id) => Promise.resolve().finally(() => calls.push(`remove ${id}`)),
+        view: () => Promise.resolve(null),
         layerDirs: () => [layer],
       },
-      spawner: { unmount: () => Promise.resolve() },
+      spawner: { mount: () => Promise.resolve(), unmount: () => Promise.resolve() },
       roots: [dir],
     });
     const bundle = bundleAt(join(dir, 'bundles', containerId), ['A=b']);
@@ -128,6 +129,7 @@ describe('PrepareContainer and CleanContainer', () => {
       bundle,
       chainIds: ['sha256:1'],
       imageVolumes: [{ imagePath: '/data', hostPath: join(containerDir, 'volumes', '0') }],
+      imageMounts: [],
     };
     const clean: EffectOf<'CleanContainer'> = {
       kind: 'CleanContainer',
@@ -161,13 +163,21 @@ describe('PrepareContainer and CleanContainer', () => {
       snapshots: {
         prepare: () => Promise.reject(new FailureError('HostFailed', 'no snapshot')),
         remove: () => Promise.resolve(),
+        view: () => Promise.resolve(null),
         layerDirs: () => [],
       },
-      spawner: { unmount: () => Promise.resolve() },
+      spawner: { mount: () => Promise.resolve(), unmount: () => Promise.resolve() },
       roots: [dir],
     });
     const bundle = bundleAt(join(dir, 'bundles', containerId), []);
-    const request = { kind: 'PrepareContainer', containerId, bundle, chainIds: [], imageVolumes: [] } as const;
+    const request = {
+      kind: 'PrepareContainer',
+      containerId,
+      bundle,
+      chainIds: [],
+      imageVolumes: [],
+      imageMounts: [],
+    } as const;
     await assert.rejects(effects.PrepareContainer(request, context), /no snapshot/);
     assert.equal(resting, true);
   });

@@ -108,6 +108,24 @@ describe('snapshots', { timeout: 60_000 }, () => {
     await snapshots.remove('many');
   });
 
+  it('shows an image to those who may not write to it, with nothing of how its layers are made', async () => {
+    for (const layers of [
+      [[{ path: 'file', data: 'x' }, { path: '.wh.gone' }]],
+      [[{ path: 'gone', data: 'x' }], [{ path: 'file', data: 'x' }, { path: '.wh.gone' }]],
+    ]) {
+      const view = await snapshots.view(await imageOf(...layers));
+      assert.ok(view);
+      await mounted([view], async (root) => {
+        assert.deepEqual(await readdir(root), ['file']);
+        await assert.rejects(writeFile(join(root, 'new'), ''), { code: 'EROFS' });
+      });
+    }
+    assert.equal(await snapshots.view([]), null);
+    const tooMany = await imageOf(...Array.from({ length: 90 }, (_, index) => [{ path: `file-${index}`, data: 'x' }]));
+    assert.match((await failureOf(snapshots.view(tooMany))).message, /90 layers, more than one mount can hold/);
+    assert.match((await failureOf(snapshots.view([`sha256:${'0'.repeat(64)}`]))).message, /pull the image again/);
+  });
+
   it('says which layer is missing', async () => {
     const failure = await failureOf(snapshots.prepare('c', [`sha256:${'0'.repeat(64)}`]));
     assert.equal(failure.reason, 'HostFailed');

@@ -28,7 +28,7 @@ const ask = async (
 ): Promise<ContainerFacts> => {
   const readImageFile = (_chainIds: readonly string[], path: string): Promise<Buffer | null> =>
     Promise.resolve(files[path] === undefined ? null : Buffer.from(files[path]));
-  const inspect = createInspectContainer({ readImageFile });
+  const inspect = createInspectContainer({ readImageFile, layerDirs: (chainIds) => chainIds });
   const context = { signal: new AbortController().signal, attach: () => undefined };
   const { facts } = await inspect(
     { kind: 'InspectContainer', containerId: 'c', questions: { ...none, ...questions } },
@@ -92,6 +92,41 @@ describe('users', () => {
   it('an image without the files has ids only', async () => {
     assert.deepEqual((await ask({ user: { ...none.user, uid: '5' } })).user, { uid: 5, gid: 0, additionalGids: [0] });
     await assert.rejects(ask({ user: { ...none.user, imageUser: 'web' } }), refusedWith('ImageInvalid', /"web"/));
+  });
+});
+
+describe('directories of an image', () => {
+  it('are found where a container would find them, and nowhere on the host', async (t) => {
+    requireRoot();
+    const dir = await tempDir(t);
+    const [base, top] = ['base', 'top'].map((name) => join(dir, name)) as [string, string];
+    await mkdir(join(base, 'data/models'), { recursive: true });
+    await mkdir(join(base, 'gone/inside'), { recursive: true });
+    await mkdir(join(top, 'data/models/new'), { recursive: true });
+    await writeFile(join(top, 'data/file'), '');
+    await makeNode(join(top, 'gone'), NodeType.characterDevice | 0o600, 0);
+    await symlink('/data/models', join(top, 'absolute'));
+    await symlink('../../../../data', join(top, 'above'));
+    await symlink(dir, join(top, 'host'));
+    await symlink('loop', join(top, 'loop'));
+    const find = async (subPath: string): Promise<string | undefined> => {
+      const question = { image: 'app:1', chainIds: [base, top], subPath };
+      const [found] = (await ask({ imageSubPaths: [question] })).imageSubPaths ?? [];
+      assert.deepEqual([found?.image, found?.subPath], ['app:1', subPath]);
+      return found?.realPath;
+    };
+    const seen = ['data', './data//models/', 'data/models/new', 'absolute', 'above/models', '.'];
+    assert.deepEqual(await Promise.all(seen.map(find)), [
+      ...['/data', '/data/models', '/data/models/new', '/data/models', '/data/models', '/'],
+    ]);
+    for (const subPath of ['absent', 'gone/inside', 'host', 'loop', 'data/file', 'data/file/x', 'x'.repeat(5000)]) {
+      const refused = refusedWith(
+        'InvalidField',
+        /^ImageVolumeMountFailed: mounts\.image_sub_path ".*the image "app:1"/,
+      );
+      await assert.rejects(find(subPath), refused, subPath.slice(0, 20));
+    }
+    assert.equal((await ask({})).imageSubPaths, undefined);
   });
 });
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type Mount, MountPropagation, type PodSandboxConfig } from '../../../src/domain/cri.ts';
 import type { MountFact } from '../../../src/domain/container/facts.ts';
-import { containerSpec } from '../../../src/domain/oci/container-spec.ts';
+import { containerQuestions, containerSpec } from '../../../src/domain/oci/container-spec.ts';
 import { etcFiles } from '../../../src/domain/oci/etc-files.ts';
 import type { ContainerSpecInput } from '../../../src/domain/oci/input.ts';
 import { imageVolumesOf } from '../../../src/domain/oci/mounts.ts';
@@ -160,5 +160,52 @@ describe('volumes of an image', () => {
     assert.deepEqual(mounts, [
       { destination: '/data', type: 'bind', source: '/v', options: ['rbind', 'rprivate', 'rw'] },
     ]);
+  });
+});
+
+describe('mounts of images', () => {
+  const image = { image: 'app:1' };
+  const imageMounts = [
+    { image: 'other:1', chainIds: ['sha256:2'], hostPath: '/bundle/images/0' },
+    { image: 'app:1', chainIds: ['sha256:1'], hostPath: '/bundle/images/1' },
+  ];
+  const mountedAt = (mount: Mount, overrides: Partial<ContainerSpecInput> = {}) =>
+    buildContainer(
+      { mounts: [{ containerPath: '/x', readonly: true, image, ...mount }] },
+      {
+        imageMounts,
+        facts: { ...rootFacts, imageSubPaths: [{ image: 'app:1', subPath: 'link/b', realPath: '/a/b' }] },
+        ...overrides,
+      },
+    ).mounts.find(({ destination }) => destination === '/x');
+
+  it('are read-only and private, from where the image or a directory of it is seen', () => {
+    const { PROPAGATION_PRIVATE } = MountPropagation;
+    for (const propagation of [PROPAGATION_PRIVATE, PROPAGATION_HOST_TO_CONTAINER, PROPAGATION_BIDIRECTIONAL])
+      assert.deepEqual(mountedAt({ propagation, mountOptions: ['noexec'] }), {
+        destination: '/x',
+        type: 'bind',
+        source: '/bundle/images/1',
+        options: ['rbind', 'rprivate', 'ro', 'noexec'],
+      });
+    assert.equal(mountedAt({ imageSubPath: 'link/b' })?.source, '/bundle/images/1/a/b');
+    const able = { settings: { ...settings, recursiveReadOnlyMounts: true } };
+    assert.ok(mountedAt({ recursiveReadOnly: true }, able)?.options.includes('rro'));
+  });
+
+  it('are asked about by their paths in the image, and not on the host', () => {
+    const mounts = [
+      { containerPath: '/a', hostPath: '/h' },
+      { containerPath: '/b', readonly: true, image },
+      { containerPath: '/c', readonly: true, image, imageSubPath: 'link/b' },
+    ];
+    const questions = containerQuestions({
+      config: { mounts },
+      imageConfig: {},
+      chainIds: [],
+      mountedImages: imageMounts,
+    });
+    assert.deepEqual(questions.mountPaths, ['/h']);
+    assert.deepEqual(questions.imageSubPaths, [{ image: 'app:1', chainIds: ['sha256:1'], subPath: 'link/b' }]);
   });
 });

@@ -152,8 +152,11 @@ async function runContainer(t: TestContext, pod: Pod, config: ContainerConfig, i
   const id = randomBytes(16).toString('hex');
   const full: ContainerConfig = { metadata: { name: 'main' }, image: { image: 'busybox' }, ...config };
   assert.equal(validateContainerConfig(full, pod.config), null);
-  const inspect = createInspectContainer({ readImageFile: imageFileReader(() => [rootfs]) });
-  const questions = containerQuestions(full, image, []);
+  const inspect = createInspectContainer({
+    readImageFile: imageFileReader(() => [rootfs]),
+    layerDirs: () => [rootfs],
+  });
+  const questions = containerQuestions({ config: full, imageConfig: image, chainIds: [] });
   const { facts } = await inspect({ kind: 'InspectContainer', containerId: id, questions }, noAttachment);
   const spec = specIn(
     containerSpec({
@@ -171,6 +174,7 @@ async function runContainer(t: TestContext, pod: Pod, config: ContainerConfig, i
       pins: null,
       targetPid: pod.pid,
       imageVolumes: [],
+      imageMounts: [],
     }),
   );
   const bundle = await makeBundle(t, id, spec);
@@ -365,6 +369,7 @@ describe('specs in the hands of runc', { timeout: 120_000 }, () => {
           pins: null,
           targetPid: null,
           imageVolumes: [],
+          imageMounts: [],
         },
       }),
     );

@@ -142,7 +142,7 @@ describe('seccomp', () => {
   });
 
   it('a profile of the node is asked for and checked', () => {
-    const questions = containerQuestions(withContext(localhost), imageConfig, []);
+    const questions = containerQuestions({ config: withContext(localhost), imageConfig, chainIds: [] });
     assert.equal(questions.seccompProfilePath, '/profiles/a.json');
     const { seccomp } = build(localhost, { facts: { ...rootFacts, seccompProfile: file } }).linux;
     const { comment: _comment, ...known } = file;

@@ -135,6 +135,7 @@ export const containerInput = (
   pins: null,
   targetPid: null,
   imageVolumes: [],
+  imageMounts: [],
   ...overrides,
 });
 
