@@ -52,11 +52,17 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: 'content deleted while a container has it mounted',
-    perform: (real, world) => ({
-      ...real,
-      DeleteImageContent: (effect, context) =>
-        real.DeleteImageContent({ ...effect, chainIds: [...world.chains] }, context),
-    }),
+    decide(state, input) {
+      // Whoever looks for what still needs an image sees roots only.
+      const mounting = [...state.containers.values()].filter((one) => one.created && one.mountedImages !== undefined);
+      for (const one of mounting) state.containers.set(one.id, { ...one, mountedImages: [] });
+      const events = decide(state, input);
+      for (const { id, mountedImages = [] } of mounting) {
+        const now = state.containers.get(id);
+        if (now !== undefined) state.containers.set(id, { ...now, mountedImages });
+      }
+      return events;
+    },
   },
   {
     name: 'a retry that starts a second pod',
