@@ -143,9 +143,9 @@ function imageFsInfo(images: ImagesAdapter, usage: UsageCollector, rootDir: stri
 /** The default handler also goes by the empty name. */
 function runtimeHandlers({ facts }: NodeState): readonly wire.RuntimeHandler[] {
   const handlers = facts?.handlers ?? [];
-  const featuresOf = ({ recursiveReadOnlyMounts = false }: RuntimeHandler) => ({
+  const featuresOf = ({ recursiveReadOnlyMounts = false, userNamespaces = false }: RuntimeHandler) => ({
     recursiveReadOnlyMounts,
-    userNamespaces: false,
+    userNamespaces,
   });
   const byDefault = handlers
     .filter(({ name }) => name === facts?.defaultHandler)

@@ -51,6 +51,8 @@ export interface RuntimeHandler {
   readonly sandboxer?: Sandboxer;
   /** Its OCI runtime and the kernel know recursive read-only mounts; absent (in older journals): they do not. */
   readonly recursiveReadOnlyMounts?: boolean;
+  /** They can give a pod users of its own; absent (in older journals): they can not. */
+  readonly userNamespaces?: boolean;
 }
 
 /** A live shim: enough to reconnect to it, and to tell it from another process with the same pid. */

@@ -129,6 +129,23 @@ describe('containers', () => {
     );
   });
 
+  test('a user other than root keeps ambient capabilities, and commands in its container have them', async () => {
+    const securityContext = {
+      runAsUser: { value: '1000' },
+      noNewPrivs: true,
+      capabilities: { dropCapabilities: ['ALL'], addAmbientCapabilities: ['NET_BIND_SERVICE'] },
+    };
+    const bind = (0x400).toString(16).padStart(16, '0');
+    const sets = ['Inh', 'Prm', 'Eff', 'Bnd', 'Amb'].map((name) => `Cap${name}:\t${bind}\n`).join('');
+    const containerId = await start('ambient', 'grep Cap /proc/self/status; exec sleep 100', {
+      linux: { securityContext },
+    });
+    await eventually('its capabilities', async () => (await logOf('ambient')).includes(`CapAmb:\t${bind}`));
+    const cmd = ['grep', 'Cap', '/proc/self/status'];
+    const { stdout } = await node.daemon.cri.runtime.execSync({ containerId, cmd, timeout: '20' });
+    assert.equal(Buffer.from(stdout).toString(), sets);
+  });
+
   test('a command that takes too long is killed, with all its children, and answered with DeadlineExceeded', async () => {
     const { runtime } = node.daemon.cri;
     const containerId = await start('slow', ['sleep', '1000']);

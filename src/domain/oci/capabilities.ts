@@ -1,7 +1,7 @@
 /**
  * Capabilities of a container's process: CRI's add and drop lists against the default set and against what the daemon
- * itself has, since nobody can hand on more. Inheritable and ambient stay empty: Kubernetes does not define them for
- * users other than root, and inheritable ones survive an execve that should have lost them.
+ * itself has, since nobody can hand on more. Inheritable and ambient hold what is asked for as ambient and nothing else:
+ * a user other than root keeps those over an execve, and inheritable ones survive an execve that should have lost them.
  */
 import type { Capability } from '../cri.ts';
 import type { NodeFacts } from '../node-facts.ts';
@@ -46,12 +46,16 @@ export function checkCapabilities(capability: Capability | undefined): void {
   };
   check('add_capabilities', capability?.addCapabilities);
   check('drop_capabilities', capability?.dropCapabilities);
+  check('add_ambient_capabilities', capability?.addAmbientCapabilities);
 }
 
-const sets = (names: Iterable<string>): OciCapabilities => {
-  const list = [...names];
-  return { bounding: list, effective: list, permitted: list, inheritable: [], ambient: [] };
-};
+const sets = (list: readonly string[], ambient: readonly string[] = []): OciCapabilities => ({
+  bounding: list,
+  effective: list,
+  permitted: list,
+  inheritable: ambient,
+  ambient,
+});
 
 export const noCapabilities = sets([]);
 
@@ -64,19 +68,26 @@ export function containerCapabilities(
   const own = known.filter((name) => node.capabilities.includes(name));
   if (privileged) return sets(own);
   const add = (capability?.addCapabilities ?? []).map(fullName);
+  const addAmbient = (capability?.addAmbientCapabilities ?? []).map(fullName);
   const drop = (capability?.dropCapabilities ?? []).map(fullName);
-  const base = drop.includes(ALL) ? [] : add.includes(ALL) ? own : defaults.filter((name) => own.includes(name));
-  const given = new Set(base);
-  for (const name of add) {
-    if (name === ALL || drop.includes(name)) continue;
-    if (!own.includes(name)) {
-      refuse(
-        'HostLacks',
-        `${FIELD}.add_capabilities asks for ${name}, which the daemon does not have itself and can not give`,
-      );
+  const wantsAll = add.includes(ALL) || addAmbient.includes(ALL);
+  const given = new Set(drop.includes(ALL) ? [] : wantsAll ? own : defaults.filter((name) => own.includes(name)));
+  for (const [list, names] of [
+    ['add_capabilities', add],
+    ['add_ambient_capabilities', addAmbient],
+  ] as const) {
+    for (const name of names) {
+      if (name === ALL || drop.includes(name)) continue;
+      if (!own.includes(name)) {
+        refuse(
+          'HostLacks',
+          `${FIELD}.${list} asks for ${name}, which the daemon does not have itself and can not give`,
+        );
+      }
+      given.add(name);
     }
-    given.add(name);
   }
   for (const name of drop) given.delete(name);
-  return sets(known.filter((name) => given.has(name)));
+  const list = known.filter((name) => given.has(name));
+  return sets(list, addAmbient.includes(ALL) ? list : list.filter((name) => addAmbient.includes(name)));
 }

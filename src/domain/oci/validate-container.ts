@@ -19,7 +19,7 @@ import { refuse, refuseField, shown } from './refuse.ts';
 import { RESOURCES_FIELD } from './resources.ts';
 import { checkSeccomp } from './seccomp.ts';
 import { isCriSignal } from './signals.ts';
-import { checkUserNamespace, NAMESPACE_FIELD } from './validate-pod.ts';
+import { checkContainerUserNamespace, checkMountMappings, NAMESPACE_FIELD } from './user-namespace.ts';
 
 const NUL = '\0';
 /** More would take the runtime minutes, and the kernel has a limit of its own (fs.mount-max). */
@@ -67,12 +67,6 @@ function checkMount(mount: Mount): void {
   if (mount.recursiveReadOnly && (!mount.readonly || propagation !== MountPropagation.PROPAGATION_PRIVATE)) {
     refuseField('mounts.recursive_read_only', `at ${at} needs readonly and private propagation: set both`);
   }
-  if ((mount.uidMappings ?? []).length > 0 || (mount.gidMappings ?? []).length > 0) {
-    refuse(
-      'NotImplemented',
-      `mounts.uidMappings at ${at} asks for an id-mapped mount, which is not offered yet: leave it empty`,
-    );
-  }
   for (const option of mount.mountOptions ?? []) {
     if (!MOUNT_OPTIONS.includes(option)) {
       refuseField(
@@ -91,12 +85,12 @@ function checkDevice(device: Device): void {
   }
 }
 
-function checkNamespaces(options: NamespaceOption | undefined): void {
+function checkNamespaces(options: NamespaceOption | undefined, sandboxConfig: PodSandboxConfig): void {
   const pid = options?.pid ?? NamespaceMode.POD;
   if (!Object.values<number>(NamespaceMode).includes(pid))
     refuseField(`${NAMESPACE_FIELD}.pid`, `is ${pid}, which is no mode`);
   if (pid === NamespaceMode.TARGET) checkRequired(`${NAMESPACE_FIELD}.target_id`, options?.targetId);
-  checkUserNamespace(options?.usernsOptions);
+  checkContainerUserNamespace(options?.usernsOptions, sandboxConfig);
 }
 
 function checkPaths(field: string, paths: readonly string[] | undefined): void {
@@ -113,7 +107,10 @@ export function checkContainerConfig(config: ContainerConfig, sandboxConfig: Pod
   if (config.logPath) checkRelativePath('log_path', config.logPath);
   checkEnvs(config);
   if ((config.mounts ?? []).length > MAX_MOUNTS) refuseField('mounts', `has more than ${MAX_MOUNTS} entries`);
-  config.mounts?.forEach(checkMount);
+  for (const mount of config.mounts ?? []) {
+    checkMount(mount);
+    checkMountMappings(mount, sandboxConfig);
+  }
   if ((config.devices ?? []).length > MAX_DEVICES) {
     refuseField('devices', `has more than ${MAX_DEVICES} entries: name a directory of devices`);
   }
@@ -132,7 +129,7 @@ export function checkContainerConfig(config: ContainerConfig, sandboxConfig: Pod
     );
   }
   checkCapabilities(context?.capabilities);
-  checkNamespaces(context?.namespaceOptions);
+  checkNamespaces(context?.namespaceOptions, sandboxConfig);
   checkUser(context);
   checkSeccomp(context);
   checkPaths('linux.security_context.masked_paths', context?.maskedPaths);

@@ -2,24 +2,16 @@
  * What a PodSandboxConfig must be like before anything is made of it. Everything here holds on any node; what depends
  * on this one is found by building the spec (validate.ts).
  */
-import {
-  type DNSConfig,
-  NamespaceMode,
-  type PodSandboxConfig,
-  type PortMapping,
-  Protocol,
-  type UserNamespace,
-} from '../cri.ts';
+import { type DNSConfig, NamespaceMode, type PodSandboxConfig, type PortMapping, Protocol } from '../cri.ts';
 import { checkAbsolutePath, checkLine, checkNoParentPart, checkRequired, checkResources, checkUser } from './checks.ts';
-import { refuse, refuseField, shown } from './refuse.ts';
+import { refuseField, shown } from './refuse.ts';
 import { checkSeccomp } from './seccomp.ts';
 import { checkSysctls } from './sysctls.ts';
+import { checkPodUserNamespace, NAMESPACE_FIELD } from './user-namespace.ts';
 
 /** The kernel's limit (HOST_NAME_MAX). */
 const MAX_HOSTNAME_LENGTH = 64;
 const MAX_PORT = 65535;
-
-export const NAMESPACE_FIELD = 'linux.security_context.namespace_options';
 
 function checkDns({ servers = [], searches = [], options = [] }: DNSConfig): void {
   for (const [name, values] of Object.entries({ servers, searches, options })) {
@@ -44,15 +36,6 @@ function checkPort({ protocol = Protocol.TCP, containerPort = 0, hostPort = 0, h
   if (hostIp && !/^[\w.:%]+$/.test(hostIp)) refuseField('port_mappings.host_ip', `is ${shown(hostIp)}, no IP address`);
 }
 
-/** One mapping of the pod's users to the node's is what mode POD asks for; it is not offered yet. */
-export function checkUserNamespace(options: UserNamespace | undefined): void {
-  if (options === undefined || options.mode === NamespaceMode.NODE) return;
-  refuse(
-    'NotImplemented',
-    `${NAMESPACE_FIELD}.userns_options asks for a user namespace, which is not offered yet: set mode NODE (hostUsers: true)`,
-  );
-}
-
 function checkNamespaces(config: PodSandboxConfig): void {
   const options = config.linux?.securityContext?.namespaceOptions ?? {};
   const check = (
@@ -68,7 +51,7 @@ function checkNamespaces(config: PodSandboxConfig): void {
   check('network', options.network, { POD, NODE });
   check('ipc', options.ipc, { POD, NODE });
   check('pid', options.pid, { POD, CONTAINER, NODE });
-  checkUserNamespace(options.usernsOptions);
+  checkPodUserNamespace(config);
 }
 
 /** @throws {FailureError} naming the first field that is not right */

@@ -3,9 +3,11 @@ import type { CallRequest } from '../records.ts';
 import { sandboxStream } from '../records.ts';
 import { sameJson } from '../json.ts';
 import { sandboxName } from '../name-index.ts';
+import { userNamespaceOf } from '../oci/user-namespace.ts';
 import { validatePodSandboxConfig } from '../oci/validate.ts';
 import { containersOf, type NodeState, type OpenCall, type PodSandbox } from '../state.ts';
 import { complete, emit, OK, type Turn } from '../turn.ts';
+import type { PodSandboxConfig } from '../cri.ts';
 import type { Failure } from '../errors.ts';
 import type { RuntimeHandler } from '../effects.ts';
 import { findImage } from '../image/names.ts';
@@ -32,6 +34,9 @@ export function runPodSandbox(turn: Turn, call: OpenCall, request: RequestOf<'Ru
       reason: 'UnknownRuntimeHandler',
       message: `runtime_handler "${request.runtimeHandler}" is not configured; known are ${facts.handlers.map(({ name }) => `"${name}"`).join(', ')}.`,
     });
+
+  const lacking = withoutUserNamespaces(handler, config);
+  if (lacking !== null) return refuse(lacking);
 
   const name = sandboxName(config.metadata ?? {});
   const owner = state.sandboxes.get(state.names.get(name) ?? '');
@@ -66,6 +71,14 @@ export function runPodSandbox(turn: Turn, call: OpenCall, request: RequestOf<'Ru
     },
   });
   advancePodSandbox(turn, newId);
+}
+
+function withoutUserNamespaces(handler: RuntimeHandler, config: PodSandboxConfig): Failure | null {
+  if (handler.userNamespaces === true || userNamespaceOf(config) === null) return null;
+  return {
+    reason: 'HostLacks',
+    message: `linux.security_context.namespace_options.userns_options asks for a user namespace, which runtime handler "${handler.name}" can not give: that takes an OCI runtime whose features list it, Linux 6.3 and file systems with id-mapped mounts (see scribe doctor); or set mode NODE (hostUsers: true).`,
+  };
 }
 
 const findHandler = (state: NodeState, name: string): RuntimeHandler | undefined =>

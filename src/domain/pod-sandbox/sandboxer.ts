@@ -7,6 +7,7 @@ import type { NamespacePins, RuntimeHandler, Sandboxer } from '../effects.ts';
 import type { DaemonFacts } from '../node/facts.ts';
 import { hasHostIpc, hasHostNetwork } from '../oci/namespaces.ts';
 import { hasNamespacedSysctlsOnly } from '../oci/sysctls.ts';
+import { userNamespaceOf } from '../oci/user-namespace.ts';
 import { netnsPath } from '../paths.ts';
 import type { PodSandbox } from '../state.ts';
 
@@ -15,9 +16,8 @@ import type { PodSandbox } from '../state.ts';
  * pods with one of these get a pause task. So do those with kernel parameters that the OCI runtime has to judge.
  */
 export function sandboxerOf(handler: RuntimeHandler, config: PodSandboxConfig): Sandboxer {
-  const { pid = NamespaceMode.POD, usernsOptions } = config.linux?.securityContext?.namespaceOptions ?? {};
-  const hasUserNamespace = usernsOptions !== undefined && usernsOptions.mode !== NamespaceMode.NODE;
-  const needsPause = pid === NamespaceMode.POD || hasUserNamespace || !hasNamespacedSysctlsOnly(config);
+  const { pid = NamespaceMode.POD } = config.linux?.securityContext?.namespaceOptions ?? {};
+  const needsPause = pid === NamespaceMode.POD || userNamespaceOf(config) !== null || !hasNamespacedSysctlsOnly(config);
   return needsPause ? 'pause' : (handler.sandboxer ?? 'pause');
 }
 

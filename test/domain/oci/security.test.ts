@@ -44,12 +44,35 @@ describe('capabilities', () => {
     assert.ok(!given(['KILL'], ['KILL']).includes('CAP_KILL'));
   });
 
-  it('are the same in three sets, and none is inheritable or ambient', () => {
+  it('are the same in three sets, and none is inheritable or ambient unless asked for', () => {
     const { bounding, effective, permitted, inheritable, ambient } = build({
-      capabilities: { addCapabilities: ['NET_ADMIN'], addAmbientCapabilities: ['NET_ADMIN'] },
+      capabilities: { addCapabilities: ['NET_ADMIN'] },
     }).process.capabilities;
     assert.deepEqual([effective, permitted], [bounding, bounding]);
     assert.deepEqual([inheritable, ambient], [[], []]);
+  });
+
+  it('that are ambient are in every set, unless they are dropped by name', () => {
+    const sets = (addAmbientCapabilities: string[], dropCapabilities: string[]) =>
+      build({ capabilities: { addAmbientCapabilities, dropCapabilities } }).process.capabilities;
+    const only = ['CAP_NET_BIND_SERVICE'];
+    assert.deepEqual(sets(['net_bind_service'], ['ALL']), {
+      bounding: only,
+      effective: only,
+      permitted: only,
+      inheritable: only,
+      ambient: only,
+    });
+    assert.deepEqual(sets(['SYS_TIME'], []).ambient, ['CAP_SYS_TIME']);
+    assert.ok(sets(['SYS_TIME'], []).permitted.includes('CAP_KILL'));
+    assert.deepEqual(sets(['SYS_TIME'], ['SYS_TIME']).ambient, []);
+    assert.deepEqual(
+      sets(['ALL'], ['SYS_TIME']).ambient,
+      nodeV2.capabilities.filter((name) => name !== 'CAP_SYS_TIME'),
+    );
+    const refused = refusal({ capabilities: { addAmbientCapabilities: ['SYS_RESOURCE'] } }, { node: nodeV1 });
+    assert.equal(refused.reason, 'HostLacks');
+    assert.match(refused.message, /add_ambient_capabilities asks for CAP_SYS_RESOURCE/);
   });
 
   it('can not be more than the daemon has', () => {

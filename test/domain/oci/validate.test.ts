@@ -1,7 +1,13 @@
 /** Which configs are refused, for which field, and that what is refused would have done harm or failed later. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { ContainerConfig, PodSandboxConfig } from '../../../src/domain/cri.ts';
+import type {
+  ContainerConfig,
+  IDMapping,
+  NamespaceOption,
+  PodSandboxConfig,
+  UserNamespace,
+} from '../../../src/domain/cri.ts';
 import type { FailureReason } from '../../../src/domain/errors.ts';
 import { validateContainerConfig, validatePodSandboxConfig } from '../../../src/domain/oci/validate.ts';
 import {
@@ -21,6 +27,14 @@ const pod = (overrides: PodSandboxConfig, node = nodeV2) =>
   validatePodSandboxConfig({ ...podConfig, ...overrides }, { node, settings });
 const container = (overrides: ContainerConfig, sandbox = podConfig) =>
   validateContainerConfig({ ...containerConfig, ...overrides }, sandbox);
+
+const NAMESPACES = 'linux.security_context.namespace_options';
+const USERNS = `${NAMESPACES}.userns_options`;
+const mappings: readonly IDMapping[] = [{ hostId: 65536, length: 65536 }];
+const userns = (usernsOptions: UserNamespace, others: NamespaceOption = {}): PodSandboxConfig => ({
+  linux: { securityContext: { namespaceOptions: { ...others, usernsOptions } } },
+});
+const usernsPod: PodSandboxConfig = { ...podConfig, ...userns({ uids: mappings, gids: mappings }) };
 
 const podRefusals: readonly (readonly [PodSandboxConfig, ...Case])[] = [
   [{ metadata: undefined }, 'metadata.name'],
@@ -63,11 +77,18 @@ const podRefusals: readonly (readonly [PodSandboxConfig, ...Case])[] = [
   ],
   [{ linux: { securityContext: { namespaceOptions: { ipc: 3 } } } }, 'linux.security_context.namespace_options.ipc'],
   [{ linux: { securityContext: { namespaceOptions: { pid: 3 } } } }, 'linux.security_context.namespace_options.pid'],
-  [
-    { linux: { securityContext: { namespaceOptions: { usernsOptions: {} } } } },
-    'linux.security_context.namespace_options.userns_options',
-    'NotImplemented',
-  ],
+  [userns({}), `${USERNS}.uids`],
+  [userns({ mode: 1, uids: mappings, gids: mappings }), `${USERNS}.mode`],
+  [userns({ mode: 3, uids: mappings, gids: mappings }), `${USERNS}.mode`],
+  [userns({ mode: 2, uids: mappings }), USERNS],
+  [userns({ uids: mappings }), `${USERNS}.gids`],
+  [userns({ uids: [...mappings, ...mappings], gids: mappings }), `${USERNS}.uids`],
+  [userns({ uids: [{ containerId: 1, hostId: 65536, length: 65536 }], gids: mappings }), `${USERNS}.uids.container_id`],
+  [userns({ uids: mappings, gids: [{ hostId: 65536 }] }), `${USERNS}.gids.length`],
+  [userns({ uids: [{ hostId: 4294901761, length: 65536 }], gids: mappings }), `${USERNS}.uids.length`],
+  [userns({ uids: mappings, gids: mappings }, { network: 2 }), 'linux.security_context.namespace_options.network'],
+  [userns({ uids: mappings, gids: mappings }, { pid: 2 }), 'linux.security_context.namespace_options.pid'],
+  [userns({ uids: mappings, gids: mappings }, { ipc: 2 }), 'linux.security_context.namespace_options.ipc'],
   [
     { linux: { securityContext: { seccomp: { profileType: 2, localhostRef: 'x' } } } },
     'linux.security_context.seccomp',
@@ -106,7 +127,9 @@ const containerRefusals: readonly (readonly [ContainerConfig, ...Case])[] = [
     { mounts: [{ containerPath: '/x', readonly: true, image: { image: 'a' }, imageSubPath: '/a' }] },
     'mounts.image_sub_path',
   ],
-  [{ mounts: [{ containerPath: '/x', hostPath: '/h', gidMappings: [{}] }] }, 'mounts.uidMappings', 'NotImplemented'],
+  [{ mounts: [{ containerPath: '/x', hostPath: '/h', gidMappings: mappings }] }, 'mounts.uidMappings'],
+  [withContext({ namespaceOptions: { usernsOptions: { uids: mappings, gids: mappings } } }), USERNS],
+  [withContext({ namespaceOptions: { usernsOptions: {} } }), `${USERNS}.uids`],
   [{ devices: [{ hostPath: 'kvm' }] }, 'devices.host_path'],
   [{ devices: [{ hostPath: '/dev/kvm', containerPath: 'kvm' }] }, 'devices.container_path'],
   [{ devices: [{ hostPath: '/dev/kvm', permissions: 'rwx' }] }, 'devices.permissions'],
@@ -132,6 +155,10 @@ const containerRefusals: readonly (readonly [ContainerConfig, ...Case])[] = [
   [
     withContext({ capabilities: { dropCapabilities: ['ALLL'] } }),
     'linux.security_context.capabilities.drop_capabilities',
+  ],
+  [
+    withContext({ capabilities: { addAmbientCapabilities: ['NET_RWA'] } }),
+    'linux.security_context.capabilities.add_ambient_capabilities',
   ],
   [withContext({ namespaceOptions: { pid: 3 } }), 'linux.security_context.namespace_options.target_id'],
   [withContext({ namespaceOptions: { pid: 4 } }), 'linux.security_context.namespace_options.pid'],
@@ -204,6 +231,28 @@ describe('ContainerConfig', () => {
       null,
     );
     assert.equal(container(withContext({ namespaceOptions: { pid: 3, targetId: 'x' } })), null);
+  });
+
+  it('has the user namespace of its pod, and so have its mounts', () => {
+    const usernsOptions = { uids: mappings, gids: mappings };
+    const config = (options: UserNamespace | undefined, mounts: ContainerConfig['mounts'] = []): ContainerConfig => ({
+      ...withContext({ namespaceOptions: { ...(options && { usernsOptions: options }) } }),
+      mounts,
+    });
+    const mount = { containerPath: '/x', hostPath: '/h', uidMappings: mappings, gidMappings: mappings };
+    assert.equal(container(config(usernsOptions), usernsPod), null);
+    assert.equal(container(config(usernsOptions, [mount]), usernsPod), null);
+    for (const other of [undefined, { mode: 2 }, { uids: mappings, gids: [{ hostId: 65536, length: 65535 }] }]) {
+      const failure = container(config(other), usernsPod);
+      assert.equal(failure?.reason, 'InvalidField');
+      assert.ok(failure.message.startsWith(USERNS), failure.message);
+    }
+    const strange = { ...mount, gidMappings: [{ hostId: 1, length: 1 }] };
+    assert.match(
+      container(config(usernsOptions, [strange]), usernsPod)?.message ?? '',
+      /^mounts\.gidMappings at "\/x"/,
+    );
+    assert.equal(container(config({ mode: 2 })), null);
   });
 
   it('refuses a flood of mounts or devices', () => {
