@@ -119,6 +119,18 @@ export default {
       npm('koffi'),
       '^src/(adapters/linux/|journal/lock)',
     ),
+    belongsTo(
+      'prometheus-in-one-place',
+      'Metrics are named where they are made.',
+      npm('prom-client'),
+      '^src/adapters/metrics/',
+    ),
+    belongsTo(
+      'opentelemetry-in-one-place',
+      'Traces are told from the journal: no other part knows of spans.',
+      npm('@opentelemetry'),
+      '^src/adapters/traces/',
+    ),
     {
       name: 'source-stays-in-src',
       comment: 'What ships needs nothing of the tests, the scripts or the benchmarks.',

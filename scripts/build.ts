@@ -44,6 +44,8 @@ const bundle = async (source: string, onProgram: (source: string) => void): Prom
     entryPoints: { [bundleName(source)]: source },
     outdir: building,
     bundle: true,
+    // What a program loads only when it is asked for stays a file of its own.
+    splitting: true,
     platform: 'node',
     format: 'esm',
     target: 'node24',

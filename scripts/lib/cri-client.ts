@@ -10,6 +10,8 @@ export interface CallOptions {
   readonly timeoutMs?: number;
   /** Cancels the call. */
   readonly signal?: AbortSignal;
+  /** Headers of the call. */
+  readonly metadata?: Readonly<Record<string, string>>;
 }
 
 type MessageOf<Codec> = Codec extends { decode: (input: Uint8Array) => infer Message } ? Message : never;
@@ -47,16 +49,22 @@ const defaultTimeoutMs = 120_000;
 /** As the kubelet's: a bigger message fails. */
 const messageBytesMax = 16 * 1024 * 1024;
 
+const metadataOf = (headers: CallOptions['metadata']): Metadata => {
+  const metadata = new Metadata();
+  for (const [name, value] of Object.entries(headers ?? {})) metadata.set(name, value);
+  return metadata;
+};
+
 const unary =
   (client: Client, path: string, method: Method) =>
-  (request: object = {}, { timeoutMs = defaultTimeoutMs, signal }: CallOptions = {}): Promise<object> =>
+  (request: object = {}, { timeoutMs = defaultTimeoutMs, signal, metadata }: CallOptions = {}): Promise<object> =>
     new Promise((resolve, reject) => {
       const call = client.makeUnaryRequest<object, object>(
         path,
         (message) => Buffer.from(method.requestType.encode(message).finish()),
         (bytes) => method.responseType.decode(bytes),
         method.requestType.fromPartial(request),
-        new Metadata(),
+        metadataOf(metadata),
         { deadline: Date.now() + timeoutMs },
         (error, response) => {
           signal?.removeEventListener('abort', cancel);
@@ -69,13 +77,13 @@ const unary =
     });
 
 const serverStream = (client: Client, path: string, method: Method) =>
-  async function* (request: object = {}, { timeoutMs, signal }: CallOptions = {}): AsyncGenerator<object> {
+  async function* (request: object = {}, { timeoutMs, signal, metadata }: CallOptions = {}): AsyncGenerator<object> {
     const call: ClientReadableStream<object> = client.makeServerStreamRequest<object, object>(
       path,
       (message) => Buffer.from(method.requestType.encode(message).finish()),
       (bytes) => method.responseType.decode(bytes),
       method.requestType.fromPartial(request),
-      new Metadata(),
+      metadataOf(metadata),
       timeoutMs === undefined ? {} : { deadline: Date.now() + timeoutMs },
     );
     const cancel = (): void => call.cancel();

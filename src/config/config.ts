@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { RuntimeHandler } from '../domain/effects.ts';
 import type { CgroupDriver } from '../domain/oci/input.ts';
 import type { ParsedConfig } from './schema.ts';
+import { parseHostAndPort } from './units.ts';
 
 export interface Config {
   /** The files it was read from, in the order they were merged. */
@@ -75,6 +76,15 @@ export interface Config {
     readonly idleTimeoutMs: number;
     readonly streamCreationTimeoutMs: number;
   };
+  readonly metrics: {
+    /** null: nowhere. */
+    readonly address: { readonly host: string; readonly port: number } | null;
+  };
+  readonly tracing: {
+    /** null: no traces. */
+    readonly endpoint: string | null;
+    readonly sampleRatio: number;
+  };
   readonly logs: { readonly lineBytesMax: number };
   readonly limits: {
     readonly requestBytesMax: number;
@@ -113,7 +123,7 @@ const tlsOf = ({ tls_cert, tls_key }: ParsedConfig['streaming']): Config['stream
 
 /** Gives every key its name and form on our side. */
 export const configOf = (parsed: ParsedConfig, files: readonly string[]): Config => {
-  const { serve, journal, cni, runtime, images, streaming, logs, limits } = parsed;
+  const { serve, journal, cni, runtime, images, streaming, metrics, tracing, logs, limits } = parsed;
   return {
     files,
     serve: {
@@ -169,6 +179,8 @@ export const configOf = (parsed: ParsedConfig, files: readonly string[]): Config
       idleTimeoutMs: streaming.idle_timeout,
       streamCreationTimeoutMs: streaming.creation_timeout,
     },
+    metrics: { address: parseHostAndPort(metrics.address) },
+    tracing: { endpoint: tracing.endpoint === '' ? null : tracing.endpoint, sampleRatio: tracing.sample_ratio },
     logs: { lineBytesMax: logs.line_max },
     limits: {
       requestBytesMax: limits.request_max,

@@ -5,7 +5,14 @@
  */
 import { isIP } from 'node:net';
 import * as z from 'zod';
-import { DURATION_UNITS, parseDurationMs, parseFileMode, parseSizeBytes, SIZE_UNITS } from './units.ts';
+import {
+  DURATION_UNITS,
+  parseDurationMs,
+  parseFileMode,
+  parseSizeBytes,
+  SIZE_UNITS,
+  parseHostAndPort,
+} from './units.ts';
 
 /** A key that may be left out: `fallback` is written as it would stand in the file. */
 const key = <T extends z.ZodType>(form: T, fallback: z.input<T> & z.core.util.NoUndefined<z.input<T>>, about: string) =>
@@ -227,6 +234,33 @@ export const configSchema = z.strictObject({
     tls_key: key(pathOrEmpty, '', 'Private key (PEM) of the server; empty: no TLS. Goes with tls_cert.'),
     idle_timeout: key(duration('1s'), '4h', 'A session that moved no byte for this long is ended.'),
     creation_timeout: key(duration('1s'), '30s', 'Time that a client has to open the streams of its session.'),
+  }),
+  metrics: table('Figures for Prometheus.', {
+    address: key(
+      text.refine((address) => address === '' || parseHostAndPort(address) !== null, {
+        error: 'must be an IP address with a port, like "127.0.0.1:9324" or "[::1]:9324", or empty',
+      }),
+      '',
+      'IP address and port where GET /metrics is answered (HTTP, no TLS: keep it on loopback); empty: nowhere.',
+    ),
+  }),
+  tracing: table('Traces of calls, for OpenTelemetry: each call is a span, each of its effects a span below it.', {
+    endpoint: key(
+      text.regex(
+        /^(https?:\/\/[^\s/]+\/\S*)?$/,
+        'must be a URL with a path, like "http://127.0.0.1:4318/v1/traces", or empty',
+      ),
+      '',
+      'URL where a collector takes traces (OTLP over HTTP, JSON); empty: no traces.',
+    ),
+    sample_ratio: key(
+      z
+        .number({ error: 'must be a number from 0 to 1' })
+        .min(0, 'must be a number from 0 to 1')
+        .max(1, 'must be a number from 0 to 1'),
+      1,
+      'Share of the calls that are traced; a caller that is traced itself, as kubelet may be, decides for its calls.',
+    ),
   }),
   logs: table("Containers' output.", {
     line_max: key(size('1KiB'), '16KiB', 'Bytes of a line in a log file; a longer line is split, its parts marked P.'),

@@ -2,6 +2,7 @@
  * The units of the configuration file: durations ("24h", "1h30m"), sizes ("64MiB") and file modes ("0660") as text,
  * turned into plain numbers. Pure. Every parser gives null for what it does not understand.
  */
+import { isIP } from 'node:net';
 
 const MS_OF_UNIT: Readonly<Record<string, number>> = {
   ms: 1,
@@ -40,3 +41,10 @@ export const parseSizeBytes = (text: string): number | null => {
 /** Permission bits in octal: "0660". */
 export const parseFileMode = (text: string): number | null =>
   /^0[0-7]{3}$/.test(text) ? Number.parseInt(text, 8) : null;
+
+/** "127.0.0.1:9324" or "[::1]:9324" in its parts; null when it is neither. */
+export const parseHostAndPort = (address: string): { readonly host: string; readonly port: number } | null => {
+  const [, six, four, port] = /^(?:\[([^\]]*)\]|([^:[\]]*)):(\d{1,5})$/.exec(address) ?? [];
+  const host = six ?? four ?? '';
+  return isIP(host) === (six === undefined ? 4 : 6) && Number(port) <= 65_535 ? { host, port: Number(port) } : null;
+};

@@ -19,7 +19,7 @@ import type { Sequenced } from '../domain/records.ts';
 import type { NodeState } from '../domain/state.ts';
 import { fromJournalRecord } from '../engine/codec.ts';
 import type { Engine } from '../engine/engine.ts';
-import type { Clock } from '../engine/ports.ts';
+import type { Clock, NoteRead } from '../engine/ports.ts';
 import type { SqliteJournal } from '../journal/sqlite-journal.ts';
 import { criEventsOf, TOLD_TYPES } from '../projections/cri-events.ts';
 import type { View } from '../projections/view.ts';
@@ -32,6 +32,7 @@ export interface CriSources {
   readonly engine: Engine;
   readonly view: View;
   readonly journal: SqliteJournal;
+  readonly noteRead: NoteRead;
   readonly clock: Clock;
   readonly vault: SecretVault;
   readonly credentials: Credentials;
@@ -50,7 +51,7 @@ export interface CriComposition {
 }
 
 export function criParts(sources: CriSources): CriComposition {
-  const { config, engine, view, journal, clock, vault, credentials, images, stats, usage } = sources;
+  const { config, engine, view, clock, vault, credentials, images, stats, usage } = sources;
   const parts: CriParts = {
     version: sources.version,
     take: engine.call,
@@ -63,7 +64,7 @@ export function criParts(sources: CriSources): CriComposition {
       backlog: eventBacklog(sources),
       cursor: sources.eventCursor,
     }),
-    noteRead: journal.appendRead,
+    noteRead: sources.noteRead,
     nowNs: clock.nowNs,
     monoNs: clock.monoNs,
     tokenOf: vault.tokenOf,

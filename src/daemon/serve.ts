@@ -45,6 +45,7 @@ import { gidOfGroup } from './group.ts';
 import { startImageUpkeep } from './image-upkeep.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { createSessions, whenPodsEnd } from './streaming.ts';
+import { startObserving } from './observing.ts';
 import { openNode } from './open-node.ts';
 import { takeOwnPlace } from './own-place.ts';
 import { startPerformers } from './performers.ts';
@@ -194,12 +195,26 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
     log,
     nowMs: () => Number(clock.monoNs() / NS_PER_MS),
   });
+  const observed = await startObserving({
+    config,
+    version,
+    nodeName: node.hostname,
+    journal,
+    journalPath,
+    view,
+    clock,
+    findings,
+    eventsPassedOver: () => parts.events.passedOver(),
+    log,
+    report,
+  });
   const { parts, services } = criParts({
     config,
     version,
     engine: running,
     view,
     journal,
+    noteRead: observed.noteRead,
     clock,
     vault,
     credentials,
@@ -264,6 +279,7 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
   await streaming.close();
   await running.stop(signal);
   await housekeeping.close();
+  await observed.close();
   stats.close();
   usage.close();
   await eventCursor.close();

@@ -1,9 +1,7 @@
 /** Which effects were requested and have no outcome yet: folded from effects.requested, effect.ended and the ends of objects. */
 import type { Int64 } from './cri.ts';
-import type { RecordType, Sequenced, TimerPurpose } from './records.ts';
+import { effectId, type RecordType, type Sequenced, type TimerPurpose } from './records.ts';
 import type { NodeState, OpenEffect } from './state.ts';
-
-export const effectId = (seq: number, index: number): string => `${seq}.${index}`;
 
 export function evolveEffects(state: NodeState, record: Sequenced): void {
   switch (record.type) {

@@ -23,6 +23,11 @@ export const GrpcCode = {
 } as const;
 export type GrpcCode = (typeof GrpcCode)[keyof typeof GrpcCode];
 
+const CODE_NAMES: ReadonlyMap<number, string> = new Map(Object.entries(GrpcCode).map(([name, code]) => [code, name]));
+
+/** As the gRPC specification spells it. */
+export const codeName = (code: number): string => CODE_NAMES.get(code) ?? `code ${code}`;
+
 /** Each reason names what went wrong in the terms of whoever has to act on it. */
 export const codeOfReason = {
   /** A field of the request is missing, malformed or contradicts another; the message names it and the remedy. */

@@ -212,6 +212,8 @@ export type Input =
         readonly request: CallRequest;
         readonly caller: Caller | null;
         readonly deadlineNs: Int64 | null;
+        /** The caller's span, as the W3C's traceparent header has it; absent when it told none. */
+        readonly traceParent?: string;
       };
     }
   | { readonly type: 'call.detached'; readonly body: { readonly received: number } }
@@ -329,6 +331,13 @@ export type Sequenced<R extends DomainRecord = DomainRecord> = R & {
   readonly cause: number | null;
   readonly call: number | null;
 };
+
+/** Names one effect of an effects.requested for ever. */
+export const effectId = (seq: number, index: number): string => `${seq}.${index}`;
+
+/** The RPC as clients call it. */
+export const rpcOf = (request: CallRequest): string =>
+  request.method === 'Unimplemented' || request.method === 'Refused' ? request.rpc : request.method;
 
 export const NODE_STREAM = 'node';
 export const sandboxStream = (podSandboxId: string): string => `sandbox/${podSandboxId}`;

@@ -10,7 +10,6 @@
  */
 import { canonical } from '../domain/call/canonical.ts';
 import { decide as decideInput } from '../domain/decide.ts';
-import { effectId } from '../domain/effect-log.ts';
 import { effectRequest } from '../domain/effect-requests.ts';
 import type { Failure } from '../domain/errors.ts';
 import {
@@ -18,6 +17,7 @@ import {
   type CallOutcome,
   type CallRequest,
   callStream,
+  effectId,
   type Event,
   type Input,
   NODE_STREAM,
@@ -151,11 +151,16 @@ export function createEngine(options: EngineOptions): Engine {
 
   const refusal = (failure: Failure): CallReply => ({ outcome: { ok: false, failure }, attachment: null });
 
-  function call(draft: CallDraft, { caller, deadlineNs, signal }: CallOptions): Promise<CallReply> {
+  function call(draft: CallDraft, { caller, deadlineNs, traceParent, signal }: CallOptions): Promise<CallReply> {
     if (!serving || stopped) return Promise.resolve(refusal(NOT_SERVING));
     if (options.diskIsFull() && !MAY_RUN_ON_A_FULL_DISK.has(draft.method)) return Promise.resolve(refusal(DISK_FULL));
     const request = canonical(state, identified(draft, ids));
-    const body = { request, caller, deadlineNs: deadlineNs === null ? null : String(deadlineNs) };
+    const body = {
+      request,
+      caller,
+      deadlineNs: deadlineNs === null ? null : String(deadlineNs),
+      ...(typeof traceParent === 'string' ? { traceParent } : {}),
+    };
     return new Promise((resolve) => {
       const stream = callStream(ids.uuid());
       // The reply can't come before this turn's records are durable, so registering after it is soon enough.

@@ -78,6 +78,8 @@ export interface CallReply {
 export interface CallOptions {
   readonly caller: Caller | null;
   readonly deadlineNs: bigint | null;
+  /** The caller's span (W3C traceparent), where it told one. */
+  readonly traceParent?: string | null;
   /** Aborted when the caller has gone: the call detaches and what it began runs on (C5). */
   readonly signal?: AbortSignal;
 }

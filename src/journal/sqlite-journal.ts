@@ -33,6 +33,8 @@ export interface SqliteJournalParts extends WriterOptions {
 }
 
 export interface SqliteJournal extends KeptJournal {
+  /** Records that were taken and are not durable yet. */
+  readonly waitingRecords: () => number;
   /** As writeSnapshot, for a state that is bytes already; the buffer is handed over. */
   readonly writeSnapshotBytes: (seq: number, evolverVersion: number, state: Uint8Array) => Promise<void>;
 }
@@ -245,6 +247,7 @@ export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => 
     closedSegments: async () => reader.closedSegments(),
     placesOfStream: async (stream) => reader.placesOfStream(stream),
     placesOfCall: async (call) => reader.placesOfCall(call),
+    waitingRecords: () => acceptedSeq - head.seq,
     usedBytes: async () => reader.usedBytes(),
   };
 };

@@ -45,6 +45,8 @@ const planted: readonly (readonly [file: string, line: string, ...rules: readonl
   ['adapters/shim/projection.ts', "import '../../projections/own.ts';", 'adapters-see-contracts'],
   ['adapters/shim/decides.ts', "import { x } from '../../domain/container/decide.ts';", 'adapters-decide-nothing'],
   ['adapters/shim/sqlite.ts', "import 'better-sqlite3';", 'sqlite-is-the-journals'],
+  ['adapters/shim/metrics.ts', "import 'prom-client';", 'prometheus-in-one-place'],
+  ['daemon/spans.ts', "import '@opentelemetry/api';", 'opentelemetry-in-one-place'],
   ['adapters/shim/ffi.ts', "import 'koffi';", 'system-calls-in-one-place'],
   ['adapters/shim/grpc.ts', "import '@grpc/grpc-js';", 'grpc-is-for-both-ends-of-the-socket'],
   ['adapters/shim/dev.ts', "import 'typescript';", 'no-dev-packages'],

@@ -6,6 +6,8 @@ export interface CallContext {
   readonly caller: Caller | null;
   /** Wall clock, ns; null when the client set none. */
   readonly deadlineNs: () => bigint | null;
+  /** The client's span, as the W3C's traceparent header has it; null when it sent none, or none that is well made. */
+  readonly traceParent: () => string | null;
   /** Aborted when the client has cancelled or gone. Made when it is first asked for: most reads answer at once. */
   readonly signal: () => AbortSignal;
 }

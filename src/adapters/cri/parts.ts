@@ -84,9 +84,10 @@ function completed(reply: CallReply): Taken {
   return { ...reply, outcome };
 }
 
-export const optionsOf = ({ caller, deadlineNs, signal }: CallContext): CallOptions => ({
+export const optionsOf = ({ caller, deadlineNs, traceParent, signal }: CallContext): CallOptions => ({
   caller,
   deadlineNs: deadlineNs(),
+  traceParent: traceParent(),
   signal: signal(),
 });
 

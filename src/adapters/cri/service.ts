@@ -165,6 +165,8 @@ type StreamCall = ServerWritableStream<unknown, Reply<unknown>>;
 type AnyCall = ServerUnaryCall<unknown, unknown> | StreamCall;
 
 const NS_PER_MS = 1_000_000n;
+/** Version, trace id, span id and flags, as version 00 has them. */
+const TRACE_PARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
 function contextOf(call: AnyCall, peers: Peers): CallContext {
   let abort: AbortController | null = null;
@@ -174,6 +176,10 @@ function contextOf(call: AnyCall, peers: Peers): CallContext {
       const deadline = call.getDeadline();
       const ms = deadline instanceof Date ? deadline.getTime() : deadline;
       return Number.isFinite(ms) ? BigInt(Math.round(ms)) * NS_PER_MS : null;
+    },
+    traceParent() {
+      const [sent] = call.metadata.get('traceparent');
+      return typeof sent === 'string' && TRACE_PARENT.test(sent) ? sent : null;
     },
     signal() {
       if (abort !== null) return abort.signal;

@@ -1,7 +1,7 @@
 /** Which entries of a history are shown, beside those about chosen objects: methods and failures. Pure. */
 import type { CallEntry, Entry } from './entries.ts';
 import { knownAs } from './entries.ts';
-import { methodOf } from './words.ts';
+import { rpcOf } from '../../domain/records.ts';
 
 export interface Filter {
   /** In any case. */
@@ -11,7 +11,7 @@ export interface Filter {
 
 /** null when only the end of a call that scribe does not offer, or refused at once, is left. */
 export const methodOfEntry = ({ received, completed }: CallEntry): string | null => {
-  if (received !== null) return methodOf(received.event.body.request);
+  if (received !== null) return rpcOf(received.event.body.request);
   return completed === null ? null : completed.event.body.method;
 };
 

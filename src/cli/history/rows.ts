@@ -1,6 +1,7 @@
 /** Entries of a history as rows of a table for people. */
 import { basename } from 'node:path';
 import { fromJournalRecord } from '../../engine/codec.ts';
+import { codeName } from '../../domain/errors.ts';
 import type { CallRequest, CallResponse, Caller } from '../../domain/records.ts';
 import { containerStream, imageStream, sandboxStream } from '../../domain/records.ts';
 import { JOURNAL_PRUNED, parsePruned, parseReadsClosed, READS_CLOSED } from '../../journal/own-records.ts';
@@ -11,7 +12,7 @@ import { createTable, type Style } from '../table.ts';
 import { type CallEntry, type Entry, type PrunedEntry, streamsOfRequest } from './entries.ts';
 import { methodOfEntry } from './filter.ts';
 import { labelOf, type Names, podLabel, podNameOf } from './names.ts';
-import { codeName, detailOf, type Words, wordsOf } from './words.ts';
+import { detailOf, type Words, wordsOf } from './words.ts';
 
 export interface Shown {
   readonly show: (entry: Entry) => Promise<void>;

@@ -1,6 +1,5 @@
 /** Records and calls in words, for a table. Pure; every type of record has its words, so a new one is a compile error. */
 import type { LinuxContainerResources } from '../../domain/cri.ts';
-import { GrpcCode } from '../../domain/errors.ts';
 import {
   type CallRequest,
   type DomainRecord,
@@ -23,14 +22,6 @@ const DETAIL_CHARS_MAX = 100;
 
 const shortened = (text: string): string =>
   text.length <= DETAIL_CHARS_MAX ? text : `${text.slice(0, DETAIL_CHARS_MAX - 1)}…`;
-
-const CODE_NAMES: ReadonlyMap<number, string> = new Map(Object.entries(GrpcCode).map(([name, code]) => [code, name]));
-
-export const codeName = (code: number): string => CODE_NAMES.get(code) ?? `code ${code}`;
-
-/** The RPC as clients call it. */
-export const methodOf = (request: CallRequest): string =>
-  request.method === 'Unimplemented' || request.method === 'Refused' ? request.rpc : request.method;
 
 const streamsOf = (wanted: WantedStreams): string =>
   (['tty', 'stdin', 'stdout', 'stderr'] as const).filter((stream) => wanted[stream]).join(' ');

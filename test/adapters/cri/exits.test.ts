@@ -22,7 +22,12 @@ const exited: Container = {
   exitPending: false,
   exit: { exitStatus: 42, finishedAtNs: '77', reason: 'Error', message: '' },
 };
-const context: CallContext = { caller: null, deadlineNs: () => null, signal: () => new AbortController().signal };
+const context: CallContext = {
+  caller: null,
+  deadlineNs: () => null,
+  traceParent: () => null,
+  signal: () => new AbortController().signal,
+};
 const verbose = false;
 
 /** The handlers over a model with the unsure container, without a socket: the test moves the clock. */

@@ -1,0 +1,111 @@
+/**
+ * Metrics and traces, where the configuration asks for them: both hear what is durable already, beside all calls. Their
+ * libraries are loaded only then. What goes wrong with them is reported and keeps nothing from running (C20).
+ */
+import { stat } from 'node:fs/promises';
+import type { Logger } from 'pino';
+import { errorCodeOf } from '../adapters/linux/syscalls.ts';
+import type { Config } from '../config/config.ts';
+import { messageOf } from '../domain/errors.ts';
+import type { Clock, NoteRead } from '../engine/ports.ts';
+import type { SqliteJournal } from '../journal/sqlite-journal.ts';
+import type { View } from '../projections/view.ts';
+import type { Findings } from './findings.ts';
+
+interface Sources {
+  readonly config: Pick<Config, 'metrics' | 'tracing'>;
+  readonly version: string;
+  readonly nodeName: string;
+  readonly journal: Pick<SqliteJournal, 'appendRead' | 'waitingRecords'>;
+  readonly journalPath: string;
+  readonly view: Pick<View, 'state' | 'onChange'>;
+  readonly clock: Pick<Clock, 'monoNs'>;
+  readonly findings: Findings;
+  readonly eventsPassedOver: () => number;
+  readonly log: Logger;
+  readonly report: (message: string) => void;
+}
+
+export interface Observed {
+  /** Notes a read in the journal, and tells who observes. */
+  readonly noteRead: NoteRead;
+  readonly close: () => Promise<void>;
+}
+
+interface Observer {
+  readonly hearRecords: Parameters<View['onChange']>[0];
+  readonly hearRead: NoteRead;
+  readonly close: () => Promise<void> | void;
+}
+
+interface Tracing extends Observer {
+  readonly counts: () => { readonly ended: number; readonly exported: number };
+}
+
+export const startObserving = async (sources: Sources): Promise<Observed> => {
+  const { journal, view } = sources;
+  const tracing = await startTracing(sources);
+  const metrics = await startMetrics(sources, tracing);
+  const observers: readonly Observer[] = [tracing, metrics].filter((observer) => observer !== null);
+  const stops = observers.map(({ hearRecords }) => view.onChange(hearRecords));
+  return {
+    noteRead:
+      observers.length === 0
+        ? journal.appendRead
+        : (row) => {
+            journal.appendRead(row);
+            for (const { hearRead } of observers) hearRead(row);
+          },
+    close: async () => {
+      for (const stop of stops) stop();
+      for (const { close } of observers) await close();
+    },
+  };
+};
+
+const startTracing = async ({ config, version, nodeName, log }: Sources): Promise<Tracing | null> => {
+  const { endpoint, sampleRatio } = config.tracing;
+  if (endpoint === null) return null;
+  const { createCallSpans } = await import('../adapters/traces/spans.ts');
+  const { createExporter } = await import('../adapters/traces/exporter.ts');
+  const warn = (problem: string): void => log.warn({ endpoint, problem }, 'tracing');
+  const { tracer, counts, close } = createExporter({ endpoint, sampleRatio, version, nodeName, warn });
+  return { ...createCallSpans(tracer), counts, close };
+};
+
+const startMetrics = async (sources: Sources, tracing: Tracing | null): Promise<Observer | null> => {
+  const { config, version, view, clock, journal, journalPath, findings, log, report } = sources;
+  const { address } = config.metrics;
+  if (address === null) return null;
+  const { createMetrics } = await import('../adapters/metrics/metrics.ts');
+  const { startMetricsServer } = await import('../adapters/metrics/server.ts');
+  const { hearRecords, hearRead, text, contentType } = createMetrics({
+    version,
+    view,
+    monoNs: clock.monoNs,
+    waitingRecords: journal.waitingRecords,
+    journalBytes: async () => ({ database: await sizeOf(journalPath), wal: await sizeOf(`${journalPath}-wal`) }),
+    eventsPassedOver: sources.eventsPassedOver,
+    spans: tracing?.counts ?? (() => ({ ended: 0, exported: 0 })),
+    findings: () => findings.list().length,
+  });
+  try {
+    const server = await startMetricsServer({ ...address, text, contentType });
+    log.info({ url: server.url }, 'metrics');
+    return { hearRecords, hearRead, close: server.close };
+  } catch (error) {
+    report(
+      `Nobody gets metrics: metrics.address can not be listened on (${messageOf(error)}); name another, and restart.`,
+    );
+    return null;
+  }
+};
+
+const sizeOf = async (path: string): Promise<number> => {
+  try {
+    return (await stat(path)).size;
+  } catch (error) {
+    if (errorCodeOf(error) === 'ENOENT') return 0;
+    throw error;
+  }
+};
