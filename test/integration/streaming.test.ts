@@ -3,7 +3,7 @@
  * what the journal says of them and what it does not, and what a restart leaves of them.
  */
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { codeOf } from '../../scripts/lib/cri-client.ts';
@@ -21,9 +21,14 @@ import { tempDir } from '../support/temp-dir.ts';
 
 const mib = 1024 * 1024;
 const rssBytesMax = 300 * mib;
+/** SCRIBE_SESSION_BYTES says how much each of the large sessions has (64 MiB unless told). */
+const sessionBytes = Number(process.env['SCRIBE_SESSION_BYTES'] ?? 64 * mib);
+const sessionsTimeoutMs = 300_000;
+/** Every call on a quiet machine; half of them where other tests take the processors. */
+const answerMsMax = 100;
 const secret = 'what-goes-through-a-session';
 
-describe('sessions', { timeout: 120_000 }, () => {
+describe('sessions', { timeout: 900_000 }, () => {
   const owner = cleanupAfterAll();
   let node: TestNode;
   let podSandboxId: string;
@@ -157,37 +162,42 @@ describe('sessions', { timeout: 120_000 }, () => {
     );
   });
 
-  test('eight sessions at once move 128 MiB each, exactly, within bounds of memory', async (t) => {
-    const line = '0123456789abcde';
-    const { runtime } = node.daemon.cri;
-    const produce = `yes ${line} | head -c ${128 * mib}`;
-    const startedMs = performance.now();
-    let slowestMs = 0;
-    const asking = setInterval(() => {
-      const askedMs = performance.now();
-      void runtime.listContainers().then(() => {
-        slowestMs = Math.max(slowestMs, performance.now() - askedMs);
-      });
-    }, 50);
-    const command = crictl('exec', containerId, 'sh', '-c', produce)
-      .map((word) => `'${word}'`)
-      .join(' ');
-    const one = ['bash', '-c', `cmp <(yes ${line} | head -c ${128 * mib}) <(${command})`];
-    const ended = await Promise.all(Array.from({ length: 8 }, () => run(one, { timeoutMs: 90_000 })));
-    clearInterval(asking);
-    assert.deepEqual(
-      ended.map(({ exitCode, stdout }) => [exitCode, stdout]),
-      Array(8).fill([0, '']),
-    );
-    const status = await readFile(`/proc/${node.daemon.pid()}/status`, 'utf8');
-    const peakBytes = Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024;
-    const seconds = (performance.now() - startedMs) / 1000;
-    t.diagnostic(
-      `1 GiB in ${seconds.toFixed(1)} s, at most ${Math.round(peakBytes / mib)} MiB, ` +
-        `other calls took ${Math.round(slowestMs)} ms at most`,
-    );
-    assert.ok(peakBytes < rssBytesMax, `the daemon had ${peakBytes} bytes`);
-  });
+  for (const transport of ['spdy', 'websocket']) {
+    test(`eight sessions at once move all of their output over ${transport}, within bounds of memory and time`, async (t) => {
+      const line = '0123456789abcde';
+      const produce = `yes ${line} | head -c ${sessionBytes}`;
+      const daemonPid = node.daemon.pid();
+      // The peak so far is that of other tests.
+      await writeFile(`/proc/${daemonPid}/clear_refs`, '5');
+      const startedMs = performance.now();
+      const answersMs: number[] = [];
+      const asking = setInterval(() => {
+        const askedMs = performance.now();
+        void node.daemon.cri.runtime.listContainers().then(() => answersMs.push(performance.now() - askedMs));
+      }, 50);
+      const command = crictl('exec', '--transport', transport, containerId, 'sh', '-c', produce)
+        .map((word) => `'${word}'`)
+        .join(' ');
+      const one = ['bash', '-c', `cmp <(yes ${line} | head -c ${sessionBytes}) <(${command})`];
+      const ended = await Promise.all(Array.from({ length: 8 }, () => run(one, { timeoutMs: sessionsTimeoutMs })));
+      clearInterval(asking);
+      assert.deepEqual(
+        ended.map(({ exitCode, stdout }) => [exitCode, stdout]),
+        Array(8).fill([0, '']),
+      );
+      const status = await readFile(`/proc/${daemonPid}/status`, 'utf8');
+      const peakBytes = Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024;
+      const seconds = (performance.now() - startedMs) / 1000;
+      answersMs.sort((a, b) => a - b);
+      const shareMs = (share: number): number => Math.round(answersMs[Math.ceil(answersMs.length * share) - 1] ?? 0);
+      t.diagnostic(
+        `8 x ${sessionBytes / mib} MiB in ${seconds.toFixed(1)} s, at most ${Math.round(peakBytes / mib)} MiB; ` +
+          `other calls took ${shareMs(0.5)} ms, 99 of 100 at most ${shareMs(0.99)} ms, ${shareMs(1)} ms at most`,
+      );
+      assert.ok(peakBytes < rssBytesMax, `the daemon had ${peakBytes} bytes`);
+      assert.ok(answersMs.length > 0 && shareMs(0.5) <= answerMsMax, `other calls took ${shareMs(0.5)} ms`);
+    });
+  }
 
   test('C19: a command whose daemon died is ended, and its session is written down as interrupted', async (t) => {
     const seq = headOf(node.daemon);
