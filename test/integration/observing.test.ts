@@ -22,7 +22,7 @@ endpoint = "http://127.0.0.1:${collectorPort}/v1/traces"
 `;
 
 const startCollector = async (owner: Owner, netns: Netns, ...mode: readonly string[]): Promise<BackgroundProcess> => {
-  const program = join(import.meta.dirname, '../support/otlp-collector.ts');
+  const program = join(import.meta.dirname, '../support/otlp-collector-child.ts');
   const collector = await startProcess(
     owner,
     netns.inside([process.execPath, program, String(collectorPort), ...mode]),
