@@ -52,6 +52,8 @@ export interface Config {
     readonly sandboxImage: string | null;
     readonly enableUnprivilegedPorts: boolean;
     readonly enableUnprivilegedIcmp: boolean;
+    /** Later ones win. */
+    readonly cdiSpecDirs: readonly string[];
   };
   readonly images: {
     readonly registryConfigDirs: readonly string[];
@@ -161,6 +163,7 @@ export const configOf = (parsed: ParsedConfig, files: readonly string[]): Config
       sandboxImage: runtime.sandbox_image === '' ? null : runtime.sandbox_image,
       enableUnprivilegedPorts: runtime.enable_unprivileged_ports,
       enableUnprivilegedIcmp: runtime.enable_unprivileged_icmp,
+      cdiSpecDirs: runtime.cdi_spec_dirs,
     },
     images: {
       registryConfigDirs: images.registry_config_dirs,

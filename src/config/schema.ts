@@ -186,6 +186,11 @@ export const configSchema = z.strictObject({
       'Let pods with a network of their own bind ports below 1024 without a capability.',
     ),
     enable_unprivileged_icmp: key(flag, true, 'Let pods with a network of their own ping without CAP_NET_RAW.'),
+    cdi_spec_dirs: key(
+      paths,
+      ['/etc/cdi', '/var/run/cdi'],
+      'Where the descriptions of CDI devices are, *.json and *.yaml; of one device in two directories, the later one counts. Only root may be able to write to them. Empty: no CDI devices.',
+    ),
     handlers: z
       .record(name, handler, { error: 'must be a table of tables' })
       .prefault(BUILT_IN_HANDLERS)

@@ -8,6 +8,8 @@ import { createBundleWriter } from '../adapters/bundle/bundles.ts';
 import type { SecretVault } from '../adapters/bundle/secrets.ts';
 import { createCniAdapter, type CniAdapter } from '../adapters/cni/adapter.ts';
 import { createImagesAdapter, type ImagesAdapter } from '../adapters/images/adapter.ts';
+import { createInspectCdiDevices } from '../adapters/inspect/cdi-devices.ts';
+import { createCdiSpecs } from '../adapters/inspect/cdi-specs.ts';
 import { createInspectContainer } from '../adapters/inspect/adapter.ts';
 import { readSeccompProfile } from '../adapters/inspect/seccomp-file.ts';
 import { connectLogKeeper } from '../adapters/log-keeper/client.ts';
@@ -96,6 +98,10 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
     InspectContainer: createInspectContainer({
       readImageFile: images.readImageFile,
       layerDirs: images.snapshots.layerDirs,
+      inspectCdiDevices: createInspectCdiDevices({
+        specs: createCdiSpecs({ dirs: config.runtime.cdiSpecDirs, log }),
+        tokenOf: vault.tokenOf,
+      }),
     }),
   };
   return {

@@ -53,6 +53,8 @@ export interface RuntimeHandler {
   readonly recursiveReadOnlyMounts?: boolean;
   /** They can give a pod users of its own; absent (in older journals): they can not. */
   readonly userNamespaces?: boolean;
+  /** Its OCI runtime can move network interfaces into a container; absent (in older journals): it can not. */
+  readonly netDevices?: boolean;
 }
 
 /** A live shim: enough to reconnect to it, and to tell it from another process with the same pid. */

@@ -27,6 +27,8 @@ export interface NodeFacts {
   readonly seccomp: boolean;
   readonly apparmor: boolean;
   readonly selinux: boolean;
+  /** /sys/fs/resctrl is mounted: classes of Intel RDT can be used. Absent (in older journals): it is not. */
+  readonly resctrl?: boolean;
   /** As cgroup files and CRI spell them: "2MB", "1GB". */
   readonly hugepageSizes: readonly string[];
   readonly hostname: string;

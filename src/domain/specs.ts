@@ -28,6 +28,7 @@ const settingsFor = (facts: DaemonFacts, handler: RuntimeHandler): SpecSettings 
   ...facts.settings,
   cgroupDriver: cgroupDriverOf(handler),
   recursiveReadOnlyMounts: handler.recursiveReadOnlyMounts ?? false,
+  netDevices: handler.netDevices ?? false,
 });
 
 function sandboxPaths(facts: DaemonFacts, podSandboxId: string): SandboxPaths {

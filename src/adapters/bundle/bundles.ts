@@ -6,7 +6,7 @@
 import { join } from 'node:path';
 import { FailureError } from '../../domain/errors.ts';
 import type { Bundle } from '../../domain/effects.ts';
-import type { OciEnv, OciSpec } from '../../domain/oci/types.ts';
+import type { OciEnv, OciHook, OciSpec } from '../../domain/oci/types.ts';
 import { makeDirectory, writeFileWhole } from '../linux/files.ts';
 import type { SecretVault } from './secrets.ts';
 
@@ -27,9 +27,18 @@ const textOf = (name: string, value: Uint8Array): string => {
 const filled = (env: OciEnv, vault: Pick<SecretVault, 'fill'>): string =>
   typeof env === 'string' ? env : `${env.name}=${textOf(env.name, vault.fill(env.token))}`;
 
-/** config.json's text, its secrets filled in. */
-const configOf = (spec: OciSpec, vault: Pick<SecretVault, 'fill'>): string =>
-  JSON.stringify({ ...spec, process: { ...spec.process, env: spec.process.env.map((env) => filled(env, vault)) } });
+/** config.json's text, the secrets of its process and its hooks filled in. */
+const configOf = (spec: OciSpec, vault: Pick<SecretVault, 'fill'>): string => {
+  const { process, hooks } = spec;
+  const filledIn = (envs: readonly OciEnv[]): readonly string[] => envs.map((env) => filled(env, vault));
+  const hook = ({ env, ...rest }: OciHook): object => (env === undefined ? rest : { ...rest, env: filledIn(env) });
+  const named = Object.entries(hooks ?? {}).map(([name, some]: [string, readonly OciHook[]]) => [name, some.map(hook)]);
+  return JSON.stringify({
+    ...spec,
+    process: { ...process, env: filledIn(process.env) },
+    ...(hooks === undefined ? {} : { hooks: Object.fromEntries(named) as unknown }),
+  });
+};
 
 /**
  * Writes <path>/config.json and <path>/rootfs, over what is there. Rejects with FailureError Interrupted when a secret

@@ -4,6 +4,7 @@
  */
 import type { ContainerFacts, ContainerQuestions } from '../../domain/container/facts.ts';
 import type { Perform } from '../../engine/ports.ts';
+import type { InspectCdiDevices } from './cdi-devices.ts';
 import { withDeadline } from './deadline.ts';
 import { inspectAllDevices, inspectDevices } from './devices.ts';
 import { findImageDirectory, type LayerDirs } from './image-directories.ts';
@@ -15,6 +16,7 @@ import { resolveUser } from './users.ts';
 export interface InspectDependencies {
   readonly readImageFile: ReadImageFile;
   readonly layerDirs: LayerDirs;
+  readonly inspectCdiDevices: InspectCdiDevices;
   /** How long one path of the host may take to answer. */
   readonly hostTimeoutMs?: number;
 }
@@ -31,13 +33,13 @@ const once = <T>(read: () => Promise<T>): (() => Promise<T>) => {
 };
 
 export function createInspectContainer(dependencies: InspectDependencies): Perform<'InspectContainer'> {
-  const { readImageFile, layerDirs, hostTimeoutMs = HOST_TIMEOUT_MS } = dependencies;
+  const { readImageFile, layerDirs, inspectCdiDevices, hostTimeoutMs = HOST_TIMEOUT_MS } = dependencies;
 
   async function answer(questions: ContainerQuestions, signal: AbortSignal): Promise<ContainerFacts> {
     const ask = <T>(path: string, work: Promise<T>): Promise<T> => withDeadline(path, hostTimeoutMs, signal, work);
     const table = once(readMountTable);
-    const { chainIds, imageSubPaths, seccompProfilePath } = questions;
-    const [user, devices, allDevices, mounts, directories, seccompProfile] = await Promise.all([
+    const { chainIds, imageSubPaths, cdiDevices, seccompProfilePath } = questions;
+    const [user, devices, allDevices, mounts, directories, cdi, seccompProfile] = await Promise.all([
       ask(
         'the image',
         resolveUser(questions.user, (path, maxBytes) => readImageFile(chainIds, path, maxBytes)),
@@ -46,6 +48,7 @@ export function createInspectContainer(dependencies: InspectDependencies): Perfo
       questions.allDevices ? ask('/dev', inspectAllDevices()) : [],
       Promise.all(questions.mountPaths.map((path) => ask(path, inspectMountSource(path, table)))),
       imageSubPaths && Promise.all(imageSubPaths.map((path) => ask(path.image, findImageDirectory(layerDirs, path)))),
+      cdiDevices && ask('the CDI devices', inspectCdiDevices(cdiDevices)),
       seccompProfilePath === undefined ? undefined : ask(seccompProfilePath, readSeccompProfile(seccompProfilePath)),
     ]);
     return {
@@ -53,6 +56,7 @@ export function createInspectContainer(dependencies: InspectDependencies): Perfo
       devices: [...allDevices, ...devices.flat()],
       mounts,
       ...(directories === undefined ? {} : { imageSubPaths: directories }),
+      ...(cdi === undefined ? {} : { cdi }),
       ...(seccompProfilePath === undefined ? {} : { seccompProfile }),
     };
   }

@@ -19,10 +19,10 @@ const MAX_ENTRIES = 20_000;
 const MAX_DEPTH = 16;
 
 /** A device number is 12 bits of major around 20 of minor, for compatibility (makedev(3)). */
-const majorOf = (device: bigint): number => Number(((device >> 8n) & 0xfffn) | ((device >> 32n) & 0xfffff000n));
-const minorOf = (device: bigint): number => Number((device & 0xffn) | ((device >> 12n) & 0xffffff00n));
+export const majorOf = (device: bigint): number => Number(((device >> 8n) & 0xfffn) | ((device >> 32n) & 0xfffff000n));
+export const minorOf = (device: bigint): number => Number((device & 0xffn) | ((device >> 12n) & 0xffffff00n));
 
-function typeOf(stats: BigIntStats): DeviceFact['type'] | null {
+export function typeOf(stats: BigIntStats): DeviceFact['type'] | null {
   if (stats.isCharacterDevice()) return 'c';
   if (stats.isBlockDevice()) return 'b';
   return stats.isFIFO() ? 'p' : null;

@@ -50,7 +50,7 @@ const hugepageSizes = async (): Promise<readonly string[]> => {
 
 /** Reads everything once. Rejects only when /proc is not there; what a kernel lacks reads as false or empty. */
 export const readHostFacts = async (): Promise<NodeFacts> => {
-  const [bootId, cgroup, status, oomScoreAdj, seccompActions, apparmorEnabled, apparmor, selinux, hugepages] =
+  const [bootId, cgroup, status, oomScoreAdj, seccompActions, apparmorEnabled, apparmor, selinux, resctrl, hugepages] =
     await Promise.all([
       readBootId(),
       readCgroupFacts(),
@@ -60,6 +60,7 @@ export const readHostFacts = async (): Promise<NodeFacts> => {
       contentOf('/sys/module/apparmor/parameters/enabled'),
       exists('/sys/kernel/security/apparmor'),
       exists('/sys/fs/selinux/enforce'),
+      exists('/sys/fs/resctrl/schemata'),
       hugepageSizes(),
     ]);
   const capabilities = capabilitiesOfMask(/^CapEff:\s+([0-9a-f]+)$/m.exec(status)?.[1] ?? '0');
@@ -75,6 +76,7 @@ export const readHostFacts = async (): Promise<NodeFacts> => {
     seccomp: seccompActions.includes('errno'),
     apparmor: apparmorEnabled.startsWith('Y') && apparmor,
     selinux,
+    resctrl,
     hugepageSizes: hugepages,
     hostname: hostname(),
     cpuCount: availableParallelism(),

@@ -8,9 +8,11 @@ import type { Spawner } from '../spawner/types.ts';
 export interface RuntimeFeatures {
   /** It knows the mount option "rro", and this kernel can do it (mount_setattr(2), Linux 5.12). */
   readonly recursiveReadOnlyMounts: boolean;
+  /** It can move network interfaces of the host into a container (OCI runtime specification 1.3). */
+  readonly netDevices: boolean;
 }
 
-const none: RuntimeFeatures = { recursiveReadOnlyMounts: false };
+const none: RuntimeFeatures = { recursiveReadOnlyMounts: false, netDevices: false };
 const timeoutMs = 5_000;
 const outputBytesMax = 1024 * 1024;
 const mountSetattrSince = [5, 12] as const;
@@ -20,14 +22,22 @@ const isSince = (kernelRelease: string, [major, minor]: readonly [number, number
   return Number(ours) > major || (Number(ours) === major && Number(next) >= minor);
 };
 
+/** What is read of it; nothing says that it is as it should be. */
+interface FeaturesDocument {
+  readonly mountOptions?: unknown;
+  readonly linux?: { readonly netDevices?: { readonly enabled?: unknown } | null } | null;
+}
+
 /** Reads what `features` printed; anything that is no such document means none. */
 export const parseRuntimeFeatures = (text: string, kernelRelease: string): RuntimeFeatures => {
   try {
-    const document: unknown = JSON.parse(text);
-    const options =
-      typeof document === 'object' && document !== null && 'mountOptions' in document && document.mountOptions;
+    const document = JSON.parse(text) as FeaturesDocument | null;
+    const options = document?.mountOptions;
     const knowsRro = Array.isArray(options) && options.includes('rro');
-    return { recursiveReadOnlyMounts: knowsRro && isSince(kernelRelease, mountSetattrSince) };
+    return {
+      recursiveReadOnlyMounts: knowsRro && isSince(kernelRelease, mountSetattrSince),
+      netDevices: document?.linux?.netDevices?.enabled === true,
+    };
   } catch {
     return none;
   }

@@ -1,4 +1,5 @@
 /** What a container's OCI spec depends on beside its configuration: questions about this node and image, and their answers. */
+import type { CdiEditsFact } from '../cdi/types.ts';
 import type { Int64 } from '../cri.ts';
 
 /** Questions about the world that a container's OCI spec depends on. */
@@ -22,6 +23,8 @@ export interface ContainerQuestions {
   readonly mountPaths: readonly string[];
   /** Directories of images, by their paths in them; absent: none. */
   readonly imageSubPaths?: readonly ImageSubPath[];
+  /** Names of CDI devices, in the order in which their edits are made; absent: none. */
+  readonly cdiDevices?: readonly string[];
   /** Absolute path of a seccomp profile (Localhost), read and returned as it is. */
   readonly seccompProfilePath?: string;
 }
@@ -68,5 +71,7 @@ export interface ContainerFacts {
   readonly mounts: readonly MountFact[];
   /** Absent: none. */
   readonly imageSubPaths?: readonly ImageSubPathFact[];
+  /** What the CDI devices change in the spec; absent: nothing. */
+  readonly cdi?: readonly CdiEditsFact[];
   readonly seccompProfile?: unknown;
 }

@@ -5,6 +5,9 @@
  */
 import type { ContainerConfig, LinuxContainerSecurityContext, Mount } from '../cri.ts';
 import { SupplementalGroupsPolicy } from '../cri.ts';
+import { applyCdiEdits } from '../cdi/apply.ts';
+import { cdiDevicesOf } from '../cdi/names.ts';
+import type { CdiEditsFact } from '../cdi/types.ts';
 import type { ContainerQuestions, ImageSubPath } from '../container/facts.ts';
 import type { ImageConfig } from '../effects.ts';
 import { containerAnnotations } from './annotations.ts';
@@ -70,6 +73,7 @@ function subPathsIn(mounts: readonly Mount[], mounted: Questioned['mountedImages
 export function containerQuestions({ config, imageConfig, chainIds, mountedImages }: Questioned): ContainerQuestions {
   const mounts = config.mounts ?? [];
   const imageSubPaths = subPathsIn(mounts, mountedImages);
+  const cdiDevices = cdiDevicesOf(config);
   const context = config.linux?.securityContext;
   const seccompProfilePath = seccompFileOf(seccompProfileOf(context));
   return {
@@ -79,13 +83,27 @@ export function containerQuestions({ config, imageConfig, chainIds, mountedImage
     allDevices: context?.privileged ?? false,
     mountPaths: hostPathsIn(mounts),
     ...(imageSubPaths.length === 0 ? {} : { imageSubPaths }),
+    ...(cdiDevices.length === 0 ? {} : { cdiDevices }),
     ...(seccompProfilePath === null ? {} : { seccompProfilePath }),
   };
 }
 
 /** Fails with what of the config can not be done with this image, in this pod, on this node. */
 export function containerSpec(input: ContainerSpecInput): SpecResult {
-  return specResult(() => build(input));
+  return specResult(() => {
+    const spec = build(input);
+    const { cdi } = input.facts;
+    return cdi === undefined ? spec : applyCdiEdits(spec, checkedCdi(cdi, input));
+  });
+}
+
+function checkedCdi(edits: readonly CdiEditsFact[], { settings, node }: ContainerSpecInput): readonly CdiEditsFact[] {
+  const devices = 'CDI_devices ask for';
+  if (edits.some(({ netDevices = [] }) => netDevices.length > 0) && !settings.netDevices)
+    refuse('HostLacks', `${devices} network interfaces, which the OCI runtime of this runtime handler can not move`);
+  if (edits.some(({ intelRdt }) => intelRdt !== undefined) && !node.resctrl)
+    refuse('HostLacks', `${devices} a class of Intel RDT, but this node has no resctrl: mount it at /sys/fs/resctrl`);
+  return edits;
 }
 
 function checkInput({

@@ -19,6 +19,8 @@ export interface SpecSettings {
   readonly enableUnprivilegedIcmp: boolean;
   /** The runtime handler knows the "rro" mount option; absent: it does not. */
   readonly recursiveReadOnlyMounts?: boolean;
+  /** The runtime handler's OCI runtime can move network interfaces into a container; absent: it can not. */
+  readonly netDevices?: boolean;
 }
 
 /** Host paths of what a pod's containers share. */

@@ -124,6 +124,31 @@ export interface OciSeccomp {
 
 export type OciRootfsPropagation = 'private' | 'rprivate' | 'slave' | 'rslave' | 'shared' | 'rshared';
 
+export interface OciHook {
+  readonly path: string;
+  readonly args?: readonly string[];
+  readonly env?: readonly OciEnv[];
+  /** Seconds. */
+  readonly timeout?: number;
+}
+
+export interface OciHooks {
+  readonly prestart?: readonly OciHook[];
+  readonly createRuntime?: readonly OciHook[];
+  readonly createContainer?: readonly OciHook[];
+  readonly startContainer?: readonly OciHook[];
+  readonly poststart?: readonly OciHook[];
+  readonly poststop?: readonly OciHook[];
+}
+
+export interface OciIntelRdt {
+  readonly closID?: string;
+  readonly l3CacheSchema?: string;
+  readonly memBwSchema?: string;
+  readonly schemata?: readonly string[];
+  readonly enableMonitoring?: boolean;
+}
+
 export interface OciLinux {
   readonly namespaces: readonly OciNamespace[];
   readonly cgroupsPath: string;
@@ -134,6 +159,9 @@ export interface OciLinux {
   readonly maskedPaths?: readonly string[];
   readonly readonlyPaths?: readonly string[];
   readonly rootfsPropagation?: OciRootfsPropagation;
+  readonly intelRdt?: OciIntelRdt;
+  /** By the name of the interface on the host. */
+  readonly netDevices?: Readonly<Record<string, { readonly name: string }>>;
 }
 
 export interface OciSpec {
@@ -142,6 +170,7 @@ export interface OciSpec {
   readonly root: { readonly path: string; readonly readonly?: boolean };
   readonly hostname?: string;
   readonly mounts: readonly OciMount[];
+  readonly hooks?: OciHooks;
   readonly annotations?: Readonly<Record<string, string>>;
   readonly linux: OciLinux;
 }

@@ -14,8 +14,9 @@ import {
 } from '../cri.ts';
 import { checkCapabilities } from './capabilities.ts';
 import { checkAbsolutePath, checkLine, checkRelativePath, checkRequired, checkResources, checkUser } from './checks.ts';
+import { checkCdiDevices } from '../cdi/names.ts';
 import { cleanPath } from './paths.ts';
-import { refuse, refuseField, shown } from './refuse.ts';
+import { refuseField, shown } from './refuse.ts';
 import { RESOURCES_FIELD } from './resources.ts';
 import { checkSeccomp } from './seccomp.ts';
 import { isCriSignal } from './signals.ts';
@@ -115,9 +116,7 @@ export function checkContainerConfig(config: ContainerConfig, sandboxConfig: Pod
     refuseField('devices', `has more than ${MAX_DEVICES} entries: name a directory of devices`);
   }
   config.devices?.forEach(checkDevice);
-  if ((config.CDIDevices ?? []).length > 0) {
-    refuse('NotImplemented', 'CDI_devices are not offered yet: name the device nodes in devices');
-  }
+  checkCdiDevices(config);
   if (!isCriSignal(config.stopSignal ?? 0)) refuseField('stop_signal', `is ${config.stopSignal}, which is no signal`);
   checkResources(RESOURCES_FIELD, config.linux?.resources);
 

@@ -22,13 +22,19 @@ const none: ContainerQuestions = {
   mountPaths: [],
 };
 
+const noCdi = (): Promise<never> => Promise.reject(new Error('no CDI devices were asked for'));
+
 const ask = async (
   questions: Partial<ContainerQuestions>,
   files: Readonly<Record<string, string>> = {},
 ): Promise<ContainerFacts> => {
   const readImageFile = (_chainIds: readonly string[], path: string): Promise<Buffer | null> =>
     Promise.resolve(files[path] === undefined ? null : Buffer.from(files[path]));
-  const inspect = createInspectContainer({ readImageFile, layerDirs: (chainIds) => chainIds });
+  const inspect = createInspectContainer({
+    readImageFile,
+    layerDirs: (chainIds) => chainIds,
+    inspectCdiDevices: noCdi,
+  });
   const context = { signal: new AbortController().signal, attach: () => undefined };
   const { facts } = await inspect(
     { kind: 'InspectContainer', containerId: 'c', questions: { ...none, ...questions } },

@@ -26,6 +26,18 @@ test('recursive read-only mounts need a runtime and a kernel that know them', ()
     assert.equal(rro(text, '6.1.0'), false, text);
 });
 
+test('network interfaces are moved by runtimes that say so', () => {
+  const moves = (text: string) => parseRuntimeFeatures(text, '6.1.0').netDevices;
+  assert.equal(moves('{"linux":{"netDevices":{"enabled":true}}}'), true);
+  for (const text of [
+    '{"linux":{"netDevices":{"enabled":"yes"}}}',
+    '{"linux":{"netDevices":null}}',
+    '{"linux":null}',
+    '[]',
+  ])
+    assert.equal(moves(text), false, text);
+});
+
 test('each runtime is asked once, and one that fails, hangs or is not there can nothing more', async (t) => {
   const dir = await tempDir(t);
   const spawner = await startSpawner({ lockPath: join(dir, 'spawner.lock'), startTimeoutMs: 10_000 });

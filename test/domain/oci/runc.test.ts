@@ -155,6 +155,7 @@ async function runContainer(t: TestContext, pod: Pod, config: ContainerConfig, i
   const inspect = createInspectContainer({
     readImageFile: imageFileReader(() => [rootfs]),
     layerDirs: () => [rootfs],
+    inspectCdiDevices: () => Promise.resolve([]),
   });
   const questions = containerQuestions({ config: full, imageConfig: image, chainIds: [] });
   const { facts } = await inspect({ kind: 'InspectContainer', containerId: id, questions }, noAttachment);
