@@ -52,6 +52,10 @@ export interface Config {
     readonly sandboxImage: string | null;
     readonly enableUnprivilegedPorts: boolean;
     readonly enableUnprivilegedIcmp: boolean;
+    readonly ignoreRdtNotEnabledErrors: boolean;
+    readonly ignoreBlockIONotEnabledErrors: boolean;
+    /** null: no classes. */
+    readonly blockIOConfigFile: string | null;
     /** Later ones win. */
     readonly cdiSpecDirs: readonly string[];
   };
@@ -163,6 +167,9 @@ export const configOf = (parsed: ParsedConfig, files: readonly string[]): Config
       sandboxImage: runtime.sandbox_image === '' ? null : runtime.sandbox_image,
       enableUnprivilegedPorts: runtime.enable_unprivileged_ports,
       enableUnprivilegedIcmp: runtime.enable_unprivileged_icmp,
+      ignoreRdtNotEnabledErrors: runtime.ignore_rdt_not_enabled_errors,
+      ignoreBlockIONotEnabledErrors: runtime.ignore_blockio_not_enabled_errors,
+      blockIOConfigFile: runtime.blockio_config_file === '' ? null : runtime.blockio_config_file,
       cdiSpecDirs: runtime.cdi_spec_dirs,
     },
     images: {

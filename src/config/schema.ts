@@ -186,6 +186,21 @@ export const configSchema = z.strictObject({
       'Let pods with a network of their own bind ports below 1024 without a capability.',
     ),
     enable_unprivileged_icmp: key(flag, true, 'Let pods with a network of their own ping without CAP_NET_RAW.'),
+    blockio_config_file: key(
+      pathOrEmpty,
+      '',
+      'File of block I/O classes (YAML, or JSON when its name ends with .json) that annotations put containers in; empty: no classes. Only root may be able to write to it.',
+    ),
+    ignore_blockio_not_enabled_errors: key(
+      flag,
+      false,
+      'Without blockio_config_file, leave block I/O classes out instead of refusing containers that ask for one.',
+    ),
+    ignore_rdt_not_enabled_errors: key(
+      flag,
+      false,
+      'Where resctrl is not mounted, leave RDT classes out instead of refusing containers that ask for one.',
+    ),
     cdi_spec_dirs: key(
       paths,
       ['/etc/cdi', '/var/run/cdi'],

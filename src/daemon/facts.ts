@@ -25,6 +25,8 @@ export function daemonFacts(
       restrictOomScoreAdj: restrict === 'auto' ? !node.canRaiseLimits : restrict,
       enableUnprivilegedPorts: runtime.enableUnprivilegedPorts,
       enableUnprivilegedIcmp: runtime.enableUnprivilegedIcmp,
+      ignoreRdtNotEnabledErrors: runtime.ignoreRdtNotEnabledErrors,
+      ignoreBlockIONotEnabledErrors: runtime.ignoreBlockIONotEnabledErrors,
     },
     sandboxImage: runtime.sandboxImage,
     pauseRootfs,

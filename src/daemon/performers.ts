@@ -8,6 +8,7 @@ import { createBundleWriter } from '../adapters/bundle/bundles.ts';
 import type { SecretVault } from '../adapters/bundle/secrets.ts';
 import { createCniAdapter, type CniAdapter } from '../adapters/cni/adapter.ts';
 import { createImagesAdapter, type ImagesAdapter } from '../adapters/images/adapter.ts';
+import { createInspectBlockIOClass } from '../adapters/inspect/blockio-classes.ts';
 import { createInspectCdiDevices } from '../adapters/inspect/cdi-devices.ts';
 import { createCdiSpecs } from '../adapters/inspect/cdi-specs.ts';
 import { createInspectContainer } from '../adapters/inspect/adapter.ts';
@@ -102,6 +103,7 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
         specs: createCdiSpecs({ dirs: config.runtime.cdiSpecDirs, log }),
         tokenOf: vault.tokenOf,
       }),
+      inspectBlockIOClass: createInspectBlockIOClass(config.runtime.blockIOConfigFile),
     }),
   };
   return {

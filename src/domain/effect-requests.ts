@@ -179,7 +179,7 @@ function forContainer(
       return perform({
         kind: 'InspectContainer',
         containerId,
-        questions: containerQuestions(container),
+        questions: containerQuestions({ ...container, sandboxConfig: sandbox.config }),
       });
     case 'PrepareContainer': {
       const built = containerSpecOf(state, facts, container);

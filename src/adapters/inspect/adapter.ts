@@ -4,6 +4,7 @@
  */
 import type { ContainerFacts, ContainerQuestions } from '../../domain/container/facts.ts';
 import type { Perform } from '../../engine/ports.ts';
+import type { InspectBlockIOClass } from './blockio-classes.ts';
 import type { InspectCdiDevices } from './cdi-devices.ts';
 import { withDeadline } from './deadline.ts';
 import { inspectAllDevices, inspectDevices } from './devices.ts';
@@ -17,6 +18,7 @@ export interface InspectDependencies {
   readonly readImageFile: ReadImageFile;
   readonly layerDirs: LayerDirs;
   readonly inspectCdiDevices: InspectCdiDevices;
+  readonly inspectBlockIOClass: InspectBlockIOClass;
   /** How long one path of the host may take to answer. */
   readonly hostTimeoutMs?: number;
 }
@@ -33,13 +35,19 @@ const once = <T>(read: () => Promise<T>): (() => Promise<T>) => {
 };
 
 export function createInspectContainer(dependencies: InspectDependencies): Perform<'InspectContainer'> {
-  const { readImageFile, layerDirs, inspectCdiDevices, hostTimeoutMs = HOST_TIMEOUT_MS } = dependencies;
+  const {
+    readImageFile,
+    layerDirs,
+    inspectCdiDevices,
+    inspectBlockIOClass,
+    hostTimeoutMs = HOST_TIMEOUT_MS,
+  } = dependencies;
 
   async function answer(questions: ContainerQuestions, signal: AbortSignal): Promise<ContainerFacts> {
     const ask = <T>(path: string, work: Promise<T>): Promise<T> => withDeadline(path, hostTimeoutMs, signal, work);
     const table = once(readMountTable);
-    const { chainIds, imageSubPaths, cdiDevices, seccompProfilePath } = questions;
-    const [user, devices, allDevices, mounts, directories, cdi, seccompProfile] = await Promise.all([
+    const { chainIds, imageSubPaths, cdiDevices, blockIOClass, seccompProfilePath } = questions;
+    const [user, devices, allDevices, mounts, directories, cdi, blockIO, seccompProfile] = await Promise.all([
       ask(
         'the image',
         resolveUser(questions.user, (path, maxBytes) => readImageFile(chainIds, path, maxBytes)),
@@ -49,6 +57,7 @@ export function createInspectContainer(dependencies: InspectDependencies): Perfo
       Promise.all(questions.mountPaths.map((path) => ask(path, inspectMountSource(path, table)))),
       imageSubPaths && Promise.all(imageSubPaths.map((path) => ask(path.image, findImageDirectory(layerDirs, path)))),
       cdiDevices && ask('the CDI devices', inspectCdiDevices(cdiDevices)),
+      blockIOClass === undefined ? undefined : ask('the block I/O class', inspectBlockIOClass(blockIOClass)),
       seccompProfilePath === undefined ? undefined : ask(seccompProfilePath, readSeccompProfile(seccompProfilePath)),
     ]);
     return {
@@ -57,6 +66,7 @@ export function createInspectContainer(dependencies: InspectDependencies): Perfo
       mounts,
       ...(directories === undefined ? {} : { imageSubPaths: directories }),
       ...(cdi === undefined ? {} : { cdi }),
+      ...(blockIO ? { blockIO } : {}),
       ...(seccompProfilePath === undefined ? {} : { seccompProfile }),
     };
   }

@@ -9,7 +9,7 @@ import { FailureError, messageOf } from '../../domain/errors.ts';
 import { shown } from '../../domain/oci/refuse.ts';
 import { namesIn } from '../linux/files.ts';
 import { errorCodeOf } from '../linux/syscalls.ts';
-import { type CdiText, parseCdiFiles, type ParsedCdiFile } from './cdi-parse.ts';
+import { type FileText, parseFiles, type ParsedFile } from './parse-files.ts';
 import { checkTrustedDirectory, readTrustedFile } from './trusted-file.ts';
 
 const FILE_NAME = /\.(json|yaml)$/;
@@ -19,7 +19,7 @@ const UNUSABLE = 'a CDI spec, or a directory of them, can not be used';
 /** Of problems that may be why a device was not found. */
 const PROBLEMS_TOLD_MAX = 3;
 
-type KnownFile = ParsedCdiFile & { readonly signature: string };
+type KnownFile = ParsedFile<'cdi'> & { readonly signature: string };
 
 export interface FoundDevice {
   readonly name: string;
@@ -72,7 +72,7 @@ export function createCdiSpecs({ dirs, log }: CdiSpecsOptions): CdiSpecs {
   };
 
   /** What is known of the file still holds, or its text and signature, to be parsed. */
-  const look = async (path: string): Promise<KnownFile | (CdiText & { readonly signature: string }) | null> => {
+  const look = async (path: string): Promise<KnownFile | (FileText & { readonly signature: string }) | null> => {
     const before = known.get(path);
     try {
       const { signature, text } = await readTrustedFile(path, FILE_BYTES_MAX, before?.signature);
@@ -86,7 +86,7 @@ export function createCdiSpecs({ dirs, log }: CdiSpecsOptions): CdiSpecs {
 
   const refresh = async (): Promise<ReadonlyMap<string, KnownFile>> => {
     const files = new Map<string, KnownFile>();
-    const changed = new Map<string, CdiText & { readonly signature: string }>();
+    const changed = new Map<string, FileText & { readonly signature: string }>();
     for (const dir of dirs)
       for (const path of await pathsIn(dir).catch((error: unknown) => {
         files.set(dir, unusable(dir, messageOf(error)));
@@ -97,7 +97,7 @@ export function createCdiSpecs({ dirs, log }: CdiSpecsOptions): CdiSpecs {
         if ('text' in file) changed.set(path, file);
         else files.set(path, file);
       }
-    for (const file of await parseCdiFiles([...changed.values()])) {
+    for (const file of await parseFiles('cdi', [...changed.values()])) {
       const { path, problem } = file;
       if (problem !== undefined) log.warn({ path, problem }, UNUSABLE);
       files.set(path, { ...file, signature: changed.get(path)?.signature ?? '' });
@@ -109,7 +109,7 @@ export function createCdiSpecs({ dirs, log }: CdiSpecsOptions): CdiSpecs {
   const index = (files: ReadonlyMap<string, KnownFile>): ReadonlyMap<string, Described> => {
     const devices = new Map<string, Described>();
     for (const [priority, dir] of dirs.entries())
-      for (const { path, spec } of files.values()) {
+      for (const { path, content: spec } of files.values()) {
         if (spec === undefined || join(path, '..') !== join(dir)) continue;
         for (const device of spec.devices) {
           const name = `${spec.kind}=${device.name}`;

@@ -75,6 +75,9 @@ export const readCgroupsPath = async (bundlePath: string): Promise<string | null
   return typeof linux['cgroupsPath'] === 'string' ? linux['cgroupsPath'] : null;
 };
 
+/** What of the limits no change of them is about. */
+const KEPT = ['devices', 'blockIO'];
+
 /** Writes limits and OOM score into the spec; what else stands there (the devices' rules among the limits) stays. */
 export const writeLimits = async (
   bundlePath: string,
@@ -85,11 +88,13 @@ export const writeLimits = async (
   if (!isJsonObject(linux) || !isJsonObject(process))
     throw new FailureError('HostFailed', `The spec in ${bundlePath} is not one of a container.`);
   const { resources: old } = linux;
-  const devices = isJsonObject(old) && 'devices' in old ? { devices: old['devices'] } : {};
+  const kept = isJsonObject(old)
+    ? Object.fromEntries(KEPT.flatMap((key) => (key in old ? [[key, old[key]]] : [])))
+    : {};
   const changed = {
     ...spec,
     process: { ...process, oomScoreAdj },
-    linux: { ...linux, resources: { ...devices, ...resources } },
+    linux: { ...linux, resources: { ...kept, ...resources } },
   };
   await writeFileWhole(configPath(bundlePath), JSON.stringify(changed), configMode);
 };

@@ -1,5 +1,6 @@
 /** What a container's OCI spec depends on beside its configuration: questions about this node and image, and their answers. */
 import type { CdiEditsFact } from '../cdi/types.ts';
+import type { BlockIOFact } from '../classes/types.ts';
 import type { Int64 } from '../cri.ts';
 
 /** Questions about the world that a container's OCI spec depends on. */
@@ -25,6 +26,8 @@ export interface ContainerQuestions {
   readonly imageSubPaths?: readonly ImageSubPath[];
   /** Names of CDI devices, in the order in which their edits are made; absent: none. */
   readonly cdiDevices?: readonly string[];
+  /** A class of block I/O; absent: none is asked for. */
+  readonly blockIOClass?: string;
   /** Absolute path of a seccomp profile (Localhost), read and returned as it is. */
   readonly seccompProfilePath?: string;
 }
@@ -73,5 +76,7 @@ export interface ContainerFacts {
   readonly imageSubPaths?: readonly ImageSubPathFact[];
   /** What the CDI devices change in the spec; absent: nothing. */
   readonly cdi?: readonly CdiEditsFact[];
+  /** Of the class of block I/O; absent: no class was asked for, or none is configured. */
+  readonly blockIO?: readonly BlockIOFact[];
   readonly seccompProfile?: unknown;
 }

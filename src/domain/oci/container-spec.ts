@@ -3,11 +3,13 @@
  * the image, what the devices and mount sources are. The config was validated before (validate-container.ts); what
  * fails here fails because of this node, this image or this pod.
  */
-import type { ContainerConfig, LinuxContainerSecurityContext, Mount } from '../cri.ts';
+import type { ContainerConfig, LinuxContainerSecurityContext, Mount, PodSandboxConfig } from '../cri.ts';
 import { SupplementalGroupsPolicy } from '../cri.ts';
 import { applyCdiEdits } from '../cdi/apply.ts';
 import { cdiDevicesOf } from '../cdi/names.ts';
 import type { CdiEditsFact } from '../cdi/types.ts';
+import { applyClasses } from '../classes/apply.ts';
+import { classOf } from '../classes/names.ts';
 import type { ContainerQuestions, ImageSubPath } from '../container/facts.ts';
 import type { ImageConfig } from '../effects.ts';
 import { containerAnnotations } from './annotations.ts';
@@ -55,6 +57,7 @@ export interface Questioned {
   readonly imageConfig: ImageConfig;
   /** Of the image's snapshots, base first. */
   readonly chainIds: readonly string[];
+  readonly sandboxConfig: PodSandboxConfig;
   readonly mountedImages?: readonly Pick<ImageMount, 'image' | 'chainIds'>[];
 }
 
@@ -70,10 +73,17 @@ function subPathsIn(mounts: readonly Mount[], mounted: Questioned['mountedImages
 }
 
 /** What InspectContainer has to find out. */
-export function containerQuestions({ config, imageConfig, chainIds, mountedImages }: Questioned): ContainerQuestions {
+export function containerQuestions({
+  config,
+  imageConfig,
+  chainIds,
+  sandboxConfig,
+  mountedImages,
+}: Questioned): ContainerQuestions {
   const mounts = config.mounts ?? [];
   const imageSubPaths = subPathsIn(mounts, mountedImages);
   const cdiDevices = cdiDevicesOf(config);
+  const blockIOClass = classOf('blockIO', config, sandboxConfig);
   const context = config.linux?.securityContext;
   const seccompProfilePath = seccompFileOf(seccompProfileOf(context));
   return {
@@ -84,6 +94,7 @@ export function containerQuestions({ config, imageConfig, chainIds, mountedImage
     mountPaths: hostPathsIn(mounts),
     ...(imageSubPaths.length === 0 ? {} : { imageSubPaths }),
     ...(cdiDevices.length === 0 ? {} : { cdiDevices }),
+    ...(blockIOClass === null ? {} : { blockIOClass: blockIOClass.name }),
     ...(seccompProfilePath === null ? {} : { seccompProfilePath }),
   };
 }
@@ -93,7 +104,8 @@ export function containerSpec(input: ContainerSpecInput): SpecResult {
   return specResult(() => {
     const spec = build(input);
     const { cdi } = input.facts;
-    return cdi === undefined ? spec : applyCdiEdits(spec, checkedCdi(cdi, input));
+    // A class that an annotation names wins over one that comes with a device.
+    return applyClasses(cdi === undefined ? spec : applyCdiEdits(spec, checkedCdi(cdi, input)), input);
   });
 }
 

@@ -90,12 +90,28 @@ export interface OciHugepageLimit {
   readonly limit: number;
 }
 
+export interface OciThrottleDevice {
+  readonly major: number;
+  readonly minor: number;
+  readonly rate: number;
+}
+
+export interface OciBlockIO {
+  readonly weight?: number;
+  readonly weightDevice?: readonly { readonly major: number; readonly minor: number; readonly weight: number }[];
+  readonly throttleReadBpsDevice?: readonly OciThrottleDevice[];
+  readonly throttleWriteBpsDevice?: readonly OciThrottleDevice[];
+  readonly throttleReadIOPSDevice?: readonly OciThrottleDevice[];
+  readonly throttleWriteIOPSDevice?: readonly OciThrottleDevice[];
+}
+
 export interface OciResources {
   readonly devices?: readonly OciDeviceCgroup[];
   readonly memory?: OciMemory;
   readonly cpu?: OciCpu;
   readonly hugepageLimits?: readonly OciHugepageLimit[];
   readonly unified?: Readonly<Record<string, string>>;
+  readonly blockIO?: OciBlockIO;
 }
 
 export interface OciSeccompArg {

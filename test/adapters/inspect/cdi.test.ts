@@ -4,8 +4,8 @@ import { chmod, chown, mkdir, rm, symlink, truncate, writeFile } from 'node:fs/p
 import { join } from 'node:path';
 import { before, describe, it, type TestContext } from 'node:test';
 import { createInspectCdiDevices } from '../../../src/adapters/inspect/cdi-devices.ts';
-import { parseCdiFiles } from '../../../src/adapters/inspect/cdi-parse.ts';
 import { createCdiSpecs } from '../../../src/adapters/inspect/cdi-specs.ts';
+import { parseFiles } from '../../../src/adapters/inspect/parse-files.ts';
 import { deviceNumber, makeNode, NodeType } from '../../../src/adapters/linux/syscalls.ts';
 import { FailureError } from '../../../src/domain/errors.ts';
 import { requireRoot } from '../../support/netns.ts';
@@ -158,7 +158,7 @@ devices:
     assert.match(message, /bomb\.yaml: .*alias/);
     assert.match(message, /fifo\.json is no regular file/);
     assert.match(message, /large\.json has 5242880 bytes/);
-    const slow = parseCdiFiles([{ path: '/etc/cdi/a.json', text: spec({}) }], 0);
+    const slow = parseFiles('cdi', [{ path: '/etc/cdi/a.json', text: spec({}) }], 0);
     await assert.rejects(slow, /\/etc\/cdi\/a\.json could not be parsed: that took more than 0 ms/);
   });
 

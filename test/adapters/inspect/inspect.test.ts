@@ -22,7 +22,7 @@ const none: ContainerQuestions = {
   mountPaths: [],
 };
 
-const noCdi = (): Promise<never> => Promise.reject(new Error('no CDI devices were asked for'));
+const unasked = (): Promise<never> => Promise.reject(new Error('nobody asked for that'));
 
 const ask = async (
   questions: Partial<ContainerQuestions>,
@@ -33,7 +33,8 @@ const ask = async (
   const inspect = createInspectContainer({
     readImageFile,
     layerDirs: (chainIds) => chainIds,
-    inspectCdiDevices: noCdi,
+    inspectCdiDevices: unasked,
+    inspectBlockIOClass: unasked,
   });
   const context = { signal: new AbortController().signal, attach: () => undefined };
   const { facts } = await inspect(

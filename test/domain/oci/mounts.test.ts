@@ -203,6 +203,7 @@ describe('mounts of images', () => {
       config: { mounts },
       imageConfig: {},
       chainIds: [],
+      sandboxConfig: podConfig,
       mountedImages: imageMounts,
     });
     assert.deepEqual(questions.mountPaths, ['/h']);

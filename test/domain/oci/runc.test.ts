@@ -156,8 +156,9 @@ async function runContainer(t: TestContext, pod: Pod, config: ContainerConfig, i
     readImageFile: imageFileReader(() => [rootfs]),
     layerDirs: () => [rootfs],
     inspectCdiDevices: () => Promise.resolve([]),
+    inspectBlockIOClass: () => Promise.resolve(null),
   });
-  const questions = containerQuestions({ config: full, imageConfig: image, chainIds: [] });
+  const questions = containerQuestions({ config: full, imageConfig: image, sandboxConfig: pod.config, chainIds: [] });
   const { facts } = await inspect({ kind: 'InspectContainer', containerId: id, questions }, noAttachment);
   const spec = specIn(
     containerSpec({

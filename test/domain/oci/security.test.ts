@@ -165,7 +165,12 @@ describe('seccomp', () => {
   });
 
   it('a profile of the node is asked for and checked', () => {
-    const questions = containerQuestions({ config: withContext(localhost), imageConfig, chainIds: [] });
+    const questions = containerQuestions({
+      config: withContext(localhost),
+      imageConfig,
+      sandboxConfig: podConfig,
+      chainIds: [],
+    });
     assert.equal(questions.seccompProfilePath, '/profiles/a.json');
     const { seccomp } = build(localhost, { facts: { ...rootFacts, seccompProfile: file } }).linux;
     const { comment: _comment, ...known } = file;
