@@ -18,6 +18,9 @@ export interface Shapes {
   readonly flag: Read<boolean>;
 }
 
+/** Other keys are not shown: a mistake in a file may make a key of a secret. */
+const PLAIN_KEY = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
+
 const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
@@ -26,7 +29,8 @@ export const shapes = (bad: (problem: string) => never): Shapes => ({
   object: (value, name, fields) => {
     if (!isObject(value)) return bad(`${name} must be an object`);
     const unknown = Object.keys(value).find((key) => !fields.includes(key));
-    if (unknown !== undefined) bad(`${name} has a field ${JSON.stringify(unknown.slice(0, 64))} that is not known`);
+    if (unknown !== undefined)
+      bad(`${name} has a field ${PLAIN_KEY.test(unknown) ? `"${unknown}" ` : ''}that is not known`);
     return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== null));
   },
   list: (value, name, item) =>

@@ -3,7 +3,7 @@
  * takes longer than the daemon's loop may stand still. Gets the texts, answers with content or a problem for each, and ends.
  */
 import { parentPort, workerData } from 'node:worker_threads';
-import { parse } from 'yaml';
+import { parse, YAMLError } from 'yaml';
 import { parseCdiSpec } from '../../domain/cdi/spec-file.ts';
 import { parseBlockIOClasses } from '../../domain/classes/blockio-file.ts';
 import { FailureError, messageOf } from '../../domain/errors.ts';
@@ -17,20 +17,32 @@ const readers: { readonly [K in FileKind]: (content: unknown, path: string) => F
   blockIO: parseBlockIOClasses,
 };
 
+/** Where the text is wrong and how. A parser's own message may quote the text, and there may be secrets in it (C12). */
+const problemIn = (path: string, format: string, error: unknown): FailureError => {
+  const found = error instanceof YAMLError ? error.linePos?.[0] : undefined;
+  const [, line = found?.line, column = found?.col] = /line (\d+) column (\d+)/.exec(messageOf(error)) ?? [];
+  const where = line === undefined ? '' : ` at line ${line}, column ${column}`;
+  const how = error instanceof YAMLError ? ` (${error.code})` : '';
+  return new FailureError('HostFailed', `${path} is not valid ${format}${where}${how}`);
+};
+
 /** JSON is YAML, but not to every parser; version 1.1 because vendors write modes like 0660 and mean octal. */
-const contentOf = ({ path, text }: FileText): unknown =>
-  path.endsWith('.json')
-    ? JSON.parse(text)
-    : parse(text, { version: '1.1', maxAliasCount: ALIASES_MAX, logLevel: 'error', stringKeys: true });
+const contentOf = ({ path, text }: FileText): unknown => {
+  const format = path.endsWith('.json') ? 'JSON' : 'YAML';
+  try {
+    if (format === 'JSON') return JSON.parse(text);
+    return parse(text, { version: '1.1', maxAliasCount: ALIASES_MAX, logLevel: 'error', stringKeys: true });
+  } catch (error) {
+    throw problemIn(path, format, error);
+  }
+};
 
 const parsed = (kind: FileKind, file: FileText): ParsedFile<FileKind> => {
   const { path } = file;
   try {
     return { path, content: readers[kind](contentOf(file), path) };
   } catch (error) {
-    const message = error instanceof FailureError ? error.message : `${path}: ${messageOf(error)}`;
-    // A parser's message shows where in the file it is, over several lines.
-    return { path, problem: message.split('\n', 1)[0] ?? '' };
+    return { path, problem: messageOf(error) };
   }
 };
 

@@ -3,6 +3,7 @@
  * to make no mistakes: a field that is not known, or newer than the version the file says it has, is refused.
  */
 import { FailureError } from '../errors.ts';
+import { shown } from '../oci/refuse.ts';
 import { type JsonObject, type Read, shapes } from '../shape.ts';
 import { DEVICE_PART, KIND_PART } from './names.ts';
 import {
@@ -179,8 +180,7 @@ export function parseCdiSpec(content: unknown, path: string): CdiSpec {
 
   const file = object(content, 'it', ['cdiVersion', 'kind', 'annotations', 'devices', 'containerEdits']);
   const version = plain(file['cdiVersion'], 'cdiVersion').replace(/^v/, '');
-  if (!VERSIONS.includes(version))
-    bad(`cdiVersion is ${JSON.stringify(version)}: it must be one of ${VERSIONS.join(', ')}`);
+  if (!VERSIONS.includes(version)) bad(`cdiVersion is ${shown(version)}: it must be one of ${VERSIONS.join(', ')}`);
   optional(file, 'annotations', 'it', annotations);
   const kind = text(file['kind'], 'kind', KIND, 'like vendor.com/class');
   if ((kind.split('/')[1] ?? '').length > MAX_KIND_NAME)
@@ -191,7 +191,7 @@ export function parseCdiSpec(content: unknown, path: string): CdiSpec {
   if (devices.length === 0) bad('devices is empty');
   const names = devices.map(({ name }) => name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
-  if (twice !== undefined) bad(`devices has ${JSON.stringify(twice)} twice`);
+  if (twice !== undefined) bad(`devices has ${shown(twice)} twice`);
   const spec = { kind, devices, containerEdits: edits(file['containerEdits'] ?? {}, 'containerEdits') };
   for (const [needed, what, uses] of NEEDS)
     if (VERSIONS.indexOf(needed) > VERSIONS.indexOf(version) && uses(spec, file))
