@@ -83,9 +83,9 @@ const handler = z.strictObject(
     ),
     shim_path: key(pathOrEmpty, '', 'Path of the shim program; empty: it is looked up in PATH.'),
     sandboxer: unset(
-      choice('pause', 'none'),
+      choice('pause', 'none', 'shim'),
       'pause',
-      'What holds a pod open: pause, a container that does nothing; or none: scribe pins its namespaces, and the shim starts with the first container. Pods that share a PID namespace get pause all the same. Unless written: none with io.containerd.runc shims, pause with others, which may want that container.',
+      'What holds a pod open: pause, a container that does nothing; none: scribe pins its namespaces, and the shim starts with the first container (pods that share a PID namespace get pause all the same); or shim: the sandbox service of the shim itself. Unless written: none with io.containerd.runc shims, pause with others, which may want that container.',
     ),
     systemd_cgroup: unset(
       flag,

@@ -15,6 +15,7 @@ import { pinnedBy } from '../domain/image/pinned.ts';
 import { ImagesDefinition } from '../adapters/wire/scribe/v1/images.ts';
 import type { Config } from '../config/config.ts';
 import type { RuntimeHandler } from '../domain/effects.ts';
+import { givesUserNamespaces } from '../domain/pod-sandbox/sandboxer.ts';
 import type { Sequenced } from '../domain/records.ts';
 import type { NodeState } from '../domain/state.ts';
 import { fromJournalRecord } from '../engine/codec.ts';
@@ -41,6 +42,7 @@ export interface CriSources {
   readonly usage: UsageCollector;
   readonly eventCursor: EventCursor;
   readonly streaming: CriParts['streaming'];
+  readonly sandboxDetails: CriParts['sandboxDetails'];
   readonly daemon: DaemonPorts;
   readonly report: (message: string) => void;
 }
@@ -70,6 +72,7 @@ export function criParts(sources: CriSources): CriComposition {
     tokenOf: vault.tokenOf,
     keepCredentials: credentials.keep,
     streaming: sources.streaming,
+    sandboxDetails: sources.sandboxDetails,
     ...createContainerStats({ view, reader: stats, usage }),
     imageFsInfo: () => imageFsInfo(images, usage, config.serve.rootDir),
     runtimeHandlers: () => runtimeHandlers(view.state),
@@ -144,9 +147,9 @@ function imageFsInfo(images: ImagesAdapter, usage: UsageCollector, rootDir: stri
 /** The default handler also goes by the empty name. */
 function runtimeHandlers({ facts }: NodeState): readonly wire.RuntimeHandler[] {
   const handlers = facts?.handlers ?? [];
-  const featuresOf = ({ recursiveReadOnlyMounts = false, userNamespaces = false }: RuntimeHandler) => ({
-    recursiveReadOnlyMounts,
-    userNamespaces,
+  const featuresOf = (handler: RuntimeHandler) => ({
+    recursiveReadOnlyMounts: handler.recursiveReadOnlyMounts ?? false,
+    userNamespaces: givesUserNamespaces(handler),
   });
   const byDefault = handlers
     .filter(({ name }) => name === facts?.defaultHandler)

@@ -42,7 +42,7 @@ export interface Performers {
   readonly perform: PerformEffects;
   readonly images: ImagesAdapter;
   readonly cni: CniAdapter;
-  readonly shim: Pick<ShimAdapter, 'ended'>;
+  readonly shim: Pick<ShimAdapter, 'ended' | 'sandboxDetails'>;
   readonly portForwarder: Pick<PortForwarder, 'endPod'>;
   /** All but the images, which are read until the last. */
   readonly close: () => Promise<void>;

@@ -223,6 +223,7 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
     usage,
     eventCursor,
     streaming: sessions.doorOf(streaming),
+    sandboxDetails: shim.sandboxDetails,
     daemon,
     report,
   });

@@ -9,6 +9,7 @@ import { afterDelete, afterFetch, advanceImage } from './image/process.ts';
 import { daemonStarted } from './node/decide.ts';
 import { afterSandboxEffect } from './pod-sandbox/effects.ts';
 import { advancePodSandbox, losePodSandbox } from './pod-sandbox/process.ts';
+import { holderOf } from './pod-sandbox/sandboxer.ts';
 import type { EffectEnded, Event, Input, Sequenced } from './records.ts';
 import { subjectOf } from './records.ts';
 import { containersOf, type NodeState } from './state.ts';
@@ -35,7 +36,7 @@ function react(turn: Turn, input: Sequenced<Input>): void {
       return afterEffect(turn, input.body, kind, id);
     case 'task.exited':
       if (kind === 'container') return recordExit(turn, id, input.body.exit);
-      return losePodSandbox(turn, id, `its pause task ended with status ${input.body.exit.exitStatus}`);
+      return afterHolderExit(turn, id, input.body.exit.exitStatus);
     case 'shim.lost':
       losePodSandbox(turn, id, SHIM_LOST);
       for (const container of containersOf(turn.state, id)) loseContainer(turn, container.id, SHIM_LOST);
@@ -50,6 +51,11 @@ function react(turn: Turn, input: Sequenced<Input>): void {
 }
 
 const SHIM_LOST = 'the shim that ran it is gone';
+
+function afterHolderExit(turn: Turn, podSandboxId: string, exitStatus: number): void {
+  const holder = holderOf(turn.state.sandboxes.get(podSandboxId)?.sandboxer ?? 'pause') ?? 'it';
+  losePodSandbox(turn, podSandboxId, `${holder} ended with status ${exitStatus}`);
+}
 
 function afterEffect(turn: Turn, outcome: EffectEnded, kind: string, id: string): void {
   if (turn.ended === null) return;

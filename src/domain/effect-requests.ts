@@ -26,6 +26,9 @@ export type EffectRequest =
 /** /dev/shm of a pod, as Docker and containerd size it. */
 const SHM_SIZE_BYTES = 64 * 1024 * 1024;
 
+/** For a sandbox whose containers are gone already; what takes longer ends with its shim. */
+const STOP_SANDBOX_SECONDS = 10;
+
 export function effectRequest(state: NodeState, { stream, intent }: OpenEffect): EffectRequest {
   const { facts } = state;
   const { kind, id } = subjectOf(stream);
@@ -115,7 +118,28 @@ function forSandbox(state: NodeState, facts: DaemonFacts, sandbox: PodSandbox, i
     case 'StartShim':
       return perform({ kind: 'StartShim', podSandboxId, handler, bundlePath: bundle });
     case 'StopShim':
-      return perform({ kind: 'StopShim', podSandboxId, handler, bundlePath: bundle, shim: sandbox.shim });
+      return perform({
+        kind: 'StopShim',
+        podSandboxId,
+        handler,
+        bundlePath: bundle,
+        shim: sandbox.shim,
+        hasSandbox: sandbox.sandboxer === 'shim',
+      });
+    case 'StartSandbox':
+      return sandbox.shim === null
+        ? misplaced(intent, 'a pod without a shim')
+        : perform({
+            kind: 'StartSandbox',
+            podSandboxId,
+            shim: sandbox.shim,
+            bundlePath: bundle,
+            rootfs: sandbox.rootfs,
+            netnsPath: network?.netnsPath ?? null,
+            config: sandbox.config,
+          });
+    case 'StopSandbox':
+      return perform({ kind: 'StopSandbox', podSandboxId, timeoutSeconds: STOP_SANDBOX_SECONDS });
     case 'ReconnectShim':
       return sandbox.shim === null
         ? misplaced(intent, 'a pod without a shim')
@@ -130,6 +154,7 @@ function forSandbox(state: NodeState, facts: DaemonFacts, sandbox: PodSandbox, i
                 .filter(mayHaveTask)
                 .map(({ id }) => id),
             ],
+            ...(sandbox.sandboxer === 'shim' && sandbox.task !== null ? { sandboxPid: sandbox.task.pid } : {}),
           });
     case 'StartTask':
       return perform({

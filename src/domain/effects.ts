@@ -7,8 +7,9 @@
  */
 import type { PodNetwork } from './cni.ts';
 import type { ContainerFacts, ContainerQuestions } from './container/facts.ts';
-import type { Int64 } from './cri.ts';
+import type { Int64, PodSandboxConfig } from './cri.ts';
 import type { OciResources, OciSpec } from './oci/types.ts';
+import type { NamespacePins, SandboxPlatform, Sandboxer } from './pod-sandbox/holder.ts';
 
 /** A mount as the shim API passes it (containerd.types.Mount). */
 export interface Mount {
@@ -23,18 +24,6 @@ export interface Bundle {
   readonly id: string;
   readonly path: string;
   readonly spec: OciSpec;
-}
-
-/**
- * Who holds a pod's namespaces while its containers come and go: a pause task, or nobody, when bind mounts pin them.
- */
-export type Sandboxer = 'pause' | 'none';
-
-/** Files that pin a pod's namespaces by bind mounts; null for one that the pod shares with the node. */
-export interface NamespacePins {
-  readonly network: string | null;
-  readonly ipc: string | null;
-  readonly uts: string | null;
 }
 
 /** How a runtime handler runs its tasks; from the configuration, fixed for the life of the pod. */
@@ -190,6 +179,8 @@ export type Effect =
       readonly handler: RuntimeHandler;
       readonly bundlePath: string;
       readonly shim: ShimAddress | null;
+      /** It is its sandbox service that is told to shut down. */
+      readonly hasSandbox?: boolean;
     }
   /** Connects again to a shim from before a restart and asks it for every task (Wait, where one is stopped). */
   | {
@@ -198,7 +189,21 @@ export type Effect =
       readonly shim: ShimAddress;
       readonly bundlePath: string;
       readonly containerIds: readonly string[];
+      /** Process of the sandbox that the shim's own service holds, which is asked for too; absent without one. */
+      readonly sandboxPid?: number;
     }
+  /** Creates and starts the pod by its shim's sandbox service; its end is observed as a task's exit is. */
+  | {
+      readonly kind: 'StartSandbox';
+      readonly podSandboxId: string;
+      readonly shim: ShimAddress;
+      readonly bundlePath: string;
+      readonly rootfs: readonly Mount[];
+      readonly netnsPath: string | null;
+      readonly config: PodSandboxConfig;
+    }
+  /** Stops it, and has its exit durable; where its shim has gone, StopShim takes away what is left. */
+  | { readonly kind: 'StopSandbox'; readonly podSandboxId: string; readonly timeoutSeconds: number }
   /** Answers the questions; reads only, but for missing mount directories. */
   | { readonly kind: 'InspectContainer'; readonly containerId: string; readonly questions: ContainerQuestions }
   /** Makes the writable snapshot, image volumes, image mounts and the bundle; secret tokens in the spec's env are filled in here. */
@@ -347,6 +352,9 @@ export interface EffectResults {
   readonly DetachNetwork: Record<string, never>;
   readonly StartShim: { readonly shim: ShimAddress };
   readonly StopShim: Record<string, never>;
+  /** The pid is 0 where the sandbox is no process of this node. platform: absent where the shim does not say. */
+  readonly StartSandbox: { readonly task: LaunchedTask; readonly platform?: SandboxPlatform };
+  readonly StopSandbox: Record<string, never>;
   /** gone: the shim does not answer and its process has ended. */
   readonly ReconnectShim: { readonly gone: boolean; readonly tasks: readonly ObservedTask[] };
   readonly InspectContainer: { readonly facts: ContainerFacts };

@@ -79,6 +79,10 @@ function targetPidOf(state: NodeState, { config, podSandboxId }: Container): num
   return target.task?.pid ?? null;
 }
 
+/** A sandbox of the shim's own may be no process of this node: a machine with namespaces of its own. */
+const sandboxPidOf = ({ sandboxer, task }: PodSandbox): number | null =>
+  sandboxer === 'shim' && task?.pid === 0 ? null : (task?.pid ?? 0);
+
 /** Fails when the container's config asks for what this pod, image or node can't give. */
 export function containerSpecOf(state: NodeState, facts: DaemonFacts, container: Container): SpecResult {
   const sandbox = state.sandboxes.get(container.podSandboxId);
@@ -98,7 +102,7 @@ export function containerSpecOf(state: NodeState, facts: DaemonFacts, container:
     settings: settingsFor(facts, sandbox.handler),
     netnsPath: sandbox.network?.netnsPath ?? null,
     paths: sandboxPaths(facts, sandbox.id),
-    sandboxPid: sandbox.task?.pid ?? 0,
+    sandboxPid: sandboxPidOf(sandbox),
     pins: sandbox.sandboxer === 'none' ? namespacePins(facts, sandbox.id, sandbox.config) : null,
     targetPid: targetPidOf(state, container),
     imageVolumes: volumesOf(facts, container),

@@ -12,10 +12,10 @@ import type {
   LaunchedTask,
   Mount,
   RuntimeHandler,
-  Sandboxer,
   ShimAddress,
   TaskExit,
 } from './effects.ts';
+import type { Sandboxer, SandboxPlatform } from './pod-sandbox/holder.ts';
 import type { Failure } from './errors.ts';
 import type { DaemonFacts } from './node/facts.ts';
 import type { CallRequest, ExitReason, Intent, PodLimits } from './records.ts';
@@ -74,8 +74,11 @@ export interface PodSandbox {
   readonly shimContact: ShimContact;
   /** How often in a row it did not answer. */
   readonly shimSilences: number;
+  /** The pause task, or the sandbox that the shim's own service holds, which may be no process of this node (pid 0). */
   readonly task: LaunchedTask | null;
   readonly taskExit: TaskExit | null;
+  /** As the shim's sandbox service told it. */
+  readonly platform?: SandboxPlatform;
   readonly kill: KillState;
   /** Somebody was told the id, or asked for it again. */
   readonly claimed: boolean;

@@ -38,8 +38,9 @@ export async function foldJournal(
 /** Sandboxes and containers that were running when the journal ends, with the process each should be. */
 export function tasksThatShouldRun(state: NodeState): { readonly id: string; readonly task: LaunchedTask }[] {
   const tasks: { id: string; task: LaunchedTask }[] = [];
+  // A sandbox that its shim holds elsewhere is no process of this node: its shim is asked.
   for (const { id, task, taskExit } of state.sandboxes.values())
-    if (task !== null && taskExit === null) tasks.push({ id, task });
+    if (task !== null && task.pid !== 0 && taskExit === null) tasks.push({ id, task });
   for (const { id, task, exit } of state.containers.values())
     if (task !== null && exit === null) tasks.push({ id, task });
   return tasks;

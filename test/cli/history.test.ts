@@ -55,9 +55,9 @@ describe('history', () => {
       'container exited',
       'RemoveContainer',
       'RemovePodSandbox',
-      'pause exited',
+      'sandbox exited',
       'RunPodSandbox',
-      'pause exited',
+      'sandbox exited',
       'CreateContainer',
       'PortForward',
       'StopPodSandbox',
@@ -95,7 +95,7 @@ describe('history', () => {
   describe('filters', () => {
     const ofWeb = [
       ...['RunPodSandbox', 'CreateContainer', 'StartContainer', 'ExecSync'],
-      ...['container exited', 'RemoveContainer', 'RemovePodSandbox', 'pause exited'],
+      ...['container exited', 'RemoveContainer', 'RemovePodSandbox', 'sandbox exited'],
     ];
 
     test('a pod by namespace and name, by its id, and by the beginning of it', async () => {
@@ -114,7 +114,7 @@ describe('history', () => {
       const rows = rowsOf(await history('--pod', 'unlucky'));
       assert.deepEqual(
         rows.map(({ WHAT }) => WHAT),
-        ['RunPodSandbox', 'pause exited'],
+        ['RunPodSandbox', 'sandbox exited'],
       );
       assert.match(rows[0]?.['OUTCOME'] ?? '', /^UNKNOWN: the bridge/);
     });

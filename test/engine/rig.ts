@@ -7,7 +7,7 @@ import { createMemoryJournal, emptyContents, type MemoryContents } from '../../s
 import type { JournalRecord } from '../../src/journal/types.ts';
 import { createView, type View } from '../../src/projections/view.ts';
 import { CONF_LIST, FACTS } from '../simulation/facts.ts';
-import { IMAGE } from '../simulation/effects.ts';
+import { IMAGE } from '../simulation/images.ts';
 
 export interface Rig {
   readonly engine: Engine;
@@ -49,6 +49,8 @@ const successes: PerformEffects = {
   StartShim: async () => ({ shim: { address: 'unix:///s', taskApi: 3, pid: 10, startTicks: '10' } }),
   StopShim: async () => ({}),
   ReconnectShim: async () => ({ gone: false, tasks: [] }),
+  StartSandbox: async () => task(11),
+  StopSandbox: async () => ({}),
   InspectContainer: async () => ({ facts: { user: { uid: 0, gid: 0, additionalGids: [] }, devices: [], mounts: [] } }),
   PrepareContainer: async () => ({ rootfs: [] }),
   CleanContainer: async () => ({}),

@@ -38,6 +38,8 @@ const effects = {
   StartShim: true,
   StopShim: true,
   ReconnectShim: true,
+  StartSandbox: true,
+  StopSandbox: true,
   InspectContainer: true,
   PrepareContainer: true,
   CleanContainer: true,

@@ -18,6 +18,7 @@ const IMAGE_MOUNT = {
   ...{ containerPath: '/data', readonly: true, image: { image: DATA_IMAGE_NAME }, imageSubPath: 'sub' },
 };
 const IMAGE_MOUNT_RATE = 0.3;
+const OWN_SANDBOX_RATE = 0.3;
 const CLIENTS = 3;
 const PATIENCE_MS = 4000;
 
@@ -73,7 +74,8 @@ export function startClients(history: History): Clients {
         },
       },
     };
-    const podSandboxId = await create({ method: 'RunPodSandbox', config, runtimeHandler: '' }, 'sandbox');
+    const runtimeHandler = random.chance(OWN_SANDBOX_RATE) ? 'own' : '';
+    const podSandboxId = await create({ method: 'RunPodSandbox', config, runtimeHandler }, 'sandbox');
     if (podSandboxId === null) return;
     const containers = await Promise.all(
       Array.from({ length: random.below(3) }, (_, index) => runContainer(podSandboxId, index)),

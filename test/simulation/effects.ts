@@ -7,6 +7,7 @@ import type { EffectKind, EffectOf, EffectResults, ImageContent, ObservedTask } 
 import type { OciResources } from '../../src/domain/oci/types.ts';
 import type { Observe, PerformEffects } from '../../src/engine/ports.ts';
 import type { EffectMoment } from './boundaries.ts';
+import { DATA_IMAGE, IMAGE } from './images.ts';
 import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
 import { DEFAULT_SHARES, endTask, type SimulatedShim, type SimulatedTask, shimOf, type World } from './world.ts';
@@ -29,49 +30,6 @@ type Kind = Exclude<EffectKind, 'WaitUntil'>;
 type Work<K extends Kind> = (effect: EffectOf<K>, half: () => void) => EffectResults[K];
 
 const NOTHING = {};
-
-export const IMAGE: ImageContent = {
-  id: `sha256:${'a'.repeat(64)}`,
-  manifestDigest: `sha256:${'b'.repeat(64)}`,
-  repoTags: ['registry.test/app:1'],
-  repoDigests: [`registry.test/app@sha256:${'b'.repeat(64)}`],
-  sizeBytes: 1000,
-  config: { entrypoint: ['/bin/app'] },
-  layers: [
-    {
-      digest: `sha256:${'c'.repeat(64)}`,
-      diffId: `sha256:${'d'.repeat(64)}`,
-      chainId: `sha256:${'d'.repeat(64)}`,
-      sizeBytes: 500,
-    },
-  ],
-  blobs: [`sha256:${'b'.repeat(64)}`, `sha256:${'a'.repeat(64)}`, `sha256:${'c'.repeat(64)}`],
-};
-
-/** Mounted as a volume; shares its lowest layer with the other. */
-const DATA_IMAGE: ImageContent = {
-  id: `sha256:${'1'.repeat(64)}`,
-  manifestDigest: `sha256:${'2'.repeat(64)}`,
-  repoTags: ['registry.test/data:1'],
-  repoDigests: [`registry.test/data@sha256:${'2'.repeat(64)}`],
-  sizeBytes: 2000,
-  config: {},
-  layers: [
-    ...IMAGE.layers,
-    {
-      digest: `sha256:${'3'.repeat(64)}`,
-      diffId: `sha256:${'4'.repeat(64)}`,
-      chainId: `sha256:${'5'.repeat(64)}`,
-      sizeBytes: 500,
-    },
-  ],
-  blobs: [
-    `sha256:${'2'.repeat(64)}`,
-    `sha256:${'1'.repeat(64)}`,
-    `sha256:${'3'.repeat(64)}`,
-    `sha256:${'c'.repeat(64)}`,
-  ],
-};
 
 export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffects {
   const { world, scheduler, random, isDead, reached } = options;
@@ -144,6 +102,18 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
 
   const tasksOf = (podSandboxId: string): SimulatedShim =>
     shimOf(world, podSandboxId) ?? fail('ShimFailed', 'no shim answers');
+
+  const newTask = (podSandboxId: string, id: string): SimulatedTask => ({
+    id,
+    podSandboxId,
+    pid: world.nextPid++,
+    status: 'created',
+    exitStatus: 0,
+    exitedAtNs: 0n,
+    oomKills: 0,
+    shares: world.specShares.get(id) ?? DEFAULT_SHARES,
+    execs: new Set(),
+  });
 
   function removeTask(podSandboxId: string, containerId: string): void {
     const orphan = world.orphans.get(containerId);
@@ -259,18 +229,41 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
         shim: { address: `unix:///s/${podSandboxId}`, taskApi: 3, pid: shim.pid, startTicks: String(shim.pid) },
       };
     }),
-    StopShim: performing('StopShim', 3, ({ podSandboxId }, half) => {
+    StopShim: performing('StopShim', 3, ({ podSandboxId, hasSandbox }, half) => {
       half();
-      for (const task of world.shims.get(podSandboxId)?.tasks.values() ?? [])
+      const shim = world.shims.get(podSandboxId);
+      // A sandbox of the shim's own goes with it.
+      if (hasSandbox === true) removeTask(podSandboxId, podSandboxId);
+      for (const task of shim?.tasks.values() ?? [])
         if (task.status === 'running') fail('ShimFailed', 'tasks still run');
       world.shims.delete(podSandboxId);
       return NOTHING;
     }),
-    ReconnectShim: performing('ReconnectShim', 3, ({ podSandboxId, containerIds }, half) => {
+    ReconnectShim: performing('ReconnectShim', 3, ({ podSandboxId, containerIds, sandboxPid }, half) => {
       half();
       const shim = shimOf(world, podSandboxId);
       if (shim === undefined) return { gone: true, tasks: [] };
-      return { gone: false, tasks: containerIds.map((id) => observed(id, shim.tasks.get(id))) };
+      const ids = [...containerIds, ...(sandboxPid === undefined ? [] : [podSandboxId])];
+      return { gone: false, tasks: ids.map((id) => observed(id, shim.tasks.get(id))) };
+    }),
+    StartSandbox: performing('StartSandbox', 20, ({ podSandboxId }, half) => {
+      const shim = tasksOf(podSandboxId);
+      const sandbox = shim.tasks.get(podSandboxId) ?? newTask(podSandboxId, podSandboxId);
+      shim.tasks.set(podSandboxId, sandbox);
+      half();
+      sandbox.status = 'running';
+      // Some pods fall over by themselves.
+      if (random.chance(0.05)) scheduler.after(50, () => endTask(world, scheduler, sandbox, 1));
+      return {
+        task: { pid: sandbox.pid, startTicks: String(sandbox.pid) },
+        platform: { os: 'linux', architecture: 'amd64' },
+      };
+    }),
+    StopSandbox: performing('StopSandbox', 5, ({ podSandboxId }, half) => {
+      half();
+      const sandbox = shimOf(world, podSandboxId)?.tasks.get(podSandboxId);
+      if (sandbox?.status === 'running') endTask(world, scheduler, sandbox, 137);
+      return NOTHING;
     }),
     InspectContainer: performing('InspectContainer', 2, ({ questions: { imageSubPaths = [] } }, half) => {
       for (const { chainIds } of imageSubPaths) needLayers(chainIds);
@@ -302,17 +295,7 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
       const shim = tasksOf(podSandboxId);
       if (!world.bundles.has(containerId)) fail('RuntimeFailed', 'there is no bundle');
       if (shim.tasks.has(containerId)) fail('RuntimeFailed', 'the task exists already');
-      const task: SimulatedTask = {
-        id: containerId,
-        podSandboxId,
-        pid: world.nextPid++,
-        status: 'created',
-        exitStatus: 0,
-        exitedAtNs: 0n,
-        oomKills: 0,
-        shares: world.specShares.get(containerId) ?? DEFAULT_SHARES,
-        execs: new Set(),
-      };
+      const task = newTask(podSandboxId, containerId);
       shim.tasks.set(containerId, task);
       half();
       task.status = 'running';

@@ -32,6 +32,13 @@ export const FACTS: DaemonFacts = {
       systemdCgroup: false,
       sandboxer: 'none',
     },
+    {
+      name: 'own',
+      runtimeType: 'io.example.sandbox.v1',
+      binaryName: 'runc',
+      systemdCgroup: false,
+      sandboxer: 'shim',
+    },
   ],
   defaultHandler: 'runc',
   settings: {

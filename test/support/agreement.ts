@@ -5,6 +5,7 @@
 import { access, readFile, readlink, stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { dialShim } from '../../src/adapters/shim/session.ts';
+import { statusOfSandbox } from '../../src/adapters/shim/sandbox-service.ts';
 import { stateOf as taskState } from '../../src/adapters/shim/tasks.ts';
 import type { TaskClient } from '../../src/adapters/shim/task-client.ts';
 import { ContainerState, PodSandboxState } from '../../src/adapters/wire/cri/api.ts';
@@ -81,7 +82,7 @@ const wrongWithPod = async (
   const running = own.filter((container) => containers.get(container.id) === ContainerState.CONTAINER_RUNNING);
   const { sandboxer } = sandbox;
   if (shim === null || !(await exists(`/proc/${shim.pid}`))) {
-    const held = ready.has(id) && sandboxer === 'pause' ? [id] : [];
+    const held = ready.has(id) && sandboxer !== 'none' ? [id] : [];
     const said = [...held, ...running.map((container) => container.id)];
     return said.map((which) => `${which} is said to run without a shim`);
   }
@@ -101,6 +102,11 @@ const wrongWithPod = async (
       }
     };
     if (sandboxer === 'pause') await check(`pod ${id}`, id, ready.has(id), sandbox.task?.pid);
+    if (sandboxer === 'shim') {
+      const told = await statusOfSandbox(client, id, false, shimTimeoutMs);
+      if ((told?.state === 'SANDBOX_READY') !== ready.has(id))
+        wrong.push(`pod ${id} is ${told?.state ?? 'unknown'} to its shim; scribe disagrees`);
+    }
     for (const container of own) {
       const runs = containers.get(container.id) === ContainerState.CONTAINER_RUNNING;
       await check(`container ${container.id}`, container.id, runs, container.task?.pid);

@@ -28,6 +28,8 @@ export interface CriParts {
   readonly statsOf: (container: Container) => Promise<wire.ContainerStats | null>;
   /** Those that have gone meanwhile, or can't be read, are left out. */
   readonly statsOfAll: (containers: readonly Container[]) => Promise<wire.ContainerStats[]>;
+  /** What a pod's shim says of its sandbox, for who wants all of it; never rejects, and is bounded in size and time. */
+  readonly sandboxDetails: (podSandboxId: string) => Promise<Readonly<Record<string, unknown>>>;
   readonly imageFsInfo: () => wire.ImageFsInfoResponse;
   /** Runtime features for Status, the default handler under the empty name too. */
   readonly runtimeHandlers: () => readonly wire.RuntimeHandler[];

@@ -12,7 +12,7 @@ import { matchesLabels } from './lists.ts';
 import { type CriParts, find, reading, take } from './parts.ts';
 import { streamedList } from './streamed-lists.ts';
 import { streamingHandlers } from './streaming.ts';
-import { containerInfo, infoWhen, podSandboxInfo, statusInfo } from './verbose.ts';
+import { containerInfo, hasOwnSandbox, infoWhen, podSandboxInfo, statusInfo } from './verbose.ts';
 
 const API_VERSION = '0.1.0';
 const RUNTIME_API_VERSION = 'v1';
@@ -77,16 +77,20 @@ export function runtimeService(parts: CriParts): Handlers<typeof wire.RuntimeSer
       ({ podSandboxId, verbose }) => {
         const { id } = sandbox(podSandboxId);
         const isKnown = (): boolean => !containersIn(view.state, id).some(isUnsure);
-        const answer = (): wire.PodSandboxStatusResponse => {
+        const answer = (details: Readonly<Record<string, unknown>> = {}): wire.PodSandboxStatusResponse => {
           const found = sandbox(id);
           return {
             status: podSandboxStatus(found),
-            info: infoWhen(verbose, () => podSandboxInfo(found)),
+            info: infoWhen(verbose, () => ({ ...podSandboxInfo(found), ...details })),
             containersStatuses: containerStatuses(view.state, containersIn(view.state, id)),
             timestamp: String(parts.nowNs()),
           };
         };
-        return isKnown() ? answer() : whenExitsAreKnown(view, isKnown, `a container of pod ${id}`).then(answer);
+        const whole = (): wire.PodSandboxStatusResponse | Promise<wire.PodSandboxStatusResponse> =>
+          verbose && hasOwnSandbox(sandbox(id))
+            ? parts.sandboxDetails(id).then((shimSandbox) => answer({ shimSandbox }))
+            : answer();
+        return isKnown() ? whole() : whenExitsAreKnown(view, isKnown, `a container of pod ${id}`).then(whole);
       },
     ),
     listPodSandbox: reading(

@@ -9,9 +9,14 @@ const processStatusOf = ({ sandboxer, taskExit }: PodSandbox): string => {
   return taskExit === null ? 'running' : 'stopped';
 };
 
+/** Its shim's own sandbox service holds it, and may be asked. */
+export const hasOwnSandbox = ({ sandboxer, steps }: PodSandbox): boolean =>
+  sandboxer === 'shim' && steps.task === 'done';
+
 export const podSandboxInfo = (sandbox: PodSandbox): Readonly<Record<string, unknown>> => ({
   pid: sandbox.task?.pid ?? 0,
   sandboxer: sandbox.sandboxer,
+  ...(sandbox.platform === undefined ? {} : { platform: sandbox.platform }),
   processStatus: processStatusOf(sandbox),
   netNamespaceClosed: sandbox.stopped,
   runtimeHandler: sandbox.runtimeHandler,

@@ -22,6 +22,8 @@ import { createPace } from './pace.ts';
 import { shimPaths } from './paths.ts';
 import { startShim, stopShim } from './pods.ts';
 import { reconnectShim } from './reconnect.ts';
+import { createSandboxDetails, type SandboxDetails } from './sandbox-details.ts';
+import { startSandbox, stopSandbox } from './sandbox-service.ts';
 import { createSessions } from './sessions.ts';
 import { createShimBinaries } from './shim-binary.ts';
 import { streamAttach } from './stream-attach.ts';
@@ -38,6 +40,8 @@ export type ShimEffects = Pick<
   | 'StartShim'
   | 'StopShim'
   | 'ReconnectShim'
+  | 'StartSandbox'
+  | 'StopSandbox'
   | 'StartTask'
   | 'KillTask'
   | 'DeleteTask'
@@ -65,6 +69,7 @@ export interface ShimAdapterOptions {
 
 export interface ShimAdapter {
   readonly effects: ShimEffects;
+  readonly sandboxDetails: SandboxDetails;
   /** Path of the socket that shims report events to. */
   readonly eventsAddress: string;
   /** Rejects when the events server has broken down; settles on close. */
@@ -130,6 +135,8 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
       StartShim: (effect) => startShim(context, effect),
       StopShim: (effect) => stopShim(context, effect),
       ReconnectShim: (effect) => reconnectShim(context, effect),
+      StartSandbox: (effect) => startSandbox(context, effect),
+      StopSandbox: (effect) => stopSandbox(context, effect),
       StartTask: (effect) => startTask(context, effect),
       KillTask: (effect) => killTask(context, effect),
       DeleteTask: (effect) => deleteTask(context, effect),
@@ -144,6 +151,7 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
         return {};
       },
     },
+    sandboxDetails: createSandboxDetails(context),
     eventsAddress: paths.eventsSocket,
     ended: listener.ended,
     close: async () => {

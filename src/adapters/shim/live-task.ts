@@ -1,5 +1,5 @@
 /**
- * One task from its creation to its deletion, as far as the rest of scribe hears of it: keeps a Wait pending at the
+ * One task, or the sandbox of a shim's own, from its creation to its deletion, as far as the rest of scribe hears of it: keeps a Wait pending at the
  * shim, takes exit and out-of-memory events, and reports each of them once it may be. The same exit told by both ways
  * is one report. Decides nothing: what becomes of an exit is the engine's.
  */
@@ -12,6 +12,7 @@ import type { Delivery } from './delivery.ts';
 import type { OomCounters } from './oom.ts';
 import { createBackoff } from './retry.ts';
 import type { ShimSessions } from './sessions.ts';
+import type { TaskClient } from './task-client.ts';
 import { exitTimeNs } from './timestamps.ts';
 import type { ShimTimings } from './timings.ts';
 
@@ -45,6 +46,8 @@ export interface LiveTask {
 export interface LiveTaskOptions {
   readonly podSandboxId: string;
   readonly containerId: string;
+  /** The call that stays pending at the shim until the task has exited. */
+  readonly wait: (client: TaskClient) => Promise<Omit<ToldExit, 'pid'>>;
   readonly sessions: Pick<ShimSessions, 'clientOf' | 'isGone'>;
   readonly delivery: Delivery;
   readonly counters: OomCounters;
@@ -100,7 +103,7 @@ export const createLiveTask = (options: LiveTaskOptions): LiveTask => {
     while (!isOver()) {
       try {
         const client = await sessions.clientOf(podSandboxId);
-        const { exitStatus, exitedAt } = await client.wait({ id: containerId, execId: '' }, null);
+        const { exitStatus, exitedAt } = await options.wait(client);
         await reportExit({ pid: 0, exitStatus, exitedAt });
         return;
       } catch (error) {

@@ -5,8 +5,9 @@
 import { lstat, readFile, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { EffectOf, EffectResults, ShimAddress } from '../../domain/effects.ts';
-import { FailureError, messageOf } from '../../domain/errors.ts';
+import { FailureError, GrpcCode, messageOf } from '../../domain/errors.ts';
 import { type HeldProcess, holdProcess } from '../linux/processes.ts';
+import { hasStatus } from '../ttrpc/status.ts';
 import { socketPathOf } from './bootstrap.ts';
 import type { ShimContext } from './context.ts';
 import { attempting } from './failures.ts';
@@ -14,6 +15,7 @@ import { type LogDrain, openLogDrain } from './log-drain.ts';
 import { orAfter } from './retry.ts';
 import { createSession, dialShim, isRefused, type ShimSession } from './session.ts';
 import { findShimsOf, identifyShim } from './shim-process.ts';
+import type { TaskClient } from './task-client.ts';
 import { removeLeftCgroup } from './tasks.ts';
 
 const sigkill = 9;
@@ -80,11 +82,27 @@ const seeEnd = async (process: HeldProcess, signals: readonly number[], waitMs: 
   return false;
 };
 
-const askToShutDown = async ({ timings, log }: ShimContext, session: ShimSession): Promise<void> => {
+/** False where the shim has no sandbox service after all. */
+const shutDownSandbox = async ({ sandbox }: TaskClient, sandboxId: string, timeoutMs: number): Promise<boolean> => {
+  try {
+    await sandbox.shutdown({ sandboxId }, timeoutMs);
+    return true;
+  } catch (error) {
+    if (hasStatus(error, GrpcCode.UNIMPLEMENTED)) return false;
+    throw error;
+  }
+};
+
+const askToShutDown = async (
+  { timings, log }: ShimContext,
+  session: ShimSession,
+  { hasSandbox = false }: EffectOf<'StopShim'>,
+): Promise<void> => {
   const { podSandboxId } = session;
   try {
     const client = await session.client();
-    await client.shutdown({ id: podSandboxId, now: true }, timings.callMs);
+    const ended = hasSandbox && (await shutDownSandbox(client, podSandboxId, timings.shimExitMs));
+    if (!ended) await client.shutdown({ id: podSandboxId, now: true }, timings.callMs);
   } catch (error) {
     // Most shims close the connection instead of answering; a shim that does neither is killed.
     log.debug({ podSandboxId, error: messageOf(error) }, 'a shim did not answer Shutdown');
@@ -92,13 +110,17 @@ const askToShutDown = async ({ timings, log }: ShimContext, session: ShimSession
 };
 
 /** Ends a shim that is spoken to. Resolves with whether it had to be killed. */
-const stopConnected = async (context: ShimContext, session: ShimSession): Promise<boolean> => {
+const stopConnected = async (
+  context: ShimContext,
+  session: ShimSession,
+  effect: EffectOf<'StopShim'>,
+): Promise<boolean> => {
   const { timings, log } = context;
   const { podSandboxId, shim } = session;
   const process = await holdProcess(shim);
   try {
     if (process === null) return false;
-    await askToShutDown(context, session);
+    await askToShutDown(context, session, effect);
     if (
       await orAfter(
         process.ended.then(() => true),
@@ -151,11 +173,14 @@ const stopUnconnected = async (context: ShimContext, effect: EffectOf<'StopShim'
 /** Ends the pod's shim and waits for its process to be gone; one that is gone already is success. */
 export const stopShim = (context: ShimContext, effect: EffectOf<'StopShim'>): Promise<EffectResults['StopShim']> =>
   attempting(`stop the shim of pod sandbox ${effect.podSandboxId}`, async () => {
-    const { podSandboxId, handler, bundlePath } = effect;
+    const { podSandboxId, handler, bundlePath, hasSandbox = false } = effect;
     const session = context.sessions.take(podSandboxId);
     try {
-      const killed = await (session === undefined ? stopUnconnected(context, effect) : stopConnected(context, session));
-      if (killed) {
+      const killed = await (session === undefined
+        ? stopUnconnected(context, effect)
+        : stopConnected(context, session, effect));
+      // A sandbox may be more than its shim, which may have died long ago.
+      if (killed || hasSandbox) {
         await context.binaries.delete(handler, podSandboxId, bundlePath);
         await removeLeftCgroup(context, bundlePath);
       }

@@ -14,6 +14,7 @@ import type { LiveTask } from './live-task.ts';
 import { type LogDrain, openLogDrain } from './log-drain.ts';
 import { createSession, dialShim, isRefused, type ShimSession } from './session.ts';
 import type { TaskClient } from './task-client.ts';
+import { observeSandbox } from './sandbox-service.ts';
 import { addTask, findCgroup, stateOf } from './tasks.ts';
 
 type ReconnectShim = EffectOf<'ReconnectShim'>;
@@ -108,17 +109,16 @@ const observeTask = async (
 
 export const reconnectShim = (context: ShimContext, effect: ReconnectShim): Promise<EffectResults['ReconnectShim']> =>
   attempting(`reach the shim of pod sandbox ${effect.podSandboxId} again`, async () => {
-    const { podSandboxId, containerIds } = effect;
+    const { podSandboxId, containerIds, sandboxPid } = effect;
     await context.reconnectTurn();
     const budget = budgetOf(context.timings.connectMs);
     const session = await sessionOf(context, effect, budget);
     if (session === null) return { gone: true, tasks: [] };
     try {
       const client = await session.client();
-      const tasks = await Promise.all(
-        containerIds.map((containerId) => observeTask(context, client, podSandboxId, containerId, budget)),
-      );
-      return { gone: false, tasks };
+      const tasks = containerIds.map((containerId) => observeTask(context, client, podSandboxId, containerId, budget));
+      if (sandboxPid !== undefined) tasks.push(observeSandbox(context, client, podSandboxId, sandboxPid, budget));
+      return { gone: false, tasks: await Promise.all(tasks) };
     } catch (error) {
       const isDeaf = error instanceof FailureError && isRefused(error.cause);
       if (session.isGone() || isDeaf) return { gone: true, tasks: [] };

@@ -1,20 +1,44 @@
 /**
- * The task service of a shim as typed functions. Versions 2 and 3 have the same messages under different service names.
+ * The services of a shim as typed functions. Versions 2 and 3 of the task service have the same messages under different
+ * names; the sandbox service is there on the same connection where a shim offers it.
  */
 import type { TtrpcClient } from '../ttrpc/client.ts';
 import { callMethod, type MethodDefinition } from '../ttrpc/method.ts';
+import { SandboxDefinition } from '../wire/runtime/sandbox/v1/sandbox.ts';
 import { TaskDefinition as TaskV2 } from '../wire/runtime/task/v2/shim.ts';
 import { TaskDefinition as TaskV3 } from '../wire/runtime/task/v3/shim.ts';
 
 const serviceNames = { 2: TaskV2.fullName, 3: TaskV3.fullName } as const;
 const { methods } = TaskV3;
 
-const bind = (ttrpc: TtrpcClient, taskApi: 2 | 3) => {
-  const method =
-    <Request, Response>(definition: MethodDefinition<Request, Response>) =>
-    (request: Request, timeoutMs: number | null): Promise<Response> =>
-      callMethod(ttrpc, serviceNames[taskApi], definition, request, { timeoutMs });
+const methodsOf =
+  (ttrpc: TtrpcClient, service: string) =>
+  <Request, Response>(definition: MethodDefinition<Request, Response>) =>
+  (request: Request, timeoutMs: number | null): Promise<Response> =>
+    callMethod(ttrpc, service, definition, request, { timeoutMs });
+
+const bindSandbox = (ttrpc: TtrpcClient) => {
+  const method = methodsOf(ttrpc, SandboxDefinition.fullName);
+  const definitions = SandboxDefinition.methods;
   return {
+    create: method(definitions.createSandbox),
+    start: method(definitions.startSandbox),
+    platform: method(definitions.platform),
+    stop: method(definitions.stopSandbox),
+    wait: method(definitions.waitSandbox),
+    status: method(definitions.sandboxStatus),
+    ping: method(definitions.pingSandbox),
+    shutdown: method(definitions.shutdownSandbox),
+    metrics: method(definitions.sandboxMetrics),
+  };
+};
+
+export type SandboxClient = ReturnType<typeof bindSandbox>;
+
+const bind = (ttrpc: TtrpcClient, taskApi: 2 | 3) => {
+  const method = methodsOf(ttrpc, serviceNames[taskApi]);
+  return {
+    sandbox: bindSandbox(ttrpc),
     create: method(methods.create),
     start: method(methods.start),
     state: method(methods.state),

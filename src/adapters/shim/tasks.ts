@@ -16,7 +16,7 @@ import { readCgroupsPath } from './bundle-spec.ts';
 import type { TaskStreams } from './container-io.ts';
 import type { ShimContext } from './context.ts';
 import { asFailure, attempting, isUnreachable } from './failures.ts';
-import { createLiveTask, type LiveTask } from './live-task.ts';
+import { createLiveTask, type LiveTask, type LiveTaskOptions } from './live-task.ts';
 import { checkBundlePath } from './paths.ts';
 import type { TaskClient } from './task-client.ts';
 
@@ -42,12 +42,13 @@ export const stateOf = async (
 /** Makes the record of a task and keeps it until DeleteTask. */
 export const addTask = (context: ShimContext, podSandboxId: string, containerId: string): LiveTask => {
   context.tasks.get(containerId)?.discard();
-  const task = createLiveTask({ ...context, podSandboxId, containerId });
+  const wait: LiveTaskOptions['wait'] = (client) => client.wait({ id: containerId, execId: ownProcess }, null);
+  const task = createLiveTask({ ...context, podSandboxId, containerId, wait });
   context.tasks.set(containerId, task);
   return task;
 };
 
-const forgetTask = (context: ShimContext, containerId: string): void => {
+export const forgetTask = (context: ShimContext, containerId: string): void => {
   context.tasks.get(containerId)?.discard();
   context.tasks.delete(containerId);
 };

@@ -9,10 +9,12 @@ export interface ShimTimings {
   readonly connectMs: number;
   /** Calls that run no program in the container: State, Exec, Connect, Shutdown. */
   readonly callMs: number;
-  /** Create and Start: hooks of the OCI runtime run in them. */
+  /** Create and Start: hooks of the OCI runtime run in them, or machines boot. */
   readonly launchMs: number;
   /** Kill and Delete: the OCI runtime runs in them, and Delete waits for output to drain. */
   readonly endMs: number;
+  /** What a shim says of its sandbox to who asks for the details: they have to do without it after that. */
+  readonly detailsMs: number;
   /** From SIGKILL to the exit of the process. */
   readonly reapMs: number;
   /** A shim told to shut down, then killed, has this long each time. */
@@ -34,6 +36,7 @@ export const defaultTimings: ShimTimings = {
   callMs: 10_000,
   launchMs: 120_000,
   endMs: 30_000,
+  detailsMs: 2_000,
   reapMs: 15_000,
   shimExitMs: 3_000,
   logCloseMs: 2_000,

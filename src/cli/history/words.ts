@@ -148,7 +148,7 @@ export const wordsOf = (event: Sequenced<DomainRecord>): Words | null => {
     }
     case 'task.exited':
       return plain(
-        subjectOf(event.stream).kind === 'sandbox' ? 'pause exited' : 'task exited',
+        subjectOf(event.stream).kind === 'sandbox' ? 'sandbox exited' : 'task exited',
         `exit ${event.body.exit.exitStatus}`,
       );
     case 'task.oomed':

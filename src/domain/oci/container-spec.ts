@@ -138,7 +138,7 @@ function checkInput({
     refuse('ImageInvalid', `the image's StopSignal ${shown(imageConfig.stopSignal)} is no signal`);
   }
   checkSelinux(context?.selinuxOptions, node);
-  if (pins === null && sandboxPid <= 0)
+  if (pins === null && sandboxPid !== null && sandboxPid <= 0)
     refuse('WrongState', `pod sandbox ${podSandboxId} has no process whose namespaces can be joined`);
 }
 

@@ -4,7 +4,8 @@
  */
 import type { ContainerConfig, PodSandboxConfig } from '../cri.ts';
 import type { ContainerFacts } from '../container/facts.ts';
-import type { ImageConfig, NamespacePins } from '../effects.ts';
+import type { ImageConfig } from '../effects.ts';
+import type { NamespacePins } from '../pod-sandbox/holder.ts';
 import type { NodeFacts } from '../node-facts.ts';
 
 export type CgroupDriver = 'cgroupfs' | 'systemd';
@@ -78,8 +79,11 @@ export interface ContainerSpecInput {
   /** null with the host's network. */
   readonly netnsPath: string | null;
   readonly paths: SandboxPaths;
-  /** Process of the pod whose namespaces are joined: the pause task; 0 when there is none. */
-  readonly sandboxPid: number;
+  /**
+   * Process of the pod whose namespaces are joined: the pause task; 0 when there is none; null where the shim holds the
+   * pod elsewhere and gives containers their namespaces there.
+   */
+  readonly sandboxPid: number | null;
   /** What is joined instead where the pod has no pause task. */
   readonly pins: NamespacePins | null;
   /** Process of the container that namespace_options.target_id names; null without one. */

@@ -4,7 +4,7 @@
  * User namespaces are refused for now (see validate-pod.ts).
  */
 import { NamespaceMode, type NamespaceOption, type PodSandboxConfig } from '../cri.ts';
-import type { NamespacePins } from '../effects.ts';
+import type { NamespacePins } from '../pod-sandbox/holder.ts';
 import type { NodeFacts } from '../node-facts.ts';
 import { refuse } from './refuse.ts';
 import type { OciNamespace, OciNamespaceType } from './types.ts';
@@ -21,6 +21,10 @@ const fresh = (type: OciNamespaceType): OciNamespace => ({ type });
 const joined = (type: OciNamespaceType, path: string): OciNamespace => ({ type, path });
 const ofProcess = (type: OciNamespaceType, pid: number, file: string): OciNamespace =>
   joined(type, `/proc/${pid}/ns/${file}`);
+
+/** Where the pod is no process of this node, its shim knows which of its namespaces is meant. */
+const ofSandbox = (type: OciNamespaceType, pid: number | null): OciNamespace =>
+  pid === null ? fresh(type) : ofProcess(type, pid, type);
 
 const network = (config: PodSandboxConfig, netnsPath: string | null): readonly OciNamespace[] => {
   if (hasHostNetwork(config)) return [];
@@ -41,7 +45,7 @@ export function sandboxNamespaces(config: PodSandboxConfig, netnsPath: string | 
 
 export interface NamespaceProcesses {
   readonly netnsPath: string | null;
-  readonly sandboxPid: number;
+  readonly sandboxPid: number | null;
   /** null: sandboxPid has them. */
   readonly pins: NamespacePins | null;
   readonly targetPid: number | null;
@@ -67,7 +71,7 @@ function pidNamespace(
       // POD and NODE both mean the sandbox's own: a container gets the node's processes only if its pod does.
       if (hasHostPid(sandboxConfig)) return [];
       // A pod without a pause task shares no PID namespace.
-      return [pins === null ? ofProcess('pid', sandboxPid, 'pid') : fresh('pid')];
+      return [pins === null ? ofSandbox('pid', sandboxPid) : fresh('pid')];
   }
 }
 
@@ -80,7 +84,7 @@ export function containerNamespaces(
 ): readonly OciNamespace[] {
   const { sandboxPid, pins } = processes;
   const ofPod = (type: 'ipc' | 'uts'): OciNamespace =>
-    pins === null ? ofProcess(type, sandboxPid, type) : joined(type, pins[type] ?? refuse('Bug', `no ${type} pin`));
+    pins === null ? ofSandbox(type, sandboxPid) : joined(type, pins[type] ?? refuse('Bug', `no ${type} pin`));
   return [
     ...pidNamespace(sandboxConfig, options?.pid ?? NamespaceMode.POD, processes),
     ...network(sandboxConfig, processes.netnsPath),

@@ -14,7 +14,7 @@ import { findImage } from '../image/names.ts';
 import { startFetch } from '../image/process.ts';
 import { podNetwork, usesHostNetwork } from './network.ts';
 import { advancePodSandbox } from './process.ts';
-import { sandboxerOf } from './sandboxer.ts';
+import { givesUserNamespaces, sandboxerOf } from './sandboxer.ts';
 
 type RequestOf<M extends CallRequest['method']> = Extract<CallRequest, { method: M }>;
 
@@ -74,7 +74,7 @@ export function runPodSandbox(turn: Turn, call: OpenCall, request: RequestOf<'Ru
 }
 
 function withoutUserNamespaces(handler: RuntimeHandler, config: PodSandboxConfig): Failure | null {
-  if (handler.userNamespaces === true || userNamespaceOf(config) === null) return null;
+  if (givesUserNamespaces(handler) || userNamespaceOf(config) === null) return null;
   return {
     reason: 'HostLacks',
     message: `linux.security_context.namespace_options.userns_options asks for a user namespace, which runtime handler "${handler.name}" can not give: that takes an OCI runtime whose features list it, Linux 6.3 and file systems with id-mapped mounts (see scribe doctor); or set mode NODE (hostUsers: true).`,

@@ -8,6 +8,7 @@ import { containersOf, type Container } from '../state.ts';
 import { afterMs, emit, request, retryDelayMs, setTimer, type Turn } from '../turn.ts';
 import { afterStreamPort } from './port-forward.ts';
 import { advancePodSandbox, afterPauseKill, losePodSandbox } from './process.ts';
+import { holderOf } from './sandboxer.ts';
 import { afterStartShim } from './shim.ts';
 
 export function afterSandboxEffect(turn: Turn, podSandboxId: string, outcome: EffectEnded, intent: Intent): void {
@@ -83,7 +84,11 @@ function afterReconnect(
   if (sandbox === undefined) return;
   if (result === undefined) setTimer(turn, sandboxStream(podSandboxId), 'retry', afterMs(turn, retryDelayMs(silences)));
   if (result?.gone === true || sandbox.taskExit !== null || sandbox.kill === 'futile')
-    return losePodSandbox(turn, podSandboxId, result?.gone === true ? SHIM_GONE : 'its pause task ended');
+    return losePodSandbox(
+      turn,
+      podSandboxId,
+      result?.gone === true ? SHIM_GONE : `${holderOf(sandbox.sandboxer) ?? 'it'} ended`,
+    );
   advancePodSandbox(turn, podSandboxId);
 }
 

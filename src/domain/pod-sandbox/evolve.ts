@@ -3,16 +3,7 @@ import type { EffectKind } from '../effects.ts';
 import type { Failure } from '../errors.ts';
 import type { EffectEnded, Sequenced } from '../records.ts';
 import type { Image, NodeState, PodSandbox, SandboxStep, StepState } from '../state.ts';
-
-/** The effect that makes each step, and the one that undoes it. */
-export const sandboxSteps = {
-  files: { make: 'PreparePodSandbox', undo: 'CleanPodSandbox' },
-  netns: { make: 'CreateNetns', undo: 'RemoveNetns' },
-  namespaces: { make: 'PinNamespaces', undo: 'UnpinNamespaces' },
-  network: { make: 'AttachNetwork', undo: 'DetachNetwork' },
-  shim: { make: 'StartShim', undo: 'StopShim' },
-  task: { make: 'StartTask', undo: 'DeleteTask' },
-} as const satisfies Record<SandboxStep, { make: EffectKind; undo: EffectKind }>;
+import { stepEffects } from './sandboxer.ts';
 
 export const SANDBOX_STEPS = [
   'files',
@@ -114,19 +105,26 @@ function changedBy(sandbox: PodSandbox, record: Sequenced): PodSandbox {
 
 function started(sandbox: PodSandbox, kind: EffectKind): PodSandbox {
   if (kind === 'KillTask') return { ...sandbox, kill: 'sent' };
-  const step = SANDBOX_STEPS.find((name) => sandboxSteps[name].make === kind || sandboxSteps[name].undo === kind);
+  const step = stepOf(sandbox, kind);
   if (step === undefined) return sandbox;
-  return withStep(sandbox, step, sandboxSteps[step].make === kind ? 'doing' : 'undoing');
+  return withStep(sandbox, step, stepEffects(sandbox.sandboxer, step).make === kind ? 'doing' : 'undoing');
 }
+
+/** The step that this effect makes or undoes. */
+const stepOf = ({ sandboxer }: PodSandbox, kind: EffectKind): SandboxStep | undefined =>
+  SANDBOX_STEPS.find((step) => {
+    const { make, undo } = stepEffects(sandboxer, step);
+    return make === kind || undo === kind;
+  });
 
 function ended(sandbox: PodSandbox, outcome: EffectEnded): PodSandbox {
   if (outcome.kind === 'KillTask') return { ...sandbox, kill: outcome.failure !== undefined ? 'futile' : 'done' };
   if (outcome.kind === 'ReconnectShim') return reconnected(sandbox, outcome);
-  const step = SANDBOX_STEPS.find(
-    (name) => sandboxSteps[name].make === outcome.kind || sandboxSteps[name].undo === outcome.kind,
-  );
+  // What does not stop ends with its shim, which is ended next, by force where it does not go.
+  if (outcome.kind === 'StopSandbox') return undone(sandbox, 'task', undefined);
+  const step = stepOf(sandbox, outcome.kind);
   if (step === undefined) return sandbox;
-  if (sandboxSteps[step].undo === outcome.kind) return undone(sandbox, step, outcome.failure);
+  if (stepEffects(sandbox.sandboxer, step).undo === outcome.kind) return undone(sandbox, step, outcome.failure);
   if (outcome.failure !== undefined)
     return { ...withStep(sandbox, step, 'failed'), failure: sandbox.failure ?? outcome.failure };
   return { ...withStep(sandbox, step, 'done'), ...madeBy(outcome) };
@@ -152,6 +150,10 @@ function madeBy(outcome: EffectEnded): Partial<PodSandbox> {
       return { shim: outcome.result?.shim ?? null, shimContact: 'connected' };
     case 'StartTask':
       return { task: outcome.result?.task ?? null };
+    case 'StartSandbox': {
+      const { task = null, platform } = outcome.result ?? {};
+      return { task, ...(platform === undefined ? {} : { platform }) };
+    }
     default:
       return {};
   }

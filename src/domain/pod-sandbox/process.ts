@@ -9,6 +9,9 @@
  *            network ─────────────────────┴──> netns ──> stopped
  *   remove, undo: the same, then containers and files ──> gone
  *
+ * Where the shim has a sandbox service of its own, its sandbox is the task: StartSandbox and StopSandbox make and undo it,
+ * and one that does not stop ends with its shim.
+ *
  * A pod without a pause task is ready without a shim, which comes and goes with its containers (shim.ts). Its network is
  * asked for together with the namespaces that it is attached to.
  *
@@ -36,8 +39,8 @@ import {
   type Turn,
   wake,
 } from '../turn.ts';
-import { SANDBOX_STEPS, sandboxSteps } from './evolve.ts';
-import { hasNamespaces } from './sandboxer.ts';
+import { SANDBOX_STEPS } from './evolve.ts';
+import { hasNamespaces, holderOf, stepEffects } from './sandboxer.ts';
 import { advanceShim } from './shim.ts';
 
 const SIGKILL = 9;
@@ -60,7 +63,8 @@ function advanceRun(turn: Turn, sandbox: PodSandbox): void {
     return advancePodSandbox(turn, sandbox.id);
   }
   const next = SANDBOX_STEPS.filter((step) => sandbox.steps[step] === 'none' && mayBegin(sandbox, step));
-  if (next.length > 0) return request(turn, stream, ...next.map((step): Intent => ({ kind: sandboxSteps[step].make })));
+  if (next.length > 0)
+    return request(turn, stream, ...next.map((step): Intent => ({ kind: stepEffects(sandbox.sandboxer, step).make })));
   if (!SANDBOX_STEPS.every((step) => isMade(sandbox, step))) return;
   const target = stream;
   const claimed = callsWaitingFor(turn, target, ['RunPodSandbox']).some((call) => !call.detached);
@@ -73,7 +77,7 @@ function failureOf(sandbox: PodSandbox): Failure | null {
   if (sandbox.taskExit !== null)
     return {
       reason: 'RuntimeFailed',
-      message: `The pause task of pod sandbox ${sandbox.id} ended with status ${sandbox.taskExit.exitStatus} before the pod was ready.`,
+      message: `Pod sandbox ${sandbox.id} was not ready yet when ${holderOf(sandbox.sandboxer) ?? 'it'} ended with status ${sandbox.taskExit.exitStatus}.`,
     };
   if (!SANDBOX_STEPS.some((step) => sandbox.steps[step] === 'failed')) return null;
   return (
@@ -92,12 +96,12 @@ function isNeeded({ network, sandboxer, config }: PodSandbox, step: SandboxStep)
     case 'network':
       return network !== null;
     case 'netns':
-      return network !== null && sandboxer === 'pause';
+      return network !== null && sandboxer !== 'none';
     case 'namespaces':
       return sandboxer === 'none' && hasNamespaces(config);
     case 'shim':
     case 'task':
-      return sandboxer === 'pause';
+      return sandboxer !== 'none';
   }
 }
 
@@ -148,12 +152,13 @@ function undoable(turn: Turn, sandbox: PodSandbox): Intent[] {
   const containers = containersOf(turn.state, sandbox.id);
   const tasksGone = containers.every((container) => isClear(container.steps.task));
   const next: Intent[] = [];
-  const undo = (step: SandboxStep): void => void next.push({ kind: sandboxSteps[step].undo });
+  const undo = (step: SandboxStep): void => void next.push({ kind: stepEffects(sandbox.sandboxer, step).undo });
 
   if (tasksGone && isAcquired(steps.network)) undo('network');
   if (tasksGone && isAcquired(steps.task)) {
     // C3: the exit of the pause task is seen before Delete destroys its source, where a shim can still tell it.
     if (
+      sandbox.sandboxer === 'pause' &&
       steps.task === 'done' &&
       sandbox.taskExit === null &&
       sandbox.shimContact === 'connected' &&
@@ -204,13 +209,13 @@ function finish(turn: Turn, sandbox: PodSandbox): void {
 }
 
 /**
- * The pod fell over by itself: its pause task or its shim ended. kubelet sees NOTREADY and stops it. Without a pause
- * task a pod stands as long as its namespaces are pinned, shim or no shim.
+ * The pod fell over by itself: what holds it or its shim ended. kubelet sees NOTREADY and stops it. Without either a pod
+ * stands as long as its namespaces are pinned, shim or no shim.
  */
 export function losePodSandbox(turn: Turn, podSandboxId: string, message: string): void {
   const sandbox = turn.state.sandboxes.get(podSandboxId);
   if (sandbox === undefined) return;
-  if (sandbox.goal === 'run' && sandbox.phase === 'ready' && sandbox.sandboxer === 'pause')
+  if (sandbox.goal === 'run' && sandbox.phase === 'ready' && holderOf(sandbox.sandboxer) !== null)
     emit(turn, sandboxStream(podSandboxId), { type: 'sandbox.lost', body: { message } });
   advancePodSandbox(turn, podSandboxId);
 }

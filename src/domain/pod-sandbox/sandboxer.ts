@@ -3,23 +3,58 @@
  * asked for, and written down with it: what it is made with is what it is taken down with.
  */
 import { NamespaceMode, type PodSandboxConfig } from '../cri.ts';
-import type { NamespacePins, RuntimeHandler, Sandboxer } from '../effects.ts';
+import type { EffectKind, RuntimeHandler } from '../effects.ts';
+import type { NamespacePins, Sandboxer } from './holder.ts';
 import type { DaemonFacts } from '../node/facts.ts';
 import { hasHostIpc, hasHostNetwork } from '../oci/namespaces.ts';
 import { hasNamespacedSysctlsOnly } from '../oci/sysctls.ts';
 import { userNamespaceOf } from '../oci/user-namespace.ts';
 import { netnsPath } from '../paths.ts';
-import type { PodSandbox } from '../state.ts';
+import type { PodSandbox, SandboxStep } from '../state.ts';
+
+/** The effect that makes each step, and the one that undoes it. */
+const sandboxSteps = {
+  files: { make: 'PreparePodSandbox', undo: 'CleanPodSandbox' },
+  netns: { make: 'CreateNetns', undo: 'RemoveNetns' },
+  namespaces: { make: 'PinNamespaces', undo: 'UnpinNamespaces' },
+  network: { make: 'AttachNetwork', undo: 'DetachNetwork' },
+  shim: { make: 'StartShim', undo: 'StopShim' },
+  task: { make: 'StartTask', undo: 'DeleteTask' },
+} as const satisfies Record<SandboxStep, { make: EffectKind; undo: EffectKind }>;
+
+/** Takes the place of a pause task where the shim has a sandbox service of its own. */
+const OWN_SANDBOX = { make: 'StartSandbox', undo: 'StopSandbox' } as const;
+
+export const stepEffects = (sandboxer: Sandboxer, step: SandboxStep) =>
+  step === 'task' && sandboxer === 'shim' ? OWN_SANDBOX : sandboxSteps[step];
+
+/** Something runs that ends when the pod falls over, and that stands for it: null where nothing does. */
+export const holderOf = (sandboxer: Sandboxer): string | null => {
+  switch (sandboxer) {
+    case 'pause':
+      return 'its pause task';
+    case 'shim':
+      return 'its sandbox';
+    case 'none':
+      return null;
+  }
+};
 
 /**
  * A PID namespace lives as long as its first process and a user namespace has to be there before the others are, so
- * pods with one of these get a pause task. So do those with kernel parameters that the OCI runtime has to judge.
+ * pods with one of these get a pause task. So do those with kernel parameters that the OCI runtime has to judge. A shim
+ * with a sandbox service is given every pod: what of it the shim can not do is for the shim to say.
  */
 export function sandboxerOf(handler: RuntimeHandler, config: PodSandboxConfig): Sandboxer {
+  if (handler.sandboxer === 'shim') return 'shim';
   const { pid = NamespaceMode.POD } = config.linux?.securityContext?.namespaceOptions ?? {};
   const needsPause = pid === NamespaceMode.POD || userNamespaceOf(config) !== null || !hasNamespacedSysctlsOnly(config);
   return needsPause ? 'pause' : (handler.sandboxer ?? 'pause');
 }
+
+/** A network namespace belongs to a user namespace that scribe would have to make before the shim's sandbox is there. */
+export const givesUserNamespaces = ({ userNamespaces = false, sandboxer }: RuntimeHandler): boolean =>
+  userNamespaces && sandboxer !== 'shim';
 
 /** Where the pod's namespaces are pinned, as far as it has its own. */
 export const namespacePins = (
