@@ -23,7 +23,12 @@ export interface ContainerStatsOptions {
   readonly usage: UsageCollector;
 }
 
-export function createContainerStats(options: ContainerStatsOptions): Pick<CriParts, 'statsOf' | 'statsOfAll'> {
+export interface ContainerStatsParts extends Pick<CriParts, 'statsOf' | 'statsOfAll'> {
+  /** Where its cgroups are; null where that can't be told. */
+  readonly targetOf: (container: Container) => StatsTarget | null;
+}
+
+export function createContainerStats(options: ContainerStatsOptions): ContainerStatsParts {
   const { view, reader, usage } = options;
 
   const targets = new WeakMap<Container, StatsTarget | null>();
@@ -42,7 +47,7 @@ export function createContainerStats(options: ContainerStatsOptions): Pick<CriPa
     if (sandbox === undefined) return null;
     try {
       const path = cgroupsPath(cgroupDriverOf(sandbox.handler), sandbox.config.linux?.cgroupParent, id);
-      return { containerId: id, cgroupPath: path };
+      return { id, cgroupPath: path };
     } catch (error) {
       if (error instanceof FailureError) return null;
       throw error;
@@ -76,6 +81,7 @@ export function createContainerStats(options: ContainerStatsOptions): Pick<CriPa
   }, WATCH_AFTER_MS).unref();
 
   return {
+    targetOf,
     async statsOf(container) {
       const target = targetOf(container);
       const found = target === null ? null : await reader.read(target);

@@ -26,6 +26,7 @@ import { criEventsOf, TOLD_TYPES } from '../projections/cri-events.ts';
 import type { View } from '../projections/view.ts';
 import { createContainerStats } from './container-stats.ts';
 import type { Credentials } from './credentials.ts';
+import { createPodStats } from './pod-stats.ts';
 
 export interface CriSources {
   readonly config: Config;
@@ -54,6 +55,7 @@ export interface CriComposition {
 
 export function criParts(sources: CriSources): CriComposition {
   const { config, engine, view, clock, vault, credentials, images, stats, usage } = sources;
+  const containers = createContainerStats({ view, reader: stats, usage });
   const parts: CriParts = {
     version: sources.version,
     take: engine.call,
@@ -73,7 +75,9 @@ export function criParts(sources: CriSources): CriComposition {
     keepCredentials: credentials.keep,
     streaming: sources.streaming,
     sandboxDetails: sources.sandboxDetails,
-    ...createContainerStats({ view, reader: stats, usage }),
+    statsOf: containers.statsOf,
+    statsOfAll: containers.statsOfAll,
+    ...createPodStats({ view, reader: stats, usage, clock, containers, report: sources.report }),
     imageFsInfo: () => imageFsInfo(images, usage, config.serve.rootDir),
     runtimeHandlers: () => runtimeHandlers(view.state),
     describeConfig: () => ({

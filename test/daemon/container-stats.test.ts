@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
 import { createUsageCollector } from '../../src/adapters/stats/usage-collector.ts';
-import type { ContainerUsage, StatsReader, StatsTarget, UsageCollector } from '../../src/adapters/stats/types.ts';
+import type { CgroupUsage, StatsReader, StatsTarget, UsageCollector } from '../../src/adapters/stats/types.ts';
 import { createContainerStats } from '../../src/daemon/container-stats.ts';
 import type { Mount } from '../../src/domain/effects.ts';
 import type { DomainRecord, Sequenced } from '../../src/domain/records.ts';
@@ -15,7 +15,7 @@ const overlay = (upper: string): readonly Mount[] => [
   { type: 'overlay', source: 'overlay', options: ['index=off', 'lowerdir=/l', `upperdir=${upper}`, 'workdir=/w'] },
 ];
 const bind = (source: string): readonly Mount[] => [{ type: 'bind', source, options: ['rbind', 'rw'] }];
-const usage: ContainerUsage = { cpu: undefined, memory: undefined, swap: undefined, io: undefined };
+const usage: CgroupUsage = { cpu: undefined, memory: undefined, swap: undefined, io: undefined, process: undefined };
 
 const record = (event: DomainRecord, id: string): Sequenced => ({
   ...event,
@@ -31,15 +31,16 @@ const record = (event: DomainRecord, id: string): Sequenced => ({
 const fakes = () => {
   const told: string[] = [];
   const asked: StatsTarget[] = [];
-  const isThere = ({ containerId }: StatsTarget): boolean => !containerId.startsWith('f');
+  const isThere = ({ id }: StatsTarget): boolean => !id.startsWith('f');
   const reader: StatsReader = {
     read: (target) => Promise.resolve(isThere(target) ? usage : null),
     readAll: (targets) => {
       asked.push(...targets);
-      return Promise.resolve(new Map(targets.filter(isThere).map(({ containerId }) => [containerId, usage])));
+      return Promise.resolve(new Map(targets.filter(isThere).map(({ id }) => [id, usage])));
     },
-    readProcessCount: () => Promise.resolve(null),
-    watch: ({ containerId, cgroupPath }) => void told.push(`cgroup + ${containerId.slice(0, 2)} ${cgroupPath}`),
+    readFigures: () => Promise.resolve(null),
+    readInterfaces: () => Promise.resolve(null),
+    watch: ({ id, cgroupPath }) => void told.push(`cgroup + ${id.slice(0, 2)} ${cgroupPath}`),
     forget: (id) => void told.push(`cgroup - ${id.slice(0, 2)}`),
     close: () => undefined,
   };

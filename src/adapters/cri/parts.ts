@@ -2,7 +2,7 @@
 import type { CallDraft, CallOptions, CallReply, NoteRead, ReadModel, TakeCall } from '../../engine/ports.ts';
 import { type Failure, FailureError, GrpcCode, grpcCodeOf } from '../../domain/errors.ts';
 import type { Caller } from '../../domain/records.ts';
-import type { Container } from '../../domain/state.ts';
+import type { Container, PodSandbox } from '../../domain/state.ts';
 import { idFailure, wholeId } from '../../domain/call/canonical.ts';
 import type { StreamingRequest } from '../streaming/types.ts';
 import type * as wire from '../wire/cri/api.ts';
@@ -30,6 +30,9 @@ export interface CriParts {
   readonly statsOfAll: (containers: readonly Container[]) => Promise<wire.ContainerStats[]>;
   /** What a pod's shim says of its sandbox, for who wants all of it; never rejects, and is bounded in size and time. */
   readonly sandboxDetails: (podSandboxId: string) => Promise<Readonly<Record<string, unknown>>>;
+  /** As it is now; pods that have gone meanwhile are left out, and containers of those that stay. */
+  readonly podStatsOf: (sandboxes: readonly PodSandbox[]) => Promise<wire.PodSandboxStats[]>;
+  readonly podMetricsOf: (sandboxes: readonly PodSandbox[]) => Promise<wire.PodSandboxMetrics[]>;
   readonly imageFsInfo: () => wire.ImageFsInfoResponse;
   /** Runtime features for Status, the default handler under the empty name too. */
   readonly runtimeHandlers: () => readonly wire.RuntimeHandler[];
@@ -94,6 +97,9 @@ export const optionsOf = ({ caller, deadlineNs, traceParent, signal }: CallConte
 });
 
 const failed = ({ reason, message }: Failure): FailureError => new FailureError(reason, message);
+
+/** What a read call that takes no filter is about. */
+export const everything = (): string => '';
 
 /** Wraps a handler of a read call: it is noted when it is answered. */
 export function reading<Request, Response>(

@@ -8,8 +8,8 @@ import type { Handlers } from './context.ts';
 import { containersIn, containerState, containerStatus, containerStatuses, podSandboxStatus } from './entries.ts';
 import { isUnsure, whenExitsAreKnown } from './exits.ts';
 import { containerConfig, linuxContainerResources, podSandboxConfig } from './from-wire.ts';
-import { matchesLabels } from './lists.ts';
-import { type CriParts, find, reading, take } from './parts.ts';
+import { type CriParts, everything, find, reading, take } from './parts.ts';
+import { statsHandlers } from './stats-handlers.ts';
 import { streamedList } from './streamed-lists.ts';
 import { streamingHandlers } from './streaming.ts';
 import { containerInfo, hasOwnSandbox, infoWhen, podSandboxInfo, statusInfo } from './verbose.ts';
@@ -19,7 +19,6 @@ const RUNTIME_API_VERSION = 'v1';
 
 export function runtimeService(parts: CriParts): Handlers<typeof wire.RuntimeServiceDefinition> {
   const { view, lists } = parts;
-  const everything = (): string => '';
 
   const container = (id: string): Container => {
     const found = find('container_id', view.state.containers, id);
@@ -33,17 +32,6 @@ export function runtimeService(parts: CriParts): Handlers<typeof wire.RuntimeSer
       throw new FailureError('PodSandboxNotFound', `pod_sandbox_id ${shown(id)} names no pod sandbox.`);
     return found;
   };
-
-  const statsOfRunning = (filter: wire.ContainerStatsFilter | undefined): Promise<wire.ContainerStats[]> =>
-    parts.statsOfAll(
-      [...view.state.containers.values()].filter(
-        (found) =>
-          containerStateOf(found) === 'CONTAINER_RUNNING' &&
-          found.id.startsWith(filter?.id ?? '') &&
-          found.podSandboxId.startsWith(filter?.podSandboxId ?? '') &&
-          matchesLabels(found.config.labels, filter?.labelSelector ?? {}),
-      ),
-    );
 
   return {
     version: reading(parts, 'Version', everything, () => ({
@@ -208,30 +196,7 @@ export function runtimeService(parts: CriParts): Handlers<typeof wire.RuntimeSer
       return {};
     },
 
-    containerStats: reading(
-      parts,
-      'ContainerStats',
-      ({ containerId }) => containerId,
-      async ({ containerId }) => {
-        const found = container(containerId);
-        const stats = await parts.statsOf(found);
-        if (stats === null)
-          throw new FailureError('WrongState', `Container ${found.id} is not running; only running ones have stats.`);
-        return { stats };
-      },
-    ),
-    listContainerStats: reading(
-      parts,
-      'ListContainerStats',
-      ({ filter }) => filter?.id ?? '',
-      async ({ filter }) => ({ stats: await statsOfRunning(filter) }),
-    ),
-    streamContainerStats: streamedList(
-      parts,
-      'StreamContainerStats',
-      ({ filter }) => filter?.id ?? '',
-      async ({ filter }) => wire.ListContainerStatsResponse.encode({ stats: await statsOfRunning(filter) }).finish(),
-    ),
+    ...statsHandlers(parts, { container, sandbox }),
 
     status: reading(parts, 'Status', everything, ({ verbose }) => {
       const { problem, confList } = view.state.network;

@@ -1,19 +1,19 @@
 /**
- * What ContainerStats says, from cgroup files and without asking a shim. Remembers the containers it was asked about:
+ * What ContainerStats and PodSandboxStats say, from cgroup files and without asking a shim. Remembers the containers it was asked about:
  * keeps their files open, and samples their CPU time so that usage_nano_cores can be told. One container that has
  * gone must not fail a list, and a list of many must not keep other work of the daemon waiting.
  */
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CgroupFacts } from '../../domain/node-facts.ts';
 import type { Clock } from '../../engine/ports.ts';
 import { cgroupDirectory } from '../linux/cgroup-path.ts';
 import { type CgroupFile, FILE_BYTES_MAX, type OpenFiles, openCgroupFiles } from './cgroup-files.ts';
 import { type CpuRate, createCpuRate } from './cpu-rate.ts';
+import { readFigures } from './figures.ts';
 import { createLanes } from './lanes.ts';
-import { parseNumber } from './parse.ts';
-import type { ContainerUsage, StatsReader, StatsTarget } from './types.ts';
-import { containerUsage, cpuTimeNs } from './usage.ts';
+import { readInterfaces } from './network.ts';
+import type { CgroupUsage, StatsReader, StatsTarget } from './types.ts';
+import { cgroupUsage, cpuTimeNs } from './usage.ts';
 
 /** Reads under way at once: as many as libuv has threads, so that others' reads get their turn. */
 const LANES = 4;
@@ -27,12 +27,11 @@ export interface StatsReaderOptions {
   readonly report: (message: string) => void;
 }
 
-const PIDS_FILE = 'pids.current';
-
 const FILES_V1 = [
   ['cpuacct', 'cpuacct.usage'],
   ['memory', 'memory.usage_in_bytes'],
   ['memory', 'memory.stat'],
+  ['pids', 'pids.current'],
 ] as const;
 
 const FILES_V2 = [
@@ -45,6 +44,7 @@ const FILES_V2 = [
   'memory.swap.max',
   'memory.pressure',
   'io.pressure',
+  'pids.current',
 ];
 
 const UNIFIED_ROOT = '/sys/fs/cgroup';
@@ -54,7 +54,7 @@ interface Watched {
   readonly files: Promise<OpenFiles | null>;
   readonly rate: CpuRate;
   /** The look at its files that is under way: whoever asks meanwhile gets the same. */
-  look: Promise<ContainerUsage | null> | null;
+  look: Promise<CgroupUsage | null> | null;
 }
 
 const rootOfV2 = (controllers: CgroupFacts['controllers']): string => Object.values(controllers)[0] ?? UNIFIED_ROOT;
@@ -70,35 +70,35 @@ const filesIn = ({ version, controllers }: StatsReaderOptions['cgroup'], directo
 
 /** One per daemon; reads nothing before it is asked to. */
 export const createStatsReader = ({ cgroup, clock, report }: StatsReaderOptions): StatsReader => {
-  const { version, controllers } = cgroup;
+  const { version } = cgroup;
   const watched = new Map<string, Watched>();
   const inLane = createLanes(LANES, FILE_BYTES_MAX);
 
-  const forget = (containerId: string): void => {
-    const container = watched.get(containerId);
-    watched.delete(containerId);
+  const forget = (id: string): void => {
+    const container = watched.get(id);
+    watched.delete(id);
     // A descriptor must not be closed under a read: its number could be another file's by then.
     void Promise.allSettled([container?.look]).then(async () => (await container?.files)?.close());
   };
 
   const watchedOf = (target: StatsTarget): Watched | null => {
-    const known = watched.get(target.containerId);
+    const known = watched.get(target.id);
     if (known !== undefined) return known;
     const directory = cgroupDirectory(target.cgroupPath);
     if (directory === null) return null;
     const files = inLane(() => openCgroupFiles(filesIn(cgroup, directory)));
     const container: Watched = { target, files, rate: createCpuRate(), look: null };
-    watched.set(target.containerId, container);
+    watched.set(target.id, container);
     return container;
   };
 
-  const look = async ({ files, rate }: Watched): Promise<ContainerUsage | null> => {
+  const look = async ({ files, rate }: Watched): Promise<CgroupUsage | null> => {
     const open = await files;
     const texts = open === null ? null : await inLane(open.read);
     if (texts === null) return null;
     const cpuNs = cpuTimeNs(version, texts);
     const nanoCores = cpuNs === undefined ? undefined : rate.add(clock.monoNs(), cpuNs);
-    return containerUsage(version, texts, String(clock.nowNs()), nanoCores);
+    return cgroupUsage(version, texts, String(clock.nowNs()), nanoCores);
   };
 
   const read: StatsReader['read'] = async (target) => {
@@ -107,29 +107,29 @@ export const createStatsReader = ({ cgroup, clock, report }: StatsReaderOptions)
     container.look ??= look(container).finally(() => {
       container.look = null;
     });
-    let usage: ContainerUsage | null = null;
+    let usage: CgroupUsage | null = null;
     try {
       usage = await container.look;
       return usage;
     } finally {
       // Gone, or not to be read: whoever asks next starts afresh.
-      if (usage === null && watched.get(target.containerId) === container) forget(target.containerId);
+      if (usage === null && watched.get(target.id) === container) forget(target.id);
     }
   };
 
-  const tryRead = async (target: StatsTarget): Promise<ContainerUsage | null> => {
+  const tryRead = async (target: StatsTarget): Promise<CgroupUsage | null> => {
     try {
       return await read(target);
     } catch (error) {
-      report(`Reading the cgroups of container ${target.containerId} failed: ${String(error)}`);
+      report(`Reading the cgroups of ${target.id} failed: ${String(error)}`);
       return null;
     }
   };
 
   const readAll: StatsReader['readAll'] = async (targets) => {
     const usages = await Promise.all(targets.map(tryRead));
-    const found = usages.map((usage, index) => [targets[index]?.containerId ?? '', usage] as const);
-    return new Map(found.filter((entry): entry is readonly [string, ContainerUsage] => entry[1] !== null));
+    const found = usages.map((usage, index) => [targets[index]?.id ?? '', usage] as const);
+    return new Map(found.filter((entry): entry is readonly [string, CgroupUsage] => entry[1] !== null));
   };
 
   const sampler = setInterval(() => {
@@ -140,13 +140,8 @@ export const createStatsReader = ({ cgroup, clock, report }: StatsReaderOptions)
   return {
     read,
     readAll,
-    readProcessCount: async ({ cgroupPath }) => {
-      const root = version === 2 ? rootOfV2(controllers) : controllers.pids;
-      const directory = cgroupDirectory(cgroupPath);
-      if (root === undefined || directory === null) return null;
-      const text = await readFile(join(root, directory, PIDS_FILE), 'latin1').catch(() => '');
-      return parseNumber(text)?.toString() ?? null;
-    },
+    readFigures: (target) => readFigures(cgroup, target, inLane),
+    readInterfaces: (process) => inLane(() => readInterfaces(process)),
     watch: (target) => void tryRead(target),
     forget,
     close: () => {

@@ -1,35 +1,41 @@
 /**
- * What others ask of stats: the numbers of ContainerStats, as CRI has them, from cgroup files and from counts of the
- * writable layers that are made in the background.
+ * What others ask of stats: the numbers of ContainerStats and PodSandboxStats, as CRI has them, from cgroup files, from
+ * counts of the writable layers that are made in the background, and from the counters of network interfaces.
  */
-import type { CpuUsage, FilesystemUsage, IoUsage, MemoryUsage, SwapUsage } from '../wire/cri/api.ts';
+import type { CpuUsage, FilesystemUsage, IoUsage, MemoryUsage, ProcessUsage, SwapUsage } from '../wire/cri/api.ts';
+import type { ProcessName } from '../linux/processes.ts';
 
-/** Everything that one look at a container's cgroups gives; ready to be put into a ContainerStats message. */
-export interface ContainerUsage {
+/** Everything that one look at the cgroups of a container or pod gives; ready to be put into a stats message. */
+export interface CgroupUsage {
   readonly cpu: CpuUsage | undefined;
   readonly memory: MemoryUsage | undefined;
   readonly swap: SwapUsage | undefined;
   /** Version 2 only: pressure is all that CRI asks of it. */
   readonly io: IoUsage | undefined;
+  /** Processes; threads, as the kernel counts them. */
+  readonly process: ProcessUsage | undefined;
 }
 
 export interface StatsTarget {
-  readonly containerId: string;
-  /** linux.cgroupsPath of its spec, in either form. */
+  /** Of the container or pod. */
+  readonly id: string;
+  /** As linux.cgroupsPath of a spec has it, in either form. */
   readonly cgroupPath: string;
 }
 
 export interface StatsReader {
   /** null when its cgroups are gone, or can't be known from its path. Rejects when they can't be read. */
-  readonly read: (target: StatsTarget) => Promise<ContainerUsage | null>;
-  /** By container id; those that have gone, or can't be read, are left out. */
-  readonly readAll: (targets: readonly StatsTarget[]) => Promise<ReadonlyMap<string, ContainerUsage>>;
-  /** Processes (threads, as the kernel counts) in the cgroup; null when it is gone or has no pids controller. */
-  readonly readProcessCount: (target: StatsTarget) => Promise<string | null>;
-  /** Begins to sample a container, so that its first stats can tell its nano cores; read does this as well. */
+  readonly read: (target: StatsTarget) => Promise<CgroupUsage | null>;
+  /** By id; those that have gone, or can't be read, are left out. */
+  readonly readAll: (targets: readonly StatsTarget[]) => Promise<ReadonlyMap<string, CgroupUsage>>;
+  /** null when its cgroups are gone, or can't be known from its path. */
+  readonly readFigures: (target: StatsTarget) => Promise<CgroupFigures | null>;
+  /** Interfaces but loopback of the namespace that the process is in; null when it is gone. */
+  readonly readInterfaces: (process: ProcessName) => Promise<readonly InterfaceCounters[] | null>;
+  /** Begins to sample it, so that its first stats can tell its nano cores; read does this as well. */
   readonly watch: (target: StatsTarget) => void;
-  /** Closes its files. Not needed for a container that is removed: that is noticed. */
-  readonly forget: (containerId: string) => void;
+  /** Closes its files. Not needed for one that is removed: that is noticed. */
+  readonly forget: (id: string) => void;
   readonly close: () => void;
 }
 
@@ -50,3 +56,56 @@ export interface UsageCollector {
   readonly total: () => LayersTotal;
   readonly close: () => void;
 }
+
+/** Of one network interface, since it was made. */
+export interface InterfaceCounters {
+  readonly name: string;
+  readonly rxBytes: bigint;
+  readonly rxPackets: bigint;
+  readonly rxErrors: bigint;
+  readonly rxDropped: bigint;
+  readonly txBytes: bigint;
+  readonly txPackets: bigint;
+  readonly txErrors: bigint;
+  readonly txDropped: bigint;
+}
+
+export type CgroupFigure =
+  | 'cpuNs'
+  | 'cpuUserNs'
+  | 'cpuSystemNs'
+  | 'cfsPeriods'
+  | 'cfsThrottledPeriods'
+  | 'cfsThrottledNs'
+  | 'cpuShares'
+  | 'cpuQuotaUs'
+  | 'cpuPeriodUs'
+  | 'memoryUsage'
+  | 'memoryWorkingSet'
+  | 'memoryMaxUsage'
+  | 'memoryFailures'
+  | 'memoryLimit'
+  | 'memoryRss'
+  | 'memoryCache'
+  | 'memoryMappedFile'
+  | 'memoryKernel'
+  | 'memorySwap'
+  | 'memorySwapLimit'
+  | 'pageFaults'
+  | 'majorPageFaults'
+  | 'oomKills'
+  | 'threads'
+  | 'threadsMax'
+  | 'readBytes'
+  | 'writtenBytes'
+  | 'reads'
+  | 'writes'
+  | 'cpuWaitingNs'
+  | 'cpuStalledNs'
+  | 'memoryWaitingNs'
+  | 'memoryStalledNs'
+  | 'ioWaitingNs'
+  | 'ioStalledNs';
+
+/** Memory in bytes. Without a limit, or without the account, a figure is not there. */
+export type CgroupFigures = { readonly [figure in CgroupFigure]?: bigint | undefined };

@@ -1,10 +1,10 @@
 /**
- * What the text of a container's cgroup files means in CRI's words, for version 1 and 2. Pure: text in, messages out.
+ * What the text of cgroup files means in CRI's words, for version 1 and 2. Pure: text in, messages out.
  * A file that is missing (controller not mounted, accounting off) leaves out what it would have said.
  */
-import type { IoUsage, MemoryUsage, SwapUsage, UInt64Value } from '../wire/cri/api.ts';
+import type { IoUsage, MemoryUsage, ProcessUsage, SwapUsage, UInt64Value } from '../wire/cri/api.ts';
 import { numberOf, parseNumber, parsePressure } from './parse.ts';
-import type { ContainerUsage } from './types.ts';
+import type { CgroupUsage } from './types.ts';
 
 /** File name, as in the tables below, to its text. */
 export type FileTexts = { readonly [name: string]: string | undefined };
@@ -98,13 +98,18 @@ const ioUsage = (timestamp: string, texts: FileTexts): IoUsage | undefined => {
   return psi === undefined ? undefined : { timestamp, psi };
 };
 
+const processUsage = (timestamp: string, texts: FileTexts): ProcessUsage | undefined => {
+  const processCount = uint64(parseNumber(texts['pids.current'] ?? ''));
+  return processCount === undefined ? undefined : { timestamp, processCount };
+};
+
 /** `timestamp`: when the files were read, in ns since 1970. `nanoCores`: CPU ns used per second of late, if known. */
-export const containerUsage = (
+export const cgroupUsage = (
   version: 1 | 2,
   texts: FileTexts,
   timestamp: string,
   nanoCores: bigint | undefined,
-): ContainerUsage => {
+): CgroupUsage => {
   const memory = version === 1 ? memoryOfV1(texts) : memoryOfV2(texts);
   const cpuNs = cpuTimeNs(version, texts);
   return {
@@ -120,5 +125,44 @@ export const containerUsage = (
     memory: memoryUsage(timestamp, memory, texts),
     swap: swapUsage(timestamp, memory),
     io: ioUsage(timestamp, texts),
+    process: processUsage(timestamp, texts),
+  };
+};
+
+const sumOf = (values: readonly (UInt64Value | undefined)[]): UInt64Value | undefined => {
+  const known = values.filter((value) => value !== undefined);
+  return known.length === 0 ? undefined : uint64(known.reduce((sum, { value }) => sum + BigInt(value), 0n));
+};
+
+/** What several use together, where no cgroup of theirs alone holds them all: pressure and limits are nobody's then. */
+export const usageOfAll = (timestamp: string, usages: readonly CgroupUsage[]): CgroupUsage => {
+  const sum = <T extends object>(part: (usage: CgroupUsage) => T | undefined) => {
+    const parts = usages.map(part).filter((one) => one !== undefined);
+    return (field: (one: T) => UInt64Value | undefined): UInt64Value | undefined => sumOf(parts.map(field));
+  };
+  const cpu = sum((usage) => usage.cpu);
+  const memory = sum((usage) => usage.memory);
+  const swap = sum((usage) => usage.swap);
+  const process = sum((usage) => usage.process);
+  return {
+    cpu: {
+      timestamp,
+      usageCoreNanoSeconds: cpu((one) => one.usageCoreNanoSeconds),
+      usageNanoCores: cpu((one) => one.usageNanoCores),
+      psi: undefined,
+    },
+    memory: {
+      timestamp,
+      workingSetBytes: memory((one) => one.workingSetBytes),
+      availableBytes: undefined,
+      usageBytes: memory((one) => one.usageBytes),
+      rssBytes: memory((one) => one.rssBytes),
+      pageFaults: memory((one) => one.pageFaults),
+      majorPageFaults: memory((one) => one.majorPageFaults),
+      psi: undefined,
+    },
+    swap: { timestamp, swapAvailableBytes: undefined, swapUsageBytes: swap((one) => one.swapUsageBytes) },
+    io: undefined,
+    process: { timestamp, processCount: process((one) => one.processCount) },
   };
 };

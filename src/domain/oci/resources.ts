@@ -156,6 +156,19 @@ export function cgroupsPath(driver: CgroupDriver, cgroupParent: string | undefin
 }
 
 /**
+ * The cgroup that a client has made for a pod and all that is in it, in the form of a task's; null when it named none, and
+ * where the name is no cgroup's (an older daemon took what is refused today).
+ */
+export function podCgroupPath(driver: CgroupDriver, cgroupParent: string | undefined): string | null {
+  if (cgroupParent === undefined || cgroupParent === '') return null;
+  if (driver === 'cgroupfs') return cleanPath(`/${cgroupParent}`);
+  const slice = baseName(cgroupParent);
+  if (!slice.endsWith('.slice')) return null;
+  const above = slice.slice(0, Math.max(0, slice.lastIndexOf('-')));
+  return `${above === '' ? '-' : above}.slice::${slice}`;
+}
+
+/**
  * oom_score_adj as it can be set: lowering it below the daemon's own takes CAP_SYS_RESOURCE, and an administrator may
  * forbid it altogether.
  */

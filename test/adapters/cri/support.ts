@@ -205,6 +205,8 @@ export const partsOf = (view: ReadModel, reads: ReadRow[], overrides: Partial<Cr
   streaming: { newId: () => 'session', urlFor: ({ kind }) => `http://127.0.0.1/${kind}/token` },
   statsOf: () => Promise.resolve(null),
   statsOfAll: () => Promise.resolve([]),
+  podStatsOf: () => Promise.resolve([]),
+  podMetricsOf: () => Promise.resolve([]),
   imageFsInfo: () => ({ imageFilesystems: [], containerFilesystems: [] }),
   runtimeHandlers: () => [],
   describeConfig: () => ({}),

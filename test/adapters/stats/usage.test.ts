@@ -4,7 +4,7 @@ import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { createCpuRate } from '../../../src/adapters/stats/cpu-rate.ts';
 import { numberOf, parseNumber, parsePressure } from '../../../src/adapters/stats/parse.ts';
-import { containerUsage } from '../../../src/adapters/stats/usage.ts';
+import { cgroupUsage } from '../../../src/adapters/stats/usage.ts';
 
 const second = 1_000_000_000n;
 const timestamp = '1795229599034000000';
@@ -48,7 +48,7 @@ describe('cgroup files', () => {
     const texts = fc.record(Object.fromEntries(names.map((name) => [name, text])));
     fc.assert(
       fc.property(texts, fc.constantFrom(1 as const, 2 as const), (files, version) => {
-        containerUsage(version, files, timestamp, undefined);
+        cgroupUsage(version, files, timestamp, undefined);
       }),
     );
   });
@@ -69,7 +69,7 @@ describe('cgroup files', () => {
       'memory.usage_in_bytes': '5000000\n',
       'memory.stat': stat,
     };
-    assert.deepEqual(containerUsage(1, texts, timestamp, 5n), {
+    assert.deepEqual(cgroupUsage(1, texts, timestamp, 5n), {
       cpu: {
         timestamp,
         usageCoreNanoSeconds: { value: '123456789012345678' },
@@ -88,9 +88,10 @@ describe('cgroup files', () => {
       },
       swap: { timestamp, swapAvailableBytes: { value: '51380224' }, swapUsageBytes: { value: '1048576' } },
       io: undefined,
+      process: undefined,
     });
     const unlimited = stat.replace(/_limit \d+/g, '_limit 9223372036854771712');
-    const free = containerUsage(1, { ...texts, 'memory.stat': unlimited }, timestamp, undefined);
+    const free = cgroupUsage(1, { ...texts, 'memory.stat': unlimited }, timestamp, undefined);
     assert.equal(free.memory?.availableBytes, undefined);
     assert.equal(free.swap?.swapAvailableBytes, undefined);
     assert.equal(free.cpu?.usageNanoCores, undefined);
@@ -110,7 +111,7 @@ describe('cgroup files', () => {
       'memory.pressure': pressure,
       'io.pressure': pressure,
     };
-    assert.deepEqual(containerUsage(2, texts, timestamp, undefined), {
+    assert.deepEqual(cgroupUsage(2, texts, timestamp, undefined), {
       cpu: {
         timestamp,
         usageCoreNanoSeconds: { value: '123456789012345000' },
@@ -129,12 +130,14 @@ describe('cgroup files', () => {
       },
       swap: { timestamp, swapAvailableBytes: undefined, swapUsageBytes: { value: '4096' } },
       io: { timestamp, psi },
+      process: undefined,
     });
-    assert.deepEqual(containerUsage(2, {}, timestamp, undefined), {
+    assert.deepEqual(cgroupUsage(2, {}, timestamp, undefined), {
       cpu: undefined,
       memory: undefined,
       swap: undefined,
       io: undefined,
+      process: undefined,
     });
   });
 });

@@ -1,0 +1,253 @@
+/**
+ * The metrics of pods and containers that kubelet exposes in cAdvisor's place: one table from which both the descriptors
+ * and the metrics are made, so that label values are always as many as label keys. Values are whole numbers, as the
+ * contract has them: seconds are cut. A figure that the kernel does not keep is left out.
+ */
+import type { Container, PodSandbox } from '../../domain/state.ts';
+import type { CgroupFigure, CgroupFigures, InterfaceCounters } from '../stats/types.ts';
+import * as wire from '../wire/cri/api.ts';
+
+/** Of every metric, in this order; those of its own follow. */
+const LABEL_KEYS = ['container', 'id', 'image', 'name', 'namespace', 'pod'] as const;
+const NS_PER_S = 1_000_000_000n;
+
+/** What is known of a container when its metrics are made. */
+export interface ContainerFigures {
+  readonly container: Container;
+  /** Of its cgroup; absent ones could not be read. */
+  readonly figures: CgroupFigures;
+  readonly layerBytes: bigint | undefined;
+  readonly layerInodes: bigint | undefined;
+}
+
+export interface PodFigures {
+  readonly sandbox: PodSandbox;
+  readonly timestamp: string;
+  readonly interfaces: readonly InterfaceCounters[];
+  readonly containers: readonly ContainerFigures[];
+}
+
+interface Value {
+  /** Of the metric's own label keys. */
+  readonly labels: readonly string[];
+  readonly value: bigint | undefined;
+}
+
+interface Described<Source> {
+  readonly name: string;
+  readonly help: string;
+  readonly type: wire.MetricType;
+  readonly labelKeys: readonly string[];
+  readonly valuesOf: (source: Source) => readonly Value[];
+}
+
+const { COUNTER, GAUGE } = wire.MetricType;
+
+const figure = (
+  name: string,
+  help: string,
+  type: wire.MetricType,
+  key: CgroupFigure,
+  convert: (value: bigint) => bigint = (value) => value,
+): Described<ContainerFigures> => ({
+  name,
+  help,
+  type,
+  labelKeys: [],
+  valuesOf: ({ figures: { [key]: value } }) => [
+    { labels: [], value: value === undefined ? undefined : convert(value) },
+  ],
+});
+
+const wholeSeconds = (ns: bigint): bigint => ns / NS_PER_S;
+
+const ofContainers: readonly Described<ContainerFigures>[] = [
+  figure('container_cpu_usage_seconds_total', 'CPU time consumed.', COUNTER, 'cpuNs', wholeSeconds),
+  figure('container_cpu_user_seconds_total', 'CPU time consumed by programs.', COUNTER, 'cpuUserNs', wholeSeconds),
+  figure(
+    'container_cpu_system_seconds_total',
+    'CPU time consumed by the kernel.',
+    COUNTER,
+    'cpuSystemNs',
+    wholeSeconds,
+  ),
+  figure('container_cpu_cfs_periods_total', 'Enforcement periods of the CPU quota.', COUNTER, 'cfsPeriods'),
+  figure('container_cpu_cfs_throttled_periods_total', 'Periods that were throttled.', COUNTER, 'cfsThrottledPeriods'),
+  figure('container_cpu_cfs_throttled_seconds_total', 'Time throttled.', COUNTER, 'cfsThrottledNs', wholeSeconds),
+  figure('container_memory_usage_bytes', 'Memory in use, caches too.', GAUGE, 'memoryUsage'),
+  figure('container_memory_working_set_bytes', 'Memory that can not be had back at once.', GAUGE, 'memoryWorkingSet'),
+  figure('container_memory_max_usage_bytes', 'Most memory that was in use.', GAUGE, 'memoryMaxUsage'),
+  figure('container_memory_rss', 'Anonymous memory.', GAUGE, 'memoryRss'),
+  figure('container_memory_cache', 'Page cache.', GAUGE, 'memoryCache'),
+  figure('container_memory_mapped_file', 'Mapped files.', GAUGE, 'memoryMappedFile'),
+  figure('container_memory_kernel_usage', 'Memory of the kernel.', GAUGE, 'memoryKernel'),
+  figure('container_memory_swap', 'Swap in use.', GAUGE, 'memorySwap'),
+  figure('container_memory_failcnt', 'How often the memory limit was hit.', COUNTER, 'memoryFailures'),
+  {
+    name: 'container_memory_failures_total',
+    help: 'Page faults.',
+    type: COUNTER,
+    labelKeys: ['failure_type', 'scope'],
+    valuesOf: ({ figures }) => [
+      { labels: ['pgfault', 'hierarchy'], value: figures.pageFaults },
+      { labels: ['pgmajfault', 'hierarchy'], value: figures.majorPageFaults },
+    ],
+  },
+  figure('container_oom_events_total', 'Processes that were killed for want of memory.', COUNTER, 'oomKills'),
+  figure('container_threads', 'Threads that run.', GAUGE, 'threads'),
+  figure('container_threads_max', 'Threads that may run; absent without a limit.', GAUGE, 'threadsMax'),
+  figure('container_fs_reads_bytes_total', 'Bytes read from block devices.', COUNTER, 'readBytes'),
+  figure('container_fs_writes_bytes_total', 'Bytes written to block devices.', COUNTER, 'writtenBytes'),
+  figure('container_fs_reads_total', 'Reads from block devices.', COUNTER, 'reads'),
+  figure('container_fs_writes_total', 'Writes to block devices.', COUNTER, 'writes'),
+  {
+    name: 'container_fs_usage_bytes',
+    help: 'Bytes of the writable layer.',
+    type: GAUGE,
+    labelKeys: [],
+    valuesOf: ({ layerBytes }) => [{ labels: [], value: layerBytes }],
+  },
+  {
+    name: 'container_fs_inodes_total',
+    help: 'Inodes of the writable layer.',
+    type: GAUGE,
+    labelKeys: [],
+    valuesOf: ({ layerInodes }) => [{ labels: [], value: layerInodes }],
+  },
+  {
+    name: 'container_start_time_seconds',
+    help: 'When it was started, in seconds since 1970.',
+    type: GAUGE,
+    labelKeys: [],
+    valuesOf: ({ container: { startedAtNs } }) => [
+      { labels: [], value: startedAtNs === null ? undefined : wholeSeconds(BigInt(startedAtNs)) },
+    ],
+  },
+  figure('container_spec_cpu_period', 'CPU period, in microseconds.', GAUGE, 'cpuPeriodUs'),
+  figure(
+    'container_spec_cpu_quota',
+    'CPU quota in each period, in microseconds; absent without one.',
+    GAUGE,
+    'cpuQuotaUs',
+  ),
+  figure('container_spec_cpu_shares', 'CPU shares.', GAUGE, 'cpuShares'),
+  figure('container_spec_memory_limit_bytes', 'Memory limit; absent without one.', GAUGE, 'memoryLimit'),
+  figure('container_spec_memory_swap_limit_bytes', 'Swap limit; absent without one.', GAUGE, 'memorySwapLimit'),
+  figure(
+    'container_pressure_cpu_waiting_seconds_total',
+    'Time that some waited for CPU.',
+    COUNTER,
+    'cpuWaitingNs',
+    wholeSeconds,
+  ),
+  figure(
+    'container_pressure_cpu_stalled_seconds_total',
+    'Time that all waited for CPU.',
+    COUNTER,
+    'cpuStalledNs',
+    wholeSeconds,
+  ),
+  figure(
+    'container_pressure_memory_waiting_seconds_total',
+    'Time that some waited for memory.',
+    COUNTER,
+    'memoryWaitingNs',
+    wholeSeconds,
+  ),
+  figure(
+    'container_pressure_memory_stalled_seconds_total',
+    'Time that all waited for memory.',
+    COUNTER,
+    'memoryStalledNs',
+    wholeSeconds,
+  ),
+  figure(
+    'container_pressure_io_waiting_seconds_total',
+    'Time that some waited for devices.',
+    COUNTER,
+    'ioWaitingNs',
+    wholeSeconds,
+  ),
+  figure(
+    'container_pressure_io_stalled_seconds_total',
+    'Time that all waited for devices.',
+    COUNTER,
+    'ioStalledNs',
+    wholeSeconds,
+  ),
+];
+
+const counters = (
+  name: string,
+  help: string,
+  valueOf: (counted: InterfaceCounters) => bigint,
+): Described<PodFigures> => ({
+  name,
+  help,
+  type: COUNTER,
+  labelKeys: ['interface'],
+  valuesOf: ({ interfaces }) => interfaces.map((counted) => ({ labels: [counted.name], value: valueOf(counted) })),
+});
+
+const ofPods: readonly Described<PodFigures>[] = [
+  counters('container_network_receive_bytes_total', 'Bytes received.', ({ rxBytes }) => rxBytes),
+  counters('container_network_receive_packets_total', 'Packets received.', ({ rxPackets }) => rxPackets),
+  counters(
+    'container_network_receive_packets_dropped_total',
+    'Packets dropped on receipt.',
+    ({ rxDropped }) => rxDropped,
+  ),
+  counters('container_network_receive_errors_total', 'Errors on receipt.', ({ rxErrors }) => rxErrors),
+  counters('container_network_transmit_bytes_total', 'Bytes sent.', ({ txBytes }) => txBytes),
+  counters('container_network_transmit_packets_total', 'Packets sent.', ({ txPackets }) => txPackets),
+  counters(
+    'container_network_transmit_packets_dropped_total',
+    'Packets dropped when sent.',
+    ({ txDropped }) => txDropped,
+  ),
+  counters('container_network_transmit_errors_total', 'Errors when sending.', ({ txErrors }) => txErrors),
+];
+
+/** The same for as long as the daemon runs. */
+export const metricDescriptors: readonly wire.MetricDescriptor[] = [...ofContainers, ...ofPods].map(
+  ({ name, help, labelKeys }) => ({ name, help, labelKeys: [...LABEL_KEYS, ...labelKeys] }),
+);
+
+const metricsOf = <Source>(
+  table: readonly Described<Source>[],
+  source: Source,
+  timestamp: string,
+  labels: Readonly<Record<(typeof LABEL_KEYS)[number], string>>,
+): wire.Metric[] =>
+  table.flatMap(({ name, type, valuesOf }) =>
+    valuesOf(source).flatMap(({ labels: own, value }) =>
+      value === undefined || value < 0n
+        ? []
+        : [
+            {
+              name,
+              timestamp,
+              metricType: type,
+              labelValues: [...LABEL_KEYS.map((key) => labels[key]), ...own],
+              value: { value: String(value) },
+            },
+          ],
+    ),
+  );
+
+/** The container label of a pod's own metrics is empty, as cAdvisor has it. */
+export const podSandboxMetrics = (pod: PodFigures): wire.PodSandboxMetrics => {
+  const { sandbox, timestamp, containers } = pod;
+  const { name = '', namespace = '' } = sandbox.config.metadata ?? {};
+  const labels = { container: '', id: sandbox.id, image: '', name: sandbox.id, namespace, pod: name };
+  return {
+    podSandboxId: sandbox.id,
+    metrics: metricsOf(ofPods, pod, timestamp, labels),
+    containerMetrics: containers.map((source) => {
+      const { id, config } = source.container;
+      const image = config.image?.userSpecifiedImage || (config.image?.image ?? '');
+      const own = { ...labels, container: config.metadata?.name ?? '', id, name: id, image };
+      return { containerId: id, metrics: metricsOf(ofContainers, source, timestamp, own) };
+    }),
+  };
+};

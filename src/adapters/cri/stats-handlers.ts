@@ -1,0 +1,120 @@
+/**
+ * Handlers of the calls that ask for numbers: stats of containers and pods, their metrics, and the streams of both. Only
+ * what runs has any.
+ */
+import { containerStateOf } from '../../domain/container/state.ts';
+import { FailureError } from '../../domain/errors.ts';
+import type { Container, PodSandbox } from '../../domain/state.ts';
+import type { Handlers } from './context.ts';
+import * as wire from '../wire/cri/api.ts';
+import { matchesLabels } from './lists.ts';
+import { type CriParts, everything, reading } from './parts.ts';
+import { metricDescriptors } from './pod-metrics.ts';
+import { streamedList } from './streamed-lists.ts';
+
+export interface ShownObjects {
+  /** What an id or its beginning names; both throw when CRI shows no such object. */
+  readonly container: (id: string) => Container;
+  readonly sandbox: (id: string) => PodSandbox;
+}
+
+type StatsMethods =
+  | 'containerStats'
+  | 'listContainerStats'
+  | 'streamContainerStats'
+  | 'podSandboxStats'
+  | 'listPodSandboxStats'
+  | 'streamPodSandboxStats'
+  | 'listMetricDescriptors'
+  | 'listPodSandboxMetrics'
+  | 'streamPodSandboxMetrics';
+
+export const statsHandlers = (
+  parts: CriParts,
+  { container, sandbox }: ShownObjects,
+): Pick<Handlers<typeof wire.RuntimeServiceDefinition>, StatsMethods> => {
+  const { view } = parts;
+
+  const statsOfRunning = (filter: wire.ContainerStatsFilter | undefined): Promise<wire.ContainerStats[]> =>
+    parts.statsOfAll(
+      [...view.state.containers.values()].filter(
+        (found) =>
+          containerStateOf(found) === 'CONTAINER_RUNNING' &&
+          found.id.startsWith(filter?.id ?? '') &&
+          found.podSandboxId.startsWith(filter?.podSandboxId ?? '') &&
+          matchesLabels(found.config.labels, filter?.labelSelector ?? {}),
+      ),
+    );
+
+  const readyPods = (filter: wire.PodSandboxStatsFilter | undefined): PodSandbox[] =>
+    [...view.state.sandboxes.values()].filter(
+      ({ id, phase, config }) =>
+        phase === 'ready' &&
+        id.startsWith(filter?.id ?? '') &&
+        matchesLabels(config.labels, filter?.labelSelector ?? {}),
+    );
+
+  return {
+    containerStats: reading(
+      parts,
+      'ContainerStats',
+      ({ containerId }) => containerId,
+      async ({ containerId }) => {
+        const found = container(containerId);
+        const stats = await parts.statsOf(found);
+        if (stats === null)
+          throw new FailureError('WrongState', `Container ${found.id} is not running; only running ones have stats.`);
+        return { stats };
+      },
+    ),
+    listContainerStats: reading(
+      parts,
+      'ListContainerStats',
+      ({ filter }) => filter?.id ?? '',
+      async ({ filter }) => ({ stats: await statsOfRunning(filter) }),
+    ),
+    streamContainerStats: streamedList(
+      parts,
+      'StreamContainerStats',
+      ({ filter }) => filter?.id ?? '',
+      async ({ filter }) => wire.ListContainerStatsResponse.encode({ stats: await statsOfRunning(filter) }).finish(),
+    ),
+
+    podSandboxStats: reading(
+      parts,
+      'PodSandboxStats',
+      ({ podSandboxId }) => podSandboxId,
+      async ({ podSandboxId }) => {
+        const found = sandbox(podSandboxId);
+        const [stats] = found.phase === 'ready' ? await parts.podStatsOf([found]) : [];
+        if (stats === undefined)
+          throw new FailureError('WrongState', `Pod sandbox ${found.id} is not ready; only ready ones have stats.`);
+        return { stats };
+      },
+    ),
+    listPodSandboxStats: reading(
+      parts,
+      'ListPodSandboxStats',
+      ({ filter }) => filter?.id ?? '',
+      async ({ filter }) => ({ stats: await parts.podStatsOf(readyPods(filter)) }),
+    ),
+    streamPodSandboxStats: streamedList(
+      parts,
+      'StreamPodSandboxStats',
+      ({ filter }) => filter?.id ?? '',
+      async ({ filter }) =>
+        wire.ListPodSandboxStatsResponse.encode({ stats: await parts.podStatsOf(readyPods(filter)) }).finish(),
+    ),
+    listMetricDescriptors: reading(parts, 'ListMetricDescriptors', everything, () => ({
+      descriptors: [...metricDescriptors],
+    })),
+    listPodSandboxMetrics: reading(parts, 'ListPodSandboxMetrics', everything, async () => ({
+      podMetrics: await parts.podMetricsOf(readyPods(undefined)),
+    })),
+    streamPodSandboxMetrics: streamedList(parts, 'StreamPodSandboxMetrics', everything, async () =>
+      wire.ListPodSandboxMetricsResponse.encode({
+        podMetrics: await parts.podMetricsOf(readyPods(undefined)),
+      }).finish(),
+    ),
+  };
+};

@@ -1,0 +1,226 @@
+/**
+ * What cgroup files say beyond what stats messages hold: the figures that metrics are made of, for version 1 and 2. Read
+ * when somebody asks for metrics, and not kept open. Pure but for reading; what is not there is left out.
+ */
+import { open } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { CgroupFacts } from '../../domain/node-facts.ts';
+import { cgroupDirectory } from '../linux/cgroup-path.ts';
+import type { RunInLane } from './lanes.ts';
+import { isGone } from './gone.ts';
+import { numberOf, parseNumber, parsePressure } from './parse.ts';
+import type { CgroupFigures, StatsTarget } from './types.ts';
+
+type Cgroup = Pick<CgroupFacts, 'version' | 'controllers'>;
+
+const NS_PER_US = 1000n;
+/** Version 1 counts CPU time of user and kernel in ticks of a hundredth of a second. */
+const NS_PER_TICK = 10_000_000n;
+/** Version 1 has no word for "no limit". */
+const LIMIT_MAX = 2n ** 62n;
+
+const FILES_V1 = [
+  ['cpuacct', 'cpuacct.usage'],
+  ['cpuacct', 'cpuacct.stat'],
+  ['cpu', 'cpu.stat'],
+  ['cpu', 'cpu.shares'],
+  ['cpu', 'cpu.cfs_quota_us'],
+  ['cpu', 'cpu.cfs_period_us'],
+  ['memory', 'memory.usage_in_bytes'],
+  ['memory', 'memory.max_usage_in_bytes'],
+  ['memory', 'memory.failcnt'],
+  ['memory', 'memory.stat'],
+  ['memory', 'memory.kmem.usage_in_bytes'],
+  ['memory', 'memory.oom_control'],
+  ['pids', 'pids.current'],
+  ['pids', 'pids.max'],
+  ['blkio', 'blkio.throttle.io_service_bytes_recursive'],
+  ['blkio', 'blkio.throttle.io_serviced_recursive'],
+] as const;
+
+const FILES_V2 = [
+  'cpu.stat',
+  'cpu.max',
+  'cpu.weight',
+  'cpu.pressure',
+  'memory.current',
+  'memory.peak',
+  'memory.max',
+  'memory.events',
+  'memory.stat',
+  'memory.swap.current',
+  'memory.swap.max',
+  'memory.pressure',
+  'io.stat',
+  'io.pressure',
+  'pids.current',
+  'pids.max',
+] as const;
+
+const UNIFIED_ROOT = '/sys/fs/cgroup';
+
+type Texts = Readonly<Record<string, string>>;
+
+const times = (value: bigint | undefined, factor: bigint): bigint | undefined =>
+  value === undefined ? undefined : value * factor;
+const minus = (value: bigint | undefined, other: bigint | undefined): bigint | undefined => {
+  if (value === undefined) return undefined;
+  const left = value - (other ?? 0n);
+  return left < 0n ? 0n : left;
+};
+const limited = (limit: bigint | undefined): bigint | undefined =>
+  limit === undefined || limit >= LIMIT_MAX ? undefined : limit;
+
+/** Lines of "8:0 Read 4096", all devices together. */
+const sumOfOperations = (text: string | undefined, operation: string): bigint | undefined =>
+  text === undefined
+    ? undefined
+    : [...text.matchAll(/^\d+:\d+ (\w+) (\d+)$/gm)].reduce(
+        (sum, [, name, count = '0']) => (name === operation ? sum + BigInt(count) : sum),
+        0n,
+      );
+
+/** Lines of "8:0 rbytes=4096 wbytes=0 …", all devices together. */
+const sumOfKeys = (text: string | undefined, key: string): bigint | undefined =>
+  text === undefined
+    ? undefined
+    : [...text.matchAll(new RegExp(`\\b${key}=(\\d+)`, 'g'))].reduce((sum, [, count = '0']) => sum + BigInt(count), 0n);
+
+const figuresOfV1 = (texts: Texts): CgroupFigures => {
+  const memory = texts['memory.stat'] ?? '';
+  const cpu = texts['cpu.stat'] ?? '';
+  const usage = parseNumber(texts['memory.usage_in_bytes'] ?? '');
+  const limit = limited(numberOf(memory, 'hierarchical_memory_limit'));
+  const memoryAndSwap = limited(numberOf(memory, 'hierarchical_memsw_limit'));
+  return {
+    cpuNs: parseNumber(texts['cpuacct.usage'] ?? ''),
+    cpuUserNs: times(numberOf(texts['cpuacct.stat'] ?? '', 'user'), NS_PER_TICK),
+    cpuSystemNs: times(numberOf(texts['cpuacct.stat'] ?? '', 'system'), NS_PER_TICK),
+    cfsPeriods: numberOf(cpu, 'nr_periods'),
+    cfsThrottledPeriods: numberOf(cpu, 'nr_throttled'),
+    cfsThrottledNs: numberOf(cpu, 'throttled_time'),
+    cpuShares: parseNumber(texts['cpu.shares'] ?? ''),
+    cpuQuotaUs: parseNumber(texts['cpu.cfs_quota_us'] ?? ''),
+    cpuPeriodUs: parseNumber(texts['cpu.cfs_period_us'] ?? ''),
+    memoryUsage: usage,
+    memoryWorkingSet: minus(usage, numberOf(memory, 'total_inactive_file')),
+    memoryMaxUsage: parseNumber(texts['memory.max_usage_in_bytes'] ?? ''),
+    memoryFailures: parseNumber(texts['memory.failcnt'] ?? ''),
+    memoryLimit: limit,
+    memoryRss: numberOf(memory, 'total_rss'),
+    memoryCache: numberOf(memory, 'total_cache'),
+    memoryMappedFile: numberOf(memory, 'total_mapped_file'),
+    memoryKernel: parseNumber(texts['memory.kmem.usage_in_bytes'] ?? ''),
+    memorySwap: numberOf(memory, 'total_swap'),
+    memorySwapLimit: memoryAndSwap === undefined ? undefined : minus(memoryAndSwap, limit),
+    pageFaults: numberOf(memory, 'total_pgfault'),
+    majorPageFaults: numberOf(memory, 'total_pgmajfault'),
+    oomKills: numberOf(texts['memory.oom_control'] ?? '', 'oom_kill'),
+    threads: parseNumber(texts['pids.current'] ?? ''),
+    threadsMax: parseNumber(texts['pids.max'] ?? ''),
+    readBytes: sumOfOperations(texts['blkio.throttle.io_service_bytes_recursive'], 'Read'),
+    writtenBytes: sumOfOperations(texts['blkio.throttle.io_service_bytes_recursive'], 'Write'),
+    reads: sumOfOperations(texts['blkio.throttle.io_serviced_recursive'], 'Read'),
+    writes: sumOfOperations(texts['blkio.throttle.io_serviced_recursive'], 'Write'),
+  };
+};
+
+const pressureNs = (text: string | undefined, kind: 'Some' | 'Full'): bigint | undefined => {
+  const total = parsePressure(text)?.[kind]?.Total;
+  return total === undefined ? undefined : BigInt(total);
+};
+
+const figuresOfV2 = (texts: Texts): CgroupFigures => {
+  const memory = texts['memory.stat'] ?? '';
+  const cpu = texts['cpu.stat'] ?? '';
+  const usage = parseNumber(texts['memory.current'] ?? '');
+  const [quota = '', period = ''] = (texts['cpu.max'] ?? '').trim().split(' ');
+  return {
+    cpuNs: times(numberOf(cpu, 'usage_usec'), NS_PER_US),
+    cpuUserNs: times(numberOf(cpu, 'user_usec'), NS_PER_US),
+    cpuSystemNs: times(numberOf(cpu, 'system_usec'), NS_PER_US),
+    cfsPeriods: numberOf(cpu, 'nr_periods'),
+    cfsThrottledPeriods: numberOf(cpu, 'nr_throttled'),
+    cfsThrottledNs: times(numberOf(cpu, 'throttled_usec'), NS_PER_US),
+    cpuShares: sharesOfWeight(parseNumber(texts['cpu.weight'] ?? '')),
+    cpuQuotaUs: parseNumber(quota),
+    cpuPeriodUs: parseNumber(period),
+    memoryUsage: usage,
+    memoryWorkingSet: minus(usage, numberOf(memory, 'inactive_file')),
+    memoryMaxUsage: parseNumber(texts['memory.peak'] ?? ''),
+    memoryFailures: numberOf(texts['memory.events'] ?? '', 'max'),
+    memoryLimit: parseNumber(texts['memory.max'] ?? ''),
+    memoryRss: numberOf(memory, 'anon'),
+    memoryCache: numberOf(memory, 'file'),
+    memoryMappedFile: numberOf(memory, 'file_mapped'),
+    memoryKernel: numberOf(memory, 'kernel'),
+    memorySwap: parseNumber(texts['memory.swap.current'] ?? ''),
+    memorySwapLimit: parseNumber(texts['memory.swap.max'] ?? ''),
+    pageFaults: numberOf(memory, 'pgfault'),
+    majorPageFaults: numberOf(memory, 'pgmajfault'),
+    oomKills: numberOf(texts['memory.events'] ?? '', 'oom_kill'),
+    threads: parseNumber(texts['pids.current'] ?? ''),
+    threadsMax: parseNumber(texts['pids.max'] ?? ''),
+    readBytes: sumOfKeys(texts['io.stat'], 'rbytes'),
+    writtenBytes: sumOfKeys(texts['io.stat'], 'wbytes'),
+    reads: sumOfKeys(texts['io.stat'], 'rios'),
+    writes: sumOfKeys(texts['io.stat'], 'wios'),
+    cpuWaitingNs: pressureNs(texts['cpu.pressure'], 'Some'),
+    cpuStalledNs: pressureNs(texts['cpu.pressure'], 'Full'),
+    memoryWaitingNs: pressureNs(texts['memory.pressure'], 'Some'),
+    memoryStalledNs: pressureNs(texts['memory.pressure'], 'Full'),
+    ioWaitingNs: pressureNs(texts['io.pressure'], 'Some'),
+    ioStalledNs: pressureNs(texts['io.pressure'], 'Full'),
+  };
+};
+
+/** The shares that OCI runtimes turn into this weight: 2 to 262144 onto 1 to 10000, in a straight line. */
+const sharesOfWeight = (weight: bigint | undefined): bigint | undefined =>
+  weight === undefined ? undefined : 2n + ((weight - 1n) * 262_142n) / 9_999n;
+
+/** undefined when there is no such file, or no cgroup any more. */
+const readText = async (path: string, buffer: Buffer): Promise<string | undefined> => {
+  try {
+    const file = await open(path, 'r');
+    try {
+      const { bytesRead } = await file.read(buffer, 0, buffer.length, 0);
+      return buffer.toString('latin1', 0, bytesRead);
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    if (isGone(error)) return undefined;
+    throw error;
+  }
+};
+
+const pathsIn = ({ version, controllers }: Cgroup, directory: string): readonly (readonly [string, string])[] => {
+  if (version === 2) {
+    const root = Object.values(controllers)[0] ?? UNIFIED_ROOT;
+    return FILES_V2.map((name) => [name, join(root, directory, name)]);
+  }
+  return FILES_V1.flatMap(([controller, name]) => {
+    const root = controllers[controller];
+    return root === undefined ? [] : [[name, join(root, directory, name)] as const];
+  });
+};
+
+/** null when its cgroups are gone, or can't be known from its path. */
+export const readFigures = async (
+  cgroup: Cgroup,
+  { cgroupPath }: StatsTarget,
+  inLane: RunInLane,
+): Promise<CgroupFigures | null> => {
+  const directory = cgroupDirectory(cgroupPath);
+  if (directory === null) return null;
+  const texts = await inLane(async (buffer) => {
+    const read: Record<string, string> = {};
+    for (const [name, path] of pathsIn(cgroup, directory)) {
+      const text = await readText(path, buffer);
+      if (text !== undefined) read[name] = text;
+    }
+    return read;
+  });
+  if (Object.keys(texts).length === 0) return null;
+  return cgroup.version === 1 ? figuresOfV1(texts) : figuresOfV2(texts);
+};

@@ -1,0 +1,130 @@
+/**
+ * Stats and metrics of pods, put together from their cgroup, their containers' and their interfaces. The cgroup is the one
+ * that the client named as the pod's own (kubelet makes one for each); without it a pod uses what its containers do.
+ */
+import type { CriParts } from '../adapters/cri/parts.ts';
+import { type ContainerFigures, podSandboxMetrics } from '../adapters/cri/pod-metrics.ts';
+import { podSandboxStats } from '../adapters/cri/stats.ts';
+import type { InterfaceCounters, StatsReader, StatsTarget, UsageCollector } from '../adapters/stats/types.ts';
+import { usageOfAll } from '../adapters/stats/usage.ts';
+import { containerStateOf } from '../domain/container/state.ts';
+import { messageOf } from '../domain/errors.ts';
+import { podCgroupPath } from '../domain/oci/resources.ts';
+import { subjectOf } from '../domain/records.ts';
+import { cgroupDriverOf } from '../domain/specs.ts';
+import type { Container, PodSandbox } from '../domain/state.ts';
+import type { Clock, ReadModel } from '../engine/ports.ts';
+import type { ContainerStatsParts } from './container-stats.ts';
+
+export interface PodStatsOptions {
+  readonly view: ReadModel;
+  readonly reader: StatsReader;
+  readonly usage: Pick<UsageCollector, 'usageOf'>;
+  readonly clock: Pick<Clock, 'nowNs'>;
+  readonly containers: Pick<ContainerStatsParts, 'statsOfAll' | 'targetOf'>;
+  /** Told when something can't be read though it is there. */
+  readonly report: (message: string) => void;
+}
+
+export function createPodStats(options: PodStatsOptions): Pick<CriParts, 'podStatsOf' | 'podMetricsOf'> {
+  const { view, reader, usage, clock, containers, report } = options;
+
+  view.onChange((records) => {
+    for (const { type, stream } of records) if (type === 'sandbox.removed') reader.forget(subjectOf(stream).id);
+  });
+
+  /** By pod, in one walk: a node has as many containers as pods, and more. */
+  function runningByPod(): ReadonlyMap<string, readonly Container[]> {
+    const running = [...view.state.containers.values()].filter(
+      (container) => containerStateOf(container) === 'CONTAINER_RUNNING',
+    );
+    return Map.groupBy(running, ({ podSandboxId }) => podSandboxId);
+  }
+
+  /** What is there all the same is told; what can't be read is reported and passed over. */
+  async function tried<T>(what: string, work: () => Promise<T | null>): Promise<T | null> {
+    try {
+      return await work();
+    } catch (error) {
+      report(`Reading ${what} failed: ${messageOf(error)}`);
+      return null;
+    }
+  }
+
+  /** Any process of the pod sees its network; null where it has the node's, or where no process is. */
+  async function interfacesOf(
+    { id, network, task, taskExit }: PodSandbox,
+    running: readonly Container[],
+  ): Promise<readonly InterfaceCounters[] | null> {
+    if (network === null) return null;
+    const process = (taskExit === null ? task : null) ?? running.find((container) => container.task !== null)?.task;
+    return process ? tried(`the interfaces of pod ${id}`, () => reader.readInterfaces(process)) : null;
+  }
+
+  function targetOf({ id, handler, config }: PodSandbox): StatsTarget | null {
+    const cgroupPath = podCgroupPath(cgroupDriverOf(handler), config.linux?.cgroupParent);
+    return cgroupPath === null ? null : { id, cgroupPath };
+  }
+
+  async function podStatsOf(sandboxes: readonly PodSandbox[]) {
+    const byPod = runningByPod();
+    const running = sandboxes.map(({ id }) => byPod.get(id) ?? []);
+    const own = sandboxes.flatMap((sandbox) => targetOf(sandbox) ?? []);
+    const [usages, usagesOfContainers, stats] = await Promise.all([
+      reader.readAll(own),
+      reader.readAll(running.flat().flatMap((container) => containers.targetOf(container) ?? [])),
+      containers.statsOfAll(running.flat()),
+    ]);
+    const statsById = new Map(stats.map((one) => [one.attributes?.id ?? '', one]));
+    const timestamp = String(clock.nowNs());
+    return Promise.all(
+      sandboxes.map(async (sandbox, index) => {
+        const inside = running[index] ?? [];
+        return podSandboxStats(sandbox, {
+          timestamp,
+          usage:
+            usages.get(sandbox.id) ??
+            usageOfAll(
+              timestamp,
+              inside.flatMap(({ id }) => usagesOfContainers.get(id) ?? []),
+            ),
+          interfaces: await interfacesOf(sandbox, inside),
+          containers: inside.flatMap(({ id }) => statsById.get(id) ?? []),
+        });
+      }),
+    );
+  }
+
+  async function figuresOf(container: Container): Promise<ContainerFigures[]> {
+    const target = containers.targetOf(container);
+    const figures = await tried(`the cgroups of container ${container.id}`, async () =>
+      target === null ? null : reader.readFigures(target),
+    );
+    if (figures === null) return [];
+    const layer = usage.usageOf(container.id);
+    const numberOf = (field: { readonly value: string } | undefined): bigint | undefined =>
+      field === undefined ? undefined : BigInt(field.value);
+    return [{ container, figures, layerBytes: numberOf(layer?.usedBytes), layerInodes: numberOf(layer?.inodesUsed) }];
+  }
+
+  async function podMetricsOf(sandboxes: readonly PodSandbox[]) {
+    const byPod = runningByPod();
+    return Promise.all(
+      sandboxes.map(async (sandbox) => {
+        const running = byPod.get(sandbox.id) ?? [];
+        const [interfaces, figures] = await Promise.all([
+          interfacesOf(sandbox, running),
+          Promise.all(running.map(figuresOf)),
+        ]);
+        return podSandboxMetrics({
+          sandbox,
+          timestamp: String(clock.nowNs()),
+          interfaces: interfaces ?? [],
+          containers: figures.flat(),
+        });
+      }),
+    );
+  }
+
+  return { podStatsOf, podMetricsOf };
+}

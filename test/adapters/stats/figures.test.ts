@@ -1,0 +1,138 @@
+/** Figures for metrics, from cgroup trees as kernels of both versions write them, and interface counters. */
+import assert from 'node:assert/strict';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, it, type TestContext } from 'node:test';
+import fc from 'fast-check';
+import { readFigures } from '../../../src/adapters/stats/figures.ts';
+import { createLanes } from '../../../src/adapters/stats/lanes.ts';
+import { parseNetDev, readInterfaces } from '../../../src/adapters/stats/network.ts';
+import { readProcessStat } from '../../../src/adapters/linux/processes.ts';
+import { tempDir } from '../../support/temp-dir.ts';
+
+const inLane = createLanes(1, 16 * 1024);
+
+/** Writes the files of one cgroup below each of the controllers' roots. */
+const tree = async (t: TestContext, files: Readonly<Record<string, string>>): Promise<string> => {
+  const root = await tempDir(t);
+  await mkdir(join(root, 'pod/c1'), { recursive: true });
+  for (const [name, text] of Object.entries(files)) await writeFile(join(root, 'pod/c1', name), text);
+  return root;
+};
+
+const target = { id: 'c1', cgroupPath: '/pod/c1' };
+
+describe('figures of a cgroup', () => {
+  it('of version 2', async (t) => {
+    const pressure =
+      'some avg10=0.00 avg60=0.00 avg300=0.00 total=1500000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n';
+    const root = await tree(t, {
+      'cpu.stat':
+        'usage_usec 5000000\nuser_usec 3000000\nsystem_usec 2000000\nnr_periods 9\nnr_throttled 4\nthrottled_usec 8\n',
+      'cpu.max': '50000 100000\n',
+      'cpu.weight': '100\n',
+      'cpu.pressure': pressure,
+      'memory.current': '1000\n',
+      'memory.peak': '2000\n',
+      'memory.max': 'max\n',
+      'memory.events': 'low 0\nhigh 0\nmax 3\noom 2\noom_kill 1\n',
+      'memory.stat': 'anon 500\nfile 300\nkernel 40\nfile_mapped 20\ninactive_file 100\npgfault 70\npgmajfault 6\n',
+      'io.stat':
+        '8:0 rbytes=10 wbytes=20 rios=1 wios=2 dbytes=0 dios=0\n8:16 rbytes=5 wbytes=0 rios=1 wios=0 dbytes=0 dios=0\n',
+      'pids.current': '12\n',
+      'pids.max': 'max\n',
+    });
+    const figures = await readFigures({ version: 2, controllers: { memory: root } }, target, inLane);
+    assert.ok(figures);
+    const { cpuNs, cpuUserNs, cfsThrottledPeriods, cfsThrottledNs, cpuQuotaUs, cpuPeriodUs, cpuShares } = figures;
+    assert.deepEqual([cpuNs, cpuUserNs, cfsThrottledPeriods], [5_000_000_000n, 3_000_000_000n, 4n]);
+    assert.deepEqual([cfsThrottledNs, cpuQuotaUs, cpuPeriodUs, cpuShares], [8000n, 50_000n, 100_000n, 2597n]);
+    const { memoryUsage, memoryWorkingSet, memoryMaxUsage, memoryLimit, memoryFailures, oomKills, memoryRss } = figures;
+    assert.deepEqual([memoryUsage, memoryWorkingSet, memoryMaxUsage, memoryLimit], [1000n, 900n, 2000n, undefined]);
+    assert.deepEqual([memoryFailures, oomKills, memoryRss, figures.memoryKernel], [3n, 1n, 500n, 40n]);
+    assert.deepEqual([figures.readBytes, figures.writtenBytes, figures.reads, figures.writes], [15n, 20n, 2n, 2n]);
+    assert.deepEqual([figures.threads, figures.threadsMax], [12n, undefined]);
+    assert.deepEqual(
+      [figures.cpuWaitingNs, figures.cpuStalledNs, figures.ioWaitingNs],
+      [1_500_000_000n, 7000n, undefined],
+    );
+  });
+
+  it('of version 1', async (t) => {
+    const root = await tree(t, {
+      'cpuacct.usage': '5000000000\n',
+      'cpuacct.stat': 'user 300\nsystem 200\n',
+      'cpu.stat': 'nr_periods 9\nnr_throttled 4\nthrottled_time 8000\n',
+      'cpu.shares': '512\n',
+      'cpu.cfs_quota_us': '-1\n',
+      'memory.usage_in_bytes': '1000\n',
+      'memory.max_usage_in_bytes': '2000\n',
+      'memory.failcnt': '3\n',
+      'memory.oom_control': 'oom_kill_disable 0\nunder_oom 0\noom_kill 1\n',
+      'memory.stat': [
+        'rss 1',
+        'hierarchical_memory_limit 4096',
+        'hierarchical_memsw_limit 9223372036854771712',
+        'total_cache 300',
+        'total_rss 500',
+        'total_inactive_file 100',
+        'total_pgfault 70',
+        '',
+      ].join('\n'),
+      'blkio.throttle.io_service_bytes_recursive': '8:0 Read 10\n8:0 Write 20\n8:0 Total 30\n8:16 Read 5\nTotal 35\n',
+      'pids.current': '12\n',
+    });
+    const controllers = { cpu: root, cpuacct: root, memory: root, pids: root, blkio: root };
+    const figures = await readFigures({ version: 1, controllers }, target, inLane);
+    assert.ok(figures);
+    const { cpuNs, cpuUserNs, cpuSystemNs, cfsThrottledNs, cpuShares, cpuQuotaUs } = figures;
+    assert.deepEqual([cpuNs, cpuUserNs, cpuSystemNs], [5_000_000_000n, 3_000_000_000n, 2_000_000_000n]);
+    assert.deepEqual([cfsThrottledNs, cpuShares, cpuQuotaUs], [8000n, 512n, undefined]);
+    const { memoryWorkingSet, memoryLimit, memorySwapLimit, memoryCache, oomKills } = figures;
+    assert.deepEqual([memoryWorkingSet, memoryLimit, memorySwapLimit], [900n, 4096n, undefined]);
+    assert.deepEqual([memoryCache, oomKills, figures.readBytes, figures.writtenBytes], [300n, 1n, 15n, 20n]);
+  });
+
+  it('are none of one that is gone, or that can not be known', async (t) => {
+    const root = await tempDir(t);
+    const cgroup = { version: 2, controllers: { memory: root } } as const;
+    assert.equal(await readFigures(cgroup, target, inLane), null);
+    assert.equal(await readFigures(cgroup, { id: 'x', cgroupPath: '/a/../..' }, inLane), null);
+  });
+});
+
+describe('interface counters', () => {
+  const header = `Inter-|   Receive                                                |  Transmit
+ face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
+`;
+  it('are those of all interfaces but loopback', () => {
+    const text = `${header}    lo:   99    1    0    0    0     0          0         0       99       1    0    0    0     0       0          0
+  eth0: 1000   10    1    2    0     0          0         0     2000      20    3    4    0     0       0          0
+`;
+    assert.deepEqual(parseNetDev(text), [
+      {
+        name: 'eth0',
+        rxBytes: 1000n,
+        rxPackets: 10n,
+        rxErrors: 1n,
+        rxDropped: 2n,
+        txBytes: 2000n,
+        txPackets: 20n,
+        txErrors: 3n,
+        txDropped: 4n,
+      },
+    ]);
+  });
+
+  it('can be any text without harm', () => {
+    fc.assert(fc.property(fc.string(), (text) => void parseNetDev(`${header}${text}`)));
+  });
+
+  it('are null of a process that is gone, and of another with its pid', async () => {
+    const own = await readProcessStat(process.pid);
+    assert.ok(own);
+    assert.ok(await readInterfaces({ pid: process.pid, startTicks: own.startTicks }));
+    assert.equal(await readInterfaces({ pid: process.pid, startTicks: '1' }), null);
+    assert.equal(await readInterfaces({ pid: 2 ** 22 + 1, startTicks: '1' }), null);
+  });
+});

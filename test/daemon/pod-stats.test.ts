@@ -1,0 +1,131 @@
+/** What the stats of pods are put together from: their own cgroup, or their containers', and any process's interfaces. */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { CgroupUsage, StatsReader } from '../../src/adapters/stats/types.ts';
+import { createPodStats } from '../../src/daemon/pod-stats.ts';
+import { createContainerStats } from '../../src/daemon/container-stats.ts';
+import type { PodNetwork } from '../../src/domain/cni.ts';
+import { container, idOf, podSandbox, testModel } from '../adapters/cri/support.ts';
+
+const usageOf = (bytes: number): CgroupUsage => ({
+  cpu: { timestamp: '1', usageCoreNanoSeconds: { value: '10' }, usageNanoCores: undefined, psi: undefined },
+  memory: {
+    timestamp: '1',
+    workingSetBytes: { value: String(bytes) },
+    availableBytes: undefined,
+    usageBytes: { value: String(bytes) },
+    rssBytes: undefined,
+    pageFaults: undefined,
+    majorPageFaults: undefined,
+    psi: undefined,
+  },
+  swap: undefined,
+  io: undefined,
+  process: { timestamp: '1', processCount: { value: '3' } },
+});
+
+const eth0 = { name: 'eth0', rxBytes: 7n, rxPackets: 1n, rxErrors: 0n, rxDropped: 0n };
+const interfaces = [{ ...eth0, txBytes: 8n, txPackets: 1n, txErrors: 0n, txDropped: 0n }];
+const network: PodNetwork = {
+  podSandboxId: idOf('a'),
+  netnsPath: '/n',
+  ifName: 'eth0',
+  confList: { cniVersion: '1.0.0', name: 'n', plugins: [] },
+  name: 'p',
+  namespace: 'n',
+  uid: 'u',
+  portMappings: [],
+  podAnnotations: {},
+};
+
+/** Pods a (with a cgroup of its own), b (without) and h (on the node's network), each with two containers. */
+const setUp = () => {
+  const view = testModel();
+  const askedForInterfaces: number[] = [];
+  const forgotten: string[] = [];
+  const reports: string[] = [];
+  const reader: StatsReader = {
+    read: () => Promise.resolve(null),
+    readAll: (targets) =>
+      Promise.resolve(new Map(targets.map(({ id }) => [id, usageOf(id === idOf('a') ? 1000 : 10)]))),
+    readFigures: ({ id }) =>
+      id === idOf('b2') ? Promise.reject(new Error('EIO')) : Promise.resolve({ cpuNs: 3_500_000_000n, memoryRss: 4n }),
+    readInterfaces: ({ pid }) => {
+      askedForInterfaces.push(pid);
+      return Promise.resolve(interfaces);
+    },
+    watch: () => undefined,
+    forget: (id) => void forgotten.push(id),
+    close: () => undefined,
+  };
+  const usage = { watch: () => undefined, forget: () => undefined, usageOf: () => undefined };
+  const total = () => ({ timestamp: '1', usedBytes: 0n, inodesUsed: 0n });
+  const layers = { ...usage, total, close: () => undefined };
+  const config = (cgroupParent: string) => ({ metadata: { name: 'p', namespace: 'n' }, linux: { cgroupParent } });
+  const pods = [
+    podSandbox(idOf('a'), { config: config('/kubepods/poda'), network }),
+    podSandbox(idOf('b'), { config: config(''), task: null, sandboxer: 'none', network }),
+    podSandbox(idOf('e'), { config: config('') }),
+  ];
+  const inPods = ['a', 'b', 'e'].flatMap((pod) => [1, 2].map((n) => container(idOf(`${pod}${n}`), idOf(pod))));
+  view.put({ sandboxes: pods, containers: inPods });
+  const containers = createContainerStats({ view, reader, usage: layers });
+  const clock = { nowNs: () => 5n };
+  const report = (message: string): void => void reports.push(message);
+  const stats = createPodStats({ view, reader, usage: layers, clock, containers, report });
+  return { view, stats, pods, askedForInterfaces, forgotten, reports };
+};
+
+describe('stats of pods', { timeout: 20_000 }, () => {
+  it("are those of the cgroup that is the pod's own, else of its containers together", async () => {
+    const { stats, pods } = setUp();
+    const [own, sum] = await stats.podStatsOf(pods);
+    assert.equal(own?.linux?.memory?.usageBytes?.value, '1000');
+    assert.equal(own.linux.process?.processCount?.value, '3');
+    assert.equal(sum?.linux?.memory?.usageBytes?.value, '20');
+    assert.equal(sum.linux.cpu?.usageCoreNanoSeconds?.value, '20');
+    assert.equal(sum.linux.process?.processCount?.value, '6');
+    assert.deepEqual(
+      sum.linux.containers.map(({ attributes }) => attributes?.id),
+      [idOf('b1'), idOf('b2')],
+    );
+  });
+
+  it("have the network as the pause task sees it, else a container's; none on the node's network", async () => {
+    const { stats, pods, askedForInterfaces } = setUp();
+    const [paused, pinned, onNode] = await stats.podStatsOf(pods);
+    assert.deepEqual(askedForInterfaces, [41, 42]);
+    assert.equal(paused?.linux?.network?.defaultInterface?.rxBytes?.value, '7');
+    assert.equal(pinned?.linux?.network?.defaultInterface?.txBytes?.value, '8');
+    assert.equal(onNode?.linux?.network, undefined);
+  });
+
+  it('metrics: a container that can not be read costs its own and is reported', async () => {
+    const { stats, pods, reports } = setUp();
+    const metrics = await stats.podMetricsOf(pods);
+    assert.deepEqual(
+      metrics.map(({ containerMetrics }) => containerMetrics.length),
+      [2, 1, 2],
+    );
+    assert.match(reports[0] ?? '', /EIO/);
+    const cpu = metrics[0]?.containerMetrics[0]?.metrics.find(
+      ({ name }) => name === 'container_cpu_usage_seconds_total',
+    );
+    assert.equal(cpu?.value?.value, '3');
+  });
+
+  it('a pod that is removed is forgotten', () => {
+    const { view, forgotten } = setUp();
+    const removed = {
+      type: 'sandbox.removed',
+      body: {},
+      seq: 1,
+      atNs: 0n,
+      monoNs: 0n,
+      cause: null,
+      call: null,
+    } as const;
+    view.remove([idOf('a')], [{ ...removed, stream: `sandbox/${idOf('a')}` }]);
+    assert.deepEqual(forgotten, [idOf('a')]);
+  });
+});

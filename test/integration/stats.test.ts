@@ -1,0 +1,117 @@
+/** Stats and metrics of pods, as crictl and kubelet ask for them, from real cgroups and interfaces. */
+import assert from 'node:assert/strict';
+import { before, describe, test } from 'node:test';
+import { codeOf } from '../../scripts/lib/cri-client.ts';
+import { GrpcCode } from '../../src/domain/errors.ts';
+import { cleanupAfterAll } from '../support/cleanup.ts';
+import { criTool } from '../support/cri-tools.ts';
+import { busyboxName, startNode, type TestNode } from '../support/node.ts';
+import { eventually, ownPids, removePod, runPod } from '../support/pods.ts';
+import { runOk } from '../support/process.ts';
+
+const numberOf = (field: { readonly value: string } | undefined): number => Number(field?.value ?? Number.NaN);
+
+describe('stats of pods', () => {
+  const owner = cleanupAfterAll();
+  let node: TestNode;
+  const pods: { readonly podSandboxId: string; readonly containerId: string }[] = [];
+
+  before(async () => {
+    node = await startNode(owner);
+    for (const [index, pause] of [{}, ownPids].entries()) {
+      const linux = { ...pause.linux, cgroupParent: `${node.daemon.dirs.cgroupParent}/kubepods/pod${index}` };
+      const overrides = { pod: { ...pause, linux, labels: { index: String(index) } } };
+      pods.push(await runPod(node.daemon, `pod-${index}`, busyboxName, ['sh', '-c', 'while :; do :; done'], overrides));
+    }
+  });
+
+  const crictl = async (...args: readonly string[]): Promise<string> =>
+    runOk(node.daemon.netns.inside([criTool('crictl'), '-r', `unix://${node.daemon.socket}`, ...args]));
+
+  test('tell CPU, memory, processes and network of pods with and without a pause task', async () => {
+    const { runtime } = node.daemon.cri;
+    for (const { podSandboxId, containerId } of pods) {
+      const busy = await eventually('nano cores', async () => {
+        const { stats } = await runtime.podSandboxStats({ podSandboxId });
+        return numberOf(stats?.linux?.cpu?.usageNanoCores) > 1e6 && stats;
+      });
+      const { cpu, memory, process, network, containers = [] } = busy.linux ?? {};
+      assert.ok(numberOf(cpu?.usageCoreNanoSeconds) > 1e6);
+      assert.ok(numberOf(memory?.workingSetBytes) > 0);
+      assert.ok(numberOf(memory?.usageBytes) >= numberOf(memory?.workingSetBytes));
+      assert.ok(numberOf(process?.processCount) >= 1);
+      assert.equal(network?.defaultInterface?.name, 'eth0');
+      assert.ok(numberOf(network.defaultInterface.txBytes) >= 0);
+      assert.deepEqual(
+        containers.map(({ attributes }) => attributes?.id),
+        [containerId],
+      );
+      assert.ok(numberOf(cpu?.usageCoreNanoSeconds) >= numberOf(containers[0]?.cpu?.usageCoreNanoSeconds));
+    }
+  });
+
+  test('are listed by id and label, streamed, and shown by crictl', async () => {
+    const { runtime } = node.daemon.cri;
+    const [first, second] = pods;
+    assert.ok(first && second);
+    const idsOf = (stats: readonly { readonly attributes?: { readonly id: string } | undefined }[]) =>
+      stats.map(({ attributes }) => attributes?.id);
+    assert.deepEqual(idsOf((await runtime.listPodSandboxStats({})).stats), [first.podSandboxId, second.podSandboxId]);
+    const byLabel = await runtime.listPodSandboxStats({ filter: { labelSelector: { index: '1' } } });
+    assert.deepEqual(idsOf(byLabel.stats), [second.podSandboxId]);
+    const byId = await runtime.listPodSandboxStats({ filter: { id: first.podSandboxId.slice(0, 12) } });
+    assert.deepEqual(idsOf(byId.stats), [first.podSandboxId]);
+    const streamed: (string | undefined)[] = [];
+    for await (const { podSandboxStats } of runtime.streamPodSandboxStats({})) streamed.push(...idsOf(podSandboxStats));
+    assert.deepEqual(streamed, [first.podSandboxId, second.podSandboxId]);
+    assert.match(await crictl('statsp'), new RegExp(first.podSandboxId.slice(0, 13)));
+  });
+
+  test('metrics have a value for each label of their descriptor, and the names that dashboards know', async () => {
+    const { runtime } = node.daemon.cri;
+    const { descriptors } = await runtime.listMetricDescriptors({});
+    const labels = new Map(descriptors.map(({ name, labelKeys }) => [name, labelKeys]));
+    assert.equal(labels.size, descriptors.length, 'no name twice');
+    const { podMetrics } = await runtime.listPodSandboxMetrics({});
+    assert.equal(podMetrics.length, 2);
+    for (const { metrics, containerMetrics } of podMetrics) {
+      assert.equal(containerMetrics.length, 1);
+      for (const { name, labelValues, value, timestamp } of [...metrics, ...(containerMetrics[0]?.metrics ?? [])]) {
+        assert.equal(labelValues.length, labels.get(name)?.length, name);
+        assert.ok(value !== undefined && Number(timestamp) > 0);
+      }
+      const inContainer = containerMetrics[0]?.metrics.map(({ name }) => name) ?? [];
+      for (const name of [
+        'container_cpu_usage_seconds_total',
+        'container_memory_working_set_bytes',
+        'container_threads',
+      ])
+        assert.ok(inContainer.includes(name), name);
+      assert.ok(metrics.some(({ name }) => name === 'container_network_receive_bytes_total'));
+    }
+    const [metric] = podMetrics[0]?.containerMetrics[0]?.metrics ?? [];
+    const keys = labels.get(metric?.name ?? '') ?? [];
+    const told = Object.fromEntries(keys.map((key, index) => [key, metric?.labelValues[index]]));
+    assert.deepEqual([told['container'], told['namespace'], told['pod']], ['main', 'default', 'pod-0']);
+    let streamed = 0;
+    for await (const { podSandboxMetrics } of runtime.streamPodSandboxMetrics({})) streamed += podSandboxMetrics.length;
+    assert.equal(streamed, 2);
+    assert.match(await crictl('metricdescs'), /container_cpu_usage_seconds_total/);
+    assert.match(await crictl('metricsp'), /container_memory_working_set_bytes/);
+  });
+
+  test('one that has stopped has none, and one that is not there is not found', async () => {
+    const { daemon } = node;
+    const { runtime } = daemon.cri;
+    const [first, second] = pods;
+    assert.ok(first && second);
+    await runtime.stopPodSandbox({ podSandboxId: first.podSandboxId });
+    const stopped = runtime.podSandboxStats({ podSandboxId: first.podSandboxId });
+    await assert.rejects(stopped, (error) => codeOf(error) === GrpcCode.FAILED_PRECONDITION);
+    const unknown = runtime.podSandboxStats({ podSandboxId: 'f'.repeat(64) });
+    await assert.rejects(unknown, (error) => codeOf(error) === GrpcCode.NOT_FOUND);
+    assert.equal((await runtime.listPodSandboxStats({})).stats.length, 1);
+    for (const { podSandboxId } of pods) await removePod(daemon, podSandboxId);
+    assert.equal((await runtime.listPodSandboxMetrics({})).podMetrics.length, 0);
+  });
+});
