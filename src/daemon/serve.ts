@@ -18,6 +18,7 @@ import { createSecretVault } from '../adapters/bundle/secrets.ts';
 import { startCriServer } from '../adapters/cri/server.ts';
 import { createSystemClock } from '../adapters/linux/clock.ts';
 import { readHostFacts } from '../adapters/linux/host-facts.ts';
+import { obstacleToUserNamespaces } from '../adapters/linux/mapped-ids.ts';
 import { createNotify } from '../adapters/linux/notify.ts';
 import { installPause } from '../adapters/pause/install.ts';
 import { createStreamingServer } from '../adapters/streaming/server.ts';
@@ -102,8 +103,9 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
   });
   writeFileSync(join(stateDir, 'scribe.pid'), `${process.pid}\n`);
 
-  const [node, dead, pauseRootfs, vault, diskGuard] = await Promise.all([
+  const [node, obstacle, dead, pauseRootfs, vault, diskGuard] = await Promise.all([
     readHostFacts(),
+    obstacleToUserNamespaces(config.serve),
     findDead(state),
     installPause(join(rootDir, 'pause')),
     createSecretVault(join(rootDir, 'secrets.key')),
@@ -127,8 +129,9 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
   const observe: Observe = (observation) =>
     engine === null ? Promise.reject(new Error('The daemon is starting.')) : engine.observe(observation);
 
+  if (obstacle !== null) log.info(obstacle, 'pods with users of their own are refused');
   const handlers = withFeatures(
-    { spawner, searchPath: ownSearchPath, kernelRelease: node.kernelRelease },
+    { spawner, searchPath: ownSearchPath, kernelRelease: node.kernelRelease, mapsIds: obstacle === null },
     config.runtime.handlers,
   );
   const sessions = createSessions(

@@ -4,7 +4,7 @@
  */
 import { resourcesOf } from './container/state.ts';
 import type { LinuxContainerResources } from './cri.ts';
-import type { Effect } from './effects.ts';
+import type { Effect, Mount } from './effects.ts';
 import type { Failure } from './errors.ts';
 import type { DaemonFacts } from './node/facts.ts';
 import { etcFiles } from './oci/etc-files.ts';
@@ -13,10 +13,11 @@ import { hasHostIpc } from './oci/namespaces.ts';
 import { failureIn } from './oci/refuse.ts';
 import { ociResources, oomScoreAdj, undoingResources } from './oci/resources.ts';
 import { seccompFileOf, seccompProfileOf } from './oci/seccomp.ts';
+import { hasOwnUsers, type PodUserNamespace, userNamespaceOf } from './oci/user-namespace.ts';
 import { bundlePath, containerDir, netnsPath, sandboxDir, shmPath } from './paths.ts';
 import { type Intent, subjectOf } from './records.ts';
 import { namespacePins } from './pod-sandbox/sandboxer.ts';
-import { containerSpecOf, imageMountsOf, pinnedSysctls, sandboxSpecOf, volumesOf } from './specs.ts';
+import { containerSpecOf, imageMountsOf, mappedMountsOf, pinnedSysctls, sandboxSpecOf, volumesOf } from './specs.ts';
 import { type Container, containersOf, type NodeState, type OpenEffect, type PodSandbox } from './state.ts';
 
 export type EffectRequest =
@@ -81,6 +82,7 @@ function forSandbox(state: NodeState, facts: DaemonFacts, sandbox: PodSandbox, i
         bundle: { id: podSandboxId, path: bundle, spec: built.spec },
         seccompProfilePath: seccompFileOf(seccompProfileOf(sandbox.config.linux?.securityContext)),
         chainIds: sandbox.image?.chainIds ?? null,
+        ...usersOf(sandbox),
       });
     }
     case 'CleanPodSandbox':
@@ -91,8 +93,14 @@ function forSandbox(state: NodeState, facts: DaemonFacts, sandbox: PodSandbox, i
         hasSnapshot: sandbox.image !== null,
       });
     case 'CreateNetns':
+      return perform({
+        kind: 'CreateNetns',
+        podSandboxId,
+        path: netnsPath(facts, podSandboxId),
+        ...(hasOwnUsers(sandbox.config) && sandbox.task !== null ? { holder: sandbox.task } : {}),
+      });
     case 'RemoveNetns':
-      return perform({ kind: intent.kind, podSandboxId, path: netnsPath(facts, podSandboxId) });
+      return perform({ kind: 'RemoveNetns', podSandboxId, path: netnsPath(facts, podSandboxId) });
     case 'PinNamespaces':
       return perform({
         kind: 'PinNamespaces',
@@ -163,11 +171,12 @@ function forSandbox(state: NodeState, facts: DaemonFacts, sandbox: PodSandbox, i
         containerId: podSandboxId,
         handler,
         bundlePath: bundle,
-        rootfs: sandbox.rootfs,
+        rootfs: hasOwnUsers(sandbox.config) ? [pauseMount(facts)] : sandbox.rootfs,
         terminal: false,
         stdin: false,
         stdinOnce: false,
         log: null,
+        ...usersOf(sandbox),
       });
     case 'KillTask':
       return perform({
@@ -188,6 +197,18 @@ function forSandbox(state: NodeState, facts: DaemonFacts, sandbox: PodSandbox, i
   }
 }
 
+const usersOf = ({ config }: PodSandbox): { readonly users?: PodUserNamespace } => {
+  const users = userNamespaceOf(config);
+  return users === null ? {} : { users };
+};
+
+/** Where it lies, only the node's root can look; where it is mounted, anybody can. */
+const pauseMount = ({ pauseRootfs }: DaemonFacts): Mount => ({
+  type: 'bind',
+  source: pauseRootfs,
+  options: ['rbind', 'ro'],
+});
+
 const mayHaveTask = ({ steps }: Container): boolean => steps.task !== 'none' && steps.task !== 'undone';
 
 function forContainer(
@@ -199,6 +220,7 @@ function forContainer(
 ): EffectRequest {
   const { id: containerId, podSandboxId, config } = container;
   const bundle = bundlePath(facts, containerId);
+  const users = userNamespaceOf(sandbox.config);
   switch (intent.kind) {
     case 'InspectContainer':
       return perform({
@@ -216,6 +238,7 @@ function forContainer(
         chainIds: container.chainIds,
         imageVolumes: volumesOf(facts, container),
         imageMounts: imageMountsOf(facts, container).map(({ chainIds, hostPath }) => ({ chainIds, hostPath })),
+        ...(users === null || sandbox.task === null ? {} : { users: { ...users, holder: sandbox.task } }),
       });
     }
     case 'CleanContainer':
@@ -227,11 +250,15 @@ function forContainer(
         containerId,
         handler: sandbox.handler,
         bundlePath: bundle,
-        rootfs: container.rootfs,
+        // For users of the pod's own it was mounted with the bundle.
+        rootfs: users === null ? container.rootfs : [],
         terminal: config.tty ?? false,
         stdin: config.stdin ?? false,
         stdinOnce: config.stdinOnce ?? false,
         log: { path: logPath(sandbox, container) },
+        ...(users === null || sandbox.task === null
+          ? {}
+          : { users, mapped: { holder: sandbox.task, mounts: mappedMountsOf(facts, container) } }),
       });
     case 'KillTask':
       return perform({ kind: 'KillTask', podSandboxId, containerId, signal: intent.signal, all: intent.all });

@@ -9,6 +9,7 @@ import type { PodNetwork } from './cni.ts';
 import type { ContainerFacts, ContainerQuestions } from './container/facts.ts';
 import type { Int64, PodSandboxConfig } from './cri.ts';
 import type { OciResources, OciSpec } from './oci/types.ts';
+import type { MappedMount, PodUserNamespace } from './oci/user-namespace.ts';
 import type { NamespacePins, SandboxPlatform, Sandboxer } from './pod-sandbox/holder.ts';
 
 /** A mount as the shim API passes it (containerd.types.Mount). */
@@ -136,6 +137,8 @@ export type Effect =
       readonly seccompProfilePath: string | null;
       /** Layers of the configured sandbox image; null with the pause program that scribe carries. */
       readonly chainIds: readonly string[] | null;
+      /** Whose files and shm are to be; absent: the node's root. */
+      readonly users?: PodUserNamespace;
     }
   /** Unmounts and removes all that PreparePodSandbox may have made; nothing outside `paths` is touched. */
   | {
@@ -145,7 +148,13 @@ export type Effect =
       /** It may have a writable layer on top of the sandbox image. */
       readonly hasSnapshot: boolean;
     }
-  | { readonly kind: 'CreateNetns'; readonly podSandboxId: string; readonly path: string }
+  /** Pins a new network namespace, with loopback up; or that of `holder`, who has one of its own. */
+  | {
+      readonly kind: 'CreateNetns';
+      readonly podSandboxId: string;
+      readonly path: string;
+      readonly holder?: LaunchedTask;
+    }
   | { readonly kind: 'RemoveNetns'; readonly podSandboxId: string; readonly path: string }
   /** Makes the pod's namespaces with loopback up, its hostname and kernel parameters set, and pins each at its path. */
   | {
@@ -216,6 +225,8 @@ export type Effect =
       readonly imageVolumes: readonly { readonly imagePath: string; readonly hostPath: string }[];
       /** Images to be seen, read-only, at hostPath; chain ids of their layers, base first. */
       readonly imageMounts: readonly { readonly chainIds: readonly string[]; readonly hostPath: string }[];
+      /** The pod's own users and a process that has them: the rootfs is mounted in the bundle for them. */
+      readonly users?: PodUserNamespace & { readonly holder: LaunchedTask };
     }
   | { readonly kind: 'CleanContainer'; readonly containerId: string; readonly paths: readonly string[] }
   /** Opens the log, then Create, Wait and Start of a task. */
@@ -230,6 +241,10 @@ export type Effect =
       readonly stdin: boolean;
       readonly stdinOnce: boolean;
       readonly log: ContainerLog | null;
+      /** The pod's own users: its root owns the task's output. */
+      readonly users?: PodUserNamespace;
+      /** Mounted while the task is created, which keeps them for itself. */
+      readonly mapped?: { readonly holder: LaunchedTask; readonly mounts: readonly MappedMount[] };
     }
   | {
       readonly kind: 'KillTask';

@@ -4,11 +4,12 @@ import type { RuntimeHandler } from './effects.ts';
 import type { DaemonFacts } from './node/facts.ts';
 import { containerSpec } from './oci/container-spec.ts';
 import type { CgroupDriver, ImageMount, ImageVolume, SandboxPaths, SpecSettings } from './oci/input.ts';
-import { imageVolumesOf } from './oci/mounts.ts';
+import { imageVolumesOf, mappedMounts } from './oci/mounts.ts';
 import { podSandboxSpec } from './oci/pod-sandbox-spec.ts';
 import type { SpecResult } from './oci/refuse.ts';
 import { podSysctls } from './oci/sysctls.ts';
-import { containerDir, imageMountPath, sandboxDir, shmPath } from './paths.ts';
+import { hasOwnUsers, type MappedMount } from './oci/user-namespace.ts';
+import { containerDir, imageMountPath, mappedDir, sandboxDir, shmPath } from './paths.ts';
 import { namespacePins } from './pod-sandbox/sandboxer.ts';
 import type { Container, NodeState, PodSandbox } from './state.ts';
 
@@ -54,7 +55,11 @@ export function sandboxSpecOf(
     paths: sandboxPaths(facts, sandbox.id),
     pause:
       sandbox.image === null
-        ? { rootfsPath: facts.pauseRootfs, imageName: PAUSE_NAME, imageConfig: { entrypoint: PAUSE_ARGS } }
+        ? {
+            rootfsPath: hasOwnUsers(sandbox.config) ? BUNDLE_ROOTFS : facts.pauseRootfs,
+            imageName: PAUSE_NAME,
+            imageConfig: { entrypoint: PAUSE_ARGS },
+          }
         : { rootfsPath: BUNDLE_ROOTFS, imageName: facts.sandboxImage ?? '', imageConfig: sandbox.image.config },
   });
 }
@@ -71,6 +76,10 @@ export const volumesOf = (facts: DaemonFacts, container: Container): readonly Im
 /** Images that the container mounts, each with the place where it is seen. */
 export const imageMountsOf = (facts: DaemonFacts, { id, mountedImages = [] }: Container): readonly ImageMount[] =>
   mountedImages.map(({ image, chainIds }, index) => ({ image, chainIds, hostPath: imageMountPath(facts, id, index) }));
+
+/** What the container sees through its pod's user namespace, beside its root file system. */
+export const mappedMountsOf = (facts: DaemonFacts, container: Container): readonly MappedMount[] =>
+  mappedMounts(container.config, container.facts, volumesOf(facts, container), mappedDir(facts, container.id));
 
 /** Only a running container of the same pod: no pod may look into another, and an ended process's pid may be anybody's. */
 function targetPidOf(state: NodeState, { config, podSandboxId }: Container): number | null {
@@ -107,5 +116,6 @@ export function containerSpecOf(state: NodeState, facts: DaemonFacts, container:
     targetPid: targetPidOf(state, container),
     imageVolumes: volumesOf(facts, container),
     imageMounts: imageMountsOf(facts, container),
+    mappedDir: hasOwnUsers(sandbox.config) ? mappedDir(facts, container.id) : null,
   });
 }

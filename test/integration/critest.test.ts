@@ -12,7 +12,7 @@ import { noLeftovers } from '../support/leftovers.ts';
 import { netnsOf } from '../support/netns.ts';
 import { startRegistry } from '../support/registry.ts';
 
-const passes = 100;
+const passes = 106;
 /** What no stand-in can show: an image with the digest that is written there, and one whose shell runs `ls` itself. */
 const notOfStandIns = ['public image with digest should be pulled and removed', 'runtime should support MaskedPaths'];
 

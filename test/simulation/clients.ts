@@ -3,7 +3,7 @@
  * a restart and clean up. At the end one of them removes everything it can see.
  */
 import type { CallDraft, CallReply } from '../../src/engine/ports.ts';
-import type { PodSandboxConfig } from '../../src/domain/cri.ts';
+import type { NamespaceOption, PodSandboxConfig } from '../../src/domain/cri.ts';
 import { containerStateOf } from '../../src/domain/container/state.ts';
 import type { History } from './history.ts';
 
@@ -19,6 +19,10 @@ const IMAGE_MOUNT = {
 };
 const IMAGE_MOUNT_RATE = 0.3;
 const OWN_SANDBOX_RATE = 0.3;
+/** Without a draw of its own, so that seeds mean what they meant. */
+const OWN_USERS_EVERY = 3;
+const OWN_IDS = [{ hostId: 65_536, length: 65_536 }];
+const OWN_USERS = { uids: OWN_IDS, gids: OWN_IDS };
 const CLIENTS = 3;
 const PATIENCE_MS = 4000;
 
@@ -65,12 +69,14 @@ export function startClients(history: History): Clients {
     if (random.chance(IMAGE_MOUNT_RATE))
       await call({ method: 'PullImage', image: DATA_IMAGE_NAME, credentials: null }, impatient());
     if (random.chance(0.2)) await call({ method: 'RemoveImage', image: 'registry.test/app:1' });
+    const network = random.chance(0.15) ? 2 : 0;
+    const usernsOptions = pod % OWN_USERS_EVERY === 1 && network === 0 ? { usernsOptions: OWN_USERS } : {};
     const config: PodSandboxConfig = {
       metadata: { name: `pod${pod++}`, namespace: 'ns', uid: `uid${pod}`, attempt: 0 },
       logDirectory: '/logs',
       linux: {
         securityContext: {
-          namespaceOptions: { network: random.chance(0.15) ? 2 : 0, pid: random.chance(0.5) ? 1 : 0 },
+          namespaceOptions: { network, pid: random.chance(0.5) ? 1 : 0, ...usernsOptions },
         },
       },
     };
@@ -78,7 +84,7 @@ export function startClients(history: History): Clients {
     const podSandboxId = await create({ method: 'RunPodSandbox', config, runtimeHandler }, 'sandbox');
     if (podSandboxId === null) return;
     const containers = await Promise.all(
-      Array.from({ length: random.below(3) }, (_, index) => runContainer(podSandboxId, index)),
+      Array.from({ length: random.below(3) }, (_, index) => runContainer(podSandboxId, index, usernsOptions)),
     );
     if (random.chance(IMAGE_MOUNT_RATE)) await call({ method: 'RemoveImage', image: DATA_IMAGE_NAME });
     if (random.chance(0.3))
@@ -105,12 +111,17 @@ export function startClients(history: History): Clients {
     return null;
   }
 
-  async function runContainer(podSandboxId: string, index: number): Promise<string | null> {
+  async function runContainer(
+    podSandboxId: string,
+    index: number,
+    namespaceOptions: NamespaceOption,
+  ): Promise<string | null> {
     const config = {
       metadata: { name: `c${index}`, attempt: 0 },
       image: { image: 'registry.test/app:1' },
       logPath: `c${index}.log`,
       mounts: random.chance(IMAGE_MOUNT_RATE) ? [IMAGE_MOUNT] : [],
+      linux: { securityContext: { namespaceOptions } },
     };
     const containerId = await create({ method: 'CreateContainer', podSandboxId, config }, 'container');
     if (containerId === null) return null;

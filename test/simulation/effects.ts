@@ -10,7 +10,15 @@ import type { EffectMoment } from './boundaries.ts';
 import { DATA_IMAGE, IMAGE } from './images.ts';
 import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
-import { DEFAULT_SHARES, endTask, type SimulatedShim, type SimulatedTask, shimOf, type World } from './world.ts';
+import {
+  DEFAULT_SHARES,
+  endTask,
+  isAlive,
+  type SimulatedShim,
+  type SimulatedTask,
+  shimOf,
+  type World,
+} from './world.ts';
 
 export interface SimulatedEffectsOptions {
   readonly world: World;
@@ -175,7 +183,8 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
       world.snapshots.delete(podSandboxId);
       return NOTHING;
     }),
-    CreateNetns: performing('CreateNetns', 1, ({ path }, half) => {
+    CreateNetns: performing('CreateNetns', 1, ({ path, holder }, half) => {
+      if (holder !== undefined && !isAlive(world, holder.pid)) fail('WrongState', 'the pause task has ended');
       world.netns.add(path);
       half();
       return NOTHING;

@@ -31,6 +31,7 @@ export const FACTS: DaemonFacts = {
       binaryName: 'runc',
       systemdCgroup: false,
       sandboxer: 'none',
+      userNamespaces: true,
     },
     {
       name: 'own',

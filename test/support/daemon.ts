@@ -4,7 +4,7 @@
  * failed test left behind is taken away.
  */
 import { randomBytes } from 'node:crypto';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { bridgeConfList, cniBinDir } from '../../scripts/lib/cni.ts';
@@ -122,6 +122,8 @@ export const sweep = async (dirs: DaemonDirs): Promise<void> => {
 export const startDaemon = async (owner: Owner, options: DaemonOptions = {}): Promise<Daemon> => {
   const netns = options.netns ?? (await netnsOf(owner));
   const dir = await tempDir(owner);
+  // Root of a pod with users of its own is somebody else here, and has to reach the pod's root file system.
+  await chmod(dir, 0o711);
   const name = `scribe-test-${randomBytes(4).toString('hex')}`;
   const dirs: DaemonDirs = {
     root: join(dir, 'root'),

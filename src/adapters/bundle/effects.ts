@@ -2,19 +2,22 @@
  * Performs PrepareContainer and CleanContainer: what a container has on disk before its task is created and after it
  * is deleted, and the images that are mounted for it. What image it is made from and what its spec says was decided before; doing either again is safe.
  */
+import { join } from 'node:path';
+import type { Bundle, LaunchedTask, Mount } from '../../domain/effects.ts';
 import type { PerformEffects } from '../../engine/ports.ts';
 import type { Snapshots } from '../images/snapshots-port.ts';
-import { createPathCleaner } from '../linux/files.ts';
+import { createPathCleaner, isMountPoint } from '../linux/files.ts';
 import { settleAll } from '../linux/settle-all.ts';
 import type { Spawner } from '../spawner/types.ts';
 import type { WriteBundle } from './bundles.ts';
 import { mountImage } from './image-mount.ts';
 import { fillImageVolume } from './image-volume.ts';
+import { mountMappedOverlay } from './mapped-overlay.ts';
 
 export interface BundleDependencies {
   readonly writeBundle: WriteBundle;
   readonly snapshots: Pick<Snapshots, 'prepare' | 'view' | 'remove' | 'layerDirs'>;
-  readonly spawner: Pick<Spawner, 'mount' | 'unmount'>;
+  readonly spawner: Pick<Spawner, 'mount' | 'mountMapped' | 'unmount'>;
   /** The daemon's root and state directories: nothing outside of them is made or removed. */
   readonly roots: readonly string[];
 }
@@ -26,15 +29,26 @@ export const createBundleEffects = ({
   roots,
 }: BundleDependencies): Pick<PerformEffects, 'PrepareContainer' | 'CleanContainer'> => {
   const cleaner = createPathCleaner(roots, spawner.unmount);
+
+  /** For a pod with users of its own; all other root file systems are mounted by shims. */
+  const mountRootfs = async ({ path }: Bundle, holder: LaunchedTask, rootfs: readonly Mount[]): Promise<void> => {
+    const target = join(path, 'rootfs');
+    if (await isMountPoint(target)) return;
+    for (const mount of rootfs)
+      if (mount.type === 'overlay') await mountMappedOverlay(spawner, holder, mount, join(path, 'layers'), target);
+      else await spawner.mount({ ...mount, target });
+  };
+
   return {
-    PrepareContainer: async ({ containerId, bundle, chainIds, imageVolumes, imageMounts }) => {
+    PrepareContainer: async ({ containerId, bundle, chainIds, imageVolumes, imageMounts, users }) => {
       for (const path of [bundle.path, ...[...imageVolumes, ...imageMounts].map(({ hostPath }) => hostPath)])
         cleaner.check(path);
       const layerDirs = imageVolumes.length === 0 ? [] : snapshots.layerDirs(chainIds);
-      const rootfs = snapshots.prepare(containerId, chainIds);
+      const rootfs = snapshots.prepare(containerId, chainIds, users);
       const volumes = imageVolumes.map(({ imagePath, hostPath }) => fillImageVolume(layerDirs, imagePath, hostPath));
-      const mounts = imageMounts.map((image) => mountImage({ snapshots, spawner }, image));
+      const mounts = imageMounts.map((image) => mountImage({ snapshots, spawner }, image, users?.holder));
       await settleAll([rootfs, writeBundle(bundle), ...volumes, ...mounts]);
+      if (users !== undefined) await mountRootfs(bundle, users.holder, await rootfs);
       return { rootfs: await rootfs };
     },
     CleanContainer: async ({ containerId, paths }) => {

@@ -2,30 +2,35 @@
  * Mounts an image where a container is to have it as a volume: its layers as one tree, which nobody can write to.
  * Unmounting is left to whoever cleans the directory that it is mounted in.
  */
-import type { EffectOf } from '../../domain/effects.ts';
+import type { EffectOf, LaunchedTask } from '../../domain/effects.ts';
 import { FailureError, messageOf } from '../../domain/errors.ts';
 import { IMAGE_VOLUME_FAILED } from '../../domain/image/mounted.ts';
 import type { Snapshots } from '../images/snapshots-port.ts';
 import { isMountPoint, makeDirectory } from '../linux/files.ts';
 import type { Spawner } from '../spawner/types.ts';
+import { mountMappedOverlay } from './mapped-overlay.ts';
 
 type ImageMount = EffectOf<'PrepareContainer'>['imageMounts'][number];
 
 export interface ImageMountDependencies {
   readonly snapshots: Pick<Snapshots, 'view'>;
-  readonly spawner: Pick<Spawner, 'mount'>;
+  readonly spawner: Pick<Spawner, 'mount' | 'mountMapped' | 'unmount'>;
 }
 
-/** Makes the directory `hostPath` and mounts the image there, unless it is. Rejects with what kubelet looks for. */
+/** Makes the directory `hostPath` and mounts the image there, unless it is; for the users of `holder` if it is given.
+ * Rejects with what kubelet looks for. */
 export const mountImage = async (
   { snapshots, spawner }: ImageMountDependencies,
   { chainIds, hostPath }: ImageMount,
+  holder: LaunchedTask | undefined,
 ): Promise<void> => {
   try {
     await makeDirectory(hostPath);
     if (await isMountPoint(hostPath)) return;
     const view = await snapshots.view(chainIds);
-    if (view !== null) await spawner.mount({ ...view, target: hostPath });
+    if (view === null) return;
+    if (holder === undefined) await spawner.mount({ ...view, target: hostPath });
+    else await mountMappedOverlay(spawner, holder, view, `${hostPath}-layers`, hostPath);
   } catch (cause) {
     const reason = cause instanceof FailureError ? cause.failure.reason : 'HostFailed';
     throw new FailureError(reason, `${IMAGE_VOLUME_FAILED}: ${messageOf(cause)}`, { cause });

@@ -12,6 +12,7 @@ import { checkCniConfiguration, checkCniPlugins, checkIptables, type NetworkSett
 import { checkOciRuntime, checkShim } from './programs.ts';
 import type { DoctorResult } from './result.ts';
 import { checkOverlayfs, checkSpace } from './storage.ts';
+import { checkUserNamespaces } from './user-namespaces.ts';
 
 /** There while systemd is the init (sd_booted(3)). */
 const SYSTEMD_SIGN = '/run/systemd/system';
@@ -43,9 +44,10 @@ const runsSystemd = (): Promise<boolean> =>
 export const runDoctor = async (options: DoctorOptions): Promise<readonly DoctorResult[]> => {
   const { node, rootDir, stateDir, diskReserveBytes, handlers, network, path } = options;
   const directories = [...new Set([rootDir, stateDir])];
-  const [systemdRuns, overlayfs, plugins, iptables, space, programs] = await Promise.all([
+  const [systemdRuns, overlayfs, userNamespaces, plugins, iptables, space, programs] = await Promise.all([
     runsSystemd(),
     checkOverlayfs(rootDir),
+    checkUserNamespaces({ rootDir, stateDir }),
     checkCniPlugins(network),
     checkIptables(network, path),
     Promise.all(directories.map((directory) => checkSpace(directory, diskReserveBytes))),
@@ -57,6 +59,7 @@ export const runDoctor = async (options: DoctorOptions): Promise<readonly Doctor
     checkCgroups(node),
     checkCgroupDriver(node, options.cgroupDriver, systemdRuns),
     overlayfs,
+    userNamespaces,
     ...space,
     ...programs,
     checkCniConfiguration(network),

@@ -4,6 +4,7 @@
  * Must hold no decision: which image a container gets, and when its snapshot goes, is asked for by effects.
  */
 import type { Mount } from '../../domain/effects.ts';
+import type { PodUserNamespace } from '../../domain/oci/user-namespace.ts';
 
 /** Space a container's writable layer takes, counted from its own files only (not those of the image). */
 export interface SnapshotUsage {
@@ -15,9 +16,14 @@ export interface Snapshots {
   /**
    * Makes the container's writable layer on top of the image's layers (`chainIds`, base first) and says how to mount
    * it. Doing it again keeps what the layer holds and gives the same mounts. Rejects with FailureError HostFailed
-   * when a layer is not there or the directories can't be made.
+   * when a layer is not there or the directories can't be made. The layer's root belongs to whom the image says, in
+   * the ids of `users` where these are given.
    */
-  readonly prepare: (containerId: string, chainIds: readonly string[]) => Promise<readonly Mount[]>;
+  readonly prepare: (
+    containerId: string,
+    chainIds: readonly string[],
+    users?: PodUserNamespace,
+  ) => Promise<readonly Mount[]>;
   /**
    * How to mount the layers (`chainIds`, base first) as one tree that nobody can write to; null when there are none.
    * Rejects with FailureError HostFailed when a layer is not there, or when they are too many for one mount.

@@ -6,6 +6,7 @@ import { access, chmod, chown, lstat, mkdir, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Mount } from '../../domain/effects.ts';
 import { FailureError } from '../../domain/errors.ts';
+import { nodeIdOf, type PodUserNamespace } from '../../domain/oci/user-namespace.ts';
 import { errorCodeOf } from '../linux/syscalls.ts';
 import { containerDir, type ImageLayout, LAYER_DIR, layerDir } from './layout.ts';
 import type { Snapshots } from './snapshots-port.ts';
@@ -48,7 +49,7 @@ export const createSnapshots = (layout: ImageLayout, trees: Trees): Snapshots =>
   };
 
   /** The container sees its root directory as the image's: overlayfs shows the writable layer's own. */
-  const makeRoot = async (path: string, topLayer: string | undefined): Promise<void> => {
+  const makeRoot = async (path: string, topLayer: string | undefined, users?: PodUserNamespace): Promise<void> => {
     const looks = topLayer === undefined ? { mode: ROOT_MODE, uid: 0, gid: 0 } : await lstat(topLayer);
     try {
       await mkdir(path, { mode: DIRECTORY_MODE });
@@ -56,20 +57,22 @@ export const createSnapshots = (layout: ImageLayout, trees: Trees): Snapshots =>
       if (errorCodeOf(error) === 'EEXIST') return;
       throw error;
     }
-    await chown(path, looks.uid, looks.gid);
+    const { uid, gid } = looks;
+    if (users === undefined) await chown(path, uid, gid);
+    else await chown(path, nodeIdOf(users.uids, uid), nodeIdOf(users.gids, gid));
     await chmod(path, looks.mode & MODE_MASK);
   };
 
   return {
     layerDirs,
-    prepare: async (containerId, chainIds) => {
+    prepare: async (containerId, chainIds, users) => {
       const directory = containerDir(layout, containerId);
       const upper = join(directory, LAYER_DIR);
       const work = join(directory, WORK_DIR);
       const lower = layerDirs(chainIds).toReversed();
       await checkLayers(lower);
       await mkdir(directory, { recursive: true, mode: DIRECTORY_MODE });
-      await makeRoot(upper, lower[0]);
+      await makeRoot(upper, lower[0], users);
       if (lower.length === 0) return [{ type: 'bind', source: upper, options: ['rbind', 'rw'] }] satisfies Mount[];
       await mkdir(work, { recursive: true, mode: DIRECTORY_MODE });
       const options = [

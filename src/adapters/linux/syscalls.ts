@@ -49,9 +49,22 @@ const nativeSyscall = native<[number, number, number, number, number]>(
   'long syscall(long number, long first, long second, long third, long fourth)',
 );
 
-/** The same on every architecture: both calls are younger than the common table. */
+const nativeOpenTree = native<[number, number, string, number]>(
+  'long syscall(long number, int directory, const char *path, unsigned int flags)',
+);
+const nativeMoveMount = native<[number, number, string, number, string, number]>(
+  'long syscall(long number, int from, const char *fromPath, int to, const char *toPath, unsigned int flags)',
+);
+const nativeMountSetattr = native<[number, number, string, number, BigUint64Array, number]>(
+  'long syscall(long number, int directory, const char *path, unsigned int flags, void *attributes, size_t size)',
+);
+
+/** The same on every architecture: these calls are younger than the common table. */
 const SYS_PIDFD_SEND_SIGNAL = 424;
+const SYS_OPEN_TREE = 428;
+const SYS_MOVE_MOUNT = 429;
 const SYS_PIDFD_OPEN = 434;
+const SYS_MOUNT_SETATTR = 442;
 
 /** An error of the form of Node's own: code, errno and syscall. */
 export const systemError = (syscall: string, errnum: number, subject: string): NodeJS.ErrnoException => {
@@ -109,6 +122,33 @@ export const detachMount = (target: string): boolean => {
   const code = getSystemErrorName(-errnum);
   if (code === 'EINVAL' || code === 'ENOENT' || code === 'ENOTDIR') return false;
   throw systemError('umount2', errnum, `'${target}'`);
+};
+
+const AT_FDCWD = -100;
+const AT_EMPTY_PATH = 0x1000;
+const AT_RECURSIVE = 0x8000;
+const OPEN_TREE_CLONE = 1;
+const OPEN_TREE_CLOEXEC = 0x80000;
+const MOVE_MOUNT_F_EMPTY_PATH = 4;
+const MOUNT_ATTR_IDMAP = 0x100000n;
+
+/**
+ * Mounts the tree at `source` a second time at `target`, the owners of its files seen through the user namespace behind
+ * `usernsFd` (mount_setattr(2)). What is mounted below it comes along unmapped. Throws EINVAL where the file system has
+ * no id-mapped mounts.
+ */
+export const mountMapped = (source: string, target: string, usernsFd: number): void => {
+  const open = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE;
+  const tree = checked('open_tree', `'${source}'`, nativeOpenTree(SYS_OPEN_TREE, AT_FDCWD, source, open));
+  try {
+    const attributes = BigUint64Array.of(MOUNT_ATTR_IDMAP, 0n, 0n, BigInt(usernsFd));
+    const set = nativeMountSetattr(SYS_MOUNT_SETATTR, tree, '', AT_EMPTY_PATH, attributes, attributes.byteLength);
+    checked('mount_setattr', `'${source}'`, set);
+    const moved = nativeMoveMount(SYS_MOVE_MOUNT, tree, '', AT_FDCWD, target, MOVE_MOUNT_F_EMPTY_PATH);
+    checked('move_mount', `'${source}' to '${target}'`, moved);
+  } finally {
+    nativeClose(tree);
+  }
 };
 
 /** Kinds of namespaces: CLONE_NEW bits of unshare(2) and setns(2). */

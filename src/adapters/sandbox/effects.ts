@@ -3,9 +3,9 @@
  * CleanPodSandbox, CreateNetns, RemoveNetns. Doing any of them again is safe. Must touch nothing outside of the
  * directories it was given.
  */
-import { readFile, rm, stat } from 'node:fs/promises';
+import { chown, readFile, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { Bundle } from '../../domain/effects.ts';
+import type { Bundle, EffectOf } from '../../domain/effects.ts';
 import { FailureError } from '../../domain/errors.ts';
 import { parseProfile } from '../../domain/oci/seccomp.ts';
 import type { PerformEffects } from '../../engine/ports.ts';
@@ -16,7 +16,7 @@ import { errorCodeOf } from '../linux/syscalls.ts';
 import type { Spawner } from '../spawner/types.ts';
 
 export interface SandboxDependencies {
-  readonly spawner: Pick<Spawner, 'createNetns' | 'mount' | 'unmount'>;
+  readonly spawner: Pick<Spawner, 'createNetns' | 'pinNetnsOf' | 'mount' | 'unmount'>;
   /** Writes the bundle of the pause task; the bundle adapter's. */
   readonly writeBundle: (bundle: Bundle) => Promise<void>;
   /** Mounts of the configured sandbox image, where one is. */
@@ -28,6 +28,9 @@ export interface SandboxDependencies {
   /** Where files without content of their own are copied from. */
   readonly hostEtcDir?: string;
 }
+
+/** undefined: the node's root. */
+type Owner = EffectOf<'PreparePodSandbox'>['users'];
 
 const FILE_MODE = 0o644;
 const FILE_NAME = /^[\w-][\w.-]*$/;
@@ -58,15 +61,18 @@ export const createSandboxEffects = ({
 > => {
   const cleaner = createPathCleaner(roots, spawner.unmount);
 
-  const writeSandboxFile = async (dir: string, name: string, content: string | null): Promise<void> => {
+  const writeSandboxFile = async (dir: string, name: string, content: string | null, owner: Owner): Promise<void> => {
     if (!FILE_NAME.test(name)) throw new FailureError('Bug', `${name} can not be a file of a pod sandbox.`);
-    await writeFileWhole(join(dir, name), content ?? (await readHostFile(join(hostEtcDir, name))), FILE_MODE);
+    const path = join(dir, name);
+    await writeFileWhole(path, content ?? (await readHostFile(join(hostEtcDir, name))), FILE_MODE);
+    if (owner !== undefined) await chown(path, owner.uids.first, owner.gids.first);
   };
 
-  const mountShm = async ({ path, sizeBytes }: { path: string; sizeBytes: number }): Promise<void> => {
+  const mountShm = async ({ path, sizeBytes }: { path: string; sizeBytes: number }, owner: Owner): Promise<void> => {
     await makeDirectory(path);
     if (await isMountPoint(path)) return;
     const options = ['nosuid', 'nodev', 'noexec', 'mode=1777', `size=${sizeBytes}`];
+    if (owner !== undefined) options.push(`uid=${owner.uids.first}`, `gid=${owner.gids.first}`);
     await spawner.mount({ source: 'shm', target: path, type: 'tmpfs', options });
   };
 
@@ -77,12 +83,12 @@ export const createSandboxEffects = ({
   };
 
   return {
-    PreparePodSandbox: async ({ podSandboxId, dir, files, shm, bundle, seccompProfilePath, chainIds }) => {
+    PreparePodSandbox: async ({ podSandboxId, dir, files, shm, bundle, seccompProfilePath, chainIds, users }) => {
       for (const path of [dir, shm?.path, bundle?.path]) if (path !== undefined) cleaner.check(path);
       await makeDirectory(dir);
       await settleAll([
-        ...Object.entries(files).map(([name, content]) => writeSandboxFile(dir, name, content)),
-        ...(shm ? [mountShm(shm)] : []),
+        ...Object.entries(files).map(([name, content]) => writeSandboxFile(dir, name, content, users)),
+        ...(shm ? [mountShm(shm, users)] : []),
         ...(bundle ? [withProfile(bundle, seccompProfilePath).then(writeBundle)] : []),
       ]);
       return { rootfs: chainIds === null ? [] : await snapshots.prepare(podSandboxId, chainIds) };
@@ -92,10 +98,10 @@ export const createSandboxEffects = ({
       if (hasSnapshot) await snapshots.remove(podSandboxId);
       return {};
     },
-    CreateNetns: async ({ path }) => {
+    CreateNetns: async ({ path, holder }) => {
       cleaner.check(path);
       await makeDirectory(dirname(path));
-      await spawner.createNetns(path);
+      await (holder === undefined ? spawner.createNetns(path) : spawner.pinNetnsOf(holder, path));
       return {};
     },
     RemoveNetns: async ({ path }) => {

@@ -55,7 +55,7 @@ export type ShimEffects = Pick<
 >;
 
 export interface ShimAdapterOptions {
-  readonly spawner: Pick<Spawner, 'run'>;
+  readonly spawner: Pick<Spawner, 'run' | 'mountMapped' | 'unmount'>;
   readonly logKeeper: Pick<LogKeeper, 'open' | 'reopen' | 'close' | 'attach'>;
   readonly streamsOf: ShimContext['streamsOf'];
   readonly observe: Observe;
@@ -116,6 +116,7 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
     sessions,
     delivery,
     tasks,
+    mounts: spawner,
     reconnectTurn: createPace(RECONNECTS_PER_TURN),
     counters: createOomCounters(await readCgroupFacts()),
     streamsOf: options.streamsOf,

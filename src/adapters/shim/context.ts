@@ -1,6 +1,7 @@
 /** What the parts of the shim adapter share: put together once, in adapter.ts. */
 import type { Logger } from 'pino';
 import type { LogKeeper } from '../log-keeper/types.ts';
+import type { Spawner } from '../spawner/types.ts';
 import type { SessionStreams } from '../streaming/types.ts';
 import type { ContainerIo } from './container-io.ts';
 import type { Delivery } from './delivery.ts';
@@ -17,6 +18,7 @@ export interface ShimContext {
   readonly timings: ShimTimings;
   readonly log: Logger;
   readonly binaries: ShimBinaries;
+  readonly mounts: Pick<Spawner, 'mountMapped' | 'unmount'>;
   readonly sessions: ShimSessions;
   readonly delivery: Delivery;
   readonly counters: OomCounters;

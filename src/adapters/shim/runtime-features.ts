@@ -6,16 +6,19 @@ import type { RuntimeHandler } from '../../domain/effects.ts';
 import type { Spawner } from '../spawner/types.ts';
 
 export interface RuntimeFeatures {
+  /** It knows user namespaces, and this kernel can map the ids of what is mounted for them (tmpfs too, Linux 6.3). */
+  readonly userNamespaces: boolean;
   /** It knows the mount option "rro", and this kernel can do it (mount_setattr(2), Linux 5.12). */
   readonly recursiveReadOnlyMounts: boolean;
   /** It can move network interfaces of the host into a container (OCI runtime specification 1.3). */
   readonly netDevices: boolean;
 }
 
-const none: RuntimeFeatures = { recursiveReadOnlyMounts: false, netDevices: false };
+const none: RuntimeFeatures = { recursiveReadOnlyMounts: false, netDevices: false, userNamespaces: false };
 const timeoutMs = 5_000;
 const outputBytesMax = 1024 * 1024;
 const mountSetattrSince = [5, 12] as const;
+const mappedTmpfsSince = [6, 3] as const;
 
 const isSince = (kernelRelease: string, [major, minor]: readonly [number, number]): boolean => {
   const [, ours = '0', next = '0'] = /^(\d+)\.(\d+)/.exec(kernelRelease) ?? [];
@@ -25,18 +28,22 @@ const isSince = (kernelRelease: string, [major, minor]: readonly [number, number
 /** What is read of it; nothing says that it is as it should be. */
 interface FeaturesDocument {
   readonly mountOptions?: unknown;
-  readonly linux?: { readonly netDevices?: { readonly enabled?: unknown } | null } | null;
+  readonly linux?: {
+    readonly namespaces?: unknown;
+    readonly netDevices?: { readonly enabled?: unknown } | null;
+  } | null;
 }
+
+const lists = (list: unknown, word: string): boolean => Array.isArray(list) && list.includes(word);
 
 /** Reads what `features` printed; anything that is no such document means none. */
 export const parseRuntimeFeatures = (text: string, kernelRelease: string): RuntimeFeatures => {
   try {
     const document = JSON.parse(text) as FeaturesDocument | null;
-    const options = document?.mountOptions;
-    const knowsRro = Array.isArray(options) && options.includes('rro');
     return {
-      recursiveReadOnlyMounts: knowsRro && isSince(kernelRelease, mountSetattrSince),
+      recursiveReadOnlyMounts: lists(document?.mountOptions, 'rro') && isSince(kernelRelease, mountSetattrSince),
       netDevices: document?.linux?.netDevices?.enabled === true,
+      userNamespaces: lists(document?.linux?.namespaces, 'user') && isSince(kernelRelease, mappedTmpfsSince),
     };
   } catch {
     return none;
@@ -48,11 +55,13 @@ export interface RuntimeFeaturesOptions {
   /** PATH in which OCI runtimes are looked up. */
   readonly searchPath: string;
   readonly kernelRelease: string;
+  /** Nothing else of this machine keeps pods from users of their own. */
+  readonly mapsIds: boolean;
 }
 
 /** The handlers with what their OCI runtimes can do. Never rejects: a runtime that is missing fails when it is used. */
 export const withFeatures = (
-  { spawner, searchPath, kernelRelease }: RuntimeFeaturesOptions,
+  { spawner, searchPath, kernelRelease, mapsIds }: RuntimeFeaturesOptions,
   handlers: readonly RuntimeHandler[],
 ): Promise<readonly RuntimeHandler[]> => {
   const env = { PATH: searchPath };
@@ -67,7 +76,8 @@ export const withFeatures = (
     handlers.map(async (handler) => {
       const asking = asked.get(handler.binaryName) ?? ask(handler.binaryName);
       asked.set(handler.binaryName, asking);
-      return { ...handler, ...(await asking) };
+      const features = await asking;
+      return { ...handler, ...features, userNamespaces: features.userNamespaces && mapsIds };
     }),
   );
 };

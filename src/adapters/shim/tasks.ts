@@ -6,6 +6,7 @@ import type { EffectOf, EffectResults } from '../../domain/effects.ts';
 import { FailureError, messageOf } from '../../domain/errors.ts';
 import { removeCgroup } from '../linux/cgroup-removal.ts';
 import { readProcessStat } from '../linux/processes.ts';
+import { settleAll } from '../linux/settle-all.ts';
 import { isClosed, isNotFound } from '../ttrpc/status.ts';
 import type { Any } from '../wire/google/protobuf/any.ts';
 import type { StateResponse } from '../wire/runtime/task/v3/shim.ts';
@@ -67,10 +68,16 @@ export const findCgroup = async (
 
 type StartTask = EffectOf<'StartTask'>;
 
-const optionsOf = ({ paths }: ShimContext, { handler }: StartTask): Any | undefined => {
+const optionsOf = ({ paths }: ShimContext, { handler, users }: StartTask): Any | undefined => {
   if (!takesRuncOptions(handler)) return undefined;
   const { binaryName, systemdCgroup } = handler;
-  const options = Options.fromPartial({ binaryName, systemdCgroup, root: paths.runtimeRoot });
+  const options = Options.fromPartial({
+    binaryName,
+    systemdCgroup,
+    root: paths.runtimeRoot,
+    ioUid: users?.uids.first ?? 0,
+    ioGid: users?.gids.first ?? 0,
+  });
   return { typeUrl: runcOptionsType, value: Buffer.from(Options.encode(options).finish()) };
 };
 
@@ -103,6 +110,17 @@ const createTask = async (
     'ShimFailed',
     `The shim created a task of container ${effect.containerId} but told no process.`,
   );
+};
+
+/** The task has mounts of its own by the time it is created. Not leaving ours there lets volumes go when it ends. */
+const withMapped = async <T>({ mounts }: ShimContext, { mapped }: StartTask, create: () => Promise<T>): Promise<T> => {
+  if (mapped === undefined) return create();
+  try {
+    await mounts.mountMapped(mapped);
+    return await create();
+  } finally {
+    await settleAll(mapped.mounts.map(({ target }) => mounts.unmount(target)));
+  }
 };
 
 const deleteAtShim = async ({ timings }: ShimContext, client: TaskClient, id: string): Promise<void> => {
@@ -157,7 +175,7 @@ export const startTask = async (context: ShimContext, effect: StartTask): Promis
   try {
     // A start that a crash cut short may have created, even started, this task already.
     const [streams, known] = await Promise.all([prepared, stateOf(client, containerId, timings.callMs)]);
-    const pid = known === null ? await createTask(context, client, effect, streams) : known.pid;
+    const pid = known?.pid ?? (await withMapped(context, effect, () => createTask(context, client, effect, streams)));
     task.launched(pid, findCgroup(context, pid, bundlePath));
     task.watch();
     const stat = readProcessStat(pid).catch(() => null);

@@ -193,6 +193,8 @@ export const startSpawner = async ({ lockPath, startTimeoutMs }: SpawnerOptions)
     createNetns: (path) =>
       pinNamespaces({ pins: { network: path, ipc: null, uts: null }, hostname: null, sysctls: {} }),
     pinNamespaces,
+    pinNetnsOf: (holder, path) => ask<void>({ op: 'pinNetnsOf', holder, path }).reply,
+    mountMapped: (mapped) => ask<void>({ op: 'mountMapped', mapped }).reply,
     mount: (mount) => ask<void>({ op: 'mount', mount }).reply,
     unmount: (target) => ask<void>({ op: 'unmount', target }).reply,
     ended: ended.promise,

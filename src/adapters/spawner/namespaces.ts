@@ -4,25 +4,13 @@
  * programs: were it left in the wrong namespace, everything after would be too, so a failed way back ends the process.
  */
 import { closeSync, constants, openSync, statfsSync, writeFileSync } from 'node:fs';
-import { mountCalls } from '../linux/mounts.ts';
-import {
-  bringLoopbackUp,
-  detachMount,
-  enterNamespace,
-  mount,
-  Namespace,
-  setHostname,
-  unshare,
-} from '../linux/syscalls.ts';
-import type { NamespacesRequest } from './types.ts';
+import { bringLoopbackUp, detachMount, enterNamespace, Namespace, setHostname, unshare } from '../linux/syscalls.ts';
+import { openNamespaceOf } from './holder.ts';
+import { mountAs } from './mounts.ts';
+import type { NamespacesRequest, ProcessName } from './types.ts';
 
 /** statfs(2) type of the file system that namespaces are seen through. */
 const NSFS_MAGIC = 0x6e736673;
-
-/** mount(2) with options in the words of mount(8). */
-export const mountAs = (source: string, target: string, type: string, options: readonly string[]): void => {
-  for (const call of mountCalls(options)) mount(source, target, type, call.flags, call.data);
-};
 
 interface Kind {
   readonly name: 'network' | 'ipc' | 'uts';
@@ -49,6 +37,10 @@ const returnTo = (flag: number, home: number): void => {
 const sysctlFile = (name: string): string =>
   `/proc/sys/${name.replace(/[./]/g, (separator) => (separator === '.' ? '/' : '.'))}`;
 
+/** What a namespace is mounted over; one that is there is left as it is. */
+const makeFile = (path: string): void =>
+  closeSync(openSync(path, constants.O_RDONLY | constants.O_CREAT | constants.O_NOFOLLOW, 0o444));
+
 const isPinned = (path: string): boolean => statfsSync(path).type === NSFS_MAGIC;
 
 /**
@@ -60,8 +52,7 @@ export const pinNamespaces = ({ pins, hostname, sysctls }: NamespacesRequest): v
     const path = pins[kind.name];
     return path === null ? [] : [{ ...kind, path }];
   });
-  for (const { path } of wanted)
-    closeSync(openSync(path, constants.O_RDONLY | constants.O_CREAT | constants.O_NOFOLLOW, 0o444));
+  for (const { path } of wanted) makeFile(path);
   if (wanted.every(({ path }) => isPinned(path))) return;
   for (const { path } of wanted) if (isPinned(path)) detachMount(path);
   const homes = wanted.map(({ flag, file }) => ({ flag, fd: openSync(file, 'r') }));
@@ -77,5 +68,24 @@ export const pinNamespaces = ({ pins, hostname, sysctls }: NamespacesRequest): v
     }
   } finally {
     for (const { fd } of homes) closeSync(fd);
+  }
+};
+
+/** The network namespace of a process that made it itself, pinned at `path`. Already being there is success. */
+export const pinNetnsOf = (holder: ProcessName, path: string): void => {
+  makeFile(path);
+  if (isPinned(path)) return;
+  const fd = openNamespaceOf(holder, 'net');
+  const home = openSync('/proc/thread-self/ns/net', 'r');
+  try {
+    enterNamespace(fd, Namespace.network);
+    try {
+      bringLoopbackUp();
+    } finally {
+      returnTo(Namespace.network, home);
+    }
+    mountAs(`/proc/self/fd/${fd}`, path, 'none', ['bind']);
+  } finally {
+    for (const open of [fd, home]) closeSync(open);
   }
 };

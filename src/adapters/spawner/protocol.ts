@@ -8,7 +8,7 @@
  *   rest     the body: JSON, or bytes of a stream
  */
 import type { FailureReason } from '../../domain/errors.ts';
-import type { NamespacesRequest, RunRequest, RunResult, Spawner } from './types.ts';
+import type { MappedMountsRequest, NamespacesRequest, ProcessName, RunRequest, RunResult, Spawner } from './types.ts';
 
 /** The descriptor that the spawner's end of the socket pair is at. */
 export const SPAWNER_FD = 3;
@@ -44,6 +44,8 @@ export type SpawnerRequest =
   | { readonly op: 'run'; readonly run: RunHead }
   | { readonly op: 'startDetached'; readonly program: DetachedRequest }
   | { readonly op: 'pinNamespaces'; readonly namespaces: NamespacesRequest }
+  | { readonly op: 'pinNetnsOf'; readonly holder: ProcessName; readonly path: string }
+  | { readonly op: 'mountMapped'; readonly mapped: MappedMountsRequest }
   | { readonly op: 'mount'; readonly mount: MountRequest }
   | { readonly op: 'unmount'; readonly target: string };
 

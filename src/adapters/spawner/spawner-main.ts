@@ -6,11 +6,12 @@
  */
 import { closeSync, ftruncateSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs';
 import { Socket } from 'node:net';
-import { messageOf, type FailureReason } from '../../domain/errors.ts';
-import { type ProcessStat, parseProcessStat } from '../linux/processes.ts';
+import { FailureError, type FailureReason, messageOf } from '../../domain/errors.ts';
+import { statOf } from './holder.ts';
 import { reapChildren, spawnProgram } from '../linux/spawn.ts';
 import { detachMount, errorCodeOf, lockWaiting } from '../linux/syscalls.ts';
-import { mountAs, pinNamespaces } from './namespaces.ts';
+import { mountAllMapped, mountFrom } from './mounts.ts';
+import { pinNamespaces, pinNetnsOf } from './namespaces.ts';
 import {
   createFrameReader,
   type DetachedRequest,
@@ -62,14 +63,6 @@ const startFailure = (command: string, error: unknown): SpawnerReply => {
   const reason: FailureReason = missing ? 'HostLacks' : 'HostFailed';
   const remedy = missing ? '; it and its working directory have to be there, and executable' : '';
   return { ok: false, reason, message: `Could not start ${command} (${messageOf(error)})${remedy}.` };
-};
-
-const statOf = (pid: string | number): ProcessStat | null => {
-  try {
-    return parseProcessStat(readFileSync(`/proc/${pid}/stat`, 'utf8'));
-  } catch {
-    return null;
-  }
 };
 
 /** Starts a program that outlives this process, its output appended to a file. */
@@ -144,7 +137,13 @@ const serve = (): void => {
         pinNamespaces(request.namespaces);
         return { ok: true, value: null };
       case 'mount':
-        mountAs(request.mount.source, request.mount.target, request.mount.type, request.mount.options);
+        mountFrom(request.mount);
+        return { ok: true, value: null };
+      case 'pinNetnsOf':
+        pinNetnsOf(request.holder, request.path);
+        return { ok: true, value: null };
+      case 'mountMapped':
+        mountAllMapped(request.mapped);
         return { ok: true, value: null };
       case 'unmount': {
         let left = STACKED_MOUNTS_MAX;
@@ -158,7 +157,8 @@ const serve = (): void => {
     try {
       return perform(id, decodeJson<SpawnerRequest>(body));
     } catch (error) {
-      return { ok: false, reason: 'HostFailed', message: messageOf(error) };
+      const reason = error instanceof FailureError ? error.failure.reason : 'HostFailed';
+      return { ok: false, reason, message: messageOf(error) };
     } finally {
       inputs.delete(id);
     }

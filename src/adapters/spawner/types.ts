@@ -43,6 +43,19 @@ export interface NamespacesRequest {
   readonly sysctls: Readonly<Record<string, string>>;
 }
 
+/** A process for ever: no later one with its pid is taken for it. */
+export interface ProcessName {
+  readonly pid: number;
+  /** Field 22 of /proc/<pid>/stat. */
+  readonly startTicks: string;
+}
+
+/** Trees of the node, each to be mounted again at `target`, with its owners seen through the user namespace of `holder`. */
+export interface MappedMountsRequest {
+  readonly holder: ProcessName;
+  readonly mounts: readonly { readonly source: string; readonly target: string }[];
+}
+
 export interface Spawner {
   readonly pid: number;
   /** Field 22 of /proc/<pid>/stat: recorded with the pid, they name the spawner for ever. */
@@ -62,12 +75,18 @@ export interface Spawner {
   readonly createNetns: (path: string) => Promise<void>;
   /** Makes new namespaces, sets them up and pins them by bind mounts; loopback is up in a network namespace. */
   readonly pinNamespaces: (request: NamespacesRequest) => Promise<void>;
+  /** Pins the network namespace of a process at `path` (made if missing), and brings its loopback up. */
+  readonly pinNetnsOf: (holder: ProcessName, path: string) => Promise<void>;
+  /** Makes a target like its source, a directory or a file, where it is missing. */
+  readonly mountMapped: (request: MappedMountsRequest) => Promise<void>;
   /** mount(2) and umount2(2), done where they stall nobody. */
   readonly mount: (request: {
     readonly source: string;
     readonly target: string;
     readonly type: string;
     readonly options: readonly string[];
+    /** Directory that paths in the options are relative to; they all have to fit into one page. */
+    readonly from?: string;
   }) => Promise<void>;
   /** Unmounts everything mounted at `target` (MNT_DETACH); nothing mounted there is success. */
   readonly unmount: (target: string) => Promise<void>;

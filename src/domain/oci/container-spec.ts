@@ -26,6 +26,7 @@ import { ociSeccomp, seccompFileOf, seccompProfileOf } from './seccomp.ts';
 import { apparmorProfileOf, checkSelinux } from './security.ts';
 import { parseSignal } from './signals.ts';
 import { OCI_VERSION, type OciSpec } from './types.ts';
+import { ociMappings } from './user-namespace.ts';
 
 /** Relative to the bundle. */
 const ROOTFS = 'rootfs';
@@ -158,6 +159,7 @@ function build(input: ContainerSpecInput): OciSpec {
     facts,
     imageVolumes: input.imageVolumes,
     imageMounts: input.imageMounts,
+    mappedDir: input.mappedDir,
     privileged,
   });
   const seccomp = ociSeccomp(seccompProfileOf(context), node, capabilities.bounding, facts.seccompProfile);
@@ -184,6 +186,7 @@ function build(input: ContainerSpecInput): OciSpec {
       config.image?.userSpecifiedImage || config.image?.image || '',
     ),
     linux: {
+      ...ociMappings(sandboxConfig),
       namespaces: containerNamespaces(sandboxConfig, context?.namespaceOptions, input, node, privileged),
       cgroupsPath: cgroupsPath(settings.cgroupDriver, sandboxConfig.linux?.cgroupParent, containerId),
       resources: { devices: rules, ...ociResources(resources, node) },

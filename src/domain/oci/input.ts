@@ -90,4 +90,6 @@ export interface ContainerSpecInput {
   readonly targetPid: number | null;
   readonly imageVolumes: readonly ImageVolume[];
   readonly imageMounts: readonly ImageMount[];
+  /** Where what is seen through the pod's user namespace is mounted; null where the pod has none. */
+  readonly mappedDir: string | null;
 }

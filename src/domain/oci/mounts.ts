@@ -11,6 +11,7 @@ import { hasHostIpc } from './namespaces.ts';
 import { cleanPath, pathDepth } from './paths.ts';
 import { refuse, shown } from './refuse.ts';
 import type { OciMount, OciRootfsPropagation } from './types.ts';
+import { hasOwnUsers, type MappedMount, userNamespaceOf } from './user-namespace.ts';
 
 const DEV_SHM = '/dev/shm';
 const ETC_RESOLV_CONF = '/etc/resolv.conf';
@@ -23,12 +24,19 @@ const dev: OciMount = {
   source: 'tmpfs',
   options: ['nosuid', 'strictatime', 'mode=755', 'size=65536k'],
 };
-/** Group 5 is tty in every distribution. */
+/** The group tty in every distribution. */
+const TTY_GROUP = 5;
 const devpts: OciMount = {
   destination: '/dev/pts',
   type: 'devpts',
   source: 'devpts',
-  options: ['nosuid', 'noexec', 'newinstance', 'ptmxmode=0666', 'mode=0620', 'gid=5'],
+  options: ['nosuid', 'noexec', 'newinstance', 'ptmxmode=0666', 'mode=0620', `gid=${TTY_GROUP}`],
+};
+/** A group that a pod does not have can own nothing in it. */
+const devptsFor = (config: PodSandboxConfig): OciMount => {
+  const users = userNamespaceOf(config);
+  if (users === null || users.gids.length > TTY_GROUP) return devpts;
+  return { ...devpts, options: devpts.options.filter((option) => !option.startsWith('gid=')) };
 };
 const mqueue: OciMount = { destination: '/dev/mqueue', type: 'mqueue', source: 'mqueue', options: INERT };
 const sysfs = (access: string): OciMount => ({
@@ -63,17 +71,18 @@ export const sandboxMounts = (config: PodSandboxConfig, paths: SandboxPaths): re
   bind(paths.resolvConf, ETC_RESOLV_CONF, ['ro', ...INERT]),
 ];
 
-const defaultMounts = (privileged: boolean): readonly OciMount[] => [
+const defaultMounts = (config: PodSandboxConfig, privileged: boolean): readonly OciMount[] => [
   proc,
   dev,
-  devpts,
+  devptsFor(config),
   mqueue,
   sysfs(accessOf(!privileged)),
   cgroup(accessOf(!privileged)),
 ];
 
 function podMounts(config: PodSandboxConfig, paths: SandboxPaths, readonlyRootfs: boolean): readonly OciMount[] {
-  const access = ['rprivate', accessOf(readonlyRootfs)];
+  // In a user namespace, mounting again may take no such bit away that the node's mount may have.
+  const access = ['rprivate', accessOf(readonlyRootfs), ...(readonlyRootfs && hasOwnUsers(config) ? INERT : [])];
   return [
     bind(paths.hostname, '/etc/hostname', access),
     bind(paths.hosts, '/etc/hosts', access),
@@ -129,15 +138,44 @@ function imageMount(mount: Mount, { facts, imageMounts, settings }: ContainerMou
   return bind(inside === '/' ? root : root + inside, cleanPath(containerPath), options);
 }
 
-function criMount(mount: Mount, facts: ReadonlyMap<string, MountFact>, settings: SpecSettings): OciMount {
+const isMapped = ({ uidMappings = [], gidMappings = [] }: Mount): boolean =>
+  uidMappings.length + gidMappings.length > 0;
+
+const mappedPath = (dir: string, index: number): string => `${dir}/${index}`;
+const mappedVolumePath = (dir: string, index: number): string => `${dir}/volume-${index}`;
+
+function criMount(
+  mount: Mount,
+  index: number,
+  facts: ReadonlyMap<string, MountFact>,
+  { settings, mappedDir }: ContainerMountsInput,
+): OciMount {
   const { containerPath = '', hostPath = '' } = mount;
   const fact = facts.get(hostPath);
   if (fact === undefined) return refuse('Bug', `nothing was found out about mounts.host_path ${hostPath}`);
-  return bind(fact.realPath, cleanPath(containerPath), [
-    propagation(mount, fact),
-    access(mount, settings),
-    ...(mount.mountOptions ?? []),
-  ]);
+  const source = mappedDir !== null && isMapped(mount) ? mappedPath(mappedDir, index) : fact.realPath;
+  const options = [access(mount, settings), ...(mount.mountOptions ?? [])];
+  // Whoever is root of the pod only has to keep the flags of the mount when setting others.
+  const kept = mappedDir === null || options.every((option) => option === accessOf(false)) ? [] : fact.flags;
+  return bind(source, cleanPath(containerPath), [propagation(mount, fact), ...options, ...kept]);
+}
+
+/** What a container is to have mapped: the mounts that ask for it, and the volumes of its image, which root owns. */
+export function mappedMounts(
+  config: ContainerConfig,
+  facts: Pick<ContainerFacts, 'mounts'> | null,
+  imageVolumes: readonly ImageVolume[],
+  dir: string,
+): readonly MappedMount[] {
+  const asked = (config.mounts ?? []).flatMap((mount, index) => {
+    const fact = facts?.mounts.find(({ hostPath }) => hostPath === mount.hostPath);
+    return fact === undefined || !isMapped(mount) ? [] : [{ source: fact.realPath, target: mappedPath(dir, index) }];
+  });
+  const volumes = imageVolumes.map(({ hostPath }, index) => ({
+    source: hostPath,
+    target: mappedVolumePath(dir, index),
+  }));
+  return [...asked, ...volumes];
 }
 
 const destinations = (mounts: readonly OciMount[]): ReadonlySet<string> =>
@@ -151,6 +189,7 @@ export interface ContainerMountsInput {
   readonly facts: Pick<ContainerFacts, 'mounts' | 'imageSubPaths'>;
   readonly imageVolumes: readonly ImageVolume[];
   readonly imageMounts: readonly ImageMount[];
+  readonly mappedDir: string | null;
   readonly privileged: boolean;
 }
 
@@ -165,14 +204,14 @@ export interface ContainerMounts {
  * @throws {FailureError} HostLacks when a source has not the propagation that was asked for.
  */
 export function containerMounts(input: ContainerMountsInput): ContainerMounts {
-  const { config, sandboxConfig, paths, settings, facts, imageVolumes, privileged } = input;
+  const { config, sandboxConfig, paths, facts, imageVolumes, mappedDir, privileged } = input;
   const factOf = new Map(facts.mounts.map((fact) => [fact.hostPath, fact]));
-  const asked = (config.mounts ?? []).map((mount) =>
-    mount.image === undefined ? criMount(mount, factOf, settings) : imageMount(mount, input),
+  const asked = (config.mounts ?? []).map((mount, index) =>
+    mount.image === undefined ? criMount(mount, index, factOf, input) : imageMount(mount, input),
   );
   const taken = destinations(asked);
-  const volumes = imageVolumes.map(({ imagePath, hostPath }) =>
-    bind(hostPath, cleanPath(imagePath), ['rprivate', 'rw']),
+  const volumes = imageVolumes.map(({ imagePath, hostPath }, index) =>
+    bind(mappedDir === null ? hostPath : mappedVolumePath(mappedDir, index), cleanPath(imagePath), ['rprivate', 'rw']),
   );
   const shared = podMounts(sandboxConfig, paths, config.linux?.securityContext?.readonlyRootfs ?? false);
   const free = (mounts: readonly OciMount[], occupied: ReadonlySet<string>): readonly OciMount[] =>
@@ -180,7 +219,7 @@ export function containerMounts(input: ContainerMountsInput): ContainerMounts {
   const freeShared = free(shared, taken);
   const supplied = [...asked, ...freeShared, ...free(volumes, destinations([...asked, ...freeShared]))];
   const suppliedAt = destinations(supplied);
-  const base = free(defaultMounts(privileged), suppliedAt)
+  const base = free(defaultMounts(sandboxConfig, privileged), suppliedAt)
     // A /dev of the caller's own is not to be covered by ours.
     .filter(({ destination }) => !(suppliedAt.has(DEV) && destination.startsWith(`${DEV}/`)));
   const byDepth = supplied.toSorted((a, b) => pathDepth(a.destination) - pathDepth(b.destination));

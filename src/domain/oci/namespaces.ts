@@ -1,13 +1,15 @@
 /**
  * Namespaces of a pod's processes. The sandbox's own choice decides about network, UTS and IPC for every container in
  * it, so that no container can reach further than its pod; only the PID namespace is each container's own choice.
- * User namespaces are refused for now (see validate-pod.ts).
+ * With a user namespace, the pause task makes it and the network namespace in it: a namespace belongs to the users of who
+ * made it, and root of the pod is to be root of the pod's network.
  */
 import { NamespaceMode, type NamespaceOption, type PodSandboxConfig } from '../cri.ts';
 import type { NamespacePins } from '../pod-sandbox/holder.ts';
 import type { NodeFacts } from '../node-facts.ts';
 import { refuse } from './refuse.ts';
 import type { OciNamespace, OciNamespaceType } from './types.ts';
+import { hasOwnUsers } from './user-namespace.ts';
 
 const optionsOf = (config: PodSandboxConfig): NamespaceOption => config.linux?.securityContext?.namespaceOptions ?? {};
 
@@ -34,9 +36,11 @@ const network = (config: PodSandboxConfig, netnsPath: string | null): readonly O
 
 /** The pause task's: it holds the pod's IPC and UTS namespaces, and a PID namespace that containers may share. */
 export function sandboxNamespaces(config: PodSandboxConfig, netnsPath: string | null): readonly OciNamespace[] {
+  const users = hasOwnUsers(config);
   return [
+    ...(users ? [fresh('user')] : []),
     ...(hasHostPid(config) ? [] : [fresh('pid')]),
-    ...network(config, netnsPath),
+    ...(users ? [fresh('network')] : network(config, netnsPath)),
     ...(hasHostIpc(config) ? [] : [fresh('ipc')]),
     ...(hasHostNetwork(config) ? [] : [fresh('uts')]),
     fresh('mount'),
@@ -86,6 +90,7 @@ export function containerNamespaces(
   const ofPod = (type: 'ipc' | 'uts'): OciNamespace =>
     pins === null ? ofSandbox(type, sandboxPid) : joined(type, pins[type] ?? refuse('Bug', `no ${type} pin`));
   return [
+    ...(hasOwnUsers(sandboxConfig) ? [ofSandbox('user', sandboxPid)] : []),
     ...pidNamespace(sandboxConfig, options?.pid ?? NamespaceMode.POD, processes),
     ...network(sandboxConfig, processes.netnsPath),
     ...(hasHostIpc(sandboxConfig) ? [] : [ofPod('ipc')]),

@@ -18,6 +18,7 @@ import { checkSelinux } from './security.ts';
 import { podHostname } from './etc-files.ts';
 import { podSysctls } from './sysctls.ts';
 import { OCI_VERSION, type OciSpec, type OciUser } from './types.ts';
+import { ociMappings } from './user-namespace.ts';
 import { words } from './words.ts';
 
 /** The last to be killed for lack of memory, but for what the node itself runs on. */
@@ -73,6 +74,7 @@ function build({ podSandboxId, config, node, settings, netnsPath, paths, pause }
     mounts: sandboxMounts(config, paths),
     annotations: sandboxAnnotations(podSandboxId, config, pause.imageName),
     linux: {
+      ...ociMappings(config),
       namespaces: sandboxNamespaces(config, netnsPath),
       cgroupsPath: cgroupsPath(settings.cgroupDriver, config.linux?.cgroupParent, podSandboxId),
       resources: { devices: pauseDeviceRules, ...sandboxResources(node) },

@@ -7,6 +7,7 @@ import type { PodSandboxConfig } from '../cri.ts';
 import type { SpecSettings } from './input.ts';
 import { hasHostIpc, hasHostNetwork } from './namespaces.ts';
 import { refuseField, shown } from './refuse.ts';
+import { userNamespaceOf } from './user-namespace.ts';
 
 const FIELD = 'linux.sysctls';
 /** sysctl(8) takes both separators; a name has to be more than one part, and can not climb out of /proc/sys. */
@@ -64,6 +65,12 @@ const PING_GROUPS = 'net.ipv4.ping_group_range';
 /** All groups: the kernel takes them as signed. */
 const ANY_GROUP = '0 2147483647';
 
+/** A pod with users of its own can name no others. */
+const pingGroups = (config: PodSandboxConfig): string => {
+  const length = userNamespaceOf(config)?.gids.length;
+  return length === undefined ? ANY_GROUP : `0 ${Math.min(length - 1, 2147483647)}`;
+};
+
 /** The pod's own, over what settings give every pod with a network of its own. undefined when there are none. */
 export function podSysctls(
   config: PodSandboxConfig,
@@ -72,7 +79,7 @@ export function podSysctls(
   const given = Object.entries(config.linux?.sysctls ?? {}).map(([name, value]) => [dotted(name), value] as const);
   const sysctls: Record<string, string> = {
     ...(settings.enableUnprivilegedPorts && !hasHostNetwork(config) ? { [PORT_START]: '0' } : {}),
-    ...(settings.enableUnprivilegedIcmp && !hasHostNetwork(config) ? { [PING_GROUPS]: ANY_GROUP } : {}),
+    ...(settings.enableUnprivilegedIcmp && !hasHostNetwork(config) ? { [PING_GROUPS]: pingGroups(config) } : {}),
     ...Object.fromEntries(given),
   };
   return Object.keys(sysctls).length === 0 ? undefined : sysctls;

@@ -165,7 +165,15 @@ export interface OciIntelRdt {
   readonly enableMonitoring?: boolean;
 }
 
+export interface OciIdMapping {
+  readonly containerID: number;
+  readonly hostID: number;
+  readonly size: number;
+}
+
 export interface OciLinux {
+  readonly uidMappings?: readonly OciIdMapping[];
+  readonly gidMappings?: readonly OciIdMapping[];
   readonly namespaces: readonly OciNamespace[];
   readonly cgroupsPath: string;
   readonly resources: OciResources;

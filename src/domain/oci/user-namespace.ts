@@ -3,6 +3,7 @@
  * Its containers have the same, and say so again in their own config: a kubelet that forgot it for one of them would
  * otherwise have a container with the node's root in a pod that nobody expects it in.
  */
+import type { OciIdMapping } from './types.ts';
 import { type IDMapping, type Mount, NamespaceMode, type PodSandboxConfig, type UserNamespace } from '../cri.ts';
 import { sameJson } from '../json.ts';
 import { refuseField, shown } from './refuse.ts';
@@ -16,6 +17,12 @@ export interface IdRange {
 export interface PodUserNamespace {
   readonly uids: IdRange;
   readonly gids: IdRange;
+}
+
+/** A tree of the node and the place where it is mounted again, its owners seen through a user namespace. */
+export interface MappedMount {
+  readonly source: string;
+  readonly target: string;
 }
 
 export const NAMESPACE_FIELD = 'linux.security_context.namespace_options';
@@ -39,6 +46,24 @@ const rangeOf = (mappings: readonly IDMapping[] | undefined): IdRange => {
 export function userNamespaceOf(config: PodSandboxConfig): PodUserNamespace | null {
   const options = optionsOf(config);
   return isOwn(options) ? { uids: rangeOf(options.uids), gids: rangeOf(options.gids) } : null;
+}
+
+export const hasOwnUsers = (config: PodSandboxConfig): boolean => isOwn(optionsOf(config));
+
+/** The node's id for an id of a container; one that the container does not have is nobody's in it anyway. */
+export const nodeIdOf = ({ first, length }: IdRange, id: number): number => (id < length ? first + id : id);
+
+const ociMapping = ({ first, length }: IdRange): readonly OciIdMapping[] => [
+  { containerID: 0, hostID: first, size: length },
+];
+
+/** For the `linux` part of a spec: nothing for a pod whose users are the node's. */
+export function ociMappings(config: PodSandboxConfig): {
+  readonly uidMappings?: readonly OciIdMapping[];
+  readonly gidMappings?: readonly OciIdMapping[];
+} {
+  const users = userNamespaceOf(config);
+  return users === null ? {} : { uidMappings: ociMapping(users.uids), gidMappings: ociMapping(users.gids) };
 }
 
 function checkMappings(field: string, mappings: readonly IDMapping[]): void {

@@ -3,7 +3,7 @@ import type { CallRequest } from '../records.ts';
 import { sandboxStream } from '../records.ts';
 import { sameJson } from '../json.ts';
 import { sandboxName } from '../name-index.ts';
-import { userNamespaceOf } from '../oci/user-namespace.ts';
+import { hasOwnUsers } from '../oci/user-namespace.ts';
 import { validatePodSandboxConfig } from '../oci/validate.ts';
 import { containersOf, type NodeState, type OpenCall, type PodSandbox } from '../state.ts';
 import { complete, emit, OK, type Turn } from '../turn.ts';
@@ -51,7 +51,8 @@ export function runPodSandbox(turn: Turn, call: OpenCall, request: RequestOf<'Ru
     });
 
   const sandboxer = sandboxerOf(handler, config);
-  const sandboxImage = sandboxer === 'pause' ? facts.sandboxImage : null;
+  // The carried program needs nothing of its root file system to belong to the pod's own users.
+  const sandboxImage = sandboxer === 'pause' && !hasOwnUsers(config) ? facts.sandboxImage : null;
   const image = sandboxImage === null ? undefined : findImage(state, sandboxImage);
   // The sandbox image is pulled on the call's behalf, and the call is decided again when it is there.
   if (sandboxImage !== null && image === undefined) return startFetch(turn, call);
@@ -74,10 +75,10 @@ export function runPodSandbox(turn: Turn, call: OpenCall, request: RequestOf<'Ru
 }
 
 function withoutUserNamespaces(handler: RuntimeHandler, config: PodSandboxConfig): Failure | null {
-  if (givesUserNamespaces(handler) || userNamespaceOf(config) === null) return null;
+  if (givesUserNamespaces(handler) || !hasOwnUsers(config)) return null;
   return {
     reason: 'HostLacks',
-    message: `linux.security_context.namespace_options.userns_options asks for a user namespace, which runtime handler "${handler.name}" can not give: that takes an OCI runtime whose features list it, Linux 6.3 and file systems with id-mapped mounts (see scribe doctor); or set mode NODE (hostUsers: true).`,
+    message: `linux.security_context.namespace_options.userns_options asks for a user namespace, which runtime handler "${handler.name}" can not give: that takes an OCI runtime whose features list it, Linux 6.3, and what 'scribe doctor' says of user namespaces; or set mode NODE (hostUsers: true).`,
   };
 }
 

@@ -5,6 +5,10 @@
  *   run:     files ──> shim ──┐
  *            netns ──┬────────┴──> task ──┐
  *                    └──> network ────────┴──> ready
+ *   With a user namespace the task makes the network namespace, in the pod's own users' name:
+ *
+ *   run:     files ──> shim ──> task ──> netns ──> network ──> ready
+ *
  *   stop:    containers' tasks ──> task ──┬──> shim          (network is detached meanwhile)
  *            network ─────────────────────┴──> netns ──> stopped
  *   remove, undo: the same, then containers and files ──> gone
@@ -39,6 +43,7 @@ import {
   type Turn,
   wake,
 } from '../turn.ts';
+import { hasOwnUsers } from '../oci/user-namespace.ts';
 import { SANDBOX_STEPS } from './evolve.ts';
 import { hasNamespaces, holderOf, stepEffects } from './sandboxer.ts';
 import { advanceShim } from './shim.ts';
@@ -108,20 +113,23 @@ function isNeeded({ network, sandboxer, config }: PodSandbox, step: SandboxStep)
 const isMade = (sandbox: PodSandbox, step: SandboxStep): boolean =>
   !isNeeded(sandbox, step) || sandbox.steps[step] === 'done';
 
+const taskMakesNetns = ({ config }: PodSandbox): boolean => hasOwnUsers(config);
+
 function mayBegin(sandbox: PodSandbox, step: SandboxStep): boolean {
   if (!isNeeded(sandbox, step)) return false;
   switch (step) {
     case 'files':
-    case 'netns':
     case 'namespaces':
       return true;
+    case 'netns':
+      return !taskMakesNetns(sandbox) || sandbox.steps.task === 'done';
     case 'network':
       // Pins are asked for in the same turn, and AttachNetwork waits for them: a trip to the disk less.
       return isMade(sandbox, 'netns');
     case 'shim':
       return sandbox.steps.files === 'done';
     case 'task':
-      return sandbox.steps.shim === 'done' && isMade(sandbox, 'netns');
+      return sandbox.steps.shim === 'done' && (taskMakesNetns(sandbox) || isMade(sandbox, 'netns'));
   }
 }
 

@@ -8,7 +8,7 @@ import type { NamespacePins, Sandboxer } from './holder.ts';
 import type { DaemonFacts } from '../node/facts.ts';
 import { hasHostIpc, hasHostNetwork } from '../oci/namespaces.ts';
 import { hasNamespacedSysctlsOnly } from '../oci/sysctls.ts';
-import { userNamespaceOf } from '../oci/user-namespace.ts';
+import { hasOwnUsers } from '../oci/user-namespace.ts';
 import { netnsPath } from '../paths.ts';
 import type { PodSandbox, SandboxStep } from '../state.ts';
 
@@ -48,7 +48,7 @@ export const holderOf = (sandboxer: Sandboxer): string | null => {
 export function sandboxerOf(handler: RuntimeHandler, config: PodSandboxConfig): Sandboxer {
   if (handler.sandboxer === 'shim') return 'shim';
   const { pid = NamespaceMode.POD } = config.linux?.securityContext?.namespaceOptions ?? {};
-  const needsPause = pid === NamespaceMode.POD || userNamespaceOf(config) !== null || !hasNamespacedSysctlsOnly(config);
+  const needsPause = pid === NamespaceMode.POD || hasOwnUsers(config) || !hasNamespacedSysctlsOnly(config);
   return needsPause ? 'pause' : (handler.sandboxer ?? 'pause');
 }
 

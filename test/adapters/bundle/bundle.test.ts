@@ -118,7 +118,11 @@ describe('PrepareContainer and CleanContainer', () => {
         view: () => Promise.resolve(null),
         layerDirs: () => [layer],
       },
-      spawner: { mount: () => Promise.resolve(), unmount: () => Promise.resolve() },
+      spawner: {
+        mount: () => Promise.resolve(),
+        mountMapped: () => Promise.resolve(),
+        unmount: () => Promise.resolve(),
+      },
       roots: [dir],
     });
     const bundle = bundleAt(join(dir, 'bundles', containerId), ['A=b']);
@@ -166,7 +170,11 @@ describe('PrepareContainer and CleanContainer', () => {
         view: () => Promise.resolve(null),
         layerDirs: () => [],
       },
-      spawner: { mount: () => Promise.resolve(), unmount: () => Promise.resolve() },
+      spawner: {
+        mount: () => Promise.resolve(),
+        mountMapped: () => Promise.resolve(),
+        unmount: () => Promise.resolve(),
+      },
       roots: [dir],
     });
     const bundle = bundleAt(join(dir, 'bundles', containerId), []);

@@ -206,6 +206,19 @@ describe('CleanPodSandbox', () => {
   });
 });
 
+describe('a pod with users of its own', () => {
+  it('owns its files and its shared memory', { timeout }, async (t) => {
+    const { effects, prepare, clean, dir } = await setUp(t);
+    const users = { uids: { first: 65536, length: 1000 }, gids: { first: 131072, length: 1000 } };
+    await effects.PreparePodSandbox({ ...prepare, users }, context);
+    for (const name of ['hosts', 'shm']) {
+      const { uid, gid } = await stat(join(dir, name));
+      assert.deepEqual([uid, gid], [65536, 131072], name);
+    }
+    await effects.CleanPodSandbox(clean, context);
+  });
+});
+
 describe('CreateNetns and RemoveNetns', () => {
   it('make and remove a namespace, each as often as they are asked to', { timeout }, async (t) => {
     const { effects, state } = await setUp(t);

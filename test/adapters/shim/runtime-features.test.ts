@@ -38,6 +38,21 @@ test('network interfaces are moved by runtimes that say so', () => {
     assert.equal(moves(text), false, text);
 });
 
+test('user namespaces need a runtime that knows them and a kernel that maps the ids of any volume', () => {
+  const able = '{"linux":{"namespaces":["pid","user"]}}';
+  const users = (text: string, kernel: string) => parseRuntimeFeatures(text, kernel).userNamespaces;
+  assert.equal(users(able, '6.3.0'), true);
+  assert.equal(users(able, '6.2.16'), false);
+  for (const text of [
+    '{"linux":{"namespaces":["pid"]}}',
+    '{"linux":null}',
+    '{"linux":{}}',
+    '{"namespaces":["user"]}',
+    '',
+  ])
+    assert.equal(users(text, '6.12.0'), false, text);
+});
+
 test('each runtime is asked once, and one that fails, hangs or is not there can nothing more', async (t) => {
   const dir = await tempDir(t);
   const spawner = await startSpawner({ lockPath: join(dir, 'spawner.lock'), startTimeoutMs: 10_000 });
@@ -53,15 +68,21 @@ test('each runtime is asked once, and one that fails, hangs or is not there can 
     handler('broken', 'false'),
     handler('none', '/no/such'),
   ];
-  const options = { spawner: { run }, searchPath: process.env['PATH'] ?? '', kernelRelease: '6.1.0' };
+  const options = { spawner: { run }, searchPath: process.env['PATH'] ?? '', kernelRelease: '6.3.0', mapsIds: true };
   assert.deepEqual(
-    (await withFeatures(options, handlers)).map(({ name, recursiveReadOnlyMounts }) => [name, recursiveReadOnlyMounts]),
+    (await withFeatures(options, handlers)).map(({ name, recursiveReadOnlyMounts, userNamespaces }) => [
+      name,
+      recursiveReadOnlyMounts,
+      userNamespaces,
+    ]),
     [
-      ['runc', true],
-      ['other', true],
-      ['broken', false],
-      ['none', false],
+      ['runc', true, true],
+      ['other', true, true],
+      ['broken', false, false],
+      ['none', false, false],
     ],
   );
   assert.deepEqual(commands, ['runc features', 'false features', '/no/such features']);
+  const [without] = await withFeatures({ ...options, mapsIds: false }, handlers);
+  assert.deepEqual([without?.recursiveReadOnlyMounts, without?.userNamespaces], [true, false]);
 });

@@ -1,13 +1,14 @@
 /** The namespaces of pods without a pause task, made for real by the spawner (root is needed). */
 import assert from 'node:assert/strict';
-import { stat } from 'node:fs/promises';
+import { chown, mkdir, readlink, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { readProcessStat } from '../../../src/adapters/linux/processes.ts';
 import { startSpawner } from '../../../src/adapters/spawner/client.ts';
 import { FailureError } from '../../../src/domain/errors.ts';
 import { onCleanup } from '../../support/cleanup.ts';
 import { requireRoot } from '../../support/netns.ts';
-import { runOk } from '../../support/process.ts';
+import { runOk, startProcess } from '../../support/process.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 
 const lookAround = 'readlink /proc/self/ns/net /proc/self/ns/ipc /proc/self/ns/uts; hostname';
@@ -48,4 +49,60 @@ test('the spawner makes all namespaces of a pod at once, sets them up, and stays
   await spawner.pinNamespaces(request);
   assert.equal(await runOk([...enter, 'cat', ...files]), '0\n99\na.pod\n', 'where one is missing all are made anew');
   assert.equal(await seenBySpawner(), home);
+});
+
+test('the spawner pins the network of a process, and mounts trees for its users', async (t) => {
+  requireRoot();
+  const dir = await tempDir(t);
+  const spawner = await startSpawner({ lockPath: join(dir, 'spawner.lock'), startTimeoutMs: 10_000 });
+  onCleanup(t, () => spawner.close());
+  const { pid, until } = await startProcess(t, ['unshare', '--user', '--net', 'sh', '-c', 'echo made; exec sleep 100']);
+  await until(/made/);
+  for (const map of ['uid_map', 'gid_map']) await writeFile(`/proc/${pid}/${map}`, '0 65536 1000');
+  const holder = { pid, startTicks: (await readProcessStat(pid))?.startTicks ?? '' };
+
+  const pin = join(dir, 'net');
+  onCleanup(t, async () => void (await runOk(['umount', pin])));
+  await spawner.pinNetnsOf(holder, pin);
+  await spawner.pinNetnsOf(holder, pin);
+  const enter = ['nsenter', `--net=${pin}`];
+  assert.equal(
+    (await runOk([...enter, 'readlink', '/proc/self/ns/net'])).trim(),
+    await readlink(`/proc/${pid}/ns/net`),
+  );
+  assert.match(await runOk([...enter, 'ip', '-o', 'link', 'show', 'lo']), /LOOPBACK,UP/);
+
+  const source = join(dir, 'source');
+  await mkdir(join(source, 'below'), { recursive: true });
+  await writeFile(join(source, 'file'), '');
+  await chown(join(source, 'file'), 33, 34);
+  const mounts = [
+    { source, target: join(dir, 'made/tree') },
+    { source: join(source, 'file'), target: join(dir, 'made/file') },
+  ];
+  onCleanup(t, () => Promise.all(mounts.map(({ target }) => spawner.unmount(target))).then(() => undefined));
+  await spawner.mountMapped({ holder, mounts });
+  for (const path of ['tree/file', 'file']) {
+    const { uid, gid } = await stat(join(dir, 'made', path));
+    assert.deepEqual([uid, gid], [65536 + 33, 65536 + 34], path);
+  }
+  await spawner.mount({
+    source: 'x',
+    target: join(dir, 'source/below'),
+    type: 'overlay',
+    options: ['ro', 'lowerdir=tree:.'],
+    from: join(dir, 'made'),
+  });
+  onCleanup(t, () => spawner.unmount(join(dir, 'source/below')));
+  assert.equal((await stat(join(dir, 'source/below/tree'))).isDirectory(), true);
+
+  const refused = (reason: string, message: RegExp) => (error: unknown) =>
+    error instanceof FailureError && error.failure.reason === reason && message.test(error.message);
+  await assert.rejects(
+    spawner.mountMapped({ holder, mounts: [{ source: '/proc', target: join(dir, 'proc') }] }),
+    refused('HostLacks', /^\/proc is on a file system that can not be mounted with mapped ids/),
+  );
+  const other = { ...holder, startTicks: '1' };
+  await assert.rejects(spawner.mountMapped({ holder: other, mounts }), refused('WrongState', /has ended/));
+  await assert.rejects(spawner.pinNetnsOf(other, join(dir, 'other')), refused('WrongState', /has ended/));
 });

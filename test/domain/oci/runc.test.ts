@@ -177,6 +177,7 @@ async function runContainer(t: TestContext, pod: Pod, config: ContainerConfig, i
       targetPid: pod.pid,
       imageVolumes: [],
       imageMounts: [],
+      mappedDir: null,
     }),
   );
   const bundle = await makeBundle(t, id, spec);
@@ -372,6 +373,7 @@ describe('specs in the hands of runc', { timeout: 120_000 }, () => {
           targetPid: null,
           imageVolumes: [],
           imageMounts: [],
+          mappedDir: null,
         },
       }),
     );

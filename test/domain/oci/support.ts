@@ -136,6 +136,7 @@ export const containerInput = (
   targetPid: null,
   imageVolumes: [],
   imageMounts: [],
+  mappedDir: null,
   ...overrides,
 });
 

@@ -1,0 +1,243 @@
+/**
+ * Pods with users of their own, on the real parts: what their processes may do in the pod and are on the node, whose their
+ * files are from both sides, and that nothing of it is left.
+ */
+import assert from 'node:assert/strict';
+import { chmod, chown, readFile, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { before, describe, test } from 'node:test';
+import { codeOf } from '../../scripts/lib/cri-client.ts';
+import { buildImage, busyboxLayer } from '../../scripts/lib/image.ts';
+import { readMountInfo } from '../../src/adapters/linux/mounts.ts';
+import {
+  type ContainerConfig,
+  ContainerState,
+  type DeepPartial,
+  type Mount,
+  NamespaceMode,
+  type PodSandboxConfig,
+} from '../../src/adapters/wire/cri/api.ts';
+import { GrpcCode } from '../../src/domain/errors.ts';
+import { cleanupAfterAll } from '../support/cleanup.ts';
+import { noLeftovers } from '../support/leftovers.ts';
+import { busyboxName, startNode, type TestNode } from '../support/node.ts';
+import { containerConfig, eventually, podConfig, removePod, runPod, statusOf } from '../support/pods.ts';
+import { runOk } from '../support/process.ts';
+import { tempDir } from '../support/temp-dir.ts';
+
+const first = 200_000;
+const length = 65_536;
+const mappings = [{ containerId: 0, hostId: first, length }];
+const namespaceOptions = { usernsOptions: { mode: NamespaceMode.POD, uids: mappings, gids: mappings } };
+const ownUsers = { linux: { securityContext: { namespaceOptions } } } satisfies DeepPartial<PodSandboxConfig>;
+
+describe('pods with users of their own', () => {
+  const owner = cleanupAfterAll();
+  let node: TestNode;
+  before(async () => {
+    const config = '[runtime.handlers.unable]\nbinary_name = "false"\n';
+    node = await startNode(owner, { config });
+  });
+
+  const run = (
+    name: string,
+    container: DeepPartial<ContainerConfig> = {},
+    image = busyboxName,
+    command = ['sleep', '1000'],
+  ) =>
+    runPod(node.daemon, name, image, command, {
+      pod: ownUsers,
+      container: { ...container, linux: { ...ownUsers.linux, ...container.linux } },
+    });
+  const shell = async (containerId: string, script: string): Promise<string> => {
+    const cmd = ['sh', '-c', `(${script}) 2>&1`];
+    return (await node.daemon.cri.runtime.execSync({ containerId, cmd, timeout: '10' })).stdout.toString();
+  };
+  const mountsOfBundles = async (): Promise<readonly string[]> =>
+    (await readMountInfo())
+      .map(({ mountPoint }) => mountPoint)
+      .filter((path) => path.startsWith(join(node.daemon.dirs.state, 'bundles')));
+
+  test('are root in it and nobody in particular on the node', async () => {
+    const { podSandboxId, containerId } = await run('root', {
+      linux: { securityContext: { namespaceOptions, capabilities: { addCapabilities: ['SYS_ADMIN', 'NET_ADMIN'] } } },
+    });
+    assert.match(await shell(containerId, 'cat /proc/self/uid_map'), new RegExp(`^\\s+0\\s+${first}\\s+${length}\\n$`));
+    assert.equal(await shell(containerId, 'id -u; id -g'), '0\n0\n');
+    assert.notEqual((await runOk(['pgrep', '-u', String(first)])).trim(), '');
+    assert.equal(
+      await shell(containerId, 'touch /new; chown 1000:1001 /new; stat -c %u:%g / /bin /new'),
+      '0:0\n0:0\n1000:1001\n',
+    );
+    assert.equal(
+      await shell(containerId, 'echo line >> /etc/hosts; touch /dev/shm/x; stat -c %u /etc/hosts /dev/shm'),
+      '0\n0\n',
+    );
+    assert.equal(await shell(containerId, 'hostname of-its-own; hostname'), 'of-its-own\n');
+    assert.equal(await shell(containerId, 'ifconfig lo 127.0.0.2; ifconfig lo | grep -o 127.0.0.2'), '127.0.0.2\n');
+    const { status } = await node.daemon.cri.runtime.podSandboxStatus({ podSandboxId });
+    assert.match(await shell(containerId, 'ifconfig eth0'), new RegExp(`inet addr:${status?.network?.ip}`));
+    assert.deepEqual(status?.linux?.namespaces?.options?.usernsOptions, namespaceOptions.usernsOptions);
+    assert.match(await shell(containerId, 'cat /sys/class/net/eth0/address'), /^([0-9a-f]{2}:){5}/);
+    assert.match(await shell(containerId, 'mknod /dev/disk b 8 0; cat /dev/disk'), /Operation not permitted/);
+  });
+
+  test('write to their output under any name for it, whoever they run as', async () => {
+    const logDirectory = await tempDir(owner);
+    const sandboxConfig = podConfig(node.daemon, 'output', { ...ownUsers, logDirectory });
+    const { runtime } = node.daemon.cri;
+    const { podSandboxId } = await runtime.runPodSandbox({ config: sandboxConfig });
+    const script = 'echo one > /dev/stdout; echo two > /proc/self/fd/2; cat /proc/sys/net/ipv4/ping_group_range';
+    const config = containerConfig('main', busyboxName, ['sh', '-c', script], { ...ownUsers, logPath: 'log' });
+    const { containerId } = await runtime.createContainer({ podSandboxId, config, sandboxConfig });
+    await runtime.startContainer({ containerId });
+    await eventually(
+      'its end',
+      async () => (await statusOf(node.daemon, containerId)).state === ContainerState.CONTAINER_EXITED,
+    );
+    const lines = (await readFile(join(logDirectory, 'log'), 'utf8'))
+      .trimEnd()
+      .split('\n')
+      .map((line) => line.split(' ').slice(1).join(' '));
+    assert.deepEqual(lines.toSorted(), ['stderr F two', `stdout F 0\t${length - 1}`, 'stdout F one']);
+    await removePod(node.daemon, podSandboxId);
+  });
+
+  test('have volumes whose owners are mapped, and nothing of those stays mounted on the node', async () => {
+    const [dir, memory] = [await tempDir(owner), await tempDir(owner)];
+    await runOk(['mount', '-t', 'tmpfs', '-o', 'nosuid,nodev,noexec', 'volume', memory]);
+    for (const path of [join(dir, 'file'), join(memory, 'file'), join(dir, 'single')]) {
+      await writeFile(path, 'content\n');
+      await chown(path, 1000, 1001);
+    }
+    await chmod(dir, 0o755);
+    const mapped = (hostPath: string, containerPath: string, more: DeepPartial<Mount> = {}): DeepPartial<Mount> => ({
+      ...{ hostPath, containerPath, uidMappings: mappings, gidMappings: mappings },
+      ...more,
+    });
+    const { podSandboxId, containerId } = await run('volumes', {
+      mounts: [
+        mapped(dir, '/rw'),
+        mapped(dir, '/ro', { readonly: true }),
+        mapped(memory, '/memory', { readonly: true }),
+        mapped(memory, '/recursive', { readonly: true, recursiveReadOnly: true }),
+        mapped(join(dir, 'single'), '/etc/single', { readonly: true, mountOptions: ['noexec'] }),
+        { hostPath: dir, containerPath: '/plain' },
+        { hostPath: memory, containerPath: '/plain-memory', readonly: true },
+      ],
+    });
+    assert.equal(
+      await shell(
+        containerId,
+        'stat -c %u:%g /rw /rw/file /ro/file /memory/file /recursive/file /etc/single /plain/file',
+      ),
+      '0:0\n1000:1001\n1000:1001\n1000:1001\n1000:1001\n1000:1001\n65534:65534\n',
+    );
+    await shell(containerId, 'echo new > /rw/new');
+    assert.deepEqual([(await stat(join(dir, 'new'))).uid, (await stat(join(dir, 'new'))).gid], [0, 0]);
+    for (const path of ['/ro', '/memory', '/recursive', '/plain-memory'])
+      assert.match(await shell(containerId, `touch ${path}/x`), /Read-only file system/, path);
+    assert.match(await shell(containerId, 'touch /plain/x'), /Permission denied/);
+    const rootfs = join(node.daemon.dirs.state, 'bundles', containerId, 'rootfs');
+    assert.deepEqual(
+      (await mountsOfBundles()).filter((path) => path.includes(containerId)),
+      [rootfs],
+    );
+    const status = await statusOf(node.daemon, containerId);
+    assert.deepEqual(status.mounts[0]?.uidMappings, mappings);
+    await removePod(node.daemon, podSandboxId);
+    await runOk(['umount', memory]);
+  });
+
+  test('see images as the images are, as root file systems and as volumes', async () => {
+    const owned = { uid: 1000, gid: 1001 };
+    const layers = [
+      [...(await busyboxLayer()), { name: 'data', type: 'directory' as const, ...owned }],
+      [{ name: 'data/file', content: 'second layer\n', ...owned }],
+    ];
+    const image = await buildImage(layers, { Cmd: ['sh'], Volumes: { '/data': {} } });
+    await node.registry.push('owned', '1', image);
+    const name = 'registry.example/owned:1';
+    await node.daemon.cri.image.pullImage({ image: { image: name } });
+    const { containerId } = await run(
+      'images',
+      { mounts: [{ containerPath: '/volume', readonly: true, image: { image: name } }] },
+      name,
+    );
+    assert.equal(
+      await shell(containerId, 'stat -c %u:%g / /data /data/file /volume/data/file; cat /volume/data/file'),
+      `0:0\n${'1000:1001\n'.repeat(3)}second layer\n`,
+    );
+    assert.equal(
+      await shell(containerId, 'echo more >> /data/file; stat -c %u:%g /data/file; cat /data/file'),
+      '1000:1001\nsecond layer\nmore\n',
+    );
+    assert.match(await shell(containerId, 'touch /volume/x'), /Read-only file system/);
+  });
+
+  test('go on when the daemon is killed, and get further containers', async () => {
+    const sandboxConfig = podConfig(node.daemon, 'killed', ownUsers);
+    const { runtime } = node.daemon.cri;
+    const { podSandboxId } = await runtime.runPodSandbox({ config: sandboxConfig });
+    const start = async (name: string): Promise<string> => {
+      const config = containerConfig(name, busyboxName, ['sleep', '1000'], ownUsers);
+      const { containerId } = await runtime.createContainer({ podSandboxId, config, sandboxConfig });
+      await runtime.startContainer({ containerId });
+      return containerId;
+    };
+    const before = await start('before');
+    await node.daemon.kill();
+    await node.daemon.start();
+    const namespaces = 'readlink /proc/self/ns/user /proc/self/ns/net';
+    assert.equal(await shell(await start('after'), namespaces), await shell(before, namespaces));
+    await removePod(node.daemon, podSandboxId);
+  });
+
+  test('are announced for handlers whose runtime can, and refused for those whose can not', async () => {
+    const { runtime } = node.daemon.cri;
+    const { runtimeHandlers } = await runtime.status({});
+    const able = (handler: string) => runtimeHandlers.find(({ name }) => name === handler)?.features?.userNamespaces;
+    assert.deepEqual([able(''), able('runc'), able('unable')], [true, true, false]);
+    const config = podConfig(node.daemon, 'unable', ownUsers);
+    await assert.rejects(runtime.runPodSandbox({ config, runtimeHandler: 'unable' }), (error: unknown) => {
+      assert.equal(codeOf(error), GrpcCode.FAILED_PRECONDITION);
+      assert.match(String(error), /userns_options .* runtime handler "unable" can not give/);
+      return true;
+    });
+  });
+
+  test('are not made with less than they need', async () => {
+    const { runtime } = node.daemon.cri;
+    const refusal = (code: number, field: RegExp) => (error: unknown) => {
+      assert.equal(codeOf(error), code, String(error));
+      assert.match(String(error), field);
+      return true;
+    };
+    const sandboxConfig = podConfig(node.daemon, 'refusals', ownUsers);
+    const { podSandboxId } = await runtime.runPodSandbox({ config: sandboxConfig });
+    const without = containerConfig('main', busyboxName, ['sleep', '1000']);
+    await assert.rejects(
+      runtime.createContainer({ podSandboxId, config: without, sandboxConfig }),
+      refusal(GrpcCode.INVALID_ARGUMENT, /userns_options is not that of the pod/),
+    );
+    // A file system that can not be mapped is found out when the container is started.
+    const mount = { hostPath: '/proc/sys/vm', containerPath: '/vm', uidMappings: mappings, gidMappings: mappings };
+    const config = containerConfig('main', busyboxName, ['sleep', '1000'], { ...ownUsers, mounts: [mount] });
+    const { containerId } = await runtime.createContainer({ podSandboxId, config, sandboxConfig });
+    await assert.rejects(
+      runtime.startContainer({ containerId }),
+      refusal(
+        GrpcCode.FAILED_PRECONDITION,
+        /\/proc\/sys\/vm is on a file system that can not be mounted with mapped ids/,
+      ),
+    );
+    await removePod(node.daemon, podSandboxId);
+  });
+
+  test('when they are removed nothing of them is left', async () => {
+    const { items } = await node.daemon.cri.runtime.listPodSandbox({});
+    for (const { id } of items) await removePod(node.daemon, id);
+    assert.deepEqual(await mountsOfBundles(), []);
+    assert.deepEqual(await node.daemon.leftovers(), noLeftovers);
+  });
+});
