@@ -84,6 +84,13 @@ describe('loading the configuration', () => {
     ]);
   });
 
+  it('takes a shim with a sandbox service as what holds a pod, and nothing that it does not know', async (t) => {
+    const handler = (sandboxer: string) => `[runtime.handlers.own]\nsandboxer = "${sandboxer}"\n`;
+    const { runtime } = await load(t, handler('shim'));
+    assert.equal(runtime.handlers.find(({ name }) => name === 'own')?.sandboxer, 'shim');
+    await assert.rejects(load(t, handler('pods')), /"pause", "none", "shim"/);
+  });
+
   it('lets flags win, with paths of the working directory', async (t) => {
     const config = await load(
       t,

@@ -226,13 +226,15 @@ sandboxer = "shim"
     const hangs = await runSandbox('hangs', faulty('hang-in-stop'));
     const deaf = await runSandbox('deaf', faulty('hang-in-shutdown'));
     const { pid } = sandboxOf(hangs);
-    const removing = Promise.all([removePod(daemon, hangs), removePod(daemon, deaf)]);
-    const beganMs = performance.now();
+    let isRemoved = false;
+    const removing = Promise.all([removePod(daemon, hangs), removePod(daemon, deaf)]).then(() => {
+      isRemoved = true;
+    });
     const bystander = await runSandbox('bystander');
     await addContainer(bystander, 'bystander');
     await removePod(daemon, bystander);
     await daemon.cri.runtime.podSandboxStatus({ podSandboxId: hangs, verbose: true });
-    assert.ok(performance.now() - beganMs < 9_000, 'others wait for the pod that hangs');
+    assert.equal(isRemoved, false, 'others wait for the pod that hangs');
     await removing;
     await eventually('the sandbox is gone', isGone(pid));
     assert.match(

@@ -11,10 +11,10 @@ import { hasStatus, isNotFound, isTimeout } from '../ttrpc/status.ts';
 import { type DeepPartial, PodSandboxConfig } from '../wire/cri/api.ts';
 import type { SandboxStatusResponse } from '../wire/runtime/sandbox/v1/sandbox.ts';
 import type { ShimContext } from './context.ts';
-import { attempting } from './failures.ts';
+import { attempting, isUnreachable } from './failures.ts';
 import { createLiveTask, type LiveTask } from './live-task.ts';
 import type { SandboxClient, TaskClient } from './task-client.ts';
-import { forgetTask } from './tasks.ts';
+import { forgetTask, onceMoreWhenClosed } from './tasks.ts';
 
 /** The name that shims know the options by. */
 const configType = 'runtime.v1.PodSandboxConfig';
@@ -140,18 +140,20 @@ export const startSandbox = (context: ShimContext, effect: StartSandbox): Promis
 
 /** What a shim that did not answer StopSandbox in time does otherwise, for who reads the history. */
 const explained = async (
-  { timings }: ShimContext,
-  sandbox: SandboxClient,
+  { sessions, timings }: ShimContext,
   sandboxId: string,
-  error: unknown,
-): Promise<unknown> => {
-  if (!isTimeout(error)) return error;
-  const answers = await sandbox.ping({ sandboxId }, timings.detailsMs).then(
+  cause: unknown,
+): Promise<FailureError> => {
+  const ping = async (): Promise<void> => {
+    const { sandbox } = await sessions.clientOf(sandboxId);
+    await sandbox.ping({ sandboxId }, timings.detailsMs);
+  };
+  const answers = await ping().then(
     () => true,
-    (pingError: unknown) => !isTimeout(pingError),
+    (error: unknown) => !isUnreachable(error),
   );
   const message = `Pod sandbox ${sandboxId} was not stopped by its shim in time, which ${answers ? 'answers PingSandbox' : 'does not answer PingSandbox either'}.`;
-  return new FailureError('TimedOut', message, { cause: error });
+  return new FailureError('TimedOut', message, { cause });
 };
 
 const msPerSecond = 1_000;
@@ -167,14 +169,17 @@ export const stopSandbox = (
       forgetTask(context, sandboxId);
       return {};
     }
-    const { sandbox } = await sessions.clientOf(sandboxId);
+    const timeoutMs = timeoutSeconds * msPerSecond + timings.detailsMs;
     try {
-      await sandbox.stop({ sandboxId, timeoutSecs: timeoutSeconds }, timeoutSeconds * msPerSecond + timings.detailsMs);
-      const { exitStatus, exitedAt } = await sandbox.wait({ sandboxId }, timings.reapMs);
-      // C3: the exit is durable before its shim goes.
-      await tasks.get(sandboxId)?.reportExit({ pid: 0, exitStatus, exitedAt });
+      await onceMoreWhenClosed(async () => {
+        const { sandbox } = await sessions.clientOf(sandboxId);
+        await sandbox.stop({ sandboxId, timeoutSecs: timeoutSeconds }, timeoutMs);
+        const { exitStatus, exitedAt } = await sandbox.wait({ sandboxId }, timings.reapMs);
+        // C3: the exit is durable before its shim goes.
+        await tasks.get(sandboxId)?.reportExit({ pid: 0, exitStatus, exitedAt });
+      });
     } catch (error) {
-      if (!isNotFound(error)) throw await explained(context, sandbox, sandboxId, error);
+      if (!isNotFound(error)) throw isTimeout(error) ? await explained(context, sandboxId, error) : error;
     } finally {
       forgetTask(context, sandboxId);
     }

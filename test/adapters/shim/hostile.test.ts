@@ -1,31 +1,20 @@
 /** Shims that lie, keep silent, hang up or talk nonsense: they cost their own pod some time, and nobody else anything. */
 import assert from 'node:assert/strict';
-import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { isAlive } from '../../../src/adapters/linux/processes.ts';
-import { socketPathOf } from '../../../src/adapters/shim/bootstrap.ts';
 import { createTtrpcClient } from '../../../src/adapters/ttrpc/client.ts';
 import { encodeFrame, FrameType } from '../../../src/adapters/ttrpc/frame.ts';
 import { TaskExit, TaskOOM } from '../../../src/adapters/wire/events/task.ts';
 import { EventsDefinition, ForwardRequest } from '../../../src/adapters/wire/services/ttrpc/events/v1/events.ts';
 import type { EffectOf } from '../../../src/domain/effects.ts';
 import { FailureError } from '../../../src/domain/errors.ts';
+import { fakeRuntimeType, installFakeShim, setMood, shortTimings } from './rig/fake.ts';
 import { deleteOf, killOf, type Rig, openContext, openRig, processesNaming } from './rig/rig.ts';
 
-const timings = {
-  connectMs: 400,
-  callMs: 300,
-  launchMs: 400,
-  endMs: 300,
-  reapMs: 300,
-  shimExitMs: 300,
-  retryFirstMs: 5,
-  retryLastMs: 20,
-};
 /** More than any single effect may take with these timings, on a busy machine. */
 const boundMs = 3000;
 
@@ -35,13 +24,7 @@ describe('a shim that misbehaves', { timeout: 60_000 }, () => {
 
   before(async () => {
     dir = await mkdtemp(join(tmpdir(), 'scribe-fake-'));
-    const path = join(dir, 'containerd-shim-fake-v2');
-    const script = fileURLToPath(new URL('./rig/fake-shim.ts', import.meta.url));
-    const binary = await readFile(new URL('./rig/fake-shim.sh', import.meta.url), 'utf8');
-    const filledIn = binary.replaceAll('{dir}', dir).replace('{node}', process.execPath).replace('{script}', script);
-    await writeFile(path, filledIn);
-    await chmod(path, 0o755);
-    rig = await openRig(path, { timings, runtimeType: 'io.containerd.fake.v2' });
+    rig = await openRig(await installFakeShim(dir), { timings: shortTimings, runtimeType: fakeRuntimeType });
   });
   after(async () => {
     await rig.close();
@@ -50,11 +33,6 @@ describe('a shim that misbehaves', { timeout: 60_000 }, () => {
   });
 
   type Pod = Awaited<ReturnType<Rig['startPod']>>;
-  const setMood = async ({ shim }: Pod, mood: string): Promise<void> => {
-    const control = createTtrpcClient(connect(socketPathOf(shim.address)), 'the fake shim');
-    await control.call('fake.Control', 'Mood', Buffer.from(mood), { timeoutMs: 1000 });
-    control.close();
-  };
   const startTask = async (pod: Pod): Promise<EffectOf<'StartTask'>> => {
     const one = await rig.container(pod.podSandboxId, { args: ['true'] }, { log: null });
     await rig.adapter.effects.StartTask(one, openContext());

@@ -2,7 +2,8 @@
  * A shim that misbehaves as told: the process that stays, run as `fake-shim.ts <dir> -id <id>` by fake-shim.sh. Its tasks
  * are names only. The file <dir>/mood holds its mood at start, and a service of its own changes it later:
  * good; mute: answers nothing; lying: says that it is process 1; odd: tells what no shim may tell; hangup: closes the
- * connection on the next call and is good from then on; deaf: listens no more.
+ * connection on the next call and is good from then on; deaf: listens no more; foreign: runs what is not Linux; stuck: never
+ * stops its sandbox; fallen: its sandbox ends.
  */
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -12,6 +13,18 @@ import { handleMethod } from '../../../../src/adapters/ttrpc/method.ts';
 import { type MethodHandler, serveTtrpc } from '../../../../src/adapters/ttrpc/server.ts';
 import { TtrpcStatusError } from '../../../../src/adapters/ttrpc/status.ts';
 import { Empty } from '../../../../src/adapters/wire/google/protobuf/empty.ts';
+import {
+  CreateSandboxResponse,
+  PingResponse,
+  PlatformResponse,
+  SandboxDefinition,
+  SandboxMetricsResponse,
+  SandboxStatusResponse,
+  ShutdownSandboxResponse,
+  StartSandboxResponse,
+  StopSandboxResponse,
+  WaitSandboxResponse,
+} from '../../../../src/adapters/wire/runtime/sandbox/v1/sandbox.ts';
 import { StateResponse, TaskDefinition, WaitResponse } from '../../../../src/adapters/wire/runtime/task/v3/shim.ts';
 import { Status } from '../../../../src/adapters/wire/types/task/task.ts';
 import { GrpcCode } from '../../../../src/domain/errors.ts';
@@ -84,6 +97,75 @@ const serve = async (): Promise<void> => {
     }),
   };
 
+  const { promise: sandboxEnded, resolve: endSandbox } = Promise.withResolvers<void>();
+  let sandbox: 'none' | 'created' | 'ready' | 'ended' = 'none';
+  const fall = (): void => {
+    sandbox = 'ended';
+    endSandbox();
+  };
+  const own = <T>(sandboxId: string, answer: () => T): Promise<T> => {
+    if (sandboxId !== id || sandbox === 'none') throw new TtrpcStatusError(GrpcCode.NOT_FOUND, 'no such sandbox');
+    return Promise.resolve(answer());
+  };
+  const sandboxMethods = SandboxDefinition.methods;
+  const sandboxTable: Record<string, MethodHandler> = {
+    CreateSandbox: handleMethod(sandboxMethods.createSandbox, () => {
+      if (sandbox !== 'none') throw new TtrpcStatusError(GrpcCode.ALREADY_EXISTS, 'the sandbox exists');
+      sandbox = 'created';
+      return Promise.resolve(CreateSandboxResponse.create());
+    }),
+    StartSandbox: handleMethod(sandboxMethods.startSandbox, ({ sandboxId }) =>
+      own(sandboxId, () => {
+        if (sandbox === 'ready') throw new TtrpcStatusError(GrpcCode.FAILED_PRECONDITION, 'it was started before');
+        sandbox = 'ready';
+        return StartSandboxResponse.fromPartial({ pid: mood === 'odd' ? 1 : process.pid });
+      }),
+    ),
+    Platform: handleMethod(sandboxMethods.platform, ({ sandboxId }) =>
+      own(sandboxId, () =>
+        PlatformResponse.fromPartial({
+          platform: { os: mood === 'foreign' ? 'plan9' : 'linux', architecture: 'pdp11' },
+        }),
+      ),
+    ),
+    StopSandbox: handleMethod(sandboxMethods.stopSandbox, async ({ sandboxId }) => {
+      if (mood === 'stuck') await new Promise(() => undefined);
+      return own(sandboxId, () => {
+        fall();
+        return StopSandboxResponse.create();
+      });
+    }),
+    WaitSandbox: handleMethod(sandboxMethods.waitSandbox, async ({ sandboxId }) => {
+      await own(sandboxId, () => undefined);
+      await sandboxEnded;
+      return WaitSandboxResponse.fromPartial({ exitStatus: 7, exitedAt: exitedAt() });
+    }),
+    SandboxStatus: handleMethod(sandboxMethods.sandboxStatus, ({ sandboxId }) =>
+      own(sandboxId, () =>
+        SandboxStatusResponse.fromPartial({
+          sandboxId: mood === 'odd' ? 'another' : id,
+          pid: process.pid,
+          state: sandbox === 'ready' ? 'SANDBOX_READY' : 'SANDBOX_NOTREADY',
+          info: { kind: 'fake' },
+        }),
+      ),
+    ),
+    PingSandbox: handleMethod(sandboxMethods.pingSandbox, ({ sandboxId }) =>
+      own(sandboxId, () => PingResponse.create()),
+    ),
+    ShutdownSandbox: handleMethod(sandboxMethods.shutdownSandbox, () => {
+      setTimeout(() => process.exit(0), 1);
+      return Promise.resolve(ShutdownSandboxResponse.create());
+    }),
+    SandboxMetrics: handleMethod(sandboxMethods.sandboxMetrics, ({ sandboxId }) =>
+      own(sandboxId, () =>
+        SandboxMetricsResponse.fromPartial({
+          metrics: { data: { typeUrl: 'fake.Metrics', value: Buffer.alloc(mood === 'odd' ? 100_000 : 3) } },
+        }),
+      ),
+    ),
+  };
+
   const moody =
     (handler: MethodHandler): MethodHandler =>
     async (payload, context) => {
@@ -98,9 +180,13 @@ const serve = async (): Promise<void> => {
     [TaskDefinition.fullName]: Object.fromEntries(
       Object.entries(table).map(([name, handler]) => [name, moody(handler)]),
     ),
+    [SandboxDefinition.fullName]: Object.fromEntries(
+      Object.entries(sandboxTable).map(([name, handler]) => [name, moody(handler)]),
+    ),
     'fake.Control': {
       Mood: (payload: Buffer) => {
         mood = payload.toString();
+        if (mood === 'fallen') fall();
         if (mood === 'deaf') {
           server.close();
           for (const socket of sockets) socket.end();
