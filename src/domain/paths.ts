@@ -15,6 +15,6 @@ export const bundlePath = (facts: Pick<DaemonFacts, 'stateDir'>, id: string): st
 export const imageMountPath = (facts: Pick<DaemonFacts, 'stateDir'>, containerId: string, index: number): string =>
   `${bundlePath(facts, containerId)}/images/${index}`;
 /** What a container sees through its pod's user namespace. */
-export const mappedDir = (facts: DaemonFacts, id: string): string => `${bundlePath(facts, id)}/mapped`;
+export const mappedDir = (bundle: string): string => `${bundle}/mapped`;
 export const containerDir = (facts: DaemonFacts, containerId: string): string =>
   `${facts.rootDir}/containers/${containerId}`;

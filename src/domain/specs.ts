@@ -9,7 +9,7 @@ import { podSandboxSpec } from './oci/pod-sandbox-spec.ts';
 import type { SpecResult } from './oci/refuse.ts';
 import { podSysctls } from './oci/sysctls.ts';
 import { hasOwnUsers, type MappedMount } from './oci/user-namespace.ts';
-import { containerDir, imageMountPath, mappedDir, sandboxDir, shmPath } from './paths.ts';
+import { bundlePath, containerDir, imageMountPath, mappedDir, sandboxDir, shmPath } from './paths.ts';
 import { namespacePins } from './pod-sandbox/sandboxer.ts';
 import type { Container, NodeState, PodSandbox } from './state.ts';
 
@@ -79,7 +79,12 @@ export const imageMountsOf = (facts: DaemonFacts, { id, mountedImages = [] }: Co
 
 /** What the container sees through its pod's user namespace, beside its root file system. */
 export const mappedMountsOf = (facts: DaemonFacts, container: Container): readonly MappedMount[] =>
-  mappedMounts(container.config, container.facts, volumesOf(facts, container), mappedDir(facts, container.id));
+  mappedMounts(
+    container.config,
+    container.facts,
+    volumesOf(facts, container),
+    mappedDir(bundlePath(facts, container.id)),
+  );
 
 /** Only a running container of the same pod: no pod may look into another, and an ended process's pid may be anybody's. */
 function targetPidOf(state: NodeState, { config, podSandboxId }: Container): number | null {
@@ -116,6 +121,6 @@ export function containerSpecOf(state: NodeState, facts: DaemonFacts, container:
     targetPid: targetPidOf(state, container),
     imageVolumes: volumesOf(facts, container),
     imageMounts: imageMountsOf(facts, container),
-    mappedDir: hasOwnUsers(sandbox.config) ? mappedDir(facts, container.id) : null,
+    mappedDir: hasOwnUsers(sandbox.config) ? mappedDir(bundlePath(facts, container.id)) : null,
   });
 }

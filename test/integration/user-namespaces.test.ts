@@ -3,7 +3,7 @@
  * files are from both sides, and that nothing of it is left.
  */
 import assert from 'node:assert/strict';
-import { chmod, chown, readFile, stat, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { codeOf } from '../../scripts/lib/cri-client.ts';
@@ -186,10 +186,15 @@ describe('pods with users of their own', () => {
       return containerId;
     };
     const before = await start('before');
+    // As a daemon leaves it that dies while a task is created.
+    const left = join(node.daemon.dirs.state, 'bundles', before, 'mapped/0');
+    await mkdir(left, { recursive: true });
+    await runOk(['mount', '-t', 'tmpfs', 'left', left]);
     await node.daemon.kill();
     await node.daemon.start();
     const namespaces = 'readlink /proc/self/ns/user /proc/self/ns/net';
     assert.equal(await shell(await start('after'), namespaces), await shell(before, namespaces));
+    assert.ok(!(await mountsOfBundles()).includes(left));
     await removePod(node.daemon, podSandboxId);
   });
 

@@ -11,6 +11,7 @@ import { Status } from '../wire/types/task/task.ts';
 import type { ShimContext } from './context.ts';
 import { attempting } from './failures.ts';
 import type { LiveTask } from './live-task.ts';
+import { unmountMapped } from './mapped-mounts.ts';
 import { type LogDrain, openLogDrain } from './log-drain.ts';
 import { createSession, dialShim, isRefused, type ShimSession } from './session.ts';
 import type { TaskClient } from './task-client.ts';
@@ -71,14 +72,18 @@ const statusOf = async ({ status, pid }: StateResponse): Promise<'created' | 'ru
   }
 };
 
+/** Where the shim says that the bundle is; null where it can not be. */
+const bundleOf = (containerId: string, { bundle }: StateResponse): string | null =>
+  isAbsolute(bundle) && basename(bundle) === containerId ? bundle : null;
+
 /** Makes the record of a task that an earlier daemon has started, unless this one has it already. */
 const takeUp = (context: ShimContext, podSandboxId: string, containerId: string, state: StateResponse): LiveTask => {
   const known = context.tasks.get(containerId);
   if (known?.pid() === state.pid) return known;
-  const { pid, bundle } = state;
-  const isPlausible = isAbsolute(bundle) && basename(bundle) === containerId;
   const task = addTask(context, podSandboxId, containerId);
-  task.launched(pid, isPlausible ? findCgroup(context, pid, bundle) : context.counters.cgroupOfProcess(pid));
+  const { pid } = state;
+  const bundle = bundleOf(containerId, state);
+  task.launched(pid, bundle === null ? context.counters.cgroupOfProcess(pid) : findCgroup(context, pid, bundle));
   // The engine hears what this effect found first, and of exits after.
   setImmediate(task.release);
   return task;
@@ -97,6 +102,8 @@ const observeTask = async (
   const status = await statusOf(state);
   const isNew = context.tasks.get(containerId)?.pid() !== pid;
   const task = takeUp(context, podSandboxId, containerId, state);
+  const bundle = bundleOf(containerId, state);
+  if (isNew && bundle !== null) await unmountMapped(context, bundle);
   if (status === 'stopped') {
     const { exitStatus, exitedAt } = await client.wait({ id: containerId, execId: '' }, budget());
     return { containerId, status, pid, exit: await task.exitOf({ pid, exitStatus, exitedAt }) };

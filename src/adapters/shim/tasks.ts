@@ -6,7 +6,6 @@ import type { EffectOf, EffectResults } from '../../domain/effects.ts';
 import { FailureError, messageOf } from '../../domain/errors.ts';
 import { removeCgroup } from '../linux/cgroup-removal.ts';
 import { readProcessStat } from '../linux/processes.ts';
-import { settleAll } from '../linux/settle-all.ts';
 import { isClosed, isNotFound } from '../ttrpc/status.ts';
 import type { Any } from '../wire/google/protobuf/any.ts';
 import type { StateResponse } from '../wire/runtime/task/v3/shim.ts';
@@ -18,6 +17,7 @@ import type { TaskStreams } from './container-io.ts';
 import type { ShimContext } from './context.ts';
 import { asFailure, attempting, isUnreachable } from './failures.ts';
 import { createLiveTask, type LiveTask, type LiveTaskOptions } from './live-task.ts';
+import { whileMapped } from './mapped-mounts.ts';
 import { checkBundlePath } from './paths.ts';
 import type { TaskClient } from './task-client.ts';
 
@@ -112,17 +112,6 @@ const createTask = async (
   );
 };
 
-/** The task has mounts of its own by the time it is created. Not leaving ours there lets volumes go when it ends. */
-const withMapped = async <T>({ mounts }: ShimContext, { mapped }: StartTask, create: () => Promise<T>): Promise<T> => {
-  if (mapped === undefined) return create();
-  try {
-    await mounts.mountMapped(mapped);
-    return await create();
-  } finally {
-    await settleAll(mapped.mounts.map(({ target }) => mounts.unmount(target)));
-  }
-};
-
 const deleteAtShim = async ({ timings }: ShimContext, client: TaskClient, id: string): Promise<void> => {
   try {
     await client.delete({ id, execId: ownProcess }, timings.endMs);
@@ -175,7 +164,7 @@ export const startTask = async (context: ShimContext, effect: StartTask): Promis
   try {
     // A start that a crash cut short may have created, even started, this task already.
     const [streams, known] = await Promise.all([prepared, stateOf(client, containerId, timings.callMs)]);
-    const pid = known?.pid ?? (await withMapped(context, effect, () => createTask(context, client, effect, streams)));
+    const pid = known?.pid ?? (await whileMapped(context, effect, () => createTask(context, client, effect, streams)));
     task.launched(pid, findCgroup(context, pid, bundlePath));
     task.watch();
     const stat = readProcessStat(pid).catch(() => null);

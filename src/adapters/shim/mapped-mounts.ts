@@ -1,0 +1,30 @@
+/**
+ * The mounts through which a container sees volumes with mapped owners: there while its task is created, which then has
+ * mounts of its own. None stays: kubelet takes volumes away while their containers are still listed.
+ */
+import { join } from 'node:path';
+import type { EffectOf } from '../../domain/effects.ts';
+import { mappedDir } from '../../domain/paths.ts';
+import { namesIn } from '../linux/files.ts';
+import { settleAll } from '../linux/settle-all.ts';
+import type { ShimContext } from './context.ts';
+
+export const whileMapped = async <T>(
+  { mounts }: Pick<ShimContext, 'mounts'>,
+  { mapped }: EffectOf<'StartTask'>,
+  create: () => Promise<T>,
+): Promise<T> => {
+  if (mapped === undefined) return create();
+  try {
+    await mounts.mountMapped(mapped);
+    return await create();
+  } finally {
+    await settleAll(mapped.mounts.map(({ target }) => mounts.unmount(target)));
+  }
+};
+
+/** For a task that is there, and whose daemon may have ended before it was done with creating it. */
+export const unmountMapped = async ({ mounts }: Pick<ShimContext, 'mounts'>, bundlePath: string): Promise<void> => {
+  const dir = mappedDir(bundlePath);
+  await settleAll((await namesIn(dir)).map((name) => mounts.unmount(join(dir, name))));
+};
