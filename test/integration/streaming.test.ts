@@ -169,21 +169,23 @@ describe('sessions', { timeout: 900_000 }, () => {
       const daemonPid = node.daemon.pid();
       // The peak so far is that of other tests.
       await writeFile(`/proc/${daemonPid}/clear_refs`, '5');
+      const command = crictl('exec', '--transport', transport, containerId, 'sh', '-c', produce)
+        .map((word) => `'${word}'`)
+        .join(' ');
+      // As little work as can be for the clients: it is done by the same processors.
+      const one = ['bash', '-c', `set -o pipefail; ${command} | sha256sum`];
+      const expected = await runOk(['sh', '-c', `${produce} | sha256sum`], { timeoutMs: sessionsTimeoutMs });
       const startedMs = performance.now();
       const answersMs: number[] = [];
       const asking = setInterval(() => {
         const askedMs = performance.now();
         void node.daemon.cri.runtime.listContainers().then(() => answersMs.push(performance.now() - askedMs));
       }, 50);
-      const command = crictl('exec', '--transport', transport, containerId, 'sh', '-c', produce)
-        .map((word) => `'${word}'`)
-        .join(' ');
-      const one = ['bash', '-c', `cmp <(yes ${line} | head -c ${sessionBytes}) <(${command})`];
       const ended = await Promise.all(Array.from({ length: 8 }, () => run(one, { timeoutMs: sessionsTimeoutMs })));
       clearInterval(asking);
       assert.deepEqual(
         ended.map(({ exitCode, stdout }) => [exitCode, stdout]),
-        Array(8).fill([0, '']),
+        Array(8).fill([0, expected]),
       );
       const status = await readFile(`/proc/${daemonPid}/status`, 'utf8');
       const peakBytes = Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024;
