@@ -18,7 +18,7 @@ import { agreement } from '../support/agreement.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { goProgram } from '../support/go-program.ts';
 import { headOf, recordsOf, stateOf } from '../support/journal.ts';
-import { noLeftovers } from '../support/leftovers.ts';
+import { noLeftovers, processesOf } from '../support/leftovers.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
 import { containerConfig, eventually, ownPids, podConfig, removePod, statusOf } from '../support/pods.ts';
 
@@ -138,6 +138,17 @@ sandboxer = "shim"
     assert.deepEqual(await daemon.leftovers(), noLeftovers);
   });
 
+  test('the shim finds kernel parameters in the bundle, those that scribe adds among them', async () => {
+    const { daemon } = node;
+    const pod = { linux: { sysctls: { 'net.ipv4.ip_forward': '0', 'kernel.shm_rmid_forced': '1' } } };
+    const podSandboxId = await runSandbox('parameters', pod);
+    const containerId = await addContainer(podSandboxId, 'parameters', pod);
+    const names = ['net/ipv4/ip_forward', 'kernel/shm_rmid_forced', 'net/ipv4/ip_unprivileged_port_start'];
+    assert.equal(await shell(containerId, `cd /proc/sys; cat ${names.join(' ')}`), '0\n1\n0\n');
+    await removePod(daemon, podSandboxId);
+    assert.deepEqual(await daemon.leftovers(), noLeftovers);
+  });
+
   test('a pod with processes of its own containers, and one on the network of the node', async () => {
     const { daemon } = node;
     for (const [name, pod] of [
@@ -157,21 +168,42 @@ sandboxer = "shim"
     const stays = await runSandbox('stays');
     const containerId = await addContainer(stays, 'stays');
     const falls = await runSandbox('falls');
+    const bereft = await runSandbox('bereft-meanwhile');
     const { pid } = sandboxOf(falls);
+    const { shimPid } = sandboxOf(bereft);
     await daemon.kill();
+    process.kill(shimPid, 'SIGKILL');
     process.kill(pid, 'SIGKILL');
-    await eventually('it falls', isGone(pid));
+    for (const one of [pid, shimPid]) await eventually('they fall', isGone(one));
     await daemon.start();
     assert.equal(await podState(stays), SANDBOX_READY);
     assert.equal(await shell(containerId, 'echo alive'), 'alive\n');
     assert.equal(await podState(falls), SANDBOX_NOTREADY);
+    assert.equal(await podState(bereft), SANDBOX_NOTREADY);
     await eventually('its exit is known', async () => sandboxOf(falls).sandbox.taskExit?.exitStatus === 137);
     await agreement(daemon);
     // Its end is heard of again.
     process.kill(sandboxOf(stays).pid, 'SIGKILL');
     await eventually('the other falls', async () => (await podState(stays)) === SANDBOX_NOTREADY);
-    await removePod(daemon, falls);
-    await removePod(daemon, stays);
+    for (const id of [falls, stays, bereft]) await removePod(daemon, id);
+    assert.deepEqual(await daemon.leftovers(), noLeftovers);
+  });
+
+  test('C19: a sandbox that is being started when the daemon is killed is undone', async () => {
+    const { daemon } = node;
+    const starting = runSandbox('half', faulty('hang-in-start')).then(
+      () => 'answered',
+      () => 'interrupted',
+    );
+    const isStarting = async (): Promise<boolean> =>
+      [...stateOf(daemon).effects.values()].some(({ intent }) => intent.kind === 'StartSandbox');
+    await eventually('it is being started', isStarting);
+    await daemon.kill();
+    assert.equal(await starting, 'interrupted');
+    await daemon.start();
+    await eventually('it is undone', async () => stateOf(daemon).sandboxes.size === 0);
+    const holders = (await processesOf(daemon.dirs)).filter(({ commandLine }) => /^sandbox-holder /.test(commandLine));
+    assert.deepEqual(holders, []);
     assert.deepEqual(await daemon.leftovers(), noLeftovers);
   });
 

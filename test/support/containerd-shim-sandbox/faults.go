@@ -10,6 +10,8 @@ type fault string
 const (
 	// dieAtStart ends the shim when it is asked to start the sandbox.
 	dieAtStart fault = "die-at-start"
+	// hangInStart holds the pod's namespaces and never answers StartSandbox.
+	hangInStart fault = "hang-in-start"
 	// hangInStop never answers StopSandbox, and stops nothing.
 	hangInStop fault = "hang-in-stop"
 	// hangInShutdown never answers ShutdownSandbox, and does not end.

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 
 	"github.com/containerd/containerd/v2/pkg/sys/reaper"
@@ -17,13 +20,50 @@ import (
 // holderName is what the process that holds a pod's namespaces is called.
 const holderName = "sandbox-holder"
 
+// setup is what a holder does to its namespaces before it is one.
+type setup struct {
+	Hostname string
+	Netns    string
+	Sysctls  map[string]string
+}
+
+func (s setup) do() error {
+	// Kernel parameters are those of the thread's namespaces.
+	runtime.LockOSThread()
+	if s.Netns != "" {
+		netns, err := os.Open(s.Netns)
+		if err != nil {
+			return err
+		}
+		defer netns.Close()
+		if err := unix.Setns(int(netns.Fd()), unix.CLONE_NEWNET); err != nil {
+			return err
+		}
+	}
+	if s.Hostname != "" {
+		if err := unix.Sethostname([]byte(s.Hostname)); err != nil {
+			return err
+		}
+	}
+	for name, value := range s.Sysctls {
+		path := filepath.Join("/proc/sys", strings.ReplaceAll(name, ".", "/"))
+		if err := os.WriteFile(path, []byte(value), 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // hold keeps the namespaces that it was started in until it is killed, as the first process of one of them.
 func hold() {
-	if len(os.Args) > 1 {
-		if err := unix.Sethostname([]byte(os.Args[1])); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
+	var wanted setup
+	err := json.Unmarshal([]byte(os.Args[1]), &wanted)
+	if err == nil {
+		err = wanted.do()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, syscall.SIGCHLD)
@@ -62,7 +102,7 @@ type holder struct {
 }
 
 // startHolder returns once the namespaces are there. The holder goes with the shim, however that ends.
-func startHolder(config *cri.PodSandboxConfig) (*holder, error) {
+func startHolder(config *cri.PodSandboxConfig, bundle, netns string) (*holder, error) {
 	type started struct {
 		holder *holder
 		err    error
@@ -71,7 +111,7 @@ func startHolder(config *cri.PodSandboxConfig) (*holder, error) {
 	go func() {
 		// The kernel tells of the end of this thread, not of the whole process: it has to stay.
 		runtime.LockOSThread()
-		one, err := launchHolder(config)
+		one, err := launchHolder(config, bundle, netns)
 		result <- started{one, err}
 		select {}
 	}()
@@ -79,24 +119,50 @@ func startHolder(config *cri.PodSandboxConfig) (*holder, error) {
 	return outcome.holder, outcome.err
 }
 
-func launchHolder(config *cri.PodSandboxConfig) (*holder, error) {
+// sysctlsOf reads them from the spec that a pause container would have: whoever wrote it has added its own to the pod's.
+func sysctlsOf(bundle string) (map[string]string, error) {
+	text, err := os.ReadFile(filepath.Join(bundle, "config.json"))
+	if err != nil {
+		return nil, err
+	}
+	var spec struct {
+		Linux struct {
+			Sysctl map[string]string `json:"sysctl"`
+		} `json:"linux"`
+	}
+	err = json.Unmarshal(text, &spec)
+	return spec.Linux.Sysctl, err
+}
+
+func setupOf(config *cri.PodSandboxConfig, bundle, netns string) ([]byte, error) {
+	sysctls, err := sysctlsOf(bundle)
+	if err != nil {
+		return nil, err
+	}
+	wanted := setup{Netns: netns, Sysctls: sysctls}
+	if namespacesOf(config)&unix.CLONE_NEWUTS != 0 {
+		wanted.Hostname = config.GetHostname()
+	}
+	return json.Marshal(wanted)
+}
+
+func launchHolder(config *cri.PodSandboxConfig, bundle, netns string) (*holder, error) {
+	wanted, err := setupOf(config, bundle, netns)
+	if err != nil {
+		return nil, err
+	}
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	defer read.Close()
-	flags := namespacesOf(config)
-	args := []string{holderName}
-	if flags&unix.CLONE_NEWUTS != 0 && config.GetHostname() != "" {
-		args = append(args, config.GetHostname())
-	}
 	command := &exec.Cmd{
 		Path:        "/proc/self/exe",
-		Args:        args,
+		Args:        []string{holderName, string(wanted)},
 		Dir:         "/",
 		Stdout:      write,
 		Stderr:      os.Stderr,
-		SysProcAttr: &syscall.SysProcAttr{Cloneflags: flags, Pdeathsig: syscall.SIGKILL, Setsid: true},
+		SysProcAttr: &syscall.SysProcAttr{Cloneflags: namespacesOf(config), Pdeathsig: syscall.SIGKILL, Setsid: true},
 	}
 	exit, err := reaper.Default.Start(command)
 	write.Close()

@@ -37,6 +37,7 @@ type sandboxes struct {
 	id        string
 	fault     fault
 	config    *cri.PodSandboxConfig
+	bundle    string
 	netns     string
 	holder    *holder
 	createdAt time.Time
@@ -81,6 +82,7 @@ func (s *sandboxes) CreateSandbox(_ context.Context, r *api.CreateSandboxRequest
 	}
 	s.id = r.GetSandboxID()
 	s.config = config
+	s.bundle = r.GetBundlePath()
 	s.netns = r.GetNetnsPath()
 	s.fault = fault(r.GetAnnotations()[faultAnnotation])
 	return &api.CreateSandboxResponse{}, nil
@@ -98,12 +100,15 @@ func (s *sandboxes) StartSandbox(_ context.Context, r *api.StartSandboxRequest) 
 	if s.holder != nil {
 		return nil, refused(errdefs.ErrFailedPrecondition, "sandbox %s was started before", s.id)
 	}
-	started, err := startHolder(s.config)
+	started, err := startHolder(s.config, s.bundle, s.netns)
 	if err != nil {
 		return nil, refused(errdefs.ErrUnknown, "%v", err)
 	}
 	s.holder = started
 	s.createdAt = time.Now()
+	if s.fault.is(hangInStart) {
+		select {}
+	}
 	go s.watch(started)
 	pid := uint32(started.pid)
 	if s.fault.is(lieAboutPid) {
