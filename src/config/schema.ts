@@ -28,27 +28,32 @@ const table = <T extends z.core.$ZodLooseShape>(about: string, shape: T) =>
     .prefault({} as never)
     .meta({ description: about });
 
-/** Text that `parse` turns into a number of at least `min`. */
-const parsed = (parse: (text: string) => number | null, what: string, min: number, minText: string) =>
-  z.string({ error: `must be ${what}` }).transform((text, context) => {
+type Parse = (text: string) => number | null;
+
+/** Text that `parse` turns into a number from that of `least` to that of `most`. */
+const parsed = (parse: Parse, what: string, least: string, most?: string) => {
+  const min = parse(least) ?? 0;
+  const max = most === undefined ? Number.POSITIVE_INFINITY : (parse(most) ?? 0);
+  return z.string({ error: `must be ${what}` }).transform((text, context) => {
     const value = parse(text);
-    if (value !== null && value >= min) return value;
-    const wrong = value === null ? `${JSON.stringify(text)} is not ${what}` : `${text} is less than ${minText}`;
-    context.addIssue({ code: 'custom', message: wrong });
+    if (value !== null && value >= min && value <= max) return value;
+    const beyond = `${text} is ${value !== null && value > max ? `more than ${most}` : `less than ${least}`}`;
+    context.addIssue({ code: 'custom', message: value === null ? `${JSON.stringify(text)} is not ${what}` : beyond });
     return z.NEVER;
   });
+};
 
 const duration = (least: string) => {
   const what = `a duration in quotes like "24h" or "1h30m" (units: ${DURATION_UNITS})`;
-  return parsed(parseDurationMs, what, parseDurationMs(least) ?? 0, least);
+  return parsed(parseDurationMs, what, least);
 };
 
-const size = (least: string) => {
+const size = (least: string, most?: string) => {
   const what = `a size in quotes like "64MiB" (units: ${SIZE_UNITS})`;
-  return parsed(parseSizeBytes, what, parseSizeBytes(least) ?? 0, least);
+  return parsed(parseSizeBytes, what, least, most);
 };
 
-const fileMode = parsed(parseFileMode, 'a file mode in quotes like "0660"', 0, '0000');
+const fileMode = parsed(parseFileMode, 'a file mode in quotes like "0660"', '0000');
 
 const count = (min: number, max: number) => {
   const message = `must be a whole number from ${min} to ${max}`;
@@ -283,7 +288,11 @@ export const configSchema = z.strictObject({
     ),
   }),
   logs: table("Containers' output.", {
-    line_max: key(size('1KiB'), '16KiB', 'Bytes of a line in a log file; a longer line is split, its parts marked P.'),
+    line_max: key(
+      size('1KiB', '64KiB'),
+      '16KiB',
+      'Bytes of a line in a log file; a longer line is split, its parts marked P. Kept by containers that run.',
+    ),
   }),
   limits: table('Bounds on what clients, images and containers may ask for.', {
     request_max: key(size('1MiB'), '16MiB', 'Size of one CRI request or answer.'),

@@ -77,7 +77,12 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
     observe,
     log,
   });
-  const logKeeper = await connectLogKeeper({ stateDir, spawner, log: (message) => log.info(message) });
+  const logKeeper = await connectLogKeeper({
+    stateDir,
+    spawner,
+    lineBytesMax: config.logs.lineBytesMax,
+    log: (message) => log.info(message),
+  });
   // One of an earlier life was started where that was.
   ownPlace.takeIn(logKeeper.pid);
   const shim = await createShimAdapter({ spawner, logKeeper, observe, streamsOf, stateDir, log });

@@ -174,6 +174,7 @@ describe('loading the configuration', () => {
     ['[journal.retention]\nreads = "99999999999999999999h"', /is not a duration/],
     ['[journal.retention]\nsize_max = "64MB"', /"64MB" is not a size in quotes like "64MiB" \(units: B, KiB, MiB/],
     ['[journal.retention]\nsize_max = "1KiB"', /size_max 1KiB is less than 64MiB/],
+    ['[logs]\nline_max = "65KiB"', /logs\.line_max 65KiB is more than 64KiB/],
     ['[cni]\nplugin_timeout = "0s"', /cni\.plugin_timeout 0s is less than 1s/],
     ['[cni]\nip_preference = "v4"', /cni\.ip_preference must be one of "ipv4", "ipv6", "cni"/],
     ['[cni]\nbin_dirs = "/x"', /cni\.bin_dirs must be a list of absolute paths/],

@@ -21,7 +21,7 @@ import { containerConfig, eventually, podConfig, removePod, statusOf } from '../
 import { tempDir } from '../support/temp-dir.ts';
 
 const outputBytesMax = 16 * 1024 * 1024;
-const lineBytesMax = 16_384;
+const lineBytesMax = 4096;
 
 const withCode =
   (code: number, message: RegExp) =>
@@ -39,7 +39,7 @@ describe('containers', () => {
   let sandboxConfig: ReturnType<typeof podConfig>;
 
   before(async () => {
-    node = await startNode(owner);
+    node = await startNode(owner, { config: `[logs]\nline_max = "${lineBytesMax}B"\n` });
     logDirectory = await tempDir(owner);
     sandboxConfig = podConfig(node.daemon, 'pod', { logDirectory });
     ({ podSandboxId } = await node.daemon.cri.runtime.runPodSandbox({ config: sandboxConfig }));

@@ -13,7 +13,7 @@ import { attachToKeeper } from './attach.ts';
 import { ConnectionLost } from './connection.ts';
 import { findKeeper, type FoundKeeper } from './launch.ts';
 import { type KeeperRequest, parseIds, servingPath } from './protocol.ts';
-import type { AttachedBytes, LogKeeper, OpenLogRequest } from './types.ts';
+import type { AttachedBytes, KeptOutput, LogKeeper } from './types.ts';
 
 const REQUEST_TIMEOUT_MS = 30_000;
 const RETRY_FIRST_MS = 100;
@@ -29,6 +29,8 @@ export interface LogKeeperOptions {
   /** The daemon's state directory; the keeper's is log-keeper in it. */
   readonly stateDir: string;
   readonly spawner: Spawner;
+  /** Content of one record at most, of outputs that are opened from now on. */
+  readonly lineBytesMax: number;
   /** Told in a sentence when a keeper is lost, started or replaced, and why. */
   readonly log: (message: string) => void;
 }
@@ -37,7 +39,7 @@ const interrupted = (): FailureError =>
   new FailureError('Interrupted', 'The daemon has let go of its log keeper, for it is ending.');
 
 /** Holds on to FIFOs without reading: what is in them is not lost while no keeper has them open. */
-const holdFifos = async ({ stdoutFifo, stderrFifo }: OpenLogRequest): Promise<readonly FileHandle[]> => {
+const holdFifos = async ({ stdoutFifo, stderrFifo }: KeptOutput): Promise<readonly FileHandle[]> => {
   const paths = stderrFifo === null ? [stdoutFifo] : [stdoutFifo, stderrFifo];
   const opened = await Promise.allSettled(paths.map((path) => openFile(path, HOLD_FLAGS)));
   // One that is not there is for the keeper to complain about.
@@ -69,13 +71,14 @@ const release = async (holds: readonly FileHandle[]): Promise<void> => {
  * outlast the death of a keeper. What a keeper loses when it is killed: the unfinished line of each stream, and what
  * it had just read but not written, 64 KiB at most. One that is ended by SIGTERM loses nothing.
  */
-export const connectLogKeeper = async ({ stateDir, spawner, log }: LogKeeperOptions): Promise<LogKeeper> => {
+export const connectLogKeeper = async (options: LogKeeperOptions): Promise<LogKeeper> => {
+  const { stateDir, spawner, lineBytesMax, log } = options;
   const directory = { dir: join(stateDir, 'log-keeper'), spawner, report: log };
-  const known = new Map<string, OpenLogRequest>();
+  const known = new Map<string, KeptOutput>();
   const holds = new Map<string, Promise<readonly FileHandle[]>>();
   const disconnected = new AbortController();
 
-  const remember = (request: OpenLogRequest): void => {
+  const remember = (request: KeptOutput): void => {
     known.set(request.containerId, request);
     if (!holds.has(request.containerId)) holds.set(request.containerId, holdFifos(request));
   };
@@ -168,8 +171,9 @@ export const connectLogKeeper = async ({ stateDir, spawner, log }: LogKeeperOpti
     get startTicks() {
       return greeting.startTicks;
     },
-    open: async (request) => {
-      const isNew = !known.has(request.containerId);
+    open: async (wanted) => {
+      const isNew = !known.has(wanted.containerId);
+      const request = { ...wanted, lineBytesMax };
       if (isNew) remember(request);
       try {
         await ask({ op: 'open', ...request }, REQUEST_TIMEOUT_MS);

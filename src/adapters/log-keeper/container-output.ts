@@ -8,7 +8,7 @@ import { type AttachWish, createAttached } from './attached.ts';
 import { type FifoReader, openFifoReader } from './fifo-reader.ts';
 import { openLogFile } from './log-file.ts';
 import type { RecordEncoder, StreamName } from './records.ts';
-import type { OpenLogRequest } from './types.ts';
+import type { KeptOutput } from './types.ts';
 
 /** Unfinished lines longer than this give their memory back when they are done. */
 const KEPT_BYTES_MAX = 4096;
@@ -19,7 +19,7 @@ export type HeldLines = { readonly [K in StreamName]?: Buffer };
 
 export interface ContainerOutput {
   /** As it was opened, with the log path of the last reopen. */
-  readonly request: () => OpenLogRequest;
+  readonly request: () => KeptOutput;
   /** False once all its FIFOs have ended. */
   readonly isReading: () => boolean;
   /** Makes sure that the FIFOs which stand at their paths now are the ones being read. */
@@ -35,7 +35,7 @@ export interface ContainerOutput {
 }
 
 export interface ContainerOutputOptions {
-  readonly request: OpenLogRequest;
+  readonly request: KeptOutput;
   readonly held: HeldLines;
   readonly encoder: RecordEncoder;
   readonly report: (message: string) => void;
@@ -78,6 +78,7 @@ const heldOf = (lane: Lane): Buffer => lane.held.subarray(0, lane.heldLength);
 export const createContainerOutput = (options: ContainerOutputOptions): ContainerOutput => {
   const { encoder, report, onEnd } = options;
   let { request } = options;
+  const { lineBytesMax } = request;
   const log = request.logPath === null ? null : openLogFile({ path: request.logPath, note: encoder.note, report });
   let wakeFinisher = (): void => undefined;
 
@@ -107,7 +108,7 @@ export const createContainerOutput = (options: ContainerOutputOptions): Containe
     // Every byte passes here once, as the container wrote it.
     attached.share(lane.stream, encoder.readArea.subarray(0, length));
     if (log === null) return true;
-    hold(lane, encoder.encode(lane.stream, heldOf(lane), length, log.append));
+    hold(lane, encoder.encode(lane.stream, heldOf(lane), length, lineBytesMax, log.append));
     const writing = log.settled();
     if (writing === null) return true;
     resumeOnceWritten(writing);
@@ -116,7 +117,7 @@ export const createContainerOutput = (options: ContainerOutputOptions): Containe
 
   /** The line that nobody will finish becomes partial records. */
   const flush = (lane: Lane): void => {
-    if (log !== null && lane.heldLength > 0) encoder.encodeTail(lane.stream, heldOf(lane), log.append);
+    if (log !== null && lane.heldLength > 0) encoder.encodeTail(lane.stream, heldOf(lane), lineBytesMax, log.append);
     hold(lane, NO_BYTES);
   };
 

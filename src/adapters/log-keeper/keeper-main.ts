@@ -31,6 +31,7 @@ const STDERR = 2;
 const WARM_UP_LINE = 'a line about as long as many are\n';
 const WARM_UP_BYTES = 16_384;
 const WARM_UP_ROUNDS = 10;
+const WARM_UP_LINE_BYTES_MAX = 16_384;
 /** Field 22 of /proc/self/stat, counted from behind the command's parenthesis. */
 const START_TICKS_INDEX = 19;
 
@@ -55,7 +56,7 @@ const readStartTicks = (): string => {
 const warmUp = ({ readArea, encode }: RecordEncoder): void => {
   readArea.fill(WARM_UP_LINE);
   for (let round = 0; round < WARM_UP_ROUNDS; round += 1)
-    encode('stdout', readArea.subarray(0, 0), WARM_UP_BYTES, () => undefined);
+    encode('stdout', readArea.subarray(0, 0), WARM_UP_BYTES, WARM_UP_LINE_BYTES_MAX, () => undefined);
 };
 
 const failureOf = (error: unknown): Failure =>

@@ -7,9 +7,9 @@ import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { FailureError, messageOf } from '../../domain/errors.ts';
 import type { HeldLines } from './container-output.ts';
-import { isRecord, parseOpenLogRequest } from './protocol.ts';
+import { isRecord, parseKeptOutput } from './protocol.ts';
 import { HELD_BYTES_MAX } from './records.ts';
-import type { OpenLogRequest } from './types.ts';
+import type { KeptOutput } from './types.ts';
 
 const FILE_MODE = 0o600;
 const BOOT_ID_PATH = '/proc/sys/kernel/random/boot_id';
@@ -20,7 +20,7 @@ export interface KeeperName {
 }
 
 export interface KeptContainer {
-  readonly request: OpenLogRequest;
+  readonly request: KeptOutput;
   /** Of a keeper that ended in order; one that was killed had no chance to say. */
   readonly held: HeldLines;
 }
@@ -51,7 +51,7 @@ const decodeContainer = (value: unknown, report: (message: string) => void): rea
     const held = isRecord(value) && isRecord(value.held) ? value.held : {};
     return [
       {
-        request: parseOpenLogRequest(value),
+        request: parseKeptOutput(value),
         held: { stdout: decodeHeldLine(held.stdout), stderr: decodeHeldLine(held.stderr) },
       },
     ];

@@ -10,7 +10,7 @@ import { type ContainerOutput, createContainerOutput, type HeldLines, within } f
 import { type KeeperName, readBootId, readKeeperState, writeKeeperState } from './keeper-state.ts';
 import { type Greeting, type KeeperRequest, PROTOCOL_VERSION } from './protocol.ts';
 import type { RecordEncoder } from './records.ts';
-import type { OpenLogRequest } from './types.ts';
+import type { KeptOutput } from './types.ts';
 
 /** How long a slow disk may hold up the end of a keeper. */
 const HANDOVER_TIMEOUT_MS = 2000;
@@ -61,7 +61,7 @@ export const createKeeper = ({ dir, name, encoder, report, onAdopted, onEnd }: K
     }
   };
 
-  const add = (request: OpenLogRequest, held: HeldLines): ContainerOutput => {
+  const add = (request: KeptOutput, held: HeldLines): ContainerOutput => {
     const output = createContainerOutput({ request, held, encoder, report, onEnd });
     outputs.set(request.containerId, output);
     return output;
@@ -88,7 +88,7 @@ export const createKeeper = ({ dir, name, encoder, report, onAdopted, onEnd }: K
     containers: [...outputs.values()].map((output) => output.request()),
   });
 
-  const open = async (request: OpenLogRequest): Promise<void> => {
+  const open = async (request: KeptOutput): Promise<void> => {
     const { containerId, stdoutFifo, stderrFifo } = request;
     await closing.get(containerId);
     const existing = outputs.get(containerId);

@@ -6,10 +6,11 @@
 import { isAbsolute, join, normalize } from 'node:path';
 import { codeOfReason, FailureError, type Failure, type FailureReason } from '../../domain/errors.ts';
 import type { AttachWish } from './attached.ts';
-import type { OpenLogRequest } from './types.ts';
+import { LINE_BYTES_LIMIT } from './records.ts';
+import type { KeptOutput } from './types.ts';
 
 /** Changes when a keeper of another version could misunderstand; it is then replaced. */
-export const PROTOCOL_VERSION = 2;
+export const PROTOCOL_VERSION = 3;
 /** Longest request; three paths fit, even with every character escaped. */
 export const REQUEST_BYTES_MAX = 128 * 1024;
 /** Longest reply: the open containers of a full node, with their paths. */
@@ -29,7 +30,7 @@ export const listeningPath = (dir: string, token: string): string => join(dir, `
 export type KeeperRequest =
   /** The first of every connection: from here on the keeper is in charge of the state directory. */
   | { readonly op: 'hello'; readonly protocol: number }
-  | ({ readonly op: 'open' } & OpenLogRequest)
+  | ({ readonly op: 'open' } & KeptOutput)
   | { readonly op: 'reopen'; readonly containerId: string; readonly logPath: string }
   | { readonly op: 'close'; readonly containerId: string; readonly timeoutMs: number }
   /** Makes this connection the output's: after the reply come frames (attached.ts), and no more requests are taken. */
@@ -46,7 +47,7 @@ export interface Greeting {
   readonly pid: number;
   readonly startTicks: string;
   /** What it reads already; of an earlier daemon's time, or taken over from an earlier keeper. */
-  readonly containers: readonly OpenLogRequest[];
+  readonly containers: readonly KeptOutput[];
 }
 
 export type NumberedReply =
@@ -81,15 +82,25 @@ const parseCount = (name: string, value: unknown): number => {
   throw invalid(`${name} is not a count`);
 };
 
+/** What keepers of before this field split at; their state files do not have it. */
+const EARLIER_LINE_BYTES_MAX = 16_384;
+
+const parseLineBytesMax = (value: unknown): number => {
+  const sizeBytes = value === undefined ? EARLIER_LINE_BYTES_MAX : parseCount('lineBytesMax', value);
+  if (sizeBytes > 0 && sizeBytes <= LINE_BYTES_LIMIT) return sizeBytes;
+  throw invalid(`lineBytesMax is not from 1 to ${LINE_BYTES_LIMIT}`);
+};
+
 /** Checks what open is given: ids are names, paths absolute and free of "..". */
-export const parseOpenLogRequest = (value: unknown): OpenLogRequest => {
+export const parseKeptOutput = (value: unknown): KeptOutput => {
   if (!isRecord(value)) throw invalid('open has no fields');
-  const { containerId, stdoutFifo, stderrFifo, logPath } = value;
+  const { containerId, stdoutFifo, stderrFifo, logPath, lineBytesMax } = value;
   return {
     containerId: parseId(containerId),
     stdoutFifo: parsePath('stdoutFifo', stdoutFifo),
     stderrFifo: stderrFifo === null ? null : parsePath('stderrFifo', stderrFifo),
     logPath: logPath === null ? null : parsePath('logPath', logPath),
+    lineBytesMax: parseLineBytesMax(lineBytesMax),
   };
 };
 
@@ -98,7 +109,7 @@ const parseOperation = (value: Readonly<Record<string, unknown>>): KeeperRequest
     case 'hello':
       return { op: 'hello', protocol: parseCount('protocol', value.protocol) };
     case 'open':
-      return { op: 'open', ...parseOpenLogRequest(value) };
+      return { op: 'open', ...parseKeptOutput(value) };
     case 'reopen':
       return { op: 'reopen', containerId: parseId(value.containerId), logPath: parsePath('logPath', value.logPath) };
     case 'close':
@@ -155,7 +166,7 @@ export const parseGreeting = (value: unknown): Greeting => {
     protocol: parseCount('protocol', value.protocol),
     pid: parseCount('pid', value.pid),
     startTicks: value.startTicks,
-    containers: value.containers.map(parseOpenLogRequest),
+    containers: value.containers.map(parseKeptOutput),
   };
 };
 

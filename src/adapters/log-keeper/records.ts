@@ -6,10 +6,10 @@
 import { copyBytes, createArea, findNewline } from './bytes.ts';
 import { createStamp, STAMP_BYTES, type StampClock } from './stamp.ts';
 
-/** Content of one record at most: what containerd splits at, and kubelet joins again. */
-export const CONTENT_BYTES_MAX = 16384;
+/** The most that `lineBytesMax` may be; the configuration allows no more. Work areas are made for it. */
+export const LINE_BYTES_LIMIT = 65536;
 /** An unfinished line that is no longer than this may yet fit one record: its last byte may be the \r of a \r\n. */
-export const HELD_BYTES_MAX = CONTENT_BYTES_MAX + 1;
+export const HELD_BYTES_MAX = LINE_BYTES_LIMIT + 1;
 /** As much as a FIFO holds, so that one read empties it. */
 const READ_BYTES_MAX = 65536;
 /** Records are handed on when this much is collected. Lines of a few bytes grow tenfold in becoming records. */
@@ -35,11 +35,17 @@ export interface RecordEncoder {
   /**
    * Makes records of `held` (the unfinished line before) and the first `length` bytes of readArea, and returns what
    * is now unfinished: a view into the area, to be copied before the next read. The same bytes give the same
-   * records, however they are cut into calls.
+   * records, however they are cut into calls. No record has more than `lineBytesMax` bytes of content.
    */
-  readonly encode: (stream: StreamName, held: Uint8Array, length: number, write: WriteRecords) => Uint8Array;
+  readonly encode: (
+    stream: StreamName,
+    held: Uint8Array,
+    length: number,
+    lineBytesMax: number,
+    write: WriteRecords,
+  ) => Uint8Array;
   /** Makes records of a line that never ended: all tagged partial. */
-  readonly encodeTail: (stream: StreamName, held: Uint8Array, write: WriteRecords) => void;
+  readonly encodeTail: (stream: StreamName, held: Uint8Array, lineBytesMax: number, write: WriteRecords) => void;
   /** One record of our own words on stderr. */
   readonly note: (text: string) => Buffer;
 }
@@ -83,13 +89,13 @@ export const createRecordEncoder = (clock: StampClock): RecordEncoder => {
   };
 
   /** Puts partial records for as long as more than `keepMax` bytes are left; returns where the rest begins. */
-  const putPartial = (start: number, end: number, keepMax: number, write: WriteRecords): number => {
+  const putPartial = (start: number, end: number, sizeBytes: number, keepMax: number, write: WriteRecords): number => {
     let at = start;
-    for (; end - at > keepMax; at += CONTENT_BYTES_MAX) put(TAG_PARTIAL, at, at + CONTENT_BYTES_MAX, write);
+    for (; end - at > keepMax; at += sizeBytes) put(TAG_PARTIAL, at, at + sizeBytes, write);
     return at;
   };
 
-  const encode: RecordEncoder['encode'] = (stream, held, length, write) => {
+  const encode: RecordEncoder['encode'] = (stream, held, length, lineBytesMax, write) => {
     begin(stream);
     let at = HELD_BYTES_MAX - held.length;
     area.bytes.set(held, at);
@@ -100,19 +106,21 @@ export const createRecordEncoder = (clock: StampClock): RecordEncoder => {
       const newlineAt = findNewline(area, at);
       if (newlineAt >= end) break;
       const contentEnd = newlineAt > at && area.bytes[newlineAt - 1] === CARRIAGE_RETURN ? newlineAt - 1 : newlineAt;
-      const lastAt = contentEnd - at > CONTENT_BYTES_MAX ? putPartial(at, contentEnd, CONTENT_BYTES_MAX, write) : at;
+      const isLong = contentEnd - at > lineBytesMax;
+      const lastAt = isLong ? putPartial(at, contentEnd, lineBytesMax, lineBytesMax, write) : at;
       put(TAG_FULL, lastAt, contentEnd, write);
       at = newlineAt + 1;
     }
-    at = putPartial(at, end, HELD_BYTES_MAX, write);
+    // One byte more may be the \r of a \r\n.
+    at = putPartial(at, end, lineBytesMax, lineBytesMax + 1, write);
     finish(write);
     return area.bytes.subarray(at, end);
   };
 
-  const encodeTail: RecordEncoder['encodeTail'] = (stream, held, write) => {
+  const encodeTail: RecordEncoder['encodeTail'] = (stream, held, lineBytesMax, write) => {
     begin(stream);
     area.bytes.set(held, 0);
-    const at = putPartial(0, held.length, CONTENT_BYTES_MAX, write);
+    const at = putPartial(0, held.length, lineBytesMax, lineBytesMax, write);
     if (at < held.length) put(TAG_PARTIAL, at, held.length, write);
     finish(write);
   };

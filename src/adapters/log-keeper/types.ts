@@ -12,6 +12,12 @@ export interface OpenLogRequest {
   readonly logPath: string | null;
 }
 
+/** As the keeper has it: how long a line may be stays what it was when the output was opened. */
+export interface KeptOutput extends OpenLogRequest {
+  /** Content of one record at most, in bytes. */
+  readonly lineBytesMax: number;
+}
+
 export interface AttachOutputRequest {
   readonly containerId: string;
   /** null: what comes there is not wanted. They are not ended. */

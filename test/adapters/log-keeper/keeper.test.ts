@@ -49,6 +49,32 @@ describe('the log keeper', () => {
     assert.deepEqual(contentOf(await readLog(endless.logPath)), ['begun']);
   });
 
+  it('splits lines where it was told to when their output was opened, whoever connects later', async (t) => {
+    const { connect, stateDir } = await fixtureOf(t);
+    const lengthsOf = async (logPath: string): Promise<string[]> =>
+      (await readLog(logPath))
+        .trimEnd()
+        .split('\n')
+        .map((line) => {
+          const [, , tag = '', content = ''] = line.split(' ');
+          return `${tag}${content.length}`;
+        });
+    const keeper = await connect(1024);
+    const short = await containerIn(stateDir, 'short');
+    await keeper.open(short);
+    keeper.disconnect();
+    const next = await connect(65_536);
+    const long = await containerIn(stateDir, 'long');
+    await Promise.all([next.open(short), next.open(long)]);
+    const script = "head -c 70000 /dev/zero | tr '\\0' x; echo";
+    const writers = await Promise.all([startWriter(t, short, script), startWriter(t, long, script)]);
+    for (const writer of writers) assert.equal(await writer.ended, 0);
+    await Promise.all(['short', 'long'].map((id) => next.close(id, closeTimeoutMs)));
+    const expected = [...Array.from({ length: 68 }, () => 'P1024'), 'F368'];
+    assert.deepEqual(await lengthsOf(short.logPath), expected);
+    assert.deepEqual(await lengthsOf(long.logPath), ['P65536', 'F4464']);
+  });
+
   it('discards output that has no log, so that nobody waits to write it', async (t) => {
     const { connect, stateDir } = await fixtureOf(t);
     const keeper = await connect();

@@ -7,7 +7,7 @@ import {
   createLineReader,
   encodeLine,
   type KeeperRequest,
-  parseOpenLogRequest,
+  parseKeptOutput,
   parseReply,
   parseRequest,
 } from '../../../src/adapters/log-keeper/protocol.ts';
@@ -21,7 +21,7 @@ const containerId = fc.stringMatching(/^[0-9a-f]{64}$/);
 const request: fc.Arbitrary<KeeperRequest> = fc.oneof(
   fc.nat().map((protocol) => ({ op: 'hello' as const, protocol })),
   fc.tuple(containerId, path, fc.option(path), fc.option(path)).map(([id, stdoutFifo, stderrFifo, logPath]) => {
-    return { op: 'open' as const, containerId: id, stdoutFifo, stderrFifo, logPath };
+    return { op: 'open' as const, containerId: id, stdoutFifo, stderrFifo, logPath, lineBytesMax: 1024 };
   }),
   fc.tuple(containerId, path).map(([id, logPath]) => ({ op: 'reopen' as const, containerId: id, logPath })),
   fc.tuple(containerId, fc.nat()).map(([id, timeoutMs]) => ({ op: 'close' as const, containerId: id, timeoutMs })),
@@ -90,12 +90,14 @@ describe('the protocol of the log keeper', () => {
   });
 
   it('takes no path that could lead elsewhere', () => {
-    const good = { containerId: 'a', stdoutFifo: '/run/a', stderrFifo: null, logPath: null };
-    assert.deepEqual(parseOpenLogRequest(good), good);
+    const good = { containerId: 'a', stdoutFifo: '/run/a', stderrFifo: null, logPath: null, lineBytesMax: 16384 };
+    assert.deepEqual(parseKeptOutput(good), good);
     const paths = ['', 'a', '/', '/a/', '/a/../b', '/a//b', '/a/./b', '/a\0b', `/${'a'.repeat(5000)}`, 7, null];
-    for (const bad of paths) assert.throws(() => parseOpenLogRequest({ ...good, stdoutFifo: bad }), FailureError);
+    for (const bad of paths) assert.throws(() => parseKeptOutput({ ...good, stdoutFifo: bad }), FailureError);
     for (const id of ['', '.', '..', 'a/b', '-a', 'a\n', 'é', 'a'.repeat(129)])
-      assert.throws(() => parseOpenLogRequest({ ...good, containerId: id }), FailureError);
+      assert.throws(() => parseKeptOutput({ ...good, containerId: id }), FailureError);
+    for (const bad of [0, -1, 1.5, 65_537, '1024', null])
+      assert.throws(() => parseKeptOutput({ ...good, lineBytesMax: bad }), FailureError);
   });
 
   it('gives failures back with their reasons, and knows no reason that is none', () => {
@@ -118,7 +120,7 @@ describe('the state file of the log keeper', () => {
         );
       }),
     );
-    const good = { containerId: 'a', stdoutFifo: '/run/a', stderrFifo: null, logPath: null };
+    const good = { containerId: 'a', stdoutFifo: '/run/a', stderrFifo: null, logPath: null, lineBytesMax: 16384 };
     const reports: string[] = [];
     const text = JSON.stringify({ bootId, containers: [{ ...good, containerId: '..' }, 7, good] });
     const { containers } = parseKeeperState(text, bootId, (report) => reports.push(report));
@@ -127,6 +129,10 @@ describe('the state file of the log keeper', () => {
       [good],
     );
     assert.equal(reports.length, 2);
+    // As a keeper from before lines had a limit of their own wrote it down.
+    const { lineBytesMax: _later, ...earlier } = good;
+    const earlierText = JSON.stringify({ bootId, containers: [earlier] });
+    assert.deepEqual(parseKeeperState(earlierText, bootId, assert.fail).containers.at(0)?.request, good);
     assert.deepEqual(
       parseKeeperState(text, 'another boot', () => undefined),
       NO_STATE,

@@ -2,12 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import {
-  CONTENT_BYTES_MAX,
-  createRecordEncoder,
-  HELD_BYTES_MAX,
-  type StreamName,
-} from '../../../src/adapters/log-keeper/records.ts';
+import { createRecordEncoder, LINE_BYTES_LIMIT, type StreamName } from '../../../src/adapters/log-keeper/records.ts';
 import { systemClock } from '../../../src/adapters/log-keeper/stamp.ts';
 
 interface LogRecord {
@@ -15,6 +10,9 @@ interface LogRecord {
   readonly tag: string;
   readonly content: string;
 }
+
+/** As the configuration has it by default. */
+const CONTENT_BYTES_MAX = 16384;
 
 const encoder = createRecordEncoder(systemClock);
 const recordPattern = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{9}Z (stdout|stderr) ([PF]) (.*)$/s;
@@ -31,7 +29,12 @@ const parse = (log: Buffer): { records: LogRecord[]; times: string[] } => {
 };
 
 /** Encodes the bytes as they would arrive in pieces of these lengths (the last one again and again). */
-const encodeInPieces = (bytes: Buffer, lengths: readonly number[], stream: StreamName = 'stdout'): Buffer => {
+const encodeInPieces = (
+  bytes: Buffer,
+  lengths: readonly number[],
+  lineBytesMax = CONTENT_BYTES_MAX,
+  stream: StreamName = 'stdout',
+): Buffer => {
   const written: Buffer[] = [];
   const write = (records: Buffer, used: number): void => {
     written.push(Buffer.from(records.subarray(0, used)));
@@ -40,32 +43,33 @@ const encodeInPieces = (bytes: Buffer, lengths: readonly number[], stream: Strea
   for (let at = 0, piece = 0; at < bytes.length; piece += 1) {
     const length = Math.min(lengths[Math.min(piece, lengths.length - 1)] ?? 1, encoder.readArea.length);
     const read = bytes.copy(encoder.readArea, 0, at, at + length);
-    held = Buffer.from(encoder.encode(stream, held, read, write));
-    assert.ok(held.length <= HELD_BYTES_MAX);
+    held = Buffer.from(encoder.encode(stream, held, read, lineBytesMax, write));
+    assert.ok(held.length <= lineBytesMax + 1);
     at += read;
   }
-  encoder.encodeTail(stream, held, write);
+  encoder.encodeTail(stream, held, lineBytesMax, write);
   return Buffer.concat(written);
 };
 
-const piecesOf = (content: string): string[] =>
-  Array.from({ length: Math.max(1, Math.ceil(content.length / CONTENT_BYTES_MAX)) }, (_, piece) =>
-    content.slice(piece * CONTENT_BYTES_MAX, (piece + 1) * CONTENT_BYTES_MAX),
+const piecesOf = (content: string, size: number): string[] =>
+  Array.from({ length: Math.max(1, Math.ceil(content.length / size)) }, (_, piece) =>
+    content.slice(piece * size, (piece + 1) * size),
   );
 
 /** The same by plain string work on the whole. */
-const expectedRecords = (bytes: Buffer): LogRecord[] => {
+const expectedRecords = (bytes: Buffer, lineBytesMax: number): LogRecord[] => {
   const lines = bytes.toString('latin1').split('\n');
   const tail = lines.pop() ?? '';
   const finished = lines.flatMap((line) => {
-    const pieces = piecesOf(line.replace(/\r$/, ''));
+    const pieces = piecesOf(line.replace(/\r$/, ''), lineBytesMax);
     return pieces.map((content, index) => ({
       stream: 'stdout',
       tag: index === pieces.length - 1 ? 'F' : 'P',
       content,
     }));
   });
-  const unfinished = tail === '' ? [] : piecesOf(tail).map((content) => ({ stream: 'stdout', tag: 'P', content }));
+  const unfinished =
+    tail === '' ? [] : piecesOf(tail, lineBytesMax).map((content) => ({ stream: 'stdout', tag: 'P', content }));
   return [...finished, ...unfinished];
 };
 
@@ -90,6 +94,8 @@ const lengths = fc.array(
   { minLength: 1, maxLength: 20 },
 );
 
+const lineLimits = fc.constantFrom(1024, CONTENT_BYTES_MAX, LINE_BYTES_LIMIT);
+
 const cutInto = (bytes: Buffer, cuts: readonly number[]): readonly number[] => {
   // Pieces of one byte make sense for short outputs only; long ones would take for ever.
   const last = cuts.at(-1) ?? 1;
@@ -99,9 +105,9 @@ const cutInto = (bytes: Buffer, cuts: readonly number[]): readonly number[] => {
 describe('log records', () => {
   it('C16: are the same however the bytes are cut, and hold every byte once', () => {
     fc.assert(
-      fc.property(output, lengths, (bytes, cuts) => {
-        const { records } = parse(encodeInPieces(bytes, cutInto(bytes, cuts)));
-        assert.deepEqual(records, expectedRecords(bytes));
+      fc.property(output, lengths, lineLimits, (bytes, cuts, lineBytesMax) => {
+        const { records } = parse(encodeInPieces(bytes, cutInto(bytes, cuts), lineBytesMax));
+        assert.deepEqual(records, expectedRecords(bytes, lineBytesMax));
         const joined = records.map(({ tag, content }) => (tag === 'F' ? `${content}\n` : content)).join('');
         assert.equal(joined, bytes.toString('latin1').replaceAll('\r\n', '\n'));
       }),
@@ -140,7 +146,9 @@ describe('log records', () => {
   });
 
   it('tag what no newline ends as partial, and keep a lone \\r', () => {
-    const { records } = parse(encodeInPieces(Buffer.from('one\r\ntwo\rthree\nno end\r'), [65536], 'stderr'));
+    const { records } = parse(
+      encodeInPieces(Buffer.from('one\r\ntwo\rthree\nno end\r'), [65536], CONTENT_BYTES_MAX, 'stderr'),
+    );
     assert.deepEqual(records, [
       { stream: 'stderr', tag: 'F', content: 'one' },
       { stream: 'stderr', tag: 'F', content: 'two\rthree' },

@@ -21,7 +21,7 @@ export interface Fixture {
   /** What the client said, one sentence each. */
   readonly messages: string[];
   /** Another client, as the next daemon would be; disconnected when the test ends. */
-  readonly connect: () => Promise<LogKeeper>;
+  readonly connect: (lineBytesMax?: number) => Promise<LogKeeper>;
 }
 
 /** Kills exactly this process; resolves when it has gone. */
@@ -53,8 +53,13 @@ export const fixtureOf = async (owner: Owner): Promise<Fixture> => {
     await killKeepers(stateDir);
   });
   const messages: string[] = [];
-  const connect = async (): Promise<LogKeeper> => {
-    const keeper = await connectLogKeeper({ stateDir, spawner, log: (message) => messages.push(message) });
+  const connect = async (lineBytesMax = 16_384): Promise<LogKeeper> => {
+    const keeper = await connectLogKeeper({
+      stateDir,
+      spawner,
+      lineBytesMax,
+      log: (message) => messages.push(message),
+    });
     keepers.push(keeper);
     return keeper;
   };

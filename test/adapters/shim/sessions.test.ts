@@ -27,7 +27,12 @@ for (const { version, path } of await testShims()) {
         timings: { drainSilenceMs: 300, drainMs: 1000 },
         startLogKeeper: async (stateDir, spawner) => {
           keepers.at(-1)?.disconnect();
-          const keeper = await connectLogKeeper({ stateDir, spawner, log: () => undefined });
+          const keeper = await connectLogKeeper({
+            stateDir,
+            spawner,
+            lineBytesMax: 16_384,
+            log: () => undefined,
+          });
           keepers.push(keeper);
           return keeper;
         },
