@@ -107,6 +107,7 @@ need_for_run() {
 need_for_test() {
   need docker-registry docker-registry
   need nginx-light nginx
+  need crun crun
 }
 
 debian_packages() {

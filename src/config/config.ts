@@ -3,7 +3,8 @@
  * to default. Must hold no rule: what a key may be is said in schema.ts.
  */
 import { join } from 'node:path';
-import type { RuntimeHandler } from '../domain/effects.ts';
+import { stringify } from 'smol-toml';
+import type { GenericShimOptions, RuncShimOptions, RuntimeHandler } from '../domain/runtime-handler.ts';
 import type { CgroupDriver } from '../domain/oci/input.ts';
 import type { ParsedConfig } from './schema.ts';
 import { parseHostAndPort } from './units.ts';
@@ -105,14 +106,54 @@ export interface Config {
 /** In the state directory, unless the socket is somewhere else altogether. */
 export const SOCKET_NAME = 'scribe.sock';
 
-/** Shims that can start any container first. */
-const RUNC_SHIMS = /^io\.containerd\.runc\./;
+/** Shims that can start any container first, and that take options of their own. */
+export const RUNC_SHIMS = /^io\.containerd\.runc\./;
+
+type ParsedHandler = ParsedConfig['runtime']['handlers'][string];
+
+/** The keys that have a value; undefined when none has, so that what is not configured is not written down. */
+const written = <T extends object>(fields: { readonly [K in keyof T]: T[K] | undefined }): T | undefined => {
+  const entries = Object.entries(fields).filter(([, value]) => value !== undefined);
+  return entries.length === 0 ? undefined : (Object.fromEntries(entries) as T);
+};
+
+const textOrNone = (value: unknown): string => (typeof value === 'string' ? value : '');
+
+const shimOptionsOf = (options: ParsedHandler['options']): GenericShimOptions | undefined => {
+  if (options === undefined) return undefined;
+  const configPath = textOrNone(options['ConfigPath']);
+  const configBody = configPath === '' ? stringify(options) : '';
+  return { typeUrl: textOrNone(options['TypeUrl']), configPath, configBody };
+};
+
+const privilegedDevicesOf = (handler: ParsedHandler): RuntimeHandler['privilegedDevices'] => {
+  if (!handler.privileged_without_host_devices) return undefined;
+  return handler.privileged_without_host_devices_all_devices_allowed ? 'allowed' : 'asked';
+};
+
+const unlessEmpty = (list: readonly string[]): readonly string[] | undefined => (list.length === 0 ? undefined : list);
+
+/** Options that only some handlers have. */
+const optionalOf = (handler: ParsedHandler) =>
+  written<Partial<RuntimeHandler>>({
+    shimPath: handler.shim_path === '' ? undefined : handler.shim_path,
+    runcOptions: written<RuncShimOptions>({
+      noPivotRoot: handler.no_pivot_root,
+      noNewKeyring: handler.no_new_keyring,
+      ioUid: handler.io_uid,
+      ioGid: handler.io_gid,
+    }),
+    shimOptions: shimOptionsOf(handler.options),
+    podAnnotations: unlessEmpty(handler.pod_annotations),
+    containerAnnotations: unlessEmpty(handler.container_annotations),
+    privilegedDevices: privilegedDevicesOf(handler),
+  });
 
 const handlersOf = ({ handlers, cgroup_driver }: ParsedConfig['runtime']): readonly RuntimeHandler[] =>
   Object.entries(handlers).map(([name, handler]) => ({
     name,
     runtimeType: handler.runtime_type,
-    ...(handler.shim_path === '' ? {} : { shimPath: handler.shim_path }),
+    ...optionalOf(handler),
     binaryName: handler.binary_name,
     sandboxer: handler.sandboxer ?? (RUNC_SHIMS.test(handler.runtime_type) ? 'none' : 'pause'),
     systemdCgroup: handler.systemd_cgroup ?? cgroup_driver === 'systemd',

@@ -34,8 +34,13 @@ const comment = (about: string): string[] =>
     .map((line) => `# ${line}`);
 
 /** JSON's text, number, boolean and list are TOML's as well. */
-const tomlValue = (value: unknown): string =>
-  Array.isArray(value) ? `[${value.map(tomlValue).join(', ')}]` : JSON.stringify(value);
+const tomlValue = (value: unknown): string => {
+  if (Array.isArray(value)) return `[${value.map(tomlValue).join(', ')}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  return `{ ${Object.entries(value)
+    .map(([key, part]) => `${key} = ${tomlValue(part)}`)
+    .join(', ')} }`;
+};
 
 const valueLines = (key: string, schema: z.core.$ZodType, form: Form & { kind: 'value' }): string[] => {
   const { about, example } = meta(schema);

@@ -6,9 +6,9 @@ import { access, readdir, readFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { parse, TomlError } from 'smol-toml';
 import { FailureError } from '../domain/errors.ts';
-import { type Config, configOf } from './config.ts';
+import { type Config, configOf, RUNC_SHIMS } from './config.ts';
 import { problemsOf } from './problems.ts';
-import { BUILT_IN_HANDLERS, configSchema } from './schema.ts';
+import { BUILT_IN_HANDLERS, configSchema, type ParsedConfig, RUNC_SHIM_KEYS } from './schema.ts';
 
 /** Read when no other file is named; it may be missing. */
 const DEFAULT_CONFIG_PATH = '/etc/scribe/config.toml';
@@ -139,6 +139,30 @@ const contradictions = (config: Config): string[] => {
   return problems;
 };
 
+/** What no single key of a handler can tell. */
+const handlerContradictions = ([name, handler]: readonly [string, ParsedConfig['runtime']['handlers'][string]]) => {
+  const table = `runtime.handlers.${name}`;
+  const type = handler.runtime_type;
+  const problems: string[] = [];
+  if (RUNC_SHIMS.test(type)) {
+    if (handler.options !== undefined)
+      problems.push(`${table}.options is for other shims than those of ${type}; its options are keys of [${table}]`);
+  } else {
+    const strayed = RUNC_SHIM_KEYS.filter((key) => handler[key] !== undefined);
+    for (const key of strayed) problems.push(`${table}.${key} is for io.containerd.runc shims, and not for ${type}`);
+  }
+  for (const key of ['TypeUrl', 'ConfigPath'] as const) {
+    const value = handler.options?.[key];
+    if (value !== undefined && typeof value !== 'string')
+      problems.push(`${table}.options.${key} must be text in quotes`);
+  }
+  if (handler.privileged_without_host_devices_all_devices_allowed && !handler.privileged_without_host_devices)
+    problems.push(
+      `${table}.privileged_without_host_devices_all_devices_allowed goes with privileged_without_host_devices`,
+    );
+  return problems;
+};
+
 const deepFreeze = <T>(value: T): T => {
   if (typeof value === 'object' && value !== null) {
     for (const part of Object.values(value)) deepFreeze(part);
@@ -184,8 +208,10 @@ export const loadConfig = async ({
   const flags = overridesTable(overrides, defaultHandler);
   const flagsAlone = configSchema.safeParse(flags);
   if (!flagsAlone.success) throw invalid(problemsOf(flagsAlone.error).map((problem) => `${FLAGS}: ${problem}`));
-  const config = configOf(configSchema.parse(merge(fromFiles, flags)), files);
-  const contradicting = contradictions(config);
+  const parsed = configSchema.parse(merge(fromFiles, flags));
+  const config = configOf(parsed, files);
+  const ofHandlers = Object.entries(parsed.runtime.handlers).flatMap(handlerContradictions);
+  const contradicting = [...contradictions(config), ...ofHandlers];
   if (contradicting.length > 0) throw invalid(contradicting);
   return deepFreeze(config);
 };

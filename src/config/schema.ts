@@ -5,6 +5,7 @@
  */
 import { isIP } from 'node:net';
 import * as z from 'zod';
+import { globExpression } from '../domain/glob.ts';
 import {
   DURATION_UNITS,
   parseDurationMs,
@@ -74,10 +75,29 @@ const absolutePath = text.regex(/^\/[^\0]*$/, 'must be an absolute path');
 const pathOrEmpty = text.regex(/^(\/[^\0]*)?$/, 'must be an absolute path or empty');
 const paths = z.array(absolutePath, { error: 'must be a list of absolute paths' });
 
+const annotationGlobs = z.array(
+  text.refine((pattern) => pattern !== '' && globExpression(pattern) !== null, {
+    error: 'must be a pattern like "example.com/*" (*, ?, [a-z])',
+  }),
+  { error: 'must be a list of patterns' },
+);
+const id = count(0, 4_294_967_294);
+
+/** What TOML can hold, but for dates. */
+type TomlData = string | number | boolean | readonly TomlData[] | { readonly [key: string]: TomlData };
+const tomlData: z.ZodType<TomlData, TomlData> = z.lazy(() =>
+  z.union([z.string(), z.number(), z.boolean(), z.array(tomlData), z.record(z.string(), tomlData)], {
+    error: 'must be text, a number, true, false, a list or a table',
+  }),
+);
+
+/** Keys that say something to runc's shim alone. */
+export const RUNC_SHIM_KEYS = ['no_pivot_root', 'no_new_keyring', 'io_uid', 'io_gid'] as const;
+
 const handler = z.strictObject(
   {
     runtime_type: key(
-      text.regex(/^[a-z0-9]+(\.[a-z0-9]+)+\.v[0-9]+$/, 'must be like "io.containerd.runc.v2"'),
+      text.regex(/^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)+\.v[0-9]+$/, 'must be like "io.containerd.runc.v2"'),
       'io.containerd.runc.v2',
       'Which shim runs the pods: io.containerd.runc.v2 is the program containerd-shim-runc-v2.',
     ),
@@ -96,6 +116,43 @@ const handler = z.strictObject(
       flag,
       false,
       'Whether the OCI runtime has systemd make the cgroups. Unless written, it follows cgroup_driver.',
+    ),
+    no_pivot_root: unset(
+      flag,
+      false,
+      'Have the OCI runtime enter the root file system by chroot instead of pivot_root, as roots in RAM need it. With io.containerd.runc shims.',
+    ),
+    no_new_keyring: unset(
+      flag,
+      false,
+      'Have the OCI runtime make no session keyring for a container. With io.containerd.runc shims.',
+    ),
+    io_uid: unset(id, 0, "Owner of the pipes of a container's output and input. With io.containerd.runc shims."),
+    io_gid: unset(id, 0, "Group of the pipes of a container's output and input. With io.containerd.runc shims."),
+    options: unset(
+      z.record(z.string(), tomlData, { error: 'must be a table' }),
+      { ConfigPath: '/etc/example/configuration.toml' },
+      'What the shim is told with each task, as runtimeoptions.v1.Options: TypeUrl and ConfigPath are its fields of that name; without a ConfigPath it gets the whole table as TOML. With other shims than io.containerd.runc ones.',
+    ),
+    pod_annotations: key(
+      annotationGlobs,
+      [],
+      'Annotations of pods that shim and OCI runtime are told, with the pod and with each of its containers: patterns as Go\'s path.Match has them, where "*" matches no "/".',
+    ),
+    container_annotations: key(
+      annotationGlobs,
+      [],
+      'Annotations of containers that shim and OCI runtime are told, in patterns of the same form.',
+    ),
+    privileged_without_host_devices: key(
+      flag,
+      false,
+      "Give privileged containers none of the node's devices but those that they ask for.",
+    ),
+    privileged_without_host_devices_all_devices_allowed: key(
+      flag,
+      false,
+      'Let privileged containers make and use any device all the same. Goes with privileged_without_host_devices.',
     ),
   },
   { error: 'must be a table' },

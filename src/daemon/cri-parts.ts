@@ -14,7 +14,7 @@ import { DaemonDefinition } from '../adapters/wire/scribe/v1/daemon.ts';
 import { pinnedBy } from '../domain/image/pinned.ts';
 import { ImagesDefinition } from '../adapters/wire/scribe/v1/images.ts';
 import type { Config } from '../config/config.ts';
-import type { RuntimeHandler } from '../domain/effects.ts';
+import type { RuntimeHandler } from '../domain/runtime-handler.ts';
 import { givesUserNamespaces } from '../domain/pod-sandbox/sandboxer.ts';
 import type { Sequenced } from '../domain/records.ts';
 import type { NodeState } from '../domain/state.ts';

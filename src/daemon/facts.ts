@@ -1,6 +1,6 @@
 /** What daemon.started says of the node and the configuration, so that decisions can be made again elsewhere (C13). */
 import type { Config } from '../config/config.ts';
-import type { RuntimeHandler } from '../domain/effects.ts';
+import type { RuntimeHandler } from '../domain/runtime-handler.ts';
 import type { DaemonFacts } from '../domain/node/facts.ts';
 import type { NodeFacts } from '../domain/node-facts.ts';
 

@@ -226,7 +226,11 @@ function forContainer(
       return perform({
         kind: 'InspectContainer',
         containerId,
-        questions: containerQuestions({ ...container, sandboxConfig: sandbox.config }),
+        questions: containerQuestions({
+          ...container,
+          sandboxConfig: sandbox.config,
+          privilegedDevices: sandbox.handler.privilegedDevices,
+        }),
       });
     case 'PrepareContainer': {
       const built = containerSpecOf(state, facts, container);

@@ -9,8 +9,9 @@ import type { PodNetwork } from './cni.ts';
 import type { ContainerFacts, ContainerQuestions } from './container/facts.ts';
 import type { Int64, PodSandboxConfig } from './cri.ts';
 import type { OciResources, OciSpec } from './oci/types.ts';
+import type { RuntimeHandler } from './runtime-handler.ts';
 import type { MappedMount, PodUserNamespace } from './oci/user-namespace.ts';
-import type { NamespacePins, SandboxPlatform, Sandboxer } from './pod-sandbox/holder.ts';
+import type { NamespacePins, SandboxPlatform } from './pod-sandbox/holder.ts';
 
 /** A mount as the shim API passes it (containerd.types.Mount). */
 export interface Mount {
@@ -25,26 +26,6 @@ export interface Bundle {
   readonly id: string;
   readonly path: string;
   readonly spec: OciSpec;
-}
-
-/** How a runtime handler runs its tasks; from the configuration, fixed for the life of the pod. */
-export interface RuntimeHandler {
-  readonly name: string;
-  /** For instance io.containerd.runc.v2: the binary is containerd-shim-runc-v2. */
-  readonly runtimeType: string;
-  /** Path of the shim binary when the configuration gives one; else it is looked up in PATH. */
-  readonly shimPath?: string;
-  /** OCI runtime by name or path: runc, crun. */
-  readonly binaryName: string;
-  readonly systemdCgroup: boolean;
-  /** What its pods have where they can do with it; absent (in older journals): pause. */
-  readonly sandboxer?: Sandboxer;
-  /** Its OCI runtime and the kernel know recursive read-only mounts; absent (in older journals): they do not. */
-  readonly recursiveReadOnlyMounts?: boolean;
-  /** They can give a pod users of its own; absent (in older journals): they can not. */
-  readonly userNamespaces?: boolean;
-  /** Its OCI runtime can move network interfaces into a container; absent (in older journals): it can not. */
-  readonly netDevices?: boolean;
 }
 
 /** A live shim: enough to reconnect to it, and to tell it from another process with the same pid. */

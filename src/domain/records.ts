@@ -9,7 +9,8 @@
  */
 import type { ContainerConfig, Int64, LinuxContainerResources, PodSandboxConfig } from './cri.ts';
 import type { CniConfList, PodNetwork } from './cni.ts';
-import type { EffectKind, EffectResults, ImageContent, RuntimeHandler, TaskExit } from './effects.ts';
+import type { EffectKind, EffectResults, ImageContent, TaskExit } from './effects.ts';
+import type { RuntimeHandler } from './runtime-handler.ts';
 import type { Sandboxer } from './pod-sandbox/holder.ts';
 import type { Failure, GrpcCode } from './errors.ts';
 import type { DaemonFacts } from './node/facts.ts';

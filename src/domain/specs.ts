@@ -1,6 +1,6 @@
 /** The OCI specs of what is in the state: gathers from it what the builders in oci/ want to know. */
 import { containerStateOf } from './container/state.ts';
-import type { RuntimeHandler } from './effects.ts';
+import type { RuntimeHandler } from './runtime-handler.ts';
 import type { DaemonFacts } from './node/facts.ts';
 import { containerSpec } from './oci/container-spec.ts';
 import type { CgroupDriver, ImageMount, ImageVolume, SandboxPaths, SpecSettings } from './oci/input.ts';
@@ -28,6 +28,9 @@ export const cgroupDriverOf = ({ systemdCgroup }: RuntimeHandler): CgroupDriver 
 const settingsFor = (facts: DaemonFacts, handler: RuntimeHandler): SpecSettings => ({
   ...facts.settings,
   cgroupDriver: cgroupDriverOf(handler),
+  podAnnotations: handler.podAnnotations ?? [],
+  containerAnnotations: handler.containerAnnotations ?? [],
+  ...(handler.privilegedDevices === undefined ? {} : { privilegedDevices: handler.privilegedDevices }),
   recursiveReadOnlyMounts: handler.recursiveReadOnlyMounts ?? false,
   netDevices: handler.netDevices ?? false,
 });

@@ -6,15 +6,8 @@
 import type { ContainerConfig, Int64, LinuxContainerResources, PodSandboxConfig } from './cri.ts';
 import type { CniConfList, PodNetwork } from './cni.ts';
 import type { ContainerFacts } from './container/facts.ts';
-import type {
-  ImageConfig,
-  ImageContent,
-  LaunchedTask,
-  Mount,
-  RuntimeHandler,
-  ShimAddress,
-  TaskExit,
-} from './effects.ts';
+import type { ImageConfig, ImageContent, LaunchedTask, Mount, ShimAddress, TaskExit } from './effects.ts';
+import type { RuntimeHandler } from './runtime-handler.ts';
 import type { Sandboxer, SandboxPlatform } from './pod-sandbox/holder.ts';
 import type { Failure } from './errors.ts';
 import type { DaemonFacts } from './node/facts.ts';

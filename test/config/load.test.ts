@@ -128,6 +128,50 @@ describe('loading the configuration', () => {
     );
   });
 
+  it('gives every handler options of its own, and leaves out what is not written', async (t) => {
+    const { runtime } = await load(
+      t,
+      `[runtime.handlers.crun]
+      binary_name = "crun"
+      io_uid = 1000
+      no_pivot_root = true
+      pod_annotations = ["run.oci.*", "vendor.example/*"]
+      container_annotations = ["[a-z]*"]
+      privileged_without_host_devices = true
+      [runtime.handlers.kata]
+      runtime_type = "io.containerd.kata-qemu.v2"
+      privileged_without_host_devices = true
+      privileged_without_host_devices_all_devices_allowed = true
+      [runtime.handlers.kata.options]
+      ConfigPath = "/etc/kata.toml"
+      [runtime.handlers.sand]
+      runtime_type = "io.containerd.runsc.v1"
+      [runtime.handlers.sand.options]
+      TypeUrl = "io.containerd.runsc.v1.options"
+      debug = true
+      [runtime.handlers.sand.options.runsc_config]
+      platform = "systrap"
+      `,
+    );
+    const [runc, crun, kata, sand] = runtime.handlers;
+    assert.deepEqual(runc, {
+      name: 'runc',
+      runtimeType: 'io.containerd.runc.v2',
+      binaryName: 'runc',
+      sandboxer: 'none',
+      systemdCgroup: false,
+    });
+    assert.deepEqual(crun?.runcOptions, { noPivotRoot: true, ioUid: 1000 });
+    assert.deepEqual(crun.podAnnotations, ['run.oci.*', 'vendor.example/*']);
+    assert.deepEqual(crun.containerAnnotations, ['[a-z]*']);
+    assert.equal(crun.privilegedDevices, 'asked');
+    assert.equal(kata?.privilegedDevices, 'allowed');
+    assert.deepEqual(kata.shimOptions, { typeUrl: '', configPath: '/etc/kata.toml', configBody: '' });
+    assert.equal(sand?.shimOptions?.typeUrl, 'io.containerd.runsc.v1.options');
+    assert.match(sand.shimOptions.configBody, /debug = true\n+\[runsc_config\]\nplatform = "systrap"/);
+    assert.equal(sand.sandboxer, 'pause');
+  });
+
   it('can not be changed once loaded', async (t) => {
     const config = await load(t, '');
     const write = (): void => {
@@ -187,6 +231,23 @@ describe('loading the configuration', () => {
     ['[runtime]\nrestrict_oom_score_adj = "maybe"', /runtime\.restrict_oom_score_adj must be true, false or "auto"/],
     ['[runtime.handlers."a b"]', /runtime\.handlers\.a b must start with a letter or digit/],
     ['[runtime]\ndefault_runtime_handler = "kata"', /there is no \[runtime\.handlers\.kata\]; there are runc/],
+    ['[runtime.handlers.x]\npod_annotations = ["a["]', /handlers\.x\.pod_annotations\.0 must be a pattern like/],
+    ['[runtime.handlers.x]\ncontainer_annotations = "a"', /x\.container_annotations must be a list of patterns/],
+    ['[runtime.handlers.x]\nio_uid = -1', /runtime\.handlers\.x\.io_uid must be a whole number from 0/],
+    ['[runtime.handlers.x]\nruntime_type = "kata"', /x\.runtime_type must be like "io\.containerd\.runc\.v2"/],
+    ['[runtime.handlers.x.options]\na = 1', /runtime\.handlers\.x\.options is for other shims than/],
+    [
+      '[runtime.handlers.x]\nruntime_type = "io.containerd.kata.v2"\nno_pivot_root = true',
+      /handlers\.x\.no_pivot_root is for io\.containerd\.runc shims, and not for io\.containerd\.kata\.v2/,
+    ],
+    [
+      '[runtime.handlers.x]\nruntime_type = "io.containerd.kata.v2"\n[runtime.handlers.x.options]\nConfigPath = 1',
+      /handlers\.x\.options\.ConfigPath must be text in quotes/,
+    ],
+    [
+      '[runtime.handlers.x]\nprivileged_without_host_devices_all_devices_allowed = true',
+      /all_devices_allowed goes with privileged_without_host_devices/,
+    ],
     ['cni = 3', /config\.toml: cni must be a table/],
     ['serve = 2026-01-01', /config\.toml: serve must be a table/],
     ['[serve]\nroot = "/x"\nstate = "/x"', /serve\.root and serve\.state are both \/x/],

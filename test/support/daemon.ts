@@ -32,6 +32,8 @@ const removalTimeoutMs = 15_000;
 export interface DaemonOptions {
   /** A namespace to share with a registry or clients; one of the daemon's own otherwise. */
   readonly netns?: Netns;
+  /** A mount namespace that the daemon, its shims and scribe commands run in (see mount-namespace.ts). */
+  readonly mountNamespace?: string;
   /** Text of the configuration file (TOML); none is given to the daemon otherwise. */
   readonly config?: string;
   /** CNI configuration by file name, instead of the one bridge network. */
@@ -64,6 +66,8 @@ export interface Daemon {
   readonly start: () => Promise<void>;
   /** Starts it (again), resolves as soon as its process runs: for those who measure. */
   readonly launch: () => Promise<void>;
+  /** Replaces the configuration file that it was given, for the next start. */
+  readonly configure: (text: string) => Promise<void>;
   /** SIGKILL, and waits until it is gone. */
   readonly kill: () => Promise<void>;
   /** SIGTERM, and waits until it is gone; resolves with the exit status or signal. */
@@ -159,7 +163,9 @@ export const startDaemon = async (owner: Owner, options: DaemonOptions = {}): Pr
     ['--runtime', options.runtime],
   ];
   const given = flags.flatMap(([flag, value]) => (value === undefined ? [] : [flag, value]));
-  const argv = netns.inside([scribe, 'serve', ...given, ...(options.args ?? [])]);
+  const mounts = options.mountNamespace === undefined ? [] : ['nsenter', `--mount=${options.mountNamespace}`, '--'];
+  const inside = (args: readonly string[]): string[] => netns.inside([...mounts, scribe, ...args]);
+  const argv = inside(['serve', ...given, ...(options.args ?? [])]);
   const cri = criClient(socket);
   onCleanup(owner, () => cri.close());
   onCleanup(owner, () => sweep(dirs));
@@ -207,10 +213,11 @@ export const startDaemon = async (owner: Owner, options: DaemonOptions = {}): Pr
     log: () => running().output(),
     start,
     launch,
+    configure: (text) => writeFile(configPath, text),
     kill,
     stop,
     ended: () => running().ended,
-    scribe: (...args) => run(netns.inside([scribe, ...args])),
+    scribe: (...args) => run(inside(args)),
     leftovers: () => leftovers(dirs, netns),
   };
 };

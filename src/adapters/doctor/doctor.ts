@@ -4,7 +4,7 @@
  * work are not its business.
  */
 import { access } from 'node:fs/promises';
-import type { RuntimeHandler } from '../../domain/effects.ts';
+import type { RuntimeHandler } from '../../domain/runtime-handler.ts';
 import type { NodeFacts } from '../../domain/node-facts.ts';
 import type { CgroupDriver } from '../../domain/oci/input.ts';
 import { checkCapabilities, checkCgroupDriver, checkCgroups, checkClock, checkKernel } from './host.ts';

@@ -1,7 +1,7 @@
 /**
  * Checks of the programs that run pods: a shim and an OCI runtime per runtime handler.
  */
-import type { RuntimeHandler } from '../../domain/effects.ts';
+import type { RuntimeHandler } from '../../domain/runtime-handler.ts';
 import { type DoctorResult, ok, problem, warning } from './result.ts';
 import { findProgram, outputOf } from './tools.ts';
 

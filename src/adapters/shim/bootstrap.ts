@@ -6,7 +6,7 @@
  *   2.0 to 2.2   stdin empty             stdout: JSON {version, address, protocol} task service v3
  *   2.3          stdin BootstrapParams   stdout: BootstrapResult (protobuf)        task service v3
  */
-import type { RuntimeHandler } from '../../domain/effects.ts';
+import type { RuntimeHandler } from '../../domain/runtime-handler.ts';
 import { FailureError } from '../../domain/errors.ts';
 import { BootstrapParams, BootstrapResult, LogLevel } from '../wire/runtime/bootstrap/v1/bootstrap.ts';
 

@@ -2,8 +2,9 @@
  * What an OCI runtime can do beyond what all can: asked of the runtime itself (its `features` command, OCI runtime
  * specification, features.md), through the spawner, once per start. A runtime that does not answer can nothing more.
  */
-import type { RuntimeHandler } from '../../domain/effects.ts';
+import type { RuntimeHandler } from '../../domain/runtime-handler.ts';
 import type { Spawner } from '../spawner/types.ts';
+import { takesRuncOptions } from './bootstrap.ts';
 
 export interface RuntimeFeatures {
   /** It knows user namespaces, and this kernel can map the ids of what is mounted for them (tmpfs too, Linux 6.3). */
@@ -74,6 +75,8 @@ export const withFeatures = (
   };
   return Promise.all(
     handlers.map(async (handler) => {
+      // What other shims run behind them is not said by binary_name.
+      if (!takesRuncOptions(handler)) return handler;
       const asking = asked.get(handler.binaryName) ?? ask(handler.binaryName);
       asked.set(handler.binaryName, asking);
       const features = await asking;

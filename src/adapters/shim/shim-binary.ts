@@ -6,7 +6,7 @@ import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { delimiter, isAbsolute, join } from 'node:path';
 import { FailureError } from '../../domain/errors.ts';
-import type { RuntimeHandler } from '../../domain/effects.ts';
+import type { RuntimeHandler } from '../../domain/runtime-handler.ts';
 import { errorCodeOf } from '../linux/syscalls.ts';
 import type { RunResult, Spawner } from '../spawner/types.ts';
 import {

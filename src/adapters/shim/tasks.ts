@@ -7,11 +7,8 @@ import { FailureError, messageOf } from '../../domain/errors.ts';
 import { removeCgroup } from '../linux/cgroup-removal.ts';
 import { readProcessStat } from '../linux/processes.ts';
 import { isClosed, isNotFound } from '../ttrpc/status.ts';
-import type { Any } from '../wire/google/protobuf/any.ts';
 import type { StateResponse } from '../wire/runtime/task/v3/shim.ts';
-import { Options } from '../wire/types/runc/options/oci.ts';
 import { Status } from '../wire/types/task/task.ts';
-import { takesRuncOptions } from './bootstrap.ts';
 import { readCgroupsPath } from './bundle-spec.ts';
 import type { TaskStreams } from './container-io.ts';
 import type { ShimContext } from './context.ts';
@@ -20,11 +17,11 @@ import { createLiveTask, type LiveTask, type LiveTaskOptions } from './live-task
 import { whileMapped } from './mapped-mounts.ts';
 import { checkBundlePath } from './paths.ts';
 import type { TaskClient } from './task-client.ts';
+import { taskOptions } from './task-options.ts';
 
 const sigkill = 9;
 /** A task as a whole, not one of its execs. */
 const ownProcess = '';
-const runcOptionsType = 'containerd.runc.v1.Options';
 
 /** What the shim says of a task; null when it has none of that id. */
 export const stateOf = async (
@@ -68,19 +65,6 @@ export const findCgroup = async (
 
 type StartTask = EffectOf<'StartTask'>;
 
-const optionsOf = ({ paths }: ShimContext, { handler, users }: StartTask): Any | undefined => {
-  if (!takesRuncOptions(handler)) return undefined;
-  const { binaryName, systemdCgroup } = handler;
-  const options = Options.fromPartial({
-    binaryName,
-    systemdCgroup,
-    root: paths.runtimeRoot,
-    ioUid: users?.uids.first ?? 0,
-    ioGid: users?.gids.first ?? 0,
-  });
-  return { typeUrl: runcOptionsType, value: Buffer.from(Options.encode(options).finish()) };
-};
-
 const createTask = async (
   context: ShimContext,
   client: TaskClient,
@@ -101,7 +85,7 @@ const createTask = async (
       terminal: effect.terminal,
       checkpoint: '',
       parentCheckpoint: '',
-      options: optionsOf(context, effect),
+      options: taskOptions(effect, context.paths.runtimeRoot),
     },
     context.timings.launchMs,
   );

@@ -2,7 +2,7 @@
  * What decisions know of the node and of the daemon's configuration. Recorded in every daemon.started, so that a
  * replay elsewhere decides the same (C13).
  */
-import type { RuntimeHandler } from '../effects.ts';
+import type { RuntimeHandler } from '../runtime-handler.ts';
 import type { NodeFacts } from '../node-facts.ts';
 import type { SpecSettings } from '../oci/input.ts';
 

@@ -1,14 +1,19 @@
 /**
  * Annotations in the spec: how shims and other OCI runtimes know which pod a task belongs to. The names are those that
- * the shims of containerd and the runtimes behind them look for; pods' own annotations are not handed on.
+ * the shims of containerd and the runtimes behind them look for. Pods' and containers' own annotations are handed on as
+ * far as the runtime handler says so, and never in place of one of these.
  */
-import type { LinuxContainerResources, PodSandboxConfig } from '../cri.ts';
+import type { ContainerConfig, LinuxContainerResources, PodSandboxConfig } from '../cri.ts';
+import { withMatchingKeys } from '../glob.ts';
+import type { SpecSettings } from './input.ts';
 
 const PREFIX = 'io.kubernetes.cri.';
 /** One shim for all tasks with the same group. */
 const SHIM_GROUP = 'io.containerd.runc.v2.group';
 
 type Annotations = Readonly<Record<string, string>>;
+
+type Patterns = Pick<SpecSettings, 'podAnnotations' | 'containerAnnotations'>;
 
 const ofPod = (podSandboxId: string, config: PodSandboxConfig): Annotations => ({
   [SHIM_GROUP]: podSandboxId,
@@ -29,7 +34,13 @@ const sizes = (resources: LinuxContainerResources | undefined): Annotations =>
         [`${PREFIX}sandbox-memory`]: resources.memoryLimitInBytes ?? '0',
       };
 
-export const sandboxAnnotations = (podSandboxId: string, config: PodSandboxConfig, imageName: string): Annotations => ({
+export const sandboxAnnotations = (
+  podSandboxId: string,
+  config: PodSandboxConfig,
+  imageName: string,
+  { podAnnotations }: Patterns,
+): Annotations => ({
+  ...withMatchingKeys(config.annotations ?? {}, podAnnotations),
   ...ofPod(podSandboxId, config),
   ...sizes(config.linux?.resources),
   [`${PREFIX}container-type`]: 'sandbox',
@@ -37,14 +48,17 @@ export const sandboxAnnotations = (podSandboxId: string, config: PodSandboxConfi
   [`${PREFIX}sandbox-log-directory`]: config.logDirectory ?? '',
 });
 
+/** What a container says wins over what its pod says. */
 export const containerAnnotations = (
   podSandboxId: string,
-  config: PodSandboxConfig,
-  containerName: string,
-  imageName: string,
+  sandboxConfig: PodSandboxConfig,
+  { annotations = {}, metadata, image }: ContainerConfig,
+  { podAnnotations, containerAnnotations: patterns }: Patterns,
 ): Annotations => ({
-  ...ofPod(podSandboxId, config),
+  ...withMatchingKeys(sandboxConfig.annotations ?? {}, podAnnotations),
+  ...withMatchingKeys(annotations, patterns),
+  ...ofPod(podSandboxId, sandboxConfig),
   [`${PREFIX}container-type`]: 'container',
-  [`${PREFIX}container-name`]: containerName,
-  [`${PREFIX}image-name`]: imageName,
+  [`${PREFIX}container-name`]: metadata?.name ?? '',
+  [`${PREFIX}image-name`]: image?.userSpecifiedImage || image?.image || '',
 });

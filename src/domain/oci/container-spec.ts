@@ -12,6 +12,7 @@ import { applyClasses } from '../classes/apply.ts';
 import { classOf } from '../classes/names.ts';
 import type { ContainerQuestions, ImageSubPath } from '../container/facts.ts';
 import type { ImageConfig } from '../effects.ts';
+import type { PrivilegedDevices } from '../runtime-handler.ts';
 import { containerAnnotations } from './annotations.ts';
 import { containerCapabilities } from './capabilities.ts';
 import { containerDevices } from './devices.ts';
@@ -60,6 +61,7 @@ export interface Questioned {
   readonly chainIds: readonly string[];
   readonly sandboxConfig: PodSandboxConfig;
   readonly mountedImages?: readonly Pick<ImageMount, 'image' | 'chainIds'>[];
+  readonly privilegedDevices?: PrivilegedDevices | undefined;
 }
 
 const hostPathsIn = (mounts: readonly Mount[]): readonly string[] =>
@@ -80,6 +82,7 @@ export function containerQuestions({
   chainIds,
   sandboxConfig,
   mountedImages,
+  privilegedDevices,
 }: Questioned): ContainerQuestions {
   const mounts = config.mounts ?? [];
   const imageSubPaths = subPathsIn(mounts, mountedImages);
@@ -91,7 +94,7 @@ export function containerQuestions({
     chainIds,
     user: userQuestions(context, imageConfig),
     devicePaths: unique((config.devices ?? []).map(({ hostPath = '' }) => hostPath)),
-    allDevices: context?.privileged ?? false,
+    allDevices: context?.privileged === true && privilegedDevices === undefined,
     mountPaths: hostPathsIn(mounts),
     ...(imageSubPaths.length === 0 ? {} : { imageSubPaths }),
     ...(cdiDevices.length === 0 ? {} : { cdiDevices }),
@@ -150,7 +153,11 @@ function build(input: ContainerSpecInput): OciSpec {
   const privileged = context?.privileged ?? false;
   const resources = config.linux?.resources;
   const capabilities = containerCapabilities(context?.capabilities, privileged, node);
-  const { devices, rules } = containerDevices(config, facts.devices, privileged);
+  const { devices, rules } = containerDevices(
+    config,
+    facts.devices,
+    privileged ? (settings.privilegedDevices ?? 'given') : 'asked',
+  );
   const { mounts, rootfsPropagation } = containerMounts({
     config,
     sandboxConfig,
@@ -179,12 +186,7 @@ function build(input: ContainerSpecInput): OciSpec {
     },
     root: { path: ROOTFS, ...(context?.readonlyRootfs ? { readonly: true } : {}) },
     mounts,
-    annotations: containerAnnotations(
-      podSandboxId,
-      sandboxConfig,
-      config.metadata?.name ?? '',
-      config.image?.userSpecifiedImage || config.image?.image || '',
-    ),
+    annotations: containerAnnotations(podSandboxId, sandboxConfig, config, settings),
     linux: {
       ...ociMappings(sandboxConfig),
       namespaces: containerNamespaces(sandboxConfig, context?.namespaceOptions, input, node, privileged),

@@ -4,6 +4,7 @@
  */
 import type { ContainerConfig } from '../cri.ts';
 import type { DeviceFact } from '../container/facts.ts';
+import type { PrivilegedDevices } from '../runtime-handler.ts';
 import { refuse } from './refuse.ts';
 import type { OciDevice, OciDeviceCgroup } from './types.ts';
 
@@ -72,19 +73,23 @@ export interface ContainerDevices {
 const rule = ({ device, access }: GrantedDevice): readonly OciDeviceCgroup[] =>
   device.type === 'p' ? [] : [allow(device.type, device.major, device.minor, access)];
 
-/** @throws {FailureError} HostLacks when a device that was asked for is not there. */
+/**
+ * `nodes` says what the container gets of the node's devices: given, all of them, as a privileged one does.
+ * @throws {FailureError} HostLacks when a device that was asked for is not there.
+ */
 export function containerDevices(
   config: ContainerConfig,
   facts: readonly DeviceFact[],
-  privileged: boolean,
+  nodes: PrivilegedDevices | 'given',
 ): ContainerDevices {
   const asked = requested(config, facts);
-  const hosts = privileged
-    ? facts.filter((fact) => fact.hostPath === DEV).map((fact) => grant(fact, fact.path, ALL_ACCESS))
-    : [];
+  const hosts =
+    nodes === 'given'
+      ? facts.filter((fact) => fact.hostPath === DEV).map((fact) => grant(fact, fact.path, ALL_ACCESS))
+      : [];
   const byPath = new Map([...hosts, ...asked].map((granted) => [granted.device.path, granted]));
   const devices = [...byPath.values()].map(({ device }) => device);
-  return { devices, rules: privileged ? [allowAll] : [denyAll, ...standard, ...asked.flatMap(rule)] };
+  return { devices, rules: nodes === 'asked' ? [denyAll, ...standard, ...asked.flatMap(rule)] : [allowAll] };
 }
 
 export const pauseDeviceRules: readonly OciDeviceCgroup[] = [denyAll, ...standard];

@@ -6,11 +6,13 @@ import type { ContainerConfig, PodSandboxConfig } from '../cri.ts';
 import type { ContainerFacts } from '../container/facts.ts';
 import type { ImageConfig } from '../effects.ts';
 import type { NamespacePins } from '../pod-sandbox/holder.ts';
+import type { RuntimeHandler } from '../runtime-handler.ts';
 import type { NodeFacts } from '../node-facts.ts';
 
 export type CgroupDriver = 'cgroupfs' | 'systemd';
 
-export interface SpecSettings {
+export interface SpecSettings
+  extends Pick<RuntimeHandler, 'podAnnotations' | 'containerAnnotations' | 'privilegedDevices'> {
   readonly cgroupDriver: CgroupDriver;
   /** Never set an oom_score_adj below the daemon's own. */
   readonly restrictOomScoreAdj: boolean;

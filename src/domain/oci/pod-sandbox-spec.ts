@@ -72,7 +72,7 @@ function build({ podSandboxId, config, node, settings, netnsPath, paths, pause }
     // Without a UTS namespace of its own, setting the name would rename the node.
     ...(config.hostname && !hasHostNetwork(config) ? { hostname: config.hostname } : {}),
     mounts: sandboxMounts(config, paths),
-    annotations: sandboxAnnotations(podSandboxId, config, pause.imageName),
+    annotations: sandboxAnnotations(podSandboxId, config, pause.imageName, settings),
     linux: {
       ...ociMappings(config),
       namespaces: sandboxNamespaces(config, netnsPath),

@@ -9,7 +9,7 @@ import { containersOf, type NodeState, type OpenCall, type PodSandbox } from '..
 import { complete, emit, OK, type Turn } from '../turn.ts';
 import type { PodSandboxConfig } from '../cri.ts';
 import type { Failure } from '../errors.ts';
-import type { RuntimeHandler } from '../effects.ts';
+import type { RuntimeHandler } from '../runtime-handler.ts';
 import { findImage } from '../image/names.ts';
 import { startFetch } from '../image/process.ts';
 import { podNetwork, usesHostNetwork } from './network.ts';

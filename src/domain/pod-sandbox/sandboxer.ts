@@ -3,7 +3,8 @@
  * asked for, and written down with it: what it is made with is what it is taken down with.
  */
 import { NamespaceMode, type PodSandboxConfig } from '../cri.ts';
-import type { EffectKind, RuntimeHandler } from '../effects.ts';
+import type { EffectKind } from '../effects.ts';
+import type { RuntimeHandler } from '../runtime-handler.ts';
 import type { NamespacePins, Sandboxer } from './holder.ts';
 import type { DaemonFacts } from '../node/facts.ts';
 import { hasHostIpc, hasHostNetwork } from '../oci/namespaces.ts';

@@ -26,7 +26,7 @@ import type { DoctorResult } from '../../../src/adapters/doctor/result.ts';
 import { checkOverlayfs, checkSpace, judgeSpace } from '../../../src/adapters/doctor/storage.ts';
 import { readHostFacts } from '../../../src/adapters/linux/host-facts.ts';
 import type { CniConfList } from '../../../src/domain/cni.ts';
-import type { RuntimeHandler } from '../../../src/domain/effects.ts';
+import type { RuntimeHandler } from '../../../src/domain/runtime-handler.ts';
 import type { NodeFacts } from '../../../src/domain/node-facts.ts';
 
 const CAPABILITIES = 'SYS_ADMIN NET_ADMIN MKNOD CHOWN DAC_OVERRIDE FOWNER KILL SETUID SETGID SYS_CHROOT SYS_RESOURCE'

@@ -7,7 +7,7 @@ import { after, before, describe, it } from 'node:test';
 import { createShimBinaries, findShimBinary, type ShimBinaries } from '../../../src/adapters/shim/shim-binary.ts';
 import { defaultTimings } from '../../../src/adapters/shim/timings.ts';
 import { BootstrapParams } from '../../../src/adapters/wire/runtime/bootstrap/v1/bootstrap.ts';
-import type { RuntimeHandler } from '../../../src/domain/effects.ts';
+import type { RuntimeHandler } from '../../../src/domain/runtime-handler.ts';
 import { type RecordingSpawner, startRecordingSpawner } from './rig/spawner.ts';
 
 const handlerOf = (shimPath?: string): RuntimeHandler => ({

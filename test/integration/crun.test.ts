@@ -1,0 +1,149 @@
+/**
+ * A pod's whole life with crun behind runc's shim, beside one with runc: each by its handler. crun takes a cgroup v1 node
+ * with an empty v2 hierarchy beside it for a v2 one, so the daemon runs where that is not mounted.
+ */
+import assert from 'node:assert/strict';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { before, describe, test } from 'node:test';
+import { codeOf } from '../../scripts/lib/cri-client.ts';
+import { findProgram } from '../../src/adapters/shim/shim-binary.ts';
+import {
+  ContainerState,
+  type DeepPartial,
+  type PodSandboxConfig,
+  PodSandboxState,
+} from '../../src/adapters/wire/cri/api.ts';
+import { GrpcCode } from '../../src/domain/errors.ts';
+import { cleanupAfterAll } from '../support/cleanup.ts';
+import { stateOf } from '../support/journal.ts';
+import { noLeftovers } from '../support/leftovers.ts';
+import { privateMounts } from '../support/mount-namespace.ts';
+import { busyboxName, startNode, type TestNode } from '../support/node.ts';
+import { containerConfig, ownPids, podConfig, removePod, statusOf } from '../support/pods.ts';
+
+const MIB = 1024 * 1024;
+const withoutUnified = 'if mountpoint -q /sys/fs/cgroup/unified; then umount /sys/fs/cgroup/unified; fi';
+const config = `
+[runtime.handlers.crun]
+binary_name = "crun"
+pod_annotations = ["vendor.example/*"]
+io_uid = 1000
+`;
+
+const requireCrun = async (): Promise<void> => {
+  if ((await findProgram('crun', process.env['PATH'] ?? '')) === null)
+    throw new Error('crun is not installed, and this test is about it: sh scripts/setup.sh test');
+};
+
+describe('crun', () => {
+  const owner = cleanupAfterAll();
+  let node: TestNode;
+  before(async () => {
+    await requireCrun();
+    node = await startNode(owner, { config, mountNamespace: await privateMounts(owner, withoutUnified) });
+  });
+
+  const start = async (name: string, runtimeHandler: string, pod: DeepPartial<PodSandboxConfig> = {}) => {
+    const { runtime } = node.daemon.cri;
+    const sandboxConfig = podConfig(node.daemon, name, pod);
+    const { podSandboxId } = await runtime.runPodSandbox({ config: sandboxConfig, runtimeHandler });
+    const main = containerConfig('main', busyboxName, ['sh', '-c', 'trap "exit 7" TERM; while :; do sleep 0.1; done'], {
+      linux: { resources: { memoryLimitInBytes: String(64 * MIB) } },
+    });
+    const { containerId } = await runtime.createContainer({ podSandboxId, config: main, sandboxConfig });
+    await runtime.startContainer({ containerId });
+    return { podSandboxId, containerId };
+  };
+  const exec = async (containerId: string, script: string): Promise<string> => {
+    const cmd = ['sh', '-c', script];
+    return (await node.daemon.cri.runtime.execSync({ containerId, cmd, timeout: '10' })).stdout.toString();
+  };
+  /** Names of containers in the state that an OCI runtime of that kind keeps. */
+  const isMadeByCrun = async (containerId: string): Promise<boolean> => {
+    const dir = join(node.daemon.dirs.state, 'runtime', 'k8s.io', containerId);
+    // crun keeps a copy of the spec there, runc does not.
+    return (await readdir(dir)).includes('config.json');
+  };
+  const specOf = async (id: string): Promise<{ annotations: Record<string, string>; linux: { cgroupsPath: string } }> =>
+    JSON.parse(await readFile(join(node.daemon.dirs.state, 'bundles', id, 'config.json'), 'utf8')) as never;
+
+  for (const [kind, pod] of [
+    ['without a pause task', ownPids],
+    ['with a pause task', {}],
+  ] as const) {
+    test(`a pod ${kind} runs, is looked into, limited, outlives the daemon, stops and goes`, async () => {
+      const { daemon } = node;
+      const { runtime } = daemon.cri;
+      const annotations = { 'vendor.example/mode': 'fast', 'other.example/key': 'x' };
+      const { podSandboxId, containerId } = await start('life', 'crun', { ...pod, annotations });
+      assert.equal(await isMadeByCrun(containerId), true);
+      assert.equal(stateOf(daemon).sandboxes.get(podSandboxId)?.sandboxer, pod === ownPids ? 'none' : 'pause');
+      const { annotations: told, linux } = await specOf(containerId);
+      assert.deepEqual([told['vendor.example/mode'], told['other.example/key']], ['fast', undefined]);
+
+      assert.equal(await exec(containerId, 'echo from crun; hostname'), 'from crun\nlife\n');
+      const limit = (): Promise<string> =>
+        readFile(join('/sys/fs/cgroup/memory', linux.cgroupsPath, 'memory.limit_in_bytes'), 'utf8');
+      assert.equal(Number(await limit()), 64 * MIB);
+      const { stats } = await runtime.containerStats({ containerId });
+      assert.ok(Number(stats?.memory?.workingSetBytes?.value ?? 0) > 0);
+      await runtime.updateContainerResources({
+        containerId,
+        linux: { memoryLimitInBytes: String(80 * MIB), cpuShares: '512' },
+      });
+      assert.equal(Number(await limit()), 80 * MIB);
+
+      await daemon.kill();
+      await daemon.start();
+      assert.equal(await exec(containerId, 'echo after'), 'after\n');
+      const shown = await runtime.podSandboxStatus({ podSandboxId });
+      assert.deepEqual([shown.status?.state, shown.status?.runtimeHandler], [PodSandboxState.SANDBOX_READY, 'crun']);
+
+      await runtime.stopContainer({ containerId, timeout: '10' });
+      const { state, exitCode } = await statusOf(daemon, containerId);
+      assert.deepEqual([state, exitCode], [ContainerState.CONTAINER_EXITED, 7]);
+      await removePod(daemon, podSandboxId);
+      assert.deepEqual(await daemon.leftovers(), noLeftovers);
+    });
+  }
+
+  test('pods of another handler run beside, and the default handler has two names', async () => {
+    const { daemon } = node;
+    const [byDefault, byName, other] = [
+      await start('default', ''),
+      await start('runc', 'runc'),
+      await start('crun', 'crun'),
+    ];
+    const made = await Promise.all([byDefault, byName, other].map(({ containerId }) => isMadeByCrun(containerId)));
+    assert.deepEqual(made, [false, false, true]);
+    const { runtimeHandlers } = await daemon.cri.runtime.status({});
+    assert.deepEqual(runtimeHandlers.map(({ name }) => name).sort(), ['', 'crun', 'runc']);
+    const features = new Map(runtimeHandlers.map(({ name, features: of }) => [name, of]));
+    assert.deepEqual(features.get(''), features.get('runc'));
+    for (const { podSandboxId } of [byDefault, byName, other]) await removePod(daemon, podSandboxId);
+  });
+
+  test('a handler that is taken out of the configuration runs no new pod, and its pods can be looked at and removed', async () => {
+    const { daemon } = node;
+    const { podSandboxId, containerId } = await start('orphan', 'crun');
+    await daemon.stop();
+    await daemon.configure('');
+    await daemon.start();
+    const { runtime } = daemon.cri;
+    const { status } = await runtime.podSandboxStatus({ podSandboxId });
+    assert.deepEqual([status?.state, status?.runtimeHandler], [PodSandboxState.SANDBOX_READY, 'crun']);
+    assert.equal((await statusOf(daemon, containerId)).state, ContainerState.CONTAINER_RUNNING);
+    assert.equal(await exec(containerId, 'echo still'), 'still\n');
+    await assert.rejects(
+      runtime.runPodSandbox({ config: podConfig(daemon, 'new'), runtimeHandler: 'crun' }),
+      (error) => {
+        assert.equal(codeOf(error), GrpcCode.INVALID_ARGUMENT);
+        assert.match(String(error), /runtime_handler "crun" is not configured; known are "runc"/);
+        return true;
+      },
+    );
+    await removePod(daemon, podSandboxId);
+    assert.deepEqual(await daemon.leftovers(), noLeftovers);
+  });
+});
