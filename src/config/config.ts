@@ -131,10 +131,15 @@ const privilegedDevicesOf = (handler: ParsedHandler): RuntimeHandler['privileged
   return handler.privileged_without_host_devices_all_devices_allowed ? 'allowed' : 'asked';
 };
 
+const cniOf = ({ cni_conf_dir, cni_network }: ParsedHandler, confDir: string): RuntimeHandler['cni'] => {
+  if (cni_conf_dir === undefined && cni_network === undefined) return undefined;
+  return { confDir: cni_conf_dir ?? confDir, ...(cni_network === undefined ? {} : { networkName: cni_network }) };
+};
+
 const unlessEmpty = (list: readonly string[]): readonly string[] | undefined => (list.length === 0 ? undefined : list);
 
 /** Options that only some handlers have. */
-const optionalOf = (handler: ParsedHandler) =>
+const optionalOf = (handler: ParsedHandler, cniConfDir: string) =>
   written<Partial<RuntimeHandler>>({
     shimPath: handler.shim_path === '' ? undefined : handler.shim_path,
     runcOptions: written<RuncShimOptions>({
@@ -144,16 +149,20 @@ const optionalOf = (handler: ParsedHandler) =>
       ioGid: handler.io_gid,
     }),
     shimOptions: shimOptionsOf(handler.options),
+    cni: cniOf(handler, cniConfDir),
     podAnnotations: unlessEmpty(handler.pod_annotations),
     containerAnnotations: unlessEmpty(handler.container_annotations),
     privilegedDevices: privilegedDevicesOf(handler),
   });
 
-const handlersOf = ({ handlers, cgroup_driver }: ParsedConfig['runtime']): readonly RuntimeHandler[] =>
+const handlersOf = (
+  { handlers, cgroup_driver }: ParsedConfig['runtime'],
+  cniConfDir: string,
+): readonly RuntimeHandler[] =>
   Object.entries(handlers).map(([name, handler]) => ({
     name,
     runtimeType: handler.runtime_type,
-    ...optionalOf(handler),
+    ...optionalOf(handler, cniConfDir),
     binaryName: handler.binary_name,
     sandboxer: handler.sandboxer ?? (RUNC_SHIMS.test(handler.runtime_type) ? 'none' : 'pause'),
     systemdCgroup: handler.systemd_cgroup ?? cgroup_driver === 'systemd',
@@ -202,7 +211,7 @@ export const configOf = (parsed: ParsedConfig, files: readonly string[]): Config
     },
     runtime: {
       defaultHandler: runtime.default_runtime_handler,
-      handlers: handlersOf(runtime),
+      handlers: handlersOf(runtime, cni.conf_dir),
       cgroupDriver: runtime.cgroup_driver,
       restrictOomScoreAdj: runtime.restrict_oom_score_adj,
       sandboxImage: runtime.sandbox_image === '' ? null : runtime.sandbox_image,

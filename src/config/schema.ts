@@ -134,6 +134,16 @@ const handler = z.strictObject(
       { ConfigPath: '/etc/example/configuration.toml' },
       'What the shim is told with each task, as runtimeoptions.v1.Options: TypeUrl and ConfigPath are its fields of that name; without a ConfigPath it gets the whole table as TOML. With other shims than io.containerd.runc ones.',
     ),
+    cni_conf_dir: unset(
+      absolutePath,
+      '/etc/cni/other.d',
+      'Where the network configurations of its pods are. Unless written, cni.conf_dir. It is watched as well.',
+    ),
+    cni_network: unset(
+      name,
+      'other',
+      'Name of the network of its pods. Unless written, the first valid configuration is used, whatever its name.',
+    ),
     pod_annotations: key(
       annotationGlobs,
       [],

@@ -24,8 +24,9 @@ export function daemonPorts({ rootDir, engine, view, clock, findings, log }: Dae
     stateNow: () => ({ seq: view.seq(), hash: hashOfState(writeState(view.state)) }),
     owed: () => workOwed(view.state),
     findings() {
-      const { confList, problem } = view.state.network;
-      return confList === null && problem !== null ? [...findings.list(), problem] : findings.list();
+      const { handlers = {}, ...main } = view.state.network;
+      const problems = [main, ...Object.values(handlers)].flatMap(({ problem }) => problem ?? []);
+      return [...findings.list(), ...problems];
     },
     underWay: () =>
       engine.underWay().map(({ id, kind, sinceMonoNs }) => ({

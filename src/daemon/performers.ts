@@ -70,6 +70,9 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
     spawner,
     stateDir,
     confDir: config.cni.confDir,
+    handlers: config.runtime.handlers.flatMap(({ name, cni: own }) =>
+      own === undefined ? [] : [{ handler: name, ...own }],
+    ),
     binDirs: config.cni.binDirs,
     pluginTimeoutMs: config.cni.pluginTimeoutMs,
     ipPreference: config.cni.ipPreference,

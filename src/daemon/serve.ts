@@ -29,6 +29,7 @@ import type { Spawner } from '../adapters/spawner/types.ts';
 import { createStatsReader } from '../adapters/stats/reader.ts';
 import { createUsageCollector } from '../adapters/stats/usage-collector.ts';
 import type { Config } from '../config/config.ts';
+import { lacksNetwork } from '../domain/pod-sandbox/network.ts';
 import { copyState } from '../domain/state.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import type { Ids, Observe } from '../engine/ports.ts';
@@ -184,7 +185,7 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
   });
   // The network of the last life is in the journal, so pods need not wait for it to be read again.
   const networkRead = cni.start();
-  if (state.network.confList === null) await networkRead;
+  if (lacksNetwork(state)) await networkRead;
   networkRead.catch(die('the CNI configuration can not be watched'));
 
   whenPodsEnd(view, portForwarder.endPod);

@@ -34,6 +34,12 @@ export interface CniConfList {
   readonly disableCheck?: boolean;
 }
 
+/** What a configuration directory says: a network, or why there is none. */
+export interface ConfiguredNetwork {
+  readonly confList: CniConfList | null;
+  readonly problem: string | null;
+}
+
 export interface CniPluginConf {
   readonly type: string;
   readonly capabilities?: Readonly<Record<string, boolean>>;

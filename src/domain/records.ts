@@ -225,7 +225,12 @@ export type Input =
   | { readonly type: 'shim.lost'; readonly body: Record<string, never> }
   | {
       readonly type: 'network.configured';
-      readonly body: { readonly confList: CniConfList | null; readonly problem: string | null };
+      readonly body: {
+        readonly confList: CniConfList | null;
+        readonly problem: string | null;
+        /** The runtime handler whose pods it is for; absent: those of handlers that have none of their own. */
+        readonly handler?: string;
+      };
     };
 
 /** Why a container is EXITED, in the words kubelet shows (ContainerStatus.reason). */

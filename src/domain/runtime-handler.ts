@@ -38,6 +38,8 @@ export interface RuntimeHandler {
   readonly podAnnotations?: readonly string[];
   /** Patterns of the containers' annotations that are handed on with their tasks; absent: none. */
   readonly containerAnnotations?: readonly string[];
+  /** Where its pods' network is configured, if not where everybody's is; the network's name if not the first. */
+  readonly cni?: { readonly confDir: string; readonly networkName?: string };
   /** What a privileged container gets of the node's devices; absent: all of them. */
   readonly privilegedDevices?: PrivilegedDevices;
   /** What its pods have where they can do with it; absent (in older journals): pause. */

@@ -4,7 +4,7 @@
  * one holds a moment of it. Everything in here is JSON, so that a snapshot is the state itself.
  */
 import type { ContainerConfig, Int64, LinuxContainerResources, PodSandboxConfig } from './cri.ts';
-import type { CniConfList, PodNetwork } from './cni.ts';
+import type { ConfiguredNetwork, PodNetwork } from './cni.ts';
 import type { ContainerFacts } from './container/facts.ts';
 import type { ImageConfig, ImageContent, LaunchedTask, Mount, ShimAddress, TaskExit } from './effects.ts';
 import type { RuntimeHandler } from './runtime-handler.ts';
@@ -180,7 +180,10 @@ export interface OpenCall {
 
 export interface NodeState {
   facts: DaemonFacts | null;
-  network: { readonly confList: CniConfList | null; readonly problem: string | null };
+  network: ConfiguredNetwork & {
+    /** Of runtime handlers that have a network of their own, by name. */
+    readonly handlers?: Readonly<Record<string, ConfiguredNetwork>>;
+  };
   podCidr: string;
   readonly sandboxes: Map<string, PodSandbox>;
   readonly containers: Map<string, Container>;

@@ -29,8 +29,11 @@ export function newsIn(state: NodeState, observation: Observation): News | null 
       return { stream: sandboxStream(sandbox.id), input: { type: 'shim.lost', body: {} } };
     }
     case 'NetworkConfigured': {
-      const body = { confList: observation.confList as CniConfList | null, problem: observation.problem };
-      if (sameJson(state.network, body)) return null;
+      const { handler, problem } = observation;
+      const network = { confList: observation.confList as CniConfList | null, problem };
+      const { handlers = {}, ...main } = state.network;
+      if (sameJson(handler === undefined ? main : handlers[handler], network)) return null;
+      const body = { ...network, ...(handler === undefined ? {} : { handler }) };
       return { stream: NODE_STREAM, input: { type: 'network.configured', body } };
     }
   }

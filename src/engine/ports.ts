@@ -45,7 +45,13 @@ export type Observation =
   /** The connection to a shim closed and its process is gone. */
   | { readonly kind: 'ShimLost'; readonly podSandboxId: string }
   /** The CNI configuration changed: a conflist to use from now on, or why there is none. */
-  | { readonly kind: 'NetworkConfigured'; readonly confList: unknown; readonly problem: string | null };
+  | {
+      readonly kind: 'NetworkConfigured';
+      /** Whose pods it is for; absent: those of handlers that have none of their own. */
+      readonly handler?: string;
+      readonly confList: unknown;
+      readonly problem: string | null;
+    };
 
 export type Observe = (observation: Observation) => Promise<void>;
 

@@ -135,6 +135,8 @@ describe('loading the configuration', () => {
       binary_name = "crun"
       io_uid = 1000
       no_pivot_root = true
+      cni_conf_dir = "/etc/cni/other.d"
+      cni_network = "other"
       pod_annotations = ["run.oci.*", "vendor.example/*"]
       container_annotations = ["[a-z]*"]
       privileged_without_host_devices = true
@@ -146,6 +148,7 @@ describe('loading the configuration', () => {
       ConfigPath = "/etc/kata.toml"
       [runtime.handlers.sand]
       runtime_type = "io.containerd.runsc.v1"
+      cni_network = "sand"
       [runtime.handlers.sand.options]
       TypeUrl = "io.containerd.runsc.v1.options"
       debug = true
@@ -162,12 +165,14 @@ describe('loading the configuration', () => {
       systemdCgroup: false,
     });
     assert.deepEqual(crun?.runcOptions, { noPivotRoot: true, ioUid: 1000 });
+    assert.deepEqual(crun.cni, { confDir: '/etc/cni/other.d', networkName: 'other' });
+    assert.deepEqual(sand?.cni, { confDir: '/etc/cni/net.d', networkName: 'sand' });
     assert.deepEqual(crun.podAnnotations, ['run.oci.*', 'vendor.example/*']);
     assert.deepEqual(crun.containerAnnotations, ['[a-z]*']);
     assert.equal(crun.privilegedDevices, 'asked');
     assert.equal(kata?.privilegedDevices, 'allowed');
     assert.deepEqual(kata.shimOptions, { typeUrl: '', configPath: '/etc/kata.toml', configBody: '' });
-    assert.equal(sand?.shimOptions?.typeUrl, 'io.containerd.runsc.v1.options');
+    assert.equal(sand.shimOptions?.typeUrl, 'io.containerd.runsc.v1.options');
     assert.match(sand.shimOptions.configBody, /debug = true\n+\[runsc_config\]\nplatform = "systrap"/);
     assert.equal(sand.sandboxer, 'pause');
   });
@@ -233,6 +238,8 @@ describe('loading the configuration', () => {
     ['[runtime]\ndefault_runtime_handler = "kata"', /there is no \[runtime\.handlers\.kata\]; there are runc/],
     ['[runtime.handlers.x]\npod_annotations = ["a["]', /handlers\.x\.pod_annotations\.0 must be a pattern like/],
     ['[runtime.handlers.x]\ncontainer_annotations = "a"', /x\.container_annotations must be a list of patterns/],
+    ['[runtime.handlers.x]\ncni_conf_dir = "net.d"', /runtime\.handlers\.x\.cni_conf_dir must be an absolute path/],
+    ['[runtime.handlers.x]\ncni_network = "a/b"', /runtime\.handlers\.x\.cni_network must start with a letter/],
     ['[runtime.handlers.x]\nio_uid = -1', /runtime\.handlers\.x\.io_uid must be a whole number from 0/],
     ['[runtime.handlers.x]\nruntime_type = "kata"', /x\.runtime_type must be like "io\.containerd\.runc\.v2"/],
     ['[runtime.handlers.x.options]\na = 1', /runtime\.handlers\.x\.options is for other shims than/],

@@ -1,6 +1,5 @@
 /**
- * The CNI adapter: performs AttachNetwork and DetachNetwork, watches the configuration directory and observes
- * what it says. The journal remembers attachments; all this adapter keeps is an empty file per begun ADD, so that
+ * The CNI adapter: performs AttachNetwork and DetachNetwork, and has the configuration directories watched. The journal remembers attachments; all this adapter keeps is an empty file per begun ADD, so that
  * an ADD that is performed again after a crash first undoes what the first one left.
  */
 import { mkdir, open, rm } from 'node:fs/promises';
@@ -10,27 +9,19 @@ import { FailureError } from '../../domain/errors.ts';
 import type { Observe, PerformEffects } from '../../engine/ports.ts';
 import type { Spawner } from '../spawner/types.ts';
 import { type Attachment, createChain } from './chain.ts';
-import { type LoadedConfDir, loadConfDir, pluginDirectory } from './conf.ts';
+import { type CniLog, createNetworkWatch } from './network-watch.ts';
 import { createOrder } from './order.ts';
 import { createRunPlugin } from './plugin.ts';
 import { type IpPreference, orderIps } from './result.ts';
 import { identifierProblem } from './runtime-config.ts';
-import { createDirectoryWatch } from './watch.ts';
 
-/** A configuration is read once its directory has been quiet for this long, so that half-written files pass by. */
-const QUIET_MS = 100;
-/** A directory that is never quiet is read this long after its first change. */
-const QUIET_WAIT_MAX_MS = 1000;
 const ATTEMPTS_DIRECTORY = 'cni';
-
-export interface CniLog {
-  readonly info: (fields: object, message: string) => void;
-  readonly warn: (fields: object, message: string) => void;
-}
 
 export interface CniAdapterOptions {
   readonly spawner: Pick<Spawner, 'run'>;
   readonly confDir: string;
+  /** Runtime handlers whose pods have a network of their own. */
+  readonly handlers?: readonly HandlerNetwork[];
   readonly binDirs: readonly string[];
   /** The daemon's state directory (gone after a reboot); <stateDir>/cni is this adapter's. */
   readonly stateDir: string;
@@ -43,6 +34,14 @@ export interface CniAdapterOptions {
   readonly log: CniLog;
 }
 
+export interface HandlerNetwork {
+  /** Its name. */
+  readonly handler: string;
+  readonly confDir: string;
+  /** Name of the network in that directory; absent: the first valid one. */
+  readonly networkName?: string;
+}
+
 export interface CniStatus {
   readonly networkName: string | null;
   /** Why pods can't be attached now; null when they can. */
@@ -51,12 +50,12 @@ export interface CniStatus {
 
 export interface CniAdapter {
   readonly effects: Pick<PerformEffects, 'AttachNetwork' | 'DetachNetwork'>;
-  /** Reads the configuration, observes it, and watches it from then on. Call once, before serving. */
+  /** Reads the configurations, observes them, and watches them from then on. Call once, before serving. */
   readonly start: () => Promise<void>;
   /** Asks the plugins whether an attachment still stands (CHECK): false when they can't be asked, rejects when not. */
   readonly check: (network: PodNetwork, result: unknown) => Promise<boolean>;
   /**
-   * Has the current network's plugins drop what belongs to no valid attachment (GC, CNI 1.1). `validAttachments` is
+   * Has the current networks' plugins drop what belongs to no valid attachment (GC, CNI 1.1). `validAttachments` is
    * asked once no ADD or DEL is under way; it must name every pod whose ADD was ever intended and not undone.
    */
   readonly gc: (validAttachments: () => readonly Attachment[]) => Promise<void>;
@@ -67,14 +66,13 @@ export interface CniAdapter {
 }
 
 export const createCniAdapter = (options: CniAdapterOptions): CniAdapter => {
-  const { confDir, maxConfFiles, observe, log } = options;
+  const { confDir, handlers = [], maxConfFiles, observe, log } = options;
   const chain = createChain(
     createRunPlugin({ spawner: options.spawner, binDirs: options.binDirs, timeoutMs: options.pluginTimeoutMs }),
   );
   const order = createOrder();
   const attemptsDir = join(options.stateDir, ATTEMPTS_DIRECTORY);
   const { promise: failed, resolve: fail } = Promise.withResolvers<Error>();
-  let closed = false;
 
   /** Resolves with whether this pod's ADD was begun before and not undone since. */
   const beginAttempt = async (podSandboxId: string): Promise<boolean> => {
@@ -114,80 +112,33 @@ export const createCniAdapter = (options: CniAdapterOptions): CniAdapter => {
     },
   };
 
-  // ---- configuration ----
-
-  let current: LoadedConfDir = { network: null, problem: `${confDir} was not read yet`, skipped: [] };
-  let observed: string | null = null;
-  let reloading: Promise<void> = Promise.resolve();
-  let timer: NodeJS.Timeout | null = null;
-  let firstChangeMs = 0;
-
-  const watch = createDirectoryWatch({ onChange: () => scheduleReload(), onFailure: fail });
-
-  const pathsOf = (loaded: LoadedConfDir): readonly string[] =>
-    loaded.network === null ? [confDir] : [confDir, pluginDirectory(confDir, loaded.network.confList.name)];
-
-  /** Arms the watches before reading, so that no change falls between the two. */
-  const readWatched = async (): Promise<LoadedConfDir> => {
-    await watch.watchPaths(pathsOf(current));
-    const loaded = await loadConfDir(confDir, maxConfFiles);
-    if (loaded.network?.confList.name === current.network?.confList.name) return loaded;
-    await watch.watchPaths(pathsOf(loaded));
-    return loadConfDir(confDir, maxConfFiles);
-  };
-
-  const reload = async (): Promise<void> => {
-    const loaded = await readWatched();
-    current = loaded;
-    const confList = loaded.network?.confList ?? null;
-    const text = JSON.stringify([confList, loaded.problem]);
-    if (closed || text === observed) return;
-    for (const skipped of loaded.skipped) log.warn({ confDir }, `CNI configuration file ${skipped}`);
-    if (loaded.network === null) log.warn({ confDir }, loaded.problem ?? '');
-    else log.info({ confDir }, `CNI network ${loaded.network.confList.name} is read from ${loaded.network.path}`);
-    await observe({ kind: 'NetworkConfigured', confList, problem: loaded.problem });
-    observed = text;
-  };
-
-  const queueReload = (): Promise<void> => {
-    reloading = reloading.then(reload);
-    return reloading;
-  };
-
-  const scheduleReload = (): void => {
-    if (closed) return;
-    const nowMs = performance.now();
-    if (timer === null) firstChangeMs = nowMs;
-    else clearTimeout(timer);
-    const waitMs = Math.max(0, Math.min(QUIET_MS, firstChangeMs + QUIET_WAIT_MAX_MS - nowMs));
-    timer = setTimeout(() => {
-      timer = null;
-      queueReload().catch(fail);
-    }, waitMs);
-  };
+  const shared = { maxConfFiles, observe, log, fail };
+  const main = createNetworkWatch({ ...shared, confDir });
+  const watches = [main, ...handlers.map((own) => createNetworkWatch({ ...shared, ...own }))];
 
   return {
     effects,
     start: async () => {
       await mkdir(attemptsDir, { recursive: true, mode: 0o700 });
-      await queueReload();
+      await Promise.all(watches.map((watch) => watch.start()));
     },
     check: (network, result) => order.perKey(network.podSandboxId, () => chain.check(network, result)),
     gc: async (validAttachments) => {
-      const network = current.network;
-      if (network === null || network.disableGC) return;
-      await order.alone(() => chain.gc(network.confList, validAttachments()));
+      const networks = watches.flatMap((watch) => watch.current().network ?? []);
+      const named = new Map(
+        networks.filter(({ disableGC }) => !disableGC).map(({ confList }) => [confList.name, confList]),
+      );
+      for (const confList of named.values()) await order.alone(() => chain.gc(confList, validAttachments()));
     },
     status: async () => {
-      const confList = current.network?.confList ?? null;
-      if (confList === null) return { networkName: null, problem: current.problem };
+      const { network, problem } = main.current();
+      if (network === null) return { networkName: null, problem };
+      const { confList } = network;
       return { networkName: confList.name, problem: await chain.status(confList) };
     },
     failed,
     close: () => {
-      closed = true;
-      if (timer !== null) clearTimeout(timer);
-      watch.close();
+      for (const watch of watches) watch.close();
     },
   };
 };

@@ -165,10 +165,14 @@ const loadSingle = async (path: string): Promise<LoadedNetwork> => {
 export const pluginDirectory = (directory: string, name: string): string => join(directory, name);
 
 /**
- * Loads the first valid network configuration of `directory`, looking at `maxConfFiles` files at most. Never
- * rejects: what is wrong is in `problem` (nothing usable) and `skipped` (files passed over).
+ * Loads the first valid network configuration of `directory`, or the first of that name, looking at `maxConfFiles`
+ * files at most. Never rejects: what is wrong is in `problem` (nothing usable) and `skipped` (files passed over).
  */
-export const loadConfDir = async (directory: string, maxConfFiles: number): Promise<LoadedConfDir> => {
+export const loadConfDir = async (
+  directory: string,
+  maxConfFiles: number,
+  networkName?: string,
+): Promise<LoadedConfDir> => {
   let names: string[];
   try {
     names = await confFileNames(directory, EXTENSIONS);
@@ -177,17 +181,23 @@ export const loadConfDir = async (directory: string, maxConfFiles: number): Prom
     return { network: null, problem: `no CNI network configuration in ${directory}: ${why}`, skipped: [] };
   }
   const skipped: string[] = [];
+  const others: string[] = [];
   for (const name of names.slice(0, maxConfFiles)) {
     const path = join(directory, name);
     try {
       const network = await (name.endsWith(CONFLIST_EXTENSION) ? loadConfList(directory, path) : loadSingle(path));
-      return { network, problem: null, skipped };
+      if (networkName === undefined || network.confList.name === networkName)
+        return { network, problem: null, skipped };
+      others.push(`${path} is of network ${network.confList.name}`);
     } catch (error) {
       skipped.push(`${path} ${(error as Error).message}`);
     }
   }
   const unread =
     names.length > maxConfFiles ? [`only the first ${maxConfFiles} of ${names.length} files are read`] : [];
-  const why = skipped.length === 0 ? `it holds no ${EXTENSIONS.join(', ')} file` : [...skipped, ...unread].join('; ');
-  return { network: null, problem: `no valid CNI network configuration in ${directory}: ${why}`, skipped };
+  const passed = [...skipped, ...others];
+  const why = passed.length === 0 ? `it holds no ${EXTENSIONS.join(', ')} file` : [...passed, ...unread].join('; ');
+  const wanted =
+    networkName === undefined ? 'CNI network configuration' : `configuration of CNI network ${networkName}`;
+  return { network: null, problem: `no valid ${wanted} in ${directory}: ${why}`, skipped };
 };

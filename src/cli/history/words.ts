@@ -136,9 +136,10 @@ export const wordsOf = (event: Sequenced<DomainRecord>): Words | null => {
     case 'daemon.stopped':
       return plain('daemon stopped', event.body.reason);
     case 'network.configured': {
-      const { confList, problem } = event.body;
-      if (confList !== null) return plain('network configured', `${confList.name}, CNI ${confList.cniVersion}`);
-      return { what: 'no network', outcome: problem ?? '', style: 'doubtful' };
+      const { confList, problem, handler } = event.body;
+      const whose = handler === undefined ? '' : `handler ${handler}: `;
+      if (confList !== null) return plain('network configured', `${whose}${confList.name}, CNI ${confList.cniVersion}`);
+      return { what: 'no network', outcome: `${whose}${problem ?? ''}`, style: 'doubtful' };
     }
     case 'effects.requested':
       return plain('begin', event.body.effects.map(intentWords).join(', '));

@@ -3,12 +3,16 @@
  * processes a restart found dead, and that nobody is in touch with any shim. Its stream is never pruned.
  */
 import { withoutUpdate } from '../container/evolve.ts';
+import { sameJson } from '../json.ts';
 import type { Sequenced } from '../records.ts';
+import type { RuntimeHandler } from '../runtime-handler.ts';
+import type { DaemonFacts } from './facts.ts';
 import type { Container, ContainerExit, NodeState, PodSandbox, ShimContact, StepState } from '../state.ts';
 
 export function evolveNode(state: NodeState, record: Sequenced): void {
   switch (record.type) {
     case 'daemon.started': {
+      state.network = withoutStrangers(state.network, state.facts, record.body.facts);
       state.facts = record.body.facts;
       // Effects are forgotten by effect-log.ts; what they were doing is in doubt and therefore to be undone or redone.
       const dead = new Set(record.body.deadTasks);
@@ -20,13 +24,34 @@ export function evolveNode(state: NodeState, record: Sequenced): void {
       return;
     }
     case 'network.configured':
-      state.network = record.body;
+      state.network = withNetwork(state.network, record.body);
       return;
     case 'node.configured':
       state.podCidr = record.body.podCidr;
       return;
     default:
   }
+}
+
+type Network = NodeState['network'];
+
+function withNetwork(
+  network: Network,
+  { handler, ...configured }: Extract<Sequenced, { type: 'network.configured' }>['body'],
+): Network {
+  if (handler !== undefined) return { ...network, handlers: { ...network.handlers, [handler]: configured } };
+  return { ...configured, ...(network.handlers === undefined ? {} : { handlers: network.handlers }) };
+}
+
+/** What a handler's own directory said counts no longer when the configuration gives it another, or none. */
+function withoutStrangers({ handlers, ...network }: Network, before: DaemonFacts | null, now: DaemonFacts): Network {
+  const cniIn = (facts: DaemonFacts | null, name: string): RuntimeHandler['cni'] =>
+    facts?.handlers.find((handler) => handler.name === name)?.cni;
+  const own = Object.entries(handlers ?? {}).filter(([name]) => {
+    const cni = cniIn(now, name);
+    return cni !== undefined && sameJson(cni, cniIn(before, name));
+  });
+  return own.length === 0 ? network : { ...network, handlers: Object.fromEntries(own) };
 }
 
 /** A creation under way failed with the daemon; an undo under way is owed again. */

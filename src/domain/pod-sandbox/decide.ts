@@ -12,7 +12,7 @@ import type { Failure } from '../errors.ts';
 import type { RuntimeHandler } from '../runtime-handler.ts';
 import { findImage } from '../image/names.ts';
 import { startFetch } from '../image/process.ts';
-import { podNetwork, usesHostNetwork } from './network.ts';
+import { networkOf, podNetwork, usesHostNetwork } from './network.ts';
 import { advancePodSandbox } from './process.ts';
 import { givesUserNamespaces, sandboxerOf } from './sandboxer.ts';
 
@@ -42,7 +42,7 @@ export function runPodSandbox(turn: Turn, call: OpenCall, request: RequestOf<'Ru
   const owner = state.sandboxes.get(state.names.get(name) ?? '');
   if (owner !== undefined) return repeat(turn, call, request, owner);
 
-  const { confList, problem } = state.network;
+  const { confList, problem } = networkOf(state, handler);
   const hostNetwork = usesHostNetwork(config);
   if (!hostNetwork && confList === null)
     return refuse({

@@ -1,11 +1,24 @@
 /** What the CNI plugins of a pod will be told, from its configuration and the network configuration in force. */
 import { NamespaceMode, type PodSandboxConfig } from '../cri.ts';
-import type { CniConfList, PodNetwork } from '../cni.ts';
+import type { CniConfList, ConfiguredNetwork, PodNetwork } from '../cni.ts';
 import type { DaemonFacts } from '../node/facts.ts';
 import { netnsPath } from '../paths.ts';
+import type { RuntimeHandler } from '../runtime-handler.ts';
+import type { NodeState } from '../state.ts';
 
 export const usesHostNetwork = (config: PodSandboxConfig): boolean =>
   config.linux?.securityContext?.namespaceOptions?.network === NamespaceMode.NODE;
+
+/** The network that a handler's new pods get. */
+export const networkOf = ({ network }: Pick<NodeState, 'network'>, { name, cni }: RuntimeHandler): ConfiguredNetwork =>
+  cni === undefined
+    ? network
+    : (network.handlers?.[name] ?? { confList: null, problem: `${cni.confDir} was not read yet` });
+
+/** Some new pods would be refused for want of a network. */
+export const lacksNetwork = (state: NodeState): boolean =>
+  state.network.confList === null ||
+  (state.facts?.handlers.some((handler) => networkOf(state, handler).confList === null) ?? false);
 
 export function podNetwork(
   facts: DaemonFacts,

@@ -39,6 +39,19 @@ describe('loading network configurations', () => {
     assert.match(skipped.join('\n'), /10-broken\.conflist is not JSON .*\n.*20-typeless\.conf type: /);
   });
 
+  it('takes the first of a name, and says whose the others are where there is none', async (t) => {
+    const files = { '10.conflist': named('a'), '20.conf': { cniVersion: '1.0.0', name: 'b', type: 'ptp' } };
+    const dir = await makeDir(t, { ...files, '30.conflist': named('b'), '40.conflist': '{' });
+    const { network, skipped } = await loadConfDir(dir, 64, 'b');
+    assert.equal(network?.path, join(dir, '20.conf'));
+    assert.deepEqual(skipped, []);
+    const { problem } = await loadConfDir(dir, 64, 'c');
+    assert.match(
+      problem ?? '',
+      /^no valid configuration of CNI network c in .*40\.conflist is not JSON.*10\.conflist is of network a/,
+    );
+  });
+
   it('makes a list of a single plugin, from .conf and .json', async (t) => {
     const dir = await makeDir(t, { 'a.json': { cniVersion: '0.3.1', name: 'old', type: 'ptp', mtu: 1400 } });
     const { network } = await load(dir);

@@ -1,0 +1,91 @@
+/**
+ * What the configuration says to one runtime handler and not to another, on the real parts: networks of its own, and the
+ * OCI spec that its containers are made from.
+ */
+import assert from 'node:assert/strict';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { before, describe, test } from 'node:test';
+import { bridgeConfList } from '../../scripts/lib/cni.ts';
+import { codeOf } from '../../scripts/lib/cri-client.ts';
+import { GrpcCode } from '../../src/domain/errors.ts';
+import { cleanupAfterAll } from '../support/cleanup.ts';
+import { noLeftovers } from '../support/leftovers.ts';
+import { startNode, type TestNode } from '../support/node.ts';
+import { eventually, ownPids, podConfig, removePod } from '../support/pods.ts';
+import { tempDir } from '../support/temp-dir.ts';
+
+describe('the network of a runtime handler', () => {
+  const owner = cleanupAfterAll();
+  let node: TestNode;
+  let dir: string;
+  let otherDir: string;
+
+  const network = (name: string, subnet: string): string =>
+    bridgeConfList({ name, bridge: `sc-${name}`, subnet, dataDir: join(dir, 'addresses'), ipMasq: false });
+  const handlers = (text: string): string =>
+    `[runtime.handlers.other]\ncni_conf_dir = "${otherDir}"\n[runtime.handlers.named]\n${text}`;
+
+  before(async () => {
+    dir = await tempDir(owner);
+    otherDir = join(dir, 'other.d');
+    await mkdir(otherDir);
+    await writeFile(join(otherDir, '10-a.conflist'), network('first', '10.214.0.0/16'));
+    await writeFile(join(otherDir, '20-b.conflist'), network('second', '10.215.0.0/16'));
+    node = await startNode(owner, { config: handlers(`cni_conf_dir = "${otherDir}"\ncni_network = "second"`) });
+  });
+
+  const run = async (name: string, runtimeHandler: string) => {
+    const config = podConfig(node.daemon, name, ownPids);
+    return (await node.daemon.cri.runtime.runPodSandbox({ config, runtimeHandler })).podSandboxId;
+  };
+  const addressOf = async (podSandboxId: string): Promise<string> =>
+    (await node.daemon.cri.runtime.podSandboxStatus({ podSandboxId })).status?.network?.ip ?? '';
+  const firstAddress = async (name: string, runtimeHandler: string): Promise<string> => {
+    const podSandboxId = await run(name, runtimeHandler);
+    const address = await addressOf(podSandboxId);
+    await removePod(node.daemon, podSandboxId);
+    return address;
+  };
+
+  test('is that of its directory, or the named one of it, and nobody else gets it', async () => {
+    assert.match(await firstAddress('main', ''), /^10\.213\./);
+    assert.match(await firstAddress('other', 'other'), /^10\.214\./);
+    assert.match(await firstAddress('named', 'named'), /^10\.215\./);
+    assert.deepEqual(await node.daemon.leftovers(), noLeftovers);
+  });
+
+  test('follows its directory, and pods leave the network they were attached to', async () => {
+    const before = await run('stays', 'other');
+    await writeFile(join(otherDir, '05-new.conflist'), network('newer', '10.216.0.0/16'));
+    await eventually('the new network', async () => (await firstAddress('tries', 'other')).startsWith('10.216.'));
+    assert.match(await addressOf(before), /^10\.214\./);
+    await node.daemon.kill();
+    await node.daemon.start();
+    assert.match(await firstAddress('after', 'other'), /^10\.216\./);
+    assert.match(await firstAddress('main', ''), /^10\.213\./);
+    await removePod(node.daemon, before);
+    assert.deepEqual(await node.daemon.leftovers(), noLeftovers);
+  });
+
+  test('refuses pods where there is none, with the reason, and counts no longer when it is another', async () => {
+    const { daemon } = node;
+    await daemon.stop();
+    await daemon.configure(handlers('cni_network = "missing"'));
+    await daemon.start();
+    await assert.rejects(run('lost', 'named'), (error) => {
+      assert.equal(codeOf(error), GrpcCode.FAILED_PRECONDITION);
+      assert.match(
+        String(error),
+        /no valid configuration of CNI network missing in .*10-bridge\.conflist is of network/,
+      );
+      return true;
+    });
+    const { status } = await daemon.cri.runtime.status({});
+    assert.equal(status?.conditions.find(({ type }) => type === 'NetworkReady')?.status, true);
+    assert.match(
+      (await daemon.scribe('history', '--root', daemon.dirs.root)).stdout,
+      /no network .*handler named: no valid/,
+    );
+  });
+});
