@@ -14,7 +14,7 @@ import { failureIn } from './oci/refuse.ts';
 import { ociResources, oomScoreAdj, undoingResources } from './oci/resources.ts';
 import { seccompFileOf, seccompProfileOf } from './oci/seccomp.ts';
 import { hasOwnUsers, type PodUserNamespace, userNamespaceOf } from './oci/user-namespace.ts';
-import { bundlePath, containerDir, netnsPath, sandboxDir, shmPath } from './paths.ts';
+import { bundlePath, checkpointDir, containerDir, netnsPath, sandboxDir, shmPath } from './paths.ts';
 import { type Intent, subjectOf } from './records.ts';
 import { namespacePins } from './pod-sandbox/sandboxer.ts';
 import { containerSpecOf, imageMountsOf, mappedMountsOf, pinnedSysctls, sandboxSpecOf, volumesOf } from './specs.ts';
@@ -287,7 +287,7 @@ function forContainer(
         podSandboxId,
         containerId,
         bundlePath: bundle,
-        workDir: `${containerDir(facts, containerId)}/checkpoint`,
+        workDir: checkpointDir(facts, containerId),
         rootfs: container.rootfs,
         description: {
           id: containerId,
@@ -297,6 +297,8 @@ function forContainer(
           runtime: sandbox.handler.binaryName,
         },
       });
+    case 'EndCheckpoint':
+      return perform({ ...intent, containerId, bundlePath: bundle, workDir: checkpointDir(facts, containerId) });
     case 'UpdateContainer':
       return updateRequest(facts, container, intent.resources);
     case 'WaitUntil':

@@ -298,6 +298,14 @@ export type Effect =
       readonly description: Readonly<Record<string, string>>;
       readonly timeoutMs: number | null;
     }
+  /** Has a task run on that a checkpoint left frozen, and removes what there is of its archive. */
+  | {
+      readonly kind: 'EndCheckpoint';
+      readonly containerId: string;
+      readonly bundlePath: string;
+      readonly workDir: string;
+      readonly location: string;
+    }
   /** Puts limits in force for a task that runs, then into the bundle's spec; a task that has ended has no use for them. */
   | {
       readonly kind: 'UpdateContainer';
@@ -374,6 +382,7 @@ export interface EffectResults {
   readonly ReopenLog: Record<string, never>;
   readonly UpdateContainer: Record<string, never>;
   readonly CheckpointTask: Record<string, never>;
+  readonly EndCheckpoint: Record<string, never>;
   readonly PullImage: { readonly image: ImageContent };
   readonly LoadImages: { readonly images: readonly ImageContent[] };
   readonly DeleteImageContent: { readonly freedBytes: number };

@@ -14,7 +14,7 @@ import { subjectOf } from './records.ts';
 import type { NodeState } from './state.ts';
 
 /** Raised whenever evolve gives another state for the same records: older snapshots are then ignored (C14). */
-export const EVOLVER_VERSION = 2;
+export const EVOLVER_VERSION = 3;
 
 export function evolve(state: NodeState, record: Sequenced): void {
   const { kind, id } = subjectOf(record.stream);

@@ -18,3 +18,6 @@ export const imageMountPath = (facts: Pick<DaemonFacts, 'stateDir'>, containerId
 export const mappedDir = (bundle: string): string => `${bundle}/mapped`;
 export const containerDir = (facts: DaemonFacts, containerId: string): string =>
   `${facts.rootDir}/containers/${containerId}`;
+/** Where a checkpoint is put together. */
+export const checkpointDir = (facts: DaemonFacts, containerId: string): string =>
+  `${containerDir(facts, containerId)}/checkpoint`;

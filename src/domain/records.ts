@@ -150,6 +150,7 @@ export type Intent =
         | 'StreamPort'
         | 'UpdateContainer'
         | 'CheckpointTask'
+        | 'EndCheckpoint'
         | 'PullImage'
         | 'DeleteImageContent'
         | 'LoadImages'
@@ -168,6 +169,7 @@ export type Intent =
   | { readonly kind: 'StreamAttach'; readonly sessionId: string }
   | { readonly kind: 'StreamPort'; readonly sessionId: string; readonly port: number }
   | { readonly kind: 'CheckpointTask'; readonly location: string; readonly timeoutMs: number | null }
+  | { readonly kind: 'EndCheckpoint'; readonly location: string }
   /** All limits that are to hold, those that stay as they are too. */
   | { readonly kind: 'UpdateContainer'; readonly resources: LinuxContainerResources }
   | { readonly kind: 'PullImage'; readonly reference: string; readonly credentials: string | null }

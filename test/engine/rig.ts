@@ -65,6 +65,7 @@ const successes: PerformEffects = {
   ReopenLog: async () => ({}),
   UpdateContainer: async () => ({}),
   CheckpointTask: async () => ({}),
+  EndCheckpoint: async () => ({}),
   PullImage: async () => ({ image: IMAGE }),
   LoadImages: async () => ({ images: [IMAGE] }),
   DeleteImageContent: async () => ({ freedBytes: 0 }),

@@ -3,20 +3,21 @@
  * the kernel. What is in the archive, that nothing else is written, and that the container always runs on.
  */
 import assert from 'node:assert/strict';
-import { chmod, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { access, chmod, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { codeOf } from '../../scripts/lib/cri-client.ts';
 import { ContainerState } from '../../src/adapters/wire/cri/api.ts';
 import { GrpcCode } from '../../src/domain/errors.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
+import { recordsOf } from '../support/journal.ts';
 import { noLeftovers } from '../support/leftovers.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
-import { podConfig, containerConfig, removePod, statusOf } from '../support/pods.ts';
+import { eventually, podConfig, containerConfig, removePod, statusOf } from '../support/pods.ts';
 import { run } from '../support/process.ts';
 import { tempDir } from '../support/temp-dir.ts';
 
-/** runc, but for checkpoints: <dir>/fails makes them fail, with the container left frozen. */
+/** runc, but for checkpoints: <dir>/fails makes them fail, <dir>/hangs never end; both leave the container frozen. */
 const runtime = (dir: string): string => `#!/bin/sh
 case " $* " in
   *" checkpoint "*) ;;
@@ -28,6 +29,11 @@ for word; do
   [ "$previous" = --root ] && root=$word
   previous=$word
 done
+if [ -e ${dir}/hangs ]; then
+  runc --root "$root" pause "$previous"
+  touch ${dir}/hanging
+  exec sleep 1000
+fi
 if [ -e ${dir}/fails ]; then
   runc --root "$root" pause "$previous"
   echo "criu failed: type NOTIFY errno 0" >&2
@@ -42,6 +48,12 @@ const criu = (dir: string): string => `#!/bin/sh
 echo "Error (criu/vdso.c:381): vdso: Unexpected rt vDSO area bounds" >&2
 exit 1
 `;
+
+const exists = (path: string): Promise<boolean> =>
+  access(path).then(
+    () => true,
+    () => false,
+  );
 
 const withCode =
   (code: number, message: RegExp) =>
@@ -136,6 +148,32 @@ describe('a checkpoint', () => {
     await rm(join(tools, 'fails'));
     await assert.rejects(checkpoint(join(places, 'missing', 'c.tar')), withCode(GrpcCode.UNKNOWN, /ENOENT/));
     assert.deepEqual(await readdir(places), []);
+    await runs();
+  });
+
+  test('C19: that a restart of the daemon cuts short is thawed, cleared up and journaled', async () => {
+    await writeFile(join(tools, 'hangs'), '');
+    const location = join(places, 'cut.tar');
+    const cut = assert.rejects(checkpoint(location));
+    await eventually('the container to be frozen', () => exists(join(tools, 'hanging')));
+    await writeFile(join(places, '.unfinished-cut.tar'), 'as far as it came');
+    await node.daemon.kill();
+    await cut;
+    await rm(join(tools, 'hangs'));
+    await node.daemon.start();
+    await eventually('the end of the checkpoint', async () => {
+      const records = await recordsOf(node.daemon);
+      return records.some(
+        ({ type, body }) => type === 'effect.ended' && (body as { kind: string }).kind === 'EndCheckpoint',
+      );
+    });
+    await runs();
+    assert.deepEqual(await readdir(places), []);
+    assert.ok(!(await exists(join(node.daemon.dirs.root, 'containers', containerId, 'checkpoint'))));
+    const { stdout } = await node.daemon.scribe('history', '--root', node.daemon.dirs.root, '--events');
+    assert.match(stdout, /EndCheckpoint to .*cut\.tar/);
+    await checkpoint(location);
+    await rm(location);
     await runs();
   });
 

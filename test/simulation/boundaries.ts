@@ -54,6 +54,7 @@ const effects = {
   ReopenLog: true,
   UpdateContainer: true,
   CheckpointTask: true,
+  EndCheckpoint: true,
   PullImage: true,
   LoadImages: true,
   DeleteImageContent: true,

@@ -87,6 +87,7 @@ export const CHECKS = {
     checkShown(history.ledger, state);
     checkExitCodes(history, records);
     checkExecs(history);
+    checkFrozen(history);
     checkLimits(history);
   },
 
@@ -117,6 +118,15 @@ function checkExecs({ daemon, world }: History): void {
     for (const execId of task.execs)
       if (!container.execs.includes(execId) && !container.staleExecs.includes(execId))
         fail(`The command ${execId} runs in container ${task.id} and nobody knows of it.`);
+  }
+}
+
+/** Whom a checkpoint has frozen is thawed, or owed it. */
+function checkFrozen({ daemon, world }: History): void {
+  for (const task of runningContainers(world)) {
+    const container = daemon?.engine.state.containers.get(task.id);
+    if (task.frozen && container !== undefined && container.checkpoint === undefined)
+      fail(`Container ${task.id} stays frozen.`);
   }
 }
 

@@ -119,6 +119,7 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
     exitStatus: 0,
     exitedAtNs: 0n,
     oomKills: 0,
+    frozen: false,
     shares: world.specShares.get(id) ?? DEFAULT_SHARES,
     execs: new Set(),
   });
@@ -365,8 +366,25 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
       return NOTHING;
     }),
     CheckpointTask: performing('CheckpointTask', 20, ({ podSandboxId, containerId }, half) => {
-      if (tasksOf(podSandboxId).tasks.get(containerId)?.status !== 'running') fail('RuntimeFailed', 'nothing runs');
+      const task = tasksOf(podSandboxId).tasks.get(containerId);
+      if (task?.status !== 'running') return fail('RuntimeFailed', 'nothing runs');
+      task.frozen = true;
+      try {
+        half();
+        task.frozen = false;
+      } catch (error) {
+        // Who fails thaws; who dies can not.
+        task.frozen = error === DIED;
+        throw error;
+      }
+      return NOTHING;
+    }),
+    EndCheckpoint: performing('EndCheckpoint', 2, ({ containerId }, half) => {
       half();
+      for (const { tasks } of world.shims.values()) {
+        const task = tasks.get(containerId);
+        if (task !== undefined) task.frozen = false;
+      }
       return NOTHING;
     }),
     PullImage: performing('PullImage', 50, ({ reference }, half) => ({

@@ -88,9 +88,9 @@ export async function runHistory({ seed, target, plant }: HistoryOptions): Promi
     sessionRate: target.includes('Stream') ? 1 : 0.4,
     calm: false,
   };
-  // A command is ended only by a daemon that has not begun it.
-  const takesTwoLives = target.includes('EndExec');
-  let targetIn = takesTwoLives || random.chance(0.7) ? 1 : 2 + random.below(2);
+  // What is cleared up only by a daemon that has not begun it has to be cut short first.
+  const cutShort = target.includes('EndExec') ? 'RunExec' : target.includes('EndCheckpoint') ? 'CheckpointTask' : null;
+  let targetIn = cutShort !== null || random.chance(0.7) ? 1 : 2 + random.below(2);
   // What only happens after a restart needs an earlier crash to be reached.
   const crashRate = /ReconnectShim|daemon.started/.test(target) ? 0.02 : 0.004;
   // Tasks that run out of memory and shims that die are rare unless they are what the history is about.
@@ -154,8 +154,8 @@ export async function runHistory({ seed, target, plant }: HistoryOptions): Promi
       isDead: () => life.dead,
       reached: (kind, moment) => {
         if (life.dead) return;
-        const isRunning = kind === 'RunExec' && moment === 'half' && !history.calm;
-        if (isRunning && takesTwoLives && random.chance(0.8)) crash('effect RunExec half');
+        const isRunning = kind === cutShort && moment === 'half' && !history.calm;
+        if (isRunning && random.chance(0.8)) crash(`effect ${kind} half`);
         else reached(`effect ${kind} ${moment}`);
       },
       failureRate: () => (history.calm ? 0 : 0.03),
@@ -273,7 +273,7 @@ export async function runHistory({ seed, target, plant }: HistoryOptions): Promi
 
   await start();
   const clients = startClients(history);
-  const planned = STEPS_MIN + random.below(150) + (takesTwoLives ? STEPS_MIN : 0);
+  const planned = STEPS_MIN + random.below(150) + (cutShort !== null ? STEPS_MIN : 0);
   while (scheduler.steps() < planned) {
     if (violation !== null) break;
     if (random.chance(crashRate)) crash('between steps');

@@ -16,6 +16,8 @@ export interface SimulatedTask {
   exitStatus: number;
   exitedAtNs: bigint;
   oomKills: number;
+  /** By a checkpoint: it does nothing until it is thawed. */
+  frozen: boolean;
   /** Its limit, of which there is one: CPU shares. */
   shares: number;
   /** Commands that run in it: they go on when the daemon that began them dies. */

@@ -10,7 +10,7 @@ import { readCgroupFacts } from '../linux/cgroups.ts';
 import type { LogKeeper } from '../log-keeper/types.ts';
 import type { Spawner } from '../spawner/types.ts';
 import { listenTtrpc } from '../ttrpc/server.ts';
-import { checkpointTask } from './checkpoint.ts';
+import { checkpointTask, endCheckpoint } from './checkpoint.ts';
 import { createContainerIo } from './container-io.ts';
 import type { ShimContext } from './context.ts';
 import { createDelivery } from './delivery.ts';
@@ -52,6 +52,7 @@ export type ShimEffects = Pick<
   | 'ReopenLog'
   | 'UpdateContainer'
   | 'CheckpointTask'
+  | 'EndCheckpoint'
 >;
 
 export interface ShimAdapterOptions {
@@ -146,6 +147,7 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
       StreamExec: (effect, effectContext) => streamExec(context, effect, effectContext),
       StreamAttach: (effect, effectContext) => streamAttach(context, effect, effectContext),
       CheckpointTask: (effect) => checkpointTask(context, { spawner, searchPath }, effect),
+      EndCheckpoint: (effect) => endCheckpoint(context, effect),
       UpdateContainer: (effect) => updateContainer(context, effect),
       ReopenLog: async ({ containerId, log: { path } }) => {
         if (path !== null) await logKeeper.reopen(containerId, path);

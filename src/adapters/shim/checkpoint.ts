@@ -72,7 +72,7 @@ const criuProblem = async (tools: CheckpointTools, criu: string): Promise<string
  * CRIU lets go of what it has frozen; should it have been killed before, that is done here. In the cgroup itself: a shim
  * resumes only what it has paused.
  */
-const thaw = async ({ log }: ShimContext, { containerId, bundlePath }: CheckpointTask): Promise<void> => {
+const thaw = async (bundlePath: string): Promise<void> => {
   try {
     const [facts, cgroupsPath] = await Promise.all([readCgroupFacts(), readCgroupsPath(bundlePath)]);
     const directory = cgroupsPath === null ? null : cgroupDirectory(cgroupsPath);
@@ -82,7 +82,15 @@ const thaw = async ({ log }: ShimContext, { containerId, bundlePath }: Checkpoin
     else if (freezer !== undefined) await writeFile(join(freezer, directory, 'freezer.state'), 'THAWED');
   } catch (error) {
     // Without its cgroup, the container has ended.
-    if (errorCodeOf(error) === 'ENOENT') return;
+    if (errorCodeOf(error) !== 'ENOENT') throw error;
+  }
+};
+
+/** Whether or not it can be done, the checkpoint has its own outcome. */
+const tryThaw = async ({ log }: ShimContext, { containerId, bundlePath }: CheckpointTask): Promise<void> => {
+  try {
+    await thaw(bundlePath);
+  } catch (error) {
     log.warn({ containerId, error: messageOf(error) }, 'whether a checkpointed container runs on is not known');
   }
 };
@@ -107,7 +115,7 @@ const dumpTask = async (context: ShimContext, tools: CheckpointTools, effect: Ch
     const message = `Container ${containerId} can not be checkpointed, because CRIU does not work on this machine: ${problem}; install a CRIU that fits the kernel (see '${criu} check').`;
     throw new FailureError('HostLacks', message, { cause: error });
   } finally {
-    await thaw(context, effect);
+    await tryThaw(context, effect);
   }
 };
 
@@ -164,3 +172,16 @@ export const checkpointTask = async (
     }
   });
 };
+
+/** The archive itself is whole wherever it stands under its own name. */
+export const endCheckpoint = async (
+  { log }: ShimContext,
+  { containerId, bundlePath, workDir, location }: EffectOf<'EndCheckpoint'>,
+): Promise<EffectResults['EndCheckpoint']> =>
+  attempting(`clear up the checkpoint of container ${containerId} that was cut short`, async () => {
+    await thaw(bundlePath);
+    await rm(workDir, { recursive: true, force: true });
+    await rm(unfinishedName(location), { force: true });
+    log.info({ containerId, location }, 'a checkpoint that the last end of the daemon cut short is cleared up');
+    return {};
+  });

@@ -100,6 +100,8 @@ const intentWords = (intent: Intent): string => {
       return `StreamPort ${intent.port}`;
     case 'CheckpointTask':
       return `CheckpointTask to ${shortened(intent.location)}`;
+    case 'EndCheckpoint':
+      return `EndCheckpoint to ${shortened(intent.location)}`;
     case 'UpdateContainer':
       return `UpdateContainer ${limitsWords(intent.resources)}`;
     case 'PullImage':

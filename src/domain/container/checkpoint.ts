@@ -1,19 +1,26 @@
-/** CheckpointContainer: one at a time, of a container that runs and goes on running. */
-import { openEffectsOn } from '../effect-log.ts';
+/**
+ * CheckpointContainer: one at a time, of a container that runs and goes on running. What a restart cut short is cleared up
+ * at once: the container must not stay frozen, and nobody should find half an archive.
+ */
+import { hasTimer, openEffectsOn } from '../effect-log.ts';
 import type { Failure } from '../errors.ts';
 import { checkAbsolutePath, checkNoParentPart, checkTimeout } from '../oci/checks.ts';
 import { failureIn, refuseField } from '../oci/refuse.ts';
 import { type CallRequest, containerStream, type EffectEnded } from '../records.ts';
-import type { NodeState, OpenCall } from '../state.ts';
-import { complete, emit, OK, type Turn } from '../turn.ts';
+import type { Container, NodeState, OpenCall } from '../state.ts';
+import { afterMs, complete, emit, OK, request as requestEffects, setTimer, type Turn } from '../turn.ts';
 import { isAskingShim } from './contact.ts';
 import { containerStateOf, notFound } from './state.ts';
 
 type CheckpointRequest = Extract<CallRequest, { method: 'CheckpointContainer' }>;
 
-/** An archive of it is being written now. */
+const RETRY_MS = 5_000;
+
+/** An archive of it is being written now, or taken away again. */
 export const isCheckpointing = (state: NodeState, containerId: string): boolean =>
-  openEffectsOn(state, containerStream(containerId)).some(({ intent }) => intent.kind === 'CheckpointTask');
+  openEffectsOn(state, containerStream(containerId)).some(
+    ({ intent }) => intent.kind === 'CheckpointTask' || intent.kind === 'EndCheckpoint',
+  );
 
 const wrongState = (message: string): Failure => ({ reason: 'WrongState', message });
 
@@ -30,7 +37,7 @@ function refusal(state: NodeState, { containerId, location, timeoutSeconds }: Ch
   const now = containerStateOf(container);
   if (now !== 'CONTAINER_RUNNING' || container.goal !== 'run')
     return wrongState(`Container ${containerId} is ${now ?? 'being removed'}; only a RUNNING one can be checkpointed.`);
-  if (isCheckpointing(state, containerId)) return wrongState(`Container ${containerId} is being checkpointed already.`);
+  if (container.checkpoint !== undefined) return wrongState(`Container ${containerId} is being checkpointed already.`);
   if (isAskingShim(state, container))
     return { reason: 'NotServing', message: `The shim of container ${containerId} was not reached yet; try again.` };
   return null;
@@ -49,4 +56,18 @@ export function afterCheckpoint(turn: Turn, { failure }: Extract<EffectEnded, { 
   const call = turn.ended === null || turn.ended.call === null ? undefined : turn.state.calls.get(turn.ended.call);
   if (call === undefined) return;
   complete(turn, call, failure === undefined ? OK : { ok: false, failure });
+}
+
+/** Clears up after a checkpoint that a restart cut short. */
+export function advanceCheckpoint(turn: Turn, { id, checkpoint }: Container): void {
+  const stream = containerStream(id);
+  if (checkpoint === undefined || isCheckpointing(turn.state, id) || hasTimer(turn.state, stream, 'retry')) return;
+  requestEffects(turn, stream, { kind: 'EndCheckpoint', location: checkpoint });
+}
+
+/** A container that stays frozen is of no use to anybody, so that it is tried until it has gone. */
+export function afterEndCheckpoint(turn: Turn, containerId: string, failure: Failure | undefined): void {
+  const stream = containerStream(containerId);
+  if (failure !== undefined && !hasTimer(turn.state, stream, 'retry'))
+    setTimer(turn, stream, 'retry', afterMs(turn, RETRY_MS));
 }

@@ -2,7 +2,7 @@
 import type { EffectEnded, Intent } from '../records.ts';
 import { answer, type Turn } from '../turn.ts';
 import { containerStream } from '../records.ts';
-import { afterCheckpoint } from './checkpoint.ts';
+import { afterCheckpoint, afterEndCheckpoint } from './checkpoint.ts';
 import { afterExec } from './exec.ts';
 import { advanceContainer, afterKill, askShimForExit, recordStart } from './process.ts';
 import { retryOwedContainer, undoUnclaimedContainer } from './timers.ts';
@@ -28,6 +28,9 @@ export function afterContainerEffect(turn: Turn, containerId: string, outcome: E
       );
     case 'CheckpointTask':
       afterCheckpoint(turn, outcome);
+      return advanceContainer(turn, containerId);
+    case 'EndCheckpoint':
+      afterEndCheckpoint(turn, containerId, outcome.failure);
       return advanceContainer(turn, containerId);
     case 'UpdateContainer':
       recordUpdate(turn, containerId, outcome.failure, intent);

@@ -157,6 +157,8 @@ export const isSettled = (failure: Failure | undefined): boolean =>
 /** Nothing is being changed about its limits any more. */
 export const withoutUpdate = ({ update: _update, ...container }: Container): Container => container;
 
+const withoutCheckpoint = ({ checkpoint: _checkpoint, ...container }: Container): Container => container;
+
 const owedAgain = (step: StepState): StepState => (step === 'owed' ? 'failed' : step);
 
 function started(container: Container, intent: Intent): Container {
@@ -167,6 +169,8 @@ function started(container: Container, intent: Intent): Container {
       return { ...container, kill: 'sent', killSignal: intent.signal };
     case 'UpdateContainer':
       return { ...container, update: intent.resources };
+    case 'CheckpointTask':
+      return { ...container, checkpoint: intent.location };
     case 'RunExec':
     case 'StreamExec':
       return { ...container, execs: [...container.execs, intent.execId] };
@@ -192,6 +196,10 @@ function ended(container: Container, outcome: EffectEnded, intent: Intent | unde
     }
     case 'UpdateContainer':
       return isSettled(outcome.failure) ? withoutUpdate(container) : container;
+    case 'CheckpointTask':
+      return withoutCheckpoint(container);
+    case 'EndCheckpoint':
+      return outcome.failure === undefined ? withoutCheckpoint(container) : container;
     case 'EndExec': {
       const execId = intent?.kind === 'EndExec' && outcome.failure === undefined ? intent.execId : '';
       return { ...container, staleExecs: container.staleExecs.filter((id) => id !== execId) };

@@ -29,7 +29,7 @@ import {
   wake,
 } from '../turn.ts';
 import { hasShim } from '../pod-sandbox/sandboxer.ts';
-import { isCheckpointing } from './checkpoint.ts';
+import { advanceCheckpoint, isCheckpointing } from './checkpoint.ts';
 import { contactOf, isAskingShim } from './contact.ts';
 import { isRunning } from './state.ts';
 import { advanceUpdates, isUpdating } from './update.ts';
@@ -47,6 +47,7 @@ const find = (turn: Turn, id: string): Container | undefined => turn.state.conta
 export function advanceContainer(turn: Turn, containerId: string): void {
   const container = find(turn, containerId);
   if (container === undefined) return;
+  advanceCheckpoint(turn, container);
   advanceGoal(turn, container);
   advanceUpdates(turn, containerId);
 }
