@@ -14,7 +14,7 @@ import type { Container } from '../domain/state.ts';
 import type { ReadModel } from '../engine/ports.ts';
 
 /** A start has better things to do than counting. */
-const WATCH_AFTER_MS = 2_000;
+export const WATCH_AFTER_MS = 2_000;
 const UPPER_DIR = 'upperdir=';
 
 export interface ContainerStatsOptions {

@@ -14,7 +14,7 @@ import { subjectOf } from '../domain/records.ts';
 import { cgroupDriverOf } from '../domain/specs.ts';
 import type { Container, PodSandbox } from '../domain/state.ts';
 import type { Clock, ReadModel } from '../engine/ports.ts';
-import type { ContainerStatsParts } from './container-stats.ts';
+import { type ContainerStatsParts, WATCH_AFTER_MS } from './container-stats.ts';
 
 export interface PodStatsOptions {
   readonly view: ReadModel;
@@ -29,9 +29,27 @@ export interface PodStatsOptions {
 export function createPodStats(options: PodStatsOptions): Pick<CriParts, 'podStatsOf' | 'podMetricsOf'> {
   const { view, reader, usage, clock, containers, report } = options;
 
+  function watchPodOf(containerId: string): void {
+    const container = view.state.containers.get(containerId);
+    const sandbox = container === undefined ? undefined : view.state.sandboxes.get(container.podSandboxId);
+    const target = sandbox === undefined ? null : targetOf(sandbox);
+    if (target !== null) reader.watch(target);
+  }
+
+  // Sampled from the first container on, so that its first stats can tell its nano cores.
   view.onChange((records) => {
-    for (const { type, stream } of records) if (type === 'sandbox.removed') reader.forget(subjectOf(stream).id);
+    for (const { type, stream } of records) {
+      const { id } = subjectOf(stream);
+      if (type === 'container.started') watchPodOf(id);
+      if (type === 'sandbox.stopping' || type === 'sandbox.removed') reader.forget(id);
+    }
   });
+
+  setTimeout(() => {
+    for (const container of view.state.containers.values()) {
+      if (containerStateOf(container) === 'CONTAINER_RUNNING') watchPodOf(container.id);
+    }
+  }, WATCH_AFTER_MS).unref();
 
   /** By pod, in one walk: a node has as many containers as pods, and more. */
   function runningByPod(): ReadonlyMap<string, readonly Container[]> {
@@ -57,13 +75,19 @@ export function createPodStats(options: PodStatsOptions): Pick<CriParts, 'podSta
     running: readonly Container[],
   ): Promise<readonly InterfaceCounters[] | null> {
     if (network === null) return null;
-    const process = (taskExit === null ? task : null) ?? running.find((container) => container.task !== null)?.task;
-    return process ? tried(`the interfaces of pod ${id}`, () => reader.readInterfaces(process)) : null;
+    const pause = taskExit === null ? task : null;
+    for (const process of [pause, ...running.map((container) => container.task)]) {
+      if (process === null) continue;
+      // One that has just ended tells nothing; the next may.
+      const interfaces = await tried(`the interfaces of pod ${id}`, () => reader.readInterfaces(process));
+      if (interfaces !== null) return interfaces;
+    }
+    return null;
   }
 
   function targetOf({ id, handler, config }: PodSandbox): StatsTarget | null {
     const cgroupPath = podCgroupPath(cgroupDriverOf(handler), config.linux?.cgroupParent);
-    return cgroupPath === null ? null : { id, cgroupPath };
+    return cgroupPath === null ? null : { id, cgroupPath, withProcesses: true };
   }
 
   async function podStatsOf(sandboxes: readonly PodSandbox[]) {
@@ -77,22 +101,25 @@ export function createPodStats(options: PodStatsOptions): Pick<CriParts, 'podSta
     ]);
     const statsById = new Map(stats.map((one) => [one.attributes?.id ?? '', one]));
     const timestamp = String(clock.nowNs());
-    return Promise.all(
-      sandboxes.map(async (sandbox, index) => {
-        const inside = running[index] ?? [];
-        return podSandboxStats(sandbox, {
-          timestamp,
-          usage:
-            usages.get(sandbox.id) ??
-            usageOfAll(
-              timestamp,
-              inside.flatMap(({ id }) => usagesOfContainers.get(id) ?? []),
-            ),
-          interfaces: await interfacesOf(sandbox, inside),
-          containers: inside.flatMap(({ id }) => statsById.get(id) ?? []),
-        });
-      }),
-    );
+    const all = sandboxes.map(async (sandbox, index) => {
+      const inside = running[index] ?? [];
+      const usageOfContainers = async () => {
+        const usagesInside = inside.flatMap(({ id }) => usagesOfContainers.get(id) ?? []);
+        return usageOfAll(timestamp, usagesInside, await processesIn(inside));
+      };
+      const podUsage = usages.get(sandbox.id) ?? (await usageOfContainers());
+      const interfaces = await interfacesOf(sandbox, inside);
+      const statsInside = inside.flatMap(({ id }) => statsById.get(id) ?? []);
+      // It may have gone meanwhile.
+      if (view.state.sandboxes.get(sandbox.id)?.phase !== 'ready') return [];
+      return [podSandboxStats(sandbox, { timestamp, usage: podUsage, interfaces, containers: statsInside })];
+    });
+    return (await Promise.all(all)).flat();
+  }
+
+  async function processesIn(running: readonly Container[]): Promise<bigint | undefined> {
+    const counts = (await Promise.all(running.map(figuresOf))).flat().flatMap(({ figures }) => figures.threads ?? []);
+    return counts.length === 0 ? undefined : counts.reduce((sum, count) => sum + count, 0n);
   }
 
   async function figuresOf(container: Container): Promise<ContainerFigures[]> {
@@ -102,9 +129,10 @@ export function createPodStats(options: PodStatsOptions): Pick<CriParts, 'podSta
     );
     if (figures === null) return [];
     const layer = usage.usageOf(container.id);
-    const numberOf = (field: { readonly value: string } | undefined): bigint | undefined =>
-      field === undefined ? undefined : BigInt(field.value);
-    return [{ container, figures, layerBytes: numberOf(layer?.usedBytes), layerInodes: numberOf(layer?.inodesUsed) }];
+    const usedBytes = layer?.usedBytes === undefined ? undefined : BigInt(layer.usedBytes.value);
+    const counted =
+      layer === undefined || usedBytes === undefined ? undefined : { usedBytes, countedAtNs: layer.timestamp };
+    return [{ container, figures, layer: counted }];
   }
 
   async function podMetricsOf(sandboxes: readonly PodSandbox[]) {
@@ -118,7 +146,6 @@ export function createPodStats(options: PodStatsOptions): Pick<CriParts, 'podSta
         ]);
         return podSandboxMetrics({
           sandbox,
-          timestamp: String(clock.nowNs()),
           interfaces: interfaces ?? [],
           containers: figures.flat(),
         });

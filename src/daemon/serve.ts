@@ -112,6 +112,8 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
     createSecretVault(join(rootDir, 'secrets.key')),
     createDiskGuard({ reservePath: join(rootDir, 'reserve'), reserveBytes: config.journal.diskReserveBytes }),
     mkdir(join(stateDir, 'netns'), { recursive: true, mode: 0o711 }),
+    // ImageFsInfo names it, and kubelet looks for it before the first image is pulled.
+    mkdir(join(rootDir, 'images'), { recursive: true, mode: 0o700 }),
   ]);
   diskIsFull = diskGuard.isFull;
   const view = createView(copyState(state), seq);

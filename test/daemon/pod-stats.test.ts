@@ -43,18 +43,26 @@ const setUp = () => {
   const view = testModel();
   const askedForInterfaces: number[] = [];
   const forgotten: string[] = [];
+  const watched: string[] = [];
   const reports: string[] = [];
+  /** Processes that have gone, by pid, and what those that are there see. */
+  const gone = new Set<number>();
+  let seen = interfaces;
+  let whileReading = (): void => undefined;
   const reader: StatsReader = {
     read: () => Promise.resolve(null),
     readAll: (targets) =>
       Promise.resolve(new Map(targets.map(({ id }) => [id, usageOf(id === idOf('a') ? 1000 : 10)]))),
     readFigures: ({ id }) =>
-      id === idOf('b2') ? Promise.reject(new Error('EIO')) : Promise.resolve({ cpuNs: 3_500_000_000n, memoryRss: 4n }),
+      id === idOf('b2')
+        ? Promise.reject(new Error('EIO'))
+        : Promise.resolve({ cpuNs: 3_500_000_000n, memoryRss: 4n, threads: 3n }),
     readInterfaces: ({ pid }) => {
       askedForInterfaces.push(pid);
-      return Promise.resolve(interfaces);
+      whileReading();
+      return Promise.resolve(gone.has(pid) ? null : seen);
     },
-    watch: () => undefined,
+    watch: ({ id }) => void watched.push(id),
     forget: (id) => void forgotten.push(id),
     close: () => undefined,
   };
@@ -73,7 +81,13 @@ const setUp = () => {
   const clock = { nowNs: () => 5n };
   const report = (message: string): void => void reports.push(message);
   const stats = createPodStats({ view, reader, usage: layers, clock, containers, report });
-  return { view, stats, pods, askedForInterfaces, forgotten, reports };
+  const see = (now: typeof interfaces): void => {
+    seen = now;
+  };
+  const meanwhile = (happens: () => void): void => {
+    whileReading = happens;
+  };
+  return { view, stats, pods, askedForInterfaces, forgotten, watched, reports, gone, see, meanwhile };
 };
 
 describe('stats of pods', { timeout: 20_000 }, () => {
@@ -84,7 +98,9 @@ describe('stats of pods', { timeout: 20_000 }, () => {
     assert.equal(own.linux.process?.processCount?.value, '3');
     assert.equal(sum?.linux?.memory?.usageBytes?.value, '20');
     assert.equal(sum.linux.cpu?.usageCoreNanoSeconds?.value, '20');
-    assert.equal(sum.linux.process?.processCount?.value, '6');
+    // One of its two containers can't be read.
+    assert.equal(sum.linux.process?.processCount?.value, '3');
+    assert.equal(sum.linux.cpu.usageNanoCores, undefined, 'of no use unless it is known of both');
     assert.deepEqual(
       sum.linux.containers.map(({ attributes }) => attributes?.id),
       [idOf('b1'), idOf('b2')],
@@ -98,6 +114,47 @@ describe('stats of pods', { timeout: 20_000 }, () => {
     assert.equal(paused?.linux?.network?.defaultInterface?.rxBytes?.value, '7');
     assert.equal(pinned?.linux?.network?.defaultInterface?.txBytes?.value, '8');
     assert.equal(onNode?.linux?.network, undefined);
+  });
+
+  it('have no network without an interface: kubelet reads the first one unseen', async () => {
+    const { stats, pods, see } = setUp();
+    see([]);
+    const [pod] = await stats.podStatsOf(pods.slice(0, 1));
+    assert.equal(pod?.linux?.network, undefined);
+  });
+
+  it("ask a container's process where the pause task has just gone", async () => {
+    const { stats, pods, gone, askedForInterfaces } = setUp();
+    gone.add(41);
+    const [pod] = await stats.podStatsOf(pods.slice(0, 1));
+    assert.deepEqual(askedForInterfaces, [41, 42]);
+    assert.equal(pod?.linux?.network?.defaultInterface?.name, 'eth0');
+  });
+
+  it('leave out a pod that goes while it is read', async () => {
+    const { view, stats, pods, meanwhile } = setUp();
+    meanwhile(() => view.remove([idOf('a')]));
+    const found = await stats.podStatsOf(pods);
+    assert.deepEqual(
+      found.map(({ attributes }) => attributes?.id),
+      [idOf('b'), idOf('e')],
+    );
+  });
+
+  it('are sampled from the first container on, where the pod has a cgroup of its own', () => {
+    const { view, watched } = setUp();
+    const started = {
+      type: 'container.started',
+      body: { pid: 1, startTicks: '1' },
+      seq: 1,
+      atNs: 0n,
+      monoNs: 0n,
+    } as const;
+    const of = (id: string) => ({ ...started, cause: null, call: null, stream: `container/${idOf(id)}` });
+    watched.length = 0;
+    view.put({}, [of('a1'), of('b1')]);
+    assert.ok(watched.includes(idOf('a')));
+    assert.ok(!watched.includes(idOf('b')));
   });
 
   it('metrics: a container that can not be read costs its own and is reported', async () => {
@@ -114,7 +171,7 @@ describe('stats of pods', { timeout: 20_000 }, () => {
     assert.equal(cpu?.value?.value, '3');
   });
 
-  it('a pod that is removed is forgotten', () => {
+  it('a pod that stops, or is removed, is forgotten', () => {
     const { view, forgotten } = setUp();
     const removed = {
       type: 'sandbox.removed',
@@ -126,6 +183,6 @@ describe('stats of pods', { timeout: 20_000 }, () => {
       call: null,
     } as const;
     view.remove([idOf('a')], [{ ...removed, stream: `sandbox/${idOf('a')}` }]);
-    assert.deepEqual(forgotten, [idOf('a')]);
+    assert.ok(forgotten.includes(idOf('a')));
   });
 });

@@ -76,9 +76,9 @@ describe('stats of pods', () => {
     assert.equal(podMetrics.length, 2);
     for (const { metrics, containerMetrics } of podMetrics) {
       assert.equal(containerMetrics.length, 1);
-      for (const { name, labelValues, value, timestamp } of [...metrics, ...(containerMetrics[0]?.metrics ?? [])]) {
+      for (const { name, labelValues, value } of [...metrics, ...(containerMetrics[0]?.metrics ?? [])]) {
         assert.equal(labelValues.length, labels.get(name)?.length, name);
-        assert.ok(value !== undefined && Number(timestamp) > 0);
+        assert.ok(value !== undefined);
       }
       const inContainer = containerMetrics[0]?.metrics.map(({ name }) => name) ?? [];
       for (const name of [

@@ -10,19 +10,20 @@ import * as wire from '../wire/cri/api.ts';
 /** Of every metric, in this order; those of its own follow. */
 const LABEL_KEYS = ['container', 'id', 'image', 'name', 'namespace', 'pod'] as const;
 const NS_PER_S = 1_000_000_000n;
+/** The timestamp of what was found out for this call: kubelet then leaves the time to whoever scrapes it. */
+const LIVE = '0';
 
 /** What is known of a container when its metrics are made. */
 export interface ContainerFigures {
   readonly container: Container;
   /** Of its cgroup; absent ones could not be read. */
   readonly figures: CgroupFigures;
-  readonly layerBytes: bigint | undefined;
-  readonly layerInodes: bigint | undefined;
+  /** Of its writable layer, as it was counted last; undefined before that. */
+  readonly layer: { readonly usedBytes: bigint; readonly countedAtNs: string } | undefined;
 }
 
 export interface PodFigures {
   readonly sandbox: PodSandbox;
-  readonly timestamp: string;
   readonly interfaces: readonly InterfaceCounters[];
   readonly containers: readonly ContainerFigures[];
 }
@@ -31,6 +32,8 @@ interface Value {
   /** Of the metric's own label keys. */
   readonly labels: readonly string[];
   readonly value: bigint | undefined;
+  /** When it was found out, ns since 1970; absent: for this call. */
+  readonly atNs?: string;
 }
 
 interface Described<Source> {
@@ -62,7 +65,14 @@ const figure = (
 const wholeSeconds = (ns: bigint): bigint => ns / NS_PER_S;
 
 const ofContainers: readonly Described<ContainerFigures>[] = [
-  figure('container_cpu_usage_seconds_total', 'CPU time consumed.', COUNTER, 'cpuNs', wholeSeconds),
+  {
+    name: 'container_cpu_usage_seconds_total',
+    help: 'CPU time consumed, of all processors.',
+    type: COUNTER,
+    labelKeys: ['cpu'],
+    valuesOf: ({ figures: { cpuNs } }) =>
+      cpuNs === undefined ? [] : [{ labels: ['total'], value: wholeSeconds(cpuNs) }],
+  },
   figure('container_cpu_user_seconds_total', 'CPU time consumed by programs.', COUNTER, 'cpuUserNs', wholeSeconds),
   figure(
     'container_cpu_system_seconds_total',
@@ -94,6 +104,7 @@ const ofContainers: readonly Described<ContainerFigures>[] = [
     ],
   },
   figure('container_oom_events_total', 'Processes that were killed for want of memory.', COUNTER, 'oomKills'),
+  figure('container_processes', 'Processes that run.', GAUGE, 'processes'),
   figure('container_threads', 'Threads that run.', GAUGE, 'threads'),
   figure('container_threads_max', 'Threads that may run; absent without a limit.', GAUGE, 'threadsMax'),
   figure('container_fs_reads_bytes_total', 'Bytes read from block devices.', COUNTER, 'readBytes'),
@@ -105,14 +116,8 @@ const ofContainers: readonly Described<ContainerFigures>[] = [
     help: 'Bytes of the writable layer.',
     type: GAUGE,
     labelKeys: [],
-    valuesOf: ({ layerBytes }) => [{ labels: [], value: layerBytes }],
-  },
-  {
-    name: 'container_fs_inodes_total',
-    help: 'Inodes of the writable layer.',
-    type: GAUGE,
-    labelKeys: [],
-    valuesOf: ({ layerInodes }) => [{ labels: [], value: layerInodes }],
+    valuesOf: ({ layer }) =>
+      layer === undefined ? [] : [{ labels: [], value: layer.usedBytes, atNs: layer.countedAtNs }],
   },
   {
     name: 'container_start_time_seconds',
@@ -216,17 +221,16 @@ export const metricDescriptors: readonly wire.MetricDescriptor[] = [...ofContain
 const metricsOf = <Source>(
   table: readonly Described<Source>[],
   source: Source,
-  timestamp: string,
   labels: Readonly<Record<(typeof LABEL_KEYS)[number], string>>,
 ): wire.Metric[] =>
   table.flatMap(({ name, type, valuesOf }) =>
-    valuesOf(source).flatMap(({ labels: own, value }) =>
+    valuesOf(source).flatMap(({ labels: own, value, atNs = LIVE }) =>
       value === undefined || value < 0n
         ? []
         : [
             {
               name,
-              timestamp,
+              timestamp: atNs,
               metricType: type,
               labelValues: [...LABEL_KEYS.map((key) => labels[key]), ...own],
               value: { value: String(value) },
@@ -237,17 +241,17 @@ const metricsOf = <Source>(
 
 /** The container label of a pod's own metrics is empty, as cAdvisor has it. */
 export const podSandboxMetrics = (pod: PodFigures): wire.PodSandboxMetrics => {
-  const { sandbox, timestamp, containers } = pod;
+  const { sandbox, containers } = pod;
   const { name = '', namespace = '' } = sandbox.config.metadata ?? {};
   const labels = { container: '', id: sandbox.id, image: '', name: sandbox.id, namespace, pod: name };
   return {
     podSandboxId: sandbox.id,
-    metrics: metricsOf(ofPods, pod, timestamp, labels),
+    metrics: metricsOf(ofPods, pod, labels),
     containerMetrics: containers.map((source) => {
       const { id, config } = source.container;
       const image = config.image?.userSpecifiedImage || (config.image?.image ?? '');
       const own = { ...labels, container: config.metadata?.name ?? '', id, name: id, image };
-      return { containerId: id, metrics: metricsOf(ofContainers, source, timestamp, own) };
+      return { containerId: id, metrics: metricsOf(ofContainers, source, own) };
     }),
   };
 };

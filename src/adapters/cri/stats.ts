@@ -33,11 +33,13 @@ const interfaceUsage = (counters: InterfaceCounters): wire.NetworkInterfaceUsage
   txErrors: { value: String(counters.txErrors) },
 });
 
-const networkUsage = (timestamp: string, interfaces: readonly InterfaceCounters[]): wire.NetworkUsage => {
+/** undefined without an interface: kubelet takes for granted that a network has one. */
+const networkUsage = (timestamp: string, interfaces: readonly InterfaceCounters[]): wire.NetworkUsage | undefined => {
   const byDefault = interfaces.find(({ name }) => name === DEFAULT_INTERFACE) ?? interfaces[0];
+  if (byDefault === undefined) return undefined;
   return {
     timestamp,
-    defaultInterface: byDefault === undefined ? undefined : interfaceUsage(byDefault),
+    defaultInterface: interfaceUsage(byDefault),
     interfaces: interfaces.filter((one) => one !== byDefault).map(interfaceUsage),
   };
 };
@@ -64,7 +66,7 @@ export const podSandboxStats = (
   linux: {
     cpu: usage.cpu,
     memory: usage.memory,
-    network: interfaces === null ? undefined : networkUsage(timestamp, interfaces),
+    network: networkUsage(timestamp, interfaces ?? []),
     process: usage.process,
     containers: [...containers],
     io: usage.io,

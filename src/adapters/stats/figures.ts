@@ -2,13 +2,12 @@
  * What cgroup files say beyond what stats messages hold: the figures that metrics are made of, for version 1 and 2. Read
  * when somebody asks for metrics, and not kept open. Pure but for reading; what is not there is left out.
  */
-import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CgroupFacts } from '../../domain/node-facts.ts';
 import { cgroupDirectory } from '../linux/cgroup-path.ts';
 import type { RunInLane } from './lanes.ts';
-import { isGone } from './gone.ts';
 import { numberOf, parseNumber, parsePressure } from './parse.ts';
+import { readStart } from './read-start.ts';
 import type { CgroupFigures, StatsTarget } from './types.ts';
 
 type Cgroup = Pick<CgroupFacts, 'version' | 'controllers'>;
@@ -32,6 +31,7 @@ const FILES_V1 = [
   ['memory', 'memory.stat'],
   ['memory', 'memory.kmem.usage_in_bytes'],
   ['memory', 'memory.oom_control'],
+  ['pids', 'cgroup.procs'],
   ['pids', 'pids.current'],
   ['pids', 'pids.max'],
   ['blkio', 'blkio.throttle.io_service_bytes_recursive'],
@@ -53,6 +53,7 @@ const FILES_V2 = [
   'memory.pressure',
   'io.stat',
   'io.pressure',
+  'cgroup.procs',
   'pids.current',
   'pids.max',
 ] as const;
@@ -86,6 +87,10 @@ const sumOfKeys = (text: string | undefined, key: string): bigint | undefined =>
     ? undefined
     : [...text.matchAll(new RegExp(`\\b${key}=(\\d+)`, 'g'))].reduce((sum, [, count = '0']) => sum + BigInt(count), 0n);
 
+/** Of very many, as many as are read of a file. */
+const linesIn = (text: string | undefined): bigint | undefined =>
+  text === undefined ? undefined : BigInt(text.split('\n').length - 1);
+
 const figuresOfV1 = (texts: Texts): CgroupFigures => {
   const memory = texts['memory.stat'] ?? '';
   const cpu = texts['cpu.stat'] ?? '';
@@ -116,6 +121,7 @@ const figuresOfV1 = (texts: Texts): CgroupFigures => {
     pageFaults: numberOf(memory, 'total_pgfault'),
     majorPageFaults: numberOf(memory, 'total_pgmajfault'),
     oomKills: numberOf(texts['memory.oom_control'] ?? '', 'oom_kill'),
+    processes: linesIn(texts['cgroup.procs']),
     threads: parseNumber(texts['pids.current'] ?? ''),
     threadsMax: parseNumber(texts['pids.max'] ?? ''),
     readBytes: sumOfOperations(texts['blkio.throttle.io_service_bytes_recursive'], 'Read'),
@@ -159,6 +165,7 @@ const figuresOfV2 = (texts: Texts): CgroupFigures => {
     pageFaults: numberOf(memory, 'pgfault'),
     majorPageFaults: numberOf(memory, 'pgmajfault'),
     oomKills: numberOf(texts['memory.events'] ?? '', 'oom_kill'),
+    processes: linesIn(texts['cgroup.procs']),
     threads: parseNumber(texts['pids.current'] ?? ''),
     threadsMax: parseNumber(texts['pids.max'] ?? ''),
     readBytes: sumOfKeys(texts['io.stat'], 'rbytes'),
@@ -177,22 +184,6 @@ const figuresOfV2 = (texts: Texts): CgroupFigures => {
 /** The shares that OCI runtimes turn into this weight: 2 to 262144 onto 1 to 10000, in a straight line. */
 const sharesOfWeight = (weight: bigint | undefined): bigint | undefined =>
   weight === undefined ? undefined : 2n + ((weight - 1n) * 262_142n) / 9_999n;
-
-/** undefined when there is no such file, or no cgroup any more. */
-const readText = async (path: string, buffer: Buffer): Promise<string | undefined> => {
-  try {
-    const file = await open(path, 'r');
-    try {
-      const { bytesRead } = await file.read(buffer, 0, buffer.length, 0);
-      return buffer.toString('latin1', 0, bytesRead);
-    } finally {
-      await file.close();
-    }
-  } catch (error) {
-    if (isGone(error)) return undefined;
-    throw error;
-  }
-};
 
 const pathsIn = ({ version, controllers }: Cgroup, directory: string): readonly (readonly [string, string])[] => {
   if (version === 2) {
@@ -216,7 +207,7 @@ export const readFigures = async (
   const texts = await inLane(async (buffer) => {
     const read: Record<string, string> = {};
     for (const [name, path] of pathsIn(cgroup, directory)) {
-      const text = await readText(path, buffer);
+      const text = await readStart(path, buffer);
       if (text !== undefined) read[name] = text;
     }
     return read;

@@ -31,7 +31,6 @@ const FILES_V1 = [
   ['cpuacct', 'cpuacct.usage'],
   ['memory', 'memory.usage_in_bytes'],
   ['memory', 'memory.stat'],
-  ['pids', 'pids.current'],
 ] as const;
 
 const FILES_V2 = [
@@ -44,8 +43,9 @@ const FILES_V2 = [
   'memory.swap.max',
   'memory.pressure',
   'io.pressure',
-  'pids.current',
 ];
+
+const PROCESSES = ['pids', 'pids.current'] as const;
 
 const UNIFIED_ROOT = '/sys/fs/cgroup';
 
@@ -60,9 +60,16 @@ interface Watched {
 const rootOfV2 = (controllers: CgroupFacts['controllers']): string => Object.values(controllers)[0] ?? UNIFIED_ROOT;
 
 /** All files of interest of the cgroup, where this host's hierarchies have it. */
-const filesIn = ({ version, controllers }: StatsReaderOptions['cgroup'], directory: string): CgroupFile[] => {
-  if (version === 2) return FILES_V2.map((name) => ({ directory: join(rootOfV2(controllers), directory), name }));
-  return FILES_V1.flatMap(([controller, name]) => {
+const filesIn = (
+  { version, controllers }: StatsReaderOptions['cgroup'],
+  directory: string,
+  withProcesses: boolean,
+): CgroupFile[] => {
+  if (version === 2) {
+    const names = withProcesses ? [...FILES_V2, PROCESSES[1]] : FILES_V2;
+    return names.map((name) => ({ directory: join(rootOfV2(controllers), directory), name }));
+  }
+  return [...FILES_V1, ...(withProcesses ? [PROCESSES] : [])].flatMap(([controller, name]) => {
     const root = controllers[controller];
     return root === undefined ? [] : [{ directory: join(root, directory), name }];
   });
@@ -86,7 +93,7 @@ export const createStatsReader = ({ cgroup, clock, report }: StatsReaderOptions)
     if (known !== undefined) return known;
     const directory = cgroupDirectory(target.cgroupPath);
     if (directory === null) return null;
-    const files = inLane(() => openCgroupFiles(filesIn(cgroup, directory)));
+    const files = inLane(() => openCgroupFiles(filesIn(cgroup, directory, target.withProcesses ?? false)));
     const container: Watched = { target, files, rate: createCpuRate(), look: null };
     watched.set(target.id, container);
     return container;
@@ -141,7 +148,7 @@ export const createStatsReader = ({ cgroup, clock, report }: StatsReaderOptions)
     read,
     readAll,
     readFigures: (target) => readFigures(cgroup, target, inLane),
-    readInterfaces: (process) => inLane(() => readInterfaces(process)),
+    readInterfaces: (process) => inLane((buffer) => readInterfaces(process, buffer)),
     watch: (target) => void tryRead(target),
     forget,
     close: () => {

@@ -21,6 +21,8 @@ export interface StatsTarget {
   readonly id: string;
   /** As linux.cgroupsPath of a spec has it, in either form. */
   readonly cgroupPath: string;
+  /** Its processes are counted too: one file more to read. */
+  readonly withProcesses?: boolean;
 }
 
 export interface StatsReader {
@@ -94,6 +96,7 @@ export type CgroupFigure =
   | 'pageFaults'
   | 'majorPageFaults'
   | 'oomKills'
+  | 'processes'
   | 'threads'
   | 'threadsMax'
   | 'readBytes'

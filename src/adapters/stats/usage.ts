@@ -134,8 +134,16 @@ const sumOf = (values: readonly (UInt64Value | undefined)[]): UInt64Value | unde
   return known.length === 0 ? undefined : uint64(known.reduce((sum, { value }) => sum + BigInt(value), 0n));
 };
 
+/** undefined as soon as one is not known: less than the truth would be worse than nothing. */
+const wholeSumOf = (values: readonly (UInt64Value | undefined)[]): UInt64Value | undefined =>
+  values.includes(undefined) ? undefined : sumOf(values);
+
 /** What several use together, where no cgroup of theirs alone holds them all: pressure and limits are nobody's then. */
-export const usageOfAll = (timestamp: string, usages: readonly CgroupUsage[]): CgroupUsage => {
+export const usageOfAll = (
+  timestamp: string,
+  usages: readonly CgroupUsage[],
+  processes: bigint | undefined,
+): CgroupUsage => {
   const sum = <T extends object>(part: (usage: CgroupUsage) => T | undefined) => {
     const parts = usages.map(part).filter((one) => one !== undefined);
     return (field: (one: T) => UInt64Value | undefined): UInt64Value | undefined => sumOf(parts.map(field));
@@ -143,12 +151,11 @@ export const usageOfAll = (timestamp: string, usages: readonly CgroupUsage[]): C
   const cpu = sum((usage) => usage.cpu);
   const memory = sum((usage) => usage.memory);
   const swap = sum((usage) => usage.swap);
-  const process = sum((usage) => usage.process);
   return {
     cpu: {
       timestamp,
       usageCoreNanoSeconds: cpu((one) => one.usageCoreNanoSeconds),
-      usageNanoCores: cpu((one) => one.usageNanoCores),
+      usageNanoCores: wholeSumOf(usages.map((usage) => usage.cpu?.usageNanoCores)),
       psi: undefined,
     },
     memory: {
@@ -163,6 +170,6 @@ export const usageOfAll = (timestamp: string, usages: readonly CgroupUsage[]): C
     },
     swap: { timestamp, swapAvailableBytes: undefined, swapUsageBytes: swap((one) => one.swapUsageBytes) },
     io: undefined,
-    process: { timestamp, processCount: process((one) => one.processCount) },
+    process: processes === undefined ? undefined : { timestamp, processCount: uint64(processes) },
   };
 };

@@ -39,6 +39,7 @@ describe('figures of a cgroup', () => {
       'memory.stat': 'anon 500\nfile 300\nkernel 40\nfile_mapped 20\ninactive_file 100\npgfault 70\npgmajfault 6\n',
       'io.stat':
         '8:0 rbytes=10 wbytes=20 rios=1 wios=2 dbytes=0 dios=0\n8:16 rbytes=5 wbytes=0 rios=1 wios=0 dbytes=0 dios=0\n',
+      'cgroup.procs': '5\n6\n7\n',
       'pids.current': '12\n',
       'pids.max': 'max\n',
     });
@@ -51,7 +52,7 @@ describe('figures of a cgroup', () => {
     assert.deepEqual([memoryUsage, memoryWorkingSet, memoryMaxUsage, memoryLimit], [1000n, 900n, 2000n, undefined]);
     assert.deepEqual([memoryFailures, oomKills, memoryRss, figures.memoryKernel], [3n, 1n, 500n, 40n]);
     assert.deepEqual([figures.readBytes, figures.writtenBytes, figures.reads, figures.writes], [15n, 20n, 2n, 2n]);
-    assert.deepEqual([figures.threads, figures.threadsMax], [12n, undefined]);
+    assert.deepEqual([figures.processes, figures.threads, figures.threadsMax], [3n, 12n, undefined]);
     assert.deepEqual(
       [figures.cpuWaitingNs, figures.cpuStalledNs, figures.ioWaitingNs],
       [1_500_000_000n, 7000n, undefined],
@@ -129,10 +130,11 @@ describe('interface counters', () => {
   });
 
   it('are null of a process that is gone, and of another with its pid', async () => {
+    const buffer = Buffer.alloc(16 * 1024);
     const own = await readProcessStat(process.pid);
     assert.ok(own);
-    assert.ok(await readInterfaces({ pid: process.pid, startTicks: own.startTicks }));
-    assert.equal(await readInterfaces({ pid: process.pid, startTicks: '1' }), null);
-    assert.equal(await readInterfaces({ pid: 2 ** 22 + 1, startTicks: '1' }), null);
+    assert.ok(await readInterfaces({ pid: process.pid, startTicks: own.startTicks }, buffer));
+    assert.equal(await readInterfaces({ pid: process.pid, startTicks: '1' }, buffer), null);
+    assert.equal(await readInterfaces({ pid: 2 ** 22 + 1, startTicks: '1' }, buffer), null);
   });
 });

@@ -31,7 +31,7 @@ describe('the stats reader', () => {
     const limitFile = facts.version === 1 ? 'memory.limit_in_bytes' : 'memory.max';
     await group.set(facts.controllers['memory'] ?? '', limitFile, String(64 * mebibyte));
     const reader = readerOf(t, facts);
-    const target = { id: 'busy', cgroupPath: group.path };
+    const target = { id: 'busy', cgroupPath: group.path, withProcesses: true };
     const before = await reader.read(target);
     assert.equal(before?.cpu?.usageNanoCores, undefined);
     const work = await group.run('x=$(head -c 8000000 /dev/zero | tr "\\0" x); while :; do :; done');
