@@ -3,7 +3,6 @@
  * alone, so that a replay gives the same requests. Called in the turn that recorded the intent.
  */
 import { resourcesOf } from './container/state.ts';
-import type { LinuxContainerResources } from './cri.ts';
 import type { Effect, Mount } from './effects.ts';
 import type { Failure } from './errors.ts';
 import type { DaemonFacts } from './node/facts.ts';
@@ -15,7 +14,7 @@ import { ociResources, oomScoreAdj, undoingResources } from './oci/resources.ts'
 import { seccompFileOf, seccompProfileOf } from './oci/seccomp.ts';
 import { hasOwnUsers, type PodUserNamespace, userNamespaceOf } from './oci/user-namespace.ts';
 import { bundlePath, checkpointDir, containerDir, netnsPath, sandboxDir, shmPath } from './paths.ts';
-import { type Intent, subjectOf } from './records.ts';
+import { type ContainerUpdate, type Intent, subjectOf } from './records.ts';
 import { namespacePins } from './pod-sandbox/sandboxer.ts';
 import { containerSpecOf, imageMountsOf, mappedMountsOf, pinnedSysctls, sandboxSpecOf, volumesOf } from './specs.ts';
 import { type Container, containersOf, type NodeState, type OpenEffect, type PodSandbox } from './state.ts';
@@ -300,7 +299,7 @@ function forContainer(
     case 'EndCheckpoint':
       return perform({ ...intent, containerId, bundlePath: bundle, workDir: checkpointDir(facts, containerId) });
     case 'UpdateContainer':
-      return updateRequest(facts, container, intent.resources);
+      return updateRequest(facts, container, intent);
     case 'WaitUntil':
       return perform(intent);
     default:
@@ -308,7 +307,11 @@ function forContainer(
   }
 }
 
-function updateRequest(facts: DaemonFacts, container: Container, wanted: LinuxContainerResources): EffectRequest {
+function updateRequest(
+  facts: DaemonFacts,
+  container: Container,
+  { resources: wanted, annotations }: ContainerUpdate,
+): EffectRequest {
   const { node, settings } = facts;
   const failure = failureIn(() => ociResources(wanted, node));
   if (failure !== null) return { ok: false, failure };
@@ -320,6 +323,7 @@ function updateRequest(facts: DaemonFacts, container: Container, wanted: LinuxCo
     bundlePath: bundlePath(facts, container.id),
     hasTask: container.startedAtNs !== null,
     resources,
+    ...(annotations === undefined ? {} : { annotations }),
     previous: undoingResources(ociResources(resourcesOf(container), node), resources),
     oomScoreAdj: oomScoreAdj(Number(wanted.oomScoreAdj ?? 0), node, settings.restrictOomScoreAdj),
   });

@@ -314,6 +314,8 @@ export type Effect =
       readonly bundlePath: string;
       readonly hasTask: boolean;
       readonly resources: OciResources;
+      /** What the request says of the change, for the shim; absent: nothing. */
+      readonly annotations?: Readonly<Record<string, string>>;
       /** What is put in force again when the OCI runtime refuses a part of `resources`. */
       readonly previous: OciResources;
       readonly oomScoreAdj: number;

@@ -47,6 +47,13 @@ export interface PodLimits {
   readonly resources?: LinuxContainerResources;
 }
 
+/** Limits that are to hold, with what the request says of the change itself. */
+export interface ContainerUpdate {
+  readonly resources: LinuxContainerResources;
+  /** Absent: none. */
+  readonly annotations?: Readonly<Record<string, string>>;
+}
+
 /** Calls that change something. Ids in them are whole (prefixes are resolved at the door) and secrets are tokens. */
 export type CallRequest =
   | {
@@ -99,6 +106,8 @@ export type CallRequest =
       readonly method: 'UpdateContainerResources';
       readonly containerId: string;
       readonly resources: LinuxContainerResources;
+      /** Of the change, for whoever puts it in force: the shim. Absent: none. */
+      readonly annotations?: Readonly<Record<string, string>>;
     }
   | {
       readonly method: 'CheckpointContainer';
@@ -171,7 +180,7 @@ export type Intent =
   | { readonly kind: 'CheckpointTask'; readonly location: string; readonly timeoutMs: number | null }
   | { readonly kind: 'EndCheckpoint'; readonly location: string }
   /** All limits that are to hold, those that stay as they are too. */
-  | { readonly kind: 'UpdateContainer'; readonly resources: LinuxContainerResources }
+  | ({ readonly kind: 'UpdateContainer' } & ContainerUpdate)
   | { readonly kind: 'PullImage'; readonly reference: string; readonly credentials: string | null }
   | { readonly kind: 'LoadImages'; readonly upload: string }
   | { readonly kind: 'DeleteImageContent'; readonly blobs: readonly string[]; readonly chainIds: readonly string[] };

@@ -112,6 +112,8 @@ export interface Container {
   readonly resources?: LinuxContainerResources;
   /** Limits that are being put in force, or may be half-way: after a restart, or without an answer of the shim (C19). */
   readonly update?: LinuxContainerResources;
+  /** Of that change; absent: none. */
+  readonly updateAnnotations?: Readonly<Record<string, string>>;
   /** Where a checkpoint's archive is being written, or was when the daemon ended: then that is still to be cleared up (C19). */
   readonly checkpoint?: string;
   readonly imageId: string;

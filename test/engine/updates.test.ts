@@ -60,6 +60,27 @@ test('C19: a change whose outcome nobody knows is carried on, before any other',
   assert.deepEqual([asked, shares()], [[100, 100, 100, 200], '200']);
 });
 
+test('C19: annotations of a change are journaled and reach the shim, when it is carried on too, and only with it', async () => {
+  const heard: (Readonly<Record<string, string>> | undefined)[] = [];
+  let answers = false;
+  const rig = await startRig({
+    perform: {
+      UpdateContainer: async ({ annotations }) => {
+        heard.push(annotations);
+        if (!answers) throw new FailureError('TimedOut', 'the shim does not answer');
+        return {};
+      },
+    },
+  });
+  const { containerId } = await runContainer(rig);
+  const annotations = { 'example.com/how': 'gently' };
+  assert.equal(reasonOf(await rig.call({ ...update(containerId, '100'), annotations } as CallDraft)), 'TimedOut');
+  answers = true;
+  assert.equal(reasonOf(await rig.call(update(containerId, '200'))), 'OK');
+  assert.deepEqual(heard, [annotations, annotations, undefined]);
+  assert.ok(!('updateAnnotations' in (rig.view.state.containers.get(containerId) ?? {})));
+});
+
 test('a refused change leaves the limits as they were', async () => {
   const rig = await startRig({
     perform: {

@@ -3,7 +3,7 @@
  * they are stopped.
  */
 import assert from 'node:assert/strict';
-import { readFile, rename } from 'node:fs/promises';
+import { readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { codeOf } from '../../scripts/lib/cri-client.ts';
@@ -18,10 +18,12 @@ import { cleanupAfterAll } from '../support/cleanup.ts';
 import { noLeftovers } from '../support/leftovers.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
 import { containerConfig, eventually, podConfig, removePod, statusOf } from '../support/pods.ts';
+import { runOk } from '../support/process.ts';
 import { tempDir } from '../support/temp-dir.ts';
 
 const outputBytesMax = 16 * 1024 * 1024;
 const lineBytesMax = 4096;
+const openFilesMax = 4321;
 
 const withCode =
   (code: number, message: RegExp) =>
@@ -31,15 +33,37 @@ const withCode =
     return true;
   };
 
+/** The line of /proc/<pid>/limits: its name, then soft and hard limit. */
+const openFilesOf = async (pid: number | 'self'): Promise<string[]> => {
+  const limits = await readFile(`/proc/${pid}/limits`, 'utf8');
+  return (limits.split('\n').find((line) => line.startsWith('Max open files')) ?? '').split(/ {2,}/);
+};
+/** The soft limit of this process, which what it starts inherits. */
+const setOpenFiles = (soft: string): Promise<unknown> =>
+  runOk(['prlimit', '--pid', String(process.pid), `--nofile=${soft}:`]);
+
 describe('containers', () => {
   const owner = cleanupAfterAll();
   let node: TestNode;
   let podSandboxId: string;
   let logDirectory: string;
+  let tools: string;
   let sandboxConfig: ReturnType<typeof podConfig>;
 
   before(async () => {
-    node = await startNode(owner, { config: `[logs]\nline_max = "${lineBytesMax}B"\n` });
+    // Node raises the soft limit for itself, here as in the daemon.
+    const [, soft = ''] = await openFilesOf('self');
+    await setOpenFiles(String(openFilesMax));
+    tools = await tempDir(owner);
+    const shim = 'containerd-shim-runc-v2';
+    const real = (await runOk(['sh', '-c', `command -v ${shim}`])).trim();
+    const noting = `#!/bin/sh\necho "$(ulimit -Sn) $(ulimit -Hn)" >>${tools}/limits\nexec ${real} "$@"\n`;
+    await writeFile(join(tools, shim), noting, { mode: 0o755 });
+    node = await startNode(owner, {
+      config: `[logs]\nline_max = "${lineBytesMax}B"\n`,
+      env: { PATH: `${tools}:${process.env['PATH']}` },
+    });
+    await setOpenFiles(soft);
     logDirectory = await tempDir(owner);
     sandboxConfig = podConfig(node.daemon, 'pod', { logDirectory });
     ({ podSandboxId } = await node.daemon.cri.runtime.runPodSandbox({ config: sandboxConfig }));
@@ -183,6 +207,15 @@ describe('containers', () => {
     assert.equal((await exec()).exitCode, 0);
     await runtime.stopContainer({ containerId, timeout: '0' });
     await assert.rejects(exec(), withCode(GrpcCode.FAILED_PRECONDITION, /CONTAINER_EXITED/));
+  });
+
+  // What containers get is the shim's doing: older ones hand on the limit that Go raised for them.
+  test('have a shim with the limit of open files that the daemon was started with, not the one that Node raised', async () => {
+    await start('limits', 'sleep 100');
+    const [, , hard = ''] = await openFilesOf('self');
+    const noted = (await readFile(join(tools, 'limits'), 'utf8')).trimEnd().split('\n');
+    assert.deepEqual(new Set(noted), new Set([`${openFilesMax} ${hard}`]));
+    assert.equal((await openFilesOf(node.daemon.pid()))[1], hard);
   });
 
   test('the log has both streams line by line, splits long lines and marks an unfinished one', async () => {

@@ -160,11 +160,15 @@ export function runtimeService(parts: CriParts): Handlers<typeof wire.RuntimeSer
       await take(parts, 'ReopenContainerLog', () => ({ containerId }), context);
       return {};
     },
-    async updateContainerResources({ containerId, linux }, context) {
+    async updateContainerResources({ containerId, linux, annotations }, context) {
       await take(
         parts,
         'UpdateContainerResources',
-        () => ({ containerId, resources: linuxContainerResources(required(linux, 'linux')) }),
+        () => ({
+          containerId,
+          resources: linuxContainerResources(required(linux, 'linux')),
+          ...(Object.keys(annotations).length === 0 ? {} : { annotations }),
+        }),
         context,
       );
       return {};

@@ -30,11 +30,11 @@ const hasEnded = async (client: TaskClient, containerId: string, timeoutMs: numb
 
 const updateTask = async (
   { sessions, timings, log }: ShimContext,
-  { podSandboxId, containerId, resources, previous }: EffectOf<'UpdateContainer'>,
+  { podSandboxId, containerId, resources, annotations = {}, previous }: EffectOf<'UpdateContainer'>,
 ): Promise<void> => {
   const client = await sessions.clientOf(podSandboxId);
   const put = async (limits: OciResources): Promise<void> => {
-    await client.update({ id: containerId, resources: asAny(limits), annotations: {} }, timings.endMs);
+    await client.update({ id: containerId, resources: asAny(limits), annotations }, timings.endMs);
   };
   try {
     await put(resources);

@@ -155,7 +155,11 @@ export const isSettled = (failure: Failure | undefined): boolean =>
   failure === undefined || REFUSALS.includes(failure.reason);
 
 /** Nothing is being changed about its limits any more. */
-export const withoutUpdate = ({ update: _update, ...container }: Container): Container => container;
+export const withoutUpdate = ({
+  update: _update,
+  updateAnnotations: _annotations,
+  ...container
+}: Container): Container => container;
 
 const withoutCheckpoint = ({ checkpoint: _checkpoint, ...container }: Container): Container => container;
 
@@ -168,7 +172,11 @@ function started(container: Container, intent: Intent): Container {
     case 'KillTask':
       return { ...container, kill: 'sent', killSignal: intent.signal };
     case 'UpdateContainer':
-      return { ...container, update: intent.resources };
+      return {
+        ...withoutUpdate(container),
+        update: intent.resources,
+        ...(intent.annotations === undefined ? {} : { updateAnnotations: intent.annotations }),
+      };
     case 'CheckpointTask':
       return { ...container, checkpoint: intent.location };
     case 'RunExec':

@@ -11,7 +11,7 @@ import type { DaemonFacts } from '../node/facts.ts';
 import { checkResources } from '../oci/checks.ts';
 import { failureIn } from '../oci/refuse.ts';
 import { checkSwap, mergedResources, ociResources } from '../oci/resources.ts';
-import { type CallRequest, containerStream, type Intent } from '../records.ts';
+import { type CallRequest, type ContainerUpdate, containerStream, type Intent } from '../records.ts';
 import type { Container, NodeState, OpenCall } from '../state.ts';
 import { afterMs, answer, callsWaitingFor, complete, emit, OK, setTimer, type Turn } from '../turn.ts';
 import { isAskingShim } from './contact.ts';
@@ -62,14 +62,14 @@ export function advanceUpdates(turn: Turn, containerId: string): void {
     if (way === 'wait' || isUpdating(turn.state, containerId)) return;
     if (container.update !== undefined) {
       if (call === undefined && hasTimer(turn.state, containerStream(containerId), 'retry')) return;
-      begin(turn, container, container.update, way, null);
+      begin(turn, container, updateOf(container.update, container.updateAnnotations), way, null);
       continue;
     }
     if (call === undefined || call.request.method !== 'UpdateContainerResources') return;
     const wanted = wantedResources(container, call.request, way);
     const failure = refusal(turn.state.facts, wanted);
     if (failure !== null) complete(turn, call, { ok: false, failure });
-    else begin(turn, container, wanted, way, call);
+    else begin(turn, container, updateOf(wanted, call.request.annotations), way, call);
   }
 }
 
@@ -102,19 +102,24 @@ function refusal(facts: DaemonFacts | null, wanted: LinuxContainerResources): Fa
   });
 }
 
+const updateOf = (
+  resources: LinuxContainerResources,
+  annotations: ContainerUpdate['annotations'],
+): ContainerUpdate => ({ resources, ...(annotations === undefined ? {} : { annotations }) });
+
 function begin(
   turn: Turn,
   container: Container,
-  resources: LinuxContainerResources,
+  update: ContainerUpdate,
   way: Exclude<Way, 'wait'>,
   call: OpenCall | null,
 ): void {
   const stream = containerStream(container.id);
   if (way !== 'record') {
-    const effects = [{ kind: 'UpdateContainer', resources }] as const;
+    const effects = [{ kind: 'UpdateContainer', ...update }] as const;
     return emit(turn, stream, { type: 'effects.requested', body: { effects } }, call?.seq ?? null);
   }
-  emit(turn, stream, { type: 'container.updated', body: { resources } });
+  emit(turn, stream, { type: 'container.updated', body: { resources: update.resources } });
   if (call !== null) complete(turn, call, OK);
 }
 
