@@ -1,81 +1,17 @@
-/**
- * Performs effects on the simulated world, with faults: slow, failing before, failing after half of the work, and
- * dying with the daemon at any of three moments. Each is "make it so", as real adapters are.
- */
-import { FailureError, type FailureReason } from '../../src/domain/errors.ts';
-import type { EffectKind, EffectOf, EffectResults, ImageContent, ObservedTask } from '../../src/domain/effects.ts';
+/** What each effect does to the simulated world. Each is "make it so", as real adapters are. */
+import type { EffectOf, EffectResults, ImageContent, ObservedTask } from '../../src/domain/effects.ts';
 import type { OciResources } from '../../src/domain/oci/types.ts';
-import type { Observe, PerformEffects } from '../../src/engine/ports.ts';
-import type { EffectMoment } from './boundaries.ts';
+import type { PerformEffects } from '../../src/engine/ports.ts';
+import { fail, faultyPerformance, type SimulatedEffectsOptions } from './faulty-performance.ts';
 import { DATA_IMAGE, IMAGE } from './images.ts';
-import type { Random } from './random.ts';
-import type { Scheduler } from './scheduler.ts';
-import {
-  DEFAULT_SHARES,
-  endTask,
-  isAlive,
-  type SimulatedShim,
-  type SimulatedTask,
-  shimOf,
-  type World,
-} from './world.ts';
-
-export interface SimulatedEffectsOptions {
-  readonly world: World;
-  readonly scheduler: Scheduler;
-  readonly random: Random;
-  /** True once the daemon that asked has died: nothing more happens on its behalf. */
-  readonly isDead: () => boolean;
-  /** Tells the history that a boundary was reached; it may kill the daemon there. */
-  readonly reached: (kind: Exclude<EffectKind, 'WaitUntil'>, moment: EffectMoment) => void;
-  readonly failureRate: () => number;
-  /** Checks that hold whenever an effect begins; throws a violation. */
-  readonly check: (kind: EffectKind, effect: EffectOf<EffectKind>) => void;
-  readonly observe: () => Observe;
-}
-
-type Kind = Exclude<EffectKind, 'WaitUntil'>;
-type Work<K extends Kind> = (effect: EffectOf<K>, half: () => void) => EffectResults[K];
+import { DEFAULT_SHARES, endTask, isAlive, type SimulatedShim, type SimulatedTask, shimOf } from './world.ts';
 
 const NOTHING = {};
 
 export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffects {
-  const { world, scheduler, random, isDead, reached } = options;
+  const { world } = options;
 
-  const fail = (reason: FailureReason, message: string): never => {
-    throw new FailureError(reason, message);
-  };
-
-  /** Waits, works in two halves, and answers; the daemon may die before, between and after. */
-  function performing<K extends Kind>(kind: K, delayMs: number, work: Work<K>) {
-    return (effect: EffectOf<K>): Promise<EffectResults[K]> =>
-      new Promise((resolve, reject) => {
-        const go = (): void => {
-          if (isDead()) return;
-          reached(kind, 'before');
-          if (isDead()) return;
-          try {
-            options.check(kind, effect);
-            if (random.chance(options.failureRate())) fail('HostFailed', `${kind} failed before it began`);
-            const halfFails = random.chance(options.failureRate());
-            const half = (): void => {
-              reached(kind, 'half');
-              if (isDead()) throw DIED;
-              if (halfFails) fail('HostFailed', `${kind} failed half-way`);
-            };
-            const result = work(effect, half);
-            reached(kind, 'after');
-            if (isDead()) return;
-            scheduler.after(delayMs * 0.3, () => void (isDead() ? undefined : resolve(result)));
-          } catch (error) {
-            if (error === DIED) return;
-            scheduler.after(delayMs * 0.3, () => void (isDead() ? undefined : reject(error)));
-          }
-        };
-        // Now and then something hangs for a long while.
-        scheduler.after(random.chance(0.02) ? 30_000 : delayMs, go);
-      });
-  }
+  const performing = faultyPerformance(options);
 
   /** Pins under way by pod: the network is attached to what they make. */
   const pins = new Map<string, Promise<unknown>>();
@@ -399,6 +335,3 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
     }),
   };
 }
-
-/** Thrown inside a half-done effect when the daemon dies: nobody is there to hear how it ended. */
-const DIED = new Error('the daemon died');
