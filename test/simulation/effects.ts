@@ -2,14 +2,14 @@
 import type { EffectOf, EffectResults, ImageContent, ObservedTask } from '../../src/domain/effects.ts';
 import type { OciResources } from '../../src/domain/oci/types.ts';
 import type { PerformEffects } from '../../src/engine/ports.ts';
-import { fail, faultyPerformance, type SimulatedEffectsOptions } from './faulty-performance.ts';
+import { DIED, fail, faultyPerformance, type SimulatedEffectsOptions } from './faulty-performance.ts';
 import { DATA_IMAGE, IMAGE } from './images.ts';
 import { DEFAULT_SHARES, endTask, isAlive, type SimulatedShim, type SimulatedTask, shimOf } from './world.ts';
 
 const NOTHING = {};
 
 export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffects {
-  const { world } = options;
+  const { world, scheduler, random } = options;
 
   const performing = faultyPerformance(options);
 

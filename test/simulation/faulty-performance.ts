@@ -32,7 +32,7 @@ export const fail = (reason: FailureReason, message: string): never => {
 };
 
 /** Thrown inside a half-done effect when the daemon dies: nobody is there to hear how it ended. */
-const DIED = new Error('the daemon died');
+export const DIED = new Error('the daemon died');
 
 /** Waits, works in two halves, and answers; the daemon may die before, between and after. */
 export const faultyPerformance = (options: SimulatedEffectsOptions) => {
