@@ -131,19 +131,34 @@ const OPEN_TREE_CLONE = 1;
 const OPEN_TREE_CLOEXEC = 0x80000;
 const MOVE_MOUNT_F_EMPTY_PATH = 4;
 const MOUNT_ATTR_IDMAP = 0x100000n;
+const MS_SLAVE = 0x80000n;
+
+/** mount_setattr(2) of a tree that is mounted nowhere yet: of all its mounts with AT_RECURSIVE, else of its root. */
+const setAttributes = (
+  tree: number,
+  source: string,
+  flags: number,
+  set: bigint,
+  propagation: bigint,
+  userns: number,
+) => {
+  const attributes = BigUint64Array.of(set, 0n, propagation, BigInt(userns));
+  const result = nativeMountSetattr(SYS_MOUNT_SETATTR, tree, '', flags, attributes, attributes.byteLength);
+  checked('mount_setattr', `'${source}'`, result);
+};
 
 /**
  * Mounts the tree at `source` a second time at `target`, the owners of its files seen through the user namespace behind
- * `usernsFd` (mount_setattr(2)). What is mounted below it comes along unmapped. Throws EINVAL where the file system has
- * no id-mapped mounts.
+ * `usernsFd` (mount_setattr(2)). What is mounted below it comes along unmapped, now and later. Throws EINVAL where the
+ * file system has no id-mapped mounts.
  */
 export const mountMapped = (source: string, target: string, usernsFd: number): void => {
   const open = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE;
   const tree = checked('open_tree', `'${source}'`, nativeOpenTree(SYS_OPEN_TREE, AT_FDCWD, source, open));
   try {
-    const attributes = BigUint64Array.of(MOUNT_ATTR_IDMAP, 0n, 0n, BigInt(usernsFd));
-    const set = nativeMountSetattr(SYS_MOUNT_SETATTR, tree, '', AT_EMPTY_PATH, attributes, attributes.byteLength);
-    checked('mount_setattr', `'${source}'`, set);
+    setAttributes(tree, source, AT_EMPTY_PATH, MOUNT_ATTR_IDMAP, 0n, usernsFd);
+    // As a peer of a shared mount it would take what is mounted below along when it is unmounted, on the node too.
+    setAttributes(tree, source, AT_EMPTY_PATH | AT_RECURSIVE, 0n, MS_SLAVE, 0);
     const moved = nativeMoveMount(SYS_MOVE_MOUNT, tree, '', AT_FDCWD, target, MOVE_MOUNT_F_EMPTY_PATH);
     checked('move_mount', `'${source}' to '${target}'`, moved);
   } finally {

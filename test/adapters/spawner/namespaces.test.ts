@@ -102,6 +102,28 @@ test('the spawner pins the network of a process, and mounts trees for its users'
     spawner.mountMapped({ holder, mounts: [{ source: '/proc', target: join(dir, 'proc') }] }),
     refused('HostLacks', /^\/proc is on a file system that can not be mounted with mapped ids/),
   );
+
+  // Mounts below a shared one are taken away wherever it is seen, unless what is seen there only follows it.
+  const shared = join(dir, 'shared');
+  const below = join(shared, 'below');
+  await mkdir(shared);
+  await runOk(['mount', '-t', 'tmpfs', '-o', 'size=64k', 'shared', shared]);
+  onCleanup(t, async () => void (await runOk(['umount', '-R', shared])));
+  await runOk(['mount', '--make-shared', shared]);
+  await mkdir(below);
+  await runOk(['mount', '-t', 'tmpfs', '-o', 'size=64k', 'below', below]);
+  await writeFile(join(below, 'file'), '');
+  const seen = join(dir, 'made/shared');
+  await spawner.mountMapped({ holder, mounts: [{ source: shared, target: seen }] });
+  onCleanup(t, () => spawner.unmount(seen));
+  assert.equal((await stat(join(seen, 'below/file'))).isFile(), true);
+  await mkdir(join(shared, 'later'));
+  await runOk(['mount', '-t', 'tmpfs', '-o', 'size=64k', 'later', join(shared, 'later')]);
+  await writeFile(join(shared, 'later/file'), '');
+  assert.equal((await stat(join(seen, 'later/file'))).isFile(), true, 'later mounts come along');
+  await spawner.unmount(seen);
+  for (const name of ['below', 'later']) assert.equal((await stat(join(shared, name, 'file'))).isFile(), true, name);
+
   const other = { ...holder, startTicks: '1' };
   await assert.rejects(spawner.mountMapped({ holder: other, mounts }), refused('WrongState', /has ended/));
   await assert.rejects(spawner.pinNetnsOf(other, join(dir, 'other')), refused('WrongState', /has ended/));
