@@ -22,8 +22,8 @@ export const configCheck = command({
   name: 'config check',
   summary: 'read the configuration and say what is wrong with it',
   description: [
-    'Reads the configuration file and the files of conf.d beside it as the daemon does, and lists every problem: unreadable files, TOML errors, misspelt keys, values out of bounds, contradictions.',
-    'Says which files were read, in the order in which they were merged. Looks at no machine: scribe doctor does that.',
+    'Reads the configuration file and the files of conf.d beside it as the daemon does, and lists every problem: unreadable files, TOML errors, misspelt keys, values out of bounds, contradictions, and what is wrong with the OCI specs that runtime handlers name.',
+    'Says which files were read, in the order in which they were merged. Looks at nothing else of the machine: scribe doctor does that.',
   ],
   options: { config: configOption },
   run: async ({ config: path }, _operands, io) => {

@@ -5,6 +5,7 @@
 import { join } from 'node:path';
 import { stringify } from 'smol-toml';
 import type { GenericShimOptions, RuncShimOptions, RuntimeHandler } from '../domain/runtime-handler.ts';
+import type { BaseSpec } from '../domain/oci/base-spec.ts';
 import type { CgroupDriver } from '../domain/oci/input.ts';
 import type { ParsedConfig } from './schema.ts';
 import { parseHostAndPort } from './units.ts';
@@ -106,6 +107,9 @@ export interface Config {
 /** In the state directory, unless the socket is somewhere else altogether. */
 export const SOCKET_NAME = 'scribe.sock';
 
+/** What is in the files that handlers name, by handler. */
+export type BaseSpecs = ReadonlyMap<string, BaseSpec>;
+
 /** Shims that can start any container first, and that take options of their own. */
 export const RUNC_SHIMS = /^io\.containerd\.runc\./;
 
@@ -139,7 +143,7 @@ const cniOf = ({ cni_conf_dir, cni_network }: ParsedHandler, confDir: string): R
 const unlessEmpty = (list: readonly string[]): readonly string[] | undefined => (list.length === 0 ? undefined : list);
 
 /** Options that only some handlers have. */
-const optionalOf = (handler: ParsedHandler, cniConfDir: string) =>
+const optionalOf = (handler: ParsedHandler, cniConfDir: string, baseSpec: BaseSpec | undefined) =>
   written<Partial<RuntimeHandler>>({
     shimPath: handler.shim_path === '' ? undefined : handler.shim_path,
     runcOptions: written<RuncShimOptions>({
@@ -149,6 +153,7 @@ const optionalOf = (handler: ParsedHandler, cniConfDir: string) =>
       ioGid: handler.io_gid,
     }),
     shimOptions: shimOptionsOf(handler.options),
+    baseSpec,
     cni: cniOf(handler, cniConfDir),
     podAnnotations: unlessEmpty(handler.pod_annotations),
     containerAnnotations: unlessEmpty(handler.container_annotations),
@@ -158,11 +163,12 @@ const optionalOf = (handler: ParsedHandler, cniConfDir: string) =>
 const handlersOf = (
   { handlers, cgroup_driver }: ParsedConfig['runtime'],
   cniConfDir: string,
+  baseSpecs: BaseSpecs,
 ): readonly RuntimeHandler[] =>
   Object.entries(handlers).map(([name, handler]) => ({
     name,
     runtimeType: handler.runtime_type,
-    ...optionalOf(handler, cniConfDir),
+    ...optionalOf(handler, cniConfDir, baseSpecs.get(name)),
     binaryName: handler.binary_name,
     sandboxer: handler.sandboxer ?? (RUNC_SHIMS.test(handler.runtime_type) ? 'none' : 'pause'),
     systemdCgroup: handler.systemd_cgroup ?? cgroup_driver === 'systemd',
@@ -178,7 +184,7 @@ const tlsOf = ({ tls_cert, tls_key }: ParsedConfig['streaming']): Config['stream
   tls_cert === '' && tls_key === '' ? null : { certPath: tls_cert, keyPath: tls_key };
 
 /** Gives every key its name and form on our side. */
-export const configOf = (parsed: ParsedConfig, files: readonly string[]): Config => {
+export const configOf = (parsed: ParsedConfig, files: readonly string[], baseSpecs: BaseSpecs): Config => {
   const { serve, journal, cni, runtime, images, streaming, metrics, tracing, logs, limits } = parsed;
   return {
     files,
@@ -211,7 +217,7 @@ export const configOf = (parsed: ParsedConfig, files: readonly string[]): Config
     },
     runtime: {
       defaultHandler: runtime.default_runtime_handler,
-      handlers: handlersOf(runtime, cni.conf_dir),
+      handlers: handlersOf(runtime, cni.conf_dir, baseSpecs),
       cgroupDriver: runtime.cgroup_driver,
       restrictOomScoreAdj: runtime.restrict_oom_score_adj,
       sandboxImage: runtime.sandbox_image === '' ? null : runtime.sandbox_image,

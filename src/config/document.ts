@@ -3,7 +3,8 @@
  * What it prints parses to the defaults again.
  */
 import * as z from 'zod';
-import { configSchema, type Form, formOf } from './schema.ts';
+import { type Form, formOf } from './form.ts';
+import { configSchema } from './schema.ts';
 
 const WIDTH = 110;
 

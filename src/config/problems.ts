@@ -4,7 +4,8 @@
  */
 import type * as z from 'zod';
 import { nearest } from './nearest.ts';
-import { configSchema, type Form, formOf } from './schema.ts';
+import { type Form, formOf } from './form.ts';
+import { configSchema } from './schema.ts';
 
 const rootForm = formOf(configSchema);
 

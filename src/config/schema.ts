@@ -134,6 +134,11 @@ const handler = z.strictObject(
       { ConfigPath: '/etc/example/configuration.toml' },
       'What the shim is told with each task, as runtimeoptions.v1.Options: TypeUrl and ConfigPath are its fields of that name; without a ConfigPath it gets the whole table as TOML. With other shims than io.containerd.runc ones.',
     ),
+    base_runtime_spec: unset(
+      absolutePath,
+      '/etc/scribe/base-spec.json',
+      'File with an OCI spec (JSON) that the specs of its containers begin with; what CRI, the image and scribe say is put over it. Read at start.',
+    ),
     cni_conf_dir: unset(
       absolutePath,
       '/etc/cni/other.d',
@@ -372,29 +377,3 @@ export const configSchema = z.strictObject({
 });
 
 export type ParsedConfig = z.output<typeof configSchema>;
-
-interface TableForm {
-  readonly kind: 'table';
-  readonly keys: Readonly<Record<string, z.core.$ZodType>>;
-}
-
-/** What a form is once prefault and optional are taken off. */
-export type Form =
-  | TableForm
-  /** Tables under names of the user's choice. */
-  | { readonly kind: 'tables'; readonly of: TableForm; readonly fallbackNames: readonly string[] }
-  /** `fallback` as it stands in the file; undefined for a key that is off unless written. */
-  | { readonly kind: 'value'; readonly fallback: unknown };
-
-/** Looks into a form: the documented file and the messages about misspelt keys are made from this. */
-export const formOf = (schema: z.core.$ZodType): Form => {
-  const isPrefault = schema instanceof z.ZodPrefault;
-  const inner = isPrefault ? schema.def.innerType : schema;
-  if (inner instanceof z.ZodObject) return { kind: 'table', keys: inner.shape };
-  const fallback: unknown = isPrefault ? schema.def.defaultValue : undefined;
-  if (inner instanceof z.ZodRecord) {
-    const of = formOf(inner.def.valueType);
-    if (of.kind === 'table') return { kind: 'tables', of, fallbackNames: Object.keys(fallback as object) };
-  }
-  return { kind: 'value', fallback };
-};

@@ -1,4 +1,6 @@
 /** Runtime handlers: what the configuration says of them, and what their OCI runtimes can do. Data only. */
+import type { BaseSpec } from './oci/base-spec.ts';
+import type { PrivilegedDevices } from './oci/devices.ts';
 import type { Sandboxer } from './pod-sandbox/holder.ts';
 
 /** Of containerd.runc.v1.Options, in its words. */
@@ -16,9 +18,6 @@ export interface GenericShimOptions {
   /** TOML. */
   readonly configBody: string;
 }
-
-/** allowed: none is given, but any may be made and used; asked: those that are asked for and no other. */
-export type PrivilegedDevices = 'allowed' | 'asked';
 
 /** How a runtime handler runs its tasks; from the configuration, fixed for the life of the pod. */
 export interface RuntimeHandler {
@@ -38,6 +37,8 @@ export interface RuntimeHandler {
   readonly podAnnotations?: readonly string[];
   /** Patterns of the containers' annotations that are handed on with their tasks; absent: none. */
   readonly containerAnnotations?: readonly string[];
+  /** What the specs of its pods' containers begin with; absent: nothing. */
+  readonly baseSpec?: BaseSpec;
   /** Where its pods' network is configured, if not where everybody's is; the network's name if not the first. */
   readonly cni?: { readonly confDir: string; readonly networkName?: string };
   /** What a privileged container gets of the node's devices; absent: all of them. */

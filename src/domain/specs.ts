@@ -29,6 +29,7 @@ const settingsFor = (facts: DaemonFacts, handler: RuntimeHandler): SpecSettings 
   ...facts.settings,
   cgroupDriver: cgroupDriverOf(handler),
   podAnnotations: handler.podAnnotations ?? [],
+  ...(handler.baseSpec === undefined ? {} : { baseSpec: handler.baseSpec }),
   containerAnnotations: handler.containerAnnotations ?? [],
   ...(handler.privilegedDevices === undefined ? {} : { privilegedDevices: handler.privilegedDevices }),
   recursiveReadOnlyMounts: handler.recursiveReadOnlyMounts ?? false,

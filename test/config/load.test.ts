@@ -177,6 +177,31 @@ describe('loading the configuration', () => {
     assert.equal(sand.sandboxer, 'pause');
   });
 
+  it('reads the base specs that handlers name, and says which file and field is wrong', async (t) => {
+    const dir = await writeFiles(t, {
+      'good.json': '{"process":{"rlimits":[{"type":"RLIMIT_NOFILE","soft":1,"hard":2}]}}',
+      'field.json': '{"process":{"rlimits":[{"type":"RLIMIT_NOFILE","soft":"1","hard":2}]}}',
+      'text.json': '{',
+      'large.json': ' '.repeat(70_000),
+    });
+    const base = (name: string, file: string) => `[runtime.handlers.${name}]\nbase_runtime_spec = "${dir}/${file}"\n`;
+    const { runtime } = await load(t, base('a', 'good.json'));
+    const rlimits = [{ type: 'RLIMIT_NOFILE', soft: 1, hard: 2 }];
+    assert.deepEqual(runtime.handlers.find(({ name }) => name === 'a')?.baseSpec, { rlimits });
+    const bad = ['field.json', 'text.json', 'large.json', 'none.json', ''].map((file, index) =>
+      base(`b${index}`, file),
+    );
+    const said = (await problemsOf(load(t, bad.join('')))).split('\n');
+    for (const [index, problem] of [
+      /b0\.base_runtime_spec \/.*field\.json can't be used: process\.rlimits\[0\]\.soft must be a whole number/,
+      /b1\.base_runtime_spec \/.*text\.json can't be used: .*JSON/,
+      /b2\.base_runtime_spec \/.*large\.json can't be used: it has 70000 bytes, more than/,
+      /b3\.base_runtime_spec \/.*none\.json can't be used: ENOENT/,
+      /b4\.base_runtime_spec \/.* can't be used: it is no regular file/,
+    ].entries())
+      assert.match(said[index + 1] ?? '', problem);
+  });
+
   it('can not be changed once loaded', async (t) => {
     const config = await load(t, '');
     const write = (): void => {

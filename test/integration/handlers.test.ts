@@ -3,7 +3,7 @@
  * OCI spec that its containers are made from.
  */
 import assert from 'node:assert/strict';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { bridgeConfList } from '../../scripts/lib/cni.ts';
@@ -11,9 +11,45 @@ import { codeOf } from '../../scripts/lib/cri-client.ts';
 import { GrpcCode } from '../../src/domain/errors.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { noLeftovers } from '../support/leftovers.ts';
-import { startNode, type TestNode } from '../support/node.ts';
-import { eventually, ownPids, podConfig, removePod } from '../support/pods.ts';
+import { busyboxName, startNode, type TestNode } from '../support/node.ts';
+import { containerConfig, eventually, ownPids, podConfig, removePod } from '../support/pods.ts';
 import { tempDir } from '../support/temp-dir.ts';
+
+describe('the base spec of a runtime handler', () => {
+  const owner = cleanupAfterAll();
+
+  test('is what its containers begin with, also after the handler is gone from the configuration', async () => {
+    const path = join(await tempDir(owner), 'base.json');
+    const base = {
+      process: { rlimits: [{ type: 'RLIMIT_MSGQUEUE', soft: 123, hard: 456 }], env: ['BASE=given'] },
+      mounts: [{ destination: '/scratch', type: 'tmpfs', source: 'tmpfs', options: ['size=1m'] }],
+      linux: { resources: { pids: { limit: 77 } } },
+    };
+    await writeFile(path, JSON.stringify(base));
+    const config = `[runtime.handlers.based]\nbase_runtime_spec = "${path}"\n`;
+    const { daemon } = await startNode(owner, { config });
+    const { runtime } = daemon.cri;
+    const sandboxConfig = podConfig(daemon, 'based', ownPids);
+    const { podSandboxId } = await runtime.runPodSandbox({ config: sandboxConfig, runtimeHandler: 'based' });
+    const limits = "awk '/msgqueue/ { print $4, $5 }' /proc/self/limits";
+    const script = `${limits}; echo $BASE; grep -c " /scratch tmpfs" /proc/mounts; cat /sys/fs/cgroup/pids/pids.max`;
+    const look = async (name: string): Promise<string> => {
+      const main = containerConfig(name, busyboxName, ['sleep', '1000']);
+      const { containerId } = await runtime.createContainer({ podSandboxId, config: main, sandboxConfig });
+      await runtime.startContainer({ containerId });
+      const cmd = ['sh', '-c', script];
+      return (await runtime.execSync({ containerId, cmd, timeout: '10' })).stdout.toString();
+    };
+    assert.equal(await look('one'), '123 456\ngiven\n1\n77\n');
+    await daemon.stop();
+    await daemon.configure('');
+    await rm(path);
+    await daemon.start();
+    assert.equal(await look('two'), '123 456\ngiven\n1\n77\n');
+    await removePod(daemon, podSandboxId);
+    assert.deepEqual(await daemon.leftovers(), noLeftovers);
+  });
+});
 
 describe('the network of a runtime handler', () => {
   const owner = cleanupAfterAll();

@@ -74,6 +74,14 @@ function hooksOf(hooks: readonly CdiHook<SecretEnv>[]): OciHooks | undefined {
   return Object.fromEntries(named.filter(([, some]) => some.length > 0));
 }
 
+/** Those that were there are run first. */
+const withHooks = (base: OciHooks = {}, added: OciHooks): OciHooks =>
+  Object.fromEntries(
+    HOOK_NAMES.map((name) => [name, [...(base[name] ?? []), ...(added[name] ?? [])]] as const).filter(
+      ([, some]) => some.length > 0,
+    ),
+  );
+
 /** The edits of all devices, put one behind the other. */
 const each = <T>(
   edits: readonly CdiEditsFact[],
@@ -101,7 +109,7 @@ export function applyCdiEdits(spec: OciSpec, edits: readonly CdiEditsFact[]): Oc
       ),
     },
     mounts: withMounts(spec.mounts, each(edits, ({ mounts }) => mounts).map(mountOf)),
-    ...(hooks === undefined ? {} : { hooks }),
+    ...(hooks === undefined ? {} : { hooks: withHooks(spec.hooks, hooks) }),
     linux: {
       ...linux,
       resources: { ...linux.resources, devices: [...(linux.resources.devices ?? []), ...nodes.flatMap(ruleOf)] },

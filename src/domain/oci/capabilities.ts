@@ -49,6 +49,9 @@ export function checkCapabilities(capability: Capability | undefined): void {
   check('add_ambient_capabilities', capability?.addAmbientCapabilities);
 }
 
+/** Whether all of these are capabilities, spelled in full. */
+export const checkCapabilityNames = (names: readonly string[]): boolean => names.every((name) => known.includes(name));
+
 const sets = (list: readonly string[], ambient: readonly string[] = []): OciCapabilities => ({
   bounding: list,
   effective: list,
@@ -59,11 +62,12 @@ const sets = (list: readonly string[], ambient: readonly string[] = []): OciCapa
 
 export const noCapabilities = sets([]);
 
-/** A privileged container gets the daemon's own effective set, whatever it adds or drops. */
+/** A privileged container gets the daemon's own effective set, whatever it adds or drops; others begin with `unasked`. */
 export function containerCapabilities(
   capability: Capability | undefined,
   privileged: boolean,
   node: NodeFacts,
+  unasked: readonly string[] = defaults,
 ): OciCapabilities {
   const own = known.filter((name) => node.capabilities.includes(name));
   if (privileged) return sets(own);
@@ -71,7 +75,7 @@ export function containerCapabilities(
   const addAmbient = (capability?.addAmbientCapabilities ?? []).map(fullName);
   const drop = (capability?.dropCapabilities ?? []).map(fullName);
   const wantsAll = add.includes(ALL) || addAmbient.includes(ALL);
-  const given = new Set(drop.includes(ALL) ? [] : wantsAll ? own : defaults.filter((name) => own.includes(name)));
+  const given = new Set(drop.includes(ALL) ? [] : wantsAll ? own : unasked.filter((name) => own.includes(name)));
   for (const [list, names] of [
     ['add_capabilities', add],
     ['add_ambient_capabilities', addAmbient],

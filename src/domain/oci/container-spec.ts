@@ -12,10 +12,10 @@ import { applyClasses } from '../classes/apply.ts';
 import { classOf } from '../classes/names.ts';
 import type { ContainerQuestions, ImageSubPath } from '../container/facts.ts';
 import type { ImageConfig } from '../effects.ts';
-import type { PrivilegedDevices } from '../runtime-handler.ts';
 import { containerAnnotations } from './annotations.ts';
+import { overBaseSpec } from './base-spec.ts';
 import { containerCapabilities } from './capabilities.ts';
-import { containerDevices } from './devices.ts';
+import { containerDevices, type PrivilegedDevices } from './devices.ts';
 import { podHostname } from './etc-files.ts';
 import type { ContainerSpecInput, ImageMount } from './input.ts';
 import { containerMounts } from './mounts.ts';
@@ -106,7 +106,8 @@ export function containerQuestions({
 /** Fails with what of the config can not be done with this image, in this pod, on this node. */
 export function containerSpec(input: ContainerSpecInput): SpecResult {
   return specResult(() => {
-    const spec = build(input);
+    const { baseSpec } = input.settings;
+    const spec = baseSpec === undefined ? build(input) : overBaseSpec(baseSpec, build(input));
     const { cdi } = input.facts;
     // A class that an annotation names wins over one that comes with a device.
     return applyClasses(cdi === undefined ? spec : applyCdiEdits(spec, checkedCdi(cdi, input)), input);
@@ -152,7 +153,7 @@ function build(input: ContainerSpecInput): OciSpec {
   const context = config.linux?.securityContext;
   const privileged = context?.privileged ?? false;
   const resources = config.linux?.resources;
-  const capabilities = containerCapabilities(context?.capabilities, privileged, node);
+  const capabilities = containerCapabilities(context?.capabilities, privileged, node, settings.baseSpec?.capabilities);
   const { devices, rules } = containerDevices(
     config,
     facts.devices,
@@ -177,7 +178,7 @@ function build(input: ContainerSpecInput): OciSpec {
       ...(config.tty ? { terminal: true } : {}),
       user: facts.user,
       args: processArgs(config, imageConfig),
-      env: processEnv(config, imageConfig, podHostname(sandboxConfig, node)),
+      env: processEnv(config, imageConfig, podHostname(sandboxConfig, node), settings.baseSpec?.env),
       cwd: processCwd(config, imageConfig),
       capabilities,
       noNewPrivileges: context?.noNewPrivs ?? false,

@@ -4,7 +4,6 @@
  */
 import type { ContainerConfig } from '../cri.ts';
 import type { DeviceFact } from '../container/facts.ts';
-import type { PrivilegedDevices } from '../runtime-handler.ts';
 import { refuse } from './refuse.ts';
 import type { OciDevice, OciDeviceCgroup } from './types.ts';
 
@@ -64,6 +63,12 @@ function requested(config: ContainerConfig, facts: readonly DeviceFact[]): reado
 }
 
 export const DEV = '/dev';
+
+/**
+ * What a privileged container gets where it is not given all devices of the node.
+ * allowed: none, but any may be made and used; asked: those that are asked for and no other.
+ */
+export type PrivilegedDevices = 'allowed' | 'asked';
 
 export interface ContainerDevices {
   readonly devices: readonly OciDevice[];

@@ -12,7 +12,7 @@ import type { NodeFacts } from '../node-facts.ts';
 export type CgroupDriver = 'cgroupfs' | 'systemd';
 
 export interface SpecSettings
-  extends Pick<RuntimeHandler, 'podAnnotations' | 'containerAnnotations' | 'privilegedDevices'> {
+  extends Pick<RuntimeHandler, 'podAnnotations' | 'containerAnnotations' | 'privilegedDevices' | 'baseSpec'> {
   readonly cgroupDriver: CgroupDriver;
   /** Never set an oom_score_adj below the daemon's own. */
   readonly restrictOomScoreAdj: boolean;

@@ -44,10 +44,15 @@ function imageEnv(imageConfig: ImageConfig): readonly (readonly [string, OciEnv]
 }
 
 /**
- * Later entries replace earlier ones of the same name: the defaults, the image's, then CRI's.
+ * Later entries replace earlier ones of the same name: the defaults, the runtime handler's, the image's, then CRI's.
  * An entry of CRI without a token has an empty value.
  */
-export function processEnv(config: ContainerConfig, imageConfig: ImageConfig, hostname: string): readonly OciEnv[] {
+export function processEnv(
+  config: ContainerConfig,
+  imageConfig: ImageConfig,
+  hostname: string,
+  base: readonly string[] = [],
+): readonly OciEnv[] {
   const asked = (config.envs ?? []).map(
     ({ key = '', token }) => [key, token === undefined ? `${key}=` : { name: key, token }] as const,
   );
@@ -55,6 +60,7 @@ export function processEnv(config: ContainerConfig, imageConfig: ImageConfig, ho
     ['PATH', `PATH=${DEFAULT_PATH}`],
     ...(config.tty ? [['TERM', 'TERM=xterm'] as const] : []),
     ['HOSTNAME', `HOSTNAME=${hostname}`],
+    ...base.map((entry) => [entry.slice(0, entry.indexOf('=')), entry] as const),
     ...imageEnv(imageConfig),
     ...asked,
   ]);

@@ -27,6 +27,13 @@ export interface OciCapabilities {
   readonly ambient: readonly string[];
 }
 
+export interface OciRlimit {
+  /** RLIMIT_NOFILE, …: getrlimit(2). */
+  readonly type: string;
+  readonly soft: number;
+  readonly hard: number;
+}
+
 export interface OciProcess {
   readonly terminal?: boolean;
   readonly user: OciUser;
@@ -37,6 +44,7 @@ export interface OciProcess {
   readonly noNewPrivileges?: boolean;
   readonly oomScoreAdj?: number;
   readonly apparmorProfile?: string;
+  readonly rlimits?: readonly OciRlimit[];
 }
 
 export interface OciMount {
@@ -109,6 +117,7 @@ export interface OciResources {
   readonly devices?: readonly OciDeviceCgroup[];
   readonly memory?: OciMemory;
   readonly cpu?: OciCpu;
+  readonly pids?: { readonly limit: number };
   readonly hugepageLimits?: readonly OciHugepageLimit[];
   readonly unified?: Readonly<Record<string, string>>;
   readonly blockIO?: OciBlockIO;
