@@ -4,7 +4,9 @@
  * what was found; the images adapter does it.
  */
 import type { ImagesAdapter } from '../adapters/images/adapter.ts';
-import type { NodeState } from '../domain/state.ts';
+import type { DamagedContent } from '../domain/records.ts';
+import type { Image, NodeState } from '../domain/state.ts';
+import type { Observe } from '../engine/ports.ts';
 
 const COLLECT_EVERY_MS = 3_600_000;
 /** The longest a timer runs; with more it would fire at once. */
@@ -15,13 +17,14 @@ const UNKNOWN_AGE_MS = 3_600_000;
 type StoredContent = Parameters<ImagesAdapter['collectUnknown']>[0];
 
 export interface ImageUpkeepOptions {
-  readonly images: Pick<ImagesAdapter, 'collectUnknown' | 'collectLeftovers' | 'checkContent'>;
+  readonly images: Pick<ImagesAdapter, 'collectUnknown' | 'collectLeftovers' | 'checkContent' | 'listContent'>;
   /** null: content is not checked. */
   readonly checkIntervalMs: number | null;
   readonly checkBytesPerSecond: number;
   /** As it is now; must know of every image by the time its fetch has long ended. */
   readonly state: () => Pick<NodeState, 'images' | 'containers'>;
   readonly log: { readonly info: (fields: object, message: string) => void };
+  readonly observe: Observe;
   /** Told, in a sentence, what nobody may miss. */
   readonly report: (message: string) => void;
 }
@@ -45,10 +48,39 @@ export function neededContent({ images, containers }: Pick<NodeState, 'images' |
   };
 }
 
-/** For a sentence: the images that a blob is part of. */
-function namesWith({ images }: Pick<NodeState, 'images'>, digest: string): string {
-  const having = [...images.values()].filter(({ content }) => content.blobs.includes(digest));
-  return having.map(({ id, content }) => content.repoTags[0] ?? content.repoDigests[0] ?? id).join(', ') || 'no image';
+type Images = Pick<NodeState, 'images'>;
+
+const isPartOf = ({ content }: Image, { kind, digest }: DamagedContent): boolean =>
+  kind === 'blob' ? content.blobs.includes(digest) : content.layers.some(({ chainId }) => chainId === digest);
+
+/** The images that it is part of, but for those on their way out. */
+const imagesWith = ({ images }: Images, damaged: DamagedContent): readonly Image[] =>
+  [...images.values()].filter((image) => !image.removing && isPartOf(image, damaged));
+
+const namesOf = (images: readonly Image[]): string =>
+  images.map(({ id, content }) => content.repoTags[0] ?? content.repoDigests[0] ?? id).join(', ') || 'no image';
+
+/** What images need and the store does not have. A layer may have the digest of a blob, when that is not compressed. */
+function missingIn(images: readonly Image[], stored: StoredContent): DamagedContent[] {
+  const missing = (
+    kind: DamagedContent['kind'],
+    needed: readonly string[],
+    there: readonly string[],
+  ): DamagedContent[] => {
+    const have = new Set(there);
+    const lacking = [...new Set(needed)].filter((digest) => !have.has(digest));
+    return lacking.map((digest) => ({ kind, digest, problem: 'missing' }));
+  };
+  const contents = images.map(({ content }) => content);
+  const chainIds = contents.flatMap(({ layers }) => layers.map(({ chainId }) => chainId));
+  return [
+    ...missing(
+      'blob',
+      contents.flatMap(({ blobs }) => blobs),
+      stored.blobs,
+    ),
+    ...missing('layer', chainIds, stored.chainIds),
+  ];
 }
 
 /**
@@ -56,7 +88,7 @@ function namesWith({ images }: Pick<NodeState, 'images'>, digest: string): strin
  * leaves that out, for a journal that does not know what there is.
  */
 export function startImageUpkeep(options: ImageUpkeepOptions, keepsAll: boolean): ImageUpkeep {
-  const { images, state, log, report, checkIntervalMs, checkBytesPerSecond } = options;
+  const { images, state, log, observe, report, checkIntervalMs, checkBytesPerSecond } = options;
   const timers: NodeJS.Timeout[] = [];
   const closed = new AbortController();
   let checking = false;
@@ -65,17 +97,28 @@ export function startImageUpkeep(options: ImageUpkeepOptions, keepsAll: boolean)
     timers.push(setInterval(work, Math.min(intervalMs, TIMER_MS_MAX)).unref());
   }
 
+  /** Every image that it is part of gets a record: `scribe history --image` shows it. */
+  async function tell(damaged: DamagedContent): Promise<void> {
+    const having = imagesWith(state(), damaged);
+    // What went while it was looked at is not missed.
+    if (having.length === 0 && damaged.problem === 'missing') return;
+    const { kind, digest, problem } = damaged;
+    const found = problem === 'altered' ? 'was damaged on the disk and is removed' : 'is not whole on the disk';
+    report(`The ${kind} ${digest} of ${namesOf(having)} ${found}; pull the image again to get it back`);
+    for (const { id } of having) await observe({ kind: 'ContentDamaged', imageId: id, damaged });
+  }
+
   /** One check at a time, however long it takes. */
   async function check(): Promise<void> {
     if (checking) return;
     checking = true;
     try {
-      for (const digest of await images.checkContent(checkBytesPerSecond, closed.signal)) {
-        const names = namesWith(state(), digest);
-        report(
-          `The blob ${digest} of ${names} was damaged on the disk and is removed; pull the image again to get it back`,
-        );
-      }
+      // An image that is pulled while the store is looked at is not missed in it.
+      const before = [...state().images.values()];
+      const altered = await images.checkContent(checkBytesPerSecond, closed.signal);
+      for (const digest of altered) await tell({ kind: 'blob', digest, problem: 'altered' });
+      for (const missing of missingIn(before, await images.listContent()))
+        if (missing.kind === 'layer' || !altered.includes(missing.digest)) await tell(missing);
     } catch (error) {
       if (!closed.signal.aborted) report(`The content of images could not be checked: ${String(error)}`);
     } finally {

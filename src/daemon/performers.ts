@@ -12,6 +12,7 @@ import { createInspectBlockIOClass } from '../adapters/inspect/blockio-classes.t
 import { createInspectCdiDevices } from '../adapters/inspect/cdi-devices.ts';
 import { createCdiSpecs } from '../adapters/inspect/cdi-specs.ts';
 import { createInspectContainer } from '../adapters/inspect/adapter.ts';
+import { imageFileReader } from '../adapters/inspect/image-files.ts';
 import { readSeccompProfile } from '../adapters/inspect/seccomp-file.ts';
 import { connectLogKeeper } from '../adapters/log-keeper/client.ts';
 import { createPortForwarder, type PortForwarder } from '../adapters/port-forward/adapter.ts';
@@ -105,7 +106,7 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
     ...portForwarder.effects,
     ...images.effects,
     InspectContainer: createInspectContainer({
-      readImageFile: images.readImageFile,
+      readImageFile: imageFileReader(images.snapshots.layerDirs),
       layerDirs: images.snapshots.layerDirs,
       inspectCdiDevices: createInspectCdiDevices({
         specs: createCdiSpecs({ dirs: config.runtime.cdiSpecDirs, log }),

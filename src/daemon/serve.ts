@@ -161,6 +161,7 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
       checkIntervalMs: config.images.checkIntervalMs,
       checkBytesPerSecond: config.images.checkBytesPerSecond,
       log,
+      observe,
       report,
     },
     wasSetAside,

@@ -43,6 +43,7 @@ function react(turn: Turn, input: Sequenced<Input>): void {
       return;
     case 'call.detached':
     case 'task.oomed':
+    case 'content.damaged':
     case 'network.configured':
     case 'daemon.stopped':
       // Written down; it changes what later decisions see.

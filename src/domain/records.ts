@@ -234,6 +234,8 @@ export type Input =
   | { readonly type: 'task.exited'; readonly body: { readonly exit: TaskExit } }
   | { readonly type: 'task.oomed'; readonly body: Record<string, never> }
   | { readonly type: 'shim.lost'; readonly body: Record<string, never> }
+  /** Of an image, found by the check of content. Nothing follows: what containers run from is not taken from under them. */
+  | { readonly type: 'content.damaged'; readonly body: DamagedContent }
   | {
       readonly type: 'network.configured';
       readonly body: {
@@ -243,6 +245,14 @@ export type Input =
         readonly handler?: string;
       };
     };
+
+/** A stored blob that is not what its digest says, or is not there; an unpacked layer that is not there as it was put. */
+export interface DamagedContent {
+  readonly kind: 'blob' | 'layer';
+  /** Digest of the blob, or chain id of the layer. */
+  readonly digest: string;
+  readonly problem: 'altered' | 'missing';
+}
 
 /** Why a container is EXITED, in the words kubelet shows (ContainerStatus.reason). */
 export type ExitReason = 'Completed' | 'Error' | 'OOMKilled' | 'StartError' | 'Unknown';

@@ -16,6 +16,7 @@ const INPUT_TYPES: Readonly<Record<InputType, true>> = {
   'task.exited': true,
   'task.oomed': true,
   'shim.lost': true,
+  'content.damaged': true,
   'network.configured': true,
 };
 

@@ -4,7 +4,7 @@
  */
 import type { CniConfList } from '../domain/cni.ts';
 import { sameJson } from '../domain/json.ts';
-import { containerStream, type Input, NODE_STREAM, sandboxStream } from '../domain/records.ts';
+import { containerStream, imageStream, type Input, NODE_STREAM, sandboxStream } from '../domain/records.ts';
 import type { NodeState } from '../domain/state.ts';
 import type { Observation } from './ports.ts';
 
@@ -27,6 +27,12 @@ export function newsIn(state: NodeState, observation: Observation): News | null 
       // A shim that is being stopped ends its connection too.
       if (sandbox === undefined || sandbox.shimContact === 'gone' || sandbox.steps.shim !== 'done') return null;
       return { stream: sandboxStream(sandbox.id), input: { type: 'shim.lost', body: {} } };
+    }
+    case 'ContentDamaged': {
+      const { imageId, damaged } = observation;
+      // What is on its way out need not be whole.
+      if (state.images.get(imageId)?.removing !== false) return null;
+      return { stream: imageStream(imageId), input: { type: 'content.damaged', body: damaged } };
     }
     case 'NetworkConfigured': {
       const { handler, problem } = observation;

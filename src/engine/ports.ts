@@ -3,7 +3,7 @@
  * engine knows nothing else of them. Nothing here decides anything.
  */
 import type { EffectKind, EffectOf, EffectResults, TaskExit } from '../domain/effects.ts';
-import type { CallOutcome, CallRequest, Caller, Sequenced } from '../domain/records.ts';
+import type { CallOutcome, CallRequest, Caller, Sequenced, DamagedContent } from '../domain/records.ts';
 import type { NodeState } from '../domain/state.ts';
 import type { ReadRow } from '../journal/types.ts';
 
@@ -44,6 +44,8 @@ export type Observation =
   | { readonly kind: 'TaskOomed'; readonly containerId: string }
   /** The connection to a shim closed and its process is gone. */
   | { readonly kind: 'ShimLost'; readonly podSandboxId: string }
+  /** Of an image that is whole as far as the journal knows. */
+  | { readonly kind: 'ContentDamaged'; readonly imageId: string; readonly damaged: DamagedContent }
   /** The CNI configuration changed: a conflist to use from now on, or why there is none. */
   | {
       readonly kind: 'NetworkConfigured';

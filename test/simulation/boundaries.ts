@@ -24,6 +24,8 @@ const inputs = {
   'shim.lost': true,
   'network.configured': true,
   'daemon.stopped': false,
+  // Nothing follows from it, and nothing is changed by it.
+  'content.damaged': false,
 } as const satisfies Record<InputType, boolean>;
 
 const effects = {

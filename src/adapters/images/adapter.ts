@@ -16,7 +16,6 @@ import type { PerformEffects } from '../../engine/ports.ts';
 import { errorCodeOf } from '../linux/syscalls.ts';
 import type { Spawner } from '../spawner/types.ts';
 import { type Collected, collectUnknown } from './collection.ts';
-import { readFileInLayers } from './image-files.ts';
 import { imageLayout, WRITING_SUFFIX } from './layout.ts';
 import { createPullJobs } from './pull/jobs.ts';
 import type { Snapshots } from './snapshots-port.ts';
@@ -55,11 +54,6 @@ export interface ImagesAdapterOptions {
 export interface ImagesAdapter {
   readonly effects: Pick<PerformEffects, 'PullImage' | 'LoadImages' | 'DeleteImageContent'>;
   readonly snapshots: Snapshots;
-  /**
-   * A regular file of an image, by the chain ids of its layers, base first; null when it has none of that path.
-   * Throws FailureError ImageInvalid when it is larger than `maxBytes` or something else than a file.
-   */
-  readonly readImageFile: (chainIds: readonly string[], path: string, maxBytes: number) => Promise<Buffer | null>;
   /** Pulls that begin from now on look there for hosts.toml files. */
   readonly setRegistryConfigDirs: (dirs: readonly string[]) => void;
   /** Keeps a stream for the LoadImages effect that will name it. It is destroyed if `forgetUpload` comes first. */
@@ -264,7 +258,6 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
     effects,
     setRegistryConfigDirs: jobs.setRegistryConfigDirs,
     snapshots,
-    readImageFile: (chainIds, path, maxBytes) => readFileInLayers(snapshots.layerDirs(chainIds), path, maxBytes),
     acceptUpload: (upload, stream) => {
       uploads.set(upload, stream);
     },

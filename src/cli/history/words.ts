@@ -156,6 +156,10 @@ export const wordsOf = (event: Sequenced<DomainRecord>): Words | null => {
       );
     case 'task.oomed':
       return bad('out of memory', 'the kernel killed a process of it');
+    case 'content.damaged': {
+      const { kind, digest, problem } = event.body;
+      return bad(`${kind} ${problem}`, `${digest}: pull the image again`);
+    }
     case 'shim.lost':
       return bad('shim lost', 'its process has gone');
     case 'sandbox.requested':

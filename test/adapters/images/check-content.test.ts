@@ -1,6 +1,6 @@
 /** Checking that blobs are what they were: damage is found and mended by the next pull, at a bounded rate. Needs root. */
 import assert from 'node:assert/strict';
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -60,29 +60,50 @@ describe('the content of images', { timeout: 60_000 }, () => {
     await assert.rejects(slow);
   });
 
-  it('is checked from time to time, and what was found is told with the image’s name', async (t) => {
+  it('is checked from time to time: what is altered or missing is told with the image’s name, and journaled', async (t) => {
+    const server = await serving(t);
+    const store = await startStore(t);
+    const image = await store.pull(`${server.host}/app:v1`);
+    const [altered = '', gone = ''] = image.blobs.filter((digest) => digest !== image.id);
+    const layer = image.layers[0]?.chainId ?? '';
+    await writeFile(blobOf(store.root, altered), '{}');
+    await rm(blobOf(store.root, image.id));
+    await rm(join(store.root, 'images/snapshots', layer.slice('sha256:'.length, 'sha256:'.length + 16), 'fs'), {
+      recursive: true,
+    });
+    assert.notEqual(gone, altered);
     const told: string[] = [];
+    const observed: unknown[] = [];
+    const held = { id: image.id, seq: 1, content: image, pulledAtNs: '1', removing: false, undoFailures: 0 };
     const upkeep = startImageUpkeep(
       {
         images: {
           collectUnknown: () => Promise.resolve(null),
           collectLeftovers: () => Promise.resolve(),
-          checkContent: () => Promise.resolve(['sha256:damaged']),
+          checkContent: store.adapter.checkContent,
+          listContent: store.adapter.listContent,
         },
-        state: () => ({ images: new Map(), containers: new Map() }),
+        state: () => ({ images: new Map([[image.id, held]]), containers: new Map() }),
         checkIntervalMs: 5,
-        checkBytesPerSecond: 1,
+        checkBytesPerSecond: 100 * MIB,
         log: { info: () => undefined },
+        observe: async (observation) => void observed.push(observation),
         report: (message) => void told.push(message),
       },
       false,
     );
     onCleanup(t, upkeep.close);
     upkeep.served();
-    const [first] = await eventually('a finding', () => Promise.resolve(told.length > 0 && told));
-    assert.match(
-      first ?? '',
-      /sha256:damaged of no image was damaged on the disk and is removed; pull the image again/,
+    await eventually('the findings', () => Promise.resolve(observed.length >= 3));
+    upkeep.close();
+    assert.deepEqual(observed.slice(0, 3), [
+      { kind: 'ContentDamaged', imageId: image.id, damaged: { kind: 'blob', digest: altered, problem: 'altered' } },
+      { kind: 'ContentDamaged', imageId: image.id, damaged: { kind: 'blob', digest: image.id, problem: 'missing' } },
+      { kind: 'ContentDamaged', imageId: image.id, damaged: { kind: 'layer', digest: layer, problem: 'missing' } },
+    ]);
+    assert.ok(
+      told[0]?.startsWith(`The blob ${altered} of ${server.host}/app:v1 was damaged on the disk and is removed;`),
     );
+    assert.match(told[1] ?? '', /is not whole on the disk; pull the image again/);
   });
 });

@@ -4,6 +4,7 @@ import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, it } from 'node:test';
 import type { PullProgress } from '../../../src/adapters/images/types.ts';
+import { imageFileReader } from '../../../src/adapters/inspect/image-files.ts';
 import { cleanupAfterAll } from '../../support/cleanup.ts';
 import { buildImage, buildIndex, platform } from '../../support/images/build.ts';
 import { startFilledRegistry, type TestRegistry } from '../../support/images/registry.ts';
@@ -56,7 +57,7 @@ describe('pulling images', { timeout: 90_000 }, () => {
       assert.deepEqual(await Promise.all(dirs.map((dir) => readdir(dir))), [['base'], ['zstd'], ['none']]);
       assert.equal(
         (
-          await store.adapter.readImageFile(
+          await imageFileReader(store.adapter.snapshots.layerDirs)(
             pulled.layers.map(({ chainId }) => chainId),
             '/zstd',
             5000,

@@ -7,6 +7,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
+import { imageFileReader } from '../../../src/adapters/inspect/image-files.ts';
 import { buildImage } from './build.ts';
 import { type FaultServer, type Interceptor, startFaultServer } from './fault-server.ts';
 import type { TestStore } from './store.ts';
@@ -54,7 +55,7 @@ export const checkWhole = async (
     pulled.layers.map(({ digest }) => digest),
     [layerDigest],
   );
-  const file = await store.adapter.readImageFile(
+  const file = await imageFileReader(store.adapter.snapshots.layerDirs)(
     pulled.layers.map(({ chainId }) => chainId),
     '/file',
     content.length,
