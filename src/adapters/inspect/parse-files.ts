@@ -1,8 +1,11 @@
-/** Has files that admins and vendors write, JSON and YAML, parsed in a thread of its own, bounded in time and memory. */
+/**
+ * Has files that admins and vendors write, JSON and YAML, parsed in a thread of its own, bounded in time and memory. What
+ * one of them does to the thread must not keep the others from being parsed.
+ */
 import { Worker } from 'node:worker_threads';
 import type { CdiSpec } from '../../domain/cdi/types.ts';
 import type { BlockIOClasses } from '../../domain/classes/types.ts';
-import { FailureError } from '../../domain/errors.ts';
+import { messageOf } from '../../domain/errors.ts';
 
 /** What each kind of file says. */
 export interface FileContents {
@@ -26,32 +29,53 @@ export interface ParseRequest {
 }
 
 const MEMORY_MB_MAX = 256;
+/** For each file. */
 const TIMEOUT_MS = 20_000;
 
-/** In the order of the files. Rejects with HostFailed when the thread does not come to an end. */
+interface ParsedSome<K extends FileKind> {
+  readonly parsed: readonly ParsedFile<K>[];
+  /** Why there is no more. */
+  readonly end: string;
+}
+
+/** As many of the first files as one thread gets to. */
+async function parseInThread<K extends FileKind>(
+  kind: K,
+  files: readonly FileText[],
+  timeoutMs: number,
+): Promise<ParsedSome<K>> {
+  const parsed: ParsedFile<K>[] = [];
+  const { promise: ended, resolve: end } = Promise.withResolvers<string>();
+  const thread = new Worker(new URL('./parse-thread.ts', import.meta.url), {
+    workerData: { kind, files } satisfies ParseRequest,
+    resourceLimits: { maxOldGenerationSizeMb: MEMORY_MB_MAX },
+  });
+  const timer = setTimeout(() => end(`that took more than ${timeoutMs} ms`), timeoutMs);
+  thread.on('message', (file: ParsedFile<K>) => {
+    timer.refresh();
+    if (parsed.push(file) === files.length) end('all are parsed');
+  });
+  thread.on('error', (error) => end(messageOf(error)));
+  thread.on('exit', () => end('the parser ended'));
+  try {
+    return { end: await ended, parsed };
+  } finally {
+    clearTimeout(timer);
+    await thread.terminate();
+  }
+}
+
+/** In the order of the files. One that takes too much time or memory has that as its problem, and holds up no other. */
 export async function parseFiles<K extends FileKind>(
   kind: K,
   files: readonly FileText[],
   timeoutMs: number = TIMEOUT_MS,
 ): Promise<readonly ParsedFile<K>[]> {
   if (files.length === 0) return [];
-  const { promise, resolve, reject } = Promise.withResolvers<readonly ParsedFile<K>[]>();
-  const fail = (why: string, cause?: unknown): void => {
-    const paths = files.map(({ path }) => path).join(', ');
-    reject(new FailureError('HostFailed', `${paths} could not be parsed: ${why}`, { cause }));
-  };
-  const thread = new Worker(new URL('./parse-thread.ts', import.meta.url), {
-    workerData: { kind, files } satisfies ParseRequest,
-    resourceLimits: { maxOldGenerationSizeMb: MEMORY_MB_MAX },
-  });
-  const timer = setTimeout(() => fail(`that took more than ${timeoutMs} ms`), timeoutMs);
-  thread.once('message', resolve);
-  thread.once('error', (error) => fail('the parser failed', error));
-  thread.once('exit', () => fail('the parser ended'));
-  try {
-    return await promise;
-  } finally {
-    clearTimeout(timer);
-    await thread.terminate();
-  }
+  const { parsed, end } = await parseInThread(kind, files, timeoutMs);
+  const [stopper, ...left] = files.slice(parsed.length);
+  if (stopper === undefined) return parsed;
+  const { path } = stopper;
+  const problem = `${path} could not be parsed: ${end}`;
+  return [...parsed, { path, problem }, ...(await parseFiles(kind, left, timeoutMs))];
 }

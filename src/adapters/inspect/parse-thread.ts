@@ -1,6 +1,7 @@
 /**
  * The thread that parses what admins and vendors write about a node (CDI specs, block I/O classes): YAML of a megabyte
- * takes longer than the daemon's loop may stand still. Gets the texts, answers with content or a problem for each, and ends.
+ * takes longer than the daemon's loop may stand still. Gets the texts, answers with content or a problem for each as soon
+ * as it is parsed, and ends.
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { parse, YAMLError } from 'yaml';
@@ -47,4 +48,4 @@ const parsed = (kind: FileKind, file: FileText): ParsedFile<FileKind> => {
 };
 
 const { kind, files } = workerData as ParseRequest;
-parentPort?.postMessage(files.map((file) => parsed(kind, file)));
+for (const file of files) parentPort?.postMessage(parsed(kind, file));

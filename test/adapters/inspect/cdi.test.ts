@@ -191,8 +191,17 @@ devices:
     assert.match(message, /bomb\.yaml is not valid YAML/);
     assert.match(message, /fifo\.json is no regular file/);
     assert.match(message, /large\.json has 5242880 bytes/);
-    const slow = parseFiles('cdi', [{ path: '/etc/cdi/a.json', text: spec({}) }], 0);
-    await assert.rejects(slow, /\/etc\/cdi\/a\.json could not be parsed: that took more than 0 ms/);
+    const [slow] = await parseFiles('cdi', [{ path: '/etc/cdi/a.json', text: spec({}) }], 0);
+    assert.equal(slow?.problem, '/etc/cdi/a.json could not be parsed: that took more than 0 ms');
+  });
+
+  it('are found although another file takes all the memory that parsing may take', async (t) => {
+    const { fixed, warnings, inspect, refusal } = await setUp(t);
+    for (const name of ['a', 'z']) await writeFile(join(fixed, `${name}.json`), spec({}, [name]));
+    await writeFile(join(fixed, 'many.yaml'), `a: [${'x,'.repeat(2_000_000)}]`);
+    for (const name of ['a', 'z']) assert.equal((await inspect([`vendor.com/gpu=${name}`])).length, 2);
+    assert.match(await refusal('vendor.com/gpu=d0'), /many\.yaml could not be parsed: .* memory limit/);
+    assert.equal(warnings.length, 1, 'it is parsed once');
   });
 
   it('devices are looked up on the host unless the file gives their numbers', async (t) => {
