@@ -188,13 +188,20 @@ describe('pods with users of their own', () => {
     const before = await start('before');
     // As a daemon leaves it that dies while a task is created.
     const left = join(node.daemon.dirs.state, 'bundles', before, 'mapped/0');
-    await mkdir(left, { recursive: true });
-    await runOk(['mount', '-t', 'tmpfs', 'left', left]);
+    const leave = async (): Promise<void> => {
+      await mkdir(left, { recursive: true });
+      await runOk(['mount', '-t', 'tmpfs', 'left', left]);
+    };
+    await leave();
     await node.daemon.kill();
     await node.daemon.start();
     const namespaces = 'readlink /proc/self/ns/user /proc/self/ns/net';
     assert.equal(await shell(await start('after'), namespaces), await shell(before, namespaces));
-    assert.ok(!(await mountsOfBundles()).includes(left));
+    assert.ok(!(await mountsOfBundles()).includes(left), 'of a task that is there');
+    await leave();
+    await runtime.stopContainer({ containerId: before, timeout: '0' });
+    await eventually('no mapped volume', async () => !(await mountsOfBundles()).includes(left));
+    assert.equal((await statusOf(node.daemon, before)).state, ContainerState.CONTAINER_EXITED);
     await removePod(node.daemon, podSandboxId);
   });
 

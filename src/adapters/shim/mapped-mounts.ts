@@ -23,7 +23,7 @@ export const whileMapped = async <T>(
   }
 };
 
-/** For a task that is there, and whose daemon may have ended before it was done with creating it. */
+/** For a task whose daemon may have ended before it was done with creating it: one that is there, or never will be. */
 export const unmountMapped = async ({ mounts }: Pick<ShimContext, 'mounts'>, bundlePath: string): Promise<void> => {
   const dir = mappedDir(bundlePath);
   await settleAll((await namesIn(dir)).map((name) => mounts.unmount(join(dir, name))));

@@ -14,7 +14,7 @@ import type { TaskStreams } from './container-io.ts';
 import type { ShimContext } from './context.ts';
 import { asFailure, attempting, isUnreachable } from './failures.ts';
 import { createLiveTask, type LiveTask, type LiveTaskOptions } from './live-task.ts';
-import { whileMapped } from './mapped-mounts.ts';
+import { unmountMapped, whileMapped } from './mapped-mounts.ts';
 import { checkBundlePath } from './paths.ts';
 import type { TaskClient } from './task-client.ts';
 import { taskOptions } from './task-options.ts';
@@ -244,6 +244,8 @@ export const deleteTask = async (
       await removeLeftCgroup(context, bundlePath);
     }
     forgetTask(context, containerId);
+    // Left there by a daemon that ended before the shim had heard of the task, or whose shim ended too.
+    await unmountMapped(context, bundlePath);
     await io.release(containerId, timings.logCloseMs);
     return {};
   });
