@@ -4,7 +4,12 @@
  */
 import { join } from 'node:path';
 import { stringify } from 'smol-toml';
-import type { GenericShimOptions, RuncShimOptions, RuntimeHandler } from '../domain/runtime-handler.ts';
+import {
+  type GenericShimOptions,
+  type RuncShimOptions,
+  type RuntimeHandler,
+  takesRuncOptions,
+} from '../domain/runtime-handler.ts';
 import type { BaseSpec } from '../domain/oci/base-spec.ts';
 import type { CgroupDriver } from '../domain/oci/input.ts';
 import type { ParsedConfig } from './schema.ts';
@@ -110,9 +115,6 @@ export const SOCKET_NAME = 'scribe.sock';
 /** What is in the files that handlers name, by handler. */
 export type BaseSpecs = ReadonlyMap<string, BaseSpec>;
 
-/** Shims that can start any container first, and that take options of their own. */
-export const RUNC_SHIMS = /^io\.containerd\.runc\./;
-
 type ParsedHandler = ParsedConfig['runtime']['handlers'][string];
 
 /** The keys that have a value; undefined when none has, so that what is not configured is not written down. */
@@ -170,7 +172,8 @@ const handlersOf = (
     runtimeType: handler.runtime_type,
     ...optionalOf(handler, cniConfDir, baseSpecs.get(name)),
     binaryName: handler.binary_name,
-    sandboxer: handler.sandboxer ?? (RUNC_SHIMS.test(handler.runtime_type) ? 'none' : 'pause'),
+    // A shim of runc's can start any container first; others may want the pause container.
+    sandboxer: handler.sandboxer ?? (takesRuncOptions({ runtimeType: handler.runtime_type }) ? 'none' : 'pause'),
     systemdCgroup: handler.systemd_cgroup ?? cgroup_driver === 'systemd',
   }));
 

@@ -6,8 +6,9 @@ import { access, readdir, readFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { parse, TomlError } from 'smol-toml';
 import { FailureError } from '../domain/errors.ts';
+import { takesRuncOptions } from '../domain/runtime-handler.ts';
 import { readBaseSpecs } from './base-specs.ts';
-import { type Config, configOf, RUNC_SHIMS } from './config.ts';
+import { type Config, configOf } from './config.ts';
 import { problemsOf } from './problems.ts';
 import { BUILT_IN_HANDLERS, configSchema, type ParsedConfig, RUNC_SHIM_KEYS } from './schema.ts';
 
@@ -145,7 +146,7 @@ const handlerContradictions = ([name, handler]: readonly [string, ParsedConfig['
   const table = `runtime.handlers.${name}`;
   const type = handler.runtime_type;
   const problems: string[] = [];
-  if (RUNC_SHIMS.test(type)) {
+  if (takesRuncOptions({ runtimeType: type })) {
     if (handler.options !== undefined)
       problems.push(`${table}.options is for other shims than those of ${type}; its options are keys of [${table}]`);
   } else {

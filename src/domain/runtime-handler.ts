@@ -1,4 +1,4 @@
-/** Runtime handlers: what the configuration says of them, and what their OCI runtimes can do. Data only. */
+/** Runtime handlers: what the configuration says of them, and what their OCI runtimes can do. */
 import type { BaseSpec } from './oci/base-spec.ts';
 import type { PrivilegedDevices } from './oci/devices.ts';
 import type { Sandboxer } from './pod-sandbox/holder.ts';
@@ -52,3 +52,7 @@ export interface RuntimeHandler {
   /** Its OCI runtime can move network interfaces into a container; absent (in older journals): it can not. */
   readonly netDevices?: boolean;
 }
+
+/** Runtimes whose shims take containerd.runc.v1.Options; others would refuse a message that they do not know. */
+export const takesRuncOptions = ({ runtimeType }: Pick<RuntimeHandler, 'runtimeType'>): boolean =>
+  runtimeType.startsWith('io.containerd.runc.');

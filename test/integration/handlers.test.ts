@@ -3,17 +3,53 @@
  * OCI spec that its containers are made from.
  */
 import assert from 'node:assert/strict';
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { bridgeConfList } from '../../scripts/lib/cni.ts';
 import { codeOf } from '../../scripts/lib/cri-client.ts';
 import { GrpcCode } from '../../src/domain/errors.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
+import { goProgram } from '../support/go-program.ts';
+import { stateOf } from '../support/journal.ts';
 import { noLeftovers } from '../support/leftovers.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
-import { containerConfig, eventually, ownPids, podConfig, removePod } from '../support/pods.ts';
+import { containerConfig, eventually, ownPids, podConfig, removePod, statusOf } from '../support/pods.ts';
 import { tempDir } from '../support/temp-dir.ts';
+
+describe('a runtime handler with a shim of another name', () => {
+  const owner = cleanupAfterAll();
+
+  test('runs its pods with what that name says in PATH, and tells it its options', async () => {
+    const dir = await tempDir(owner);
+    await symlink(await goProgram('containerd-shim-sandbox'), join(dir, 'containerd-shim-other-one-v7'));
+    const type = 'runtime_type = "io.example.other-one.v7"';
+    const config = `[runtime.handlers.other]\n${type}\n[runtime.handlers.told]\n${type}\noptions = { ConfigPath = "/x" }\n`;
+    const env = { PATH: `${dir}:${process.env['PATH'] ?? ''}` };
+    const { daemon } = await startNode(owner, { config, env });
+    const { runtime } = daemon.cri;
+    const sandboxConfig = podConfig(daemon, 'other', ownPids);
+    const { podSandboxId } = await runtime.runPodSandbox({ config: sandboxConfig, runtimeHandler: 'other' });
+    const main = containerConfig('main', busyboxName, ['sleep', '1000']);
+    const { containerId } = await runtime.createContainer({ podSandboxId, config: main, sandboxConfig });
+    await runtime.startContainer({ containerId });
+    const shim = stateOf(daemon).sandboxes.get(podSandboxId)?.shim?.pid ?? 0;
+    assert.match(await readFile(`/proc/${shim}/cmdline`, 'utf8'), /containerd-shim-(other-one-v7|sandbox)/);
+    const { stdout } = await runtime.execSync({ containerId, cmd: ['hostname'], timeout: '10' });
+    assert.equal(stdout.toString(), 'other\n');
+    await daemon.kill();
+    await daemon.start();
+    await runtime.stopContainer({ containerId, timeout: '0' });
+    assert.equal((await statusOf(daemon, containerId)).exitCode, 137);
+    await removePod(daemon, podSandboxId);
+    // This shim knows runc's options only, and says what else it was told.
+    await assert.rejects(
+      runtime.runPodSandbox({ config: podConfig(daemon, 'told'), runtimeHandler: 'told' }),
+      /runtimeoptions\.v1\.Options/,
+    );
+    assert.deepEqual(await daemon.leftovers(), noLeftovers);
+  });
+});
 
 describe('the base spec of a runtime handler', () => {
   const owner = cleanupAfterAll();

@@ -4,7 +4,7 @@
  * work are not its business.
  */
 import { access } from 'node:fs/promises';
-import type { RuntimeHandler } from '../../domain/runtime-handler.ts';
+import { type RuntimeHandler, takesRuncOptions } from '../../domain/runtime-handler.ts';
 import type { NodeFacts } from '../../domain/node-facts.ts';
 import type { CgroupDriver } from '../../domain/oci/input.ts';
 import { checkCapabilities, checkCgroupDriver, checkCgroups, checkClock, checkKernel } from './host.ts';
@@ -51,7 +51,13 @@ export const runDoctor = async (options: DoctorOptions): Promise<readonly Doctor
     checkCniPlugins(network),
     checkIptables(network, path),
     Promise.all(directories.map((directory) => checkSpace(directory, diskReserveBytes))),
-    Promise.all(handlers.flatMap((handler) => [checkShim(handler, path), checkOciRuntime(handler, path)])),
+    Promise.all(
+      handlers.flatMap((handler) => [
+        checkShim(handler, path),
+        // What runs behind another shim is not said by binary_name.
+        ...(takesRuncOptions(handler) ? [checkOciRuntime(handler, path)] : []),
+      ]),
+    ),
   ]);
   return [
     checkKernel(node),

@@ -6,7 +6,6 @@
  *   2.0 to 2.2   stdin empty             stdout: JSON {version, address, protocol} task service v3
  *   2.3          stdin BootstrapParams   stdout: BootstrapResult (protobuf)        task service v3
  */
-import type { RuntimeHandler } from '../../domain/runtime-handler.ts';
 import { FailureError } from '../../domain/errors.ts';
 import { BootstrapParams, BootstrapResult, LogLevel } from '../wire/runtime/bootstrap/v1/bootstrap.ts';
 
@@ -37,10 +36,6 @@ export const shimBinaryName = (runtimeType: string): string => {
   }
   return `containerd-shim-${name}-${version}`;
 };
-
-/** Runtimes whose shims take containerd.runc.v1.Options; others would refuse a message that they do not know. */
-export const takesRuncOptions = ({ runtimeType }: Pick<RuntimeHandler, 'runtimeType'>): boolean =>
-  runtimeType.startsWith('io.containerd.runc.');
 
 /** The version in what a shim prints for -v, or null when it says none. */
 export const parseShimVersion = (text: string): ShimVersion | null => {

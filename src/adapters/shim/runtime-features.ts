@@ -2,9 +2,8 @@
  * What an OCI runtime can do beyond what all can: asked of the runtime itself (its `features` command, OCI runtime
  * specification, features.md), through the spawner, once per start. A runtime that does not answer can nothing more.
  */
-import type { RuntimeHandler } from '../../domain/runtime-handler.ts';
+import { type RuntimeHandler, takesRuncOptions } from '../../domain/runtime-handler.ts';
 import type { Spawner } from '../spawner/types.ts';
-import { takesRuncOptions } from './bootstrap.ts';
 
 export interface RuntimeFeatures {
   /** It knows user namespaces, and this kernel can map the ids of what is mounted for them (tmpfs too, Linux 6.3). */

@@ -6,7 +6,7 @@ import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { delimiter, isAbsolute, join } from 'node:path';
 import { FailureError } from '../../domain/errors.ts';
-import type { RuntimeHandler } from '../../domain/runtime-handler.ts';
+import { type RuntimeHandler, takesRuncOptions } from '../../domain/runtime-handler.ts';
 import { errorCodeOf } from '../linux/syscalls.ts';
 import type { RunResult, Spawner } from '../spawner/types.ts';
 import {
@@ -18,7 +18,6 @@ import {
   shimBinaryName,
   shimEnvironment,
   startInput,
-  takesRuncOptions,
 } from './bootstrap.ts';
 import { quoted } from './failures.ts';
 import { checkBundlePath } from './paths.ts';

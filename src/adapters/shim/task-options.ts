@@ -6,7 +6,7 @@ import type { EffectOf } from '../../domain/effects.ts';
 import type { Any } from '../wire/google/protobuf/any.ts';
 import { Options as RuncOptions } from '../wire/types/runc/options/oci.ts';
 import { Options as GenericOptions } from '../wire/types/runtimeoptions/v1/api.ts';
-import { takesRuncOptions } from './bootstrap.ts';
+import { takesRuncOptions } from '../../domain/runtime-handler.ts';
 
 const runcOptionsType = 'containerd.runc.v1.Options';
 const genericOptionsType = 'runtimeoptions.v1.Options';
