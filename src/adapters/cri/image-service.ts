@@ -14,7 +14,9 @@ export function imageService(parts: CriParts): Handlers<typeof wire.ImageService
     const name = wantedName(request);
     if (name === '') return lists.images();
     const image = findImage(view.state, name);
-    return wire.ListImagesResponse.encode({ images: image === undefined ? [] : [lists.image(image)] }).finish();
+    const spec = request.filter?.image;
+    const images = image === undefined ? [] : [askedFor(lists.image(image), spec)];
+    return wire.ListImagesResponse.encode({ images }).finish();
   };
   return {
     listImages: reading(parts, 'ListImages', wantedName, list),
@@ -28,7 +30,7 @@ export function imageService(parts: CriParts): Handlers<typeof wire.ImageService
         if (found === undefined) return { image: undefined, info: {} };
         const { config, layers } = found.content;
         return {
-          image: lists.image(found),
+          image: askedFor(lists.image(found), image),
           info: infoWhen(verbose, () => ({ chainID: layers.at(-1)?.chainId ?? '', imageSpec: { config } })),
         };
       },
@@ -57,6 +59,12 @@ export function imageService(parts: CriParts): Handlers<typeof wire.ImageService
     ),
   };
 }
+
+/** All handlers have their images in one store: an image is there for the handler that is asked about, and says so. */
+const askedFor = (image: wire.Image, spec: wire.ImageSpec | undefined): wire.Image =>
+  spec === undefined || spec.runtimeHandler === ''
+    ? image
+    : { ...image, spec: wire.ImageSpec.fromPartial({ image: image.id, runtimeHandler: spec.runtimeHandler }) };
 
 function named(image: wire.ImageSpec | undefined, field: string): string {
   if (image === undefined || image.image === '')

@@ -2,11 +2,11 @@
  * The note beside each unpacked layer: its whole chain id, of which the directory's name is only the start, and what
  * it takes, so that nobody has to walk it to know.
  */
-import { readFile } from 'node:fs/promises';
+import { lstat, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isDigest } from '../../domain/image/reference.ts';
 import { errorCodeOf } from '../linux/syscalls.ts';
-import { INFO_FILE } from './layout.ts';
+import { INFO_FILE, LAYER_DIR } from './layout.ts';
 
 export interface SnapshotInfo {
   readonly chainId: string;
@@ -31,10 +31,14 @@ const parseInfo = (text: string): SnapshotInfo | null => {
   return { chainId, diffId, usedBytes, inodesUsed };
 };
 
-/** The note in a snapshot's directory; null when there is no such snapshot, or one whose note is damaged. */
+/** The note in a snapshot's directory; null when there is no such snapshot, or one whose note or layer is not whole. */
 export const readSnapshotInfo = async (directory: string): Promise<SnapshotInfo | null> => {
   try {
-    return parseInfo(await readFile(join(directory, INFO_FILE), 'utf8'));
+    const [text, layer] = await Promise.all([
+      readFile(join(directory, INFO_FILE), 'utf8'),
+      lstat(join(directory, LAYER_DIR)),
+    ]);
+    return layer.isDirectory() ? parseInfo(text) : null;
   } catch (error) {
     const code = errorCodeOf(error);
     if (code === 'ENOENT' || code === 'ENOTDIR') return null;

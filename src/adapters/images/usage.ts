@@ -2,11 +2,11 @@
  * What the image store takes of its file system. Counted once in the background after a start and kept up to date by
  * what is added and removed; asking costs nothing. Layers carry notes of their size, so nothing large is ever walked.
  */
-import { lstat, stat } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import { namesIn } from '../linux/files.ts';
 import { errorCodeOf } from '../linux/syscalls.ts';
-import { digestOfHex, type ImageLayout, LAYER_DIR, snapshotName } from './layout.ts';
+import { digestOfHex, type ImageLayout } from './layout.ts';
 import { readSnapshotInfo, type SnapshotInfo } from './snapshot-info.ts';
 
 export interface ImageFsUsage {
@@ -45,14 +45,6 @@ const visitAll = async <T>(names: readonly string[], visit: (name: string) => Pr
   return results;
 };
 
-/** The note of an unpacked layer that is there, and under the name of its chain id. */
-const readWholeSnapshot = async (directory: string): Promise<SnapshotInfo | null> => {
-  const note = await readSnapshotInfo(directory);
-  if (note === null || snapshotName(note.chainId) !== basename(directory)) return null;
-  const stats = await lstat(join(directory, LAYER_DIR)).catch(() => null);
-  return stats?.isDirectory() === true ? note : null;
-};
-
 /** Everything whole that is in the store. */
 export const takeInventory = async (layout: ImageLayout): Promise<Inventory> => {
   const sizeOf = async (name: string): Promise<number> => {
@@ -66,7 +58,7 @@ export const takeInventory = async (layout: ImageLayout): Promise<Inventory> => 
   const blobNames = await namesIn(layout.blobs);
   const blobSizes = await visitAll(blobNames, sizeOf);
   const snapshotNames = await namesIn(layout.snapshots);
-  const notes = await visitAll(snapshotNames, (name) => readWholeSnapshot(join(layout.snapshots, name)));
+  const notes = await visitAll(snapshotNames, (name) => readSnapshotInfo(join(layout.snapshots, name)));
   const snapshots = notes.filter((note): note is SnapshotInfo => note !== null);
   const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
   return {

@@ -79,7 +79,10 @@ export function decideCall(turn: Turn, input: CallReceived): void {
     case 'Unimplemented':
       return complete(turn, call, {
         ok: false,
-        failure: { reason: 'NotImplemented', message: `${request.rpc} is not offered by this version of scribe.` },
+        failure: { reason: 'NotImplemented', message: notOffered(request.rpc) },
       });
   }
 }
+
+const notOffered = (rpc: string): string =>
+  `${rpc} is not offered by this version of scribe${rpc === 'CheckpointPod' ? '; checkpoint the containers of the pod one by one (CheckpointContainer)' : ''}.`;

@@ -109,6 +109,15 @@ describe('statuses', { timeout: 20_000 }, () => {
     const { cri } = await startServer(t, { view: filled() });
     assert.equal((await cri.image.imageStatus({ image: { image: 'nginx' } })).image, undefined);
     const { image: found, info } = await cri.image.imageStatus({ image: { image: 'busybox' }, verbose: true });
+    assert.equal(found?.spec, undefined);
+    const ofHandler = { image: 'busybox', runtimeHandler: 'crun' };
+    const { image: ofCrun } = await cri.image.imageStatus({ image: ofHandler });
+    const { images: listed } = await cri.image.listImages({ filter: { image: ofHandler } });
+    for (const one of [ofCrun, ...listed]) {
+      assert.equal(one?.spec?.runtimeHandler, 'crun');
+      assert.equal(one.spec.image, found?.id);
+    }
+    assert.equal(listed.length, 1);
     assert.deepEqual([found?.id, found?.size, found?.uid?.value, found?.username], ['sha256:i1', '1234', '1000', '']);
     assert.deepEqual(JSON.parse(info['info'] ?? ''), { chainID: '', imageSpec: { config: { user: '1000:1000' } } });
   });

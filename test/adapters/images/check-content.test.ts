@@ -105,5 +105,9 @@ describe('the content of images', { timeout: 60_000 }, () => {
       told[0]?.startsWith(`The blob ${altered} of ${server.host}/app:v1 was damaged on the disk and is removed;`),
     );
     assert.match(told[1] ?? '', /is not whole on the disk; pull the image again/);
+    await store.pull(`${server.host}/app:v1`);
+    const { blobs, chainIds } = await store.adapter.listContent();
+    assert.deepEqual(new Set(blobs), new Set(image.blobs));
+    assert.deepEqual(chainIds, [layer]);
   });
 });
