@@ -120,23 +120,36 @@ function access(mount: Mount, settings: SpecSettings): string {
   );
 }
 
+/** Where images and directories in them are, by name. */
+interface ImagePlaces {
+  readonly roots: ReadonlyMap<string, string>;
+  readonly insides: ReadonlyMap<string, string>;
+}
+
+const subPathKey = (image: string, subPath: string): string => JSON.stringify([image, subPath]);
+
+const imagePlaces = ({ imageMounts, facts: { imageSubPaths = [] } }: ContainerMountsInput): ImagePlaces => ({
+  roots: new Map(imageMounts.map(({ image, hostPath }) => [image, hostPath])),
+  insides: new Map(imageSubPaths.map(({ image, subPath, realPath }) => [subPathKey(image, subPath), realPath])),
+});
+
 /**
  * A mount of an image is private whatever propagation is asked for: nothing is ever mounted in what stands for it on the
  * host.
  */
-function imageMount(mount: Mount, { facts, imageMounts, settings }: ContainerMountsInput): OciMount {
+function imageMount(mount: Mount, places: ImagePlaces, { settings }: ContainerMountsInput): OciMount {
   const { containerPath = '', imageSubPath } = mount;
   const image = mount.image?.image ?? '';
-  const root = imageMounts.find((candidate) => candidate.image === image)?.hostPath;
-  const inside =
-    imageSubPath === undefined
-      ? '/'
-      : facts.imageSubPaths?.find((fact) => fact.image === image && fact.subPath === imageSubPath)?.realPath;
+  const root = places.roots.get(image);
+  const inside = imageSubPath === undefined ? '/' : places.insides.get(subPathKey(image, imageSubPath));
   if (root === undefined || inside === undefined)
     return refuse('Bug', `nothing was found out about mounts.image ${shown(image)}`);
   const options = ['rprivate', access(mount, settings), ...(mount.mountOptions ?? [])];
   return bind(inside === '/' ? root : root + inside, cleanPath(containerPath), options);
 }
+
+const factsByPath = (facts: Pick<ContainerFacts, 'mounts'> | null): ReadonlyMap<string, MountFact> =>
+  new Map((facts?.mounts ?? []).map((fact) => [fact.hostPath, fact]));
 
 const isMapped = ({ uidMappings = [], gidMappings = [] }: Mount): boolean =>
   uidMappings.length + gidMappings.length > 0;
@@ -167,8 +180,9 @@ export function mappedMounts(
   imageVolumes: readonly ImageVolume[],
   dir: string,
 ): readonly MappedMount[] {
+  const factOf = factsByPath(facts);
   const asked = (config.mounts ?? []).flatMap((mount, index) => {
-    const fact = facts?.mounts.find(({ hostPath }) => hostPath === mount.hostPath);
+    const fact = factOf.get(mount.hostPath ?? '');
     return fact === undefined || !isMapped(mount) ? [] : [{ source: fact.realPath, target: mappedPath(dir, index) }];
   });
   const volumes = imageVolumes.map(({ hostPath }, index) => ({
@@ -205,9 +219,10 @@ export interface ContainerMounts {
  */
 export function containerMounts(input: ContainerMountsInput): ContainerMounts {
   const { config, sandboxConfig, paths, facts, imageVolumes, mappedDir, privileged } = input;
-  const factOf = new Map(facts.mounts.map((fact) => [fact.hostPath, fact]));
+  const factOf = factsByPath(facts);
+  const places = imagePlaces(input);
   const asked = (config.mounts ?? []).map((mount, index) =>
-    mount.image === undefined ? criMount(mount, index, factOf, input) : imageMount(mount, input),
+    mount.image === undefined ? criMount(mount, index, factOf, input) : imageMount(mount, places, input),
   );
   const taken = destinations(asked);
   const volumes = imageVolumes.map(({ imagePath, hostPath }, index) =>

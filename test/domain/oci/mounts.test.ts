@@ -6,7 +6,7 @@ import type { MountFact } from '../../../src/domain/container/facts.ts';
 import { containerQuestions, containerSpec } from '../../../src/domain/oci/container-spec.ts';
 import { etcFiles } from '../../../src/domain/oci/etc-files.ts';
 import type { ContainerSpecInput } from '../../../src/domain/oci/input.ts';
-import { imageVolumesOf } from '../../../src/domain/oci/mounts.ts';
+import { imageVolumesOf, mappedMounts } from '../../../src/domain/oci/mounts.ts';
 import { buildContainer, containerInput, failureIn, nodeV2, paths, podConfig, rootFacts, settings } from './support.ts';
 
 const { PROPAGATION_BIDIRECTIONAL, PROPAGATION_HOST_TO_CONTAINER } = MountPropagation;
@@ -209,4 +209,40 @@ describe('mounts of images', () => {
     assert.deepEqual(questions.mountPaths, ['/h']);
     assert.deepEqual(questions.imageSubPaths, [{ image: 'app:1', chainIds: ['sha256:1'], subPath: 'link/b' }]);
   });
+});
+
+/** The list, counting how often one of its entries is asked for that field. */
+const counting = <T extends object>(
+  list: readonly T[],
+  field: keyof T,
+): { counted: readonly T[]; asked: () => number } => {
+  let asked = 0;
+  const get = (entry: T, key: string | symbol): unknown => {
+    if (key === field) asked += 1;
+    return Reflect.get(entry, key);
+  };
+  return { counted: list.map((entry) => new Proxy(entry, { get })), asked: () => asked };
+};
+
+it('C17: what was found out is looked at once, not once for each of the mounts that a client may send', () => {
+  const many = Array.from({ length: 1_000 }, (_, index) => index);
+  const image = { image: 'app:1' };
+  const imageMounts = [{ image: 'app:1', chainIds: [], hostPath: '/bundle/images/0' }];
+  const ofImage = many.map((n) => ({ containerPath: `/x/${n}`, readonly: true, image, imageSubPath: `${n}` }));
+  const subPaths = counting(
+    many.map((n) => ({ image: 'app:1', subPath: `${n}`, realPath: `/${n}` })),
+    'subPath',
+  );
+  const built = buildContainer(
+    { mounts: ofImage },
+    { imageMounts, facts: { ...rootFacts, imageSubPaths: subPaths.counted } },
+  );
+  assert.equal(built.mounts.find(({ destination }) => destination === '/x/999')?.source, '/bundle/images/0/999');
+  assert.ok(subPaths.asked() <= many.length, `${subPaths.asked()}`);
+
+  const mapping = [{ containerId: 0, hostId: 65_536, length: 65_536 }];
+  const mounts = many.map((n) => ({ hostPath: `/h/${n}`, containerPath: `/x/${n}`, uidMappings: mapping }));
+  const facts = counting(factsOf(mounts, 'private').mounts, 'hostPath');
+  assert.equal(mappedMounts({ mounts }, { mounts: facts.counted }, [], '/mapped').length, many.length);
+  assert.ok(facts.asked() <= many.length, `${facts.asked()}`);
 });
