@@ -78,6 +78,7 @@ const TOLD: ReadonlySet<string> = new Set<RecordType>([
   'container.lost',
   'sandbox.lost',
   'task.oomed',
+  'content.damaged',
 ]);
 
 const isTold = ({ type, stream }: JournalRecord): boolean =>

@@ -1,7 +1,7 @@
 /** Which entries of a history are shown, beside those about chosen objects: methods and failures. Pure. */
 import type { CallEntry, Entry } from './entries.ts';
 import { knownAs } from './entries.ts';
-import { rpcOf } from '../../domain/records.ts';
+import { type RecordType, rpcOf } from '../../domain/records.ts';
 
 export interface Filter {
   /** In any case. */
@@ -27,6 +27,14 @@ const isMethod = (wanted: string, entry: Entry): boolean => {
   }
 };
 
+/** What is never meant to happen, whatever it says. */
+const TROUBLES: ReadonlySet<string> = new Set<RecordType>([
+  'container.lost',
+  'sandbox.lost',
+  'task.oomed',
+  'content.damaged',
+]);
+
 const hasFailed = (entry: Entry): boolean => {
   switch (entry.kind) {
     case 'call': {
@@ -37,8 +45,7 @@ const hasFailed = (entry: Entry): boolean => {
       return entry.row.code !== 0;
     case 'event': {
       const { record } = entry;
-      if (record.type === 'container.lost' || record.type === 'sandbox.lost' || record.type === 'task.oomed')
-        return true;
+      if (TROUBLES.has(record.type)) return true;
       if (knownAs('daemon.started', record)?.event.body.crash) return true;
       return (knownAs('container.exited', record)?.event.body.exitStatus ?? 0) !== 0;
     }
