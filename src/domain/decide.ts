@@ -13,7 +13,7 @@ import { holderOf } from './pod-sandbox/sandboxer.ts';
 import type { EffectEnded, Event, Input, Sequenced } from './records.ts';
 import { subjectOf } from './records.ts';
 import { containersOf, type NodeState } from './state.ts';
-import type { ImageContent } from './effects.ts';
+import type { ImageContent } from './image/content.ts';
 import type { Failure } from './errors.ts';
 import { runPodSandbox } from './pod-sandbox/decide.ts';
 import { beginTurn, complete, type Turn } from './turn.ts';

@@ -3,7 +3,8 @@
  * alone, so that a replay gives the same requests. Called in the turn that recorded the intent.
  */
 import { resourcesOf } from './container/state.ts';
-import type { Effect, Mount } from './effects.ts';
+import type { Effect } from './effects.ts';
+import type { Mount } from './tasks.ts';
 import type { Failure } from './errors.ts';
 import type { DaemonFacts } from './node/facts.ts';
 import { etcFiles } from './oci/etc-files.ts';

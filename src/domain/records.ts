@@ -9,7 +9,9 @@
  */
 import type { ContainerConfig, Int64, LinuxContainerResources, PodSandboxConfig } from './cri.ts';
 import type { CniConfList, PodNetwork } from './cni.ts';
-import type { EffectKind, EffectResults, ImageContent, TaskExit } from './effects.ts';
+import type { EffectKind, EffectResults } from './effects.ts';
+import type { ImageContent } from './image/content.ts';
+import type { TaskExit } from './tasks.ts';
 import type { RuntimeHandler } from './runtime-handler.ts';
 import type { Sandboxer } from './pod-sandbox/holder.ts';
 import type { Failure, GrpcCode } from './errors.ts';

@@ -6,7 +6,8 @@
 import type { ContainerConfig, Int64, LinuxContainerResources, PodSandboxConfig } from './cri.ts';
 import type { ConfiguredNetwork, PodNetwork } from './cni.ts';
 import type { ContainerFacts } from './container/facts.ts';
-import type { ImageConfig, ImageContent, LaunchedTask, Mount, ShimAddress, TaskExit } from './effects.ts';
+import type { ImageConfig, ImageContent } from './image/content.ts';
+import type { LaunchedTask, Mount, ShimAddress, TaskExit } from './tasks.ts';
 import type { RuntimeHandler } from './runtime-handler.ts';
 import type { Sandboxer, SandboxPlatform } from './pod-sandbox/holder.ts';
 import type { Failure } from './errors.ts';

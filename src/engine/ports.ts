@@ -2,7 +2,8 @@
  * The doors between the engine and what surrounds it. Adapters implement PerformEffect and call Observe; the
  * engine knows nothing else of them. Nothing here decides anything.
  */
-import type { EffectKind, EffectOf, EffectResults, TaskExit } from '../domain/effects.ts';
+import type { EffectKind, EffectOf, EffectResults } from '../domain/effects.ts';
+import type { TaskExit } from '../domain/tasks.ts';
 import type { CallOutcome, CallRequest, Caller, Sequenced, DamagedContent } from '../domain/records.ts';
 import type { NodeState } from '../domain/state.ts';
 import type { ReadRow } from '../journal/types.ts';

@@ -7,7 +7,7 @@ import { EVOLVER_VERSION, evolve } from '../domain/evolve.ts';
 import { namespacePins, pinPaths } from '../domain/pod-sandbox/sandboxer.ts';
 import { readState } from '../domain/snapshot.ts';
 import { initialState, type NodeState } from '../domain/state.ts';
-import type { LaunchedTask } from '../domain/effects.ts';
+import type { LaunchedTask } from '../domain/tasks.ts';
 import type { Journal } from '../journal/types.ts';
 import { fromJournalRecord } from './codec.ts';
 

@@ -4,7 +4,7 @@ import { describe, it, type TestContext } from 'node:test';
 import { createUsageCollector } from '../../src/adapters/stats/usage-collector.ts';
 import type { CgroupUsage, StatsReader, StatsTarget, UsageCollector } from '../../src/adapters/stats/types.ts';
 import { createContainerStats } from '../../src/daemon/container-stats.ts';
-import type { Mount } from '../../src/domain/effects.ts';
+import type { Mount } from '../../src/domain/tasks.ts';
 import type { DomainRecord, Sequenced } from '../../src/domain/records.ts';
 import { container, idOf, podSandbox, testModel } from '../adapters/cri/support.ts';
 import { eventually } from '../support/pods.ts';

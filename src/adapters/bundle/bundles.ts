@@ -5,7 +5,7 @@
  */
 import { join } from 'node:path';
 import { FailureError } from '../../domain/errors.ts';
-import type { Bundle } from '../../domain/effects.ts';
+import type { Bundle } from '../../domain/tasks.ts';
 import type { OciEnv, OciHook, OciSpec } from '../../domain/oci/types.ts';
 import { makeDirectory, writeFileWhole } from '../linux/files.ts';
 import type { SecretVault } from './secrets.ts';

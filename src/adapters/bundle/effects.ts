@@ -3,7 +3,7 @@
  * is deleted, and the images that are mounted for it. What image it is made from and what its spec says was decided before; doing either again is safe.
  */
 import { join } from 'node:path';
-import type { Bundle, LaunchedTask, Mount } from '../../domain/effects.ts';
+import type { Bundle, LaunchedTask, Mount } from '../../domain/tasks.ts';
 import type { PerformEffects } from '../../engine/ports.ts';
 import type { Snapshots } from '../images/snapshots-port.ts';
 import { createPathCleaner, isMountPoint } from '../linux/files.ts';

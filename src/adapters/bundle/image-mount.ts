@@ -2,7 +2,8 @@
  * Mounts an image where a container is to have it as a volume: its layers as one tree, which nobody can write to.
  * Unmounting is left to whoever cleans the directory that it is mounted in.
  */
-import type { EffectOf, LaunchedTask } from '../../domain/effects.ts';
+import type { EffectOf } from '../../domain/effects.ts';
+import type { LaunchedTask } from '../../domain/tasks.ts';
 import { FailureError, messageOf } from '../../domain/errors.ts';
 import { IMAGE_VOLUME_FAILED } from '../../domain/image/mounted.ts';
 import type { Snapshots } from '../images/snapshots-port.ts';

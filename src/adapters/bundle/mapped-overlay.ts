@@ -3,7 +3,7 @@
  * layers that are. They are mounted so for the moment in which the overlay is made, which keeps them for itself.
  */
 import { join } from 'node:path';
-import type { LaunchedTask, Mount } from '../../domain/effects.ts';
+import type { LaunchedTask, Mount } from '../../domain/tasks.ts';
 import { makeDirectory } from '../linux/files.ts';
 import { settleAll } from '../linux/settle-all.ts';
 import type { Spawner } from '../spawner/types.ts';

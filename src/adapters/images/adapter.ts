@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { FailureError, messageOf } from '../../domain/errors.ts';
-import type { ImageContent } from '../../domain/effects.ts';
+import type { ImageContent } from '../../domain/image/content.ts';
 import type { PerformEffects } from '../../engine/ports.ts';
 import { errorCodeOf } from '../linux/syscalls.ts';
 import type { Spawner } from '../spawner/types.ts';

@@ -3,7 +3,7 @@
  * few fields that are used out. Pure. What could be read in two ways (an index that is also a manifest, a document
  * that contradicts its own media type) is refused, and so is everything larger than its bound.
  */
-import type { ImageConfig } from '../../domain/effects.ts';
+import type { ImageConfig } from '../../domain/image/content.ts';
 import { FailureError } from '../../domain/errors.ts';
 import { isDigest } from '../../domain/image/reference.ts';
 import type { Platform } from './types.ts';

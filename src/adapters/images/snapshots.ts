@@ -4,7 +4,7 @@
  */
 import { access, chmod, chown, lstat, mkdir, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Mount } from '../../domain/effects.ts';
+import type { Mount } from '../../domain/tasks.ts';
 import { FailureError } from '../../domain/errors.ts';
 import { nodeIdOf, type PodUserNamespace } from '../../domain/oci/user-namespace.ts';
 import { errorCodeOf } from '../linux/syscalls.ts';

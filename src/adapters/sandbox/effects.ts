@@ -5,7 +5,8 @@
  */
 import { chown, readFile, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { Bundle, EffectOf } from '../../domain/effects.ts';
+import type { EffectOf } from '../../domain/effects.ts';
+import type { Bundle } from '../../domain/tasks.ts';
 import { FailureError } from '../../domain/errors.ts';
 import { parseProfile } from '../../domain/oci/seccomp.ts';
 import type { PerformEffects } from '../../engine/ports.ts';

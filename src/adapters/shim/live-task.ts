@@ -5,7 +5,7 @@
  */
 import type { Logger } from 'pino';
 import { messageOf } from '../../domain/errors.ts';
-import type { TaskExit } from '../../domain/effects.ts';
+import type { TaskExit } from '../../domain/tasks.ts';
 import { isNotFound } from '../ttrpc/status.ts';
 import type { Timestamp } from '../wire/google/protobuf/timestamp.ts';
 import type { Delivery } from './delivery.ts';

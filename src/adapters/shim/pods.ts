@@ -4,7 +4,8 @@
  */
 import { lstat, readFile, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { EffectOf, EffectResults, ShimAddress } from '../../domain/effects.ts';
+import type { EffectOf, EffectResults } from '../../domain/effects.ts';
+import type { ShimAddress } from '../../domain/tasks.ts';
 import { FailureError, GrpcCode, messageOf } from '../../domain/errors.ts';
 import { type HeldProcess, holdProcess } from '../linux/processes.ts';
 import { hasStatus } from '../ttrpc/status.ts';

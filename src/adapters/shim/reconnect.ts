@@ -3,7 +3,8 @@
  * of its pod. Within one budget of time for all, so that a mute shim keeps nobody waiting for long.
  */
 import { basename, isAbsolute } from 'node:path';
-import type { EffectOf, EffectResults, ObservedTask } from '../../domain/effects.ts';
+import type { EffectOf, EffectResults } from '../../domain/effects.ts';
+import type { ObservedTask } from '../../domain/tasks.ts';
 import { FailureError, messageOf } from '../../domain/errors.ts';
 import { holdProcess, readProcessStat } from '../linux/processes.ts';
 import type { StateResponse } from '../wire/runtime/task/v3/shim.ts';

@@ -3,7 +3,8 @@
  * sandbox service. What such a shim says is checked before anything rests on it: its process must be younger than the
  * shim, its answers must be about this pod.
  */
-import type { EffectOf, EffectResults, LaunchedTask, ObservedTask } from '../../domain/effects.ts';
+import type { EffectOf, EffectResults } from '../../domain/effects.ts';
+import type { LaunchedTask, ObservedTask } from '../../domain/tasks.ts';
 import type { SandboxPlatform } from '../../domain/pod-sandbox/holder.ts';
 import { FailureError, GrpcCode } from '../../domain/errors.ts';
 import { readProcessStat } from '../linux/processes.ts';

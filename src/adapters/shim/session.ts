@@ -5,7 +5,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FailureError } from '../../domain/errors.ts';
-import type { ShimAddress } from '../../domain/effects.ts';
+import type { ShimAddress } from '../../domain/tasks.ts';
 import { dial } from '../linux/dial.ts';
 import type { HeldProcess } from '../linux/processes.ts';
 import { errorCodeOf } from '../linux/syscalls.ts';

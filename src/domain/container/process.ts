@@ -8,7 +8,7 @@
  *   remove, undo: stop ──> task deleted ──> files ──> gone
  */
 import { hasTimer, openEffectsOn } from '../effect-log.ts';
-import type { TaskExit } from '../effects.ts';
+import type { TaskExit } from '../tasks.ts';
 import type { Failure } from '../errors.ts';
 import { imageIdsOf } from '../image/mounted.ts';
 import { containerStream, type ExitReason, imageStream, sandboxStream } from '../records.ts';

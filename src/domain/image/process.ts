@@ -8,7 +8,7 @@ import { hasTimer, openEffectsOn } from '../effect-log.ts';
 import type { Failure } from '../errors.ts';
 import { imageIdsOf } from './mounted.ts';
 import { findImage } from './names.ts';
-import type { ImageContent } from '../effects.ts';
+import type { ImageContent } from './content.ts';
 import { imageStream, type Intent } from '../records.ts';
 import type { Image, NodeState, OpenCall } from '../state.ts';
 import { afterMs, answer, emit, request, retryDelayMs, setTimer, type Turn, wake } from '../turn.ts';

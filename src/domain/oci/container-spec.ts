@@ -11,7 +11,7 @@ import type { CdiEditsFact } from '../cdi/types.ts';
 import { applyClasses } from '../classes/apply.ts';
 import { classOf } from '../classes/names.ts';
 import type { ContainerQuestions, ImageSubPath } from '../container/facts.ts';
-import type { ImageConfig } from '../effects.ts';
+import type { ImageConfig } from '../image/content.ts';
 import { containerAnnotations } from './annotations.ts';
 import { overBaseSpec } from './base-spec.ts';
 import { containerCapabilities } from './capabilities.ts';

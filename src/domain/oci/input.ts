@@ -4,7 +4,7 @@
  */
 import type { ContainerConfig, PodSandboxConfig } from '../cri.ts';
 import type { ContainerFacts } from '../container/facts.ts';
-import type { ImageConfig } from '../effects.ts';
+import type { ImageConfig } from '../image/content.ts';
 import type { NamespacePins } from '../pod-sandbox/holder.ts';
 import type { RuntimeHandler } from '../runtime-handler.ts';
 import type { NodeFacts } from '../node-facts.ts';

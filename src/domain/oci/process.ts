@@ -3,7 +3,7 @@
  * comes from a registry and is not trusted; the values of CRI's environment are secrets, present as tokens only.
  */
 import type { ContainerConfig } from '../cri.ts';
-import type { ImageConfig } from '../effects.ts';
+import type { ImageConfig } from '../image/content.ts';
 import { isAbsolute } from './paths.ts';
 import { refuse, refuseField, shown } from './refuse.ts';
 import type { OciEnv } from './types.ts';

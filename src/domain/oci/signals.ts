@@ -3,7 +3,7 @@
  * those of x86 and ARM. Must not decide which signal a container is sent, beyond the order CRI gives.
  */
 import type { ContainerConfig, Signal } from '../cri.ts';
-import type { ImageConfig } from '../effects.ts';
+import type { ImageConfig } from '../image/content.ts';
 
 /** Position is the value of the enum; SIGRTMIN (35) and what follows are calculated. */
 const named: readonly (readonly [name: string, linux: number])[] = [

@@ -2,7 +2,7 @@
 import { resumeExecs } from '../container/exec.ts';
 import { advanceContainer, failStart, loseContainer, recordExit, recordStart } from '../container/process.ts';
 import { openEffectsOn } from '../effect-log.ts';
-import type { ObservedTask } from '../effects.ts';
+import type { ObservedTask } from '../tasks.ts';
 import { containerStream, type EffectEnded, type Intent, sandboxStream } from '../records.ts';
 import { containersOf, type Container } from '../state.ts';
 import { afterMs, emit, request, retryDelayMs, setTimer, type Turn } from '../turn.ts';

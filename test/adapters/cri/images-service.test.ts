@@ -8,7 +8,7 @@ import { type ImageTransfers, imagesService } from '../../../src/adapters/cri/im
 import { serviceOf } from '../../../src/adapters/cri/service.ts';
 import { ImageProgress, ImagesDefinition, LoadRequest } from '../../../src/adapters/wire/scribe/v1/images.ts';
 import { FailureError, GrpcCode } from '../../../src/domain/errors.ts';
-import type { ImageContent } from '../../../src/domain/effects.ts';
+import type { ImageContent } from '../../../src/domain/image/content.ts';
 import type { Owner } from '../../support/cleanup.ts';
 import { image, type RawClient, rawClient, startEngine, startServer } from './support.ts';
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { before, describe, it } from 'node:test';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
-import type { ImageContent } from '../../../src/domain/effects.ts';
+import type { ImageContent } from '../../../src/domain/image/content.ts';
 import type { Failure } from '../../../src/domain/errors.ts';
 import { cleanupAfterAll } from '../../support/cleanup.ts';
 import { type BuiltImage, buildImage, buildIndex, platform, sha256 } from '../../support/images/build.ts';

@@ -12,7 +12,8 @@ import {
   parseShimVersion,
 } from '../../../src/adapters/shim/bootstrap.ts';
 import { dialShim } from '../../../src/adapters/shim/session.ts';
-import type { EffectOf, ShimAddress } from '../../../src/domain/effects.ts';
+import type { EffectOf } from '../../../src/domain/effects.ts';
+import type { ShimAddress } from '../../../src/domain/tasks.ts';
 import { deleteOf, killOf, type Rig, openContext, openRig, processesNaming } from './rig/rig.ts';
 import { testShims } from './rig/shims.ts';
 

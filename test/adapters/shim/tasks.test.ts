@@ -13,7 +13,8 @@ import { callMethod } from '../../../src/adapters/ttrpc/method.ts';
 import { TaskExit } from '../../../src/adapters/wire/events/task.ts';
 import { EventsDefinition, ForwardRequest } from '../../../src/adapters/wire/services/ttrpc/events/v1/events.ts';
 import { Status } from '../../../src/adapters/wire/types/task/task.ts';
-import type { EffectOf, ShimAddress } from '../../../src/domain/effects.ts';
+import type { EffectOf } from '../../../src/domain/effects.ts';
+import type { ShimAddress } from '../../../src/domain/tasks.ts';
 import { deleteOf, killOf, type Rig, openContext, openRig } from './rig/rig.ts';
 import { testShims } from './rig/shims.ts';
 

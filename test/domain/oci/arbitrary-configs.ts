@@ -11,7 +11,7 @@ import type {
   NamespaceOption,
   PodSandboxConfig,
 } from '../../../src/domain/cri.ts';
-import type { ImageConfig } from '../../../src/domain/effects.ts';
+import type { ImageConfig } from '../../../src/domain/image/content.ts';
 
 /** Stands for every secret: must be nowhere in a spec but in a token. */
 export const TOKEN = 'SECRET-TOKEN';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { ContainerConfig } from '../../../src/domain/cri.ts';
-import type { ImageConfig } from '../../../src/domain/effects.ts';
+import type { ImageConfig } from '../../../src/domain/image/content.ts';
 import { containerSpec } from '../../../src/domain/oci/container-spec.ts';
 import { buildContainer, containerInput, failureIn, imageConfig, podConfig } from './support.ts';
 

@@ -12,7 +12,7 @@ import { createInspectContainer } from '../../../src/adapters/inspect/adapter.ts
 import { imageFileReader } from '../../../src/adapters/inspect/image-files.ts';
 import { readHostFacts } from '../../../src/adapters/linux/host-facts.ts';
 import { type ContainerConfig, NamespaceMode, type PodSandboxConfig, ProfileType } from '../../../src/domain/cri.ts';
-import type { ImageConfig } from '../../../src/domain/effects.ts';
+import type { ImageConfig } from '../../../src/domain/image/content.ts';
 import { containerQuestions, containerSpec } from '../../../src/domain/oci/container-spec.ts';
 import { etcFiles } from '../../../src/domain/oci/etc-files.ts';
 import { podSandboxSpec } from '../../../src/domain/oci/pod-sandbox-spec.ts';

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import type { ContainerConfig, PodSandboxConfig } from '../../../src/domain/cri.ts';
 import type { ContainerFacts } from '../../../src/domain/container/facts.ts';
-import type { ImageConfig } from '../../../src/domain/effects.ts';
+import type { ImageConfig } from '../../../src/domain/image/content.ts';
 import type { Failure } from '../../../src/domain/errors.ts';
 import type { NodeFacts } from '../../../src/domain/node-facts.ts';
 import { containerSpec } from '../../../src/domain/oci/container-spec.ts';

@@ -8,7 +8,7 @@ import {
 } from '../../../src/adapters/images/adapter.ts';
 import { startSpawner } from '../../../src/adapters/spawner/client.ts';
 import type { RunRequest, Spawner } from '../../../src/adapters/spawner/types.ts';
-import type { ImageContent } from '../../../src/domain/effects.ts';
+import type { ImageContent } from '../../../src/domain/image/content.ts';
 import { type Failure, FailureError } from '../../../src/domain/errors.ts';
 import type { EffectContext } from '../../../src/engine/ports.ts';
 import { type Owner, onCleanup } from '../cleanup.ts';

@@ -2,7 +2,7 @@
  * From a manifest's digest to a whole image: the documents on the way, the layers' names, what is recorded of it. The
  * same for registries and archives, which differ in where documents and blobs come from.
  */
-import type { ImageContent, ImageLayer } from '../../../domain/effects.ts';
+import type { ImageContent, ImageLayer } from '../../../domain/image/content.ts';
 import { FailureError } from '../../../domain/errors.ts';
 import type { BlobStore } from '../blob-store.ts';
 import { chainIdsOf, sha256Of } from '../chain-ids.ts';

@@ -7,7 +7,7 @@ import { createHash, type Hash, randomUUID } from 'node:crypto';
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { mkdir, mkdtemp, open, readFile, rm, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { ImageContent } from '../../../domain/effects.ts';
+import type { ImageContent } from '../../../domain/image/content.ts';
 import { FailureError } from '../../../domain/errors.ts';
 import { errorCodeOf } from '../../linux/syscalls.ts';
 import { sha256Of } from '../chain-ids.ts';

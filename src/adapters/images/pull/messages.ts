@@ -3,7 +3,7 @@
  * and which layers are whole on the disk, the daemon has them unpacked. Failures cross as data. Credentials cross to
  * the thread only, and are in no answer.
  */
-import type { ImageContent, ImageLayer } from '../../../domain/effects.ts';
+import type { ImageContent, ImageLayer } from '../../../domain/image/content.ts';
 import type { Failure } from '../../../domain/errors.ts';
 import type { ImageLimits, Platform, RegistryCredentials } from '../types.ts';
 

@@ -2,7 +2,7 @@
  * One pull, in the pulling thread: finds the servers, resolves the reference, and brings the image's content into the
  * store. Downloads of one blob are one, whichever pulls want it; each pull has so many under way at a time.
  */
-import type { ImageContent, ImageLayer } from '../../../domain/effects.ts';
+import type { ImageContent, ImageLayer } from '../../../domain/image/content.ts';
 import { FailureError } from '../../../domain/errors.ts';
 import { type ImageReference, parseImageReference, repoDigestOf, repoTagOf } from '../../../domain/image/reference.ts';
 import type { BlobStore } from '../blob-store.ts';

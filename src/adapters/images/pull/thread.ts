@@ -5,7 +5,7 @@
  */
 import { mkdir } from 'node:fs/promises';
 import { parentPort, workerData } from 'node:worker_threads';
-import type { ImageContent } from '../../../domain/effects.ts';
+import type { ImageContent } from '../../../domain/image/content.ts';
 import { FailureError, messageOf } from '../../../domain/errors.ts';
 import { errorCodeOf } from '../../linux/syscalls.ts';
 import { createBlobStore } from '../blob-store.ts';

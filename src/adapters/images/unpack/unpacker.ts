@@ -8,7 +8,7 @@ import { mkdir, open, rename, writeFile } from 'node:fs/promises';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { ImageLayer } from '../../../domain/effects.ts';
+import type { ImageLayer } from '../../../domain/image/content.ts';
 import { FailureError } from '../../../domain/errors.ts';
 import { errorCodeOf } from '../../linux/syscalls.ts';
 import type { RunResult, Spawner } from '../../spawner/types.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { socketPathOf } from '../../../../src/adapters/shim/bootstrap.ts';
 import { createTtrpcClient } from '../../../../src/adapters/ttrpc/client.ts';
-import type { ShimAddress } from '../../../../src/domain/effects.ts';
+import type { ShimAddress } from '../../../../src/domain/tasks.ts';
 
 export const fakeRuntimeType = 'io.containerd.fake.v2';
 

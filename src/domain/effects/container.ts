@@ -1,0 +1,73 @@
+/**
+ * Effects on one container beside the life of its task (its files, log, limits and checkpoints), and what their success
+ * says. Types only.
+ */
+import type { ContainerFacts, ContainerQuestions } from '../container/facts.ts';
+import type { OciResources } from '../oci/types.ts';
+import type { PodUserNamespace } from '../oci/user-namespace.ts';
+import type { Bundle, ContainerLog, LaunchedTask, Mount } from '../tasks.ts';
+
+export type ContainerEffect =
+  /** Answers the questions; reads only, but for missing mount directories. */
+  | { readonly kind: 'InspectContainer'; readonly containerId: string; readonly questions: ContainerQuestions }
+  /** Makes the writable snapshot, image volumes, image mounts and the bundle; secret tokens in the spec's env are filled in here. */
+  | {
+      readonly kind: 'PrepareContainer';
+      readonly containerId: string;
+      readonly bundle: Bundle;
+      readonly chainIds: readonly string[];
+      /** Volumes that the image declares: content at imagePath is copied up into hostPath. */
+      readonly imageVolumes: readonly { readonly imagePath: string; readonly hostPath: string }[];
+      /** Images to be seen, read-only, at hostPath; chain ids of their layers, base first. */
+      readonly imageMounts: readonly { readonly chainIds: readonly string[]; readonly hostPath: string }[];
+      /** The pod's own users and a process that has them: the rootfs is mounted in the bundle for them. */
+      readonly users?: PodUserNamespace & { readonly holder: LaunchedTask };
+    }
+  | { readonly kind: 'CleanContainer'; readonly containerId: string; readonly paths: readonly string[] }
+  | { readonly kind: 'ReopenLog'; readonly containerId: string; readonly log: ContainerLog }
+  /** Writes a task's state into an archive at `location` (whole or not at all); the task runs on. */
+  | {
+      readonly kind: 'CheckpointTask';
+      readonly podSandboxId: string;
+      readonly containerId: string;
+      readonly bundlePath: string;
+      /** Where its parts are put together; gone afterwards. */
+      readonly workDir: string;
+      readonly rootfs: readonly Mount[];
+      readonly location: string;
+      /** What the archive says of the container, beside the spec. */
+      readonly description: Readonly<Record<string, string>>;
+      readonly timeoutMs: number | null;
+    }
+  /** Has a task run on that a checkpoint left frozen, and removes what there is of its archive. */
+  | {
+      readonly kind: 'EndCheckpoint';
+      readonly containerId: string;
+      readonly bundlePath: string;
+      readonly workDir: string;
+      readonly location: string;
+    }
+  /** Puts limits in force for a task that runs, then into the bundle's spec; a task that has ended has no use for them. */
+  | {
+      readonly kind: 'UpdateContainer';
+      readonly podSandboxId: string;
+      readonly containerId: string;
+      readonly bundlePath: string;
+      readonly hasTask: boolean;
+      readonly resources: OciResources;
+      /** What the request says of the change, for the shim; absent: nothing. */
+      readonly annotations?: Readonly<Record<string, string>>;
+      /** What is put in force again when the OCI runtime refuses a part of `resources`. */
+      readonly previous: OciResources;
+      readonly oomScoreAdj: number;
+    };
+
+export interface ContainerResults {
+  readonly InspectContainer: { readonly facts: ContainerFacts };
+  readonly PrepareContainer: { readonly rootfs: readonly Mount[] };
+  readonly CleanContainer: Record<string, never>;
+  readonly ReopenLog: Record<string, never>;
+  readonly CheckpointTask: Record<string, never>;
+  readonly EndCheckpoint: Record<string, never>;
+  readonly UpdateContainer: Record<string, never>;
+}
