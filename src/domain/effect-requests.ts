@@ -4,6 +4,7 @@
  */
 import { resourcesOf } from './container/state.ts';
 import type { Effect } from './effects.ts';
+import type { CheckpointedTask, TaskCheckpoint } from './effects/checkpoint.ts';
 import type { Mount } from './tasks.ts';
 import type { Failure } from './errors.ts';
 import type { DaemonFacts } from './node/facts.ts';
@@ -188,6 +189,25 @@ function forSandbox(state: NodeState, facts: DaemonFacts, sandbox: PodSandbox, i
       });
     case 'DeleteTask':
       return perform({ kind: 'DeleteTask', podSandboxId, containerId: podSandboxId, handler, bundlePath: bundle });
+    case 'CheckpointPod':
+      return perform({
+        kind: 'CheckpointPod',
+        podSandboxId,
+        outputPath: intent.outputPath,
+        containers: intent.containerIds.flatMap((containerId) => {
+          const container = state.containers.get(containerId);
+          const location = `${intent.outputPath}/${containerId}.tar`;
+          return container === undefined ? [] : [taskCheckpoint(facts, sandbox, container, location, null)];
+        }),
+        description: { runtimeHandler: sandbox.runtimeHandler, config: sandbox.config },
+      });
+    case 'EndPodCheckpoint':
+      return perform({
+        kind: 'EndPodCheckpoint',
+        podSandboxId,
+        outputPath: intent.outputPath,
+        containers: intent.containerIds.map((containerId) => checkpointedTask(facts, containerId)),
+      });
     case 'StreamPort':
       return perform({ ...intent, podSandboxId, netnsPath: network?.netnsPath ?? null });
     case 'WaitUntil':
@@ -283,22 +303,11 @@ function forContainer(
       return perform({ kind: 'ReopenLog', containerId, log: { path: logPath(sandbox, container) } });
     case 'CheckpointTask':
       return perform({
-        ...intent,
-        podSandboxId,
-        containerId,
-        bundlePath: bundle,
-        workDir: checkpointDir(facts, containerId),
-        rootfs: container.rootfs,
-        description: {
-          id: containerId,
-          name: config.metadata?.name ?? '',
-          rootfsImageName: config.image?.userSpecifiedImage || config.image?.image || '',
-          rootfsImageRef: container.imageId,
-          runtime: sandbox.handler.binaryName,
-        },
+        kind: 'CheckpointTask',
+        ...taskCheckpoint(facts, sandbox, container, intent.location, intent.timeoutMs),
       });
     case 'EndCheckpoint':
-      return perform({ ...intent, containerId, bundlePath: bundle, workDir: checkpointDir(facts, containerId) });
+      return perform({ ...intent, ...checkpointedTask(facts, containerId) });
     case 'UpdateContainer':
       return updateRequest(facts, container, intent);
     case 'WaitUntil':
@@ -307,6 +316,33 @@ function forContainer(
       return misplaced(intent, 'a container');
   }
 }
+
+const checkpointedTask = (facts: DaemonFacts, containerId: string): CheckpointedTask => ({
+  containerId,
+  bundlePath: bundlePath(facts, containerId),
+  workDir: checkpointDir(facts, containerId),
+});
+
+const taskCheckpoint = (
+  facts: DaemonFacts,
+  sandbox: PodSandbox,
+  { id, podSandboxId, config, rootfs, imageId }: Container,
+  location: string,
+  timeoutMs: number | null,
+): TaskCheckpoint => ({
+  ...checkpointedTask(facts, id),
+  podSandboxId,
+  location,
+  timeoutMs,
+  rootfs,
+  description: {
+    id,
+    name: config.metadata?.name ?? '',
+    rootfsImageName: config.image?.userSpecifiedImage || config.image?.image || '',
+    rootfsImageRef: imageId,
+    runtime: sandbox.handler.binaryName,
+  },
+});
 
 function updateRequest(
   facts: DaemonFacts,

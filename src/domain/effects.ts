@@ -6,6 +6,7 @@
  * They are in effects/ by what they are done to. Must not hold secrets: tokens stand for them, and the adapter fills them in (C12).
  */
 import type { Int64 } from './cri.ts';
+import type { CheckpointEffect, CheckpointResults } from './effects/checkpoint.ts';
 import type { ContainerEffect, ContainerResults } from './effects/container.ts';
 import type { ImageEffect, ImageResults } from './effects/image.ts';
 import type { PodSandboxEffect, PodSandboxResults } from './effects/pod-sandbox.ts';
@@ -16,6 +17,7 @@ export type Effect =
   | PodSandboxEffect
   | TaskEffect
   | ContainerEffect
+  | CheckpointEffect
   | SessionEffect
   | ImageEffect
   /** Succeeds at `dueAtNs` of the wall clock, at once when that is past. */
@@ -25,6 +27,12 @@ export type EffectKind = Effect['kind'];
 export type EffectOf<K extends EffectKind> = Extract<Effect, { kind: K }>;
 
 /** What each effect's success says; recorded whole, so it stays small and holds no secret. */
-export interface EffectResults extends PodSandboxResults, TaskResults, ContainerResults, SessionResults, ImageResults {
+export interface EffectResults
+  extends PodSandboxResults,
+    TaskResults,
+    ContainerResults,
+    CheckpointResults,
+    SessionResults,
+    ImageResults {
   readonly WaitUntil: Record<string, never>;
 }

@@ -56,6 +56,12 @@ export interface ContainerUpdate {
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
+/** Which containers of a pod are checkpointed together, and into which directory. */
+export interface PodCheckpoint {
+  readonly outputPath: string;
+  readonly containerIds: readonly string[];
+}
+
 /** Calls that change something. Ids in them are whole (prefixes are resolved at the door) and secrets are tokens. */
 export type CallRequest =
   | {
@@ -117,6 +123,13 @@ export type CallRequest =
       readonly location: string;
       readonly timeoutSeconds: Int64;
     }
+  | {
+      readonly method: 'CheckpointPod';
+      readonly podSandboxId: string;
+      readonly outputPath: string;
+      /** Empty: all that run. */
+      readonly containerIds: readonly string[];
+    }
   | ({ readonly method: 'UpdatePodSandboxResources'; readonly podSandboxId: string } & PodLimits)
   | { readonly method: 'PullImage'; readonly image: string; readonly credentials: string | null }
   | { readonly method: 'LoadImages'; readonly newId: string }
@@ -162,6 +175,8 @@ export type Intent =
         | 'UpdateContainer'
         | 'CheckpointTask'
         | 'EndCheckpoint'
+        | 'CheckpointPod'
+        | 'EndPodCheckpoint'
         | 'PullImage'
         | 'DeleteImageContent'
         | 'LoadImages'
@@ -181,6 +196,8 @@ export type Intent =
   | { readonly kind: 'StreamPort'; readonly sessionId: string; readonly port: number }
   | { readonly kind: 'CheckpointTask'; readonly location: string; readonly timeoutMs: number | null }
   | { readonly kind: 'EndCheckpoint'; readonly location: string }
+  | ({ readonly kind: 'CheckpointPod' } & PodCheckpoint)
+  | ({ readonly kind: 'EndPodCheckpoint' } & PodCheckpoint)
   /** All limits that are to hold, those that stay as they are too. */
   | ({ readonly kind: 'UpdateContainer' } & ContainerUpdate)
   | { readonly kind: 'PullImage'; readonly reference: string; readonly credentials: string | null }

@@ -12,7 +12,7 @@ import type { RuntimeHandler } from './runtime-handler.ts';
 import type { Sandboxer, SandboxPlatform } from './pod-sandbox/holder.ts';
 import type { Failure } from './errors.ts';
 import type { DaemonFacts } from './node/facts.ts';
-import type { CallRequest, ExitReason, Intent, PodLimits } from './records.ts';
+import type { CallRequest, ExitReason, Intent, PodCheckpoint, PodLimits } from './records.ts';
 
 /**
  * One acquired thing and its undoing.
@@ -73,6 +73,8 @@ export interface PodSandbox {
   readonly taskExit: TaskExit | null;
   /** As the shim's sandbox service told it. */
   readonly platform?: SandboxPlatform;
+  /** Being written, or was when the daemon ended: then that is still to be cleared up (C19). */
+  readonly checkpoint?: PodCheckpoint;
   readonly kill: KillState;
   /** Somebody was told the id, or asked for it again. */
   readonly claimed: boolean;

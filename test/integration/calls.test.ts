@@ -37,6 +37,7 @@ const offered = new Set([
     'ReopenContainerLog',
     'UpdateContainerResources',
     'CheckpointContainer',
+    'CheckpointPod',
     'UpdatePodSandboxResources',
     'ContainerStats',
     'ListContainerStats',

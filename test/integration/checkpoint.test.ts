@@ -1,9 +1,9 @@
 /**
- * CheckpointContainer with the real shim, and an OCI runtime and a CRIU that do as they are told: CRIU itself depends on
+ * CheckpointContainer and CheckpointPod with the real shim, and an OCI runtime and a CRIU that do as they are told: CRIU itself depends on
  * the kernel. What is in the archive, that nothing else is written, and that the container always runs on.
  */
 import assert from 'node:assert/strict';
-import { access, chmod, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { access, chmod, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { codeOf } from '../../scripts/lib/cri-client.ts';
@@ -17,7 +17,10 @@ import { eventually, podConfig, containerConfig, removePod, statusOf } from '../
 import { run } from '../support/process.ts';
 import { tempDir } from '../support/temp-dir.ts';
 
-/** runc, but for checkpoints: <dir>/fails makes them fail, <dir>/hangs never end; both leave the container frozen. */
+/**
+ * runc, but for checkpoints: <dir>/fails makes them fail, <dir>/hangs never end; both leave the container frozen. Those that
+ * succeed write what runc lists meanwhile into <dir>/listed.
+ */
 const runtime = (dir: string): string => `#!/bin/sh
 case " $* " in
   *" checkpoint "*) ;;
@@ -39,6 +42,7 @@ if [ -e ${dir}/fails ]; then
   echo "criu failed: type NOTIFY errno 0" >&2
   exit 1
 fi
+runc --root "$root" list >>${dir}/listed
 echo pages >"$images/pages-1.img"
 `;
 
@@ -48,6 +52,13 @@ const criu = (dir: string): string => `#!/bin/sh
 echo "Error (criu/vdso.c:381): vdso: Unexpected rt vDSO area bounds" >&2
 exit 1
 `;
+
+/** What pod.json says. */
+interface Described {
+  readonly id: string;
+  readonly config: { readonly metadata: { readonly name: string } };
+  readonly containers: readonly { readonly name: string; readonly archive: string }[];
+}
 
 const exists = (path: string): Promise<boolean> =>
   access(path).then(
@@ -70,6 +81,7 @@ describe('a checkpoint', () => {
   let places: string;
   let podSandboxId: string;
   let containerId: string;
+  let second: string;
 
   const script = async (name: string, text: string): Promise<string> => {
     const path = join(tools, name);
@@ -80,6 +92,8 @@ describe('a checkpoint', () => {
   };
   const checkpoint = (location: string, timeout = '0'): Promise<unknown> =>
     node.daemon.cri.runtime.checkpointContainer({ containerId, location, timeout });
+  const checkpointPod = (outputPath: string, containerIds: readonly string[] = []): Promise<unknown> =>
+    node.daemon.cri.runtime.checkpointPod({ podSandboxId, outputPath, containerIds: [...containerIds] });
   const runs = async (): Promise<void> => {
     assert.equal((await statusOf(node.daemon, containerId)).state, ContainerState.CONTAINER_RUNNING);
     const { stdout } = await node.daemon.cri.runtime.execSync({ containerId, cmd: ['echo', 'alive'], timeout: '10' });
@@ -175,6 +189,98 @@ describe('a checkpoint', () => {
     await checkpoint(location);
     await rm(location);
     await runs();
+  });
+
+  test('of a pod is of all its containers at one moment, or of those that are named', async () => {
+    const { runtime: cri } = node.daemon.cri;
+    const config = containerConfig('second', busyboxName, ['sleep', '1000']);
+    second = (await cri.createContainer({ podSandboxId, config })).containerId;
+    await cri.startContainer({ containerId: second });
+    const outputPath = join(places, 'pod');
+    await rm(join(tools, 'listed'));
+    await checkpointPod(outputPath);
+    assert.equal((await stat(outputPath)).mode & 0o777, 0o700);
+    const archives = [`${containerId}.tar`, `${second}.tar`];
+    assert.deepEqual((await readdir(outputPath)).toSorted(), [...archives, 'pod.json'].toSorted());
+    // Either of the two was frozen while the other was written.
+    const listed = await readFile(join(tools, 'listed'), 'utf8');
+    for (const id of [containerId, second])
+      assert.deepEqual(listed.match(new RegExp(`(?<=^${id} .*)(paused|running)`, 'gm')), ['paused', 'paused'], listed);
+    const described = JSON.parse(await readFile(join(outputPath, 'pod.json'), 'utf8')) as Described;
+    assert.equal(described.id, podSandboxId);
+    assert.equal(described.config.metadata.name, 'pod');
+    assert.deepEqual(
+      described.containers.map(({ name, archive }) => [name, archive]),
+      [
+        ['main', archives[0]],
+        ['second', archives[1]],
+      ],
+    );
+    for (const archive of archives) {
+      assert.equal((await stat(join(outputPath, archive))).mode & 0o777, 0o600);
+      const { stdout } = await run(['tar', '--list', '--file', join(outputPath, archive)]);
+      assert.match(stdout, /^\.\/checkpoint\/pages-1\.img$/m);
+    }
+    await assert.rejects(checkpointPod(outputPath), withCode(GrpcCode.FAILED_PRECONDITION, /not an empty directory/));
+    assert.equal((await readdir(outputPath)).length, 3);
+    await rm(outputPath, { recursive: true });
+    await mkdir(outputPath);
+    await checkpointPod(outputPath, [second.slice(0, 12)]);
+    assert.deepEqual((await readdir(outputPath)).toSorted(), [`${second}.tar`, 'pod.json'].toSorted());
+    await rm(outputPath, { recursive: true });
+    await runs();
+  });
+
+  test('of a pod that fails is thawed, says why, and leaves nothing', async () => {
+    const outputPath = join(places, 'pod');
+    await writeFile(join(tools, 'fails'), '');
+    const lacks = withCode(GrpcCode.FAILED_PRECONDITION, /CRIU does not work on this machine.*vDSO/);
+    await writeFile(join(tools, 'broken'), '');
+    await assert.rejects(checkpointPod(outputPath), lacks);
+    await rm(join(tools, 'fails'));
+    await rm(join(tools, 'broken'));
+    await rm(join(tools, 'criu'));
+    await assert.rejects(checkpointPod(outputPath), withCode(GrpcCode.FAILED_PRECONDITION, /install the package criu/));
+    await script('criu', criu(tools));
+    assert.deepEqual(await readdir(places), []);
+    const invalid = (message: RegExp): ((error: unknown) => boolean) => withCode(GrpcCode.INVALID_ARGUMENT, message);
+    await assert.rejects(checkpointPod(''), invalid(/output_path is empty/));
+    await assert.rejects(checkpointPod(`${places}/../x`), invalid(/output_path .*\.\./));
+    const { runtime: cri } = node.daemon.cri;
+    await assert.rejects(
+      cri.checkpointPod({ podSandboxId, outputPath, options: { pause: 'no' } }),
+      invalid(/options has "pause"/),
+    );
+    await assert.rejects(checkpointPod(outputPath, ['f'.repeat(64)]), withCode(GrpcCode.NOT_FOUND, /f{64}/));
+    assert.deepEqual(await readdir(places), []);
+    await runs();
+  });
+
+  test('C19: of a pod that a restart of the daemon cuts short is thawed, cleared up and journaled', async () => {
+    const outputPath = join(places, 'pod');
+    await rm(join(tools, 'hanging'));
+    await writeFile(join(tools, 'hangs'), '');
+    const cut = assert.rejects(checkpointPod(outputPath));
+    await eventually('the pod to be frozen', () => exists(join(tools, 'hanging')));
+    await writeFile(join(outputPath, `${second}.tar`), 'as far as it came');
+    await node.daemon.kill();
+    await cut;
+    await rm(join(tools, 'hangs'));
+    await node.daemon.start();
+    await eventually('the end of the checkpoint', async () => {
+      const records = await recordsOf(node.daemon);
+      return records.some(
+        ({ type, body }) => type === 'effect.ended' && (body as { kind: string }).kind === 'EndPodCheckpoint',
+      );
+    });
+    await runs();
+    const { exitCode } = await node.daemon.cri.runtime.execSync({ containerId: second, cmd: ['true'], timeout: '10' });
+    assert.equal(exitCode, 0);
+    assert.deepEqual(await readdir(outputPath), []);
+    const { stdout } = await node.daemon.scribe('history', '--root', node.daemon.dirs.root, '--events');
+    assert.match(stdout, /EndPodCheckpoint to .*pod/);
+    await checkpointPod(outputPath);
+    await rm(outputPath, { recursive: true });
   });
 
   test('goes only where the request can mean it, and only of a container that runs', async () => {

@@ -57,6 +57,8 @@ const effects = {
   UpdateContainer: true,
   CheckpointTask: true,
   EndCheckpoint: true,
+  CheckpointPod: true,
+  EndPodCheckpoint: true,
   PullImage: true,
   LoadImages: true,
   DeleteImageContent: true,

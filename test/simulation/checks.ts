@@ -125,7 +125,9 @@ function checkExecs({ daemon, world }: History): void {
 function checkFrozen({ daemon, world }: History): void {
   for (const task of runningContainers(world)) {
     const container = daemon?.engine.state.containers.get(task.id);
-    if (task.frozen && container !== undefined && container.checkpoint === undefined)
+    if (!task.frozen || container === undefined) continue;
+    const ofPod = daemon?.engine.state.sandboxes.get(container.podSandboxId)?.checkpoint;
+    if (container.checkpoint === undefined && ofPod?.containerIds.includes(task.id) !== true)
       fail(`Container ${task.id} stays frozen.`);
   }
 }

@@ -86,6 +86,8 @@ export function startClients(history: History): Clients {
     const containers = await Promise.all(
       Array.from({ length: random.below(3) }, (_, index) => runContainer(podSandboxId, index, usernsOptions)),
     );
+    if (random.chance(0.8))
+      await call({ method: 'CheckpointPod', podSandboxId, outputPath: '/p', containerIds: [] }, impatient());
     if (random.chance(IMAGE_MOUNT_RATE)) await call({ method: 'RemoveImage', image: DATA_IMAGE_NAME });
     if (random.chance(0.3))
       await call({ method: 'UpdatePodSandboxResources', podSandboxId, resources: { cpuShares: '100' } }, impatient());

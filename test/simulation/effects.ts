@@ -62,6 +62,13 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
     execs: new Set(),
   });
 
+  function thaw(containerId: string): void {
+    for (const { tasks } of world.shims.values()) {
+      const task = tasks.get(containerId);
+      if (task !== undefined) task.frozen = false;
+    }
+  }
+
   function removeTask(podSandboxId: string, containerId: string): void {
     const orphan = world.orphans.get(containerId);
     if (orphan !== undefined) {
@@ -319,10 +326,27 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
     }),
     EndCheckpoint: performing('EndCheckpoint', 2, ({ containerId }, half) => {
       half();
-      for (const { tasks } of world.shims.values()) {
-        const task = tasks.get(containerId);
-        if (task !== undefined) task.frozen = false;
+      thaw(containerId);
+      return NOTHING;
+    }),
+    CheckpointPod: performing('CheckpointPod', 20, ({ podSandboxId, containers }, half) => {
+      const tasks = containers.map(({ containerId }) => tasksOf(podSandboxId).tasks.get(containerId));
+      const setFrozen = (frozen: boolean): void => {
+        for (const task of tasks) if (task !== undefined) task.frozen = frozen;
+      };
+      setFrozen(true);
+      try {
+        half();
+        setFrozen(false);
+      } catch (error) {
+        setFrozen(error === DIED);
+        throw error;
       }
+      return NOTHING;
+    }),
+    EndPodCheckpoint: performing('EndPodCheckpoint', 2, ({ containers }, half) => {
+      half();
+      for (const { containerId } of containers) thaw(containerId);
       return NOTHING;
     }),
     PullImage: performing('PullImage', 50, ({ reference }, half) => ({

@@ -73,6 +73,12 @@ export interface History {
 const STEPS_MIN = 140;
 const STEPS_MAX = 20_000;
 
+const CUT_SHORT = [
+  ['EndExec', 'RunExec'],
+  ['EndCheckpoint', 'CheckpointTask'],
+  ['EndPodCheckpoint', 'CheckpointPod'],
+] as const;
+
 export async function runHistory({ seed, target, plant }: HistoryOptions): Promise<HistoryResult> {
   const random = createRandom(seed);
   const scheduler = createScheduler(random);
@@ -89,7 +95,7 @@ export async function runHistory({ seed, target, plant }: HistoryOptions): Promi
     calm: false,
   };
   // What is cleared up only by a daemon that has not begun it has to be cut short first.
-  const cutShort = target.includes('EndExec') ? 'RunExec' : target.includes('EndCheckpoint') ? 'CheckpointTask' : null;
+  const cutShort = CUT_SHORT.find(([clearedUpBy]) => target.includes(clearedUpBy))?.[1] ?? null;
   let targetIn = cutShort !== null || random.chance(0.7) ? 1 : 2 + random.below(2);
   // What only happens after a restart needs an earlier crash to be reached.
   const crashRate = /ReconnectShim|daemon.started/.test(target) ? 0.02 : 0.004;

@@ -55,6 +55,10 @@ export const PLANTS: readonly Plant[] = [
     perform: (real) => ({ ...real, EndCheckpoint: () => Promise.resolve({}) }),
   },
   {
+    name: 'a pod that a checkpoint left frozen',
+    perform: (real) => ({ ...real, EndPodCheckpoint: () => Promise.resolve({}) }),
+  },
+  {
     name: 'content deleted while a container has it mounted',
     decide(state, input) {
       // Whoever looks for what still needs an image sees roots only.

@@ -1,6 +1,6 @@
 /** CRI's RuntimeService: each RPC as a call to the engine or a question to the read model. Decides nothing itself. */
 import { FailureError } from '../../domain/errors.ts';
-import { shown } from '../../domain/oci/refuse.ts';
+import { refuseField, shown } from '../../domain/oci/refuse.ts';
 import { containerStateOf } from '../../domain/container/state.ts';
 import type { Container, PodSandbox } from '../../domain/state.ts';
 import * as wire from '../wire/cri/api.ts';
@@ -175,6 +175,15 @@ export function runtimeService(parts: CriParts): Handlers<typeof wire.RuntimeSer
     },
     async checkpointContainer({ containerId, location, timeout }, context) {
       await take(parts, 'CheckpointContainer', () => ({ containerId, location, timeoutSeconds: timeout }), context);
+      return {};
+    },
+    async checkpointPod({ podSandboxId, outputPath, containerIds, options }, context) {
+      const fields = (): { podSandboxId: string; outputPath: string; containerIds: readonly string[] } => {
+        for (const name of Object.keys(options))
+          refuseField('options', `has ${shown(name)}, which scribe does not know`);
+        return { podSandboxId, outputPath, containerIds };
+      };
+      await take(parts, 'CheckpointPod', fields, context);
       return {};
     },
     async updatePodSandboxResources({ podSandboxId, overhead, resources }, context) {

@@ -11,6 +11,7 @@ import type { LogKeeper } from '../log-keeper/types.ts';
 import type { Spawner } from '../spawner/types.ts';
 import { listenTtrpc } from '../ttrpc/server.ts';
 import { checkpointTask, endCheckpoint } from './checkpoint.ts';
+import { checkpointPod, endPodCheckpoint } from './pod-checkpoint.ts';
 import { createContainerIo } from './container-io.ts';
 import type { ShimContext } from './context.ts';
 import { createDelivery } from './delivery.ts';
@@ -53,6 +54,8 @@ export type ShimEffects = Pick<
   | 'UpdateContainer'
   | 'CheckpointTask'
   | 'EndCheckpoint'
+  | 'CheckpointPod'
+  | 'EndPodCheckpoint'
 >;
 
 export interface ShimAdapterOptions {
@@ -148,6 +151,8 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
       StreamAttach: (effect, effectContext) => streamAttach(context, effect, effectContext),
       CheckpointTask: (effect) => checkpointTask(context, { spawner, searchPath }, effect),
       EndCheckpoint: (effect) => endCheckpoint(context, effect),
+      CheckpointPod: (effect) => checkpointPod(context, { spawner, searchPath }, effect),
+      EndPodCheckpoint: (effect) => endPodCheckpoint(context, effect),
       UpdateContainer: (effect) => updateContainer(context, effect),
       ReopenLog: async ({ containerId, log: { path } }) => {
         if (path !== null) await logKeeper.reopen(containerId, path);

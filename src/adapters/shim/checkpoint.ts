@@ -7,6 +7,7 @@ import { constants } from 'node:fs';
 import { copyFile, mkdir, open, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { EffectOf, EffectResults } from '../../domain/effects.ts';
+import type { CheckpointedTask, TaskCheckpoint } from '../../domain/effects/checkpoint.ts';
 import { FailureError, messageOf } from '../../domain/errors.ts';
 import { cgroupDirectory } from '../linux/cgroup-path.ts';
 import { CGROUP_ROOT, readCgroupFacts } from '../linux/cgroups.ts';
@@ -19,16 +20,14 @@ import type { ShimContext } from './context.ts';
 import { attempting, quoted } from './failures.ts';
 import { findProgram } from './shim-binary.ts';
 
-type CheckpointTask = EffectOf<'CheckpointTask'>;
-
 export interface CheckpointTools {
   readonly spawner: Pick<Spawner, 'run'>;
   readonly searchPath: string;
 }
 
 const optionsType = 'containerd.runc.v1.CheckpointOptions';
-const archiveMode = 0o600;
-const directoryMode = 0o700;
+export const archiveMode = 0o600;
+export const directoryMode = 0o700;
 const outputBytesMax = 65_536;
 const checkMs = 20_000;
 /** Whoever gives no timeout is not made to wait for ever. */
@@ -43,7 +42,7 @@ const run = (
   return spawner.run({ command, args, env: { PATH: searchPath, LC_ALL: 'C' }, cwd: '/', timeoutMs, outputBytesMax });
 };
 
-const findTool = async ({ searchPath }: CheckpointTools, name: string): Promise<string> => {
+export const findTool = async ({ searchPath }: CheckpointTools, name: string): Promise<string> => {
   const found = await findProgram(name, searchPath);
   if (found !== null) return found;
   const message = `Containers can only be checkpointed with ${name}, which is not in PATH (${searchPath}): install the package ${name}.`;
@@ -68,35 +67,42 @@ const criuProblem = async (tools: CheckpointTools, criu: string): Promise<string
   return quoted(first);
 };
 
-/**
- * CRIU lets go of what it has frozen; should it have been killed before, that is done here. In the cgroup itself: a shim
- * resumes only what it has paused.
- */
-const thaw = async (bundlePath: string): Promise<void> => {
+/** In the cgroup itself: a shim resumes only what it has paused, and runs nothing in what it has. */
+export const setFrozen = async (
+  { bundlePath }: Pick<CheckpointedTask, 'bundlePath'>,
+  frozen: boolean,
+): Promise<void> => {
   try {
     const [facts, cgroupsPath] = await Promise.all([readCgroupFacts(), readCgroupsPath(bundlePath)]);
     const directory = cgroupsPath === null ? null : cgroupDirectory(cgroupsPath);
     const { freezer } = facts.controllers;
     if (directory === null) return;
-    if (facts.version === 2) await writeFile(join(CGROUP_ROOT, directory, 'cgroup.freeze'), '0');
-    else if (freezer !== undefined) await writeFile(join(freezer, directory, 'freezer.state'), 'THAWED');
+    if (facts.version === 2) await writeFile(join(CGROUP_ROOT, directory, 'cgroup.freeze'), frozen ? '1' : '0');
+    else if (freezer !== undefined)
+      await writeFile(join(freezer, directory, 'freezer.state'), frozen ? 'FROZEN' : 'THAWED');
   } catch (error) {
     // Without its cgroup, the container has ended.
     if (errorCodeOf(error) !== 'ENOENT') throw error;
   }
 };
 
-/** Whether or not it can be done, the checkpoint has its own outcome. */
-const tryThaw = async ({ log }: ShimContext, { containerId, bundlePath }: CheckpointTask): Promise<void> => {
+/**
+ * CRIU lets go of what it has frozen; should it have been killed before, that is done here. Whether or not it can be done,
+ * the checkpoint has its own outcome.
+ */
+export const tryThaw = async ({ log }: ShimContext, task: CheckpointedTask): Promise<void> => {
   try {
-    await thaw(bundlePath);
+    await setFrozen(task, false);
   } catch (error) {
-    log.warn({ containerId, error: messageOf(error) }, 'whether a checkpointed container runs on is not known');
+    log.warn(
+      { containerId: task.containerId, error: messageOf(error) },
+      'whether a checkpointed container runs on is not known',
+    );
   }
 };
 
-const dumpTask = async (context: ShimContext, tools: CheckpointTools, effect: CheckpointTask): Promise<void> => {
-  const { podSandboxId, containerId, workDir, timeoutMs } = effect;
+const dump = async (context: ShimContext, tools: CheckpointTools, task: TaskCheckpoint): Promise<void> => {
+  const { podSandboxId, containerId, workDir, timeoutMs } = task;
   const criu = await findTool(tools, 'criu');
   const client = await context.sessions.clientOf(podSandboxId);
   const options = CheckpointOptions.fromPartial({ exit: false, workPath: join(workDir, 'work') });
@@ -114,35 +120,51 @@ const dumpTask = async (context: ShimContext, tools: CheckpointTools, effect: Ch
     if (problem === null) throw error;
     const message = `Container ${containerId} can not be checkpointed, because CRIU does not work on this machine: ${problem}; install a CRIU that fits the kernel (see '${criu} check').`;
     throw new FailureError('HostLacks', message, { cause: error });
-  } finally {
-    await tryThaw(context, effect);
   }
 };
 
 /** The layer that overlayfs keeps the container's changes in. */
-const changesOf = ({ rootfs }: CheckpointTask): string | null => {
+const changesOf = ({ rootfs }: TaskCheckpoint): string | null => {
   const options = rootfs.flatMap((mount) => mount.options);
   return options.find((option) => option.startsWith('upperdir='))?.slice('upperdir='.length) ?? null;
 };
 
-const describe = async (tools: CheckpointTools, effect: CheckpointTask, directory: string): Promise<void> => {
-  const changes = changesOf(effect);
-  if (changes !== null)
-    await archive(tools, changes, join(directory, 'rootfs-diff.tar'), effect.timeoutMs ?? defaultMs);
-  await copyFile(join(effect.bundlePath, 'config.json'), join(directory, 'spec.dump'));
-  await writeFile(join(directory, 'config.dump'), JSON.stringify(effect.description));
+const archiveDir = ({ workDir }: CheckpointedTask): string => join(workDir, 'archive');
+
+/** Empties the directory in which a checkpoint is put together. */
+export const prepareWorkDir = async (task: CheckpointedTask): Promise<void> => {
+  await rm(task.workDir, { recursive: true, force: true });
+  await mkdir(join(archiveDir(task), 'checkpoint'), { recursive: true, mode: directoryMode });
+  await mkdir(join(task.workDir, 'work'), { mode: directoryMode });
+};
+
+export const removeWorkDir = ({ workDir }: CheckpointedTask): Promise<void> =>
+  rm(workDir, { recursive: true, force: true });
+
+/** Has the task's state, its changed files and its description written into the work directory. */
+export const collect = async (context: ShimContext, tools: CheckpointTools, task: TaskCheckpoint): Promise<void> => {
+  await dump(context, tools, task);
+  await describe(tools, task);
+};
+
+const describe = async (tools: CheckpointTools, task: TaskCheckpoint): Promise<void> => {
+  const directory = archiveDir(task);
+  const changes = changesOf(task);
+  if (changes !== null) await archive(tools, changes, join(directory, 'rootfs-diff.tar'), task.timeoutMs ?? defaultMs);
+  await copyFile(join(task.bundlePath, 'config.json'), join(directory, 'spec.dump'));
+  await writeFile(join(directory, 'config.dump'), JSON.stringify(task.description));
 };
 
 /** Under another name beside it first. What stands there is replaced, and no link is followed. */
-const writeArchive = async (tools: CheckpointTools, effect: CheckpointTask, directory: string): Promise<void> => {
-  const unfinished = unfinishedName(effect.location);
+export const writeArchive = async (tools: CheckpointTools, task: TaskCheckpoint, location: string): Promise<void> => {
+  const unfinished = unfinishedName(location);
   await rm(unfinished, { force: true });
   const file = await open(unfinished, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL, archiveMode);
   try {
-    await archive(tools, directory, `/proc/${process.pid}/fd/${file.fd}`, effect.timeoutMs ?? defaultMs);
+    await archive(tools, archiveDir(task), `/proc/${process.pid}/fd/${file.fd}`, task.timeoutMs ?? defaultMs);
     await file.chmod(archiveMode);
     await file.sync();
-    await rename(unfinished, effect.location);
+    await rename(unfinished, location);
   } catch (error) {
     await rm(unfinished, { force: true });
     throw error;
@@ -154,33 +176,32 @@ const writeArchive = async (tools: CheckpointTools, effect: CheckpointTask, dire
 export const checkpointTask = async (
   context: ShimContext,
   tools: CheckpointTools,
-  effect: CheckpointTask,
-): Promise<EffectResults['CheckpointTask']> => {
-  const { containerId, workDir } = effect;
-  const directory = join(workDir, 'archive');
-  return attempting(`checkpoint container ${containerId}`, async () => {
-    await rm(workDir, { recursive: true, force: true });
-    await mkdir(join(directory, 'checkpoint'), { recursive: true, mode: directoryMode });
-    await mkdir(join(workDir, 'work'), { mode: directoryMode });
+  effect: EffectOf<'CheckpointTask'>,
+): Promise<EffectResults['CheckpointTask']> =>
+  attempting(`checkpoint container ${effect.containerId}`, async () => {
+    await prepareWorkDir(effect);
     try {
-      await dumpTask(context, tools, effect);
-      await describe(tools, effect, directory);
-      await writeArchive(tools, effect, directory);
+      try {
+        await collect(context, tools, effect);
+      } finally {
+        await tryThaw(context, effect);
+      }
+      await writeArchive(tools, effect, effect.location);
       return {};
     } finally {
-      await rm(workDir, { recursive: true, force: true });
+      await removeWorkDir(effect);
     }
   });
-};
 
 /** The archive itself is whole wherever it stands under its own name. */
 export const endCheckpoint = async (
   { log }: ShimContext,
-  { containerId, bundlePath, workDir, location }: EffectOf<'EndCheckpoint'>,
+  effect: EffectOf<'EndCheckpoint'>,
 ): Promise<EffectResults['EndCheckpoint']> =>
-  attempting(`clear up the checkpoint of container ${containerId} that was cut short`, async () => {
-    await thaw(bundlePath);
-    await rm(workDir, { recursive: true, force: true });
+  attempting(`clear up the checkpoint of container ${effect.containerId} that was cut short`, async () => {
+    const { containerId, location } = effect;
+    await setFrozen(effect, false);
+    await removeWorkDir(effect);
     await rm(unfinishedName(location), { force: true });
     log.info({ containerId, location }, 'a checkpoint that the last end of the daemon cut short is cleared up');
     return {};

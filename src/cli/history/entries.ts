@@ -99,6 +99,7 @@ export const streamsOfRequest = (request: CallRequest): string[] => {
     case 'StopPodSandbox':
     case 'RemovePodSandbox':
     case 'UpdatePodSandboxResources':
+    case 'CheckpointPod':
     case 'PortForward':
     case 'PortForwardSession':
       return [sandboxStream(request.podSandboxId)];

@@ -65,6 +65,8 @@ export const detailOf = (request: CallRequest): string => {
       return `port ${request.port}`;
     case 'CheckpointContainer':
       return shortened(request.location);
+    case 'CheckpointPod':
+      return shortened(request.outputPath);
     case 'UpdateContainerResources':
       return limitsWords(request.resources);
     case 'UpdatePodSandboxResources':
@@ -102,6 +104,9 @@ const intentWords = (intent: Intent): string => {
       return `CheckpointTask to ${shortened(intent.location)}`;
     case 'EndCheckpoint':
       return `EndCheckpoint to ${shortened(intent.location)}`;
+    case 'CheckpointPod':
+    case 'EndPodCheckpoint':
+      return `${intent.kind} to ${shortened(intent.outputPath)}`;
     case 'UpdateContainer':
       return `UpdateContainer ${limitsWords(intent.resources)}`;
     case 'PullImage':

@@ -52,6 +52,12 @@ export function canonical(state: Pick<NodeState, 'sandboxes' | 'containers'>, re
     case 'PortForward':
     case 'PortForwardSession':
       return { ...request, podSandboxId: wholeId(state.sandboxes, request.podSandboxId) };
+    case 'CheckpointPod':
+      return {
+        ...request,
+        podSandboxId: wholeId(state.sandboxes, request.podSandboxId),
+        containerIds: request.containerIds.map((id) => wholeId(state.containers, id)),
+      };
     case 'StartContainer':
     case 'StopContainer':
     case 'RemoveContainer':

@@ -10,6 +10,7 @@ import { attach, attachSession, exec, execSession, execSync } from '../container
 import { checkpointContainer } from '../container/checkpoint.ts';
 import { updateContainerResources } from '../container/update.ts';
 import { fetchImages, pullImage, removeImage } from '../image/decide.ts';
+import { checkpointPod } from '../pod-sandbox/checkpoint.ts';
 import { removePodSandbox, runPodSandbox, stopPodSandbox } from '../pod-sandbox/decide.ts';
 import { portForward, portForwardSession } from '../pod-sandbox/port-forward.ts';
 import { updatePodSandboxResources } from '../pod-sandbox/update.ts';
@@ -58,6 +59,8 @@ export function decideCall(turn: Turn, input: CallReceived): void {
       return reopenContainerLog(turn, call, request);
     case 'CheckpointContainer':
       return checkpointContainer(turn, call, request);
+    case 'CheckpointPod':
+      return checkpointPod(turn, call, request);
     case 'UpdateContainerResources':
       return updateContainerResources(turn, call, request);
     case 'UpdatePodSandboxResources':
@@ -79,10 +82,7 @@ export function decideCall(turn: Turn, input: CallReceived): void {
     case 'Unimplemented':
       return complete(turn, call, {
         ok: false,
-        failure: { reason: 'NotImplemented', message: notOffered(request.rpc) },
+        failure: { reason: 'NotImplemented', message: `${request.rpc} is not offered by this version of scribe.` },
       });
   }
 }
-
-const notOffered = (rpc: string): string =>
-  `${rpc} is not offered by this version of scribe${rpc === 'CheckpointPod' ? '; checkpoint the containers of the pod one by one (CheckpointContainer)' : ''}.`;

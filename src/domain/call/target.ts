@@ -14,6 +14,7 @@ export function targetOf(request: CallRequest): string {
       return `sandbox/${request.newId}`;
     case 'StopPodSandbox':
     case 'RemovePodSandbox':
+    case 'CheckpointPod':
       return `sandbox/${request.podSandboxId}`;
     case 'CreateContainer':
       return `container/${request.newId}`;

@@ -6,7 +6,7 @@ import { hasTimer, openEffectsOn } from '../effect-log.ts';
 import type { Failure } from '../errors.ts';
 import { checkAbsolutePath, checkNoParentPart, checkTimeout } from '../oci/checks.ts';
 import { failureIn, refuseField } from '../oci/refuse.ts';
-import { type CallRequest, containerStream, type EffectEnded } from '../records.ts';
+import { type CallRequest, containerStream, type EffectEnded, sandboxStream } from '../records.ts';
 import type { Container, NodeState, OpenCall } from '../state.ts';
 import { afterMs, complete, emit, OK, request as requestEffects, setTimer, type Turn } from '../turn.ts';
 import { isAskingShim } from './contact.ts';
@@ -17,12 +17,34 @@ type CheckpointRequest = Extract<CallRequest, { method: 'CheckpointContainer' }>
 const RETRY_MS = 5_000;
 
 /** An archive of it is being written now, or taken away again. */
-export const isCheckpointing = (state: NodeState, containerId: string): boolean =>
+const isCheckpointing = (state: NodeState, containerId: string): boolean =>
   openEffectsOn(state, containerStream(containerId)).some(
     ({ intent }) => intent.kind === 'CheckpointTask' || intent.kind === 'EndCheckpoint',
   );
 
+/** The same, or of its pod. */
+export const isInCheckpoint = (state: NodeState, { id, podSandboxId }: Container): boolean =>
+  isCheckpointing(state, id) ||
+  openEffectsOn(state, sandboxStream(podSandboxId)).some(
+    ({ intent }) =>
+      (intent.kind === 'CheckpointPod' || intent.kind === 'EndPodCheckpoint') && intent.containerIds.includes(id),
+  );
+
 const wrongState = (message: string): Failure => ({ reason: 'WrongState', message });
+
+/** Why no checkpoint of it can be made now, alone or with its pod. */
+export function checkpointFailure(state: NodeState, container: Container): Failure | null {
+  const { id } = container;
+  const now = containerStateOf(container);
+  if (now !== 'CONTAINER_RUNNING' || container.goal !== 'run')
+    return wrongState(`Container ${id} is ${now ?? 'being removed'}; only a RUNNING one can be checkpointed.`);
+  const ofPod = state.sandboxes.get(container.podSandboxId)?.checkpoint;
+  if (container.checkpoint !== undefined || ofPod?.containerIds.includes(id) === true)
+    return wrongState(`Container ${id} is being checkpointed already.`);
+  if (isAskingShim(state, container))
+    return { reason: 'NotServing', message: `The shim of container ${id} was not reached yet; try again.` };
+  return null;
+}
 
 function refusal(state: NodeState, { containerId, location, timeoutSeconds }: CheckpointRequest): Failure | null {
   const container = state.containers.get(containerId);
@@ -34,13 +56,7 @@ function refusal(state: NodeState, { containerId, location, timeoutSeconds }: Ch
     checkTimeout('timeout', timeoutSeconds);
   });
   if (invalid !== null) return invalid;
-  const now = containerStateOf(container);
-  if (now !== 'CONTAINER_RUNNING' || container.goal !== 'run')
-    return wrongState(`Container ${containerId} is ${now ?? 'being removed'}; only a RUNNING one can be checkpointed.`);
-  if (container.checkpoint !== undefined) return wrongState(`Container ${containerId} is being checkpointed already.`);
-  if (isAskingShim(state, container))
-    return { reason: 'NotServing', message: `The shim of container ${containerId} was not reached yet; try again.` };
-  return null;
+  return checkpointFailure(state, container);
 }
 
 export function checkpointContainer(turn: Turn, call: OpenCall, request: CheckpointRequest): void {
@@ -52,7 +68,8 @@ export function checkpointContainer(turn: Turn, call: OpenCall, request: Checkpo
   emit(turn, containerStream(containerId), { type: 'effects.requested', body: { effects } }, call.seq);
 }
 
-export function afterCheckpoint(turn: Turn, { failure }: Extract<EffectEnded, { kind: 'CheckpointTask' }>): void {
+/** Whoever asked for it hears how it ended. */
+export function afterCheckpoint(turn: Turn, { failure }: EffectEnded): void {
   const call = turn.ended === null || turn.ended.call === null ? undefined : turn.state.calls.get(turn.ended.call);
   if (call === undefined) return;
   complete(turn, call, failure === undefined ? OK : { ok: false, failure });

@@ -29,7 +29,7 @@ import {
   wake,
 } from '../turn.ts';
 import { hasShim } from '../pod-sandbox/sandboxer.ts';
-import { advanceCheckpoint, isCheckpointing } from './checkpoint.ts';
+import { advanceCheckpoint, isInCheckpoint } from './checkpoint.ts';
 import { contactOf, isAskingShim } from './contact.ts';
 import { isRunning } from './state.ts';
 import { advanceUpdates, isUpdating } from './update.ts';
@@ -185,7 +185,7 @@ function advanceTeardown(turn: Turn, container: Container): void {
   if (container.lost !== null && container.exit === null) return advanceTask(turn, container);
   const stream = containerStream(id);
   // Its files are being written to.
-  if (isUpdating(turn.state, id) || isCheckpointing(turn.state, id)) return;
+  if (isUpdating(turn.state, id) || isInCheckpoint(turn.state, container)) return;
   if (steps.files === 'done' || steps.files === 'failed') return request(turn, stream, { kind: 'CleanContainer' });
   emit(turn, stream, { type: 'container.removed', body: {} });
   answer(turn, stream, ['RemoveContainer', 'StopContainer'], OK);

@@ -1,5 +1,5 @@
 /**
- * Effects on one container beside the life of its task (its files, log, limits and checkpoints), and what their success
+ * Effects on one container beside the life of its task (its files, log and limits), and what their success
  * says. Types only.
  */
 import type { ContainerFacts, ContainerQuestions } from '../container/facts.ts';
@@ -25,28 +25,6 @@ export type ContainerEffect =
     }
   | { readonly kind: 'CleanContainer'; readonly containerId: string; readonly paths: readonly string[] }
   | { readonly kind: 'ReopenLog'; readonly containerId: string; readonly log: ContainerLog }
-  /** Writes a task's state into an archive at `location` (whole or not at all); the task runs on. */
-  | {
-      readonly kind: 'CheckpointTask';
-      readonly podSandboxId: string;
-      readonly containerId: string;
-      readonly bundlePath: string;
-      /** Where its parts are put together; gone afterwards. */
-      readonly workDir: string;
-      readonly rootfs: readonly Mount[];
-      readonly location: string;
-      /** What the archive says of the container, beside the spec. */
-      readonly description: Readonly<Record<string, string>>;
-      readonly timeoutMs: number | null;
-    }
-  /** Has a task run on that a checkpoint left frozen, and removes what there is of its archive. */
-  | {
-      readonly kind: 'EndCheckpoint';
-      readonly containerId: string;
-      readonly bundlePath: string;
-      readonly workDir: string;
-      readonly location: string;
-    }
   /** Puts limits in force for a task that runs, then into the bundle's spec; a task that has ended has no use for them. */
   | {
       readonly kind: 'UpdateContainer';
@@ -67,7 +45,5 @@ export interface ContainerResults {
   readonly PrepareContainer: { readonly rootfs: readonly Mount[] };
   readonly CleanContainer: Record<string, never>;
   readonly ReopenLog: Record<string, never>;
-  readonly CheckpointTask: Record<string, never>;
-  readonly EndCheckpoint: Record<string, never>;
   readonly UpdateContainer: Record<string, never>;
 }

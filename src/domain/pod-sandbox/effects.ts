@@ -6,6 +6,7 @@ import type { ObservedTask } from '../tasks.ts';
 import { containerStream, type EffectEnded, type Intent, sandboxStream } from '../records.ts';
 import { containersOf, type Container } from '../state.ts';
 import { afterMs, emit, request, retryDelayMs, setTimer, type Turn } from '../turn.ts';
+import { afterPodCheckpoint } from './checkpoint.ts';
 import { afterStreamPort } from './port-forward.ts';
 import { advancePodSandbox, afterPauseKill, losePodSandbox } from './process.ts';
 import { holderOf } from './sandboxer.ts';
@@ -22,6 +23,10 @@ export function afterSandboxEffect(turn: Turn, podSandboxId: string, outcome: Ef
       return afterReconnect(turn, podSandboxId, outcome);
     case 'StreamPort':
       return afterStreamPort(turn, outcome);
+    case 'CheckpointPod':
+    case 'EndPodCheckpoint':
+      afterPodCheckpoint(turn, podSandboxId, outcome, intent);
+      return advancePodSandbox(turn, podSandboxId);
     case 'WaitUntil':
       return afterTimer(turn, podSandboxId, intent);
     default:

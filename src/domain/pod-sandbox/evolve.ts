@@ -1,7 +1,7 @@
 /** What a record of its stream changes in a PodSandbox. */
 import type { EffectKind } from '../effects.ts';
 import type { Failure } from '../errors.ts';
-import type { EffectEnded, Sequenced } from '../records.ts';
+import type { EffectEnded, Intent, Sequenced } from '../records.ts';
 import type { Image, NodeState, PodSandbox, SandboxStep, StepState } from '../state.ts';
 import { stepEffects } from './sandboxer.ts';
 
@@ -73,7 +73,7 @@ function requested(id: string, record: Requested, image: Image | undefined): Pod
 function changedBy(sandbox: PodSandbox, record: Sequenced): PodSandbox {
   switch (record.type) {
     case 'effects.requested':
-      return record.body.effects.reduce((changed, { kind }) => started(changed, kind), sandbox);
+      return record.body.effects.reduce(started, sandbox);
     case 'effect.ended':
       return ended(sandbox, record.body);
     case 'sandbox.ready':
@@ -103,8 +103,13 @@ function changedBy(sandbox: PodSandbox, record: Sequenced): PodSandbox {
   }
 }
 
-function started(sandbox: PodSandbox, kind: EffectKind): PodSandbox {
+function started(sandbox: PodSandbox, intent: Intent): PodSandbox {
+  const { kind } = intent;
   if (kind === 'KillTask') return { ...sandbox, kill: 'sent' };
+  if (kind === 'CheckpointPod') {
+    const { outputPath, containerIds } = intent;
+    return { ...sandbox, checkpoint: { outputPath, containerIds } };
+  }
   const step = stepOf(sandbox, kind);
   if (step === undefined) return sandbox;
   return withStep(sandbox, step, stepEffects(sandbox.sandboxer, step).make === kind ? 'doing' : 'undoing');
@@ -120,6 +125,8 @@ const stepOf = ({ sandboxer }: PodSandbox, kind: EffectKind): SandboxStep | unde
 function ended(sandbox: PodSandbox, outcome: EffectEnded): PodSandbox {
   if (outcome.kind === 'KillTask') return { ...sandbox, kill: outcome.failure !== undefined ? 'futile' : 'done' };
   if (outcome.kind === 'ReconnectShim') return reconnected(sandbox, outcome);
+  if (outcome.kind === 'CheckpointPod') return withoutCheckpoint(sandbox);
+  if (outcome.kind === 'EndPodCheckpoint') return outcome.failure === undefined ? withoutCheckpoint(sandbox) : sandbox;
   // What does not stop ends with its shim, which is ended next, by force where it does not go.
   if (outcome.kind === 'StopSandbox') return undone(sandbox, 'task', undefined);
   const step = stepOf(sandbox, outcome.kind);
@@ -129,6 +136,8 @@ function ended(sandbox: PodSandbox, outcome: EffectEnded): PodSandbox {
     return { ...withStep(sandbox, step, 'failed'), failure: sandbox.failure ?? outcome.failure };
   return { ...withStep(sandbox, step, 'done'), ...madeBy(outcome) };
 }
+
+const withoutCheckpoint = ({ checkpoint: _checkpoint, ...sandbox }: PodSandbox): PodSandbox => sandbox;
 
 function undone(sandbox: PodSandbox, step: SandboxStep, failure: Failure | undefined): PodSandbox {
   if (failure === undefined) return { ...withStep(sandbox, step, 'undone'), ...forgottenWith(sandbox, step) };

@@ -44,6 +44,7 @@ import {
   wake,
 } from '../turn.ts';
 import { hasOwnUsers } from '../oci/user-namespace.ts';
+import { advancePodCheckpoint } from './checkpoint.ts';
 import { SANDBOX_STEPS } from './evolve.ts';
 import { hasNamespaces, holderOf, stepEffects } from './sandboxer.ts';
 import { advanceShim } from './shim.ts';
@@ -55,6 +56,7 @@ const EXIT_OVERDUE_MS = 5_000;
 export function advancePodSandbox(turn: Turn, podSandboxId: string): void {
   const sandbox = turn.state.sandboxes.get(podSandboxId);
   if (sandbox === undefined) return;
+  advancePodCheckpoint(turn, sandbox);
   if (sandbox.goal === 'run') return advanceRun(turn, sandbox);
   advanceTeardown(turn, sandbox);
 }

@@ -1,0 +1,50 @@
+/** Effects that write down what tasks are doing, of one container or of a pod, and what their success says. Types only. */
+import type { PodSandboxConfig } from '../cri.ts';
+import type { Mount } from '../tasks.ts';
+
+/** A task that is checkpointed, with where the parts of that are put together; those are gone afterwards. */
+export interface CheckpointedTask {
+  readonly containerId: string;
+  readonly bundlePath: string;
+  readonly workDir: string;
+}
+
+export interface TaskCheckpoint extends CheckpointedTask {
+  readonly podSandboxId: string;
+  readonly rootfs: readonly Mount[];
+  readonly location: string;
+  /** What the archive says of the container, beside the spec. */
+  readonly description: Readonly<Record<string, string>>;
+  readonly timeoutMs: number | null;
+}
+
+export type CheckpointEffect =
+  /** Writes a task's state into an archive at `location` (whole or not at all); the task runs on. */
+  | ({ readonly kind: 'CheckpointTask' } & TaskCheckpoint)
+  /** Has a task run on that a checkpoint left frozen, and removes what there is of its archive. */
+  | ({ readonly kind: 'EndCheckpoint'; readonly location: string } & CheckpointedTask)
+  /**
+   * Freezes the tasks together and writes the state of each into an archive of the directory, which is empty or made; all
+   * of that, with a description of the pod, or nothing. The tasks run on.
+   */
+  | {
+      readonly kind: 'CheckpointPod';
+      readonly podSandboxId: string;
+      readonly outputPath: string;
+      readonly containers: readonly TaskCheckpoint[];
+      readonly description: { readonly runtimeHandler: string; readonly config: PodSandboxConfig };
+    }
+  /** Has tasks run on that a checkpoint of their pod left frozen, and removes what there is of that. */
+  | {
+      readonly kind: 'EndPodCheckpoint';
+      readonly podSandboxId: string;
+      readonly outputPath: string;
+      readonly containers: readonly CheckpointedTask[];
+    };
+
+export interface CheckpointResults {
+  readonly CheckpointTask: Record<string, never>;
+  readonly EndCheckpoint: Record<string, never>;
+  readonly CheckpointPod: Record<string, never>;
+  readonly EndPodCheckpoint: Record<string, never>;
+}
