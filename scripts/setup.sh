@@ -4,7 +4,7 @@
 # of ours. Doing it again installs nothing.
 #
 #   sh scripts/setup.sh run        npm dependencies, and what running pods needs
-#   sh scripts/setup.sh test       the same, and what the tests need, crictl and critest among it where Go is at hand
+#   sh scripts/setup.sh test       the same, and what the tests need, crictl, critest and kubelet among it where Go is at hand
 #   sh scripts/setup.sh cri-tools  as run, and builds crictl and critest into the cache directory, or fails
 #   sh scripts/setup.sh bench      what bench/compare.ts needs beside the npm dependencies: what running pods needs, a registry,
 #                                  and containerd, CNI plugins and the benchmark's client, built into the cache directory
@@ -233,6 +233,12 @@ bench_client() {
   mv "$client.new" "$client"
 }
 
+# kubelet, client-go and a shim, for tests: each is in the cache directory once it has been built.
+go_programs() {
+  quietly "building the Go programs of the tests, kubelet among them" node_modules/.bin/node scripts/go-programs.ts ||
+    fail "building a Go program of the tests failed (output above)." "Is the Go module proxy reachable (go env GOPROXY)?"
+}
+
 case ${1:-run} in
   run) need_for_run ;;
   test)
@@ -262,8 +268,9 @@ case ${1:-run} in
   test)
     if usable_go || has_cri_tools; then
       cri_tools
+      go_programs
     else
-      say "no Go 1.21 or later: tests that need crictl or critest will fail ('sh scripts/setup.sh cri-tools' says more)"
+      say "no Go 1.21 or later: tests that need crictl, critest or kubelet will fail ('sh scripts/setup.sh cri-tools' says more)"
     fi
     ;;
 esac

@@ -6,10 +6,10 @@ import { before, describe, test } from 'node:test';
 import { cleanupAfterAll, type Owner } from '../support/cleanup.ts';
 import type { Daemon } from '../support/daemon.ts';
 import { callsAfter, headOf } from '../support/journal.ts';
-import type { Netns } from '../support/netns.ts';
+import { fetchInside, type Netns } from '../support/netns.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
 import { eventually, ownPids, podConfig, removePod, runPod } from '../support/pods.ts';
-import { type BackgroundProcess, runOk, startProcess } from '../support/process.ts';
+import { type BackgroundProcess, startProcess } from '../support/process.ts';
 
 const top = join(import.meta.dirname, '../..');
 const metricsPort = 9324;
@@ -49,14 +49,8 @@ const spansIn = (collector: BackgroundProcess): Span[] =>
     .filter((line) => line.startsWith('{') && line.endsWith('}'))
     .map((line) => JSON.parse(line) as Span);
 
-/** Asks the daemon's metrics server from inside of its network: the status and the text. */
-const ask = async ({ netns }: Daemon, path: string, method = 'GET'): Promise<{ status: number; text: string }> => {
-  const script = `const r = await fetch(process.argv[1], { method: process.argv[2] });
-    console.log(JSON.stringify({ status: r.status, text: await r.text() }));`;
-  const url = `http://127.0.0.1:${metricsPort}${path}`;
-  const argv = [process.execPath, '--input-type=module', '-e', script, url, method];
-  return JSON.parse(await runOk(netns.inside(argv))) as { status: number; text: string };
-};
+const ask = ({ netns }: Daemon, path: string, method?: string) =>
+  fetchInside(netns, `http://127.0.0.1:${metricsPort}${path}`, method);
 
 const figure = (text: string, name: string): number => {
   const line = text.split('\n').find((one) => one.startsWith(`${name} `));

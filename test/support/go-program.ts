@@ -9,7 +9,8 @@ import { join } from 'node:path';
 import { run } from './process.ts';
 
 const cache = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'scribe/bin');
-const buildTimeoutMs = 600_000;
+/** kubelet has three thousand packages. */
+const buildTimeoutMs = 1_500_000;
 
 const hashOf = async (sources: string): Promise<string> => {
   const hash = createHash('sha256');

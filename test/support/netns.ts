@@ -29,3 +29,18 @@ export const netnsOf = async (owner: Owner): Promise<Netns> => {
   const path = `/run/netns/${name}`;
   return { name, path, inside: (argv) => ['nsenter', `--net=${path}`, '--', ...argv] };
 };
+
+const FETCH = `const [url, method] = process.argv.slice(1);
+const answer = await fetch(url, { method });
+console.log(JSON.stringify({ status: answer.status, text: await answer.text() }));`;
+
+/** Asks an HTTP server inside of the namespace; believes any certificate, since no test's is signed by anybody. */
+export const fetchInside = async (
+  netns: Netns,
+  url: string,
+  method = 'GET',
+): Promise<{ readonly status: number; readonly text: string }> => {
+  const argv = netns.inside([process.execPath, '--no-warnings', '--input-type=module', '-e', FETCH, url, method]);
+  const env = { ...process.env, NODE_TLS_REJECT_UNAUTHORIZED: '0' };
+  return JSON.parse(await runOk(argv, { env })) as { status: number; text: string };
+};
