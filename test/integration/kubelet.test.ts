@@ -29,7 +29,7 @@ const web = {
     terminationGracePeriodSeconds: 1,
     initContainers: [container('prepare', 'echo prepared > /data/index.html', { volumeMounts: work })],
     containers: [
-      container('http', 'echo "up $GREETING"; exec httpd -f -p 8080 -h /work', {
+      container('http', 'echo "up $GREETING"; exec httpd -f -p 8080 -h /data', {
         env: [{ name: 'GREETING', value: 'hello' }],
         resources: { requests: { cpu: '10m', memory: '16Mi' }, limits: { cpu: '500m', memory: '64Mi' } },
         readinessProbe: { httpGet: { path: '/', port: 8080 }, periodSeconds: 1 },
