@@ -7,7 +7,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { codeOf } from '../../scripts/lib/cri-client.ts';
-import { findProgram } from '../../src/adapters/shim/shim-binary.ts';
+import { findProgram } from '../../src/adapters/shim/process/shim-binary.ts';
 import {
   ContainerState,
   type DeepPartial,

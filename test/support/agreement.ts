@@ -4,9 +4,9 @@
  */
 import { access, readFile, readlink, stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { dialShim } from '../../src/adapters/shim/session.ts';
-import { statusOfSandbox } from '../../src/adapters/shim/sandbox-service.ts';
-import { stateOf as taskState } from '../../src/adapters/shim/tasks.ts';
+import { dialShim } from '../../src/adapters/shim/process/live-shim.ts';
+import { statusOfSandbox } from '../../src/adapters/shim/sandbox/sandbox-service.ts';
+import { stateOf as taskState } from '../../src/adapters/shim/tasks/effects.ts';
 import type { TaskClient } from '../../src/adapters/shim/task-client.ts';
 import { ContainerState, PodSandboxState } from '../../src/adapters/wire/cri/api.ts';
 import { Status } from '../../src/adapters/wire/types/task/task.ts';

@@ -7,12 +7,12 @@ import { readdir, readFile, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FailureError } from '../../domain/errors.ts';
+import { SIGKILL } from '../../domain/oci/signals.ts';
 import { cgroupDirectory } from './cgroup-path.ts';
 import { readMountInfo } from './mounts.ts';
 import { holdProcess, readProcessStat } from './processes.ts';
 import { errorCodeOf } from './syscalls.ts';
 
-const SIGKILL = 9;
 /** A killed process leaves its cgroup a moment after it counts as ended, which nothing tells in version 1. */
 const AGAIN_MS = 10;
 

@@ -8,6 +8,7 @@ import { access, mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { FailureError, messageOf } from '../../domain/errors.ts';
+import { SIGKILL, SIGTERM } from '../../domain/oci/signals.ts';
 import { type HeldProcess, holdProcess, readBootId } from '../linux/processes.ts';
 import type { Spawner } from '../spawner/types.ts';
 import { connectToKeeper, type KeeperConnection } from './connection.ts';
@@ -23,8 +24,6 @@ const DIRECTORY_MODE = 0o700;
 const TOKEN_BYTES = 4;
 /** sun_path holds 108 bytes, the last of which is 0. */
 const SOCKET_PATH_BYTES_MAX = 107;
-const SIGKILL = 9;
-const SIGTERM = 15;
 
 const mainPath = fileURLToPath(new URL('./keeper-main.ts', import.meta.url));
 /**

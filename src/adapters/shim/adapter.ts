@@ -12,26 +12,26 @@ import type { Spawner } from '../spawner/types.ts';
 import { listenTtrpc } from '../ttrpc/server.ts';
 import { checkpointTask, endCheckpoint } from './checkpoint.ts';
 import { checkpointPod, endPodCheckpoint } from './pod-checkpoint.ts';
-import { createContainerIo } from './container-io.ts';
+import { createContainerIo } from './tasks/container-io.ts';
 import type { ShimContext } from './context.ts';
 import { createDelivery } from './delivery.ts';
 import { createEventsService } from './events.ts';
-import { endExec, runExec } from './execs.ts';
-import type { LiveTask } from './live-task.ts';
-import { createOomCounters } from './oom.ts';
-import { createPace } from './pace.ts';
+import { endExec, runExec } from './execs/run-exec.ts';
+import type { LiveTask } from './tasks/live-task.ts';
+import { createOomCounters } from './tasks/oom.ts';
+import { createPace } from './process/pace.ts';
 import { shimPaths } from './paths.ts';
-import { startShim, stopShim } from './pods.ts';
-import { reconnectShim } from './reconnect.ts';
-import { createSandboxDetails, type SandboxDetails } from './sandbox-details.ts';
-import { startSandbox, stopSandbox } from './sandbox-service.ts';
-import { createSessions } from './sessions.ts';
-import { createShimBinaries } from './shim-binary.ts';
-import { streamAttach } from './stream-attach.ts';
-import { streamExec } from './stream-exec.ts';
-import { deleteTask, killTask, startTask } from './tasks.ts';
+import { startShim, stopShim } from './process/start-and-stop.ts';
+import { reconnectShim } from './process/reconnect.ts';
+import { createSandboxDetails, type SandboxDetails } from './sandbox/sandbox-details.ts';
+import { startSandbox, stopSandbox } from './sandbox/sandbox-service.ts';
+import { createLiveShims } from './process/live-shims.ts';
+import { createShimBinaries } from './process/shim-binary.ts';
+import { streamAttach } from './execs/stream-attach.ts';
+import { streamExec } from './execs/stream-exec.ts';
+import { deleteTask, killTask, startTask } from './tasks/effects.ts';
 import { defaultTimings, type ShimTimings } from './timings.ts';
-import { updateContainer } from './update.ts';
+import { updateContainer } from './tasks/update.ts';
 
 /** About 8 ms of work: calls of clients get in between. */
 const RECONNECTS_PER_TURN = 4;
@@ -110,14 +110,14 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
   }
 
   const delivery = createDelivery(observe, timings, log);
-  const sessions = createSessions(delivery, log);
+  const shims = createLiveShims(delivery, log);
   const tasks = new Map<string, LiveTask>();
   const listener = await listenTtrpc(paths.eventsSocket, createEventsService(tasks, log));
   const context: ShimContext = {
     paths,
     timings,
     log,
-    sessions,
+    shims,
     delivery,
     tasks,
     mounts: spawner,
@@ -165,7 +165,7 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
     close: async () => {
       delivery.close();
       for (const task of tasks.values()) task.discard();
-      sessions.close();
+      shims.close();
       await listener.close();
     },
   };

@@ -18,7 +18,7 @@ import { CheckpointOptions } from '../wire/types/runc/options/oci.ts';
 import { readCgroupsPath } from './bundle-spec.ts';
 import type { ShimContext } from './context.ts';
 import { attempting, quoted } from './failures.ts';
-import { findProgram } from './shim-binary.ts';
+import { findProgram } from './process/shim-binary.ts';
 
 export interface CheckpointTools {
   readonly spawner: Pick<Spawner, 'run'>;
@@ -104,7 +104,7 @@ export const tryThaw = async ({ log }: ShimContext, task: CheckpointedTask): Pro
 const dump = async (context: ShimContext, tools: CheckpointTools, task: TaskCheckpoint): Promise<void> => {
   const { podSandboxId, containerId, workDir, timeoutMs } = task;
   const criu = await findTool(tools, 'criu');
-  const client = await context.sessions.clientOf(podSandboxId);
+  const client = await context.shims.clientOf(podSandboxId);
   const options = CheckpointOptions.fromPartial({ exit: false, workPath: join(workDir, 'work') });
   try {
     await client.checkpoint(

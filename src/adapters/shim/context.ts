@@ -3,14 +3,14 @@ import type { Logger } from 'pino';
 import type { LogKeeper } from '../log-keeper/types.ts';
 import type { Spawner } from '../spawner/types.ts';
 import type { SessionStreams } from '../streaming/types.ts';
-import type { ContainerIo } from './container-io.ts';
+import type { ContainerIo } from './tasks/container-io.ts';
 import type { Delivery } from './delivery.ts';
-import type { LiveTask } from './live-task.ts';
-import type { OomCounters } from './oom.ts';
-import type { Turn } from './pace.ts';
+import type { LiveTask } from './tasks/live-task.ts';
+import type { OomCounters } from './tasks/oom.ts';
+import type { Turn } from './process/pace.ts';
 import type { ShimPaths } from './paths.ts';
-import type { ShimSessions } from './sessions.ts';
-import type { ShimBinaries } from './shim-binary.ts';
+import type { LiveShims } from './process/live-shims.ts';
+import type { ShimBinaries } from './process/shim-binary.ts';
 import type { ShimTimings } from './timings.ts';
 
 export interface ShimContext {
@@ -19,7 +19,7 @@ export interface ShimContext {
   readonly log: Logger;
   readonly binaries: ShimBinaries;
   readonly mounts: Pick<Spawner, 'mountMapped' | 'unmount'>;
-  readonly sessions: ShimSessions;
+  readonly shims: LiveShims;
   readonly delivery: Delivery;
   readonly counters: OomCounters;
   readonly io: ContainerIo;

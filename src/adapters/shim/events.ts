@@ -12,7 +12,7 @@ import { TaskExit, TaskOOM } from '../wire/events/task.ts';
 import { Empty } from '../wire/google/protobuf/empty.ts';
 import type { Any } from '../wire/google/protobuf/any.ts';
 import { EventsDefinition, type ForwardRequest } from '../wire/services/ttrpc/events/v1/events.ts';
-import type { LiveTask } from './live-task.ts';
+import type { LiveTask } from './tasks/live-task.ts';
 
 const exitType = 'containerd.events.TaskExit';
 const oomType = 'containerd.events.TaskOOM';

@@ -8,6 +8,9 @@ import { SandboxDefinition } from '../wire/runtime/sandbox/v1/sandbox.ts';
 import { TaskDefinition as TaskV2 } from '../wire/runtime/task/v2/shim.ts';
 import { TaskDefinition as TaskV3 } from '../wire/runtime/task/v3/shim.ts';
 
+/** The execId of a call that is about the task as a whole, not about one of its execs. */
+export const WHOLE_TASK = '';
+
 const serviceNames = { 2: TaskV2.fullName, 3: TaskV3.fullName } as const;
 const { methods } = TaskV3;
 

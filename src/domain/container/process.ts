@@ -28,13 +28,13 @@ import {
   type Turn,
   wake,
 } from '../turn.ts';
+import { SIGKILL } from '../oci/signals.ts';
 import { hasShim } from '../pod-sandbox/sandboxer.ts';
 import { advanceCheckpoint, isInCheckpoint } from './checkpoint.ts';
 import { contactOf, isAskingShim } from './contact.ts';
 import { isRunning } from './state.ts';
 import { advanceUpdates, isUpdating } from './update.ts';
 
-const SIGKILL = 9;
 /** What a shell says of a command that could not be run, and what kubelet expects with StartError. */
 const START_ERROR_STATUS = 128;
 const UNKNOWN_STATUS = 255;

@@ -50,7 +50,8 @@ const CRI_RTMIN = named.length + 1;
 /** SIGRTMIN+15 is the last that the enum counts from below. */
 const LAST_FROM_BELOW = RTMIN + 15;
 
-const SIGTERM = 15;
+export const SIGKILL = 9;
+export const SIGTERM = 15;
 const CRI_RUNTIME_DEFAULT: Signal = 0;
 
 export const isCriSignal = (signal: Signal): boolean =>

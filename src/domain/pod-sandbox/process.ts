@@ -43,13 +43,13 @@ import {
   type Turn,
   wake,
 } from '../turn.ts';
+import { SIGKILL } from '../oci/signals.ts';
 import { hasOwnUsers } from '../oci/user-namespace.ts';
 import { advancePodCheckpoint } from './checkpoint.ts';
 import { SANDBOX_STEPS } from './evolve.ts';
 import { hasNamespaces, holderOf, stepEffects } from './sandboxer.ts';
 import { advanceShim } from './shim.ts';
 
-const SIGKILL = 9;
 /** A killed pause task whose exit did not arrive by then: its shim is asked. */
 const EXIT_OVERDUE_MS = 5_000;
 

@@ -10,7 +10,7 @@ import {
   shimEnvironment,
   socketPathOf,
   startInput,
-} from '../../../src/adapters/shim/bootstrap.ts';
+} from '../../../src/adapters/shim/process/bootstrap.ts';
 import { BootstrapParams, BootstrapResult } from '../../../src/adapters/wire/runtime/bootstrap/v1/bootstrap.ts';
 import { FailureError } from '../../../src/domain/errors.ts';
 

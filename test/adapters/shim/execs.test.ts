@@ -4,7 +4,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { dialShim } from '../../../src/adapters/shim/session.ts';
+import { dialShim } from '../../../src/adapters/shim/process/live-shim.ts';
 import type { TaskClient } from '../../../src/adapters/shim/task-client.ts';
 import type { EffectOf } from '../../../src/domain/effects.ts';
 import { deleteOf, type Rig, openContext, openRig } from './rig/rig.ts';

@@ -9,13 +9,13 @@ import { promisify } from 'node:util';
 import fc from 'fast-check';
 import { pino } from 'pino';
 import { readCgroupsPath, readExecProcess } from '../../../src/adapters/shim/bundle-spec.ts';
-import { capture } from '../../../src/adapters/shim/exec-output.ts';
+import { capture } from '../../../src/adapters/shim/execs/exec-output.ts';
 import { makeFifo, openFifoReader } from '../../../src/adapters/shim/fifos.ts';
-import { openLogDrain } from '../../../src/adapters/shim/log-drain.ts';
-import { cgroupPathOfSpec, createOomCounters, memoryCgroupPath } from '../../../src/adapters/shim/oom.ts';
+import { openLogDrain } from '../../../src/adapters/shim/process/log-drain.ts';
+import { cgroupPathOfSpec, createOomCounters, memoryCgroupPath } from '../../../src/adapters/shim/tasks/oom.ts';
 import { checkBundlePath, checkedId, shimPaths } from '../../../src/adapters/shim/paths.ts';
 import { orAfter } from '../../../src/adapters/shim/retry.ts';
-import { exitTimeNs } from '../../../src/adapters/shim/timestamps.ts';
+import { exitTimeNs } from '../../../src/adapters/shim/tasks/timestamps.ts';
 
 const run = promisify(execFile);
 let dir: string;

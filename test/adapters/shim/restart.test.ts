@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { holdProcess, isAlive } from '../../../src/adapters/linux/processes.ts';
-import { dialShim } from '../../../src/adapters/shim/session.ts';
+import { dialShim } from '../../../src/adapters/shim/process/live-shim.ts';
 import { Status } from '../../../src/adapters/wire/types/task/task.ts';
 import type { EffectOf, EffectResults } from '../../../src/domain/effects.ts';
 import type { ShimAddress } from '../../../src/domain/tasks.ts';

@@ -4,7 +4,11 @@ import { chmod, mkdir, mkdtemp, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { createShimBinaries, findShimBinary, type ShimBinaries } from '../../../src/adapters/shim/shim-binary.ts';
+import {
+  createShimBinaries,
+  findShimBinary,
+  type ShimBinaries,
+} from '../../../src/adapters/shim/process/shim-binary.ts';
 import { defaultTimings } from '../../../src/adapters/shim/timings.ts';
 import { BootstrapParams } from '../../../src/adapters/wire/runtime/bootstrap/v1/bootstrap.ts';
 import type { RuntimeHandler } from '../../../src/domain/runtime-handler.ts';

@@ -1,7 +1,7 @@
 /** What a shim is told of its runtime handler: its own message for runc's, the one for all for any other. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { taskOptions } from '../../../src/adapters/shim/task-options.ts';
+import { taskOptions } from '../../../src/adapters/shim/tasks/task-options.ts';
 import { Options as RuncOptions } from '../../../src/adapters/wire/types/runc/options/oci.ts';
 import { Options as GenericOptions } from '../../../src/adapters/wire/types/runtimeoptions/v1/api.ts';
 import type { RuntimeHandler } from '../../../src/domain/runtime-handler.ts';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { isAlive } from '../../../src/adapters/linux/processes.ts';
 import { orAfter } from '../../../src/adapters/shim/retry.ts';
-import { dialShim } from '../../../src/adapters/shim/session.ts';
+import { dialShim } from '../../../src/adapters/shim/process/live-shim.ts';
 import type { TaskClient } from '../../../src/adapters/shim/task-client.ts';
 import { createTtrpcClient } from '../../../src/adapters/ttrpc/client.ts';
 import { callMethod } from '../../../src/adapters/ttrpc/method.ts';

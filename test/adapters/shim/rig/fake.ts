@@ -3,7 +3,7 @@ import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { socketPathOf } from '../../../../src/adapters/shim/bootstrap.ts';
+import { socketPathOf } from '../../../../src/adapters/shim/process/bootstrap.ts';
 import { createTtrpcClient } from '../../../../src/adapters/ttrpc/client.ts';
 import type { ShimAddress } from '../../../../src/domain/tasks.ts';
 

@@ -4,16 +4,16 @@
  * Knows no tasks.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { FailureError } from '../../domain/errors.ts';
-import type { ShimAddress } from '../../domain/tasks.ts';
-import { dial } from '../linux/dial.ts';
-import type { HeldProcess } from '../linux/processes.ts';
-import { errorCodeOf } from '../linux/syscalls.ts';
-import { createTtrpcClient } from '../ttrpc/client.ts';
+import { FailureError } from '../../../domain/errors.ts';
+import type { ShimAddress } from '../../../domain/tasks.ts';
+import { dial } from '../../linux/dial.ts';
+import type { HeldProcess } from '../../linux/processes.ts';
+import { errorCodeOf } from '../../linux/syscalls.ts';
+import { createTtrpcClient } from '../../ttrpc/client.ts';
 import { socketPathOf } from './bootstrap.ts';
 import type { LogDrain } from './log-drain.ts';
-import { orAfter } from './retry.ts';
-import { createTaskClient, type TaskClient } from './task-client.ts';
+import { orAfter } from '../retry.ts';
+import { createTaskClient, type TaskClient } from '../task-client.ts';
 
 const dialAgainMs = 20;
 
@@ -42,7 +42,7 @@ export const dialShim = async (
   }
 };
 
-export interface ShimSession {
+export interface LiveShim {
   readonly podSandboxId: string;
   readonly shim: ShimAddress;
   /** The connection, made anew when it has closed. Rejects with ShimFailed once the shim is gone. */
@@ -57,7 +57,7 @@ export interface ShimSession {
   readonly close: () => void;
 }
 
-export interface SessionOptions {
+export interface LiveShimOptions {
   readonly podSandboxId: string;
   readonly shim: ShimAddress;
   readonly process: HeldProcess;
@@ -68,7 +68,7 @@ export interface SessionOptions {
 }
 
 /** Takes over what it is given: `close` lets go of it all. */
-export const createSession = (options: SessionOptions): ShimSession => {
+export const createLiveShim = (options: LiveShimOptions): LiveShim => {
   const { podSandboxId, shim, process, logDrain, connectMs } = options;
   let open = options.client;
   let dialing: Promise<TaskClient> | null = null;

@@ -4,17 +4,17 @@
  * is one report. Decides nothing: what becomes of an exit is the engine's.
  */
 import type { Logger } from 'pino';
-import { messageOf } from '../../domain/errors.ts';
-import type { TaskExit } from '../../domain/tasks.ts';
-import { isNotFound } from '../ttrpc/status.ts';
-import type { Timestamp } from '../wire/google/protobuf/timestamp.ts';
-import type { Delivery } from './delivery.ts';
+import { messageOf } from '../../../domain/errors.ts';
+import type { TaskExit } from '../../../domain/tasks.ts';
+import { isNotFound } from '../../ttrpc/status.ts';
+import type { Timestamp } from '../../wire/google/protobuf/timestamp.ts';
+import type { Delivery } from '../delivery.ts';
 import type { OomCounters } from './oom.ts';
-import { createBackoff } from './retry.ts';
-import type { ShimSessions } from './sessions.ts';
-import type { TaskClient } from './task-client.ts';
+import { createBackoff } from '../retry.ts';
+import type { LiveShims } from '../process/live-shims.ts';
+import type { TaskClient } from '../task-client.ts';
 import { exitTimeNs } from './timestamps.ts';
-import type { ShimTimings } from './timings.ts';
+import type { ShimTimings } from '../timings.ts';
 
 /** An exit as a Wait reply or an event tells it; the pid is 0 where it is not told. */
 export interface ToldExit {
@@ -48,7 +48,7 @@ export interface LiveTaskOptions {
   readonly containerId: string;
   /** The call that stays pending at the shim until the task has exited. */
   readonly wait: (client: TaskClient) => Promise<Omit<ToldExit, 'pid'>>;
-  readonly sessions: Pick<ShimSessions, 'clientOf' | 'isGone'>;
+  readonly shims: Pick<LiveShims, 'clientOf' | 'isGone'>;
   readonly delivery: Delivery;
   readonly counters: OomCounters;
   readonly timings: ShimTimings;
@@ -56,10 +56,10 @@ export interface LiveTaskOptions {
 }
 
 export const createLiveTask = (options: LiveTaskOptions): LiveTask => {
-  const { podSandboxId, containerId, sessions, delivery, counters, timings, log } = options;
+  const { podSandboxId, containerId, shims, delivery, counters, timings, log } = options;
   const { promise: settled, resolve: settle } = Promise.withResolvers<'report' | 'discard'>();
   const stop = new AbortController();
-  const isOver = (): boolean => stop.signal.aborted || sessions.isGone(podSandboxId);
+  const isOver = (): boolean => stop.signal.aborted || shims.isGone(podSandboxId);
   let pid = 0;
   let cgroup: Promise<string | null> = Promise.resolve(null);
   let exitReport: Promise<void> | null = null;
@@ -102,7 +102,7 @@ export const createLiveTask = (options: LiveTaskOptions): LiveTask => {
     const backoff = createBackoff(timings);
     while (!isOver()) {
       try {
-        const client = await sessions.clientOf(podSandboxId);
+        const client = await shims.clientOf(podSandboxId);
         const { exitStatus, exitedAt } = await options.wait(client);
         await reportExit({ pid: 0, exitStatus, exitedAt });
         return;

@@ -3,11 +3,11 @@
  * SandboxMetrics, for verbose replies only. Bounded in size and time, asked once at a time per pod, and never an error: a
  * shim that does not tell keeps nobody from the rest.
  */
-import { messageOf } from '../../domain/errors.ts';
-import type { SandboxStatusResponse } from '../wire/runtime/sandbox/v1/sandbox.ts';
-import type { Metric } from '../wire/types/metrics.ts';
-import type { ShimContext } from './context.ts';
-import { quoted } from './failures.ts';
+import { messageOf } from '../../../domain/errors.ts';
+import type { SandboxStatusResponse } from '../../wire/runtime/sandbox/v1/sandbox.ts';
+import type { Metric } from '../../wire/types/metrics.ts';
+import type { ShimContext } from '../context.ts';
+import { quoted } from '../failures.ts';
 import { statusOfSandbox } from './sandbox-service.ts';
 
 const infoCharsMax = 65_536;
@@ -42,12 +42,12 @@ const metricsDetails = (metrics: Metric | undefined): Readonly<Record<string, un
   return { metrics: { typeUrl, value: data.value.toString('base64') } };
 };
 
-export const createSandboxDetails = ({ sessions, timings }: ShimContext): SandboxDetails => {
+export const createSandboxDetails = ({ shims, timings }: ShimContext): SandboxDetails => {
   const asking = new Map<string, ReturnType<SandboxDetails>>();
 
   const ask: SandboxDetails = async (podSandboxId) => {
     try {
-      const client = await sessions.clientOf(podSandboxId);
+      const client = await shims.clientOf(podSandboxId);
       const status = statusOfSandbox(client, podSandboxId, true, timings.detailsMs).then(statusDetails);
       const metrics = client.sandbox.metrics({ sandboxId: podSandboxId }, timings.detailsMs).then(
         (answer) => metricsDetails(answer.metrics),

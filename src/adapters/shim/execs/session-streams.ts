@@ -4,11 +4,11 @@
  */
 import type { Socket } from 'node:net';
 import type { Readable, Writable } from 'node:stream';
-import { messageOf } from '../../domain/errors.ts';
-import type { SessionStreams, TerminalSize } from '../streaming/types.ts';
-import type { ShimContext } from './context.ts';
+import { messageOf } from '../../../domain/errors.ts';
+import type { SessionStreams, TerminalSize } from '../../streaming/types.ts';
+import type { ShimContext } from '../context.ts';
 import type { ExecOutput } from './exec-process.ts';
-import type { TaskClient } from './task-client.ts';
+import type { TaskClient } from '../task-client.ts';
 
 export interface OutputPump extends ExecOutput {
   readonly sizeBytes: () => number;

@@ -2,18 +2,18 @@
  * UpdateContainer: puts limits in force for a task, and writes them into its bundle's spec. Safe to do again. When the
  * OCI runtime refuses a part of them, the limits from before are put in force again.
  */
-import { messageOf } from '../../domain/errors.ts';
-import type { EffectOf, EffectResults } from '../../domain/effects.ts';
-import type { OciResources } from '../../domain/oci/types.ts';
-import { isNotFound } from '../ttrpc/status.ts';
-import type { Any } from '../wire/google/protobuf/any.ts';
-import { Status } from '../wire/types/task/task.ts';
-import { writeLimits } from './bundle-spec.ts';
-import type { ShimContext } from './context.ts';
-import { attempting, isUnreachable } from './failures.ts';
-import { checkBundlePath } from './paths.ts';
-import type { TaskClient } from './task-client.ts';
-import { onceMoreWhenClosed, stateOf } from './tasks.ts';
+import { messageOf } from '../../../domain/errors.ts';
+import type { EffectOf, EffectResults } from '../../../domain/effects.ts';
+import type { OciResources } from '../../../domain/oci/types.ts';
+import { isNotFound } from '../../ttrpc/status.ts';
+import type { Any } from '../../wire/google/protobuf/any.ts';
+import { Status } from '../../wire/types/task/task.ts';
+import { writeLimits } from '../bundle-spec.ts';
+import type { ShimContext } from '../context.ts';
+import { attempting, isUnreachable } from '../failures.ts';
+import { checkBundlePath } from '../paths.ts';
+import type { TaskClient } from '../task-client.ts';
+import { onceMoreWhenClosed, stateOf } from './effects.ts';
 
 const resourcesType = 'types.containerd.io/opencontainers/runtime-spec/1/LinuxResources';
 
@@ -29,10 +29,10 @@ const hasEnded = async (client: TaskClient, containerId: string, timeoutMs: numb
 };
 
 const updateTask = async (
-  { sessions, timings, log }: ShimContext,
+  { shims, timings, log }: ShimContext,
   { podSandboxId, containerId, resources, annotations = {}, previous }: EffectOf<'UpdateContainer'>,
 ): Promise<void> => {
-  const client = await sessions.clientOf(podSandboxId);
+  const client = await shims.clientOf(podSandboxId);
   const put = async (limits: OciResources): Promise<void> => {
     await client.update({ id: containerId, resources: asAny(limits), annotations }, timings.endMs);
   };

@@ -3,21 +3,21 @@
  * of its pod. Within one budget of time for all, so that a mute shim keeps nobody waiting for long.
  */
 import { basename, isAbsolute } from 'node:path';
-import type { EffectOf, EffectResults } from '../../domain/effects.ts';
-import type { ObservedTask } from '../../domain/tasks.ts';
-import { FailureError, messageOf } from '../../domain/errors.ts';
-import { holdProcess, readProcessStat } from '../linux/processes.ts';
-import type { StateResponse } from '../wire/runtime/task/v3/shim.ts';
-import { Status } from '../wire/types/task/task.ts';
-import type { ShimContext } from './context.ts';
-import { attempting } from './failures.ts';
-import type { LiveTask } from './live-task.ts';
-import { unmountMapped } from './mapped-mounts.ts';
+import type { EffectOf, EffectResults } from '../../../domain/effects.ts';
+import type { ObservedTask } from '../../../domain/tasks.ts';
+import { FailureError, messageOf } from '../../../domain/errors.ts';
+import { holdProcess, readProcessStat } from '../../linux/processes.ts';
+import type { StateResponse } from '../../wire/runtime/task/v3/shim.ts';
+import { Status } from '../../wire/types/task/task.ts';
+import type { ShimContext } from '../context.ts';
+import { attempting } from '../failures.ts';
+import type { LiveTask } from '../tasks/live-task.ts';
+import { unmountMapped } from '../tasks/mapped-mounts.ts';
 import { type LogDrain, openLogDrain } from './log-drain.ts';
-import { createSession, dialShim, isRefused, type ShimSession } from './session.ts';
-import type { TaskClient } from './task-client.ts';
-import { observeSandbox } from './sandbox-service.ts';
-import { addTask, findCgroup, stateOf } from './tasks.ts';
+import { createLiveShim, dialShim, isRefused, type LiveShim } from './live-shim.ts';
+import { type TaskClient, WHOLE_TASK } from '../task-client.ts';
+import { observeSandbox } from '../sandbox/sandbox-service.ts';
+import { addTask, findCgroup, stateOf } from '../tasks/effects.ts';
 
 type ReconnectShim = EffectOf<'ReconnectShim'>;
 
@@ -31,11 +31,11 @@ const budgetOf = (totalMs: number): Budget => {
 
 const noDrain: LogDrain = { close: () => undefined };
 
-/** The open session of exactly this shim, or a new one; null when the shim is gone. */
-const sessionOf = async (context: ShimContext, effect: ReconnectShim, budget: Budget): Promise<ShimSession | null> => {
-  const { sessions, timings, log } = context;
+/** Exactly this shim: as it is known already, or held and called anew; null when it is gone. */
+const liveShimOf = async (context: ShimContext, effect: ReconnectShim, budget: Budget): Promise<LiveShim | null> => {
+  const { shims, timings, log } = context;
   const { podSandboxId, shim, bundlePath } = effect;
-  const known = sessions.get(podSandboxId);
+  const known = shims.get(podSandboxId);
   if (known?.shim.pid === shim.pid && known.shim.startTicks === shim.startTicks) return known.isGone() ? null : known;
   const process = await holdProcess(shim);
   if (process === null) return null;
@@ -46,9 +46,9 @@ const sessionOf = async (context: ShimContext, effect: ReconnectShim, budget: Bu
   });
   try {
     const client = await dialShim(shim, budget());
-    const session = createSession({ podSandboxId, shim, process, logDrain, client, connectMs: timings.connectMs });
-    sessions.add(session);
-    return session;
+    const live = createLiveShim({ podSandboxId, shim, process, logDrain, client, connectMs: timings.connectMs });
+    shims.add(live);
+    return live;
   } catch (error) {
     logDrain.close();
     process.release();
@@ -106,7 +106,7 @@ const observeTask = async (
   const bundle = bundleOf(containerId, state);
   if (isNew && bundle !== null) await unmountMapped(context, bundle);
   if (status === 'stopped') {
-    const { exitStatus, exitedAt } = await client.wait({ id: containerId, execId: '' }, budget());
+    const { exitStatus, exitedAt } = await client.wait({ id: containerId, execId: WHOLE_TASK }, budget());
     return { containerId, status, pid, exit: await task.exitOf({ pid, exitStatus, exitedAt }) };
   }
   if (isNew) task.watch();
@@ -120,16 +120,16 @@ export const reconnectShim = (context: ShimContext, effect: ReconnectShim): Prom
     const { podSandboxId, containerIds, sandboxPid } = effect;
     await context.reconnectTurn();
     const budget = budgetOf(context.timings.connectMs);
-    const session = await sessionOf(context, effect, budget);
-    if (session === null) return { gone: true, tasks: [] };
+    const live = await liveShimOf(context, effect, budget);
+    if (live === null) return { gone: true, tasks: [] };
     try {
-      const client = await session.client();
+      const client = await live.client();
       const tasks = containerIds.map((containerId) => observeTask(context, client, podSandboxId, containerId, budget));
       if (sandboxPid !== undefined) tasks.push(observeSandbox(context, client, podSandboxId, sandboxPid, budget));
       return { gone: false, tasks: await Promise.all(tasks) };
     } catch (error) {
       const isDeaf = error instanceof FailureError && isRefused(error.cause);
-      if (session.isGone() || isDeaf) return { gone: true, tasks: [] };
+      if (live.isGone() || isDeaf) return { gone: true, tasks: [] };
       throw error;
     }
   });

@@ -3,16 +3,16 @@
  * its end, waiting for the rest of its output, and tidying up. Knows nothing of who asked.
  */
 import { unlink } from 'node:fs/promises';
-import { FailureError, messageOf } from '../../domain/errors.ts';
-import { errorCodeOf } from '../linux/syscalls.ts';
-import { isNotFound } from '../ttrpc/status.ts';
-import type { JsonObject } from './bundle-spec.ts';
-import type { ShimContext } from './context.ts';
-import type { ExecStream } from './paths.ts';
-import { orAfter } from './retry.ts';
-import type { TaskClient } from './task-client.ts';
+import { FailureError, messageOf } from '../../../domain/errors.ts';
+import { SIGKILL } from '../../../domain/oci/signals.ts';
+import { errorCodeOf } from '../../linux/syscalls.ts';
+import { isNotFound } from '../../ttrpc/status.ts';
+import type { JsonObject } from '../bundle-spec.ts';
+import type { ShimContext } from '../context.ts';
+import type { ExecStream } from '../paths.ts';
+import { orAfter } from '../retry.ts';
+import type { TaskClient } from '../task-client.ts';
 
-export const sigkill = 9;
 const processType = 'types.containerd.io/opencontainers/runtime-spec/1/Process';
 const timerMsMax = 2_147_483_647;
 
@@ -78,7 +78,7 @@ const killExec = async (
   exited: Promise<number>,
 ): Promise<ExecEnd> => {
   // Not waited for: the shim answers only when the start of the exec, should that hang, is through.
-  client.kill({ id: containerId, execId, signal: sigkill, all: false }, timings.endMs).catch((error: unknown) => {
+  client.kill({ id: containerId, execId, signal: SIGKILL, all: false }, timings.endMs).catch((error: unknown) => {
     if (!isNotFound(error)) log.warn({ execId, error: messageOf(error) }, 'an exec could not be killed');
   });
   const exitStatus = await orAfter(exited, timings.reapMs, null);

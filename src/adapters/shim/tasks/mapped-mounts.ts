@@ -3,11 +3,11 @@
  * mounts of its own. None stays: kubelet takes volumes away while their containers are still listed.
  */
 import { join } from 'node:path';
-import type { EffectOf } from '../../domain/effects.ts';
-import { mappedDir } from '../../domain/paths.ts';
-import { namesIn } from '../linux/files.ts';
-import { settleAll } from '../linux/settle-all.ts';
-import type { ShimContext } from './context.ts';
+import type { EffectOf } from '../../../domain/effects.ts';
+import { mappedDir } from '../../../domain/paths.ts';
+import { namesIn } from '../../linux/files.ts';
+import { settleAll } from '../../linux/settle-all.ts';
+import type { ShimContext } from '../context.ts';
 
 export const whileMapped = async <T>(
   { mounts }: Pick<ShimContext, 'mounts'>,

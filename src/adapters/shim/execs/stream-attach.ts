@@ -3,21 +3,18 @@
  * Nothing of before is heard. The session ends when the output does, or when the client has gone; the container goes on.
  */
 import { join } from 'node:path';
-import { messageOf } from '../../domain/errors.ts';
-import type { EffectOf, EffectResults } from '../../domain/effects.ts';
-import type { EffectContext } from '../../engine/ports.ts';
-import type { SessionStreams } from '../streaming/types.ts';
-import { isNotFound } from '../ttrpc/status.ts';
-import type { ShimContext } from './context.ts';
-import { attempting } from './failures.ts';
-import { openListenedFifo } from './fifos.ts';
+import { messageOf } from '../../../domain/errors.ts';
+import type { EffectOf, EffectResults } from '../../../domain/effects.ts';
+import type { EffectContext } from '../../../engine/ports.ts';
+import type { SessionStreams } from '../../streaming/types.ts';
+import { isNotFound } from '../../ttrpc/status.ts';
+import type { ShimContext } from '../context.ts';
+import { attempting } from '../failures.ts';
+import { openListenedFifo } from '../fifos.ts';
 import { followSize, type InputPump, pumpInput } from './session-streams.ts';
-import type { TaskClient } from './task-client.ts';
+import { type TaskClient, WHOLE_TASK } from '../task-client.ts';
 
 type StreamAttach = EffectOf<'StreamAttach'>;
-
-/** A task as a whole, not one of its execs. */
-const ownProcess = '';
 
 /** null when the client sends nothing, or there is nobody to take it: the container has none, or it was closed before. */
 const openInput = async (
@@ -53,7 +50,7 @@ const feed = async (
   await input.ended;
   if (closeStdin) {
     await client
-      .closeIO({ id: containerId, execId: ownProcess, stdin: true }, timings.callMs)
+      .closeIO({ id: containerId, execId: WHOLE_TASK, stdin: true }, timings.callMs)
       .catch((error: unknown) => {
         if (!isNotFound(error))
           log.warn({ containerId, error: messageOf(error) }, 'the stdin of a container could not be closed');
@@ -70,7 +67,7 @@ export const streamAttach = async (
   const { podSandboxId, containerId, sessionId, terminal } = effect;
   return attempting(`attach to container ${containerId}`, async () => {
     const session = context.streamsOf(sessionId);
-    const client = await context.sessions.clientOf(podSandboxId);
+    const client = await context.shims.clientOf(podSandboxId);
     // What a client says is not passed on before it hears what comes of it.
     const { promise: attached, resolve: onAttached } = Promise.withResolvers<void>();
     const over = new AbortController();
@@ -78,7 +75,7 @@ export const streamAttach = async (
     // Waited for below; until then nobody hears it fail.
     inputClosed.catch(() => undefined);
     try {
-      if (terminal) followSize(context, client, { id: containerId, execId: ownProcess }, session, attached);
+      if (terminal) followSize(context, client, { id: containerId, execId: WHOLE_TASK }, session, attached);
       const { stdoutBytes, stderrBytes } = await context.attachOutput({
         containerId,
         stdout: session.stdout,

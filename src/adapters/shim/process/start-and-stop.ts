@@ -4,23 +4,22 @@
  */
 import { lstat, readFile, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { EffectOf, EffectResults } from '../../domain/effects.ts';
-import type { ShimAddress } from '../../domain/tasks.ts';
-import { FailureError, GrpcCode, messageOf } from '../../domain/errors.ts';
-import { type HeldProcess, holdProcess } from '../linux/processes.ts';
-import { hasStatus } from '../ttrpc/status.ts';
+import type { EffectOf, EffectResults } from '../../../domain/effects.ts';
+import type { ShimAddress } from '../../../domain/tasks.ts';
+import { FailureError, GrpcCode, messageOf } from '../../../domain/errors.ts';
+import { SIGKILL, SIGTERM } from '../../../domain/oci/signals.ts';
+import { type HeldProcess, holdProcess } from '../../linux/processes.ts';
+import { hasStatus } from '../../ttrpc/status.ts';
 import { socketPathOf } from './bootstrap.ts';
-import type { ShimContext } from './context.ts';
-import { attempting } from './failures.ts';
+import type { ShimContext } from '../context.ts';
+import { attempting } from '../failures.ts';
 import { type LogDrain, openLogDrain } from './log-drain.ts';
-import { orAfter } from './retry.ts';
-import { createSession, dialShim, isRefused, type ShimSession } from './session.ts';
-import { findShimsOf, identifyShim } from './shim-process.ts';
-import type { TaskClient } from './task-client.ts';
-import { removeLeftCgroup } from './tasks.ts';
+import { orAfter } from '../retry.ts';
+import { createLiveShim, dialShim, isRefused, type LiveShim } from './live-shim.ts';
+import { findShimsOf, identifyShim } from './identify.ts';
+import type { TaskClient } from '../task-client.ts';
+import { removeLeftCgroup } from '../tasks/effects.ts';
 
-const sigkill = 9;
-const sigterm = 15;
 /** Where shims up to 1.7 note their address; later ones note it nowhere. */
 const addressFileName = 'address';
 
@@ -28,7 +27,7 @@ const connectTo = async (
   { binaries, timings, log }: ShimContext,
   { podSandboxId, handler, bundlePath }: EffectOf<'StartShim'>,
   release: (undo: () => void) => void,
-): Promise<ShimSession> => {
+): Promise<LiveShim> => {
   const logDrain = await openLogDrain(bundlePath, log.child({ podSandboxId }));
   release(logDrain.close);
   const endpoint = await binaries.start(handler, podSandboxId, bundlePath);
@@ -39,7 +38,7 @@ const connectTo = async (
   const process = await holdProcess({ pid, startTicks });
   if (process === null) throw new FailureError('ShimFailed', `The shim (pid ${pid}) ended as soon as it had started.`);
   const shim: ShimAddress = { ...endpoint, pid, startTicks };
-  return createSession({ podSandboxId, shim, process, logDrain, client, connectMs: timings.connectMs });
+  return createLiveShim({ podSandboxId, shim, process, logDrain, client, connectMs: timings.connectMs });
 };
 
 /** Starts the pod's shim, or finds the one that an earlier try has started: `start` tells that by itself. */
@@ -47,9 +46,9 @@ export const startShim = (context: ShimContext, effect: EffectOf<'StartShim'>): 
   attempting(`start the shim of pod sandbox ${effect.podSandboxId}`, async () => {
     const undo: (() => void)[] = [];
     try {
-      const session = await connectTo(context, effect, (release) => undo.push(release));
-      context.sessions.add(session);
-      return { shim: session.shim };
+      const live = await connectTo(context, effect, (release) => undo.push(release));
+      context.shims.add(live);
+      return { shim: live.shim };
     } catch (error) {
       for (const release of undo) release();
       throw error;
@@ -68,17 +67,19 @@ const removeDeadSocket = async ({ timings }: ShimContext, address: string): Prom
   }
 };
 
-/** Waits for a process to end, signals it when it takes too long. False when it outlives even that. */
+/** Waits for a process to end. False when it takes longer. */
+const endsWithin = (process: HeldProcess, waitMs: number): Promise<boolean> =>
+  orAfter(
+    process.ended.then(() => true),
+    waitMs,
+    false,
+  );
+
+/** Sends one signal after the other until the process has ended. False when it outlives even the last. */
 const seeEnd = async (process: HeldProcess, signals: readonly number[], waitMs: number): Promise<boolean> => {
-  const isOver = (): Promise<boolean> =>
-    orAfter(
-      process.ended.then(() => true),
-      waitMs,
-      false,
-    );
   for (const signal of signals) {
     process.kill(signal);
-    if (await isOver()) return true;
+    if (await endsWithin(process, waitMs)) return true;
   }
   return false;
 };
@@ -96,12 +97,12 @@ const shutDownSandbox = async ({ sandbox }: TaskClient, sandboxId: string, timeo
 
 const askToShutDown = async (
   { timings, log }: ShimContext,
-  session: ShimSession,
+  live: LiveShim,
   { hasSandbox = false }: EffectOf<'StopShim'>,
 ): Promise<void> => {
-  const { podSandboxId } = session;
+  const { podSandboxId } = live;
   try {
-    const client = await session.client();
+    const client = await live.client();
     const ended = hasSandbox && (await shutDownSandbox(client, podSandboxId, timings.shimExitMs));
     if (!ended) await client.shutdown({ id: podSandboxId, now: true }, timings.callMs);
   } catch (error) {
@@ -111,27 +112,16 @@ const askToShutDown = async (
 };
 
 /** Ends a shim that is spoken to. Resolves with whether it had to be killed. */
-const stopConnected = async (
-  context: ShimContext,
-  session: ShimSession,
-  effect: EffectOf<'StopShim'>,
-): Promise<boolean> => {
+const stopConnected = async (context: ShimContext, live: LiveShim, effect: EffectOf<'StopShim'>): Promise<boolean> => {
   const { timings, log } = context;
-  const { podSandboxId, shim } = session;
+  const { podSandboxId, shim } = live;
   const process = await holdProcess(shim);
   try {
     if (process === null) return false;
-    await askToShutDown(context, session, effect);
-    if (
-      await orAfter(
-        process.ended.then(() => true),
-        timings.shimExitMs,
-        false,
-      )
-    )
-      return false;
+    await askToShutDown(context, live, effect);
+    if (await endsWithin(process, timings.shimExitMs)) return false;
     log.warn({ podSandboxId, pid: shim.pid }, 'a shim does not end and is killed');
-    if (await seeEnd(process, [sigkill], timings.shimExitMs)) return true;
+    if (await seeEnd(process, [SIGKILL], timings.shimExitMs)) return true;
     throw new FailureError('ShimFailed', `The shim (pid ${shim.pid}) does not end, not even by SIGKILL.`);
   } finally {
     process?.release();
@@ -157,7 +147,7 @@ const stopUnconnected = async (context: ShimContext, effect: EffectOf<'StopShim'
   const logDrain = await openLogDrain(bundlePath, log).catch((): LogDrain | null => null);
   try {
     // SIGTERM makes a shim tidy up its socket, SIGKILL does not.
-    const ended = await Promise.all(processes.map((held) => seeEnd(held, [sigterm, sigkill], timings.shimExitMs)));
+    const ended = await Promise.all(processes.map((held) => seeEnd(held, [SIGTERM, SIGKILL], timings.shimExitMs)));
     if (!ended.every(Boolean)) {
       const message = `The shim of pod sandbox ${podSandboxId} does not end, not even by SIGKILL.`;
       throw new FailureError('ShimFailed', message);
@@ -175,11 +165,11 @@ const stopUnconnected = async (context: ShimContext, effect: EffectOf<'StopShim'
 export const stopShim = (context: ShimContext, effect: EffectOf<'StopShim'>): Promise<EffectResults['StopShim']> =>
   attempting(`stop the shim of pod sandbox ${effect.podSandboxId}`, async () => {
     const { podSandboxId, handler, bundlePath, hasSandbox = false } = effect;
-    const session = context.sessions.take(podSandboxId);
+    const live = context.shims.take(podSandboxId);
     try {
-      const killed = await (session === undefined
+      const killed = await (live === undefined
         ? stopUnconnected(context, effect)
-        : stopConnected(context, session, effect));
+        : stopConnected(context, live, effect));
       // A sandbox may be more than its shim, which may have died long ago.
       if (killed || hasSandbox) {
         await context.binaries.delete(handler, podSandboxId, bundlePath);
@@ -187,6 +177,6 @@ export const stopShim = (context: ShimContext, effect: EffectOf<'StopShim'>): Pr
       }
       return {};
     } finally {
-      session?.close();
+      live?.close();
     }
   });

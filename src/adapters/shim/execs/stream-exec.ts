@@ -3,19 +3,19 @@
  * as the session: when the client has gone, it is killed. The session ends when the command has, with its output whole.
  */
 import type { Socket } from 'node:net';
-import type { EffectOf, EffectResults } from '../../domain/effects.ts';
-import { FailureError, messageOf } from '../../domain/errors.ts';
-import type { EffectContext } from '../../engine/ports.ts';
-import type { SessionStreams } from '../streaming/types.ts';
-import { isNotFound } from '../ttrpc/status.ts';
-import { readExecProcess } from './bundle-spec.ts';
-import type { ShimContext } from './context.ts';
+import type { EffectOf, EffectResults } from '../../../domain/effects.ts';
+import { FailureError, messageOf } from '../../../domain/errors.ts';
+import type { EffectContext } from '../../../engine/ports.ts';
+import type { SessionStreams } from '../../streaming/types.ts';
+import { isNotFound } from '../../ttrpc/status.ts';
+import { readExecProcess } from '../bundle-spec.ts';
+import type { ShimContext } from '../context.ts';
 import { addExec, discardExec, drainOutput, removeExecFifos, runToEnd } from './exec-process.ts';
-import { attempting } from './failures.ts';
-import { makeFifo, openFifoReader, openFifoWriter } from './fifos.ts';
-import type { ExecStream } from './paths.ts';
+import { attempting } from '../failures.ts';
+import { makeFifo, openFifoReader, openFifoWriter } from '../fifos.ts';
+import type { ExecStream } from '../paths.ts';
 import { followSize, type InputPump, type OutputPump, pumpInput, pumpOutput } from './session-streams.ts';
-import type { TaskClient } from './task-client.ts';
+import type { TaskClient } from '../task-client.ts';
 
 type StreamExec = EffectOf<'StreamExec'>;
 
@@ -93,7 +93,7 @@ export const streamExec = async (
   return attempting(`run a command in container ${containerId}`, async () => {
     const session = context.streamsOf(execId);
     const [client, process] = await Promise.all([
-      context.sessions.clientOf(podSandboxId),
+      context.shims.clientOf(podSandboxId),
       readExecProcess(bundlePath, args, tty),
     ]);
     const pumps = await openPumps(context, effect, session);

@@ -5,10 +5,10 @@
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { delimiter, isAbsolute, join } from 'node:path';
-import { FailureError } from '../../domain/errors.ts';
-import { type RuntimeHandler, takesRuncOptions } from '../../domain/runtime-handler.ts';
-import { errorCodeOf } from '../linux/syscalls.ts';
-import type { RunResult, Spawner } from '../spawner/types.ts';
+import { FailureError } from '../../../domain/errors.ts';
+import { type RuntimeHandler, takesRuncOptions } from '../../../domain/runtime-handler.ts';
+import { errorCodeOf } from '../../linux/syscalls.ts';
+import type { RunResult, Spawner } from '../../spawner/types.ts';
 import {
   parseShimVersion,
   parseStartOutput,
@@ -19,9 +19,9 @@ import {
   shimEnvironment,
   startInput,
 } from './bootstrap.ts';
-import { quoted } from './failures.ts';
-import { checkBundlePath } from './paths.ts';
-import type { ShimTimings } from './timings.ts';
+import { quoted } from '../failures.ts';
+import { checkBundlePath } from '../paths.ts';
+import type { ShimTimings } from '../timings.ts';
 
 const outputBytesMax = 65_536;
 /**

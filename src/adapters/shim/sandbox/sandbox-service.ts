@@ -3,19 +3,19 @@
  * sandbox service. What such a shim says is checked before anything rests on it: its process must be younger than the
  * shim, its answers must be about this pod.
  */
-import type { EffectOf, EffectResults } from '../../domain/effects.ts';
-import type { LaunchedTask, ObservedTask } from '../../domain/tasks.ts';
-import type { SandboxPlatform } from '../../domain/pod-sandbox/holder.ts';
-import { FailureError, GrpcCode } from '../../domain/errors.ts';
-import { readProcessStat } from '../linux/processes.ts';
-import { hasStatus, isNotFound, isTimeout } from '../ttrpc/status.ts';
-import { type DeepPartial, PodSandboxConfig } from '../wire/cri/api.ts';
-import type { SandboxStatusResponse } from '../wire/runtime/sandbox/v1/sandbox.ts';
-import type { ShimContext } from './context.ts';
-import { attempting, isUnreachable } from './failures.ts';
-import { createLiveTask, type LiveTask } from './live-task.ts';
-import type { SandboxClient, TaskClient } from './task-client.ts';
-import { forgetTask, onceMoreWhenClosed } from './tasks.ts';
+import type { EffectOf, EffectResults } from '../../../domain/effects.ts';
+import type { LaunchedTask, ObservedTask } from '../../../domain/tasks.ts';
+import type { SandboxPlatform } from '../../../domain/pod-sandbox/holder.ts';
+import { FailureError, GrpcCode } from '../../../domain/errors.ts';
+import { readProcessStat } from '../../linux/processes.ts';
+import { hasStatus, isNotFound, isTimeout } from '../../ttrpc/status.ts';
+import { type DeepPartial, PodSandboxConfig } from '../../wire/cri/api.ts';
+import type { SandboxStatusResponse } from '../../wire/runtime/sandbox/v1/sandbox.ts';
+import type { ShimContext } from '../context.ts';
+import { attempting, isUnreachable } from '../failures.ts';
+import { createLiveTask, type LiveTask } from '../tasks/live-task.ts';
+import type { SandboxClient, TaskClient } from '../task-client.ts';
+import { forgetTask, onceMoreWhenClosed } from '../tasks/effects.ts';
 
 /** The name that shims know the options by. */
 const configType = 'runtime.v1.PodSandboxConfig';
@@ -128,8 +128,8 @@ const createSandbox = async (
 export const startSandbox = (context: ShimContext, effect: StartSandbox): Promise<EffectResults['StartSandbox']> =>
   attempting(`start pod sandbox ${effect.podSandboxId} by its shim`, async () => {
     const { podSandboxId } = effect;
-    const { sessions, timings } = context;
-    const client = await sessions.clientOf(podSandboxId);
+    const { shims, timings } = context;
+    const client = await shims.clientOf(podSandboxId);
     const { sandbox } = client;
     const known = await createSandbox(context, client, effect);
     const pid = known ?? (await sandbox.start({ sandboxId: podSandboxId }, timings.launchMs)).pid;
@@ -140,13 +140,9 @@ export const startSandbox = (context: ShimContext, effect: StartSandbox): Promis
   });
 
 /** What a shim that did not answer StopSandbox in time does otherwise, for who reads the history. */
-const explained = async (
-  { sessions, timings }: ShimContext,
-  sandboxId: string,
-  cause: unknown,
-): Promise<FailureError> => {
+const explained = async ({ shims, timings }: ShimContext, sandboxId: string, cause: unknown): Promise<FailureError> => {
   const ping = async (): Promise<void> => {
-    const { sandbox } = await sessions.clientOf(sandboxId);
+    const { sandbox } = await shims.clientOf(sandboxId);
     await sandbox.ping({ sandboxId }, timings.detailsMs);
   };
   const answers = await ping().then(
@@ -165,15 +161,15 @@ export const stopSandbox = (
 ): Promise<EffectResults['StopSandbox']> =>
   attempting(`stop pod sandbox ${effect.podSandboxId} by its shim`, async () => {
     const { podSandboxId: sandboxId, timeoutSeconds } = effect;
-    const { sessions, timings, tasks } = context;
-    if (sessions.isGone(sandboxId)) {
+    const { shims, timings, tasks } = context;
+    if (shims.isGone(sandboxId)) {
       forgetTask(context, sandboxId);
       return {};
     }
     const timeoutMs = timeoutSeconds * msPerSecond + timings.detailsMs;
     try {
       await onceMoreWhenClosed(async () => {
-        const { sandbox } = await sessions.clientOf(sandboxId);
+        const { sandbox } = await shims.clientOf(sandboxId);
         await sandbox.stop({ sandboxId, timeoutSecs: timeoutSeconds }, timeoutMs);
         const { exitStatus, exitedAt } = await sandbox.wait({ sandboxId }, timings.reapMs);
         // C3: the exit is durable before its shim goes.

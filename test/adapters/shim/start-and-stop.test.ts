@@ -10,8 +10,8 @@ import {
   socketPathOf,
   startInput,
   parseShimVersion,
-} from '../../../src/adapters/shim/bootstrap.ts';
-import { dialShim } from '../../../src/adapters/shim/session.ts';
+} from '../../../src/adapters/shim/process/bootstrap.ts';
+import { dialShim } from '../../../src/adapters/shim/process/live-shim.ts';
 import type { EffectOf } from '../../../src/domain/effects.ts';
 import type { ShimAddress } from '../../../src/domain/tasks.ts';
 import { deleteOf, killOf, type Rig, openContext, openRig, processesNaming } from './rig/rig.ts';

@@ -2,26 +2,23 @@
  * The effects on tasks: StartTask, KillTask, DeleteTask. Each may be a repetition of one that a crash cut short, so
  * each first finds out how far things are. A task is never deleted before its exit is durable (C3).
  */
-import type { EffectOf, EffectResults } from '../../domain/effects.ts';
-import { FailureError, messageOf } from '../../domain/errors.ts';
-import { removeCgroup } from '../linux/cgroup-removal.ts';
-import { readProcessStat } from '../linux/processes.ts';
-import { isClosed, isNotFound } from '../ttrpc/status.ts';
-import type { StateResponse } from '../wire/runtime/task/v3/shim.ts';
-import { Status } from '../wire/types/task/task.ts';
-import { readCgroupsPath } from './bundle-spec.ts';
+import type { EffectOf, EffectResults } from '../../../domain/effects.ts';
+import { FailureError, messageOf } from '../../../domain/errors.ts';
+import { SIGKILL } from '../../../domain/oci/signals.ts';
+import { removeCgroup } from '../../linux/cgroup-removal.ts';
+import { readProcessStat } from '../../linux/processes.ts';
+import { isClosed, isNotFound } from '../../ttrpc/status.ts';
+import type { StateResponse } from '../../wire/runtime/task/v3/shim.ts';
+import { Status } from '../../wire/types/task/task.ts';
+import { readCgroupsPath } from '../bundle-spec.ts';
 import type { TaskStreams } from './container-io.ts';
-import type { ShimContext } from './context.ts';
-import { asFailure, attempting, isUnreachable } from './failures.ts';
+import type { ShimContext } from '../context.ts';
+import { asFailure, attempting, isUnreachable } from '../failures.ts';
 import { createLiveTask, type LiveTask, type LiveTaskOptions } from './live-task.ts';
 import { unmountMapped, whileMapped } from './mapped-mounts.ts';
-import { checkBundlePath } from './paths.ts';
-import type { TaskClient } from './task-client.ts';
+import { checkBundlePath } from '../paths.ts';
+import { type TaskClient, WHOLE_TASK } from '../task-client.ts';
 import { taskOptions } from './task-options.ts';
-
-const sigkill = 9;
-/** A task as a whole, not one of its execs. */
-const ownProcess = '';
 
 /** What the shim says of a task; null when it has none of that id. */
 export const stateOf = async (
@@ -30,7 +27,7 @@ export const stateOf = async (
   timeoutMs: number,
 ): Promise<StateResponse | null> => {
   try {
-    return await client.state({ id: containerId, execId: ownProcess }, timeoutMs);
+    return await client.state({ id: containerId, execId: WHOLE_TASK }, timeoutMs);
   } catch (error) {
     if (isNotFound(error)) return null;
     throw error;
@@ -40,7 +37,7 @@ export const stateOf = async (
 /** Makes the record of a task and keeps it until DeleteTask. */
 export const addTask = (context: ShimContext, podSandboxId: string, containerId: string): LiveTask => {
   context.tasks.get(containerId)?.discard();
-  const wait: LiveTaskOptions['wait'] = (client) => client.wait({ id: containerId, execId: ownProcess }, null);
+  const wait: LiveTaskOptions['wait'] = (client) => client.wait({ id: containerId, execId: WHOLE_TASK }, null);
   const task = createLiveTask({ ...context, podSandboxId, containerId, wait });
   context.tasks.set(containerId, task);
   return task;
@@ -98,7 +95,7 @@ const createTask = async (
 
 const deleteAtShim = async ({ timings }: ShimContext, client: TaskClient, id: string): Promise<void> => {
   try {
-    await client.delete({ id, execId: ownProcess }, timings.endMs);
+    await client.delete({ id, execId: WHOLE_TASK }, timings.endMs);
   } catch (error) {
     if (!isNotFound(error)) throw error;
   }
@@ -115,7 +112,7 @@ const removeTask = async (
   adopt: (pid: number) => LiveTask,
 ): Promise<boolean> => {
   const { timings, tasks } = context;
-  const call = { id: containerId, execId: ownProcess };
+  const call = { id: containerId, execId: WHOLE_TASK };
   if (tasks.get(containerId)?.isExitDurable() === true) {
     try {
       await deleteAtShim(context, client, containerId);
@@ -128,7 +125,7 @@ const removeTask = async (
   const state = await stateOf(client, containerId, timings.callMs);
   if (state === null) return false;
   if (state.status !== Status.STOPPED) {
-    await client.kill({ ...call, signal: sigkill, all: true }, timings.endMs).catch((error: unknown) => {
+    await client.kill({ ...call, signal: SIGKILL, all: true }, timings.endMs).catch((error: unknown) => {
       if (!isNotFound(error)) throw error;
     });
   }
@@ -140,9 +137,9 @@ const removeTask = async (
 
 export const startTask = async (context: ShimContext, effect: StartTask): Promise<EffectResults['StartTask']> => {
   const { podSandboxId, containerId, bundlePath } = effect;
-  const { sessions, timings, io, log } = context;
+  const { shims, timings, io, log } = context;
   checkBundlePath(containerId, bundlePath);
-  const client = await sessions.clientOf(podSandboxId);
+  const client = await shims.clientOf(podSandboxId);
   const task = addTask(context, podSandboxId, containerId);
   const prepared = io.prepare(effect);
   try {
@@ -153,7 +150,7 @@ export const startTask = async (context: ShimContext, effect: StartTask): Promis
     task.watch();
     const stat = readProcessStat(pid).catch(() => null);
     if (known === null || known.status === Status.CREATED) {
-      await client.start({ id: containerId, execId: ownProcess }, timings.launchMs);
+      await client.start({ id: containerId, execId: WHOLE_TASK }, timings.launchMs);
     }
     // The engine hears of the task first and of its exit after.
     setImmediate(task.release);
@@ -181,14 +178,14 @@ export const onceMoreWhenClosed = async <T>(work: () => Promise<T>): Promise<T> 
 };
 
 export const killTask = async (
-  { sessions, tasks, timings }: ShimContext,
+  { shims, tasks, timings }: ShimContext,
   effect: EffectOf<'KillTask'>,
 ): Promise<EffectResults['KillTask']> => {
   const { podSandboxId, containerId, signal, all } = effect;
   const send = async (): Promise<EffectResults['KillTask']> => {
     try {
-      const client = await sessions.clientOf(podSandboxId);
-      await client.kill({ id: containerId, execId: ownProcess, signal, all }, timings.endMs);
+      const client = await shims.clientOf(podSandboxId);
+      await client.kill({ id: containerId, execId: WHOLE_TASK, signal, all }, timings.endMs);
       return { alreadyGone: false };
     } catch (error) {
       if (isNotFound(error)) return { alreadyGone: true };
@@ -203,16 +200,16 @@ export const killTask = async (
 /** True when it was done over ttrpc; false when there is no shim that answers, or it knows nothing of the task. */
 const deleteThroughShim = async (context: ShimContext, effect: EffectOf<'DeleteTask'>): Promise<boolean> => {
   const { podSandboxId, containerId, bundlePath } = effect;
-  const { sessions, log } = context;
+  const { shims, log } = context;
   const adopt = (pid: number): LiveTask => {
     const task = addTask(context, podSandboxId, containerId);
     task.launched(pid, findCgroup(context, pid, bundlePath));
     task.release();
     return task;
   };
-  if (sessions.isGone(podSandboxId)) return false;
+  if (shims.isGone(podSandboxId)) return false;
   const remove = async (): Promise<boolean> =>
-    removeTask(context, await sessions.clientOf(podSandboxId), containerId, adopt);
+    removeTask(context, await shims.clientOf(podSandboxId), containerId, adopt);
   try {
     return await onceMoreWhenClosed(remove);
   } catch (error) {

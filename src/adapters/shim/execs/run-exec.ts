@@ -3,16 +3,17 @@
  * the result when the command has ended and its output is whole; tidying up, at the shim and on disk, goes on behind
  * that.
  */
-import type { EffectOf, EffectResults } from '../../domain/effects.ts';
-import { FailureError } from '../../domain/errors.ts';
-import type { EffectContext } from '../../engine/ports.ts';
-import { isNotFound } from '../ttrpc/status.ts';
-import { readExecProcess } from './bundle-spec.ts';
-import type { ShimContext } from './context.ts';
+import type { EffectOf, EffectResults } from '../../../domain/effects.ts';
+import { FailureError } from '../../../domain/errors.ts';
+import { SIGKILL } from '../../../domain/oci/signals.ts';
+import type { EffectContext } from '../../../engine/ports.ts';
+import { isNotFound } from '../../ttrpc/status.ts';
+import { readExecProcess } from '../bundle-spec.ts';
+import type { ShimContext } from '../context.ts';
 import { type Capture, capture } from './exec-output.ts';
-import { addExec, discardExec, drainOutput, removeExecFifos, runToEnd, sigkill } from './exec-process.ts';
-import { attempting, isUnreachable } from './failures.ts';
-import { makeFifo, openFifoReader } from './fifos.ts';
+import { addExec, discardExec, drainOutput, removeExecFifos, runToEnd } from './exec-process.ts';
+import { attempting, isUnreachable } from '../failures.ts';
+import { makeFifo, openFifoReader } from '../fifos.ts';
 
 /** Per stream: kubelet's probes and crictl get no more, the rest is read and dropped. */
 const outputBytesMax = 16 * 1024 * 1024;
@@ -51,7 +52,7 @@ export const runExec = async (
   return attempting(`run a command in container ${containerId}`, async () => {
     const opening = openStreams(context, execId);
     const ready = Promise.all([
-      context.sessions.clientOf(podSandboxId),
+      context.shims.clientOf(podSandboxId),
       readExecProcess(bundlePath, args, false),
       opening,
     ]);
@@ -83,14 +84,14 @@ export const endExec = async (
   { podSandboxId, containerId, execId }: EffectOf<'EndExec'>,
 ): Promise<EffectResults['EndExec']> =>
   attempting(`end exec ${execId} of container ${containerId}`, async () => {
-    const { sessions, timings } = context;
+    const { shims, timings } = context;
     await removeExecFifos(context, execId);
     // With the shim gone the exec is gone from it, and its process goes with the container.
-    if (sessions.isGone(podSandboxId)) return {};
+    if (shims.isGone(podSandboxId)) return {};
     const call = { id: containerId, execId };
     try {
-      const client = await sessions.clientOf(podSandboxId);
-      await client.kill({ ...call, signal: sigkill, all: false }, timings.endMs).catch((error: unknown) => {
+      const client = await shims.clientOf(podSandboxId);
+      await client.kill({ ...call, signal: SIGKILL, all: false }, timings.endMs).catch((error: unknown) => {
         // One that was added and never started has no process, one that has ended is not found: Delete ends both.
         if (isUnreachable(error)) throw error;
       });
@@ -100,7 +101,7 @@ export const endExec = async (
         await client.delete(call, timings.endMs);
       });
     } catch (error) {
-      if (!isNotFound(error) && !sessions.isGone(podSandboxId)) throw error;
+      if (!isNotFound(error) && !shims.isGone(podSandboxId)) throw error;
     }
     return {};
   });

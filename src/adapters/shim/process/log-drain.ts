@@ -6,7 +6,7 @@
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
-import { makeFifo, openEndlessFifoReader } from './fifos.ts';
+import { makeFifo, openEndlessFifoReader } from '../fifos.ts';
 
 const logFifoName = 'log';
 const lineBytesMax = 4096;

@@ -6,12 +6,12 @@
 import { lstat, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
-import { messageOf } from '../../domain/errors.ts';
-import type { EffectOf } from '../../domain/effects.ts';
-import { errorCodeOf } from '../linux/syscalls.ts';
-import type { LogKeeper } from '../log-keeper/types.ts';
-import { makeFifo } from './fifos.ts';
-import type { ShimPaths } from './paths.ts';
+import { messageOf } from '../../../domain/errors.ts';
+import type { EffectOf } from '../../../domain/effects.ts';
+import { errorCodeOf } from '../../linux/syscalls.ts';
+import type { LogKeeper } from '../../log-keeper/types.ts';
+import { makeFifo } from '../fifos.ts';
+import type { ShimPaths } from '../paths.ts';
 
 /** Paths as CreateTaskRequest has them; an empty one is /dev/null. */
 export interface TaskStreams {
