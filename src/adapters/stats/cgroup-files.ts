@@ -52,7 +52,8 @@ export const openCgroupFiles = async (files: readonly CgroupFile[]): Promise<Ope
     try {
       fds.set(name, await openFile(join(directory, name), 'r'));
     } catch (error) {
-      if (isAbsent(error)) continue;
+      // One that is being removed can still have a name.
+      if (isAbsent(error) || isGone(error)) continue;
       await close();
       throw error;
     }

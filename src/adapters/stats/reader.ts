@@ -81,11 +81,21 @@ export const createStatsReader = ({ cgroup, clock, report }: StatsReaderOptions)
   const watched = new Map<string, Watched>();
   const inLane = createLanes(LANES, FILE_BYTES_MAX);
 
+  const closeFiles = async ({ files, look: underWay }: Watched): Promise<void> => {
+    // A descriptor must not be closed under a read: its number could be another file's by then.
+    await Promise.allSettled([underWay]);
+    // Whoever asked has been told why they could not be opened.
+    const open = await files.catch(() => null);
+    await open?.close();
+  };
+
   const forget = (id: string): void => {
     const container = watched.get(id);
+    if (container === undefined) return;
     watched.delete(id);
-    // A descriptor must not be closed under a read: its number could be another file's by then.
-    void Promise.allSettled([container?.look]).then(async () => (await container?.files)?.close());
+    closeFiles(container).catch((error: unknown) =>
+      report(`Closing the cgroup files of ${id} failed: ${String(error)}`),
+    );
   };
 
   const watchedOf = (target: StatsTarget): Watched | null => {

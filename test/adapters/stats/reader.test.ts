@@ -1,6 +1,6 @@
 /** ContainerStats from real control groups. */
 import assert from 'node:assert/strict';
-import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { describe, it, type TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createStatsReader } from '../../../src/adapters/stats/reader.ts';
@@ -8,6 +8,7 @@ import type { StatsReader } from '../../../src/adapters/stats/types.ts';
 import type { CgroupFacts } from '../../../src/domain/node-facts.ts';
 import { onCleanup } from '../../support/cleanup.ts';
 import { eventually } from '../../support/pods.ts';
+import { runOk } from '../../support/process.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 import { cgroupOf, clock, hierarchies } from './support.ts';
 
@@ -81,6 +82,33 @@ describe('the stats reader', () => {
       assert.equal(new Set(usages).size, 1);
       assert.equal(await reader.read(target), null);
     }
+  });
+
+  it('goes on after cgroups that can not be opened', async (t) => {
+    const root = await tempDir(t);
+    await writeFile(`${root}/c`, 'no directory');
+    const problems: string[] = [];
+    const report = (message: string): void => void problems.push(message);
+    const reader = createStatsReader({ cgroup: { version: 2, controllers: { cpu: root } }, clock, report });
+    onCleanup(t, reader.close);
+    const target = { id: 'c', cgroupPath: '/c' };
+    await assert.rejects(reader.read(target), { code: 'ENOTDIR' });
+    assert.equal((await reader.readAll([target])).size, 0);
+    assert.match(problems.join('\n'), /the cgroups of c failed: .*ENOTDIR/);
+    await rm(`${root}/c`);
+    await mkdir(`${root}/c`);
+    await writeFile(`${root}/c/cpu.stat`, 'usage_usec 7\n');
+    assert.equal((await reader.read(target))?.cpu?.usageCoreNanoSeconds?.value, '7000');
+  });
+
+  it('takes a cgroup that goes while it is opened for one that has gone', async (t) => {
+    const root = await tempDir(t);
+    await mkdir(`${root}/c`);
+    // A device without a driver: opening it fails as opening a file of a cgroup does that is being removed.
+    await runOk(['mknod', `${root}/c/cpu.stat`, 'c', '10', '250']);
+    await assert.rejects(readFile(`${root}/c/cpu.stat`), { code: 'ENODEV' });
+    const reader = readerOf(t, { version: 2, controllers: { cpu: root } });
+    assert.equal(await reader.read({ id: 'c', cgroupPath: '/c' }), null);
   });
 
   it('reads pressure and CPU time of version 2, and memory where the controller is', async (t) => {
