@@ -5,7 +5,6 @@
  */
 import { constants, type Stats } from 'node:fs';
 import { type FileHandle, lstat, open, opendir } from 'node:fs/promises';
-import { join } from 'node:path';
 
 const DIRECTORY_FLAGS = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 /** Entries looked at at once; a step takes about a millisecond. */
@@ -13,6 +12,8 @@ const STEP_ENTRIES = 32;
 const BLOCK_BYTES = 512;
 /** A tree with more than this is counted only so far: one container must not fill the daemon's memory. */
 const ENTRIES_MAX = 2_000_000;
+/** So many directories are remembered that are still to be entered; what is in others is not counted. */
+const WAITING_MAX = 100_000;
 
 export interface TreeUsage {
   /** Blocks allocated, each inode counted once. */
@@ -22,21 +23,31 @@ export interface TreeUsage {
   readonly complete: boolean;
 }
 
+/** Knows its parent and not its path: thousands may wait below one that is long. */
 interface Directory {
-  readonly path: string;
-  readonly stats: Stats;
+  readonly parent: Directory | null;
+  /** In its parent; the root's is its path. */
+  readonly name: string;
+  readonly ino: number;
+  readonly dev: number;
 }
 
-const openDirectory = async ({ path, stats }: Directory): Promise<FileHandle | null> => {
+const pathOf = (directory: Directory): string => {
+  const names: string[] = [];
+  for (let at: Directory | null = directory; at !== null; at = at.parent) names.push(at.name);
+  return names.reverse().join('/');
+};
+
+const openDirectory = async (directory: Directory): Promise<FileHandle | null> => {
   let handle: FileHandle;
   try {
-    handle = await open(path, DIRECTORY_FLAGS);
+    handle = await open(pathOf(directory), DIRECTORY_FLAGS);
   } catch {
     // Removed, swapped for something else, or nested too deep for a path.
     return null;
   }
   const opened = await handle.stat();
-  if (opened.ino === stats.ino && opened.dev === stats.dev) return handle;
+  if (opened.ino === directory.ino && opened.dev === directory.dev) return handle;
   await handle.close();
   return null;
 };
@@ -66,7 +77,8 @@ export const measureTree = async (
   if (rootStats?.isDirectory() !== true) return null;
   /** Inodes with several names. */
   const counted = new Set<number>();
-  const left: Directory[] = [{ path: root, stats: rootStats }];
+  const left: Directory[] = [{ parent: null, name: root, ino: rootStats.ino, dev: rootStats.dev }];
+  let complete = true;
   let blocks = rootStats.blocks;
   let inodesUsed = 1;
 
@@ -85,10 +97,15 @@ export const measureTree = async (
       for (const [index, stats] of all.entries()) {
         if (stats === null) continue;
         count(stats);
-        if (stats.isDirectory() && stats.dev === rootStats.dev)
-          left.push({ path: join(directory.path, names[index] ?? ''), stats });
+        if (!stats.isDirectory() || stats.dev !== rootStats.dev) continue;
+        const { ino, dev } = stats;
+        if (left.length < WAITING_MAX) left.push({ parent: directory, name: names[index] ?? '', ino, dev });
+        else complete = false;
       }
-      if (inodesUsed > ENTRIES_MAX) return;
+      if (inodesUsed > ENTRIES_MAX) {
+        complete = false;
+        return;
+      }
       await pause(performance.now() - startedMs);
       startedMs = performance.now();
     }
@@ -103,5 +120,5 @@ export const measureTree = async (
       await handle.close();
     }
   }
-  return { usedBytes: blocks * BLOCK_BYTES, inodesUsed, complete: inodesUsed <= ENTRIES_MAX };
+  return { usedBytes: blocks * BLOCK_BYTES, inodesUsed, complete };
 };

@@ -3,6 +3,8 @@ import assert from 'node:assert/strict';
 import { link, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { createUsageCollector } from '../../../src/adapters/stats/usage-collector.ts';
 import { measureTree } from '../../../src/adapters/stats/walk.ts';
 import { onCleanup } from '../../support/cleanup.ts';
@@ -64,6 +66,29 @@ describe('counting a tree', () => {
     const usage = await measureTree(tree, swap);
     assert.ok(swapped > 5);
     assert.equal(usage?.inodesUsed, 21);
+  });
+
+  it('holds little of a tree, however long its paths are', async (t) => {
+    setFlagsFromString('--expose-gc');
+    const collectGarbage = runInNewContext('gc') as () => void;
+    const dir = await tempDir(t);
+    const deep = join(dir, ...Array.from({ length: 15 }, () => 'x'.repeat(250)));
+    await mkdir(deep, { recursive: true });
+    await runOk(['sh', '-c', `cd ${deep} && seq 5000 | xargs mkdir`]);
+    const heldBytes = (): number => {
+      collectGarbage();
+      return process.memoryUsage().heapUsed;
+    };
+    const before = heldBytes();
+    let steps = 0;
+    let mostBytes = 0;
+    const usage = await measureTree(dir, async () => {
+      steps += 1;
+      // Nothing was entered yet of what the deepest directory holds.
+      if (steps === 150) mostBytes = heldBytes();
+    });
+    assert.equal(usage?.inodesUsed, 5_016);
+    assert.ok(mostBytes > 0 && mostBytes - before < 5_000_000, `${mostBytes - before} bytes are held`);
   });
 
   it('waits after every step, and ends when told to', async (t) => {
