@@ -108,6 +108,7 @@ need_for_test() {
   need docker-registry docker-registry
   need nginx-light nginx
   need crun crun
+  need apparmor apparmor_parser
 }
 
 debian_packages() {

@@ -3,6 +3,7 @@
  * know the engine by what they may tell it (observe) only.
  */
 import type { Logger } from 'pino';
+import { createApparmor } from '../adapters/apparmor/loader.ts';
 import { createBundleEffects } from '../adapters/bundle/effects.ts';
 import { createBundleWriter } from '../adapters/bundle/bundles.ts';
 import type { SecretVault } from '../adapters/bundle/secrets.ts';
@@ -18,7 +19,7 @@ import { connectLogKeeper } from '../adapters/log-keeper/client.ts';
 import { createPortForwarder, type PortForwarder } from '../adapters/port-forward/adapter.ts';
 import { createSandboxEffects } from '../adapters/sandbox/effects.ts';
 import { createPins } from '../adapters/sandbox/pins.ts';
-import { createShimAdapter, type ShimAdapter } from '../adapters/shim/adapter.ts';
+import { createShimAdapter, ownSearchPath, type ShimAdapter } from '../adapters/shim/adapter.ts';
 import type { Spawner } from '../adapters/spawner/types.ts';
 import type { Config } from '../config/config.ts';
 import type { NodeFacts } from '../domain/node-facts.ts';
@@ -92,6 +93,10 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
   const shim = await createShimAdapter({ spawner, logKeeper, observe, streamsOf, stateDir, log });
   const portForwarder = await createPortForwarder({ spawner, stateDir, connectionOf, log });
   const writeBundle = createBundleWriter(vault);
+  const apparmor = createApparmor({ spawner, searchPath: ownSearchPath });
+  // Nobody waits for it but containers that are to run under it, and only they can fail of it.
+  if (node.apparmor)
+    void apparmor.loadDefault().then((fact) => log[fact.loaded ? 'info' : 'warn'](fact, 'AppArmor profile'));
   const pins = createPins({ spawner, roots });
   const perform: PerformEffects = {
     ...createSandboxEffects({ spawner, writeBundle, snapshots: images.snapshots, roots, readSeccompProfile }),
@@ -113,6 +118,7 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
         tokenOf: vault.tokenOf,
       }),
       inspectBlockIOClass: createInspectBlockIOClass(config.runtime.blockIOConfigFile),
+      inspectApparmorProfile: apparmor.inspect,
     }),
   };
   return {

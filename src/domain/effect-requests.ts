@@ -250,6 +250,7 @@ function forContainer(
           ...container,
           sandboxConfig: sandbox.config,
           privilegedDevices: sandbox.handler.privilegedDevices,
+          node: facts.node,
         }),
       });
     case 'PrepareContainer': {

@@ -12,6 +12,7 @@ import { checkCniConfiguration, checkCniPlugins, checkIptables, type NetworkSett
 import { checkOciRuntime, checkShim } from './programs.ts';
 import type { DoctorResult } from './result.ts';
 import { checkOverlayfs, checkSpace } from './storage.ts';
+import { checkApparmor } from './security-modules.ts';
 import { checkUserNamespaces } from './user-namespaces.ts';
 
 /** There while systemd is the init (sd_booted(3)). */
@@ -44,10 +45,11 @@ const runsSystemd = (): Promise<boolean> =>
 export const runDoctor = async (options: DoctorOptions): Promise<readonly DoctorResult[]> => {
   const { node, rootDir, stateDir, diskReserveBytes, handlers, network, path } = options;
   const directories = [...new Set([rootDir, stateDir])];
-  const [systemdRuns, overlayfs, userNamespaces, plugins, iptables, space, programs] = await Promise.all([
+  const [systemdRuns, overlayfs, userNamespaces, apparmor, plugins, iptables, space, programs] = await Promise.all([
     runsSystemd(),
     checkOverlayfs(rootDir),
     checkUserNamespaces({ rootDir, stateDir }),
+    checkApparmor(node, path),
     checkCniPlugins(network),
     checkIptables(network, path),
     Promise.all(directories.map((directory) => checkSpace(directory, diskReserveBytes))),
@@ -66,6 +68,7 @@ export const runDoctor = async (options: DoctorOptions): Promise<readonly Doctor
     checkCgroupDriver(node, options.cgroupDriver, systemdRuns),
     overlayfs,
     userNamespaces,
+    apparmor,
     ...space,
     ...programs,
     checkCniConfiguration(network),

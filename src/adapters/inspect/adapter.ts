@@ -2,7 +2,7 @@
  * Performs InspectContainer: answers what a container's OCI spec depends on, in the image and on the host. Reads only,
  * but for mount sources that are missing, which it makes. Decides nothing: what an answer leads to is the domain's.
  */
-import type { ContainerFacts, ContainerQuestions } from '../../domain/container/facts.ts';
+import type { ApparmorFact, ContainerFacts, ContainerQuestions } from '../../domain/container/facts.ts';
 import type { Perform } from '../../engine/ports.ts';
 import type { InspectBlockIOClass } from './blockio-classes.ts';
 import type { InspectCdiDevices } from './cdi-devices.ts';
@@ -19,6 +19,7 @@ export interface InspectDependencies {
   readonly layerDirs: LayerDirs;
   readonly inspectCdiDevices: InspectCdiDevices;
   readonly inspectBlockIOClass: InspectBlockIOClass;
+  readonly inspectApparmorProfile: (name: string) => Promise<ApparmorFact>;
   /** How long one path of the host may take to answer. */
   readonly hostTimeoutMs?: number;
 }
@@ -40,14 +41,15 @@ export function createInspectContainer(dependencies: InspectDependencies): Perfo
     layerDirs,
     inspectCdiDevices,
     inspectBlockIOClass,
+    inspectApparmorProfile,
     hostTimeoutMs = HOST_TIMEOUT_MS,
   } = dependencies;
 
   async function answer(questions: ContainerQuestions, signal: AbortSignal): Promise<ContainerFacts> {
     const ask = <T>(path: string, work: Promise<T>): Promise<T> => withDeadline(path, hostTimeoutMs, signal, work);
     const table = once(readMountTable);
-    const { chainIds, imageSubPaths, cdiDevices, blockIOClass, seccompProfilePath } = questions;
-    const [user, devices, allDevices, mounts, directories, cdi, blockIO, seccompProfile] = await Promise.all([
+    const { chainIds, imageSubPaths, cdiDevices, blockIOClass, seccompProfilePath, apparmorProfile } = questions;
+    const [user, devices, allDevices, mounts, directories, cdi, blockIO, seccompProfile, apparmor] = await Promise.all([
       ask(
         'the image',
         resolveUser(questions.user, (path, maxBytes) => readImageFile(chainIds, path, maxBytes)),
@@ -59,6 +61,7 @@ export function createInspectContainer(dependencies: InspectDependencies): Perfo
       cdiDevices && ask('the CDI devices', inspectCdiDevices(cdiDevices)),
       blockIOClass === undefined ? undefined : ask('the block I/O class', inspectBlockIOClass(blockIOClass)),
       seccompProfilePath === undefined ? undefined : ask(seccompProfilePath, readSeccompProfile(seccompProfilePath)),
+      apparmorProfile === undefined ? undefined : ask('AppArmor', inspectApparmorProfile(apparmorProfile)),
     ]);
     return {
       user,
@@ -68,6 +71,7 @@ export function createInspectContainer(dependencies: InspectDependencies): Perfo
       ...(cdi === undefined ? {} : { cdi }),
       ...(blockIO ? { blockIO } : {}),
       ...(seccompProfilePath === undefined ? {} : { seccompProfile }),
+      ...(apparmor && { apparmor }),
     };
   }
 

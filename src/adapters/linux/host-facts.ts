@@ -7,6 +7,7 @@ import { arch, availableParallelism, hostname, release } from 'node:os';
 import type { NodeFacts } from '../../domain/node-facts.ts';
 import { readCgroupFacts } from './cgroups.ts';
 import { readBootId } from './processes.ts';
+import { readSecurityModules } from './security-modules.ts';
 
 /** By bit number, capability.h; the kernel's CAP_LAST_CAP has been the last of these since 5.9. */
 const capabilityNames = (
@@ -50,19 +51,16 @@ const hugepageSizes = async (): Promise<readonly string[]> => {
 
 /** Reads everything once. Rejects only when /proc is not there; what a kernel lacks reads as false or empty. */
 export const readHostFacts = async (): Promise<NodeFacts> => {
-  const [bootId, cgroup, status, oomScoreAdj, seccompActions, apparmorEnabled, apparmor, selinux, resctrl, hugepages] =
-    await Promise.all([
-      readBootId(),
-      readCgroupFacts(),
-      readFile('/proc/self/status', 'utf8'),
-      readFile('/proc/self/oom_score_adj', 'utf8'),
-      contentOf('/proc/sys/kernel/seccomp/actions_avail'),
-      contentOf('/sys/module/apparmor/parameters/enabled'),
-      exists('/sys/kernel/security/apparmor'),
-      exists('/sys/fs/selinux/enforce'),
-      exists('/sys/fs/resctrl/schemata'),
-      hugepageSizes(),
-    ]);
+  const [bootId, cgroup, status, oomScoreAdj, seccompActions, modules, resctrl, hugepages] = await Promise.all([
+    readBootId(),
+    readCgroupFacts(),
+    readFile('/proc/self/status', 'utf8'),
+    readFile('/proc/self/oom_score_adj', 'utf8'),
+    contentOf('/proc/sys/kernel/seccomp/actions_avail'),
+    readSecurityModules(),
+    exists('/sys/fs/resctrl/schemata'),
+    hugepageSizes(),
+  ]);
   const capabilities = capabilitiesOfMask(/^CapEff:\s+([0-9a-f]+)$/m.exec(status)?.[1] ?? '0');
   return {
     bootId,
@@ -74,8 +72,7 @@ export const readHostFacts = async (): Promise<NodeFacts> => {
     canRaiseLimits: capabilities.includes('CAP_SYS_RESOURCE'),
     ownOomScoreAdj: Number(oomScoreAdj),
     seccomp: seccompActions.includes('errno'),
-    apparmor: apparmorEnabled.startsWith('Y') && apparmor,
-    selinux,
+    ...modules,
     resctrl,
     hugepageSizes: hugepages,
     hostname: hostname(),

@@ -30,6 +30,8 @@ export interface ContainerQuestions {
   readonly blockIOClass?: string;
   /** Absolute path of a seccomp profile (Localhost), read and returned as it is. */
   readonly seccompProfilePath?: string;
+  /** Name of an AppArmor profile that has to be loaded into the kernel; absent: none has to be. */
+  readonly apparmorProfile?: string;
 }
 
 export interface ImageSubPath {
@@ -79,4 +81,8 @@ export interface ContainerFacts {
   /** Of the class of block I/O; absent: no class was asked for, or none is configured. */
   readonly blockIO?: readonly BlockIOFact[];
   readonly seccompProfile?: unknown;
+  /** Of the AppArmor profile that was asked about. */
+  readonly apparmor?: ApparmorFact;
 }
+
+export type ApparmorFact = { readonly loaded: true } | { readonly loaded: false; readonly problem: string };

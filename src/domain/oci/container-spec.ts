@@ -12,7 +12,9 @@ import { applyClasses } from '../classes/apply.ts';
 import { classOf } from '../classes/names.ts';
 import type { ContainerQuestions, ImageSubPath } from '../container/facts.ts';
 import type { ImageConfig } from '../image/content.ts';
+import type { NodeFacts } from '../node-facts.ts';
 import { containerAnnotations } from './annotations.ts';
+import { apparmorProfileOf, apparmorProfileToFind } from './apparmor.ts';
 import { overBaseSpec } from './base-spec.ts';
 import { containerCapabilities } from './capabilities.ts';
 import { containerDevices, type PrivilegedDevices } from './devices.ts';
@@ -24,7 +26,7 @@ import { processArgs, processCwd, processEnv } from './process.ts';
 import { refuse, refuseField, type SpecResult, shown, specResult } from './refuse.ts';
 import { cgroupsPath, ociResources, oomScoreAdj } from './resources.ts';
 import { ociSeccomp, seccompFileOf, seccompProfileOf } from './seccomp.ts';
-import { apparmorProfileOf, checkSelinux } from './security.ts';
+import { checkSelinux } from './selinux.ts';
 import { parseSignal } from './signals.ts';
 import { OCI_VERSION, type OciSpec } from './types.ts';
 import { ociMappings } from './user-namespace.ts';
@@ -62,6 +64,7 @@ export interface Questioned {
   readonly sandboxConfig: PodSandboxConfig;
   readonly mountedImages?: readonly Pick<ImageMount, 'image' | 'chainIds'>[];
   readonly privilegedDevices?: PrivilegedDevices | undefined;
+  readonly node: NodeFacts;
 }
 
 const hostPathsIn = (mounts: readonly Mount[]): readonly string[] =>
@@ -83,6 +86,7 @@ export function containerQuestions({
   sandboxConfig,
   mountedImages,
   privilegedDevices,
+  node,
 }: Questioned): ContainerQuestions {
   const mounts = config.mounts ?? [];
   const imageSubPaths = subPathsIn(mounts, mountedImages);
@@ -90,6 +94,7 @@ export function containerQuestions({
   const blockIOClass = classOf('blockIO', config, sandboxConfig);
   const context = config.linux?.securityContext;
   const seccompProfilePath = seccompFileOf(seccompProfileOf(context));
+  const apparmorProfile = apparmorProfileToFind(context, node);
   return {
     chainIds,
     user: userQuestions(context, imageConfig),
@@ -100,6 +105,7 @@ export function containerQuestions({
     ...(cdiDevices.length === 0 ? {} : { cdiDevices }),
     ...(blockIOClass === null ? {} : { blockIOClass: blockIOClass.name }),
     ...(seccompProfilePath === null ? {} : { seccompProfilePath }),
+    ...(apparmorProfile === null ? {} : { apparmorProfile }),
   };
 }
 
@@ -171,7 +177,7 @@ function build(input: ContainerSpecInput): OciSpec {
     privileged,
   });
   const seccomp = ociSeccomp(seccompProfileOf(context), node, capabilities.bounding, facts.seccompProfile);
-  const apparmorProfile = apparmorProfileOf(context, node);
+  const apparmorProfile = apparmorProfileOf(context, node, facts.apparmor);
   return {
     ociVersion: OCI_VERSION,
     process: {

@@ -14,7 +14,7 @@ import { processArgs, processCwd, processEnv } from './process.ts';
 import { type SpecResult, refuse, shown, specResult } from './refuse.ts';
 import { cgroupsPath, oomScoreAdj, sandboxResources } from './resources.ts';
 import { pauseSeccomp, seccompProfileOf } from './seccomp.ts';
-import { checkSelinux } from './security.ts';
+import { checkSelinux } from './selinux.ts';
 import { podHostname } from './etc-files.ts';
 import { podSysctls } from './sysctls.ts';
 import { OCI_VERSION, type OciSpec, type OciUser } from './types.ts';

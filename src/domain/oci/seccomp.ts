@@ -7,22 +7,18 @@ import type { NodeFacts } from '../node-facts.ts';
 import { isAbsolute } from './paths.ts';
 import { refuse, refuseField, shown } from './refuse.ts';
 import { defaultSeccomp } from './seccomp-default.ts';
+import { profileOfText } from './security-profile.ts';
 import type { OciSeccomp, OciSeccompArg, OciSyscall } from './types.ts';
 
 const SECCOMP_FIELD = 'linux.security_context.seccomp';
 
 /** The deprecated seccomp_profile_path in the words of the newer field. */
-function fromPath(path: string): SecurityProfile {
-  if (path === 'unconfined') return { profileType: ProfileType.Unconfined };
-  if (path === 'runtime/default' || path === 'docker/default') return { profileType: ProfileType.RuntimeDefault };
-  if (path.startsWith('localhost/')) {
-    return { profileType: ProfileType.Localhost, localhostRef: path.slice('localhost/'.length) };
-  }
-  return refuseField(
+const fromPath = (path: string): SecurityProfile =>
+  profileOfText(path) ??
+  refuseField(
     'linux.security_context.seccomp_profile_path',
     `is ${shown(path)}: it must be empty, unconfined, runtime/default or localhost/<absolute path>`,
   );
-}
 
 interface SeccompFields {
   readonly privileged?: boolean;

@@ -12,6 +12,7 @@ import {
   type NamespaceOption,
   type PodSandboxConfig,
 } from '../cri.ts';
+import { checkApparmor } from './apparmor.ts';
 import { checkCapabilities } from './capabilities.ts';
 import { checkAbsolutePath, checkLine, checkRelativePath, checkRequired, checkResources, checkUser } from './checks.ts';
 import { checkCdiDevices } from '../cdi/names.ts';
@@ -133,6 +134,7 @@ export function checkContainerConfig(config: ContainerConfig, sandboxConfig: Pod
   checkSeccomp(context);
   checkPaths('linux.security_context.masked_paths', context?.maskedPaths);
   checkPaths('linux.security_context.readonly_paths', context?.readonlyPaths);
+  checkApparmor(context);
   checkLine('linux.security_context.apparmor_profile', context?.apparmorProfile);
   checkLine('linux.security_context.apparmor.localhost_ref', context?.apparmor?.localhostRef);
 }

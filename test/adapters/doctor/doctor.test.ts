@@ -23,6 +23,7 @@ import {
 } from '../../../src/adapters/doctor/network.ts';
 import { checkOciRuntime, checkShim, isFixedRunc } from '../../../src/adapters/doctor/programs.ts';
 import type { DoctorResult } from '../../../src/adapters/doctor/result.ts';
+import { checkApparmor } from '../../../src/adapters/doctor/security-modules.ts';
 import { checkOverlayfs, checkSpace, judgeSpace } from '../../../src/adapters/doctor/storage.ts';
 import { readHostFacts } from '../../../src/adapters/linux/host-facts.ts';
 import type { CniConfList } from '../../../src/domain/cni.ts';
@@ -131,6 +132,17 @@ describe('scribe doctor', { timeout: 60_000 }, () => {
       checkCapabilities({ ...healthy, capabilities: CAPABILITIES.slice(2) }, 'auto'),
       'problem',
       /CAP_SYS_ADMIN, CAP_NET_ADMIN missing/,
+    );
+  });
+
+  it('looks for what loads AppArmor profiles where there is AppArmor', async (t) => {
+    says(await checkApparmor(healthy, '/nonexistent'), 'ok', /containers run without/);
+    const confined = { ...healthy, apparmor: true };
+    says(await checkApparmor(confined, '/nonexistent'), 'warning', /apparmor_parser is no executable/);
+    says(
+      await checkApparmor(confined, await makeDir(t, { apparmor_parser: 'exit 0' })),
+      'ok',
+      /apparmor_parser loads$/,
     );
   });
 

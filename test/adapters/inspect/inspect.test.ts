@@ -35,6 +35,7 @@ const ask = async (
     layerDirs: (chainIds) => chainIds,
     inspectCdiDevices: unasked,
     inspectBlockIOClass: unasked,
+    inspectApparmorProfile: unasked,
   });
   const context = { signal: new AbortController().signal, attach: () => undefined };
   const { facts } = await inspect(

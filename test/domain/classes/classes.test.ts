@@ -37,7 +37,13 @@ describe('the class of a container', () => {
 
   it('of block I/O is asked about, that of RDT is not', () => {
     const questions = (annotations: Readonly<Record<string, string>>) =>
-      containerQuestions({ config: { annotations }, imageConfig: {}, chainIds: [], sandboxConfig: podConfig });
+      containerQuestions({
+        config: { annotations },
+        imageConfig: {},
+        chainIds: [],
+        sandboxConfig: podConfig,
+        node: nodeV2,
+      });
     assert.equal(questions({ [BLOCK_IO]: 'fast' }).blockIOClass, 'fast');
     assert.equal('blockIOClass' in questions({ [RDT]: 'gold' }), false);
   });

@@ -7,6 +7,7 @@ import {
   buildContainer,
   buildSandbox,
   imageConfig,
+  nodeV2,
   podConfig,
   privilegedPod,
   rootFacts,
@@ -94,7 +95,7 @@ describe('devices of a privileged container', () => {
   });
 
   it('are not looked for where they are not given', () => {
-    const questioned = { config: privileged, imageConfig, chainIds: [], sandboxConfig: privilegedPod };
+    const questioned = { config: privileged, imageConfig, chainIds: [], sandboxConfig: privilegedPod, node: nodeV2 };
     assert.equal(containerQuestions(questioned).allDevices, true);
     assert.equal(containerQuestions({ ...questioned, privilegedDevices: 'asked' }).allDevices, false);
   });

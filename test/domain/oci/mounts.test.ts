@@ -204,6 +204,7 @@ describe('mounts of images', () => {
       imageConfig: {},
       chainIds: [],
       sandboxConfig: podConfig,
+      node: nodeV2,
       mountedImages: imageMounts,
     });
     assert.deepEqual(questions.mountPaths, ['/h']);

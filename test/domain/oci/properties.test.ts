@@ -73,7 +73,7 @@ describe('any config', { timeout: 60_000 }, () => {
           seen.invalid += 1;
           return assertReadable(failure.message);
         }
-        const questions = containerQuestions({ config, imageConfig, sandboxConfig, chainIds: [] });
+        const questions = containerQuestions({ config, imageConfig, sandboxConfig, chainIds: [], node });
         assert.deepEqual(JSON.parse(JSON.stringify(questions)), questions);
         const facts = factsFor(config);
         const input = containerInput(config, { imageConfig, node, sandboxConfig, facts, targetPid: 9 });

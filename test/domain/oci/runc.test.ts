@@ -157,8 +157,15 @@ async function runContainer(t: TestContext, pod: Pod, config: ContainerConfig, i
     layerDirs: () => [rootfs],
     inspectCdiDevices: () => Promise.resolve([]),
     inspectBlockIOClass: () => Promise.resolve(null),
+    inspectApparmorProfile: () => Promise.resolve({ loaded: true }),
   });
-  const questions = containerQuestions({ config: full, imageConfig: image, sandboxConfig: pod.config, chainIds: [] });
+  const questions = containerQuestions({
+    config: full,
+    imageConfig: image,
+    sandboxConfig: pod.config,
+    node,
+    chainIds: [],
+  });
   const { facts } = await inspect({ kind: 'InspectContainer', containerId: id, questions }, noAttachment);
   const spec = specIn(
     containerSpec({

@@ -1,7 +1,9 @@
 /** What a container may do: capabilities, privilege, seccomp, AppArmor, SELinux, namespaces. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import type { ApparmorFact } from '../../../src/domain/container/facts.ts';
 import { NamespaceMode, ProfileType } from '../../../src/domain/cri.ts';
+import type { NodeFacts } from '../../../src/domain/node-facts.ts';
 import { containerQuestions, containerSpec } from '../../../src/domain/oci/container-spec.ts';
 import type { ContainerSpecInput } from '../../../src/domain/oci/input.ts';
 import { podSandboxSpec } from '../../../src/domain/oci/pod-sandbox-spec.ts';
@@ -169,6 +171,7 @@ describe('seccomp', () => {
       config: withContext(localhost),
       imageConfig,
       sandboxConfig: podConfig,
+      node: nodeV2,
       chainIds: [],
     });
     assert.equal(questions.seccompProfilePath, '/profiles/a.json');
@@ -218,23 +221,70 @@ describe('seccomp', () => {
   });
 });
 
-describe('AppArmor and SELinux', () => {
-  const apparmor = { profileType: ProfileType.Localhost, localhostRef: 'localhost/mine' };
-  const confined = { ...nodeV2, apparmor: true, selinux: true };
+describe('AppArmor', () => {
+  const { Localhost, RuntimeDefault, Unconfined } = ProfileType;
+  const apparmor = { profileType: Localhost, localhostRef: 'localhost/mine' };
+  const node = { ...nodeV2, apparmor: true };
+  const loaded: ApparmorFact = { loaded: true };
+  const missing: ApparmorFact = { loaded: false, problem: 'nobody has' };
+  const confined = (fact?: ApparmorFact) => ({ node, facts: fact ? { ...rootFacts, apparmor: fact } : rootFacts });
+  const profileOf = (context: Context, fact: ApparmorFact | undefined = loaded): string | undefined =>
+    build(context, confined(fact)).process.apparmorProfile;
+  const asked = (context: Context, on: NodeFacts = node): string | undefined =>
+    containerQuestions({ config: withContext(context), imageConfig, sandboxConfig: podConfig, node: on, chainIds: [] })
+      .apparmorProfile;
 
   it('a profile of the node is named; the newer field wins', () => {
-    assert.equal(build({ apparmor }, { node: confined }).process.apparmorProfile, 'mine');
-    assert.equal(build({ apparmorProfile: 'localhost/old' }, { node: confined }).process.apparmorProfile, 'old');
-    const both = { apparmor: { profileType: ProfileType.Unconfined }, apparmorProfile: 'localhost/old' };
-    assert.equal(build(both, { node: confined }).process.apparmorProfile, undefined);
-    assert.equal(refusal({ apparmor }).reason, 'HostLacks');
-    const empty = { apparmor: { profileType: ProfileType.Localhost } };
-    assert.equal(refusal(empty, { node: confined }).reason, 'InvalidField');
+    assert.equal(profileOf({ apparmor }), 'mine');
+    assert.equal(profileOf({ apparmorProfile: 'localhost/old' }), 'old');
+    assert.equal(profileOf({ apparmor: { profileType: Unconfined }, apparmorProfile: 'localhost/old' }), undefined);
+    assert.equal(profileOf({ apparmor, apparmorProfile: 'unconfined' }), 'mine');
+    const empty = { apparmor: { profileType: Localhost } };
+    assert.equal(refusal(empty, confined(loaded)).reason, 'InvalidField');
+    assert.equal(refusal({ apparmorProfile: 'mine' }, confined(loaded)).reason, 'InvalidField');
   });
 
+  it('a profile that is not loaded, or a node without AppArmor, is refused', () => {
+    assert.deepEqual([asked({ apparmor }), asked({ apparmor }, nodeV2)], ['mine', undefined]);
+    assert.match(refusal({ apparmor }, confined(missing)).message, /"mine", which is not loaded: nobody has/);
+    assert.equal(refusal({ apparmor }, confined(missing)).reason, 'HostLacks');
+    assert.equal(refusal({ apparmor }).reason, 'HostLacks');
+  });
+
+  it('containers have the profile of scribe unless they say otherwise', () => {
+    assert.equal(asked({}), 'scribe-default');
+    assert.equal(profileOf({}), 'scribe-default');
+    assert.equal(build({ apparmor: { profileType: RuntimeDefault } }).process.apparmorProfile, undefined);
+    for (const context of [{ apparmor: { profileType: RuntimeDefault } }, { apparmorProfile: 'runtime/default' }]) {
+      assert.equal(profileOf(context), 'scribe-default');
+      assert.equal(refusal(context, confined(missing)).reason, 'HostLacks');
+    }
+    for (const context of [{ apparmor: { profileType: Unconfined } }, { apparmorProfile: 'unconfined' }]) {
+      assert.equal(asked(context), undefined);
+      assert.equal(profileOf(context), undefined);
+    }
+  });
+
+  it('a container that says nothing runs unconfined where the profile can not be loaded', () => {
+    assert.equal(profileOf({}, missing), undefined);
+    assert.equal(build({}, { node }).process.apparmorProfile, undefined, 'as journals of before have it');
+  });
+
+  it('privileged containers are unconfined unless they name a profile', () => {
+    const privileged = (context: Context) =>
+      build({ ...context, privileged: true }, { ...confined(loaded), sandboxConfig: privilegedPod }).process
+        .apparmorProfile;
+    assert.equal(privileged({}), undefined);
+    assert.equal(privileged({ apparmor: { profileType: RuntimeDefault } }), undefined);
+    assert.equal(privileged({ apparmor }), 'mine');
+  });
+});
+
+describe('SELinux', () => {
   it('labels count only where SELinux runs', () => {
+    const node = { ...nodeV2, selinux: true };
     assert.ok(build({ selinuxOptions: { level: 's0:c1,c2' } }));
-    assert.equal(refusal({ selinuxOptions: { level: 's0' } }, { node: confined }).reason, 'NotImplemented');
+    assert.equal(refusal({ selinuxOptions: { level: 's0' } }, { node }).reason, 'NotImplemented');
   });
 });
 
