@@ -1,8 +1,8 @@
 /** What the CRI services are given: doors to the engine, the read model and the adapters that know numbers. */
 import { randomUUID } from 'node:crypto';
-import { type DaemonPorts, daemonService } from '../adapters/cri/daemon-service.ts';
+import { type DaemonPorts, daemonService } from '../adapters/cri/services/scribe-daemon.ts';
 import { createContainerEvents, type EventCursor } from '../adapters/cri/events.ts';
-import { imagesService } from '../adapters/cri/images-service.ts';
+import { imagesService } from '../adapters/cri/services/scribe-images.ts';
 import { createLists } from '../adapters/cri/lists.ts';
 import type { CriParts } from '../adapters/cri/parts.ts';
 import { type ServiceOptions, type ServiceParts, serviceOf } from '../adapters/cri/service.ts';

@@ -1,5 +1,5 @@
 /** What scribe's own Daemon service is given: the read model as a snapshot writes it, and what is known beside it. */
-import type { DaemonPorts } from '../adapters/cri/daemon-service.ts';
+import type { DaemonPorts } from '../adapters/cri/services/scribe-daemon.ts';
 import { writeState } from '../domain/snapshot.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Clock } from '../engine/ports.ts';

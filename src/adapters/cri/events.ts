@@ -7,7 +7,7 @@ import type { CriEvent, CriEventsOf, ReadModel } from '../../engine/ports.ts';
 import type { Sequenced } from '../../domain/records.ts';
 import type { Container, PodSandbox } from '../../domain/state.ts';
 import * as wire from '../wire/cri/api.ts';
-import { containersIn, containerStatuses, podSandboxStatus } from './entries.ts';
+import { containersIn, containerStatuses, podSandboxStatus } from './messages/entries.ts';
 import { isUnsure } from './exits.ts';
 
 const EVENTS_MAX = 1000;

@@ -15,7 +15,7 @@ import {
   isShown,
   podSandboxEntry,
   sandboxState,
-} from './entries.ts';
+} from './messages/entries.ts';
 
 export interface Lists {
   readonly containers: (filter: wire.ContainerFilter | undefined) => Uint8Array;

@@ -11,12 +11,13 @@ import { ImageServiceDefinition, RuntimeServiceDefinition } from '../wire/cri/ap
 import { HealthDefinition } from '../wire/grpc/health/v1/health.ts';
 import { ServerReflectionDefinition } from '../wire/grpc/reflection/v1/reflection.ts';
 import type { CallContext } from './context.ts';
-import { healthService } from './health.ts';
-import { imageService } from './image-service.ts';
-import { type CriParts, optionsOf } from './parts.ts';
+import { healthService } from './services/health.ts';
+import { imageService } from './services/image-service.ts';
+import { optionsOf } from './calls.ts';
+import type { CriParts } from './parts.ts';
 import { createPeers } from './peers.ts';
-import { reflectionService, ServerReflectionAlphaDefinition } from './reflection.ts';
-import { runtimeService } from './runtime-service.ts';
+import { reflectionService, ServerReflectionAlphaDefinition } from './services/reflection.ts';
+import { runtimeService } from './services/runtime-service.ts';
 import { type ServiceOptions, type ServiceParts, serviceOf } from './service.ts';
 
 /** What kubelet and crictl allow a message to be. */

@@ -4,19 +4,15 @@
  */
 import { containerStateOf } from '../../domain/container/state.ts';
 import { FailureError } from '../../domain/errors.ts';
-import type { Container, PodSandbox } from '../../domain/state.ts';
+import type { PodSandbox } from '../../domain/state.ts';
 import type { Handlers } from './context.ts';
 import * as wire from '../wire/cri/api.ts';
 import { matchesLabels } from './lists.ts';
-import { type CriParts, everything, reading } from './parts.ts';
+import { everything, reading } from './calls.ts';
+import type { CriParts } from './parts.ts';
+import type { ShownObjects } from './lookup.ts';
 import { metricDescriptors } from './pod-metrics.ts';
 import { streamedList } from './streamed-lists.ts';
-
-export interface ShownObjects {
-  /** What an id or its beginning names; both throw when CRI shows no such object. */
-  readonly container: (id: string) => Container;
-  readonly sandbox: (id: string) => PodSandbox;
-}
 
 type StatsMethods =
   | 'containerStats'

@@ -2,7 +2,7 @@
 import type { Container, PodSandbox } from '../../domain/state.ts';
 import type { CgroupUsage, InterfaceCounters } from '../stats/types.ts';
 import type * as wire from '../wire/cri/api.ts';
-import { containerMetadata, labelsOf, podSandboxMetadata } from './to-wire.ts';
+import { containerMetadata, labelsOf, podSandboxMetadata } from './messages/to-wire.ts';
 
 export const containerStats = (
   container: Container,

@@ -5,7 +5,8 @@
  */
 import { BinaryReader } from '@bufbuild/protobuf/wire';
 import type { CallContext } from './context.ts';
-import { type CriParts, reading } from './parts.ts';
+import { reading } from './calls.ts';
+import type { CriParts } from './parts.ts';
 
 /** A message costs little besides its bytes; a reader that stalls holds back one. */
 const BATCH_BYTES = 64 * 1024;

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
 import type { CallContext } from '../../../src/adapters/cri/context.ts';
-import { runtimeService } from '../../../src/adapters/cri/runtime-service.ts';
+import { runtimeService } from '../../../src/adapters/cri/services/runtime-service.ts';
 import {
   ContainerState,
   ContainerStatusResponse,

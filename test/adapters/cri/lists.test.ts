@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { containerEntry, imageEntry, podSandboxEntry } from '../../../src/adapters/cri/entries.ts';
+import { containerEntry, imageEntry, podSandboxEntry } from '../../../src/adapters/cri/messages/entries.ts';
 import { createLists } from '../../../src/adapters/cri/lists.ts';
 import * as wire from '../../../src/adapters/wire/cri/api.ts';
 import type { Container, PodSandbox } from '../../../src/domain/state.ts';

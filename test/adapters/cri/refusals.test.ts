@@ -1,7 +1,7 @@
 /** Requests that are refused before anybody decides: the code, the words, the record, and that nothing changed. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { imagesService } from '../../../src/adapters/cri/images-service.ts';
+import { imagesService } from '../../../src/adapters/cri/services/scribe-images.ts';
 import { serviceOf } from '../../../src/adapters/cri/service.ts';
 import { ImageServiceDefinition, RuntimeServiceDefinition } from '../../../src/adapters/wire/cri/api.ts';
 import { ImagesDefinition, PullRequest } from '../../../src/adapters/wire/scribe/v1/images.ts';

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import * as fromWire from '../../../src/adapters/cri/from-wire.ts';
-import * as toWire from '../../../src/adapters/cri/to-wire.ts';
+import * as fromWire from '../../../src/adapters/cri/messages/from-wire.ts';
+import * as toWire from '../../../src/adapters/cri/messages/to-wire.ts';
 import * as wire from '../../../src/adapters/wire/cri/api.ts';
 import { FailureError } from '../../../src/domain/errors.ts';
 

@@ -4,10 +4,10 @@
  * RuntimeDefault, a missing one means none). Env values become tokens on the way. Must not judge: checks of what the
  * fields say are the domain's.
  */
-import type * as domain from '../../domain/cri.ts';
-import { FailureError } from '../../domain/errors.ts';
-import { shown } from '../../domain/oci/refuse.ts';
-import type * as wire from '../wire/cri/api.ts';
+import type * as domain from '../../../domain/cri.ts';
+import { FailureError } from '../../../domain/errors.ts';
+import { shown } from '../../../domain/oci/refuse.ts';
+import type * as wire from '../../wire/cri/api.ts';
 
 /** Keeps an env value and gives the token that stands for it. */
 export type TokenOf = (value: Uint8Array) => string;
@@ -31,6 +31,13 @@ const message = <W, D>(value: W | undefined, convert: (value: W) => D): D | unde
   value === undefined ? undefined : convert(value);
 const messages = <W, D>(values: readonly W[], convert: (value: W) => D): readonly D[] | undefined =>
   list(values.map(convert));
+
+/** @throws {FailureError} InvalidField when the client has left it out; `field` is CRI's name of it */
+export function required<T>(value: T | undefined, field: string): T {
+  if (value === undefined)
+    throw new FailureError('InvalidField', `${field} is missing; a request without it says nothing.`);
+  return value;
+}
 
 const int64Value = ({ value }: wire.Int64Value): domain.Int64Value =>
   present<domain.Int64Value>({ value: long(value) });

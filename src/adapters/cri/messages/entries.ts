@@ -2,11 +2,11 @@
  * CRI messages of what is in the read model: list entries, statuses, images. Plain functions of one object (and its
  * pod or image); nothing is remembered here.
  */
-import { containerStateOf, resourcesOf } from '../../domain/container/state.ts';
-import { logPath } from '../../domain/effect-requests.ts';
-import { criSignalOf, stopSignalOf } from '../../domain/oci/signals.ts';
-import type { Container, Image, NodeState, PodSandbox } from '../../domain/state.ts';
-import * as wire from '../wire/cri/api.ts';
+import { containerStateOf, resourcesOf } from '../../../domain/container/state.ts';
+import { logPath } from '../../../domain/effect-requests.ts';
+import { criSignalOf, stopSignalOf } from '../../../domain/oci/signals.ts';
+import type { Container, Image, NodeState, PodSandbox } from '../../../domain/state.ts';
+import * as wire from '../../wire/cri/api.ts';
 import {
   containerMetadata,
   containerUser,

@@ -2,18 +2,20 @@
  * The RPCs that allow sessions: Exec, Attach, PortForward. Each is a call of the engine; when it is granted, the reply
  * is an address that works once. The token in it goes to the client and nowhere else.
  */
-import type { Caller } from '../../domain/records.ts';
-import type * as wire from '../wire/cri/api.ts';
-import type { StreamingRequest } from '../streaming/types.ts';
-import type { Handlers } from './context.ts';
-import { type CriParts, find, take } from './parts.ts';
+import type { Caller } from '../../../domain/records.ts';
+import type * as wire from '../../wire/cri/api.ts';
+import type { StreamingRequest } from '../../streaming/types.ts';
+import type { Handlers } from '../context.ts';
+import { take } from '../calls.ts';
+import type { CriParts } from '../parts.ts';
+import { find } from '../lookup.ts';
 
-type StreamingHandlers = Pick<
+type SessionHandlers = Pick<
   Required<Handlers<typeof wire.RuntimeServiceDefinition>>,
   'exec' | 'attach' | 'portForward'
 >;
 
-export function streamingHandlers(parts: CriParts): StreamingHandlers {
+export function sessionHandlers(parts: CriParts): SessionHandlers {
   const { view, streaming } = parts;
   // The ids were found by the call; a prefix may mean another object by the time the client comes.
   const containerIdOf = (text: string): string => find('container_id', view.state.containers, text)?.id ?? text;

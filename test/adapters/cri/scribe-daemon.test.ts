@@ -1,7 +1,7 @@
 /** scribe's own Daemon service over the socket: the state's moment, what is owed, found and under way, log levels. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type DaemonPorts, daemonService } from '../../../src/adapters/cri/daemon-service.ts';
+import { type DaemonPorts, daemonService } from '../../../src/adapters/cri/services/scribe-daemon.ts';
 import { serviceOf } from '../../../src/adapters/cri/service.ts';
 import { DaemonDefinition } from '../../../src/adapters/wire/scribe/v1/daemon.ts';
 import { createFindings } from '../../../src/daemon/findings.ts';

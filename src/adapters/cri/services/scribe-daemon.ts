@@ -2,11 +2,12 @@
  * scribe's own Daemon service: what the daemon knows of itself, for `scribe verify` and `scribe doctor`. Puts the
  * answers of its ports into messages; computes and remembers nothing.
  */
-import { type Failure, FailureError } from '../../domain/errors.ts';
-import { shown } from '../../domain/oci/refuse.ts';
-import type { DaemonDefinition, Owed } from '../wire/scribe/v1/daemon.ts';
-import type { Handlers } from './context.ts';
-import { type CriParts, checked, reading, take } from './parts.ts';
+import { type Failure, FailureError } from '../../../domain/errors.ts';
+import { shown } from '../../../domain/oci/refuse.ts';
+import type { DaemonDefinition, Owed } from '../../wire/scribe/v1/daemon.ts';
+import type { Handlers } from '../context.ts';
+import { checked, reading, take } from '../calls.ts';
+import type { CriParts } from '../parts.ts';
 
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];

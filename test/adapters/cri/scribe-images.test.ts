@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { describe, it } from 'node:test';
 import { type ClientDuplexStream, Metadata } from '@grpc/grpc-js';
-import { type ImageTransfers, imagesService } from '../../../src/adapters/cri/images-service.ts';
+import { type ImageTransfers, imagesService } from '../../../src/adapters/cri/services/scribe-images.ts';
 import { serviceOf } from '../../../src/adapters/cri/service.ts';
 import { ImageProgress, ImagesDefinition, LoadRequest } from '../../../src/adapters/wire/scribe/v1/images.ts';
 import { FailureError, GrpcCode } from '../../../src/domain/errors.ts';

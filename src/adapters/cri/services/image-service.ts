@@ -1,11 +1,12 @@
 /** CRI's ImageService: pulls and removals go through the engine, questions to the read model. */
-import { FailureError } from '../../domain/errors.ts';
-import { findImage } from '../../domain/image/names.ts';
-import * as wire from '../wire/cri/api.ts';
-import type { Handlers } from './context.ts';
-import { type CriParts, reading, take } from './parts.ts';
-import { streamedList } from './streamed-lists.ts';
-import { infoWhen } from './verbose.ts';
+import { FailureError } from '../../../domain/errors.ts';
+import { findImage } from '../../../domain/image/names.ts';
+import * as wire from '../../wire/cri/api.ts';
+import type { Handlers } from '../context.ts';
+import { reading, take } from '../calls.ts';
+import type { CriParts } from '../parts.ts';
+import { streamedList } from '../streamed-lists.ts';
+import { infoWhen } from '../messages/verbose.ts';
 
 export function imageService(parts: CriParts): Handlers<typeof wire.ImageServiceDefinition> {
   const { view, lists } = parts;

@@ -1,0 +1,96 @@
+/**
+ * How a handler makes a call of a request: those that change something go through the engine and are its records, those
+ * that only read are answered from the read model and noted (C10). Knows no method by name.
+ */
+import { type Failure, FailureError, GrpcCode, grpcCodeOf } from '../../domain/errors.ts';
+import type { CallDraft, CallOptions, CallReply } from '../../engine/ports.ts';
+import type { CallContext } from './context.ts';
+import type { CriParts } from './parts.ts';
+
+type Method = CallDraft['method'];
+type FieldsOf<M extends Method> = Omit<Extract<CallDraft, { method: M }>, 'method'>;
+type Taken = CallReply & { readonly outcome: { readonly ok: true } };
+
+/**
+ * Runs a call through the engine; a refusal or failure is thrown. `fields` makes the request: what it refuses is
+ * written down as a call too (C10).
+ */
+export async function take<M extends Method>(
+  parts: CriParts,
+  method: M,
+  fields: () => FieldsOf<M>,
+  context: CallContext,
+): Promise<Taken> {
+  const request = await checked(parts, method, fields, context);
+  // The compiler can't see that the fields of this method with this method's name are one of the drafts.
+  const draft = { method, ...request } as unknown as CallDraft;
+  return completed(await parts.take(draft, optionsOf(context)));
+}
+
+/** What `make` gives; when it refuses the request, that is journaled as the refusal of a call and thrown. */
+export async function checked<T>(parts: CriParts, rpc: string, make: () => T, context: CallContext): Promise<T> {
+  try {
+    return make();
+  } catch (error) {
+    if (!(error instanceof FailureError)) throw error;
+    const { outcome } = await parts.take({ method: 'Refused', rpc, failure: error.failure }, optionsOf(context));
+    throw outcome.ok ? error : thrown(outcome.failure);
+  }
+}
+
+function completed(reply: CallReply): Taken {
+  const { outcome } = reply;
+  if (!outcome.ok) throw thrown(outcome.failure);
+  return { ...reply, outcome };
+}
+
+export const optionsOf = ({ caller, deadlineNs, traceParent, signal }: CallContext): CallOptions => ({
+  caller,
+  deadlineNs: deadlineNs(),
+  traceParent: traceParent(),
+  signal: signal(),
+});
+
+const thrown = ({ reason, message }: Failure): FailureError => new FailureError(reason, message);
+
+/** What a read call that takes no filter is about. */
+export const everything = (): string => '';
+
+/** Wraps a handler of a read call: it is noted when it is answered, with what `subjectOf` says it asked about. */
+export function reading<Request, Response>(
+  parts: CriParts,
+  method: string,
+  subjectOf: (request: Request) => string,
+  answer: (request: Request, context: CallContext) => Promise<Response> | Response,
+): (request: Request, context: CallContext) => Promise<Response> | Response {
+  return (request, context) => {
+    const startNs = parts.monoNs();
+    const note = (code: GrpcCode): void =>
+      parts.noteRead({
+        atNs: parts.nowNs(),
+        method,
+        code,
+        durationNs: parts.monoNs() - startNs,
+        callerPid: context.caller?.pid ?? 0,
+        callerUid: context.caller?.uid ?? 0,
+        subject: subjectOf(request),
+      });
+    const answered = (response: Response): Response => {
+      note(GrpcCode.OK);
+      return response;
+    };
+    const failed = (error: unknown): never => {
+      note(codeOf(error));
+      throw error;
+    };
+    try {
+      const response = answer(request, context);
+      return response instanceof Promise ? response.then(answered, failed) : answered(response);
+    } catch (error) {
+      return failed(error);
+    }
+  };
+}
+
+const codeOf = (error: unknown): GrpcCode =>
+  error instanceof FailureError ? grpcCodeOf(error.failure) : GrpcCode.INTERNAL;

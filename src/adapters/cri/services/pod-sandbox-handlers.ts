@@ -1,0 +1,97 @@
+/**
+ * The RPCs on pod sandboxes: each as a call to the engine or a question to the read model. Decides nothing itself.
+ */
+import type * as wire from '../../wire/cri/api.ts';
+import { reading, take } from '../calls.ts';
+import type { Handlers } from '../context.ts';
+import { isUnsure, whenExitsAreKnown } from '../exits.ts';
+import { containersIn, containerStatuses, podSandboxStatus } from '../messages/entries.ts';
+import { linuxContainerResources, podSandboxConfig, required } from '../messages/from-wire.ts';
+import { hasOwnSandbox, infoWhen, podSandboxInfo } from '../messages/verbose.ts';
+import type { CriParts } from '../parts.ts';
+import type { ShownObjects } from '../lookup.ts';
+import { streamedList } from '../streamed-lists.ts';
+
+type PodSandboxMethods =
+  | 'runPodSandbox'
+  | 'stopPodSandbox'
+  | 'removePodSandbox'
+  | 'podSandboxStatus'
+  | 'listPodSandbox'
+  | 'streamPodSandboxes'
+  | 'updatePodSandboxResources';
+
+export function podSandboxHandlers(
+  parts: CriParts,
+  { sandbox }: Pick<ShownObjects, 'sandbox'>,
+): Pick<Handlers<typeof wire.RuntimeServiceDefinition>, PodSandboxMethods> {
+  const { view, lists } = parts;
+
+  return {
+    async runPodSandbox({ config, runtimeHandler }, context) {
+      const reply = await take(
+        parts,
+        'RunPodSandbox',
+        () => ({ config: podSandboxConfig(required(config, 'config')), runtimeHandler }),
+        context,
+      );
+      return { podSandboxId: reply.outcome.response.id ?? '' };
+    },
+    async stopPodSandbox({ podSandboxId }, context) {
+      await take(parts, 'StopPodSandbox', () => ({ podSandboxId }), context);
+      return {};
+    },
+    async removePodSandbox({ podSandboxId }, context) {
+      await take(parts, 'RemovePodSandbox', () => ({ podSandboxId }), context);
+      return {};
+    },
+    podSandboxStatus: reading(
+      parts,
+      'PodSandboxStatus',
+      ({ podSandboxId }) => podSandboxId,
+      ({ podSandboxId, verbose }) => {
+        const { id } = sandbox(podSandboxId);
+        const isKnown = (): boolean => !containersIn(view.state, id).some(isUnsure);
+        const answer = (details: Readonly<Record<string, unknown>> = {}): wire.PodSandboxStatusResponse => {
+          const found = sandbox(id);
+          return {
+            status: podSandboxStatus(found),
+            info: infoWhen(verbose, () => ({ ...podSandboxInfo(found), ...details })),
+            containersStatuses: containerStatuses(view.state, containersIn(view.state, id)),
+            timestamp: String(parts.nowNs()),
+          };
+        };
+        const whole = (): wire.PodSandboxStatusResponse | Promise<wire.PodSandboxStatusResponse> =>
+          verbose && hasOwnSandbox(sandbox(id))
+            ? parts.sandboxDetails(id).then((shimSandbox) => answer({ shimSandbox }))
+            : answer();
+        return isKnown() ? whole() : whenExitsAreKnown(view, isKnown, `a container of pod ${id}`).then(whole);
+      },
+    ),
+    listPodSandbox: reading(
+      parts,
+      'ListPodSandbox',
+      ({ filter }) => filter?.id ?? '',
+      ({ filter }) => lists.podSandboxes(filter),
+    ),
+    streamPodSandboxes: streamedList(
+      parts,
+      'StreamPodSandboxes',
+      ({ filter }) => filter?.id ?? '',
+      ({ filter }) => lists.podSandboxes(filter),
+    ),
+    async updatePodSandboxResources({ podSandboxId, overhead, resources }, context) {
+      await take(
+        parts,
+        'UpdatePodSandboxResources',
+        () => ({
+          podSandboxId,
+          ...(overhead === undefined ? {} : { overhead: linuxContainerResources(overhead) }),
+          ...(resources === undefined ? {} : { resources: linuxContainerResources(resources) }),
+        }),
+        context,
+      );
+      return {};
+    },
+  };
+}

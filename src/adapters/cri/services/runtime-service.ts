@@ -1,0 +1,93 @@
+/**
+ * CRI's RuntimeService: its RPCs by what they are about, and here those about the node and about checkpoints. Each is a
+ * call to the engine or a question to the read model. Decides nothing itself.
+ */
+import { refuseField, shown } from '../../../domain/oci/refuse.ts';
+import * as wire from '../../wire/cri/api.ts';
+import { everything, reading, take } from '../calls.ts';
+import type { Handlers } from '../context.ts';
+import { shownObjects } from '../lookup.ts';
+import { statusInfo } from '../messages/verbose.ts';
+import type { CriParts } from '../parts.ts';
+import { statsHandlers } from '../stats-handlers.ts';
+import { containerHandlers } from './container-handlers.ts';
+import { podSandboxHandlers } from './pod-sandbox-handlers.ts';
+import { sessionHandlers } from './session-handlers.ts';
+
+const API_VERSION = '0.1.0';
+const RUNTIME_API_VERSION = 'v1';
+
+export function runtimeService(parts: CriParts): Handlers<typeof wire.RuntimeServiceDefinition> {
+  const { view } = parts;
+  const shownNow = shownObjects(view);
+
+  return {
+    version: reading(parts, 'Version', everything, () => ({
+      version: API_VERSION,
+      runtimeName: 'scribe',
+      runtimeVersion: parts.version,
+      runtimeApiVersion: RUNTIME_API_VERSION,
+    })),
+
+    ...podSandboxHandlers(parts, shownNow),
+    ...containerHandlers(parts, shownNow),
+    ...sessionHandlers(parts),
+    ...statsHandlers(parts, shownNow),
+
+    async checkpointContainer({ containerId, location, timeout }, context) {
+      await take(parts, 'CheckpointContainer', () => ({ containerId, location, timeoutSeconds: timeout }), context);
+      return {};
+    },
+    async checkpointPod({ podSandboxId, outputPath, containerIds, options }, context) {
+      const fields = (): { podSandboxId: string; outputPath: string; containerIds: readonly string[] } => {
+        for (const name of Object.keys(options))
+          refuseField('options', `has ${shown(name)}, which scribe does not know`);
+        return { podSandboxId, outputPath, containerIds };
+      };
+      await take(parts, 'CheckpointPod', fields, context);
+      return {};
+    },
+    async updateRuntimeConfig({ runtimeConfig }, context) {
+      await take(
+        parts,
+        'UpdateRuntimeConfig',
+        () => ({ podCidr: runtimeConfig?.networkConfig?.podCidr ?? '' }),
+        context,
+      );
+      return {};
+    },
+
+    status: reading(parts, 'Status', everything, ({ verbose }) => {
+      const { problem, confList } = view.state.network;
+      const networkReady = confList !== null;
+      return {
+        status: {
+          conditions: [
+            { type: 'RuntimeReady', status: true, reason: '', message: '' },
+            {
+              type: 'NetworkReady',
+              status: networkReady,
+              reason: networkReady ? '' : 'NetworkPluginNotReady',
+              message: networkReady ? '' : (problem ?? 'there is no network configuration'),
+            },
+          ],
+        },
+        info: verbose ? statusInfo(parts) : {},
+        runtimeHandlers: [...parts.runtimeHandlers()],
+        features: { supplementalGroupsPolicy: true, userNamespacesHostNetwork: false, mountOptions: true },
+      };
+    }),
+    runtimeConfig: reading(parts, 'RuntimeConfig', everything, () => ({
+      linux: {
+        cgroupDriver:
+          view.state.facts?.settings.cgroupDriver === 'systemd'
+            ? wire.CgroupDriver.SYSTEMD
+            : wire.CgroupDriver.CGROUPFS,
+      },
+    })),
+    async getContainerEvents(request, context, send) {
+      const subscribe = (): Promise<void> => parts.events.subscribe(send, context.signal());
+      await reading(parts, 'GetContainerEvents', everything, subscribe)(request, context);
+    },
+  };
+}
