@@ -8,7 +8,9 @@ import type { AddressInfo } from 'node:net';
 import { messageOf } from '../../domain/errors.ts';
 
 const CONNECTIONS_MAX = 32;
-const REQUEST_TIMEOUT_MS = 10_000;
+const TIMEOUT_MS = 10_000;
+/** A client that asks for more before it has its answer is cut off. */
+const REQUESTS_MAX = 1;
 const PATH = '/metrics';
 
 export interface MetricsServerOptions {
@@ -17,6 +19,8 @@ export interface MetricsServerOptions {
   readonly port: number;
   readonly contentType: string;
   readonly text: () => Promise<string>;
+  /** A request has so long to arrive, and a connection on which nothing moves is closed then. */
+  readonly timeoutMs?: number;
 }
 
 export interface MetricsServer {
@@ -25,24 +29,37 @@ export interface MetricsServer {
 }
 
 const answer = (response: ServerResponse, code: number, body: string, contentType = 'text/plain; charset=utf-8') => {
-  response.writeHead(code, { 'content-type': contentType, 'content-length': Buffer.byteLength(body) });
+  const headers = { 'content-type': contentType, 'content-length': Buffer.byteLength(body), connection: 'close' };
+  response.writeHead(code, headers);
   response.end(response.req.method === 'HEAD' ? undefined : body);
 };
 
 /** Rejects with the system's error when the address can not be listened on. */
 export const startMetricsServer = async (options: MetricsServerOptions): Promise<MetricsServer> => {
-  const { host, port, contentType, text } = options;
-  const server = createServer({ requestTimeout: REQUEST_TIMEOUT_MS }, (request, response) => {
+  const { host, port, contentType, text, timeoutMs = TIMEOUT_MS } = options;
+  let reading: Promise<string> | null = null;
+  /** Whoever asks while the figures are read gets the same. */
+  const read = (): Promise<string> => {
+    reading ??= text().finally(() => {
+      reading = null;
+    });
+    return reading;
+  };
+  const timeouts = { requestTimeout: timeoutMs, connectionsCheckingInterval: timeoutMs / 2 };
+  const server = createServer(timeouts, (request, response) => {
     request.resume();
     const [path] = (request.url ?? '').split('?');
     if (path !== PATH) return answer(response, 404, `There is ${PATH}.\n`);
     if (request.method !== 'GET' && request.method !== 'HEAD') return answer(response, 405, 'GET or HEAD.\n');
-    text().then(
+    read().then(
       (body) => answer(response, 200, body, contentType),
       (error: unknown) => answer(response, 500, `${messageOf(error)}\n`),
     );
   });
   server.maxConnections = CONNECTIONS_MAX;
+  server.maxRequestsPerSocket = REQUESTS_MAX;
+  server.timeout = timeoutMs;
+  server.on('dropRequest', (_request, socket) => socket.destroy());
   server.listen(port, host);
   await once(server, 'listening');
   // Those of single connections are answered by the server; this one must not end the daemon.
