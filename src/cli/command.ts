@@ -41,6 +41,8 @@ export interface Command<O extends Options = Options> {
   readonly description: readonly string[];
   readonly options: O;
   readonly operands?: Operands;
+  /** When it ends with 0 and when with 1, where that needs saying. */
+  readonly exitStatus?: string;
   /** Command lines and what they do. */
   readonly examples?: readonly (readonly [line: string, about: string])[];
   readonly run: (values: Values<O>, operands: readonly string[], io: Io) => Promise<ExitStatus>;

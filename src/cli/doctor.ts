@@ -179,6 +179,7 @@ export const doctor = command({
     'Give it the options that the daemon runs with.',
   ],
   options: { ...nodeOptions, json: jsonOption },
+  exitStatus: '0 when nothing keeps pods from running, 1 when something does',
   run: async (values, _operands, io) => {
     const config = await loadConfig({ path: values.config, overrides: overridesOf(values) });
     const { rootDir } = config.serve;

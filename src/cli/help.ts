@@ -4,7 +4,6 @@ import { HELP } from './parse.ts';
 
 const WIDTH = 80;
 const MARGIN = 4;
-const STATUS: readonly string[] = ['0 when it is done, 1 when it failed, 2 when the command line is wrong.'];
 
 const wrap = (text: string, indent: number): string => {
   const lines: string[] = [];
@@ -19,6 +18,9 @@ const wrap = (text: string, indent: number): string => {
 };
 
 const section = (title: string, parts: readonly string[]): string => `${title}\n${parts.join('\n\n')}`;
+
+const statusHelp = (zeroAndOne = '0 when it is done, 1 when it failed'): string =>
+  section('EXIT STATUS', [wrap(`${zeroAndOne}, 2 when the command line is wrong.`, MARGIN)]);
 
 const usageOf = (name: string, { value, repeatable }: Option): string =>
   `[--${name}${value === undefined ? '' : ` ${value}`}]${repeatable ? '...' : ''}`;
@@ -50,7 +52,7 @@ const exampleHelp = ([line, about]: readonly [string, string]): string =>
   `${' '.repeat(MARGIN)}${line}\n${wrap(about, 2 * MARGIN)}`;
 
 /** The manual page of one command. */
-export const commandHelp = (of: Command, exitStatus: readonly string[] = STATUS): string => {
+export const commandHelp = (of: Command): string => {
   const options: Options = { ...of.options, help: HELP };
   const sections = [
     section('NAME', [wrap(`scribe ${of.name} - ${of.summary}`, MARGIN)]),
@@ -60,10 +62,7 @@ export const commandHelp = (of: Command, exitStatus: readonly string[] = STATUS)
       of.description.map((paragraph) => wrap(paragraph, MARGIN)),
     ),
     section('OPTIONS', Object.entries(options).map(optionHelp)),
-    section(
-      'EXIT STATUS',
-      exitStatus.map((paragraph) => wrap(paragraph, MARGIN)),
-    ),
+    statusHelp(of.exitStatus),
     ...(of.examples === undefined ? [] : [section('EXAMPLES', of.examples.map(exampleHelp))]),
   ];
   return `${sections.join('\n\n')}\n`;
@@ -82,6 +81,6 @@ export const overview = (commands: readonly (readonly [name: string, summary: st
     section('SYNOPSIS', [`${' '.repeat(MARGIN)}${start} COMMAND [OPTION]...`]),
     `COMMANDS\n${lines.join('\n')}`,
     section('DESCRIPTION', [wrap(more, MARGIN)]),
-    section('EXIT STATUS', [wrap(STATUS[0] ?? '', MARGIN)]),
+    statusHelp(),
   ].join('\n\n')}\n`;
 };

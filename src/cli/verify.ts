@@ -118,6 +118,7 @@ export const verify = command({
     'Changes nothing, and works with the daemon up or down. Copy <root>/journal.db.head to another machine now and then: with it, a journal that was put back to an older state is found too.',
   ],
   options,
+  exitStatus: '0 when the journal is what was written, 1 when it is not or could not be read',
   examples: [['scribe verify', 'Takes about ten seconds for a million records.']],
   run: async (values, _operands, io) => {
     const startedMs = performance.now();

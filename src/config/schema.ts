@@ -110,7 +110,7 @@ const handler = z.strictObject(
     sandboxer: unset(
       choice('pause', 'none', 'shim'),
       'pause',
-      'What holds a pod open: pause, a container that does nothing; none: scribe pins its namespaces, and the shim starts with the first container (pods that share a PID namespace get pause all the same); or shim: the sandbox service of the shim itself. Unless written: none with io.containerd.runc shims, pause with others, which may want that container.',
+      'What holds a pod open: pause, a container that does nothing; none: scribe pins its namespaces, and the shim starts with the first container (pods that share a PID namespace, have users of their own, or set kernel parameters beyond those of their namespaces get pause all the same); or shim: the sandbox service of the shim itself. Unless written: none with io.containerd.runc shims, pause with others, which may want that container.',
     ),
     systemd_cgroup: unset(
       flag,

@@ -37,8 +37,10 @@ export const imagePull = command({
   options: {
     socket: socketOption,
     config: configOption,
-    username: { value: 'NAME', about: 'Who pulls, for registries that ask. The password is read from standard input.' },
-    'password-stdin': { about: 'Reads the password from standard input: on a command line everybody could see it.' },
+    username: { value: 'NAME', about: 'Who pulls, for registries that ask. Goes with --password-stdin.' },
+    'password-stdin': {
+      about: 'Reads the password from standard input: on a command line everybody could see it. Goes with --username.',
+    },
   },
   operands: { name: 'REFERENCE', count: 1 },
   examples: [
