@@ -343,10 +343,9 @@ export const configSchema = z.strictObject({
   }),
   tracing: table('Traces of calls, for OpenTelemetry: each call is a span, each of its effects a span below it.', {
     endpoint: key(
-      text.regex(
-        /^(https?:\/\/[^\s/]+\/\S*)?$/,
-        'must be a URL with a path, like "http://127.0.0.1:4318/v1/traces", or empty',
-      ),
+      text.refine((url) => url === '' || (/^https?:\/\/[^\s/]+\/\S*$/.test(url) && URL.canParse(url)), {
+        error: 'must be a URL with a path, like "http://127.0.0.1:4318/v1/traces", or empty',
+      }),
       '',
       'URL where a collector takes traces (OTLP over HTTP, JSON); empty: no traces.',
     ),

@@ -68,7 +68,9 @@ const startTracing = async ({ config, version, nodeName, log }: Sources): Promis
   if (endpoint === null) return null;
   const { createCallSpans } = await import('../adapters/traces/spans.ts');
   const { createExporter } = await import('../adapters/traces/exporter.ts');
-  const warn = (problem: string): void => log.warn({ endpoint, problem }, 'tracing');
+  // Without a name and password, which a URL may hold.
+  const { host } = new URL(endpoint);
+  const warn = (problem: string): void => log.warn({ collector: host, problem }, 'tracing');
   const { tracer, counts, close } = createExporter({ endpoint, sampleRatio, version, nodeName, warn });
   return { ...createCallSpans(tracer), counts, close };
 };

@@ -287,6 +287,7 @@ describe('loading the configuration', () => {
     ['[metrics]\naddress = ":9324"', /metrics\.address must be an IP address with a port/],
     ['[metrics]\naddress = "[127.0.0.1]:9324"', /metrics\.address must be an IP address with a port/],
     ['[tracing]\nendpoint = "collector:4318"', /tracing\.endpoint must be a URL with a path/],
+    ['[tracing]\nendpoint = "http://collector:65536/v1/traces"', /tracing\.endpoint must be a URL with a path/],
     ['[tracing]\nsample_ratio = 2', /tracing\.sample_ratio must be a number from 0 to 1/],
     ['[streaming]\nport = 65536', /streaming\.port must be a whole number from 0 to 65535/],
     ['[streaming]\ntls_cert = "/cert.pem"', /streaming\.tls_cert and streaming\.tls_key go together/],

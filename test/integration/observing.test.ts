@@ -14,11 +14,12 @@ import { type BackgroundProcess, startProcess } from '../support/process.ts';
 const top = join(import.meta.dirname, '../..');
 const metricsPort = 9324;
 const collectorPort = 4318;
+const password = 'password-of-the-collector';
 const config = `
 [metrics]
 address = "127.0.0.1:${metricsPort}"
 [tracing]
-endpoint = "http://127.0.0.1:${collectorPort}/v1/traces"
+endpoint = "http://someone:${password}@127.0.0.1:${collectorPort}/v1/traces"
 `;
 
 const startCollector = async (owner: Owner, netns: Netns, ...mode: readonly string[]): Promise<BackgroundProcess> => {
@@ -161,6 +162,8 @@ describe('a daemon that is observed', () => {
     t.diagnostic(`2,000 calls in ${Math.round(tookMs)} ms with a collector that hangs`);
     assert.ok(tookMs < 20_000);
     assert.ok(figure((await ask(daemon, '/metrics')).text, 'scribe_spans_total') >= before + 2_000);
+    await eventually('a line in the log', async () => daemon.log().includes('"msg":"tracing"'));
+    assert.ok(!daemon.log().includes(password), 'the password of the collector is in the log');
     const stoppingMs = performance.now();
     await daemon.stop();
     assert.ok(performance.now() - stoppingMs < 12_000, 'the end of the daemon waits for no collector');

@@ -21,6 +21,10 @@ const EVERY_MS = 1_000;
 const QUEUE_MAX = 4_096;
 const BATCH_MAX = 512;
 const SERVICE = 'scribe';
+/** A collector that stays away is not told of at each batch. */
+const TELL_EVERY_MS = 60_000;
+/** Part of what is told are the collector's own words. */
+const SENTENCE_CHARACTERS_MAX = 300;
 
 export interface ExporterOptions {
   /** Where the collector takes traces: http://127.0.0.1:4318/v1/traces. */
@@ -40,13 +44,35 @@ export interface Exporter {
   readonly close: () => Promise<void>;
 }
 
+/** The library makes JSON of an error, with its stack and all that the collector answered; the message says enough. */
+const sentenceOf = (told: string): string => {
+  try {
+    const { message } = JSON.parse(told) as { readonly message?: unknown };
+    return typeof message === 'string' ? message : told;
+  } catch {
+    return told;
+  }
+};
+
+/** Tells one thing in a minute, shortened. */
+const sparingly = (warn: (message: string) => void) => {
+  let toldAtMs = Number.NEGATIVE_INFINITY;
+  return (message: string, ...details: readonly unknown[]): void => {
+    const nowMs = performance.now();
+    if (nowMs - toldAtMs < TELL_EVERY_MS) return;
+    toldAtMs = nowMs;
+    warn([sentenceOf(message), ...details.map(String)].join(' ').slice(0, SENTENCE_CHARACTERS_MAX));
+  };
+};
+
 export const createExporter = (options: ExporterOptions): Exporter => {
   const { endpoint, sampleRatio, version, nodeName, warn } = options;
   let [ended, exported] = [0, 0];
-  // The library tells its troubles here and nowhere else; it repeats itself at most once in each batch.
+  // The library tells its troubles here and nowhere else.
+  const tell = sparingly(warn);
   const quiet = (): void => undefined;
   diag.setLogger(
-    { error: warn, warn, info: quiet, debug: quiet, verbose: quiet },
+    { error: tell, warn: tell, info: quiet, debug: quiet, verbose: quiet },
     { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
   );
   const otlp = new OTLPTraceExporter({ url: endpoint, timeoutMillis: EXPORT_TIMEOUT_MS });
