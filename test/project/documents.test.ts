@@ -23,6 +23,22 @@ test('every link between documents leads somewhere', async () => {
   assert.deepEqual(dead, []);
 });
 
+test('every file of ours that a document names is there', async () => {
+  const gone: string[] = [];
+  for (const file of await documents()) {
+    const text = await read(file);
+    for (const [named] of text.matchAll(/(?<![\w./-])(?:src|test|scripts|docs|bench)\/[\w./-]*\w/g))
+      await access(join(top, named)).catch(() => gone.push(`${file}: ${named}`));
+    // A page about a folder calls its files by their names alone.
+    const folder = dirname(file);
+    if (!file.endsWith('/README.md')) continue;
+    const below = await readdir(join(top, folder), { recursive: true });
+    for (const [, named = ''] of text.matchAll(/`(?!src\/)([\w/-]+\.(?:ts|sql))`/g))
+      if (!below.some((path) => `/${path}`.endsWith(`/${named}`))) gone.push(`${file}: ${named}`);
+  }
+  assert.deepEqual(gone, []);
+});
+
 test('every decision is in the index', async () => {
   const index = await read('docs/decisions/README.md');
   const pages = (await readdir(join(top, 'docs/decisions'))).filter((name) => name !== 'README.md');

@@ -1,6 +1,6 @@
 /**
- * The effects StartShim and StopShim. One shim serves all containers of a pod; it is started from the bundle of the
- * pod's pause task, and the annotations of the others' specs put them into its group.
+ * The effects StartShim and StopShim. One shim serves all containers of a pod: it is started from the pod's own bundle,
+ * which is that of the pause task where there is one, and the annotations of containers' specs put them into its group.
  */
 import { lstat, readFile, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
