@@ -26,7 +26,7 @@ import type { NodeFacts } from '../domain/node-facts.ts';
 import type { Observe, PerformEffects } from '../engine/ports.ts';
 import type { Credentials } from './credentials.ts';
 import type { OwnPlace } from './own-place.ts';
-import type { Sessions } from './streaming.ts';
+import type { Sessions } from './sessions/calls.ts';
 
 interface Options {
   readonly config: Config;
@@ -34,7 +34,7 @@ interface Options {
   readonly spawner: Spawner;
   readonly vault: SecretVault;
   readonly credentials: Pick<Credentials, 'find'>;
-  readonly sessions: Pick<Sessions, 'streamsOf' | 'connectionOf'>;
+  readonly sessions: Pick<Sessions, 'processClientOf' | 'portClientOf'>;
   readonly ownPlace: OwnPlace;
   readonly observe: Observe;
   readonly log: Logger;
@@ -55,7 +55,7 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
   const { config, node, spawner, vault, credentials, sessions, ownPlace, observe, log } = options;
   const { rootDir, stateDir } = config.serve;
   const roots = [rootDir, stateDir];
-  const { streamsOf, connectionOf } = sessions;
+  const { processClientOf, portClientOf } = sessions;
   const images = createImagesAdapter({
     root: rootDir,
     registryConfigDirs: config.images.registryConfigDirs,
@@ -90,8 +90,8 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
   });
   // One of an earlier life was started where that was.
   ownPlace.takeIn(logKeeper.pid);
-  const shim = await createShimAdapter({ spawner, logKeeper, observe, streamsOf, stateDir, log });
-  const portForwarder = await createPortForwarder({ spawner, stateDir, connectionOf, log });
+  const shim = await createShimAdapter({ spawner, logKeeper, observe, processClientOf, stateDir, log });
+  const portForwarder = await createPortForwarder({ spawner, stateDir, portClientOf, log });
   const writeBundle = createBundleWriter(vault);
   const apparmor = createApparmor({ spawner, searchPath: ownSearchPath });
   // Nobody waits for it but containers that are to run under it, and only they can fail of it.

@@ -21,7 +21,6 @@ import { readHostFacts } from '../adapters/linux/host-facts.ts';
 import { obstacleToUserNamespaces } from '../adapters/linux/mapped-ids.ts';
 import { createNotify } from '../adapters/linux/notify.ts';
 import { installPause } from '../adapters/pause/install.ts';
-import { createStreamingServer } from '../adapters/streaming/server.ts';
 import { ownSearchPath } from '../adapters/shim/adapter.ts';
 import { withFeatures } from '../adapters/shim/runtime-features.ts';
 import { startSpawner } from '../adapters/spawner/client.ts';
@@ -46,7 +45,8 @@ import { createFindings } from './findings.ts';
 import { gidOfGroup } from './group.ts';
 import { startImageUpkeep } from './image-upkeep.ts';
 import { startHousekeeping } from './housekeeping.ts';
-import { createSessions, whenPodsEnd } from './streaming.ts';
+import { createSessions, whenPodsEnd } from './sessions/calls.ts';
+import { createSessionDoor } from './sessions/door.ts';
 import { startObserving } from './observing.ts';
 import { openNode } from './open-node.ts';
 import { takeOwnPlace } from './own-place.ts';
@@ -196,12 +196,15 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
   const usage = createUsageCollector({ clock, mountpoint: join(rootDir, 'containers'), report });
   const eventCursor = openEventCursor(stateDir, view.seq(), report);
   const daemon = daemonPorts({ rootDir, engine: running, view, clock, findings, log });
-  const streaming = await createStreamingServer({
-    ...config.streaming,
-    backend: sessions.backend,
-    log,
+  const { port: streamingPort, tls: streamingTls } = config.streaming;
+  const sessionDoor = createSessionDoor({
+    server: config.streaming,
+    calls: sessions.calls,
     nowMs: () => Number(clock.monoNs() / NS_PER_MS),
+    log,
   });
+  // An address or a certificate that can not be used is told now; without either there is nothing to get wrong.
+  if (streamingPort !== 0 || streamingTls !== null) await sessionDoor.start();
   const observed = await startObserving({
     config,
     version,
@@ -229,7 +232,7 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
     stats,
     usage,
     eventCursor,
-    streaming: sessions.doorOf(streaming),
+    streaming: { newId: systemIds.hex64, urlFor: sessionDoor.urlFor },
     sandboxDetails: shim.sandboxDetails,
     daemon,
     report,
@@ -256,7 +259,6 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
   journal.failed.then(die('the journal failed'), () => undefined);
   cni.failed.then(die('the watch of the CNI configuration ended'), () => undefined);
   cri.ended.then(die('the CRI socket ended'), () => undefined);
-  streaming.ended.then(() => undefined, die('the streaming server ended'));
   shim.ended.then(() => undefined, die('the events server ended'));
   spawner.ended.then(
     () => (ending ? undefined : die('the spawner ended')(new Error('It ended by itself or was killed.'))),
@@ -284,7 +286,7 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
   notify.stopping();
   await cri.close();
   // Before the engine ends, so that sessions are written down as they end.
-  await streaming.close();
+  await sessionDoor.close();
   await running.stop(signal);
   await housekeeping.close();
   await observed.close();

@@ -24,7 +24,7 @@ const rssBytesMax = 300 * mib;
 /** SCRIBE_SESSION_BYTES says how much each of the large sessions has (64 MiB unless told). */
 const sessionBytes = Number(process.env['SCRIBE_SESSION_BYTES'] ?? 64 * mib);
 const sessionsTimeoutMs = 300_000;
-/** Every call on a quiet machine; half of them where other tests take the processors. */
+/** 95 of 100 calls: other tests take the processors, too. */
 const answerMsMax = 100;
 const secret = 'what-goes-through-a-session';
 
@@ -204,7 +204,7 @@ describe('sessions', { timeout: 900_000 }, () => {
           `the daemon waited ${(((await waitedMs()) - waitedBeforeMs) / 1000).toFixed(1)} s for a processor`,
       );
       assert.ok(peakBytes < rssBytesMax, `the daemon had ${peakBytes} bytes`);
-      assert.ok(answersMs.length > 0 && shareMs(0.5) <= answerMsMax, `other calls took ${shareMs(0.5)} ms`);
+      assert.ok(answersMs.length > 0 && shareMs(0.95) <= answerMsMax, `other calls took ${shareMs(0.95)} ms`);
     });
   }
 

@@ -2,7 +2,6 @@
  * What the CRI services are made from: doors to the engine, the read model, and what other adapters know. Types only:
  * src/daemon/cri-parts.ts puts the parts together, calls.ts makes calls with them.
  */
-import type { Caller } from '../../domain/records.ts';
 import type { Container, PodSandbox } from '../../domain/state.ts';
 import type { NoteRead, ReadModel, TakeCall } from '../../engine/ports.ts';
 import type { StreamingRequest } from '../streaming/types.ts';
@@ -40,14 +39,8 @@ export interface CriParts {
   readonly describeConfig: () => Readonly<Record<string, unknown>>;
 }
 
-/** The call that allowed a session, and who made it. */
-export interface Allowance {
-  readonly allowedBy: string;
-  readonly caller: Caller | null;
-}
-
 export interface StreamingDoor {
   readonly newId: () => string;
-  /** The address of a session; throws when too many wait to be used. */
-  readonly urlFor: (request: StreamingRequest, allowance: Allowance) => string;
+  /** The address of a session; rejects when too many wait to be used. */
+  readonly urlFor: (request: StreamingRequest) => Promise<string>;
 }

@@ -1,14 +1,13 @@
 /**
- * The daemon's side of one attachment: a connection of its own to the log keeper, whose frames go to a client's streams
- * as fast as the client takes them. Keeps nothing of what goes through.
+ * A client's side of one attachment: a connection of its own to the log keeper, whose frames go to the client's streams as
+ * fast as it takes them. Keeps nothing of what goes through, and knows nothing of keepers but that they come and go.
  */
 import { createConnection, type Socket } from 'node:net';
 import type { Writable } from 'node:stream';
 import { FailureError, messageOf } from '../../domain/errors.ts';
+import type { Attachment, AttachmentEnd } from '../streaming/types.ts';
 import { FRAME_HEAD_BYTES, OutputFrame } from './attached.ts';
-import { ConnectionLost } from './connection.ts';
 import { encodeLine, parseReply } from './protocol.ts';
-import type { AttachOutputRequest, AttachedBytes } from './types.ts';
 
 const REPLY_BYTES_MAX = 16 * 1024;
 
@@ -74,48 +73,70 @@ const createFrameCutter = ({ accepted, failed, output, ended }: FrameEvents): ((
   };
 };
 
-/**
- * Connects to the keeper at `path` and resolves when the output has ended or the client has gone. Rejects with the
- * keeper's FailureError, or ConnectionLost when the keeper went: then it may be tried again with the next one.
- */
-export const attachToKeeper = (
-  path: string,
-  { containerId, stdout, stderr, signal, onAttached }: AttachOutputRequest,
-  count: (stream: keyof AttachedBytes, sizeBytes: number) => void,
-): Promise<void> =>
-  new Promise((resolve, reject) => {
-    const socket: Socket = createConnection(path);
-    const takers: readonly (Writable | null)[] = [stdout, stderr];
+export interface Hearing extends Attachment {
+  /** null: what comes there is not wanted. They are not ended. */
+  readonly stdout: Writable | null;
+  readonly stderr: Writable | null;
+  readonly signal: AbortSignal;
+  /** Called once nothing that the container writes is missed any more. */
+  readonly onAttached: () => void;
+}
 
-    const settle = (error?: Error): void => {
+/**
+ * Hands on what the container writes from now on, as fast as it is taken, until its output has ended, the client has
+ * gone or the keeper has. Rejects with the keeper's FailureError, and when the container is far ahead of the client: it
+ * is never held up for that.
+ */
+export const hearContainer = ({
+  keeperPath,
+  containerId,
+  stdout,
+  stderr,
+  signal,
+  onAttached,
+}: Hearing): Promise<AttachmentEnd> =>
+  new Promise((resolve, reject) => {
+    const socket: Socket = createConnection(keeperPath);
+    const takers: readonly (Writable | null)[] = [stdout, stderr];
+    let stdoutBytes = 0;
+    let stderrBytes = 0;
+
+    const release = (): void => {
       for (const taker of takers) {
         taker?.off('drain', goOn);
         taker?.off('close', leave);
       }
       signal.removeEventListener('abort', leave);
       socket.destroy();
-      if (error === undefined) resolve();
-      else reject(error);
+    };
+    const fail = (error: Error): void => {
+      release();
+      reject(error);
+    };
+    const settle = (end: AttachmentEnd['end']): void => {
+      release();
+      resolve({ end, stdoutBytes, stderrBytes });
     };
     const goOn = (): void => {
       if (takers.every((taker) => taker?.writableNeedDrain !== true)) socket.resume();
     };
-    const leave = (): void => settle();
+    const leave = (): void => settle('over');
 
     const take = createFrameCutter({
       accepted: onAttached,
-      failed: settle,
+      failed: fail,
       output: (kind, piece) => {
         const isStdout = kind === OutputFrame.stdout;
         const taker = isStdout ? stdout : stderr;
         if (taker === null || taker.destroyed) return true;
-        count(isStdout ? 'stdoutBytes' : 'stderrBytes', piece.length);
+        if (isStdout) stdoutBytes += piece.length;
+        else stderrBytes += piece.length;
         return taker.write(piece);
       },
       ended: (kind) => {
-        if (kind === OutputFrame.ended) return settle();
+        if (kind === OutputFrame.ended) return settle('over');
         const message = `Container ${containerId} writes faster than the attached client reads; attach again to go on.`;
-        settle(new FailureError('TimedOut', message));
+        fail(new FailureError('TimedOut', message));
       },
     });
 
@@ -124,15 +145,15 @@ export const attachToKeeper = (
       taker?.on('close', leave);
       taker?.on('error', () => undefined);
     }
-    if (signal.aborted) return leave();
+    if (signal.aborted || takers.some((taker) => taker?.destroyed === true)) return leave();
     signal.addEventListener('abort', leave);
     socket.on('error', () => undefined);
-    socket.on('close', () => settle(new ConnectionLost(`The log keeper at ${path} has gone`)));
+    socket.on('close', () => settle('keeperLost'));
     socket.on('data', (chunk: Buffer) => {
       try {
         if (!take(chunk)) socket.pause();
       } catch (error) {
-        settle(new FailureError('Bug', `The log keeper at ${path} sent what is no frame: ${messageOf(error)}`));
+        fail(new FailureError('Bug', `The log keeper at ${keeperPath} sent what is no frame: ${messageOf(error)}`));
       }
     });
     const wish = { stdout: stdout !== null, stderr: stderr !== null };

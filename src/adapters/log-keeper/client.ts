@@ -9,11 +9,10 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { FailureError, messageOf } from '../../domain/errors.ts';
 import type { Spawner } from '../spawner/types.ts';
-import { attachToKeeper } from './attach.ts';
 import { ConnectionLost } from './connection.ts';
 import { findKeeper, type FoundKeeper } from './launch.ts';
 import { type KeeperRequest, parseIds, servingPath } from './protocol.ts';
-import type { AttachedBytes, KeptOutput, LogKeeper } from './types.ts';
+import type { KeptOutput, LogKeeper } from './types.ts';
 
 const REQUEST_TIMEOUT_MS = 30_000;
 const RETRY_FIRST_MS = 100;
@@ -191,24 +190,19 @@ export const connectLogKeeper = async (options: LogKeeperOptions): Promise<LogKe
       await ask({ op: 'close', containerId, timeoutMs }, timeoutMs + REQUEST_TIMEOUT_MS);
       await forget(containerId);
     },
-    attach: async (request) => {
-      const counted = { stdoutBytes: 0, stderrBytes: 0 };
-      const count = (stream: keyof AttachedBytes, sizeBytes: number): void => {
-        counted[stream] += sizeBytes;
-      };
+    attach: async (hear) => {
+      const heard = { stdoutBytes: 0, stderrBytes: 0 };
       for (;;) {
         if (disconnected.signal.aborted) throw interrupted();
         const { connection } = await within(performance.now() + REQUEST_TIMEOUT_MS, current);
-        try {
-          await attachToKeeper(servingPath(directory.dir), request, count);
-          return counted;
-        } catch (error) {
-          if (!(error instanceof ConnectionLost)) throw error;
-          // When the keeper has gone, the next one goes on; one that is still there has refused.
-          const gone = connection.closed.then(() => true);
-          if (!(await Promise.race([gone, delay(LOSS_NOTICE_MS, false, { ref: false })])))
-            throw new FailureError('HostFailed', 'The log keeper has as many attached clients as it takes; end some.');
-        }
+        const { end, stdoutBytes, stderrBytes } = await hear(servingPath(directory.dir));
+        heard.stdoutBytes += stdoutBytes;
+        heard.stderrBytes += stderrBytes;
+        if (end === 'over') return heard;
+        // When the keeper has gone, the next one goes on; one that is still there has refused.
+        const gone = connection.closed.then(() => true);
+        if (!(await Promise.race([gone, delay(LOSS_NOTICE_MS, false, { ref: false })])))
+          throw new FailureError('HostFailed', 'The log keeper has as many attached clients as it takes; end some.');
       }
     },
     list: async () => parseIds(await ask({ op: 'list' }, REQUEST_TIMEOUT_MS)),

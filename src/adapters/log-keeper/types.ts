@@ -1,7 +1,7 @@
 /**
  * What the daemon asks of the log keeper (C16): the process that reads containers' output and outlives the daemon.
  */
-import type { Writable } from 'node:stream';
+import type { AttachedBytes, AttachmentEnd } from '../streaming/types.ts';
 
 export interface OpenLogRequest {
   readonly containerId: string;
@@ -18,21 +18,6 @@ export interface KeptOutput extends OpenLogRequest {
   readonly lineBytesMax: number;
 }
 
-export interface AttachOutputRequest {
-  readonly containerId: string;
-  /** null: what comes there is not wanted. They are not ended. */
-  readonly stdout: Writable | null;
-  readonly stderr: Writable | null;
-  readonly signal: AbortSignal;
-  /** Called once nothing that the container writes is missed any more. */
-  readonly onAttached: () => void;
-}
-
-export interface AttachedBytes {
-  readonly stdoutBytes: number;
-  readonly stderrBytes: number;
-}
-
 export interface LogKeeper {
   readonly pid: number;
   readonly startTicks: string;
@@ -43,10 +28,10 @@ export interface LogKeeper {
   /** Resolves when both streams have ended and all is written, or after `timeoutMs`; then forgets the container. */
   readonly close: (containerId: string, timeoutMs: number) => Promise<void>;
   /**
-   * Hands on what the container writes from now on, as fast as it is taken, until its output has ended or the signal
-   * is aborted. Rejects when the container is far ahead of whom it is handed to: it is never held up for that.
+   * Has `hear` attach to a container's output at the keeper of the path that it is given, and again at the next one if
+   * that keeper goes. Resolves with all that was heard; rejects as `hear` does.
    */
-  readonly attach: (request: AttachOutputRequest) => Promise<AttachedBytes>;
+  readonly attach: (hear: (keeperPath: string) => Promise<AttachmentEnd>) => Promise<AttachedBytes>;
   /** Ids of containers whose output is being read. */
   readonly list: () => Promise<readonly string[]>;
   readonly disconnect: () => void;

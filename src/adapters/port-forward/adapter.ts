@@ -2,21 +2,18 @@
  * The effect StreamPort: joins a client's connection with a port of a pod's loopback. A process per pod, started by the
  * spawner, is inside the pod's network namespace and makes the connections; it serves all of that pod, and ends soon
  * after the last one, or with the pod. The daemon itself never leaves its namespace: for pods on the host's network it
- * connects from where it is.
+ * connects from where it is. Owns the forwarders; the connections are the client's to make (forward.ts).
  */
 import { randomBytes } from 'node:crypto';
 import { mkdir, rm } from 'node:fs/promises';
-import type { Socket } from 'node:net';
 import { join as joinPath } from 'node:path';
-import type { Duplex } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
 import type { EffectOf } from '../../domain/effects.ts';
 import { FailureError, messageOf } from '../../domain/errors.ts';
 import type { Perform, PerformEffects } from '../../engine/ports.ts';
 import type { Spawner } from '../spawner/types.ts';
-import { dialHalfOpen, dialLoopback, join } from './loopback.ts';
-import { readLine } from './read-line.ts';
+import type { ForwardedBytes, ForwardTarget, PortClient } from '../streaming/types.ts';
 
 /** A pod's forwarder without connections is kept so long: clients often come again at once. */
 const IDLE_END_MS = 30_000;
@@ -30,18 +27,11 @@ const CONNECTIONS_MAX = 1000;
 const mainPath = fileURLToPath(new URL('./forwarder-main.ts', import.meta.url));
 const nodeFlags = ['--max-semi-space-size=1', '--max-old-space-size=32', '--v8-pool-size=0'];
 
-/** The client's side of one connection. */
-export interface ForwardedConnection {
-  readonly stream: Duplex;
-  /** Aborted when the client has gone. */
-  readonly signal: AbortSignal;
-}
-
 export interface PortForwarderOptions {
   readonly spawner: Pick<Spawner, 'run'>;
   readonly stateDir: string;
   /** Throws Cancelled when it has gone. */
-  readonly connectionOf: (sessionId: string) => ForwardedConnection;
+  readonly portClientOf: (sessionId: string) => PortClient;
   readonly log: Logger;
 }
 
@@ -131,25 +121,20 @@ export const createPortForwarder = async (options: PortForwarderOptions): Promis
     if (pods.get(podSandboxId) === pod) pods.delete(podSandboxId);
   };
 
-  const connect = async (pod: Pod, { podSandboxId, port, netnsPath }: EffectOf<'StreamPort'>): Promise<Socket> => {
-    const refused = (why: string): FailureError =>
-      new FailureError('HostFailed', `Port ${port} of pod sandbox ${podSandboxId} does not answer: ${why}.`);
-    if (netnsPath === null)
-      return dialLoopback(port).catch((error: unknown) => Promise.reject(refused(messageOf(error))));
+  /** Where a port of the pod is reached from here, once it can be. */
+  const targetOf = async (
+    pod: Pod,
+    { podSandboxId, port, netnsPath }: EffectOf<'StreamPort'>,
+  ): Promise<ForwardTarget> => {
+    if (netnsPath === null) return { port, forwarderPath: null };
     pod.forwarder ??= startForwarder(podSandboxId, netnsPath);
     await pod.forwarder.ready;
-    const socket = await dialHalfOpen({ path: pod.forwarder.path });
-    socket.on('error', () => socket.destroy());
-    socket.write(`${port}\n`);
-    const answer = await readLine(socket);
-    if (answer === 'ok') return socket;
-    socket.destroy();
-    throw refused(answer);
+    return { port, forwarderPath: pod.forwarder.path };
   };
 
   const StreamPort: Perform<'StreamPort'> = async (effect, { signal }) => {
-    const { podSandboxId, sessionId } = effect;
-    const client = options.connectionOf(sessionId);
+    const { podSandboxId, sessionId, port } = effect;
+    const client = options.portClientOf(sessionId);
     const pod = podOf(podSandboxId);
     if (pod.connections >= CONNECTIONS_MAX) {
       const message = `Pod sandbox ${podSandboxId} has ${CONNECTIONS_MAX} forwarded connections; close some first.`;
@@ -158,17 +143,12 @@ export const createPortForwarder = async (options: PortForwarderOptions): Promis
     clearTimeout(pod.idleTimer);
     pod.connections += 1;
     try {
-      const socket = await connect(pod, effect);
-      const head = { read: socket.bytesRead - socket.readableLength, written: socket.bytesWritten };
+      const target = await targetOf(pod, effect);
       const over = AbortSignal.any([signal, client.signal, pod.ended.signal]);
-      const end = (): void => {
-        socket.destroy();
-      };
-      over.addEventListener('abort', end);
-      if (over.aborted) end();
-      await join(client.stream, socket);
-      over.removeEventListener('abort', end);
-      return { toPodBytes: socket.bytesWritten - head.written, fromPodBytes: socket.bytesRead - head.read };
+      return await client.forward(target, over).catch((error: unknown): Promise<ForwardedBytes> => {
+        const message = `Port ${port} of pod sandbox ${podSandboxId} does not answer: ${messageOf(error)}.`;
+        return Promise.reject(new FailureError('HostFailed', message));
+      });
     } finally {
       pod.connections -= 1;
       if (pod.connections === 0) pod.idleTimer = setTimeout(() => forget(podSandboxId, pod), IDLE_END_MS).unref();

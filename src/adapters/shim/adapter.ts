@@ -61,7 +61,7 @@ export type ShimEffects = Pick<
 export interface ShimAdapterOptions {
   readonly spawner: Pick<Spawner, 'run' | 'mountMapped' | 'unmount'>;
   readonly logKeeper: Pick<LogKeeper, 'open' | 'reopen' | 'close' | 'attach'>;
-  readonly streamsOf: ShimContext['streamsOf'];
+  readonly processClientOf: ShimContext['processClientOf'];
   readonly observe: Observe;
   /** Ends with the boot; everything the adapter makes is below it, the shims' own sockets aside. */
   readonly stateDir: string;
@@ -123,7 +123,7 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
     mounts: spawner,
     reconnectTurn: createPace(RECONNECTS_PER_TURN),
     counters: createOomCounters(await readCgroupFacts()),
-    streamsOf: options.streamsOf,
+    processClientOf: options.processClientOf,
     attachOutput: logKeeper.attach,
     io: createContainerIo(paths, logKeeper, log),
     binaries: createShimBinaries({

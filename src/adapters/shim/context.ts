@@ -2,7 +2,7 @@
 import type { Logger } from 'pino';
 import type { LogKeeper } from '../log-keeper/types.ts';
 import type { Spawner } from '../spawner/types.ts';
-import type { SessionStreams } from '../streaming/types.ts';
+import type { ProcessClient } from '../streaming/types.ts';
 import type { ContainerIo } from './tasks/container-io.ts';
 import type { Delivery } from './delivery.ts';
 import type { LiveTask } from './tasks/live-task.ts';
@@ -24,7 +24,7 @@ export interface ShimContext {
   readonly counters: OomCounters;
   readonly io: ContainerIo;
   /** The client's side of a session that an effect is for; throws Cancelled when it has gone. */
-  readonly streamsOf: (sessionId: string) => SessionStreams;
+  readonly processClientOf: (sessionId: string) => ProcessClient;
   readonly attachOutput: LogKeeper['attach'];
   /** The tasks that this daemon has started or found again, by container. */
   readonly tasks: Map<string, LiveTask>;

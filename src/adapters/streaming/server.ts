@@ -1,10 +1,10 @@
 /**
- * The streaming server: hands out URLs that work once, and takes the connections that clients make to them. Whatever a
- * client does costs it its own connection and nothing else. What a session does is the backend's business.
+ * The streaming server: takes the connections that clients make to the URLs they were given. Whatever a client does costs
+ * it its own connection and nothing else. Which token stands for what, and what a session does, is others' business.
  */
 import { setMaxListeners } from 'node:events';
 import { readFile } from 'node:fs/promises';
-import { createServer, type IncomingMessage, type ServerOptions } from 'node:http';
+import { createServer, type IncomingMessage, type ServerOptions, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, isIPv6 } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -22,8 +22,8 @@ import {
 } from './negotiate.ts';
 import { portsOf, servePortsOverSocket, serveProcessOverSocket, tunnelPorts } from './socket-sessions.ts';
 import { type ConnectionContext, servePortsOverSpdy, serveProcessOverSpdy } from './spdy-sessions.ts';
-import { createTokens } from './tokens.ts';
 import type { StreamingBackend, StreamingRequest, StreamingServer } from './types.ts';
+import { type NamedSession, sessionIn } from './urls.ts';
 import { createTakeOver, offeredProtocolsHeader } from './web-socket.ts';
 
 export interface StreamingServerOptions {
@@ -33,12 +33,13 @@ export interface StreamingServerOptions {
   /** null: plain HTTP. */
   readonly tls: { readonly certPath: string; readonly keyPath: string } | null;
   readonly backend: StreamingBackend;
+  /** The request that the token of a URL stands for, the first time; null otherwise. */
+  readonly redeem: (named: NamedSession) => Promise<StreamingRequest | null>;
   /** A session that moves no byte for this long is ended. */
   readonly idleTimeoutMs: number;
   /** Time that a client has to open the streams of its session. */
   readonly streamCreationTimeoutMs: number;
   readonly log: { readonly warn: (message: string) => void };
-  readonly nowMs: () => number;
 }
 
 /** A request has this long to arrive, before it has shown a token. */
@@ -54,11 +55,6 @@ const httpOptions: ServerOptions = {
   keepAlive: true,
   noDelay: true,
 };
-
-const pathOfKind = { Exec: 'exec', Attach: 'attach', PortForward: 'portforward' } as const satisfies Record<
-  StreamingRequest['kind'],
-  string
->;
 
 /** An address that can be connected to: a server that listens everywhere is reached on the loopback device. */
 const hostOf = (address: string): string => {
@@ -108,7 +104,6 @@ const switchToSpdy = ({ socket, head }: Upgrade, protocolName: string): void => 
 /** Starts listening; rejects when the address is taken or the certificate can not be read. */
 export const createStreamingServer = async (options: StreamingServerOptions): Promise<StreamingServer> => {
   const { backend, idleTimeoutMs, streamCreationTimeoutMs, log } = options;
-  const tokens = createTokens(options.nowMs);
   const takeOver = createTakeOver();
   /** Cuts off each client there is. */
   const live = new Set<() => void>();
@@ -119,11 +114,9 @@ export const createStreamingServer = async (options: StreamingServerOptions): Pr
   server.maxConnections = connectionsMax;
   const { promise: ended, resolve, reject } = Promise.withResolvers<void>();
 
-  const requestOf = ({ url = '' }: IncomingMessage): StreamingRequest | null => {
-    const [path = ''] = url.split('?', 1);
-    const [, kind = '', token = ''] = path.split('/');
-    const request = tokens.redeem(token);
-    return request !== null && pathOfKind[request.kind] === kind ? request : null;
+  const requestOf = async ({ url = '' }: IncomingMessage): Promise<StreamingRequest | null> => {
+    const named = sessionIn(url);
+    return named === null ? null : options.redeem(named);
   };
 
   /** The session is watched from here on: idle, gone or closed, its signal says so before its streams close. */
@@ -197,18 +190,31 @@ export const createStreamingServer = async (options: StreamingServerOptions): Pr
     });
   };
 
-  server.on('upgrade', (message: IncomingMessage, socket: Duplex, head: Buffer) => {
-    socket.on('error', () => socket.destroy());
-    const request = requestOf(message);
+  const upgrade = async (message: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> => {
+    const hangUp = (): void => {
+      socket.destroy();
+    };
+    live.add(hangUp);
+    socket.once('close', () => live.delete(hangUp));
+    const request = await requestOf(message);
+    if (socket.destroyed) return;
     const wanted = message.headers.upgrade?.toLowerCase() ?? '';
     if (request === null) refuse(socket, Refusal.notFound);
     else if (wanted === 'websocket') upgradeToSocket({ message, socket, head, request });
     else if (wanted.includes(spdyUpgrade.toLowerCase())) upgradeToSpdy({ message, socket, head, request });
     else refuse(socket, Refusal.noUpgrade);
+  };
+  const answer = async (message: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const { code, text } = (await requestOf(message)) === null ? Refusal.notFound : Refusal.noUpgrade;
+    response.writeHead(code, { Connection: 'close' }).end(`${text}\n`);
+  };
+
+  server.on('upgrade', (message: IncomingMessage, socket: Duplex, head: Buffer) => {
+    socket.on('error', () => socket.destroy());
+    upgrade(message, socket, head).catch(() => socket.destroy());
   });
   server.on('request', (message, response) => {
-    const { code, text } = requestOf(message) === null ? Refusal.notFound : Refusal.noUpgrade;
-    response.writeHead(code, { Connection: 'close' }).end(`${text}\n`);
+    answer(message, response).catch(() => response.destroy());
   });
 
   await new Promise<void>((listening, failed) => {
@@ -220,9 +226,8 @@ export const createStreamingServer = async (options: StreamingServerOptions): Pr
   });
   server.on('error', reject);
   const { port } = server.address() as AddressInfo;
-  const base = `${options.tls === null ? 'http' : 'https'}://${hostOf(options.address)}:${port}`;
   return {
-    urlFor: (request) => `${base}/${pathOfKind[request.kind]}/${tokens.issue(request)}`,
+    baseUrl: `${options.tls === null ? 'http' : 'https'}://${hostOf(options.address)}:${port}`,
     ended,
     close: async () => {
       await new Promise<void>((closed) => {

@@ -5,6 +5,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { FailureError } from '../../domain/errors.ts';
 import type { StreamingRequest } from './types.ts';
+import type { NamedSession } from './urls.ts';
 
 export const tokenLifetimeMs = 60_000;
 export const tokensMax = 1000;
@@ -12,8 +13,8 @@ const tokenBytes = 32;
 
 export interface Tokens {
   readonly issue: (request: StreamingRequest) => string;
-  /** The request behind a token, the first time within its lifetime; null otherwise. */
-  readonly redeem: (token: string) => StreamingRequest | null;
+  /** The request behind a token, the first time within its lifetime, if it is of the kind; null otherwise. */
+  readonly redeem: (named: NamedSession) => StreamingRequest | null;
 }
 
 interface Grant {
@@ -48,12 +49,12 @@ export const createTokens = (nowMs: () => number): Tokens => {
       grants.set(keyOf(token), { request, expiresAtMs: nowMs() + tokenLifetimeMs });
       return token;
     },
-    redeem: (token) => {
+    redeem: ({ kind, token }) => {
       forgetExpired();
       const key = keyOf(token);
       const grant = grants.get(key);
       grants.delete(key);
-      return grant?.request ?? null;
+      return grant?.request.kind === kind ? grant.request : null;
     },
   };
 };

@@ -202,7 +202,7 @@ export const partsOf = (view: ReadModel, reads: ReadRow[], overrides: Partial<Cr
   tokenOf: (value) => `token-${value.length}`,
   keepCredentials: () => 'credentials',
   sandboxDetails: () => Promise.resolve({}),
-  streaming: { newId: () => 'session', urlFor: ({ kind }) => `http://127.0.0.1/${kind}/token` },
+  streaming: { newId: () => 'session', urlFor: ({ kind }) => Promise.resolve(`http://127.0.0.1/${kind}/token`) },
   statsOf: () => Promise.resolve(null),
   statsOfAll: () => Promise.resolve([]),
   podStatsOf: () => Promise.resolve([]),

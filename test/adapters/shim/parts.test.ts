@@ -10,6 +10,7 @@ import fc from 'fast-check';
 import { pino } from 'pino';
 import { readCgroupsPath, readExecProcess } from '../../../src/adapters/shim/bundle-spec.ts';
 import { capture } from '../../../src/adapters/shim/execs/exec-output.ts';
+import { fifoSocket } from '../../../src/adapters/linux/fifo-socket.ts';
 import { makeFifo, openFifoReader } from '../../../src/adapters/shim/fifos.ts';
 import { openLogDrain } from '../../../src/adapters/shim/process/log-drain.ts';
 import { cgroupPathOfSpec, createOomCounters, memoryCgroupPath } from '../../../src/adapters/shim/tasks/oom.ts';
@@ -139,7 +140,7 @@ describe('FIFOs', () => {
   it('end when the writer has gone, not before one has come', async () => {
     const path = join(dir, 'ending');
     await makeFifo(path);
-    const captured = capture(await openFifoReader(path), 4);
+    const captured = capture(fifoSocket(await openFifoReader(path), 'reader'), 4);
     assert.equal(await orAfter(captured.ended, 50, 'open'), 'open');
     await run('sh', ['-c', `echo 123456 > ${path}`]);
     await captured.ended;

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { holdProcess } from '../../../src/adapters/linux/processes.ts';
 import { connectLogKeeper } from '../../../src/adapters/log-keeper/client.ts';
 import type { LogKeeper } from '../../../src/adapters/log-keeper/types.ts';
-import type { SessionStreams } from '../../../src/adapters/streaming/types.ts';
+import type { ProcessClient } from '../../../src/adapters/streaming/types.ts';
 import type { EffectOf, EffectResults } from '../../../src/domain/effects.ts';
 import { openContext, openRig, type Rig } from './rig/rig.ts';
 import { createSession, type TestSession } from './rig/session.ts';
@@ -15,7 +15,7 @@ const mib = 1024 * 1024;
 
 for (const { version, path } of await testShims()) {
   describe(`sessions of shim ${version}`, { timeout: 60_000 }, () => {
-    const sessions = new Map<string, SessionStreams>();
+    const sessions = new Map<string, ProcessClient>();
     const keepers: LogKeeper[] = [];
     let rig: Rig;
     let pod: Awaited<ReturnType<Rig['startPod']>>;
@@ -60,7 +60,7 @@ for (const { version, path } of await testShims()) {
     const exec = (session: TestSession, script: string, tty = false): Promise<EffectResults['StreamExec']> => {
       const { podSandboxId, containerId, bundlePath } = one;
       const execId = rig.newId();
-      sessions.set(execId, session.streams);
+      sessions.set(execId, session.client);
       const args = ['sh', '-c', script];
       return rig.adapter.effects.StreamExec(
         { kind: 'StreamExec', podSandboxId, containerId, execId, bundlePath, args, tty },
@@ -73,7 +73,7 @@ for (const { version, path } of await testShims()) {
       closeStdin = false,
     ): Promise<EffectResults['StreamAttach']> => {
       const sessionId = rig.newId();
-      sessions.set(sessionId, session.streams);
+      sessions.set(sessionId, session.client);
       return rig.adapter.effects.StreamAttach(
         { kind: 'StreamAttach', podSandboxId, containerId, sessionId, stdin, terminal, closeStdin },
         openContext(),

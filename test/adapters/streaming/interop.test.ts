@@ -10,7 +10,7 @@ import { before, describe, it, type TestContext } from 'node:test';
 import type { StreamingBackend, StreamingRequest } from '../../../src/adapters/streaming/types.ts';
 import { FailureError } from '../../../src/domain/errors.ts';
 import { type ClientProcess, startClient, streamingClient } from '../../support/streaming-client.ts';
-import { attachRequest, execRequest, randomOutput, shell, startServer } from './support.ts';
+import { attachRequest, execRequest, portForwardRequest, randomOutput, shell, startServer } from './support.ts';
 
 const transports = ['spdy', 'websocket'] as const;
 type Transport = (typeof transports)[number];
@@ -175,7 +175,7 @@ describe('client-go', () => {
           },
         });
         const open = async (port: number): Promise<{ readonly client: ClientProcess; readonly localPort: number }> => {
-          const url = server.urlFor({ kind: 'PortForward', podSandboxId: 'pod', ports: [] });
+          const url = server.urlFor(portForwardRequest());
           const client = await startClient(t, ['forward', '-transport', transport, url, String(port)]);
           const [line] = (await once(client.stdout, 'data')) as [Buffer];
           return { client, localPort: Number(/127\.0\.0\.1:(\d+)/.exec(line.toString())?.[1]) };

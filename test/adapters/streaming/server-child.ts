@@ -5,9 +5,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { pipeline } from 'node:stream/promises';
 import { text } from 'node:stream/consumers';
-import { createStreamingServer } from '../../../src/adapters/streaming/server.ts';
-import { FailureError } from '../../../src/domain/errors.ts';
-import { execRequest, randomOutput } from './support.ts';
+import { execRequest, openServer, randomOutput } from './support.ts';
 
 export interface Cost {
   readonly rssBytesBefore: number;
@@ -16,24 +14,15 @@ export interface Cost {
 }
 
 const [sessions = 1, sizeBytes = 0] = process.argv.slice(2).map(Number);
-const refuse = () => Promise.reject(new FailureError('NotImplemented', 'only exec'));
-const server = await createStreamingServer({
-  address: '127.0.0.1',
-  port: 0,
-  tls: null,
+const server = await openServer({
   backend: {
     exec: async (_, { stdin, stdout }) => {
       stdin?.resume();
       if (stdout !== null) await pipeline(randomOutput(sizeBytes), stdout);
       return { exitCode: 0 };
     },
-    attach: refuse,
-    portForward: refuse,
   },
-  idleTimeoutMs: 60_000,
   streamCreationTimeoutMs: 30_000,
-  log: { warn: () => undefined },
-  nowMs: Date.now,
 });
 const urls = Array.from({ length: sessions }, () => server.urlFor(execRequest(['produce'], 'stdout')));
 const delay = monitorEventLoopDelay({ resolution: 5 });

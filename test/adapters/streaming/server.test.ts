@@ -6,15 +6,13 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, it } from 'node:test';
 import { WebSocket } from 'ws';
-import { createStreamingServer } from '../../../src/adapters/streaming/server.ts';
-import type { StreamingRequest } from '../../../src/adapters/streaming/types.ts';
 import { runOk } from '../../support/process.ts';
 import { startClient } from '../../support/streaming-client.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 import { connectSpdy } from './spdy-client.ts';
-import { execRequest, shell, startServer } from './support.ts';
+import { execRequest, openServer, portForwardRequest, shell, startServer } from './support.ts';
 
-const portForward: StreamingRequest = { kind: 'PortForward', podSandboxId: 'pod', ports: [] };
+const portForward = portForwardRequest();
 const exec = execRequest(['cat'], 'stdin stdout');
 
 /** Sends bytes as they are, and returns all that comes back. */
@@ -114,22 +112,13 @@ describe('the streaming server', () => {
 
   it('ends its sessions, with their signal, when it closes', async () => {
     const signals: AbortSignal[] = [];
-    const server = await createStreamingServer({
-      address: '127.0.0.1',
-      port: 0,
-      tls: null,
+    const server = await openServer({
       backend: {
         exec: (request, streams) => {
           signals.push(streams.signal);
           return shell(request, streams);
         },
-        attach: () => Promise.resolve(),
-        portForward: () => Promise.resolve(),
       },
-      idleTimeoutMs: 60_000,
-      streamCreationTimeoutMs: 10_000,
-      log: { warn: () => undefined },
-      nowMs: () => 0,
     });
     const socket = new WebSocket(server.urlFor(execRequest(['sleep'], 'stdout')), 'v4.channel.k8s.io');
     await once(socket, 'message');

@@ -7,7 +7,7 @@ import type { StreamingServerOptions } from '../../../src/adapters/streaming/ser
 import { FrameType } from '../../../src/adapters/streaming/spdy/frames.ts';
 import type { SessionStreams, StreamingBackend } from '../../../src/adapters/streaming/types.ts';
 import { connectSpdy, control, data, ping, rstStream, type SpdyClient, synStream } from './spdy-client.ts';
-import { execRequest, shell, startServer } from './support.ts';
+import { execRequest, portForwardRequest, shell, startServer } from './support.ts';
 
 const streamType = (streamtype: string) => ({ streamtype });
 const fin = 1;
@@ -38,7 +38,7 @@ const session = async (
 
 const forward = async (t: TestContext, backend: Partial<StreamingBackend>, options = {}): Promise<SpdyClient> => {
   const { server } = await startServer(t, backend, options);
-  const url = server.urlFor({ kind: 'PortForward', podSandboxId: 'pod', ports: [] });
+  const url = server.urlFor(portForwardRequest());
   return connectSpdy(t, url, 'portforward.k8s.io');
 };
 

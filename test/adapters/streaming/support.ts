@@ -7,56 +7,95 @@ import type {
   AttachRequest,
   ExecRequest,
   SessionStreams,
+  PortForwardRequest,
   StreamingBackend,
+  StreamingRequest,
   StreamingServer,
   TerminalSize,
 } from '../../../src/adapters/streaming/types.ts';
+import { createTokens } from '../../../src/adapters/streaming/tokens.ts';
+import { urlOf } from '../../../src/adapters/streaming/urls.ts';
 import { FailureError } from '../../../src/domain/errors.ts';
 import { type Owner, onCleanup } from '../../support/cleanup.ts';
 
 const never = (): Promise<never> => Promise.reject(new FailureError('Bug', 'no test asked for this'));
 
+export interface TestServer extends StreamingServer {
+  readonly urlFor: (request: StreamingRequest) => string;
+}
+
 export interface StartedServer {
-  readonly server: StreamingServer;
+  readonly server: TestServer;
   readonly warnings: readonly string[];
 }
 
-export const startServer = async (
-  owner: Owner,
-  backend: Partial<StreamingBackend> = {},
-  options: Partial<StreamingServerOptions> = {},
-): Promise<StartedServer> => {
-  const warnings: string[] = [];
+export interface TestServerOptions extends Omit<StreamingServerOptions, 'redeem'> {
+  readonly nowMs: () => number;
+}
+
+/** The server and its tokens together. */
+export const openServer = async ({
+  nowMs = () => performance.now(),
+  backend = {},
+  ...options
+}: Partial<Omit<TestServerOptions, 'backend'>> & {
+  readonly backend?: Partial<StreamingBackend>;
+}): Promise<TestServer> => {
+  const tokens = createTokens(nowMs);
   const server = await createStreamingServer({
     address: '127.0.0.1',
     port: 0,
     tls: null,
     backend: { exec: never, attach: never, portForward: never, ...backend },
+    redeem: (named) => Promise.resolve(tokens.redeem(named)),
     idleTimeoutMs: 60_000,
     streamCreationTimeoutMs: 10_000,
-    log: {
-      warn: (message) => {
-        warnings.push(message);
-      },
-    },
-    nowMs: () => performance.now(),
+    log: { warn: () => undefined },
     ...options,
   });
+  const urlFor = (request: StreamingRequest): string =>
+    urlOf(server.baseUrl, { kind: request.kind, token: tokens.issue(request) });
+  return { ...server, urlFor };
+};
+
+export const startServer = async (
+  owner: Owner,
+  backend: Partial<StreamingBackend> = {},
+  options: Partial<Omit<TestServerOptions, 'backend'>> = {},
+): Promise<StartedServer> => {
+  const warnings: string[] = [];
+  const log = {
+    warn: (message: string) => {
+      warnings.push(message);
+    },
+  };
+  const server = await openServer({ backend, log, ...options });
   onCleanup(owner, () => server.close());
   return { server, warnings };
 };
+
+const allowed = { allowedBy: 'call', caller: null };
+
+export const portForwardRequest = (ports: readonly number[] = []): PortForwardRequest => ({
+  kind: 'PortForward',
+  podSandboxId: 'pod',
+  ports,
+  ...allowed,
+});
 
 /** An Exec of a command with the streams that are named: 'stdin stdout'. */
 export const execRequest = (cmd: readonly string[], streams: string): ExecRequest => ({
   kind: 'Exec',
   containerId: 'container',
   cmd,
+  ...allowed,
   ...wanted(streams),
 });
 
 export const attachRequest = (streams: string): AttachRequest => ({
   kind: 'Attach',
   containerId: 'container',
+  ...allowed,
   ...wanted(streams),
 });
 

@@ -2,10 +2,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createTokens, tokenLifetimeMs, tokensMax } from '../../../src/adapters/streaming/tokens.ts';
-import type { StreamingRequest } from '../../../src/adapters/streaming/types.ts';
 import { FailureError } from '../../../src/domain/errors.ts';
+import { portForwardRequest } from './support.ts';
 
-const request: StreamingRequest = { kind: 'PortForward', podSandboxId: 'pod', ports: [] };
+const request = portForwardRequest();
+const named = (token: string) => ({ kind: request.kind, token });
 
 const tokensAt = (startMs: number) => {
   let now = startMs;
@@ -21,9 +22,16 @@ describe('streaming tokens', () => {
   it('give the request back once', () => {
     const { tokens } = tokensAt(1000);
     const token = tokens.issue(request);
-    assert.equal(tokens.redeem(token), request);
-    assert.equal(tokens.redeem(token), null);
-    assert.equal(tokens.redeem('made-up'), null);
+    assert.equal(tokens.redeem(named(token)), request);
+    assert.equal(tokens.redeem(named(token)), null);
+    assert.equal(tokens.redeem(named('made-up')), null);
+  });
+
+  it('are for one kind of session, and used up by a try at another', () => {
+    const { tokens } = tokensAt(0);
+    const token = tokens.issue(request);
+    assert.equal(tokens.redeem({ kind: 'Exec', token }), null);
+    assert.equal(tokens.redeem(named(token)), null);
   });
 
   it('are long and never the same', () => {
@@ -39,8 +47,8 @@ describe('streaming tokens', () => {
     advance(tokenLifetimeMs - 1);
     const early = tokens.issue(request);
     advance(1);
-    assert.equal(tokens.redeem(late), null);
-    assert.equal(tokens.redeem(early), request);
+    assert.equal(tokens.redeem(named(late)), null);
+    assert.equal(tokens.redeem(named(early)), request);
   });
 
   it('are refused at the limit, until one is used or has expired', () => {
@@ -49,7 +57,7 @@ describe('streaming tokens', () => {
     for (let i = 1; i < tokensMax; i += 1) tokens.issue(request);
     const full = (error: unknown) => error instanceof FailureError && error.failure.reason === 'TooManyTokens';
     assert.throws(() => tokens.issue(request), full);
-    tokens.redeem(first);
+    tokens.redeem(named(first));
     tokens.issue(request);
     assert.throws(() => tokens.issue(request), full);
     advance(tokenLifetimeMs);

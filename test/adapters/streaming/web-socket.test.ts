@@ -7,7 +7,7 @@ import { WebSocket } from 'ws';
 import type { StreamingServerOptions } from '../../../src/adapters/streaming/server.ts';
 import type { SessionStreams, StreamingBackend, StreamingRequest } from '../../../src/adapters/streaming/types.ts';
 import { onCleanup } from '../../support/cleanup.ts';
-import { execRequest, shell, startServer } from './support.ts';
+import { execRequest, portForwardRequest, shell, startServer } from './support.ts';
 
 const Channel = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4 } as const;
 const normalClosure = 1000;
@@ -190,7 +190,7 @@ describe('a session over WebSocket', () => {
 });
 
 describe('port-forward over WebSocket channels', () => {
-  const request = (ports: readonly number[]): StreamingRequest => ({ kind: 'PortForward', podSandboxId: 'pod', ports });
+  const request = portForwardRequest;
   const portForward: StreamingBackend['portForward'] = async (_, port, stream) => {
     if (port === 81) throw new Error('nobody there');
     const [received] = (await once(stream, 'data')) as [Buffer];

@@ -20,8 +20,9 @@ export function sessionHandlers(parts: CriParts): SessionHandlers {
   // The ids were found by the call; a prefix may mean another object by the time the client comes.
   const containerIdOf = (text: string): string => find('container_id', view.state.containers, text)?.id ?? text;
   const sandboxIdOf = (text: string): string => find('pod_sandbox_id', view.state.sandboxes, text)?.id ?? text;
-  const granted = (request: StreamingRequest, allowedBy: string, caller: Caller | null): { url: string } => ({
-    url: streaming.urlFor(request, { allowedBy, caller }),
+  const allowed = (allowedBy: string, { caller }: { readonly caller: Caller | null }) => ({ allowedBy, caller });
+  const granted = async (request: StreamingRequest): Promise<{ url: string }> => ({
+    url: await streaming.urlFor(request),
   });
 
   return {
@@ -29,18 +30,28 @@ export function sessionHandlers(parts: CriParts): SessionHandlers {
       const newId = streaming.newId();
       const wanted = { cmd, tty, stdin, stdout, stderr };
       await take(parts, 'Exec', () => ({ newId, containerId, ...wanted }), context);
-      return granted({ kind: 'Exec', containerId: containerIdOf(containerId), ...wanted }, newId, context.caller);
+      return granted({ kind: 'Exec', containerId: containerIdOf(containerId), ...wanted, ...allowed(newId, context) });
     },
     async attach({ containerId, tty, stdin, stdout, stderr }, context) {
       const newId = streaming.newId();
       const wanted = { tty, stdin, stdout, stderr };
       await take(parts, 'Attach', () => ({ newId, containerId, ...wanted }), context);
-      return granted({ kind: 'Attach', containerId: containerIdOf(containerId), ...wanted }, newId, context.caller);
+      return granted({
+        kind: 'Attach',
+        containerId: containerIdOf(containerId),
+        ...wanted,
+        ...allowed(newId, context),
+      });
     },
     async portForward({ podSandboxId, port: ports }, context) {
       const newId = streaming.newId();
       await take(parts, 'PortForward', () => ({ newId, podSandboxId, ports }), context);
-      return granted({ kind: 'PortForward', podSandboxId: sandboxIdOf(podSandboxId), ports }, newId, context.caller);
+      return granted({
+        kind: 'PortForward',
+        podSandboxId: sandboxIdOf(podSandboxId),
+        ports,
+        ...allowed(newId, context),
+      });
     },
   };
 }

@@ -3,6 +3,7 @@
  * writes ever stalls. Says when the stream has ended and when it last moved.
  */
 import type { Socket } from 'node:net';
+import { monotonicMs } from '../../linux/monotonic.ts';
 import type { ExecOutput } from './exec-process.ts';
 
 export interface Capture extends ExecOutput {
@@ -19,7 +20,7 @@ export const capture = (socket: Socket, bytesMax: number): Capture => {
   let taken = false;
 
   socket.on('data', (chunk: Buffer) => {
-    lastMs = performance.now();
+    lastMs = monotonicMs();
     const room = bytesMax - bytes;
     if (taken || room <= 0) return;
     const piece = chunk.length <= room ? chunk : chunk.subarray(0, room);

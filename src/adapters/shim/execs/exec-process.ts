@@ -5,6 +5,7 @@
 import { unlink } from 'node:fs/promises';
 import { FailureError, messageOf } from '../../../domain/errors.ts';
 import { SIGKILL } from '../../../domain/oci/signals.ts';
+import { monotonicMs } from '../../linux/monotonic.ts';
 import { errorCodeOf } from '../../linux/syscalls.ts';
 import { isNotFound } from '../../ttrpc/status.ts';
 import type { JsonObject } from '../bundle-spec.ts';
@@ -25,7 +26,7 @@ export interface ExecName {
 export interface ExecOutput {
   /** Resolves when the last writer has gone. */
   readonly ended: Promise<void>;
-  /** performance.now() of the last piece that came. */
+  /** When the last piece came, by `monotonicMs`. */
   readonly lastMs: () => number;
   /** Whoever takes it is slow, so that nothing can come at the moment. */
   readonly isHeld: () => boolean;
@@ -136,9 +137,9 @@ export const runToEnd = async (
  */
 export const drainOutput = async ({ timings }: ShimContext, outputs: readonly ExecOutput[]): Promise<void> => {
   const ended = Promise.all(outputs.map((output) => output.ended)).then(() => true as const);
-  let fromMs = performance.now();
+  let fromMs = monotonicMs();
   for (;;) {
-    const nowMs = performance.now();
+    const nowMs = monotonicMs();
     if (outputs.some((output) => output.isHeld())) fromMs = nowMs;
     const lastMs = Math.max(fromMs, ...outputs.map((output) => output.lastMs()));
     const leftMs = Math.min(lastMs + timings.drainSilenceMs, fromMs + timings.drainMs) - nowMs;

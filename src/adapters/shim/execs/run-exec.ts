@@ -7,6 +7,7 @@ import type { EffectOf, EffectResults } from '../../../domain/effects.ts';
 import { FailureError } from '../../../domain/errors.ts';
 import { SIGKILL } from '../../../domain/oci/signals.ts';
 import type { EffectContext } from '../../../engine/ports.ts';
+import { fifoSocket } from '../../linux/fifo-socket.ts';
 import { isNotFound } from '../../ttrpc/status.ts';
 import { readExecProcess } from '../bundle-spec.ts';
 import type { ShimContext } from '../context.ts';
@@ -27,7 +28,7 @@ const openStreams = async ({ paths }: ShimContext, execId: string): Promise<Exec
   const openStream = async (stream: 'stdout' | 'stderr'): Promise<Capture> => {
     const path = paths.execFifo(execId, stream);
     await makeFifo(path);
-    return capture(await openFifoReader(path), outputBytesMax);
+    return capture(fifoSocket(await openFifoReader(path), 'reader'), outputBytesMax);
   };
   const [stdout, stderr] = await Promise.allSettled([openStream('stdout'), openStream('stderr')]);
   if (stdout.status === 'fulfilled' && stderr.status === 'fulfilled')

@@ -6,12 +6,12 @@ import { join } from 'node:path';
 import { messageOf } from '../../../domain/errors.ts';
 import type { EffectOf, EffectResults } from '../../../domain/effects.ts';
 import type { EffectContext } from '../../../engine/ports.ts';
-import type { SessionStreams } from '../../streaming/types.ts';
+import type { ProcessClient, Pump } from '../../streaming/types.ts';
 import { isNotFound } from '../../ttrpc/status.ts';
 import type { ShimContext } from '../context.ts';
 import { attempting } from '../failures.ts';
 import { openListenedFifo } from '../fifos.ts';
-import { followSize, type InputPump, pumpInput } from './session-streams.ts';
+import { followSize } from './terminal-size.ts';
 import { type TaskClient, WHOLE_TASK } from '../task-client.ts';
 
 type StreamAttach = EffectOf<'StreamAttach'>;
@@ -20,13 +20,12 @@ type StreamAttach = EffectOf<'StreamAttach'>;
 const openInput = async (
   { paths }: ShimContext,
   { containerId, stdin }: StreamAttach,
-  session: SessionStreams,
-): Promise<InputPump | null> => {
-  if (session.stdin === null) return null;
-  const fifo = stdin ? await openListenedFifo(join(paths.ioDir(containerId), 'stdin')) : null;
-  if (fifo !== null) return pumpInput(session.stdin, fifo);
-  session.stdin.on('error', () => undefined);
-  session.stdin.resume();
+  session: ProcessClient,
+): Promise<Pump | null> => {
+  if (!session.has.stdin) return null;
+  const fd = stdin ? await openListenedFifo(join(paths.ioDir(containerId), 'stdin')) : null;
+  if (fd !== null) return session.pumpInput(fd);
+  session.dropInput();
   return null;
 };
 
@@ -38,7 +37,7 @@ const feed = async (
   context: ShimContext,
   client: TaskClient,
   effect: StreamAttach,
-  session: SessionStreams,
+  session: ProcessClient,
   over: AbortSignal,
 ): Promise<number> => {
   const { containerId, closeStdin } = effect;
@@ -66,7 +65,7 @@ export const streamAttach = async (
 ): Promise<EffectResults['StreamAttach']> => {
   const { podSandboxId, containerId, sessionId, terminal } = effect;
   return attempting(`attach to container ${containerId}`, async () => {
-    const session = context.streamsOf(sessionId);
+    const session = context.processClientOf(sessionId);
     const client = await context.shims.clientOf(podSandboxId);
     // What a client says is not passed on before it hears what comes of it.
     const { promise: attached, resolve: onAttached } = Promise.withResolvers<void>();
@@ -76,13 +75,10 @@ export const streamAttach = async (
     inputClosed.catch(() => undefined);
     try {
       if (terminal) followSize(context, client, { id: containerId, execId: WHOLE_TASK }, session, attached);
-      const { stdoutBytes, stderrBytes } = await context.attachOutput({
-        containerId,
-        stdout: session.stdout,
-        stderr: session.stderr,
-        signal: AbortSignal.any([signal, session.signal]),
-        onAttached,
-      });
+      const ended = AbortSignal.any([signal, session.signal]);
+      const { stdoutBytes, stderrBytes } = await context.attachOutput((keeperPath) =>
+        session.hear({ keeperPath, containerId }, ended, onAttached),
+      );
       over.abort();
       return { stdinBytes: await inputClosed, stdoutBytes, stderrBytes };
     } finally {

@@ -2,11 +2,11 @@
  * The effect StreamExec: a command in a running container between the streams of a client's session. It lives as long
  * as the session: when the client has gone, it is killed. The session ends when the command has, with its output whole.
  */
-import type { Socket } from 'node:net';
+import { close } from 'node:fs';
 import type { EffectOf, EffectResults } from '../../../domain/effects.ts';
 import { FailureError, messageOf } from '../../../domain/errors.ts';
 import type { EffectContext } from '../../../engine/ports.ts';
-import type { SessionStreams } from '../../streaming/types.ts';
+import type { ProcessClient, Pump } from '../../streaming/types.ts';
 import { isNotFound } from '../../ttrpc/status.ts';
 import { readExecProcess } from '../bundle-spec.ts';
 import type { ShimContext } from '../context.ts';
@@ -14,50 +14,50 @@ import { addExec, discardExec, drainOutput, removeExecFifos, runToEnd } from './
 import { attempting } from '../failures.ts';
 import { makeFifo, openFifoReader, openFifoWriter } from '../fifos.ts';
 import type { ExecStream } from '../paths.ts';
-import { followSize, type InputPump, type OutputPump, pumpInput, pumpOutput } from './session-streams.ts';
+import { followSize } from './terminal-size.ts';
 import type { TaskClient } from '../task-client.ts';
 
 type StreamExec = EffectOf<'StreamExec'>;
 
 interface Pumps {
-  readonly stdin: InputPump | null;
-  readonly stdout: OutputPump;
-  readonly stderr: OutputPump | null;
+  readonly stdin: Pump | null;
+  readonly stdout: Pump;
+  readonly stderr: Pump | null;
   readonly release: () => void;
 }
 
 /** A terminal has one output; without one, shims want both, whether or not the client does. */
-const streamsOf = ({ tty }: StreamExec, { stdin }: SessionStreams): readonly ExecStream[] => [
-  ...(stdin === null ? [] : (['stdin'] as const)),
+const streamsOf = ({ tty }: StreamExec, { has }: ProcessClient): readonly ExecStream[] => [
+  ...(has.stdin ? (['stdin'] as const) : []),
   'stdout',
   ...(tty ? [] : (['stderr'] as const)),
 ];
 
-const openPumps = async (context: ShimContext, effect: StreamExec, session: SessionStreams): Promise<Pumps> => {
-  const opened = new Map<ExecStream, Socket>();
+const openPumps = async (context: ShimContext, effect: StreamExec, client: ProcessClient): Promise<Pumps> => {
+  const opened = new Map<ExecStream, number>();
   let release = (): void => undefined;
   const openStream = async (stream: ExecStream): Promise<void> => {
     const path = context.paths.execFifo(effect.execId, stream);
     await makeFifo(path);
     if (stream !== 'stdin') return void opened.set(stream, await openFifoReader(path));
     const writer = await openFifoWriter(path);
-    opened.set(stream, writer.socket);
+    opened.set(stream, writer.fd);
     ({ release } = writer);
   };
-  const results = await Promise.allSettled(streamsOf(effect, session).map(openStream));
+  const results = await Promise.allSettled(streamsOf(effect, client).map(openStream));
   const [stdin, stdout, stderr] = [opened.get('stdin'), opened.get('stdout'), opened.get('stderr')];
   const failed = results.find((result) => result.status === 'rejected');
   if (failed !== undefined || stdout === undefined) {
-    for (const fifo of opened.values()) fifo.destroy();
+    for (const fd of opened.values()) close(fd, () => undefined);
     release();
     await removeExecFifos(context, effect.execId).catch(() => undefined);
     const message = `The streams of exec ${effect.execId} can not be opened.`;
     throw new FailureError('HostFailed', message, { cause: failed?.reason });
   }
   return {
-    stdin: stdin === undefined || session.stdin === null ? null : pumpInput(session.stdin, stdin),
-    stdout: pumpOutput(stdout, session.stdout),
-    stderr: stderr === undefined ? null : pumpOutput(stderr, session.stderr),
+    stdin: stdin === undefined ? null : client.pumpInput(stdin),
+    stdout: client.pumpOutput('stdout', stdout),
+    stderr: stderr === undefined ? null : client.pumpOutput('stderr', stderr),
     release,
   };
 };
@@ -91,7 +91,7 @@ export const streamExec = async (
 ): Promise<EffectResults['StreamExec']> => {
   const { podSandboxId, containerId, execId, bundlePath, args, tty } = effect;
   return attempting(`run a command in container ${containerId}`, async () => {
-    const session = context.streamsOf(execId);
+    const session = context.processClientOf(execId);
     const [client, process] = await Promise.all([
       context.shims.clientOf(podSandboxId),
       readExecProcess(bundlePath, args, tty),

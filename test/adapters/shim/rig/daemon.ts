@@ -21,7 +21,7 @@ const { effects } = await createShimAdapter({
   spawner: await startSpawner({ lockPath: join(stateDir, 'spawner.lock'), startTimeoutMs: 20_000 }),
   logKeeper: createTestLogKeeper(),
   observe: () => Promise.resolve(),
-  streamsOf: () => {
+  processClientOf: () => {
     throw new Error('There is no session.');
   },
   stateDir,

@@ -1,4 +1,5 @@
 /** A log keeper that keeps in memory what containers write. */
+import { fifoSocket } from '../../../../src/adapters/linux/fifo-socket.ts';
 import { openFifoReader } from '../../../../src/adapters/shim/fifos.ts';
 import type { LogKeeper } from '../../../../src/adapters/log-keeper/types.ts';
 
@@ -21,7 +22,7 @@ export const createTestLogKeeper = (): TestLogKeeper => {
     open: async ({ containerId, stdoutFifo, stderrFifo }) => {
       if (ends.has(containerId)) return;
       const paths = stderrFifo === null ? [stdoutFifo] : [stdoutFifo, stderrFifo];
-      const sockets = await Promise.all(paths.map(openFifoReader));
+      const sockets = await Promise.all(paths.map(async (path) => fifoSocket(await openFifoReader(path), 'reader')));
       outputs.set(containerId, '');
       const ended = sockets.map(
         (socket) =>

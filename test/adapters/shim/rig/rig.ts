@@ -11,7 +11,7 @@ import { pino } from 'pino';
 import { detachMount } from '../../../../src/adapters/linux/syscalls.ts';
 import { createShimAdapter, type ShimAdapter } from '../../../../src/adapters/shim/adapter.ts';
 import type { ShimTimings } from '../../../../src/adapters/shim/timings.ts';
-import type { SessionStreams } from '../../../../src/adapters/streaming/types.ts';
+import type { ProcessClient } from '../../../../src/adapters/streaming/types.ts';
 import type { LogKeeper } from '../../../../src/adapters/log-keeper/types.ts';
 import type { Spawner } from '../../../../src/adapters/spawner/types.ts';
 import type { EffectOf } from '../../../../src/domain/effects.ts';
@@ -86,8 +86,8 @@ const noSession = (): never => {
 };
 
 export interface RigOptions {
-  /** What the effects of sessions find their streams in. */
-  readonly sessions?: ReadonlyMap<string, SessionStreams>;
+  /** What the effects of sessions find their clients in. */
+  readonly sessions?: ReadonlyMap<string, ProcessClient>;
   readonly timings?: Partial<ShimTimings>;
   readonly runtimeType?: string;
   /** Called for each adapter, as each daemon connects anew; without it one in memory serves them all. */
@@ -121,7 +121,7 @@ export const openRig = async (shimPath: string, options: RigOptions = {}): Promi
     createShimAdapter({
       spawner,
       logKeeper: (await startLogKeeper?.(stateDir, spawner)) ?? logKeeper,
-      streamsOf: (sessionId) => options.sessions?.get(sessionId) ?? noSession(),
+      processClientOf: (sessionId) => options.sessions?.get(sessionId) ?? noSession(),
       stateDir,
       timings,
       log: pino({ level }),

@@ -1,0 +1,187 @@
+/**
+ * The thread of the streaming server: clients' connections and the bytes of their sessions are here, so that however much
+ * they move, the daemon answers other calls. Asks the daemon what a token stands for and what becomes of a session, and
+ * does as it is told. Started by door.ts.
+ */
+import { close } from 'node:fs';
+import type { Duplex } from 'node:stream';
+import { parentPort, workerData } from 'node:worker_threads';
+import { hearContainer } from '../../adapters/log-keeper/attach.ts';
+import { forward } from '../../adapters/port-forward/forward.ts';
+import { pumpInput, pumpOutput, type RunningPump } from '../../adapters/streaming/pumps.ts';
+import { createStreamingServer, type StreamingServerOptions } from '../../adapters/streaming/server.ts';
+import type {
+  AttachmentEnd,
+  ForwardedBytes,
+  SessionStreams,
+  StreamingBackend,
+  StreamingRequest,
+} from '../../adapters/streaming/types.ts';
+import { messageOf } from '../../domain/errors.ts';
+import { carried, type FromThread, revived, type SessionSubject, type ToThread } from './messages.ts';
+
+export type ThreadOptions = Omit<StreamingServerOptions, 'backend' | 'redeem' | 'log'>;
+
+interface Held {
+  /** null: a forwarded connection. */
+  readonly streams: SessionStreams | null;
+  readonly connection: Duplex | null;
+  readonly over: (exitCode: number) => void;
+  readonly failed: (error: Error) => void;
+}
+
+const serve = async (port: NonNullable<typeof parentPort>, options: ThreadOptions): Promise<void> => {
+  const say = (message: FromThread): void => port.postMessage(message);
+  const sessions = new Map<number, Held>();
+  const pumps = new Map<number, RunningPump>();
+  const works = new Map<number, AbortController>();
+  const redeeming = new Map<number, (request: StreamingRequest | null) => void>();
+  let lastNumber = 0;
+
+  /** Has the daemon perform a session, and resolves as it says. */
+  const perform = (
+    subject: SessionSubject,
+    client: Pick<Held, 'streams' | 'connection'>,
+    signal: AbortSignal,
+  ): Promise<number> =>
+    new Promise((over, failed) => {
+      lastNumber += 1;
+      const session = lastNumber;
+      const settle = (): void => {
+        sessions.delete(session);
+        signal.removeEventListener('abort', leave);
+      };
+      const leave = (): void => say({ kind: 'gone', session });
+      sessions.set(session, {
+        ...client,
+        over: (exitCode) => {
+          settle();
+          over(exitCode);
+        },
+        failed: (error) => {
+          settle();
+          failed(error);
+        },
+      });
+      say({ kind: 'begun', session, subject });
+      client.streams?.onResize((size) => say({ kind: 'resized', session, size }));
+      signal.addEventListener('abort', leave);
+      if (signal.aborted) leave();
+    });
+
+  const backend: StreamingBackend = {
+    exec: async (request, streams) => ({
+      exitCode: await perform({ request, port: 0 }, { streams, connection: null }, streams.signal),
+    }),
+    attach: async (request, streams) => {
+      await perform({ request, port: 0 }, { streams, connection: null }, streams.signal);
+    },
+    portForward: async (request, forwardedPort, connection, signal) => {
+      await perform({ request, port: forwardedPort }, { streams: null, connection }, signal);
+    },
+  };
+
+  const addPump = (number: number, pump: RunningPump): void => {
+    pumps.set(number, pump);
+    void pump.ended.then(() => {
+      pumps.delete(number);
+      say({ kind: 'pumpEnded', pump: number });
+    });
+  };
+
+  /** A descriptor whose client is gone, or can't be read, ends at once. */
+  const refusePump = (number: number, fd: number): void => {
+    close(fd, () => undefined);
+    say({ kind: 'pumpEnded', pump: number });
+  };
+
+  const work = async (
+    number: number,
+    start: (signal: AbortSignal) => Promise<AttachmentEnd | ForwardedBytes>,
+  ): Promise<void> => {
+    const controller = new AbortController();
+    works.set(number, controller);
+    try {
+      say({ kind: 'done', work: number, result: await start(controller.signal) });
+    } catch (error) {
+      say({ kind: 'notDone', work: number, error: carried(error) });
+    } finally {
+      works.delete(number);
+    }
+  };
+
+  const server = await createStreamingServer({
+    ...options,
+    backend,
+    redeem: (named) =>
+      new Promise((resolve) => {
+        lastNumber += 1;
+        redeeming.set(lastNumber, resolve);
+        say({ kind: 'redeem', number: lastNumber, named });
+      }),
+    log: { warn: (message) => say({ kind: 'warned', message }) },
+  });
+
+  const take = (message: ToThread): void => {
+    switch (message.kind) {
+      case 'redeemed':
+        redeeming.get(message.number)?.(message.request);
+        redeeming.delete(message.number);
+        return;
+      case 'pumpOutput': {
+        const { pump, fd, stream, meter } = message;
+        const client = sessions.get(message.session)?.streams;
+        // The shim waits for a reader, also when nobody hears it any more.
+        return addPump(pump, pumpOutput(fd, client?.[stream] ?? null, meter));
+      }
+      case 'pumpInput': {
+        const { pump, fd, meter } = message;
+        const client = sessions.get(message.session)?.streams?.stdin ?? null;
+        return client === null ? refusePump(pump, fd) : addPump(pump, pumpInput(fd, client, meter));
+      }
+      case 'closePump':
+        return pumps.get(message.pump)?.close();
+      case 'dropInput':
+        sessions
+          .get(message.session)
+          ?.streams?.stdin?.on('error', () => undefined)
+          .resume();
+        return;
+      case 'hear': {
+        const { attachment, session, work: number } = message;
+        const { stdout = null, stderr = null } = sessions.get(session)?.streams ?? {};
+        const onAttached = (): void => say({ kind: 'attached', work: number });
+        return void work(number, (signal) => hearContainer({ ...attachment, stdout, stderr, signal, onAttached }));
+      }
+      case 'forward': {
+        const connection = sessions.get(message.session)?.connection;
+        const { target } = message;
+        return void work(message.work, (signal) =>
+          connection == null ? Promise.reject(new Error('the client has gone')) : forward(connection, target, signal),
+        );
+      }
+      case 'cancel':
+        return works.get(message.work)?.abort();
+      case 'over':
+        return sessions.get(message.session)?.over(message.exitCode);
+      case 'failed':
+        return sessions.get(message.session)?.failed(revived(message.error));
+      case 'close':
+        return void server.close().then(() => say({ kind: 'closed' }));
+      default:
+        return message satisfies never;
+    }
+  };
+  port.on('message', take);
+  say({ kind: 'listening', baseUrl: server.baseUrl });
+  await server.ended;
+};
+
+if (parentPort !== null) {
+  const port = parentPort;
+  const say = (message: FromThread): void => port.postMessage(message);
+  serve(port, workerData as ThreadOptions).catch((error: unknown) => {
+    say({ kind: 'notListening', message: messageOf(error) });
+    port.close();
+  });
+}

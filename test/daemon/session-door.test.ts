@@ -1,0 +1,106 @@
+/**
+ * The door to sessions and the thread behind it, with calls that a test makes of them: when the thread is started, what is
+ * said of an address that can't be had, and that what moves reaches the client.
+ */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { describe, it, type TestContext } from 'node:test';
+import { makeFifo, openFifoReader } from '../../src/adapters/shim/fifos.ts';
+import type { ExecRequest } from '../../src/adapters/streaming/types.ts';
+import type { SessionCalls } from '../../src/daemon/sessions/calls.ts';
+import { createSessionDoor, type SessionDoor } from '../../src/daemon/sessions/door.ts';
+import { FailureError } from '../../src/domain/errors.ts';
+import { onCleanup } from '../support/cleanup.ts';
+import { runOk } from '../support/process.ts';
+import { startClient } from '../support/streaming-client.ts';
+import { tempDir } from '../support/temp-dir.ts';
+
+const never = (): Promise<never> => Promise.reject(new FailureError('WrongState', 'no test asked for this'));
+
+const lines = 200_000;
+
+const request: ExecRequest = {
+  kind: 'Exec',
+  containerId: 'container',
+  cmd: ['anything'],
+  tty: false,
+  stdin: false,
+  stdout: true,
+  stderr: false,
+  allowedBy: 'call',
+  caller: null,
+};
+
+interface Opened {
+  readonly door: SessionDoor;
+  readonly errors: readonly string[];
+}
+
+const open = (t: TestContext, calls: Partial<SessionCalls> = {}, port = 0): Opened => {
+  const errors: string[] = [];
+  const door = createSessionDoor({
+    server: { address: '127.0.0.1', port, tls: null, idleTimeoutMs: 60_000, streamCreationTimeoutMs: 10_000 },
+    calls: { exec: never, attach: never, portForward: never, ...calls },
+    nowMs: () => performance.now(),
+    log: { warn: () => undefined, error: (message) => errors.push(message) },
+  });
+  onCleanup(t, () => door.close());
+  return { door, errors };
+};
+
+describe('the door to sessions', { timeout: 60_000 }, () => {
+  it('hands a FIFO on to the client, whole, and tells how much went through', async (t) => {
+    const path = join(await tempDir(t), 'fifo');
+    await makeFifo(path);
+    const seen: { readonly request: ExecRequest; readonly sizeBytes: number }[] = [];
+    const { door } = open(t, {
+      exec: async (asked, client) => {
+        const pump = client.pumpOutput('stdout', await openFifoReader(path));
+        await runOk(['sh', '-c', `seq 1 ${lines} > ${path}`]);
+        await pump.ended;
+        seen.push({ request: asked, sizeBytes: pump.sizeBytes() });
+        return { exitCode: 3 };
+      },
+    });
+    const client = await startClient(t, ['exec', '-transport', 'spdy', '-stdout', await door.urlFor(request)]);
+    const output = await text(client.stdout);
+    assert.ok(output === Array.from({ length: lines }, (_, index) => `${index + 1}\n`).join(''), 'something was lost');
+    assert.match((await client.ending).error, /exit code 3/);
+    assert.deepEqual(seen, [{ request, sizeBytes: output.length }]);
+  });
+
+  it('tells a client the failure of its call, and the call that its client has gone', async (t) => {
+    const { promise: left, resolve: onLeft } = Promise.withResolvers<void>();
+    const { door } = open(t, {
+      exec: async (_, { signal }) => {
+        signal.addEventListener('abort', () => onLeft());
+        if (signal.aborted) onLeft();
+        await left;
+        return { exitCode: 0 };
+      },
+    });
+    const attach = { ...request, kind: 'Attach' } as const;
+    const refused = await startClient(t, ['exec', '-transport', 'spdy', '-stdout', await door.urlFor(attach)]);
+    assert.match((await refused.ending).error, /no test asked for this/);
+    const socket = new WebSocket((await door.urlFor(request)).replace('http', 'ws'), 'v5.channel.k8s.io');
+    await once(socket, 'message');
+    socket.close();
+    await left;
+  });
+
+  it('says which address it can not have, and tries anew for the next', async (t) => {
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const { port } = other.address() as AddressInfo;
+    const { door, errors } = open(t, {}, port);
+    await assert.rejects(door.start(), new RegExp(`EADDRINUSE.*127\\.0\\.0\\.1:${port}`));
+    await assert.rejects(door.urlFor(request), /does not listen/);
+    other.close();
+    await once(other, 'close');
+    assert.ok((await door.urlFor(request)).startsWith(`http://127.0.0.1:${port}/exec/`));
+    assert.deepEqual(errors, []);
+  });
+});
