@@ -123,7 +123,7 @@ const readOptions = (values: Values<typeof options>) => {
 /** Calls that are recorded whole; a method that is none of them is looked for among those that only read. */
 const RECORDED: readonly string[] = (
   'RunPodSandbox StopPodSandbox RemovePodSandbox CreateContainer StartContainer StopContainer RemoveContainer ExecSync ' +
-  'ReopenContainerLog UpdateContainerResources CheckpointContainer CheckpointPod UpdatePodSandboxResources PullImage LoadImages RemoveImage UpdateRuntimeConfig SetLogLevel'
+  'ReopenContainerLog UpdateContainerResources CheckpointContainer CheckpointPod RestorePod UpdatePodSandboxResources PullImage LoadImages RemoveImage UpdateRuntimeConfig SetLogLevel'
 )
   .toLowerCase()
   .split(' ');

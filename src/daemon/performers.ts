@@ -100,7 +100,13 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
   const pins = createPins({ spawner, roots });
   const perform: PerformEffects = {
     ...createSandboxEffects({ spawner, writeBundle, snapshots: images.snapshots, roots, readSeccompProfile }),
-    ...createBundleEffects({ writeBundle, snapshots: images.snapshots, spawner, roots }),
+    ...createBundleEffects({
+      writeBundle,
+      snapshots: images.snapshots,
+      unpackCheckpoint: images.unpackCheckpoint,
+      spawner,
+      roots,
+    }),
     ...pins.effects,
     ...cni.effects,
     AttachNetwork: async (effect, context) => {

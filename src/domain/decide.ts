@@ -9,6 +9,7 @@ import { afterDelete, afterFetch, advanceImage } from './image/process.ts';
 import { daemonStarted } from './node/decide.ts';
 import { afterSandboxEffect } from './pod-sandbox/effects.ts';
 import { advancePodSandbox, losePodSandbox } from './pod-sandbox/process.ts';
+import { afterReadPodCheckpoint, restorePod } from './pod-sandbox/restore.ts';
 import { holderOf } from './pod-sandbox/sandboxer.ts';
 import type { EffectEnded, Event, Input, Sequenced } from './records.ts';
 import { subjectOf } from './records.ts';
@@ -70,6 +71,7 @@ function afterEffect(turn: Turn, outcome: EffectEnded, kind: string, id: string)
     default:
       if (outcome.kind === 'PullImage')
         return afterPull(turn, outcome.result === undefined ? [] : [outcome.result.image], outcome.failure);
+      if (outcome.kind === 'ReadPodCheckpoint') return afterReadPodCheckpoint(turn, outcome);
       if (outcome.kind === 'LoadImages') return afterPull(turn, outcome.result?.images ?? [], outcome.failure);
   }
 }
@@ -78,6 +80,7 @@ function afterPull(turn: Turn, images: readonly ImageContent[], failure: Failure
   afterFetch(turn, turn.input.stream, images, failure, (call, pullFailure) => {
     if (pullFailure !== undefined) return complete(turn, call, { ok: false, failure: pullFailure });
     if (call.request.method === 'RunPodSandbox') runPodSandbox(turn, call, call.request);
+    if (call.request.method === 'RestorePod') restorePod(turn, call, call.request);
   });
 }
 

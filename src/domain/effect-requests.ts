@@ -15,7 +15,7 @@ import { failureIn } from './oci/refuse.ts';
 import { ociResources, oomScoreAdj, undoingResources } from './oci/resources.ts';
 import { seccompFileOf, seccompProfileOf } from './oci/seccomp.ts';
 import { hasOwnUsers, type PodUserNamespace, userNamespaceOf } from './oci/user-namespace.ts';
-import { bundlePath, checkpointDir, containerDir, netnsPath, sandboxDir, shmPath } from './paths.ts';
+import { bundlePath, checkpointDir, containerDir, netnsPath, restoreDir, sandboxDir, shmPath } from './paths.ts';
 import { type ContainerUpdate, type Intent, subjectOf } from './records.ts';
 import { namespacePins } from './pod-sandbox/sandboxer.ts';
 import { containerSpecOf, imageMountsOf, mappedMountsOf, pinnedSysctls, sandboxSpecOf, volumesOf } from './specs.ts';
@@ -60,10 +60,11 @@ function forNode(intent: Intent): EffectRequest {
     case 'PullImage':
     case 'LoadImages':
     case 'DeleteImageContent':
+    case 'ReadPodCheckpoint':
     case 'WaitUntil':
       return perform(intent);
     default:
-      return misplaced(intent, 'an image');
+      return misplaced(intent, 'an image or a call');
   }
 }
 
@@ -199,7 +200,11 @@ function forSandbox(state: NodeState, facts: DaemonFacts, sandbox: PodSandbox, i
           const location = `${intent.outputPath}/${containerId}.tar`;
           return container === undefined ? [] : [taskCheckpoint(facts, sandbox, container, location, null)];
         }),
-        description: { runtimeHandler: sandbox.runtimeHandler, config: sandbox.config },
+        description: {
+          runtimeHandler: sandbox.runtimeHandler,
+          config: sandbox.config,
+          users: userNamespaceOf(sandbox.config),
+        },
       });
     case 'EndPodCheckpoint':
       return perform({
@@ -264,6 +269,9 @@ function forContainer(
         imageVolumes: volumesOf(facts, container),
         imageMounts: imageMountsOf(facts, container).map(({ chainIds, hostPath }) => ({ chainIds, hostPath })),
         ...(users === null || sandbox.task === null ? {} : { users: { ...users, holder: sandbox.task } }),
+        ...(container.checkpointArchive === undefined
+          ? {}
+          : { checkpoint: { path: container.checkpointArchive, dir: restoreDir(facts, containerId) } }),
       });
     }
     case 'CleanContainer':
@@ -284,6 +292,7 @@ function forContainer(
         ...(users === null || sandbox.task === null
           ? {}
           : { users, mapped: { holder: sandbox.task, mounts: mappedMountsOf(facts, container) } }),
+        ...(container.checkpointArchive === undefined ? {} : { checkpointDir: restoreDir(facts, containerId) }),
       });
     case 'KillTask':
       return perform({ kind: 'KillTask', podSandboxId, containerId, signal: intent.signal, all: intent.all });

@@ -18,6 +18,9 @@ export const imageMountPath = (facts: Pick<DaemonFacts, 'stateDir'>, containerId
 export const mappedDir = (bundle: string): string => `${bundle}/mapped`;
 export const containerDir = (facts: DaemonFacts, containerId: string): string =>
   `${facts.rootDir}/containers/${containerId}`;
+/** Where the archive that a container is restored from is unpacked. */
+export const restoreDir = (facts: DaemonFacts, containerId: string): string =>
+  `${containerDir(facts, containerId)}/restore`;
 /** Where a checkpoint is put together. */
 export const checkpointDir = (facts: DaemonFacts, containerId: string): string =>
   `${containerDir(facts, containerId)}/checkpoint`;

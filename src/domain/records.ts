@@ -16,6 +16,8 @@ import type { RuntimeHandler } from './runtime-handler.ts';
 import type { Sandboxer } from './pod-sandbox/holder.ts';
 import type { Failure, GrpcCode } from './errors.ts';
 import type { DaemonFacts } from './node/facts.ts';
+import type { AttachRequest, ExecRequest } from './call/streams.ts';
+import type { PodRestore, RestorePodRequest } from './pod-sandbox/restored.ts';
 
 /** Who called, as the kernel says (SO_PEERCRED), with the start time that makes the pid unique. */
 export interface Caller {
@@ -23,24 +25,6 @@ export interface Caller {
   readonly uid: number;
   readonly executable: string;
   readonly startTicks: Int64;
-}
-
-/** Which streams of a process a client wants. */
-export interface WantedStreams {
-  readonly tty: boolean;
-  readonly stdin: boolean;
-  readonly stdout: boolean;
-  readonly stderr: boolean;
-}
-
-/** `newId` of a call that allows a session is what the session's `allowedBy` says. */
-interface AttachRequest extends WantedStreams {
-  readonly newId: string;
-  readonly containerId: string;
-}
-
-interface ExecRequest extends AttachRequest {
-  readonly cmd: readonly string[];
 }
 
 /** Limits of a pod as a whole, which kubelet keeps itself in the pod's cgroup; what is not given stays. */
@@ -130,6 +114,7 @@ export type CallRequest =
       /** Empty: all that run. */
       readonly containerIds: readonly string[];
     }
+  | ({ readonly method: 'RestorePod' } & RestorePodRequest)
   | ({ readonly method: 'UpdatePodSandboxResources'; readonly podSandboxId: string } & PodLimits)
   | { readonly method: 'PullImage'; readonly image: string; readonly credentials: string | null }
   | { readonly method: 'LoadImages'; readonly newId: string }
@@ -146,6 +131,8 @@ export type CallMethod = CallRequest['method'];
 /** What goes back to the caller and into the record; output of an exec goes beside it, never in here. */
 export interface CallResponse {
   readonly id?: string;
+  /** Of RestorePod: ids of its containers by their names. */
+  readonly containerIds?: Readonly<Record<string, string>>;
   readonly imageRefs?: readonly string[];
   readonly exitCode?: number;
   readonly stdinBytes?: number;
@@ -177,6 +164,7 @@ export type Intent =
         | 'EndCheckpoint'
         | 'CheckpointPod'
         | 'EndPodCheckpoint'
+        | 'ReadPodCheckpoint'
         | 'PullImage'
         | 'DeleteImageContent'
         | 'LoadImages'
@@ -198,6 +186,7 @@ export type Intent =
   | { readonly kind: 'EndCheckpoint'; readonly location: string }
   | ({ readonly kind: 'CheckpointPod' } & PodCheckpoint)
   | ({ readonly kind: 'EndPodCheckpoint' } & PodCheckpoint)
+  | { readonly kind: 'ReadPodCheckpoint'; readonly checkpointPath: string }
   /** All limits that are to hold, those that stay as they are too. */
   | ({ readonly kind: 'UpdateContainer' } & ContainerUpdate)
   | { readonly kind: 'PullImage'; readonly reference: string; readonly credentials: string | null }
@@ -290,8 +279,12 @@ export type Event =
         readonly imageId: string | null;
         /** Absent: pause, as every pod had it once. */
         readonly sandboxer?: Sandboxer;
+        /** The checkpoint that it is restored from; absent: none. */
+        readonly restore?: PodRestore;
       };
     }
+  /** Its containers are asked for: it is READY, and they are CREATED, once all of them are made. */
+  | { readonly type: 'sandbox.restoring'; readonly body: Record<string, never> }
   | { readonly type: 'sandbox.ready'; readonly body: { readonly claimed: boolean } }
   | { readonly type: 'sandbox.claimed'; readonly body: Record<string, never> }
   /** Creation is given up and undone, for this reason. */
@@ -315,6 +308,8 @@ export type Event =
         readonly imageId: string;
         /** The images that its config mounts as volumes; absent: none. */
         readonly mountedImages?: readonly { readonly image: string; readonly imageId: string }[];
+        /** Path of the archive whose processes its start restores; absent: it starts anew. */
+        readonly checkpointArchive?: string;
       };
     }
   | { readonly type: 'container.created'; readonly body: { readonly claimed: boolean } }

@@ -12,6 +12,7 @@ import type { RuntimeHandler } from './runtime-handler.ts';
 import type { Sandboxer, SandboxPlatform } from './pod-sandbox/holder.ts';
 import type { Failure } from './errors.ts';
 import type { DaemonFacts } from './node/facts.ts';
+import type { PodRestore } from './pod-sandbox/restored.ts';
 import type { CallRequest, ExitReason, Intent, PodCheckpoint, PodLimits } from './records.ts';
 
 /**
@@ -75,6 +76,8 @@ export interface PodSandbox {
   readonly platform?: SandboxPlatform;
   /** Being written, or was when the daemon ended: then that is still to be cleared up (C19). */
   readonly checkpoint?: PodCheckpoint;
+  /** The checkpoint that it is restored from; absent: none. */
+  readonly restore?: PodRestore & { readonly begun: boolean };
   readonly kill: KillState;
   /** Somebody was told the id, or asked for it again. */
   readonly claimed: boolean;
@@ -124,6 +127,8 @@ export interface Container {
   readonly chainIds: readonly string[];
   /** Absent: none. */
   readonly mountedImages?: readonly MountedImage[];
+  /** The archive whose processes its start restores; absent: it starts anew. */
+  readonly checkpointArchive?: string;
   readonly createdAtNs: Int64;
   readonly goal: ContainerGoal;
   /** container.created was recorded. */

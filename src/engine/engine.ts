@@ -243,6 +243,12 @@ function identified(draft: CallDraft, ids: Ids): CallRequest {
     case 'PortForwardSession':
     case 'LoadImages':
       return { ...draft, newId: draft.newId ?? ids.hex64() };
+    case 'RestorePod':
+      return {
+        ...draft,
+        newId: draft.newId ?? ids.hex64(),
+        newContainerIds: draft.newContainerIds ?? draft.containerConfigs.map(() => ids.hex64()),
+      };
     default:
       return draft;
   }

@@ -74,9 +74,11 @@ export interface Ids {
 
 /** A call as it comes in: the ids it needs are chosen by the engine. */
 export type CallDraft = CallRequest extends infer R
-  ? R extends { newId: string }
-    ? Omit<R, 'newId'> & { newId?: string }
-    : R
+  ? R extends { newContainerIds: readonly string[] }
+    ? Omit<R, 'newId' | 'newContainerIds'> & { newId?: string; newContainerIds?: readonly string[] }
+    : R extends { newId: string }
+      ? Omit<R, 'newId'> & { newId?: string }
+      : R
   : never;
 
 export interface CallReply {

@@ -19,7 +19,7 @@ import { noLeftovers } from '../support/leftovers.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
 import { containerConfig, eventually, podConfig, removePod, runPod } from '../support/pods.ts';
 
-const { INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION, UNIMPLEMENTED } = GrpcCode;
+const { INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION } = GrpcCode;
 const sleeper = ['sleep', '1000'];
 const unknown = 'f'.repeat(64);
 
@@ -302,18 +302,6 @@ describe('calls', () => {
       );
     }
     assert.deepEqual(await daemon.leftovers(), before);
-  });
-
-  test('the RPC that is not offered yet says so and is recorded', async () => {
-    const { daemon } = node;
-    const since = headOf(daemon);
-    await assert.rejects(daemon.cri.runtime.restorePod({}), (error) => {
-      assert.equal(codeOf(error), UNIMPLEMENTED, String(error));
-      assert.match(String(error), /RestorePod/);
-      return true;
-    });
-    const [call] = await callsAfter(daemon, since);
-    assert.deepEqual([call?.request, call?.code], [{ method: 'Unimplemented', rpc: 'RestorePod' }, UNIMPLEMENTED]);
   });
 
   test('after all of that the pod lives, and goes without a trace', async () => {

@@ -3,55 +3,20 @@
  * the kernel. What is in the archive, that nothing else is written, and that the container always runs on.
  */
 import assert from 'node:assert/strict';
-import { access, chmod, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
-import { delimiter, join } from 'node:path';
+import { access, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { codeOf } from '../../scripts/lib/cri-client.ts';
 import { ContainerState } from '../../src/adapters/wire/cri/api.ts';
 import { GrpcCode } from '../../src/domain/errors.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
+import { criuTools, type CriuTools } from '../support/criu.ts';
 import { recordsOf } from '../support/journal.ts';
 import { noLeftovers } from '../support/leftovers.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
 import { eventually, podConfig, containerConfig, removePod, statusOf } from '../support/pods.ts';
 import { run } from '../support/process.ts';
 import { tempDir } from '../support/temp-dir.ts';
-
-/**
- * runc, but for checkpoints: <dir>/fails makes them fail, <dir>/hangs never end; both leave the container frozen. Those that
- * succeed write what runc lists meanwhile into <dir>/listed.
- */
-const runtime = (dir: string): string => `#!/bin/sh
-case " $* " in
-  *" checkpoint "*) ;;
-  *) exec runc "$@" ;;
-esac
-root=
-for word; do
-  [ "$previous" = --image-path ] && images=$word
-  [ "$previous" = --root ] && root=$word
-  previous=$word
-done
-if [ -e ${dir}/hangs ]; then
-  runc --root "$root" pause "$previous"
-  touch ${dir}/hanging
-  exec sleep 1000
-fi
-if [ -e ${dir}/fails ]; then
-  runc --root "$root" pause "$previous"
-  echo "criu failed: type NOTIFY errno 0" >&2
-  exit 1
-fi
-runc --root "$root" list >>${dir}/listed
-echo pages >"$images/pages-1.img"
-`;
-
-/** Says what CRIU says of a kernel that it does not know, as long as <dir>/broken is there. */
-const criu = (dir: string): string => `#!/bin/sh
-[ -e ${dir}/broken ] || exit 0
-echo "Error (criu/vdso.c:381): vdso: Unexpected rt vDSO area bounds" >&2
-exit 1
-`;
 
 /** What pod.json says. */
 interface Described {
@@ -78,18 +43,12 @@ describe('a checkpoint', () => {
   const owner = cleanupAfterAll();
   let node: TestNode;
   let tools: string;
+  let script: CriuTools['script'];
   let places: string;
   let podSandboxId: string;
   let containerId: string;
   let second: string;
 
-  const script = async (name: string, text: string): Promise<string> => {
-    const path = join(tools, name);
-    await rm(path, { force: true });
-    await writeFile(path, text);
-    await chmod(path, 0o755);
-    return path;
-  };
   const checkpoint = (location: string, timeout = '0'): Promise<unknown> =>
     node.daemon.cri.runtime.checkpointContainer({ containerId, location, timeout });
   const checkpointPod = (outputPath: string, containerIds: readonly string[] = []): Promise<unknown> =>
@@ -101,14 +60,11 @@ describe('a checkpoint', () => {
   };
 
   before(async () => {
-    tools = await tempDir(owner);
+    const { tools: toolsDir, ...made } = await criuTools(owner);
+    tools = toolsDir;
+    script = made.script;
     places = await tempDir(owner);
-    // Everything that PATH has, but for this machine's own CRIU.
-    for (const dir of (process.env['PATH'] ?? '').split(delimiter))
-      for (const name of await readdir(dir).catch((): string[] => []))
-        if (name !== 'criu') await symlink(join(dir, name), join(tools, name)).catch(() => undefined);
-    const runtimePath = await script('test-runtime', runtime(tools));
-    node = await startNode(owner, { runtime: runtimePath, env: { PATH: tools } });
+    node = await startNode(owner, made.nodeOptions);
     const { runtime: cri } = node.daemon.cri;
     ({ podSandboxId } = await cri.runPodSandbox({ config: podConfig(node.daemon, 'pod') }));
     const config = containerConfig('main', busyboxName, ['sh', '-c', 'echo changed >/changed; exec sleep 1000']);
@@ -124,7 +80,7 @@ describe('a checkpoint', () => {
   });
 
   test('is an archive for root alone, and the container runs on', async () => {
-    await script('criu', criu(tools));
+    await script('criu');
     const location = join(places, 'whole.tar');
     await writeFile(location, 'an older one');
     await checkpoint(location);
@@ -241,7 +197,7 @@ describe('a checkpoint', () => {
     await rm(join(tools, 'broken'));
     await rm(join(tools, 'criu'));
     await assert.rejects(checkpointPod(outputPath), withCode(GrpcCode.FAILED_PRECONDITION, /install the package criu/));
-    await script('criu', criu(tools));
+    await script('criu');
     assert.deepEqual(await readdir(places), []);
     const invalid = (message: RegExp): ((error: unknown) => boolean) => withCode(GrpcCode.INVALID_ARGUMENT, message);
     await assert.rejects(checkpointPod(''), invalid(/output_path is empty/));

@@ -59,6 +59,7 @@ const effects = {
   EndCheckpoint: true,
   CheckpointPod: true,
   EndPodCheckpoint: true,
+  ReadPodCheckpoint: true,
   PullImage: true,
   LoadImages: true,
   DeleteImageContent: true,

@@ -89,6 +89,7 @@ export const CHECKS = {
     checkExecs(history);
     checkFrozen(history);
     checkLimits(history);
+    checkRestored(state);
   },
 
   /** Runs when an effect begins: its intent is durable, and Delete destroys no exit that is not written down. */
@@ -130,6 +131,18 @@ function checkFrozen({ daemon, world }: History): void {
     if (container.checkpoint === undefined && ofPod?.containerIds.includes(task.id) !== true)
       fail(`Container ${task.id} stays frozen.`);
   }
+}
+
+/** A pod that is restored is shown with all of its containers, and they with it. */
+function checkRestored({ sandboxes, containers }: Readonly<NodeState>): void {
+  for (const { id, restore, phase, goal } of sandboxes.values())
+    for (const { containerId } of restore?.containers ?? []) {
+      const container = containers.get(containerId);
+      if (container?.created === true && container.goal === 'run' && container.steps.files !== 'done')
+        fail(`Container ${containerId} is shown before it is made.`);
+      if (goal === 'run' && container !== undefined && container.created !== (phase !== 'creating'))
+        fail(`Container ${containerId} is ${container.created ? 'shown before' : 'not shown with'} its pod ${id}.`);
+    }
 }
 
 /** What is shown of a container's limits is in force, unless a change is under way or in doubt. */

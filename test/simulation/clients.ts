@@ -3,7 +3,9 @@
  * a restart and clean up. At the end one of them removes everything it can see.
  */
 import type { CallDraft, CallReply } from '../../src/engine/ports.ts';
-import type { NamespaceOption, PodSandboxConfig } from '../../src/domain/cri.ts';
+import type { ContainerConfig, NamespaceOption, PodSandboxConfig } from '../../src/domain/cri.ts';
+import type { CallResponse } from '../../src/domain/records.ts';
+import { CHECKPOINT, CHECKPOINT_PATH } from './checkpoint.ts';
 import { containerStateOf } from '../../src/domain/container/state.ts';
 import type { History } from './history.ts';
 
@@ -21,10 +23,18 @@ const IMAGE_MOUNT_RATE = 0.3;
 const OWN_SANDBOX_RATE = 0.3;
 /** Without a draw of its own, so that seeds mean what they meant. */
 const OWN_USERS_EVERY = 3;
+/** Never one with users of its own: the checkpoint is of a pod that had none. */
+const RESTORED_EVERY = 6;
 const OWN_IDS = [{ hostId: 65_536, length: 65_536 }];
 const OWN_USERS = { uids: OWN_IDS, gids: OWN_IDS };
 const CLIENTS = 3;
 const PATIENCE_MS = 4000;
+
+interface MadePod {
+  readonly podSandboxId: string;
+  /** Of containers that it was restored with. */
+  readonly containerIds: readonly string[];
+}
 
 /** null: no daemon answered, or it died, or the client gave up. */
 type Answer = CallReply | null;
@@ -81,11 +91,18 @@ export function startClients(history: History): Clients {
       },
     };
     const runtimeHandler = random.chance(OWN_SANDBOX_RATE) ? 'own' : '';
-    const podSandboxId = await create({ method: 'RunPodSandbox', config, runtimeHandler }, 'sandbox');
-    if (podSandboxId === null) return;
-    const containers = await Promise.all(
-      Array.from({ length: random.below(3) }, (_, index) => runContainer(podSandboxId, index, usernsOptions)),
-    );
+    const made =
+      pod % RESTORED_EVERY === 0
+        ? await restorePod(config, runtimeHandler, usernsOptions)
+        : await runEmptyPod(config, runtimeHandler);
+    if (made === null) return;
+    const { podSandboxId } = made;
+    const containers = await Promise.all([
+      ...made.containerIds.map((containerId) => useContainer(podSandboxId, containerId)),
+      ...Array.from({ length: random.below(3) }, (_, index) =>
+        runContainer(podSandboxId, made.containerIds.length + index, usernsOptions),
+      ),
+    ]);
     if (random.chance(0.8))
       await call({ method: 'CheckpointPod', podSandboxId, outputPath: '/p', containerIds: [] }, impatient());
     if (random.chance(IMAGE_MOUNT_RATE)) await call({ method: 'RemoveImage', image: DATA_IMAGE_NAME });
@@ -97,8 +114,29 @@ export function startClients(history: History): Clients {
     await removePod(podSandboxId);
   }
 
+  async function runEmptyPod(config: PodSandboxConfig, runtimeHandler: string): Promise<MadePod | null> {
+    const made = await create({ method: 'RunPodSandbox', config, runtimeHandler }, 'sandbox');
+    return made === null ? null : { podSandboxId: made.id ?? '', containerIds: [] };
+  }
+
+  async function restorePod(
+    config: PodSandboxConfig,
+    runtimeHandler: string,
+    namespaceOptions: NamespaceOption,
+  ): Promise<MadePod | null> {
+    for (const image of ['registry.test/app:1', DATA_IMAGE_NAME])
+      await call({ method: 'PullImage', image, credentials: null });
+    const containerConfigs = CHECKPOINT.containers.map((_, index) => containerConfig(index, namespaceOptions));
+    const draft = { method: 'RestorePod', config, runtimeHandler, containerConfigs } as const;
+    const made = await create({ ...draft, checkpointPath: CHECKPOINT_PATH }, 'sandbox');
+    if (made === null) return null;
+    const containerIds = Object.values(made.containerIds ?? {});
+    for (const containerId of containerIds) history.ledger.created.set(containerId, 'container');
+    return { podSandboxId: made.id ?? '', containerIds };
+  }
+
   /** Creates, repeating the same call as long as it is not answered. */
-  async function create(draft: CallDraft, kind: 'sandbox' | 'container'): Promise<string | null> {
+  async function create(draft: CallDraft, kind: 'sandbox' | 'container'): Promise<CallResponse | null> {
     const repeats = 1 + random.below(3);
     for (let attempt = 0; attempt < repeats; attempt += 1) {
       const calls = random.chance(0.1) ? [call(draft, impatient()), call(draft)] : [call(draft, impatient())];
@@ -106,7 +144,7 @@ export function startClients(history: History): Clients {
         if (answer === null || !answer.outcome.ok) continue;
         const id = answer.outcome.response.id ?? '';
         history.ledger.created.set(id, kind);
-        return id;
+        return answer.outcome.response;
       }
       await pause(50);
     }
@@ -118,15 +156,21 @@ export function startClients(history: History): Clients {
     index: number,
     namespaceOptions: NamespaceOption,
   ): Promise<string | null> {
-    const config = {
-      metadata: { name: `c${index}`, attempt: 0 },
-      image: { image: 'registry.test/app:1' },
-      logPath: `c${index}.log`,
-      mounts: random.chance(IMAGE_MOUNT_RATE) ? [IMAGE_MOUNT] : [],
-      linux: { securityContext: { namespaceOptions } },
-    };
-    const containerId = await create({ method: 'CreateContainer', podSandboxId, config }, 'container');
-    if (containerId === null) return null;
+    const config = containerConfig(index, namespaceOptions);
+    const made = await create({ method: 'CreateContainer', podSandboxId, config }, 'container');
+    return made === null ? null : await useContainer(podSandboxId, made.id ?? '');
+  }
+
+  const containerConfig = (index: number, namespaceOptions: NamespaceOption): ContainerConfig => ({
+    metadata: { name: `c${index}`, attempt: 0 },
+    image: { image: 'registry.test/app:1' },
+    logPath: `c${index}.log`,
+    mounts: random.chance(IMAGE_MOUNT_RATE) ? [IMAGE_MOUNT] : [],
+    linux: { securityContext: { namespaceOptions } },
+  });
+
+  /** Starts it, and does with it what can be done with one that runs. */
+  async function useContainer(podSandboxId: string, containerId: string): Promise<string> {
     const updates = [updateContainer(containerId), updateContainer(containerId)];
     const started = await call({ method: 'StartContainer', containerId }, impatient());
     await Promise.all([...updates, updateContainer(containerId)]);

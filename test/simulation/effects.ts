@@ -5,6 +5,7 @@ import type { ObservedTask } from '../../src/domain/tasks.ts';
 import type { OciResources } from '../../src/domain/oci/types.ts';
 import type { PerformEffects } from '../../src/engine/ports.ts';
 import { DIED, fail, faultyPerformance, type SimulatedEffectsOptions } from './faulty-performance.ts';
+import { CHECKPOINT } from './checkpoint.ts';
 import { DATA_IMAGE, IMAGE } from './images.ts';
 import { DEFAULT_SHARES, endTask, isAlive, type SimulatedShim, type SimulatedTask, shimOf } from './world.ts';
 
@@ -228,11 +229,12 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
         facts: { user: { uid: 0, gid: 0, additionalGids: [] }, devices: [], mounts: [], imageSubPaths: directories },
       };
     }),
-    PrepareContainer: performing('PrepareContainer', 3, ({ containerId, chainIds, imageMounts }, half) => {
+    PrepareContainer: performing('PrepareContainer', 3, ({ containerId, chainIds, imageMounts, checkpoint }, half) => {
       for (const mounted of imageMounts) needLayers(mounted.chainIds);
       for (const mounted of imageMounts) world.imageMounts.set(mounted.hostPath, mounted.chainIds);
       needLayers(chainIds);
       world.snapshots.add(containerId);
+      if (checkpoint !== undefined) world.unpacked.add(checkpoint.dir);
       half();
       world.bundles.add(containerId);
       return { rootfs: [{ type: 'overlay', source: 'overlay', options: [] }] };
@@ -242,18 +244,23 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
         if (paths.some((path) => mounted.startsWith(`${path}/`))) world.imageMounts.delete(mounted);
       world.bundles.delete(containerId);
       world.specShares.delete(containerId);
+      for (const dir of world.unpacked)
+        if (paths.some((path) => dir.startsWith(`${path}/`))) world.unpacked.delete(dir);
       half();
       world.snapshots.delete(containerId);
       return NOTHING;
     }),
-    StartTask: performing('StartTask', 35, ({ podSandboxId, containerId }, half) => {
+    StartTask: performing('StartTask', 35, ({ podSandboxId, containerId, checkpointDir }, half) => {
       const shim = tasksOf(podSandboxId);
       if (!world.bundles.has(containerId)) fail('RuntimeFailed', 'there is no bundle');
       if (shim.tasks.has(containerId)) fail('RuntimeFailed', 'the task exists already');
+      if (checkpointDir !== undefined && !world.unpacked.has(checkpointDir))
+        fail('RuntimeFailed', 'there is no checkpoint');
       const task = newTask(podSandboxId, containerId);
       shim.tasks.set(containerId, task);
       half();
       task.status = 'running';
+      if (checkpointDir !== undefined) world.unpacked.delete(checkpointDir);
       if (podSandboxId !== containerId && random.chance(0.2)) endTask(world, scheduler, task, random.below(3));
       return { task: { pid: task.pid, startTicks: String(task.pid) } };
     }),
@@ -348,6 +355,10 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
       half();
       for (const { containerId } of containers) thaw(containerId);
       return NOTHING;
+    }),
+    ReadPodCheckpoint: performing('ReadPodCheckpoint', 10, (_effect, half) => {
+      half();
+      return { pod: CHECKPOINT };
     }),
     PullImage: performing('PullImage', 50, ({ reference }, half) => ({
       image: fetch(DATA_IMAGE.repoTags.includes(reference) ? DATA_IMAGE : IMAGE, half),

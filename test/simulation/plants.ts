@@ -59,6 +59,18 @@ export const PLANTS: readonly Plant[] = [
     perform: (real) => ({ ...real, EndPodCheckpoint: () => Promise.resolve({}) }),
   },
   {
+    name: 'an unpacked checkpoint that stays when its container goes',
+    perform: (real, world) => ({
+      ...real,
+      async CleanContainer(effect, context) {
+        const unpacked = [...world.unpacked];
+        const result = await real.CleanContainer(effect, context);
+        for (const dir of unpacked) world.unpacked.add(dir);
+        return result;
+      },
+    }),
+  },
+  {
     name: 'content deleted while a container has it mounted',
     decide(state, input) {
       // Whoever looks for what still needs an image sees roots only.

@@ -46,6 +46,8 @@ export interface World {
   /** Tasks whose shim died under them: their processes run on until somebody kills them. */
   readonly orphans: Map<string, SimulatedTask>;
   readonly snapshots: Set<string>;
+  /** Directories in which checkpoints lie that containers are to go on from. */
+  readonly unpacked: Set<string>;
   readonly blobs: Set<string>;
   readonly chains: Set<string>;
   nextPid: number;
@@ -67,6 +69,7 @@ export const createWorld = (): World => ({
   shims: new Map(),
   orphans: new Map(),
   snapshots: new Set(),
+  unpacked: new Set(),
   blobs: new Set(),
   chains: new Set(),
   nextPid: 1000,
@@ -139,6 +142,7 @@ export function leftovers(world: World): string[] {
     ...[...world.orphans.values()]
       .filter((task) => task.status === 'running')
       .map((task) => `orphaned process of ${task.id}`),
+    ...[...world.unpacked].map((dir) => `checkpoint in ${dir}`),
     ...[...world.snapshots].map((snapshot) => `snapshot of ${snapshot}`),
   ];
 }

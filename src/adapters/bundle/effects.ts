@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import type { Bundle, LaunchedTask, Mount } from '../../domain/tasks.ts';
 import type { PerformEffects } from '../../engine/ports.ts';
-import type { Snapshots } from '../images/snapshots-port.ts';
+import type { Snapshots, UnpackCheckpoint } from '../images/snapshots-port.ts';
 import { createPathCleaner, isMountPoint } from '../linux/files.ts';
 import { settleAll } from '../linux/settle-all.ts';
 import type { Spawner } from '../spawner/types.ts';
@@ -17,6 +17,7 @@ import { mountMappedOverlay } from './mapped-overlay.ts';
 export interface BundleDependencies {
   readonly writeBundle: WriteBundle;
   readonly snapshots: Pick<Snapshots, 'prepare' | 'view' | 'remove' | 'layerDirs'>;
+  readonly unpackCheckpoint: UnpackCheckpoint;
   readonly spawner: Pick<Spawner, 'mount' | 'mountMapped' | 'unmount'>;
   /** The daemon's root and state directories: nothing outside of them is made or removed. */
   readonly roots: readonly string[];
@@ -25,6 +26,7 @@ export interface BundleDependencies {
 export const createBundleEffects = ({
   writeBundle,
   snapshots,
+  unpackCheckpoint,
   spawner,
   roots,
 }: BundleDependencies): Pick<PerformEffects, 'PrepareContainer' | 'CleanContainer'> => {
@@ -40,14 +42,18 @@ export const createBundleEffects = ({
   };
 
   return {
-    PrepareContainer: async ({ containerId, bundle, chainIds, imageVolumes, imageMounts, users }) => {
+    PrepareContainer: async (effect, { signal }) => {
+      const { containerId, bundle, chainIds, imageVolumes, imageMounts, users, checkpoint } = effect;
+      if (checkpoint !== undefined) cleaner.check(checkpoint.dir);
       for (const path of [bundle.path, ...[...imageVolumes, ...imageMounts].map(({ hostPath }) => hostPath)])
         cleaner.check(path);
       const layerDirs = imageVolumes.length === 0 ? [] : snapshots.layerDirs(chainIds);
       const rootfs = snapshots.prepare(containerId, chainIds, users);
       const volumes = imageVolumes.map(({ imagePath, hostPath }) => fillImageVolume(layerDirs, imagePath, hostPath));
       const mounts = imageMounts.map((image) => mountImage({ snapshots, spawner }, image, users?.holder));
-      await settleAll([rootfs, writeBundle(bundle), ...volumes, ...mounts]);
+      const restored =
+        checkpoint === undefined ? [] : [rootfs.then(() => unpackCheckpoint(containerId, checkpoint, signal))];
+      await settleAll([rootfs, ...restored, writeBundle(bundle), ...volumes, ...mounts]);
       if (users !== undefined) await mountRootfs(bundle, users.holder, await rootfs);
       return { rootfs: await rootfs };
     },

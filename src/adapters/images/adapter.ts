@@ -18,7 +18,8 @@ import type { Spawner } from '../spawner/types.ts';
 import { type Collected, collectUnknown } from './collection.ts';
 import { imageLayout, WRITING_SUFFIX } from './layout.ts';
 import { createPullJobs } from './pull/jobs.ts';
-import type { Snapshots } from './snapshots-port.ts';
+import { createSemaphore } from './semaphore.ts';
+import type { Snapshots, UnpackCheckpoint } from './snapshots-port.ts';
 import { createSnapshots } from './snapshots.ts';
 import { createTrees } from './trees/trees.ts';
 import {
@@ -29,6 +30,7 @@ import {
   type PullProgress,
   type RegistryCredentials,
 } from './types.ts';
+import { createCheckpointUnpacker } from './unpack/checkpoint.ts';
 import { createUnpacker } from './unpack/unpacker.ts';
 import { createImageUsage, type ImageFsUsage, type StoredContent, takeInventory } from './usage.ts';
 
@@ -54,6 +56,7 @@ export interface ImagesAdapterOptions {
 export interface ImagesAdapter {
   readonly effects: Pick<PerformEffects, 'PullImage' | 'LoadImages' | 'DeleteImageContent'>;
   readonly snapshots: Snapshots;
+  readonly unpackCheckpoint: UnpackCheckpoint;
   /** Pulls that begin from now on look there for hosts.toml files. */
   readonly setRegistryConfigDirs: (dirs: readonly string[]) => void;
   /** Keeps a stream for the LoadImages effect that will name it. It is destroyed if `forgetUpload` comes first. */
@@ -116,10 +119,11 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
     usage.recount().catch((error: unknown) => log.warn({ error }, 'the size of the image store could not be counted'));
   };
 
+  const inTurn = createSemaphore(availableParallelism());
   const unpacker = createUnpacker({
     layout,
     spawner,
-    childrenMax: availableParallelism(),
+    inTurn,
     limits,
     trees: unpackedTrees,
     onSnapshot: recountInBackground,
@@ -258,6 +262,7 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
     effects,
     setRegistryConfigDirs: jobs.setRegistryConfigDirs,
     snapshots,
+    unpackCheckpoint: createCheckpointUnpacker({ layout, spawner, limits, inTurn }),
     acceptUpload: (upload, stream) => {
       uploads.set(upload, stream);
     },

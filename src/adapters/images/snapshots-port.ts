@@ -3,6 +3,7 @@
  * directories to look into. The images adapter implements it; bundles and container questions are made with it.
  * Must hold no decision: which image a container gets, and when its snapshot goes, is asked for by effects.
  */
+import type { CheckpointArchive } from '../../domain/effects/checkpoint.ts';
 import type { Mount } from '../../domain/tasks.ts';
 import type { PodUserNamespace } from '../../domain/oci/user-namespace.ts';
 
@@ -40,3 +41,9 @@ export interface Snapshots {
    */
   readonly layerDirs: (chainIds: readonly string[]) => readonly string[];
 }
+
+/**
+ * Unpacks a checkpoint's archive for a container whose writable layer is there and is not mounted. Doing it again begins
+ * anew. Rejects with FailureError InvalidField for an archive that is none, and leaves nothing beside the layer then.
+ */
+export type UnpackCheckpoint = (containerId: string, archive: CheckpointArchive, signal: AbortSignal) => Promise<void>;

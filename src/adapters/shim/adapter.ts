@@ -12,6 +12,7 @@ import type { Spawner } from '../spawner/types.ts';
 import { listenTtrpc } from '../ttrpc/server.ts';
 import { checkpointTask, endCheckpoint } from './checkpoint.ts';
 import { checkpointPod, endPodCheckpoint } from './pod-checkpoint.ts';
+import { readPodCheckpoint } from './read-checkpoint.ts';
 import { createContainerIo } from './tasks/container-io.ts';
 import type { ShimContext } from './context.ts';
 import { createDelivery } from './delivery.ts';
@@ -56,6 +57,7 @@ export type ShimEffects = Pick<
   | 'EndCheckpoint'
   | 'CheckpointPod'
   | 'EndPodCheckpoint'
+  | 'ReadPodCheckpoint'
 >;
 
 export interface ShimAdapterOptions {
@@ -153,6 +155,7 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
       EndCheckpoint: (effect) => endCheckpoint(context, effect),
       CheckpointPod: (effect) => checkpointPod(context, { spawner, searchPath }, effect),
       EndPodCheckpoint: (effect) => endPodCheckpoint(context, effect),
+      ReadPodCheckpoint: (effect) => readPodCheckpoint({ spawner, searchPath }, effect),
       UpdateContainer: (effect) => updateContainer(context, effect),
       ReopenLog: async ({ containerId, log: { path } }) => {
         if (path !== null) await logKeeper.reopen(containerId, path);

@@ -6,6 +6,7 @@
 import { constants } from 'node:fs';
 import { copyFile, mkdir, open, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { CHECKPOINT_FILES } from '../../domain/checkpoint-files.ts';
 import type { EffectOf, EffectResults } from '../../domain/effects.ts';
 import type { CheckpointedTask, TaskCheckpoint } from '../../domain/effects/checkpoint.ts';
 import { FailureError, messageOf } from '../../domain/errors.ts';
@@ -45,13 +46,19 @@ const run = (
 export const findTool = async ({ searchPath }: CheckpointTools, name: string): Promise<string> => {
   const found = await findProgram(name, searchPath);
   if (found !== null) return found;
-  const message = `Containers can only be checkpointed with ${name}, which is not in PATH (${searchPath}): install the package ${name}.`;
+  const message = `Containers can only be checkpointed and restored with ${name}, which is not in PATH (${searchPath}): install the package ${name}.`;
   throw new FailureError('HostLacks', message);
 };
 
-const archive = async (tools: CheckpointTools, directory: string, path: string, timeoutMs: number): Promise<void> => {
+const archive = async (
+  tools: CheckpointTools,
+  directory: string,
+  path: string,
+  timeoutMs: number,
+  ...more: readonly string[]
+): Promise<void> => {
   const tar = await findTool(tools, 'tar');
-  const options = ['--create', '--force-local', '--numeric-owner', '--xattrs', '--xattrs-include=*', '--sparse'];
+  const options = ['--create', '--force-local', '--numeric-owner', '--xattrs', '--xattrs-include=*', ...more];
   const result = await run(tools, [tar, ...options, '--file', path, '--directory', directory, '.'], timeoutMs);
   // 1: a file changed while it was read, as those of a container that runs may.
   if (result.exitCode === 0 || result.exitCode === 1) return;
@@ -60,7 +67,7 @@ const archive = async (tools: CheckpointTools, directory: string, path: string, 
 };
 
 /** Why CRIU can't do anything on this machine; null when it says that it can. */
-const criuProblem = async (tools: CheckpointTools, criu: string): Promise<string | null> => {
+export const criuProblem = async (tools: CheckpointTools, criu: string): Promise<string | null> => {
   const { exitCode, stdout, stderr } = await run(tools, [criu, 'check'], checkMs);
   if (exitCode === 0) return null;
   const [first = `it ended with ${exitCode ?? 'a signal'}`] = Buffer.concat([stderr, stdout]).toString().split('\n');
@@ -110,7 +117,7 @@ const dump = async (context: ShimContext, tools: CheckpointTools, task: TaskChec
     await client.checkpoint(
       {
         id: containerId,
-        path: join(workDir, 'archive', 'checkpoint'),
+        path: join(workDir, 'archive', CHECKPOINT_FILES.images),
         options: { typeUrl: optionsType, value: Buffer.from(CheckpointOptions.encode(options).finish()) },
       },
       timeoutMs ?? defaultMs,
@@ -134,7 +141,7 @@ const archiveDir = ({ workDir }: CheckpointedTask): string => join(workDir, 'arc
 /** Empties the directory in which a checkpoint is put together. */
 export const prepareWorkDir = async (task: CheckpointedTask): Promise<void> => {
   await rm(task.workDir, { recursive: true, force: true });
-  await mkdir(join(archiveDir(task), 'checkpoint'), { recursive: true, mode: directoryMode });
+  await mkdir(join(archiveDir(task), CHECKPOINT_FILES.images), { recursive: true, mode: directoryMode });
   await mkdir(join(task.workDir, 'work'), { mode: directoryMode });
 };
 
@@ -150,9 +157,10 @@ export const collect = async (context: ShimContext, tools: CheckpointTools, task
 const describe = async (tools: CheckpointTools, task: TaskCheckpoint): Promise<void> => {
   const directory = archiveDir(task);
   const changes = changesOf(task);
-  if (changes !== null) await archive(tools, changes, join(directory, 'rootfs-diff.tar'), task.timeoutMs ?? defaultMs);
-  await copyFile(join(task.bundlePath, 'config.json'), join(directory, 'spec.dump'));
-  await writeFile(join(directory, 'config.dump'), JSON.stringify(task.description));
+  if (changes !== null)
+    await archive(tools, changes, join(directory, CHECKPOINT_FILES.changes), task.timeoutMs ?? defaultMs, '--sparse');
+  await copyFile(join(task.bundlePath, 'config.json'), join(directory, CHECKPOINT_FILES.spec));
+  await writeFile(join(directory, CHECKPOINT_FILES.description), JSON.stringify(task.description));
 };
 
 /** Under another name beside it first. What stands there is replaced, and no link is followed. */

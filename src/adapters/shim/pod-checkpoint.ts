@@ -27,7 +27,9 @@ import { attempting } from './failures.ts';
 
 type CheckpointPod = EffectOf<'CheckpointPod'>;
 
-const descriptionName = 'pod.json';
+export const descriptionName = 'pod.json';
+/** Of what is in the description. */
+export const descriptionVersion = 1;
 const unfinishedDir = (outputPath: string): string => join(outputPath, '.unfinished-checkpoint');
 const archiveName = ({ containerId }: { readonly containerId: string }): string => `${containerId}.tar`;
 
@@ -67,7 +69,7 @@ const collectAll = async (
 
 const describePod = ({ podSandboxId, containers, description }: CheckpointPod): string =>
   JSON.stringify({
-    version: 1,
+    version: descriptionVersion,
     id: podSandboxId,
     ...description,
     containers: containers.map((task) => ({ ...task.description, archive: archiveName(task) })),

@@ -96,6 +96,8 @@ export const streamsOfRequest = (request: CallRequest): string[] => {
   switch (request.method) {
     case 'RunPodSandbox':
       return [sandboxStream(request.newId)];
+    case 'RestorePod':
+      return [sandboxStream(request.newId), ...request.newContainerIds.map(containerStream)];
     case 'StopPodSandbox':
     case 'RemovePodSandbox':
     case 'UpdatePodSandboxResources':
@@ -133,7 +135,7 @@ const streamsOfAnswer = ({ event: { body } }: Known<'call.completed'>): string[]
   const { id, imageRefs = [] } = body.response ?? {};
   const images = imageRefs.map(imageStream);
   if (id === undefined) return images;
-  return body.method === 'RunPodSandbox' ? [sandboxStream(id)] : [containerStream(id)];
+  return body.method === 'RunPodSandbox' || body.method === 'RestorePod' ? [sandboxStream(id)] : [containerStream(id)];
 };
 
 /** @param withEvents  also what was done on behalf of calls, and everything else */

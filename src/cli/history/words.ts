@@ -7,8 +7,8 @@ import {
   type PodLimits,
   type Sequenced,
   subjectOf,
-  type WantedStreams,
 } from '../../domain/records.ts';
+import type { WantedStreams } from '../../domain/call/streams.ts';
 import { counted } from '../format.ts';
 import type { Style } from '../table.ts';
 
@@ -47,6 +47,8 @@ export const detailOf = (request: CallRequest): string => {
   switch (request.method) {
     case 'RunPodSandbox':
       return request.runtimeHandler === '' ? '' : `handler ${request.runtimeHandler}`;
+    case 'RestorePod':
+      return shortened(request.checkpointPath);
     case 'CreateContainer':
       return request.config.image?.userSpecifiedImage || request.config.image?.image || '';
     case 'StopContainer':
@@ -107,6 +109,8 @@ const intentWords = (intent: Intent): string => {
     case 'CheckpointPod':
     case 'EndPodCheckpoint':
       return `${intent.kind} to ${shortened(intent.outputPath)}`;
+    case 'ReadPodCheckpoint':
+      return `ReadPodCheckpoint from ${shortened(intent.checkpointPath)}`;
     case 'UpdateContainer':
       return `UpdateContainer ${limitsWords(intent.resources)}`;
     case 'PullImage':
@@ -169,6 +173,8 @@ export const wordsOf = (event: Sequenced<DomainRecord>): Words | null => {
       return bad('shim lost', 'its process has gone');
     case 'sandbox.requested':
       return plain('pod requested', event.body.name);
+    case 'sandbox.restoring':
+      return plain('pod restoring', 'its containers are being made');
     case 'sandbox.ready':
       return plain('pod ready', event.body.claimed ? '' : 'nobody waits for it');
     case 'sandbox.claimed':
@@ -190,7 +196,10 @@ export const wordsOf = (event: Sequenced<DomainRecord>): Words | null => {
     case 'undo.retried':
       return plain('undo tried again');
     case 'container.requested':
-      return plain('container requested', event.body.name);
+      return plain(
+        'container requested',
+        event.body.checkpointArchive === undefined ? event.body.name : `${event.body.name}, from a checkpoint`,
+      );
     case 'container.created':
       return plain('container created', event.body.claimed ? '' : 'nobody waits for it');
     case 'container.claimed':

@@ -75,6 +75,7 @@ export function canonical(state: Pick<NodeState, 'sandboxes' | 'containers'>, re
       return parsed.ok ? { ...request, image: formatImageReference(parsed.reference) } : request;
     }
     case 'RunPodSandbox':
+    case 'RestorePod':
     case 'LoadImages':
     case 'RemoveImage':
     case 'UpdateRuntimeConfig':

@@ -11,6 +11,7 @@ import { checkpointContainer } from '../container/checkpoint.ts';
 import { updateContainerResources } from '../container/update.ts';
 import { fetchImages, pullImage, removeImage } from '../image/decide.ts';
 import { checkpointPod } from '../pod-sandbox/checkpoint.ts';
+import { restorePod } from '../pod-sandbox/restore.ts';
 import { removePodSandbox, runPodSandbox, stopPodSandbox } from '../pod-sandbox/decide.ts';
 import { portForward, portForwardSession } from '../pod-sandbox/port-forward.ts';
 import { updatePodSandboxResources } from '../pod-sandbox/update.ts';
@@ -29,6 +30,8 @@ export function decideCall(turn: Turn, input: CallReceived): void {
   switch (request.method) {
     case 'RunPodSandbox':
       return runPodSandbox(turn, call, request);
+    case 'RestorePod':
+      return restorePod(turn, call, request);
     case 'StopPodSandbox':
       return stopPodSandbox(turn, call, request);
     case 'RemovePodSandbox':

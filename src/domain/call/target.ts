@@ -11,6 +11,7 @@ const pullTarget = (reference: string, credentials: string | null): string =>
 export function targetOf(request: CallRequest): string {
   switch (request.method) {
     case 'RunPodSandbox':
+    case 'RestorePod':
       return `sandbox/${request.newId}`;
     case 'StopPodSandbox':
     case 'RemovePodSandbox':

@@ -1,7 +1,6 @@
 /** What calls about containers lead to: refusals, or a goal that process.ts then works towards. */
 import type { Failure } from '../errors.ts';
-import { imagesToMount } from '../image/mounted.ts';
-import { findImage } from '../image/names.ts';
+import { imagesOf } from '../image/mounted.ts';
 import { sameJson } from '../json.ts';
 import { containerName } from '../name-index.ts';
 import { stopSignalOf } from '../oci/signals.ts';
@@ -41,18 +40,11 @@ export function createContainer(turn: Turn, call: OpenCall, request: RequestOf<'
       reason: 'WrongState',
       message: `Pod sandbox ${podSandboxId} is not READY; containers can only be created in a READY sandbox.`,
     });
-  const image = findImage(state, config.image?.image ?? '');
-  if (image === undefined)
-    return refuse({
-      reason: 'ImageNotFound',
-      message: `image.image "${config.image?.image ?? ''}" is not on this node; pull it first.`,
-    });
-  const mounted = imagesToMount(state, config);
-  if (!mounted.ok) return refuse(mounted.failure);
-  const mountedImages = mounted.images.length === 0 ? {} : { mountedImages: mounted.images };
+  const images = imagesOf(state, config);
+  if (!images.ok) return refuse(images.failure);
   emit(turn, containerStream(newId), {
     type: 'container.requested',
-    body: { name, podSandboxId, config, imageId: image.id, ...mountedImages },
+    body: { name, podSandboxId, config, ...images.found },
   });
   prepareShim(turn, sandbox);
   advanceContainer(turn, newId);

@@ -51,7 +51,7 @@ function requested(
   chainIds: readonly string[],
   mountedImages: readonly MountedImage[] | undefined,
 ): Container {
-  const { name, podSandboxId, config, imageId } = record.body;
+  const { name, podSandboxId, config, imageId, checkpointArchive } = record.body;
   return {
     id,
     seq: record.seq,
@@ -62,6 +62,7 @@ function requested(
     imageConfig,
     chainIds,
     ...(mountedImages === undefined ? {} : { mountedImages }),
+    ...(checkpointArchive === undefined ? {} : { checkpointArchive }),
     createdAtNs: String(record.atNs),
     goal: 'create',
     created: false,

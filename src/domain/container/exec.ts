@@ -4,7 +4,8 @@
  * through them is nowhere in here.
  */
 import type { Failure } from '../errors.ts';
-import { type CallRequest, containerStream, type EffectEnded, type Intent, type WantedStreams } from '../records.ts';
+import { type CallRequest, containerStream, type EffectEnded, type Intent } from '../records.ts';
+import type { WantedStreams } from '../call/streams.ts';
 import type { OpenCall } from '../state.ts';
 import { complete, emit, OK, type Turn } from '../turn.ts';
 import { isAskingShim } from './contact.ts';

@@ -73,21 +73,36 @@ function advanceCreate(turn: Turn, container: Container): void {
       reason: 'Interrupted',
       message: `The daemon ended while container ${container.id} was being created; it was undone.`,
     };
-    emit(turn, stream, { type: 'container.failed', body: { failure } });
-    return advanceContainer(turn, container.id);
+    return failCreation(turn, container, failure);
   }
   if (inspection === 'done' && steps.files === 'none') {
     // The spec is tried now, so that what it can't be made of is a refusal and not a failed effect.
     const failure = specFailure(turn, container);
     if (failure === null) return request(turn, stream, { kind: 'PrepareContainer' });
-    emit(turn, stream, { type: 'container.failed', body: { failure } });
-    return advanceContainer(turn, container.id);
+    return failCreation(turn, container, failure);
   }
   if (steps.files !== 'done') return;
+  // Containers of a pod that is being restored are shown with the pod, or never.
+  if (isOfNewPod(turn, container)) return wake(turn, sandboxStream(container.podSandboxId));
   const claimed = callsWaitingFor(turn, stream, ['CreateContainer']).some((call) => !call.detached);
   emit(turn, stream, { type: 'container.created', body: { claimed } });
   answer(turn, stream, ['CreateContainer'], { ok: true, response: { id: container.id } });
   if (!claimed) setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
+}
+
+const isOfNewPod = ({ state }: Turn, { podSandboxId }: Container): boolean => {
+  const sandbox = state.sandboxes.get(podSandboxId);
+  return sandbox?.phase === 'creating' && sandbox.goal === 'run';
+};
+
+function failCreation(turn: Turn, container: Container, failure: Failure): void {
+  const podStream = sandboxStream(container.podSandboxId);
+  emit(turn, containerStream(container.id), { type: 'container.failed', body: { failure } });
+  if (isOfNewPod(turn, container)) {
+    emit(turn, podStream, { type: 'sandbox.failed', body: { failure } });
+    wake(turn, podStream);
+  }
+  advanceContainer(turn, container.id);
 }
 
 function specFailure({ state }: Turn, container: Container): Failure | null {

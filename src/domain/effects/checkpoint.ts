@@ -1,5 +1,7 @@
 /** Effects that write down what tasks are doing, of one container or of a pod, and what their success says. Types only. */
 import type { PodSandboxConfig } from '../cri.ts';
+import type { PodUserNamespace } from '../oci/user-namespace.ts';
+import type { DescribedPod } from '../pod-sandbox/restored.ts';
 import type { Mount } from '../tasks.ts';
 
 /** A task that is checkpointed, with where the parts of that are put together; those are gone afterwards. */
@@ -32,7 +34,12 @@ export type CheckpointEffect =
       readonly podSandboxId: string;
       readonly outputPath: string;
       readonly containers: readonly TaskCheckpoint[];
-      readonly description: { readonly runtimeHandler: string; readonly config: PodSandboxConfig };
+      readonly description: {
+        readonly runtimeHandler: string;
+        readonly config: PodSandboxConfig;
+        /** The users of its own that it has; null: the node's. */
+        readonly users: PodUserNamespace | null;
+      };
     }
   /** Has tasks run on that a checkpoint of their pod left frozen, and removes what there is of that. */
   | {
@@ -40,11 +47,20 @@ export type CheckpointEffect =
       readonly podSandboxId: string;
       readonly outputPath: string;
       readonly containers: readonly CheckpointedTask[];
-    };
+    }
+  /** Reads what such a directory describes, where the node can restore it; changes nothing. */
+  | { readonly kind: 'ReadPodCheckpoint'; readonly checkpointPath: string };
+
+/** Where a container is restored from: an archive that CheckpointTask wrote, and where it is unpacked. */
+export interface CheckpointArchive {
+  readonly path: string;
+  readonly dir: string;
+}
 
 export interface CheckpointResults {
   readonly CheckpointTask: Record<string, never>;
   readonly EndCheckpoint: Record<string, never>;
   readonly CheckpointPod: Record<string, never>;
   readonly EndPodCheckpoint: Record<string, never>;
+  readonly ReadPodCheckpoint: { readonly pod: DescribedPod };
 }

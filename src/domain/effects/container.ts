@@ -4,6 +4,7 @@
  */
 import type { ContainerFacts, ContainerQuestions } from '../container/facts.ts';
 import type { OciResources } from '../oci/types.ts';
+import type { CheckpointArchive } from './checkpoint.ts';
 import type { PodUserNamespace } from '../oci/user-namespace.ts';
 import type { Bundle, ContainerLog, LaunchedTask, Mount } from '../tasks.ts';
 
@@ -22,6 +23,8 @@ export type ContainerEffect =
       readonly imageMounts: readonly { readonly chainIds: readonly string[]; readonly hostPath: string }[];
       /** The pod's own users and a process that has them: the rootfs is mounted in the bundle for them. */
       readonly users?: PodUserNamespace & { readonly holder: LaunchedTask };
+      /** Unpacked, its changed files into the writable snapshot; absent: the container starts anew. */
+      readonly checkpoint?: CheckpointArchive;
     }
   | { readonly kind: 'CleanContainer'; readonly containerId: string; readonly paths: readonly string[] }
   | { readonly kind: 'ReopenLog'; readonly containerId: string; readonly log: ContainerLog }

@@ -47,7 +47,7 @@ export type TaskEffect =
     }
   /** Stops it, and has its exit durable; where its shim has gone, StopShim takes away what is left. */
   | { readonly kind: 'StopSandbox'; readonly podSandboxId: string; readonly timeoutSeconds: number }
-  /** Opens the log, then Create, Wait and Start of a task. */
+  /** Opens the log, then Create, Wait and Start of a task, or of one that a checkpoint tells of. */
   | {
       readonly kind: 'StartTask';
       readonly podSandboxId: string;
@@ -63,6 +63,8 @@ export type TaskEffect =
       readonly users?: PodUserNamespace;
       /** Mounted while the task is created, which keeps them for itself. */
       readonly mapped?: { readonly holder: LaunchedTask; readonly mounts: readonly MappedMount[] };
+      /** Where a checkpoint is unpacked whose processes go on, and which is not kept any longer; absent: it starts anew. */
+      readonly checkpointDir?: string;
     }
   | {
       readonly kind: 'KillTask';

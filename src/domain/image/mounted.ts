@@ -5,7 +5,7 @@
 import type { ContainerConfig, Mount } from '../cri.ts';
 import type { Failure } from '../errors.ts';
 import { shown } from '../oci/refuse.ts';
-import type { Container, NodeState } from '../state.ts';
+import type { Container, NodeState, PodSandbox } from '../state.ts';
 import { findImage } from './names.ts';
 
 /** Layers of an image, base first; none of one that is not there. */
@@ -20,12 +20,12 @@ const imageNamesIn = (mounts: readonly Mount[] | undefined): readonly string[] =
   ...new Set((mounts ?? []).flatMap(({ image }) => (image === undefined ? [] : [image.image ?? '']))),
 ];
 
-export type ImagesToMount =
+type ImagesToMount =
   | { readonly ok: true; readonly images: readonly { readonly image: string; readonly imageId: string }[] }
   | { readonly ok: false; readonly failure: Failure };
 
 /** The images that a config mounts, as they are on this node now: creating a container never pulls. */
-export function imagesToMount(state: Pick<NodeState, 'images'>, { mounts }: ContainerConfig): ImagesToMount {
+function imagesToMount(state: Pick<NodeState, 'images'>, { mounts }: ContainerConfig): ImagesToMount {
   const images: { image: string; imageId: string }[] = [];
   for (const image of imageNamesIn(mounts)) {
     const found = findImage(state, image);
@@ -38,8 +38,42 @@ export function imagesToMount(state: Pick<NodeState, 'images'>, { mounts }: Cont
   return { ok: true, images };
 }
 
+/** What a container stands on, as its record says it. */
+interface ContainerImages {
+  readonly imageId: string;
+  /** Absent: none. */
+  readonly mountedImages?: readonly { readonly image: string; readonly imageId: string }[];
+}
+
+export type ImagesFound =
+  | { readonly ok: true; readonly found: ContainerImages }
+  | { readonly ok: false; readonly failure: Failure };
+
+/** The images of a config, its root's and those of its volumes, or which of them is not there. */
+export function imagesOf(state: Pick<NodeState, 'images'>, config: ContainerConfig): ImagesFound {
+  const name = config.image?.image ?? '';
+  const image = findImage(state, name);
+  if (image === undefined) {
+    const message = `image.image "${name}" is not on this node; pull it first.`;
+    return { ok: false, failure: { reason: 'ImageNotFound', message } };
+  }
+  const mounted = imagesToMount(state, config);
+  if (!mounted.ok) return mounted;
+  const mountedImages = mounted.images.length === 0 ? {} : { mountedImages: mounted.images };
+  return { ok: true, found: { imageId: image.id, ...mountedImages } };
+}
+
 /** Ids of all images that a container stands on: its root's, then those of its volumes. */
 export const imageIdsOf = ({ imageId, mountedImages = [] }: Container): readonly string[] => [
   imageId,
   ...mountedImages.map((mounted) => mounted.imageId),
+];
+
+/** Ids of the images that a pod holds itself: its pause task's, and those of containers that it is yet to be restored with. */
+export const imageIdsOfPod = ({ image, restore }: PodSandbox): readonly string[] => [
+  ...(image === null ? [] : [image.id]),
+  ...(restore === undefined || restore.begun ? [] : restore.containers).flatMap(({ imageId, mountedImages = [] }) => [
+    imageId,
+    ...mountedImages.map((mounted) => mounted.imageId),
+  ]),
 ];

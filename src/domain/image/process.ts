@@ -6,7 +6,7 @@
  */
 import { hasTimer, openEffectsOn } from '../effect-log.ts';
 import type { Failure } from '../errors.ts';
-import { imageIdsOf } from './mounted.ts';
+import { imageIdsOf, imageIdsOfPod } from './mounted.ts';
 import { findImage } from './names.ts';
 import type { ImageContent } from './content.ts';
 import { imageStream, type Intent } from '../records.ts';
@@ -33,7 +33,8 @@ function fetchIntent(state: NodeState, { request: asked }: OpenCall): Intent | n
       return { kind: 'PullImage', reference: asked.image, credentials: asked.credentials };
     case 'LoadImages':
       return { kind: 'LoadImages', upload: asked.newId };
-    case 'RunPodSandbox': {
+    case 'RunPodSandbox':
+    case 'RestorePod': {
       const reference = state.facts?.sandboxImage ?? null;
       if (reference === null || state.sandboxes.has(asked.newId) || findImage(state, reference) !== undefined)
         return null;
@@ -60,7 +61,7 @@ export function afterFetch(
 ): void {
   for (const image of images) storeImage(turn, image);
   const fetcher = [...turn.state.calls.values()].find((call) => call.stream === stream);
-  if (fetcher?.request.method === 'RunPodSandbox') again(fetcher, failure);
+  if (fetcher?.request.method === 'RunPodSandbox' || fetcher?.request.method === 'RestorePod') again(fetcher, failure);
   else if (fetcher !== undefined) {
     const imageRefs = images.map(({ id }) => id);
     answer(
@@ -89,7 +90,7 @@ export function advanceImage(turn: Turn, imageId: string): void {
   if (image === undefined || !image.removing || openEffectsOn(turn.state, stream).length > 0) return;
   if (openIntent(turn.state, isFetching)) return;
   if ([...turn.state.containers.values()].some((container) => imageIdsOf(container).includes(imageId))) return;
-  if ([...turn.state.sandboxes.values()].some((sandbox) => sandbox.image?.id === imageId)) return;
+  if ([...turn.state.sandboxes.values()].some((sandbox) => imageIdsOfPod(sandbox).includes(imageId))) return;
   const { blobs, chainIds } = garbageOf(turn.state, image);
   request(turn, stream, { kind: 'DeleteImageContent', blobs, chainIds });
 }

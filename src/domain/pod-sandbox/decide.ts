@@ -1,6 +1,6 @@
 /** What calls about PodSandboxes lead to: refusals, or a goal that process.ts then works towards. */
-import type { CallRequest } from '../records.ts';
-import { sandboxStream } from '../records.ts';
+import { containerStateOf } from '../container/state.ts';
+import { type BodyOf, type CallRequest, containerStream, sandboxStream } from '../records.ts';
 import { sameJson } from '../json.ts';
 import { sandboxName } from '../name-index.ts';
 import { hasOwnUsers } from '../oci/user-namespace.ts';
@@ -14,15 +14,30 @@ import { findImage } from '../image/names.ts';
 import { startFetch } from '../image/process.ts';
 import { networkOf, podNetwork, usesHostNetwork } from './network.ts';
 import { advancePodSandbox } from './process.ts';
+import { createdResponse, isRestoredWith } from './restoring.ts';
 import { givesUserNamespaces, sandboxerOf } from './sandboxer.ts';
 
 type RequestOf<M extends CallRequest['method']> = Extract<CallRequest, { method: M }>;
 
+type Creation = RequestOf<'RunPodSandbox' | 'RestorePod'>;
+type Requested = BodyOf<'sandbox.requested'>;
+
 export function runPodSandbox(turn: Turn, call: OpenCall, request: RequestOf<'RunPodSandbox'>): void {
+  const requested = requestedSandbox(turn, call, request);
+  if (requested === null) return;
+  emit(turn, sandboxStream(request.newId), { type: 'sandbox.requested', body: requested });
+  advancePodSandbox(turn, request.newId);
+}
+
+/** What is to be recorded of a new pod; null when the call is answered, or waits for something. */
+export function requestedSandbox(turn: Turn, call: OpenCall, request: Creation): Requested | null {
   const { state } = turn;
   const { facts } = state;
   const { config, newId } = request;
-  const refuse = (failure: Failure): void => complete(turn, call, { ok: false, failure });
+  const refuse = (failure: Failure): null => {
+    complete(turn, call, { ok: false, failure });
+    return null;
+  };
 
   if (facts === null)
     return refuse({ reason: 'NotServing', message: 'The daemon has not finished starting; try again.' });
@@ -40,7 +55,10 @@ export function runPodSandbox(turn: Turn, call: OpenCall, request: RequestOf<'Ru
 
   const name = sandboxName(config.metadata ?? {});
   const owner = state.sandboxes.get(state.names.get(name) ?? '');
-  if (owner !== undefined) return repeat(turn, call, request, owner);
+  if (owner !== undefined) {
+    repeat(turn, call, request, owner);
+    return null;
+  }
 
   const { confList, problem } = networkOf(state, handler);
   const hostNetwork = usesHostNetwork(config);
@@ -55,23 +73,22 @@ export function runPodSandbox(turn: Turn, call: OpenCall, request: RequestOf<'Ru
   const sandboxImage = sandboxer === 'pause' && !hasOwnUsers(config) ? facts.sandboxImage : null;
   const image = sandboxImage === null ? undefined : findImage(state, sandboxImage);
   // The sandbox image is pulled on the call's behalf, and the call is decided again when it is there.
-  if (sandboxImage !== null && image === undefined) return startFetch(turn, call);
+  if (sandboxImage !== null && image === undefined) {
+    startFetch(turn, call);
+    return null;
+  }
 
   const network = hostNetwork || confList === null ? null : podNetwork(facts, newId, config, confList);
-  emit(turn, sandboxStream(newId), {
-    type: 'sandbox.requested',
-    body: {
-      name,
-      config,
-      runtimeHandler: request.runtimeHandler,
-      handler,
-      network,
-      imageId: image?.id ?? null,
-      // Left out where it is what older journals mean by leaving it out.
-      ...(sandboxer === 'pause' ? {} : { sandboxer }),
-    },
-  });
-  advancePodSandbox(turn, newId);
+  return {
+    name,
+    config,
+    runtimeHandler: request.runtimeHandler,
+    handler,
+    network,
+    imageId: image?.id ?? null,
+    // Left out where it is what older journals mean by leaving it out.
+    ...(sandboxer === 'pause' ? {} : { sandboxer }),
+  };
 }
 
 function withoutUserNamespaces(handler: RuntimeHandler, config: PodSandboxConfig): Failure | null {
@@ -86,14 +103,19 @@ const findHandler = (state: NodeState, name: string): RuntimeHandler | undefined
   state.facts?.handlers.find((handler) => handler.name === (name === '' ? state.facts?.defaultHandler : name));
 
 /** The same name again (C5): the same configuration joins or gets the finished, untouched pod; anything else is refused. */
-function repeat(turn: Turn, call: OpenCall, request: RequestOf<'RunPodSandbox'>, owner: PodSandbox): void {
-  const same = owner.runtimeHandler === request.runtimeHandler && sameJson(owner.config, request.config);
+function repeat(turn: Turn, call: OpenCall, request: Creation, owner: PodSandbox): void {
+  const same =
+    owner.runtimeHandler === request.runtimeHandler &&
+    sameJson(owner.config, request.config) &&
+    sameJson(askedRestore(owner.restore), restoreOf(request));
   if (same && owner.goal === 'run') {
     if (owner.phase === 'creating')
       return emit(turn, call.stream, { type: 'call.joined', body: { target: `sandbox/${owner.id}` } });
-    if (owner.phase === 'ready' && containersOf(turn.state, owner.id).length === 0) {
+    if (owner.phase === 'ready' && isUntouched(turn.state, owner)) {
       if (!owner.claimed) emit(turn, sandboxStream(owner.id), { type: 'sandbox.claimed', body: {} });
-      return complete(turn, call, { ok: true, response: { id: owner.id } });
+      for (const { id, claimed } of containersOf(turn.state, owner.id))
+        if (!claimed) emit(turn, containerStream(id), { type: 'container.claimed', body: {} });
+      return complete(turn, call, { ok: true, response: createdResponse(owner) });
     }
   }
   const why = same ? 'is already in use or being taken down' : 'exists with another configuration';
@@ -104,6 +126,32 @@ function repeat(turn: Turn, call: OpenCall, request: RequestOf<'RunPodSandbox'>,
       message: `The pod sandbox name ${owner.name} is held by ${owner.id}, which ${why}; raise metadata.attempt or remove that sandbox.`,
     },
   });
+}
+
+/** The part of a creation that says what it restores, for a comparison of two. */
+const restoreOf = (request: Creation): unknown =>
+  request.method === 'RunPodSandbox'
+    ? null
+    : { checkpointPath: request.checkpointPath, containerConfigs: request.containerConfigs };
+
+const askedRestore = (restore: PodSandbox['restore']): unknown =>
+  restore === undefined
+    ? null
+    : { checkpointPath: restore.checkpointPath, containerConfigs: restore.containers.map(({ config }) => config) };
+
+/** It has no containers but those that it was restored with, and they are as they were made. */
+function isUntouched(state: NodeState, { id, restore }: PodSandbox): boolean {
+  const containers = containersOf(state, id);
+  return (
+    containers.length === (restore?.containers.length ?? 0) &&
+    containers.every(
+      (container) =>
+        isRestoredWith(restore, container.id) &&
+        container.goal === 'run' &&
+        !container.starting &&
+        containerStateOf(container) === 'CONTAINER_CREATED',
+    )
+  );
 }
 
 export function stopPodSandbox(turn: Turn, call: OpenCall, { podSandboxId }: RequestOf<'StopPodSandbox'>): void {

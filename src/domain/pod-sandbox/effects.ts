@@ -9,6 +9,7 @@ import { afterMs, emit, request, retryDelayMs, setTimer, type Turn } from '../tu
 import { afterPodCheckpoint } from './checkpoint.ts';
 import { afterStreamPort } from './port-forward.ts';
 import { advancePodSandbox, afterPauseKill, losePodSandbox } from './process.ts';
+import { hasClaimedContainers } from './restoring.ts';
 import { holderOf } from './sandboxer.ts';
 import { afterStartShim } from './shim.ts';
 
@@ -40,7 +41,7 @@ function afterTimer(turn: Turn, podSandboxId: string, intent: Intent): void {
   const stream = sandboxStream(podSandboxId);
   switch (intent.purpose) {
     case 'claim':
-      if (sandbox.claimed || sandbox.goal !== 'run' || containersOf(turn.state, podSandboxId).length > 0) return;
+      if (sandbox.claimed || sandbox.goal !== 'run' || hasClaimedContainers(turn.state, sandbox)) return;
       emit(turn, stream, {
         type: 'sandbox.failed',
         body: {

@@ -35,7 +35,7 @@ export function evolvePodSandbox(state: NodeState, id: string, record: Sequenced
 type Requested = Sequenced<Extract<Sequenced, { type: 'sandbox.requested' }>>;
 
 function requested(id: string, record: Requested, image: Image | undefined): PodSandbox {
-  const { name, config, runtimeHandler, handler, network, sandboxer = 'pause' } = record.body;
+  const { name, config, runtimeHandler, handler, network, sandboxer = 'pause', restore } = record.body;
   return {
     id,
     seq: record.seq,
@@ -44,6 +44,7 @@ function requested(id: string, record: Requested, image: Image | undefined): Pod
     runtimeHandler,
     handler,
     sandboxer,
+    ...(restore === undefined ? {} : { restore: { ...restore, begun: false } }),
     network,
     image:
       image === undefined
@@ -76,6 +77,8 @@ function changedBy(sandbox: PodSandbox, record: Sequenced): PodSandbox {
       return record.body.effects.reduce(started, sandbox);
     case 'effect.ended':
       return ended(sandbox, record.body);
+    case 'sandbox.restoring':
+      return sandbox.restore === undefined ? sandbox : { ...sandbox, restore: { ...sandbox.restore, begun: true } };
     case 'sandbox.ready':
       return { ...sandbox, phase: 'ready', claimed: record.body.claimed };
     case 'sandbox.claimed':

@@ -22,20 +22,24 @@
  *   run:     files, namespaces, network ──> ready
  *   stop:    containers' tasks ──> shim, network ──> namespaces ──> stopped
  *
+ * A pod that is restored from a checkpoint has its containers made before it is ready (restoring.ts).
+ *
  * Undo goes on past failures; what failed is owed, is tried again, and keeps the sandbox visible (C6).
  */
 import { removeContainerOf, stopContainerOf } from '../container/process.ts';
 import { hasTimer } from '../effect-log.ts';
 import type { Failure } from '../errors.ts';
+import { imageIdsOfPod } from '../image/mounted.ts';
 import type { Intent } from '../records.ts';
 import { imageStream, sandboxStream } from '../records.ts';
-import { containersOf, type PodSandbox, type SandboxStep, type StepState } from '../state.ts';
+import { containersOf, type NodeState, type PodSandbox, type SandboxStep, type StepState } from '../state.ts';
 import {
   afterMs,
   answer,
   CLAIM_MS,
   callsWaitingFor,
   emit,
+  type Method,
   OK,
   request,
   retryDelayMs,
@@ -47,8 +51,12 @@ import { SIGKILL } from '../oci/signals.ts';
 import { hasOwnUsers } from '../oci/user-namespace.ts';
 import { advancePodCheckpoint } from './checkpoint.ts';
 import { SANDBOX_STEPS } from './evolve.ts';
+import { createdResponse, isRestored, restoreFailure, showRestored } from './restoring.ts';
 import { hasNamespaces, holderOf, stepEffects } from './sandboxer.ts';
 import { advanceShim } from './shim.ts';
+
+/** Calls that make a pod. */
+const CREATIONS = ['RunPodSandbox', 'RestorePod'] as const satisfies readonly Method[];
 
 /** A killed pause task whose exit did not arrive by then: its shim is asked. */
 const EXIT_OVERDUE_MS = 5_000;
@@ -64,7 +72,7 @@ export function advancePodSandbox(turn: Turn, podSandboxId: string): void {
 function advanceRun(turn: Turn, sandbox: PodSandbox): void {
   if (sandbox.phase !== 'creating') return advanceShim(turn, sandbox);
   const stream = sandboxStream(sandbox.id);
-  const failure = failureOf(sandbox);
+  const failure = failureOf(turn.state, sandbox);
   if (failure !== null) {
     emit(turn, stream, { type: 'sandbox.failed', body: { failure } });
     return advancePodSandbox(turn, sandbox.id);
@@ -72,21 +80,22 @@ function advanceRun(turn: Turn, sandbox: PodSandbox): void {
   const next = SANDBOX_STEPS.filter((step) => sandbox.steps[step] === 'none' && mayBegin(sandbox, step));
   if (next.length > 0)
     return request(turn, stream, ...next.map((step): Intent => ({ kind: stepEffects(sandbox.sandboxer, step).make })));
-  if (!SANDBOX_STEPS.every((step) => isMade(sandbox, step))) return;
+  if (!SANDBOX_STEPS.every((step) => isMade(sandbox, step)) || !isRestored(turn, sandbox)) return;
   const target = stream;
-  const claimed = callsWaitingFor(turn, target, ['RunPodSandbox']).some((call) => !call.detached);
+  const claimed = callsWaitingFor(turn, target, CREATIONS).some((call) => !call.detached);
   emit(turn, stream, { type: 'sandbox.ready', body: { claimed } });
-  answer(turn, target, ['RunPodSandbox'], { ok: true, response: { id: sandbox.id } });
+  showRestored(turn, sandbox, claimed);
+  answer(turn, target, CREATIONS, { ok: true, response: createdResponse(sandbox) });
   if (!claimed) setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
 }
 
-function failureOf(sandbox: PodSandbox): Failure | null {
+function failureOf(state: NodeState, sandbox: PodSandbox): Failure | null {
   if (sandbox.taskExit !== null)
     return {
       reason: 'RuntimeFailed',
       message: `Pod sandbox ${sandbox.id} was not ready yet when ${holderOf(sandbox.sandboxer) ?? 'it'} ended with status ${sandbox.taskExit.exitStatus}.`,
     };
-  if (!SANDBOX_STEPS.some((step) => sandbox.steps[step] === 'failed')) return null;
+  if (!SANDBOX_STEPS.some((step) => sandbox.steps[step] === 'failed')) return restoreFailure(state, sandbox);
   return (
     sandbox.failure ?? {
       reason: 'Interrupted',
@@ -198,13 +207,13 @@ function finish(turn: Turn, sandbox: PodSandbox): void {
     answer(turn, stream, ['StopPodSandbox'], OK);
     if (sandbox.goal !== 'stop' && clear(['files']) && containersOf(turn.state, id).length === 0) {
       emit(turn, stream, { type: 'sandbox.removed', body: {} });
-      if (sandbox.image !== null) wake(turn, imageStream(sandbox.image.id));
+      for (const imageId of imageIdsOfPod(sandbox)) wake(turn, imageStream(imageId));
       answer(turn, stream, ['RemovePodSandbox'], OK);
       const failure = sandbox.failure ?? {
         reason: 'Cancelled',
         message: `Pod sandbox ${id} was removed while it was being made.`,
       };
-      answer(turn, stream, ['RunPodSandbox'], { ok: false, failure });
+      answer(turn, stream, CREATIONS, { ok: false, failure });
       return;
     }
   }
@@ -213,7 +222,7 @@ function finish(turn: Turn, sandbox: PodSandbox): void {
   // Everything that could be undone was; the rest is owed. Callers hear of it now, and it is tried again.
   const failure = sandbox.owedFailure;
   answer(turn, stream, ['StopPodSandbox', 'RemovePodSandbox'], { ok: false, failure });
-  answer(turn, stream, ['RunPodSandbox'], { ok: false, failure: sandbox.failure ?? failure });
+  answer(turn, stream, CREATIONS, { ok: false, failure: sandbox.failure ?? failure });
   if (!hasTimer(turn.state, stream, 'retry'))
     setTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(sandbox.undoFailures)));
 }

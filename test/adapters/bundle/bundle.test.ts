@@ -119,6 +119,7 @@ describe('PrepareContainer and CleanContainer', () => {
         view: () => Promise.resolve(null),
         layerDirs: () => [layer],
       },
+      unpackCheckpoint: () => Promise.resolve(),
       spawner: {
         mount: () => Promise.resolve(),
         mountMapped: () => Promise.resolve(),
@@ -171,6 +172,7 @@ describe('PrepareContainer and CleanContainer', () => {
         view: () => Promise.resolve(null),
         layerDirs: () => [],
       },
+      unpackCheckpoint: () => Promise.resolve(),
       spawner: {
         mount: () => Promise.resolve(),
         mountMapped: () => Promise.resolve(),

@@ -7,6 +7,7 @@ import * as wire from '../../wire/cri/api.ts';
 import { everything, reading, take } from '../calls.ts';
 import type { Handlers } from '../context.ts';
 import { shownObjects } from '../lookup.ts';
+import { containerConfig, podSandboxConfig, required } from '../messages/from-wire.ts';
 import { statusInfo } from '../messages/verbose.ts';
 import type { CriParts } from '../parts.ts';
 import { statsHandlers } from '../stats-handlers.ts';
@@ -40,12 +41,28 @@ export function runtimeService(parts: CriParts): Handlers<typeof wire.RuntimeSer
     },
     async checkpointPod({ podSandboxId, outputPath, containerIds, options }, context) {
       const fields = (): { podSandboxId: string; outputPath: string; containerIds: readonly string[] } => {
-        for (const name of Object.keys(options))
-          refuseField('options', `has ${shown(name)}, which scribe does not know`);
+        refuseOptions(options);
         return { podSandboxId, outputPath, containerIds };
       };
       await take(parts, 'CheckpointPod', fields, context);
       return {};
+    },
+    async restorePod({ checkpointPath, config, runtimeHandler, options, containerConfigs }, context) {
+      const fields = () => {
+        refuseOptions(options);
+        return {
+          checkpointPath,
+          config: podSandboxConfig(required(config, 'config')),
+          runtimeHandler,
+          containerConfigs: containerConfigs.map((one) => containerConfig(one, parts.tokenOf)),
+        };
+      };
+      const { outcome } = await take(parts, 'RestorePod', fields, context);
+      const { id = '', containerIds = {} } = outcome.response;
+      return {
+        podSandboxId: id,
+        restoredContainers: Object.entries(containerIds).map(([name, containerId]) => ({ name, containerId })),
+      };
     },
     async updateRuntimeConfig({ runtimeConfig }, context) {
       await take(
@@ -90,4 +107,9 @@ export function runtimeService(parts: CriParts): Handlers<typeof wire.RuntimeSer
       await reading(parts, 'GetContainerEvents', everything, subscribe)(request, context);
     },
   };
+}
+
+/** None is known yet. */
+function refuseOptions(options: Readonly<Record<string, string>>): void {
+  for (const name of Object.keys(options)) refuseField('options', `has ${shown(name)}, which scribe does not know`);
 }

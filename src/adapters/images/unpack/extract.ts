@@ -1,7 +1,7 @@
 /**
- * Turns the members of a layer's archive into files below "/", in overlayfs' form: whiteouts become 0:0 character
+ * Turns the members of an archive into files below "/", those of an image's layer in overlayfs' form: whiteouts become 0:0 character
  * devices, opaque directories get trusted.overlay.opaque (image-spec, layer.md). Runs in the jailed child only, so
- * that "/" is the layer. What the archive does not describe is reported, never guessed from the host.
+ * that "/" is where they go. What the archive does not describe is reported, never guessed from the host.
  */
 import {
   closeSync,
@@ -24,9 +24,11 @@ import { makeNodeNow, setTimesNow, setTimesOfOpenNow, writeXattrNow } from '../.
 import { deviceNumber, errorCodeOf, NodeType } from '../../linux/syscalls.ts';
 import { invalidArchive } from '../tar/header.ts';
 import type { TarEntry, TarHandler } from '../tar/reader.ts';
+import { type ArchiveForm, wordsOfForm } from './protocol.ts';
 import { callPath, componentsOf, createDirectoryResolver, fsPath, isWhiteout, shownPath, statOf } from './paths.ts';
 
 export interface ExtractLimits {
+  readonly form: ArchiveForm;
   readonly entriesMax: number;
   readonly bytesMax: number;
   /** To be left free on the file system. */
@@ -61,14 +63,20 @@ const SPACE_CHECK_BYTES = 32 * 1024 * 1024;
 const SPACE_CHECK_ENTRIES = 4096;
 const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
 
-/** Attributes an image may set. trusted.* and security.selinux steer the host; overlayfs reads some of user.* too. */
-const mayCarry = (name: string): boolean =>
+/** With these, overlayfs would look for what a directory or file holds at another place: it is not in the archive. */
+const ELSEWHERE_XATTRS: readonly string[] = ['trusted.overlay.redirect', 'trusted.overlay.metacopy'];
+
+/** Attributes an archive may set. trusted.* and security.selinux steer the host; overlayfs reads some of user.* too. */
+const mayCarry = (name: string, form: ArchiveForm): boolean =>
+  (form === 'changes' && name === OPAQUE_XATTR) ||
   (name.startsWith('user.') && !name.startsWith('user.overlay.')) ||
   name === 'security.capability' ||
   name === 'system.posix_acl_access' ||
   name === 'system.posix_acl_default';
 
 export const createExtractor = (limits: ExtractLimits): Extractor => {
+  const { form } = limits;
+  const { what, again } = wordsOfForm[form];
   const described = new Map<string, TarEntry>();
   const implied = new Set<string>(['']);
   let entries = 0;
@@ -85,7 +93,9 @@ export const createExtractor = (limits: ExtractLimits): Extractor => {
 
   const setXattrs = (path: string, entry: TarEntry): void => {
     for (const [name, value] of entry.xattrs) {
-      if (!mayCarry(name)) continue;
+      if (form === 'changes' && ELSEWHERE_XATTRS.includes(name))
+        throw invalidArchive(`${shownPath(path)} has been renamed in a way (${name}) that can not be restored`);
+      if (!mayCarry(name, form)) continue;
       try {
         writeXattrNow(callPath(path), name, value);
       } catch (error) {
@@ -113,7 +123,7 @@ export const createExtractor = (limits: ExtractLimits): Extractor => {
   const checkSpace = (): void => {
     const { bavail, bsize } = statfsSync('/');
     if (bavail * bsize < limits.reservedBytes) {
-      throw new FailureError('DiskFull', 'The disk is too full to unpack the image: make room and pull it again.');
+      throw new FailureError('DiskFull', `The disk is too full to unpack it: make room and ${again}.`);
     }
   };
 
@@ -194,7 +204,8 @@ export const createExtractor = (limits: ExtractLimits): Extractor => {
     const name = components.at(-1);
     const directory = name === undefined ? null : directories.find(components.slice(0, -1));
     const target = directory === null || name === undefined ? null : inDirectory(directory, name);
-    const stats = target === null || name?.startsWith(WHITEOUT_PREFIX) === true ? null : statOf(target);
+    const stats =
+      target === null || (form === 'layer' && name?.startsWith(WHITEOUT_PREFIX) === true) ? null : statOf(target);
     if (target === null || stats === null || stats.isDirectory() || isWhiteout(stats)) {
       throw invalidArchive(`the hard link ${shownPath(path)} leads to no file of the same layer`);
     }
@@ -225,6 +236,12 @@ export const createExtractor = (limits: ExtractLimits): Extractor => {
     }
   };
 
+  const takeMarker = (directory: string, name: string): void => {
+    if (name === OPAQUE_MARKER) return makeOpaque(directory);
+    if (name.startsWith(AUFS_PREFIX)) return;
+    makeWhiteout(directory, name.slice(WHITEOUT_PREFIX.length));
+  };
+
   const make = (entry: TarEntry): void => {
     const place = directories.place(entry.path);
     if (place === null) {
@@ -233,9 +250,7 @@ export const createExtractor = (limits: ExtractLimits): Extractor => {
       return;
     }
     const { directory, name } = place;
-    if (name === OPAQUE_MARKER) return makeOpaque(directory);
-    if (name.startsWith(AUFS_PREFIX)) return;
-    if (name.startsWith(WHITEOUT_PREFIX)) return makeWhiteout(directory, name.slice(WHITEOUT_PREFIX.length));
+    if (form === 'layer' && name.startsWith(WHITEOUT_PREFIX)) return takeMarker(directory, name);
     const path = inDirectory(directory, name);
     switch (entry.type) {
       case 'file':
@@ -256,11 +271,12 @@ export const createExtractor = (limits: ExtractLimits): Extractor => {
   };
 
   const handler: TarHandler = {
-    entry: (entry) => {
+    entry: (member) => {
+      const entry = form === 'files' ? plain(member) : member;
       entries += 1;
       bytes += entry.sizeBytes;
-      if (entries > limits.entriesMax) throw tooMuch(`more than ${limits.entriesMax} files`);
-      if (bytes > limits.bytesMax) throw tooMuch(`more than ${limits.bytesMax} bytes`);
+      if (entries > limits.entriesMax) throw tooMuch(what, `more than ${limits.entriesMax} files`);
+      if (bytes > limits.bytesMax) throw tooMuch(what, `more than ${limits.bytesMax} bytes`);
       if (entry.uid > ID_MAX || entry.gid > ID_MAX) {
         throw invalidArchive(`the owner of ${shownPath(entry.path)} is beyond the range of user ids`);
       }
@@ -293,5 +309,12 @@ export const createExtractor = (limits: ExtractLimits): Extractor => {
 
 const inDirectory = (directory: string, name: string): string => (directory === '' ? name : `${directory}/${name}`);
 
-const tooMuch = (what: string): FailureError =>
-  new FailureError('ImageInvalid', `A layer of the image has ${what}, which is more than is allowed.`);
+const tooMuch = (what: string, much: string): FailureError =>
+  new FailureError('ImageInvalid', `${what} has ${much}, which is more than is allowed.`);
+
+/** A file or directory for root alone, whatever the archive says of it. */
+const plain = (member: TarEntry): TarEntry => {
+  if (member.type !== 'file' && member.type !== 'directory')
+    throw invalidArchive(`${shownPath(member.path)} is neither a file nor a directory`);
+  return { ...member, uid: 0, gid: 0, mode: member.type === 'file' ? 0o600 : 0o700, xattrs: new Map() };
+};

@@ -4,11 +4,26 @@
  */
 import { FailureError, type FailureReason, codeOfReason } from '../../../domain/errors.ts';
 
+/**
+ * What an archive holds. layer: a layer of an image, as registries have it. changes: a container's writable layer, in
+ * overlayfs' own form. files: regular files and directories, and nothing else.
+ */
+export type ArchiveForm = 'layer' | 'changes' | 'files';
+
+/** For messages: what the archive is, and what to do once there is room. */
+export const wordsOfForm: Readonly<Record<ArchiveForm, { readonly what: string; readonly again: string }>> = {
+  layer: { what: 'A layer of the image', again: 'pull it again' },
+  changes: { what: 'The changed files of the checkpoint', again: 'restore it again' },
+  files: { what: 'The archive of the checkpoint', again: 'restore it again' },
+};
+
 export interface UnpackRequest {
   readonly blobPath: string;
-  /** An empty directory: it becomes the layer's root, and the child's. */
+  readonly form: ArchiveForm;
+  /** It becomes the root of what is unpacked, and the child's. */
   readonly directory: string;
-  readonly diffId: string;
+  /** Digest of the archive as it is when it is decompressed; null where nobody knows it. */
+  readonly diffId: string | null;
   readonly entriesMax: number;
   readonly bytesMax: number;
   readonly memoryBytesMax: number;

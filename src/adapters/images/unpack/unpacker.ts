@@ -7,18 +7,17 @@
 import { mkdir, open, rename, writeFile } from 'node:fs/promises';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { ImageLayer } from '../../../domain/image/content.ts';
 import { FailureError } from '../../../domain/errors.ts';
 import { errorCodeOf } from '../../linux/syscalls.ts';
-import type { RunResult, Spawner } from '../../spawner/types.ts';
+import type { Spawner } from '../../spawner/types.ts';
 import { blobPath, type ImageLayout, INFO_FILE, LAYER_DIR, layerDir, snapshotDir, snapshotName } from '../layout.ts';
-import { createSemaphore } from '../semaphore.ts';
+import type { Semaphore } from '../semaphore.ts';
 import { createSharedWork } from '../shared-work.ts';
 import { readSnapshotInfo, type SnapshotInfo } from '../snapshot-info.ts';
 import type { Trees } from '../trees/trees.ts';
 import type { ImageLimits } from '../types.ts';
-import { createReportReader, REPORT_BYTES_MAX, type UnpackReport, type UnpackRequest } from './protocol.ts';
+import { runUnpacker } from './run-child.ts';
 
 export interface Unpacker {
   /**
@@ -42,26 +41,7 @@ export interface Unpacker {
   readonly takeAway: (chainId: string) => Promise<{ readonly path: string; readonly info: SnapshotInfo } | null>;
 }
 
-const CHILD = fileURLToPath(new URL('./child.ts', import.meta.url));
-const CHILD_HEAP_MB = 384;
 const DIRECTORY_MODE = 0o700;
-
-const childFailure = (result: RunResult, layer: ImageLayer): FailureError => {
-  if (result.timedOut) {
-    return new FailureError('ImageInvalid', `Layer ${layer.digest} takes longer to unpack than is allowed.`);
-  }
-  const stderr = Buffer.from(result.stderr).toString('utf8');
-  const lines = stderr.trim().split('\n');
-  const complaint = lines.find((line) => /^\w*Error\b/.test(line)) ?? lines.at(-1) ?? '';
-  if (/out of memory|allocation failed|bad_alloc|ENOMEM/i.test(stderr)) {
-    return new FailureError('ImageInvalid', `Layer ${layer.digest} takes more memory to unpack than is allowed.`);
-  }
-  const how = result.signalName === null ? `exit code ${result.exitCode}` : `signal ${result.signalName}`;
-  return new FailureError(
-    'HostFailed',
-    `The process unpacking layer ${layer.digest} ended early (${how}): ${complaint.slice(0, 500)}`,
-  );
-};
 
 const syncDirectory = async (path: string): Promise<void> => {
   const handle = await open(path, 'r');
@@ -75,14 +55,14 @@ const syncDirectory = async (path: string): Promise<void> => {
 export const createUnpacker = (options: {
   readonly layout: ImageLayout;
   readonly spawner: Spawner;
-  readonly childrenMax: number;
+  /** Runs what unpacks, so many at a time. */
+  readonly inTurn: Semaphore;
   readonly limits: ImageLimits;
   readonly trees: Trees;
   readonly onSnapshot: (info: SnapshotInfo) => void;
 }): Unpacker => {
-  const { layout, spawner, childrenMax, limits, trees, onSnapshot } = options;
+  const { layout, spawner, inTurn, limits, trees, onSnapshot } = options;
   const shared = createSharedWork<void>();
-  const turn = createSemaphore(childrenMax);
   const held = new Map<string, number>();
   const waiting = new Map<string, PromiseWithResolvers<void>>();
   const active = new Set<string>();
@@ -117,54 +97,6 @@ export const createUnpacker = (options: {
     } finally {
       signal.removeEventListener('abort', giveUp);
     }
-  };
-
-  const runChild = async (
-    layer: ImageLayer,
-    directory: string,
-    signal: AbortSignal,
-    onProgress: (bytesDone: number) => void,
-  ): Promise<{ readonly done: UnpackReport & { kind: 'done' }; readonly implied: readonly string[] }> => {
-    const request: UnpackRequest = {
-      blobPath: blobPath(layout, layer.digest),
-      directory,
-      diffId: layer.diffId,
-      entriesMax: limits.layerEntriesMax,
-      bytesMax: limits.layerBytesMax,
-      memoryBytesMax: limits.unpackMemoryBytesMax,
-      reservedBytes: limits.reservedBytes,
-    };
-    const implied: string[] = [];
-    let last: UnpackReport | null = null;
-    let nonsense: FailureError | null = null;
-    const read = createReportReader((report) => {
-      if (report.kind === 'progress') onProgress(report.bytesDone);
-      else if (report.kind === 'implied') implied.push(report.path);
-      else last = report;
-    });
-    const result = await spawner.run({
-      command: process.execPath,
-      args: [`--max-old-space-size=${CHILD_HEAP_MB}`, CHILD, JSON.stringify(request)],
-      env: process.env.NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE },
-      cwd: '/',
-      timeoutMs: limits.unpackTimeoutMs,
-      outputBytesMax: REPORT_BYTES_MAX,
-      signal,
-      onStdout: (chunk) => {
-        try {
-          if (nonsense === null) read(chunk);
-        } catch (error) {
-          nonsense = error instanceof FailureError ? error : new FailureError('Bug', String(error));
-        }
-      },
-    });
-    signal.throwIfAborted();
-    const wrongAnswer = nonsense as FailureError | null;
-    if (wrongAnswer !== null) throw wrongAnswer;
-    const report = last as UnpackReport | null;
-    if (report?.kind === 'failed') throw new FailureError(report.reason, `${layer.digest}: ${report.message}`);
-    if (report?.kind !== 'done' || result.exitCode !== 0) throw childFailure(result, layer);
-    return { done: report, implied };
   };
 
   /** Where it is now; null when there was nothing. */
@@ -206,9 +138,19 @@ export const createUnpacker = (options: {
     active.add(name);
     const root = join(directory, LAYER_DIR);
     try {
-      const { done, implied } = await turn(signal, async () => {
+      const { done, implied } = await inTurn(signal, async () => {
         await mkdir(root, { recursive: true, mode: DIRECTORY_MODE });
-        return await runChild(layer, root, signal, onProgress);
+        return await runUnpacker({
+          spawner,
+          limits,
+          archivePath: blobPath(layout, layer.digest),
+          name: `Layer ${layer.digest}`,
+          form: 'layer',
+          directory: root,
+          diffId: layer.diffId,
+          signal,
+          onProgress,
+        });
       });
       if (implied.length > 0) {
         await Promise.all(below.map((chainId) => whenUnpacked(chainId, signal)));

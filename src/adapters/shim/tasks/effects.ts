@@ -2,13 +2,16 @@
  * The effects on tasks: StartTask, KillTask, DeleteTask. Each may be a repetition of one that a crash cut short, so
  * each first finds out how far things are. A task is never deleted before its exit is durable (C3).
  */
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { CHECKPOINT_FILES } from '../../../domain/checkpoint-files.ts';
 import type { EffectOf, EffectResults } from '../../../domain/effects.ts';
 import { FailureError, messageOf } from '../../../domain/errors.ts';
 import { SIGKILL } from '../../../domain/oci/signals.ts';
 import { removeCgroup } from '../../linux/cgroup-removal.ts';
 import { readProcessStat } from '../../linux/processes.ts';
 import { isClosed, isNotFound } from '../../ttrpc/status.ts';
-import type { StateResponse } from '../../wire/runtime/task/v3/shim.ts';
+import type { StartResponse, StateResponse } from '../../wire/runtime/task/v3/shim.ts';
 import { Status } from '../../wire/types/task/task.ts';
 import { readCgroupsPath } from '../bundle-spec.ts';
 import type { TaskStreams } from './container-io.ts';
@@ -80,17 +83,27 @@ const createTask = async (
         options: [...options],
       })),
       terminal: effect.terminal,
-      checkpoint: '',
+      checkpoint: effect.checkpointDir === undefined ? '' : join(effect.checkpointDir, CHECKPOINT_FILES.images),
       parentCheckpoint: '',
       options: taskOptions(effect, context.paths.runtimeRoot),
     },
     context.timings.launchMs,
   );
+  // What is restored has no process before it is started.
+  return effect.checkpointDir === undefined ? knownPid(pid, effect) : pid;
+};
+
+const knownPid = (pid: number, { containerId }: StartTask): number => {
   if (pid > 0) return pid;
-  throw new FailureError(
-    'ShimFailed',
-    `The shim created a task of container ${effect.containerId} but told no process.`,
-  );
+  throw new FailureError('ShimFailed', `The shim created a task of container ${containerId} but told no process.`);
+};
+
+/** Holds the memory of the container, which is in use now. What can't be removed here goes with the container. */
+const dropCheckpoint = async ({ log }: ShimContext, { containerId, checkpointDir }: StartTask): Promise<void> => {
+  if (checkpointDir === undefined) return;
+  await rm(checkpointDir, { recursive: true, force: true }).catch((error: unknown) => {
+    log.warn({ containerId, error: messageOf(error) }, 'a checkpoint that was restored is not removed yet');
+  });
 };
 
 const deleteAtShim = async ({ timings }: ShimContext, client: TaskClient, id: string): Promise<void> => {
@@ -124,6 +137,11 @@ const removeTask = async (
   }
   const state = await stateOf(client, containerId, timings.callMs);
   if (state === null) return false;
+  if (state.status === Status.CREATED && state.pid === 0) {
+    // What was to be restored and was not: there is no process that could exit.
+    await deleteAtShim(context, client, containerId);
+    return true;
+  }
   if (state.status !== Status.STOPPED) {
     await client.kill({ ...call, signal: SIGKILL, all: true }, timings.endMs).catch((error: unknown) => {
       if (!isNotFound(error)) throw error;
@@ -135,6 +153,11 @@ const removeTask = async (
   return true;
 };
 
+interface Launched {
+  readonly pid: number;
+  readonly stat: ReturnType<typeof readProcessStat>;
+}
+
 export const startTask = async (context: ShimContext, effect: StartTask): Promise<EffectResults['StartTask']> => {
   const { podSandboxId, containerId, bundlePath } = effect;
   const { shims, timings, io, log } = context;
@@ -145,13 +168,27 @@ export const startTask = async (context: ShimContext, effect: StartTask): Promis
   try {
     // A start that a crash cut short may have created, even started, this task already.
     const [streams, known] = await Promise.all([prepared, stateOf(client, containerId, timings.callMs)]);
-    const pid = known?.pid ?? (await whileMapped(context, effect, () => createTask(context, client, effect, streams)));
-    task.launched(pid, findCgroup(context, pid, bundlePath));
-    task.watch();
-    const stat = readProcessStat(pid).catch(() => null);
-    if (known === null || known.status === Status.CREATED) {
-      await client.start({ id: containerId, execId: WHOLE_TASK }, timings.launchMs);
-    }
+    const create = (): Promise<number> => createTask(context, client, effect, streams);
+    const start = (): Promise<StartResponse> => client.start({ id: containerId, execId: WHOLE_TASK }, timings.launchMs);
+    const launched = (pid: number): Launched => {
+      task.launched(pid, findCgroup(context, pid, bundlePath));
+      task.watch();
+      return { pid, stat: readProcessStat(pid).catch(() => null) };
+    };
+    const restore = async (): Promise<Launched> => {
+      if (known === null) await create();
+      return launched(knownPid((await start()).pid, effect));
+    };
+    const launch = async (): Promise<Launched> => {
+      if (known !== null && known.status !== Status.CREATED) return launched(known.pid);
+      // Its process is there, and has its mounts, with the start only.
+      if (effect.checkpointDir !== undefined) return whileMapped(context, effect, restore);
+      const created = launched(known?.pid ?? (await whileMapped(context, effect, create)));
+      await start();
+      return created;
+    };
+    const { pid, stat } = await launch();
+    await dropCheckpoint(context, effect);
     // The engine hears of the task first and of its exit after.
     setImmediate(task.release);
     return { task: { pid, startTicks: (await stat)?.startTicks ?? '0' } };

@@ -1,0 +1,89 @@
+/**
+ * Runs one unpacking child process and hears what it has to say. Bounded in time, memory and words; what it unpacked is
+ * for the caller to take for whole, or to remove.
+ */
+import { fileURLToPath } from 'node:url';
+import { FailureError } from '../../../domain/errors.ts';
+import type { RunResult, Spawner } from '../../spawner/types.ts';
+import type { ImageLimits } from '../types.ts';
+import { createReportReader, REPORT_BYTES_MAX, type UnpackReport, type UnpackRequest } from './protocol.ts';
+
+const CHILD = fileURLToPath(new URL('./child.ts', import.meta.url));
+const CHILD_HEAP_MB = 384;
+
+export interface UnpackerRun extends Pick<UnpackRequest, 'form' | 'directory' | 'diffId'> {
+  readonly spawner: Pick<Spawner, 'run'>;
+  readonly limits: ImageLimits;
+  readonly archivePath: string;
+  /** For messages: "Layer sha256:…". */
+  readonly name: string;
+  readonly signal: AbortSignal;
+  readonly onProgress: (bytesDone: number) => void;
+}
+
+export interface Unpacked {
+  readonly done: UnpackReport & { readonly kind: 'done' };
+  /** Directories that the archive does not describe. */
+  readonly implied: readonly string[];
+}
+
+const childFailure = (result: RunResult, name: string): FailureError => {
+  if (result.timedOut) return new FailureError('ImageInvalid', `${name} takes longer to unpack than is allowed.`);
+  const stderr = Buffer.from(result.stderr).toString('utf8');
+  const lines = stderr.trim().split('\n');
+  const complaint = lines.find((line) => /^\w*Error\b/.test(line)) ?? lines.at(-1) ?? '';
+  if (/out of memory|allocation failed|bad_alloc|ENOMEM/i.test(stderr)) {
+    return new FailureError('ImageInvalid', `${name} takes more memory to unpack than is allowed.`);
+  }
+  const how = result.signalName === null ? `exit code ${result.exitCode}` : `signal ${result.signalName}`;
+  return new FailureError(
+    'HostFailed',
+    `The process unpacking ${name} ended early (${how}): ${complaint.slice(0, 500)}`,
+  );
+};
+
+/** Unpacks an archive into a directory. Throws FailureError, or the signal's reason. */
+export const runUnpacker = async (run: UnpackerRun): Promise<Unpacked> => {
+  const { spawner, limits, archivePath, name, form, directory, diffId, signal, onProgress } = run;
+  const request: UnpackRequest = {
+    blobPath: archivePath,
+    form,
+    directory,
+    diffId,
+    entriesMax: limits.layerEntriesMax,
+    bytesMax: limits.layerBytesMax,
+    memoryBytesMax: limits.unpackMemoryBytesMax,
+    reservedBytes: limits.reservedBytes,
+  };
+  const implied: string[] = [];
+  let last: UnpackReport | null = null;
+  let nonsense: FailureError | null = null;
+  const read = createReportReader((report) => {
+    if (report.kind === 'progress') onProgress(report.bytesDone);
+    else if (report.kind === 'implied') implied.push(report.path);
+    else last = report;
+  });
+  const result = await spawner.run({
+    command: process.execPath,
+    args: [`--max-old-space-size=${CHILD_HEAP_MB}`, CHILD, JSON.stringify(request)],
+    env: process.env.NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE },
+    cwd: '/',
+    timeoutMs: limits.unpackTimeoutMs,
+    outputBytesMax: REPORT_BYTES_MAX,
+    signal,
+    onStdout: (chunk) => {
+      try {
+        if (nonsense === null) read(chunk);
+      } catch (error) {
+        nonsense = error instanceof FailureError ? error : new FailureError('Bug', String(error));
+      }
+    },
+  });
+  signal.throwIfAborted();
+  const wrongAnswer = nonsense as FailureError | null;
+  if (wrongAnswer !== null) throw wrongAnswer;
+  const report = last as UnpackReport | null;
+  if (report?.kind === 'failed') throw new FailureError(report.reason, `${name}: ${report.message}`);
+  if (report?.kind !== 'done' || result.exitCode !== 0) throw childFailure(result, name);
+  return { done: report, implied };
+};

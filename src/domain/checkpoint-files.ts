@@ -1,0 +1,11 @@
+/** What a container's checkpoint consists of: names in its archive. What is in them is for whoever reads and writes it. */
+export const CHECKPOINT_FILES = {
+  /** Directory of CRIU's images. */
+  images: 'checkpoint',
+  /** Archive of the container's writable layer. */
+  changes: 'rootfs-diff.tar',
+  /** Its OCI spec. */
+  spec: 'spec.dump',
+  /** What it was made from. */
+  description: 'config.dump',
+} as const;

@@ -1,0 +1,106 @@
+/**
+ * RestorePod: a new pod with containers that go on where a checkpoint left them. What the checkpoint says is read first,
+ * and trusted with nothing but which archive is whose: all else comes from the request's configs. From there on the pod
+ * goes the way of every other, and its containers are made before it is READY (restoring.ts).
+ */
+import type { Failure } from '../errors.ts';
+import { imagesOf } from '../image/mounted.ts';
+import { findImage } from '../image/names.ts';
+import { sameJson } from '../json.ts';
+import { checkAbsolutePath, checkNoParentPart } from '../oci/checks.ts';
+import { failureIn, shown } from '../oci/refuse.ts';
+import { userNamespaceOf } from '../oci/user-namespace.ts';
+import { validateContainerConfig } from '../oci/validate.ts';
+import { type CallRequest, type EffectEnded, sandboxStream } from '../records.ts';
+import type { NodeState, OpenCall } from '../state.ts';
+import { complete, emit, request as requestEffects, type Turn } from '../turn.ts';
+import { requestedSandbox } from './decide.ts';
+import { advancePodSandbox } from './process.ts';
+import type { DescribedContainer, DescribedPod, RestoredContainer } from './restored.ts';
+
+type RestoreRequest = Extract<CallRequest, { method: 'RestorePod' }>;
+type Matched =
+  | { readonly ok: true; readonly containers: readonly RestoredContainer[] }
+  | { readonly ok: false; readonly failure: Failure };
+
+const refused = (failure: Failure): Matched => ({ ok: false, failure });
+const invalid = (message: string): Matched => refused({ reason: 'InvalidField', message });
+
+/** `described` is what the checkpoint says, once it was read on the call's behalf. */
+export function restorePod(turn: Turn, call: OpenCall, request: RestoreRequest, described?: DescribedPod): void {
+  const { newId, checkpointPath } = request;
+  const failure = failureIn(() => {
+    checkAbsolutePath('checkpoint_path', checkpointPath);
+    checkNoParentPart('checkpoint_path', checkpointPath);
+  });
+  if (failure !== null) return complete(turn, call, { ok: false, failure });
+  const requested = requestedSandbox(turn, call, request);
+  if (requested === null) return;
+  if (described === undefined) return requestEffects(turn, call.stream, { kind: 'ReadPodCheckpoint', checkpointPath });
+  const matched = match(turn.state, request, described);
+  if (!matched.ok) return complete(turn, call, matched);
+  const restore = { checkpointPath, containers: matched.containers };
+  emit(turn, sandboxStream(newId), { type: 'sandbox.requested', body: { ...requested, restore } });
+  advancePodSandbox(turn, newId);
+}
+
+export function afterReadPodCheckpoint(
+  turn: Turn,
+  { result, failure }: Extract<EffectEnded, { kind: 'ReadPodCheckpoint' }>,
+): void {
+  const call = turn.ended === null || turn.ended.call === null ? undefined : turn.state.calls.get(turn.ended.call);
+  if (call?.request.method !== 'RestorePod') return;
+  if (result !== undefined) return restorePod(turn, call, call.request, result.pod);
+  if (failure !== undefined) complete(turn, call, { ok: false, failure });
+}
+
+/** Every container of the checkpoint with its config, in the configs' order. */
+function match(state: NodeState, request: RestoreRequest, described: DescribedPod): Matched {
+  const { checkpointPath, config, containerConfigs, newContainerIds } = request;
+  if (!sameJson(userNamespaceOf(config), described.users))
+    return invalid(
+      `linux.security_context.namespace_options.userns_options maps other ids than those of the pod in ${checkpointPath}: give the pod the same.`,
+    );
+  const names = containerConfigs.map(({ metadata }) => metadata?.name ?? '');
+  const lacking = described.containers.find(({ name }) => !names.includes(name));
+  if (lacking !== undefined)
+    return invalid(
+      `container_configs has no ${shown(lacking.name)}, which is in ${checkpointPath}: give its config too.`,
+    );
+  const containers: RestoredContainer[] = [];
+  for (const [index, containerConfig] of containerConfigs.entries()) {
+    const name = names[index] ?? '';
+    if (names.indexOf(name) !== index) return invalid(`container_configs has ${shown(name)} more than once.`);
+    const container = described.containers.find((one) => one.name === name);
+    if (container === undefined)
+      return invalid(`container_configs has ${shown(name)}, which is not in ${checkpointPath}: leave it out.`);
+    const wrong = validateContainerConfig(containerConfig, config);
+    if (wrong !== null) return refused({ ...wrong, message: `container_configs ${shown(name)}: ${wrong.message}` });
+    const images = imagesOf(state, containerConfig);
+    if (!images.ok) return refused(images.failure);
+    const other = imageFailure(state, container, images.found.imageId);
+    if (other !== null) return refused(other);
+    containers.push({
+      containerId: newContainerIds[index] ?? '',
+      config: containerConfig,
+      ...images.found,
+      checkpointArchive: `${checkpointPath}/${container.archive}`,
+    });
+  }
+  return { ok: true, containers };
+}
+
+/** Its memory maps files of the image that it was made from: with those of another one it would go on into nowhere. */
+function imageFailure(
+  state: NodeState,
+  { name, imageId: recorded, imageName }: DescribedContainer,
+  imageId: string,
+): Failure | null {
+  if (recorded === imageId) return null;
+  if (findImage(state, recorded) === undefined) {
+    const message = `Container ${shown(name)} was checkpointed with image ${shown(imageName)} (${shown(recorded)}), which is not on this node; pull it first.`;
+    return { reason: 'ImageNotFound', message };
+  }
+  const message = `container_configs ${shown(name)}: image.image is ${imageId}, but the container was checkpointed with ${shown(imageName)} (${shown(recorded)}): name that.`;
+  return { reason: 'InvalidField', message };
+}

@@ -1,0 +1,130 @@
+/** RestorePod on an engine whose effects succeed unless a test says otherwise: who hears what, and what is undone. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ContainerConfig } from '../../src/domain/cri.ts';
+import { FailureError } from '../../src/domain/errors.ts';
+import type { CallDraft, CallReply } from '../../src/engine/ports.ts';
+import { CHECKPOINT, CHECKPOINT_PATH } from '../simulation/checkpoint.ts';
+import { IMAGE } from '../simulation/images.ts';
+import { idOf, podConfig, reasonOf, type Rig, type RigOptions, runPod, startRig } from './rig.ts';
+
+const config = (name: string): ContainerConfig => ({ metadata: { name }, image: { image: IMAGE.repoTags[0] ?? '' } });
+const restorePod = (names: readonly string[] = ['c0', 'c1']): CallDraft => ({
+  method: 'RestorePod',
+  checkpointPath: CHECKPOINT_PATH,
+  config: podConfig(),
+  runtimeHandler: '',
+  containerConfigs: names.map(config),
+});
+
+/** Pause tasks can not be signalled in here: nobody waits for their exit. */
+async function rigWithImage(perform: RigOptions['perform'] = {}): Promise<Rig> {
+  const KillTask = () => Promise.reject(new FailureError('HostFailed', 'no signal'));
+  const rig = await startRig({ perform: { KillTask, ...perform } });
+  await rig.call({ method: 'PullImage', image: IMAGE.repoTags[0] ?? '', credentials: null });
+  return rig;
+}
+
+const containersIn = ({ outcome }: CallReply): readonly string[] =>
+  outcome.ok ? Object.values(outcome.response.containerIds ?? {}) : [];
+const isEmpty = ({ engine: { state } }: Rig): boolean =>
+  state.sandboxes.size + state.containers.size + state.names.size === 0;
+
+test('C5: one that comes again gets the same pod, and one that asks for something else does not', async () => {
+  const rig = await rigWithImage();
+  const [first, second] = await Promise.all([rig.call(restorePod()), rig.call(restorePod())]);
+  assert.equal(idOf(first), idOf(second));
+  assert.deepEqual(containersIn(first), containersIn(second));
+  assert.equal(containersIn(first).length, 2);
+  assert.equal(idOf(await rig.call(restorePod())), idOf(first));
+  assert.equal(reasonOf(await rig.call(runPod())), 'NameTaken');
+  assert.equal(reasonOf(await rig.call(restorePod(['c1', 'c0']))), 'NameTaken');
+  await rig.call({ method: 'RemoveContainer', containerId: containersIn(first)[0] ?? '' });
+  assert.equal(reasonOf(await rig.call(restorePod())), 'NameTaken');
+  assert.equal(rig.engine.state.sandboxes.size, 1);
+});
+
+test('C5: one whose caller has gone is undone with its containers when nobody comes for it', async () => {
+  const gone = new AbortController();
+  const rig = await rigWithImage();
+  const call = rig.call(restorePod(), gone.signal);
+  gone.abort();
+  await call;
+  assert.equal(rig.engine.state.containers.size, 2);
+  await rig.advance(119_000);
+  assert.equal(rig.engine.state.sandboxes.size, 1);
+  await rig.advance(2_000);
+  assert.ok(isEmpty(rig));
+});
+
+test('C5: one whose caller has gone stays when its containers are used', async () => {
+  const gone = new AbortController();
+  const rig = await rigWithImage();
+  const call = rig.call(restorePod(), gone.signal);
+  gone.abort();
+  const [containerId = ''] = containersIn(await call);
+  await rig.call({ method: 'StartContainer', containerId });
+  await rig.advance(121_000);
+  assert.equal(rig.engine.state.sandboxes.size, 1);
+  assert.equal(rig.engine.state.containers.size, 2);
+});
+
+test('C6: a container that can not be made takes the pod with it, and the caller hears why', async () => {
+  const rig = await rigWithImage({
+    PrepareContainer: async ({ checkpoint }) => {
+      if (checkpoint?.path === `${CHECKPOINT_PATH}/c1.tar`) throw new FailureError('InvalidField', 'It is no archive.');
+      return { rootfs: [] };
+    },
+  });
+  const { outcome } = await rig.call(restorePod());
+  assert.deepEqual(outcome, { ok: false, failure: { reason: 'InvalidField', message: 'It is no archive.' } });
+  assert.ok(isEmpty(rig));
+});
+
+test('C6: a shim that ends meanwhile takes the pod with it', async () => {
+  const unpacked = Promise.withResolvers<undefined>();
+  const rig = await rigWithImage({
+    PrepareContainer: async () => {
+      await unpacked.promise;
+      return { rootfs: [] };
+    },
+  });
+  const call = rig.call(restorePod());
+  for (let turn = 0; turn < 10; turn += 1) await rig.settle();
+  const [podSandboxId = ''] = rig.engine.state.sandboxes.keys();
+  await rig.engine.observe({ kind: 'ShimLost', podSandboxId });
+  unpacked.resolve(undefined);
+  assert.equal(reasonOf(await call), 'ShimFailed');
+  assert.ok(isEmpty(rig));
+});
+
+test('images that its containers are to have stay until they have them', async () => {
+  const attached = Promise.withResolvers<undefined>();
+  const rig = await rigWithImage({
+    AttachNetwork: async () => {
+      await attached.promise;
+      return { ips: [], result: {} };
+    },
+  });
+  const call = rig.call(restorePod());
+  for (let turn = 0; turn < 10; turn += 1) await rig.settle();
+  assert.equal(rig.engine.state.containers.size, 0);
+  await rig.call({ method: 'RemoveImage', image: IMAGE.id });
+  assert.ok(!rig.performed.includes('DeleteImageContent'));
+  attached.resolve(undefined);
+  const podSandboxId = idOf(await call);
+  assert.ok(!rig.performed.includes('DeleteImageContent'));
+  await rig.call({ method: 'RemovePodSandbox', podSandboxId });
+  await rig.settle();
+  assert.ok(rig.performed.includes('DeleteImageContent'));
+});
+
+test('a pod with other users than the checkpointed one is refused', async () => {
+  const ids = { first: 65_536, length: 65_536 };
+  const rig = await rigWithImage({
+    ReadPodCheckpoint: async () => ({ pod: { ...CHECKPOINT, users: { uids: ids, gids: ids } } }),
+  });
+  const { outcome } = await rig.call(restorePod());
+  assert.match(outcome.ok ? '' : outcome.failure.message, /userns_options/);
+  assert.ok(isEmpty(rig));
+});

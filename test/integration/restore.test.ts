@@ -1,0 +1,272 @@
+/**
+ * RestorePod with the real shim, and an OCI runtime and a CRIU that do as they are told. That the pod is there with all of
+ * its containers or not at all, that they start from what was checkpointed, and that archives do no harm.
+ */
+import assert from 'node:assert/strict';
+import { access, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { before, describe, test } from 'node:test';
+import { codeOf } from '../../scripts/lib/cri-client.ts';
+import {
+  type ContainerConfig,
+  ContainerState,
+  type DeepPartial,
+  type PodSandboxConfig,
+  PodSandboxState,
+  type RestorePodResponse,
+} from '../../src/adapters/wire/cri/api.ts';
+import { GrpcCode } from '../../src/domain/errors.ts';
+import { cleanupAfterAll } from '../support/cleanup.ts';
+import { criuTools, type CriuTools } from '../support/criu.ts';
+import { tar } from '../support/images/tar.ts';
+import { callsAfter } from '../support/journal.ts';
+import { noLeftovers } from '../support/leftovers.ts';
+import { busyboxName, startNode, type TestNode } from '../support/node.ts';
+import { containerConfig, eventually, ownPids, podConfig, removePod, runPod, statusOf } from '../support/pods.ts';
+import { tempDir } from '../support/temp-dir.ts';
+
+const exists = (path: string): Promise<boolean> =>
+  access(path).then(
+    () => true,
+    () => false,
+  );
+
+const withCode =
+  (code: number, message: RegExp) =>
+  (error: unknown): boolean => {
+    assert.equal(codeOf(error), code, String(error));
+    assert.match(String(error), message);
+    return true;
+  };
+const invalid = (message: RegExp): ((error: unknown) => boolean) => withCode(GrpcCode.INVALID_ARGUMENT, message);
+
+describe('a pod that is restored', () => {
+  const owner = cleanupAfterAll();
+  let node: TestNode;
+  let criu: CriuTools;
+  let checkpointPath: string;
+  let original: string;
+
+  /** They would do something else if they were started anew. */
+  const configOf = (name: string): DeepPartial<ContainerConfig> =>
+    containerConfig(name, busyboxName, ['sleep', '1000'], { logPath: `${name}.log` });
+  const both = (): DeepPartial<ContainerConfig>[] => [configOf('second'), configOf('main')];
+  const restore = (
+    config: DeepPartial<PodSandboxConfig>,
+    containerConfigs: readonly DeepPartial<ContainerConfig>[] = both(),
+    path = checkpointPath,
+  ): Promise<RestorePodResponse> =>
+    node.daemon.cri.runtime.restorePod({ checkpointPath: path, config, containerConfigs: [...containerConfigs] });
+  const pod = (name: string, overrides: DeepPartial<PodSandboxConfig> = {}): DeepPartial<PodSandboxConfig> =>
+    podConfig(node.daemon, name, overrides);
+  const idsOf = ({ restoredContainers }: RestorePodResponse): Record<string, string> =>
+    Object.fromEntries(restoredContainers.map(({ name, containerId }) => [name, containerId]));
+  const isAlone = async (): Promise<void> => {
+    const { items } = await node.daemon.cri.runtime.listPodSandbox({});
+    assert.deepEqual(
+      items.map(({ id }) => id),
+      [original],
+    );
+    const { containers } = await node.daemon.cri.runtime.listContainers({});
+    assert.equal(containers.length, 2);
+    assert.equal((await readdir(join(node.daemon.dirs.root, 'containers'))).length, 2);
+  };
+  /** The checkpoint with another archive of its second container. */
+  const copyWith = async (archive: Buffer): Promise<string> => {
+    const path = await tempDir(owner);
+    const text = await readFile(join(checkpointPath, 'pod.json'), 'utf8');
+    const { containers } = JSON.parse(text) as { containers: { name: string; archive: string }[] };
+    for (const { name, archive: file } of containers)
+      await writeFile(join(path, file), name === 'second' ? archive : await readFile(join(checkpointPath, file)));
+    await writeFile(join(path, 'pod.json'), text);
+    return path;
+  };
+
+  before(async () => {
+    criu = await criuTools(owner);
+    await criu.script('criu');
+    node = await startNode(owner, criu.nodeOptions);
+    const { runtime: cri } = node.daemon.cri;
+    const command = ['sh', '-c', 'echo changed >/changed; rm /bin/true; exec sleep 1000'];
+    const made = await runPod(node.daemon, 'original', busyboxName, command);
+    original = made.podSandboxId;
+    const config = containerConfig('second', busyboxName, ['sleep', '1000']);
+    const { containerId } = await cri.createContainer({ podSandboxId: original, config });
+    await cri.startContainer({ containerId });
+    await eventually('the change', async () => {
+      const { exitCode } = await cri.execSync({
+        containerId: made.containerId,
+        cmd: ['ls', '/changed'],
+        timeout: '10',
+      });
+      return exitCode === 0;
+    });
+    checkpointPath = join(await tempDir(owner), 'checkpoint');
+    await cri.checkpointPod({ podSandboxId: original, outputPath: checkpointPath });
+  });
+
+  const goesOn = async (overrides: DeepPartial<PodSandboxConfig>): Promise<void> => {
+    const { runtime: cri } = node.daemon.cri;
+    await rm(join(criu.tools, 'restored'), { force: true });
+    const logDirectory = await tempDir(owner);
+    const config = pod('restored', { ...overrides, logDirectory });
+    const restored = await restore(config);
+    const { podSandboxId } = restored;
+    assert.deepEqual(
+      restored.restoredContainers.map(({ name }) => name),
+      ['second', 'main'],
+    );
+    const { main = '', second = '' } = idsOf(restored);
+    const { status, containersStatuses } = await cri.podSandboxStatus({ podSandboxId });
+    assert.equal(status?.state, PodSandboxState.SANDBOX_READY);
+    assert.notEqual(status.network?.ip, '');
+    const states = Object.fromEntries(containersStatuses.map(({ id, state }) => [id, state]));
+    const { CONTAINER_CREATED } = ContainerState;
+    assert.deepEqual(states, { [main]: CONTAINER_CREATED, [second]: CONTAINER_CREATED });
+    assert.ok(!(await exists(join(criu.tools, 'restored'))));
+    const unpacked = join(node.daemon.dirs.root, 'containers', main, 'restore');
+    assert.deepEqual((await readdir(unpacked)).toSorted(), ['checkpoint', 'config.dump', 'spec.dump']);
+    // Whoever asks again, as after an answer that was lost, gets the same.
+    assert.deepEqual(await restore(config), restored);
+
+    await cri.startContainer({ containerId: main });
+    assert.match(await readFile(join(criu.tools, 'restored'), 'utf8'), /^-rw------- +1 0 +0 .* pages-1\.img$/m);
+    assert.equal((await statusOf(node.daemon, main)).state, ContainerState.CONTAINER_RUNNING);
+    const { stdout } = await cri.execSync({ containerId: main, cmd: ['cat', '/changed'], timeout: '10' });
+    assert.equal(stdout.toString(), 'changed\n');
+    const { exitCode } = await cri.execSync({ containerId: main, cmd: ['ls', '/bin/true'], timeout: '10' });
+    assert.equal(exitCode, 1);
+    assert.ok(!(await exists(unpacked)));
+    assert.ok(await exists(join(logDirectory, 'main.log')));
+    await assert.rejects(restore(config), withCode(GrpcCode.ALREADY_EXISTS, /already in use/));
+
+    await cri.stopContainer({ containerId: main, timeout: '0' });
+    assert.equal((await statusOf(node.daemon, main)).state, ContainerState.CONTAINER_EXITED);
+    await removePod(node.daemon, podSandboxId);
+    await isAlone();
+  };
+
+  test('has its containers CREATED, and they go on when they are started', () => goesOn({}));
+
+  test('without a pause task has them too', () => goesOn(ownPids));
+
+  test('and can not go on has a start that failed, and is removed as any other', async () => {
+    const restored = await restore(pod('failing'));
+    const { main = '' } = idsOf(restored);
+    await writeFile(join(criu.tools, 'fails'), '');
+    const start = node.daemon.cri.runtime.startContainer({ containerId: main });
+    await assert.rejects(start, withCode(GrpcCode.UNKNOWN, /criu failed/));
+    await rm(join(criu.tools, 'fails'));
+    const { state, reason } = await statusOf(node.daemon, main);
+    assert.deepEqual([state, reason], [ContainerState.CONTAINER_EXITED, 'StartError']);
+    await removePod(node.daemon, restored.podSandboxId);
+    await isAlone();
+  });
+
+  test('without a CRIU that works is refused, and nothing was changed', async () => {
+    await writeFile(join(criu.tools, 'broken'), '');
+    const lacks = withCode(GrpcCode.FAILED_PRECONDITION, /CRIU does not work on this machine.*vDSO/);
+    await assert.rejects(restore(pod('a')), lacks);
+    await rm(join(criu.tools, 'broken'));
+    await rm(join(criu.tools, 'criu'));
+    await assert.rejects(restore(pod('a')), withCode(GrpcCode.FAILED_PRECONDITION, /install the package criu/));
+    await criu.script('criu');
+    await isAlone();
+    const [{ request } = {}] = (await callsAfter(node.daemon, 0)).toReversed();
+    assert.equal(request?.method, 'RestorePod');
+  });
+
+  test('is what the checkpoint and the configs agree on', async () => {
+    const { runtime: cri } = node.daemon.cri;
+    const [second = {}, main = {}] = both();
+    await assert.rejects(restore(pod('a'), [main]), invalid(/container_configs has no "second"/));
+    await assert.rejects(restore(pod('a'), [main, second, configOf('third')]), invalid(/has "third", which is not in/));
+    await assert.rejects(restore(pod('a'), [main, second, main]), invalid(/has "main" more than once/));
+    const missing = { ...main, image: { image: 'registry.example/missing:1' } };
+    await assert.rejects(restore(pod('a'), [missing, second]), withCode(GrpcCode.NOT_FOUND, /missing:1/));
+    await assert.rejects(restore(pod('a'), both(), 'relative'), invalid(/checkpoint_path .*absolute/));
+    await assert.rejects(restore(pod('a'), both(), `${checkpointPath}/..`), invalid(/checkpoint_path .*\.\./));
+    await assert.rejects(restore(pod('a'), both(), '/nowhere'), invalid(/no directory that CheckpointPod wrote/));
+    const options = { faster: 'yes' };
+    const optional = cri.restorePod({ checkpointPath, config: pod('a'), containerConfigs: both(), options });
+    await assert.rejects(optional, invalid(/options has "faster"/));
+    await isAlone();
+  });
+
+  test('from a description that CheckpointPod did not write is refused', async () => {
+    const text = await readFile(join(checkpointPath, 'pod.json'), 'utf8');
+    const described = JSON.parse(text) as { containers: { archive: string; rootfsImageRef: string }[] };
+    const [first, ...rest] = described.containers;
+    const cases: readonly (readonly [unknown, RegExp])[] = [
+      ['{', /not JSON/],
+      [{ ...described, version: 2 }, /version must be/],
+      [{ ...described, more: 1 }, /field "more" that is not known/],
+      [{ ...described, containers: [] }, /tells of 0 containers/],
+      [{ ...described, containers: [{ ...first, archive: '../x.tar' }, ...rest] }, /archive must be the name of/],
+      [{ ...described, containers: [{ ...first, rootfsImageRef: 'busybox' }, ...rest] }, /rootfsImageRef must be/],
+      [
+        { ...described, containers: [{ ...first, archive: 'other.tar' }, ...rest] },
+        /no directory that CheckpointPod wrote/,
+      ],
+    ];
+    for (const [content, message] of cases) {
+      const path = await tempDir(owner);
+      await writeFile(join(path, 'pod.json'), typeof content === 'string' ? content : JSON.stringify(content));
+      await assert.rejects(restore(pod('a'), both(), path), invalid(message));
+    }
+    const linked = await tempDir(owner);
+    await symlink(join(checkpointPath, 'pod.json'), join(linked, 'pod.json'));
+    await assert.rejects(restore(pod('a'), both(), linked), invalid(/no directory that CheckpointPod wrote/));
+    const image = {
+      ...described,
+      containers: described.containers.map((one) => ({ ...one, rootfsImageRef: `sha256:${'0'.repeat(64)}` })),
+    };
+    const other = await tempDir(owner);
+    for (const { archive } of described.containers) await writeFile(join(other, archive), '');
+    await writeFile(join(other, 'pod.json'), JSON.stringify(image));
+    await assert.rejects(
+      restore(pod('a'), both(), other),
+      withCode(GrpcCode.NOT_FOUND, /was checkpointed with image .*busybox/),
+    );
+    await isAlone();
+  });
+
+  test('C6: from an archive that does harm does none, and all of the pod is undone', async () => {
+    const outside = join(await tempDir(owner), 'outside');
+    await mkdir(outside);
+    const hostile: readonly (readonly [Buffer, RegExp])[] = [
+      [Buffer.from('no archive'), /malformed|unpacked/],
+      [tar([{ path: 'config.dump', data: '{}' }]), /holds no processes/],
+      [tar([{ path: 'checkpoint', flag: '2', linkPath: outside }]), /neither a file nor a directory/],
+      [tar([{ path: '../escaped', data: 'x' }]), /leads out of/],
+    ];
+    for (const [archive, message] of hostile) {
+      await assert.rejects(restore(pod('hostile'), both(), await copyWith(archive)), invalid(message));
+      await isAlone();
+    }
+    assert.deepEqual(await readdir(outside), []);
+  });
+
+  test('C19: that a restart of the daemon cuts short is undone', async () => {
+    const members = Array.from({ length: 60_000 }, (_, index) => ({ path: `checkpoint/${index}`, data: '' }));
+    const path = await copyWith(tar(members));
+    const cut = assert.rejects(restore(pod('cut'), both(), path));
+    const containers = join(node.daemon.dirs.root, 'containers');
+    await eventually('the checkpoint to be unpacked', async () => {
+      const found = await Promise.all(
+        (await readdir(containers)).map((id) => exists(join(containers, id, 'restore/checkpoint'))),
+      );
+      return found.includes(true);
+    });
+    await node.daemon.kill();
+    await cut;
+    await node.daemon.start();
+    await eventually('the undo', async () => (await node.daemon.cri.runtime.listPodSandbox({})).items.length === 1);
+    await isAlone();
+  });
+
+  test('leaves nothing', async () => {
+    await removePod(node.daemon, original);
+    assert.deepEqual(await node.daemon.leftovers(), noLeftovers);
+  });
+});
