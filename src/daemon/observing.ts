@@ -52,9 +52,9 @@ export const startObserving = async (sources: Sources): Promise<Observed> => {
     noteRead:
       observers.length === 0
         ? journal.appendRead
-        : (row) => {
+        : (row, traceParent) => {
             journal.appendRead(row);
-            for (const { hearRead } of observers) hearRead(row);
+            for (const { hearRead } of observers) hearRead(row, traceParent);
           },
     close: async () => {
       for (const stop of stops) stop();

@@ -106,8 +106,8 @@ export interface ReadModel {
   readonly onChange: (hear: (records: readonly Sequenced[]) => void) => () => void;
 }
 
-/** Notes an answered read call; never waits (C10). */
-export type NoteRead = (row: ReadRow) => void;
+/** Notes an answered read call; never waits (C10). The caller's traceparent is for who traces, and is not kept. */
+export type NoteRead = (row: ReadRow, traceParent: () => string | null) => void;
 
 export type CriEventType =
   | 'CONTAINER_CREATED_EVENT'

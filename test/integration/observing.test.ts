@@ -141,6 +141,22 @@ describe('a daemon that is observed', () => {
     assert.ok(others.includes('StopPodSandbox'));
   });
 
+  test("a read is a span below its caller's too, which decides whether it is traced", async (t) => {
+    const { daemon } = node;
+    const collector = await startCollector(t, daemon.netns);
+    const [parentId, unsampledId] = ['c'.repeat(16), 'd'.repeat(16)];
+    const headerOf = (spanId: string, flags: string): { readonly traceparent: string } => ({
+      traceparent: `00-${'e'.repeat(32)}-${spanId}-${flags}`,
+    });
+    await daemon.cri.runtime.listContainers({}, { metadata: headerOf(unsampledId, '00') });
+    await daemon.cri.runtime.listPodSandbox({}, { metadata: headerOf(parentId, '01') });
+    const span = await eventually('the span', async () =>
+      spansIn(collector).find(({ name }) => name === 'ListPodSandbox'),
+    );
+    assert.deepEqual([span.traceId, span.parentSpanId], ['e'.repeat(32), parentId]);
+    assert.ok(!spansIn(collector).some(({ name }) => name === 'ListContainers'));
+  });
+
   test('a malformed traceparent is no parent', async (t) => {
     const { daemon } = node;
     const collector = await startCollector(t, daemon.netns);

@@ -66,15 +66,18 @@ export function reading<Request, Response>(
   return (request, context) => {
     const startNs = parts.monoNs();
     const note = (code: GrpcCode): void =>
-      parts.noteRead({
-        atNs: parts.nowNs(),
-        method,
-        code,
-        durationNs: parts.monoNs() - startNs,
-        callerPid: context.caller?.pid ?? 0,
-        callerUid: context.caller?.uid ?? 0,
-        subject: subjectOf(request),
-      });
+      parts.noteRead(
+        {
+          atNs: parts.nowNs(),
+          method,
+          code,
+          durationNs: parts.monoNs() - startNs,
+          callerPid: context.caller?.pid ?? 0,
+          callerUid: context.caller?.uid ?? 0,
+          subject: subjectOf(request),
+        },
+        context.traceParent,
+      );
     const answered = (response: Response): Response => {
       note(GrpcCode.OK);
       return response;

@@ -33,7 +33,7 @@ const TRACE_PARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/
 const hrTime = (ns: bigint): HrTime => [Number(ns / NS_PER_S), Number(ns % NS_PER_S)];
 
 /** The caller's span, of a W3C traceparent; the root where there is none. */
-const parentOf = (traceParent: string | undefined): Context => {
+const parentOf = (traceParent: string | null | undefined): Context => {
   const [, traceId = '', spanId = '', flags = ''] = TRACE_PARENT.exec(traceParent ?? '') ?? [];
   const context = { traceId, spanId, traceFlags: Number.parseInt(flags, 16) & TraceFlags.SAMPLED, isRemote: true };
   return isSpanContextValid(context) ? trace.setSpanContext(ROOT_CONTEXT, context) : ROOT_CONTEXT;
@@ -115,7 +115,7 @@ export const createCallSpans = (tracer: Tracer): CallSpans => {
 
   return {
     hearRecords: (records) => records.forEach(hear),
-    hearRead: ({ atNs, method, code, durationNs, callerPid }) => {
+    hearRead: ({ atNs, method, code, durationNs, callerPid }, traceParent) => {
       const span = tracer.startSpan(
         method,
         {
@@ -128,7 +128,7 @@ export const createCallSpans = (tracer: Tracer): CallSpans => {
             'client.process.pid': callerPid,
           },
         },
-        ROOT_CONTEXT,
+        parentOf(traceParent()),
       );
       if (code !== GrpcCode.OK) span.setStatus({ code: SpanStatusCode.ERROR, message: codeName(code) });
       span.end(hrTime(atNs));
