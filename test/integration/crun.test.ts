@@ -18,12 +18,11 @@ import { GrpcCode } from '../../src/domain/errors.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { stateOf } from '../support/journal.ts';
 import { noLeftovers } from '../support/leftovers.ts';
-import { privateMounts } from '../support/mount-namespace.ts';
+import { privateMounts, withoutUnified } from '../support/mount-namespace.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
 import { containerConfig, ownPids, podConfig, removePod, statusOf } from '../support/pods.ts';
 
 const MIB = 1024 * 1024;
-const withoutUnified = 'if mountpoint -q /sys/fs/cgroup/unified; then umount /sys/fs/cgroup/unified; fi';
 const config = `
 [runtime.handlers.crun]
 binary_name = "crun"

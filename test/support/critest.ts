@@ -16,6 +16,7 @@ import {
 import type { Owner } from './cleanup.ts';
 import { criTool } from './cri-tools.ts';
 import type { Daemon } from './daemon.ts';
+import { insideMounts } from './mount-namespace.ts';
 import { run } from './process.ts';
 import type { Registry } from './registry.ts';
 import { tempDir } from './temp-dir.ts';
@@ -140,6 +141,8 @@ export interface CritestRun {
   readonly focus: string;
   readonly skip: string;
   readonly timeoutMs: number;
+  /** Where it runs, as the daemon does: some specs mount what a container is to see. */
+  readonly mountNamespace?: string | undefined;
   /** Further arguments. */
   readonly flags?: readonly string[];
 }
@@ -148,12 +151,13 @@ export interface CritestRun {
 export const runCritest = async (
   owner: Owner,
   daemon: Pick<Daemon, 'netns' | 'socket'>,
-  { focus, skip, timeoutMs, flags = [] }: CritestRun,
+  { focus, skip, timeoutMs, mountNamespace, flags = [] }: CritestRun,
 ): Promise<SpecResult[]> => {
   const reportPath = join(await tempDir(owner), 'report.json');
   const endpoint = `unix://${daemon.socket}`;
   const { stdout, stderr } = await run(
     daemon.netns.inside([
+      ...insideMounts(mountNamespace),
       criTool('critest'),
       ...['-runtime-endpoint', endpoint, '-image-endpoint', endpoint],
       ...flags,

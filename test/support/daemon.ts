@@ -21,6 +21,7 @@ import {
   processesOf,
   removeCgroups,
 } from './leftovers.ts';
+import { insideMounts } from './mount-namespace.ts';
 import { type Netns, netnsOf } from './netns.ts';
 import { type BackgroundProcess, type CommandResult, run, startProcess } from './process.ts';
 import { tempDir } from './temp-dir.ts';
@@ -163,7 +164,7 @@ export const startDaemon = async (owner: Owner, options: DaemonOptions = {}): Pr
     ['--runtime', options.runtime],
   ];
   const given = flags.flatMap(([flag, value]) => (value === undefined ? [] : [flag, value]));
-  const mounts = options.mountNamespace === undefined ? [] : ['nsenter', `--mount=${options.mountNamespace}`, '--'];
+  const mounts = insideMounts(options.mountNamespace);
   const inside = (args: readonly string[]): string[] => netns.inside([...mounts, scribe, ...args]);
   const argv = inside(['serve', ...given, ...(options.args ?? [])]);
   const cri = criClient(socket);
