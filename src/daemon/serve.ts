@@ -1,60 +1,41 @@
 /**
- * The daemon, put together: everything is made here, in the order in which it is needed, and taken apart in reverse.
+ * The daemon, put together: everything is made here, in the order in which it is needed, and taken apart at the end.
  *
- *   1. lock the journal, start a spawner, fold     4. adapters
- *   2. look for the tasks that should run          5. daemon.started is recorded: recovery begins
- *   3. the old spawner is gone, the new one runs   6. the socket opens: serving
+ *   take-over.ts    lock the journal, start a spawner, fold; find out what is there
+ *   run-engine.ts   adapters and engine; daemon.started is recorded: recovery begins
+ *   here            the socket opens: serving, until a signal
  *
  * When a part that all depends on ends, the daemon ends as a whole and pods stay (C20).
  */
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, rmSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
 import { join } from 'node:path';
-import { randomBytes } from 'node:crypto';
-import pino from 'pino';
+import pino, { type Logger } from 'pino';
 import { v7 as uuid } from 'uuid';
-import { createSecretVault } from '../adapters/bundle/secrets.ts';
 import { startCriServer } from '../adapters/cri/server.ts';
 import { createSystemClock } from '../adapters/linux/clock.ts';
-import { readHostFacts } from '../adapters/linux/host-facts.ts';
-import { obstacleToUserNamespaces } from '../adapters/linux/mapped-ids.ts';
 import { createNotify } from '../adapters/linux/notify.ts';
-import { installPause } from '../adapters/pause/install.ts';
-import { ownSearchPath } from '../adapters/shim/adapter.ts';
-import { withFeatures } from '../adapters/shim/runtime-features.ts';
-import { startSpawner } from '../adapters/spawner/client.ts';
-import type { Spawner } from '../adapters/spawner/types.ts';
 import { createStatsReader } from '../adapters/stats/reader.ts';
 import { createUsageCollector } from '../adapters/stats/usage-collector.ts';
 import type { Config } from '../config/config.ts';
-import { lacksNetwork } from '../domain/pod-sandbox/network.ts';
 import { copyState } from '../domain/state.ts';
-import { createEngine, type Engine } from '../engine/engine.ts';
-import type { Ids, Observe } from '../engine/ports.ts';
-import { createDiskGuard } from '../journal/disk-space.ts';
+import type { Ids } from '../engine/ports.ts';
 import { createView } from '../projections/view.ts';
-import { takeCrashFile, writeCrashFile } from './crash-file.ts';
 import { criParts } from './cri-parts.ts';
-import { createCredentials } from './credentials.ts';
 import { daemonPorts } from './daemon-ports.ts';
+import { createDie } from './death.ts';
 import { openEventCursor } from './event-cursor.ts';
-import { daemonFacts } from './facts.ts';
-import { findDead } from './find-dead.ts';
 import { createFindings } from './findings.ts';
-import { gidOfGroup } from './group.ts';
-import { startImageUpkeep } from './image-upkeep.ts';
+import { gidOfGroup } from './socket-group.ts';
 import { startHousekeeping } from './housekeeping.ts';
-import { createSessions, whenPodsEnd } from './sessions/calls.ts';
 import { createSessionDoor } from './sessions/door.ts';
 import { startObserving } from './observing.ts';
-import { openNode } from './open-node.ts';
-import { takeOwnPlace } from './own-place.ts';
-import { startPerformers } from './performers.ts';
 import { createReload } from './reload.ts';
+import { runEngine } from './run-engine.ts';
+import { whenPodsEnd } from './sessions/calls.ts';
+import { takeOver } from './take-over.ts';
 
-/** How long the previous daemon's spawner may take to end what it was running. */
-const SPAWNER_WAIT_MS = 60_000;
 const NS_PER_MS = 1_000_000n;
 
 export interface ServeOptions {
@@ -66,136 +47,40 @@ export interface ServeOptions {
 /** Runs the daemon until it is told to end (SIGTERM, SIGINT). Resolves when it has ended in order. */
 export async function serve(config: Config, { version, reloadConfig }: ServeOptions): Promise<void> {
   const { rootDir, stateDir } = config.serve;
-  const log = pino(
-    { level: config.serve.logLevel, base: null, serializers: { error: pino.stdSerializers.err } },
-    pino.destination({ dest: 2, sync: false }),
-  );
+  const log = createLog(config.serve.logLevel);
   process.umask(0o022);
   mkdirSync(rootDir, { recursive: true, mode: 0o700 });
   mkdirSync(stateDir, { recursive: true, mode: 0o711 });
-
-  const die =
-    (what: string) =>
-    (error: unknown): void => {
-      log.fatal({ error }, `${what}: the daemon ends, pods stay`);
-      writeCrashFile(stateDir, new Error(what, { cause: error }));
-      log.flush();
-      process.exit(1);
-    };
-  process.on('uncaughtException', die('an exception nobody handled'));
-  process.on('unhandledRejection', die('a rejection nobody handled'));
-
+  const die = createDie(stateDir, log);
   const notify = createNotify(process.env.NOTIFY_SOCKET, (message) => log.warn(message));
-  const ownPlace = await takeOwnPlace(config.serve, log);
-  const journalPath = join(rootDir, 'journal.db');
-  const spawnerOptions = { lockPath: join(stateDir, 'spawner.lock'), startTimeoutMs: SPAWNER_WAIT_MS };
-  const spawning = Promise.withResolvers<Spawner>();
-  // Waited for further down; until then nobody hears it fail.
-  spawning.promise.catch(() => undefined);
-  let diskIsFull = (): boolean => false;
   const findings = createFindings();
-  const { journal, state, seq, snapshotSeq, wasSetAside } = openNode({
-    path: journalPath,
-    // This is the one daemon here from now on; the spawner's process starts while the journal is checked and folded.
-    onLocked: () => spawning.resolve(startSpawner(spawnerOptions)),
-    refuseReads: () => diskIsFull(),
-    findings,
-    log,
-  });
-  writeFileSync(join(stateDir, 'scribe.pid'), `${process.pid}\n`);
-
-  const [node, obstacle, dead, pauseRootfs, vault, diskGuard] = await Promise.all([
-    readHostFacts(),
-    obstacleToUserNamespaces(config.serve),
-    findDead(state),
-    installPause(join(rootDir, 'pause')),
-    createSecretVault(join(rootDir, 'secrets.key')),
-    createDiskGuard({ reservePath: join(rootDir, 'reserve'), reserveBytes: config.journal.diskReserveBytes }),
-    mkdir(join(stateDir, 'netns'), { recursive: true, mode: 0o711 }),
-    // ImageFsInfo names it, and kubelet looks for it before the first image is pulled.
-    mkdir(join(rootDir, 'images'), { recursive: true, mode: 0o700 }),
-  ]);
-  diskIsFull = diskGuard.isFull;
-  const view = createView(copyState(state), seq);
-  const spawner = await spawning.promise;
-  log.info({ records: seq, spawner: spawner.pid }, 'journal folded');
-
   const report = (message: string): void => {
     log.warn(message);
     findings.add(message);
   };
   const clock = createSystemClock();
-  const credentials = createCredentials();
-  // Adapters observe through the engine, and the engine performs through them.
-  let engine: Engine | null = null;
-  let ending = false;
-  const observe: Observe = (observation) =>
-    engine === null ? Promise.reject(new Error('The daemon is starting.')) : engine.observe(observation);
 
-  if (obstacle !== null) log.info(obstacle, 'pods with users of their own are refused');
-  const handlers = withFeatures(
-    { spawner, searchPath: ownSearchPath, kernelRelease: node.kernelRelease, mapsIds: obstacle === null },
-    config.runtime.handlers,
-  );
-  const sessions = createSessions(
-    (draft, options) =>
-      engine === null ? Promise.reject(new Error('The daemon is starting.')) : engine.call(draft, options),
-    systemIds,
-  );
-  const performers = await startPerformers({
+  const found = await takeOver(config, findings, log);
+  const { journal, journalPath, node, spawner, vault, diskGuard } = found;
+  const view = createView(copyState(found.state), found.seq);
+  const { engine, performers, sessions, credentials, imageUpkeep } = await runEngine({
     config,
-    node,
-    spawner,
-    vault,
-    credentials,
-    sessions,
-    ownPlace,
-    observe,
-    log,
-  });
-  const { perform, images, cni, shim, portForwarder } = performers;
-  const imageUpkeep = startImageUpkeep(
-    {
-      images,
-      state: () => view.state,
-      checkIntervalMs: config.images.checkIntervalMs,
-      checkBytesPerSecond: config.images.checkBytesPerSecond,
-      log,
-      observe,
-      report,
-    },
-    wasSetAside,
-  );
-
-  engine = createEngine({
-    journal,
-    state,
-    perform,
+    version,
+    found,
+    view,
     clock,
     ids: systemIds,
-    boot: node.bootId,
-    publish: view.apply,
-    diskIsFull: diskGuard.isFull,
-    fatal: die('the journal can not be written'),
+    die,
+    log,
+    report,
   });
-  const running = engine;
-  const rebooted = state.facts !== null && state.facts.node.bootId !== node.bootId;
-  await running.start({
-    facts: daemonFacts(config, node, await handlers, version, pauseRootfs),
-    rebooted,
-    deadTasks: rebooted ? [] : dead,
-    crash: takeCrashFile(stateDir),
-  });
-  // The network of the last life is in the journal, so pods need not wait for it to be read again.
-  const networkRead = cni.start();
-  if (lacksNetwork(state)) await networkRead;
-  networkRead.catch(die('the CNI configuration can not be watched'));
+  const { images, cni, shim, portForwarder } = performers;
 
   whenPodsEnd(view, portForwarder.endPod);
   const stats = createStatsReader({ cgroup: node.cgroup, clock, report });
   const usage = createUsageCollector({ clock, mountpoint: join(rootDir, 'containers'), report });
   const eventCursor = openEventCursor(stateDir, view.seq(), report);
-  const daemon = daemonPorts({ rootDir, engine: running, view, clock, findings, log });
+  const daemon = daemonPorts({ rootDir, engine, view, clock, findings, log });
   const { port: streamingPort, tls: streamingTls } = config.streaming;
   const sessionDoor = createSessionDoor({
     server: config.streaming,
@@ -221,7 +106,7 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
   const { parts, services } = criParts({
     config,
     version,
-    engine: running,
+    engine,
     view,
     journal,
     noteRead: observed.noteRead,
@@ -237,6 +122,7 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
     daemon,
     report,
   });
+
   const cri = await startCriServer({
     socketPath: config.serve.socketPath,
     socketMode: config.serve.socketMode,
@@ -249,13 +135,15 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
     config: config.journal,
     journalPath,
     journal,
-    snapshotSeq,
+    snapshotSeq: found.snapshotSeq,
     view,
-    recordOwn: running.recordOwn,
+    recordOwn: engine.recordOwn,
     nowNs: clock.nowNs,
     log,
     report,
   });
+
+  let ending = false;
   journal.failed.then(die('the journal failed'), () => undefined);
   cni.failed.then(die('the watch of the CNI configuration ended'), () => undefined);
   cri.ended.then(die('the CRI socket ended'), () => undefined);
@@ -264,6 +152,7 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
     () => (ending ? undefined : die('the spawner ended')(new Error('It ended by itself or was killed.'))),
     () => undefined,
   );
+
   imageUpkeep.served();
   log.info({ socket: config.serve.socketPath, sinceExecMs: Math.round(performance.now()) }, 'serving');
   const reload = createReload({
@@ -287,7 +176,7 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
   await cri.close();
   // Before the engine ends, so that sessions are written down as they end.
   await sessionDoor.close();
-  await running.stop(signal);
+  await engine.stop(signal);
   await housekeeping.close();
   await observed.close();
   stats.close();
@@ -300,11 +189,17 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
   await journal.close();
   await spawner.close();
   vault.close();
-  rmSync(join(stateDir, 'scribe.pid'), { force: true });
+  rmSync(found.pidPath, { force: true });
   log.flush();
 }
 
 const systemIds: Ids = { hex64: () => randomBytes(32).toString('hex'), uuid: () => uuid() };
+
+const createLog = (level: string): Logger =>
+  pino(
+    { level, base: null, serializers: { error: pino.stdSerializers.err } },
+    pino.destination({ dest: 2, sync: false }),
+  );
 
 function nextSignal(): Promise<string> {
   return new Promise((resolve) => {

@@ -142,6 +142,13 @@ export function createContainerEvents(options: ContainerEventsOptions): Containe
     hear(live);
   });
 
+  /** Up to which record all is delivered, when the event before `position` is: some records tell two, and some have to wait. */
+  function wholeUpTo(seq: number, position: number): number {
+    const whole = log.at(position)?.event.seq === seq ? seq - 1 : seq;
+    const [waits] = held;
+    return waits === undefined ? whole : Math.min(whole, waits.seq - 1);
+  }
+
   async function subscribe(
     send: (event: wire.ContainerEventResponse) => Promise<void>,
     signal: AbortSignal,
@@ -170,7 +177,7 @@ export function createContainerEvents(options: ContainerEventsOptions): Containe
         if (isAborted()) return;
         position += 1;
         undelivered = Math.max(undelivered, position);
-        cursor.deliver(told.event.seq);
+        cursor.deliver(wholeUpTo(told.event.seq, position));
       }
     } finally {
       wakes.delete(wakeUp);

@@ -190,6 +190,27 @@ describe('GetContainerEvents', { timeout: 20_000 }, () => {
     await after.end();
   });
 
+  it('a record that tells of two events is delivered when both are', async () => {
+    const { view, events, record, cursor } = setUp();
+    const abort = new AbortController();
+    const { promise: going, resolve: go } = Promise.withResolvers<void>();
+    let sent = 0;
+    const ended = events.subscribe(async () => {
+      sent += 1;
+      if (sent === 2) await going;
+    }, abort.signal);
+    view.put({ sandboxes: [podSandbox(pod)] }, [
+      record({ type: 'sandbox.ready', body: { claimed: true } }, `sandbox/${pod}`),
+    ]);
+    await settle();
+    assert.deepEqual([sent, cursor.deliveredSeq()], [2, 0]);
+    go();
+    await settle();
+    assert.equal(cursor.deliveredSeq(), 1);
+    abort.abort();
+    await ended;
+  });
+
   it('what happened while nobody listened waits five minutes, and is then passed over', async () => {
     const { events, start, clock } = setUp();
     start(first);
@@ -218,7 +239,7 @@ describe('GetContainerEvents', { timeout: 20_000 }, () => {
   });
 
   it('C18: an event of a pod waits until the exit codes of its containers are known', async () => {
-    const { view, events, record, start } = setUp();
+    const { view, events, record, start, cursor } = setUp();
     const unsure = container(first, pod, { exitPending: true });
     view.put({ sandboxes: [podSandbox(pod)], containers: [unsure] });
     const { heard, end } = listen(events);
@@ -234,6 +255,7 @@ describe('GetContainerEvents', { timeout: 20_000 }, () => {
       heard.map(({ containerId }) => containerId),
       [idOf('d1')],
     );
+    assert.equal(cursor.deliveredSeq(), 0, 'after a restart now, what waits would never be told');
     const exit = { exitStatus: 7, finishedAtNs: '9', reason: 'Error', message: '' } as const;
     view.put({ containers: [{ ...unsure, exitPending: false, exit }] }, [
       record(
@@ -253,6 +275,7 @@ describe('GetContainerEvents', { timeout: 20_000 }, () => {
     start(idOf('c9'));
     await settle();
     assert.equal(heard.length, 4);
+    assert.equal(cursor.deliveredSeq(), 4);
     await end();
   });
 

@@ -1,6 +1,6 @@
 /** Figures for metrics, from cgroup trees as kernels of both versions write them, and interface counters. */
 import assert from 'node:assert/strict';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import fc from 'fast-check';
@@ -8,7 +8,10 @@ import { readFigures } from '../../../src/adapters/stats/figures.ts';
 import { createLanes } from '../../../src/adapters/stats/lanes.ts';
 import { parseNetDev, readInterfaces } from '../../../src/adapters/stats/network.ts';
 import { readProcessStat } from '../../../src/adapters/linux/processes.ts';
+import { netnsOf } from '../../support/netns.ts';
+import { runOk, startProcess } from '../../support/process.ts';
 import { tempDir } from '../../support/temp-dir.ts';
+import { cgroupOf, hierarchies } from './support.ts';
 
 const inLane = createLanes(1, 16 * 1024);
 
@@ -94,6 +97,29 @@ describe('figures of a cgroup', () => {
     assert.deepEqual([memoryCache, oomKills, figures.readBytes, figures.writtenBytes], [300n, 1n, 15n, 20n]);
   });
 
+  it('count all processes, though the kernel tells some hundred at a time', async (t) => {
+    const { version, controllers } = await hierarchies();
+    const group = await cgroupOf(t, Object.values(controllers));
+    // They end by themselves, should the test do so before them.
+    const work = await group.run('for n in $(seq 1000); do sleep 15 >&- 2>&- & done; echo all; wait');
+    await work.until(/all/);
+    const figures = await readFigures({ version, controllers }, { id: 'c', cgroupPath: group.path }, inLane);
+    await work.stop();
+    const listed = await readFile(join(controllers['memory'] ?? '', group.path, 'cgroup.procs'), 'utf8');
+    for (const pid of listed.trim().split('\n')) process.kill(Number(pid), 'SIGKILL');
+    assert.equal(figures?.processes, 1001n);
+  });
+
+  it('are of whole lines, where a file has more than is read of it', async (t) => {
+    const line = (_: unknown, index: number): string => `8:${100 + index} rbytes=1000000000 wbytes=0 rios=3 wios=0\n`;
+    const devices = Array.from({ length: 600 }, line);
+    const root = await tree(t, { 'io.stat': devices.join('') });
+    const figures = await readFigures({ version: 2, controllers: { io: root } }, target, inLane);
+    const { readBytes = 0n, reads = 0n } = figures ?? {};
+    assert.ok(reads > 300n);
+    assert.equal(readBytes, (reads / 3n) * 1_000_000_000n);
+  });
+
   it('are none of one that is gone, or that can not be known', async (t) => {
     const root = await tempDir(t);
     const cgroup = { version: 2, controllers: { memory: root } } as const;
@@ -127,6 +153,20 @@ describe('interface counters', () => {
 
   it('can be any text without harm', () => {
     fc.assert(fc.property(fc.string(), (text) => void parseNetDev(`${header}${text}`)));
+  });
+
+  it('are those of all interfaces, though the kernel tells some at a time', async (t) => {
+    const netns = await netnsOf(t);
+    const names = Array.from({ length: 60 }, (_, index) => `bridge${index}`);
+    for (const name of names) await runOk(['ip', '-n', netns.name, 'link', 'add', 'name', name, 'type', 'bridge']);
+    const inside = await startProcess(t, netns.inside(['sh', '-c', 'echo inside; exec sleep 1000']));
+    await inside.until(/inside/);
+    const stat = await readProcessStat(inside.pid);
+    assert.ok(stat);
+    const buffer = Buffer.alloc(16 * 1024);
+    const found = await readInterfaces({ pid: inside.pid, startTicks: stat.startTicks }, buffer);
+    assert.deepEqual(found?.map(({ name }) => name).sort(), names.sort());
+    await inside.stop();
   });
 
   it('are null of a process that is gone, and of another with its pid', async () => {

@@ -1,0 +1,110 @@
+/**
+ * The engine and the adapters that perform for it, joined: adapters observe through the engine, and the engine performs
+ * through them. Once it runs, what this start found is recorded and recovery is under way; nobody can call yet.
+ */
+import type { Logger } from 'pino';
+import { ownSearchPath } from '../adapters/shim/adapter.ts';
+import { withFeatures } from '../adapters/shim/runtime-features.ts';
+import type { Config } from '../config/config.ts';
+import { lacksNetwork } from '../domain/pod-sandbox/network.ts';
+import { createEngine, type Engine } from '../engine/engine.ts';
+import type { Clock, Ids, Observe, TakeCall } from '../engine/ports.ts';
+import type { View } from '../projections/view.ts';
+import { takeCrashFile } from './crash-file.ts';
+import { createCredentials, type Credentials } from './credentials.ts';
+import type { Die } from './death.ts';
+import { daemonFacts } from './facts.ts';
+import { type ImageUpkeep, startImageUpkeep } from './image-upkeep.ts';
+import { type Performers, startPerformers } from './performers.ts';
+import { createSessions, type Sessions } from './sessions/calls.ts';
+import type { TakenOver } from './take-over.ts';
+
+export interface EngineSources {
+  readonly config: Config;
+  readonly version: string;
+  readonly found: TakenOver;
+  readonly view: View;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly die: Die;
+  readonly log: Logger;
+  /** Told, in a sentence, what nobody may miss. */
+  readonly report: (message: string) => void;
+}
+
+export interface RunningEngine {
+  readonly engine: Engine;
+  readonly performers: Performers;
+  readonly sessions: Sessions;
+  readonly credentials: Credentials;
+  readonly imageUpkeep: ImageUpkeep;
+}
+
+export async function runEngine(sources: EngineSources): Promise<RunningEngine> {
+  const { config, version, found, view, clock, ids, die, log, report } = sources;
+  const { journal, state, node, obstacle, spawner, vault, ownPlace, diskGuard } = found;
+  let engine: Engine | null = null;
+  const started = (): Engine => {
+    if (engine === null) throw new Error('The daemon is starting.');
+    return engine;
+  };
+  const observe: Observe = async (observation) => started().observe(observation);
+  const take: TakeCall = async (draft, options) => started().call(draft, options);
+
+  if (obstacle !== null) log.info(obstacle, 'pods with users of their own are refused');
+  const handlers = withFeatures(
+    { spawner, searchPath: ownSearchPath, kernelRelease: node.kernelRelease, mapsIds: obstacle === null },
+    config.runtime.handlers,
+  );
+  const credentials = createCredentials();
+  const sessions = createSessions(take, ids);
+  const performers = await startPerformers({
+    config,
+    node,
+    spawner,
+    vault,
+    credentials,
+    sessions,
+    ownPlace,
+    observe,
+    log,
+  });
+  const { images, cni } = performers;
+  const imageUpkeep = startImageUpkeep(
+    {
+      images,
+      state: () => view.state,
+      checkIntervalMs: config.images.checkIntervalMs,
+      checkBytesPerSecond: config.images.checkBytesPerSecond,
+      log,
+      observe,
+      report,
+    },
+    found.wasSetAside,
+  );
+
+  const running = createEngine({
+    journal,
+    state,
+    perform: performers.perform,
+    clock,
+    ids,
+    boot: node.bootId,
+    publish: view.apply,
+    diskIsFull: diskGuard.isFull,
+    fatal: die('the journal can not be written'),
+  });
+  engine = running;
+  const rebooted = state.facts !== null && state.facts.node.bootId !== node.bootId;
+  await running.start({
+    facts: daemonFacts(config, node, await handlers, version, found.pauseRootfs),
+    rebooted,
+    deadTasks: rebooted ? [] : found.dead,
+    crash: takeCrashFile(config.serve.stateDir),
+  });
+  // The network of the last life is in the journal, so pods need not wait for it to be read again.
+  const networkRead = cni.start();
+  if (lacksNetwork(state)) await networkRead;
+  networkRead.catch(die('the CNI configuration can not be watched'));
+  return { engine: running, performers, sessions, credentials, imageUpkeep };
+}

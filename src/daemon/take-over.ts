@@ -1,0 +1,93 @@
+/**
+ * What a start finds and takes over, before anything is made of it:
+ *
+ *   own place, lock ──┬──> check and fold the journal ──> who died, host facts, … ──┬──> taken over
+ *                     └──> spawner (the old one has to be gone first) ──────────────┘
+ *
+ * Throws when another daemon is here. Decides nothing: recovery begins with what the engine is told of this.
+ */
+import { writeFileSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Logger } from 'pino';
+import { createSecretVault, type SecretVault } from '../adapters/bundle/secrets.ts';
+import { readHostFacts } from '../adapters/linux/host-facts.ts';
+import { obstacleToUserNamespaces } from '../adapters/linux/mapped-ids.ts';
+import { installPause } from '../adapters/pause/install.ts';
+import { startSpawner } from '../adapters/spawner/client.ts';
+import type { Spawner } from '../adapters/spawner/types.ts';
+import type { Config } from '../config/config.ts';
+import type { NodeFacts } from '../domain/node-facts.ts';
+import { createDiskGuard, type DiskGuard } from '../journal/disk-space.ts';
+import { findDead } from './find-dead.ts';
+import type { Findings } from './findings.ts';
+import { type OpenedNode, openNode } from './open-node.ts';
+import { type OwnPlace, takeOwnPlace } from './own-place.ts';
+
+/** How long the previous daemon's spawner may take to end what it was running. */
+const SPAWNER_WAIT_MS = 60_000;
+
+export interface TakenOver extends OpenedNode {
+  readonly journalPath: string;
+  readonly pidPath: string;
+  readonly ownPlace: OwnPlace;
+  readonly node: NodeFacts;
+  /** What keeps pods from having users of their own; null: nothing does. */
+  readonly obstacle: Awaited<ReturnType<typeof obstacleToUserNamespaces>>;
+  /** Ids of tasks whose process is gone, and of pods that lack a namespace. */
+  readonly dead: readonly string[];
+  readonly pauseRootfs: string;
+  readonly vault: SecretVault;
+  readonly diskGuard: DiskGuard;
+  readonly spawner: Spawner;
+}
+
+/** Root and state directory are there already. */
+export async function takeOver(config: Config, findings: Findings, log: Logger): Promise<TakenOver> {
+  const { rootDir, stateDir } = config.serve;
+  const journalPath = join(rootDir, 'journal.db');
+  const pidPath = join(stateDir, 'scribe.pid');
+  const ownPlace = await takeOwnPlace(config.serve, log);
+  const spawnerOptions = { lockPath: join(stateDir, 'spawner.lock'), startTimeoutMs: SPAWNER_WAIT_MS };
+  const spawning = Promise.withResolvers<Spawner>();
+  // Waited for further down; until then nobody hears it fail.
+  spawning.promise.catch(() => undefined);
+  let diskIsFull = (): boolean => false;
+  const opened = openNode({
+    path: journalPath,
+    // This is the one daemon here from now on; the spawner's process starts while the journal is checked and folded.
+    onLocked: () => spawning.resolve(startSpawner(spawnerOptions)),
+    refuseReads: () => diskIsFull(),
+    findings,
+    log,
+  });
+  writeFileSync(pidPath, `${process.pid}\n`);
+
+  const [node, obstacle, dead, pauseRootfs, vault, diskGuard] = await Promise.all([
+    readHostFacts(),
+    obstacleToUserNamespaces(config.serve),
+    findDead(opened.state),
+    installPause(join(rootDir, 'pause')),
+    createSecretVault(join(rootDir, 'secrets.key')),
+    createDiskGuard({ reservePath: join(rootDir, 'reserve'), reserveBytes: config.journal.diskReserveBytes }),
+    mkdir(join(stateDir, 'netns'), { recursive: true, mode: 0o711 }),
+    // ImageFsInfo names it, and kubelet looks for it before the first image is pulled.
+    mkdir(join(rootDir, 'images'), { recursive: true, mode: 0o700 }),
+  ]);
+  diskIsFull = diskGuard.isFull;
+  const spawner = await spawning.promise;
+  log.info({ records: opened.seq, spawner: spawner.pid }, 'journal folded');
+  return {
+    ...opened,
+    journalPath,
+    pidPath,
+    ownPlace,
+    node,
+    obstacle,
+    dead,
+    pauseRootfs,
+    vault,
+    diskGuard,
+    spawner,
+  };
+}
