@@ -1,6 +1,6 @@
 /** scripts/setup.sh installs nothing where nothing is missing, and says what to do where it can not install. */
 import assert from 'node:assert/strict';
-import { copyFile, mkdir, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { requireRoot } from '../support/netns.ts';
@@ -47,6 +47,17 @@ test('who is not root gets the command to run', async (t) => {
   const { exitCode, stderr } = await setupWith(dir, hide);
   assert.equal(exitCode, 1);
   assert.match(stderr, /sudo apt-get install --no-install-recommends containernetworking-plugins/);
+});
+
+test('dependencies of another clone, behind a link, are left alone', async (t) => {
+  const dir = await cloneOf(t);
+  const { exitCode, stderr } = await setupWith(
+    dir,
+    `mv ${dir}/node_modules ${dir}/others\nrm ${dir}/others/.package-lock.json\ntouch ${dir}/others/kept\nln -s others ${dir}/node_modules`,
+  );
+  assert.equal(exitCode, 1);
+  assert.match(stderr, /node_modules is a link/);
+  assert.deepEqual(await readdir(join(dir, 'others')), ['kept']);
 });
 
 test('when npm fails, setup shows its output and says what to do', async (t) => {
