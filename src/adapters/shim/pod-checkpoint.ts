@@ -53,18 +53,41 @@ const claimDirectory = async (outputPath: string): Promise<boolean> => {
   throw new FailureError('WrongState', message);
 };
 
+interface Freezing<T> {
+  readonly freeze: (task: T) => Promise<void>;
+  /** Never rejects. */
+  readonly thaw: (task: T) => Promise<void>;
+}
+
+/** Freezes all before `work`, and thaws all after it, whatever failed. */
+export const whileFrozen = async <T>(
+  tasks: readonly T[],
+  { freeze, thaw }: Freezing<T>,
+  work: () => Promise<void>,
+): Promise<void> => {
+  try {
+    const frozen = await Promise.allSettled(tasks.map(freeze));
+    // One that is still being frozen would stay so, were it thawed before it is.
+    for (const outcome of frozen) if (outcome.status === 'rejected') throw outcome.reason;
+    await work();
+  } finally {
+    await Promise.all(tasks.map(thaw));
+  }
+};
+
 /** As they are at one moment, as far as that can be: all are frozen before the first is collected. */
-const collectAll = async (
+const collectAll = (
   context: ShimContext,
   tools: CheckpointTools,
   containers: readonly TaskCheckpoint[],
 ): Promise<void> => {
-  try {
-    await Promise.all(containers.map((task) => setFrozen(task, true)));
+  const freezing: Freezing<TaskCheckpoint> = {
+    freeze: (task) => setFrozen(task, true),
+    thaw: (task) => tryThaw(context, task),
+  };
+  return whileFrozen(containers, freezing, async () => {
     for (const task of containers) await collect(context, tools, task);
-  } finally {
-    await Promise.all(containers.map((task) => tryThaw(context, task)));
-  }
+  });
 };
 
 const describePod = ({ podSandboxId, containers, description }: CheckpointPod): string =>
