@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
-import { codeOf } from '../../scripts/lib/cri-client.ts';
 import { GrpcCode } from '../../src/domain/errors.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
+import { withCode } from '../support/failures.ts';
 import { noLeftovers } from '../support/leftovers.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
 import { containerConfig, podConfig, removePod, runPod } from '../support/pods.ts';
@@ -88,11 +88,13 @@ devices:
     const sandboxConfig = podConfig(node.daemon, 'unknown');
     const { podSandboxId } = await runtime.runPodSandbox({ config: sandboxConfig });
     const config = containerConfig('main', busyboxName, ['true'], { CDIDevices: [{ name: 'vendor.com/gpu=7' }] });
-    await assert.rejects(runtime.createContainer({ podSandboxId, config, sandboxConfig }), (error) => {
-      assert.equal(codeOf(error), GrpcCode.FAILED_PRECONDITION, String(error));
-      assert.match(String(error), /CDI_devices "vendor\.com\/gpu=7": no CDI spec describes it \(looked in .*\/cdi\)/);
-      return true;
-    });
+    await assert.rejects(
+      runtime.createContainer({ podSandboxId, config, sandboxConfig }),
+      withCode(
+        GrpcCode.FAILED_PRECONDITION,
+        /CDI_devices "vendor\.com\/gpu=7": no CDI spec describes it \(looked in .*\/cdi\)/,
+      ),
+    );
     await removePod(node.daemon, podSandboxId);
     assert.deepEqual(await node.daemon.leftovers(), noLeftovers);
   });

@@ -6,11 +6,11 @@ import assert from 'node:assert/strict';
 import { access, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
-import { codeOf } from '../../scripts/lib/cri-client.ts';
 import { ContainerState } from '../../src/adapters/wire/cri/api.ts';
 import { GrpcCode } from '../../src/domain/errors.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { criuTools, type CriuTools } from '../support/criu.ts';
+import { withCode } from '../support/failures.ts';
 import { recordsOf } from '../support/journal.ts';
 import { noLeftovers } from '../support/leftovers.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
@@ -30,14 +30,6 @@ const exists = (path: string): Promise<boolean> =>
     () => true,
     () => false,
   );
-
-const withCode =
-  (code: number, message: RegExp) =>
-  (error: unknown): boolean => {
-    assert.equal(codeOf(error), code, String(error));
-    assert.match(String(error), message);
-    return true;
-  };
 
 describe('a checkpoint', () => {
   const owner = cleanupAfterAll();

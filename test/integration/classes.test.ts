@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { codeOf } from '../../scripts/lib/cri-client.ts';
 import { readHostFacts } from '../../src/adapters/linux/host-facts.ts';
 import { deviceNumber, makeNode, NodeType } from '../../src/adapters/linux/syscalls.ts';
 import { GrpcCode } from '../../src/domain/errors.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
+import { withCode } from '../support/failures.ts';
 import { busyboxName, startNode } from '../support/node.ts';
 import { containerConfig, podConfig, removePod, runPod } from '../support/pods.ts';
 import { tempDir } from '../support/temp-dir.ts';
@@ -61,11 +61,7 @@ describe('classes', () => {
     if (!resctrl)
       cases.push([{ 'io.kubernetes.cri.rdt-class': 'gold' }, /the class "gold" of RDT, which is not enabled/]);
     for (const [annotations, message] of cases)
-      await assert.rejects(create(annotations), (error) => {
-        assert.equal(codeOf(error), GrpcCode.FAILED_PRECONDITION, String(error));
-        assert.match(String(error), message);
-        return true;
-      });
+      await assert.rejects(create(annotations), withCode(GrpcCode.FAILED_PRECONDITION, message));
 
     // Limits that are changed before the start stand beside the class in the spec.
     const { containerId: waiting } = await daemon.cri.runtime.createContainer({

@@ -15,6 +15,7 @@ import {
 } from '../../src/adapters/wire/cri/api.ts';
 import { GrpcCode } from '../../src/domain/errors.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
+import { withCode } from '../support/failures.ts';
 import { noLeftovers } from '../support/leftovers.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
 import { containerConfig, eventually, podConfig, removePod, statusOf } from '../support/pods.ts';
@@ -24,14 +25,6 @@ import { tempDir } from '../support/temp-dir.ts';
 const outputBytesMax = 16 * 1024 * 1024;
 const lineBytesMax = 4096;
 const openFilesMax = 4321;
-
-const withCode =
-  (code: number, message: RegExp) =>
-  (error: unknown): boolean => {
-    assert.equal(codeOf(error), code, String(error));
-    assert.match(String(error), message);
-    return true;
-  };
 
 /** The line of /proc/<pid>/limits: its name, then soft and hard limit. */
 const openFilesOf = async (pid: number | 'self'): Promise<string[]> => {

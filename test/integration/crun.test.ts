@@ -6,7 +6,6 @@ import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
-import { codeOf } from '../../scripts/lib/cri-client.ts';
 import { findProgram } from '../../src/adapters/shim/process/shim-binary.ts';
 import {
   ContainerState,
@@ -16,6 +15,7 @@ import {
 } from '../../src/adapters/wire/cri/api.ts';
 import { GrpcCode } from '../../src/domain/errors.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
+import { withCode } from '../support/failures.ts';
 import { stateOf } from '../support/journal.ts';
 import { noLeftovers } from '../support/leftovers.ts';
 import { privateMounts, withoutUnified } from '../support/mount-namespace.ts';
@@ -136,11 +136,7 @@ describe('crun', () => {
     assert.equal(await exec(containerId, 'echo still'), 'still\n');
     await assert.rejects(
       runtime.runPodSandbox({ config: podConfig(daemon, 'new'), runtimeHandler: 'crun' }),
-      (error) => {
-        assert.equal(codeOf(error), GrpcCode.INVALID_ARGUMENT);
-        assert.match(String(error), /runtime_handler "crun" is not configured; known are "runc"/);
-        return true;
-      },
+      withCode(GrpcCode.INVALID_ARGUMENT, /runtime_handler "crun" is not configured; known are "runc"/),
     );
     await removePod(daemon, podSandboxId);
     assert.deepEqual(await daemon.leftovers(), noLeftovers);

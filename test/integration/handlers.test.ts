@@ -7,9 +7,9 @@ import { mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { bridgeConfList } from '../../scripts/lib/cni.ts';
-import { codeOf } from '../../scripts/lib/cri-client.ts';
 import { GrpcCode } from '../../src/domain/errors.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
+import { withCode } from '../support/failures.ts';
 import { goProgram } from '../support/go-program.ts';
 import { stateOf } from '../support/journal.ts';
 import { noLeftovers } from '../support/leftovers.ts';
@@ -145,14 +145,13 @@ describe('the network of a runtime handler', () => {
     await daemon.stop();
     await daemon.configure(handlers('cni_network = "missing"'));
     await daemon.start();
-    await assert.rejects(run('lost', 'named'), (error) => {
-      assert.equal(codeOf(error), GrpcCode.FAILED_PRECONDITION);
-      assert.match(
-        String(error),
+    await assert.rejects(
+      run('lost', 'named'),
+      withCode(
+        GrpcCode.FAILED_PRECONDITION,
         /no valid configuration of CNI network missing in .*10-bridge\.conflist is of network/,
-      );
-      return true;
-    });
+      ),
+    );
     const { status } = await daemon.cri.runtime.status({});
     assert.equal(status?.conditions.find(({ type }) => type === 'NetworkReady')?.status, true);
     assert.match(

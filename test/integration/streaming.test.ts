@@ -12,6 +12,7 @@ import { GrpcCode } from '../../src/domain/errors.ts';
 import { removeAllPods } from '../support/daemon.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { criTool } from '../support/cri-tools.ts';
+import { withCode } from '../support/failures.ts';
 import { type JournaledCall, callsAfter, headOf, journalPath } from '../support/journal.ts';
 import { noLeftovers, processesInCgroups, processesOf } from '../support/leftovers.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
@@ -81,11 +82,7 @@ describe('sessions', { timeout: 900_000 }, () => {
     const { runtime } = node.daemon.cri;
     const streams = { stdout: true, stderr: true };
     const refused = (call: Promise<unknown>, code: number, words: RegExp): Promise<void> =>
-      assert.rejects(call, (error) => {
-        assert.equal(codeOf(error), code, String(error));
-        assert.match(String(error), words);
-        return true;
-      });
+      assert.rejects(call, withCode(code, words));
     await refused(runtime.exec({ containerId: 'none', cmd: ['a'], ...streams }), GrpcCode.NOT_FOUND, /none/);
     await refused(runtime.attach({ containerId: 'none', ...streams }), GrpcCode.NOT_FOUND, /none/);
     await refused(runtime.portForward({ podSandboxId: 'none' }), GrpcCode.NOT_FOUND, /none/);

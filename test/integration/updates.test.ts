@@ -6,7 +6,6 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
-import { codeOf } from '../../scripts/lib/cri-client.ts';
 import {
   type ContainerConfig,
   ContainerState,
@@ -15,6 +14,7 @@ import {
 } from '../../src/adapters/wire/cri/api.ts';
 import { GrpcCode } from '../../src/domain/errors.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
+import { withCode } from '../support/failures.ts';
 import { callsAfter, headOf, recordsOf } from '../support/journal.ts';
 import { noLeftovers } from '../support/leftovers.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
@@ -32,14 +32,6 @@ const files = {
   cpus: ['cpuset', 'cpuset.cpus'],
   memory: ['memory', 'memory.limit_in_bytes'],
 } as const;
-
-const withCode =
-  (code: number, message: RegExp) =>
-  (error: unknown): boolean => {
-    assert.equal(codeOf(error), code, String(error));
-    assert.match(String(error), message);
-    return true;
-  };
 
 describe('limits', () => {
   const owner = cleanupAfterAll();

@@ -6,7 +6,6 @@ import assert from 'node:assert/strict';
 import { chmod, chown, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
-import { codeOf } from '../../scripts/lib/cri-client.ts';
 import { buildImage, busyboxLayer } from '../../scripts/lib/image.ts';
 import { readMountInfo } from '../../src/adapters/linux/mounts.ts';
 import {
@@ -19,6 +18,7 @@ import {
 } from '../../src/adapters/wire/cri/api.ts';
 import { GrpcCode } from '../../src/domain/errors.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
+import { withCode } from '../support/failures.ts';
 import { noLeftovers } from '../support/leftovers.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
 import { containerConfig, eventually, podConfig, removePod, runPod, statusOf } from '../support/pods.ts';
@@ -211,26 +211,20 @@ describe('pods with users of their own', () => {
     const able = (handler: string) => runtimeHandlers.find(({ name }) => name === handler)?.features?.userNamespaces;
     assert.deepEqual([able(''), able('runc'), able('unable')], [true, true, false]);
     const config = podConfig(node.daemon, 'unable', ownUsers);
-    await assert.rejects(runtime.runPodSandbox({ config, runtimeHandler: 'unable' }), (error: unknown) => {
-      assert.equal(codeOf(error), GrpcCode.FAILED_PRECONDITION);
-      assert.match(String(error), /userns_options .* runtime handler "unable" can not give/);
-      return true;
-    });
+    await assert.rejects(
+      runtime.runPodSandbox({ config, runtimeHandler: 'unable' }),
+      withCode(GrpcCode.FAILED_PRECONDITION, /userns_options .* runtime handler "unable" can not give/),
+    );
   });
 
   test('are not made with less than they need', async () => {
     const { runtime } = node.daemon.cri;
-    const refusal = (code: number, field: RegExp) => (error: unknown) => {
-      assert.equal(codeOf(error), code, String(error));
-      assert.match(String(error), field);
-      return true;
-    };
     const sandboxConfig = podConfig(node.daemon, 'refusals', ownUsers);
     const { podSandboxId } = await runtime.runPodSandbox({ config: sandboxConfig });
     const without = containerConfig('main', busyboxName, ['sleep', '1000']);
     await assert.rejects(
       runtime.createContainer({ podSandboxId, config: without, sandboxConfig }),
-      refusal(GrpcCode.INVALID_ARGUMENT, /userns_options is not that of the pod/),
+      withCode(GrpcCode.INVALID_ARGUMENT, /userns_options is not that of the pod/),
     );
     // A file system that can not be mapped is found out when the container is started.
     const mount = { hostPath: '/proc/sys/vm', containerPath: '/vm', uidMappings: mappings, gidMappings: mappings };
@@ -238,7 +232,7 @@ describe('pods with users of their own', () => {
     const { containerId } = await runtime.createContainer({ podSandboxId, config, sandboxConfig });
     await assert.rejects(
       runtime.startContainer({ containerId }),
-      refusal(
+      withCode(
         GrpcCode.FAILED_PRECONDITION,
         /\/proc\/sys\/vm is on a file system that can not be mounted with mapped ids/,
       ),

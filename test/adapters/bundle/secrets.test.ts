@@ -4,12 +4,9 @@ import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { createSecretVault } from '../../../src/adapters/bundle/secrets.ts';
-import { FailureError } from '../../../src/domain/errors.ts';
 import { onCleanup } from '../../support/cleanup.ts';
+import { withReason } from '../../support/failures.ts';
 import { tempDir } from '../../support/temp-dir.ts';
-
-const failedWith = (reason: string) => (error: unknown) =>
-  error instanceof FailureError && error.failure.reason === reason;
 
 describe('the vault', () => {
   it('gives the same value the same token, across restarts, and another node another', async (t) => {
@@ -25,7 +22,7 @@ describe('the vault', () => {
     assert.deepEqual(await readdir(dir), ['key']);
     const restarted = await createSecretVault(keyPath);
     onCleanup(t, restarted.close);
-    assert.throws(() => restarted.fill(token), failedWith('Interrupted'));
+    assert.throws(() => restarted.fill(token), withReason('Interrupted'));
     assert.equal(restarted.tokenOf('hunter2'), token);
     const other = await createSecretVault(join(dir, 'other-key'));
     onCleanup(t, other.close);
@@ -39,10 +36,10 @@ describe('the vault', () => {
     const token = vault.tokenOf(value);
     value.fill(0);
     assert.deepEqual([...vault.fill(token)], [0xff, 0xfe, 0, 0x41]);
-    assert.throws(() => vault.fill('secret:AAAAAAAAAAAAAAAAAAAAAA'), failedWith('Interrupted'));
-    assert.throws(() => vault.fill('__proto__'), failedWith('Interrupted'));
+    assert.throws(() => vault.fill('secret:AAAAAAAAAAAAAAAAAAAAAA'), withReason('Interrupted'));
+    assert.throws(() => vault.fill('__proto__'), withReason('Interrupted'));
     vault.close();
-    assert.throws(() => vault.fill(token), failedWith('Interrupted'));
+    assert.throws(() => vault.fill(token), withReason('Interrupted'));
   });
 
   it('forgets a value some time after it was last seen', async (t) => {
@@ -60,20 +57,20 @@ describe('the vault', () => {
     pass(149);
     assert.equal(Buffer.from(vault.fill(early)).toString(), 'early');
     pass(1);
-    assert.throws(() => vault.fill(early), failedWith('Interrupted'));
+    assert.throws(() => vault.fill(early), withReason('Interrupted'));
     assert.equal(Buffer.from(vault.fill(renewed)).toString(), 'renewed');
     pass(250);
-    assert.throws(() => vault.fill(renewed), failedWith('Interrupted'));
+    assert.throws(() => vault.fill(renewed), withReason('Interrupted'));
     const again = vault.tokenOf('early');
     assert.equal(Buffer.from(vault.fill(again)).toString(), 'early');
     pass(400);
-    assert.throws(() => vault.fill(again), failedWith('Interrupted'));
+    assert.throws(() => vault.fill(again), withReason('Interrupted'));
   });
 
   it('refuses a key that is none instead of making another', async (t) => {
     const keyPath = join(await tempDir(t), 'key');
     await writeFile(keyPath, 'short');
-    await assert.rejects(createSecretVault(keyPath), failedWith('HostFailed'));
+    await assert.rejects(createSecretVault(keyPath), withReason('HostFailed'));
     assert.equal(await readFile(keyPath, 'utf8'), 'short');
   });
 });

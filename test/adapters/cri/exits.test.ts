@@ -9,9 +9,9 @@ import {
   ListContainersResponse,
   type PodSandboxStatusResponse,
 } from '../../../src/adapters/wire/cri/api.ts';
-import { FailureError } from '../../../src/domain/errors.ts';
 import type { Container } from '../../../src/domain/state.ts';
 import type { ReadRow } from '../../../src/journal/types.ts';
+import { withReason } from '../../support/failures.ts';
 import { container, idOf, partsOf, podSandbox, testModel } from './support.ts';
 
 const pod = idOf('a');
@@ -51,11 +51,6 @@ const setUp = (t: TestContext) => {
   };
 };
 
-const isRefusal =
-  (reason: string) =>
-  (error: unknown): boolean =>
-    error instanceof FailureError && error.failure.reason === reason;
-
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe('a container found dead after a restart', () => {
@@ -86,8 +81,8 @@ describe('a container found dead after a restart', () => {
     const asked = status(id);
     const askedOfPod = podStatus();
     const refusals = Promise.all([
-      assert.rejects(asked, isRefusal('NotServing')),
-      assert.rejects(askedOfPod, isRefusal('NotServing')),
+      assert.rejects(asked, withReason('NotServing')),
+      assert.rejects(askedOfPod, withReason('NotServing')),
     ]);
     t.mock.timers.tick(7_999);
     let isOver = false;
@@ -111,6 +106,6 @@ describe('a container found dead after a restart', () => {
     const { view, status } = setUp(t);
     const asked = status(id);
     view.remove([id]);
-    await assert.rejects(asked, isRefusal('ContainerNotFound'));
+    await assert.rejects(asked, withReason('ContainerNotFound'));
   });
 });

@@ -6,15 +6,12 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readProcessStat } from '../../../src/adapters/linux/processes.ts';
-import { FailureError, type FailureReason } from '../../../src/domain/errors.ts';
+import { withReason } from '../../support/failures.ts';
 import { eventually } from '../../support/pods.ts';
 import { runOk } from '../../support/process.ts';
 import { containerIn, contentOf, fixtureOf, nameOf, numbers, readLog, startCounter, startWriter } from './support.ts';
 
 const closeTimeoutMs = 10_000;
-
-const failsWith = (reason: FailureReason) => (error: unknown) =>
-  error instanceof FailureError && error.failure.reason === reason;
 
 describe('the log keeper', () => {
   it('writes both streams to one log, made with its directories and for its group only', async (t) => {
@@ -82,7 +79,7 @@ describe('the log keeper', () => {
     await keeper.open(container);
     const writer = await startWriter(t, container, 'head -c 1000000 /dev/zero');
     assert.equal(await writer.ended, 0);
-    await assert.rejects(keeper.reopen('discarded', join(stateDir, 'log')), failsWith('WrongState'));
+    await assert.rejects(keeper.reopen('discarded', join(stateDir, 'log')), withReason('WrongState'));
     await keeper.close('discarded', closeTimeoutMs);
   });
 
@@ -110,13 +107,13 @@ describe('the log keeper', () => {
   it('refuses to rotate what it does not read, and makes no file for it', async (t) => {
     const { connect, stateDir } = await fixtureOf(t);
     const keeper = await connect();
-    await assert.rejects(keeper.reopen('unknown', join(stateDir, 'new.log')), failsWith('WrongState'));
+    await assert.rejects(keeper.reopen('unknown', join(stateDir, 'new.log')), withReason('WrongState'));
     assert.ok(!(await readdir(stateDir)).includes('new.log'));
     const container = await containerIn(stateDir, 'kept');
     await keeper.open(container);
     await startWriter(t, container, 'echo before; sleep 0.2; echo after; exec sleep 60');
     await mkdir(join(stateDir, 'directory.log'));
-    await assert.rejects(keeper.reopen('kept', join(stateDir, 'directory.log')), failsWith('HostFailed'));
+    await assert.rejects(keeper.reopen('kept', join(stateDir, 'directory.log')), withReason('HostFailed'));
     const content = await eventually('both lines', async () => {
       const lines = contentOf(await readLog(container.logPath));
       return lines.length === 2 && lines;
@@ -146,15 +143,15 @@ describe('the log keeper', () => {
     await writeFile(file, 'x');
     const link = join(stateDir, 'link');
     await symlink(container.stdoutFifo, link);
-    await assert.rejects(keeper.open({ ...container, stdoutFifo: file }), failsWith('HostFailed'));
-    await assert.rejects(keeper.open({ ...container, stdoutFifo: link }), failsWith('HostFailed'));
-    await assert.rejects(keeper.open({ ...container, stdoutFifo: `${file}-absent` }), failsWith('HostFailed'));
-    await assert.rejects(keeper.open({ ...container, containerId: '../x' }), failsWith('InvalidField'));
-    await assert.rejects(keeper.open({ ...container, logPath: `${stateDir}/../x.log` }), failsWith('InvalidField'));
-    await assert.rejects(keeper.open({ ...container, logPath: 'x.log' }), failsWith('InvalidField'));
+    await assert.rejects(keeper.open({ ...container, stdoutFifo: file }), withReason('HostFailed'));
+    await assert.rejects(keeper.open({ ...container, stdoutFifo: link }), withReason('HostFailed'));
+    await assert.rejects(keeper.open({ ...container, stdoutFifo: `${file}-absent` }), withReason('HostFailed'));
+    await assert.rejects(keeper.open({ ...container, containerId: '../x' }), withReason('InvalidField'));
+    await assert.rejects(keeper.open({ ...container, logPath: `${stateDir}/../x.log` }), withReason('InvalidField'));
+    await assert.rejects(keeper.open({ ...container, logPath: 'x.log' }), withReason('InvalidField'));
     assert.deepEqual(await keeper.list(), []);
     await keeper.open(container);
-    await assert.rejects(keeper.open({ ...container, stdoutFifo: container.stderrFifo }), failsWith('WrongState'));
+    await assert.rejects(keeper.open({ ...container, stdoutFifo: container.stderrFifo }), withReason('WrongState'));
   });
 
   it('cuts off whoever does not speak its language, and serves on', async (t) => {
@@ -179,6 +176,6 @@ describe('the log keeper', () => {
     const name = nameOf(keeper);
     keeper.disconnect();
     await eventually('its end', async () => (await readProcessStat(name.pid))?.startTicks !== name.startTicks);
-    await assert.rejects(keeper.list(), failsWith('Interrupted'));
+    await assert.rejects(keeper.list(), withReason('Interrupted'));
   });
 });

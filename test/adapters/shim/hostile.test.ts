@@ -1,8 +1,7 @@
 /** Shims that lie, keep silent, hang up or talk nonsense: they cost their own pod some time, and nobody else anything. */
 import assert from 'node:assert/strict';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { isAlive } from '../../../src/adapters/linux/processes.ts';
@@ -11,26 +10,19 @@ import { encodeFrame, FrameType } from '../../../src/adapters/ttrpc/frame.ts';
 import { TaskExit, TaskOOM } from '../../../src/adapters/wire/events/task.ts';
 import { EventsDefinition, ForwardRequest } from '../../../src/adapters/wire/services/ttrpc/events/v1/events.ts';
 import type { EffectOf } from '../../../src/domain/effects.ts';
-import { FailureError } from '../../../src/domain/errors.ts';
-import { fakeRuntimeType, installFakeShim, setMood, shortTimings } from './rig/fake.ts';
-import { deleteOf, killOf, type Rig, openContext, openRig, processesNaming } from './rig/rig.ts';
-
-/** More than any single effect may take with these timings, on a busy machine. */
-const boundMs = 3000;
+import { withReason } from '../../support/failures.ts';
+import { bounded, type FakeRig, openFakeRig, setMood } from './rig/fake.ts';
+import { deleteOf, killOf, type Rig, openContext } from './rig/rig.ts';
 
 describe('a shim that misbehaves', { timeout: 60_000 }, () => {
-  let dir: string;
+  let fake: FakeRig;
   let rig: Rig;
 
   before(async () => {
-    dir = await mkdtemp(join(tmpdir(), 'scribe-fake-'));
-    rig = await openRig(await installFakeShim(dir), { timings: shortTimings, runtimeType: fakeRuntimeType });
+    fake = await openFakeRig();
+    ({ rig } = fake);
   });
-  after(async () => {
-    await rig.close();
-    assert.deepEqual(await processesNaming(dir), []);
-    await rm(dir, { recursive: true });
-  });
+  after(() => fake.close());
 
   type Pod = Awaited<ReturnType<Rig['startPod']>>;
   const startTask = async (pod: Pod): Promise<EffectOf<'StartTask'>> => {
@@ -51,18 +43,7 @@ describe('a shim that misbehaves', { timeout: 60_000 }, () => {
   const remove = (one: EffectOf<'StartTask'>) => rig.adapter.effects.DeleteTask(deleteOf(one), openContext());
   const kill = (one: EffectOf<'StartTask'>) => rig.adapter.effects.KillTask(killOf(one), openContext());
   const deleted = async (): Promise<string[]> =>
-    (await readFile(join(dir, 'deleted'), 'utf8').catch(() => '')).split('\n');
-  const bounded = async <T>(work: Promise<T>): Promise<T> => {
-    const startedMs = performance.now();
-    try {
-      return await work;
-    } finally {
-      const ms = performance.now() - startedMs;
-      assert.ok(ms < boundMs, `it took ${ms} ms`);
-    }
-  };
-  const failsWith = (reason: string) => (error: unknown) =>
-    error instanceof FailureError && error.failure.reason === reason;
+    (await readFile(join(fake.dir, 'deleted'), 'utf8').catch(() => '')).split('\n');
 
   it('behaves well when it is told to: this is what the others are measured by', async () => {
     const pod = await rig.startPod();
@@ -76,9 +57,9 @@ describe('a shim that misbehaves', { timeout: 60_000 }, () => {
   });
 
   it('can not have another process killed by lying about its pid', async () => {
-    await writeFile(join(dir, 'mood'), 'lying');
+    await writeFile(join(fake.dir, 'mood'), 'lying');
     await assert.rejects(rig.startPod(), /says that its pid is 1, which is no shim/);
-    await rm(join(dir, 'mood'));
+    await rm(join(fake.dir, 'mood'));
   });
 
   it('and is mute only costs its own pod, which can be removed all the same', async () => {
@@ -86,10 +67,10 @@ describe('a shim that misbehaves', { timeout: 60_000 }, () => {
     const [silenced, other] = [await startTask(mute), await startTask(good)];
     await setMood(mute, 'mute');
     const waiting = Promise.allSettled([
-      bounded(assert.rejects(kill(silenced), failsWith('TimedOut'))),
-      bounded(assert.rejects(reconnect(mute, [silenced.containerId]), failsWith('TimedOut'))),
-      bounded(assert.rejects(startTask(mute), failsWith('TimedOut'))),
-      bounded(assert.rejects(rig.exec(silenced, ['true'], 100), failsWith('TimedOut'))),
+      bounded(assert.rejects(kill(silenced), withReason('TimedOut'))),
+      bounded(assert.rejects(reconnect(mute, [silenced.containerId]), withReason('TimedOut'))),
+      bounded(assert.rejects(startTask(mute), withReason('TimedOut'))),
+      bounded(assert.rejects(rig.exec(silenced, ['true'], 100), withReason('TimedOut'))),
     ]);
     const startedMs = performance.now();
     await kill(other);

@@ -4,41 +4,15 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { holdProcess } from '../../../src/adapters/linux/processes.ts';
-import { connectLogKeeper } from '../../../src/adapters/log-keeper/client.ts';
-import type { LogKeeper } from '../../../src/adapters/log-keeper/types.ts';
+import { createRealLogKeeper } from './rig/log-keeper.ts';
 import { deleteOf, openContext, openRig } from './rig/rig.ts';
 import { testShims } from './rig/shims.ts';
-
-const endKeeper = async (keeper: LogKeeper): Promise<void> => {
-  keeper.disconnect();
-  const held = await holdProcess(keeper);
-  held?.kill(15);
-  await held?.ended;
-  held?.release();
-};
 
 for (const { version, path } of await testShims()) {
   describe(`logs of shim ${version}`, { timeout: 60_000 }, () => {
     it('C16: are whole and in order though the daemon went and came', async () => {
-      const keepers: LogKeeper[] = [];
-      const rig = await openRig(path, {
-        endLogKeeper: async () => {
-          const last = keepers.at(-1);
-          if (last !== undefined) await endKeeper(last);
-        },
-        startLogKeeper: async (stateDir, spawner) => {
-          keepers.at(-1)?.disconnect();
-          const keeper = await connectLogKeeper({
-            stateDir,
-            spawner,
-            lineBytesMax: 16_384,
-            log: () => undefined,
-          });
-          keepers.push(keeper);
-          return keeper;
-        },
-      });
+      const keeper = createRealLogKeeper();
+      const rig = await openRig(path, keeper);
       try {
         const pod = await rig.startPod();
         const logPath = join(rig.stateDir, 'logs', 'container', '0.log');
@@ -67,7 +41,7 @@ for (const { version, path } of await testShims()) {
           Array.from({ length: 3000 }, (_, index) => String(index + 1)),
         );
         assert.deepEqual(texts('stderr'), ['last']);
-        assert.deepEqual(await keepers.at(-1)?.list(), []);
+        assert.deepEqual(await keeper.current().list(), []);
       } finally {
         await rig.close();
       }

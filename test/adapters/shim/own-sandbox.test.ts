@@ -1,30 +1,22 @@
 /** A shim's own sandbox service: what its effects do with one that behaves, is repeated, restarted under, stuck or lies. */
 import assert from 'node:assert/strict';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { isAlive } from '../../../src/adapters/linux/processes.ts';
-import { FailureError } from '../../../src/domain/errors.ts';
-import { fakeRuntimeType, installFakeShim, setMood, shortTimings } from './rig/fake.ts';
-import { openContext, openRig, processesNaming, type Rig } from './rig/rig.ts';
-
-/** More than any single effect may take with these timings, on a busy machine. */
-const boundMs = 3000;
+import { withReason } from '../../support/failures.ts';
+import { bounded, type FakeRig, openFakeRig, setMood } from './rig/fake.ts';
+import { openContext, type Rig } from './rig/rig.ts';
 
 describe("a shim's own sandbox", { timeout: 60_000 }, () => {
-  let dir: string;
+  let fake: FakeRig;
   let rig: Rig;
 
   before(async () => {
-    dir = await mkdtemp(join(tmpdir(), 'scribe-fake-'));
-    rig = await openRig(await installFakeShim(dir), { timings: shortTimings, runtimeType: fakeRuntimeType });
+    fake = await openFakeRig();
+    ({ rig } = fake);
   });
-  after(async () => {
-    await rig.close();
-    assert.deepEqual(await processesNaming(dir), []);
-    await rm(dir, { recursive: true });
-  });
+  after(() => fake.close());
 
   type Pod = Awaited<ReturnType<Rig['startPod']>>;
   const start = ({ podSandboxId, bundlePath, shim }: Pod) =>
@@ -46,19 +38,6 @@ describe("a shim's own sandbox", { timeout: 60_000 }, () => {
     );
   const exitOf = ({ podSandboxId }: Pod) =>
     rig.observed('TaskExited', ({ containerId }) => containerId === podSandboxId);
-  const bounded = async <T>(work: Promise<T>): Promise<T> => {
-    const startedMs = performance.now();
-    try {
-      return await work;
-    } finally {
-      const ms = performance.now() - startedMs;
-      assert.ok(ms < boundMs, `it took ${ms} ms`);
-    }
-  };
-  const failsWith =
-    (reason: string, message = /./) =>
-    (error: unknown) =>
-      error instanceof FailureError && error.failure.reason === reason && message.test(error.failure.message);
 
   it('is created and started once, however often it is asked for, stopped with its exit told, and shut down', async () => {
     const pod = await rig.startPod();
@@ -76,7 +55,7 @@ describe("a shim's own sandbox", { timeout: 60_000 }, () => {
     assert.deepEqual([podSandboxId, execId, exit.pid, exit.exitStatus], [pod.podSandboxId, null, pid, 7]);
     await end(pod);
     assert.equal(await isAlive(pod.shim), false);
-    assert.ok((await readFile(join(dir, 'deleted'), 'utf8')).includes(pod.podSandboxId), 'its binary tidies up');
+    assert.ok((await readFile(join(fake.dir, 'deleted'), 'utf8')).includes(pod.podSandboxId), 'its binary tidies up');
     await stop(pod);
   });
 
@@ -116,7 +95,7 @@ describe("a shim's own sandbox", { timeout: 60_000 }, () => {
     const pod = await rig.startPod();
     await start(pod);
     await setMood(pod, 'stuck');
-    await bounded(assert.rejects(stop(pod), failsWith('TimedOut', /which answers PingSandbox\.$/)));
+    await bounded(assert.rejects(stop(pod), withReason('TimedOut', /which answers PingSandbox\.$/)));
     await end(pod);
     assert.equal(await isAlive(pod.shim), false);
   });
@@ -126,8 +105,8 @@ describe("a shim's own sandbox", { timeout: 60_000 }, () => {
     await start(mute);
     for (const pod of [mute, late]) await setMood(pod, 'mute');
     const waiting = Promise.all([
-      bounded(assert.rejects(stop(mute), failsWith('TimedOut', /does not answer PingSandbox either/))),
-      bounded(assert.rejects(start(late), failsWith('TimedOut'))),
+      bounded(assert.rejects(stop(mute), withReason('TimedOut', /does not answer PingSandbox either/))),
+      bounded(assert.rejects(start(late), withReason('TimedOut'))),
       bounded(rig.adapter.sandboxDetails(mute.podSandboxId)),
     ]);
     let isOver = false;
@@ -147,12 +126,12 @@ describe("a shim's own sandbox", { timeout: 60_000 }, () => {
   it('is not believed when it runs what is not Linux, or is a process that was there before the pod', async () => {
     const [foreign, odd] = [await rig.startPod(), await rig.startPod()];
     await setMood(foreign, 'foreign');
-    await assert.rejects(start(foreign), failsWith('ShimFailed', /runs containers of "plan9"/));
+    await assert.rejects(start(foreign), withReason('ShimFailed', /runs containers of "plan9"/));
     await setMood(odd, 'odd');
-    await assert.rejects(start(odd), failsWith('ShimFailed', /is process 1, which was there before the pod/));
+    await assert.rejects(start(odd), withReason('ShimFailed', /is process 1, which was there before the pod/));
     // It answers for another sandbox, and with metrics that nobody could want.
     assert.match(String((await rig.adapter.sandboxDetails(odd.podSandboxId))['problem']), /for another sandbox/);
-    await assert.rejects(reconnect(odd), failsWith('ShimFailed', /for another sandbox/));
+    await assert.rejects(reconnect(odd), withReason('ShimFailed', /for another sandbox/));
     for (const pod of [foreign, odd]) await end(pod);
   });
 });

@@ -2,11 +2,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { holdProcess } from '../../../src/adapters/linux/processes.ts';
-import { connectLogKeeper } from '../../../src/adapters/log-keeper/client.ts';
-import type { LogKeeper } from '../../../src/adapters/log-keeper/types.ts';
 import type { ProcessClient } from '../../../src/adapters/streaming/types.ts';
 import type { EffectOf, EffectResults } from '../../../src/domain/effects.ts';
+import { createRealLogKeeper } from './rig/log-keeper.ts';
 import { openContext, openRig, type Rig } from './rig/rig.ts';
 import { createSession, type TestSession } from './rig/session.ts';
 import { testShims } from './rig/shims.ts';
@@ -16,7 +14,7 @@ const mib = 1024 * 1024;
 for (const { version, path } of await testShims()) {
   describe(`sessions of shim ${version}`, { timeout: 60_000 }, () => {
     const sessions = new Map<string, ProcessClient>();
-    const keepers: LogKeeper[] = [];
+    const keeper = createRealLogKeeper();
     let rig: Rig;
     let pod: Awaited<ReturnType<Rig['startPod']>>;
     let one: EffectOf<'StartTask'>;
@@ -25,26 +23,7 @@ for (const { version, path } of await testShims()) {
       rig = await openRig(path, {
         sessions,
         timings: { drainSilenceMs: 300, drainMs: 1000 },
-        startLogKeeper: async (stateDir, spawner) => {
-          keepers.at(-1)?.disconnect();
-          const keeper = await connectLogKeeper({
-            stateDir,
-            spawner,
-            lineBytesMax: 16_384,
-            log: () => undefined,
-          });
-          keepers.push(keeper);
-          return keeper;
-        },
-        endLogKeeper: async () => {
-          const last = keepers.at(-1);
-          if (last === undefined) return;
-          last.disconnect();
-          const held = await holdProcess(last);
-          held?.kill(15);
-          await held?.ended;
-          held?.release();
-        },
+        ...keeper,
       });
       pod = await rig.startPod();
       one = await start(['sleep', '1000']);
@@ -171,11 +150,7 @@ for (const { version, path } of await testShims()) {
       const attached = attach(session, task);
       session.stdin.write('one\n');
       await session.hears(/got one/);
-      const keeper = keepers.at(-1);
-      const held = keeper === undefined ? null : await holdProcess(keeper);
-      held?.kill(15);
-      await held?.ended;
-      held?.release();
+      await keeper.kill();
       // What is written before the next keeper has this client is in the log only.
       const heard = session.hears(/got again/).then(() => true);
       do session.stdin.write('again\n');

@@ -7,6 +7,7 @@ import { readProcessStat } from '../../../src/adapters/linux/processes.ts';
 import { startSpawner } from '../../../src/adapters/spawner/client.ts';
 import { FailureError } from '../../../src/domain/errors.ts';
 import { onCleanup } from '../../support/cleanup.ts';
+import { withReason } from '../../support/failures.ts';
 import { requireRoot } from '../../support/netns.ts';
 import { runOk, startProcess } from '../../support/process.ts';
 import { tempDir } from '../../support/temp-dir.ts';
@@ -96,11 +97,9 @@ test('the spawner pins the network of a process, and mounts trees for its users'
   onCleanup(t, () => spawner.unmount(join(dir, 'source/below')));
   assert.equal((await stat(join(dir, 'source/below/tree'))).isDirectory(), true);
 
-  const refused = (reason: string, message: RegExp) => (error: unknown) =>
-    error instanceof FailureError && error.failure.reason === reason && message.test(error.message);
   await assert.rejects(
     spawner.mountMapped({ holder, mounts: [{ source: '/proc', target: join(dir, 'proc') }] }),
-    refused('HostLacks', /^\/proc is on a file system that can not be mounted with mapped ids/),
+    withReason('HostLacks', /^\/proc is on a file system that can not be mounted with mapped ids/),
   );
 
   // Mounts below a shared one are taken away wherever it is seen, unless what is seen there only follows it.
@@ -125,6 +124,6 @@ test('the spawner pins the network of a process, and mounts trees for its users'
   for (const name of ['below', 'later']) assert.equal((await stat(join(shared, name, 'file'))).isFile(), true, name);
 
   const other = { ...holder, startTicks: '1' };
-  await assert.rejects(spawner.mountMapped({ holder: other, mounts }), refused('WrongState', /has ended/));
-  await assert.rejects(spawner.pinNetnsOf(other, join(dir, 'other')), refused('WrongState', /has ended/));
+  await assert.rejects(spawner.mountMapped({ holder: other, mounts }), withReason('WrongState', /has ended/));
+  await assert.rejects(spawner.pinNetnsOf(other, join(dir, 'other')), withReason('WrongState', /has ended/));
 });

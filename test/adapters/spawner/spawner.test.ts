@@ -8,12 +8,13 @@ import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { before, describe, it, type TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { FailureError } from '../../../src/domain/errors.ts';
+import { FailureError, type FailureReason } from '../../../src/domain/errors.ts';
 import { readMountInfo } from '../../../src/adapters/linux/mounts.ts';
 import { holdProcess, isAlive, readProcessStat } from '../../../src/adapters/linux/processes.ts';
 import { startSpawner } from '../../../src/adapters/spawner/client.ts';
 import type { RunRequest, Spawner } from '../../../src/adapters/spawner/types.ts';
 import { onCleanup } from '../../support/cleanup.ts';
+import { withReason } from '../../support/failures.ts';
 import { requireRoot } from '../../support/netns.ts';
 import { runOk, startProcess } from '../../support/process.ts';
 import { tempDir } from '../../support/temp-dir.ts';
@@ -42,9 +43,6 @@ const spawnerOf = async (t: TestContext, dir: string): Promise<Spawner> => {
   onCleanup(t, () => spawner.close());
   return spawner;
 };
-
-const failedWith = (reason: string, message: RegExp) => (error: unknown) =>
-  error instanceof FailureError && error.failure.reason === reason && message.test(error.message);
 
 /** Waits for the end of a process that a pid was seen of; already gone is fine. */
 const endOf = async (pid: number): Promise<void> => {
@@ -117,10 +115,10 @@ describe('run', () => {
         },
       }),
     );
-    await assert.rejects(run, failedWith('Cancelled', /sh was cancelled/));
+    await assert.rejects(run, withReason('Cancelled', /sh was cancelled/));
     assert.equal(pids.length, 2);
     await Promise.all(pids.map(endOf));
-    await assert.rejects(spawner.run(shell('true', { signal: abort.signal })), failedWith('Cancelled', /cancelled/));
+    await assert.rejects(spawner.run(shell('true', { signal: abort.signal })), withReason('Cancelled', /cancelled/));
   });
 
   it('drops output beyond its bound and lets the program go on', { timeout }, async (t) => {
@@ -161,7 +159,7 @@ describe('run', () => {
     const dir = await tempDir(t);
     const spawner = await spawnerOf(t, dir);
     await writeFile(join(dir, 'plain'), '');
-    const refusals: [RunRequest, string, RegExp][] = [
+    const refusals: [RunRequest, FailureReason, RegExp][] = [
       [request('no-such-program'), 'HostLacks', /no-such-program.*ENOENT/],
       [request('/no/such/program'), 'HostLacks', /\/no\/such\/program.*ENOENT/],
       [request(join(dir, 'plain')), 'HostLacks', /plain.*EACCES/],
@@ -170,7 +168,7 @@ describe('run', () => {
       [request('true', [], { env: { PATH: '/bin:/usr/bin', X: '\0' } }), 'HostFailed', /NUL/],
     ];
     for (const [refused, reason, message] of refusals) {
-      await assert.rejects(spawner.run(refused), failedWith(reason, message));
+      await assert.rejects(spawner.run(refused), withReason(reason, message));
     }
   });
 
@@ -239,7 +237,7 @@ describe('mounts and namespaces', () => {
     await spawner.unmount(join(dir, 'nothing'));
     await assert.rejects(
       spawner.mount({ source: 'x', target: join(dir, 'nothing'), type: 'tmpfs', options }),
-      failedWith('HostFailed', /ENOENT.*mount tmpfs/),
+      withReason('HostFailed', /ENOENT.*mount tmpfs/),
     );
   });
 
@@ -264,7 +262,7 @@ describe('mounts and namespaces', () => {
 
   it('fails to make one where it can not be pinned', { timeout }, async (t) => {
     const spawner = await spawnerOf(t, await tempDir(t));
-    await assert.rejects(spawner.createNetns('/no/such/netns'), failedWith('HostFailed', /ENOENT/));
+    await assert.rejects(spawner.createNetns('/no/such/netns'), withReason('HostFailed', /ENOENT/));
   });
 });
 
@@ -314,7 +312,7 @@ describe('the ends of daemon and spawner', () => {
     daemon.kill('SIGKILL');
     await assert.rejects(
       startSpawner({ lockPath, startTimeoutMs: 700 }),
-      failedWith('TimedOut', new RegExp(`process ${report.spawnerPid} .*spawner.lock`)),
+      withReason('TimedOut', new RegExp(`process ${report.spawnerPid} .*spawner.lock`)),
     );
     process.kill(report.spawnerPid, 'SIGCONT');
     await spawnerOf(t, dir);
@@ -330,10 +328,10 @@ describe('the ends of daemon and spawner', () => {
     );
     const seen = await pids.promise;
     process.kill(spawner.pid, 'SIGKILL');
-    await assert.rejects(run, failedWith('HostFailed', /spawner has ended/));
+    await assert.rejects(run, withReason('HostFailed', /spawner has ended/));
     await spawner.ended;
     await Promise.all(seen.map(endOf));
-    await assert.rejects(spawner.run(request('true')), failedWith('HostFailed', /spawner has ended/));
+    await assert.rejects(spawner.run(request('true')), withReason('HostFailed', /spawner has ended/));
   });
 
   it('C15: lets a program finish that was given the time for it, and kills it after that', { timeout }, async (t) => {
@@ -380,7 +378,7 @@ describe('the ends of daemon and spawner', () => {
     assert.equal(await isAlive(detached), true);
     while ((await readFile(outputPath, 'utf8')) !== 'out\nerr\n') await sleep(10);
     const again = await spawnerOf(t, dir);
-    await assert.rejects(again.startDetached({ ...program, command: '/no/such' }), failedWith('HostLacks', /ENOENT/));
+    await assert.rejects(again.startDetached({ ...program, command: '/no/such' }), withReason('HostLacks', /ENOENT/));
     await assert.rejects(again.startDetached({ ...program, outputPath: '/no/such/file' }), FailureError);
   });
 });

@@ -1,7 +1,11 @@
-/** A log keeper that keeps in memory what containers write. */
+/** Log keepers for the rig: one that keeps in memory what containers write, and the real one. */
 import { fifoSocket } from '../../../../src/adapters/linux/fifo-socket.ts';
 import { openFifoReader } from '../../../../src/adapters/shim/fifos.ts';
+import { holdProcess } from '../../../../src/adapters/linux/processes.ts';
+import { connectLogKeeper } from '../../../../src/adapters/log-keeper/client.ts';
 import type { LogKeeper } from '../../../../src/adapters/log-keeper/types.ts';
+import { SIGTERM } from '../../../../src/domain/oci/signals.ts';
+import type { RigOptions } from './rig.ts';
 
 /** Keeps what containers write in memory, by container. */
 export interface TestLogKeeper extends Pick<LogKeeper, 'open' | 'reopen' | 'close' | 'attach'> {
@@ -57,6 +61,42 @@ export const createTestLogKeeper = (): TestLogKeeper => {
       const timer = setTimeout(() => open?.stop(), timeoutMs);
       await open?.ended;
       clearTimeout(timer);
+    },
+  };
+};
+
+/** Has the rig's adapters connect to the real log keeper, each daemon anew, as they come and go. */
+export interface RealLogKeeper extends Required<Pick<RigOptions, 'startLogKeeper' | 'endLogKeeper'>> {
+  /** The connection of the daemon that runs. */
+  readonly current: () => LogKeeper;
+  /** Ends its process. */
+  readonly kill: () => Promise<void>;
+}
+
+export const createRealLogKeeper = (): RealLogKeeper => {
+  let connected: LogKeeper | null = null;
+  const current = (): LogKeeper => {
+    if (connected === null) throw new Error('No log keeper was started.');
+    return connected;
+  };
+  const kill = async (): Promise<void> => {
+    const held = await holdProcess(current());
+    held?.kill(SIGTERM);
+    await held?.ended;
+    held?.release();
+  };
+  return {
+    current,
+    kill,
+    startLogKeeper: async (stateDir, spawner) => {
+      connected?.disconnect();
+      connected = await connectLogKeeper({ stateDir, spawner, lineBytesMax: 16_384, log: () => undefined });
+      return connected;
+    },
+    endLogKeeper: async () => {
+      if (connected === null) return;
+      connected.disconnect();
+      await kill();
     },
   };
 };
