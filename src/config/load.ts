@@ -1,6 +1,7 @@
 /**
  * Loads the configuration: the file, the files of conf.d beside it in lexical order, the flags; each wins over those
- * before it. All problems of all files are told at once. Read at start and whenever the daemon is told to reload; a result never changes.
+ * before it. All problems of all files are told at once. Read at start and whenever the daemon is told to reload; a
+ * result never changes.
  */
 import { access, readdir, readFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';

@@ -152,7 +152,7 @@ export interface ImageSpec {
 
 export interface KeyValue {
   readonly key?: string;
-  /** A secret token standing for the value (see redact.ts of the CRI adapter); the value itself never enters the domain. */
+  /** A token that stands for the value (adapters/cri/messages/from-wire.ts); the value itself never enters the domain. */
   readonly token?: string;
 }
 

@@ -1,9 +1,9 @@
 /**
  * Effects: all that scribe ever does to the world outside its journal. A process manager requests them, the engine
  * releases a request once its intent is durable (C2), an adapter performs it and its outcome comes back as a record.
- * Every effect is "make it so": performing it again after a crash half-way gives the same result, and what is
- * already there or already gone counts as success. Requests are complete: an adapter needs no other state.
- * They are in effects/ by what they are done to. Must not hold secrets: tokens stand for them, and the adapter fills them in (C12).
+ * Every effect is "make it so": performing it again after a crash half-way gives the same result, and what is already
+ * there or already gone counts as success. Requests are complete: an adapter needs no other state. They are in effects/
+ * by what they are done to. Must not hold secrets: tokens stand for them, and the adapter fills them in (C12).
  */
 import type { Int64 } from './cri.ts';
 import type { CheckpointEffect, CheckpointResults } from './effects/checkpoint.ts';

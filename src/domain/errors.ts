@@ -1,6 +1,7 @@
 /**
  * The error catalogue: every way in which a call or an effect can fail, and the gRPC code it is answered with.
- * A failure is data ({ reason, message }), so that it can be recorded; nothing else in the project maps to codes.
+ * A failure is data ({ reason, message }), so that it can be recorded. Nothing else maps failures to codes: ttrpc and
+ * gRPC reflection use the numbers in protocols of their own.
  */
 
 /** The gRPC status codes that scribe answers with (google.rpc.Code). */
@@ -43,7 +44,7 @@ export const codeOfReason = {
   /** The node lacks what the request needs (a controller, a kernel feature, a tool). */
   HostLacks: GrpcCode.FAILED_PRECONDITION,
   NetworkNotReady: GrpcCode.FAILED_PRECONDITION,
-  /** CRI's text prefixes (RegistryUnavailable, SignatureValidationFailed, …) are part of the message. */
+  /** The message begins with RegistryUnavailable, by which kubelet tells it from a bad image. */
   RegistryFailed: GrpcCode.UNAVAILABLE,
   RegistryDenied: GrpcCode.PERMISSION_DENIED,
   ImageInvalid: GrpcCode.INVALID_ARGUMENT,

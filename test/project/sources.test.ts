@@ -69,6 +69,18 @@ test('every source file begins with a comment that says what it is for', async (
   assert.deepEqual(bare, []);
 });
 
+test('every source file that a comment names is there', async () => {
+  const files = (await listFiles()).map((file) => `/${file}`);
+  const gone = (await sources()).flatMap(([file, text]) => {
+    const comments = [...text.matchAll(/\/\*\*[\s\S]*?\*\/|\/\/ [^\n]*/g)].join('\n');
+    return [...comments.matchAll(/(?<![\w*{}./-])[\w/-]*[\w-]\.ts\b/g)]
+      .map(([named]) => named)
+      .filter((named) => !files.some((path) => path.endsWith(`/${named}`)))
+      .map((named) => `${file}: ${named}`);
+  });
+  assert.deepEqual(gone, []);
+});
+
 test('no file holds loose ends, switched-off checks, or names of machines and package registries', async () => {
   const files = (await listFiles()).filter((file) => file !== 'package-lock.json' && file !== 'LICENSE');
   const found = (await readAll(files)).flatMap(([file, text]) =>

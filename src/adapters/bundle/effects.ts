@@ -1,6 +1,7 @@
 /**
- * Performs PrepareContainer and CleanContainer: what a container has on disk before its task is created and after it
- * is deleted, and the images that are mounted for it. What image it is made from and what its spec says was decided before; doing either again is safe.
+ * Performs PrepareContainer and CleanContainer: what a container has on disk before its task is created and after it is
+ * deleted, and the images that are mounted for it. What image it is made from and what its spec says was decided
+ * before; doing either again is safe.
  */
 import { join } from 'node:path';
 import type { Bundle, LaunchedTask, Mount } from '../../domain/tasks.ts';

@@ -1,6 +1,7 @@
 /**
- * The CNI adapter: performs AttachNetwork and DetachNetwork, and has the configuration directories watched. The journal remembers attachments; all this adapter keeps is an empty file per begun ADD, so that
- * an ADD that is performed again after a crash first undoes what the first one left.
+ * The CNI adapter: performs AttachNetwork and DetachNetwork, and has the configuration directories watched. The journal
+ * remembers attachments; all this adapter keeps is an empty file per begun ADD, so that an ADD that is performed again
+ * after a crash first undoes what the first one left.
  */
 import { mkdir, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,7 +1,7 @@
 /**
  * The log keeper's process: `keeper-main <dir> <token> <idle end in ms>`. Listens on a socket of its own, becomes
- * <dir>/sock once a daemon has said hello, and ends when nobody would miss it. It outlives every daemon. File calls are synchronous
- * here on purpose: they are short, and this process has nothing to do but them.
+ * <dir>/sock once a daemon has said hello, and ends when nobody would miss it. It outlives every daemon. File calls are
+ * synchronous here on purpose: they are short, and this process has nothing to do but them.
  */
 import { chmodSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';

@@ -1,8 +1,9 @@
 /**
  * The spawner's process (C15): starts programs and makes mounts for the daemon, so that neither costs the daemon's
  * event loop anything. Lives as long as the daemon's end of the socket pair is open; then it kills the runs under way
- * (not what was started detached), after the time that some are given to finish, and ends once they have. Holds an exclusive lock on its lock file from before its
- * first request to its very end. Loads little: this process is there all the time.
+ * (not what was started detached), after the time that some are given to finish, and ends once they have. Holds an
+ * exclusive lock on its lock file from before its first request to its very end. Loads little: this process is there
+ * all the time.
  */
 import { closeSync, ftruncateSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs';
 import { Socket } from 'node:net';

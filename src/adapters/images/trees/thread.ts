@@ -1,6 +1,6 @@
 /**
- * The thread that removes, measures and completes directory trees too large for the daemon's own loop. Follows no link, and goes
- * on past what vanishes meanwhile. One tree after the other.
+ * The thread that removes, measures and completes directory trees too large for the daemon's own loop. Follows no link,
+ * and goes on past what vanishes meanwhile. One tree after the other.
  */
 import { closeSync, lstatSync, openSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,7 +1,7 @@
 /**
- * One task, or the sandbox of a shim's own, from its creation to its deletion, as far as the rest of scribe hears of it: keeps a Wait pending at the
- * shim, takes exit and out-of-memory events, and reports each of them once it may be. The same exit told by both ways
- * is one report. Decides nothing: what becomes of an exit is the engine's.
+ * One task, or the sandbox of a shim's own, from its creation to its deletion, as far as the rest of scribe hears of
+ * it: keeps a Wait pending at the shim, takes exit and out-of-memory events, and reports each of them once it may be.
+ * The same exit told by both ways is one report. Decides nothing: what becomes of an exit is the engine's.
  */
 import type { Logger } from 'pino';
 import { messageOf } from '../../../domain/errors.ts';
