@@ -2,6 +2,7 @@
  * The clients of sessions as the daemon has them, while their streams are in the thread: asks the thread to move bytes,
  * and hears from it how far that is. Knows nothing of calls, tokens or how the thread comes and goes.
  */
+import { close } from 'node:fs';
 import { createMeter, type Meter, readMeter } from '../../adapters/streaming/pumps.ts';
 import type {
   AttachmentEnd,
@@ -46,6 +47,8 @@ export const createRemoteClients = (say: (message: ToThread) => void): RemoteCli
   const pumps = new Map<number, () => void>();
   const works = new Map<number, Work>();
   let lastNumber = 0;
+  /** Why nothing can be asked of the thread any more. */
+  let ended: Error | null = null;
 
   const nextNumber = (): number => {
     lastNumber += 1;
@@ -55,16 +58,19 @@ export const createRemoteClients = (say: (message: ToThread) => void): RemoteCli
   const addClient = (session: number): Client => {
     const client: Client = { gone: new AbortController(), size: null, hear: null };
     clients.set(session, client);
+    if (ended !== null) client.gone.abort();
     return client;
   };
 
-  const startPump = (start: (pump: number, meter: Meter) => void): Pump => {
+  const startPump = (fd: number, start: (pump: number, meter: Meter) => void): Pump => {
     const pump = nextNumber();
     const meter = createMeter();
-    const { promise: ended, resolve } = Promise.withResolvers<void>();
-    pumps.set(pump, resolve);
-    start(pump, meter);
-    return { ended, ...readMeter(meter), close: () => say({ kind: 'closePump', pump }) };
+    const { promise, resolve } = Promise.withResolvers<void>();
+    if (ended === null) {
+      pumps.set(pump, resolve);
+      start(pump, meter);
+    } else close(fd, () => resolve());
+    return { ended: promise, ...readMeter(meter), close: () => say({ kind: 'closePump', pump }) };
   };
 
   const startWork = <R extends AttachmentEnd | ForwardedBytes>(
@@ -73,6 +79,10 @@ export const createRemoteClients = (say: (message: ToThread) => void): RemoteCli
     onAttached: () => void = () => undefined,
   ): Promise<R> =>
     new Promise<R>((resolve, reject) => {
+      if (ended !== null) {
+        reject(ended);
+        return;
+      }
       const work = nextNumber();
       const cancel = (): void => say({ kind: 'cancel', work });
       const settle = (): void => {
@@ -101,9 +111,9 @@ export const createRemoteClients = (say: (message: ToThread) => void): RemoteCli
       const client = addClient(session);
       return {
         has,
-        pumpInput: (fd) => startPump((pump, meter) => say({ kind: 'pumpInput', session, pump, fd, meter })),
+        pumpInput: (fd) => startPump(fd, (pump, meter) => say({ kind: 'pumpInput', session, pump, fd, meter })),
         pumpOutput: (stream, fd) =>
-          startPump((pump, meter) => say({ kind: 'pumpOutput', session, pump, stream, fd, meter })),
+          startPump(fd, (pump, meter) => say({ kind: 'pumpOutput', session, pump, stream, fd, meter })),
         dropInput: () => say({ kind: 'dropInput', session }),
         hear: (attachment, signal, onAttached) =>
           startWork((work) => say({ kind: 'hear', session, work, attachment }), signal, onAttached),
@@ -151,6 +161,7 @@ export const createRemoteClients = (say: (message: ToThread) => void): RemoteCli
       }
     },
     fail: (error) => {
+      ended = error;
       for (const { gone } of clients.values()) gone.abort();
       for (const end of pumps.values()) end();
       for (const { reject } of [...works.values()]) reject(error);
