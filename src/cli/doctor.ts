@@ -146,6 +146,7 @@ const machineResults = async (
     handlers: runtime.handlers,
     cgroupDriver: runtime.cgroupDriver,
     restrictOomScoreAdj: runtime.restrictOomScoreAdj,
+    enableSelinux: runtime.enableSelinux,
     network: { confDir: cni.confDir, binDirs: cni.binDirs, confList: network?.confList ?? null, problem: noNetwork },
     lastRecordAtMs,
     nowMs: Date.now(),

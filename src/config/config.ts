@@ -59,6 +59,7 @@ export interface Config {
     readonly sandboxImage: string | null;
     readonly enableUnprivilegedPorts: boolean;
     readonly enableUnprivilegedIcmp: boolean;
+    readonly enableSelinux: boolean;
     readonly ignoreRdtNotEnabledErrors: boolean;
     readonly ignoreBlockIONotEnabledErrors: boolean;
     /** null: no classes. */
@@ -226,6 +227,7 @@ export const configOf = (parsed: ParsedConfig, files: readonly string[], baseSpe
       sandboxImage: runtime.sandbox_image === '' ? null : runtime.sandbox_image,
       enableUnprivilegedPorts: runtime.enable_unprivileged_ports,
       enableUnprivilegedIcmp: runtime.enable_unprivileged_icmp,
+      enableSelinux: runtime.enable_selinux,
       ignoreRdtNotEnabledErrors: runtime.ignore_rdt_not_enabled_errors,
       ignoreBlockIONotEnabledErrors: runtime.ignore_blockio_not_enabled_errors,
       blockIOConfigFile: runtime.blockio_config_file === '' ? null : runtime.blockio_config_file,

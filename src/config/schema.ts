@@ -263,6 +263,11 @@ export const configSchema = z.strictObject({
       'Let pods with a network of their own bind ports below 1024 without a capability.',
     ),
     enable_unprivileged_icmp: key(flag, true, 'Let pods with a network of their own ping without CAP_NET_RAW.'),
+    enable_selinux: key(
+      flag,
+      false,
+      "Label pods on a node with SELinux: processes, their files and, where asked for, volumes. Each pod gets categories of its own; the node's policy has to know containers (container-selinux).",
+    ),
     blockio_config_file: key(
       pathOrEmpty,
       '',

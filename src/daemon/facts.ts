@@ -3,6 +3,7 @@ import type { Config } from '../config/config.ts';
 import type { RuntimeHandler } from '../domain/runtime-handler.ts';
 import type { DaemonFacts } from '../domain/node/facts.ts';
 import type { NodeFacts } from '../domain/node-facts.ts';
+import type { SelinuxContexts } from '../domain/oci/selinux.ts';
 
 export function daemonFacts(
   config: Config,
@@ -10,6 +11,7 @@ export function daemonFacts(
   handlers: readonly RuntimeHandler[],
   version: string,
   pauseRootfs: string,
+  selinux: SelinuxContexts | null,
 ): DaemonFacts {
   const { runtime, serve } = config;
   const restrict = runtime.restrictOomScoreAdj;
@@ -30,5 +32,6 @@ export function daemonFacts(
     },
     sandboxImage: runtime.sandboxImage,
     pauseRootfs,
+    ...(selinux === null ? {} : { selinux }),
   };
 }

@@ -15,6 +15,7 @@ import { createCdiSpecs } from '../adapters/inspect/cdi-specs.ts';
 import { createInspectContainer } from '../adapters/inspect/adapter.ts';
 import { imageFileReader } from '../adapters/inspect/image-files.ts';
 import { readSeccompProfile } from '../adapters/inspect/seccomp-file.ts';
+import type { Relabel } from '../adapters/linux/selinux.ts';
 import { connectLogKeeper } from '../adapters/log-keeper/client.ts';
 import { createPortForwarder, type PortForwarder } from '../adapters/port-forward/adapter.ts';
 import { createSandboxEffects } from '../adapters/sandbox/effects.ts';
@@ -32,6 +33,7 @@ interface Options {
   readonly config: Config;
   readonly node: NodeFacts;
   readonly spawner: Spawner;
+  readonly relabel: Relabel;
   readonly vault: SecretVault;
   readonly credentials: Pick<Credentials, 'find'>;
   readonly sessions: Pick<Sessions, 'processClientOf' | 'portClientOf'>;
@@ -52,7 +54,7 @@ export interface Performers {
 
 /** Starts what they need and reaches the log process of an earlier life, if there is one. */
 export const startPerformers = async (options: Options): Promise<Performers> => {
-  const { config, node, spawner, vault, credentials, sessions, ownPlace, observe, log } = options;
+  const { config, node, spawner, relabel, vault, credentials, sessions, ownPlace, observe, log } = options;
   const { rootDir, stateDir } = config.serve;
   const roots = [rootDir, stateDir];
   const { processClientOf, portClientOf } = sessions;
@@ -105,6 +107,7 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
       snapshots: images.snapshots,
       unpackCheckpoint: images.unpackCheckpoint,
       spawner,
+      relabel,
       roots,
     }),
     ...pins.effects,

@@ -3,6 +3,7 @@
  * through them. Once it runs, what this start found is recorded and recovery is under way; nobody can call yet.
  */
 import type { Logger } from 'pino';
+import { createRelabel } from '../adapters/linux/selinux.ts';
 import { ownSearchPath } from '../adapters/shim/adapter.ts';
 import { withFeatures } from '../adapters/shim/runtime-features.ts';
 import type { Config } from '../config/config.ts';
@@ -16,6 +17,7 @@ import type { Die } from './death.ts';
 import { daemonFacts } from './facts.ts';
 import { type ImageUpkeep, startImageUpkeep } from './image-upkeep.ts';
 import { type Performers, startPerformers } from './performers.ts';
+import { prepareSelinux } from './selinux.ts';
 import { createSessions, type Sessions } from './sessions/calls.ts';
 import type { TakenOver } from './take-over.ts';
 
@@ -56,12 +58,16 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
     { spawner, searchPath: ownSearchPath, kernelRelease: node.kernelRelease, mapsIds: obstacle === null },
     config.runtime.handlers,
   );
+  const relabel = createRelabel(spawner, ownSearchPath);
+  const { pauseRootfs } = found;
+  const selinux = prepareSelinux({ config: config.runtime, node, pauseRootfs, relabel, report });
   const credentials = createCredentials();
   const sessions = createSessions(take, ids);
   const performers = await startPerformers({
     config,
     node,
     spawner,
+    relabel,
     vault,
     credentials,
     sessions,
@@ -97,7 +103,7 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
   engine = running;
   const rebooted = state.facts !== null && state.facts.node.bootId !== node.bootId;
   await running.start({
-    facts: daemonFacts(config, node, await handlers, version, found.pauseRootfs),
+    facts: daemonFacts(config, node, await handlers, version, pauseRootfs, await selinux),
     rebooted,
     deadTasks: rebooted ? [] : found.dead,
     crash: takeCrashFile(config.serve.stateDir),

@@ -3,7 +3,7 @@
  * alone, so that a replay gives the same requests. Called in the turn that recorded the intent.
  */
 import { resourcesOf } from './container/state.ts';
-import type { Effect } from './effects.ts';
+import type { Effect, EffectOf } from './effects.ts';
 import type { CheckpointedTask, TaskCheckpoint } from './effects/checkpoint.ts';
 import type { Mount } from './tasks.ts';
 import type { Failure } from './errors.ts';
@@ -14,6 +14,7 @@ import { hasHostIpc } from './oci/namespaces.ts';
 import { failureIn } from './oci/refuse.ts';
 import { ociResources, oomScoreAdj, undoingResources } from './oci/resources.ts';
 import { seccompFileOf, seccompProfileOf } from './oci/seccomp.ts';
+import { pathsToRelabel, taskLabels } from './oci/selinux.ts';
 import { hasOwnUsers, type PodUserNamespace, userNamespaceOf } from './oci/user-namespace.ts';
 import { bundlePath, checkpointDir, containerDir, netnsPath, restoreDir, sandboxDir, shmPath } from './paths.ts';
 import { type ContainerUpdate, type Intent, subjectOf } from './records.ts';
@@ -84,6 +85,7 @@ function forSandbox(state: NodeState, facts: DaemonFacts, sandbox: PodSandbox, i
         bundle: { id: podSandboxId, path: bundle, spec: built.spec },
         seccompProfilePath: seccompFileOf(seccompProfileOf(sandbox.config.linux?.securityContext)),
         chainIds: sandbox.image?.chainIds ?? null,
+        ...(sandbox.selinux === undefined ? {} : { mountLabel: sandbox.selinux.mount }),
         ...usersOf(sandbox),
       });
     }
@@ -227,6 +229,13 @@ const usersOf = ({ config }: PodSandbox): { readonly users?: PodUserNamespace } 
   return users === null ? {} : { users };
 };
 
+function labelsOf({ selinux }: PodSandbox, { config, facts }: Container): Pick<EffectOf<'PrepareContainer'>, 'labels'> {
+  const { mount } = taskLabels(selinux, config);
+  return mount === undefined || facts === null
+    ? {}
+    : { labels: { mount, paths: pathsToRelabel(selinux, config, facts) } };
+}
+
 /** Where it lies, only the node's root can look; where it is mounted, anybody can. */
 const pauseMount = ({ pauseRootfs }: DaemonFacts): Mount => ({
   type: 'bind',
@@ -268,6 +277,7 @@ function forContainer(
         chainIds: container.chainIds,
         imageVolumes: volumesOf(facts, container),
         imageMounts: imageMountsOf(facts, container).map(({ chainIds, hostPath }) => ({ chainIds, hostPath })),
+        ...labelsOf(sandbox, container),
         ...(users === null || sandbox.task === null ? {} : { users: { ...users, holder: sandbox.task } }),
         ...(container.checkpointArchive === undefined
           ? {}

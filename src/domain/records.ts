@@ -8,16 +8,15 @@
  * again, byte for byte (C13).
  */
 import type { ContainerConfig, Int64, LinuxContainerResources, PodSandboxConfig } from './cri.ts';
-import type { CniConfList, PodNetwork } from './cni.ts';
+import type { CniConfList } from './cni.ts';
 import type { EffectKind, EffectResults } from './effects.ts';
 import type { ImageContent } from './image/content.ts';
 import type { TaskExit } from './tasks.ts';
-import type { RuntimeHandler } from './runtime-handler.ts';
-import type { Sandboxer } from './pod-sandbox/holder.ts';
+import type { SandboxRequested } from './pod-sandbox/requested.ts';
 import type { Failure, GrpcCode } from './errors.ts';
 import type { DaemonFacts } from './node/facts.ts';
 import type { AttachRequest, ExecRequest } from './call/streams.ts';
-import type { PodRestore, RestorePodRequest } from './pod-sandbox/restored.ts';
+import type { RestorePodRequest } from './pod-sandbox/restored.ts';
 
 /** Who called, as the kernel says (SO_PEERCRED), with the start time that makes the pid unique. */
 export interface Caller {
@@ -267,22 +266,7 @@ export type ExitReason = 'Completed' | 'Error' | 'OOMKilled' | 'StartError' | 'U
 
 export type Event =
   | { readonly type: 'effects.requested'; readonly body: { readonly effects: readonly Intent[] } }
-  | {
-      readonly type: 'sandbox.requested';
-      readonly body: {
-        readonly name: string;
-        readonly config: PodSandboxConfig;
-        readonly runtimeHandler: string;
-        readonly handler: RuntimeHandler;
-        readonly network: PodNetwork | null;
-        /** The image its pause task runs; null for the program that scribe carries. */
-        readonly imageId: string | null;
-        /** Absent: pause, as every pod had it once. */
-        readonly sandboxer?: Sandboxer;
-        /** The checkpoint that it is restored from; absent: none. */
-        readonly restore?: PodRestore;
-      };
-    }
+  | { readonly type: 'sandbox.requested'; readonly body: SandboxRequested }
   /** Its containers are asked for: it is READY, and they are CREATED, once all of them are made. */
   | { readonly type: 'sandbox.restoring'; readonly body: Record<string, never> }
   | { readonly type: 'sandbox.ready'; readonly body: { readonly claimed: boolean } }

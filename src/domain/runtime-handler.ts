@@ -56,3 +56,7 @@ export interface RuntimeHandler {
 /** Runtimes whose shims take containerd.runc.v1.Options; others would refuse a message that they do not know. */
 export const takesRuncOptions = ({ runtimeType }: Pick<RuntimeHandler, 'runtimeType'>): boolean =>
   runtimeType.startsWith('io.containerd.runc.');
+
+/** Runtimes that run a pod in a machine of its own: Kata's shims start one as a process of the node. */
+export const startsMachines = ({ runtimeType }: Pick<RuntimeHandler, 'runtimeType'>): boolean =>
+  runtimeType.startsWith('io.containerd.kata');

@@ -46,13 +46,17 @@ function sandboxPaths(facts: DaemonFacts, podSandboxId: string): SandboxPaths {
   };
 }
 
+const selinuxOf = ({ selinux }: Pick<PodSandbox, 'selinux'>): Pick<PodSandbox, 'selinux'> =>
+  selinux === undefined ? {} : { selinux };
+
 export function sandboxSpecOf(
   facts: DaemonFacts,
-  sandbox: Pick<PodSandbox, 'id' | 'config' | 'network' | 'image' | 'handler'>,
+  sandbox: Pick<PodSandbox, 'id' | 'config' | 'network' | 'image' | 'handler' | 'selinux'>,
 ): SpecResult {
   return podSandboxSpec({
     podSandboxId: sandbox.id,
     config: sandbox.config,
+    ...selinuxOf(sandbox),
     node: facts.node,
     settings: settingsFor(facts, sandbox.handler),
     netnsPath: sandbox.network?.netnsPath ?? null,
@@ -112,6 +116,7 @@ export function containerSpecOf(state: NodeState, facts: DaemonFacts, container:
   return containerSpec({
     containerId: container.id,
     config: container.config,
+    ...selinuxOf(sandbox),
     podSandboxId: sandbox.id,
     sandboxConfig: sandbox.config,
     imageConfig: container.imageConfig,

@@ -12,6 +12,7 @@ import type { RuntimeHandler } from './runtime-handler.ts';
 import type { Sandboxer, SandboxPlatform } from './pod-sandbox/holder.ts';
 import type { Failure } from './errors.ts';
 import type { DaemonFacts } from './node/facts.ts';
+import type { SelinuxLabels } from './oci/selinux.ts';
 import type { PodRestore } from './pod-sandbox/restored.ts';
 import type { CallRequest, ExitReason, Intent, PodCheckpoint, PodLimits } from './records.ts';
 
@@ -53,6 +54,8 @@ export interface PodSandbox {
   readonly runtimeHandler: string;
   readonly handler: RuntimeHandler;
   readonly sandboxer: Sandboxer;
+  /** Absent: nothing of it is labelled. */
+  readonly selinux?: SelinuxLabels;
   /** null with the host's network. */
   readonly network: PodNetwork | null;
   /** The configured sandbox image; null with the pause program that scribe carries. */

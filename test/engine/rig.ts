@@ -1,4 +1,5 @@
 /** An engine on a journal in memory, with effects that succeed at once unless a test says otherwise, and a clock it turns. */
+import type { DaemonFacts } from '../../src/domain/node/facts.ts';
 import { copyState, initialState, type NodeState } from '../../src/domain/state.ts';
 import { createEngine, type Engine } from '../../src/engine/engine.ts';
 import type { CallDraft, CallReply, PerformEffects } from '../../src/engine/ports.ts';
@@ -31,6 +32,7 @@ export interface RigOptions {
   readonly diskIsFull?: () => boolean;
   readonly deadTasks?: readonly string[];
   readonly nowNs?: bigint;
+  readonly facts?: DaemonFacts;
 }
 
 const NS_PER_MS = 1_000_000n;
@@ -124,7 +126,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   });
   await Promise.race([
     engine
-      .start({ facts: FACTS, rebooted: false, deadTasks: options.deadTasks ?? [], crash: null })
+      .start({ facts: options.facts ?? FACTS, rebooted: false, deadTasks: options.deadTasks ?? [], crash: null })
       .catch(() => undefined),
     settle(),
   ]);

@@ -56,6 +56,7 @@ export function checkRecovered(ledger: Ledger, state: NodeState, _rebooted: bool
   for (const id of ledger.removed)
     if (state.containers.has(id) || state.sandboxes.has(id)) fail(`${id} was answered as removed; a restart finds it.`);
   checkNames(state);
+  checkLabels(state);
   checkShown(ledger, state);
 }
 
@@ -65,6 +66,18 @@ function checkNames(state: Readonly<NodeState>): void {
     const other = owners.get(name);
     if (other !== undefined) fail(`The name ${name} is held by ${other} and by ${id}.`);
     owners.set(name, id);
+  }
+}
+
+/** Categories tell pods apart; the simulated clients ask for none by name. */
+function checkLabels(state: Readonly<NodeState>): void {
+  const owners = new Map<string, string>();
+  for (const { id, selinux } of state.sandboxes.values()) {
+    if (selinux === undefined) continue;
+    const [categories] = /c\d+,c\d+$/.exec(selinux.mount) ?? fail(`Pod ${id} is labelled ${selinux.mount}.`);
+    const other = owners.get(categories);
+    if (other !== undefined) fail(`${categories} belong to ${other} and to ${id}.`);
+    owners.set(categories, id);
   }
 }
 
@@ -84,6 +97,7 @@ export const CHECKS = {
     const head = history.contents.rows.length;
     for (const { seq } of records) if (seq > head) fail(`Record ${seq} is visible and not durable (head is ${head}).`);
     checkNames(state);
+    checkLabels(state);
     checkShown(history.ledger, state);
     checkExitCodes(history, records);
     checkExecs(history);

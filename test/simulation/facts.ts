@@ -53,3 +53,12 @@ export const FACTS: DaemonFacts = {
 };
 
 export const CONF_LIST = { cniVersion: '1.0.0', name: 'sim', plugins: [{ type: 'bridge' }] };
+
+const SELINUX = { process: 'system_u:system_r:container_t:s0', file: 'system_u:object_r:container_file_t:s0' };
+
+/** Every fourth node has an image for its pause tasks, every third one SELinux. */
+export const factsOf = (seed: number, image: string | null): DaemonFacts => ({
+  ...FACTS,
+  ...(seed % 4 === 0 ? { sandboxImage: image } : {}),
+  ...(seed % 3 === 0 ? { node: { ...FACTS.node, selinux: true }, selinux: SELINUX } : {}),
+});

@@ -19,7 +19,7 @@ import { CHECKS, checkRecovered, createLedger, type Ledger, Violation } from './
 import { startClients } from './clients.ts';
 import { simulatedEffects } from './effects.ts';
 import { IMAGE } from './images.ts';
-import { CONF_LIST, FACTS } from './facts.ts';
+import { CONF_LIST, factsOf } from './facts.ts';
 import { createRandom, type Random } from './random.ts';
 import { createScheduler, type Scheduler } from './scheduler.ts';
 import { createWorld, disturb, isAlive, leftovers, rebootWorld, runningContainers, type World } from './world.ts';
@@ -204,7 +204,7 @@ export async function runHistory({ seed, target, plant }: HistoryOptions): Promi
     const deadTasks = [...dead, ...unpinned].map(({ id }) => id);
     engine
       .start({
-        facts: seed % 4 === 0 ? { ...FACTS, sandboxImage: IMAGE.repoTags[0] ?? null } : FACTS,
+        facts: factsOf(seed, IMAGE.repoTags[0] ?? null),
         rebooted,
         deadTasks,
         crash: null,

@@ -5,9 +5,11 @@
  */
 import { join } from 'node:path';
 import type { Bundle, LaunchedTask, Mount } from '../../domain/tasks.ts';
+import { labelledMount } from '../../domain/oci/selinux.ts';
 import type { PerformEffects } from '../../engine/ports.ts';
 import type { Snapshots, UnpackCheckpoint } from '../images/snapshots-port.ts';
 import { createPathCleaner, isMountPoint } from '../linux/files.ts';
+import type { Relabel } from '../linux/selinux.ts';
 import { settleAll } from '../linux/settle-all.ts';
 import type { Spawner } from '../spawner/types.ts';
 import type { WriteBundle } from './bundles.ts';
@@ -20,6 +22,8 @@ export interface BundleDependencies {
   readonly snapshots: Pick<Snapshots, 'prepare' | 'view' | 'remove' | 'layerDirs'>;
   readonly unpackCheckpoint: UnpackCheckpoint;
   readonly spawner: Pick<Spawner, 'mount' | 'mountMapped' | 'unmount'>;
+  /** Labels trees of files (SELinux). */
+  readonly relabel: Relabel;
   /** The daemon's root and state directories: nothing outside of them is made or removed. */
   readonly roots: readonly string[];
 }
@@ -29,6 +33,7 @@ export const createBundleEffects = ({
   snapshots,
   unpackCheckpoint,
   spawner,
+  relabel,
   roots,
 }: BundleDependencies): Pick<PerformEffects, 'PrepareContainer' | 'CleanContainer'> => {
   const cleaner = createPathCleaner(roots, spawner.unmount);
@@ -44,17 +49,23 @@ export const createBundleEffects = ({
 
   return {
     PrepareContainer: async (effect, { signal }) => {
-      const { containerId, bundle, chainIds, imageVolumes, imageMounts, users, checkpoint } = effect;
+      const { containerId, bundle, chainIds, imageVolumes, imageMounts, labels, users, checkpoint } = effect;
       if (checkpoint !== undefined) cleaner.check(checkpoint.dir);
       for (const path of [bundle.path, ...[...imageVolumes, ...imageMounts].map(({ hostPath }) => hostPath)])
         cleaner.check(path);
       const layerDirs = imageVolumes.length === 0 ? [] : snapshots.layerDirs(chainIds);
-      const rootfs = snapshots.prepare(containerId, chainIds, users);
+      const rootfs = snapshots
+        .prepare(containerId, chainIds, users)
+        .then((mounts) => mounts.map((mount) => labelledMount(mount, labels?.mount)));
       const volumes = imageVolumes.map(({ imagePath, hostPath }) => fillImageVolume(layerDirs, imagePath, hostPath));
-      const mounts = imageMounts.map((image) => mountImage({ snapshots, spawner }, image, users?.holder));
+      const mounts = imageMounts.map((image) =>
+        mountImage({ snapshots, spawner }, image, users?.holder, labels?.mount),
+      );
       const restored =
         checkpoint === undefined ? [] : [rootfs.then(() => unpackCheckpoint(containerId, checkpoint, signal))];
       await settleAll([rootfs, ...restored, writeBundle(bundle), ...volumes, ...mounts]);
+      if (labels !== undefined)
+        await relabel([...imageVolumes.map(({ hostPath }) => hostPath), ...labels.paths], labels.mount, signal);
       if (users !== undefined) await mountRootfs(bundle, users.holder, await rootfs);
       return { rootfs: await rootfs };
     },

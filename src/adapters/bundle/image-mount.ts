@@ -6,6 +6,7 @@ import type { EffectOf } from '../../domain/effects.ts';
 import type { LaunchedTask } from '../../domain/tasks.ts';
 import { FailureError, messageOf } from '../../domain/errors.ts';
 import { IMAGE_VOLUME_FAILED } from '../../domain/image/mounted.ts';
+import { labelledMount } from '../../domain/oci/selinux.ts';
 import type { Snapshots } from '../images/snapshots-port.ts';
 import { isMountPoint, makeDirectory } from '../linux/files.ts';
 import type { Spawner } from '../spawner/types.ts';
@@ -18,18 +19,21 @@ export interface ImageMountDependencies {
   readonly spawner: Pick<Spawner, 'mount' | 'mountMapped' | 'unmount'>;
 }
 
-/** Makes the directory `hostPath` and mounts the image there, unless it is; for the users of `holder` if it is given.
+/** Makes the directory `hostPath` and mounts the image there, unless it is; for the users of `holder` and with a label if
+ * they are given.
  * Rejects with what kubelet looks for. */
 export const mountImage = async (
   { snapshots, spawner }: ImageMountDependencies,
   { chainIds, hostPath }: ImageMount,
   holder: LaunchedTask | undefined,
+  mountLabel: string | undefined,
 ): Promise<void> => {
   try {
     await makeDirectory(hostPath);
     if (await isMountPoint(hostPath)) return;
-    const view = await snapshots.view(chainIds);
-    if (view === null) return;
+    const whole = await snapshots.view(chainIds);
+    if (whole === null) return;
+    const view = labelledMount(whole, mountLabel);
     if (holder === undefined) await spawner.mount({ ...view, target: hostPath });
     else await mountMappedOverlay(spawner, holder, view, `${hostPath}-layers`, hostPath);
   } catch (cause) {

@@ -12,7 +12,7 @@ import { checkCniConfiguration, checkCniPlugins, checkIptables, type NetworkSett
 import { checkOciRuntime, checkShim } from './programs.ts';
 import type { DoctorResult } from './result.ts';
 import { checkOverlayfs, checkSpace } from './storage.ts';
-import { checkApparmor } from './security-modules.ts';
+import { checkApparmor, checkSelinux } from './security-modules.ts';
 import { checkUserNamespaces } from './user-namespaces.ts';
 
 /** There while systemd is the init (sd_booted(3)). */
@@ -27,6 +27,7 @@ export interface DoctorOptions {
   readonly handlers: readonly RuntimeHandler[];
   readonly cgroupDriver: CgroupDriver;
   readonly restrictOomScoreAdj: boolean | 'auto';
+  readonly enableSelinux: boolean;
   readonly network: NetworkSettings;
   /** Wall clock of the journal's newest record in ms since the epoch; null when there is no journal. */
   readonly lastRecordAtMs: number | null;
@@ -45,22 +46,24 @@ const runsSystemd = (): Promise<boolean> =>
 export const runDoctor = async (options: DoctorOptions): Promise<readonly DoctorResult[]> => {
   const { node, rootDir, stateDir, diskReserveBytes, handlers, network, path } = options;
   const directories = [...new Set([rootDir, stateDir])];
-  const [systemdRuns, overlayfs, userNamespaces, apparmor, plugins, iptables, space, programs] = await Promise.all([
-    runsSystemd(),
-    checkOverlayfs(rootDir),
-    checkUserNamespaces({ rootDir, stateDir }),
-    checkApparmor(node, path),
-    checkCniPlugins(network),
-    checkIptables(network, path),
-    Promise.all(directories.map((directory) => checkSpace(directory, diskReserveBytes))),
-    Promise.all(
-      handlers.flatMap((handler) => [
-        checkShim(handler, path),
-        // What runs behind another shim is not said by binary_name.
-        ...(takesRuncOptions(handler) ? [checkOciRuntime(handler, path)] : []),
-      ]),
-    ),
-  ]);
+  const [systemdRuns, overlayfs, userNamespaces, apparmor, selinux, plugins, iptables, space, programs] =
+    await Promise.all([
+      runsSystemd(),
+      checkOverlayfs(rootDir),
+      checkUserNamespaces({ rootDir, stateDir }),
+      checkApparmor(node, path),
+      checkSelinux(node, options.enableSelinux),
+      checkCniPlugins(network),
+      checkIptables(network, path),
+      Promise.all(directories.map((directory) => checkSpace(directory, diskReserveBytes))),
+      Promise.all(
+        handlers.flatMap((handler) => [
+          checkShim(handler, path),
+          // What runs behind another shim is not said by binary_name.
+          ...(takesRuncOptions(handler) ? [checkOciRuntime(handler, path)] : []),
+        ]),
+      ),
+    ]);
   return [
     checkKernel(node),
     checkCapabilities(node, options.restrictOomScoreAdj),
@@ -69,6 +72,7 @@ export const runDoctor = async (options: DoctorOptions): Promise<readonly Doctor
     overlayfs,
     userNamespaces,
     apparmor,
+    selinux,
     ...space,
     ...programs,
     checkCniConfiguration(network),

@@ -9,9 +9,11 @@ import type { EffectOf } from '../../domain/effects.ts';
 import type { Bundle } from '../../domain/tasks.ts';
 import { FailureError } from '../../domain/errors.ts';
 import { parseProfile } from '../../domain/oci/seccomp.ts';
+import { labelledMount } from '../../domain/oci/selinux.ts';
 import type { PerformEffects } from '../../engine/ports.ts';
 import { createPathCleaner, isMountPoint, makeDirectory, writeFileWhole } from '../linux/files.ts';
 import type { Snapshots } from '../images/snapshots-port.ts';
+import { writeLabel } from '../linux/selinux.ts';
 import { settleAll } from '../linux/settle-all.ts';
 import { errorCodeOf } from '../linux/syscalls.ts';
 import type { Spawner } from '../spawner/types.ts';
@@ -30,8 +32,13 @@ export interface SandboxDependencies {
   readonly hostEtcDir?: string;
 }
 
-/** undefined: the node's root. */
-type Owner = EffectOf<'PreparePodSandbox'>['users'];
+/** Who may do what with the pod's files. */
+interface Rights {
+  /** undefined: the node's root. */
+  readonly owner: EffectOf<'PreparePodSandbox'>['users'];
+  /** SELinux; undefined: as they are made. */
+  readonly label: string | undefined;
+}
 
 const FILE_MODE = 0o644;
 const FILE_NAME = /^[\w-][\w.-]*$/;
@@ -62,19 +69,28 @@ export const createSandboxEffects = ({
 > => {
   const cleaner = createPathCleaner(roots, spawner.unmount);
 
-  const writeSandboxFile = async (dir: string, name: string, content: string | null, owner: Owner): Promise<void> => {
+  const writeSandboxFile = async (
+    dir: string,
+    name: string,
+    content: string | null,
+    { owner, label }: Rights,
+  ): Promise<void> => {
     if (!FILE_NAME.test(name)) throw new FailureError('Bug', `${name} can not be a file of a pod sandbox.`);
     const path = join(dir, name);
     await writeFileWhole(path, content ?? (await readHostFile(join(hostEtcDir, name))), FILE_MODE);
     if (owner !== undefined) await chown(path, owner.uids.first, owner.gids.first);
+    if (label !== undefined) await writeLabel(path, label);
   };
 
-  const mountShm = async ({ path, sizeBytes }: { path: string; sizeBytes: number }, owner: Owner): Promise<void> => {
+  const mountShm = async (
+    { path, sizeBytes }: { path: string; sizeBytes: number },
+    { owner, label }: Rights,
+  ): Promise<void> => {
     await makeDirectory(path);
     if (await isMountPoint(path)) return;
     const options = ['nosuid', 'nodev', 'noexec', 'mode=1777', `size=${sizeBytes}`];
     if (owner !== undefined) options.push(`uid=${owner.uids.first}`, `gid=${owner.gids.first}`);
-    await spawner.mount({ source: 'shm', target: path, type: 'tmpfs', options });
+    await spawner.mount({ ...labelledMount({ source: 'shm', type: 'tmpfs', options }, label), target: path });
   };
 
   const withProfile = async (bundle: Bundle, path: string | null): Promise<Bundle> => {
@@ -84,15 +100,27 @@ export const createSandboxEffects = ({
   };
 
   return {
-    PreparePodSandbox: async ({ podSandboxId, dir, files, shm, bundle, seccompProfilePath, chainIds, users }) => {
+    PreparePodSandbox: async ({
+      podSandboxId,
+      dir,
+      files,
+      shm,
+      bundle,
+      seccompProfilePath,
+      chainIds,
+      mountLabel,
+      users,
+    }) => {
+      const rights: Rights = { owner: users, label: mountLabel };
       for (const path of [dir, shm?.path, bundle?.path]) if (path !== undefined) cleaner.check(path);
       await makeDirectory(dir);
       await settleAll([
-        ...Object.entries(files).map(([name, content]) => writeSandboxFile(dir, name, content, users)),
-        ...(shm ? [mountShm(shm, users)] : []),
+        ...Object.entries(files).map(([name, content]) => writeSandboxFile(dir, name, content, rights)),
+        ...(shm ? [mountShm(shm, rights)] : []),
         ...(bundle ? [withProfile(bundle, seccompProfilePath).then(writeBundle)] : []),
       ]);
-      return { rootfs: chainIds === null ? [] : await snapshots.prepare(podSandboxId, chainIds) };
+      const rootfs = chainIds === null ? [] : await snapshots.prepare(podSandboxId, chainIds);
+      return { rootfs: rootfs.map((mount) => labelledMount(mount, mountLabel)) };
     },
     CleanPodSandbox: async ({ podSandboxId, paths, hasSnapshot }) => {
       await cleaner.clean(paths);

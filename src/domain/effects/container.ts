@@ -21,6 +21,8 @@ export type ContainerEffect =
       readonly imageVolumes: readonly { readonly imagePath: string; readonly hostPath: string }[];
       /** Images to be seen, read-only, at hostPath; chain ids of their layers, base first. */
       readonly imageMounts: readonly { readonly chainIds: readonly string[]; readonly hostPath: string }[];
+      /** What its files are labelled with (SELinux), and paths of the node that are labelled so as well; absent: nothing. */
+      readonly labels?: { readonly mount: string; readonly paths: readonly string[] };
       /** The pod's own users and a process that has them: the rootfs is mounted in the bundle for them. */
       readonly users?: PodUserNamespace & { readonly holder: LaunchedTask };
       /** Unpacked, its changed files into the writable snapshot; absent: the container starts anew. */

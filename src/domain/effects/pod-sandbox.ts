@@ -21,6 +21,8 @@ export type PodSandboxEffect =
       readonly seccompProfilePath: string | null;
       /** Layers of the configured sandbox image; null with the pause program that scribe carries. */
       readonly chainIds: readonly string[] | null;
+      /** What its files are labelled with (SELinux); absent: nothing. */
+      readonly mountLabel?: string;
       /** Whose files and shm are to be; absent: the node's root. */
       readonly users?: PodUserNamespace;
     }

@@ -5,6 +5,7 @@
 import type { RuntimeHandler } from '../runtime-handler.ts';
 import type { NodeFacts } from '../node-facts.ts';
 import type { SpecSettings } from '../oci/input.ts';
+import type { SelinuxContexts } from '../oci/selinux.ts';
 
 export interface DaemonFacts {
   readonly version: string;
@@ -14,6 +15,8 @@ export interface DaemonFacts {
   readonly handlers: readonly RuntimeHandler[];
   readonly defaultHandler: string;
   readonly settings: SpecSettings;
+  /** Of the node's policy; absent: pods are not labelled. */
+  readonly selinux?: SelinuxContexts;
   /** Normalised reference of the image that pause tasks run; null: the program that scribe carries. */
   readonly sandboxImage: string | null;
   /** Directory that holds the carried pause program's root file system. */

@@ -26,7 +26,7 @@ import { processArgs, processCwd, processEnv } from './process.ts';
 import { refuse, refuseField, type SpecResult, shown, specResult } from './refuse.ts';
 import { cgroupsPath, ociResources, oomScoreAdj } from './resources.ts';
 import { ociSeccomp, seccompFileOf, seccompProfileOf } from './seccomp.ts';
-import { checkSelinux } from './selinux.ts';
+import { checkSelinux, pathsToRelabel, taskLabels } from './selinux.ts';
 import { parseSignal } from './signals.ts';
 import { OCI_VERSION, type OciSpec } from './types.ts';
 import { ociMappings } from './user-namespace.ts';
@@ -137,6 +137,8 @@ function checkInput({
   imageConfig,
   config,
   node,
+  facts,
+  selinux,
 }: ContainerSpecInput): void {
   const context = config.linux?.securityContext;
   if (context?.privileged && !sandboxConfig.linux?.securityContext?.privileged) {
@@ -148,7 +150,8 @@ function checkInput({
   if (imageConfig.stopSignal && parseSignal(imageConfig.stopSignal) === null) {
     refuse('ImageInvalid', `the image's StopSignal ${shown(imageConfig.stopSignal)} is no signal`);
   }
-  checkSelinux(context?.selinuxOptions, node);
+  checkSelinux(config, node, selinux);
+  pathsToRelabel(selinux, config, facts);
   if (pins === null && sandboxPid !== null && sandboxPid <= 0)
     refuse('WrongState', `pod sandbox ${podSandboxId} has no process whose namespaces can be joined`);
 }
@@ -178,6 +181,7 @@ function build(input: ContainerSpecInput): OciSpec {
   });
   const seccomp = ociSeccomp(seccompProfileOf(context), node, capabilities.bounding, facts.seccompProfile);
   const apparmorProfile = apparmorProfileOf(context, node, facts.apparmor);
+  const labels = taskLabels(input.selinux, config);
   return {
     ociVersion: OCI_VERSION,
     process: {
@@ -190,6 +194,7 @@ function build(input: ContainerSpecInput): OciSpec {
       noNewPrivileges: context?.noNewPrivs ?? false,
       oomScoreAdj: oomScoreAdj(Number(resources?.oomScoreAdj ?? 0), node, settings.restrictOomScoreAdj),
       ...(apparmorProfile === undefined ? {} : { apparmorProfile }),
+      ...(labels.process === undefined ? {} : { selinuxLabel: labels.process }),
     },
     root: { path: ROOTFS, ...(context?.readonlyRootfs ? { readonly: true } : {}) },
     mounts,
@@ -201,6 +206,7 @@ function build(input: ContainerSpecInput): OciSpec {
       resources: { devices: rules, ...ociResources(resources, node) },
       ...(devices.length === 0 ? {} : { devices }),
       ...(seccomp === undefined ? {} : { seccomp }),
+      ...(labels.mount === undefined ? {} : { mountLabel: labels.mount }),
       maskedPaths: privileged ? [] : (context?.maskedPaths ?? []),
       readonlyPaths: privileged ? [] : (context?.readonlyPaths ?? []),
       ...(rootfsPropagation === undefined ? {} : { rootfsPropagation }),

@@ -8,6 +8,7 @@ import type { ImageConfig } from '../image/content.ts';
 import type { NamespacePins } from '../pod-sandbox/holder.ts';
 import type { RuntimeHandler } from '../runtime-handler.ts';
 import type { NodeFacts } from '../node-facts.ts';
+import type { SelinuxLabels } from './selinux.ts';
 
 export type CgroupDriver = 'cgroupfs' | 'systemd';
 
@@ -39,6 +40,8 @@ export interface SandboxPaths {
 }
 
 export interface PodSandboxSpecInput {
+  /** Absent: nothing is labelled. */
+  readonly selinux?: SelinuxLabels;
   readonly podSandboxId: string;
   readonly config: PodSandboxConfig;
   readonly node: NodeFacts;
@@ -70,6 +73,8 @@ export interface ImageMount {
 }
 
 export interface ContainerSpecInput {
+  /** The pod's; absent: nothing is labelled. */
+  readonly selinux?: SelinuxLabels;
   readonly containerId: string;
   readonly config: ContainerConfig;
   readonly podSandboxId: string;

@@ -19,6 +19,9 @@ export const hasHostNetwork = (config: PodSandboxConfig): boolean => isNode(opti
 export const hasHostIpc = (config: PodSandboxConfig): boolean => isNode(optionsOf(config).ipc);
 const hasHostPid = (config: PodSandboxConfig): boolean => isNode(optionsOf(config).pid);
 
+/** Its processes see those of the node, or share memory with them. */
+export const sharesProcessesOrIpc = (config: PodSandboxConfig): boolean => hasHostPid(config) || hasHostIpc(config);
+
 const fresh = (type: OciNamespaceType): OciNamespace => ({ type });
 const joined = (type: OciNamespaceType, path: string): OciNamespace => ({ type, path });
 const ofProcess = (type: OciNamespaceType, pid: number, file: string): OciNamespace =>

@@ -14,7 +14,7 @@ import { processArgs, processCwd, processEnv } from './process.ts';
 import { type SpecResult, refuse, shown, specResult } from './refuse.ts';
 import { cgroupsPath, oomScoreAdj, sandboxResources } from './resources.ts';
 import { pauseSeccomp, seccompProfileOf } from './seccomp.ts';
-import { checkSelinux } from './selinux.ts';
+import { checkSelinux, taskLabels } from './selinux.ts';
 import { podHostname } from './etc-files.ts';
 import { podSysctls } from './sysctls.ts';
 import { OCI_VERSION, type OciSpec, type OciUser } from './types.ts';
@@ -52,9 +52,11 @@ export function podSandboxSpec(input: PodSandboxSpecInput): SpecResult {
   return specResult(() => build(input));
 }
 
-function build({ podSandboxId, config, node, settings, netnsPath, paths, pause }: PodSandboxSpecInput): OciSpec {
+function build(input: PodSandboxSpecInput): OciSpec {
+  const { podSandboxId, config, node, settings, netnsPath, paths, pause, selinux } = input;
   const context = config.linux?.securityContext;
-  checkSelinux(context?.selinuxOptions, node);
+  checkSelinux(config, node, selinux);
+  const labels = taskLabels(selinux, config);
   const seccomp = pauseSeccomp(seccompProfileOf(context), node);
   const sysctl = podSysctls(config, settings);
   return {
@@ -67,6 +69,7 @@ function build({ podSandboxId, config, node, settings, netnsPath, paths, pause }
       capabilities: noCapabilities,
       noNewPrivileges: true,
       oomScoreAdj: oomScoreAdj(PAUSE_OOM_SCORE_ADJ, node, settings.restrictOomScoreAdj),
+      ...(labels.process === undefined ? {} : { selinuxLabel: labels.process }),
     },
     root: { path: pause.rootfsPath, readonly: true },
     // Without a UTS namespace of its own, setting the name would rename the node.
@@ -80,6 +83,7 @@ function build({ podSandboxId, config, node, settings, netnsPath, paths, pause }
       resources: { devices: pauseDeviceRules, ...sandboxResources(node) },
       ...(sysctl === undefined ? {} : { sysctl }),
       ...(seccomp === undefined ? {} : { seccomp }),
+      ...(labels.mount === undefined ? {} : { mountLabel: labels.mount }),
       maskedPaths,
       readonlyPaths,
     },

@@ -44,6 +44,7 @@ export interface OciProcess {
   readonly noNewPrivileges?: boolean;
   readonly oomScoreAdj?: number;
   readonly apparmorProfile?: string;
+  readonly selinuxLabel?: string;
   readonly rlimits?: readonly OciRlimit[];
 }
 
@@ -189,6 +190,7 @@ export interface OciLinux {
   readonly devices?: readonly OciDevice[];
   readonly sysctl?: Readonly<Record<string, string>>;
   readonly seccomp?: OciSeccomp;
+  readonly mountLabel?: string;
   readonly maskedPaths?: readonly string[];
   readonly readonlyPaths?: readonly string[];
   readonly rootfsPropagation?: OciRootfsPropagation;

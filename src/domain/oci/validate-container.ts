@@ -20,6 +20,7 @@ import { cleanPath } from './paths.ts';
 import { refuseField, shown } from './refuse.ts';
 import { RESOURCES_FIELD } from './resources.ts';
 import { checkSeccomp } from './seccomp.ts';
+import { checkSelinuxOptions } from './selinux.ts';
 import { isCriSignal } from './signals.ts';
 import { checkContainerUserNamespace, checkMountMappings, NAMESPACE_FIELD } from './user-namespace.ts';
 
@@ -134,6 +135,7 @@ export function checkContainerConfig(config: ContainerConfig, sandboxConfig: Pod
   checkSeccomp(context);
   checkPaths('linux.security_context.masked_paths', context?.maskedPaths);
   checkPaths('linux.security_context.readonly_paths', context?.readonlyPaths);
+  checkSelinuxOptions(config);
   checkApparmor(context);
   checkLine('linux.security_context.apparmor_profile', context?.apparmorProfile);
   checkLine('linux.security_context.apparmor.localhost_ref', context?.apparmor?.localhostRef);

@@ -6,6 +6,7 @@ import { type DNSConfig, NamespaceMode, type PodSandboxConfig, type PortMapping,
 import { checkAbsolutePath, checkLine, checkNoParentPart, checkRequired, checkResources, checkUser } from './checks.ts';
 import { refuseField, shown } from './refuse.ts';
 import { checkSeccomp } from './seccomp.ts';
+import { checkSelinuxOptions } from './selinux.ts';
 import { checkSysctls } from './sysctls.ts';
 import { checkPodUserNamespace, NAMESPACE_FIELD } from './user-namespace.ts';
 
@@ -83,6 +84,7 @@ export function checkPodSandboxConfig(config: PodSandboxConfig): void {
   const context = config.linux?.securityContext;
   checkNamespaces(config);
   checkUser(context);
+  checkSelinuxOptions(config);
   checkSeccomp(context);
   checkSysctls(config);
   checkResources('linux.resources', config.linux?.resources);

@@ -9,12 +9,14 @@ import type { SandboxPaths, SpecSettings } from './input.ts';
 import { hasHostNetwork } from './namespaces.ts';
 import { podSandboxSpec } from './pod-sandbox-spec.ts';
 import { failureIn } from './refuse.ts';
+import type { SelinuxContexts } from './selinux.ts';
 import { checkContainerConfig } from './validate-container.ts';
 import { checkPodSandboxConfig } from './validate-pod.ts';
 
 export interface ValidationFacts {
   readonly node: NodeFacts;
   readonly settings: SpecSettings;
+  readonly selinux?: SelinuxContexts;
 }
 
 /** Stand for what only the pod itself will have; a spec built with them is thrown away. */
@@ -30,6 +32,7 @@ export function validatePodSandboxConfig(config: PodSandboxConfig, facts: Valida
     config,
     node: facts.node,
     settings: facts.settings,
+    ...(facts.selinux === undefined ? {} : { selinux: { process: ANY, mount: ANY } }),
     netnsPath: hasHostNetwork(config) ? null : ANY,
     paths: anyPaths,
     pause: { rootfsPath: ANY, imageName: '', imageConfig: { entrypoint: [ANY] } },

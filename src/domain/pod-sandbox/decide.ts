@@ -3,13 +3,14 @@ import { containerStateOf } from '../container/state.ts';
 import { type BodyOf, type CallRequest, containerStream, sandboxStream } from '../records.ts';
 import { sameJson } from '../json.ts';
 import { sandboxName } from '../name-index.ts';
+import { levelOf, ownLevelOf, podLabels } from '../oci/selinux.ts';
 import { hasOwnUsers } from '../oci/user-namespace.ts';
 import { validatePodSandboxConfig } from '../oci/validate.ts';
 import { containersOf, type NodeState, type OpenCall, type PodSandbox } from '../state.ts';
 import { complete, emit, OK, type Turn } from '../turn.ts';
 import type { PodSandboxConfig } from '../cri.ts';
 import type { Failure } from '../errors.ts';
-import type { RuntimeHandler } from '../runtime-handler.ts';
+import { type RuntimeHandler, startsMachines } from '../runtime-handler.ts';
 import { findImage } from '../image/names.ts';
 import { startFetch } from '../image/process.ts';
 import { networkOf, podNetwork, usesHostNetwork } from './network.ts';
@@ -79,6 +80,7 @@ export function requestedSandbox(turn: Turn, call: OpenCall, request: Creation):
   }
 
   const network = hostNetwork || confList === null ? null : podNetwork(facts, newId, config, confList);
+  const selinux = facts.selinux && podLabels(facts.selinux, newId, config, takenLevels(state), startsMachines(handler));
   return {
     name,
     config,
@@ -88,8 +90,16 @@ export function requestedSandbox(turn: Turn, call: OpenCall, request: Creation):
     imageId: image?.id ?? null,
     // Left out where it is what older journals mean by leaving it out.
     ...(sandboxer === 'pause' ? {} : { sandboxer }),
+    ...(selinux === undefined ? {} : { selinux }),
   };
 }
+
+/** Levels of pods and containers that are there: what is removed gives its own back. */
+const takenLevels = ({ sandboxes, containers }: NodeState): ReadonlySet<string> =>
+  new Set([
+    ...[...sandboxes.values()].flatMap(({ selinux }) => (selinux === undefined ? [] : [levelOf(selinux)])),
+    ...[...containers.values()].map(({ config }) => ownLevelOf(config)),
+  ]);
 
 function withoutUserNamespaces(handler: RuntimeHandler, config: PodSandboxConfig): Failure | null {
   if (givesUserNamespaces(handler) || !hasOwnUsers(config)) return null;

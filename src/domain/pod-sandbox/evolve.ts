@@ -35,7 +35,7 @@ export function evolvePodSandbox(state: NodeState, id: string, record: Sequenced
 type Requested = Sequenced<Extract<Sequenced, { type: 'sandbox.requested' }>>;
 
 function requested(id: string, record: Requested, image: Image | undefined): PodSandbox {
-  const { name, config, runtimeHandler, handler, network, sandboxer = 'pause', restore } = record.body;
+  const { name, config, runtimeHandler, handler, network, sandboxer = 'pause', selinux, restore } = record.body;
   return {
     id,
     seq: record.seq,
@@ -44,6 +44,7 @@ function requested(id: string, record: Requested, image: Image | undefined): Pod
     runtimeHandler,
     handler,
     sandboxer,
+    ...(selinux === undefined ? {} : { selinux }),
     ...(restore === undefined ? {} : { restore: { ...restore, begun: false } }),
     network,
     image:

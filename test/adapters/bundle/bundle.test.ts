@@ -125,6 +125,7 @@ describe('PrepareContainer and CleanContainer', () => {
         mountMapped: () => Promise.resolve(),
         unmount: () => Promise.resolve(),
       },
+      relabel: () => Promise.resolve(),
       roots: [dir],
     });
     const bundle = bundleAt(join(dir, 'bundles', containerId), ['A=b']);
@@ -158,6 +159,52 @@ describe('PrepareContainer and CleanContainer', () => {
     await assert.rejects(effects.CleanContainer({ ...clean, paths: ['/etc'] }, context), failedWith('Bug'));
   });
 
+  it('labels the root file system, images and what is to be labelled anew, once it is there', async (t) => {
+    const { dir, writeBundle } = await setUp(t);
+    const layer = join(dir, 'layer');
+    await mkdir(join(layer, 'data'), { recursive: true });
+    const volume = join(dir, 'containers', containerId, 'volumes/0');
+    const image = join(dir, 'bundles', containerId, 'images/0');
+    const mounted: unknown[] = [];
+    const relabelled: unknown[] = [];
+    const view: Mount = { type: 'overlay', source: 'overlay', options: ['ro'] };
+    const effects = createBundleEffects({
+      writeBundle,
+      snapshots: {
+        prepare: () => Promise.resolve(rootfs),
+        remove: () => Promise.resolve(),
+        view: () => Promise.resolve(view),
+        layerDirs: () => [layer],
+      },
+      spawner: {
+        mount: async (mount) => void mounted.push(mount),
+        mountMapped: () => Promise.resolve(),
+        unmount: () => Promise.resolve(),
+      },
+      unpackCheckpoint: () => Promise.resolve(),
+      relabel: async (paths, label, signal) => {
+        assert.ok((await stat(volume)).isDirectory());
+        relabelled.push([paths, label, signal]);
+      },
+      roots: [dir],
+    });
+    const mount = 'u:object_r:t:s0:c1,c2';
+    const prepare: EffectOf<'PrepareContainer'> = {
+      kind: 'PrepareContainer',
+      containerId,
+      bundle: bundleAt(join(dir, 'bundles', containerId), []),
+      chainIds: ['sha256:1'],
+      imageVolumes: [{ imagePath: '/data', hostPath: volume }],
+      imageMounts: [{ chainIds: ['sha256:2'], hostPath: image }],
+      labels: { mount, paths: ['/pods/a'] },
+    };
+    const option = `context="${mount}"`;
+    const prepared = await effects.PrepareContainer(prepare, context);
+    assert.deepEqual(prepared.rootfs, [{ ...rootfs[0], options: ['lowerdir=/l', option] }]);
+    assert.deepEqual(mounted, [{ ...view, options: ['ro', option], target: image }]);
+    assert.deepEqual(relabelled, [[[volume, '/pods/a'], mount, context.signal]]);
+  });
+
   it('C6: a failed preparation has come to rest when it says so', async (t) => {
     const { dir, writeBundle } = await setUp(t);
     let resting = false;
@@ -178,6 +225,7 @@ describe('PrepareContainer and CleanContainer', () => {
         mountMapped: () => Promise.resolve(),
         unmount: () => Promise.resolve(),
       },
+      relabel: () => Promise.resolve(),
       roots: [dir],
     });
     const bundle = bundleAt(join(dir, 'bundles', containerId), []);

@@ -4,6 +4,7 @@ import { describe, it } from 'node:test';
 import * as wire from '../../../src/adapters/wire/cri/api.ts';
 import { GrpcCode } from '../../../src/domain/errors.ts';
 import { codeOf } from '../../../scripts/lib/cri-client.ts';
+import { FACTS } from '../../simulation/facts.ts';
 import { container, idOf, image, podSandbox, startServer, testModel } from './support.ts';
 
 const pod = idOf('a');
@@ -156,6 +157,16 @@ describe('statuses', { timeout: 20_000 }, () => {
     assert.deepEqual(verbose.runtimeHandlers, handlers);
     assert.deepEqual(JSON.parse(verbose.info['config'] ?? ''), { stateDir: '/state-dir' });
     assert.deepEqual(JSON.parse(verbose.info['events'] ?? ''), { passedOver: 0 });
+    assert.equal(verbose.info['security'], 'null');
+    const selinux = { process: 'a:b:c:s0', file: 'a:b:d:s0' };
+    view.state.facts = { ...FACTS, selinux };
+    const { info } = await cri.runtime.status({ verbose: true });
+    assert.deepEqual(JSON.parse(info['security'] ?? ''), {
+      seccomp: true,
+      apparmor: false,
+      selinux: false,
+      selinuxContexts: selinux,
+    });
     const { linux } = await cri.runtime.runtimeConfig({});
     assert.equal(linux?.cgroupDriver, wire.CgroupDriver.CGROUPFS);
   });

@@ -23,7 +23,7 @@ import {
 } from '../../../src/adapters/doctor/network.ts';
 import { checkOciRuntime, checkShim, isFixedRunc } from '../../../src/adapters/doctor/programs.ts';
 import type { DoctorResult } from '../../../src/adapters/doctor/result.ts';
-import { checkApparmor } from '../../../src/adapters/doctor/security-modules.ts';
+import { checkApparmor, checkSelinux } from '../../../src/adapters/doctor/security-modules.ts';
 import { checkOverlayfs, checkSpace, judgeSpace } from '../../../src/adapters/doctor/storage.ts';
 import { readHostFacts } from '../../../src/adapters/linux/host-facts.ts';
 import type { CniConfList } from '../../../src/domain/cni.ts';
@@ -98,6 +98,7 @@ describe('scribe doctor', { timeout: 60_000 }, () => {
       handlers: [runc],
       cgroupDriver: 'cgroupfs',
       restrictOomScoreAdj: 'auto',
+      enableSelinux: false,
       network: network([], { confList: null, problem: 'none' }),
       lastRecordAtMs: null,
       nowMs: Date.now(),
@@ -144,6 +145,17 @@ describe('scribe doctor', { timeout: 60_000 }, () => {
       'ok',
       /apparmor_parser loads$/,
     );
+  });
+
+  it('says whether pods are labelled where there is SELinux', async (t) => {
+    says(await checkSelinux(healthy, true), 'ok', /pods have no labels/);
+    const labelling = { ...healthy, selinux: true };
+    says(await checkSelinux(labelling, false), 'warning', /pods are not labelled/);
+    const dir = await makeDir(t);
+    says(await checkSelinux(labelling, true, dir), 'warning', /container_t:s0, which the policy does not speak of/);
+    await mkdir(join(dir, 'targeted/contexts'), { recursive: true });
+    await writeFile(join(dir, 'targeted/contexts/lxc_contexts'), 'process = "a:b:c:s0"\nfile = "a:b:d:s0"\n');
+    says(await checkSelinux(labelling, true, dir), 'ok', /labelled a:b:c:s0/);
   });
 
   it('judges cgroups', () => {

@@ -12,6 +12,7 @@ import { FailureError } from '../../../src/domain/errors.ts';
 import type { EffectContext } from '../../../src/engine/ports.ts';
 import { createPathCleaner } from '../../../src/adapters/linux/files.ts';
 import { readMountInfo } from '../../../src/adapters/linux/mounts.ts';
+import { readXattr } from '../../../src/adapters/linux/syscalls.ts';
 import { createSandboxEffects } from '../../../src/adapters/sandbox/effects.ts';
 import { readSeccompProfile } from '../../../src/adapters/inspect/seccomp-file.ts';
 import { startSpawner } from '../../../src/adapters/spawner/client.ts';
@@ -124,6 +125,33 @@ describe('PreparePodSandbox', () => {
       await assert.rejects(effects.PreparePodSandbox({ ...prepare, shm: null, seccompProfilePath }, context), problem);
     }
     assert.equal(bundles.length, 1);
+  });
+
+  it("labels the pod's files, its /dev/shm and its sandbox image", { timeout }, async (t) => {
+    const { root, state, prepare, dir } = await setUp(t);
+    const mounted: unknown[] = [];
+    const unused = () => Promise.reject(new Error('not used'));
+    const labelling = createSandboxEffects({
+      // The kernel takes the option only where SELinux is on.
+      spawner: {
+        createNetns: unused,
+        pinNetnsOf: unused,
+        unmount: unused,
+        mount: async (mount) => void mounted.push(mount),
+      },
+      writeBundle: () => Promise.resolve(),
+      snapshots: { prepare: async () => [{ type: 'overlay', source: 'overlay', options: [] }], remove: unused },
+      roots: [root, state],
+      readSeccompProfile,
+    });
+    const mountLabel = 'u:object_r:t:s0:c1,c2';
+    const { rootfs } = await labelling.PreparePodSandbox({ ...prepare, mountLabel, chainIds: ['sha256:1'] }, context);
+    const option = `context="${mountLabel}"`;
+    assert.deepEqual(rootfs, [{ type: 'overlay', source: 'overlay', options: [option] }]);
+    const options = ['nosuid', 'nodev', 'noexec', 'mode=1777', `size=${16 * MiB}`, option];
+    assert.deepEqual(mounted, [{ source: 'shm', type: 'tmpfs', target: join(dir, 'shm'), options }]);
+    for (const name of Object.keys(prepare.files))
+      assert.equal((await readXattr(join(dir, name), 'security.selinux'))?.toString(), `${mountLabel}\0`, name);
   });
 
   it('refuses names and paths that lead elsewhere', { timeout }, async (t) => {

@@ -1,4 +1,4 @@
-/** What a container may do: capabilities, privilege, seccomp, AppArmor, SELinux, namespaces. */
+/** What a container may do: capabilities, privilege, seccomp, AppArmor, namespaces. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { ApparmorFact } from '../../../src/domain/container/facts.ts';
@@ -277,14 +277,6 @@ describe('AppArmor', () => {
     assert.equal(privileged({}), undefined);
     assert.equal(privileged({ apparmor: { profileType: RuntimeDefault } }), undefined);
     assert.equal(privileged({ apparmor }), 'mine');
-  });
-});
-
-describe('SELinux', () => {
-  it('labels count only where SELinux runs', () => {
-    const node = { ...nodeV2, selinux: true };
-    assert.ok(build({ selinuxOptions: { level: 's0:c1,c2' } }));
-    assert.equal(refusal({ selinuxOptions: { level: 's0' } }, { node }).reason, 'NotImplemented');
   });
 });
 

@@ -1,6 +1,6 @@
 /** The info maps of verbose replies: JSON for people and tools. Holds tokens where secrets were (C12). */
 import { limitsOf } from '../../../domain/pod-sandbox/update.ts';
-import type { Container, PodSandbox } from '../../../domain/state.ts';
+import type { Container, NodeState, PodSandbox } from '../../../domain/state.ts';
 import type { CriParts } from '../parts.ts';
 
 /** A pod without a pause task has no process of its own. */
@@ -36,9 +36,21 @@ export const containerInfo = (container: Container): Readonly<Record<string, unk
   steps: container.steps,
 });
 
+/** What confines containers here beside namespaces and capabilities; null before the daemon knows. */
+const securityOf = (facts: NodeState['facts']): Readonly<Record<string, unknown>> | null =>
+  facts === null
+    ? null
+    : {
+        seccomp: facts.node.seccomp,
+        apparmor: facts.node.apparmor,
+        selinux: facts.node.selinux,
+        selinuxContexts: facts.selinux ?? null,
+      };
+
 export const statusInfo = (parts: CriParts): Record<string, string> => ({
   config: JSON.stringify(parts.describeConfig()),
   network: JSON.stringify(parts.view.state.network),
+  security: JSON.stringify(securityOf(parts.view.state.facts)),
   events: JSON.stringify({ passedOver: parts.events.passedOver() }),
 });
 
