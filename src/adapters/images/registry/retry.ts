@@ -47,21 +47,23 @@ const summarize = (failures: readonly RequestError[], what: string): FailureErro
   return new FailureError(reason, sentence(`${prefix}Could not get ${what}: ${last.failure.message}${before}`));
 };
 
-/**
- * The first success of `attempt` among `servers`. `gained` counts what attempts achieved on the way; while it grows,
- * patience begins anew. Throws FailureError with what the servers said, or the signal's reason.
- */
+export interface Attempts extends RetryOptions {
+  /** What is got, for messages. */
+  readonly what: string;
+  readonly signal: AbortSignal;
+  /** What attempts achieved on the way: while it grows, patience begins anew. */
+  readonly gained?: () => number;
+}
+
+/** The first success of `attempt` among `servers`. Throws FailureError with what they said, or the signal's reason. */
 export const tryServers = async <Server, T>(
   servers: readonly Server[],
-  what: string,
-  options: RetryOptions,
-  signal: AbortSignal,
   attempt: (server: Server) => Promise<T>,
-  gained: () => number = () => 0,
+  { attemptsMax, retryDelayMs, what, signal, gained = () => 0 }: Attempts,
 ): Promise<T> => {
   const failures = new Map<Server, RequestError>();
   let left = servers;
-  for (let round = 0; round < options.attemptsMax && left.length > 0; round += 1) {
+  for (let round = 0; round < attemptsMax && left.length > 0; round += 1) {
     const gainedBefore = gained();
     let retryAfterMs = 0;
     for (const server of left) {
@@ -77,9 +79,9 @@ export const tryServers = async <Server, T>(
     }
     left = left.filter((server) => failures.get(server)?.retryable === true);
     if (gained() > gainedBefore) round = -1;
-    const isLastRound = round + 1 >= options.attemptsMax;
+    const isLastRound = round + 1 >= attemptsMax;
     if (left.length === 0 || isLastRound || retryAfterMs > RETRY_AFTER_MS_MAX) break;
-    const backoffMs = Math.min(DELAY_MS_MAX, options.retryDelayMs * 2 ** Math.max(0, round));
+    const backoffMs = Math.min(DELAY_MS_MAX, retryDelayMs * 2 ** Math.max(0, round));
     await delay(Math.max(retryAfterMs, backoffMs * (1 + JITTER * Math.random())), undefined, { signal });
   }
   throw summarize(

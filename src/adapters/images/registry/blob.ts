@@ -1,0 +1,72 @@
+/**
+ * One blob from one server into a sink: goes on where earlier attempts ended, and takes no byte more than the blob has.
+ * What a server does wrong is a RequestError that says whether the same server may do better from the start.
+ */
+import { FailureError } from '../../../domain/errors.ts';
+import type { Descriptor } from '../documents.ts';
+import { failureOf } from './failures.ts';
+import { type HttpResponse, RequestError, shownUrl } from './http.ts';
+
+/** Receives a blob; `offset` is how much of it there is already. */
+export interface BlobSink {
+  readonly offset: () => number;
+  readonly write: (chunk: Buffer) => void;
+  /** What there is does not belong to what comes. */
+  readonly restart: () => void;
+  /** All bytes are there: verifies and keeps them. Throws FailureError when the digest is another. */
+  readonly finish: () => Promise<void>;
+}
+
+/** `open` asks the server at `url` for the blob, with the headers of a range or none. */
+export const fillSink = async (
+  url: URL,
+  { digest, sizeBytes }: Pick<Descriptor, 'digest' | 'sizeBytes'>,
+  sink: BlobSink,
+  open: (range: Record<string, string>) => Promise<HttpResponse>,
+): Promise<void> => {
+  const from = sink.offset();
+  if (from < sizeBytes) {
+    const range: Record<string, string> = from === 0 ? {} : { range: `bytes=${from}-` };
+    const response = await open(range);
+    if (response.status === 206 && !response.header('content-range').startsWith(`bytes ${from}-`)) {
+      await response.discard();
+      throw new RequestError('RegistryFailed', `${shownUrl(url)} sent another range than was asked for`, {
+        retryable: false,
+      });
+    }
+    if (response.status === 416) {
+      await response.discard();
+      sink.restart();
+      throw new RequestError('RegistryFailed', `${shownUrl(url)} can't go on where the download ended`, {
+        retryable: true,
+      });
+    }
+    if (response.status !== 200 && response.status !== 206) throw await failureOf(response, url);
+    if (response.status === 200 && from > 0) sink.restart();
+    for await (const chunk of response.body) {
+      if (sink.offset() + chunk.length > sizeBytes) {
+        sink.restart();
+        throw new RequestError('ImageInvalid', `${shownUrl(url)} sent more than the ${sizeBytes} bytes of ${digest}`, {
+          retryable: false,
+        });
+      }
+      sink.write(chunk);
+    }
+    if (sink.offset() < sizeBytes) {
+      throw new RequestError('RegistryFailed', `${shownUrl(url)} ended after ${sink.offset()} of ${sizeBytes} bytes`, {
+        retryable: true,
+      });
+    }
+  }
+  try {
+    await sink.finish();
+  } catch (error) {
+    sink.restart();
+    // Bytes of an earlier attempt may be what is wrong: from the start this server may well do it.
+    const isMixed = from > 0;
+    if (!(error instanceof FailureError) || error.failure.reason !== 'ImageInvalid') throw error;
+    throw new RequestError('ImageInvalid', `${shownUrl(url)} sent wrong content: ${error.failure.message}`, {
+      retryable: isMixed,
+    });
+  }
+};
