@@ -105,7 +105,7 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
     ...createBundleEffects({
       writeBundle,
       snapshots: images.snapshots,
-      unpackCheckpoint: images.unpackCheckpoint,
+      unpackCheckpoint: images.checkpointArchives.unpack,
       spawner,
       relabel,
       roots,
@@ -117,6 +117,10 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
       return cni.effects.AttachNetwork(effect, context);
     },
     ...shim.effects,
+    ReadCheckpoint: async ({ location }, { signal }) => {
+      await shim.needCriu(`The checkpoint ${location}`);
+      return { image: await images.checkpointArchives.readImage(location, signal) };
+    },
     ...portForwarder.effects,
     ...images.effects,
     InspectContainer: createInspectContainer({

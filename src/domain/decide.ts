@@ -3,6 +3,7 @@
  * state and input always give the same events, which is what replay rests on (C13). The state is evolved on the way.
  */
 import { decideCall } from './call/decide.ts';
+import { afterReadCheckpoint } from './container/restore.ts';
 import { afterContainerEffect } from './container/effects.ts';
 import { advanceContainer, loseContainer, recordExit } from './container/process.ts';
 import { afterDelete, afterFetch, advanceImage } from './image/process.ts';
@@ -72,6 +73,7 @@ function afterEffect(turn: Turn, outcome: EffectEnded, kind: string, id: string)
       if (outcome.kind === 'PullImage')
         return afterPull(turn, outcome.result === undefined ? [] : [outcome.result.image], outcome.failure);
       if (outcome.kind === 'ReadPodCheckpoint') return afterReadPodCheckpoint(turn, outcome);
+      if (outcome.kind === 'ReadCheckpoint') return afterReadCheckpoint(turn, outcome);
       if (outcome.kind === 'LoadImages') return afterPull(turn, outcome.result?.images ?? [], outcome.failure);
   }
 }

@@ -62,6 +62,7 @@ function forNode(intent: Intent): EffectRequest {
     case 'LoadImages':
     case 'DeleteImageContent':
     case 'ReadPodCheckpoint':
+    case 'ReadCheckpoint':
     case 'WaitUntil':
       return perform(intent);
     default:

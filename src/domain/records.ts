@@ -164,6 +164,7 @@ export type Intent =
         | 'CheckpointPod'
         | 'EndPodCheckpoint'
         | 'ReadPodCheckpoint'
+        | 'ReadCheckpoint'
         | 'PullImage'
         | 'DeleteImageContent'
         | 'LoadImages'
@@ -186,6 +187,7 @@ export type Intent =
   | ({ readonly kind: 'CheckpointPod' } & PodCheckpoint)
   | ({ readonly kind: 'EndPodCheckpoint' } & PodCheckpoint)
   | { readonly kind: 'ReadPodCheckpoint'; readonly checkpointPath: string }
+  | { readonly kind: 'ReadCheckpoint'; readonly location: string }
   /** All limits that are to hold, those that stay as they are too. */
   | ({ readonly kind: 'UpdateContainer' } & ContainerUpdate)
   | { readonly kind: 'PullImage'; readonly reference: string; readonly credentials: string | null }

@@ -8,7 +8,7 @@ import { createMemoryJournal, emptyContents, type MemoryContents } from '../../s
 import type { JournalRecord } from '../../src/journal/types.ts';
 import { createView, type View } from '../../src/projections/view.ts';
 import { CONF_LIST, FACTS } from '../simulation/facts.ts';
-import { CHECKPOINT } from '../simulation/checkpoint.ts';
+import { CHECKPOINT, CHECKPOINTED_IMAGE } from '../simulation/checkpoint.ts';
 import { IMAGE } from '../simulation/images.ts';
 
 export interface Rig {
@@ -71,6 +71,7 @@ const successes: PerformEffects = {
   EndCheckpoint: async () => ({}),
   CheckpointPod: async () => ({}),
   EndPodCheckpoint: async () => ({}),
+  ReadCheckpoint: async () => ({ image: CHECKPOINTED_IMAGE }),
   ReadPodCheckpoint: async () => ({ pod: CHECKPOINT }),
   PullImage: async () => ({ image: IMAGE }),
   LoadImages: async () => ({ images: [IMAGE] }),

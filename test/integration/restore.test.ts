@@ -163,6 +163,37 @@ describe('a pod that is restored', () => {
     await isAlone();
   });
 
+  test('or a container alone, is made from an archive that is named for an image', async () => {
+    const { runtime: cri } = node.daemon.cri;
+    const archives = await tempDir(owner);
+    const archive = join(archives, 'one.tar');
+    const { containers } = await cri.listContainers({});
+    const checkpointed = containers.find(({ metadata }) => metadata?.name === 'main')?.id ?? '';
+    await cri.checkpointContainer({ containerId: checkpointed, location: archive, timeout: '0' });
+    const { podSandboxId } = await cri.runPodSandbox({ config: pod('alone') });
+    const config = (name: string, image: string): DeepPartial<ContainerConfig> =>
+      containerConfig(name, image, ['sleep', '1000']);
+    const create = async (image: string): Promise<string> =>
+      (await cri.createContainer({ podSandboxId, config: config('main', image) })).containerId;
+    await assert.rejects(create(join(archives, 'none.tar')), invalid(/none\.tar.*can not be opened/));
+    await assert.rejects(create(`${archives}/../one.tar`), invalid(/image\.image .*\.\./));
+    await rm(join(criu.tools, 'criu'));
+    await assert.rejects(create(archive), withCode(GrpcCode.FAILED_PRECONDITION, /install the package criu/));
+    await criu.script('criu');
+    const containerId = await create(archive);
+    assert.equal(await create(archive), containerId);
+    const { state, imageRef } = await statusOf(node.daemon, containerId);
+    assert.equal(state, ContainerState.CONTAINER_CREATED);
+    assert.equal(imageRef, (await statusOf(node.daemon, checkpointed)).imageRef);
+    await rm(join(criu.tools, 'restored'), { force: true });
+    await cri.startContainer({ containerId });
+    assert.match(await readFile(join(criu.tools, 'restored'), 'utf8'), /pages-1\.img$/m);
+    const { stdout } = await cri.execSync({ containerId, cmd: ['cat', '/changed'], timeout: '10' });
+    assert.equal(stdout.toString(), 'changed\n');
+    await removePod(node.daemon, podSandboxId);
+    await isAlone();
+  });
+
   test('without a CRIU that works is refused, and nothing was changed', async () => {
     await writeFile(join(criu.tools, 'broken'), '');
     const lacks = withCode(GrpcCode.FAILED_PRECONDITION, /CRIU does not work on this machine.*vDSO/);
@@ -201,7 +232,7 @@ describe('a pod that is restored', () => {
       ['{', /not JSON/],
       [{ ...described, version: 2 }, /version must be/],
       [{ ...described, more: 1 }, /field "more" that is not known/],
-      [{ ...described, containers: [] }, /tells of 0 containers/],
+      [{ ...described, containers: [] }, /number of containers/],
       [{ ...described, containers: [{ ...first, archive: '../x.tar' }, ...rest] }, /archive must be the name of/],
       [{ ...described, containers: [{ ...first, rootfsImageRef: 'busybox' }, ...rest] }, /rootfsImageRef must be/],
       [

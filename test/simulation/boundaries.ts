@@ -60,6 +60,7 @@ const effects = {
   CheckpointPod: true,
   EndPodCheckpoint: true,
   ReadPodCheckpoint: true,
+  ReadCheckpoint: true,
   PullImage: true,
   LoadImages: true,
   DeleteImageContent: true,

@@ -5,7 +5,7 @@
 import type { CallDraft, CallReply } from '../../src/engine/ports.ts';
 import type { ContainerConfig, NamespaceOption, PodSandboxConfig } from '../../src/domain/cri.ts';
 import type { CallResponse } from '../../src/domain/records.ts';
-import { CHECKPOINT, CHECKPOINT_PATH } from './checkpoint.ts';
+import { CHECKPOINT, CHECKPOINT_ARCHIVE, CHECKPOINT_PATH } from './checkpoint.ts';
 import { containerStateOf } from '../../src/domain/container/state.ts';
 import type { History } from './history.ts';
 
@@ -23,6 +23,8 @@ const IMAGE_MOUNT_RATE = 0.3;
 const OWN_SANDBOX_RATE = 0.3;
 /** Without a draw of its own, so that seeds mean what they meant. */
 const OWN_USERS_EVERY = 3;
+/** The one of a pod's containers that is made from a checkpoint, but where the pod has users of its own. */
+const FROM_ARCHIVE = 1;
 /** Never one with users of its own: the checkpoint is of a pod that had none. */
 const RESTORED_EVERY = 6;
 const OWN_IDS = [{ hostId: 65_536, length: 65_536 }];
@@ -156,7 +158,8 @@ export function startClients(history: History): Clients {
     index: number,
     namespaceOptions: NamespaceOption,
   ): Promise<string | null> {
-    const config = containerConfig(index, namespaceOptions);
+    const fresh = containerConfig(index, namespaceOptions);
+    const config = index === FROM_ARCHIVE ? { ...fresh, image: { image: CHECKPOINT_ARCHIVE } } : fresh;
     const made = await create({ method: 'CreateContainer', podSandboxId, config }, 'container');
     return made === null ? null : await useContainer(podSandboxId, made.id ?? '');
   }

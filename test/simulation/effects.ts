@@ -5,7 +5,7 @@ import type { ObservedTask } from '../../src/domain/tasks.ts';
 import type { OciResources } from '../../src/domain/oci/types.ts';
 import type { PerformEffects } from '../../src/engine/ports.ts';
 import { DIED, fail, faultyPerformance, type SimulatedEffectsOptions } from './faulty-performance.ts';
-import { CHECKPOINT } from './checkpoint.ts';
+import { CHECKPOINT, CHECKPOINTED_IMAGE } from './checkpoint.ts';
 import { DATA_IMAGE, IMAGE } from './images.ts';
 import { DEFAULT_SHARES, endTask, isAlive, type SimulatedShim, type SimulatedTask, shimOf } from './world.ts';
 
@@ -355,6 +355,10 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
       half();
       for (const { containerId } of containers) thaw(containerId);
       return NOTHING;
+    }),
+    ReadCheckpoint: performing('ReadCheckpoint', 10, (_effect, half) => {
+      half();
+      return { image: CHECKPOINTED_IMAGE };
     }),
     ReadPodCheckpoint: performing('ReadPodCheckpoint', 10, (_effect, half) => {
       half();

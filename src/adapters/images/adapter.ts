@@ -19,7 +19,7 @@ import { type Collected, collectUnknown } from './collection.ts';
 import { imageLayout, WRITING_SUFFIX } from './layout.ts';
 import { createPullJobs } from './pull/jobs.ts';
 import { createSemaphore } from './semaphore.ts';
-import type { Snapshots, UnpackCheckpoint } from './snapshots-port.ts';
+import type { Snapshots } from './snapshots-port.ts';
 import { createSnapshots } from './snapshots.ts';
 import { createTrees } from './trees/trees.ts';
 import {
@@ -30,7 +30,7 @@ import {
   type PullProgress,
   type RegistryCredentials,
 } from './types.ts';
-import { createCheckpointUnpacker } from './unpack/checkpoint.ts';
+import { type CheckpointArchives, createCheckpointArchives } from './unpack/checkpoint.ts';
 import { createUnpacker } from './unpack/unpacker.ts';
 import { createImageUsage, type ImageFsUsage, type StoredContent, takeInventory } from './usage.ts';
 
@@ -56,7 +56,7 @@ export interface ImagesAdapterOptions {
 export interface ImagesAdapter {
   readonly effects: Pick<PerformEffects, 'PullImage' | 'LoadImages' | 'DeleteImageContent'>;
   readonly snapshots: Snapshots;
-  readonly unpackCheckpoint: UnpackCheckpoint;
+  readonly checkpointArchives: CheckpointArchives;
   /** Pulls that begin from now on look there for hosts.toml files. */
   readonly setRegistryConfigDirs: (dirs: readonly string[]) => void;
   /** Keeps a stream for the LoadImages effect that will name it. It is destroyed if `forgetUpload` comes first. */
@@ -129,6 +129,7 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
     onSnapshot: recountInBackground,
   });
 
+  const checkpointArchives = createCheckpointArchives({ layout, spawner, limits, inTurn });
   const jobs = createPullJobs(
     {
       root,
@@ -262,7 +263,7 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
     effects,
     setRegistryConfigDirs: jobs.setRegistryConfigDirs,
     snapshots,
-    unpackCheckpoint: createCheckpointUnpacker({ layout, spawner, limits, inTurn }),
+    checkpointArchives,
     acceptUpload: (upload, stream) => {
       uploads.set(upload, stream);
     },
@@ -287,7 +288,7 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
     },
     checkContent: jobs.checkBlobs,
     collectLeftovers: async () => {
-      await removeOld(layout.unpack, 0, unpacker.active);
+      await removeOld(layout.unpack, 0, unpacker.active.union(checkpointArchives.active));
       await removeOld(layout.trash, 0);
       await removeOld(layout.ingest, LEFTOVER_AGE_MS);
       await usage.recount();

@@ -12,7 +12,7 @@ import type { Spawner } from '../spawner/types.ts';
 import { listenTtrpc } from '../ttrpc/server.ts';
 import { checkpointTask, endCheckpoint } from './checkpoint.ts';
 import { checkpointPod, endPodCheckpoint } from './pod-checkpoint.ts';
-import { readPodCheckpoint } from './read-checkpoint.ts';
+import { needCriu, readPodCheckpoint } from './read-checkpoint.ts';
 import { createContainerIo } from './tasks/container-io.ts';
 import type { ShimContext } from './context.ts';
 import { createDelivery } from './delivery.ts';
@@ -76,6 +76,8 @@ export interface ShimAdapterOptions {
 export interface ShimAdapter {
   readonly effects: ShimEffects;
   readonly sandboxDetails: SandboxDetails;
+  /** Throws HostLacks where nothing can be restored; `what` begins the sentence. */
+  readonly needCriu: (what: string) => Promise<void>;
   /** Path of the socket that shims report events to. */
   readonly eventsAddress: string;
   /** Rejects when the events server has broken down; settles on close. */
@@ -163,6 +165,7 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
       },
     },
     sandboxDetails: createSandboxDetails(context),
+    needCriu: (what) => needCriu({ spawner, searchPath }, what),
     eventsAddress: paths.eventsSocket,
     ended: listener.ended,
     close: async () => {

@@ -5,6 +5,7 @@
  */
 import { lstat, mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
+import { DESCRIPTION_VERSION } from '../../domain/checkpoint-description.ts';
 import type { EffectOf, EffectResults } from '../../domain/effects.ts';
 import type { TaskCheckpoint } from '../../domain/effects/checkpoint.ts';
 import { FailureError } from '../../domain/errors.ts';
@@ -28,8 +29,6 @@ import { attempting } from './failures.ts';
 type CheckpointPod = EffectOf<'CheckpointPod'>;
 
 export const descriptionName = 'pod.json';
-/** Of what is in the description. */
-export const descriptionVersion = 1;
 const unfinishedDir = (outputPath: string): string => join(outputPath, '.unfinished-checkpoint');
 const archiveName = ({ containerId }: { readonly containerId: string }): string => `${containerId}.tar`;
 
@@ -92,7 +91,7 @@ const collectAll = (
 
 const describePod = ({ podSandboxId, containers, description }: CheckpointPod): string =>
   JSON.stringify({
-    version: descriptionVersion,
+    version: DESCRIPTION_VERSION,
     id: podSandboxId,
     ...description,
     containers: containers.map((task) => ({ ...task.description, archive: archiveName(task) })),

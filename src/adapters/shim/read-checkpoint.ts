@@ -7,67 +7,18 @@ import { lstat, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { EffectOf, EffectResults } from '../../domain/effects.ts';
 import { FailureError } from '../../domain/errors.ts';
-import type { IdRange, PodUserNamespace } from '../../domain/oci/user-namespace.ts';
-import type { DescribedContainer, DescribedPod } from '../../domain/pod-sandbox/restored.ts';
-import { type Read, shapes } from '../../domain/shape.ts';
+import { describedPod } from '../../domain/checkpoint-description.ts';
+import type { DescribedPod } from '../../domain/pod-sandbox/restored.ts';
 import { errorCodeOf } from '../linux/syscalls.ts';
 import { type CheckpointTools, criuProblem, findTool } from './checkpoint.ts';
 import { attempting } from './failures.ts';
-import { descriptionName, descriptionVersion } from './pod-checkpoint.ts';
+import { descriptionName } from './pod-checkpoint.ts';
 
 /** A pod's config is a part of it, which a request bounds too. */
 const descriptionBytesMax = 4 * 1024 * 1024;
-const containersMax = 1_000;
-const idMax = 0xffff_ffff;
-
-const line = /^[^\x00-\x1f\x7f]{1,1024}$/;
-const archiveName = /^[0-9a-zA-Z][0-9a-zA-Z_-]{0,127}\.tar$/;
-const imageId = /^sha256:[0-9a-f]{64}$/;
 
 const refuse = (problem: string): never => {
   throw new FailureError('InvalidField', `checkpoint_path ${problem}.`);
-};
-
-const parse = (path: string, text: string): DescribedPod => {
-  const shape = shapes((problem) =>
-    refuse(`has a ${descriptionName} that CheckpointPod did not write (${path}): ${problem}`),
-  );
-  const read = (): unknown => {
-    try {
-      return JSON.parse(text);
-    } catch {
-      return refuse(`has a ${descriptionName} that is not JSON: ${path}`);
-    }
-  };
-  const range: Read<IdRange> = (value, name) => {
-    const { first, length } = shape.object(value, name, ['first', 'length']);
-    return {
-      first: shape.whole(first, `${name}.first`, 0, idMax),
-      length: shape.whole(length, `${name}.length`, 0, idMax),
-    };
-  };
-  const users: Read<PodUserNamespace> = (value, name) => {
-    const { uids, gids } = shape.object(value, name, ['uids', 'gids']);
-    return { uids: range(uids, `${name}.uids`), gids: range(gids, `${name}.gids`) };
-  };
-  const container: Read<DescribedContainer> = (value, name) => {
-    const fields = ['id', 'name', 'rootfsImageName', 'rootfsImageRef', 'runtime', 'archive'];
-    const said = shape.object(value, name, fields);
-    return {
-      name: shape.text(said['name'], `${name}.name`, line, 'the name of a container'),
-      archive: shape.text(said['archive'], `${name}.archive`, archiveName, 'the name of an archive beside it'),
-      imageName: shape.text(said['rootfsImageName'], `${name}.rootfsImageName`, line, 'the name of an image'),
-      imageId: shape.text(said['rootfsImageRef'], `${name}.rootfsImageRef`, imageId, 'the id of an image'),
-    };
-  };
-  const pod = shape.object(read(), 'it', ['version', 'id', 'runtimeHandler', 'config', 'users', 'containers']);
-  shape.whole(pod['version'], 'version', descriptionVersion, descriptionVersion);
-  const containers = shape.list(pod['containers'], 'containers', container);
-  if (containers.length === 0 || containers.length > containersMax)
-    refuse(`has a ${descriptionName} that tells of ${containers.length} containers: ${path}`);
-  const names = new Set(containers.map(({ name }) => name));
-  if (names.size < containers.length) refuse(`has a ${descriptionName} that has a container twice: ${path}`);
-  return { containers, users: pod['users'] === undefined ? null : users(pod['users'], 'users') };
 };
 
 const readDescription = async (path: string): Promise<string> => {
@@ -92,7 +43,7 @@ const isAbsent = (error: unknown): boolean =>
 const described = async (checkpointPath: string): Promise<DescribedPod> => {
   const path = join(checkpointPath, descriptionName);
   try {
-    const pod = parse(path, await readDescription(path));
+    const pod = describedPod(path, await readDescription(path));
     for (const { name, archive } of pod.containers) {
       const found = await lstat(join(checkpointPath, archive));
       if (!found.isFile())
@@ -105,15 +56,20 @@ const described = async (checkpointPath: string): Promise<DescribedPod> => {
   }
 };
 
+/** Throws HostLacks, with what to install. `what` begins the sentence. */
+export const needCriu = async (tools: CheckpointTools, what: string): Promise<void> => {
+  const criu = await findTool(tools, 'criu');
+  const problem = await criuProblem(tools, criu);
+  if (problem === null) return;
+  const message = `${what} can not be restored, because CRIU does not work on this machine: ${problem}; install a CRIU that fits the kernel (see '${criu} check').`;
+  throw new FailureError('HostLacks', message);
+};
+
 export const readPodCheckpoint = (
   tools: CheckpointTools,
   { checkpointPath }: EffectOf<'ReadPodCheckpoint'>,
 ): Promise<EffectResults['ReadPodCheckpoint']> =>
   attempting(`read the checkpoint in ${checkpointPath}`, async () => {
-    const criu = await findTool(tools, 'criu');
-    const pod = await described(checkpointPath);
-    const problem = await criuProblem(tools, criu);
-    if (problem === null) return { pod };
-    const message = `The checkpoint in ${checkpointPath} can not be restored, because CRIU does not work on this machine: ${problem}; install a CRIU that fits the kernel (see '${criu} check').`;
-    throw new FailureError('HostLacks', message);
+    await needCriu(tools, `The checkpoint in ${checkpointPath}`);
+    return { pod: await described(checkpointPath) };
   });

@@ -109,6 +109,8 @@ const intentWords = (intent: Intent): string => {
     case 'CheckpointPod':
     case 'EndPodCheckpoint':
       return `${intent.kind} to ${shortened(intent.outputPath)}`;
+    case 'ReadCheckpoint':
+      return `ReadCheckpoint from ${shortened(intent.location)}`;
     case 'ReadPodCheckpoint':
       return `ReadPodCheckpoint from ${shortened(intent.checkpointPath)}`;
     case 'UpdateContainer':

@@ -1,6 +1,12 @@
 /** What calls about containers lead to: refusals, or a goal that process.ts then works towards. */
 import type { Failure } from '../errors.ts';
+import type { ContainerConfig } from '../cri.ts';
 import { imagesOf } from '../image/mounted.ts';
+import { recordedImageFailure } from '../image/recorded.ts';
+import { checkAbsolutePath, checkNoParentPart } from '../oci/checks.ts';
+import { failureIn, shown } from '../oci/refuse.ts';
+import { hasOwnUsers } from '../oci/user-namespace.ts';
+import type { DescribedImage } from '../pod-sandbox/restored.ts';
 import { sameJson } from '../json.ts';
 import { containerName } from '../name-index.ts';
 import { stopSignalOf } from '../oci/signals.ts';
@@ -8,7 +14,7 @@ import { validateContainerConfig } from '../oci/validate.ts';
 import { prepareShim } from '../pod-sandbox/shim.ts';
 import type { CallRequest } from '../records.ts';
 import { containerStream } from '../records.ts';
-import type { Container, OpenCall } from '../state.ts';
+import type { Container, NodeState, OpenCall, PodSandbox } from '../state.ts';
 import { complete, emit, OK, request as requestEffects, type Turn } from '../turn.ts';
 import { advanceContainer, askForStop } from './process.ts';
 import { containerStateOf, isRunning, notFound } from './state.ts';
@@ -17,7 +23,13 @@ type RequestOf<M extends CallRequest['method']> = Extract<CallRequest, { method:
 
 const NS_PER_S = 1_000_000_000n;
 
-export function createContainer(turn: Turn, call: OpenCall, request: RequestOf<'CreateContainer'>): void {
+/** `described` is what the archive says that the config names for an image, once it was read on the call's behalf. */
+export function createContainer(
+  turn: Turn,
+  call: OpenCall,
+  request: RequestOf<'CreateContainer'>,
+  described?: DescribedImage,
+): void {
   const { state } = turn;
   const { config, newId, podSandboxId } = request;
   const refuse = (failure: Failure): void => complete(turn, call, { ok: false, failure });
@@ -40,14 +52,49 @@ export function createContainer(turn: Turn, call: OpenCall, request: RequestOf<'
       reason: 'WrongState',
       message: `Pod sandbox ${podSandboxId} is not READY; containers can only be created in a READY sandbox.`,
     });
-  const images = imagesOf(state, config);
+  const location = checkpointArchiveOf(config);
+  if (location !== null) {
+    const failure = archiveFailure(state, sandbox, location, described);
+    if (failure !== null) return refuse(failure);
+    if (described === undefined) return requestEffects(turn, call.stream, { kind: 'ReadCheckpoint', location });
+  }
+  const images = imagesOf(state, described === undefined ? config : { ...config, image: { image: described.imageId } });
   if (!images.ok) return refuse(images.failure);
   emit(turn, containerStream(newId), {
     type: 'container.requested',
-    body: { name, podSandboxId, config, ...images.found },
+    body: {
+      name,
+      podSandboxId,
+      config,
+      ...images.found,
+      ...(location === null ? {} : { checkpointArchive: location }),
+    },
   });
   prepareShim(turn, sandbox);
   advanceContainer(turn, newId);
+}
+
+/** The path that stands where an image should, as kubelet and others hand on a checkpoint; null for an image. */
+const checkpointArchiveOf = ({ image }: ContainerConfig): string | null =>
+  image?.image?.startsWith('/') === true ? image.image : null;
+
+function archiveFailure(
+  state: NodeState,
+  { config }: PodSandbox,
+  location: string,
+  described: DescribedImage | undefined,
+): Failure | null {
+  const invalid = failureIn(() => {
+    checkAbsolutePath('image.image', location);
+    checkNoParentPart('image.image', location);
+  });
+  if (invalid !== null) return invalid;
+  // Whose files are in it, nobody has written down.
+  if (hasOwnUsers(config)) {
+    const message = `image.image ${shown(location)} is a checkpoint, which a container of a pod with users of its own can not be made from: use RestorePod.`;
+    return { reason: 'InvalidField', message };
+  }
+  return described === undefined ? null : recordedImageFailure(state, `The container in ${location}`, described);
 }
 
 /** The same name again (C5). */

@@ -1,7 +1,7 @@
 /** Effects that write down what tasks are doing, of one container or of a pod, and what their success says. Types only. */
 import type { PodSandboxConfig } from '../cri.ts';
 import type { PodUserNamespace } from '../oci/user-namespace.ts';
-import type { DescribedPod } from '../pod-sandbox/restored.ts';
+import type { DescribedImage, DescribedPod } from '../pod-sandbox/restored.ts';
 import type { Mount } from '../tasks.ts';
 
 /** A task that is checkpointed, with where the parts of that are put together; those are gone afterwards. */
@@ -49,7 +49,9 @@ export type CheckpointEffect =
       readonly containers: readonly CheckpointedTask[];
     }
   /** Reads what such a directory describes, where the node can restore it; changes nothing. */
-  | { readonly kind: 'ReadPodCheckpoint'; readonly checkpointPath: string };
+  | { readonly kind: 'ReadPodCheckpoint'; readonly checkpointPath: string }
+  /** Reads what an archive of one container describes, where the node can restore it; changes nothing. */
+  | { readonly kind: 'ReadCheckpoint'; readonly location: string };
 
 /** Where a container is restored from: an archive that CheckpointTask wrote, and where it is unpacked. */
 export interface CheckpointArchive {
@@ -63,4 +65,5 @@ export interface CheckpointResults {
   readonly CheckpointPod: Record<string, never>;
   readonly EndPodCheckpoint: Record<string, never>;
   readonly ReadPodCheckpoint: { readonly pod: DescribedPod };
+  readonly ReadCheckpoint: { readonly image: DescribedImage };
 }

@@ -5,7 +5,7 @@
  */
 import type { Failure } from '../errors.ts';
 import { imagesOf } from '../image/mounted.ts';
-import { findImage } from '../image/names.ts';
+import { recordedImageFailure, recordedName } from '../image/recorded.ts';
 import { sameJson } from '../json.ts';
 import { checkAbsolutePath, checkNoParentPart } from '../oci/checks.ts';
 import { failureIn, shown } from '../oci/refuse.ts';
@@ -91,16 +91,9 @@ function match(state: NodeState, request: RestoreRequest, described: DescribedPo
 }
 
 /** Its memory maps files of the image that it was made from: with those of another one it would go on into nowhere. */
-function imageFailure(
-  state: NodeState,
-  { name, imageId: recorded, imageName }: DescribedContainer,
-  imageId: string,
-): Failure | null {
-  if (recorded === imageId) return null;
-  if (findImage(state, recorded) === undefined) {
-    const message = `Container ${shown(name)} was checkpointed with image ${shown(imageName)} (${shown(recorded)}), which is not on this node; pull it first.`;
-    return { reason: 'ImageNotFound', message };
-  }
-  const message = `container_configs ${shown(name)}: image.image is ${imageId}, but the container was checkpointed with ${shown(imageName)} (${shown(recorded)}): name that.`;
-  return { reason: 'InvalidField', message };
+function imageFailure(state: NodeState, described: DescribedContainer, imageId: string): Failure | null {
+  if (described.imageId === imageId) return null;
+  const name = shown(described.name);
+  const message = `container_configs ${name}: image.image is ${imageId}, but the container was checkpointed with ${recordedName(described)}: name that.`;
+  return recordedImageFailure(state, `Container ${name}`, described) ?? { reason: 'InvalidField', message };
 }

@@ -12,14 +12,17 @@ export interface RestorePodRequest {
   readonly containerConfigs: readonly ContainerConfig[];
 }
 
+/** What a container's image was called, and the image's id. */
+export interface DescribedImage {
+  readonly imageName: string;
+  readonly imageId: string;
+}
+
 /** A container as the checkpoint of its pod describes it. */
-export interface DescribedContainer {
+export interface DescribedContainer extends DescribedImage {
   readonly name: string;
   /** Name of its archive in the checkpoint's directory. */
   readonly archive: string;
-  /** What its image was called, and the image's id. */
-  readonly imageName: string;
-  readonly imageId: string;
 }
 
 export interface DescribedPod {

@@ -6,7 +6,7 @@ import { before, describe, it } from 'node:test';
 import { createSemaphore } from '../../../src/adapters/images/semaphore.ts';
 import { imageLayout } from '../../../src/adapters/images/layout.ts';
 import { defaultImageLimits } from '../../../src/adapters/images/types.ts';
-import { createCheckpointUnpacker } from '../../../src/adapters/images/unpack/checkpoint.ts';
+import { createCheckpointArchives } from '../../../src/adapters/images/unpack/checkpoint.ts';
 import { readXattr, writeXattr } from '../../../src/adapters/linux/syscalls.ts';
 import { startSpawner } from '../../../src/adapters/spawner/client.ts';
 import { cleanupAfterAll, onCleanup } from '../../support/cleanup.ts';
@@ -34,6 +34,7 @@ describe('C17: checkpoints', { timeout: 60_000 }, () => {
     /** The container's writable layer. */
     readonly layer: string;
     readonly unpack: () => Promise<void>;
+    readonly readImage: () => Promise<unknown>;
   }
 
   const placeOf = async (entriesMax = 100): Promise<Place> => {
@@ -42,12 +43,17 @@ describe('C17: checkpoints', { timeout: 60_000 }, () => {
     const layer = join(layout.containers, containerId, 'fs');
     await mkdir(layer, { recursive: true });
     const limits = { ...defaultImageLimits, reservedBytes: 0, layerEntriesMax: entriesMax };
-    const unpackCheckpoint = createCheckpointUnpacker({ layout, spawner, limits, inTurn: createSemaphore(2) });
+    const { unpack: unpackCheckpoint, readImage } = createCheckpointArchives({
+      layout,
+      spawner,
+      limits,
+      inTurn: createSemaphore(2),
+    });
     const archive = join(root, 'archive.tar');
     const dir = join(layout.containers, containerId, 'restore');
     const unpack = (): Promise<void> =>
       unpackCheckpoint(containerId, { path: archive, dir }, new AbortController().signal);
-    return { archive, dir, layer, unpack };
+    return { archive, dir, layer, unpack, readImage: () => readImage(archive, new AbortController().signal) };
   };
 
   const unpacked = async (members: readonly TarMember[]): Promise<Place> => {
@@ -126,11 +132,37 @@ echo kept > .wh.kept && echo x > emptied/x && ln new emptied/linked`;
     await refused(many, /more than 100 files/);
   });
 
+  it('says what image an archive is of, having unpacked nothing else', async () => {
+    const imageId = `sha256:${'a'.repeat(64)}`;
+    const description = { rootfsImageName: 'app:1', rootfsImageRef: imageId };
+    const wellSaid = { path: './config.dump', data: JSON.stringify(description) };
+    const place = await placeOf();
+    const unpackRoot = join(place.archive, '../images/unpack');
+    await writeFile(place.archive, tar([images, { path: 'l', data: 'x' }, wellSaid]));
+    assert.deepEqual(await place.readImage(), { imageName: 'app:1', imageId });
+    assert.deepEqual(await readdir(unpackRoot), []);
+    const bad: readonly (readonly [readonly TarMember[], RegExp])[] = [
+      [[images], /does not say what it is of/],
+      [[{ path: 'config.dump', data: ' '.repeat(70_000) }], /does not say what it is of/],
+      [[{ path: 'config.dump', flag: '2', linkPath: '/etc/passwd' }], /neither a file nor a directory/],
+      [[{ path: 'config.dump', data: '{' }], /not JSON/],
+      [[{ path: 'config.dump', data: JSON.stringify({ ...description, more: 1 }) }], /"more" that is not known/],
+      [[{ path: 'config.dump', data: JSON.stringify({ ...description, rootfsImageRef: '../x' }) }], /the id of an/],
+    ];
+    for (const [members, message] of bad) {
+      await writeFile(place.archive, tar(members));
+      const failure = await failureOf(place.readImage());
+      assert.equal(failure.reason, 'InvalidField');
+      assert.match(failure.message, message);
+      assert.deepEqual(await readdir(unpackRoot), []);
+    }
+  });
+
   it('follows no link that stands where the archive should be', async () => {
     const place = await placeOf();
     await writeFile(`${place.archive}.real`, tar([images]));
     await symlink(`${place.archive}.real`, place.archive);
-    await assert.rejects(place.unpack());
+    assert.match((await failureOf(place.unpack())).message, /can not be opened/);
     assert.deepEqual(await readdir(join(place.dir, '..')), ['fs']);
     const pipe = await placeOf();
     await runOk(['mkfifo', pipe.archive]);

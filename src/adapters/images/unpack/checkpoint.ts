@@ -3,18 +3,20 @@
  * a directory of its own, its changed files into its writable layer. Archives come from anybody who could write where
  * one lay, so both are unpacked by the jailed child, and all that is kept of the first are plain files for root alone.
  */
-import { lstat, mkdir, rm } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { lstat, mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { describedImage } from '../../../domain/checkpoint-description.ts';
 import { CHECKPOINT_FILES } from '../../../domain/checkpoint-files.ts';
 import { FailureError } from '../../../domain/errors.ts';
+import type { DescribedImage } from '../../../domain/pod-sandbox/restored.ts';
 import { errorCodeOf } from '../../linux/syscalls.ts';
 import type { Spawner } from '../../spawner/types.ts';
 import { containerDir, type ImageLayout, LAYER_DIR } from '../layout.ts';
 import type { Semaphore } from '../semaphore.ts';
 import type { UnpackCheckpoint } from '../snapshots-port.ts';
 import type { ImageLimits } from '../types.ts';
-import type { ArchiveForm } from './protocol.ts';
-import { runUnpacker } from './run-child.ts';
+import { runUnpacker, type UnpackerRun } from './run-child.ts';
 
 const DIRECTORY_MODE = 0o700;
 
@@ -33,41 +35,66 @@ const asField = (error: unknown): unknown =>
     ? new FailureError('InvalidField', error.failure.message, { cause: error })
     : error;
 
-export const createCheckpointUnpacker =
-  (options: {
-    readonly layout: ImageLayout;
-    readonly spawner: Pick<Spawner, 'run'>;
-    readonly limits: ImageLimits;
-    readonly inTurn: Semaphore;
-  }): UnpackCheckpoint =>
-  async (containerId, { path, dir }, signal) => {
-    const { layout, spawner, limits, inTurn } = options;
-    const name = `The checkpoint ${path}`;
-    const run = (archivePath: string, form: ArchiveForm, directory: string): Promise<unknown> =>
-      runUnpacker({
-        spawner,
-        limits,
-        archivePath,
-        name,
-        form,
-        directory,
-        diffId: null,
-        signal,
-        onProgress: () => undefined,
-      });
-    const changes = join(dir, CHECKPOINT_FILES.changes);
+export interface CheckpointArchives {
+  readonly unpack: UnpackCheckpoint;
+  /** What an archive says of the image that its container was made from. Rejects with FailureError InvalidField. */
+  readonly readImage: (path: string, signal: AbortSignal) => Promise<DescribedImage>;
+  /** Names in the unpack directory that are being worked on. */
+  readonly active: ReadonlySet<string>;
+}
+
+export const createCheckpointArchives = (options: {
+  readonly layout: ImageLayout;
+  readonly spawner: Pick<Spawner, 'run'>;
+  readonly limits: ImageLimits;
+  readonly inTurn: Semaphore;
+}): CheckpointArchives => {
+  const { layout, spawner, limits, inTurn } = options;
+
+  const run = (run: Pick<UnpackerRun, 'archivePath' | 'name' | 'form' | 'directory' | 'signal'>): Promise<unknown> =>
+    inTurn(run.signal, () => runUnpacker({ ...run, spawner, limits, diffId: null, onProgress: () => undefined }));
+
+  /** Has `work` fill an empty directory, which is gone when that fails. */
+  const filling = async <T>(dir: string, work: () => Promise<T>): Promise<T> => {
     // What an attempt before a crash left.
     await rm(dir, { recursive: true, force: true });
     await mkdir(dir, { recursive: true, mode: DIRECTORY_MODE });
     try {
-      await inTurn(signal, () => run(path, 'files', dir));
-      if (!(await isDirectory(join(dir, CHECKPOINT_FILES.images))))
-        throw new FailureError('InvalidField', `${name} holds no processes: it is not one of a container.`);
-      if ((await lstat(changes).catch(() => null)) === null) return;
-      await inTurn(signal, () => run(changes, 'changes', join(containerDir(layout, containerId), LAYER_DIR)));
-      await rm(changes);
+      return await work();
     } catch (error) {
       await rm(dir, { recursive: true, force: true });
       throw asField(error);
     }
   };
+
+  const active = new Set<string>();
+
+  return {
+    active,
+    unpack: (containerId, { path, dir }, signal) =>
+      filling(dir, async () => {
+        const name = `The checkpoint ${path}`;
+        await run({ archivePath: path, name, form: 'files', directory: dir, signal });
+        if (!(await isDirectory(join(dir, CHECKPOINT_FILES.images))))
+          throw new FailureError('InvalidField', `${name} holds no processes: it is not one of a container.`);
+        const changes = join(dir, CHECKPOINT_FILES.changes);
+        if ((await lstat(changes).catch(() => null)) === null) return;
+        const directory = join(containerDir(layout, containerId), LAYER_DIR);
+        await run({ archivePath: changes, name, form: 'changes', directory, signal });
+        await rm(changes);
+      }),
+    readImage: (path, signal) => {
+      const temporary = `checkpoint-${randomUUID()}`;
+      const directory = join(layout.unpack, temporary);
+      active.add(temporary);
+      return filling(directory, async () => {
+        const name = `The checkpoint ${path}`;
+        await run({ archivePath: path, name, form: 'description', directory, signal });
+        const text = await readFile(join(directory, CHECKPOINT_FILES.description), 'utf8').catch(() => null);
+        await rm(directory, { recursive: true });
+        if (text !== null) return describedImage(path, text);
+        throw new FailureError('InvalidField', `${name} does not say what it is of: it is not one of a container.`);
+      }).finally(() => active.delete(temporary));
+    },
+  };
+};

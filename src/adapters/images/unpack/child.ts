@@ -52,8 +52,12 @@ const asFailure = (error: unknown, form: ArchiveForm): FailureError => {
 const openArchive = (path: string, form: ArchiveForm): number => {
   if (form === 'layer') return openSync(path, 'r');
   const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
-  const archive = openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-  if (fstatSync(archive).isFile()) return archive;
+  try {
+    const archive = openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    if (fstatSync(archive).isFile()) return archive;
+  } catch (error) {
+    throw new FailureError('ImageInvalid', `It can not be opened: ${messageOf(error)}.`, { cause: error });
+  }
   throw new FailureError('ImageInvalid', 'It is not a regular file.');
 };
 

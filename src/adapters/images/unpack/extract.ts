@@ -19,6 +19,7 @@ import {
   unlinkSync,
   writeSync,
 } from 'node:fs';
+import { CHECKPOINT_FILES } from '../../../domain/checkpoint-files.ts';
 import { FailureError } from '../../../domain/errors.ts';
 import { makeNodeNow, setTimesNow, setTimesOfOpenNow, writeXattrNow } from '../../linux/jail.ts';
 import { deviceNumber, errorCodeOf, NodeType } from '../../linux/syscalls.ts';
@@ -272,7 +273,7 @@ export const createExtractor = (limits: ExtractLimits): Extractor => {
 
   const handler: TarHandler = {
     entry: (member) => {
-      const entry = form === 'files' ? plain(member) : member;
+      const entry = form === 'files' || form === 'description' ? plain(member) : member;
       entries += 1;
       bytes += entry.sizeBytes;
       if (entries > limits.entriesMax) throw tooMuch(what, `more than ${limits.entriesMax} files`);
@@ -281,7 +282,7 @@ export const createExtractor = (limits: ExtractLimits): Extractor => {
         throw invalidArchive(`the owner of ${shownPath(entry.path)} is beyond the range of user ids`);
       }
       if (entries % SPACE_CHECK_ENTRIES === 1) checkSpace();
-      make(entry);
+      if (form !== 'description' || isDescription(entry)) make(entry);
     },
     data: (chunk) => {
       if (open === null) return;
@@ -308,6 +309,12 @@ export const createExtractor = (limits: ExtractLimits): Extractor => {
 };
 
 const inDirectory = (directory: string, name: string): string => (directory === '' ? name : `${directory}/${name}`);
+
+/** Larger ones are nobody's description. */
+const DESCRIPTION_BYTES_MAX = 65_536;
+
+const isDescription = ({ path, sizeBytes }: TarEntry): boolean =>
+  componentsOf(path).join('/') === CHECKPOINT_FILES.description && sizeBytes <= DESCRIPTION_BYTES_MAX;
 
 const tooMuch = (what: string, much: string): FailureError =>
   new FailureError('ImageInvalid', `${what} has ${much}, which is more than is allowed.`);

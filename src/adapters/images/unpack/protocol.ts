@@ -6,15 +6,17 @@ import { FailureError, type FailureReason, codeOfReason } from '../../../domain/
 
 /**
  * What an archive holds. layer: a layer of an image, as registries have it. changes: a container's writable layer, in
- * overlayfs' own form. files: regular files and directories, and nothing else.
+ * overlayfs' own form. files: regular files and directories, and nothing else. description: of those the one that
+ * describes a checkpoint, which is all that is unpacked.
  */
-export type ArchiveForm = 'layer' | 'changes' | 'files';
+export type ArchiveForm = 'layer' | 'changes' | 'files' | 'description';
 
 /** For messages: what the archive is, and what to do once there is room. */
 export const wordsOfForm: Readonly<Record<ArchiveForm, { readonly what: string; readonly again: string }>> = {
   layer: { what: 'A layer of the image', again: 'pull it again' },
   changes: { what: 'The changed files of the checkpoint', again: 'restore it again' },
   files: { what: 'The archive of the checkpoint', again: 'restore it again' },
+  description: { what: 'The archive of the checkpoint', again: 'restore it again' },
 };
 
 export interface UnpackRequest {
