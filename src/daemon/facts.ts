@@ -1,8 +1,8 @@
 /** What daemon.started says of the node and the configuration, so that decisions can be made again elsewhere (C13). */
 import type { Config } from '../config/config.ts';
 import type { RuntimeHandler } from '../domain/runtime-handler.ts';
-import type { DaemonFacts } from '../domain/node/facts.ts';
-import type { NodeFacts } from '../domain/node-facts.ts';
+import type { DaemonFacts } from '../domain/node/daemon-facts.ts';
+import type { NodeFacts } from '../domain/node/node-facts.ts';
 import type { SelinuxContexts } from '../domain/oci/selinux.ts';
 
 export function daemonFacts(

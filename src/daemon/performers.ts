@@ -23,7 +23,7 @@ import { createPins } from '../adapters/sandbox/pins.ts';
 import { createShimAdapter, ownSearchPath, type ShimAdapter } from '../adapters/shim/adapter.ts';
 import type { Spawner } from '../adapters/spawner/types.ts';
 import type { Config } from '../config/config.ts';
-import type { NodeFacts } from '../domain/node-facts.ts';
+import type { NodeFacts } from '../domain/node/node-facts.ts';
 import type { Observe, PerformEffects } from '../engine/ports.ts';
 import type { Credentials } from './credentials.ts';
 import type { OwnPlace } from './own-place.ts';

@@ -2,7 +2,7 @@
 import { readSelinuxPolicy, type Relabel } from '../adapters/linux/selinux.ts';
 import type { Config } from '../config/config.ts';
 import { messageOf } from '../domain/errors.ts';
-import type { NodeFacts } from '../domain/node-facts.ts';
+import type { NodeFacts } from '../domain/node/node-facts.ts';
 import type { SelinuxContexts } from '../domain/oci/selinux.ts';
 
 interface Options {

@@ -17,7 +17,7 @@ import { installPause } from '../adapters/pause/install.ts';
 import { startSpawner } from '../adapters/spawner/client.ts';
 import type { Spawner } from '../adapters/spawner/types.ts';
 import type { Config } from '../config/config.ts';
-import type { NodeFacts } from '../domain/node-facts.ts';
+import type { NodeFacts } from '../domain/node/node-facts.ts';
 import { createDiskGuard, type DiskGuard } from '../journal/disk-space.ts';
 import { findDead } from './find-dead.ts';
 import type { Findings } from './findings.ts';

@@ -7,7 +7,7 @@ import type { Effect, EffectOf } from './effects.ts';
 import type { CheckpointedTask, TaskCheckpoint } from './effects/checkpoint.ts';
 import type { Mount } from './tasks.ts';
 import type { Failure } from './errors.ts';
-import type { DaemonFacts } from './node/facts.ts';
+import type { DaemonFacts } from './node/daemon-facts.ts';
 import { etcFiles } from './oci/etc-files.ts';
 import { containerQuestions } from './oci/container-spec.ts';
 import { hasHostIpc } from './oci/namespaces.ts';

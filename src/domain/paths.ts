@@ -2,7 +2,7 @@
  * Where things of one sandbox or container lie, as a function of its id: chosen before anything is made, so that an
  * undo knows where to look. State paths end with the boot, root paths outlive it.
  */
-import type { DaemonFacts } from './node/facts.ts';
+import type { DaemonFacts } from './node/daemon-facts.ts';
 
 export const netnsPath = (facts: Pick<DaemonFacts, 'stateDir'>, podSandboxId: string): string =>
   `${facts.stateDir}/netns/${podSandboxId}`;

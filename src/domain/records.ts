@@ -14,7 +14,7 @@ import type { ImageContent } from './image/content.ts';
 import type { TaskExit } from './tasks.ts';
 import type { SandboxRequested } from './pod-sandbox/requested.ts';
 import type { Failure, GrpcCode } from './errors.ts';
-import type { DaemonFacts } from './node/facts.ts';
+import type { DaemonFacts } from './node/daemon-facts.ts';
 import type { AttachRequest, ExecRequest } from './call/streams.ts';
 import type { RestorePodRequest } from './pod-sandbox/restored.ts';
 

@@ -1,7 +1,7 @@
 /** The OCI specs of what is in the state: gathers from it what the builders in oci/ want to know. */
 import { containerStateOf } from './container/state.ts';
 import type { RuntimeHandler } from './runtime-handler.ts';
-import type { DaemonFacts } from './node/facts.ts';
+import type { DaemonFacts } from './node/daemon-facts.ts';
 import { containerSpec } from './oci/container-spec.ts';
 import type { CgroupDriver, ImageMount, ImageVolume, SandboxPaths, SpecSettings } from './oci/input.ts';
 import { imageVolumesOf, mappedMounts } from './oci/mounts.ts';

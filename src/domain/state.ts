@@ -11,7 +11,7 @@ import type { LaunchedTask, Mount, ShimAddress, TaskExit } from './tasks.ts';
 import type { RuntimeHandler } from './runtime-handler.ts';
 import type { Sandboxer, SandboxPlatform } from './pod-sandbox/holder.ts';
 import type { Failure } from './errors.ts';
-import type { DaemonFacts } from './node/facts.ts';
+import type { DaemonFacts } from './node/daemon-facts.ts';
 import type { SelinuxLabels } from './oci/selinux.ts';
 import type { PodRestore } from './pod-sandbox/restored.ts';
 import type { CallRequest, ExitReason, Intent, PodCheckpoint, PodLimits } from './records.ts';

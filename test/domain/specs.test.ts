@@ -1,7 +1,7 @@
 /** What the state says about a container goes into its spec; above all, whose processes it may join. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { DaemonFacts } from '../../src/domain/node/facts.ts';
+import type { DaemonFacts } from '../../src/domain/node/daemon-facts.ts';
 import type { SpecResult } from '../../src/domain/oci/refuse.ts';
 import { containerSpecOf } from '../../src/domain/specs.ts';
 import { type Container, initialState, type PodSandbox } from '../../src/domain/state.ts';

@@ -1,5 +1,5 @@
 /** An engine on a journal in memory, with effects that succeed at once unless a test says otherwise, and a clock it turns. */
-import type { DaemonFacts } from '../../src/domain/node/facts.ts';
+import type { DaemonFacts } from '../../src/domain/node/daemon-facts.ts';
 import { copyState, initialState, type NodeState } from '../../src/domain/state.ts';
 import { createEngine, type Engine } from '../../src/engine/engine.ts';
 import type { CallDraft, CallReply, PerformEffects } from '../../src/engine/ports.ts';

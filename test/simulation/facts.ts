@@ -1,5 +1,5 @@
 /** The simulated node, as daemon.started records it. */
-import type { DaemonFacts } from '../../src/domain/node/facts.ts';
+import type { DaemonFacts } from '../../src/domain/node/daemon-facts.ts';
 
 export const FACTS: DaemonFacts = {
   version: '0.0.0-simulated',

@@ -5,7 +5,7 @@
  */
 import { access } from 'node:fs/promises';
 import { type RuntimeHandler, takesRuncOptions } from '../../domain/runtime-handler.ts';
-import type { NodeFacts } from '../../domain/node-facts.ts';
+import type { NodeFacts } from '../../domain/node/node-facts.ts';
 import type { CgroupDriver } from '../../domain/oci/input.ts';
 import { checkCapabilities, checkCgroupDriver, checkCgroups, checkClock, checkKernel } from './host.ts';
 import { checkCniConfiguration, checkCniPlugins, checkIptables, type NetworkSettings } from './network.ts';

@@ -1,5 +1,5 @@
 /** Checks of what confines containers beside namespaces and capabilities, where the kernel has it. */
-import type { NodeFacts } from '../../domain/node-facts.ts';
+import type { NodeFacts } from '../../domain/node/node-facts.ts';
 import { readSelinuxPolicy } from '../linux/selinux.ts';
 import { APPARMOR_PARSER } from '../linux/security-modules.ts';
 import { type DoctorResult, ok, warning } from './result.ts';

@@ -4,7 +4,7 @@
  */
 import { access, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { CgroupFacts } from '../../domain/node-facts.ts';
+import type { CgroupFacts } from '../../domain/node/node-facts.ts';
 import { type MountInfo, readMountInfo } from './mounts.ts';
 import { errorCodeOf } from './syscalls.ts';
 

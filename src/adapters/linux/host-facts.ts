@@ -4,7 +4,7 @@
  */
 import { access, readdir, readFile } from 'node:fs/promises';
 import { arch, availableParallelism, hostname, release } from 'node:os';
-import type { NodeFacts } from '../../domain/node-facts.ts';
+import type { NodeFacts } from '../../domain/node/node-facts.ts';
 import { readCgroupFacts } from './cgroups.ts';
 import { readBootId } from './processes.ts';
 import { readSecurityModules } from './security-modules.ts';

@@ -4,7 +4,7 @@
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { CgroupFacts } from '../../domain/node-facts.ts';
+import type { CgroupFacts } from '../../domain/node/node-facts.ts';
 import { cgroupDirectory } from './cgroup-path.ts';
 import { errorCodeOf } from './syscalls.ts';
 

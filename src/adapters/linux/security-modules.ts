@@ -1,7 +1,7 @@
 /** Where the kernel shows its security modules (AppArmor, SELinux), and which of them are on. Must change nothing. */
 import { access, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { NodeFacts } from '../../domain/node-facts.ts';
+import type { NodeFacts } from '../../domain/node/node-facts.ts';
 
 export const APPARMOR_DIR = '/sys/kernel/security/apparmor';
 /** What compiles profiles and loads them. */

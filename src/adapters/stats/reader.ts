@@ -4,7 +4,7 @@
  * gone must not fail a list, and a list of many must not keep other work of the daemon waiting.
  */
 import { join } from 'node:path';
-import type { CgroupFacts } from '../../domain/node-facts.ts';
+import type { CgroupFacts } from '../../domain/node/node-facts.ts';
 import type { Clock } from '../../engine/ports.ts';
 import { cgroupDirectory } from '../linux/cgroup-path.ts';
 import { type CgroupFile, FILE_BYTES_MAX, type OpenFiles, openCgroupFiles } from './cgroup-files.ts';

@@ -7,7 +7,7 @@
 import type { LinuxContainerResources } from '../cri.ts';
 import { hasTimer, openEffectsOn } from '../effect-log.ts';
 import type { Failure } from '../errors.ts';
-import type { DaemonFacts } from '../node/facts.ts';
+import type { DaemonFacts } from '../node/daemon-facts.ts';
 import { checkResources } from '../oci/checks.ts';
 import { failureIn } from '../oci/refuse.ts';
 import { checkSwap, mergedResources, ociResources } from '../oci/resources.ts';

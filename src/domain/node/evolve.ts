@@ -6,7 +6,7 @@ import { withoutUpdate } from '../container/evolve.ts';
 import { sameJson } from '../json.ts';
 import type { Sequenced } from '../records.ts';
 import type { RuntimeHandler } from '../runtime-handler.ts';
-import type { DaemonFacts } from './facts.ts';
+import type { DaemonFacts } from './daemon-facts.ts';
 import type { Container, ContainerExit, NodeState, PodSandbox, ShimContact, StepState } from '../state.ts';
 
 export function evolveNode(state: NodeState, record: Sequenced): void {

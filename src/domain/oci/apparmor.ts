@@ -4,7 +4,7 @@
  */
 import type { ApparmorFact } from '../container/facts.ts';
 import { ProfileType, type SecurityProfile } from '../cri.ts';
-import type { NodeFacts } from '../node-facts.ts';
+import type { NodeFacts } from '../node/node-facts.ts';
 import { refuse, refuseField, shown } from './refuse.ts';
 import { LOCALHOST_PREFIX, profileOfText } from './security-profile.ts';
 

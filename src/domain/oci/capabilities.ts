@@ -4,7 +4,7 @@
  * a user other than root keeps those over an execve, and inheritable ones survive an execve that should have lost them.
  */
 import type { Capability } from '../cri.ts';
-import type { NodeFacts } from '../node-facts.ts';
+import type { NodeFacts } from '../node/node-facts.ts';
 import { refuse, refuseField, shown } from './refuse.ts';
 import type { OciCapabilities } from './types.ts';
 import { words } from './words.ts';

@@ -12,7 +12,7 @@ import { applyClasses } from '../classes/apply.ts';
 import { classOf } from '../classes/names.ts';
 import type { ContainerQuestions, ImageSubPath } from '../container/facts.ts';
 import type { ImageConfig } from '../image/content.ts';
-import type { NodeFacts } from '../node-facts.ts';
+import type { NodeFacts } from '../node/node-facts.ts';
 import { containerAnnotations } from './annotations.ts';
 import { apparmorProfileOf, apparmorProfileToFind } from './apparmor.ts';
 import { overBaseSpec } from './base-spec.ts';

@@ -3,7 +3,7 @@
  * writes them. The texts come from kubelet and are checked in validate-pod.ts: no field here can add a line.
  */
 import type { DNSConfig, PodSandboxConfig } from '../cri.ts';
-import type { NodeFacts } from '../node-facts.ts';
+import type { NodeFacts } from '../node/node-facts.ts';
 import { hasHostNetwork } from './namespaces.ts';
 
 /** For pods with a network of their own: its addresses are not known yet, and kubelet mounts its own file anyway. */

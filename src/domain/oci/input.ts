@@ -7,7 +7,7 @@ import type { ContainerFacts } from '../container/facts.ts';
 import type { ImageConfig } from '../image/content.ts';
 import type { NamespacePins } from '../pod-sandbox/holder.ts';
 import type { RuntimeHandler } from '../runtime-handler.ts';
-import type { NodeFacts } from '../node-facts.ts';
+import type { NodeFacts } from '../node/node-facts.ts';
 import type { SelinuxLabels } from './selinux.ts';
 
 export type CgroupDriver = 'cgroupfs' | 'systemd';

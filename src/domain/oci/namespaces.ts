@@ -6,7 +6,7 @@
  */
 import { NamespaceMode, type NamespaceOption, type PodSandboxConfig } from '../cri.ts';
 import type { NamespacePins } from '../pod-sandbox/holder.ts';
-import type { NodeFacts } from '../node-facts.ts';
+import type { NodeFacts } from '../node/node-facts.ts';
 import { refuse } from './refuse.ts';
 import type { OciNamespace, OciNamespaceType } from './types.ts';
 import { hasOwnUsers } from './user-namespace.ts';

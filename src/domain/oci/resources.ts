@@ -4,7 +4,7 @@
  * shares unasked); a memory limit is refused, because a container nobody holds back takes its neighbours with it.
  */
 import type { HugepageLimit, Int64, LinuxContainerResources } from '../cri.ts';
-import type { NodeFacts } from '../node-facts.ts';
+import type { NodeFacts } from '../node/node-facts.ts';
 import type { CgroupDriver } from './input.ts';
 import { baseName, cleanPath } from './paths.ts';
 import { refuse, refuseField, shown } from './refuse.ts';

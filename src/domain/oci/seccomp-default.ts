@@ -6,7 +6,7 @@
  * Left out on purpose: io_uring (its requests pass no filter), kernel keyrings (not namespaced), userfaultfd,
  * kexec, swap, quotas, clock setting, module loading, and everything that makes namespaces or mounts.
  */
-import type { NodeFacts } from '../node-facts.ts';
+import type { NodeFacts } from '../node/node-facts.ts';
 import type { OciSeccomp, OciSyscall } from './types.ts';
 import { words } from './words.ts';
 

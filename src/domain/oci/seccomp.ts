@@ -3,7 +3,7 @@
  * read. What the file says is checked here, so that a bad one is a clear refusal and not a runtime's riddle.
  */
 import { ProfileType, type SecurityProfile } from '../cri.ts';
-import type { NodeFacts } from '../node-facts.ts';
+import type { NodeFacts } from '../node/node-facts.ts';
 import { isAbsolute } from './paths.ts';
 import { refuse, refuseField, shown } from './refuse.ts';
 import { defaultSeccomp } from './seccomp-default.ts';

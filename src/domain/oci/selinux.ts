@@ -5,7 +5,7 @@
  */
 import type { ContainerFacts } from '../container/facts.ts';
 import type { ContainerConfig, PodSandboxConfig, SELinuxOption } from '../cri.ts';
-import type { NodeFacts } from '../node-facts.ts';
+import type { NodeFacts } from '../node/node-facts.ts';
 import type { Mount } from '../tasks.ts';
 import { sharesProcessesOrIpc } from './namespaces.ts';
 import { refuse, refuseField, shown } from './refuse.ts';

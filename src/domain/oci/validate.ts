@@ -4,7 +4,7 @@
  */
 import type { ContainerConfig, PodSandboxConfig } from '../cri.ts';
 import type { Failure } from '../errors.ts';
-import type { NodeFacts } from '../node-facts.ts';
+import type { NodeFacts } from '../node/node-facts.ts';
 import type { SandboxPaths, SpecSettings } from './input.ts';
 import { hasHostNetwork } from './namespaces.ts';
 import { podSandboxSpec } from './pod-sandbox-spec.ts';

@@ -1,7 +1,7 @@
 /** What the CNI plugins of a pod will be told, from its configuration and the network configuration in force. */
 import { NamespaceMode, type PodSandboxConfig } from '../cri.ts';
 import type { CniConfList, ConfiguredNetwork, PodNetwork } from '../cni.ts';
-import type { DaemonFacts } from '../node/facts.ts';
+import type { DaemonFacts } from '../node/daemon-facts.ts';
 import { netnsPath } from '../paths.ts';
 import type { RuntimeHandler } from '../runtime-handler.ts';
 import type { NodeState } from '../state.ts';

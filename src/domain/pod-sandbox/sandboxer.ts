@@ -6,7 +6,7 @@ import { NamespaceMode, type PodSandboxConfig } from '../cri.ts';
 import type { EffectKind } from '../effects.ts';
 import type { RuntimeHandler } from '../runtime-handler.ts';
 import type { NamespacePins, Sandboxer } from './holder.ts';
-import type { DaemonFacts } from '../node/facts.ts';
+import type { DaemonFacts } from '../node/daemon-facts.ts';
 import { hasHostIpc, hasHostNetwork } from '../oci/namespaces.ts';
 import { hasNamespacedSysctlsOnly } from '../oci/sysctls.ts';
 import { hasOwnUsers } from '../oci/user-namespace.ts';

@@ -28,7 +28,7 @@ import { checkOverlayfs, checkSpace, judgeSpace } from '../../../src/adapters/do
 import { readHostFacts } from '../../../src/adapters/linux/host-facts.ts';
 import type { CniConfList } from '../../../src/domain/cni.ts';
 import type { RuntimeHandler } from '../../../src/domain/runtime-handler.ts';
-import type { NodeFacts } from '../../../src/domain/node-facts.ts';
+import type { NodeFacts } from '../../../src/domain/node/node-facts.ts';
 
 const CAPABILITIES = 'SYS_ADMIN NET_ADMIN MKNOD CHOWN DAC_OVERRIDE FOWNER KILL SETUID SETGID SYS_CHROOT SYS_RESOURCE'
   .split(' ')

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { ApparmorFact } from '../../../src/domain/container/facts.ts';
 import { NamespaceMode, ProfileType } from '../../../src/domain/cri.ts';
-import type { NodeFacts } from '../../../src/domain/node-facts.ts';
+import type { NodeFacts } from '../../../src/domain/node/node-facts.ts';
 import { containerQuestions, containerSpec } from '../../../src/domain/oci/container-spec.ts';
 import type { ContainerSpecInput } from '../../../src/domain/oci/input.ts';
 import { podSandboxSpec } from '../../../src/domain/oci/pod-sandbox-spec.ts';

@@ -7,7 +7,7 @@ import type { ContainerConfig, PodSandboxConfig } from '../../../src/domain/cri.
 import type { ContainerFacts } from '../../../src/domain/container/facts.ts';
 import type { ImageConfig } from '../../../src/domain/image/content.ts';
 import type { Failure } from '../../../src/domain/errors.ts';
-import type { NodeFacts } from '../../../src/domain/node-facts.ts';
+import type { NodeFacts } from '../../../src/domain/node/node-facts.ts';
 import { containerSpec } from '../../../src/domain/oci/container-spec.ts';
 import type {
   ContainerSpecInput,

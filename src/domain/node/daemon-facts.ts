@@ -3,7 +3,7 @@
  * replay elsewhere decides the same (C13).
  */
 import type { RuntimeHandler } from '../runtime-handler.ts';
-import type { NodeFacts } from '../node-facts.ts';
+import type { NodeFacts } from './node-facts.ts';
 import type { SpecSettings } from '../oci/input.ts';
 import type { SelinuxContexts } from '../oci/selinux.ts';
 
