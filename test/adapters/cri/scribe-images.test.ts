@@ -32,20 +32,21 @@ const outcomeOf = (load: Load): Promise<{ readonly progress: ImageProgress[]; re
     load.on('status', ({ code }: { readonly code: number }) => resolve({ progress, code }));
   });
 
-type Perform = (stream: Readable) => Promise<readonly ImageContent[]>;
+type Hear = Parameters<ImageTransfers['observeProgress']>[0];
+type Perform = (stream: Readable, hearing: Hear) => Promise<readonly ImageContent[]>;
 
 /** A server whose LoadImages is `perform`, with the streams it has accepted. */
 const serve = async (owner: Owner, perform: Perform): Promise<{ client: RawClient; forgotten: string[] }> => {
   const uploads = new Map<string, Readable>();
   const forgotten: string[] = [];
-  let hearing: Parameters<ImageTransfers['observeProgress']>[0] = () => undefined;
+  let hearing: Hear = () => undefined;
   const { engine, view } = await startEngine(owner, {
     async LoadImages({ upload }) {
       const stream = uploads.get(upload);
       assert.ok(stream !== undefined, 'the stream is kept before the call is taken');
       hearing({ reference: upload, digest: 'sha256:d', phase: 'unpacking', bytesDone: 1, bytesTotal: 2 });
       hearing({ reference: 'another', digest: 'sha256:e', phase: 'unpacking', bytesDone: 1, bytesTotal: 2 });
-      return { images: await perform(stream) };
+      return { images: await perform(stream, hearing) };
     },
   });
   const transfers: ImageTransfers = {
@@ -93,6 +94,36 @@ describe('scribe.v1.Images', { timeout: 20_000 }, () => {
       ],
     );
     assert.deepEqual(forgotten, ['upload']);
+  });
+
+  it('gathers no listeners while it waits, for the archive to be taken or for the client to read', async (t) => {
+    const warnings: Error[] = [];
+    const hear = (warning: Error): void => void warnings.push(warning);
+    process.on('warning', hear);
+    t.after(() => process.off('warning', hear));
+    const layers = Array.from({ length: 40 }, (_, index) => `sha256:${String(index)}`);
+    const { client } = await serve(t, async (stream, hearing) => {
+      for (const digest of layers) {
+        const piece = { reference: 'upload', digest, bytesTotal: 1 };
+        // Far more than the connection takes at once.
+        for (let bytesDone = 0; bytesDone < 500; bytesDone += 1) hearing({ ...piece, phase: 'unpacking', bytesDone });
+        hearing({ ...piece, phase: 'done', bytesDone: 1 });
+      }
+      await buffer(stream);
+      return [image('sha256:loaded').content];
+    });
+    const load = openLoad(client);
+    const ended = outcomeOf(load);
+    for (let chunks = 0; chunks < 40; chunks += 1) send(load, 'x'.repeat(65_536));
+    load.end();
+    const { progress } = await ended;
+    assert.deepEqual(
+      warnings.map(({ message }) => message),
+      [],
+    );
+    assert.deepEqual(progress.at(-1)?.imageIds, ['sha256:loaded']);
+    for (const digest of layers)
+      assert.equal(progress.findLast((said) => said.digest === digest)?.phase, 'done', digest);
   });
 
   it('tells of a failure at once, though the client has more to send', async (t) => {

@@ -31,12 +31,14 @@ type Send = (progress: ImageProgress) => Promise<void>;
 export function imagesService(parts: CriParts, transfers: ImageTransfers): Handlers<typeof ImagesDefinition> {
   /** Sends progress of `reference` while `work` runs, then the ids it gave. */
   async function withProgress(reference: string, send: Send, work: () => Promise<readonly string[]>): Promise<void> {
+    const newest = newestOf(send);
     const stop = transfers.observeProgress(({ reference: about, digest, phase, bytesDone, bytesTotal }) => {
       if (about === reference)
-        void send({ digest, phase, bytesDone: String(bytesDone), bytesTotal: String(bytesTotal), imageIds: [] });
+        newest.put({ digest, phase, bytesDone: String(bytesDone), bytesTotal: String(bytesTotal), imageIds: [] });
     });
     try {
       const imageIds = await work();
+      await newest.sent();
       await send({ digest: '', phase: 'done', bytesDone: '0', bytesTotal: '0', imageIds: [...imageIds] });
     } finally {
       stop();
@@ -81,6 +83,26 @@ export function imagesService(parts: CriParts, transfers: ImageTransfers): Handl
   };
 }
 
+/** Of each layer only what was said last waits for a client that reads slowly, or as long as it has an archive to send. */
+function newestOf(send: Send): { readonly put: (progress: ImageProgress) => void; readonly sent: () => Promise<void> } {
+  const waiting = new Map<string, ImageProgress>();
+  let sending: Promise<void> | null = null;
+  const sendWaiting = async (): Promise<void> => {
+    for (const [digest, progress] of waiting) {
+      waiting.delete(digest);
+      await send(progress);
+    }
+    sending = null;
+  };
+  return {
+    put(progress) {
+      waiting.set(progress.digest, progress);
+      sending ??= sendWaiting();
+    },
+    sent: () => sending ?? Promise.resolve(),
+  };
+}
+
 function referenceOf(image: string): string {
   const parsed = parseImageReference(image);
   if (!parsed.ok) throw new FailureError('InvalidField', `image: ${parsed.problem}`);
@@ -92,11 +114,21 @@ async function feed(requests: AsyncIterable<{ readonly chunk: Uint8Array }>, str
   try {
     for await (const { chunk } of requests) {
       if (stream.destroyed) return;
-      if (!stream.write(chunk))
-        await new Promise<void>((resolve) => stream.once('drain', resolve).once('close', resolve));
+      if (!stream.write(chunk)) await drained(stream);
     }
     stream.end();
   } catch (error) {
     stream.destroy(error instanceof Error ? error : new Error(String(error)));
   }
+}
+
+/** Leaves no listener behind: an archive is waited for as often as it has chunks. */
+function drained(stream: PassThrough): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      stream.off('drain', done).off('close', done);
+      resolve();
+    };
+    stream.once('drain', done).once('close', done);
+  });
 }
