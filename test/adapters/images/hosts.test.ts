@@ -6,6 +6,7 @@ import { describe, it, type TestContext } from 'node:test';
 import { parseChallenges } from '../../../src/adapters/images/registry/auth.ts';
 import { identityFor } from '../../../src/adapters/images/registry/credentials.ts';
 import { findEndpoints, isLoopback, parseDuration } from '../../../src/adapters/images/registry/hosts.ts';
+import { makeCertificates } from '../../support/images/fault-server.ts';
 import { failureOf } from '../../support/images/store.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 
@@ -16,6 +17,14 @@ const configured = async (t: TestContext, files: Record<string, string>): Promis
     await writeFile(join(directory, name), text);
   }
   return directory;
+};
+
+const filesIn = (directory: string, files: Record<string, string>): Record<string, string> =>
+  Object.fromEntries(Object.entries(files).map(([name, text]) => [join(directory, name), text]));
+
+const certificateTexts = async (t: TestContext): Promise<{ readonly cert: string; readonly key: string }> => {
+  const { cert, key } = await makeCertificates(t);
+  return { cert: cert.toString(), key: key.toString() };
 };
 
 const bases = async (directories: readonly string[], host: string): Promise<readonly string[]> =>
@@ -110,6 +119,7 @@ describe('registry hosts', () => {
   });
 
   it('reads authorities and client certificates, named or beside it', async (t) => {
+    const { cert, key } = await certificateTexts(t);
     const directory = await configured(t, {
       'a.example/hosts.toml': `
         [host."https://m"]
@@ -119,19 +129,43 @@ describe('registry hosts', () => {
         ca = "ca.pem"
         client = "both.pem"
       `,
-      'a.example/ca.pem': 'CA',
-      'a.example/c.pem': 'C',
-      'a.example/k.pem': 'K',
-      'a.example/both.pem': 'B',
-      'b.example/root.crt': 'R',
-      'b.example/me.cert': 'M',
-      'b.example/me.key': 'MK',
+      'a.example/ca.pem': cert,
+      'a.example/c.pem': cert,
+      'a.example/k.pem': key,
+      'a.example/both.pem': `${cert}${key}`,
+      'b.example/root.crt': cert,
+      'b.example/me.cert': cert,
+      'b.example/me.key': key,
     });
+    const both = `${cert}${key}`;
     const [m, n] = await findEndpoints([directory], 'a.example');
-    assert.deepEqual(m?.tls, { ca: ['CA'], clientPairs: [{ cert: 'C', key: 'K' }], skipVerify: false });
-    assert.deepEqual(n?.tls, { ca: ['CA'], clientPairs: [{ cert: 'B', key: 'B' }], skipVerify: false });
+    assert.deepEqual(m?.tls, { ca: [cert], clientPairs: [{ cert, key }], skipVerify: false });
+    assert.deepEqual(n?.tls, { ca: [cert], clientPairs: [{ cert: both, key: both }], skipVerify: false });
     const [b] = await findEndpoints([directory], 'b.example');
-    assert.deepEqual(b?.tls, { ca: ['R'], clientPairs: [{ cert: 'M', key: 'MK' }], skipVerify: false });
+    assert.deepEqual(b?.tls, { ca: [cert], clientPairs: [{ cert, key }], skipVerify: false });
+  });
+
+  it('says which certificate or key can not be used, before a server is asked', async (t) => {
+    const [one, other] = [await certificateTexts(t), await certificateTexts(t)];
+    const files = { 'cert.pem': one.cert, 'key.pem': one.key, 'other-key.pem': other.key };
+    const cases: readonly (readonly [string, RegExp])[] = [
+      ['ca = "key.pem"', /key\.pem holds no certificate in PEM\.$/],
+      ['client = "cert.pem"', /cert\.pem holds no private key .* write client = \[\["cert\.pem", "key\.pem"\]\]\.$/],
+      ['client = ["cert.pem", "key.pem"]', /holds no private key .* write client = /],
+      ['client = [["key.pem", "key.pem"]]', /key\.pem holds no certificate in PEM\.$/],
+      ['client = [["cert.pem", "other-key.pem"]]', /the key in \S+other-key\.pem is not that of .* in \S+cert\.pem\.$/],
+    ];
+    for (const [line, pattern] of cases) {
+      const hosts = `server = "https://r.example"\n${line}\n`;
+      const directory = await configured(t, { 'r.example/hosts.toml': hosts, ...filesIn('r.example', files) });
+      const failure = await failureOf(findEndpoints([directory], 'r.example'));
+      assert.equal(failure.reason, 'HostFailed');
+      assert.match(failure.message, pattern);
+      assert.ok(failure.message.includes(join(directory, 'r.example/hosts.toml')), failure.message);
+    }
+    const beside = { 'a.cert': one.cert, 'a.key': other.key };
+    const directory = await configured(t, filesIn('r.example', beside));
+    assert.match((await failureOf(findEndpoints([directory], 'r.example'))).message, /a\.key is not that of/);
   });
 
   it('says which file is wrong and why', async (t) => {

@@ -125,7 +125,40 @@ describe('mirrors', { timeout: 60_000 }, () => {
     }
     const untrusting = await startStore(t, { registryConfigDirs: await dirs(''), limits });
     const failure = await untrusting.failedPull('registry.example/app:v1');
-    assert.match(failure.message, /^RegistryUnavailable: .*self-signed certificate/);
+    assert.match(
+      failure.message,
+      /^RegistryUnavailable: .*self-signed certificate.*as ca to the registry's hosts\.toml/,
+    );
+    assert.doesNotMatch(failure.message, /Node/);
+  });
+
+  it('with another protocol or certificate than configured are asked once, and named with the line to change', async (t) => {
+    const certificates = await makeCertificates(t);
+    const client = `ca = "${certificates.caPath}"`;
+    const [plain, tls, strict] = [
+      await serving(t),
+      await startFaultServer(t, certificates),
+      await startFaultServer(t, certificates, true),
+    ];
+    strict.serve('app', 'v1', image);
+    plain.intercept((_, response) =>
+      Boolean(response.writeHead(400).end('Client sent an HTTP request to an HTTPS server.\n')),
+    );
+    const cases: readonly (readonly [string, RegExp])[] = [
+      [`server = "https://${plain.host}"`, /does not speak TLS; .* write http:\/\/ in the registry's hosts\.toml\.$/],
+      [`server = "${plain.base}"`, /answered 400: it speaks https, so write https:\/\//],
+      [`server = "${tls.base.replace('localhost', '127.0.0.1')}"\n${client}`, /certificate is not valid: .*altnames/],
+      [`server = "${strict.base}"\n${client}`, /name it as client in the registry's hosts\.toml\.$/],
+    ];
+    for (const [text, pattern] of cases) {
+      const registryConfigDirs = await withHosts(t, 'registry.example', text);
+      // A second try would take longer than the test may.
+      const store = await startStore(t, { registryConfigDirs, limits: { attemptsMax: 10, retryDelayMs: 600_000 } });
+      assert.match((await store.failedPull('registry.example/app:v1')).message, pattern);
+    }
+    const pair = `client = [["${certificates.caPath}", "${certificates.keyPath}"]]`;
+    const registryConfigDirs = await withHosts(t, 'registry.example', `server = "${strict.base}"\n${client}\n${pair}`);
+    await (await startStore(t, { registryConfigDirs })).pull('registry.example/app:v1');
   });
 
   it('that are configured wrongly are named', async (t) => {

@@ -5,7 +5,7 @@
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
+import { createServer as createTlsServer, type ServerOptions } from 'node:https';
 import { join } from 'node:path';
 import { type Owner, onCleanup } from '../cleanup.ts';
 import { runOk } from '../process.ts';
@@ -40,6 +40,7 @@ export interface FaultServer {
 
 export interface Certificates {
   readonly caPath: string;
+  readonly keyPath: string;
   readonly cert: Buffer;
   readonly key: Buffer;
 }
@@ -51,7 +52,7 @@ export const makeCertificates = async (owner: Owner): Promise<Certificates> => {
   const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'];
   const kind = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'];
   await runOk(['openssl', 'req', '-x509', ...kind, ...subject, '-keyout', keyPath, '-out', caPath]);
-  return { caPath, cert: await readFile(caPath), key: await readFile(keyPath) };
+  return { caPath, keyPath, cert: await readFile(caPath), key: await readFile(keyPath) };
 };
 
 const readBody = async (request: IncomingMessage): Promise<string> =>
@@ -67,7 +68,18 @@ export const sendBlob = (request: SeenRequest, response: ServerResponse, bytes: 
   response.end(bytes.subarray(start));
 };
 
-export const startFaultServer = async (owner: Owner, certificates?: Certificates): Promise<FaultServer> => {
+const tlsOptions = ({ cert, key }: Certificates, wantsClientCertificate: boolean): ServerOptions => ({
+  cert,
+  key,
+  ...(wantsClientCertificate ? { ca: cert, requestCert: true, rejectUnauthorized: true } : {}),
+});
+
+/** Speaks TLS with `certificates`, to clients with one that is signed by these if `wantsClientCertificate`. */
+export const startFaultServer = async (
+  owner: Owner,
+  certificates?: Certificates,
+  wantsClientCertificate = false,
+): Promise<FaultServer> => {
   const requests: SeenRequest[] = [];
   const manifests = new Map<string, { readonly bytes: Buffer; readonly type: string; readonly digest: string }>();
   const blobs = new Map<string, Buffer>();
@@ -106,7 +118,9 @@ export const startFaultServer = async (owner: Owner, certificates?: Certificates
   };
 
   const server: Server =
-    certificates === undefined ? createServer(listener) : createTlsServer({ ...certificates }, listener);
+    certificates === undefined
+      ? createServer(listener)
+      : createTlsServer(tlsOptions(certificates, wantsClientCertificate), listener);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   onCleanup(owner, async () => {

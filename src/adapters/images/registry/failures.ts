@@ -7,11 +7,17 @@ import { type HttpResponse, RequestError, readWhole, shownUrl } from './http.ts'
 const ERROR_BYTES_MAX = 64 * 1024;
 const ERROR_TEXT_MAX = 200;
 
+/** What servers of Go and nginx answer, as text, to a request in plain http at a port for https. */
+const WANTS_HTTPS = /HTTP request .{0,20}to (?:an )?HTTPS/i;
+
 /** The registry's own words (distribution-spec, "Error Codes"), as far as they can be shown. */
-const explanationOf = async (response: HttpResponse): Promise<string> => {
+const explanationOf = async (response: HttpResponse, url: URL): Promise<string> => {
   try {
-    const body = await readWhole(response, ERROR_BYTES_MAX, 'The error');
-    const { errors } = JSON.parse(body.toString('utf8')) as { errors?: { code?: unknown; message?: unknown }[] };
+    const body = (await readWhole(response, ERROR_BYTES_MAX, 'The error')).toString('utf8');
+    if (url.protocol === 'http:' && WANTS_HTTPS.test(body)) {
+      return ": it speaks https, so write https:// in the registry's hosts.toml";
+    }
+    const { errors } = JSON.parse(body) as { errors?: { code?: unknown; message?: unknown }[] };
     const [first] = errors ?? [];
     const words = [first?.code, first?.message].filter((word) => typeof word === 'string').join(': ');
     return words === '' ? '' : ` (${words.replace(/[^\x20-\x7e]+/g, ' ').slice(0, ERROR_TEXT_MAX)})`;
@@ -33,7 +39,7 @@ export const isRetryable = (status: number): boolean => status === 429 || status
 /** A response with a status that is no success, read and discarded. */
 export const failureOf = async (response: HttpResponse, url: URL): Promise<RequestError> => {
   const { status } = response;
-  const what = `${shownUrl(url)} answered ${status}${await explanationOf(response)}`;
+  const what = `${shownUrl(url)} answered ${status}${await explanationOf(response, url)}`;
   if (status === 401 || status === 403) return new RequestError('RegistryDenied', what, { retryable: false });
   if (status === 404) return new RequestError('ImageUnknownToRegistry', what, { retryable: false });
   return new RequestError('RegistryFailed', what, {

@@ -8,6 +8,7 @@ import { isAbsolute, join } from 'node:path';
 import { parse, type TomlTable } from 'smol-toml';
 import { FailureError, messageOf } from '../../../domain/errors.ts';
 import { errorCodeOf } from '../../linux/syscalls.ts';
+import { authorityProblem, clientPairProblem } from './pem.ts';
 
 export type HostCapability = 'pull' | 'resolve' | 'push';
 
@@ -106,19 +107,35 @@ const booleanOf = (file: ConfigFile, table: Table, key: string): boolean => {
   return value;
 };
 
-const referredFile = (file: ConfigFile, path: string): Promise<string> =>
-  readBounded(isAbsolute(path) ? path : join(file.directory, path));
+const pathFrom = (file: ConfigFile, path: string): string => (isAbsolute(path) ? path : join(file.directory, path));
 
-const readClientPair = async (file: ConfigFile, value: unknown): Promise<TlsMaterial['clientPairs'][number]> => {
+const readAuthority = async (from: string, path: string): Promise<string> => {
+  const text = await readBounded(path);
+  const problem = authorityProblem({ path, text });
+  if (problem !== null) throw badConfig(from, problem);
+  return text;
+};
+
+const readPair = async (
+  from: string,
+  certPath: string,
+  keyPath: string,
+): Promise<TlsMaterial['clientPairs'][number]> => {
+  const [cert, key] = [await readBounded(certPath), await readBounded(keyPath)];
+  const problem = clientPairProblem({ path: certPath, text: cert }, { path: keyPath, text: key });
+  if (problem !== null) throw badConfig(from, problem);
+  return { cert, key };
+};
+
+const readClientPair = (file: ConfigFile, value: unknown): Promise<TlsMaterial['clientPairs'][number]> => {
   const [certPath, keyPath] = asList(value);
   const isPair = typeof certPath === 'string' && (keyPath === undefined || typeof keyPath === 'string');
   if (!isPair) throw badConfig(file.path, 'client is neither a file nor pairs of files');
-  const cert = await referredFile(file, certPath);
-  return { cert, key: keyPath ? await referredFile(file, keyPath) : cert };
+  return readPair(file.path, pathFrom(file, certPath), pathFrom(file, keyPath || certPath));
 };
 
 const readTls = async (file: ConfigFile, table: Table): Promise<TlsMaterial> => ({
-  ca: await Promise.all(textsOf(file, table, 'ca').map((path) => referredFile(file, path))),
+  ca: await Promise.all(textsOf(file, table, 'ca').map((path) => readAuthority(file.path, pathFrom(file, path)))),
   clientPairs: await Promise.all(
     (table.client === undefined ? [] : asList(table.client)).map((value) => readClientPair(file, value)),
   ),
@@ -208,11 +225,12 @@ const readHostsFile = async (file: ConfigFile, text: string, registryHost: strin
 /** Docker's form: *.crt are authorities, *.cert with *.key client certificates. */
 const readCertificates = async (directory: string): Promise<TlsMaterial> => {
   const names = (await readdir(directory)).toSorted();
-  const read = (name: string): Promise<string> => readBounded(join(directory, name));
-  const ca = await Promise.all(names.filter((name) => name.endsWith('.crt')).map(read));
+  const path = (name: string): string => join(directory, name);
+  const authorities = names.filter((name) => name.endsWith('.crt'));
+  const ca = await Promise.all(authorities.map((name) => readAuthority(directory, path(name))));
   const certs = names.filter((name) => name.endsWith('.cert'));
   const clientPairs = await Promise.all(
-    certs.map(async (name) => ({ cert: await read(name), key: await read(name.replace(/cert$/, 'key')) })),
+    certs.map((name) => readPair(directory, path(name), path(name.replace(/cert$/, 'key')))),
   );
   return ca.length + clientPairs.length === 0 ? noTls : { ca, clientPairs, skipVerify: false };
 };

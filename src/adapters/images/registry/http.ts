@@ -7,6 +7,7 @@ import { Agent as HttpAgent, type IncomingMessage, type OutgoingHttpHeaders, req
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { getCACertificates } from 'node:tls';
 import { FailureError, type FailureReason } from '../../../domain/errors.ts';
+import { connectionProblem } from './connection-errors.ts';
 import { isLoopback, type TlsMaterial } from './hosts.ts';
 
 const REDIRECTS_MAX = 10;
@@ -59,9 +60,8 @@ export interface HttpClient {
 export const shownUrl = (url: URL): string => `${url.protocol}//${url.host}${url.pathname}`;
 
 const unreachable = (url: URL, error: unknown): RequestError => {
-  const detail =
-    error instanceof Error ? error.message || ((error as NodeJS.ErrnoException).code ?? error.name) : String(error);
-  return new RequestError('RegistryFailed', `${shownUrl(url)} can't be reached: ${detail}`, { retryable: true });
+  const { detail, retryable } = connectionProblem(error);
+  return new RequestError('RegistryFailed', `${shownUrl(url)} can't be reached: ${detail}`, { retryable });
 };
 
 const stalled = (url: URL, timeoutMs: number): RequestError =>
