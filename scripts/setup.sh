@@ -64,9 +64,6 @@ npm_dependencies() {
   installed=$top/node_modules/.package-lock.json
   [ ! -e "$installed" ] || [ "$top/package-lock.json" -nt "$installed" ] || return 0
   has npm || fail "npm is not installed." "Install Node.js with npm (apt-get install nodejs npm, or from nodejs.org)."
-  # npm ci would empty the directory that it points to, for everybody who uses it.
-  [ ! -L "$top/node_modules" ] || fail "node_modules is a link, and what it points to is not what package-lock.json wants." \
-    "Remove the link, or run 'npm ci --ignore-scripts' in the clone that it points to."
   quietly "installing npm dependencies" npm ci --ignore-scripts --no-audit --no-fund --loglevel=warn --loglevel=error ||
     fail "npm ci failed (its output is above)." "Is the package registry reachable? Then run 'npm ci --ignore-scripts' in $top."
   # npm keeps the time stamps of an unchanged tree, so the comparison above needs a fresh one.

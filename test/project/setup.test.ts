@@ -51,12 +51,11 @@ test('who is not root gets the command to run', async (t) => {
 
 test('dependencies of another clone, behind a link, are left alone', async (t) => {
   const dir = await cloneOf(t);
-  const { exitCode, stderr } = await setupWith(
+  const { exitCode, stdout, stderr } = await setupWith(
     dir,
     `mv ${dir}/node_modules ${dir}/others\nrm ${dir}/others/.package-lock.json\ntouch ${dir}/others/kept\nln -s others ${dir}/node_modules`,
   );
-  assert.equal(exitCode, 1);
-  assert.match(stderr, /node_modules is a link/);
+  assert.deepEqual({ exitCode, stdout, stderr }, { exitCode: 0, stdout: '', stderr: '' });
   assert.deepEqual(await readdir(join(dir, 'others')), ['kept']);
 });
 
