@@ -19,8 +19,7 @@ import { givesUserNamespaces } from '../domain/pod-sandbox/sandboxer.ts';
 import type { Sequenced } from '../domain/records.ts';
 import type { NodeState } from '../domain/state.ts';
 import { fromJournalRecord } from '../engine/codec.ts';
-import type { Engine } from '../engine/engine.ts';
-import type { Clock, NoteRead } from '../engine/ports.ts';
+import type { Clock, NoteRead, TakeCall } from '../engine/ports.ts';
 import type { SqliteJournal } from '../journal/sqlite-journal.ts';
 import { criEventsOf, TOLD_TYPES } from '../projections/cri-events.ts';
 import type { View } from '../projections/view.ts';
@@ -31,9 +30,9 @@ import { createPodStats } from './pod-stats.ts';
 export interface CriSources {
   readonly config: Config;
   readonly version: string;
-  readonly engine: Engine;
   readonly view: View;
   readonly journal: SqliteJournal;
+  readonly take: TakeCall;
   readonly noteRead: NoteRead;
   readonly clock: Clock;
   readonly vault: SecretVault;
@@ -54,11 +53,11 @@ export interface CriComposition {
 }
 
 export function criParts(sources: CriSources): CriComposition {
-  const { config, engine, view, clock, vault, credentials, images, stats, usage } = sources;
+  const { config, view, clock, vault, credentials, images, stats, usage } = sources;
   const containers = createContainerStats({ view, reader: stats, usage });
   const parts: CriParts = {
     version: sources.version,
-    take: engine.call,
+    take: sources.take,
     view,
     lists: createLists(view, pinnedBy(pinnedNames(config))),
     events: createContainerEvents({

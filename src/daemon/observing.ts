@@ -6,8 +6,8 @@ import { stat } from 'node:fs/promises';
 import type { Logger } from 'pino';
 import { errorCodeOf } from '../adapters/linux/syscalls.ts';
 import type { Config } from '../config/config.ts';
-import { messageOf } from '../domain/errors.ts';
-import type { Clock, NoteRead } from '../engine/ports.ts';
+import { grpcCodeOf, messageOf } from '../domain/errors.ts';
+import type { Clock, NoteRead, TakeCall } from '../engine/ports.ts';
 import type { SqliteJournal } from '../journal/sqlite-journal.ts';
 import type { View } from '../projections/view.ts';
 import type { Findings } from './findings.ts';
@@ -16,10 +16,11 @@ interface Sources {
   readonly config: Pick<Config, 'metrics' | 'tracing'>;
   readonly version: string;
   readonly nodeName: string;
+  readonly take: TakeCall;
   readonly journal: Pick<SqliteJournal, 'appendRead' | 'waitingRecords'>;
   readonly journalPath: string;
   readonly view: Pick<View, 'state' | 'onChange'>;
-  readonly clock: Pick<Clock, 'monoNs'>;
+  readonly clock: Pick<Clock, 'monoNs' | 'nowNs'>;
   readonly findings: Findings;
   readonly eventsPassedOver: () => number;
   readonly log: Logger;
@@ -27,6 +28,8 @@ interface Sources {
 }
 
 export interface Observed {
+  /** As it was given; who observes is told of the calls that no record tells of. */
+  readonly take: TakeCall;
   /** Notes a read in the journal, and tells who observes. */
   readonly noteRead: NoteRead;
   readonly close: () => Promise<void>;
@@ -43,12 +46,13 @@ interface Tracing extends Observer {
 }
 
 export const startObserving = async (sources: Sources): Promise<Observed> => {
-  const { journal, view } = sources;
+  const { journal, view, take } = sources;
   const tracing = await startTracing(sources);
   const metrics = await startMetrics(sources, tracing);
   const observers: readonly Observer[] = [tracing, metrics].filter((observer) => observer !== null);
   const stops = observers.map(({ hearRecords }) => view.onChange(hearRecords));
   return {
+    take: observers.length === 0 ? take : telling(take, observers, sources.clock),
     noteRead:
       observers.length === 0
         ? journal.appendRead
@@ -62,6 +66,27 @@ export const startObserving = async (sources: Sources): Promise<Observed> => {
     },
   };
 };
+
+/** A node whose disk is full refuses calls: that is when somebody looks. */
+const telling =
+  (take: TakeCall, observers: readonly Observer[], { monoNs, nowNs }: Sources['clock']): TakeCall =>
+  async (draft, options) => {
+    const startNs = monoNs();
+    const reply = await take(draft, options);
+    if (reply.unrecorded !== true || reply.outcome.ok) return reply;
+    const { caller, traceParent = null } = options;
+    const row = {
+      atNs: nowNs(),
+      method: 'rpc' in draft ? draft.rpc : draft.method,
+      code: grpcCodeOf(reply.outcome.failure),
+      durationNs: monoNs() - startNs,
+      callerPid: caller?.pid ?? 0,
+      callerUid: caller?.uid ?? 0,
+      subject: '',
+    };
+    for (const { hearRead } of observers) hearRead(row, () => traceParent);
+    return reply;
+  };
 
 const startTracing = async ({ config, version, nodeName, log }: Sources): Promise<Tracing | null> => {
   const { endpoint, sampleRatio } = config.tracing;

@@ -94,6 +94,7 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
     config,
     version,
     nodeName: node.hostname,
+    take: engine.call,
     journal,
     journalPath,
     view,
@@ -106,9 +107,9 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
   const { parts, services } = criParts({
     config,
     version,
-    engine,
     view,
     journal,
+    take: observed.take,
     noteRead: observed.noteRead,
     clock,
     vault,

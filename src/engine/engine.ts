@@ -149,7 +149,11 @@ export function createEngine(options: EngineOptions): Engine {
     submit({ type: 'effect.ended', body }, open.stream, Number.parseInt(body.effect, 10), open.call);
   }
 
-  const refusal = (failure: Failure): CallReply => ({ outcome: { ok: false, failure }, attachment: null });
+  const refusal = (failure: Failure): CallReply => ({
+    outcome: { ok: false, failure },
+    attachment: null,
+    unrecorded: true,
+  });
 
   function call(draft: CallDraft, { caller, deadlineNs, traceParent, signal }: CallOptions): Promise<CallReply> {
     if (!serving || stopped) return Promise.resolve(refusal(NOT_SERVING));

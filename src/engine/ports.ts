@@ -84,6 +84,8 @@ export type CallDraft = CallRequest extends infer R
 export interface CallReply {
   readonly outcome: CallOutcome;
   readonly attachment: EffectAttachment | null;
+  /** Refused at the door (C7, C18): no record tells of it. */
+  readonly unrecorded?: true;
 }
 
 export interface CallOptions {

@@ -175,7 +175,8 @@ test('C7: on a full disk only stopping and removing pass', async () => {
   const { podSandboxId, containerId } = await runContainer(rig);
   full = true;
   const before = rig.contents.rows.length;
-  assert.equal(reasonOf(await rig.call(runPod('other'))), 'DiskFull');
+  const refused = await rig.call(runPod('other'));
+  assert.deepEqual([reasonOf(refused), refused.unrecorded], ['DiskFull', true]);
   assert.equal(rig.contents.rows.length, before);
   const stopped = rig.call({ method: 'StopContainer', containerId, timeoutSeconds: '0' });
   await rig.settle();
