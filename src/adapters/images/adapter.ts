@@ -3,20 +3,18 @@
  * containers their writable layers. Puts its parts together and decides nothing: which image is wanted, which content
  * nobody needs any more, is asked for by effects. Everything it writes is below the root directory.
  */
-import { createWriteStream } from 'node:fs';
-import { mkdir, readdir, rm, stat, statfs } from 'node:fs/promises';
-import { randomUUID } from 'node:crypto';
+import { stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
-import { FailureError, messageOf } from '../../domain/errors.ts';
+import { FailureError } from '../../domain/errors.ts';
 import type { ImageContent } from '../../domain/image/content.ts';
 import type { PerformEffects } from '../../engine/ports.ts';
-import { errorCodeOf } from '../linux/syscalls.ts';
+import { namesIn } from '../linux/files.ts';
 import type { Spawner } from '../spawner/types.ts';
 import { type Collected, collectUnknown } from './collection.ts';
-import { imageLayout, WRITING_SUFFIX } from './layout.ts';
+import { createFetchTurns } from './fetch-turns.ts';
+import { imageLayout } from './layout.ts';
 import { createPullJobs } from './pull/jobs.ts';
 import { createSemaphore } from './semaphore.ts';
 import type { Snapshots } from './snapshots-port.ts';
@@ -32,6 +30,7 @@ import {
 } from './types.ts';
 import { type CheckpointArchives, createCheckpointArchives } from './unpack/checkpoint.ts';
 import { createUnpacker } from './unpack/unpacker.ts';
+import { createUploads } from './uploads.ts';
 import { createImageUsage, type ImageFsUsage, type StoredContent, takeInventory } from './usage.ts';
 
 export interface ImagesAdapterOptions {
@@ -85,10 +84,6 @@ export interface ImagesAdapter {
 
 /** Downloads that were broken off are worth so much time to whoever goes on with them. */
 const LEFTOVER_AGE_MS = 24 * 3_600_000;
-/** An image that was fetched is in the journal, and so known to be needed, long before this has passed. */
-const LATELY_MS = 10 * 60_000;
-const DIRECTORY_MODE = 0o700;
-const SPACE_CHECK_BYTES = 16 * 1024 * 1024;
 
 const checkRoot = (root: string): void => {
   if (!/[:,\\]/.test(root)) return;
@@ -110,10 +105,8 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
   const snapshots = createSnapshots(layout, trees);
   const usage = createImageUsage(layout);
   const observers = new Set<(progress: PullProgress) => void>();
-  const uploads = new Map<string, Readable>();
-  const lately = new Set<{ readonly image: ImageContent; readonly atMs: number }>();
-  let fetching = 0;
-  let collecting: Promise<unknown> = Promise.resolve();
+  const uploads = createUploads(layout.ingest, limits.reservedBytes);
+  const turns = createFetchTurns();
 
   const recountInBackground = (): void => {
     usage.recount().catch((error: unknown) => log.warn({ error }, 'the size of the image store could not be counted'));
@@ -153,44 +146,6 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
     throw new FailureError('Interrupted', 'The credentials of the pull are not known any more: pull the image again.');
   };
 
-  async function* withinSpace(stream: Readable): AsyncGenerator<Buffer> {
-    let uncheckedBytes = SPACE_CHECK_BYTES;
-    for await (const chunk of stream as AsyncIterable<Buffer>) {
-      uncheckedBytes += chunk.length;
-      if (uncheckedBytes >= SPACE_CHECK_BYTES) {
-        uncheckedBytes = 0;
-        const { bavail, bsize } = await statfs(layout.ingest);
-        if (bavail * bsize < limits.reservedBytes + SPACE_CHECK_BYTES) {
-          throw new FailureError(
-            'DiskFull',
-            'The disk is too full for the image archive: make room and load it again.',
-          );
-        }
-      }
-      yield chunk;
-    }
-  }
-
-  /** The upload as a file, for the thread that reads it. */
-  const receive = async (upload: string, signal: AbortSignal): Promise<string> => {
-    const stream = uploads.get(upload);
-    uploads.delete(upload);
-    if (stream === undefined)
-      throw new FailureError('Interrupted', 'The image archive is not being sent any more: load it again.');
-    await mkdir(layout.ingest, { recursive: true, mode: DIRECTORY_MODE });
-    const path = join(layout.ingest, `${randomUUID()}${WRITING_SUFFIX}`);
-    try {
-      await pipeline(stream, withinSpace, createWriteStream(path, { flags: 'wx', mode: 0o600 }), { signal });
-      return path;
-    } catch (error) {
-      await rm(path, { force: true });
-      signal.throwIfAborted();
-      if (error instanceof FailureError) throw error;
-      const message = messageOf(error);
-      throw new FailureError('Interrupted', `The image archive did not arrive whole: ${message}.`);
-    }
-  };
-
   const removeSnapshot = async (chainId: string): Promise<number> => {
     const taken = await unpacker.takeAway(chainId);
     if (taken === null) return 0;
@@ -198,16 +153,10 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
     return taken.info.usedBytes;
   };
 
-  /** Has a pull or load wait for a collection: it must not find what is about to go. */
   const fetch = async <T>(work: () => Promise<T>, imagesOf: (fetched: T) => readonly ImageContent[]): Promise<T> => {
-    fetching += 1;
     try {
-      await collecting;
-      const fetched = await work();
-      for (const image of imagesOf(fetched)) lately.add({ image, atMs: performance.now() });
-      return fetched;
+      return await turns.fetch(work, imagesOf);
     } finally {
-      fetching -= 1;
       recountInBackground();
     }
   };
@@ -219,7 +168,7 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
       return { image: await fetch(pull, (image) => [image]) };
     },
     LoadImages: async ({ upload }, { signal }) => {
-      const load = async () => await jobs.load(await receive(upload, signal), upload, signal);
+      const load = async () => await jobs.load(await uploads.receive(upload, signal), upload, signal);
       return { images: await fetch(load, (images) => images) };
     },
     DeleteImageContent: async ({ blobs, chainIds }) => {
@@ -234,29 +183,12 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
 
   /** Removes what is in the directory and was not touched for `ageMs`, but what `keep` names. */
   const removeOld = async (directory: string, ageMs: number, keep: ReadonlySet<string> = new Set()): Promise<void> => {
-    let names: readonly string[];
-    try {
-      names = await readdir(directory);
-    } catch (error) {
-      if (errorCodeOf(error) === 'ENOENT') return;
-      throw error;
-    }
     const beforeMs = Date.now() - ageMs;
-    for (const name of names) {
+    for (const name of await namesIn(directory)) {
       const path = join(directory, name);
       const stats = keep.has(name) ? null : await stat(path).catch(() => null);
       if (stats !== null && stats.mtimeMs <= beforeMs) await trees.remove(path);
     }
-  };
-
-  const neededWith = (needed: StoredContent): StoredContent => {
-    const beforeMs = performance.now() - LATELY_MS;
-    for (const fetched of lately) if (fetched.atMs < beforeMs) lately.delete(fetched);
-    const contents = [...lately].map(({ image }) => image);
-    return {
-      blobs: [...needed.blobs, ...contents.flatMap(({ blobs }) => blobs)],
-      chainIds: [...needed.chainIds, ...contents.flatMap(({ layers }) => layers.map(({ chainId }) => chainId))],
-    };
   };
 
   return {
@@ -264,13 +196,8 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
     setRegistryConfigDirs: jobs.setRegistryConfigDirs,
     snapshots,
     checkpointArchives,
-    acceptUpload: (upload, stream) => {
-      uploads.set(upload, stream);
-    },
-    forgetUpload: (upload) => {
-      uploads.get(upload)?.destroy();
-      uploads.delete(upload);
-    },
+    acceptUpload: uploads.accept,
+    forgetUpload: uploads.forget,
     observeProgress: (observer) => {
       observers.add(observer);
       return () => observers.delete(observer);
@@ -280,12 +207,7 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
       const { blobs, chainIds } = await takeInventory(layout);
       return { blobs, chainIds };
     },
-    collectUnknown: async (needed, ageMs) => {
-      if (fetching > 0) return null;
-      const collection = collectUnknown(layout, neededWith(needed), ageMs);
-      collecting = collection.catch(() => undefined);
-      return await collection;
-    },
+    collectUnknown: (needed, ageMs) => turns.collect(needed, (all) => collectUnknown(layout, all, ageMs)),
     checkContent: jobs.checkBlobs,
     collectLeftovers: async () => {
       await removeOld(layout.unpack, 0, unpacker.active.union(checkpointArchives.active));
