@@ -6,7 +6,6 @@ import assert from 'node:assert/strict';
 import { access, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
-import { codeOf } from '../../scripts/lib/cri-client.ts';
 import {
   type ContainerConfig,
   ContainerState,
@@ -18,6 +17,7 @@ import {
 import { GrpcCode } from '../../src/domain/errors.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { criuTools, type CriuTools } from '../support/criu.ts';
+import { withCode } from '../support/failures.ts';
 import { tar } from '../support/images/tar.ts';
 import { callsAfter } from '../support/journal.ts';
 import { noLeftovers } from '../support/leftovers.ts';
@@ -31,13 +31,6 @@ const exists = (path: string): Promise<boolean> =>
     () => false,
   );
 
-const withCode =
-  (code: number, message: RegExp) =>
-  (error: unknown): boolean => {
-    assert.equal(codeOf(error), code, String(error));
-    assert.match(String(error), message);
-    return true;
-  };
 const invalid = (message: RegExp): ((error: unknown) => boolean) => withCode(GrpcCode.INVALID_ARGUMENT, message);
 
 describe('a pod that is restored', () => {

@@ -105,6 +105,24 @@ echo kept > .wh.kept && echo x > emptied/x && ln new emptied/linked`;
     assert.deepEqual((await readdir(place.layer)).toSorted(), names);
   });
 
+  it('keeps holes', async () => {
+    const upper = await tempDir(owner);
+    const script = `
+cd "$1" && truncate -s 1G hole && : > empty && truncate -s 5000 tail && printf start | dd of=tail conv=notrunc status=none
+for i in $(seq 0 3 900); do printf "part $i" | dd of=parts bs=65536 seek=$i conv=notrunc status=none; done
+truncate -s 60M parts && head -c 100000 /dev/urandom > dense`;
+    await runOk(['sh', '-ec', script, 'sh', upper]);
+    const changesPath = join(await tempDir(owner), 'changes.tar');
+    const options = ['--create', '--numeric-owner', '--xattrs', '--sparse'];
+    await runOk(['tar', ...options, '--file', changesPath, '--directory', upper, '.']);
+    const changes = await readFile(changesPath);
+    assert.ok(changes.length < 5_000_000);
+    const { layer } = await unpacked([images, { path: 'rootfs-diff.tar', data: changes }]);
+    await runOk(['diff', '-r', upper, layer]);
+    assert.equal((await lstat(join(layer, 'hole'))).blocks, 0);
+    assert.ok((await lstat(join(layer, 'parts'))).blocks * 512 < 5_000_000);
+  });
+
   it("keeps CRIU's images for root alone, whatever the archive says of them", async () => {
     const odd = { ...images, mode: 0o6777, uid: 1000, gid: 1000, pax: { 'SCHILY.xattr.user.a': 'b' } };
     const { dir } = await unpacked([odd]);
@@ -128,6 +146,18 @@ echo kept > .wh.kept && echo x > emptied/x && ln new emptied/linked`;
     await refused(changes({ path: '../x' }), /leads out of/);
     const renamed = { path: 'd/', flag: '5', pax: { 'SCHILY.xattr.trusted.overlay.redirect': '/etc' } };
     await refused(changes(renamed), /renamed in a way/);
+    const sparse = (map: string, sizeBytes = 10, version = '1'): TarMember[] =>
+      changes({
+        path: 'x',
+        data: Buffer.concat([Buffer.alloc(512, `${map}\n`, 'latin1').fill(0, map.length + 1), Buffer.from('data')]),
+        pax: {
+          ...{ 'GNU.sparse.major': version, 'GNU.sparse.minor': '0', 'GNU.sparse.name': '../escaped' },
+          'GNU.sparse.realsize': String(sizeBytes),
+        },
+      });
+    await refused(sparse('1\n0\n4'), /leads out of/);
+    await refused(sparse('1\n0\n4', 2 ** 40), /more than .* bytes/);
+    await refused(sparse('1\n0\n4', 10, '0'), /sparse/);
     const many = Array.from({ length: 200 }, (_, index) => ({ path: `checkpoint/${index}`, data: '' }));
     await refused(many, /more than 100 files/);
   });

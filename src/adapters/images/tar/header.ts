@@ -44,7 +44,19 @@ export interface PaxOverrides {
   readonly sizeBytes?: number;
   readonly mtime?: TarTime;
   readonly xattrs: ReadonlyMap<string, Buffer>;
+  /** The member's data is that of a file with holes, in GNU tar's form 1.0 (sparse.ts). */
+  readonly sparse?: SparseFile;
 }
+
+/** A file with holes, as it is once it is unpacked. */
+export interface SparseFile {
+  readonly path: string;
+  readonly sizeBytes: number;
+}
+
+/** Layers of images have none: tools disagree about them. */
+export const sparseRefused = (): FailureError =>
+  invalidArchive('it has a sparse file, a form that is not supported: pack it without --sparse');
 
 export const invalidArchive = (what: string): FailureError =>
   new FailureError('ImageInvalid', `The tar archive is malformed: ${what}.`);
@@ -149,8 +161,7 @@ const prefixOf = (header: Uint8Array): string => {
 export const parseTarHeader = (header: Uint8Array): TarHeader => {
   if (!checksumHolds(header)) throw invalidArchive('a header has a wrong checksum');
   const flag = String.fromCharCode(header[156] ?? 0);
-  if (flag === 'S')
-    throw invalidArchive('it has a sparse file, a form that is not supported: pack it without --sparse');
+  if (flag === 'S') throw sparseRefused();
   const type = typeOfFlag[flag];
   if (type === undefined) throw invalidArchive(`it has a member of unknown type ${JSON.stringify(flag)}`);
   const prefix = prefixOf(header);
@@ -221,14 +232,21 @@ const nameOf = (value: Buffer): string => {
   return value.toString('latin1');
 };
 
+const SPARSE_PREFIX = 'GNU.sparse.';
+
+/** Form 1.0 is the one that GNU tar writes; in the older ones the map is in the header. */
+const sparseOf = (values: ReadonlyMap<string, Buffer>): SparseFile => {
+  const said = (key: string): string => values.get(`${SPARSE_PREFIX}${key}`)?.toString('latin1') ?? '';
+  const path = values.get(`${SPARSE_PREFIX}name`);
+  if (said('major') !== '1' || said('minor') !== '0' || path === undefined) throw sparseRefused();
+  return { path: nameOf(path), sizeBytes: parseDecimal(said('realsize'), 'size') };
+};
+
 /** Parses the data of a PAX extended header (pax(1)). A later record of a key wins; an empty value unsets it. */
 export const parsePaxHeader = (data: Buffer): PaxOverrides => {
   const values = new Map(paxRecords(data));
   const xattrs = new Map<string, Buffer>();
   for (const [key, value] of values) {
-    if (key.startsWith('GNU.sparse.')) {
-      throw invalidArchive('it has a sparse file, a form that is not supported: pack it without --sparse');
-    }
     if (key.startsWith(XATTR_PREFIX)) xattrs.set(key.slice(XATTR_PREFIX.length), value);
   }
   const given = <T>(key: string, parse: (value: Buffer) => T): T | undefined => {
@@ -241,6 +259,8 @@ export const parsePaxHeader = (data: Buffer): PaxOverrides => {
   const uid = given('uid', number('uid'));
   const gid = given('gid', number('gid'));
   const sizeBytes = given('size', number('size'));
+  const isSparse = [...values.keys()].some((key) => key.startsWith(SPARSE_PREFIX));
+  const sparse = isSparse ? sparseOf(values) : undefined;
   const mtime = given('mtime', (value) => parseTime(value.toString('latin1')));
   return {
     ...(path === undefined ? {} : { path }),
@@ -249,6 +269,7 @@ export const parsePaxHeader = (data: Buffer): PaxOverrides => {
     ...(gid === undefined ? {} : { gid }),
     ...(sizeBytes === undefined ? {} : { sizeBytes }),
     ...(mtime === undefined ? {} : { mtime }),
+    ...(sparse === undefined ? {} : { sparse }),
     xattrs,
   };
 };

@@ -10,6 +10,8 @@ import {
   type PaxOverrides,
   parsePaxHeader,
   parseTarHeader,
+  type SparseFile,
+  sparseRefused,
   type TarEntryType,
   type TarHeader,
   type TarMetaType,
@@ -20,6 +22,8 @@ import {
 export interface TarEntry extends Omit<TarHeader, 'type' | 'isOldForm'> {
   readonly type: TarEntryType;
   readonly xattrs: ReadonlyMap<string, Buffer>;
+  /** Absent: its data is the file's. */
+  readonly sparse?: SparseFile;
 }
 
 /** Called in the order of the archive, synchronously; what they throw ends the reading. */
@@ -55,7 +59,8 @@ const isMeta = (type: TarHeader['type']): type is TarMetaType =>
 
 const paddingOf = (sizeBytes: number): number => (BLOCK_BYTES - (sizeBytes % BLOCK_BYTES)) % BLOCK_BYTES;
 
-export const createTarReader = (handler: TarHandler): TarReader => {
+/** `mayBeSparse`: members of files with holes are let through as they are, for sparse.ts to read. */
+export const createTarReader = (handler: TarHandler, { mayBeSparse = false } = {}): TarReader => {
   let state: State = { at: 'header' };
   const header = Buffer.alloc(BLOCK_BYTES);
   let headerFilled = 0;
@@ -113,6 +118,7 @@ export const createTarReader = (handler: TarHandler): TarReader => {
     switch (type) {
       case 'paxHeader':
         pax = parsePaxHeader(bytes);
+        if (pax.sparse !== undefined && !mayBeSparse) throw sparseRefused();
         break;
       case 'gnuLongName':
         longName = textUpToNul(bytes);

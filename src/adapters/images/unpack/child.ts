@@ -11,6 +11,7 @@ import { enterJail } from '../../linux/jail.ts';
 import { errorCodeOf } from '../../linux/syscalls.ts';
 import { readPlain } from '../compression.ts';
 import { createTarReader } from '../tar/reader.ts';
+import { createSparseHandler } from '../tar/sparse.ts';
 import { createExtractor } from './extract.ts';
 import { type ArchiveForm, IMPLIED_BYTES_MAX, type UnpackReport, type UnpackRequest, wordsOfForm } from './protocol.ts';
 
@@ -71,7 +72,8 @@ const unpack = async (request: UnpackRequest): Promise<void> => {
 
   const hash = createHash('sha256');
   const extractor = createExtractor(request);
-  const reader = createTarReader(extractor.handler);
+  const mayBeSparse = request.form === 'changes';
+  const reader = createTarReader(createSparseHandler(extractor.handler), { mayBeSparse });
   let bytesDone = 0;
   let bytesReported = 0;
   let plainBytes = 0;

@@ -8,6 +8,7 @@ import {
   constants,
   fchmodSync,
   fchownSync,
+  ftruncateSync,
   chmodSync,
   lchownSync,
   linkSync,
@@ -24,7 +25,8 @@ import { FailureError } from '../../../domain/errors.ts';
 import { makeNodeNow, setTimesNow, setTimesOfOpenNow, writeXattrNow } from '../../linux/jail.ts';
 import { deviceNumber, errorCodeOf, NodeType } from '../../linux/syscalls.ts';
 import { invalidArchive } from '../tar/header.ts';
-import type { TarEntry, TarHandler } from '../tar/reader.ts';
+import type { TarEntry } from '../tar/reader.ts';
+import type { FileHandler } from '../tar/sparse.ts';
 import { type ArchiveForm, wordsOfForm } from './protocol.ts';
 import { callPath, componentsOf, createDirectoryResolver, fsPath, isWhiteout, shownPath, statOf } from './paths.ts';
 
@@ -37,7 +39,7 @@ export interface ExtractLimits {
 }
 
 export interface Extractor {
-  readonly handler: TarHandler;
+  readonly handler: FileHandler;
   /** After the last member: gives directories what only holds once nothing is made in them any more. */
   readonly finish: () => ExtractResult;
 }
@@ -85,7 +87,7 @@ export const createExtractor = (limits: ExtractLimits): Extractor => {
   let usedBytes = 0;
   let inodesUsed = 0;
   let bytesSinceCheck = 0;
-  let open: { readonly fd: number; readonly path: string; readonly entry: TarEntry } | null = null;
+  let open: { readonly fd: number; readonly path: string; readonly entry: TarEntry; at: number } | null = null;
 
   const count = (sizeBytes: number): void => {
     inodesUsed += 1;
@@ -174,7 +176,7 @@ export const createExtractor = (limits: ExtractLimits): Extractor => {
     makeExclusively(path, () => {
       fd = openSync(fsPath(path), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, entry.mode & PERMISSIONS);
     });
-    open = { fd, path, entry };
+    open = { fd, path, entry, at: 0 };
     count(entry.sizeBytes);
   };
 
@@ -271,7 +273,7 @@ export const createExtractor = (limits: ExtractLimits): Extractor => {
     }
   };
 
-  const handler: TarHandler = {
+  const handler: FileHandler = {
     entry: (member) => {
       const entry = form === 'files' || form === 'description' ? plain(member) : member;
       entries += 1;
@@ -286,11 +288,18 @@ export const createExtractor = (limits: ExtractLimits): Extractor => {
     },
     data: (chunk) => {
       if (open === null) return;
-      for (let written = 0; written < chunk.length; ) written += writeSync(open.fd, chunk, written);
+      for (let written = 0; written < chunk.length; )
+        written += writeSync(open.fd, chunk, written, chunk.length - written, open.at + written);
+      open.at += chunk.length;
       bytesSinceCheck += chunk.length;
       if (bytesSinceCheck < SPACE_CHECK_BYTES) return;
       bytesSinceCheck = 0;
       checkSpace();
+    },
+    hole: (lengthBytes) => {
+      if (open === null) return;
+      open.at += lengthBytes;
+      ftruncateSync(open.fd, open.at);
     },
     endEntry: finishFile,
   };
