@@ -3,6 +3,7 @@
  * the OCI runtime could not do), cut to a length that a record can hold.
  */
 import { FailureError, messageOf } from '../../domain/errors.ts';
+import type { RuntimeHandler } from '../../domain/runtime-handler.ts';
 import { isClosed, isTimeout, TtrpcStatusError } from '../ttrpc/status.ts';
 
 const messageLengthMax = 2048;
@@ -21,6 +22,21 @@ export const asFailure = (error: unknown, attempted: string): FailureError => {
   if (isClosed(error)) return new FailureError('ShimFailed', message, { cause: error });
   if (error instanceof TtrpcStatusError) return new FailureError('RuntimeFailed', message, { cause: error });
   return new FailureError('HostFailed', message, { cause: error });
+};
+
+/** What runc's shim says of an OCI runtime that it could not run at all, by name or by path. */
+const RUNTIME_MISSING =
+  /unable to retrieve OCI runtime error \(.*\): (?:exec: .*: executable file not found in \$PATH|fork\/exec .*: no such file or directory)/;
+
+/** As asFailure, of a task that `handler` has; an OCI runtime that is not there is a fault of the node's, with a remedy. */
+export const asTaskFailure = (
+  error: unknown,
+  attempted: string,
+  { name, binaryName }: RuntimeHandler,
+): FailureError => {
+  if (!(error instanceof TtrpcStatusError) || !RUNTIME_MISSING.test(error.message)) return asFailure(error, attempted);
+  const message = `Could not ${attempted}: ${binaryName}, the OCI runtime of runtime handler '${name}', is not there: install it, or set binary_name of [runtime.handlers.${name}].`;
+  return new FailureError('HostLacks', message, { cause: error });
 };
 
 /** There is nobody to speak to, or nobody who answers: whether a call was carried out can't be told. */

@@ -118,4 +118,15 @@ describe('shim binaries', () => {
     await binariesWith().delete(handlerOf(path), 'gone', join(dir, 'bundles', 'gone'));
     assert.equal(spawner.requests.length, asked);
   });
+
+  it('are not missed by the bundle of a shim that was never started for want of them', async () => {
+    const binaries = binariesWith();
+    const missing = handlerOf(join(dir, 'missing'));
+    await assert.rejects(binaries.start(missing, 'pod', bundlePath), /no executable file/);
+    await binaries.delete(missing, 'pod', bundlePath);
+    await script('1.6.20', 'printf unix:///run/x');
+    await binaries.start(handlerOf(path), 'pod', bundlePath);
+    // Now something may run that only they can end.
+    await assert.rejects(binaries.delete(missing, 'pod', bundlePath), /no executable file/);
+  });
 });

@@ -14,6 +14,7 @@ import { TaskExit } from '../../../src/adapters/wire/events/task.ts';
 import { EventsDefinition, ForwardRequest } from '../../../src/adapters/wire/services/ttrpc/events/v1/events.ts';
 import { Status } from '../../../src/adapters/wire/types/task/task.ts';
 import type { EffectOf } from '../../../src/domain/effects.ts';
+import { type Failure, FailureError } from '../../../src/domain/errors.ts';
 import type { ShimAddress } from '../../../src/domain/tasks.ts';
 import { deleteOf, killOf, type Rig, openContext, openRig } from './rig/rig.ts';
 import { testShims } from './rig/shims.ts';
@@ -52,6 +53,14 @@ for (const { version, path } of await testShims()) {
         ({ status }) => status,
         () => null,
       );
+    const failureOf = async (work: Promise<unknown>): Promise<Failure> => {
+      const error: unknown = await work.then(
+        () => null,
+        (reason: unknown) => reason,
+      );
+      assert.ok(error instanceof FailureError, 'it did not fail with a failure of the catalogue');
+      return error.failure;
+    };
     const exists = (file: string): Promise<boolean> =>
       access(file).then(
         () => true,
@@ -201,6 +210,19 @@ for (const { version, path } of await testShims()) {
       await start(await rig.container(pod.podSandboxId, { args: ['true'] }, { containerId: one.containerId }));
       assert.equal((await exitOf(one)).exitStatus, 0);
       await remove(one);
+    });
+
+    it('whose OCI runtime is not there says so, and what to do; a missing program of its own is another matter', async () => {
+      for (const binaryName of ['norunc', '/nonexistent/runc']) {
+        const handler = { ...rig.handler, name: 'special', binaryName };
+        const failure = await failureOf(start(await container(['true'], { handler })));
+        assert.equal(failure.reason, 'HostLacks');
+        assert.match(
+          failure.message,
+          new RegExp(`: ${binaryName}, the OCI runtime .*set binary_name of .*handlers.special`),
+        );
+      }
+      assert.equal((await failureOf(start(await container(['nonexistent'])))).reason, 'RuntimeFailed');
     });
 
     it('whose start was cut short is taken up where it was', async () => {

@@ -3,7 +3,7 @@
  * a bundle, and deletes what a dead shim has left. Knows nothing of connections and tasks.
  */
 import { constants } from 'node:fs';
-import { access, stat } from 'node:fs/promises';
+import { access, rm, stat, writeFile } from 'node:fs/promises';
 import { delimiter, isAbsolute, join } from 'node:path';
 import { FailureError } from '../../../domain/errors.ts';
 import { type RuntimeHandler, takesRuncOptions } from '../../../domain/runtime-handler.ts';
@@ -29,6 +29,8 @@ const outputBytesMax = 65_536;
  * `delete` fails without; there is nothing to delete then.
  */
 const runtimeFileName = 'runtime';
+/** There while nothing of a bundle can run: the program that was to start its shim was not found. */
+const notFoundFileName = 'shim-not-found';
 
 export interface ShimBinaries {
   /** Runs `start` in the bundle; the shim it prints may be one that runs already. Needs the log FIFO to be open. */
@@ -132,7 +134,13 @@ export const createShimBinaries = (options: ShimBinariesOptions): ShimBinaries =
   return {
     start: async (handler, id, bundlePath) => {
       checkBundlePath(id, bundlePath);
-      const path = await find(handler);
+      const notFound = join(bundlePath, notFoundFileName);
+      const path = await find(handler).catch(async (error: unknown) => {
+        // Without the note the program is missed once more, when what it left is to be deleted.
+        await writeFile(notFound, '').catch(() => undefined);
+        throw error;
+      });
+      await rm(notFound, { force: true });
       // A shim that does not know -v is not containerd's: it gets what all bear.
       const version = await versionOf(path).catch(() => null);
       const stdin = startInput(version, id, eventsAddress, daemonAddress);
@@ -142,7 +150,7 @@ export const createShimBinaries = (options: ShimBinariesOptions): ShimBinaries =
     delete: async (handler, id, bundlePath) => {
       checkBundlePath(id, bundlePath);
       const needed = takesRuncOptions(handler) ? join(bundlePath, runtimeFileName) : bundlePath;
-      if (!(await exists(needed))) return;
+      if (!(await exists(needed)) || (await exists(join(bundlePath, notFoundFileName)))) return;
       const args = shimArguments({ action: 'delete', id, bundlePath, daemonAddress });
       await run(await find(handler), args, bundlePath, new Uint8Array(0));
     },

@@ -16,7 +16,7 @@ import { Status } from '../../wire/types/task/task.ts';
 import { readCgroupsPath } from '../bundle-spec.ts';
 import type { TaskStreams } from './container-io.ts';
 import type { ShimContext } from '../context.ts';
-import { asFailure, attempting, isUnreachable } from '../failures.ts';
+import { asTaskFailure, attempting, isUnreachable } from '../failures.ts';
 import { createLiveTask, type LiveTask, type LiveTaskOptions } from './live-task.ts';
 import { unmountMapped, whileMapped } from './mapped-mounts.ts';
 import { checkBundlePath } from '../paths.ts';
@@ -200,7 +200,7 @@ export const startTask = async (context: ShimContext, effect: StartTask): Promis
     });
     forgetTask(context, containerId);
     await io.release(containerId, 0);
-    throw asFailure(error, `start the task of container ${containerId}`);
+    throw asTaskFailure(error, `start the task of container ${containerId}`, effect.handler);
   }
 };
 
