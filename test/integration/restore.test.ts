@@ -10,6 +10,7 @@ import {
   type ContainerConfig,
   ContainerState,
   type DeepPartial,
+  NamespaceMode,
   type PodSandboxConfig,
   PodSandboxState,
   type RestorePodResponse,
@@ -153,6 +154,41 @@ describe('a pod that is restored', () => {
     const { state, reason } = await statusOf(node.daemon, main);
     assert.deepEqual([state, reason], [ContainerState.CONTAINER_EXITED, 'StartError']);
     await removePod(node.daemon, restored.podSandboxId);
+    await isAlone();
+  });
+
+  test('with users of its own has the same, whose its files are', async () => {
+    const { runtime: cri } = node.daemon.cri;
+    const idsAt = (hostId: number) => [{ containerId: 0, hostId, length: 65_536 }];
+    const usersAt = (hostId: number) => {
+      const ids = idsAt(hostId);
+      const usernsOptions = { mode: NamespaceMode.POD, uids: ids, gids: ids };
+      return { linux: { securityContext: { namespaceOptions: { usernsOptions } } } };
+    };
+    const users = usersAt(200_000);
+    const command = ['sh', '-c', 'echo changed >/changed; exec sleep 1000'];
+    const made = await runPod(node.daemon, 'own', busyboxName, command, { pod: users, container: users });
+    const said = async (containerId: string): Promise<string> => {
+      const cmd = ['sh', '-c', 'cat /changed; stat -c %u /changed'];
+      return (await cri.execSync({ containerId, cmd, timeout: '10' })).stdout.toString();
+    };
+    await eventually('the change', async () => (await said(made.containerId)) === 'changed\n0\n');
+    const path = join(await tempDir(owner), 'checkpoint');
+    await cri.checkpointPod({ podSandboxId: made.podSandboxId, outputPath: path });
+    // Mounted for its users while it is made: which it is not before its start.
+    const hostPath = await tempDir(owner);
+    await writeFile(join(hostPath, 'file'), 'from the volume', { mode: 0o600 });
+    const volume = { hostPath, containerPath: '/data', uidMappings: idsAt(200_000), gidMappings: idsAt(200_000) };
+    const config = { ...configOf('main'), ...users, mounts: [volume] };
+    const others = restore(pod('others', usersAt(300_000)), [{ ...configOf('main'), ...usersAt(300_000) }], path);
+    await assert.rejects(others, invalid(/userns_options maps other ids/));
+    const restored = await restore(pod('restored', users), [config], path);
+    const { main = '' } = idsOf(restored);
+    await cri.startContainer({ containerId: main });
+    assert.equal(await said(main), 'changed\n0\n');
+    const { stdout } = await cri.execSync({ containerId: main, cmd: ['cat', '/data/file'], timeout: '10' });
+    assert.equal(stdout.toString(), 'from the volume');
+    for (const { podSandboxId } of [made, restored]) await removePod(node.daemon, podSandboxId);
     await isAlone();
   });
 
