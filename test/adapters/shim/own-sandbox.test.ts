@@ -91,6 +91,16 @@ describe("a shim's own sandbox", { timeout: 60_000 }, () => {
     await end(never);
   });
 
+  it('that its shim knows of no more has ended, and nobody knows how', async () => {
+    const pod = await rig.startPod();
+    await start(pod);
+    await setMood(pod, 'forgetful');
+    const { exit } = await bounded(exitOf(pod));
+    assert.deepEqual([exit.pid, exit.exitStatus], [pod.shim.pid, 255]);
+    await stop(pod);
+    await end(pod);
+  });
+
   it('that is stuck is said to be stuck, in bounded time, and ends with its shim', async () => {
     const pod = await rig.startPod();
     await start(pod);

@@ -13,7 +13,7 @@ import { type DeepPartial, PodSandboxConfig } from '../../wire/cri/api.ts';
 import type { SandboxStatusResponse } from '../../wire/runtime/sandbox/v1/sandbox.ts';
 import type { ShimContext } from '../context.ts';
 import { attempting, isUnreachable } from '../failures.ts';
-import { createLiveTask, type LiveTask } from '../tasks/live-task.ts';
+import { createLiveTask, type LiveTask, type ToldExit } from '../tasks/live-task.ts';
 import type { SandboxClient, TaskClient } from '../task-client.ts';
 import { forgetTask, onceMoreWhenClosed } from '../tasks/effects.ts';
 
@@ -42,6 +42,18 @@ export const statusOfSandbox = async (
   throw new FailureError('ShimFailed', `The shim of pod sandbox ${sandboxId} answers for another sandbox.`);
 };
 
+const unknownStatus = 255;
+
+/** A sandbox that its shim knows of no more has ended, and how is lost: whoever waits would wait for ever. */
+const endOf = async ({ sandbox }: TaskClient, sandboxId: string): Promise<Omit<ToldExit, 'pid'>> => {
+  try {
+    return await sandbox.wait({ sandboxId }, null);
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
+    return { exitStatus: unknownStatus, exitedAt: undefined };
+  }
+};
+
 /** Keeps a Wait pending at the shim: the sandbox's end is told as a task's exit is, under the pod's id. */
 const watchSandbox = (context: ShimContext, podSandboxId: string, pid: number): LiveTask => {
   context.tasks.get(podSandboxId)?.discard();
@@ -49,7 +61,7 @@ const watchSandbox = (context: ShimContext, podSandboxId: string, pid: number): 
     ...context,
     podSandboxId,
     containerId: podSandboxId,
-    wait: ({ sandbox }) => sandbox.wait({ sandboxId: podSandboxId }, null),
+    wait: (client) => endOf(client, podSandboxId),
   });
   context.tasks.set(podSandboxId, task);
   task.launched(pid, Promise.resolve(null));

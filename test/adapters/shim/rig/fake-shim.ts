@@ -3,7 +3,7 @@
  * are names only. The file <dir>/mood holds its mood at start, and a service of its own changes it later:
  * good; mute: answers nothing; lying: says that it is process 1; odd: tells what no shim may tell; hangup: closes the
  * connection on the next call and is good from then on; deaf: listens no more; foreign: runs what is not Linux; stuck: never
- * stops its sandbox; fallen: its sandbox ends.
+ * stops its sandbox; fallen: its sandbox ends; forgetful: it knows of its sandbox no more.
  */
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -138,6 +138,7 @@ const serve = async (): Promise<void> => {
     WaitSandbox: handleMethod(sandboxMethods.waitSandbox, async ({ sandboxId }) => {
       await own(sandboxId, () => undefined);
       await sandboxEnded;
+      await own(sandboxId, () => undefined);
       return WaitSandboxResponse.fromPartial({ exitStatus: 7, exitedAt: exitedAt() });
     }),
     SandboxStatus: handleMethod(sandboxMethods.sandboxStatus, ({ sandboxId }) =>
@@ -187,6 +188,10 @@ const serve = async (): Promise<void> => {
       Mood: (payload: Buffer) => {
         mood = payload.toString();
         if (mood === 'fallen') fall();
+        if (mood === 'forgetful') {
+          sandbox = 'none';
+          endSandbox();
+        }
         if (mood === 'deaf') {
           server.close();
           for (const socket of sockets) socket.end();
