@@ -4,7 +4,9 @@ import { readdir } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { loadConfDir } from '../adapters/cni/conf.ts';
 import { runDoctor } from '../adapters/doctor/doctor.ts';
+import type { NetworkSettings } from '../adapters/doctor/network.ts';
 import { type DoctorResult, ok, problem, warning } from '../adapters/doctor/result.ts';
+import { surveyRegistries } from '../adapters/images/registry/survey.ts';
 import { readHostFacts } from '../adapters/linux/host-facts.ts';
 import type { StateReply } from '../adapters/wire/scribe/v1/daemon.ts';
 import type { Config } from '../config/config.ts';
@@ -130,13 +132,27 @@ const daemonResults = (socketPath: string, { state, why }: Answer, journal: Jour
   return [ok(DAEMON, `answers at ${socketPath}, at record ${state.seq}`), ...findings, ...effects];
 };
 
-const machineResults = async (
-  { serve, journal, runtime, cni }: Config,
-  lastRecordAtMs: number | null,
-): Promise<readonly DoctorResult[]> => {
-  const [node, { network, problem: noNetwork }] = await Promise.all([
+/** The network of pods that name no other, and those of the runtime handlers that do. */
+const networksOf = async ({ runtime, cni }: Config): Promise<readonly [NetworkSettings, ...NetworkSettings[]]> => {
+  const load = async (confDir: string, networkName?: string): Promise<NetworkSettings> => {
+    const { network, problem: why } = await loadConfDir(confDir, cni.maxConfFiles, networkName);
+    return { confDir, binDirs: cni.binDirs, confList: network?.confList ?? null, problem: why };
+  };
+  const ofHandlers = runtime.handlers.flatMap(({ name, cni: own }) =>
+    own === undefined
+      ? []
+      : [load(own.confDir, own.networkName).then((settings): NetworkSettings => ({ ...settings, handler: name }))],
+  );
+  return [await load(cni.confDir), ...(await Promise.all(ofHandlers))];
+};
+
+const machineResults = async (config: Config, lastRecordAtMs: number | null): Promise<readonly DoctorResult[]> => {
+  const { serve, journal, runtime, images } = config;
+  const dirs = images.registryConfigDirs;
+  const [node, [network, ...handlerNetworks], registries] = await Promise.all([
     readHostFacts(),
-    loadConfDir(cni.confDir, cni.maxConfFiles),
+    networksOf(config),
+    surveyRegistries(dirs),
   ]);
   return runDoctor({
     node,
@@ -147,7 +163,9 @@ const machineResults = async (
     cgroupDriver: runtime.cgroupDriver,
     restrictOomScoreAdj: runtime.restrictOomScoreAdj,
     enableSelinux: runtime.enableSelinux,
-    network: { confDir: cni.confDir, binDirs: cni.binDirs, confList: network?.confList ?? null, problem: noNetwork },
+    network,
+    handlerNetworks,
+    registries: { dirs, ...registries },
     lastRecordAtMs,
     nowMs: Date.now(),
     path: process.env['PATH'] ?? '',
@@ -175,7 +193,7 @@ export const doctor = command({
   name: 'doctor',
   summary: 'check this machine, and what the daemon still owes',
   description: [
-    'Checks what pods need: kernel, capabilities, cgroups, overlayfs (by mounting one and taking it away again), space, shims and OCI runtimes, the CNI configuration and its plugins, iptables, the clock. And what the journal and, when it runs, the daemon know: work that is still owed because it could not be undone yet, what was found bad and passed over, and what is under way since when.',
+    'Checks what pods need: kernel, capabilities, cgroups, overlayfs (by mounting one and taking it away again), space, shims and OCI runtimes, the CNI configurations and their plugins, iptables, hosts.toml files and certificates of registries, the clock. And what the journal and, when it runs, the daemon know: work that is still owed because it could not be undone yet, what was found bad and passed over, and what is under way since when.',
     'A warning is something that will be worse than it could be; a problem keeps pods, or some of them, from running. Each comes with what to do about it. Changes nothing, and works with the daemon up or down.',
     'Give it the options that the daemon runs with.',
   ],

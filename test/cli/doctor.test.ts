@@ -85,6 +85,37 @@ describe('doctor', () => {
     assert.match(stdout, /\n\n\d+ problems?, \d+ warnings?\n$/);
   });
 
+  test("what is configured of registries and of handlers' networks is read as a pull and a pod would", async (t) => {
+    const root = await whole(t);
+    const hosts = join(root.dir, 'certs.d');
+    const files = {
+      'typo.example': 'server = "https://t"\nskip_verfy = true\n[host."https://m"]\ndial_timout = "1s"\n',
+      'key.example_5000_': 'ca = "missing.pem"\nserver = "https://k"\n',
+      'good.example': '[host."https://m"]\nskip_verify = true\n',
+    };
+    for (const [name, text] of Object.entries(files)) {
+      await mkdir(join(hosts, name), { recursive: true });
+      await writeFile(join(hosts, name, 'hosts.toml'), text);
+    }
+    const config = join(root.dir, 'config.toml');
+    await writeFile(config, `[runtime.handlers.other]\ncni_conf_dir = "${root.dir}/none"\n`);
+    const { stdout, exitStatus } = await examine(root, '--json', '--registry-config-dir', hosts, '--config', config);
+    const results = resultsOf(stdout);
+    assert.equal(exitStatus, 1);
+    assert.deepEqual(
+      of(results, 'registries').map(({ status, detail }) => [status, detail]),
+      [
+        [
+          'problem',
+          `The registry configuration ${hosts}/key.example_5000_ can't be used: ENOENT: no such file or directory, stat '${hosts}/key.example_5000_/missing.pem'.`,
+        ],
+        ['warning', `${hosts}/typo.example/hosts.toml: "skip_verfy" is no key of it and does nothing`],
+        ['warning', `${hosts}/typo.example/hosts.toml: "dial_timout" is no key of it and does nothing`],
+      ],
+    );
+    assert.match(of(results, 'CNI configuration of other')[0]?.detail ?? '', /\/none: the directory does not exist$/);
+  });
+
   test('exit status 1 is for problems, not for warnings', async (t) => {
     const root = await whole(t);
     const { exitStatus, stdout } = await examine(root, '--json');

@@ -10,6 +10,7 @@ import type { CgroupDriver } from '../../domain/oci/input.ts';
 import { checkCapabilities, checkCgroupDriver, checkCgroups, checkClock, checkKernel } from './host.ts';
 import { checkCniConfiguration, checkCniPlugins, checkIptables, type NetworkSettings } from './network.ts';
 import { checkOciRuntime, checkShim } from './programs.ts';
+import { checkRegistries, type RegistrySettings } from './registries.ts';
 import type { DoctorResult } from './result.ts';
 import { checkOverlayfs, checkSpace } from './storage.ts';
 import { checkApparmor, checkSelinux } from './security-modules.ts';
@@ -29,6 +30,9 @@ export interface DoctorOptions {
   readonly restrictOomScoreAdj: boolean | 'auto';
   readonly enableSelinux: boolean;
   readonly network: NetworkSettings;
+  /** Of runtime handlers with a network of their own. */
+  readonly handlerNetworks: readonly NetworkSettings[];
+  readonly registries: RegistrySettings;
   /** Wall clock of the journal's newest record in ms since the epoch; null when there is no journal. */
   readonly lastRecordAtMs: number | null;
   readonly nowMs: number;
@@ -46,14 +50,19 @@ const runsSystemd = (): Promise<boolean> =>
 export const runDoctor = async (options: DoctorOptions): Promise<readonly DoctorResult[]> => {
   const { node, rootDir, stateDir, diskReserveBytes, handlers, network, path } = options;
   const directories = [...new Set([rootDir, stateDir])];
-  const [systemdRuns, overlayfs, userNamespaces, apparmor, selinux, plugins, iptables, space, programs] =
+  const [systemdRuns, overlayfs, userNamespaces, apparmor, selinux, networks, iptables, space, programs] =
     await Promise.all([
       runsSystemd(),
       checkOverlayfs(rootDir),
       checkUserNamespaces({ rootDir, stateDir }),
       checkApparmor(node, path),
       checkSelinux(node, options.enableSelinux),
-      checkCniPlugins(network),
+      Promise.all(
+        [network, ...options.handlerNetworks].map(async (one) => [
+          checkCniConfiguration(one),
+          await checkCniPlugins(one),
+        ]),
+      ),
       checkIptables(network, path),
       Promise.all(directories.map((directory) => checkSpace(directory, diskReserveBytes))),
       Promise.all(
@@ -75,9 +84,9 @@ export const runDoctor = async (options: DoctorOptions): Promise<readonly Doctor
     selinux,
     ...space,
     ...programs,
-    checkCniConfiguration(network),
-    plugins,
+    ...networks.flat(),
     iptables,
+    ...checkRegistries(options.registries),
     checkClock(options.nowMs, options.lastRecordAtMs),
   ];
 };

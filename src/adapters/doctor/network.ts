@@ -7,6 +7,8 @@ import { type DoctorResult, ok, problem, warning } from './result.ts';
 import { findIn, findProgram, outputOf } from './tools.ts';
 
 export interface NetworkSettings {
+  /** The runtime handler whose pods have this network; absent for that of all others. */
+  readonly handler?: string;
   readonly confDir: string;
   readonly binDirs: readonly string[];
   readonly confList: CniConfList | null;
@@ -21,13 +23,18 @@ const NFTABLES = 'nftables';
 const PORTMAP = 'portmap';
 const FIREWALL = 'firewall';
 
-export const checkCniConfiguration = ({ confDir, confList, problem: why }: NetworkSettings): DoctorResult => {
+const named = (check: string, { handler }: NetworkSettings): string =>
+  handler === undefined ? check : `${check} of ${handler}`;
+
+export const checkCniConfiguration = (settings: NetworkSettings): DoctorResult => {
+  const { confDir, confList, problem: why } = settings;
+  const check = named(CONFIGURATION, settings);
   if (confList === null) {
     const remedy = `Put a network configuration (.conflist) into ${confDir}: your network add-on does, or see the README.`;
-    return problem(CONFIGURATION, why ?? `none in ${confDir}`, remedy);
+    return problem(check, why ?? `none in ${confDir}`, remedy);
   }
   const types = confList.plugins.map((plugin) => plugin.type).join(', ');
-  return ok(CONFIGURATION, `network ${confList.name}, CNI ${confList.cniVersion}: ${types}`);
+  return ok(check, `network ${confList.name}, CNI ${confList.cniVersion}: ${types}`);
 };
 
 /** Plugins of the chain and those that they call for addresses. */
@@ -52,8 +59,10 @@ const versionsOf = async (program: string, cniVersion: string): Promise<readonly
   }
 };
 
-export const checkCniPlugins = async ({ binDirs, confList }: NetworkSettings): Promise<DoctorResult> => {
-  if (confList === null) return ok(PLUGINS, 'none are needed without a configuration');
+export const checkCniPlugins = async (settings: NetworkSettings): Promise<DoctorResult> => {
+  const { binDirs, confList } = settings;
+  const check = named(PLUGINS, settings);
+  if (confList === null) return ok(check, 'none are needed without a configuration');
   const { cniVersion } = confList;
   const missing: string[] = [];
   const silent: string[] = [];
@@ -72,16 +81,16 @@ export const checkCniPlugins = async ({ binDirs, confList }: NetworkSettings): P
   }
   if (missing.length > 0) {
     const remedy = 'Install them (Debian: containernetworking-plugins), or set bin_dirs of [cni].';
-    return problem(PLUGINS, `${missing.join(', ')} not found as executables in ${binDirs.join(', ')}`, remedy);
+    return problem(check, `${missing.join(', ')} not found as executables in ${binDirs.join(', ')}`, remedy);
   }
   if (tooOld.length > 0) {
     const remedy = 'Install newer plugins, or lower cniVersion in the network configuration.';
-    return problem(PLUGINS, `${tooOld.join(', ')} can't speak CNI ${cniVersion}`, remedy);
+    return problem(check, `${tooOld.join(', ')} can't speak CNI ${cniVersion}`, remedy);
   }
   if (silent.length > 0) {
-    return warning(PLUGINS, `${silent.join(', ')} did not say what versions of CNI they speak`, 'Check that they run.');
+    return warning(check, `${silent.join(', ')} did not say what versions of CNI they speak`, 'Check that they run.');
   }
-  return ok(PLUGINS, `${types.join(', ')} speak CNI ${cniVersion}`);
+  return ok(check, `${types.join(', ')} speak CNI ${cniVersion}`);
 };
 
 /** Plugins of the chain that call iptables. */

@@ -15,7 +15,7 @@ export const quoted = (text: string): string => {
 };
 
 /** `attempted` says what was being done, as in "create the task of container abc". */
-export const asFailure = (error: unknown, attempted: string): FailureError => {
+const asFailure = (error: unknown, attempted: string): FailureError => {
   if (error instanceof FailureError) return error;
   const message = `Could not ${attempted}: ${quoted(messageOf(error))}.`;
   if (isTimeout(error)) return new FailureError('TimedOut', message, { cause: error });

@@ -100,6 +100,8 @@ describe('scribe doctor', { timeout: 60_000 }, () => {
       restrictOomScoreAdj: 'auto',
       enableSelinux: false,
       network: network([], { confList: null, problem: 'none' }),
+      handlerNetworks: [network([], { handler: 'special', confList: null, problem: 'none of its own' })],
+      registries: { dirs: ['/etc/certs.d'], count: 0, problems: [], unknownKeys: [] },
       lastRecordAtMs: null,
       nowMs: Date.now(),
       path: process.env.PATH ?? '',
@@ -112,6 +114,8 @@ describe('scribe doctor', { timeout: 60_000 }, () => {
       assert.notEqual(result?.status, 'problem', `${check}: ${result?.detail}`);
     }
     says(byCheck.get('CNI configuration') as DoctorResult, 'problem', /^none$/);
+    says(byCheck.get('CNI configuration of special') as DoctorResult, 'problem', /^none of its own$/);
+    says(byCheck.get('registries') as DoctorResult, 'ok', /^none configured in \/etc\/certs\.d: each is asked itself$/);
     assert.deepEqual(await readdir(rootDir), []);
     assert.ok(!(await readFile('/proc/self/mountinfo', 'utf8')).includes(rootDir), 'nothing stays mounted');
   });

@@ -40,6 +40,18 @@ const DEFAULT_DIRECTORY = '_default';
 const everything: ReadonlySet<HostCapability> = new Set(['pull', 'resolve', 'push']);
 const noTls: TlsMaterial = { ca: [], clientPairs: [], skipVerify: false };
 
+/** What hosts.toml says of a server. */
+const SERVER_KEYS: ReadonlySet<string> = new Set([
+  'capabilities',
+  'ca',
+  'client',
+  'skip_verify',
+  'header',
+  'override_path',
+  'dial_timeout',
+]);
+const FILE_KEYS: ReadonlySet<string> = new Set([...SERVER_KEYS, 'server', 'host']);
+
 type Table = TomlTable;
 
 /** True for hosts (with or without port) that can only be this machine. */
@@ -256,13 +268,10 @@ const findDirectory = async (roots: readonly string[], registryHost: string): Pr
 };
 
 /**
- * The servers to ask for images of `registryHost`, in order; the last is the registry itself or what is configured in
- * its place. `roots` are directories of hosts.toml directories, the first that knows the registry counts. Throws
- * FailureError HostFailed for a configuration that can't be used.
+ * The servers that the directory of one registry names, in order. Throws FailureError HostFailed for a configuration
+ * that can't be used.
  */
-export const findEndpoints = async (roots: readonly string[], registryHost: string): Promise<readonly Endpoint[]> => {
-  const directory = await findDirectory(roots, registryHost);
-  if (directory === null) return [upstream(registryHost, noTls)];
+export const readRegistryDirectory = async (directory: string, registryHost: string): Promise<readonly Endpoint[]> => {
   const path = join(directory, HOSTS_FILE);
   try {
     const text = await readIfThere(path);
@@ -272,4 +281,25 @@ export const findEndpoints = async (roots: readonly string[], registryHost: stri
     if (error instanceof FailureError) throw error;
     throw badConfig(directory, messageOf(error));
   }
+};
+
+/** What stands in the hosts.toml of a directory and is read by nobody, such as a key that is misspelt. */
+export const unknownHostsKeys = async (directory: string): Promise<readonly { path: string; key: string }[]> => {
+  const path = join(directory, HOSTS_FILE);
+  const table = parseToml({ path, directory }, (await readIfThere(path)) ?? '');
+  const unknownIn = (fields: Table, known: ReadonlySet<string>): string[] =>
+    Object.keys(fields).filter((key) => !known.has(key));
+  const hosts = isTable(table.host) ? Object.values(table.host).filter(isTable) : [];
+  const keys = [...unknownIn(table, FILE_KEYS), ...hosts.flatMap((host) => unknownIn(host, SERVER_KEYS))];
+  return keys.map((key) => ({ path, key }));
+};
+
+/**
+ * The servers to ask for images of `registryHost`, in order; the last is the registry itself or what is configured in
+ * its place. `roots` are directories of hosts.toml directories, the first that knows the registry counts. Throws
+ * FailureError HostFailed for a configuration that can't be used.
+ */
+export const findEndpoints = async (roots: readonly string[], registryHost: string): Promise<readonly Endpoint[]> => {
+  const directory = await findDirectory(roots, registryHost);
+  return directory === null ? [upstream(registryHost, noTls)] : readRegistryDirectory(directory, registryHost);
 };
