@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import type { ContainerConfig } from '../../src/domain/cri.ts';
 import { FailureError } from '../../src/domain/errors.ts';
 import type { CallDraft, CallReply } from '../../src/engine/ports.ts';
-import { CHECKPOINT, CHECKPOINT_PATH } from '../simulation/checkpoint.ts';
+import { CHECKPOINT, CHECKPOINT_ARCHIVE, CHECKPOINT_PATH } from '../simulation/checkpoint.ts';
 import { IMAGE } from '../simulation/images.ts';
 import { idOf, podConfig, reasonOf, type Rig, type RigOptions, runPod, startRig } from './rig.ts';
 
@@ -127,4 +127,37 @@ test('a pod with other users than the checkpointed one is refused', async () => 
   const { outcome } = await rig.call(restorePod());
   assert.match(outcome.ok ? '' : outcome.failure.message, /userns_options/);
   assert.ok(isEmpty(rig));
+});
+
+const fromArchive = (podSandboxId: string) => ({
+  method: 'CreateContainer' as const,
+  podSandboxId,
+  config: { metadata: { name: 'c' }, image: { image: CHECKPOINT_ARCHIVE } },
+});
+
+test('C5: a container from an archive is one, however often it is asked for, and holds its image', async () => {
+  const rig = await rigWithImage();
+  const podSandboxId = idOf(await rig.call(runPod()));
+  const [first, second] = await Promise.all([rig.call(fromArchive(podSandboxId)), rig.call(fromArchive(podSandboxId))]);
+  assert.equal(idOf(first), idOf(second));
+  const container = rig.engine.state.containers.get(idOf(first));
+  assert.deepEqual([container?.imageId, container?.checkpointArchive], [IMAGE.id, CHECKPOINT_ARCHIVE]);
+  await rig.call({ method: 'RemoveImage', image: IMAGE.id });
+  assert.ok(!rig.performed.includes('DeleteImageContent'));
+});
+
+test('a container from an archive needs the image that it was made from, and a pod whose users are the node’s', async () => {
+  const rig = await startRig();
+  const podSandboxId = idOf(await rig.call(runPod()));
+  const lacking = (await rig.call(fromArchive(podSandboxId))).outcome;
+  assert.ok(!lacking.ok && lacking.failure.reason === 'ImageNotFound');
+  assert.match(lacking.failure.message, /was checkpointed with image .*app:1/);
+  const ids = [{ hostId: 65_536, length: 65_536 }];
+  const linux = { securityContext: { namespaceOptions: { usernsOptions: { uids: ids, gids: ids } } } };
+  const own = await rig.call({ method: 'RunPodSandbox', config: { ...podConfig('own'), linux }, runtimeHandler: '' });
+  const draft = fromArchive(idOf(own));
+  const refused = (await rig.call({ ...draft, config: { ...draft.config, linux } })).outcome;
+  assert.ok(!refused.ok && refused.failure.reason === 'InvalidField');
+  assert.match(refused.failure.message, /users of its own/);
+  assert.equal(rig.engine.state.containers.size, 0);
 });
