@@ -4,6 +4,8 @@ import { test } from 'node:test';
 import { containerStateOf } from '../../src/domain/container/state.ts';
 import { FailureError } from '../../src/domain/errors.ts';
 import { workOwed } from '../../src/projections/work-owed.ts';
+import { FACTS } from '../simulation/facts.ts';
+import { IMAGE } from '../simulation/images.ts';
 import { exitOf, idOf, podConfig, reasonOf, runContainer, runPod, startRig, task } from './rig.ts';
 
 test('C1: nothing is seen, answered or begun before it is durable', async () => {
@@ -123,6 +125,30 @@ test('C5: what nobody claims within two minutes is undone', async () => {
   await rig.advance(10);
   assert.equal(rig.view.state.sandboxes.size, 0);
   assert.ok(rig.performed.includes('DetachNetwork'));
+});
+
+test('C5: a pod that is only given to a client who has gone is undone as well', async () => {
+  const pulls: (() => void)[] = [];
+  const rig = await startRig({
+    facts: { ...FACTS, sandboxImage: 'registry.test/app:1' },
+    perform: { PullImage: () => new Promise((resolve) => pulls.push(() => resolve({ image: IMAGE }))) },
+  });
+  const aborts = [new AbortController(), new AbortController()];
+  const replies = aborts.map(({ signal }) => rig.call(runPod(), signal));
+  await rig.settle();
+  for (const abort of aborts) abort.abort();
+  await rig.settle();
+  // The second is at the image while the first makes the pod.
+  for (const pulled of pulls) {
+    pulled();
+    for (let turns = 0; turns < 5; turns += 1) await rig.settle();
+  }
+  const [one = '', other] = (await Promise.all(replies)).map(idOf);
+  assert.equal(one, other);
+  await rig.advance(121_000);
+  await rig.engine.observe(exitOf(one, one, 137, 11));
+  await rig.advance(10);
+  assert.equal(rig.view.state.sandboxes.size, 0);
 });
 
 test('C6: undo derives from intents, goes on past failures, and what is owed is listed and tried again', async () => {

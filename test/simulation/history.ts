@@ -26,6 +26,8 @@ import { createWorld, disturb, isAlive, leftovers, rebootWorld, runningContainer
 
 export interface Plant {
   readonly name: string;
+  /** Where the daemon has to die for the bug to matter, if that is seldom; whatever comes up otherwise. */
+  readonly target?: Boundary;
   readonly decide?: typeof decideInput;
   /** Replies before the records are durable. */
   readonly replyBeforeCommit?: boolean;

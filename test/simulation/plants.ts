@@ -52,10 +52,12 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: 'a container that a checkpoint left frozen',
+    target: 'effect CheckpointTask half',
     perform: (real) => ({ ...real, EndCheckpoint: () => Promise.resolve({}) }),
   },
   {
     name: 'a pod that a checkpoint left frozen',
+    target: 'effect CheckpointPod half',
     perform: (real) => ({ ...real, EndPodCheckpoint: () => Promise.resolve({}) }),
   },
   {

@@ -103,7 +103,8 @@ function repeat(turn: Turn, call: OpenCall, request: RequestOf<'CreateContainer'
   if (same && owner.goal === 'create')
     return emit(turn, call.stream, { type: 'call.joined', body: { target: containerStream(owner.id) } });
   if (same && owner.goal === 'run' && !owner.starting && containerStateOf(owner) === 'CONTAINER_CREATED') {
-    if (!owner.claimed) emit(turn, containerStream(owner.id), { type: 'container.claimed', body: {} });
+    if (!owner.claimed && !call.detached)
+      emit(turn, containerStream(owner.id), { type: 'container.claimed', body: {} });
     return complete(turn, call, { ok: true, response: { id: owner.id } });
   }
   const why = same ? 'was started already or is being removed' : 'exists with another configuration';

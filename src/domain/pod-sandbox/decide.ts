@@ -122,9 +122,7 @@ function repeat(turn: Turn, call: OpenCall, request: Creation, owner: PodSandbox
     if (owner.phase === 'creating')
       return emit(turn, call.stream, { type: 'call.joined', body: { target: `sandbox/${owner.id}` } });
     if (owner.phase === 'ready' && isUntouched(turn.state, owner)) {
-      if (!owner.claimed) emit(turn, sandboxStream(owner.id), { type: 'sandbox.claimed', body: {} });
-      for (const { id, claimed } of containersOf(turn.state, owner.id))
-        if (!claimed) emit(turn, containerStream(id), { type: 'container.claimed', body: {} });
+      if (!call.detached) claim(turn, owner);
       return complete(turn, call, { ok: true, response: createdResponse(owner) });
     }
   }
@@ -136,6 +134,13 @@ function repeat(turn: Turn, call: OpenCall, request: Creation, owner: PodSandbox
       message: `The pod sandbox name ${owner.name} is held by ${owner.id}, which ${why}; raise metadata.attempt or remove that sandbox.`,
     },
   });
+}
+
+/** The pod and what came with it have a client that knows of them. */
+function claim(turn: Turn, { id: podSandboxId, claimed: isClaimed }: PodSandbox): void {
+  if (!isClaimed) emit(turn, sandboxStream(podSandboxId), { type: 'sandbox.claimed', body: {} });
+  for (const { id, claimed } of containersOf(turn.state, podSandboxId))
+    if (!claimed) emit(turn, containerStream(id), { type: 'container.claimed', body: {} });
 }
 
 /** The part of a creation that says what it restores, for a comparison of two. */
