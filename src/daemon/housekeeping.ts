@@ -5,7 +5,7 @@
  */
 import type { Config } from '../config/config.ts';
 import { writeState } from '../domain/snapshot.ts';
-import { isClosedStream } from '../engine/recovery.ts';
+import { isClosedStream } from '../engine/closed-streams.ts';
 import type { RecordOwn } from '../journal/types.ts';
 import { createRetention } from '../journal/retention.ts';
 import { hashOfState, takeSnapshot } from '../journal/snapshots.ts';

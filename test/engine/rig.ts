@@ -3,7 +3,7 @@ import type { DaemonFacts } from '../../src/domain/node/daemon-facts.ts';
 import { copyState, initialState, type NodeState } from '../../src/domain/state.ts';
 import { createEngine, type Engine } from '../../src/engine/engine.ts';
 import type { CallDraft, CallReply, PerformEffects } from '../../src/engine/ports.ts';
-import { foldJournal } from '../../src/engine/recovery.ts';
+import { foldJournal } from '../support/fold.ts';
 import { createMemoryJournal, emptyContents, type MemoryContents } from '../../src/journal/memory-journal.ts';
 import type { JournalRecord } from '../../src/journal/types.ts';
 import { createView, type View } from '../../src/projections/view.ts';
@@ -84,7 +84,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
     contents,
     ...(options.commit === undefined ? {} : { commit: options.commit }),
   });
-  const state: NodeState = contents.rows.length === 0 ? initialState() : (await foldJournal(journal)).state;
+  const state: NodeState = contents.rows.length === 0 ? initialState() : await foldJournal(journal);
   const view = createView(copyState(state), journal.head().seq);
   const performed: string[] = [];
   const errors: Error[] = [];

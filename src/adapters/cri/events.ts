@@ -4,7 +4,7 @@
  * A new one begins after what was last delivered to anybody, at most five minutes back, over restarts too.
  */
 import type { CriEvent, CriEventsOf, ReadModel } from '../../engine/ports.ts';
-import type { Sequenced } from '../../domain/records.ts';
+import { type Sequenced, subjectOf } from '../../domain/records.ts';
 import type { Container, PodSandbox } from '../../domain/state.ts';
 import * as wire from '../wire/cri/api.ts';
 import { containersIn, containerStatuses, podSandboxStatus } from './messages/entries.ts';
@@ -98,7 +98,7 @@ export function createContainerEvents(options: ContainerEventsOptions): Containe
     containers.get(containerId)?.podSandboxId ?? containerId;
 
   function note({ stream }: Sequenced): void {
-    const id = stream.slice(stream.indexOf('/') + 1);
+    const { id } = subjectOf(stream);
     const sandbox = state.sandboxes.get(id);
     if (sandbox !== undefined) sandboxes.set(id, sandbox);
     const container = state.containers.get(id);

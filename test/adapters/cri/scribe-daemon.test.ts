@@ -9,7 +9,7 @@ import { daemonPorts } from '../../../src/daemon/daemon-ports.ts';
 import { GrpcCode } from '../../../src/domain/errors.ts';
 import { writeState } from '../../../src/domain/snapshot.ts';
 import { hashOfState } from '../../../src/journal/snapshots.ts';
-import { foldJournal } from '../../../src/engine/recovery.ts';
+import { foldJournal } from '../../support/fold.ts';
 import { codeOf } from '../../../scripts/lib/cri-client.ts';
 import type { Owner } from '../../support/cleanup.ts';
 import {
@@ -55,7 +55,7 @@ describe('scribe.v1.Daemon', { timeout: 20_000 }, () => {
     await test.engine.call({ method: 'StartContainer', containerId: 'x' }, { caller: null, deadlineNs: null });
     const { seq, stateHash, rootDir } = await ask(client, fullName, methods.state, {});
     assert.equal(rootDir, '/root-dir');
-    const { state } = await foldJournal(test.journal, Number(seq));
+    const state = await foldJournal(test.journal, Number(seq));
     assert.equal(stateHash, hashOfState(writeState(state)));
     assert.equal(Number(seq), test.journal.head().seq);
   });
