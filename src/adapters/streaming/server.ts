@@ -112,7 +112,6 @@ export const createStreamingServer = async (options: StreamingServerOptions): Pr
       ? createServer(httpOptions)
       : createTlsServer({ ...httpOptions, ...(await readTls(options.tls)) });
   server.maxConnections = connectionsMax;
-  const { promise: ended, resolve, reject } = Promise.withResolvers<void>();
 
   const requestOf = async ({ url = '' }: IncomingMessage): Promise<StreamingRequest | null> => {
     const named = sessionIn(url);
@@ -224,11 +223,11 @@ export const createStreamingServer = async (options: StreamingServerOptions): Pr
       listening();
     });
   });
-  server.on('error', reject);
+  // No descriptors left, say: that is this client's loss, and the sessions there are go on.
+  server.on('error', (error) => log.warn(`a connection could not be accepted: ${error.message}`));
   const { port } = server.address() as AddressInfo;
   return {
     baseUrl: `${options.tls === null ? 'http' : 'https'}://${hostOf(options.address)}:${port}`,
-    ended,
     close: async () => {
       await new Promise<void>((closed) => {
         server.close(() => {
@@ -237,7 +236,6 @@ export const createStreamingServer = async (options: StreamingServerOptions): Pr
         server.closeAllConnections();
         for (const cutOff of live) cutOff();
       });
-      resolve();
     },
   };
 };

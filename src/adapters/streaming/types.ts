@@ -140,8 +140,6 @@ export interface PortClient {
 export interface StreamingServer {
   /** Where it can be reached: scheme, host and port. */
   readonly baseUrl: string;
-  /** Settles on close; rejects when the server has broken down. */
-  readonly ended: Promise<void>;
   /** Ends all sessions and stops listening. */
   readonly close: () => Promise<void>;
 }

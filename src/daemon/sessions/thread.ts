@@ -174,7 +174,6 @@ const serve = async (port: NonNullable<typeof parentPort>, options: ThreadOption
   };
   port.on('message', take);
   say({ kind: 'listening', baseUrl: server.baseUrl });
-  await server.ended;
 };
 
 if (parentPort !== null) {
