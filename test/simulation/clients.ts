@@ -25,8 +25,6 @@ const OWN_SANDBOX_RATE = 0.3;
 const OWN_USERS_EVERY = 3;
 /** The one of a pod's containers that is made from a checkpoint, but where the pod has users of its own. */
 const FROM_ARCHIVE = 1;
-/** Never one with users of its own: the checkpoint is of a pod that had none. */
-const RESTORED_EVERY = 6;
 const OWN_IDS = [{ hostId: 65_536, length: 65_536 }];
 const OWN_USERS = { uids: OWN_IDS, gids: OWN_IDS };
 const CLIENTS = 3;
@@ -94,7 +92,7 @@ export function startClients(history: History): Clients {
     };
     const runtimeHandler = random.chance(OWN_SANDBOX_RATE) ? 'own' : '';
     const made =
-      pod % RESTORED_EVERY === 0
+      pod % history.restoredEvery === 0
         ? await restorePod(config, runtimeHandler, usernsOptions)
         : await runEmptyPod(config, runtimeHandler);
     if (made === null) return;

@@ -70,6 +70,8 @@ export interface History {
   daemon: Daemon | null;
   /** Sessions are rare unless they are what the history is about. */
   readonly sessionRate: number;
+  /** One of so many pods is restored from a checkpoint: few, unless the history is about that. */
+  readonly restoredEvery: number;
   /** Faults, disturbances and crashes are over: the history winds down. */
   calm: boolean;
 }
@@ -96,6 +98,8 @@ export async function runHistory({ seed, target, plant }: HistoryOptions): Promi
     ledger: createLedger(),
     daemon: null,
     sessionRate: target.includes('Stream') ? 1 : 0.4,
+    // A multiple of three never has users of its own, which the checkpointed pod did not have.
+    restoredEvery: target.includes('ReadPodCheckpoint') ? 3 : 6,
     calm: false,
   };
   // What is cleared up only by a daemon that has not begun it has to be cut short first.
