@@ -18,6 +18,8 @@ import { parseHostAndPort } from './units.ts';
 export interface Config {
   /** The files it was read from, in the order they were merged. */
   readonly files: readonly string[];
+  /** What they and the flags say, by the keys of the file: to tell an administrator which one it is about. */
+  readonly written: ParsedConfig;
   readonly serve: {
     readonly socketPath: string;
     /** Permission bits. */
@@ -192,6 +194,7 @@ export const configOf = (parsed: ParsedConfig, files: readonly string[], baseSpe
   const { serve, journal, cni, runtime, images, streaming, metrics, tracing, logs, limits } = parsed;
   return {
     files,
+    written: parsed,
     serve: {
       socketPath: serve.socket === '' ? join(serve.state, SOCKET_NAME) : serve.socket,
       socketMode: serve.socket_mode,

@@ -18,18 +18,32 @@ export interface ReloadOptions {
   readonly setRegistryConfigDirs: (dirs: readonly string[]) => void;
 }
 
-type Values = Readonly<Record<string, unknown>>;
+type Table = Readonly<Record<string, unknown>>;
 
-/** Names of the parts of two configurations that differ: "serve.logLevel". */
-const changedKeys = (before: Config, after: Config): string[] =>
-  Object.entries(before).flatMap(([table, values]: [string, unknown]) => {
-    const now: unknown = after[table as keyof Config];
-    // A list of files says where it was read, not what it says.
-    if (table === 'files') return [];
-    return Object.entries(values as Values).flatMap(([key, value]) =>
-      JSON.stringify(value) === JSON.stringify((now as Values)[key]) ? [] : [`${table}.${key}`],
-    );
+const isTable = (value: unknown): value is Table =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Keys of two tables whose values differ, as a file has them: "serve.log_level", "runtime.handlers.crun". */
+const changedIn = (before: Table, after: Table, path = ''): string[] =>
+  [...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap((key) => {
+    const [was, is] = [before[key], after[key]];
+    if (isTable(was) && isTable(is)) return changedIn(was, is, `${path}${key}.`);
+    return JSON.stringify(was) === JSON.stringify(is) ? [] : [`${path}${key}`];
   });
+
+/** Handlers whose base spec is in the same file as before and says something else. */
+const changedBaseSpecs = (before: Config, after: Config): string[] =>
+  after.runtime.handlers.flatMap(({ name, baseSpec }) => {
+    const was = before.runtime.handlers.find((handler) => handler.name === name);
+    if (was?.baseSpec === undefined || baseSpec === undefined) return [];
+    return JSON.stringify(was.baseSpec) === JSON.stringify(baseSpec)
+      ? []
+      : [`runtime.handlers.${name}.base_runtime_spec`];
+  });
+
+const changedKeys = (before: Config, after: Config): readonly string[] => [
+  ...new Set([...changedIn(before.written, after.written), ...changedBaseSpecs(before, after)]),
+];
 
 /** Reloads one after the other; the function never rejects. */
 export function createReload({ initial, load, log, setRegistryConfigDirs }: ReloadOptions): () => Promise<void> {
@@ -37,10 +51,10 @@ export function createReload({ initial, load, log, setRegistryConfigDirs }: Relo
   let working: Promise<void> = Promise.resolve();
 
   const apply: Readonly<Record<string, (config: Config) => void>> = {
-    'serve.logLevel': ({ serve }) => {
+    'serve.log_level': ({ serve }) => {
       log.level = serve.logLevel;
     },
-    'images.registryConfigDirs': ({ images }) => setRegistryConfigDirs(images.registryConfigDirs),
+    'images.registry_config_dirs': ({ images }) => setRegistryConfigDirs(images.registryConfigDirs),
   };
 
   async function reload(): Promise<void> {

@@ -57,7 +57,7 @@ describe('a daemon under a service manager', () => {
     };
     await reload('[serve]\nlog_level = "warn"\n[cni]\nplugin_timeout = "9s"\n');
     assert.equal(await level('info'), 'warn');
-    assert.match(daemon.log(), /"key":"cni.pluginTimeoutMs".*it takes a restart/);
+    assert.match(daemon.log(), /"key":"cni.plugin_timeout".*it takes a restart/);
     await reload('[serve]\nlog_levle = "warn"\n');
     assert.equal(await level('debug'), 'info', 'a bad file changed something');
     assert.match(daemon.log(), /log_levle.*the old one stays/);
