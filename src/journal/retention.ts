@@ -19,15 +19,6 @@ export interface RetentionPolicy {
   readonly maxBytes: number;
 }
 
-const hourNs = 3_600_000_000_000n;
-
-export const defaultRetention: RetentionPolicy = {
-  readsNs: 24n * hourNs,
-  probesNs: 7n * 24n * hourNs,
-  restNs: 90n * 24n * hourNs,
-  maxBytes: 4 * 1024 * 1024 * 1024,
-};
-
 export interface RetentionOptions {
   readonly journal: KeptJournal;
   /** Numbers and appends the journal's own records. */

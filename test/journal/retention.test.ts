@@ -2,11 +2,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createMemoryJournal } from '../../src/journal/memory-journal.ts';
-import { createRetention, defaultRetention, type RetentionPolicy } from '../../src/journal/retention.ts';
+import { createRetention, type RetentionPolicy } from '../../src/journal/retention.ts';
 import type { JournalRecord, KeptJournal } from '../../src/journal/types.ts';
 import { collect, openTemporary, readRowAt, recordAt, recordOwnIn } from './support.ts';
 
 const hourNs = 3_600_000_000_000n;
+
+const daysPolicy: RetentionPolicy = {
+  readsNs: 24n * hourNs,
+  probesNs: 7n * 24n * hourNs,
+  restNs: 90n * 24n * hourNs,
+  maxBytes: 4 * 1024 * 1024 * 1024,
+};
 const beginNs = 1_760_000_000_000_000_000n;
 
 /** A node's life as a journal sees it, an hour per step. */
@@ -51,7 +58,7 @@ const isProbe = ({ body }: JournalRecord): boolean => body.includes('"ExecSync"'
 const streamsLeft = async (journal: KeptJournal): Promise<Set<string>> =>
   new Set((await collect(journal.read())).map(({ stream }) => stream));
 
-const setUp = (journal: KeptJournal, policy: RetentionPolicy = defaultRetention) => {
+const setUp = (journal: KeptJournal, policy: RetentionPolicy = daysPolicy) => {
   const node = createNode(journal);
   const record = async (own: Parameters<ReturnType<typeof recordOwnIn>>[0]): Promise<void> =>
     recordOwnIn(journal, node.now())(own);
@@ -117,7 +124,7 @@ for (const [name, open] of journals) {
 
   test(`C11: ${name}: a journal that is too large keeps less, oldest first, and says so`, async (t) => {
     const journal = await open(t);
-    const policy = { ...defaultRetention, maxBytes: 400_000 };
+    const policy = { ...daysPolicy, maxBytes: 400_000 };
     const { node, run } = setUp(journal, policy);
     await node.begin('living');
     for (let day = 0; day < 60; day++) {
