@@ -223,7 +223,14 @@ describe('loading archives', { timeout: 60_000 }, () => {
       ],
       /Layers in its/,
     );
-    await refused(Buffer.from('not an archive'), /malformed/);
+    await refused(
+      [{ path: 'layout/index.json', data: '{}' }],
+      /neither index\.json nor manifest\.json at its top, but one in its directory "layout"; pack what is in that/,
+    );
+    for (const text of ['not an archive', 'x'.repeat(5000)]) {
+      await refused(Buffer.from(text), /is no tar archive, plain or compressed with gzip or zstd\.$/);
+      await refused(gzipSync(text), /is no tar archive, plain or/);
+    }
     await refused(tar(good).subarray(0, 3000), /malformed/);
     const lying = buildImage([{ tar: layer('lying') }], { layerExtra: { size: 5 } });
     await refused([...blobMembers(lying), indexMember(entryOf(lying))], /not of the size/);

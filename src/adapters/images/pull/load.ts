@@ -6,7 +6,7 @@
 import { createHash, type Hash, randomUUID } from 'node:crypto';
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { mkdir, mkdtemp, open, readFile, rm, statfs } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import type { ImageContent } from '../../../domain/image/content.ts';
 import { FailureError } from '../../../domain/errors.ts';
 import { errorCodeOf } from '../../linux/syscalls.ts';
@@ -111,7 +111,21 @@ const readArchive = async (
 ): Promise<ReadonlyMap<string, Member>> => {
   const { archiveEntriesMax, reservedBytes } = shop.options.limits;
   const members = new Map<string, Member>();
-  const reader = createTarReader(createMemberWriter(directory, archiveEntriesMax, members));
+  const writer = createMemberWriter(directory, archiveEntriesMax, members);
+  let hasEntries = false;
+  const entry = (one: TarEntry): void => {
+    hasEntries = true;
+    writer.entry(one);
+  };
+  const reader = createTarReader({ ...writer, entry });
+  /** What fails before there is any member was never a tar archive: its checksums are of no interest to anybody. */
+  const reading = (work: () => void): void => {
+    try {
+      work();
+    } catch (error) {
+      throw hasEntries ? error : invalidImageArchive('it is no tar archive, plain or compressed with gzip or zstd');
+    }
+  };
   const handle = await open(path, 'r');
   let uncheckedBytes = SPACE_CHECK_BYTES;
   try {
@@ -128,13 +142,24 @@ const readArchive = async (
           );
         }
       }
-      reader.push(chunk);
+      reading(() => reader.push(chunk));
     }
-    reader.end();
+    reading(() => reader.end());
   } finally {
     await handle.close();
   }
   return members;
+};
+
+/** Says where the files that tell of images would have to be, and where they are instead. */
+const noImageIn = (members: ReadonlyMap<string, Member>): string => {
+  const told = [OCI_INDEX_FILE, DOCKER_MANIFEST_FILE];
+  if (told.some((name) => members.has(name))) return 'it holds no image';
+  const missing = `it holds no image: there is neither ${told.join(' nor ')} at its top`;
+  const nested = [...members.keys()].find((name) => told.includes(basename(name)));
+  if (nested === undefined) return missing;
+  const directory = JSON.stringify(dirname(nested).slice(0, 200));
+  return `${missing}, but one in its directory ${directory}; pack what is in that, as tar -C does`;
 };
 
 const createFinder =
@@ -206,7 +231,7 @@ export const loadArchive = async (
     const members = await readArchive(path, directory, shop, signal);
     const source = createArchiveSource(members, shop);
     const archived = await findImages(members, shop);
-    if (archived.length === 0) throw invalidImageArchive('it holds no image');
+    if (archived.length === 0) throw invalidImageArchive(noImageIn(members));
     const images: ImageContent[] = [];
     for (const { target, repoTags, repoDigests } of archived) {
       signal.throwIfAborted();
