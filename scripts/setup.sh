@@ -61,6 +61,8 @@ quietly() {
 }
 
 npm_dependencies() {
+  # npm ci would empty what a link leads to, under the feet of whoever it belongs to.
+  [ ! -L "$top/node_modules" ] || return 0
   installed=$top/node_modules/.package-lock.json
   [ ! -e "$installed" ] || [ "$top/package-lock.json" -nt "$installed" ] || return 0
   has npm || fail "npm is not installed." "Install Node.js with npm (apt-get install nodejs npm, or from nodejs.org)."
