@@ -64,8 +64,10 @@ const unreachable = (url: URL, error: unknown): RequestError => {
   return new RequestError('RegistryFailed', `${shownUrl(url)} can't be reached: ${detail}`, { retryable });
 };
 
-const stalled = (url: URL, timeoutMs: number): RequestError =>
-  new RequestError('RegistryFailed', `${shownUrl(url)} sent nothing for ${timeoutMs} ms`, { retryable: false });
+const stalled = (url: URL, timeoutMs: number): RequestError => {
+  const what = `${shownUrl(url)} sent nothing for ${timeoutMs} ms, as long as images.pull_progress_timeout allows`;
+  return new RequestError('RegistryFailed', what, { retryable: false });
+};
 
 /** The machine's own authorities, with Node's where it has none. Read when the first https server is asked. */
 const trustedAuthorities = (): readonly string[] => {
