@@ -61,8 +61,8 @@ test(`C1 C2 C3 C4 C5 C6 C19: ${HISTORIES} histories from seed ${SEED} keep every
     );
 });
 
-/** Bugs that need a crash at one place while one call is under way are found once in a thousand histories. */
-const TRIES = 5_000;
+/** Soon is what makes a clean run mean something: a bug that shows seldom says where the daemon has to die for it. */
+const TRIES = 400;
 
 for (const plant of PLANTS) {
   test(`the simulator finds: ${plant.name}`, async (t) => {

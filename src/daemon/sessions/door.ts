@@ -37,6 +37,16 @@ interface Thread {
   readonly close: () => Promise<void>;
 }
 
+const cannotListen = ({ address, port, tls }: ThreadOptions, why: string): FailureError => {
+  const keys = [
+    'streaming.address',
+    'streaming.port',
+    ...(tls === null ? [] : ['streaming.tls_cert', 'streaming.tls_key']),
+  ];
+  const message = `The streaming server can not listen at ${address}, port ${port}: ${why}. It is configured by ${keys.join(', ')}.`;
+  return new FailureError('HostFailed', message);
+};
+
 const startThread = ({ server, calls, log }: SessionDoorOptions, tokens: Tokens, onEnd: () => void): Thread => {
   const listening = Promise.withResolvers<string>();
   const closed = Promise.withResolvers<void>();
@@ -91,9 +101,7 @@ const startThread = ({ server, calls, log }: SessionDoorOptions, tokens: Tokens,
       case 'notListening':
         isExpectedToEnd = true;
         onEnd();
-        return listening.reject(
-          new FailureError('HostFailed', `The streaming server does not listen: ${message.message}.`),
-        );
+        return listening.reject(cannotListen(server, message.message));
       case 'redeem':
         return say({ kind: 'redeemed', number: message.number, request: tokens.redeem(message.named) });
       case 'begun':
