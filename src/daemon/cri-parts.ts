@@ -35,6 +35,7 @@ export interface CriSources {
   readonly take: TakeCall;
   readonly noteRead: NoteRead;
   readonly clock: Clock;
+  readonly statusesAtNs: CriParts['statusesAtNs'];
   readonly vault: SecretVault;
   readonly credentials: Credentials;
   readonly images: ImagesAdapter;
@@ -69,6 +70,7 @@ export function criParts(sources: CriSources): CriComposition {
     }),
     noteRead: sources.noteRead,
     nowNs: clock.nowNs,
+    statusesAtNs: sources.statusesAtNs,
     monoNs: clock.monoNs,
     tokenOf: vault.tokenOf,
     keepCredentials: credentials.keep,

@@ -112,6 +112,7 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
     take: observed.take,
     noteRead: observed.noteRead,
     clock,
+    statusesAtNs: engine.publishedUpToNs,
     vault,
     credentials,
     images,

@@ -67,6 +67,11 @@ export interface Engine {
   readonly underWay: () => readonly { readonly id: string; readonly kind: string; readonly sinceMonoNs: bigint }[];
   /** Numbers and appends a record that the journal asked for itself (reads.closed, journal.pruned). */
   readonly recordOwn: RecordOwn;
+  /**
+   * The moment up to which what was published is complete: of nothing that is still on its way to the disk was it known
+   * by then. A client that has a status of this time takes every later one for news.
+   */
+  readonly publishedUpToNs: () => bigint;
   /** For looking only. */
   readonly state: NodeState;
 }
@@ -79,6 +84,8 @@ interface Waiting {
 export function createEngine(options: EngineOptions): Engine {
   const { journal, state, clock, ids, boot, publish, fatal, decide = decideInput } = options;
   const waiting = new Map<number, Waiting>();
+  /** Inputs whose turns are not durable yet, oldest first. */
+  const unpublished = new Set<Sequenced<Input>>();
   let nextSeq = journal.head().seq + 1;
   let lastAppend: Promise<void> = Promise.resolve();
   let serving = false;
@@ -107,10 +114,12 @@ export function createEngine(options: EngineOptions): Engine {
     const events = decide(state, sequenced);
     const records: readonly Sequenced[] = [sequenced, ...events];
     nextSeq += records.length;
+    unpublished.add(sequenced);
     const effects = events.flatMap(released);
-    const durable = journal
-      .append(records.map((record) => toJournalRecord(record, boot)))
-      .then(() => release(records, effects));
+    const durable = journal.append(records.map((record) => toJournalRecord(record, boot))).then(() => {
+      unpublished.delete(sequenced);
+      release(records, effects);
+    });
     lastAppend = durable;
     durable.catch(fatal);
     return { seq, durable };
@@ -199,6 +208,10 @@ export function createEngine(options: EngineOptions): Engine {
     observe,
     recordOwn,
     state,
+    publishedUpToNs: () => {
+      const [oldest] = unpublished;
+      return oldest === undefined ? clock.nowNs() : oldest.atNs - 1n;
+    },
     underWay: runner.underWay,
     async start(body) {
       const { durable } = submit({ type: 'daemon.started', body }, NODE_STREAM, null, null);

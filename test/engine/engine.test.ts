@@ -30,6 +30,23 @@ test('C1: nothing is seen, answered or begun before it is durable', async () => 
   idOf(await pod);
 });
 
+test('C1: what was published counts as complete up to what is on its way to the disk', async () => {
+  let release: () => void = () => {};
+  let holding = false;
+  const rig = await startRig({
+    commit: () => (holding ? new Promise((resolve) => (release = resolve)) : Promise.resolve()),
+  });
+  const before = rig.engine.publishedUpToNs();
+  holding = true;
+  const reply = rig.call({ method: 'UpdateRuntimeConfig', podCidr: '10.0.0.0/16' });
+  await rig.advance(1_000);
+  assert.equal(rig.engine.publishedUpToNs(), before - 1n);
+  holding = false;
+  release();
+  await reply;
+  assert.equal(rig.engine.publishedUpToNs(), before + 1_000_000_000n);
+});
+
 test('C2: an effect begins after its intent is durable, and its result is durable before the reply', async () => {
   const intents: boolean[] = [];
   const rig = await startRig({

@@ -3,7 +3,7 @@
  * directory. It is kept from changing the machine: what it tunes in /proc/sys and writes below /var/log are files of a
  * mount namespace of its own.
  */
-import { copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Owner } from './cleanup.ts';
 import type { Daemon } from './daemon.ts';
@@ -141,8 +141,12 @@ export const startKubelet = async (owner: Owner, daemon: Daemon): Promise<Kubele
   const manifest = (name: string): string => join(dir, 'manifests', `${name}.json`);
   const inPod = (pod: string, container: string): string => `${defaultNamespace}/${pod}-${nodeName}/${container}`;
   return {
-    apply: (name, spec) =>
-      writeFile(manifest(name), JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata: { name }, ...spec })),
+    apply: async (name, spec) => {
+      // It passes over names with a dot in front, and must not see half of a file.
+      const unseen = manifest(`.${name}`);
+      await writeFile(unseen, JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata: { name }, ...spec }));
+      await rename(unseen, manifest(name));
+    },
     remove: (name) => rm(manifest(name)),
     pod: async (name) => {
       const { items } = JSON.parse(await ask('/pods')) as { readonly items: readonly KubeletPod[] | null };

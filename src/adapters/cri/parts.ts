@@ -17,6 +17,8 @@ export interface CriParts {
   readonly events: ContainerEvents;
   readonly noteRead: NoteRead;
   readonly nowNs: () => bigint;
+  /** The time that statuses are of: events of later changes are later, and of all earlier ones they know. */
+  readonly statusesAtNs: () => bigint;
   readonly monoNs: () => bigint;
   /** Keeps an env value and gives its token; forgets values that nobody used. */
   readonly tokenOf: (value: Uint8Array) => string;

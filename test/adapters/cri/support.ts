@@ -198,6 +198,7 @@ export const partsOf = (view: ReadModel, reads: ReadRow[], overrides: Partial<Cr
   }),
   noteRead: (row) => void reads.push(row),
   nowNs: () => 1_000_000_000n,
+  statusesAtNs: () => 1_000_000_000n,
   monoNs: process.hrtime.bigint,
   tokenOf: (value) => `token-${value.length}`,
   keepCredentials: () => 'credentials',

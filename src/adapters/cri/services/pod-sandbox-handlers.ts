@@ -58,7 +58,7 @@ export function podSandboxHandlers(
             status: podSandboxStatus(found),
             info: infoWhen(verbose, () => ({ ...podSandboxInfo(found), ...details })),
             containersStatuses: containerStatuses(view.state, containersIn(view.state, id)),
-            timestamp: String(parts.nowNs()),
+            timestamp: String(parts.statusesAtNs()),
           };
         };
         const whole = (): wire.PodSandboxStatusResponse | Promise<wire.PodSandboxStatusResponse> =>
