@@ -43,6 +43,10 @@ export function emit(turn: Turn, stream: string, event: Event, call: number | nu
   evolve(turn.state, sequenced);
 }
 
+/** The call on whose behalf the effect was performed that has just ended; undefined when there is none, or it is over. */
+export const callBehind = ({ state, ended }: Turn): OpenCall | undefined =>
+  ended === null || ended.call === null ? undefined : state.calls.get(ended.call);
+
 /** Has the object's process manager look at it again before the turn ends. */
 export const wake = (turn: Turn, stream: string): void => void turn.woken.add(stream);
 

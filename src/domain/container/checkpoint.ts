@@ -8,7 +8,7 @@ import { checkAbsolutePath, checkNoParentPart, checkTimeout } from '../oci/check
 import { failureIn, refuseField } from '../oci/refuse.ts';
 import { type CallRequest, containerStream, type EffectEnded, sandboxStream } from '../records.ts';
 import type { Container, NodeState, OpenCall } from '../state.ts';
-import { afterMs, complete, emit, OK, request as requestEffects, setTimer, type Turn } from '../turn.ts';
+import { afterMs, callBehind, complete, emit, OK, request as requestEffects, setTimer, type Turn } from '../turn.ts';
 import { isAskingShim } from './contact.ts';
 import { containerStateOf, notFound } from './state.ts';
 
@@ -70,7 +70,7 @@ export function checkpointContainer(turn: Turn, call: OpenCall, request: Checkpo
 
 /** Whoever asked for it hears how it ended. */
 export function afterCheckpoint(turn: Turn, { failure }: EffectEnded): void {
-  const call = turn.ended === null || turn.ended.call === null ? undefined : turn.state.calls.get(turn.ended.call);
+  const call = callBehind(turn);
   if (call === undefined) return;
   complete(turn, call, failure === undefined ? OK : { ok: false, failure });
 }

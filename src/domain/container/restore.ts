@@ -1,13 +1,13 @@
 /** CreateContainer with a checkpoint for an image: decided once more when what the archive says is known. */
 import type { EffectEnded } from '../records.ts';
-import { complete, type Turn } from '../turn.ts';
+import { callBehind, complete, type Turn } from '../turn.ts';
 import { createContainer } from './decide.ts';
 
 export function afterReadCheckpoint(
   turn: Turn,
   { result, failure }: Extract<EffectEnded, { kind: 'ReadCheckpoint' }>,
 ): void {
-  const call = turn.ended === null || turn.ended.call === null ? undefined : turn.state.calls.get(turn.ended.call);
+  const call = callBehind(turn);
   if (call?.request.method !== 'CreateContainer') return;
   if (result !== undefined) return createContainer(turn, call, call.request, result.image);
   if (failure !== undefined) complete(turn, call, { ok: false, failure });

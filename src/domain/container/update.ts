@@ -13,7 +13,7 @@ import { failureIn } from '../oci/refuse.ts';
 import { checkSwap, mergedResources, ociResources } from '../oci/resources.ts';
 import { type CallRequest, type ContainerUpdate, containerStream, type Intent } from '../records.ts';
 import type { Container, NodeState, OpenCall } from '../state.ts';
-import { afterMs, answer, callsWaitingFor, complete, emit, OK, setTimer, type Turn } from '../turn.ts';
+import { afterMs, answer, callBehind, callsWaitingFor, complete, emit, OK, setTimer, type Turn } from '../turn.ts';
 import { isAskingShim } from './contact.ts';
 import { isSettled } from './evolve.ts';
 import { notFound, resourcesOf } from './state.ts';
@@ -133,7 +133,7 @@ export function recordUpdate(turn: Turn, containerId: string, failure: Failure |
       type: 'container.updated',
       body: { resources: intent.resources },
     });
-  const call = turn.ended === null || turn.ended.call === null ? undefined : turn.state.calls.get(turn.ended.call);
+  const call = callBehind(turn);
   if (call?.request.method === 'UpdateContainerResources') complete(turn, call, isDone ? OK : { ok: false, failure });
   if (!isDone && !isSettled(failure)) tryLater(turn, containerId, failure);
 }

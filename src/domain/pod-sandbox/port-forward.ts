@@ -5,7 +5,7 @@
 import type { Failure } from '../errors.ts';
 import { type CallRequest, type EffectEnded, sandboxStream } from '../records.ts';
 import type { OpenCall } from '../state.ts';
-import { complete, emit, OK, type Turn } from '../turn.ts';
+import { callBehind, complete, emit, OK, type Turn } from '../turn.ts';
 
 type RequestOf<M extends CallRequest['method']> = Extract<CallRequest, { method: M }>;
 
@@ -49,7 +49,7 @@ const portFailure = (port: number): Failure | null =>
 
 /** A connection has ended. */
 export function afterStreamPort(turn: Turn, { result, failure }: Extract<EffectEnded, { kind: 'StreamPort' }>): void {
-  const call = turn.ended === null || turn.ended.call === null ? undefined : turn.state.calls.get(turn.ended.call);
+  const call = callBehind(turn);
   if (call === undefined) return;
   if (result !== undefined) return complete(turn, call, { ok: true, response: result });
   const unknown: Failure = { reason: 'Bug', message: 'StreamPort ended without a result.' };

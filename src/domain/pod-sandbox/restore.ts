@@ -13,7 +13,7 @@ import { userNamespaceOf } from '../oci/user-namespace.ts';
 import { validateContainerConfig } from '../oci/validate.ts';
 import { type CallRequest, type EffectEnded, sandboxStream } from '../records.ts';
 import type { NodeState, OpenCall } from '../state.ts';
-import { complete, emit, request as requestEffects, type Turn } from '../turn.ts';
+import { callBehind, complete, emit, request as requestEffects, type Turn } from '../turn.ts';
 import { requestedSandbox } from './decide.ts';
 import { advancePodSandbox } from './process.ts';
 import type { DescribedContainer, DescribedPod, RestoredContainer } from './restored.ts';
@@ -48,7 +48,7 @@ export function afterReadPodCheckpoint(
   turn: Turn,
   { result, failure }: Extract<EffectEnded, { kind: 'ReadPodCheckpoint' }>,
 ): void {
-  const call = turn.ended === null || turn.ended.call === null ? undefined : turn.state.calls.get(turn.ended.call);
+  const call = callBehind(turn);
   if (call?.request.method !== 'RestorePod') return;
   if (result !== undefined) return restorePod(turn, call, call.request, result.pod);
   if (failure !== undefined) complete(turn, call, { ok: false, failure });
