@@ -4,11 +4,12 @@
  */
 import { randomUUID } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
-import { mkdir, rm, statfs } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { FailureError, messageOf } from '../../domain/errors.ts';
+import { keepFreeSpace } from './free-space.ts';
 import { WRITING_SUFFIX } from './layout.ts';
 
 const DIRECTORY_MODE = 0o700;
@@ -27,19 +28,14 @@ export const createUploads = (directory: string, reservedBytes: number): Uploads
   const uploads = new Map<string, Readable>();
 
   async function* withinSpace(stream: Readable): AsyncGenerator<Buffer> {
-    let uncheckedBytes = SPACE_CHECK_BYTES;
+    const keep = keepFreeSpace({
+      directory,
+      reservedBytes,
+      everyBytes: SPACE_CHECK_BYTES,
+      message: 'The disk is too full for the image archive: make room and load it again.',
+    });
     for await (const chunk of stream as AsyncIterable<Buffer>) {
-      uncheckedBytes += chunk.length;
-      if (uncheckedBytes >= SPACE_CHECK_BYTES) {
-        uncheckedBytes = 0;
-        const { bavail, bsize } = await statfs(directory);
-        if (bavail * bsize < reservedBytes + SPACE_CHECK_BYTES) {
-          throw new FailureError(
-            'DiskFull',
-            'The disk is too full for the image archive: make room and load it again.',
-          );
-        }
-      }
+      await keep(chunk.length);
       yield chunk;
     }
   }

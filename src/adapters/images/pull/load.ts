@@ -5,7 +5,7 @@
  */
 import { createHash, type Hash, randomUUID } from 'node:crypto';
 import { closeSync, openSync, writeSync } from 'node:fs';
-import { mkdir, mkdtemp, open, readFile, rm, statfs } from 'node:fs/promises';
+import { mkdir, mkdtemp, open, readFile, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { ImageContent } from '../../../domain/image/content.ts';
 import { FailureError } from '../../../domain/errors.ts';
@@ -13,6 +13,7 @@ import { errorCodeOf } from '../../linux/syscalls.ts';
 import { sha256Of } from '../chain-ids.ts';
 import { readPlain } from '../compression.ts';
 import { type Descriptor, DOCUMENT_BYTES_MAX } from '../documents.ts';
+import { keepFreeSpace } from '../free-space.ts';
 import { digestOfHex } from '../layout.ts';
 import { createTarReader, type TarEntry, type TarHandler } from '../tar/reader.ts';
 import {
@@ -127,21 +128,16 @@ const readArchive = async (
     }
   };
   const handle = await open(path, 'r');
-  let uncheckedBytes = SPACE_CHECK_BYTES;
+  const keep = keepFreeSpace({
+    directory,
+    reservedBytes,
+    everyBytes: SPACE_CHECK_BYTES,
+    message: 'The disk is too full to load the image archive: make room and load it again.',
+  });
   try {
     for await (const chunk of await readPlain(handle.fd, () => undefined)) {
       signal.throwIfAborted();
-      uncheckedBytes += chunk.length;
-      if (uncheckedBytes >= SPACE_CHECK_BYTES) {
-        uncheckedBytes = 0;
-        const { bavail, bsize } = await statfs(directory);
-        if (bavail * bsize < reservedBytes + SPACE_CHECK_BYTES) {
-          throw new FailureError(
-            'DiskFull',
-            'The disk is too full to load the image archive: make room and load it again.',
-          );
-        }
-      }
+      await keep(chunk.length);
       reading(() => reader.push(chunk));
     }
     reading(() => reader.end());
