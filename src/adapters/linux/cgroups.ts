@@ -2,11 +2,12 @@
  * Where this host keeps its control groups: version 1 hierarchies, the unified version 2, or both (hybrid, which
  * counts as version 1: OCI runtimes use the version 1 hierarchies there). Reads only; makes and moves no cgroup.
  */
-import { access, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CgroupFacts } from '../../domain/node/node-facts.ts';
 import { type MountInfo, readMountInfo } from './mounts.ts';
 import { errorCodeOf } from './syscalls.ts';
+import { exists } from './exists.ts';
 
 export const CGROUP_ROOT = '/sys/fs/cgroup';
 
@@ -40,12 +41,6 @@ export const controllersOfV1 = (
     ),
   );
 };
-
-const exists = (path: string): Promise<boolean> =>
-  access(path).then(
-    () => true,
-    () => false,
-  );
 
 const readUnified = async (): Promise<CgroupFacts> => {
   const [controllers, own] = await Promise.all([

@@ -2,12 +2,13 @@
  * The facts about this machine that decisions depend on, read once at start and recorded (C13: replay sees the
  * record, not the machine). Plain data only; must not change anything.
  */
-import { access, readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { arch, availableParallelism, hostname, release } from 'node:os';
 import type { NodeFacts } from '../../domain/node/node-facts.ts';
 import { readCgroupFacts } from './cgroups.ts';
 import { readBootId } from './processes.ts';
 import { readSecurityModules } from './security-modules.ts';
+import { exists } from './exists.ts';
 
 /** By bit number, capability.h; the kernel's CAP_LAST_CAP has been the last of these since 5.9. */
 const capabilityNames = (
@@ -34,12 +35,6 @@ export const hugepageSizeOf = (directory: string): string | null => {
   const unit = Math.min(Math.floor(Math.log2(kilobytes) / 10), hugepageUnits.length - 1);
   return `${kilobytes / 1024 ** unit}${hugepageUnits[unit]}`;
 };
-
-const exists = (path: string): Promise<boolean> =>
-  access(path).then(
-    () => true,
-    () => false,
-  );
 
 /** Content of a small file, or '' where the kernel does not have it. */
 const contentOf = (path: string): Promise<string> => readFile(path, 'utf8').catch(() => '');

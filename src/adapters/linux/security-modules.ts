@@ -1,7 +1,8 @@
 /** Where the kernel shows its security modules (AppArmor, SELinux), and which of them are on. Must change nothing. */
-import { access, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { NodeFacts } from '../../domain/node/node-facts.ts';
+import { exists } from './exists.ts';
 
 export const APPARMOR_DIR = '/sys/kernel/security/apparmor';
 /** What compiles profiles and loads them. */
@@ -19,12 +20,6 @@ const ofKernel: SecurityModulePlaces = {
   apparmorEnabledPath: '/sys/module/apparmor/parameters/enabled',
   selinuxDir: '/sys/fs/selinux',
 };
-
-const exists = (path: string): Promise<boolean> =>
-  access(path).then(
-    () => true,
-    () => false,
-  );
 
 /** What a kernel lacks reads as false. */
 export const readSecurityModules = async (
