@@ -1,6 +1,7 @@
 /**
  * The daemon, put together: everything is made here, in the order in which it is needed, and taken apart at the end.
  *
+ *   claim-places.ts nobody else is here, or this ends at once
  *   take-over.ts    lock the journal, start a spawner, fold; find out what is there
  *   run-engine.ts   adapters and engine; daemon.started is recorded: recovery begins
  *   here            the socket opens: serving, until a signal
@@ -27,6 +28,7 @@ import { daemonPorts } from './daemon-ports.ts';
 import { createDie } from './death.ts';
 import { openEventCursor } from './event-cursor.ts';
 import { createFindings } from './findings.ts';
+import { claimPlaces } from './claim-places.ts';
 import { gidOfGroup } from './socket-group.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { createSessionDoor } from './sessions/door.ts';
@@ -51,6 +53,7 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
   process.umask(0o022);
   mkdirSync(rootDir, { recursive: true, mode: 0o700 });
   mkdirSync(stateDir, { recursive: true, mode: 0o711 });
+  await claimPlaces(config.serve);
   const die = createDie(stateDir, log);
   const notify = createNotify(process.env.NOTIFY_SOCKET, (message) => log.warn(message));
   const findings = createFindings();

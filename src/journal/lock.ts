@@ -1,6 +1,6 @@
 /**
- * The journal's lock: an exclusive flock on a file of its own, held for as long as the process lives, so that no two
- * daemons ever write one journal. The descriptor is close-on-exec (Node opens all of them so): no child inherits it.
+ * Locks of the one process that may be somewhere: an exclusive flock on a file of its own, held for as long as the process
+ * lives, so that no two daemons ever write one journal. The descriptor is close-on-exec (Node opens all of them so): no child inherits it.
  * Lives here and not with the other system calls because the journal imports nothing of the rest of the project.
  */
 import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
@@ -18,8 +18,8 @@ const holderOf = (path: string): string => {
   return /^\d+$/.test(pid) ? `process ${pid}` : 'another process';
 };
 
-/** Takes the lock or throws Locked, naming who holds it. The returned function gives it back. */
-export const takeLock = (path: string): (() => void) => {
+/** Takes the lock or throws Locked, naming `what` is taken and who holds it. The returned function gives it back. */
+export const takeLock = (path: string, what: string): (() => void) => {
   const fd = openSync(path, 'a+', fileMode);
   if (flock(fd, LOCK_EX | LOCK_NB) !== 0) {
     const errno = koffi.errno();
@@ -27,7 +27,7 @@ export const takeLock = (path: string): (() => void) => {
     if (errno !== koffi.os.errno.EWOULDBLOCK && errno !== koffi.os.errno.EAGAIN) {
       throw new JournalError('Unsafe', `Locking ${path} failed with errno ${errno}.`);
     }
-    throw new JournalError('Locked', `The journal is in use: ${holderOf(path)} holds ${path}. Stop it first.`);
+    throw new JournalError('Locked', `${what} is in use: ${holderOf(path)} holds ${path}. Stop it first.`);
   }
   ftruncateSync(fd);
   writeSync(fd, `${process.pid}\n`);

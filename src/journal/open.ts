@@ -114,7 +114,7 @@ const openWhole = (options: OpenOptions, unlock: () => void): { journal: SqliteJ
  */
 export const openJournal = (options: OpenOptions): OpenedJournal => {
   mkdirSync(dirname(options.path), { recursive: true, mode: dirMode });
-  const unlock = takeLock(journalFiles(options.path).lock);
+  const unlock = takeLock(journalFiles(options.path).lock, 'The journal');
   options.onLocked?.();
   try {
     try {

@@ -1,0 +1,37 @@
+/**
+ * The places that one daemon has for itself: its socket and its state directory; the root directory is claimed by the
+ * journal's own lock (src/journal/lock.ts). Claimed before anything in them is touched, for as long as the process lives.
+ * A place that another daemon has ends the start at once, with the pid of who is there. Must write nothing else.
+ */
+import { mkdirSync } from 'node:fs';
+import { createConnection } from 'node:net';
+import { dirname, join } from 'node:path';
+import { errorCodeOf, peerCredentials } from '../adapters/linux/syscalls.ts';
+import { takeLock } from '../journal/lock.ts';
+
+interface Places {
+  readonly stateDir: string;
+  readonly socketPath: string;
+}
+
+/** Throws JournalError Locked, or an Error, that names the process that has a place already. The state directory is there. */
+export async function claimPlaces({ stateDir, socketPath }: Places): Promise<void> {
+  takeLock(join(stateDir, 'scribe.lock'), `The state directory ${stateDir}`);
+  mkdirSync(dirname(socketPath), { recursive: true, mode: 0o711 });
+  takeLock(`${socketPath}.lock`, `The socket ${socketPath}`);
+  const listener = await listenerAt(socketPath);
+  if (listener !== null)
+    throw new Error(`The socket ${socketPath} is in use: ${listener} listens there. Stop it first.`);
+}
+
+/** Who answers at a socket: daemons of other kinds know nothing of the lock. null: nobody, or there is no socket. */
+const listenerAt = async (socketPath: string): Promise<string | null> =>
+  new Promise((resolve) => {
+    const socket = createConnection(socketPath);
+    socket.once('connect', () => {
+      resolve(`process ${peerCredentials(socket).pid}`);
+      socket.destroy();
+    });
+    // A listener whose queue is full is there all the same.
+    socket.once('error', (error) => resolve(errorCodeOf(error) === 'EAGAIN' ? 'another process' : null));
+  });
