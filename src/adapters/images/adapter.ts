@@ -16,7 +16,7 @@ import { type Collected, collectUnknown } from './collection.ts';
 import { createFetchTurns } from './fetch-turns.ts';
 import { imageLayout } from './layout.ts';
 import { createPullJobs } from './pull/jobs.ts';
-import { createSemaphore } from './semaphore.ts';
+import { createSemaphore } from '../linux/semaphore.ts';
 import type { Snapshots } from './snapshots-port.ts';
 import { createSnapshots } from './snapshots.ts';
 import { createTrees } from './trees/trees.ts';

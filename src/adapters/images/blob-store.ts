@@ -12,7 +12,7 @@ import { FailureError } from '../../domain/errors.ts';
 import { errorCodeOf } from '../linux/syscalls.ts';
 import { sha256Of } from './chain-ids.ts';
 import { blobPath, type ImageLayout, partialPath, WRITING_SUFFIX } from './layout.ts';
-import { createSemaphore } from './semaphore.ts';
+import { createSemaphore } from '../linux/semaphore.ts';
 
 /** A blob that is being received; also when it was begun before a restart. */
 export interface PartialBlob {

@@ -1,12 +1,13 @@
 /**
  * The one door to the kernel for what Node does not offer: system calls through FFI. Every function here is one call
  * (or the few that only make sense together) and throws an error with `code`, `errno` and `syscall`, as Node's own do.
- * Must decide nothing and keep no state. Functions that return promises run in libuv's pool and stall nobody; the
- * others run on the calling thread and are quick, unless their comment says that they wait.
+ * Must decide nothing and keep no state. Functions that return promises run in libuv's pool, a bounded number at once,
+ * and stall nobody; the others run on the calling thread and are quick, unless their comment says that they wait.
  */
 import type { Socket } from 'node:net';
 import { getSystemErrorMessage, getSystemErrorName } from 'node:util';
 import { errno, type KoffiFunc, load } from 'koffi';
+import { createSemaphore } from './semaphore.ts';
 
 type NativeFunction<Args extends unknown[]> = KoffiFunc<(...args: Args) => number>;
 
@@ -78,20 +79,28 @@ export const checked = (syscall: string, subject: string, result: number): numbe
   return result;
 };
 
+/** koffi throws at more than 256 calls under way. As there are far fewer threads to make them, waiting here costs nothing. */
+const CALLS_IN_POOL_MAX = 64;
+const poolTurn = createSemaphore(CALLS_IN_POOL_MAX);
+
 const inPool = <Args extends unknown[]>(
   syscall: string,
   subject: string,
   call: NativeFunction<Args>,
   ...args: Args
 ): Promise<number> =>
-  new Promise((resolve, reject) => {
-    call.async(...args, (failure: Error | null, result: number) => {
-      // errno is the pool thread's, handed over for the length of this callback only.
-      if (failure) reject(failure);
-      else if (result < 0) reject(systemError(syscall, errno(), subject));
-      else resolve(result);
-    });
-  });
+  poolTurn(
+    null,
+    () =>
+      new Promise((resolve, reject) => {
+        call.async(...args, (failure: Error | null, result: number) => {
+          // errno is the pool thread's, handed over for the length of this callback only.
+          if (failure) reject(failure);
+          else if (result < 0) reject(systemError(syscall, errno(), subject));
+          else resolve(result);
+        });
+      }),
+  );
 
 /** The code of a system error (ENOENT, …), or undefined for any other thing that was thrown. */
 export const errorCodeOf = (error: unknown): string | undefined =>

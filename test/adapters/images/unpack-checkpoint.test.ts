@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { lstat, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, it } from 'node:test';
-import { createSemaphore } from '../../../src/adapters/images/semaphore.ts';
+import { createSemaphore } from '../../../src/adapters/linux/semaphore.ts';
 import { imageLayout } from '../../../src/adapters/images/layout.ts';
 import { defaultImageLimits } from '../../../src/adapters/images/types.ts';
 import { createCheckpointArchives } from '../../../src/adapters/images/unpack/checkpoint.ts';

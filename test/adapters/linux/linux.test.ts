@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { createConnection, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -192,6 +192,13 @@ describe('system calls', () => {
     assert.equal((await stat(join(dir, 'fifo'))).isFIFO(), true);
     await makeNode(join(dir, 'null'), NodeType.characterDevice | 0o600, deviceNumber(1, 3));
     assert.equal((await stat(join(dir, 'null'))).rdev, (await stat('/dev/null')).rdev);
+  });
+
+  it('that the pool makes may be asked for by the thousand at once', async () => {
+    const paths = Array.from({ length: 2000 }, (_, index) => join(dir, `one-of-many-${index}`));
+    await Promise.all(paths.map((path) => makeNode(path, NodeType.fifo | 0o600)));
+    const made = (await readdir(dir)).filter((name) => name.startsWith('one-of-many-'));
+    assert.equal(made.length, paths.length);
   });
 
   it('set and read extended attributes of a link itself and of files', async () => {

@@ -10,7 +10,7 @@ import type { Descriptor } from '../documents.ts';
 import { createRegistry, type Registry } from '../registry/client.ts';
 import { findEndpoints } from '../registry/hosts.ts';
 import type { HttpClient } from '../registry/http.ts';
-import { createSemaphore, type Semaphore } from '../semaphore.ts';
+import { createSemaphore, type Semaphore } from '../../linux/semaphore.ts';
 import type { SharedWork } from '../shared-work.ts';
 import type { RegistryCredentials } from '../types.ts';
 import { bringImage } from './image.ts';

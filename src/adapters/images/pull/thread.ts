@@ -11,7 +11,7 @@ import { errorCodeOf } from '../../linux/syscalls.ts';
 import { createBlobStore } from '../blob-store.ts';
 import { imageLayout } from '../layout.ts';
 import { createHttpClient } from '../registry/http.ts';
-import { createSemaphore, type Semaphore } from '../semaphore.ts';
+import { createSemaphore, type Semaphore } from '../../linux/semaphore.ts';
 import { createSharedWork } from '../shared-work.ts';
 import { findDamagedBlobs } from './check-blobs.ts';
 import { loadArchive } from './load.ts';

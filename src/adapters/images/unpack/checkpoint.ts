@@ -13,7 +13,7 @@ import type { DescribedImage } from '../../../domain/pod-sandbox/restored.ts';
 import { errorCodeOf } from '../../linux/syscalls.ts';
 import type { Spawner } from '../../spawner/types.ts';
 import { containerDir, type ImageLayout, LAYER_DIR } from '../layout.ts';
-import type { Semaphore } from '../semaphore.ts';
+import type { Semaphore } from '../../linux/semaphore.ts';
 import type { UnpackCheckpoint } from '../snapshots-port.ts';
 import type { ImageLimits } from '../types.ts';
 import { runUnpacker, type UnpackerRun } from './run-child.ts';

@@ -12,7 +12,7 @@ import { FailureError } from '../../../domain/errors.ts';
 import { errorCodeOf } from '../../linux/syscalls.ts';
 import type { Spawner } from '../../spawner/types.ts';
 import { blobPath, type ImageLayout, INFO_FILE, LAYER_DIR, layerDir, snapshotDir, snapshotName } from '../layout.ts';
-import type { Semaphore } from '../semaphore.ts';
+import type { Semaphore } from '../../linux/semaphore.ts';
 import { createSharedWork } from '../shared-work.ts';
 import { readSnapshotInfo, type SnapshotInfo } from '../snapshot-info.ts';
 import type { Trees } from '../trees/trees.ts';
