@@ -54,6 +54,11 @@ export function request(turn: Turn, stream: string, ...effects: readonly Intent[
   emit(turn, stream, { type: 'effects.requested', body: { effects } });
 }
 
+/** The same on a call's own stream and on its behalf, also when something else brought it about. */
+export function requestFor(turn: Turn, call: OpenCall, ...effects: readonly Intent[]): void {
+  emit(turn, call.stream, { type: 'effects.requested', body: { effects } }, call.seq);
+}
+
 const NS_PER_MS = 1_000_000n;
 
 export const afterMs = (turn: Turn, delayMs: number): Int64 =>
@@ -87,6 +92,11 @@ export function complete(turn: Turn, call: OpenCall, outcome: CallOutcome): void
 }
 
 export type Method = CallRequest['method'];
+
+/** From here on the call waits for this target, as others do (C5). */
+export function join(turn: Turn, call: OpenCall, target: string): void {
+  emit(turn, call.stream, { type: 'call.joined', body: { target } }, call.seq);
+}
 
 export function callsWaitingFor(turn: Turn, target: string, methods: readonly Method[]): OpenCall[] {
   const waiting: OpenCall[] = [];

@@ -15,7 +15,7 @@ import { prepareShim } from '../pod-sandbox/shim.ts';
 import type { CallRequest } from '../records.ts';
 import { containerStream } from '../records.ts';
 import type { Container, NodeState, OpenCall, PodSandbox } from '../state.ts';
-import { complete, emit, OK, request as requestEffects, type Turn } from '../turn.ts';
+import { complete, emit, join, OK, request as requestEffects, requestFor, type Turn } from '../turn.ts';
 import { advanceContainer, askForStop } from './process.ts';
 import { containerStateOf, isRunning, notFound } from './state.ts';
 
@@ -56,7 +56,7 @@ export function createContainer(
   if (location !== null) {
     const failure = archiveFailure(state, sandbox, location, described);
     if (failure !== null) return refuse(failure);
-    if (described === undefined) return requestEffects(turn, call.stream, { kind: 'ReadCheckpoint', location });
+    if (described === undefined) return requestFor(turn, call, { kind: 'ReadCheckpoint', location });
   }
   const images = imagesOf(state, described === undefined ? config : { ...config, image: { image: described.imageId } });
   if (!images.ok) return refuse(images.failure);
@@ -100,8 +100,7 @@ function archiveFailure(
 /** The same name again (C5). */
 function repeat(turn: Turn, call: OpenCall, request: RequestOf<'CreateContainer'>, owner: Container): void {
   const same = sameJson(owner.config, request.config);
-  if (same && owner.goal === 'create')
-    return emit(turn, call.stream, { type: 'call.joined', body: { target: containerStream(owner.id) } });
+  if (same && owner.goal === 'create') return join(turn, call, containerStream(owner.id));
   if (same && owner.goal === 'run' && !owner.starting && containerStateOf(owner) === 'CONTAINER_CREATED') {
     if (!owner.claimed && !call.detached)
       emit(turn, containerStream(owner.id), { type: 'container.claimed', body: {} });

@@ -3,7 +3,7 @@ import type { EffectEnded, Intent } from '../records.ts';
 import { answer, type Turn } from '../turn.ts';
 import { containerStream } from '../records.ts';
 import { afterCheckpoint, afterEndCheckpoint } from './checkpoint.ts';
-import { afterExec } from './exec.ts';
+import { afterEndExec, afterExec, retryStaleExecs } from './exec.ts';
 import { advanceContainer, afterKill, askShimForExit, recordStart } from './process.ts';
 import { retryOwedContainer, undoUnclaimedContainer } from './timers.ts';
 import { recordUpdate } from './update.ts';
@@ -19,6 +19,9 @@ export function afterContainerEffect(turn: Turn, containerId: string, outcome: E
     case 'StreamExec':
     case 'StreamAttach':
       return afterExec(turn, outcome, intent);
+    case 'EndExec':
+      afterEndExec(turn, containerId, outcome.failure);
+      return advanceContainer(turn, containerId);
     case 'ReopenLog':
       return answer(
         turn,
@@ -50,7 +53,8 @@ function afterTimer(turn: Turn, containerId: string, intent: Intent): void {
     case 'claim':
       return undoUnclaimedContainer(turn, container);
     case 'retry':
-      return retryOwedContainer(turn, container);
+      retryOwedContainer(turn, container);
+      return retryStaleExecs(turn, containerId);
     case 'exit':
       return container.exit === null ? askShimForExit(turn, container.podSandboxId) : undefined;
     case 'grace':

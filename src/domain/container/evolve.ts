@@ -131,7 +131,7 @@ function changedBy(container: Container, record: Sequenced, intent: Intent | und
     case 'container.updated':
       return { ...withoutUpdate(container), resources: record.body.resources };
     case 'container.lost':
-      return { ...container, lost: record.body.message };
+      return withoutDoubt({ ...container, lost: record.body.message });
     case 'container.removing':
       return { ...container, goal: 'remove' };
     case 'undo.retried':
@@ -148,6 +148,10 @@ function changedBy(container: Container, record: Sequenced, intent: Intent | und
       return container;
   }
 }
+
+/** What became of its start will not be known: whatever there may be of a task is to be deleted. */
+const withoutDoubt = (container: Container): Container =>
+  container.startInDoubt ? { ...withStep(container, 'task', 'failed'), startInDoubt: false } : container;
 
 /** Refused as a whole, with the limits from before in force; any other failure leaves in doubt which ones are. */
 const REFUSALS: readonly FailureReason[] = ['RuntimeFailed', 'HostLacks', 'InvalidField', 'Bug'];

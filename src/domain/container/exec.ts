@@ -3,13 +3,14 @@
  * sessions themselves, which are calls of their own so that a record says who, what, how long and how much. What goes
  * through them is nowhere in here.
  */
+import { hasTimer, openEffectsOn } from '../effect-log.ts';
 import type { Failure } from '../errors.ts';
 import { type CallRequest, containerStream, type EffectEnded, type Intent } from '../records.ts';
 import type { WantedStreams } from '../call/streams.ts';
-import type { OpenCall } from '../state.ts';
-import { complete, emit, OK, type Turn } from '../turn.ts';
-import { isAskingShim } from './contact.ts';
-import { containerStateOf, notFound } from './state.ts';
+import type { Container, OpenCall } from '../state.ts';
+import { afterMs, complete, emit, OK, request as requestEffects, setTimer, type Turn } from '../turn.ts';
+import { contactOf, isAskingShim } from './contact.ts';
+import { containerStateOf, isRunning, notFound } from './state.ts';
 
 type RequestOf<M extends CallRequest['method']> = Extract<CallRequest, { method: M }>;
 
@@ -121,6 +122,35 @@ export function resumeExecs(turn: Turn, podSandboxId: string): void {
     else if (request.method === 'ExecSession') execSession(turn, call, request);
     else if (request.method === 'AttachSession') attachSession(turn, call, request);
   }
+}
+
+const END_RETRY_MS = 5_000;
+
+/** Ends what an earlier life of the daemon left running; whoever began it was told that it was interrupted. */
+export function endStaleExecs(turn: Turn, { id, staleExecs }: Container): void {
+  const stream = containerStream(id);
+  const ending = openEffectsOn(turn.state, stream).flatMap(({ intent }) =>
+    intent.kind === 'EndExec' ? [intent.execId] : [],
+  );
+  const effects = staleExecs
+    .filter((execId) => !ending.includes(execId))
+    .map((execId): Intent => ({ kind: 'EndExec', execId }));
+  if (effects.length > 0) requestEffects(turn, stream, ...effects);
+}
+
+/** What could not be ended is tried again, as long as there is a task that it may run in. */
+export function afterEndExec(turn: Turn, containerId: string, failure: Failure | undefined): void {
+  const container = turn.state.containers.get(containerId);
+  const stream = containerStream(containerId);
+  if (failure === undefined || container === undefined || !isRunning(container)) return;
+  if (!hasTimer(turn.state, stream, 'retry')) setTimer(turn, stream, 'retry', afterMs(turn, END_RETRY_MS));
+}
+
+/** Does so: at its shim, when that answers. Otherwise the shim's next answer leads to it. */
+export function retryStaleExecs(turn: Turn, containerId: string): void {
+  const container = turn.state.containers.get(containerId);
+  if (container === undefined || !isRunning(container) || contactOf(turn.state, container) !== 'connected') return;
+  endStaleExecs(turn, container);
 }
 
 /** A command or session has ended: its call is answered with how. */

@@ -119,7 +119,7 @@ function advanceTask(turn: Turn, container: Container): void {
   if (container.starting && steps.task === 'none') return advanceStart(turn, container);
   if (steps.task === 'doing' || steps.task === 'undoing') return;
   if (steps.task === 'owed') return owe(turn, container);
-  if (container.starting && steps.task === 'failed') {
+  if (container.starting && steps.task === 'failed' && container.lost === null) {
     const message = container.failure?.message ?? 'The daemon ended while the container was being started.';
     exited(turn, container, {
       exitStatus: START_ERROR_STATUS,
@@ -135,6 +135,7 @@ function advanceTask(turn: Turn, container: Container): void {
   if (over && (steps.task === 'done' || steps.task === 'failed') && !isAskingShim(turn.state, container))
     return request(turn, stream, { kind: 'DeleteTask' });
   if (container.lost !== null && container.exit === null && steps.task === 'undone') {
+    if (container.startedAtNs === null) return failStart(turn, container.id, container.lost);
     exited(turn, container, {
       exitStatus: UNKNOWN_STATUS,
       exitedAtNs: String(turn.input.atNs),
@@ -222,6 +223,7 @@ function owe(turn: Turn, container: Container): void {
   };
   answer(turn, stream, ['RemoveContainer'], { ok: false, failure });
   answer(turn, stream, ['CreateContainer'], { ok: false, failure: container.failure ?? failure });
+  if (container.starting) answer(turn, stream, ['StartContainer'], { ok: false, failure });
   const podStream = sandboxStream(container.podSandboxId);
   answer(turn, podStream, ['StopPodSandbox', 'RemovePodSandbox'], { ok: false, failure });
   if (!hasTimer(turn.state, stream, 'retry'))
@@ -289,7 +291,7 @@ export function recordStart(turn: Turn, containerId: string, task: { pid: number
   else advanceContainer(turn, containerId);
 }
 
-/** A start that the daemon's end left in doubt turns out not to have happened. */
+/** A start turns out not to have happened; nothing of its task is left. */
 export function failStart(
   turn: Turn,
   containerId: string,
@@ -311,12 +313,11 @@ export function failStart(
   wake(turn, containerStream(containerId));
 }
 
-/** Nobody can say any more how the task ends: kill what is left of it, then say so. */
+/** Nobody can say any more how the task ends, or whether it was started: kill what is left of it, then say so. */
 export function loseContainer(turn: Turn, containerId: string, message: string): void {
   const container = find(turn, containerId);
   if (container === undefined || container.lost !== null || container.exit !== null) return;
-  if (container.startInDoubt) return failStart(turn, containerId, message);
-  if (container.startedAtNs === null) return;
+  if (container.startedAtNs === null && !container.startInDoubt) return;
   emit(turn, containerStream(containerId), { type: 'container.lost', body: { message } });
   advanceContainer(turn, containerId);
 }

@@ -11,7 +11,7 @@ import { findImage } from './names.ts';
 import type { ImageContent } from './content.ts';
 import { imageStream, type Intent } from '../records.ts';
 import type { Image, NodeState, OpenCall } from '../state.ts';
-import { afterMs, answer, emit, request, retryDelayMs, setTimer, type Turn, wake } from '../turn.ts';
+import { afterMs, answer, emit, request, requestFor, retryDelayMs, setTimer, type Turn, wake } from '../turn.ts';
 
 const isFetching = ({ kind }: Intent): boolean => kind === 'PullImage' || kind === 'LoadImages';
 
@@ -24,7 +24,7 @@ const openIntent = (state: NodeState, wanted: (intent: Intent) => boolean): bool
 export function startFetch(turn: Turn, call: OpenCall): void {
   const intent = fetchIntent(turn.state, call);
   if (intent === null || openIntent(turn.state, ({ kind }) => kind === 'DeleteImageContent')) return;
-  request(turn, call.stream, intent);
+  requestFor(turn, call, intent);
 }
 
 function fetchIntent(state: NodeState, { request: asked }: OpenCall): Intent | null {

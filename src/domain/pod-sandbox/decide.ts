@@ -7,7 +7,7 @@ import { levelOf, ownLevelOf, podLabels } from '../oci/selinux.ts';
 import { hasOwnUsers } from '../oci/user-namespace.ts';
 import { validatePodSandboxConfig } from '../oci/validate.ts';
 import { containersOf, type NodeState, type OpenCall, type PodSandbox } from '../state.ts';
-import { complete, emit, OK, type Turn } from '../turn.ts';
+import { complete, emit, join, OK, type Turn } from '../turn.ts';
 import type { PodSandboxConfig } from '../cri.ts';
 import type { Failure } from '../errors.ts';
 import { type RuntimeHandler, startsMachines } from '../runtime-handler.ts';
@@ -119,8 +119,7 @@ function repeat(turn: Turn, call: OpenCall, request: Creation, owner: PodSandbox
     sameJson(owner.config, request.config) &&
     sameJson(askedRestore(owner.restore), restoreOf(request));
   if (same && owner.goal === 'run') {
-    if (owner.phase === 'creating')
-      return emit(turn, call.stream, { type: 'call.joined', body: { target: `sandbox/${owner.id}` } });
+    if (owner.phase === 'creating') return join(turn, call, sandboxStream(owner.id));
     if (owner.phase === 'ready' && isUntouched(turn.state, owner)) {
       if (!call.detached) claim(turn, owner);
       return complete(turn, call, { ok: true, response: createdResponse(owner) });

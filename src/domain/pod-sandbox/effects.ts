@@ -1,9 +1,8 @@
 /** What the outcome of an effect on a PodSandbox leads to. */
-import { resumeExecs } from '../container/exec.ts';
+import { endStaleExecs, resumeExecs } from '../container/exec.ts';
 import { advanceContainer, failStart, loseContainer, recordExit, recordStart } from '../container/process.ts';
-import { openEffectsOn } from '../effect-log.ts';
 import type { ObservedTask } from '../tasks.ts';
-import { containerStream, type EffectEnded, type Intent, sandboxStream } from '../records.ts';
+import { type EffectEnded, type Intent, sandboxStream } from '../records.ts';
 import { containersOf, type Container } from '../state.ts';
 import { afterMs, emit, request, retryDelayMs, setTimer, type Turn } from '../turn.ts';
 import { afterPodCheckpoint } from './checkpoint.ts';
@@ -98,18 +97,6 @@ function afterReconnect(
   advancePodSandbox(turn, podSandboxId);
 }
 
-/** Whoever began these commands was told that they were interrupted. */
-function endStaleExecs(turn: Turn, { id, staleExecs }: Container): void {
-  const stream = containerStream(id);
-  const ending = openEffectsOn(turn.state, stream).flatMap(({ intent }) =>
-    intent.kind === 'EndExec' ? [intent.execId] : [],
-  );
-  const effects = staleExecs
-    .filter((execId) => !ending.includes(execId))
-    .map((execId): Intent => ({ kind: 'EndExec', execId }));
-  if (effects.length > 0) request(turn, stream, ...effects);
-}
-
 /** After so many silences in a row nobody waits for a mute shim's word any more. */
 const SILENCES_MAX = 3;
 
@@ -133,7 +120,8 @@ function afterAnswer(turn: Turn, container: Container, task: ObservedTask | unde
       if (task.exit !== undefined) recordExit(turn, container.id, task.exit);
       return;
     case 'created':
-      if (container.startInDoubt) failStart(turn, container.id, 'the daemon ended before the task was started');
+      // It has a process already, which is ended before anybody hears that the container is EXITED.
+      if (container.startInDoubt) loseContainer(turn, container.id, 'the daemon ended before the task was started');
       return;
     case 'absent':
       if (container.startInDoubt) return failStart(turn, container.id, 'the daemon ended before the task was made');

@@ -13,7 +13,7 @@ import { userNamespaceOf } from '../oci/user-namespace.ts';
 import { validateContainerConfig } from '../oci/validate.ts';
 import { type CallRequest, type EffectEnded, sandboxStream } from '../records.ts';
 import type { NodeState, OpenCall } from '../state.ts';
-import { callBehind, complete, emit, request as requestEffects, type Turn } from '../turn.ts';
+import { callBehind, complete, emit, requestFor, type Turn } from '../turn.ts';
 import { requestedSandbox } from './decide.ts';
 import { advancePodSandbox } from './process.ts';
 import type { DescribedContainer, DescribedPod, RestoredContainer } from './restored.ts';
@@ -36,7 +36,7 @@ export function restorePod(turn: Turn, call: OpenCall, request: RestoreRequest, 
   if (failure !== null) return complete(turn, call, { ok: false, failure });
   const requested = requestedSandbox(turn, call, request);
   if (requested === null) return;
-  if (described === undefined) return requestEffects(turn, call.stream, { kind: 'ReadPodCheckpoint', checkpointPath });
+  if (described === undefined) return requestFor(turn, call, { kind: 'ReadPodCheckpoint', checkpointPath });
   const matched = match(turn.state, request, described);
   if (!matched.ok) return complete(turn, call, matched);
   const restore = { checkpointPath, containers: matched.containers };
