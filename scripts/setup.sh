@@ -103,7 +103,7 @@ need_for_run() {
   need busybox-static busybox
   need iproute2 ip
   need iptables iptables
-  need util-linux nsenter
+  need util-linux setpriv
 }
 
 need_for_test() {

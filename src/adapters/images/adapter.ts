@@ -122,7 +122,7 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
     onSnapshot: recountInBackground,
   });
 
-  const checkpointArchives = createCheckpointArchives({ layout, spawner, limits, inTurn });
+  const checkpointArchives = createCheckpointArchives({ layout, spawner, limits, inTurn, trees });
   const jobs = createPullJobs(
     {
       root,

@@ -1,14 +1,12 @@
 /**
- * What a child process does that unpacks files of strangers: it locks itself into a directory with what little it
- * needs, and makes nodes, attributes and times there. All calls wait, on the calling thread: such a child has nothing
- * else to do. Paths are bytes, because names in archives need not be UTF-8. Never for the daemon's own loop.
+ * What a child process does that unpacks files of strangers: it was started with few rights (jailed-command.ts), gives up
+ * what it no longer needs once all is loaded, and makes nodes, attributes and times. All calls wait, on the calling
+ * thread: such a child has nothing else to do. Paths are bytes, because names in archives need not be UTF-8. Never for
+ * the daemon's own loop.
  */
-import { changeRoot, checked, native } from './syscalls.ts';
+import { filterCalls } from './jail-filter.ts';
+import { checked, native } from './syscalls.ts';
 
-const nativeCapset = native<[Uint8Array, Uint8Array]>('int capset(void *header, const void *data)');
-const nativePrctl = native<[number, number, number, number, number]>(
-  'int prctl(int option, unsigned long second, unsigned long third, unsigned long fourth, unsigned long fifth)',
-);
 const nativeSetrlimit = native<[number, BigUint64Array]>('int setrlimit(int resource, const void *limit)');
 const nativeMknod = native<[Uint8Array, number, number]>(
   'int mknod(const void *path, unsigned int mode, unsigned long device)',
@@ -25,34 +23,11 @@ const nativeUtimensat = native<[number, Uint8Array, BigInt64Array, number]>(
 const nativeFutimens = native<[number, BigInt64Array]>('int futimens(int fd, const void *times)');
 const nativeSyncfs = native<[number]>('int syncfs(int fd)');
 
-/** Capabilities (capabilities(7)) by which files of any owner, devices and overlayfs' own attributes are made. */
-const Capability = {
-  CHOWN: 0,
-  DAC_OVERRIDE: 1,
-  FOWNER: 3,
-  FSETID: 4,
-  SYS_ADMIN: 21,
-  MKNOD: 27,
-  SETFCAP: 31,
-} as const;
-
-const LINUX_CAPABILITY_VERSION_3 = 0x20080522;
-const PR_SET_NO_NEW_PRIVS = 38;
 const RLIMIT_FSIZE = 1;
 const RLIMIT_DATA = 2;
 const RLIMIT_CORE = 4;
 const RLIMIT_NOFILE = 7;
 const OPEN_FILES_MAX = 64;
-
-const keepOnly = (capabilities: readonly number[]): void => {
-  const bits = capabilities.reduce((set, capability) => set | (1 << capability), 0) >>> 0;
-  const header = Buffer.alloc(8);
-  header.writeUInt32LE(LINUX_CAPABILITY_VERSION_3);
-  const data = Buffer.alloc(24);
-  data.writeUInt32LE(bits, 0);
-  data.writeUInt32LE(bits, 4);
-  checked('capset', 'self', nativeCapset(header, data));
-};
 
 const limit = (resource: number, value: number): void => {
   checked(
@@ -69,18 +44,15 @@ export interface JailLimits {
 }
 
 /**
- * Makes `directory` the root of the whole process, and gives up every capability but those that unpacking needs, the
- * way back by set-user-ID programs, core dumps, and memory and file sizes beyond the limits. There is no way out:
- * all modules and files that are needed later have to be loaded and open already.
+ * Gives up core dumps, memory and file sizes beyond the limits, and most system calls, in all threads and for ever. All
+ * modules and files that are needed later have to be loaded and open already.
  */
-export const enterJail = (directory: string, limits: JailLimits): void => {
+export const enterJail = (limits: JailLimits): void => {
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_NOFILE, OPEN_FILES_MAX);
   limit(RLIMIT_FSIZE, limits.fileBytesMax);
   limit(RLIMIT_DATA, limits.memoryBytesMax);
-  changeRoot(directory);
-  checked('prctl', 'PR_SET_NO_NEW_PRIVS', nativePrctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
-  keepOnly(Object.values(Capability));
+  filterCalls();
 };
 
 const AT_FDCWD = -100;

@@ -24,6 +24,11 @@ const nativeUmount = native<[string, number]>('int umount2(const char *target, i
 const nativeUnshare = native<[number]>('int unshare(int flags)');
 const nativeSethostname = native<[Uint8Array, number]>('int sethostname(const void *name, size_t length)');
 const nativeSetns = native<[number, number]>('int setns(int fd, int nstype)');
+const nativeFchdir = native<[number]>('int fchdir(int fd)');
+const nativeChroot = native<[string]>('int chroot(const char *path)');
+const nativePivotRoot = native<[number, string, string]>(
+  'long syscall(long number, const char *root, const char *old)',
+);
 const nativeSocket = native<[number, number, number]>('int socket(int domain, int type, int protocol)');
 const nativeIoctl = native<[number, number, Uint8Array]>('int ioctl(int fd, unsigned long request, void *argument)');
 const nativeClose = native<[number]>('int close(int fd)');
@@ -33,7 +38,6 @@ const nativeGetsockopt = native<[number, number, number, Uint8Array, Uint32Array
 const nativeMknod = native<[string, number, number]>(
   'int mknod(const char *path, unsigned int mode, unsigned long dev)',
 );
-const nativeChroot = native<[string]>('int chroot(const char *path)');
 const nativeLlistxattr = native<[string, Uint8Array | null, number]>(
   'long llistxattr(const char *path, void *list, size_t size)',
 );
@@ -176,7 +180,7 @@ export const mountMapped = (source: string, target: string, usernsFd: number): v
 };
 
 /** Kinds of namespaces: CLONE_NEW bits of unshare(2) and setns(2). */
-export const Namespace = { network: 0x40000000, ipc: 0x08000000, uts: 0x04000000 } as const;
+export const Namespace = { mount: 0x00020000, network: 0x40000000, ipc: 0x08000000, uts: 0x04000000 } as const;
 
 /** Moves the calling thread (only) into new namespaces of these kinds. */
 export const unshare = (kinds: number): void => {
@@ -186,6 +190,19 @@ export const unshare = (kinds: number): void => {
 /** Moves the calling thread (only) into the namespace of that kind that `fd` stands for. */
 export const enterNamespace = (fd: number, kind: number): void => {
   checked('setns', `fd ${fd}`, nativeSetns(fd, kind));
+};
+
+const SYS_PIVOT_ROOT = process.arch === 'arm64' ? 41 : 155;
+
+/** pivot_root(2): in the calling thread's mount namespace, for every process that has its root as its own. */
+export const pivotRoot = (root: string, old: string): void => {
+  checked('pivot_root', `'${root}'`, nativePivotRoot(SYS_PIVOT_ROOT, root, old));
+};
+
+/** Makes an open directory the calling thread's root and working directory; call process.chdir() after it. */
+export const returnToRoot = (fd: number): void => {
+  checked('fchdir', `fd ${fd}`, nativeFchdir(fd));
+  checked('chroot', "'.'", nativeChroot('.'));
 };
 
 /** sethostname(2): in the calling thread's UTS namespace. */
@@ -269,12 +286,6 @@ export const deviceNumber = (major: number, minor: number): number =>
 /** mknod(2): a FIFO or device. `mode` is the type (NodeType) and permissions, which the umask may narrow. */
 export const makeNode = async (path: string, mode: number, device = 0): Promise<void> => {
   await inPool('mknod', `'${path}'`, nativeMknod, path, mode, device);
-};
-
-/** chroot(2) of the whole process, all its threads: only for a child that was started for that. Then chdir to '/'. */
-export const changeRoot = (path: string): void => {
-  checked('chroot', `'${path}'`, nativeChroot(path));
-  process.chdir('/');
 };
 
 const XATTR_NAMES_BYTES_MAX = 65_536;

@@ -3,9 +3,11 @@
  * output and time. Must leave nothing of the group behind when it was told to kill, and must not know who asked.
  */
 import { closeSync } from 'node:fs';
+import { messageOf } from '../../domain/errors.ts';
 import { Socket } from 'node:net';
 import { makePipe, type Pipe, type ProcessEnd, spawnProgram } from '../linux/spawn.ts';
 import { killGroup } from './kill-group.ts';
+import { giveNewRoot } from './new-root.ts';
 import type { RunHead, RunTail } from './protocol.ts';
 
 export type OutputStream = 'stdout' | 'stderr';
@@ -75,7 +77,12 @@ export const runProgram = (
   nullFd: number,
   listener: RunListener,
 ): RunningProgram => {
-  const pipes = { stdin: input ? makePipe() : null, stdout: makePipe(), stderr: makePipe() };
+  const { rootAfterStart } = head;
+  const pipes = {
+    stdin: input || rootAfterStart !== undefined ? makePipe() : null,
+    stdout: makePipe(),
+    stderr: makePipe(),
+  };
   const processGroup = spawnPiped(head, pipes, nullFd);
   if (pipes.stdin && input) giveInput(pipes.stdin.writeFd, input);
 
@@ -85,6 +92,13 @@ export const runProgram = (
   let end: ProcessEnd | null = null;
   let patience: NodeJS.Timeout | undefined;
   const outputs = new Map<OutputStream, Socket>();
+  /** Held open while a program waits for its root. */
+  let heldStdin = input ? null : (pipes.stdin?.writeFd ?? null);
+
+  const releaseStdin = (): void => {
+    if (heldStdin !== null) closeSync(heldStdin);
+    heldStdin = null;
+  };
 
   const finish = (): void => {
     if (settled) return;
@@ -92,6 +106,7 @@ export const runProgram = (
     clearTimeout(deadline);
     clearTimeout(patience);
     for (const output of outputs.values()) output.destroy();
+    releaseStdin();
     listener.ended({ ...(end ?? { exitCode: null, signalName: null }), timedOut, truncated });
   };
 
@@ -120,11 +135,25 @@ export const runProgram = (
     Math.min(head.timeoutMs, TIMER_MS_MAX),
   );
 
+  /** A program that has no root is not let go on. */
+  const giveRoot = (directory: string): void => {
+    try {
+      giveNewRoot(processGroup, directory);
+    } catch (error) {
+      listener.output('stderr', Buffer.from(`Error: ${directory} can not become its root: ${messageOf(error)}\n`));
+      kill();
+      return;
+    }
+    releaseStdin();
+  };
+
   const follow = (stream: OutputStream, fd: number): void => {
     const socket = new Socket({ fd, readable: true, writable: false });
     outputs.set(stream, socket);
     let left = head.outputBytesMax;
     socket.on('data', (chunk: Uint8Array) => {
+      if (stream === 'stdout' && heldStdin !== null && rootAfterStart !== undefined && end === null)
+        giveRoot(rootAfterStart);
       const kept = chunk.subarray(0, left);
       left -= kept.length;
       truncated ||= kept.length < chunk.length;

@@ -10,6 +10,11 @@ export interface RunRequest {
   readonly env: Readonly<Record<string, string>>;
   readonly cwd: string;
   readonly stdin?: Uint8Array;
+  /**
+   * A directory that becomes the root of the program's mount namespace, which has to be its own, once it has written
+   * something to stdout; then its stdin ends. Without `stdin`.
+   */
+  readonly rootAfterStart?: string;
   /** After this the program's process group gets SIGKILL and the result says timedOut. */
   readonly timeoutMs: number;
   /**

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { before, describe, it } from 'node:test';
 import { createSemaphore } from '../../../src/adapters/linux/semaphore.ts';
 import { imageLayout } from '../../../src/adapters/images/layout.ts';
+import { createTrees } from '../../../src/adapters/images/trees/trees.ts';
 import { defaultImageLimits } from '../../../src/adapters/images/types.ts';
 import { createCheckpointArchives } from '../../../src/adapters/images/unpack/checkpoint.ts';
 import { readXattr, writeXattr } from '../../../src/adapters/linux/syscalls.ts';
@@ -20,6 +21,8 @@ const images = { path: 'checkpoint/pages-1.img', data: 'pages' };
 
 describe('C17: checkpoints', { timeout: 60_000 }, () => {
   const owner = cleanupAfterAll();
+  const trees = createTrees();
+  onCleanup(owner, () => trees.close());
   let spawner: Awaited<ReturnType<typeof startSpawner>>;
 
   before(async () => {
@@ -48,6 +51,7 @@ describe('C17: checkpoints', { timeout: 60_000 }, () => {
       spawner,
       limits,
       inTurn: createSemaphore(2),
+      trees,
     });
     const archive = join(root, 'archive.tar');
     const dir = join(layout.containers, containerId, 'restore');

@@ -4,6 +4,7 @@ import { constants } from 'node:fs';
 import { lstat, mkdir, open, readdir, readFile, readlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, beforeEach, describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { blobPath } from '../../../src/adapters/images/layout.ts';
 import type { ImageLimits } from '../../../src/adapters/images/types.ts';
@@ -194,7 +195,7 @@ describe('C17: hostile layers', { timeout: 60_000 }, () => {
     await refused(Buffer.alloc(2000, 'x'), /checksum/);
   });
 
-  it('runs in its own root, with few capabilities and no way to more', async (t) => {
+  it('runs in its own root and namespaces, each thread with few rights and no way to more', async (t) => {
     const own = await startWorkshop(t);
     const plain = tar([{ path: 'f', data: 'x' }]);
     const blob = blobPath(own.layout, sha256(plain));
@@ -204,17 +205,39 @@ describe('C17: hostile layers', { timeout: 60_000 }, () => {
     const layer = { digest: sha256(plain), diffId: sha256(plain), chainId: sha256(plain), sizeBytes: plain.length };
     const unpacking = own.unpacker.unpack(layer, [], new AbortController().signal, () => undefined);
     const pipe = await open(blob, constants.O_WRONLY);
-    const [pid = ''] = (await runOk(['pgrep', '-f', blob])).trim().split('\n');
-    const isJailed = async (): Promise<boolean> => (await readlink(`/proc/${pid}/root`)).startsWith(own.layout.unpack);
-    for (const deadline = Date.now() + 10_000; !(await isJailed()); )
+    const [pid = ''] = (await runOk(['pgrep', '-f', `^${process.execPath} .*${blob}`])).trim().split('\n');
+    const statusOf = (thread: string): Promise<string> => readFile(`/proc/${pid}/task/${thread}/status`, 'utf8');
+    const fieldOf = (status: string, name: string): string =>
+      new RegExp(`^${name}:\\s+(.*)$`, 'm').exec(status)?.[1] ?? '';
+    const isLockedIn = async (): Promise<boolean> => fieldOf(await statusOf(pid), 'Seccomp') === '2';
+    for (const deadline = Date.now() + 30_000; !(await isLockedIn()); await sleep(5))
       assert.ok(Date.now() < deadline, 'it is not jailed');
+    // The threads that decompress begin with the first bytes.
     await pipe.write(plain.subarray(0, 512));
-    const status = await readFile(`/proc/${pid}/status`, 'utf8');
-    const field = (name: string): string => new RegExp(`^${name}:\\s+(.*)$`, 'm').exec(status)?.[1] ?? '';
-    const kept = (1n << 0n) | (1n << 1n) | (1n << 3n) | (1n << 4n) | (1n << 21n) | (1n << 27n) | (1n << 31n);
-    assert.equal(BigInt(`0x${field('CapEff')}`), kept);
-    assert.equal(BigInt(`0x${field('CapPrm')}`), kept);
-    assert.equal(field('NoNewPrivs'), '1');
+
+    assert.equal(await readFile(`/proc/${pid}/root/f`, 'utf8').catch(() => 'not yet'), 'not yet');
+    assert.deepEqual(await readdir(`/proc/${pid}/root`), []);
+    const mounts = (await readFile(`/proc/${pid}/mountinfo`, 'utf8')).trim().split('\n');
+    assert.equal(mounts.length, 1, 'nothing of the node is mounted there');
+    assert.match(mounts[0] ?? '', / \/ rw,nosuid,nodev,noexec/);
+    for (const kind of ['mnt', 'net', 'pid']) {
+      const [theirs, ours] = await Promise.all([
+        readlink(`/proc/${pid}/ns/${kind}`),
+        readlink(`/proc/self/ns/${kind}`),
+      ]);
+      assert.notEqual(theirs, ours, `it shares the ${kind} namespace`);
+    }
+    // chown, dac_override, fowner, fsetid, mknod, setfcap
+    const kept = (1n << 0n) | (1n << 1n) | (1n << 3n) | (1n << 4n) | (1n << 27n) | (1n << 31n);
+    const threads = await readdir(`/proc/${pid}/task`);
+    assert.ok(threads.length > 1);
+    for (const status of await Promise.all(threads.map(statusOf))) {
+      const capabilities = ['CapEff', 'CapPrm', 'CapBnd', 'CapInh', 'CapAmb'].map((name) =>
+        BigInt(`0x${fieldOf(status, name)}`),
+      );
+      assert.deepEqual(capabilities, [kept, kept, kept, 0n, 0n], fieldOf(status, 'Name'));
+      assert.deepEqual([fieldOf(status, 'NoNewPrivs'), fieldOf(status, 'Seccomp')], ['1', '2']);
+    }
     const limits = await readFile(`/proc/${pid}/limits`, 'utf8');
     assert.match(limits, /Max core file size\s+0\s+0/);
     assert.match(limits, /Max open files\s+64\s+64/);

@@ -4,8 +4,9 @@
  * nothing is done that does not prove to be a directory reached through directories. Runs in the thread for trees.
  */
 import { chmodSync, lchownSync, lstatSync, type Stats, utimesSync } from 'node:fs';
-import { hasXattrNow } from '../../linux/jail.ts';
 import { errorCodeOf } from '../../linux/syscalls.ts';
+import { isOpaque } from './opaque.ts';
+import { inDirectory, nameOf, parentOf, provenDirectories } from './proven.ts';
 
 export interface LooksRequest {
   /** Of the unpacked layer. */
@@ -33,11 +34,6 @@ interface Below {
 const plain: Looks = { mode: 0o755, uid: 0, gid: 0, atime: null, mtime: null };
 const nothing: Below = { directories: [], looks: plain };
 const MODE_MASK = 0o7777;
-const SLASH = Buffer.from('/');
-const OPAQUE_XATTR = 'trusted.overlay.opaque';
-
-const inDirectory = (directory: Buffer, name: string): Buffer =>
-  Buffer.concat([directory, SLASH, Buffer.from(name, 'latin1')]);
 
 const statOf = (path: Buffer): Stats | null => {
   try {
@@ -47,8 +43,6 @@ const statOf = (path: Buffer): Stats | null => {
     throw error;
   }
 };
-
-const isOpaque = (path: Buffer): boolean => hasXattrNow(Buffer.concat([path, Buffer.of(0)]), OPAQUE_XATTR);
 
 /** What is reached through a link, or hidden by a file, is not the same directory. */
 const childBelow = (parent: Below, name: string): Below => {
@@ -66,37 +60,26 @@ const childBelow = (parent: Below, name: string): Below => {
   return directories.length === 0 ? nothing : { directories, looks };
 };
 
-const parentOf = (path: string): string => path.slice(0, Math.max(0, path.lastIndexOf('/')));
-const nameOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
-
-const isPlainPath = (path: string): boolean =>
-  path === '' || path.split('/').every((part) => part !== '' && part !== '.' && part !== '..' && !part.includes('\0'));
-
 /** Throws when a path is no directory of the layer, reached through directories. */
 export const copyLooks = ({ root, implied, lowerDirs }: LooksRequest): void => {
-  const rootPath = Buffer.from(root);
+  const find = provenDirectories(root);
   const lowerRoots = lowerDirs.map((dir) => Buffer.from(dir));
   const [top] = lowerRoots;
-  const rootBelow: Below = { directories: lowerRoots, looks: top === undefined ? plain : lstatSync(top) };
-  const known = new Map<string, { readonly path: Buffer; readonly below: Below }>([
-    ['', { path: rootPath, below: rootBelow }],
+  const known = new Map<string, Below>([
+    ['', { directories: lowerRoots, looks: top === undefined ? plain : lstatSync(top) }],
   ]);
 
-  const find = (path: string): { readonly path: Buffer; readonly below: Below } => {
+  const belowOf = (path: string): Below => {
     const found = known.get(path);
     if (found !== undefined) return found;
-    const parent = find(parentOf(path));
-    const own = inDirectory(parent.path, nameOf(path));
-    if (!lstatSync(own).isDirectory()) throw new Error('the unpacking process named a directory that is none');
-    const made = { path: own, below: childBelow(parent.below, nameOf(path)) };
+    const made = childBelow(belowOf(parentOf(path)), nameOf(path));
     known.set(path, made);
     return made;
   };
 
   for (const path of implied) {
-    if (!isPlainPath(path)) throw new Error('the unpacking process named a directory outside of the layer');
-    const { path: own, below } = find(path);
-    const { looks } = below;
+    const own = find(path);
+    const { looks } = belowOf(path);
     lchownSync(own, looks.uid, looks.gid);
     chmodSync(own, looks.mode & MODE_MASK);
     if (looks.atime !== null && looks.mtime !== null) utimesSync(own, looks.atime, looks.mtime);

@@ -9,6 +9,7 @@ import { messageOf } from '../../../domain/errors.ts';
 import { syncFileSystemNow } from '../../linux/jail.ts';
 import { errorCodeOf } from '../../linux/syscalls.ts';
 import { copyLooks } from './looks.ts';
+import { markOpaque } from './opaque.ts';
 import type { FromTreeThread, ToTreeThread, TreeSize } from './trees.ts';
 
 const BLOCK_BYTES = 512;
@@ -50,6 +51,9 @@ const answer = (request: ToTreeThread): FromTreeThread => {
         break;
       case 'copyLooks':
         copyLooks(request.looks);
+        break;
+      case 'markOpaque':
+        markOpaque(request.directories);
         break;
       case 'sync':
         sync(request.path);

@@ -7,6 +7,7 @@ import { FailureError } from '../../../domain/errors.ts';
 import { errorCodeOf } from '../../linux/syscalls.ts';
 import { createBackgroundThread } from '../background-thread.ts';
 import type { LooksRequest } from './looks.ts';
+import type { OpaqueRequest } from './opaque.ts';
 
 /** Space and files of a tree, each file counted once however many links it has. */
 export interface TreeSize {
@@ -16,7 +17,8 @@ export interface TreeSize {
 
 type TreeRequest =
   | { readonly kind: 'remove' | 'measure' | 'sync'; readonly path: string }
-  | { readonly kind: 'copyLooks'; readonly looks: LooksRequest };
+  | { readonly kind: 'copyLooks'; readonly looks: LooksRequest }
+  | { readonly kind: 'markOpaque'; readonly directories: OpaqueRequest };
 export type ToTreeThread = TreeRequest & { readonly id: number };
 export type FromTreeThread = { readonly id: number; readonly size: TreeSize | null; readonly error: string | null };
 
@@ -27,6 +29,8 @@ export interface Trees {
   readonly measure: (path: string) => Promise<TreeSize | null>;
   /** Completes the directories of an unpacked layer that it does not describe itself, see looks.ts. */
   readonly copyLooks: (looks: LooksRequest) => Promise<void>;
+  /** Marks directories of an unpacked archive as hiding what is below them, see opaque.ts. */
+  readonly markOpaque: (directories: OpaqueRequest) => Promise<void>;
   /**
    * Resolves once everything that was written on the file system of `path` before the call is on its disk. Calls while
    * the disk is busy with one share the next: each one waits for what everybody else wrote, too.
@@ -146,6 +150,9 @@ export const createTrees = (): Trees => {
     },
     copyLooks: async (looks) => {
       await ask({ kind: 'copyLooks', looks });
+    },
+    markOpaque: async (directories) => {
+      if (directories.opaque.length > 0) await ask({ kind: 'markOpaque', directories });
     },
     close: thread.close,
   };

@@ -15,8 +15,9 @@ import type { Spawner } from '../../spawner/types.ts';
 import { containerDir, type ImageLayout, LAYER_DIR } from '../layout.ts';
 import type { Semaphore } from '../../linux/semaphore.ts';
 import type { UnpackCheckpoint } from '../snapshots-port.ts';
+import type { Trees } from '../trees/trees.ts';
 import type { ImageLimits } from '../types.ts';
-import { runUnpacker, type UnpackerRun } from './run-child.ts';
+import { runUnpacker, type Unpacked, type UnpackerRun } from './run-child.ts';
 
 const DIRECTORY_MODE = 0o700;
 
@@ -48,10 +49,11 @@ export const createCheckpointArchives = (options: {
   readonly spawner: Pick<Spawner, 'run'>;
   readonly limits: ImageLimits;
   readonly inTurn: Semaphore;
+  readonly trees: Pick<Trees, 'markOpaque'>;
 }): CheckpointArchives => {
-  const { layout, spawner, limits, inTurn } = options;
+  const { layout, spawner, limits, inTurn, trees } = options;
 
-  const run = (run: Pick<UnpackerRun, 'archivePath' | 'name' | 'form' | 'directory' | 'signal'>): Promise<unknown> =>
+  const run = (run: Pick<UnpackerRun, 'archivePath' | 'name' | 'form' | 'directory' | 'signal'>): Promise<Unpacked> =>
     inTurn(run.signal, () => runUnpacker({ ...run, spawner, limits, diffId: null, onProgress: () => undefined }));
 
   /** Has `work` fill an empty directory, which is gone when that fails. */
@@ -80,7 +82,8 @@ export const createCheckpointArchives = (options: {
         const changes = join(dir, CHECKPOINT_FILES.changes);
         if ((await lstat(changes).catch(() => null)) === null) return;
         const directory = join(containerDir(layout, containerId), LAYER_DIR);
-        await run({ archivePath: changes, name, form: 'changes', directory, signal });
+        const { opaque } = await run({ archivePath: changes, name, form: 'changes', directory, signal });
+        await trees.markOpaque({ root: directory, opaque });
         await rm(changes);
       }),
     readImage: (path, signal) => {

@@ -1,10 +1,10 @@
 /**
- * The process that unpacks one archive (C17). It opens the archive, locks itself into the directory it is given, and only then
- * looks at a byte of it. Decompressing runs in libuv's pool beside the thread that hashes and writes. Its exit code
+ * The process that unpacks one archive (C17). It opens the archive, waits to have the directory that it is given as its root,
+ * gives up what it no longer needs, and only then looks at a byte of it. Decompressing runs in libuv's pool beside the thread that hashes and writes. Its exit code
  * says nothing beyond its reports; if it dies without one, the layer is broken off.
  */
 import { createHash } from 'node:crypto';
-import { constants, fstatSync, openSync } from 'node:fs';
+import { constants, fstatSync, openSync, readSync, type Stats, statSync, writeSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
 import { FailureError, messageOf } from '../../../domain/errors.ts';
 import { enterJail } from '../../linux/jail.ts';
@@ -13,15 +13,25 @@ import { readPlain } from '../compression.ts';
 import { createTarReader } from '../tar/reader.ts';
 import { createSparseHandler } from '../tar/sparse.ts';
 import { createExtractor } from './extract.ts';
-import { type ArchiveForm, IMPLIED_BYTES_MAX, type UnpackReport, type UnpackRequest, wordsOfForm } from './protocol.ts';
+import {
+  type ArchiveForm,
+  DIRECTORIES_BYTES_MAX,
+  type UnpackReport,
+  type UnpackRequest,
+  wordsOfForm,
+} from './protocol.ts';
 
 const PROGRESS_BYTES = 1024 * 1024;
 
 const lineOf = (message: UnpackReport): Buffer => Buffer.from(`${JSON.stringify(message)}\n`);
 
-/** The stream waits where the pipe does not: it may be a non-blocking one. What is written goes out before the end. */
+const STDIN = 0;
+const STDOUT = 1;
+
+/** The pipe waits for its reader. A stream would have to be watched for that, which is forbidden by then. */
 const report = (message: UnpackReport): void => {
-  process.stdout.write(lineOf(message));
+  const line = lineOf(message);
+  for (let written = 0; written < line.length; ) written += writeSync(STDOUT, line, written);
 };
 
 /** Errors of the kernel that a hostile archive brings about at will. */
@@ -62,13 +72,24 @@ const openArchive = (path: string, form: ArchiveForm): number => {
   throw new FailureError('ImageInvalid', 'It is not a regular file.');
 };
 
+const isSame = (one: Stats, other: Stats): boolean => one.dev === other.dev && one.ino === other.ino;
+
+/** The spawner makes the directory this process's root at its first word, and then ends its input. */
+const waitForRoot = (directory: string): void => {
+  const own = statSync(directory);
+  report({ kind: 'loaded' });
+  readSync(STDIN, Buffer.alloc(1));
+  if (!isSame(own, statSync('/'))) throw new FailureError('HostFailed', `It could not be locked into ${directory}.`);
+};
+
 const unpack = async (request: UnpackRequest): Promise<void> => {
   const { what } = wordsOfForm[request.form];
   const blob = openArchive(request.blobPath, request.form);
   process.umask(0);
   // What the compile cache still has to write must be written before its directory is out of reach.
   flushCompileCache();
-  enterJail(request.directory, { memoryBytesMax: request.memoryBytesMax, fileBytesMax: request.bytesMax });
+  waitForRoot(request.directory);
+  enterJail({ memoryBytesMax: request.memoryBytesMax, fileBytesMax: request.bytesMax });
 
   const hash = createHash('sha256');
   const extractor = createExtractor(request);
@@ -93,7 +114,7 @@ const unpack = async (request: UnpackRequest): Promise<void> => {
     reader.push(chunk);
   }
   reader.end();
-  const { implied, usedBytes, inodesUsed } = extractor.finish();
+  const { implied, opaque, usedBytes, inodesUsed } = extractor.finish();
   const diffId = `sha256:${hash.digest('hex')}`;
   if (request.diffId !== null && diffId !== request.diffId) {
     throw new FailureError(
@@ -101,11 +122,14 @@ const unpack = async (request: UnpackRequest): Promise<void> => {
       `A layer unpacks to ${diffId}, but the image's config names ${request.diffId}.`,
     );
   }
-  const impliedReports: readonly UnpackReport[] = implied.map((path) => ({ kind: 'implied', path }));
-  if (impliedReports.reduce((bytes, message) => bytes + lineOf(message).length, 0) > IMPLIED_BYTES_MAX) {
-    throw new FailureError('ImageInvalid', `${what} has too many directories that it does not describe.`);
+  const directories: readonly UnpackReport[] = [
+    ...implied.map((path) => ({ kind: 'implied', path }) as const),
+    ...opaque.map((path) => ({ kind: 'opaque', path }) as const),
+  ];
+  if (directories.reduce((bytes, message) => bytes + lineOf(message).length, 0) > DIRECTORIES_BYTES_MAX) {
+    throw new FailureError('ImageInvalid', `${what} has too many directories that it does not describe, or replaces.`);
   }
-  for (const message of impliedReports) report(message);
+  for (const message of directories) report(message);
   report({ kind: 'done', usedBytes, inodesUsed });
 };
 

@@ -1,7 +1,7 @@
 /**
  * Turns the members of an archive into files below "/", those of an image's layer in overlayfs' form: whiteouts become 0:0 character
- * devices, opaque directories get trusted.overlay.opaque (image-spec, layer.md). Runs in the jailed child only, so
- * that "/" is where they go. What the archive does not describe is reported, never guessed from the host.
+ * devices (image-spec, layer.md). Runs in the jailed child only, so that "/" is where they go. Directories that the archive
+ * does not describe are reported, never guessed from the host, and so are opaque ones: marking them is beyond its rights.
  */
 import {
   closeSync,
@@ -49,14 +49,17 @@ export interface ExtractResult {
   readonly inodesUsed: number;
   /** Directories that were made without being described; "" is the layer's root. latin1 paths. */
   readonly implied: readonly string[];
+  /** Directories that hide what is below them. latin1 paths. */
+  readonly opaque: readonly string[];
 }
 
 const WHITEOUT_PREFIX = '.wh.';
 const OPAQUE_MARKER = '.wh..wh..opq';
 /** AUFS' own files, of no meaning to others. */
 const AUFS_PREFIX = '.wh..wh.';
-const OPAQUE_XATTR = 'trusted.overlay.opaque';
-const OPAQUE_VALUE = Buffer.from('y');
+/** As overlayfs itself has it, in a container's writable layer. */
+const isOpaqueMark = (name: string, value: Uint8Array): boolean =>
+  name === 'trusted.overlay.opaque' && value[0] === 'y'.charCodeAt(0);
 
 /** -1 as an unsigned number means "leave it" to chown(2). */
 const ID_MAX = 0xffff_fffe;
@@ -70,8 +73,7 @@ const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
 const ELSEWHERE_XATTRS: readonly string[] = ['trusted.overlay.redirect', 'trusted.overlay.metacopy'];
 
 /** Attributes an archive may set. trusted.* and security.selinux steer the host; overlayfs reads some of user.* too. */
-const mayCarry = (name: string, form: ArchiveForm): boolean =>
-  (form === 'changes' && name === OPAQUE_XATTR) ||
+const mayCarry = (name: string): boolean =>
   (name.startsWith('user.') && !name.startsWith('user.overlay.')) ||
   name === 'security.capability' ||
   name === 'system.posix_acl_access' ||
@@ -82,6 +84,7 @@ export const createExtractor = (limits: ExtractLimits): Extractor => {
   const { what, again } = wordsOfForm[form];
   const described = new Map<string, TarEntry>();
   const implied = new Set<string>(['']);
+  const opaque = new Set<string>();
   let entries = 0;
   let bytes = 0;
   let usedBytes = 0;
@@ -98,7 +101,8 @@ export const createExtractor = (limits: ExtractLimits): Extractor => {
     for (const [name, value] of entry.xattrs) {
       if (form === 'changes' && ELSEWHERE_XATTRS.includes(name))
         throw invalidArchive(`${shownPath(path)} has been renamed in a way (${name}) that can not be restored`);
-      if (!mayCarry(name, form)) continue;
+      if (form === 'changes' && isOpaqueMark(name, value) && entry.type === 'directory') opaque.add(path);
+      if (!mayCarry(name)) continue;
       try {
         writeXattrNow(callPath(path), name, value);
       } catch (error) {
@@ -109,8 +113,6 @@ export const createExtractor = (limits: ExtractLimits): Extractor => {
     }
   };
 
-  const makeOpaque = (path: string): void => writeXattrNow(callPath(path), OPAQUE_XATTR, OPAQUE_VALUE);
-
   const directories = createDirectoryResolver({
     implied: (path) => {
       implied.add(path);
@@ -119,7 +121,7 @@ export const createExtractor = (limits: ExtractLimits): Extractor => {
     makeOver: (path) => {
       unlinkSync(fsPath(path));
       mkdirSync(fsPath(path), 0o755);
-      makeOpaque(path);
+      opaque.add(path);
     },
   });
 
@@ -147,6 +149,7 @@ export const createExtractor = (limits: ExtractLimits): Extractor => {
       }
       described.delete(path);
       implied.delete(path);
+      opaque.delete(path);
     } else {
       unlinkSync(fsPath(path));
     }
@@ -160,7 +163,7 @@ export const createExtractor = (limits: ExtractLimits): Extractor => {
       unlinkSync(fsPath(path));
       directories.forget(path);
       mkdirSync(fsPath(path), 0o700);
-      if (isWhiteout(existing)) makeOpaque(path);
+      if (isWhiteout(existing)) opaque.add(path);
       count(DISK_BLOCK_BYTES);
     } else if (existing === null && path !== '') {
       mkdirSync(fsPath(path), 0o700);
@@ -235,12 +238,12 @@ export const createExtractor = (limits: ExtractLimits): Extractor => {
       makeNodeNow(callPath(path), NodeType.characterDevice, 0);
       count(0);
     } else if (existing.isDirectory()) {
-      makeOpaque(path);
+      opaque.add(path);
     }
   };
 
   const takeMarker = (directory: string, name: string): void => {
-    if (name === OPAQUE_MARKER) return makeOpaque(directory);
+    if (name === OPAQUE_MARKER) return void opaque.add(directory);
     if (name.startsWith(AUFS_PREFIX)) return;
     makeWhiteout(directory, name.slice(WHITEOUT_PREFIX.length));
   };
@@ -311,7 +314,7 @@ export const createExtractor = (limits: ExtractLimits): Extractor => {
       setXattrs(path, entry);
       setTimesNow(callPath(path), entry.mtime.seconds, entry.mtime.nanoseconds);
     }
-    return { usedBytes, inodesUsed, implied: [...implied] };
+    return { usedBytes, inodesUsed, implied: [...implied], opaque: [...opaque] };
   };
 
   return { handler, finish };

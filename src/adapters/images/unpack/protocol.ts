@@ -22,7 +22,7 @@ export const wordsOfForm: Readonly<Record<ArchiveForm, { readonly what: string; 
 export interface UnpackRequest {
   readonly blobPath: string;
   readonly form: ArchiveForm;
-  /** It becomes the root of what is unpacked, and the child's. */
+  /** It becomes the root of what is unpacked, and the child's: the spawner sees to that. */
   readonly directory: string;
   /** Digest of the archive as it is when it is decompressed; null where nobody knows it. */
   readonly diffId: string | null;
@@ -33,10 +33,14 @@ export interface UnpackRequest {
 }
 
 export type UnpackReport =
+  /** All is loaded and open: it waits for its root. Always the first word. */
+  | { readonly kind: 'loaded' }
   /** Compressed bytes read so far. */
   | { readonly kind: 'progress'; readonly bytesDone: number }
   /** A directory the archive has files in but does not describe: it takes after the one in the layers below. */
   | { readonly kind: 'implied'; readonly path: string }
+  /** A directory that hides those of the layers below. The child has not the right to mark it. */
+  | { readonly kind: 'opaque'; readonly path: string }
   /** Everything is unpacked and verified, but not on the disk yet. */
   | { readonly kind: 'done'; readonly usedBytes: number; readonly inodesUsed: number }
   | { readonly kind: 'failed'; readonly reason: FailureReason; readonly message: string };
@@ -45,15 +49,16 @@ const LINE_BYTES_MAX = 64 * 1024;
 
 /** What a child may say altogether; its other reports are a small part of that. */
 export const REPORT_BYTES_MAX = 8 * 1024 * 1024;
-export const IMPLIED_BYTES_MAX = REPORT_BYTES_MAX / 2;
+export const DIRECTORIES_BYTES_MAX = REPORT_BYTES_MAX / 2;
 
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 
 const parseReport = (line: string): UnpackReport | null => {
   const value = JSON.parse(line) as Record<string, unknown> | null;
   const { kind, bytesDone, path, usedBytes, inodesUsed, reason, message } = value ?? {};
+  if (kind === 'loaded') return { kind };
   if (kind === 'progress' && isCount(bytesDone)) return { kind, bytesDone };
-  if (kind === 'implied' && typeof path === 'string') return { kind, path };
+  if ((kind === 'implied' || kind === 'opaque') && typeof path === 'string') return { kind, path };
   if (kind === 'done' && isCount(usedBytes) && isCount(inodesUsed)) return { kind, usedBytes, inodesUsed };
   if (
     kind === 'failed' &&

@@ -4,6 +4,7 @@
  */
 import { fileURLToPath } from 'node:url';
 import { FailureError } from '../../../domain/errors.ts';
+import { JAILER_PATH, jailedCommand } from '../../linux/jailed-command.ts';
 import type { RunResult, Spawner } from '../../spawner/types.ts';
 import type { ImageLimits } from '../types.ts';
 import { createReportReader, REPORT_BYTES_MAX, type UnpackReport, type UnpackRequest } from './protocol.ts';
@@ -25,6 +26,8 @@ export interface Unpacked {
   readonly done: UnpackReport & { readonly kind: 'done' };
   /** Directories that the archive does not describe. */
   readonly implied: readonly string[];
+  /** Directories that are to hide those below, and are not marked yet. */
+  readonly opaque: readonly string[];
 }
 
 const childFailure = (result: RunResult, name: string): FailureError => {
@@ -56,18 +59,26 @@ export const runUnpacker = async (run: UnpackerRun): Promise<Unpacked> => {
     reservedBytes: limits.reservedBytes,
   };
   const implied: string[] = [];
+  const opaque: string[] = [];
   let last: UnpackReport | null = null;
   let nonsense: FailureError | null = null;
   const read = createReportReader((report) => {
     if (report.kind === 'progress') onProgress(report.bytesDone);
     else if (report.kind === 'implied') implied.push(report.path);
+    else if (report.kind === 'opaque') opaque.push(report.path);
     else last = report;
   });
+  const { NODE_COMPILE_CACHE } = process.env;
   const result = await spawner.run({
-    command: process.execPath,
-    args: [`--max-old-space-size=${CHILD_HEAP_MB}`, CHILD, JSON.stringify(request)],
-    env: process.env.NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE },
+    ...jailedCommand(process.execPath, [`--max-old-space-size=${CHILD_HEAP_MB}`, CHILD, JSON.stringify(request)]),
+    env: {
+      PATH: JAILER_PATH,
+      // Files are not to be read and written through it: the filter of system calls does not see into it.
+      UV_USE_IO_URING: '0',
+      ...(NODE_COMPILE_CACHE !== undefined && { NODE_COMPILE_CACHE }),
+    },
     cwd: '/',
+    rootAfterStart: directory,
     timeoutMs: limits.unpackTimeoutMs,
     outputBytesMax: REPORT_BYTES_MAX,
     signal,
@@ -85,5 +96,5 @@ export const runUnpacker = async (run: UnpackerRun): Promise<Unpacked> => {
   const report = last as UnpackReport | null;
   if (report?.kind === 'failed') throw new FailureError(report.reason, `${name}: ${report.message}`);
   if (report?.kind !== 'done' || result.exitCode !== 0) throw childFailure(result, name);
-  return { done: report, implied };
+  return { done: report, implied, opaque };
 };

@@ -138,7 +138,7 @@ export const createUnpacker = (options: {
     active.add(name);
     const root = join(directory, LAYER_DIR);
     try {
-      const { done, implied } = await inTurn(signal, async () => {
+      const { done, implied, opaque } = await inTurn(signal, async () => {
         await mkdir(root, { recursive: true, mode: DIRECTORY_MODE });
         return await runUnpacker({
           spawner,
@@ -152,6 +152,7 @@ export const createUnpacker = (options: {
           onProgress,
         });
       });
+      await trees.markOpaque({ root, opaque });
       if (implied.length > 0) {
         await Promise.all(below.map((chainId) => whenUnpacked(chainId, signal)));
         const lowerDirs = below.toReversed().map((chainId) => layerDir(layout, chainId));

@@ -1,0 +1,44 @@
+/**
+ * Gives a running program another root directory, in the spawner's process: its thread moves into the program's mount
+ * namespace, where pivot_root(2) moves every process that had the old root, and back within one synchronous turn. So the
+ * program itself needs no right to do it. Must only be used where that thread starts all programs, as namespaces.ts.
+ */
+import { closeSync, openSync } from 'node:fs';
+import { detachMount, enterNamespace, Namespace, pivotRoot, returnToRoot, unshare } from '../linux/syscalls.ts';
+import { mountAs } from './mounts.ts';
+
+/** unshare(2): root and working directory are this thread's own from then on, as setns(2) wants them to be. */
+const CLONE_FS = 0x200;
+
+/**
+ * Makes `directory` the root of the processes in the mount namespace of process `pid`, and leaves them no way to what
+ * was outside of it. Devices and set-user-ID programs are of no effect there.
+ */
+export const giveNewRoot = (pid: number, directory: string): void => {
+  const cwd = process.cwd();
+  const [root, home, theirs] = ['/', '/proc/thread-self/ns/mnt', `/proc/${pid}/ns/mnt`].map((path) =>
+    openSync(path, 'r'),
+  ) as [number, number, number];
+  try {
+    unshare(CLONE_FS);
+    enterNamespace(theirs, Namespace.mount);
+    try {
+      mountAs(directory, directory, 'none', ['bind', 'nosuid', 'nodev', 'noexec']);
+      process.chdir(directory);
+      pivotRoot('.', '.');
+      // Both are at "." now, the old root on top.
+      detachMount('.');
+    } finally {
+      try {
+        enterNamespace(home, Namespace.mount);
+        returnToRoot(root);
+        process.chdir(cwd);
+      } catch (error) {
+        process.stderr.write(`The spawner can not return to its mount namespace and ends: ${String(error)}\n`);
+        process.exit(1);
+      }
+    }
+  } finally {
+    for (const fd of [root, home, theirs]) closeSync(fd);
+  }
+};
