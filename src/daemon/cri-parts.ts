@@ -14,6 +14,7 @@ import { DaemonDefinition } from '../adapters/wire/scribe/v1/daemon.ts';
 import { pinnedBy } from '../domain/image/pinned.ts';
 import { ImagesDefinition } from '../adapters/wire/scribe/v1/images.ts';
 import type { Config } from '../config/config.ts';
+import { messageOf } from '../domain/errors.ts';
 import type { RuntimeHandler } from '../domain/runtime-handler.ts';
 import { givesUserNamespaces } from '../domain/pod-sandbox/sandboxer.ts';
 import type { Sequenced } from '../domain/records.ts';
@@ -60,7 +61,9 @@ export function criParts(sources: CriSources): CriComposition {
     version: sources.version,
     take: sources.take,
     view,
-    lists: createLists(view, pinnedBy(pinnedNames(config))),
+    lists: createLists(view, pinnedBy(pinnedNames(config)), (id, error) =>
+      sources.report(`${id} is missing in lists, because it could not be encoded: ${messageOf(error)}`),
+    ),
     events: createContainerEvents({
       view,
       eventsOf: criEventsOf,

@@ -34,6 +34,21 @@ const entryBytes = (message: Uint8Array): Uint8Array => {
   return writer.finish();
 };
 
+/** Told of an object that could not be encoded: a bug, since every value gives a message. */
+type OnUnencodable = (id: string, error: unknown) => void;
+
+/** One that can't be encoded is left out of the list, which tells of all the others. */
+const orLeftOut =
+  <T extends { readonly id: string }>(encode: (item: T) => Uint8Array | null, onUnencodable: OnUnencodable) =>
+  (item: T): Uint8Array | null => {
+    try {
+      return encode(item);
+    } catch (error) {
+      onUnencodable(item.id, error);
+      return null;
+    }
+  };
+
 /** Encodes each object once for as long as it stays the same. */
 function encodedOnce<T extends object>(encode: (item: T) => Uint8Array | null): (item: T) => Uint8Array | null {
   const known = new WeakMap<T, Uint8Array | null>();
@@ -70,17 +85,23 @@ const join = <T>(items: Iterable<T>, bytesOf: (item: T) => Uint8Array | null): U
 };
 
 /** `isPinned` must say the same of an image for as long as the daemon runs. */
-export function createLists(view: ReadModel, isPinned: (image: Image) => boolean = () => false): Lists {
+export function createLists(
+  view: ReadModel,
+  isPinned: (image: Image) => boolean = () => false,
+  onUnencodable: OnUnencodable = () => undefined,
+): Lists {
   const { state } = view;
   const entryOf = (image: Image): wire.Image => imageEntry(image, isPinned(image));
-  const containerBytes = encodedOnce((container: Container) => {
+  const listed = <T extends { readonly id: string }>(encode: (item: T) => Uint8Array | null) =>
+    encodedOnce(orLeftOut(encode, onUnencodable));
+  const containerBytes = listed((container: Container) => {
     const shown = containerState(container);
     return shown === null ? null : entryBytes(wire.Container.encode(containerEntry(container, shown)).finish());
   });
-  const sandboxBytes = encodedOnce((sandbox: PodSandbox) =>
+  const sandboxBytes = listed((sandbox: PodSandbox) =>
     isShown(sandbox) ? entryBytes(wire.PodSandbox.encode(podSandboxEntry(sandbox)).finish()) : null,
   );
-  const imageBytes = encodedOnce((image: Image) =>
+  const imageBytes = listed((image: Image) =>
     image.removing ? null : entryBytes(wire.Image.encode(entryOf(image)).finish()),
   );
   const statusBytes = (container: Container): Uint8Array | null => {

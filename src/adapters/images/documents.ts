@@ -6,6 +6,7 @@
 import type { ImageConfig } from '../../domain/image/content.ts';
 import { FailureError } from '../../domain/errors.ts';
 import { isDigest } from '../../domain/image/reference.ts';
+import { idOf, isNumber, LAST_ID } from '../../domain/user-ids.ts';
 import type { Platform } from './types.ts';
 
 /** A blob as documents refer to it. */
@@ -196,11 +197,20 @@ export const parseDocument = (bytes: Buffer, claimedType: string): Index | Manif
   return hasManifests ? parseIndexFields(document) : parseManifestFields(document);
 };
 
+/** A number that no id can be is no name of anybody either: neither a wrapped id nor a user of that name is meant. */
+const checkUser = (user: string): void => {
+  for (const part of user.split(':')) {
+    if (isNumber(part) && idOf(part) === null)
+      throw invalid(`User of its config holds ${shown(part)}: ids go from 0 to ${LAST_ID}`);
+  }
+};
+
 const parseConfigFields = (document: Json): ImageConfig => {
   const value = own(document, 'config');
   const fields = isObject(value) ? value : {};
   const what = 'config';
   const user = text(fields, 'User', what);
+  checkUser(user);
   const workingDir = text(fields, 'WorkingDir', what);
   const stopSignal = text(fields, 'StopSignal', what);
   const env = texts(fields, 'Env', what);

@@ -5,13 +5,12 @@
  */
 import type { ContainerFacts, ContainerQuestions } from '../../domain/container/facts.ts';
 import { FailureError } from '../../domain/errors.ts';
+import { idOf, isNumber, LAST_ID } from '../../domain/user-ids.ts';
 
 const PASSWD = '/etc/passwd';
 const GROUP = '/etc/group';
 /** Read and split on the daemon's own thread: a megabyte takes some milliseconds. */
 const MAX_FILE_BYTES = 1024 * 1024;
-/** The last 32-bit id means "no change" to the kernel. */
-const MAX_ID = 0xfffffffe;
 /** The kernel's NGROUPS_MAX. */
 const MAX_GROUPS = 65536;
 
@@ -29,12 +28,6 @@ interface GroupEntry {
   readonly gid: number;
   readonly members: readonly string[];
 }
-
-const idOf = (text: string | undefined): number | null => {
-  if (text === undefined || !/^\d{1,10}$/.test(text)) return null;
-  const id = Number(text);
-  return id <= MAX_ID ? id : null;
-};
 
 /** name:password:uid:gid:… */
 const parsePasswd = (text: string): readonly PasswdEntry[] =>
@@ -87,11 +80,9 @@ function wantedOf({ uid, gid, username, imageUser }: ContainerQuestions['user'])
   return { source: IMAGE_SOURCE, user: imageUser.slice(0, at), group: imageUser.slice(at + 1) || null };
 }
 
-const isNumber = (text: string): boolean => /^\d+$/.test(text);
-
 function numericId(source: Source, what: string, text: string): number {
   const id = idOf(text);
-  if (id === null) throw new FailureError(source.reason, `${what} is ${text}: ids go from 0 to ${MAX_ID}`);
+  if (id === null) throw new FailureError(source.reason, `${what} is ${text}: ids go from 0 to ${LAST_ID}`);
   return id;
 }
 

@@ -3,6 +3,7 @@
  * be right. Must not know which messages the fields belong to.
  */
 import type { Int64, Int64Value, LinuxContainerResources } from '../cri.ts';
+import { LAST_ID } from '../user-ids.ts';
 import { hasParentPart, isAbsolute } from './paths.ts';
 import { refuseField, shown } from './refuse.ts';
 
@@ -54,10 +55,7 @@ const MAX_TIMEOUT_S = 86_400n;
 
 export const checkTimeout = (field: string, seconds: Int64): void => checkWhole(field, seconds, 0n, MAX_TIMEOUT_S);
 
-/** The kernel keeps the last of the 32-bit ids to mean "no change". */
-const MAX_ID = 0xfffffffen;
-
-const checkId = (field: string, value: Int64 | undefined): void => checkWhole(field, value, 0n, MAX_ID);
+const checkId = (field: string, value: Int64 | undefined): void => checkWhole(field, value, 0n, BigInt(LAST_ID));
 
 interface UserFields {
   readonly runAsUser?: Int64Value;

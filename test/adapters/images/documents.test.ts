@@ -155,6 +155,11 @@ describe('image documents', () => {
     failed(() => parseConfig(json({ config: { Env: 'PATH=/bin' } })));
     failed(() => parseConfig(json({ config: { Cmd: [1] } })));
     failed(() => parseConfig(json({ config: { User: 7 } })));
+    for (const user of ['9223372036854775808', '4294967295', '4294967296:0', '0:99999999999', '1:4294967295']) {
+      assert.match(failed(() => parseConfig(json({ config: { User: user } }))).message, /ids go from 0 to 4294967294/);
+    }
+    for (const user of ['0', '4294967294:4294967294', 'nobody', '-1', 'a:b'])
+      parseConfig(json({ config: { User: user } }));
     failed(() => parseConfig(json({ rootfs: { diff_ids: ['x'] } })));
     assert.match(
       failed(() => parseConfig(json({ config: { Env: ['A='.padEnd(300_000, 'x')] } }))).message,

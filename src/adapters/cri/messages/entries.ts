@@ -6,7 +6,9 @@ import { containerStateOf, resourcesOf } from '../../../domain/container/state.t
 import { logPath } from '../../../domain/effect-requests.ts';
 import { criSignalOf, stopSignalOf } from '../../../domain/oci/signals.ts';
 import type { Container, Image, NodeState, PodSandbox } from '../../../domain/state.ts';
+import { idOf } from '../../../domain/user-ids.ts';
 import * as wire from '../../wire/cri/api.ts';
+import { int32, int64, uint64 } from './numbers.ts';
 import {
   containerMetadata,
   containerUser,
@@ -31,7 +33,7 @@ export const podSandboxEntry = (sandbox: PodSandbox): wire.PodSandbox => ({
   id: sandbox.id,
   metadata: podSandboxMetadata(sandbox.config.metadata ?? {}),
   state: sandboxState(sandbox),
-  createdAt: sandbox.createdAtNs,
+  createdAt: int64(sandbox.createdAtNs),
   labels: labelsOf(sandbox.config.labels),
   annotations: labelsOf(sandbox.config.annotations),
   runtimeHandler: sandbox.runtimeHandler,
@@ -43,7 +45,7 @@ export function podSandboxStatus(sandbox: PodSandbox): wire.PodSandboxStatus {
     id: sandbox.id,
     metadata: podSandboxMetadata(sandbox.config.metadata ?? {}),
     state: sandboxState(sandbox),
-    createdAt: sandbox.createdAtNs,
+    createdAt: int64(sandbox.createdAtNs),
     network: { ip, additionalIps: more.map((address) => ({ ip: address })) },
     linux: { namespaces: { options: namespaceOption(sandbox.config.linux?.securityContext?.namespaceOptions ?? {}) } },
     labels: labelsOf(sandbox.config.labels),
@@ -78,7 +80,7 @@ export function containerEntry(container: Container, state: wire.ContainerState)
     },
     imageRef: container.imageId,
     state,
-    createdAt: container.createdAtNs,
+    createdAt: int64(container.createdAtNs),
     labels: labelsOf(container.config.labels),
     annotations: labelsOf(container.config.annotations),
     imageId: container.imageId,
@@ -99,10 +101,10 @@ export function containerStatus(
     id: container.id,
     metadata: containerMetadata(config.metadata ?? {}),
     state,
-    createdAt: container.createdAtNs,
-    startedAt: container.startedAtNs ?? UNSET,
-    finishedAt: exit?.finishedAtNs ?? UNSET,
-    exitCode: exit?.exitStatus ?? 0,
+    createdAt: int64(container.createdAtNs),
+    startedAt: int64(container.startedAtNs ?? UNSET),
+    finishedAt: int64(exit?.finishedAtNs ?? UNSET),
+    exitCode: int32(exit?.exitStatus ?? 0),
     image: {
       ...spec,
       image: image?.content.repoTags[0] ?? image?.content.repoDigests[0] ?? spec.image,
@@ -141,18 +143,16 @@ export function containerStatuses(
   });
 }
 
-const DIGITS = /^\d+$/;
-
 export function imageEntry({ content }: Image, pinned: boolean): wire.Image {
   const user = (content.config.user ?? '').split(':')[0] ?? '';
-  const numeric = DIGITS.test(user);
+  const uid = idOf(user);
   return {
     id: content.id,
     repoTags: [...content.repoTags],
     repoDigests: [...content.repoDigests],
-    size: String(content.sizeBytes),
-    uid: numeric ? { value: user } : undefined,
-    username: numeric ? '' : user,
+    size: uint64(String(content.sizeBytes)),
+    uid: uid === null ? undefined : { value: String(uid) },
+    username: uid === null ? user : '',
     spec: undefined,
     pinned,
   };

@@ -5,6 +5,7 @@
 import type * as domain from '../../../domain/cri.ts';
 import type { ContainerFacts } from '../../../domain/container/facts.ts';
 import type * as wire from '../../wire/cri/api.ts';
+import { int32, int64, uint32, uint64 } from './numbers.ts';
 
 const ZERO = '0';
 
@@ -16,12 +17,12 @@ export const podSandboxMetadata = (metadata: domain.PodSandboxMetadata): wire.Po
   name: metadata.name ?? '',
   uid: metadata.uid ?? '',
   namespace: metadata.namespace ?? '',
-  attempt: metadata.attempt ?? 0,
+  attempt: uint32(metadata.attempt ?? 0),
 });
 
 export const containerMetadata = (metadata: domain.ContainerMetadata): wire.ContainerMetadata => ({
   name: metadata.name ?? '',
-  attempt: metadata.attempt ?? 0,
+  attempt: uint32(metadata.attempt ?? 0),
 });
 
 export const imageSpec = (spec: domain.ImageSpec): wire.ImageSpec => ({
@@ -33,13 +34,13 @@ export const imageSpec = (spec: domain.ImageSpec): wire.ImageSpec => ({
 });
 
 const idMapping = ({ hostId = 0, containerId = 0, length = 0 }: domain.IDMapping): wire.IDMapping => ({
-  hostId,
-  containerId,
-  length,
+  hostId: uint32(hostId),
+  containerId: uint32(containerId),
+  length: uint32(length),
 });
 
 /** An enum value of a newer contract is passed through as the number it is. */
-const mode = (value: domain.NamespaceMode | undefined): wire.NamespaceMode => (value ?? 0) as wire.NamespaceMode;
+const mode = (value: domain.NamespaceMode | undefined): wire.NamespaceMode => int32(value ?? 0) as wire.NamespaceMode;
 
 const userNamespace = (options: domain.UserNamespace): wire.UserNamespace => ({
   mode: mode(options.mode),
@@ -60,7 +61,7 @@ export const mount = (fields: domain.Mount): wire.Mount => ({
   hostPath: fields.hostPath ?? '',
   readonly: fields.readonly ?? false,
   selinuxRelabel: fields.selinuxRelabel ?? false,
-  propagation: (fields.propagation ?? 0) as wire.MountPropagation,
+  propagation: int32(fields.propagation ?? 0) as wire.MountPropagation,
   uidMappings: (fields.uidMappings ?? []).map(idMapping),
   gidMappings: (fields.gidMappings ?? []).map(idMapping),
   recursiveReadOnly: fields.recursiveReadOnly ?? false,
@@ -70,22 +71,29 @@ export const mount = (fields: domain.Mount): wire.Mount => ({
 });
 
 export const linuxContainerResources = (resources: domain.LinuxContainerResources): wire.LinuxContainerResources => ({
-  cpuPeriod: resources.cpuPeriod ?? ZERO,
-  cpuQuota: resources.cpuQuota ?? ZERO,
-  cpuShares: resources.cpuShares ?? ZERO,
-  memoryLimitInBytes: resources.memoryLimitInBytes ?? ZERO,
-  oomScoreAdj: resources.oomScoreAdj ?? ZERO,
+  cpuPeriod: int64(resources.cpuPeriod ?? ZERO),
+  cpuQuota: int64(resources.cpuQuota ?? ZERO),
+  cpuShares: int64(resources.cpuShares ?? ZERO),
+  memoryLimitInBytes: int64(resources.memoryLimitInBytes ?? ZERO),
+  oomScoreAdj: int64(resources.oomScoreAdj ?? ZERO),
   cpusetCpus: resources.cpusetCpus ?? '',
   cpusetMems: resources.cpusetMems ?? '',
-  hugepageLimits: (resources.hugepageLimits ?? []).map(({ pageSize = '', limit = ZERO }) => ({ pageSize, limit })),
+  hugepageLimits: (resources.hugepageLimits ?? []).map(({ pageSize = '', limit = ZERO }) => ({
+    pageSize,
+    limit: uint64(limit),
+  })),
   unified: { ...resources.unified },
-  memorySwapLimitInBytes: resources.memorySwapLimitInBytes ?? ZERO,
+  memorySwapLimitInBytes: int64(resources.memorySwapLimitInBytes ?? ZERO),
 });
 
 /** The ids the container's process runs with, as they were found in its image. */
 export const containerUser = ({ uid, gid, additionalGids }: ContainerFacts['user']): wire.ContainerUser => ({
-  linux: { uid: String(uid), gid: String(gid), supplementalGroups: additionalGids.map(String) },
+  linux: {
+    uid: int64(String(uid)),
+    gid: int64(String(gid)),
+    supplementalGroups: additionalGids.map(String).map(int64),
+  },
 });
 
 /** A value of the enum, as domain/oci/signals.ts gives it. */
-export const signal = (value: domain.Signal): wire.Signal => value as wire.Signal;
+export const signal = (value: domain.Signal): wire.Signal => int32(value) as wire.Signal;

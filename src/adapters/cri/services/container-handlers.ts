@@ -9,6 +9,7 @@ import { reading, take } from '../calls.ts';
 import type { Handlers } from '../context.ts';
 import { isUnsure, whenExitsAreKnown } from '../exits.ts';
 import { containerState, containerStatus } from '../messages/entries.ts';
+import { int32 } from '../messages/numbers.ts';
 import { containerConfig, linuxContainerResources, required } from '../messages/from-wire.ts';
 import { containerInfo, infoWhen } from '../messages/verbose.ts';
 import type { CriParts } from '../parts.ts';
@@ -92,7 +93,7 @@ export function containerHandlers(
       return {
         stdout: Buffer.from(attachment?.stdout ?? []),
         stderr: Buffer.from(attachment?.stderr ?? []),
-        exitCode: outcome.response.exitCode ?? 0,
+        exitCode: int32(outcome.response.exitCode ?? 0),
       };
     },
     async reopenContainerLog({ containerId }, context) {
