@@ -9,7 +9,7 @@
  * When a part that all depends on ends, the daemon ends as a whole and pods stay (C20).
  */
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
 import { join } from 'node:path';
 import pino, { type Logger } from 'pino';
@@ -33,6 +33,7 @@ import { gidOfGroup } from './socket-group.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { createSessionDoor } from './sessions/door.ts';
 import { startObserving } from './observing.ts';
+import { makePlaces } from './make-places.ts';
 import { createReload } from './reload.ts';
 import { runEngine } from './run-engine.ts';
 import { whenPodsEnd } from './sessions/calls.ts';
@@ -51,16 +52,15 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
   const { rootDir, stateDir } = config.serve;
   const log = createLog(config.serve.logLevel);
   process.umask(0o022);
-  mkdirSync(rootDir, { recursive: true, mode: 0o700 });
-  mkdirSync(stateDir, { recursive: true, mode: 0o711 });
-  await claimPlaces(config.serve);
-  const die = createDie(stateDir, log);
-  const notify = createNotify(process.env.NOTIFY_SOCKET, (message) => log.warn(message));
   const findings = createFindings();
   const report = (message: string): void => {
     log.warn(message);
     findings.add(message);
   };
+  makePlaces(config.serve, report);
+  await claimPlaces(config.serve);
+  const die = createDie(stateDir, log);
+  const notify = createNotify(process.env.NOTIFY_SOCKET, (message) => log.warn(message));
   const clock = createSystemClock();
 
   const found = await takeOver(config, findings, log);

@@ -1,5 +1,5 @@
 /** The files of a journal, all beside each other, and how a corrupt journal is set aside (C20). */
-import { existsSync, renameSync } from 'node:fs';
+import { chmodSync, closeSync, existsSync, openSync, renameSync, statSync } from 'node:fs';
 import { freePath } from './checkpoints.ts';
 
 export interface JournalFiles {
@@ -22,6 +22,22 @@ export const journalFiles = (path: string): JournalFiles => ({
 
 /** What belongs to one chain: the key and the lock outlive it. */
 const chainSuffixes = ['', '-wal', '-shm', '.head'] as const;
+
+const fileMode = 0o600;
+const othersMode = 0o077;
+
+/**
+ * Leaves the files of a journal to their owner, whoever made them. The database is made here when there is none: SQLite
+ * gives the files beside it the mode that it has.
+ */
+export const narrowFiles = (path: string): void => {
+  closeSync(openSync(path, 'a', fileMode));
+  for (const suffix of chainSuffixes) {
+    const file = `${path}${suffix}`;
+    const stats = statSync(file, { throwIfNoEntry: false });
+    if (stats !== undefined && (stats.mode & othersMode) !== 0) chmodSync(file, fileMode);
+  }
+};
 
 /**
  * Moves a journal out of the way whole, never overwriting an earlier one, and returns its new path. Nobody may have

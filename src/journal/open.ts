@@ -10,7 +10,7 @@ import { isSigned, loadKey, loadPublicKey, readHeadFile, readNewestCheckpoint } 
 import { connectReader, connectWriter, type Db, explain } from './connect.ts';
 import { GENESIS } from './encoding.ts';
 import { JournalError } from './errors.ts';
-import { journalFiles, setAside } from './files.ts';
+import { journalFiles, narrowFiles, setAside } from './files.ts';
 import { takeLock } from './lock.ts';
 import { listMigrations, type Migration, migrate, refuseNewer } from './migrate.ts';
 import { createReader, impossibleKeys, type JournalReader } from './reader.ts';
@@ -48,6 +48,7 @@ const walAlarmBytesDefault = 64 * 1024 * 1024;
 
 /** Creates or migrates the file and closes it again; the reader is opened first so that the log survives. */
 const prepare = (path: string, migrations: readonly Migration[]): Db => {
+  narrowFiles(path);
   const writer = connectWriter(path);
   try {
     migrate(writer, migrations);

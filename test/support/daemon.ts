@@ -139,7 +139,8 @@ export const startDaemon = async (owner: Owner, options: DaemonOptions = {}): Pr
   const socket = join(dirs.state, 'scribe.sock');
   const cniConfDir = join(dir, 'cni');
   const configPath = join(dir, 'config.toml');
-  for (const path of [dirs.root, dirs.state, cniConfDir]) await mkdir(path, { mode: 0o711 });
+  await mkdir(dirs.root, { mode: 0o700 });
+  for (const path of [dirs.state, cniConfDir]) await mkdir(path, { mode: 0o711 });
   const bridge = bridgeConfList({
     name,
     bridge: `sc-${name.slice(-8)}`,

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { FailureError } from '../../domain/errors.ts';
 import type { Bundle } from '../../domain/tasks.ts';
 import type { OciEnv, OciHook, OciSpec } from '../../domain/oci/types.ts';
-import { makeDirectory, writeFileWhole } from '../linux/files.ts';
+import { makeDirectory, makeDirectoryOfPod, writeFileWhole } from '../linux/files.ts';
 import type { SecretVault } from './secrets.ts';
 
 export type WriteBundle = (bundle: Bundle) => Promise<void>;
@@ -40,6 +40,10 @@ const configOf = (spec: OciSpec, vault: Pick<SecretVault, 'fill'>): string => {
   });
 };
 
+/** The node's id of the group of the pod's own root; undefined for a pod whose users are the node's. */
+const rootGidOf = ({ linux }: OciSpec): number | undefined =>
+  linux.gidMappings?.find(({ containerID }) => containerID === 0)?.hostID;
+
 /**
  * Writes <path>/config.json and <path>/rootfs, over what is there. Rejects with FailureError Interrupted when a secret
  * is not known any more, and InvalidField when one can't be part of an OCI config.
@@ -48,6 +52,7 @@ export const createBundleWriter =
   (vault: Pick<SecretVault, 'fill'>): WriteBundle =>
   async ({ path, spec }) => {
     const config = configOf(spec, vault);
+    await makeDirectoryOfPod(path, rootGidOf(spec));
     await makeDirectory(join(path, 'rootfs'));
     await writeFileWhole(join(path, 'config.json'), config, CONFIG_MODE);
   };

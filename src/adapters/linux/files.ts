@@ -3,7 +3,7 @@
  * a file is there with all its content or not at all, a directory that is being removed has lost its name first.
  */
 import { constants } from 'node:fs';
-import { open, mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
+import { chmod, chown, open, mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, normalize } from 'node:path';
 import { FailureError } from '../../domain/errors.ts';
 import { isAtOrBelow, mountPointsBelow, readMountInfo } from './mounts.ts';
@@ -15,6 +15,19 @@ const PASSABLE_DIRECTORY_MODE = 0o711;
 
 export const makeDirectory = async (path: string, mode = PASSABLE_DIRECTORY_MODE): Promise<void> => {
   await mkdir(path, { recursive: true, mode });
+};
+
+/**
+ * A directory of one pod or container alone: nobody but root gets into it, and where the pod has users of its own, their
+ * root, by its group. Without this, whoever is on the node could run what is in a container, with its set-user-ID bits.
+ */
+export const makeDirectoryOfPod = async (path: string, podRootGid?: number): Promise<void> => {
+  await makeDirectory(dirname(path));
+  const mode = podRootGid === undefined ? 0o700 : 0o710;
+  await mkdir(path, { recursive: true, mode });
+  if (podRootGid !== undefined) await chown(path, 0, podRootGid);
+  // It may have been there with another one.
+  await chmod(path, mode);
 };
 
 /** Whether another file system is mounted at the directory than the one that its own directory is on. */

@@ -11,7 +11,7 @@ import { FailureError } from '../../domain/errors.ts';
 import { parseProfile } from '../../domain/oci/seccomp.ts';
 import { labelledMount } from '../../domain/oci/selinux.ts';
 import type { PerformEffects } from '../../engine/ports.ts';
-import { createPathCleaner, isMountPoint, makeDirectory, writeFileWhole } from '../linux/files.ts';
+import { createPathCleaner, isMountPoint, makeDirectory, makeDirectoryOfPod, writeFileWhole } from '../linux/files.ts';
 import type { Snapshots } from '../images/snapshots-port.ts';
 import { writeLabel } from '../linux/selinux.ts';
 import { settleAll } from '../linux/settle-all.ts';
@@ -113,7 +113,7 @@ export const createSandboxEffects = ({
     }) => {
       const rights: Rights = { owner: users, label: mountLabel };
       for (const path of [dir, shm?.path, bundle?.path]) if (path !== undefined) cleaner.check(path);
-      await makeDirectory(dir);
+      await makeDirectoryOfPod(dir, users?.gids.first);
       await settleAll([
         ...Object.entries(files).map(([name, content]) => writeSandboxFile(dir, name, content, rights)),
         ...(shm ? [mountShm(shm, rights)] : []),

@@ -86,7 +86,7 @@ describe('bundles', () => {
       assert.equal((await stat(path)).mode & 0o777, 0o600);
       assert.deepEqual((await readdir(bundle.path)).toSorted(), ['config.json', 'rootfs']);
     }
-    assert.equal((await stat(bundle.path)).mode & 0o777, 0o711);
+    assert.equal((await stat(bundle.path)).mode & 0o777, 0o700);
     const holders = await runOk(['grep', '-rl', 's3cr3t', dir]);
     assert.equal(holders.trim(), join(bundle.path, 'config.json'));
   });

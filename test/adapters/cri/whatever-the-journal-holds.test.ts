@@ -58,7 +58,7 @@ const labels = fc.array(fc.tuple(text, text), { maxLength: 3 }).map((pairs) => O
 const some = <T extends object>(
   fields: { readonly [K in keyof Required<T>]: fc.Arbitrary<Required<T>[K]> },
 ): fc.Arbitrary<T> =>
-  fc.record(fields as Record<string, fc.Arbitrary<unknown>>, {
+  fc.record(fields, {
     requiredKeys: [],
     noNullPrototype: true,
   }) as fc.Arbitrary<T>;

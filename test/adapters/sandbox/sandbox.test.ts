@@ -93,7 +93,7 @@ describe('PreparePodSandbox', () => {
     }
     assert.deepEqual(bundles, [bundle, bundle]);
     assert.equal((await stat(join(dir, 'hosts'))).mode & 0o777, 0o644);
-    assert.equal((await stat(dir)).mode & 0o777, 0o711);
+    assert.equal((await stat(dir)).mode & 0o777, 0o700);
     assert.equal((await stat(join(dir, 'shm'))).mode & 0o7777, 0o1777);
     const shm = (await readMountInfo()).filter((mount) => mount.mountPoint === join(dir, 'shm'));
     assert.equal(shm.length, 1, 'mounted once, however often it is prepared');
