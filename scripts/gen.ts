@@ -5,7 +5,7 @@
  *   node scripts/gen.ts [directory to write to, instead of the repository]
  */
 import { spawnSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const top = join(import.meta.dirname, '..');
@@ -111,5 +111,27 @@ export const files: readonly {
 `;
 };
 
+/** How the plugin puts entries into maps, when it reads bytes and when it takes over a partial message. */
+const entryAssignment = /^( *)(message\.\w+|acc)\[((?:entry\d*\.)?key)\] = (.+);$/gm;
+
+const putEntry = `
+/** An assignment to a key named __proto__ would add no entry. */
+function putEntry<T>(map: { [key: string]: T }, key: string, value: T): void {
+  if (key === "__proto__") {
+    globalThis.Object.defineProperty(map, key, { value, enumerable: true, configurable: true, writable: true });
+  } else {
+    map[key] = value;
+  }
+}
+`;
+
+/** Keys of maps come from clients: each is kept, whatever it is. */
+const keepEveryKey = (path: string): void => {
+  const text = readFileSync(path, 'utf8');
+  const kept = text.replaceAll(entryAssignment, '$1putEntry($2, $3, $4);');
+  if (kept !== text) writeFileSync(path, kept + putEntry);
+};
+
 buf(['generate', '-o', target]);
+for (const path of globSync('src/adapters/wire/**/*.ts', { cwd: target })) keepEveryKey(join(target, path));
 writeFileSync(join(target, 'src/adapters/wire/descriptors.ts'), descriptorsModule());

@@ -152,7 +152,7 @@ const handler = z.strictObject(
     pod_annotations: key(
       annotationGlobs,
       [],
-      'Annotations of pods that shim and OCI runtime are told, with the pod and with each of its containers: patterns as Go\'s path.Match has them, where "*" matches no "/".',
+      'Annotations of pods that shim and OCI runtime are told, with the pod and with each of its containers: patterns as Go\'s path.Match has them, where "*" matches no "/". What OCI runtimes take as orders (org.systemd.property.*, run.oci.hooks.* and the like) is never told.',
     ),
     container_annotations: key(
       annotationGlobs,

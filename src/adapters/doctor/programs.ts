@@ -1,15 +1,13 @@
 /**
  * Checks of the programs that run pods: a shim and an OCI runtime per runtime handler.
  */
+import { escapesFromRunc } from '../../domain/known-escapes.ts';
 import type { RuntimeHandler } from '../../domain/runtime-handler.ts';
 import { type DoctorResult, ok, problem, warning } from './result.ts';
 import { findProgram, outputOf } from './tools.ts';
 
 /** The oldest shim whose bootstrap scribe reads. */
 const SHIM_MIN = [1, 6] as const;
-
-/** First releases of runc without CVE-2025-31133, CVE-2025-52565 and CVE-2025-52881 (escapes through mounts). */
-const RUNC_FIXED = 'runc 1.2.8, 1.3.3 or 1.4.0-rc.3';
 
 const shimCheck = (handler: RuntimeHandler): string => `shim of ${handler.name}`;
 const runtimeCheck = (handler: RuntimeHandler): string => `OCI runtime of ${handler.name}`;
@@ -51,17 +49,6 @@ export const checkShim = async (handler: RuntimeHandler, path: string): Promise<
   return ok(check, `${program} ${version}`);
 };
 
-/** Whether a version of runc has the fixes of November 2025. */
-export const isFixedRunc = (version: string): boolean => {
-  const [, majorText, minorText, patchText, candidate] = /^(\d+)\.(\d+)\.(\d+)(?:-rc\.?(\d+))?/.exec(version) ?? [];
-  const [major, minor, patch] = [Number(majorText), Number(minorText), Number(patchText)];
-  if (major !== 1) return major > 1;
-  if (minor === 2) return patch >= 8;
-  if (minor === 3) return patch >= 3;
-  if (minor === 4 && patch === 0 && candidate !== undefined) return Number(candidate) >= 3;
-  return minor >= 4;
-};
-
 export const checkOciRuntime = async (handler: RuntimeHandler, path: string): Promise<DoctorResult> => {
   const check = runtimeCheck(handler);
   const program = await findProgram(handler.binaryName, path);
@@ -78,9 +65,14 @@ export const checkOciRuntime = async (handler: RuntimeHandler, path: string): Pr
   const [, name, version] = /^(\S+) version (\S+)/m.exec(told) ?? [];
   if (version === undefined)
     return warning(check, `${program} does not tell its version`, 'Check that it is an OCI runtime.');
-  if (name === 'runc' && !isFixedRunc(version)) {
-    const detail = `${program} is runc ${version}; containers can escape from it (CVE-2025-31133, CVE-2025-52565, CVE-2025-52881)`;
-    return warning(check, detail, `Install ${RUNC_FIXED} or later, unless your distribution has patched this one.`);
+  const escapes = name === 'runc' ? escapesFromRunc(version) : null;
+  if (escapes !== null) {
+    const detail = `${program} is runc ${version}; containers can escape from it (${escapes.cves.join(', ')})`;
+    return warning(
+      check,
+      detail,
+      `Install ${escapes.fixedIn} or later, unless your distribution has patched this one.`,
+    );
   }
   return ok(check, `${program} is ${name} ${version}`);
 };

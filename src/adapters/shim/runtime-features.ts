@@ -2,6 +2,7 @@
  * What an OCI runtime can do beyond what all can: asked of the runtime itself (its `features` command, OCI runtime
  * specification, features.md), through the spawner, once per start. A runtime that does not answer can nothing more.
  */
+import { escapesFromRunc, type KnownEscapes } from '../../domain/known-escapes.ts';
 import { type RuntimeHandler, takesRuncOptions } from '../../domain/runtime-handler.ts';
 import type { Spawner } from '../spawner/types.ts';
 
@@ -32,6 +33,7 @@ interface FeaturesDocument {
     readonly namespaces?: unknown;
     readonly netDevices?: { readonly enabled?: unknown } | null;
   } | null;
+  readonly annotations?: Readonly<Record<string, unknown>> | null;
 }
 
 const lists = (list: unknown, word: string): boolean => Array.isArray(list) && list.includes(word);
@@ -50,6 +52,16 @@ export const parseRuntimeFeatures = (text: string, kernelRelease: string): Runti
   }
 };
 
+/** The version of runc that printed it; null: it was none. */
+const runcVersionIn = (text: string): string | null => {
+  try {
+    const version = (JSON.parse(text) as FeaturesDocument | null)?.annotations?.['org.opencontainers.runc.version'];
+    return typeof version === 'string' ? version : null;
+  } catch {
+    return null;
+  }
+};
+
 export interface RuntimeFeaturesOptions {
   readonly spawner: Pick<Spawner, 'run'>;
   /** PATH in which OCI runtimes are looked up. */
@@ -57,11 +69,13 @@ export interface RuntimeFeaturesOptions {
   readonly kernelRelease: string;
   /** Nothing else of this machine keeps pods from users of their own. */
   readonly mapsIds: boolean;
+  /** Told once of each runtime that containers are known to escape from. */
+  readonly onEscapes: (runtime: string, version: string, escapes: KnownEscapes) => void;
 }
 
 /** The handlers with what their OCI runtimes can do. Never rejects: a runtime that is missing fails when it is used. */
 export const withFeatures = (
-  { spawner, searchPath, kernelRelease, mapsIds }: RuntimeFeaturesOptions,
+  { spawner, searchPath, kernelRelease, mapsIds, onEscapes }: RuntimeFeaturesOptions,
   handlers: readonly RuntimeHandler[],
 ): Promise<readonly RuntimeHandler[]> => {
   const env = { PATH: searchPath };
@@ -70,7 +84,12 @@ export const withFeatures = (
     const ran = await spawner
       .run({ command, args: ['features'], env, cwd: '/', timeoutMs, outputBytesMax })
       .catch(() => null);
-    return ran?.exitCode === 0 ? parseRuntimeFeatures(Buffer.from(ran.stdout).toString('utf8'), kernelRelease) : none;
+    if (ran?.exitCode !== 0) return none;
+    const told = Buffer.from(ran.stdout).toString('utf8');
+    const version = runcVersionIn(told);
+    const escapes = version === null ? null : escapesFromRunc(version);
+    if (version !== null && escapes !== null) onEscapes(command, version, escapes);
+    return parseRuntimeFeatures(told, kernelRelease);
   };
   return Promise.all(
     handlers.map(async (handler) => {

@@ -1,7 +1,7 @@
 /**
  * Annotations in the spec: how shims and other OCI runtimes know which pod a task belongs to. The names are those that
  * the shims of containerd and the runtimes behind them look for. Pods' and containers' own annotations are handed on as
- * far as the runtime handler says so, and never in place of one of these.
+ * far as the runtime handler says so, and never in place of one of these, nor what is an order to an OCI runtime.
  */
 import type { ContainerConfig, LinuxContainerResources, PodSandboxConfig } from '../cri.ts';
 import { withMatchingKeys } from '../glob.ts';
@@ -12,6 +12,25 @@ const PREFIX = 'io.kubernetes.cri.';
 const SHIM_GROUP = 'io.containerd.runc.v2.group';
 
 type Annotations = Readonly<Record<string, string>>;
+
+/**
+ * What OCI runtimes and shims take as orders to act on the node as root: properties of systemd units, files that hooks
+ * write to, plugins to load, CRIU's own configuration, tasks of another group. Whoever may make a pod may annotate it,
+ * and a pattern as wide as "*" means the annotations of the pod's users, not these. An admin can still give them to all
+ * containers of a runtime handler, by its base spec.
+ */
+const ORDERS = ['org.systemd.property.', 'run.oci.', 'org.criu.', 'io.containerd.', PREFIX];
+/** Which of crun's handlers (WebAssembly, a machine) runs the container: those that the admin has installed. */
+const HARMLESS = 'run.oci.handler';
+
+const isOrder = (key: string): boolean => key !== HARMLESS && ORDERS.some((prefix) => key.startsWith(prefix));
+
+/** The annotations without those that none but scribe and the node's admin may give. */
+export const withoutOrders = (annotations: Annotations): Annotations =>
+  Object.fromEntries(Object.entries(annotations).filter(([key]) => !isOrder(key)));
+
+const handedOn = (annotations: Annotations | undefined, patterns: readonly string[] | undefined): Annotations =>
+  withoutOrders(withMatchingKeys(annotations ?? {}, patterns));
 
 type Patterns = Pick<SpecSettings, 'podAnnotations' | 'containerAnnotations'>;
 
@@ -40,7 +59,7 @@ export const sandboxAnnotations = (
   imageName: string,
   { podAnnotations }: Patterns,
 ): Annotations => ({
-  ...withMatchingKeys(config.annotations ?? {}, podAnnotations),
+  ...handedOn(config.annotations, podAnnotations),
   ...ofPod(podSandboxId, config),
   ...sizes(config.linux?.resources),
   [`${PREFIX}container-type`]: 'sandbox',
@@ -52,11 +71,11 @@ export const sandboxAnnotations = (
 export const containerAnnotations = (
   podSandboxId: string,
   sandboxConfig: PodSandboxConfig,
-  { annotations = {}, metadata, image }: ContainerConfig,
+  { annotations, metadata, image }: ContainerConfig,
   { podAnnotations, containerAnnotations: patterns }: Patterns,
 ): Annotations => ({
-  ...withMatchingKeys(sandboxConfig.annotations ?? {}, podAnnotations),
-  ...withMatchingKeys(annotations, patterns),
+  ...handedOn(sandboxConfig.annotations, podAnnotations),
+  ...handedOn(annotations, patterns),
   ...ofPod(podSandboxId, sandboxConfig),
   [`${PREFIX}container-type`]: 'container',
   [`${PREFIX}container-name`]: metadata?.name ?? '',

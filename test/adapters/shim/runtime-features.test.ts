@@ -68,7 +68,13 @@ test('each runtime is asked once, and one that fails, hangs or is not there can 
     handler('broken', 'false'),
     handler('none', '/no/such'),
   ];
-  const options = { spawner: { run }, searchPath: process.env['PATH'] ?? '', kernelRelease: '6.3.0', mapsIds: true };
+  const options = {
+    spawner: { run },
+    searchPath: process.env['PATH'] ?? '',
+    kernelRelease: '6.3.0',
+    mapsIds: true,
+    onEscapes: () => undefined,
+  };
   assert.deepEqual(
     (await withFeatures(options, handlers)).map(({ name, recursiveReadOnlyMounts, userNamespaces }) => [
       name,
@@ -85,4 +91,37 @@ test('each runtime is asked once, and one that fails, hangs or is not there can 
   assert.deepEqual(commands, ['runc features', 'false features', '/no/such features']);
   const [without] = await withFeatures({ ...options, mapsIds: false }, handlers);
   assert.deepEqual([without?.recursiveReadOnlyMounts, without?.userNamespaces], [true, false]);
+});
+
+test('a runc that containers escape from is told of once, whatever number of handlers it runs for', async () => {
+  const features = (version: string): string =>
+    JSON.stringify({ annotations: { 'org.opencontainers.runc.version': version } });
+  const texts: Readonly<Record<string, string>> = {
+    'runc-old': features('1.1.5+ds1'),
+    'runc-new': features('1.3.3'),
+    'another': '{"annotations":{"run.oci.crun.version":"1.8.1"}}',
+    'broken': '{"annotations":null}',
+  };
+  const told: string[] = [];
+  await withFeatures(
+    {
+      spawner: {
+        run: ({ command }) =>
+          Promise.resolve({
+            exitCode: 0,
+            signalName: null,
+            timedOut: false,
+            truncated: false,
+            stdout: Buffer.from(texts[command] ?? ''),
+            stderr: Buffer.alloc(0),
+          }),
+      },
+      searchPath: '',
+      kernelRelease: '6.3.0',
+      mapsIds: true,
+      onEscapes: (runtime, version, { cves }) => void told.push(`${runtime} ${version} ${cves.join(' ')}`),
+    },
+    ['runc-old', 'runc-old', 'runc-new', 'another', 'broken'].map((name, index) => handler(`${name}-${index}`, name)),
+  );
+  assert.deepEqual(told, ['runc-old 1.1.5+ds1 CVE-2024-21626 CVE-2025-31133 CVE-2025-52565 CVE-2025-52881']);
 });

@@ -58,6 +58,41 @@ describe('annotations', () => {
   });
 });
 
+describe('annotations that are orders to an OCI runtime', () => {
+  const orders = {
+    'org.systemd.property.ExecStopPost': "[('/bin/sh', ['sh'], true)]",
+    'run.oci.hooks.stdout': '/etc/cron.d/x',
+    'run.oci.hooks.stderr': '/etc/cron.d/x',
+    'run.oci.seccomp.plugins': '/tmp/x.so',
+    'run.oci.systemd.subgroup': '../x',
+    'org.criu.config': '/tmp/criu.conf',
+    'io.containerd.runc.v2.group': 'another-pod',
+    'io.kubernetes.cri.container-type': 'sandbox',
+    'io.kubernetes.cri.another': 'x',
+  };
+  const patterns = { ...settings, podAnnotations: ['*', '*/*'], containerAnnotations: ['*', '*/*'] };
+  const others = { 'run.oci.handler': 'wasm', 'vendor.example/org.systemd.property.': 'x' };
+
+  it('never pass, whatever the patterns allow', () => {
+    const pod = { ...podConfig, annotations: { ...orders, ...others } };
+    const plain = buildContainer({}, { sandboxConfig: podConfig, settings: patterns }).annotations;
+    const told = buildContainer(
+      { annotations: { ...orders, ...others } },
+      { sandboxConfig: pod, settings: patterns },
+    ).annotations;
+    assert.deepEqual(told, { ...others, ...plain });
+    const plainPod = buildSandbox(podConfig, { settings: patterns }).annotations;
+    assert.deepEqual(buildSandbox(pod, { settings: patterns }).annotations, { ...others, ...plainPod });
+  });
+
+  it('are what an admin may give all containers of a handler', () => {
+    const base = { annotations: { 'run.oci.hooks.stdout': '/var/log/hooks' } };
+    const spec = buildContainer({ annotations: orders }, { settings: { ...patterns, baseSpec: base } });
+    assert.equal(spec.annotations?.['run.oci.hooks.stdout'], '/var/log/hooks');
+    assert.equal(spec.annotations['org.criu.config'], undefined);
+  });
+});
+
 describe('devices of a privileged container', () => {
   const privileged = withContext({ privileged: true });
   const node = {

@@ -7,6 +7,7 @@ import type { EffectOf, EffectResults } from '../../../domain/effects.ts';
 import type { LaunchedTask, ObservedTask } from '../../../domain/tasks.ts';
 import type { SandboxPlatform } from '../../../domain/pod-sandbox/holder.ts';
 import { FailureError, GrpcCode } from '../../../domain/errors.ts';
+import { withoutOrders } from '../../../domain/oci/annotations.ts';
 import { readProcessStat } from '../../linux/processes.ts';
 import { hasStatus, isNotFound, isTimeout } from '../../ttrpc/status.ts';
 import { type DeepPartial, PodSandboxConfig } from '../../wire/cri/api.ts';
@@ -120,7 +121,7 @@ const createSandbox = async (
         rootfs: rootfs.map((mount) => ({ ...mount, target: mount.target ?? '', options: [...mount.options] })),
         options: { typeUrl: configType, value: options },
         netnsPath: netnsPath ?? '',
-        annotations: { ...config.annotations },
+        annotations: withoutOrders(config.annotations ?? {}),
       },
       timings.launchMs,
     );

@@ -4,6 +4,7 @@
  */
 import { messageOf } from '../../../domain/errors.ts';
 import type { EffectOf, EffectResults } from '../../../domain/effects.ts';
+import { withoutOrders } from '../../../domain/oci/annotations.ts';
 import type { OciResources } from '../../../domain/oci/types.ts';
 import { isNotFound } from '../../ttrpc/status.ts';
 import type { Any } from '../../wire/google/protobuf/any.ts';
@@ -34,7 +35,8 @@ const updateTask = async (
 ): Promise<void> => {
   const client = await shims.clientOf(podSandboxId);
   const put = async (limits: OciResources): Promise<void> => {
-    await client.update({ id: containerId, resources: asAny(limits), annotations }, timings.endMs);
+    const told = { id: containerId, resources: asAny(limits), annotations: withoutOrders(annotations) };
+    await client.update(told, timings.endMs);
   };
   try {
     await put(resources);

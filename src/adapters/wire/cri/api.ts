@@ -2607,7 +2607,7 @@ export const LinuxPodSandboxConfig: MessageFns<LinuxPodSandboxConfig> = {
 
             const entry3 = LinuxPodSandboxConfig_SysctlsEntry.decode(reader, reader.uint32());
             if (entry3.value !== undefined) {
-              message.sysctls[entry3.key] = entry3.value;
+              putEntry(message.sysctls, entry3.key, entry3.value);
             }
             continue;
           }
@@ -2651,7 +2651,7 @@ export const LinuxPodSandboxConfig: MessageFns<LinuxPodSandboxConfig> = {
     message.sysctls = (globalThis.Object.entries(object.sysctls ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -2935,7 +2935,7 @@ export const PodSandboxConfig: MessageFns<PodSandboxConfig> = {
 
             const entry6 = PodSandboxConfig_LabelsEntry.decode(reader, reader.uint32());
             if (entry6.value !== undefined) {
-              message.labels[entry6.key] = entry6.value;
+              putEntry(message.labels, entry6.key, entry6.value);
             }
             continue;
           }
@@ -2946,7 +2946,7 @@ export const PodSandboxConfig: MessageFns<PodSandboxConfig> = {
 
             const entry7 = PodSandboxConfig_AnnotationsEntry.decode(reader, reader.uint32());
             if (entry7.value !== undefined) {
-              message.annotations[entry7.key] = entry7.value;
+              putEntry(message.annotations, entry7.key, entry7.value);
             }
             continue;
           }
@@ -2995,7 +2995,7 @@ export const PodSandboxConfig: MessageFns<PodSandboxConfig> = {
     message.labels = (globalThis.Object.entries(object.labels ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -3004,7 +3004,7 @@ export const PodSandboxConfig: MessageFns<PodSandboxConfig> = {
     message.annotations = (globalThis.Object.entries(object.annotations ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -3895,7 +3895,7 @@ export const PodSandboxStatus: MessageFns<PodSandboxStatus> = {
 
             const entry7 = PodSandboxStatus_LabelsEntry.decode(reader, reader.uint32());
             if (entry7.value !== undefined) {
-              message.labels[entry7.key] = entry7.value;
+              putEntry(message.labels, entry7.key, entry7.value);
             }
             continue;
           }
@@ -3906,7 +3906,7 @@ export const PodSandboxStatus: MessageFns<PodSandboxStatus> = {
 
             const entry8 = PodSandboxStatus_AnnotationsEntry.decode(reader, reader.uint32());
             if (entry8.value !== undefined) {
-              message.annotations[entry8.key] = entry8.value;
+              putEntry(message.annotations, entry8.key, entry8.value);
             }
             continue;
           }
@@ -3950,7 +3950,7 @@ export const PodSandboxStatus: MessageFns<PodSandboxStatus> = {
     message.labels = (globalThis.Object.entries(object.labels ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -3959,7 +3959,7 @@ export const PodSandboxStatus: MessageFns<PodSandboxStatus> = {
     message.annotations = (globalThis.Object.entries(object.annotations ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -4157,7 +4157,7 @@ export const PodSandboxStatusResponse: MessageFns<PodSandboxStatusResponse> = {
 
             const entry2 = PodSandboxStatusResponse_InfoEntry.decode(reader, reader.uint32());
             if (entry2.value !== undefined) {
-              message.info[entry2.key] = entry2.value;
+              putEntry(message.info, entry2.key, entry2.value);
             }
             continue;
           }
@@ -4200,7 +4200,7 @@ export const PodSandboxStatusResponse: MessageFns<PodSandboxStatusResponse> = {
     message.info = (globalThis.Object.entries(object.info ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -4392,7 +4392,7 @@ export const PodSandboxFilter: MessageFns<PodSandboxFilter> = {
 
             const entry3 = PodSandboxFilter_LabelSelectorEntry.decode(reader, reader.uint32());
             if (entry3.value !== undefined) {
-              message.labelSelector[entry3.key] = entry3.value;
+              putEntry(message.labelSelector, entry3.key, entry3.value);
             }
             continue;
           }
@@ -4420,7 +4420,7 @@ export const PodSandboxFilter: MessageFns<PodSandboxFilter> = {
     message.labelSelector = (globalThis.Object.entries(object.labelSelector ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -4640,7 +4640,7 @@ export const PodSandbox: MessageFns<PodSandbox> = {
 
             const entry5 = PodSandbox_LabelsEntry.decode(reader, reader.uint32());
             if (entry5.value !== undefined) {
-              message.labels[entry5.key] = entry5.value;
+              putEntry(message.labels, entry5.key, entry5.value);
             }
             continue;
           }
@@ -4651,7 +4651,7 @@ export const PodSandbox: MessageFns<PodSandbox> = {
 
             const entry6 = PodSandbox_AnnotationsEntry.decode(reader, reader.uint32());
             if (entry6.value !== undefined) {
-              message.annotations[entry6.key] = entry6.value;
+              putEntry(message.annotations, entry6.key, entry6.value);
             }
             continue;
           }
@@ -4689,7 +4689,7 @@ export const PodSandbox: MessageFns<PodSandbox> = {
     message.labels = (globalThis.Object.entries(object.labels ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -4698,7 +4698,7 @@ export const PodSandbox: MessageFns<PodSandbox> = {
     message.annotations = (globalThis.Object.entries(object.annotations ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -5165,7 +5165,7 @@ export const PodSandboxStatsFilter: MessageFns<PodSandboxStatsFilter> = {
 
             const entry2 = PodSandboxStatsFilter_LabelSelectorEntry.decode(reader, reader.uint32());
             if (entry2.value !== undefined) {
-              message.labelSelector[entry2.key] = entry2.value;
+              putEntry(message.labelSelector, entry2.key, entry2.value);
             }
             continue;
           }
@@ -5190,7 +5190,7 @@ export const PodSandboxStatsFilter: MessageFns<PodSandboxStatsFilter> = {
     message.labelSelector = (globalThis.Object.entries(object.labelSelector ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -5554,7 +5554,7 @@ export const PodSandboxAttributes: MessageFns<PodSandboxAttributes> = {
 
             const entry3 = PodSandboxAttributes_LabelsEntry.decode(reader, reader.uint32());
             if (entry3.value !== undefined) {
-              message.labels[entry3.key] = entry3.value;
+              putEntry(message.labels, entry3.key, entry3.value);
             }
             continue;
           }
@@ -5565,7 +5565,7 @@ export const PodSandboxAttributes: MessageFns<PodSandboxAttributes> = {
 
             const entry4 = PodSandboxAttributes_AnnotationsEntry.decode(reader, reader.uint32());
             if (entry4.value !== undefined) {
-              message.annotations[entry4.key] = entry4.value;
+              putEntry(message.annotations, entry4.key, entry4.value);
             }
             continue;
           }
@@ -5593,7 +5593,7 @@ export const PodSandboxAttributes: MessageFns<PodSandboxAttributes> = {
     message.labels = (globalThis.Object.entries(object.labels ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -5602,7 +5602,7 @@ export const PodSandboxAttributes: MessageFns<PodSandboxAttributes> = {
     message.annotations = (globalThis.Object.entries(object.annotations ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -6645,7 +6645,7 @@ export const ImageSpec: MessageFns<ImageSpec> = {
 
             const entry2 = ImageSpec_AnnotationsEntry.decode(reader, reader.uint32());
             if (entry2.value !== undefined) {
-              message.annotations[entry2.key] = entry2.value;
+              putEntry(message.annotations, entry2.key, entry2.value);
             }
             continue;
           }
@@ -6694,7 +6694,7 @@ export const ImageSpec: MessageFns<ImageSpec> = {
     message.annotations = (globalThis.Object.entries(object.annotations ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -6975,7 +6975,7 @@ export const LinuxContainerResources: MessageFns<LinuxContainerResources> = {
 
             const entry9 = LinuxContainerResources_UnifiedEntry.decode(reader, reader.uint32());
             if (entry9.value !== undefined) {
-              message.unified[entry9.key] = entry9.value;
+              putEntry(message.unified, entry9.key, entry9.value);
             }
             continue;
           }
@@ -7015,7 +7015,7 @@ export const LinuxContainerResources: MessageFns<LinuxContainerResources> = {
     message.unified = (globalThis.Object.entries(object.unified ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -8708,7 +8708,7 @@ export const ContainerConfig: MessageFns<ContainerConfig> = {
 
             const entry9 = ContainerConfig_LabelsEntry.decode(reader, reader.uint32());
             if (entry9.value !== undefined) {
-              message.labels[entry9.key] = entry9.value;
+              putEntry(message.labels, entry9.key, entry9.value);
             }
             continue;
           }
@@ -8719,7 +8719,7 @@ export const ContainerConfig: MessageFns<ContainerConfig> = {
 
             const entry10 = ContainerConfig_AnnotationsEntry.decode(reader, reader.uint32());
             if (entry10.value !== undefined) {
-              message.annotations[entry10.key] = entry10.value;
+              putEntry(message.annotations, entry10.key, entry10.value);
             }
             continue;
           }
@@ -8819,7 +8819,7 @@ export const ContainerConfig: MessageFns<ContainerConfig> = {
     message.labels = (globalThis.Object.entries(object.labels ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -8828,7 +8828,7 @@ export const ContainerConfig: MessageFns<ContainerConfig> = {
     message.annotations = (globalThis.Object.entries(object.annotations ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -9552,7 +9552,7 @@ export const ContainerFilter: MessageFns<ContainerFilter> = {
 
             const entry4 = ContainerFilter_LabelSelectorEntry.decode(reader, reader.uint32());
             if (entry4.value !== undefined) {
-              message.labelSelector[entry4.key] = entry4.value;
+              putEntry(message.labelSelector, entry4.key, entry4.value);
             }
             continue;
           }
@@ -9581,7 +9581,7 @@ export const ContainerFilter: MessageFns<ContainerFilter> = {
     message.labelSelector = (globalThis.Object.entries(object.labelSelector ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -9845,7 +9845,7 @@ export const Container: MessageFns<Container> = {
 
             const entry8 = Container_LabelsEntry.decode(reader, reader.uint32());
             if (entry8.value !== undefined) {
-              message.labels[entry8.key] = entry8.value;
+              putEntry(message.labels, entry8.key, entry8.value);
             }
             continue;
           }
@@ -9856,7 +9856,7 @@ export const Container: MessageFns<Container> = {
 
             const entry9 = Container_AnnotationsEntry.decode(reader, reader.uint32());
             if (entry9.value !== undefined) {
-              message.annotations[entry9.key] = entry9.value;
+              putEntry(message.annotations, entry9.key, entry9.value);
             }
             continue;
           }
@@ -9899,7 +9899,7 @@ export const Container: MessageFns<Container> = {
     message.labels = (globalThis.Object.entries(object.labels ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -9908,7 +9908,7 @@ export const Container: MessageFns<Container> = {
     message.annotations = (globalThis.Object.entries(object.annotations ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -10481,7 +10481,7 @@ export const ContainerStatus: MessageFns<ContainerStatus> = {
 
             const entry12 = ContainerStatus_LabelsEntry.decode(reader, reader.uint32());
             if (entry12.value !== undefined) {
-              message.labels[entry12.key] = entry12.value;
+              putEntry(message.labels, entry12.key, entry12.value);
             }
             continue;
           }
@@ -10492,7 +10492,7 @@ export const ContainerStatus: MessageFns<ContainerStatus> = {
 
             const entry13 = ContainerStatus_AnnotationsEntry.decode(reader, reader.uint32());
             if (entry13.value !== undefined) {
-              message.annotations[entry13.key] = entry13.value;
+              putEntry(message.annotations, entry13.key, entry13.value);
             }
             continue;
           }
@@ -10579,7 +10579,7 @@ export const ContainerStatus: MessageFns<ContainerStatus> = {
     message.labels = (globalThis.Object.entries(object.labels ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -10588,7 +10588,7 @@ export const ContainerStatus: MessageFns<ContainerStatus> = {
     message.annotations = (globalThis.Object.entries(object.annotations ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -10789,7 +10789,7 @@ export const ContainerStatusResponse: MessageFns<ContainerStatusResponse> = {
 
             const entry2 = ContainerStatusResponse_InfoEntry.decode(reader, reader.uint32());
             if (entry2.value !== undefined) {
-              message.info[entry2.key] = entry2.value;
+              putEntry(message.info, entry2.key, entry2.value);
             }
             continue;
           }
@@ -10816,7 +10816,7 @@ export const ContainerStatusResponse: MessageFns<ContainerStatusResponse> = {
     message.info = (globalThis.Object.entries(object.info ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -11091,7 +11091,7 @@ export const UpdateContainerResourcesRequest: MessageFns<UpdateContainerResource
 
             const entry4 = UpdateContainerResourcesRequest_AnnotationsEntry.decode(reader, reader.uint32());
             if (entry4.value !== undefined) {
-              message.annotations[entry4.key] = entry4.value;
+              putEntry(message.annotations, entry4.key, entry4.value);
             }
             continue;
           }
@@ -11124,7 +11124,7 @@ export const UpdateContainerResourcesRequest: MessageFns<UpdateContainerResource
     message.annotations = (globalThis.Object.entries(object.annotations ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -12420,7 +12420,7 @@ export const ImageStatusResponse: MessageFns<ImageStatusResponse> = {
 
             const entry2 = ImageStatusResponse_InfoEntry.decode(reader, reader.uint32());
             if (entry2.value !== undefined) {
-              message.info[entry2.key] = entry2.value;
+              putEntry(message.info, entry2.key, entry2.value);
             }
             continue;
           }
@@ -12445,7 +12445,7 @@ export const ImageStatusResponse: MessageFns<ImageStatusResponse> = {
     message.info = (globalThis.Object.entries(object.info ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -13556,7 +13556,7 @@ export const StatusResponse: MessageFns<StatusResponse> = {
 
             const entry2 = StatusResponse_InfoEntry.decode(reader, reader.uint32());
             if (entry2.value !== undefined) {
-              message.info[entry2.key] = entry2.value;
+              putEntry(message.info, entry2.key, entry2.value);
             }
             continue;
           }
@@ -13599,7 +13599,7 @@ export const StatusResponse: MessageFns<StatusResponse> = {
     message.info = (globalThis.Object.entries(object.info ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -14303,7 +14303,7 @@ export const ContainerStatsFilter: MessageFns<ContainerStatsFilter> = {
 
             const entry3 = ContainerStatsFilter_LabelSelectorEntry.decode(reader, reader.uint32());
             if (entry3.value !== undefined) {
-              message.labelSelector[entry3.key] = entry3.value;
+              putEntry(message.labelSelector, entry3.key, entry3.value);
             }
             continue;
           }
@@ -14329,7 +14329,7 @@ export const ContainerStatsFilter: MessageFns<ContainerStatsFilter> = {
     message.labelSelector = (globalThis.Object.entries(object.labelSelector ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -14634,7 +14634,7 @@ export const ContainerAttributes: MessageFns<ContainerAttributes> = {
 
             const entry3 = ContainerAttributes_LabelsEntry.decode(reader, reader.uint32());
             if (entry3.value !== undefined) {
-              message.labels[entry3.key] = entry3.value;
+              putEntry(message.labels, entry3.key, entry3.value);
             }
             continue;
           }
@@ -14645,7 +14645,7 @@ export const ContainerAttributes: MessageFns<ContainerAttributes> = {
 
             const entry4 = ContainerAttributes_AnnotationsEntry.decode(reader, reader.uint32());
             if (entry4.value !== undefined) {
-              message.annotations[entry4.key] = entry4.value;
+              putEntry(message.annotations, entry4.key, entry4.value);
             }
             continue;
           }
@@ -14673,7 +14673,7 @@ export const ContainerAttributes: MessageFns<ContainerAttributes> = {
     message.labels = (globalThis.Object.entries(object.labels ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -14682,7 +14682,7 @@ export const ContainerAttributes: MessageFns<ContainerAttributes> = {
     message.annotations = (globalThis.Object.entries(object.annotations ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -16107,7 +16107,7 @@ export const CheckpointPodRequest: MessageFns<CheckpointPodRequest> = {
 
             const entry4 = CheckpointPodRequest_OptionsEntry.decode(reader, reader.uint32());
             if (entry4.value !== undefined) {
-              message.options[entry4.key] = entry4.value;
+              putEntry(message.options, entry4.key, entry4.value);
             }
             continue;
           }
@@ -16134,7 +16134,7 @@ export const CheckpointPodRequest: MessageFns<CheckpointPodRequest> = {
     message.options = (globalThis.Object.entries(object.options ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -16326,7 +16326,7 @@ export const RestorePodRequest: MessageFns<RestorePodRequest> = {
 
             const entry4 = RestorePodRequest_OptionsEntry.decode(reader, reader.uint32());
             if (entry4.value !== undefined) {
-              message.options[entry4.key] = entry4.value;
+              putEntry(message.options, entry4.key, entry4.value);
             }
             continue;
           }
@@ -16363,7 +16363,7 @@ export const RestorePodRequest: MessageFns<RestorePodRequest> = {
     message.options = (globalThis.Object.entries(object.options ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -18028,4 +18028,13 @@ export interface MessageFns<T> {
   decode(input: BinaryReader | Uint8Array, length?: number): T;
   create<I extends Exact<DeepPartial<T>, I>>(base?: I): T;
   fromPartial<I extends Exact<DeepPartial<T>, I>>(object: I): T;
+}
+
+/** An assignment to a key named __proto__ would add no entry. */
+function putEntry<T>(map: { [key: string]: T }, key: string, value: T): void {
+  if (key === "__proto__") {
+    globalThis.Object.defineProperty(map, key, { value, enumerable: true, configurable: true, writable: true });
+  } else {
+    map[key] = value;
+  }
 }

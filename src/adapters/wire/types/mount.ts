@@ -199,7 +199,7 @@ export const ActiveMount: MessageFns<ActiveMount> = {
 
             const entry4 = ActiveMount_DataEntry.decode(reader, reader.uint32());
             if (entry4.value !== undefined) {
-              message.data[entry4.key] = entry4.value;
+              putEntry(message.data, entry4.key, entry4.value);
             }
             continue;
           }
@@ -228,7 +228,7 @@ export const ActiveMount: MessageFns<ActiveMount> = {
     message.data = (globalThis.Object.entries(object.data ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -370,7 +370,7 @@ export const ActivationInfo: MessageFns<ActivationInfo> = {
 
             const entry4 = ActivationInfo_LabelsEntry.decode(reader, reader.uint32());
             if (entry4.value !== undefined) {
-              message.labels[entry4.key] = entry4.value;
+              putEntry(message.labels, entry4.key, entry4.value);
             }
             continue;
           }
@@ -397,7 +397,7 @@ export const ActivationInfo: MessageFns<ActivationInfo> = {
     message.labels = (globalThis.Object.entries(object.labels ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -492,4 +492,13 @@ export interface MessageFns<T> {
   decode(input: BinaryReader | Uint8Array, length?: number): T;
   create<I extends Exact<DeepPartial<T>, I>>(base?: I): T;
   fromPartial<I extends Exact<DeepPartial<T>, I>>(object: I): T;
+}
+
+/** An assignment to a key named __proto__ would add no entry. */
+function putEntry<T>(map: { [key: string]: T }, key: string, value: T): void {
+  if (key === "__proto__") {
+    globalThis.Object.defineProperty(map, key, { value, enumerable: true, configurable: true, writable: true });
+  } else {
+    map[key] = value;
+  }
 }

@@ -235,7 +235,7 @@ export const HealthListResponse: MessageFns<HealthListResponse> = {
 
             const entry1 = HealthListResponse_StatusesEntry.decode(reader, reader.uint32());
             if (entry1.value !== undefined) {
-              message.statuses[entry1.key] = entry1.value;
+              putEntry(message.statuses, entry1.key, entry1.value);
             }
             continue;
           }
@@ -259,7 +259,7 @@ export const HealthListResponse: MessageFns<HealthListResponse> = {
     message.statuses = (globalThis.Object.entries(object.statuses ?? {}) as [string, HealthCheckResponse][]).reduce(
       (acc: { [key: string]: HealthCheckResponse }, [key, value]: [string, HealthCheckResponse]) => {
         if (value !== undefined) {
-          acc[key] = HealthCheckResponse.fromPartial(value);
+          putEntry(acc, key, HealthCheckResponse.fromPartial(value));
         }
         return acc;
       },
@@ -392,4 +392,13 @@ export interface MessageFns<T> {
   decode(input: BinaryReader | Uint8Array, length?: number): T;
   create<I extends Exact<DeepPartial<T>, I>>(base?: I): T;
   fromPartial<I extends Exact<DeepPartial<T>, I>>(object: I): T;
+}
+
+/** An assignment to a key named __proto__ would add no entry. */
+function putEntry<T>(map: { [key: string]: T }, key: string, value: T): void {
+  if (key === "__proto__") {
+    globalThis.Object.defineProperty(map, key, { value, enumerable: true, configurable: true, writable: true });
+  } else {
+    map[key] = value;
+  }
 }

@@ -380,7 +380,7 @@ export const BootstrapResult: MessageFns<BootstrapResult> = {
 
             const entry5 = BootstrapResult_MetadataEntry.decode(reader, reader.uint32());
             if (entry5.value !== undefined) {
-              message.metadata[entry5.key] = entry5.value;
+              putEntry(message.metadata, entry5.key, entry5.value);
             }
             continue;
           }
@@ -408,7 +408,7 @@ export const BootstrapResult: MessageFns<BootstrapResult> = {
     message.metadata = (globalThis.Object.entries(object.metadata ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -505,4 +505,13 @@ export interface MessageFns<T> {
   decode(input: BinaryReader | Uint8Array, length?: number): T;
   create<I extends Exact<DeepPartial<T>, I>>(base?: I): T;
   fromPartial<I extends Exact<DeepPartial<T>, I>>(object: I): T;
+}
+
+/** An assignment to a key named __proto__ would add no entry. */
+function putEntry<T>(map: { [key: string]: T }, key: string, value: T): void {
+  if (key === "__proto__") {
+    globalThis.Object.defineProperty(map, key, { value, enumerable: true, configurable: true, writable: true });
+  } else {
+    map[key] = value;
+  }
 }

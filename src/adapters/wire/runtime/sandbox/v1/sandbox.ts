@@ -211,7 +211,7 @@ export const CreateSandboxRequest: MessageFns<CreateSandboxRequest> = {
 
             const entry6 = CreateSandboxRequest_AnnotationsEntry.decode(reader, reader.uint32());
             if (entry6.value !== undefined) {
-              message.annotations[entry6.key] = entry6.value;
+              putEntry(message.annotations, entry6.key, entry6.value);
             }
             continue;
           }
@@ -242,7 +242,7 @@ export const CreateSandboxRequest: MessageFns<CreateSandboxRequest> = {
     message.annotations = (globalThis.Object.entries(object.annotations ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -778,7 +778,7 @@ export const UpdateSandboxRequest: MessageFns<UpdateSandboxRequest> = {
 
             const entry3 = UpdateSandboxRequest_AnnotationsEntry.decode(reader, reader.uint32());
             if (entry3.value !== undefined) {
-              message.annotations[entry3.key] = entry3.value;
+              putEntry(message.annotations, entry3.key, entry3.value);
             }
             continue;
           }
@@ -806,7 +806,7 @@ export const UpdateSandboxRequest: MessageFns<UpdateSandboxRequest> = {
     message.annotations = (globalThis.Object.entries(object.annotations ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -1195,7 +1195,7 @@ export const SandboxStatusResponse: MessageFns<SandboxStatusResponse> = {
 
             const entry4 = SandboxStatusResponse_InfoEntry.decode(reader, reader.uint32());
             if (entry4.value !== undefined) {
-              message.info[entry4.key] = entry4.value;
+              putEntry(message.info, entry4.key, entry4.value);
             }
             continue;
           }
@@ -1246,7 +1246,7 @@ export const SandboxStatusResponse: MessageFns<SandboxStatusResponse> = {
     message.info = (globalThis.Object.entries(object.info ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -1738,4 +1738,13 @@ export interface MessageFns<T> {
   decode(input: BinaryReader | Uint8Array, length?: number): T;
   create<I extends Exact<DeepPartial<T>, I>>(base?: I): T;
   fromPartial<I extends Exact<DeepPartial<T>, I>>(object: I): T;
+}
+
+/** An assignment to a key named __proto__ would add no entry. */
+function putEntry<T>(map: { [key: string]: T }, key: string, value: T): void {
+  if (key === "__proto__") {
+    globalThis.Object.defineProperty(map, key, { value, enumerable: true, configurable: true, writable: true });
+  } else {
+    map[key] = value;
+  }
 }

@@ -1482,7 +1482,7 @@ export const UpdateTaskRequest: MessageFns<UpdateTaskRequest> = {
 
             const entry3 = UpdateTaskRequest_AnnotationsEntry.decode(reader, reader.uint32());
             if (entry3.value !== undefined) {
-              message.annotations[entry3.key] = entry3.value;
+              putEntry(message.annotations, entry3.key, entry3.value);
             }
             continue;
           }
@@ -1510,7 +1510,7 @@ export const UpdateTaskRequest: MessageFns<UpdateTaskRequest> = {
     message.annotations = (globalThis.Object.entries(object.annotations ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
-          acc[key] = globalThis.String(value);
+          putEntry(acc, key, globalThis.String(value));
         }
         return acc;
       },
@@ -2432,4 +2432,13 @@ export interface MessageFns<T> {
   decode(input: BinaryReader | Uint8Array, length?: number): T;
   create<I extends Exact<DeepPartial<T>, I>>(base?: I): T;
   fromPartial<I extends Exact<DeepPartial<T>, I>>(object: I): T;
+}
+
+/** An assignment to a key named __proto__ would add no entry. */
+function putEntry<T>(map: { [key: string]: T }, key: string, value: T): void {
+  if (key === "__proto__") {
+    globalThis.Object.defineProperty(map, key, { value, enumerable: true, configurable: true, writable: true });
+  } else {
+    map[key] = value;
+  }
 }
