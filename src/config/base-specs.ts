@@ -2,6 +2,7 @@
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { type BaseSpec, parseBaseSpec } from '../domain/oci/base-spec.ts';
+import { parseJson } from '../domain/parse-json.ts';
 import type { BaseSpecs } from './config.ts';
 import type { ParsedConfig } from './schema.ts';
 
@@ -22,7 +23,7 @@ const readBounded = async (path: string): Promise<string> => {
 };
 
 const parse = (text: string): BaseSpec =>
-  parseBaseSpec(JSON.parse(text), (problem) => {
+  parseBaseSpec(parseJson(text), (problem) => {
     throw new Error(problem);
   });
 

@@ -62,7 +62,10 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
       mapsIds: obstacle === null,
       // Not a finding: `scribe doctor` looks for itself, and knows it for a warning.
       onEscapes: (runtime, version, { cves, fixedIn }) =>
-        log.warn({ runtime, version, cves }, `containers can escape from this runc, unless its distribution has mended it: install ${fixedIn} or later`),
+        log.warn(
+          { runtime, version, cves },
+          `containers can escape from this runc, unless its distribution has mended it: install ${fixedIn} or later`,
+        ),
     },
     config.runtime.handlers,
   );

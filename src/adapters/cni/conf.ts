@@ -8,6 +8,7 @@ import { open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as z from 'zod';
 import type { CniConfList, CniPluginConf } from '../../domain/cni.ts';
+import { parseJson } from '../../domain/parse-json.ts';
 import { highestSupported, OLDEST_VERSION, supportedVersionsText } from './versions.ts';
 
 const CONF_BYTES_MAX = 1024 * 1024;
@@ -73,13 +74,7 @@ const firstIssue = (error: z.ZodError): string => {
 
 /** Throws an Error whose message says what is wrong with the file, without its name. */
 const parse = <T>(schema: z.ZodType<T>, text: string): T => {
-  let json: unknown;
-  try {
-    json = JSON.parse(text);
-  } catch (error) {
-    throw new Error(`is not JSON (${(error as Error).message})`, { cause: error });
-  }
-  const parsed = schema.safeParse(json);
+  const parsed = schema.safeParse(parseJson(text));
   if (!parsed.success) throw new Error(firstIssue(parsed.error));
   return parsed.data;
 };

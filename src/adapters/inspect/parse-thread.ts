@@ -8,6 +8,7 @@ import { parse, YAMLError } from 'yaml';
 import { parseCdiSpec } from '../../domain/cdi/spec-file.ts';
 import { parseBlockIOClasses } from '../../domain/classes/blockio-file.ts';
 import { FailureError, messageOf } from '../../domain/errors.ts';
+import { placeIn } from '../../domain/parse-json.ts';
 import type { FileContents, FileKind, FileText, ParsedFile, ParseRequest } from './parse-files.ts';
 
 /** Every kind of a thing names it once or twice: a file with more is made to grow. */
@@ -21,8 +22,7 @@ const readers: { readonly [K in FileKind]: (content: unknown, path: string) => F
 /** Where the text is wrong and how. A parser's own message may quote the text, and there may be secrets in it (C12). */
 const problemIn = (path: string, format: string, error: unknown): FailureError => {
   const found = error instanceof YAMLError ? error.linePos?.[0] : undefined;
-  const [, line = found?.line, column = found?.col] = /line (\d+) column (\d+)/.exec(messageOf(error)) ?? [];
-  const where = line === undefined ? '' : ` at line ${line}, column ${column}`;
+  const where = found === undefined ? placeIn(messageOf(error)) : ` at line ${found.line}, column ${found.col}`;
   const how = error instanceof YAMLError ? ` (${error.code})` : '';
   return new FailureError('HostFailed', `${path} is not valid ${format}${where}${how}`);
 };

@@ -4,6 +4,7 @@
  */
 import { isAbsolute } from 'node:path';
 import { FailureError, messageOf } from '../../domain/errors.ts';
+import { parseJson } from '../../domain/parse-json.ts';
 import { readBounded } from './bounded-file.ts';
 
 /** Profiles that list every system call twice have some 30 KB; this one is recorded with every container it is for. */
@@ -20,8 +21,8 @@ export async function readSeccompProfile(path: string): Promise<unknown> {
   if (read.kind === 'notRegular') throw bad('is no regular file');
   if (read.kind === 'tooLarge') throw bad(`has ${read.sizeBytes} bytes, more than the ${MAX_BYTES} that are read`);
   try {
-    return JSON.parse(read.content.toString('utf8')) as unknown;
+    return parseJson(read.content.toString('utf8'));
   } catch (error) {
-    throw bad(`is not JSON: ${messageOf(error)}`, error);
+    throw bad(messageOf(error), error);
   }
 }

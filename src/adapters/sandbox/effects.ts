@@ -41,6 +41,10 @@ interface Rights {
 }
 
 const FILE_MODE = 0o644;
+/** Twice what the host's own files may have, which the pod's are copied from: they are written beside what is there. */
+const FILES_SIZE = '8m';
+/** Nothing makes files there but the daemon. */
+const FILES_INODES = 32;
 const FILE_NAME = /^[\w-][\w.-]*$/;
 const HOST_FILE_BYTES_MAX = 1024 * 1024;
 
@@ -82,6 +86,18 @@ export const createSandboxEffects = ({
     if (label !== undefined) await writeLabel(path, label);
   };
 
+  /**
+   * A file system of the pod's own for its files: containers may write to them, and what they write must not fill the
+   * one that the daemon and the node have their state in.
+   */
+  const mountFiles = async (dir: string, owner: Rights['owner']): Promise<void> => {
+    await makeDirectoryOfPod(dir, owner?.gids.first);
+    if (await isMountPoint(dir)) return;
+    const access = owner === undefined ? ['mode=0700'] : ['mode=0710', `gid=${owner.gids.first}`];
+    const options = ['nosuid', 'nodev', 'noexec', `size=${FILES_SIZE}`, `nr_inodes=${FILES_INODES}`, ...access];
+    await spawner.mount({ source: 'files', type: 'tmpfs', options, target: dir });
+  };
+
   const mountShm = async (
     { path, sizeBytes }: { path: string; sizeBytes: number },
     { owner, label }: Rights,
@@ -113,7 +129,7 @@ export const createSandboxEffects = ({
     }) => {
       const rights: Rights = { owner: users, label: mountLabel };
       for (const path of [dir, shm?.path, bundle?.path]) if (path !== undefined) cleaner.check(path);
-      await makeDirectoryOfPod(dir, users?.gids.first);
+      await mountFiles(dir, users);
       await settleAll([
         ...Object.entries(files).map(([name, content]) => writeSandboxFile(dir, name, content, rights)),
         ...(shm ? [mountShm(shm, rights)] : []),

@@ -6,7 +6,8 @@ import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { EffectOf } from '../../domain/effects.ts';
-import { FailureError } from '../../domain/errors.ts';
+import { FailureError, messageOf } from '../../domain/errors.ts';
+import { parseJson } from '../../domain/parse-json.ts';
 import { writeFileWhole } from '../linux/files.ts';
 
 const configBytesMax = 16 * 1024 * 1024;
@@ -38,10 +39,19 @@ const readBounded = async (path: string): Promise<Buffer> => {
 const configMode = 0o600;
 const configPath = (bundlePath: string): string => join(bundlePath, 'config.json');
 
+/** It holds secrets in the clear, so that no message may quote it. */
+const parsed = (path: string, text: string): unknown => {
+  try {
+    return parseJson(text);
+  } catch (error) {
+    throw new FailureError('HostFailed', `${path} ${messageOf(error)}.`);
+  }
+};
+
 const readSpec = async (bundlePath: string): Promise<JsonObject> => {
   const path = configPath(bundlePath);
   const text = (await readBounded(path)).toString('utf8');
-  const spec: unknown = JSON.parse(text);
+  const spec = parsed(path, text);
   if (isJsonObject(spec)) return spec;
   throw new FailureError('HostFailed', `${path} holds no OCI spec.`);
 };

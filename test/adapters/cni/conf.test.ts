@@ -36,7 +36,7 @@ describe('loading network configurations', () => {
     assert.equal(network?.path, join(dir, '30-chosen.conflist'));
     assert.deepEqual(network.confList, named('chosen'));
     assert.equal(problem, null);
-    assert.match(skipped.join('\n'), /10-broken\.conflist is not JSON .*\n.*20-typeless\.conf type: /);
+    assert.match(skipped.join('\n'), /10-broken\.conflist is not JSON.*\n.*20-typeless\.conf type: /);
   });
 
   it('takes the first of a name, and says whose the others are where there is none', async (t) => {

@@ -3,7 +3,7 @@
  * half and more than once.
  */
 import assert from 'node:assert/strict';
-import { mkdir, readdir, readFile, readlink, stat, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, open, readdir, readFile, readlink, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, it, type TestContext } from 'node:test';
 import type { EffectOf } from '../../../src/domain/effects.ts';
@@ -12,7 +12,7 @@ import { FailureError } from '../../../src/domain/errors.ts';
 import type { EffectContext } from '../../../src/engine/ports.ts';
 import { createPathCleaner } from '../../../src/adapters/linux/files.ts';
 import { readMountInfo } from '../../../src/adapters/linux/mounts.ts';
-import { readXattr } from '../../../src/adapters/linux/syscalls.ts';
+import { errorCodeOf, readXattr } from '../../../src/adapters/linux/syscalls.ts';
 import { createSandboxEffects } from '../../../src/adapters/sandbox/effects.ts';
 import { readSeccompProfile } from '../../../src/adapters/inspect/seccomp-file.ts';
 import { startSpawner } from '../../../src/adapters/spawner/client.ts';
@@ -102,6 +102,26 @@ describe('PreparePodSandbox', () => {
     assert.ok(shm[0].superOptions.includes(`size=${(16 * MiB) / 1024}k`));
   });
 
+  it("bounds what a pod's containers can write to its files, and leaves room for the next pod's", {
+    timeout,
+  }, async (t) => {
+    const { effects, prepare, clean, dir, state } = await setUp(t);
+    await effects.PreparePodSandbox(prepare, context);
+    const file = await open(join(dir, 'hosts'), 'a');
+    const chunk = Buffer.alloc(MiB);
+    const fill = async (): Promise<void> => {
+      for (let written = 0; written < 64; written += 1) await file.write(chunk);
+    };
+    await assert.rejects(fill(), (error) => errorCodeOf(error) === 'ENOSPC');
+    assert.ok((await file.stat()).size <= 8 * MiB);
+    await file.close();
+    const next = join(state, 'sandboxes', 'next');
+    await effects.PreparePodSandbox({ ...prepare, dir: next, shm: null, bundle: null }, context);
+    assert.equal(await readFile(join(next, 'hostname'), 'utf8'), 'pod-1\n');
+    await effects.CleanPodSandbox({ ...clean, paths: [...clean.paths, next] }, context);
+    assert.deepEqual(await mountsBelow(state), []);
+  });
+
   it('makes do with a host file that is missing, and refuses one that is huge', { timeout }, async (t) => {
     const { effects, prepare, dir, hostEtcDir } = await setUp(t);
     const withoutShm = { ...prepare, shm: null, bundle: null };
@@ -149,7 +169,16 @@ describe('PreparePodSandbox', () => {
     const option = `context="${mountLabel}"`;
     assert.deepEqual(rootfs, [{ type: 'overlay', source: 'overlay', options: [option] }]);
     const options = ['nosuid', 'nodev', 'noexec', 'mode=1777', `size=${16 * MiB}`, option];
-    assert.deepEqual(mounted, [{ source: 'shm', type: 'tmpfs', target: join(dir, 'shm'), options }]);
+    assert.deepEqual(mounted, [
+      {
+        source: 'files',
+        type: 'tmpfs',
+        target: dir,
+        // Each file has its own label: one for all of them could not be changed.
+        options: ['nosuid', 'nodev', 'noexec', 'size=8m', 'nr_inodes=32', 'mode=0700'],
+      },
+      { source: 'shm', type: 'tmpfs', target: join(dir, 'shm'), options },
+    ]);
     for (const name of Object.keys(prepare.files))
       assert.equal((await readXattr(join(dir, name), 'security.selinux'))?.toString(), `${mountLabel}\0`, name);
   });
@@ -230,7 +259,7 @@ describe('CleanPodSandbox', () => {
     await effects.PreparePodSandbox(prepare, context);
     await writeFile(join(dir, 'shm', 'precious'), 'stays');
     const powerless = createPathCleaner([state], () => Promise.resolve());
-    await assert.rejects(powerless.clean(clean.paths), /shm can not be unmounted, so nothing there was removed/);
+    await assert.rejects(powerless.clean(clean.paths), /shm, .* can not be unmounted, so nothing there was removed/);
     assert.equal(await readFile(join(dir, 'shm', 'precious'), 'utf8'), 'stays');
   });
 });

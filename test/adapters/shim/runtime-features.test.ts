@@ -99,8 +99,8 @@ test('a runc that containers escape from is told of once, whatever number of han
   const texts: Readonly<Record<string, string>> = {
     'runc-old': features('1.1.5+ds1'),
     'runc-new': features('1.3.3'),
-    'another': '{"annotations":{"run.oci.crun.version":"1.8.1"}}',
-    'broken': '{"annotations":null}',
+    another: '{"annotations":{"run.oci.crun.version":"1.8.1"}}',
+    broken: '{"annotations":null}',
   };
   const told: string[] = [];
   await withFeatures(
