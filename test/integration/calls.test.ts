@@ -203,7 +203,7 @@ describe('calls', () => {
       ['a relative log directory', podWith({ logDirectory: 'logs' }), INVALID_ARGUMENT, /log_directory/],
       ['a log directory elsewhere', podWith({ logDirectory: '/a/../../b' }), INVALID_ARGUMENT, /log_directory/],
       ['a port', podWith({ portMappings: [{ hostPort: 70_000 }] }), INVALID_ARGUMENT, /port_mappings\.host_port/],
-      ['an address', podWith({ portMappings: [{ hostIp: 'x y' }] }), INVALID_ARGUMENT, /port_mappings\.host_ip/],
+      ['an address', podWith({ portMappings: [{ hostIp: '999.1.1.1' }] }), INVALID_ARGUMENT, /port_mappings\.host_ip/],
       ['a resolver', podWith({ dnsConfig: { servers: ['1.1.1.1 evil'] } }), INVALID_ARGUMENT, /dns_config\.servers/],
       ['a cgroup', podWith({ linux: { cgroupParent: '/a/../..' } }), INVALID_ARGUMENT, /linux\.cgroup_parent/],
       ['a sysctl', podWith({ linux: { sysctls: { '../../etc/x': '1' } } }), INVALID_ARGUMENT, /linux\.sysctls/],

@@ -21,8 +21,15 @@ const KEPT_FLAGS: ReadonlySet<string> = new Set([
   'relatime',
 ]);
 
-const explain = (hostPath: string, error: unknown): FailureError =>
-  new FailureError('HostFailed', `mounts.host_path ${hostPath} can not be used: ${messageOf(error)}`, { cause: error });
+/** Of a path that leads nowhere, whatever anybody does about the node: links in a circle, a file for a directory. */
+const NOWHERE: ReadonlySet<string> = new Set(['ELOOP', 'ENOTDIR', 'ENAMETOOLONG']);
+
+const explain = (hostPath: string, error: unknown): FailureError => {
+  const reason = NOWHERE.has(errorCodeOf(error) ?? '') ? 'InvalidField' : 'HostFailed';
+  return new FailureError(reason, `mounts.host_path ${hostPath} can not be used: ${messageOf(error)}`, {
+    cause: error,
+  });
+};
 
 async function resolved(hostPath: string): Promise<string> {
   try {
@@ -46,7 +53,7 @@ function mountOf(table: MountTable, path: string): MountInfo | undefined {
   return mount !== undefined || path === '/' ? mount : mountOf(table, dirname(path));
 }
 
-/** Rejects with HostFailed when the path can not be resolved or made. `table` is the daemon's mount table. */
+/** Rejects with HostFailed when the path can not be resolved or made, InvalidField when it leads nowhere. `table` is the daemon's mount table. */
 export async function inspectMountSource(hostPath: string, table: () => Promise<MountTable>): Promise<MountFact> {
   try {
     const realPath = await resolved(hostPath);

@@ -28,13 +28,25 @@ const asFailure = (error: unknown, attempted: string): FailureError => {
 const RUNTIME_MISSING =
   /unable to retrieve OCI runtime error \(.*\): (?:exec: .*: executable file not found in \$PATH|fork\/exec .*: no such file or directory)/;
 
-/** As asFailure, of a task that `handler` has; an OCI runtime that is not there is a fault of the node's, with a remedy. */
+/** What OCI runtimes say of what was asked for and can be had on no node, with what that is in CRI's words. */
+const IMPOSSIBLE: readonly (readonly [RegExp, string])[] = [
+  [/\bsysctl\b|\/proc\/sys\//, 'linux.sysctls has a parameter that a pod can not set so'],
+  [/too many levels of symbolic links/, 'a path of mounts leads round in a circle of links'],
+];
+
+/** As asFailure, of a task that `handler` has; an OCI runtime that is not there is a fault of the node's, with a remedy, and what nothing can do is the request's. */
 export const asTaskFailure = (
   error: unknown,
   attempted: string,
   { name, binaryName }: RuntimeHandler,
 ): FailureError => {
-  if (!(error instanceof TtrpcStatusError) || !RUNTIME_MISSING.test(error.message)) return asFailure(error, attempted);
+  if (!(error instanceof TtrpcStatusError)) return asFailure(error, attempted);
+  const [, problem] = IMPOSSIBLE.find(([words]) => words.test(error.message)) ?? [];
+  if (problem !== undefined) {
+    const words = `Could not ${attempted}, because ${problem}: ${quoted(messageOf(error))}.`;
+    return new FailureError('InvalidField', words, { cause: error });
+  }
+  if (!RUNTIME_MISSING.test(error.message)) return asFailure(error, attempted);
   const message = `Could not ${attempted}: ${binaryName}, the OCI runtime of runtime handler '${name}', is not there: install it, or set binary_name of [runtime.handlers.${name}].`;
   return new FailureError('HostLacks', message, { cause: error });
 };

@@ -4,7 +4,16 @@
  * programs: were it left in the wrong namespace, everything after would be too, so a failed way back ends the process.
  */
 import { closeSync, constants, openSync, statfsSync, writeFileSync } from 'node:fs';
-import { bringLoopbackUp, detachMount, enterNamespace, Namespace, setHostname, unshare } from '../linux/syscalls.ts';
+import { FailureError } from '../../domain/errors.ts';
+import {
+  bringLoopbackUp,
+  detachMount,
+  enterNamespace,
+  errorCodeOf,
+  Namespace,
+  setHostname,
+  unshare,
+} from '../linux/syscalls.ts';
 import { openNamespaceOf } from './holder.ts';
 import { mountAs } from './mounts.ts';
 import type { NamespacesRequest, ProcessName } from './types.ts';
@@ -37,6 +46,20 @@ const returnTo = (flag: number, home: number): void => {
 const sysctlFile = (name: string): string =>
   `/proc/sys/${name.replace(/[./]/g, (separator) => (separator === '.' ? '/' : '.'))}`;
 
+/** What the kernel says of a parameter that there is none of, that can not be changed, or that takes no such value. */
+const IMPOSSIBLE: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES', 'EPERM', 'EINVAL', 'ERANGE']);
+
+const setSysctl = (name: string, value: string): void => {
+  try {
+    writeFileSync(sysctlFile(name), value);
+  } catch (error) {
+    const code = errorCodeOf(error) ?? '';
+    if (!IMPOSSIBLE.has(code)) throw error;
+    const problem = `can not be set to ${JSON.stringify(value)} in a pod (${code}): leave it out, or give a value that it takes`;
+    throw new FailureError('InvalidField', `linux.sysctls[${name}] ${problem}.`);
+  }
+};
+
 /** What a namespace is mounted over; one that is there is left as it is. */
 const makeFile = (path: string): void =>
   closeSync(openSync(path, constants.O_RDONLY | constants.O_CREAT | constants.O_NOFOLLOW, 0o444));
@@ -61,7 +84,7 @@ export const pinNamespaces = ({ pins, hostname, sysctls }: NamespacesRequest): v
     try {
       if (pins.network !== null) bringLoopbackUp();
       if (pins.uts !== null && hostname !== null) setHostname(hostname);
-      for (const [name, value] of Object.entries(sysctls)) writeFileSync(sysctlFile(name), value);
+      for (const [name, value] of Object.entries(sysctls)) setSysctl(name, value);
       for (const { file, path } of wanted) mountAs(file, path, 'none', ['bind']);
     } finally {
       for (const { flag, fd } of homes) returnTo(flag, fd);

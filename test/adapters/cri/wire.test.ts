@@ -69,6 +69,7 @@ const mount = fc.record<wire.Mount>({
   imageSubPath: text,
   mountOptions: texts,
 });
+const hostIp = fc.oneof(fc.constant(''), fc.ipV4(), fc.ipV6());
 const podMetadata = fc.record<wire.PodSandboxMetadata>({ name: text, uid: text, namespace: text, attempt: uint32 });
 const containerMetadata = fc.record<wire.ContainerMetadata>({ name: text, attempt: uint32 });
 
@@ -78,7 +79,7 @@ const podSandboxConfig = fc.record<wire.PodSandboxConfig>({
   logDirectory: text,
   dnsConfig: maybe(fc.record<wire.DNSConfig>({ servers: texts, searches: texts, options: texts })),
   portMappings: many(
-    fc.record<wire.PortMapping>({ protocol: enumeration(3), containerPort: int32, hostPort: int32, hostIp: text }),
+    fc.record<wire.PortMapping>({ protocol: enumeration(3), containerPort: int32, hostPort: int32, hostIp }),
   ),
   labels: map,
   annotations: map,
@@ -255,6 +256,29 @@ describe('CRI messages', { timeout: 60_000 }, () => {
       (error) =>
         error instanceof FailureError && error.failure.reason === 'InvalidField' && !error.message.includes('a\0b'),
     );
+  });
+
+  it('takes no host IP that is none, and every one that is', () => {
+    const mapped = (address: string) =>
+      fromWire.podSandboxConfig(wire.PodSandboxConfig.fromPartial({ portMappings: [{ hostIp: address }] }));
+    for (const address of ['', '0.0.0.0', '192.0.2.1', '::', 'fd00::1', 'fe80::1%eth0', '::ffff:192.0.2.1'])
+      assert.equal(mapped(address).portMappings?.[0]?.hostIp ?? '', address);
+    for (const address of [
+      'x',
+      '1.2.3',
+      '1.2.3.4.5',
+      '999.1.1.1',
+      '010.0.0.1',
+      '1.2.3.4/24',
+      '1::2::3',
+      'localhost',
+      '-',
+    ])
+      assert.throws(
+        () => mapped(address),
+        (error) => error instanceof FailureError && /port_mappings\.host_ip/.test(error.failure.message),
+        address,
+      );
   });
 
   it('tells the user of a container in ids', () => {

@@ -295,7 +295,13 @@ describe('mount sources', () => {
       ask({ mountPaths: [join(dir, 'dangling')] }),
       refusedWith('HostFailed', /mounts\.host_path .*dangling/),
     );
-    await assert.rejects(ask({ mountPaths: [join(dir, 'real/file/below')] }), refusedWith('HostFailed', /ENOTDIR/));
+    await assert.rejects(ask({ mountPaths: [join(dir, 'real/file/below')] }), refusedWith('InvalidField', /ENOTDIR/));
+    await symlink('round', join(dir, 'about'));
+    await symlink('about', join(dir, 'round'));
+    await assert.rejects(
+      ask({ mountPaths: [join(dir, 'round/x')] }),
+      refusedWith('InvalidField', /mounts\.host_path .*ELOOP/),
+    );
   });
 
   it('tell how mounts below them spread, as the mount they lie on does', async (t) => {

@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { readProcessStat } from '../../../src/adapters/linux/processes.ts';
 import { startSpawner } from '../../../src/adapters/spawner/client.ts';
-import { FailureError } from '../../../src/domain/errors.ts';
 import { onCleanup } from '../../support/cleanup.ts';
 import { withReason } from '../../support/failures.ts';
 import { requireRoot } from '../../support/netns.ts';
@@ -30,10 +29,19 @@ test('the spawner makes all namespaces of a pod at once, sets them up, and stays
   const sysctls = { 'net.ipv4.ip_forward': '0', 'net.ipv4.conf.lo.forwarding': '0', 'kernel.shmmni': '99' };
   const request = { pins, hostname: 'a.pod', sysctls };
 
-  await assert.rejects(
-    spawner.pinNamespaces({ ...request, sysctls: { ...sysctls, 'net.no_such': '1' } }),
-    (error) => error instanceof FailureError && /ENOENT.*net\/no_such/.test(error.message),
-  );
+  for (const [name, value, code] of [
+    ['net.no_such', '1', 'ENOENT'],
+    ['net.ipv4.ip_forward', 'many', 'EINVAL'],
+    ['net.ipv4', '1', 'EISDIR'],
+  ] as const) {
+    await assert.rejects(
+      spawner.pinNamespaces({ ...request, sysctls: { ...sysctls, [name]: value } }),
+      withReason(
+        'InvalidField',
+        new RegExp(`^linux\\.sysctls\\[${name.replaceAll('.', '\\.')}\\] can not be set to "${value}" .*${code}`),
+      ),
+    );
+  }
   assert.equal(await seenBySpawner(), home, 'it comes back from a failure');
 
   await spawner.pinNamespaces(request);

@@ -2,8 +2,9 @@
  * CRI messages as they were decoded, into the shapes of the domain: proto3 defaults are left out, so that the journal
  * carries none, and a message that is present stays present even when it is empty (an empty SecurityProfile means
  * RuntimeDefault, a missing one means none). Env values become tokens on the way. Must not judge: checks of what the
- * fields say are the domain's.
+ * fields say are the domain's, but for the few that it can't make (of what is behind tokens, by what Node knows).
  */
+import { isIP } from 'node:net';
 import type * as domain from '../../../domain/cri.ts';
 import { FailureError } from '../../../domain/errors.ts';
 import { shown } from '../../../domain/oci/refuse.ts';
@@ -119,15 +120,24 @@ const podSandboxMetadata = (metadata: wire.PodSandboxMetadata): domain.PodSandbo
 const dnsConfig = ({ servers, searches, options }: wire.DNSConfig): domain.DNSConfig =>
   present<domain.DNSConfig>({ servers: list(servers), searches: list(searches), options: list(options) });
 
-const portMapping = ({ protocol, containerPort, hostPort, hostIp }: wire.PortMapping): domain.PortMapping =>
-  present<domain.PortMapping>({
+const portMapping = ({ protocol, containerPort, hostPort, hostIp }: wire.PortMapping): domain.PortMapping => {
+  // Plugins put it into rules of the firewall, and what is no address there fails, or means another one.
+  if (hostIp !== '' && isIP(hostIp) === 0) {
+    const problem = `port_mappings.host_ip is ${shown(hostIp)}, no IP address: leave it empty for all of the node's`;
+    throw new FailureError('InvalidField', problem);
+  }
+  return present<domain.PortMapping>({
     protocol: whole(protocol),
     containerPort: whole(containerPort),
     hostPort: whole(hostPort),
     hostIp: text(hostIp),
   });
+};
 
-/** `windows` is left out: scribe runs on Linux. */
+/**
+ * `windows` is left out: scribe runs on Linux.
+ * @throws {FailureError} InvalidField for a host IP that is none
+ */
 export const podSandboxConfig = (config: wire.PodSandboxConfig): domain.PodSandboxConfig =>
   present<domain.PodSandboxConfig>({
     metadata: message(config.metadata, podSandboxMetadata),
@@ -153,7 +163,7 @@ export const imageSpec = (spec: wire.ImageSpec): domain.ImageSpec =>
   });
 
 function keyValue({ key, value }: wire.KeyValue, tokenOf: TokenOf): domain.KeyValue {
-  // The one check that can only be made here: behind the token nobody looks at the value again.
+  // Behind the token nobody looks at the value again.
   if (value.includes(0)) {
     throw new FailureError('InvalidField', `envs[${shown(key)}].value holds a NUL byte: no program can be given one`);
   }

@@ -1,0 +1,24 @@
+/** What a shim says of a task, in the failures of the catalogue. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { asTaskFailure } from '../../../src/adapters/shim/failures.ts';
+import { TtrpcStatusError } from '../../../src/adapters/ttrpc/status.ts';
+import { GrpcCode } from '../../../src/domain/errors.ts';
+
+const handler = { name: 'runc', runtimeType: 'io.containerd.runc.v2', binaryName: 'runc', systemdCgroup: false };
+const reasonOf = (words: string): string =>
+  asTaskFailure(new TtrpcStatusError(GrpcCode.UNKNOWN, words), 'start the task', handler).failure.reason;
+
+test('what an OCI runtime can do for no pod is the fault of the request', () => {
+  for (const words of [
+    'OCI runtime create failed: runc create failed: sysctl "vm.swappiness" is not in a separate kernel namespace: unknown',
+    'runc create failed: unable to start container process: error during container init: open /proc/sys/net/x: no such file or directory',
+    'runc create failed: error mounting "/a" to rootfs at "/b": mkdir /r/b: too many levels of symbolic links: unknown',
+  ])
+    assert.equal(reasonOf(words), 'InvalidField', words);
+  assert.equal(reasonOf('runc create failed: no space left on device'), 'RuntimeFailed');
+  assert.equal(
+    reasonOf('unable to retrieve OCI runtime error (x): exec: "runc": executable file not found in $PATH'),
+    'HostLacks',
+  );
+});
