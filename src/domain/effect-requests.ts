@@ -6,6 +6,7 @@ import { resourcesOf } from './container/state.ts';
 import type { Effect, EffectOf } from './effects.ts';
 import type { CheckpointedTask, TaskCheckpoint } from './effects/checkpoint.ts';
 import type { Mount } from './tasks.ts';
+import { containerLog } from './container/log.ts';
 import type { Failure } from './errors.ts';
 import type { DaemonFacts } from './node/daemon-facts.ts';
 import { etcFiles } from './oci/etc-files.ts';
@@ -299,7 +300,7 @@ function forContainer(
         terminal: config.tty ?? false,
         stdin: config.stdin ?? false,
         stdinOnce: config.stdinOnce ?? false,
-        log: { path: logPath(sandbox, container) },
+        log: containerLog(sandbox, container),
         ...(users === null || sandbox.task === null
           ? {}
           : { users, mapped: { holder: sandbox.task, mounts: mappedMountsOf(facts, container) } }),
@@ -321,7 +322,7 @@ function forContainer(
     case 'EndExec':
       return perform({ ...intent, podSandboxId, containerId });
     case 'ReopenLog':
-      return perform({ kind: 'ReopenLog', containerId, log: { path: logPath(sandbox, container) } });
+      return perform({ kind: 'ReopenLog', containerId, log: containerLog(sandbox, container) });
     case 'CheckpointTask':
       return perform({
         kind: 'CheckpointTask',
@@ -385,10 +386,4 @@ function updateRequest(
     previous: undoingResources(ociResources(resourcesOf(container), node), resources),
     oomScoreAdj: oomScoreAdj(Number(wanted.oomScoreAdj ?? 0), node, settings.restrictOomScoreAdj),
   });
-}
-
-/** Absolute path of the container's log; null when kubelet asked for none. */
-export function logPath(sandbox: PodSandbox, container: Container): string | null {
-  const { logDirectory } = sandbox.config;
-  return logDirectory && container.config.logPath ? `${logDirectory}/${container.config.logPath}` : null;
 }

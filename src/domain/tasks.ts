@@ -47,6 +47,8 @@ export interface TaskExit {
 /** Where a container's output goes: absolute path of the CRI log file, null to discard it. */
 export interface ContainerLog {
   readonly path: string | null;
+  /** The pod's own, which the path is beneath; absent where there is no path. */
+  readonly directory?: string;
 }
 
 /** A task as its shim sees it, asked after every reconnect (C3). */

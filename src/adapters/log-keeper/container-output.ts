@@ -79,7 +79,11 @@ export const createContainerOutput = (options: ContainerOutputOptions): Containe
   const { encoder, report, onEnd } = options;
   let { request } = options;
   const { lineBytesMax } = request;
-  const log = request.logPath === null ? null : openLogFile({ path: request.logPath, note: encoder.note, report });
+  const { logPath: path, logDirectory: directory } = request;
+  const log =
+    path === null
+      ? null
+      : openLogFile({ path, ...(directory === undefined ? {} : { directory }), note: encoder.note, report });
   let wakeFinisher = (): void => undefined;
 
   const laneOf = (stream: StreamName, path: string): Lane => {

@@ -20,6 +20,7 @@ import {
 import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { FailureError, messageOf } from '../../domain/errors.ts';
+import { openBeneath } from './open-beneath.ts';
 import type { WriteRecords } from './records.ts';
 
 const FILE_MODE = 0o640;
@@ -48,26 +49,29 @@ export interface LogFile {
 
 export interface LogFileOptions {
   readonly path: string;
+  /** The path, and that of every reopening, is beneath it, and no link is followed on the way. */
+  readonly directory?: string;
   /** Makes one record of our own words. */
   readonly note: (text: string) => Buffer;
   /** Told once when records begin to be lost, and once when they are written again. */
   readonly report: (message: string) => void;
 }
 
-const openRegularFile = (path: string): number => {
-  const fd = openSync(path, OPEN_FLAGS, FILE_MODE);
+const openRegularFile = (path: string, directory: string | undefined): number => {
+  const isBeneath = directory !== undefined && path.startsWith(`${directory}/`);
+  const fd = isBeneath ? openBeneath(directory, path, OPEN_FLAGS, FILE_MODE) : openSync(path, OPEN_FLAGS, FILE_MODE);
   if (fstatSync(fd).isFile()) return fd;
   closeSync(fd);
   throw new Error(`${path} is not a regular file`);
 };
 
-const openLog = (path: string): number => {
+const openLog = (path: string, directory: string | undefined): number => {
   try {
-    return openRegularFile(path);
+    return openRegularFile(path, directory);
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
     mkdirSync(dirname(path), { recursive: true, mode: DIRECTORY_MODE });
-    return openRegularFile(path);
+    return openRegularFile(path, directory);
   }
 };
 
@@ -78,7 +82,7 @@ const countRecords = (bytes: Uint8Array, start: number, end: number): number => 
 };
 
 /** Opens the log at once; when that fails, output is dropped and counted until it can be opened. */
-export const openLogFile = ({ path: firstPath, note, report }: LogFileOptions): LogFile => {
+export const openLogFile = ({ path: firstPath, directory, note, report }: LogFileOptions): LogFile => {
   let path = firstPath;
   let fd: number | null = null;
   let lostRecords = 0;
@@ -176,7 +180,7 @@ export const openLogFile = ({ path: firstPath, note, report }: LogFileOptions): 
 
   const retry = (): void => {
     try {
-      use(openLog(path));
+      use(openLog(path, directory));
     } catch (error) {
       drop(error);
     }
@@ -186,7 +190,7 @@ export const openLogFile = ({ path: firstPath, note, report }: LogFileOptions): 
     await writing;
     let newFd: number;
     try {
-      newFd = openLog(newPath);
+      newFd = openLog(newPath, directory);
     } catch (error) {
       throw new FailureError('HostFailed', `Opening the log ${newPath} failed: ${messageOf(error)}`);
     }

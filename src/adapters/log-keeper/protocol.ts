@@ -94,12 +94,13 @@ const parseLineBytesMax = (value: unknown): number => {
 /** Checks what open is given: ids are names, paths absolute and free of "..". */
 export const parseKeptOutput = (value: unknown): KeptOutput => {
   if (!isRecord(value)) throw invalid('open has no fields');
-  const { containerId, stdoutFifo, stderrFifo, logPath, lineBytesMax } = value;
+  const { containerId, stdoutFifo, stderrFifo, logPath, logDirectory, lineBytesMax } = value;
   return {
     containerId: parseId(containerId),
     stdoutFifo: parsePath('stdoutFifo', stdoutFifo),
     stderrFifo: stderrFifo === null ? null : parsePath('stderrFifo', stderrFifo),
     logPath: logPath === null ? null : parsePath('logPath', logPath),
+    ...(logDirectory === undefined ? {} : { logDirectory: parsePath('logDirectory', logDirectory) }),
     lineBytesMax: parseLineBytesMax(lineBytesMax),
   };
 };

@@ -10,6 +10,8 @@ export interface OpenLogRequest {
   readonly stderrFifo: string | null;
   /** Absolute path of the CRI log file; null discards. */
   readonly logPath: string | null;
+  /** Below it no link on the way to the log is followed. Absent: opened by a daemon that did not say. */
+  readonly logDirectory?: string;
 }
 
 /** As the keeper has it: how long a line may be stays what it was when the output was opened. */

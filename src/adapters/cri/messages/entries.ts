@@ -3,7 +3,7 @@
  * pod or image); nothing is remembered here.
  */
 import { containerStateOf, resourcesOf } from '../../../domain/container/state.ts';
-import { logPath } from '../../../domain/effect-requests.ts';
+import { logPath } from '../../../domain/container/log.ts';
 import { criSignalOf, stopSignalOf } from '../../../domain/oci/signals.ts';
 import type { Container, Image, NodeState, PodSandbox } from '../../../domain/state.ts';
 import { idOf } from '../../../domain/user-ids.ts';

@@ -60,6 +60,7 @@ export const createContainerIo = (
       stdoutFifo: streams.stdout,
       stderrFifo: terminal ? null : streams.stderr,
       logPath: containerLog.path,
+      ...(containerLog.directory === undefined ? {} : { logDirectory: containerLog.directory }),
     });
     return streams;
   },
