@@ -14,6 +14,9 @@ export type Boundary =
   | `append ${InputType} ${AppendMoment}`
   | `effect ${Exclude<EffectKind, 'WaitUntil'>} ${EffectMoment}`;
 
+/** Where a life of the daemon has ended: also at any moment, or because it was asked to. */
+export type CrashPlace = Boundary | 'between steps' | 'stopped';
+
 const inputs = {
   'daemon.started': true,
   'call.received': true,

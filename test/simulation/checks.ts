@@ -2,14 +2,15 @@
  * What must hold, whatever happens. Checkers look at durable records, at the recovered state and at the simulated
  * node; they share no code with what they check beyond the record types.
  */
+import { containerStateOf } from '../../src/domain/container/state.ts';
 import type { EffectKind, EffectOf } from '../../src/domain/effects.ts';
 import type { Sequenced } from '../../src/domain/records.ts';
 import type { NodeState } from '../../src/domain/state.ts';
-import type { JournalRecord } from '../../src/journal/types.ts';
+import type { Observation } from '../../src/engine/ports.ts';
 import type { History } from './history.ts';
+import { checkBearable } from './refusals.ts';
+import { Violation } from './violation.ts';
 import { DEFAULT_SHARES, runningContainers } from './world.ts';
-
-export class Violation extends Error {}
 
 /** What clients were told, and may rely on for ever. */
 export interface Ledger {
@@ -91,6 +92,22 @@ function checkShown(ledger: Ledger, state: Readonly<NodeState>): void {
   }
 }
 
+/** Whoever told of something and was answered may forget it: what is durable says it. */
+export function checkAcknowledged(state: Readonly<NodeState>, observation: Observation): void {
+  if (observation.kind === 'TaskExited') {
+    const { containerId, exit } = observation;
+    const object = state.containers.get(containerId) ?? state.sandboxes.get(containerId);
+    if (object === undefined || object.taskExit !== null || object.task?.pid !== exit.pid) return;
+    if ('exit' in object && object.exit !== null) return;
+    if (object.steps.task === 'done') fail(`The exit of ${containerId} was acknowledged and is not durable.`);
+  }
+  if (observation.kind === 'ShimLost') {
+    const sandbox = state.sandboxes.get(observation.podSandboxId);
+    if (sandbox?.steps.shim === 'done' && sandbox.shimContact !== 'gone')
+      fail(`The end of the shim of ${sandbox.id} was acknowledged and is not durable.`);
+  }
+}
+
 export const CHECKS = {
   /** Runs whenever durable records were made visible. */
   afterPublish(history: History, state: Readonly<NodeState>, records: readonly Sequenced[]): void {
@@ -104,19 +121,20 @@ export const CHECKS = {
     checkFrozen(history);
     checkLimits(history);
     checkRestored(state);
+    if (records[0]?.type === 'daemon.started') checkFoundDead(history, state);
   },
 
   /** Runs when an effect begins: its intent is durable, and Delete destroys no exit that is not written down. */
   beforeEffect(history: History, kind: EffectKind, effect: EffectOf<EffectKind>): void {
     const stream = streamOf(effect);
-    if (stream !== null && !hasIntent(history, stream, kind))
+    if (stream !== null && kind !== 'WaitUntil' && !history.durable.hasIntent(stream, kind))
       fail(`${kind} on ${stream} begins without a durable intent.`);
-    if (effect.kind === 'DeleteImageContent') checkContent(history, effect.chainIds);
+    checkBearable(history.world, kind, effect);
     if (effect.kind === 'DeleteTask') checkDelete(history, effect.podSandboxId, effect.containerId);
   },
 
   /** The journal as a whole: one exit per container, names reserved once at a time, sequence without gaps. */
-  wholeJournal(records: readonly JournalRecord[]): void {
+  wholeJournal(records: readonly Sequenced[]): void {
     const exits = new Map<string, number>();
     for (const { stream, type } of records)
       if (type === 'container.exited') exits.set(stream, (exits.get(stream) ?? 0) + 1);
@@ -145,6 +163,13 @@ function checkFrozen({ daemon, world }: History): void {
     if (container.checkpoint === undefined && ofPod?.containerIds.includes(task.id) !== true)
       fail(`Container ${task.id} stays frozen.`);
   }
+}
+
+/** What a start found dead is not shown as RUNNING, from the first answer on (C18). */
+function checkFoundDead({ foundDead }: History, state: Readonly<NodeState>): void {
+  for (const container of state.containers.values())
+    if (foundDead.includes(container.id) && containerStateOf(container) === 'CONTAINER_RUNNING')
+      fail(`Container ${container.id} was dead when the daemon started and is RUNNING.`);
 }
 
 /** A pod that is restored is shown with all of its containers, and they with it. */
@@ -187,23 +212,11 @@ function checkExitCodes({ world, ledger, daemon }: History, records: readonly Se
   }
 }
 
-/** Nothing goes from the disk that a container has mounted. */
-function checkContent({ world }: History, chainIds: readonly string[]): void {
-  for (const [path, mounted] of world.imageMounts)
-    if (mounted.some((chain) => chainIds.includes(chain))) fail(`Layers of the image mounted at ${path} are deleted.`);
-}
-
 function checkDelete(history: History, podSandboxId: string, containerId: string): void {
   const shim = history.world.shims.get(podSandboxId);
   const task = shim?.tasks.get(containerId);
   if (shim?.alive !== true || task === undefined || task.status !== 'stopped') return;
-  const known = history.contents.rows.some(
-    ({ record }) =>
-      record !== null &&
-      record.stream.endsWith(`/${containerId}`) &&
-      (EXIT_TYPES.includes(record.type) ||
-        (record.type === 'effect.ended' && (record.body.includes('"failure"') || record.body.includes('"exit"')))),
-  );
+  const known = history.durable.hasEnd(containerId);
   if (!known && !isUndone(history, podSandboxId))
     fail(
       `The task of ${containerId} is deleted before its exit is durable: ${JSON.stringify(history.daemon?.engine.state.sandboxes.get(podSandboxId))} ${JSON.stringify(history.daemon?.engine.state.containers.get(containerId))}`,
@@ -214,14 +227,6 @@ function checkDelete(history: History, podSandboxId: string, containerId: string
 const isUndone = (history: History, podSandboxId: string): boolean =>
   history.daemon?.engine.state.sandboxes.get(podSandboxId)?.goal === 'undo';
 
-const EXIT_TYPES: readonly string[] = [
-  'task.exited',
-  'container.exited',
-  'container.lost',
-  'shim.lost',
-  'sandbox.failed',
-];
-
 function streamOf(effect: EffectOf<EffectKind>): string | null {
   if ('containerId' in effect)
     return 'podSandboxId' in effect && effect.podSandboxId === effect.containerId
@@ -230,12 +235,3 @@ function streamOf(effect: EffectOf<EffectKind>): string | null {
   if ('podSandboxId' in effect) return `sandbox/${effect.podSandboxId}`;
   return null;
 }
-
-const hasIntent = (history: History, stream: string, kind: EffectKind): boolean =>
-  history.contents.rows.some(
-    ({ record }) =>
-      record !== null &&
-      record.stream === stream &&
-      record.type === 'effects.requested' &&
-      record.body.includes(`"${kind}"`),
-  );

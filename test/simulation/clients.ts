@@ -47,8 +47,13 @@ export function startClients(history: History): Clients {
   let pod = 0;
   let sessions = 0;
 
-  function call(draft: CallDraft, patienceMs = PATIENCE_MS): Promise<Answer> {
-    return new Promise((resolve) => {
+  /** Nobody calls in quiet periods. */
+  const mayCall = (): Promise<void> | null =>
+    history.held === null ? null : new Promise((resolve) => history.held?.push(resolve));
+
+  async function call(draft: CallDraft, patienceMs = PATIENCE_MS): Promise<Answer> {
+    await mayCall();
+    return await new Promise((resolve) => {
       const { daemon } = history;
       if (daemon === null || daemon.dead) return void scheduler.after(100, () => resolve(null));
       const abort = new AbortController();

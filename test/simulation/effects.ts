@@ -40,6 +40,18 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
     for (const chain of chainIds) if (!world.chains.has(chain)) fail('HostFailed', `layer ${chain} is missing`);
   };
 
+  /** What is deleted while it runs may be what it counts on. */
+  const fetching =
+    <K extends 'PullImage' | 'LoadImages'>(perform: (effect: EffectOf<K>) => Promise<EffectResults[K]>) =>
+    async (effect: EffectOf<K>): Promise<EffectResults[K]> => {
+      world.fetching += 1;
+      try {
+        return await perform(effect);
+      } finally {
+        if (!options.isDead()) world.fetching -= 1;
+      }
+    };
+
   const fetch = (image: ImageContent, half: () => void): ImageContent => {
     for (const blob of image.blobs) world.blobs.add(blob);
     half();
@@ -59,6 +71,7 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
     exitedAtNs: 0n,
     oomKills: 0,
     frozen: false,
+    isSilent: false,
     shares: world.specShares.get(id) ?? DEFAULT_SHARES,
     execs: new Set(),
   });
@@ -253,6 +266,9 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
     StartTask: performing('StartTask', 35, ({ podSandboxId, containerId, checkpointDir }, half) => {
       const shim = tasksOf(podSandboxId);
       if (!world.bundles.has(containerId)) fail('RuntimeFailed', 'there is no bundle');
+      if (!world.dirs.has(podSandboxId)) fail('RuntimeFailed', 'the files of the pod are gone');
+      if (podSandboxId !== containerId && !world.snapshots.has(containerId))
+        fail('RuntimeFailed', 'there is no root file system');
       if (shim.tasks.has(containerId)) fail('RuntimeFailed', 'the task exists already');
       if (checkpointDir !== undefined && !world.unpacked.has(checkpointDir))
         fail('RuntimeFailed', 'there is no checkpoint');
@@ -269,7 +285,10 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
       half();
       if (task === undefined || task.status === 'stopped') return { alreadyGone: true };
       // Some programs don't heed a polite signal.
-      if (signal === 9 || random.chance(0.6)) scheduler.after(4, () => endTask(world, scheduler, task, 128 + signal));
+      if (signal === 9 || random.chance(0.6)) {
+        task.isSilent = !options.isCalm() && random.chance(0.05);
+        scheduler.after(4, () => endTask(world, scheduler, task, 128 + signal));
+      }
       return { alreadyGone: false };
     }),
     DeleteTask: performing('DeleteTask', 5, ({ podSandboxId, containerId }, half) => {
@@ -364,10 +383,12 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
       half();
       return { pod: CHECKPOINT };
     }),
-    PullImage: performing('PullImage', 50, ({ reference }, half) => ({
-      image: fetch(DATA_IMAGE.repoTags.includes(reference) ? DATA_IMAGE : IMAGE, half),
-    })),
-    LoadImages: performing('LoadImages', 50, (_effect, half) => ({ images: [fetch(IMAGE, half)] })),
+    PullImage: fetching(
+      performing('PullImage', 50, ({ reference }, half) => ({
+        image: fetch(DATA_IMAGE.repoTags.includes(reference) ? DATA_IMAGE : IMAGE, half),
+      })),
+    ),
+    LoadImages: fetching(performing('LoadImages', 50, (_effect, half) => ({ images: [fetch(IMAGE, half)] }))),
     DeleteImageContent: performing('DeleteImageContent', 5, ({ blobs, chainIds }, half) => {
       for (const blob of blobs) world.blobs.delete(blob);
       half();

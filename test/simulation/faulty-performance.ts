@@ -18,7 +18,8 @@ export interface SimulatedEffectsOptions {
   readonly isDead: () => boolean;
   /** Tells the history that a boundary was reached; it may kill the daemon there. */
   readonly reached: (kind: Exclude<EffectKind, 'WaitUntil'>, moment: EffectMoment) => void;
-  readonly failureRate: () => number;
+  /** Nothing fails, and nothing takes long. */
+  readonly isCalm: () => boolean;
   /** Checks that hold whenever an effect begins; throws a violation. */
   readonly check: (kind: EffectKind, effect: EffectOf<EffectKind>) => void;
   readonly observe: () => Observe;
@@ -34,9 +35,13 @@ export const fail = (reason: FailureReason, message: string): never => {
 /** Thrown inside a half-done effect when the daemon dies: nobody is there to hear how it ended. */
 export const DIED = new Error('the daemon died');
 
+const FAILURE_RATE = 0.03;
+const HANG_RATE = 0.02;
+
 /** Waits, works in two halves, and answers; the daemon may die before, between and after. */
 export const faultyPerformance = (options: SimulatedEffectsOptions) => {
-  const { scheduler, random, isDead, reached } = options;
+  const { scheduler, random, isDead, reached, isCalm } = options;
+  const failureRate = (): number => (isCalm() ? 0 : FAILURE_RATE);
   return <K extends Kind>(kind: K, delayMs: number, work: Work<K>) =>
     (effect: EffectOf<K>): Promise<EffectResults[K]> =>
       new Promise((resolve, reject) => {
@@ -46,8 +51,8 @@ export const faultyPerformance = (options: SimulatedEffectsOptions) => {
           if (isDead()) return;
           try {
             options.check(kind, effect);
-            if (random.chance(options.failureRate())) fail('HostFailed', `${kind} failed before it began`);
-            const halfFails = random.chance(options.failureRate());
+            if (random.chance(failureRate())) fail('HostFailed', `${kind} failed before it began`);
+            const halfFails = random.chance(failureRate());
             const half = (): void => {
               reached(kind, 'half');
               if (isDead()) throw DIED;
@@ -63,6 +68,6 @@ export const faultyPerformance = (options: SimulatedEffectsOptions) => {
           }
         };
         // Now and then something hangs for a long while.
-        scheduler.after(random.chance(0.02) ? 30_000 : delayMs, go);
+        scheduler.after(random.chance(isCalm() ? 0 : HANG_RATE) ? 30_000 : delayMs, go);
       });
 };

@@ -5,10 +5,19 @@
 import { decide } from '../../src/domain/decide.ts';
 import { evolve } from '../../src/domain/evolve.ts';
 import type { Event, Sequenced } from '../../src/domain/records.ts';
-import type { Plant } from './history.ts';
+import type { Plant } from './plant.ts';
 
 export const PLANTS: readonly Plant[] = [
-  { name: 'reply before commit', replyBeforeCommit: true },
+  {
+    name: 'reply before commit',
+    journal: (real) => ({
+      ...real,
+      append(records) {
+        void real.append(records);
+        return Promise.resolve();
+      },
+    }),
+  },
   {
     name: 'undo from successes instead of intents',
     perform(real) {

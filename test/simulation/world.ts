@@ -16,6 +16,8 @@ export interface SimulatedTask {
   exitStatus: number;
   exitedAtNs: bigint;
   oomKills: number;
+  /** Its end is told to nobody: who killed it has to ask. */
+  isSilent: boolean;
   /** By a checkpoint: it does nothing until it is thawed. */
   frozen: boolean;
   /** Its limit, of which there is one: CPU shares. */
@@ -50,6 +52,12 @@ export interface World {
   readonly unpacked: Set<string>;
   readonly blobs: Set<string>;
   readonly chains: Set<string>;
+  /** Layers that writable layers lie on, by container. */
+  readonly standsOn: Map<string, readonly string[]>;
+  /** What each pod's ADD was told, and whether its DEL has begun since. */
+  readonly adds: Map<string, { readonly network: string; delTried: boolean }>;
+  /** Pulls and loads that write at this moment. */
+  fetching: number;
   nextPid: number;
   nextAddress: number;
   /** Told of every exit, whoever lives to hear it. */
@@ -72,6 +80,9 @@ export const createWorld = (): World => ({
   unpacked: new Set(),
   blobs: new Set(),
   chains: new Set(),
+  standsOn: new Map(),
+  adds: new Map(),
+  fetching: 0,
   nextPid: 1000,
   nextAddress: 1,
   onExit: () => {},
@@ -117,6 +128,18 @@ export function rebootWorld(world: World): void {
   world.shims.clear();
   world.orphans.clear();
 }
+
+/** Tasks and what is left of them, of one pod or (null) of all, whether or not a shim holds them. */
+export function tasksIn(world: World, podSandboxId: string | null): SimulatedTask[] {
+  const held = podSandboxId === null ? [...world.shims.values()] : [world.shims.get(podSandboxId)];
+  return [
+    ...held.flatMap((shim) => [...(shim?.tasks.values() ?? [])]),
+    ...[...world.orphans.values()].filter((task) => podSandboxId === null || task.podSandboxId === podSandboxId),
+  ];
+}
+
+export const hasRunning = (world: World, podSandboxId: string): boolean =>
+  tasksIn(world, podSandboxId).some(({ status }) => status === 'running');
 
 export function isAlive(world: World, pid: number): boolean {
   for (const shim of world.shims.values())

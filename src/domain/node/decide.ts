@@ -17,7 +17,8 @@ export function daemonStarted(turn: Turn): void {
     const stream = sandboxStream(sandbox.id);
     if (sandbox.owedFailure !== null) emit(turn, stream, { type: 'undo.retried', body: {} });
     if (sandbox.shimContact === 'unknown') request(turn, stream, { kind: 'ReconnectShim' });
-    if (sandbox.goal === 'run' && sandbox.phase === 'ready' && !sandbox.claimed)
+    // Also of one that is NOTREADY: nobody else will take down what nobody asked for.
+    if (sandbox.goal === 'run' && sandbox.phase !== 'creating' && !sandbox.claimed)
       setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
     wake(turn, stream);
   }

@@ -1,0 +1,60 @@
+/**
+ * The durable records as checks look at them: each is parsed once, when it is first seen, with an index of what was
+ * asked for and of whose end is known. Keeps what pruning takes from the journal.
+ */
+import { type Intent, type Sequenced, subjectOf } from '../../src/domain/records.ts';
+import { fromJournalRecord } from '../../src/engine/codec.ts';
+import type { MemoryContents } from '../../src/journal/memory-journal.ts';
+import { isOwnType } from '../../src/journal/own-records.ts';
+import type { JournalRecord } from '../../src/journal/types.ts';
+
+export interface Durable {
+  /** Takes in what has become durable since. */
+  readonly sync: () => void;
+  readonly records: readonly JournalRecord[];
+  /** As the domain reads them; null: a record that is the journal's own. */
+  readonly parsed: readonly (Sequenced | null)[];
+  readonly hasIntent: (stream: string, kind: Intent['kind']) => boolean;
+  /** The task of a container or sandbox has ended, or its end can't be known. */
+  readonly hasEnd: (id: string) => boolean;
+}
+
+const ENDS: readonly string[] = ['task.exited', 'container.exited', 'container.lost', 'shim.lost', 'sandbox.failed'];
+
+const tellsEnd = (record: Sequenced): boolean => {
+  if (ENDS.includes(record.type)) return true;
+  return record.type === 'effect.ended' && (record.body.failure !== undefined || hasExit(record.body.result));
+};
+
+const hasExit = (result: unknown): boolean => JSON.stringify(result).includes('"exit"');
+
+export function followDurable({ rows }: MemoryContents): Durable {
+  const records: JournalRecord[] = [];
+  const parsed: (Sequenced | null)[] = [];
+  const intents = new Set<string>();
+  const ends = new Set<string>();
+
+  function take(record: JournalRecord): void {
+    const read = isOwnType(record.type) ? null : fromJournalRecord(record);
+    records.push(record);
+    parsed.push(read);
+    if (read === null) return;
+    if (read.type === 'effects.requested')
+      for (const { kind } of read.body.effects) intents.add(`${kind} ${read.stream}`);
+    if (tellsEnd(read)) ends.add(subjectOf(read.stream).id);
+  }
+
+  return {
+    records,
+    parsed,
+    sync() {
+      for (let index = records.length; index < rows.length; index += 1) {
+        const record = rows[index]?.record;
+        if (record === null || record === undefined) throw new Error(`Record ${index + 1} was pruned unseen.`);
+        take(record);
+      }
+    },
+    hasIntent: (stream, kind) => intents.has(`${kind} ${stream}`),
+    hasEnd: (id) => ends.has(id),
+  };
+}

@@ -1,0 +1,49 @@
+/** When all is removed: nothing is left on the node, and every way of folding the journal gives the live state. */
+import { evolve } from '../../src/domain/evolve.ts';
+import { redecide } from '../../src/domain/redecide.ts';
+import { writeState, readState } from '../../src/domain/snapshot.ts';
+import { initialState, type NodeState } from '../../src/domain/state.ts';
+import { isClosedStream } from '../../src/engine/closed-streams.ts';
+import type { Sequenced } from '../../src/domain/records.ts';
+import { CHECKS } from './checks.ts';
+import type { History } from './history.ts';
+import type { Plant } from './plant.ts';
+import { Violation } from './violation.ts';
+import { leftovers } from './world.ts';
+
+export function checkEnd(history: History, plant: Plant | undefined): void {
+  const { daemon, world, durable } = history;
+  const left = leftovers(world);
+  if (left.length > 0) throw new Violation(`All was removed and this is left: ${left.join(', ')}.`);
+  if (daemon === null) throw new Violation('No daemon lives at the end.');
+  durable.sync();
+  const all = durable.parsed.filter((record) => record !== null);
+  const live = writeState(daemon.engine.state);
+  const differs = (name: string, text: string): void => {
+    if (text !== live) throw new Violation(`${name} differs from the live state:\n${text}\n${live}`);
+  };
+  const folded = fold(initialState(), all);
+  differs('fold(all)', writeState(folded));
+  differs('The view', writeState(daemon.view.state));
+  const cut = history.random.below(all.length + 1);
+  const snapshot = readState(writeState(fold(initialState(), all.slice(0, cut))));
+  differs('fold(snapshot + tail)', writeState(fold(snapshot, all.slice(cut))));
+  const closed = new Map<string, boolean>();
+  const isClosed = (stream: string): boolean => {
+    const known = closed.get(stream) ?? isClosedStream(folded, stream);
+    closed.set(stream, known);
+    return known;
+  };
+  const pruned = all.filter(({ stream }) => !isClosed(stream));
+  differs('fold(pruned)', writeState(fold(initialState(), pruned)));
+  CHECKS.wholeJournal(all);
+  // A planted decision is not what the product decides: that it differs would find every such plant, and mean nothing.
+  if (plant?.decide !== undefined) return;
+  const { divergence } = redecide(all);
+  if (divergence !== null) throw new Violation(`Record ${divergence.seq} is decided otherwise a second time.`);
+}
+
+function fold(state: NodeState, records: readonly Sequenced[]): NodeState {
+  for (const record of records) evolve(state, record);
+  return state;
+}

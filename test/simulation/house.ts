@@ -1,0 +1,73 @@
+/**
+ * What keeps a journal in shape while the daemon runs, on the simulated disk: snapshots of the durable state, from which
+ * later lives start, and the product's own retention, with times short enough to prune what has just ended.
+ */
+import { EVOLVER_VERSION } from '../../src/domain/evolve.ts';
+import { writeState } from '../../src/domain/snapshot.ts';
+import type { NodeState } from '../../src/domain/state.ts';
+import { isClosedStream } from '../../src/engine/closed-streams.ts';
+import type { KeptJournal } from '../../src/journal/types.ts';
+import { createRetention } from '../../src/journal/retention.ts';
+import type { Daemon, History } from './history.ts';
+import type { Plant } from './plant.ts';
+
+export interface House {
+  readonly snapshot: () => void;
+  readonly prune: () => void;
+}
+
+const DIES_SOON_RATE = 0.2;
+const SECOND_NS = 1_000_000_000n;
+
+/** The state that a snapshot holds, with the last record in it. */
+const durableState = ({ view }: Daemon): { readonly state: Readonly<NodeState>; readonly seq: number } => ({
+  state: view.state,
+  seq: view.seq(),
+});
+
+export function keepHouse(
+  history: History,
+  daemon: Daemon,
+  journal: KeptJournal,
+  plant: Plant | undefined,
+  die: () => void,
+): House {
+  const { random, scheduler } = history;
+  const retention = createRetention({
+    journal,
+    record: daemon.engine.recordOwn,
+    policy: {
+      readsNs: SECOND_NS,
+      probesNs: random.chance(0.5) ? 0n : SECOND_NS,
+      restNs: random.chance(0.5) ? 0n : 5n * SECOND_NS,
+      maxBytes: Number.MAX_SAFE_INTEGER,
+    },
+    isClosed: (stream) => plant?.isClosed?.(daemon, stream) ?? isClosedStream(daemon.view.state as NodeState, stream),
+    isProbe: ({ body }) => body.startsWith('{"request":{"method":"ExecSync"'),
+  });
+  // One thing at a time: a snapshot from before a pruning may hold what the pruning took the end of.
+  let busy = false;
+  return {
+    snapshot() {
+      if (busy) return;
+      busy = true;
+      const { state, seq } = plant?.snapshotOf?.(daemon) ?? durableState(daemon);
+      const text = writeState(state as NodeState);
+      // Writing it takes a while; a daemon that dies meanwhile has none. Many die soon after.
+      const tookMs = random.chance(0.5) ? 0.05 : 5;
+      scheduler.after(tookMs, () => {
+        busy = false;
+        if (!daemon.dead) void journal.writeSnapshot({ seq, evolverVersion: EVOLVER_VERSION, state: text });
+      });
+      if (!history.calm && random.chance(DIES_SOON_RATE)) scheduler.after(tookMs + 0.1, die);
+    },
+    prune() {
+      if (busy) return;
+      busy = true;
+      retention.run(scheduler.nowNs()).then(
+        () => void (busy = false),
+        (error: unknown) => void (daemon.dead ? undefined : history.violate(error)),
+      );
+    },
+  };
+}

@@ -1,0 +1,250 @@
+/**
+ * Lives of the daemon on the simulated node: how one starts from what is durable, what its disk does, what it is told
+ * of the world, and how it ends: killed, or stopped in order.
+ */
+import type { decide } from '../../src/domain/decide.ts';
+import { evolve } from '../../src/domain/evolve.ts';
+import { copyState, initialState, type NodeState } from '../../src/domain/state.ts';
+import { readState, writeState } from '../../src/domain/snapshot.ts';
+import { createEngine } from '../../src/engine/engine.ts';
+import type { Observation } from '../../src/engine/ports.ts';
+import { pinsThatShouldBe, tasksThatShouldRun } from '../../src/engine/recovery.ts';
+import { createMemoryJournal } from '../../src/journal/memory-journal.ts';
+import type { JournalRecord, Snapshot } from '../../src/journal/types.ts';
+import { createView } from '../../src/projections/view.ts';
+import type { Boundary, CrashPlace, EffectMoment } from './boundaries.ts';
+import { CHECKS, checkAcknowledged, checkRecovered } from './checks.ts';
+import { simulatedEffects } from './effects.ts';
+import { CONF_LIST, factsOf } from './facts.ts';
+import type { Kind } from './faulty-performance.ts';
+import type { Daemon, History } from './history.ts';
+import { keepHouse } from './house.ts';
+import { IMAGE } from './images.ts';
+import type { Durable } from './durable.ts';
+import type { Plant } from './plant.ts';
+import { Violation } from './violation.ts';
+import { isAlive, rebootWorld, type SimulatedTask } from './world.ts';
+
+export interface Lives {
+  readonly start: () => Promise<void>;
+  readonly crash: (where: CrashPlace) => void;
+  /** Tells the living daemon, now; an event that nobody hears is lost. */
+  readonly tell: (observation: Observation) => void;
+  /** Has the daemon end in order, as at an upgrade. */
+  readonly stop: () => void;
+}
+
+export interface LivesOptions {
+  readonly seed: number;
+  readonly plant: Plant | undefined;
+  /** True when the daemon is to die here. */
+  readonly diesAt: (boundary: Boundary) => boolean;
+  readonly diesInEffect: (kind: Kind, moment: EffectMoment) => Boundary | null;
+  readonly died: (where: CrashPlace) => void;
+}
+
+/** How soon whoever keeps the daemon running starts it again. */
+const RESTART_MS = 200;
+const REBOOT_RATE = 0.07;
+
+export function createLives(history: History, options: LivesOptions): Lives {
+  const { random, scheduler, world, contents, durable } = history;
+  const { seed, plant } = options;
+  let restarting = false;
+  let nextId = 0;
+
+  function crash(where: CrashPlace): void {
+    if (history.daemon === null || history.daemon.dead) return;
+    options.died(where);
+    history.daemon.dead = true;
+    history.daemon = null;
+    if (restarting) return;
+    restarting = true;
+    scheduler.after(RESTART_MS, () => {
+      restarting = false;
+      void start().catch(history.violate);
+    });
+  }
+
+  function stop(): void {
+    const { daemon } = history;
+    if (daemon === null || daemon.dead) return;
+    daemon.engine.stop('asked to').then(
+      () => void (history.daemon === daemon ? crash('stopped') : undefined),
+      (error: unknown) => void (daemon.dead ? undefined : history.violate(error)),
+    );
+  }
+
+  async function start(): Promise<void> {
+    const rebooted = !history.calm && contents.rows.length > 0 && random.chance(REBOOT_RATE);
+    if (rebooted) rebootWorld(world);
+    world.fetching = 0;
+    const life = { dead: false };
+    const memory = createMemoryJournal({ contents, commit: (records) => commit(life, records) });
+    const journal = plant?.journal?.(memory) ?? memory;
+    durable.sync();
+    const state = foldDurable(history);
+    const view = createView(copyState(state), memory.head().seq);
+    checkRecovered(history.ledger, state, rebooted);
+
+    const real = simulatedEffects({
+      world,
+      scheduler,
+      random,
+      isDead: () => life.dead,
+      reached: (kind, moment) => {
+        const boundary = life.dead ? null : options.diesInEffect(kind, moment);
+        if (boundary !== null) crash(boundary);
+      },
+      isCalm: () => history.calm,
+      check: history.guard((kind, effect) => {
+        durable.sync();
+        CHECKS.beforeEffect(history, kind, effect);
+      }),
+      observe: () => daemon.engine.observe,
+    });
+    const clock = {
+      nowNs: scheduler.nowNs,
+      monoNs: scheduler.monoNs,
+      at: (dueAtNs: bigint, fire: () => void) => scheduler.at(dueAtNs, () => void (life.dead ? undefined : fire())),
+    };
+    const engine = createEngine({
+      journal,
+      state,
+      perform: plant?.perform?.(real, world) ?? real,
+      clock: plant?.clock?.(clock) ?? clock,
+      ids: { hex64: () => String(++nextId).padStart(64, '0'), uuid: () => `call-${++nextId}` },
+      boot: 'boot',
+      publish: history.guard((records) => {
+        if (life.dead) return;
+        view.apply(records);
+        durable.sync();
+        CHECKS.afterPublish(history, view.state, records);
+      }),
+      diskIsFull: () => false,
+      fatal: (error) => (life.dead ? undefined : history.violate(error)),
+      ...decidingWith(plant?.decide),
+    });
+    const observe = plant?.observe?.(engine.observe) ?? engine.observe;
+    const daemon: Daemon = {
+      engine: { ...engine, observe },
+      view,
+      get dead() {
+        return life.dead;
+      },
+      set dead(value) {
+        life.dead = value;
+      },
+    };
+    history.daemon = daemon;
+    history.house = keepHouse(history, daemon, memory, plant, () => crash('between steps'));
+    const dead = tasksThatShouldRun(state).filter(({ task }) => !isAlive(world, task.pid));
+    const unpinned = pinsThatShouldBe(state).filter(({ paths }) => !paths.every((path) => world.netns.has(path)));
+    const facts = factsOf(seed, IMAGE.repoTags[0] ?? null);
+    const found = [...dead, ...unpinned].map(({ id }) => id);
+    history.foundDead = found;
+    const deadTasks = plant?.deadTasks?.(found) ?? found;
+    engine.start({ facts, rebooted, deadTasks, crash: null }).catch(history.violate);
+    tell({ kind: 'NetworkConfigured', confList: CONF_LIST, problem: null });
+    if (random.chance(0.6)) {
+      const confList = { ...CONF_LIST, name: `sim${random.below(3)}` };
+      scheduler.after(50, () => tell({ kind: 'NetworkConfigured', confList, problem: null }));
+    }
+  }
+
+  /** The disk: a batch takes a moment, and a crash meanwhile loses it or keeps it. */
+  function commit(life: { readonly dead: boolean }, records: readonly JournalRecord[]): Promise<void> {
+    return new Promise((resolve) => {
+      if (life.dead) return;
+      const inputs = records.filter((record) => record.cause === null || record.type === 'effect.ended');
+      for (const { type } of inputs) {
+        const lost = `append ${type} lost` as Boundary;
+        if (options.diesAt(lost)) return crash(lost);
+      }
+      scheduler.after(0.3, () => {
+        if (life.dead) return void (random.chance(0.5) ? resolve() : undefined);
+        // kept: durable from here, though the daemon dies before it learns it.
+        for (const { type } of inputs) {
+          const kept = `append ${type} kept` as Boundary;
+          if (options.diesAt(kept)) crash(kept);
+        }
+        resolve();
+      });
+    });
+  }
+
+  function tell(observation: Observation): void {
+    const { daemon } = history;
+    if (daemon === null) return;
+    daemon.engine.observe(observation).then(
+      history.guard(() => {
+        if (!daemon.dead) checkAcknowledged(daemon.view.state, observation);
+      }),
+      () => undefined,
+    );
+  }
+
+  hearWorld(history, tell, plant);
+  return { start, crash, tell, stop };
+}
+
+const decidingWith = (planted: typeof decide | undefined): { decide?: typeof decide } =>
+  planted === undefined ? {} : { decide: planted };
+
+/** What a start folds: all that is durable, or the newest snapshot and what is behind it. */
+function foldDurable({ contents, durable }: History): NodeState {
+  const newest = contents.snapshots.reduce<Snapshot | null>((a, b) => (a === null || b.seq > a.seq ? b : a), null);
+  const state = newest === null ? initialState() : readState(newest.state);
+  for (let seq = (newest?.seq ?? 0) + 1; seq <= contents.rows.length; seq += 1) {
+    const parsed = durable.parsed[seq - 1];
+    if (contents.rows[seq - 1]?.record !== null && parsed !== null && parsed !== undefined) evolve(state, parsed);
+  }
+  if (newest !== null) checkSnapshot(newest, state, durable);
+  return state;
+}
+
+function checkSnapshot({ seq }: Snapshot, state: NodeState, { parsed }: Durable): void {
+  const whole = initialState();
+  for (const record of parsed) if (record !== null) evolve(whole, record);
+  if (writeState(whole) !== writeState(state))
+    throw new Violation(`The snapshot after record ${seq} leads to another state than the records do.`);
+}
+
+/** Exits and deaths reach the daemon as shims tell of them: at times late, twice or never. */
+function hearWorld(history: History, tell: (observation: Observation) => void, plant: Plant | undefined): void {
+  const { random, scheduler, world, ledger } = history;
+  world.onExit = (task) => {
+    const observation: Observation = {
+      kind: 'TaskExited',
+      podSandboxId: task.podSandboxId,
+      containerId: task.id,
+      execId: null,
+      exit: exitOf(task),
+    };
+    const hearing = history.daemon;
+    const isAwaited = (): boolean =>
+      hearing !== null && !hearing.dead && world.shims.get(task.podSandboxId)?.alive === true;
+    if (world.shims.get(task.podSandboxId)?.alive) ledger.trueExits.set(task.id, task.exitStatus);
+    if (plant?.deleteAtExit) world.shims.get(task.podSandboxId)?.tasks.delete(task.id);
+    if (task.isSilent) return;
+    // The pending Wait answers whoever asked; the event goes to whoever listens.
+    scheduler.after(3, () => void (isAwaited() ? tell(observation) : undefined));
+    if (random.chance(0.8)) scheduler.after(random.chance(0.2) ? 3000 : 3, () => tell(observation));
+    if (random.chance(0.3)) scheduler.after(20, () => tell(observation));
+    if (task.oomKills > 0 && random.chance(0.9))
+      scheduler.after(0.5, () => tell({ kind: 'TaskOomed', containerId: task.id }));
+  };
+  world.onOom = (task) => void scheduler.after(1, () => tell({ kind: 'TaskOomed', containerId: task.id }));
+  world.onShimDeath = (podSandboxId) => {
+    const hearing = history.daemon;
+    const isConnected = (): boolean => hearing !== null && !hearing.dead;
+    scheduler.after(3, () => void (isConnected() ? tell({ kind: 'ShimLost', podSandboxId }) : undefined));
+  };
+}
+
+const exitOf = ({ pid, exitStatus, exitedAtNs, oomKills }: SimulatedTask) => ({
+  pid,
+  exitStatus,
+  exitedAtNs: String(exitedAtNs),
+  oomKills,
+});

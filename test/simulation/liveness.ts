@@ -1,0 +1,112 @@
+/**
+ * What must be so once nobody has called and nothing has failed for a while: every call is answered, nothing is owed
+ * that could be paid, no claim and no command is left over, what is shown is what the world says, and whatever the
+ * world holds belongs to somebody who is shown.
+ */
+import { containerStateOf } from '../../src/domain/container/state.ts';
+import type { Container, NodeState, PodSandbox, StepState } from '../../src/domain/state.ts';
+import type { History } from './history.ts';
+import { Violation } from './violation.ts';
+import { hasRunning, tasksIn, type World } from './world.ts';
+
+const fail = (message: string): never => {
+  throw new Violation(`After a quiet period ${message}.`);
+};
+
+export function checkLiveness(history: History): void {
+  const { daemon, world, scheduler } = history;
+  if (daemon === null) return fail('no daemon lives');
+  const { state } = daemon.engine;
+  for (const { seq, request } of state.calls.values()) fail(`the ${request.method} of record ${seq} has no answer`);
+  for (const { id, intent, stream } of state.effects.values()) {
+    if (intent.kind !== 'WaitUntil') fail(`${intent.kind} on ${stream} (${id}) is under way`);
+    else if (BigInt(intent.dueAtNs) < scheduler.nowNs()) fail(`the timer ${intent.purpose} on ${stream} is overdue`);
+  }
+  for (const sandbox of state.sandboxes.values()) checkSandbox(world, state, sandbox);
+  for (const container of state.containers.values()) checkContainer(world, state, container);
+  checkImages(state);
+  checkOwners(world, state);
+}
+
+const OPEN_STEPS: readonly StepState[] = ['doing', 'undoing', 'owed'];
+
+function checkSteps(name: string, steps: Readonly<Record<string, StepState>>): void {
+  for (const [step, state] of Object.entries(steps))
+    if (OPEN_STEPS.includes(state)) fail(`${step} of ${name} is ${state}`);
+}
+
+function checkSandbox(world: World, state: NodeState, sandbox: PodSandbox): void {
+  const { id, goal, phase, stopped, claimed, sandboxer } = sandbox;
+  const name = `pod ${id}`;
+  if (goal === 'undo' || goal === 'remove') fail(`${name} is still there, its goal is ${goal}`);
+  if (phase === 'creating') fail(`${name} is being made`);
+  if (goal === 'stop' && !stopped) fail(`${name} is not stopped`);
+  checkSteps(name, sandbox.steps);
+  if (sandbox.checkpoint !== undefined) fail(`${name} is in a checkpoint`);
+  if (!claimed && ![...state.containers.values()].some((one) => one.podSandboxId === id && one.claimed))
+    fail(`${name} is there and nobody claimed it`);
+  const holds = world.shims.get(id)?.tasks.get(id)?.status === 'running';
+  if (phase === 'ready' && sandboxer !== 'none' && !holds) fail(`${name} is READY and what holds it does not run`);
+  if (phase === 'ready' && sandbox.network !== null && !world.netns.has(sandbox.network.netnsPath))
+    fail(`${name} is READY and its network namespace is gone`);
+  if (phase === 'ready' && sandbox.network !== null && ![...world.addresses.values()].includes(id))
+    fail(`${name} is READY and has no address`);
+  if (!stopped) return;
+  if ([...world.addresses.values()].includes(id)) fail(`${name} is stopped and has an address`);
+  if (hasRunning(world, id)) fail(`${name} is stopped and something of it runs`);
+  if ([...world.netns].some((path) => path.endsWith(`/${id}`))) fail(`${name} is stopped and has namespaces`);
+}
+
+function checkContainer(world: World, state: NodeState, container: Container): void {
+  const { id, goal, steps, stop, exit } = container;
+  const name = `container ${id}`;
+  if (goal !== 'run') fail(`${name} is still there, its goal is ${goal}`);
+  checkSteps(name, steps);
+  if (container.starting) fail(`${name} is being started`);
+  if (container.exitPending || (container.lost !== null && exit === null)) fail(`nobody has said how ${name} ended`);
+  if (!container.claimed) fail(`${name} is there and nobody claimed it`);
+  if (container.checkpoint !== undefined) fail(`${name} is in a checkpoint`);
+  if (container.update !== undefined) fail(`the limits of ${name} are being changed`);
+  const task = tasksIn(world, container.podSandboxId).find((one) => one.id === id);
+  const runs = task?.status === 'running';
+  const shown = containerStateOf(container);
+  if (shown === 'CONTAINER_RUNNING' && !runs) fail(`${name} is RUNNING and its process is not`);
+  if (shown !== 'CONTAINER_RUNNING' && runs) fail(`${name} is ${shown} and its process runs`);
+  if (shown === 'CONTAINER_RUNNING' && stop !== null) fail(`${name} runs and was to be stopped`);
+  if (runs && container.staleExecs.length + container.execs.length > 0)
+    fail(`${name} has commands that nobody waits for`);
+  if (runs && task.execs.size > 0) fail(`a command runs in ${name} that nobody began`);
+  if (runs && task.frozen) fail(`${name} is frozen`);
+  if (exit !== null && steps.task !== 'undone' && steps.task !== 'none') fail(`the task of ${name} is not deleted`);
+  const pod = state.sandboxes.get(container.podSandboxId);
+  if (pod === undefined) fail(`${name} has no pod`);
+  if (pod?.stopped === true && runs) fail(`${name} runs in a stopped pod`);
+  if (!world.bundles.has(id) && shown === 'CONTAINER_CREATED' && pod?.phase === 'ready')
+    fail(`${name} can be started and has no bundle`);
+}
+
+function checkImages(state: NodeState): void {
+  const used = new Set([...state.containers.values()].flatMap(imagesUnder));
+  for (const { image } of state.sandboxes.values()) if (image !== null) used.add(image.id);
+  for (const { id, removing } of state.images.values())
+    if (removing && !used.has(id)) fail(`the image ${id} is removed, and nothing needs it, and it is still there`);
+}
+
+const imagesUnder = ({ imageId, mountedImages = [] }: Container): string[] => [
+  imageId,
+  ...mountedImages.map((mounted) => mounted.imageId),
+];
+
+/** Nothing of the world is nobody's. */
+function checkOwners(world: World, { sandboxes, containers }: NodeState): void {
+  const known = (id: string): boolean => sandboxes.has(id) || containers.has(id);
+  const last = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
+  for (const id of world.dirs) if (!known(id)) fail(`there are files of pod ${id}, which nobody knows`);
+  for (const id of world.bundles) if (!known(id)) fail(`there is a bundle of ${id}, which nobody knows`);
+  for (const id of world.snapshots) if (!known(id)) fail(`there is a root file system of ${id}, which nobody knows`);
+  for (const path of world.netns) if (!known(last(path))) fail(`a namespace is pinned at ${path}, which is nobody's`);
+  for (const [address, id] of world.addresses) if (!known(id)) fail(`${address} is held by ${id}, which nobody knows`);
+  for (const [id, { alive }] of world.shims) if (alive && !known(id)) fail(`a shim runs for ${id}, which nobody knows`);
+  for (const { id, status } of tasksIn(world, null))
+    if (status === 'running' && !known(id)) fail(`a process of ${id} runs, which nobody knows`);
+}

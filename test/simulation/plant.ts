@@ -1,0 +1,27 @@
+/** What a planted bug replaces: one piece of the daemon, or of what lies between it and its clients and its disk. */
+import type { decide } from '../../src/domain/decide.ts';
+import type { Clock, Observe, PerformEffects } from '../../src/engine/ports.ts';
+import type { NodeState } from '../../src/domain/state.ts';
+import type { Journal } from '../../src/journal/types.ts';
+import type { Boundary } from './boundaries.ts';
+import type { Daemon } from './history.ts';
+import type { World } from './world.ts';
+
+export interface Plant {
+  readonly name: string;
+  /** Where the daemon has to die for the bug to matter, if that is seldom; whatever comes up otherwise. */
+  readonly target?: Boundary;
+  readonly decide?: typeof decide;
+  readonly perform?: (real: PerformEffects, world: World) => PerformEffects;
+  readonly journal?: (real: Journal) => Journal;
+  readonly observe?: (real: Observe) => Observe;
+  readonly clock?: (real: Clock) => Clock;
+  /** The state that a snapshot is made of, with the last record in it. */
+  readonly snapshotOf?: (daemon: Daemon) => { readonly state: Readonly<NodeState>; readonly seq: number };
+  /** What pruning takes for a stream on which nothing will be recorded again. */
+  readonly isClosed?: (daemon: Daemon, stream: string) => boolean;
+  /** Which tasks a start finds dead. */
+  readonly deadTasks?: (found: readonly string[]) => readonly string[];
+  /** Deletes a task at its exit, before the exit is written down. */
+  readonly deleteAtExit?: boolean;
+}

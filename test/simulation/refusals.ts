@@ -1,0 +1,95 @@
+/**
+ * What the real parts of a node would not bear, looked at as each effect begins: a DEL that is not its ADD's, layers
+ * deleted under a root file system, files taken from under a process. Knows the simulated node and what is about to be
+ * done to it, and nothing of what the daemon thinks.
+ */
+import type { EffectKind, EffectOf } from '../../src/domain/effects.ts';
+import { Violation } from './violation.ts';
+import { type SimulatedTask, tasksIn, type World } from './world.ts';
+
+const refuse = (message: string): never => {
+  throw new Violation(message);
+};
+
+type Check<K extends EffectKind> = (world: World, effect: EffectOf<K>) => void;
+
+const runningIn = (world: World, podSandboxId: string): SimulatedTask[] =>
+  tasksIn(world, podSandboxId).filter(({ status }) => status === 'running');
+
+const isRunning = (world: World, podSandboxId: string, id: string): boolean =>
+  runningIn(world, podSandboxId).some((task) => task.id === id);
+
+/** Whose network namespace goes has had its DEL tried, since afterwards plugins find nothing to take down. */
+function checkDelTried(world: World, podSandboxId: string): void {
+  const add = world.adds.get(podSandboxId);
+  if (add !== undefined && !add.delTried) refuse(`The network namespace of ${podSandboxId} goes before its DEL.`);
+}
+
+function checkUnused(world: World, paths: readonly (string | null)[], podSandboxId: string): void {
+  const running = runningIn(world, podSandboxId).filter(({ id }) => id !== podSandboxId);
+  const [first] = running;
+  if (first !== undefined && paths.some((path) => path !== null && world.netns.has(path)))
+    refuse(`The namespaces of ${podSandboxId} are unpinned while ${first.id} runs in them.`);
+}
+
+const checks: { readonly [K in EffectKind]?: Check<K> } = {
+  AttachNetwork(world, { podSandboxId, network }) {
+    const before = world.adds.get(podSandboxId);
+    if (before !== undefined && !before.delTried) refuse(`${podSandboxId} has a second ADD without a DEL.`);
+    world.adds.set(podSandboxId, { network: JSON.stringify(network), delTried: false });
+  },
+  DetachNetwork(world, { podSandboxId, network }) {
+    const add = world.adds.get(podSandboxId);
+    if (add === undefined) return;
+    if (add.network !== JSON.stringify(network))
+      refuse(`The DEL of ${podSandboxId} is for another network than its ADD.`);
+    const running = runningIn(world, podSandboxId).filter(({ id }) => id !== podSandboxId);
+    if (running.length > 0) refuse(`${podSandboxId} loses its network while ${running[0]?.id} runs.`);
+    add.delTried = true;
+  },
+  RemoveNetns: (world, { podSandboxId, path }) => {
+    checkDelTried(world, podSandboxId);
+    checkUnused(world, [path], podSandboxId);
+  },
+  UnpinNamespaces: (world, { podSandboxId, pins: { network, ipc, uts } }) => {
+    checkDelTried(world, podSandboxId);
+    checkUnused(world, [network, ipc, uts], podSandboxId);
+  },
+  CleanPodSandbox(world, { podSandboxId }) {
+    const [task] = runningIn(world, podSandboxId);
+    if (task !== undefined) refuse(`The files of pod ${podSandboxId} are deleted while ${task.id} runs.`);
+    if (world.shims.get(podSandboxId)?.alive) refuse(`The files of pod ${podSandboxId} are deleted under its shim.`);
+  },
+  StopShim(world, { podSandboxId, hasSandbox }) {
+    if (world.shims.get(podSandboxId)?.alive !== true) return;
+    const left = runningIn(world, podSandboxId).filter(({ id }) => hasSandbox !== true || id !== podSandboxId);
+    if (left.length > 0) refuse(`The shim of ${podSandboxId} is stopped while ${left[0]?.id} runs.`);
+  },
+  PrepareContainer(world, { containerId, chainIds }) {
+    world.standsOn.set(containerId, chainIds);
+  },
+  CleanContainer(world, { containerId }) {
+    const task = tasksIn(world, null).find(({ id }) => id === containerId);
+    if (task?.status === 'running') refuse(`The files of container ${containerId} are deleted while it runs.`);
+    world.standsOn.delete(containerId);
+  },
+  StartTask(world, { podSandboxId, containerId }) {
+    if (isRunning(world, podSandboxId, containerId)) refuse(`${containerId} is started while it runs.`);
+  },
+  KillTask(_world, { containerId, signal }) {
+    if (signal < 1 || signal > 64) refuse(`${containerId} is sent signal ${signal}.`);
+  },
+  DeleteImageContent(world, { chainIds }) {
+    for (const [id, chains] of world.standsOn)
+      if (world.snapshots.has(id) && chains.some((chain) => chainIds.includes(chain)))
+        refuse(`Layers of the root file system of ${id} are deleted.`);
+    for (const [path, mounted] of world.imageMounts)
+      if (mounted.some((chain) => chainIds.includes(chain)))
+        refuse(`Layers of the image mounted at ${path} are deleted.`);
+    if (world.fetching > 0) refuse('Content is deleted while an image is fetched that may need it.');
+  },
+};
+
+export function checkBearable<K extends EffectKind>(world: World, kind: K, effect: EffectOf<K>): void {
+  checks[kind]?.(world, effect);
+}

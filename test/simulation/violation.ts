@@ -1,0 +1,2 @@
+/** What a check throws: something happened that must not. */
+export class Violation extends Error {}
