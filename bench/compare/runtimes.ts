@@ -51,6 +51,7 @@ const subnets: Readonly<Record<RuntimeName, string>> = { scribe: '10.230.0.0/16'
 
 const scribeConfig = `
 [runtime]
+cgroup_driver = "cgroupfs"
 restrict_oom_score_adj = true
 enable_unprivileged_ports = true
 enable_unprivileged_icmp = true

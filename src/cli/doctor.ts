@@ -10,7 +10,7 @@ import { surveyRegistries } from '../adapters/images/registry/survey.ts';
 import { readHostFacts } from '../adapters/linux/host-facts.ts';
 import type { StateReply } from '../adapters/wire/scribe/v1/daemon.ts';
 import type { Config } from '../config/config.ts';
-import { loadConfig } from '../config/load.ts';
+import { loadConfig, systemdRuns } from '../config/load.ts';
 import type { NodeState } from '../domain/state.ts';
 import { nodeFold } from '../engine/node-fold.ts';
 import { foldState } from '../journal/fold.ts';
@@ -161,6 +161,7 @@ const machineResults = async (config: Config, lastRecordAtMs: number | null): Pr
     diskReserveBytes: journal.diskReserveBytes,
     handlers: runtime.handlers,
     cgroupDriver: runtime.cgroupDriver,
+    systemdRuns: await systemdRuns(),
     restrictOomScoreAdj: runtime.restrictOomScoreAdj,
     enableSelinux: runtime.enableSelinux,
     network,

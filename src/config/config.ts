@@ -55,6 +55,7 @@ export interface Config {
     /** Name of one of `handlers`. */
     readonly defaultHandler: string;
     readonly handlers: readonly RuntimeHandler[];
+    /** Of the default handler: what kubelet is told. */
     readonly cgroupDriver: CgroupDriver;
     readonly restrictOomScoreAdj: boolean | 'auto';
     /** null: the built-in pause program. */
@@ -165,10 +166,16 @@ const optionalOf = (handler: ParsedHandler, cniConfDir: string, baseSpec: BaseSp
     privilegedDevices: privilegedDevicesOf(handler),
   });
 
+/** What the machine tells where the files leave it open. */
+export interface Surroundings {
+  readonly baseSpecs: BaseSpecs;
+  readonly systemdRuns: boolean;
+}
+
 const handlersOf = (
   { handlers, cgroup_driver }: ParsedConfig['runtime'],
   cniConfDir: string,
-  baseSpecs: BaseSpecs,
+  { baseSpecs, systemdRuns }: Surroundings,
 ): readonly RuntimeHandler[] =>
   Object.entries(handlers).map(([name, handler]) => ({
     name,
@@ -177,7 +184,7 @@ const handlersOf = (
     binaryName: handler.binary_name,
     // A shim of runc's can start any container first; others may want the pause container.
     sandboxer: handler.sandboxer ?? (takesRuncOptions({ runtimeType: handler.runtime_type }) ? 'none' : 'pause'),
-    systemdCgroup: handler.systemd_cgroup ?? cgroup_driver === 'systemd',
+    systemdCgroup: handler.systemd_cgroup ?? (cgroup_driver === 'auto' ? systemdRuns : cgroup_driver === 'systemd'),
   }));
 
 const platformOf = (text: string): Config['images']['platform'] => {
@@ -190,8 +197,10 @@ const tlsOf = ({ tls_cert, tls_key }: ParsedConfig['streaming']): Config['stream
   tls_cert === '' && tls_key === '' ? null : { certPath: tls_cert, keyPath: tls_key };
 
 /** Gives every key its name and form on our side. */
-export const configOf = (parsed: ParsedConfig, files: readonly string[], baseSpecs: BaseSpecs): Config => {
+export const configOf = (parsed: ParsedConfig, files: readonly string[], surroundings: Surroundings): Config => {
   const { serve, journal, cni, runtime, images, streaming, metrics, tracing, logs, limits } = parsed;
+  const handlers = handlersOf(runtime, cni.conf_dir, surroundings);
+  const defaultHandler = handlers.find(({ name }) => name === runtime.default_runtime_handler);
   return {
     files,
     written: parsed,
@@ -224,8 +233,8 @@ export const configOf = (parsed: ParsedConfig, files: readonly string[], baseSpe
     },
     runtime: {
       defaultHandler: runtime.default_runtime_handler,
-      handlers: handlersOf(runtime, cni.conf_dir, baseSpecs),
-      cgroupDriver: runtime.cgroup_driver,
+      handlers,
+      cgroupDriver: defaultHandler?.systemdCgroup === true ? 'systemd' : 'cgroupfs',
       restrictOomScoreAdj: runtime.restrict_oom_score_adj,
       sandboxImage: runtime.sandbox_image === '' ? null : runtime.sandbox_image,
       enableUnprivilegedPorts: runtime.enable_unprivileged_ports,

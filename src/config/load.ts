@@ -99,6 +99,9 @@ const exists = async (path: string): Promise<boolean> => {
   }
 };
 
+/** There while systemd is the init (sd_booted(3)). */
+export const systemdRuns = (): Promise<boolean> => exists('/run/systemd/system');
+
 const defined = (table: Table): Table =>
   Object.fromEntries(Object.entries(table).filter(([, value]) => value !== undefined));
 
@@ -122,7 +125,7 @@ const overridesTable = (overrides: ConfigOverrides, defaultHandler: string): Tab
 /** What no single key can tell. */
 const contradictions = (config: Config): string[] => {
   const problems: string[] = [];
-  const { serve, runtime, streaming } = config;
+  const { serve, runtime, streaming, metrics } = config;
   const handlers = runtime.handlers.map((handler) => handler.name);
   if (!handlers.includes(runtime.defaultHandler)) {
     const named = `runtime.default_runtime_handler is "${runtime.defaultHandler}"`;
@@ -139,6 +142,9 @@ const contradictions = (config: Config): string[] => {
   if (streaming.tls !== null && (streaming.tls.certPath === '') !== (streaming.tls.keyPath === '')) {
     problems.push('streaming.tls_cert and streaming.tls_key go together, but only one is set');
   }
+  const { address } = metrics;
+  if (streaming.port !== 0 && address?.port === streaming.port && address.host === streaming.address)
+    problems.push(`streaming and metrics.address are both to listen on port ${streaming.port} of ${streaming.address}`);
   return problems;
 };
 
@@ -166,6 +172,16 @@ const handlerContradictions = ([name, handler]: readonly [string, ParsedConfig['
   return problems;
 };
 
+/** kubelet is told one driver, and makes pods' cgroups by it: the default handler must not be said to have both. */
+const cgroupContradictions = ({ cgroup_driver, default_runtime_handler, handlers }: ParsedConfig['runtime']) => {
+  const systemd = handlers[default_runtime_handler]?.systemd_cgroup;
+  if (cgroup_driver === 'auto' || systemd === undefined || systemd === (cgroup_driver === 'systemd')) return [];
+  const key = `runtime.handlers.${default_runtime_handler}.systemd_cgroup`;
+  return [
+    `runtime.cgroup_driver is "${cgroup_driver}", but ${key} of the default handler is ${systemd}; leave one of them out`,
+  ];
+};
+
 const deepFreeze = <T>(value: T): T => {
   if (typeof value === 'object' && value !== null) {
     for (const part of Object.values(value)) deepFreeze(part);
@@ -188,9 +204,12 @@ const invalid = (problems: readonly string[]): FailureError =>
 export const loadConfig = async ({
   path,
   overrides = {},
+  runsSystemd = systemdRuns,
 }: {
   readonly path?: string | undefined;
   readonly overrides?: ConfigOverrides;
+  /** Whether systemd is this machine's init. */
+  readonly runsSystemd?: () => Promise<boolean>;
 }): Promise<Config> => {
   const problems: string[] = [];
   const mainPath = resolve(path ?? DEFAULT_CONFIG_PATH);
@@ -213,9 +232,14 @@ export const loadConfig = async ({
   if (!flagsAlone.success) throw invalid(problemsOf(flagsAlone.error).map((problem) => `${FLAGS}: ${problem}`));
   const parsed = configSchema.parse(merge(fromFiles, flags));
   const baseSpecs = await readBaseSpecs(parsed.runtime, problems);
-  const config = configOf(parsed, files, baseSpecs);
+  const config = configOf(parsed, files, { baseSpecs, systemdRuns: await runsSystemd() });
   const ofHandlers = Object.entries(parsed.runtime.handlers).flatMap(handlerContradictions);
-  const contradicting = [...problems, ...contradictions(config), ...ofHandlers];
+  const contradicting = [
+    ...problems,
+    ...contradictions(config),
+    ...cgroupContradictions(parsed.runtime),
+    ...ofHandlers,
+  ];
   if (contradicting.length > 0) throw invalid(contradicting);
   return deepFreeze(config);
 };

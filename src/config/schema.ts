@@ -243,9 +243,9 @@ export const configSchema = z.strictObject({
   runtime: table('How pods are run.', {
     default_runtime_handler: key(name, 'runc', 'The runtime handler of pods that name none.'),
     cgroup_driver: key(
-      choice('cgroupfs', 'systemd'),
-      'cgroupfs',
-      'Who makes cgroups: cgroupfs or systemd. kubelet asks for it and does the same.',
+      choice('auto', 'cgroupfs', 'systemd'),
+      'auto',
+      'Who makes cgroups: cgroupfs, systemd, or auto: systemd where it runs. kubelet asks which the default runtime handler has, and does the same.',
     ),
     restrict_oom_score_adj: key(
       z.union([z.boolean(), z.literal('auto')], { error: 'must be true, false or "auto"' }),
@@ -371,7 +371,11 @@ export const configSchema = z.strictObject({
     ),
   }),
   limits: table('Bounds on what clients, images and containers may ask for.', {
-    request_max: key(size('1MiB'), '16MiB', 'Size of one CRI request or answer.'),
+    request_max: key(
+      size('1MiB', '16MiB'),
+      '16MiB',
+      'Size of one CRI request or answer. kubelet takes no more than the default.',
+    ),
     exec_output_max: key(size('64KiB'), '16MiB', 'Output of one ExecSync, per stream; the rest is dropped.'),
     layer_entries_max: key(count(1000, 100_000_000), 1_000_000, 'Files, directories and links of one image layer.'),
     layer_unpacked_max: key(size('1MiB'), '64GiB', 'Size of one image layer as unpacked.'),

@@ -132,6 +132,7 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
     socketPath: config.serve.socketPath,
     socketMode: config.serve.socketMode,
     socketGid: await gidOfGroup(config.serve.socketGroup),
+    messageBytesMax: config.limits.requestBytesMax,
     parts,
     services,
     onBug: (rpc, error) => log.error({ error }, `${rpc} failed unexpectedly`),

@@ -17,8 +17,12 @@ const writeFiles = async (t: TestContext, files: Readonly<Record<string, string>
   return dir;
 };
 
-const load = async (t: TestContext, text: string, overrides: ConfigOverrides = {}) =>
-  loadConfig({ path: join(await writeFiles(t, { 'config.toml': text }), 'config.toml'), overrides });
+const load = async (t: TestContext, text: string, overrides: ConfigOverrides = {}, systemdRuns = false) =>
+  loadConfig({
+    path: join(await writeFiles(t, { 'config.toml': text }), 'config.toml'),
+    overrides,
+    runsSystemd: () => Promise.resolve(systemdRuns),
+  });
 
 const problemsOf = async (loading: Promise<unknown>): Promise<string> => {
   try {
@@ -126,6 +130,23 @@ describe('loading the configuration', () => {
         ['own', false],
       ],
     );
+  });
+
+  it("has systemd make cgroups where it runs, and tells the default handler's driver", async (t) => {
+    const driver = async (text: string, systemdRuns: boolean) => {
+      const { runtime } = await load(t, text, {}, systemdRuns);
+      const own = runtime.handlers.find(({ name }) => name === runtime.defaultHandler);
+      assert.equal(own?.systemdCgroup, runtime.cgroupDriver === 'systemd');
+      return runtime.cgroupDriver;
+    };
+    assert.equal(await driver('', true), 'systemd');
+    assert.equal(await driver('', false), 'cgroupfs');
+    assert.equal(await driver('[runtime]\ncgroup_driver = "auto"', true), 'systemd');
+    assert.equal(await driver('[runtime]\ncgroup_driver = "cgroupfs"', true), 'cgroupfs');
+    assert.equal(await driver('[runtime.handlers.runc]\nsystemd_cgroup = true', false), 'systemd');
+    assert.equal(await driver('[runtime.handlers.other]\nsystemd_cgroup = true', false), 'cgroupfs');
+    const other = '[runtime]\ndefault_runtime_handler = "other"\n[runtime.handlers.other]\nsystemd_cgroup = false';
+    assert.equal(await driver(other, true), 'cgroupfs');
   });
 
   it('gives every handler options of its own, and leaves out what is not written', async (t) => {
@@ -280,6 +301,19 @@ describe('loading the configuration', () => {
       '[runtime.handlers.x]\nprivileged_without_host_devices_all_devices_allowed = true',
       /all_devices_allowed goes with privileged_without_host_devices/,
     ],
+    [
+      '[runtime]\ncgroup_driver = "cgroupfs"\n[runtime.handlers.runc]\nsystemd_cgroup = true',
+      /runtime\.cgroup_driver is "cgroupfs", but runtime\.handlers\.runc\.systemd_cgroup of the default handler is true/,
+    ],
+    [
+      '[runtime]\ncgroup_driver = "systemd"\n[runtime.handlers.runc]\nsystemd_cgroup = false',
+      /runtime\.cgroup_driver is "systemd", but runtime\.handlers\.runc\.systemd_cgroup of the default handler is false/,
+    ],
+    [
+      '[streaming]\naddress = "127.0.0.1"\nport = 9324\n[metrics]\naddress = "127.0.0.1:9324"',
+      /streaming and metrics\.address are both to listen on port 9324 of 127\.0\.0\.1/,
+    ],
+    ['[limits]\nrequest_max = "17MiB"', /limits\.request_max 17MiB is more than 16MiB/],
     ['cni = 3', /config\.toml: cni must be a table/],
     ['serve = 2026-01-01', /config\.toml: serve must be a table/],
     ['[serve]\nroot = "/x"\nstate = "/x"', /serve\.root and serve\.state are both \/x/],

@@ -35,7 +35,7 @@ export interface DaemonOptions {
   readonly netns?: Netns;
   /** A mount namespace that the daemon, its shims and scribe commands run in (see mount-namespace.ts). */
   readonly mountNamespace?: string;
-  /** Text of the configuration file (TOML); none is given to the daemon otherwise. */
+  /** Text of the configuration file (TOML); it is empty otherwise. */
   readonly config?: string;
   /** CNI configuration by file name, instead of the one bridge network. */
   readonly confLists?: Readonly<Record<string, string>>;
@@ -151,11 +151,14 @@ export const startDaemon = async (owner: Owner, options: DaemonOptions = {}): Pr
   for (const [file, text] of Object.entries(options.confLists ?? { '10-bridge.conflist': bridge })) {
     await writeFile(join(cniConfDir, file), text);
   }
-  if (options.config !== undefined) await writeFile(configPath, options.config);
+  await writeFile(configPath, options.config ?? '');
+  // The cgroups that tests give their pods are no slices, whatever runs on this machine.
+  await mkdir(join(dir, 'conf.d'));
+  await writeFile(join(dir, 'conf.d', 'tests.toml'), '[runtime]\ncgroup_driver = "cgroupfs"\n');
   await options.prepare?.(dirs);
 
   const flags: readonly (readonly [string, string | undefined])[] = [
-    ['--config', options.config === undefined ? undefined : configPath],
+    ['--config', configPath],
     ['--socket', socket],
     ['--root', dirs.root],
     ['--state', dirs.state],

@@ -20,8 +20,6 @@ import { reflectionService, ServerReflectionAlphaDefinition } from './services/r
 import { runtimeService } from './services/runtime-service.ts';
 import { type ServiceOptions, type ServiceParts, serviceOf } from './service.ts';
 
-/** What kubelet and crictl allow a message to be. */
-const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 /** Streams one connection may have open; more wait, so that no client takes the daemon alone. */
 const STREAMS_MAX = 1_000;
 
@@ -30,6 +28,8 @@ export interface CriServerOptions {
   readonly socketMode: number;
   /** Group that may use the socket; null leaves the daemon's own. */
   readonly socketGid: number | null;
+  /** Of a request, and of an answer. */
+  readonly messageBytesMax: number;
   readonly parts: CriParts;
   /** Further services (loading images, the daemon's own questions). */
   readonly services?: (options: ServiceOptions) => readonly ServiceParts[];
@@ -46,8 +46,8 @@ export async function startCriServer(options: CriServerOptions): Promise<CriServ
   const { parts, socketPath } = options;
   const peers = createPeers();
   const server = new Server({
-    'grpc.max_receive_message_length': MESSAGE_BYTES_MAX,
-    'grpc.max_send_message_length': MESSAGE_BYTES_MAX,
+    'grpc.max_receive_message_length': options.messageBytesMax,
+    'grpc.max_send_message_length': options.messageBytesMax,
     'grpc.max_concurrent_streams': STREAMS_MAX,
     'grpc.enable_channelz': 0,
   });

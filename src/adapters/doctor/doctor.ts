@@ -3,7 +3,6 @@
  * changes nothing. Must run in a process of its own, not in the daemon: it forks. Findings of the journal and owed
  * work are not its business.
  */
-import { access } from 'node:fs/promises';
 import { type RuntimeHandler, takesRuncOptions } from '../../domain/runtime-handler.ts';
 import type { NodeFacts } from '../../domain/node/node-facts.ts';
 import type { CgroupDriver } from '../../domain/oci/input.ts';
@@ -16,9 +15,6 @@ import { checkOverlayfs, checkSpace } from './storage.ts';
 import { checkApparmor, checkSelinux } from './security-modules.ts';
 import { checkUserNamespaces } from './user-namespaces.ts';
 
-/** There while systemd is the init (sd_booted(3)). */
-const SYSTEMD_SIGN = '/run/systemd/system';
-
 export interface DoctorOptions {
   readonly node: NodeFacts;
   readonly rootDir: string;
@@ -26,7 +22,10 @@ export interface DoctorOptions {
   /** Free space that is kept for what has to be recorded. */
   readonly diskReserveBytes: number;
   readonly handlers: readonly RuntimeHandler[];
+  /** Of the default handler. */
   readonly cgroupDriver: CgroupDriver;
+  /** systemd is this machine's init. */
+  readonly systemdRuns: boolean;
   readonly restrictOomScoreAdj: boolean | 'auto';
   readonly enableSelinux: boolean;
   readonly network: NetworkSettings;
@@ -40,44 +39,36 @@ export interface DoctorOptions {
   readonly path: string;
 }
 
-const runsSystemd = (): Promise<boolean> =>
-  access(SYSTEMD_SIGN).then(
-    () => true,
-    () => false,
-  );
-
 /** The results of all checks, always in the same order. Never rejects: what can't be looked at is a problem. */
 export const runDoctor = async (options: DoctorOptions): Promise<readonly DoctorResult[]> => {
   const { node, rootDir, stateDir, diskReserveBytes, handlers, network, path } = options;
   const directories = [...new Set([rootDir, stateDir])];
-  const [systemdRuns, overlayfs, userNamespaces, apparmor, selinux, networks, iptables, space, programs] =
-    await Promise.all([
-      runsSystemd(),
-      checkOverlayfs(rootDir),
-      checkUserNamespaces({ rootDir, stateDir }),
-      checkApparmor(node, path),
-      checkSelinux(node, options.enableSelinux),
-      Promise.all(
-        [network, ...options.handlerNetworks].map(async (one) => [
-          checkCniConfiguration(one),
-          await checkCniPlugins(one),
-        ]),
-      ),
-      checkIptables(network, path),
-      Promise.all(directories.map((directory) => checkSpace(directory, diskReserveBytes))),
-      Promise.all(
-        handlers.flatMap((handler) => [
-          checkShim(handler, path),
-          // What runs behind another shim is not said by binary_name.
-          ...(takesRuncOptions(handler) ? [checkOciRuntime(handler, path)] : []),
-        ]),
-      ),
-    ]);
+  const [overlayfs, userNamespaces, apparmor, selinux, networks, iptables, space, programs] = await Promise.all([
+    checkOverlayfs(rootDir),
+    checkUserNamespaces({ rootDir, stateDir }),
+    checkApparmor(node, path),
+    checkSelinux(node, options.enableSelinux),
+    Promise.all(
+      [network, ...options.handlerNetworks].map(async (one) => [
+        checkCniConfiguration(one),
+        await checkCniPlugins(one),
+      ]),
+    ),
+    checkIptables(network, path),
+    Promise.all(directories.map((directory) => checkSpace(directory, diskReserveBytes))),
+    Promise.all(
+      handlers.flatMap((handler) => [
+        checkShim(handler, path),
+        // What runs behind another shim is not said by binary_name.
+        ...(takesRuncOptions(handler) ? [checkOciRuntime(handler, path)] : []),
+      ]),
+    ),
+  ]);
   return [
     checkKernel(node),
     checkCapabilities(node, options.restrictOomScoreAdj),
     checkCgroups(node),
-    checkCgroupDriver(node, options.cgroupDriver, systemdRuns),
+    checkCgroupDriver(node, options.cgroupDriver, options.systemdRuns),
     overlayfs,
     userNamespaces,
     apparmor,

@@ -14,7 +14,16 @@ import type { TakeCall } from '../../../src/engine/ports.ts';
 import { codeOf } from '../../../scripts/lib/cri-client.ts';
 import { eventually } from '../../support/pods.ts';
 import { runOk } from '../../support/process.ts';
-import { container, idOf, rawClient, startEngine, startServer, testModel, type TestServer } from './support.ts';
+import {
+  container,
+  idOf,
+  type RawClient,
+  rawClient,
+  startEngine,
+  startServer,
+  testModel,
+  type TestServer,
+} from './support.ts';
 
 const service = RuntimeServiceDefinition.fullName;
 const sizeMax = 16 * 1024 * 1024;
@@ -107,20 +116,34 @@ describe('failures', { timeout: 20_000 }, () => {
   });
 });
 
+/** Lists containers with a request of so many bytes and a few. */
+const asking = (client: RawClient) => (bytes: number) => {
+  // A field that nobody knows: tag 1000, length-delimited.
+  const length = [0, 7, 14, 21].map((shift) => ((bytes >> shift) & 0x7f) | (shift < 21 ? 0x80 : 0));
+  const request = Buffer.concat([Buffer.from([0xc2, 0x3e, ...length]), Buffer.alloc(bytes)]);
+  return client.call(`/${service}/ListContainers`, request);
+};
+
 describe('sizes', { timeout: 30_000 }, () => {
+  it('requests and replies may have as much as is configured, and no more', async (t) => {
+    const messageBytesMax = 1024 * 1024;
+    const view = testModel();
+    const server = await startServer(t, { view, messageBytesMax });
+    const client = rawClient(t, server.socket);
+    const ask = asking(client);
+    assert.equal((await ask(messageBytesMax - 6)).code, GrpcCode.OK);
+    assert.equal((await ask(messageBytesMax)).code, GrpcCode.RESOURCE_EXHAUSTED);
+    const config = { metadata: { name: 'x'.repeat(messageBytesMax) } };
+    view.put({ containers: [container(idOf('c1'), idOf('a'), { config })] });
+    assert.equal((await client.call(`/${service}/ListContainers`)).code, GrpcCode.RESOURCE_EXHAUSTED);
+    await stillServes(server);
+  });
+
   it('requests and replies may have 16 MiB and no more', async (t) => {
     const view = testModel();
     const server = await startServer(t, { view });
     const client = rawClient(t, server.socket);
-    const ask = (bytes: number) => {
-      // A field that nobody knows: tag 1000, length-delimited.
-      const head = Buffer.from([
-        0xc2,
-        0x3e,
-        ...[0, 7, 14, 21].map((shift) => ((bytes >> shift) & 0x7f) | (shift < 21 ? 0x80 : 0)),
-      ]);
-      return client.call(`/${service}/ListContainers`, Buffer.concat([head, Buffer.alloc(bytes)]));
-    };
+    const ask = asking(client);
     assert.equal((await ask(sizeMax - 6)).code, GrpcCode.OK);
     assert.equal((await ask(sizeMax)).code, GrpcCode.RESOURCE_EXHAUSTED);
 

@@ -178,6 +178,7 @@ export interface TestServerOptions {
   readonly view?: ReadModel;
   readonly take?: TakeCall;
   readonly parts?: Partial<CriParts>;
+  readonly messageBytesMax?: number;
   readonly services?: (parts: CriParts, options: ServiceOptions) => readonly ServiceParts[];
 }
 
@@ -224,6 +225,7 @@ export const startServer = async (owner: Owner, options: TestServerOptions = {})
     socketPath: socket,
     socketMode: 0o660,
     socketGid: null,
+    messageBytesMax: options.messageBytesMax ?? 16 * 1024 * 1024,
     parts,
     services: (serviceOptions) => options.services?.(parts, serviceOptions) ?? [],
     onBug: (_rpc, error) => void bugs.push(error),

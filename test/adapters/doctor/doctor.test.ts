@@ -97,6 +97,7 @@ describe('scribe doctor', { timeout: 60_000 }, () => {
       diskReserveBytes: 1,
       handlers: [runc],
       cgroupDriver: 'cgroupfs',
+      systemdRuns: false,
       restrictOomScoreAdj: 'auto',
       enableSelinux: false,
       network: network([], { confList: null, problem: 'none' }),
