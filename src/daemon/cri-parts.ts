@@ -1,5 +1,6 @@
 /** What the CRI services are given: doors to the engine, the read model and the adapters that know numbers. */
 import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
 import { type DaemonPorts, daemonService } from '../adapters/cri/services/scribe-daemon.ts';
 import { createContainerEvents, type EventCursor } from '../adapters/cri/events.ts';
 import { imagesService } from '../adapters/cri/services/scribe-images.ts';
@@ -8,6 +9,7 @@ import type { CriParts } from '../adapters/cri/parts.ts';
 import { type ServiceOptions, type ServiceParts, serviceOf } from '../adapters/cri/service.ts';
 import type { SecretVault } from '../adapters/bundle/secrets.ts';
 import type { ImagesAdapter } from '../adapters/images/adapter.ts';
+import { readFileSystem } from '../adapters/stats/file-system.ts';
 import type { StatsReader, UsageCollector } from '../adapters/stats/types.ts';
 import type * as wire from '../adapters/wire/cri/api.ts';
 import { DaemonDefinition } from '../adapters/wire/scribe/v1/daemon.ts';
@@ -81,7 +83,15 @@ export function criParts(sources: CriSources): CriComposition {
     sandboxDetails: sources.sandboxDetails,
     statsOf: containers.statsOf,
     statsOfAll: containers.statsOfAll,
-    ...createPodStats({ view, reader: stats, usage, clock, containers, report: sources.report }),
+    ...createPodStats({
+      view,
+      reader: stats,
+      usage,
+      clock,
+      containers,
+      readFileSystem: () => readFileSystem(join(config.serve.rootDir, 'containers')),
+      report: sources.report,
+    }),
     imageFsInfo: () => imageFsInfo(images, usage, config.serve.rootDir),
     runtimeHandlers: () => runtimeHandlers(view.state),
     describeConfig: () => ({

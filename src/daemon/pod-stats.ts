@@ -5,7 +5,15 @@
 import type { CriParts } from '../adapters/cri/parts.ts';
 import { type ContainerFigures, podSandboxMetrics } from '../adapters/cri/pod-metrics.ts';
 import { podSandboxStats } from '../adapters/cri/stats.ts';
-import type { InterfaceCounters, StatsReader, StatsTarget, UsageCollector } from '../adapters/stats/types.ts';
+import type {
+  CgroupFigures,
+  FiguresWanted,
+  FileSystemFigures,
+  InterfaceCounters,
+  StatsReader,
+  StatsTarget,
+  UsageCollector,
+} from '../adapters/stats/types.ts';
 import { usageOfAll } from '../adapters/stats/usage.ts';
 import { containerStateOf } from '../domain/container/state.ts';
 import { messageOf } from '../domain/errors.ts';
@@ -21,6 +29,8 @@ export interface PodStatsOptions {
   readonly reader: StatsReader;
   readonly usage: Pick<UsageCollector, 'usageOf'>;
   readonly clock: Pick<Clock, 'nowNs'>;
+  /** That writable layers are on. */
+  readonly readFileSystem: () => Promise<FileSystemFigures>;
   readonly containers: Pick<ContainerStatsParts, 'statsOfAll' | 'targetOf'>;
   /** Told when something can't be read though it is there. */
   readonly report: (message: string) => void;
@@ -117,32 +127,43 @@ export function createPodStats(options: PodStatsOptions): Pick<CriParts, 'podSta
     return (await Promise.all(all)).flat();
   }
 
+  /** null where its cgroups have gone, or can't be read. */
+  async function readFigures(container: Container, wanted: FiguresWanted): Promise<CgroupFigures | null> {
+    const target = containers.targetOf(container);
+    if (target === null) return null;
+    return tried(`the cgroups of container ${container.id}`, () => reader.readFigures(target, wanted));
+  }
+
   async function processesIn(running: readonly Container[]): Promise<bigint | undefined> {
-    const counts = (await Promise.all(running.map(figuresOf))).flat().flatMap(({ figures }) => figures.threads ?? []);
+    const figures = await Promise.all(running.map((container) => readFigures(container, 'cgroup')));
+    const counts = figures.flatMap((found) => found?.threads ?? []);
     return counts.length === 0 ? undefined : counts.reduce((sum, count) => sum + count, 0n);
   }
 
-  async function figuresOf(container: Container): Promise<ContainerFigures[]> {
-    const target = containers.targetOf(container);
-    const figures = await tried(`the cgroups of container ${container.id}`, async () =>
-      target === null ? null : reader.readFigures(target),
-    );
+  async function figuresOf(
+    container: Container,
+    fileSystem: FileSystemFigures | undefined,
+  ): Promise<ContainerFigures[]> {
+    const figures = await readFigures(container, 'all');
     if (figures === null) return [];
     const layer = usage.usageOf(container.id);
     const usedBytes = layer?.usedBytes === undefined ? undefined : BigInt(layer.usedBytes.value);
     const counted =
       layer === undefined || usedBytes === undefined ? undefined : { usedBytes, countedAtNs: layer.timestamp };
-    return [{ container, figures, layer: counted }];
+    return [{ container, figures, layer: counted, fileSystem, seenAtNs: clock.nowNs() }];
   }
 
   async function podMetricsOf(sandboxes: readonly PodSandbox[]) {
     const byPod = runningByPod();
+    // Its directory is there from the first container on.
+    const fileSystem =
+      byPod.size === 0 ? null : await tried('the file system of writable layers', options.readFileSystem);
     return Promise.all(
       sandboxes.map(async (sandbox) => {
         const running = byPod.get(sandbox.id) ?? [];
         const [interfaces, figures] = await Promise.all([
           interfacesOf(sandbox, running),
-          Promise.all(running.map(figuresOf)),
+          Promise.all(running.map((container) => figuresOf(container, fileSystem ?? undefined))),
         ]);
         return podSandboxMetrics({
           sandbox,

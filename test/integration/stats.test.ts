@@ -11,6 +11,9 @@ import { runOk } from '../support/process.ts';
 
 const numberOf = (field: { readonly value: string } | undefined): number => Number(field?.value ?? Number.NaN);
 
+/** There where the kernel keeps the account, and where a quota is set. */
+const mayLack = /^container_pressure_|^container_spec_cpu_quota$/;
+
 describe('stats of pods', () => {
   const owner = cleanupAfterAll();
   let node: TestNode;
@@ -98,6 +101,28 @@ describe('stats of pods', () => {
     assert.equal(streamed, 2);
     assert.match(await crictl('metricdescs'), /container_cpu_usage_seconds_total/);
     assert.match(await crictl('metricsp'), /container_memory_working_set_bytes/);
+  });
+
+  test('metrics: an idle container has every family, as a busy one', async () => {
+    const { runtime } = node.daemon.cri;
+    const idle = await runPod(node.daemon, 'idle', busyboxName, ['sleep', '1000'], { pod: ownPids });
+    const { descriptors } = await runtime.listMetricDescriptors({});
+    const { podMetrics } = await runtime.listPodSandboxMetrics({});
+    for (const { metrics, containerMetrics } of podMetrics) {
+      const told = new Set([...metrics, ...(containerMetrics[0]?.metrics ?? [])].map(({ name }) => name));
+      const lacking = descriptors.map(({ name }) => name).filter((name) => !told.has(name) && !mayLack.test(name));
+      assert.deepEqual(lacking, []);
+    }
+    const { containerMetrics = [] } = podMetrics.find(({ podSandboxId }) => podSandboxId === idle.podSandboxId) ?? {};
+    const valueOf = (name: string): number =>
+      Number(containerMetrics[0]?.metrics.find((metric) => metric.name === name)?.value?.value);
+    assert.ok(valueOf('container_file_descriptors') >= 3);
+    assert.equal(valueOf('container_sockets'), 0);
+    assert.ok(valueOf('container_ulimits_soft') > 0);
+    assert.ok(valueOf('container_fs_limit_bytes') > 0);
+    assert.ok(Math.abs(valueOf('container_last_seen') - Date.now() / 1000) < 60);
+    assert.equal(valueOf('container_threads_max'), 0);
+    await removePod(node.daemon, idle.podSandboxId);
   });
 
   test('one that has stopped has none, and one that is not there is not found', async () => {

@@ -1,10 +1,11 @@
 /**
  * The metrics of pods and containers that kubelet exposes in cAdvisor's place: one table from which both the descriptors
  * and the metrics are made, so that label values are always as many as label keys. Values are whole numbers, as the
- * contract has them: seconds are cut. A figure that the kernel does not keep is left out.
+ * contract has them: seconds are cut. Every container has every family, 0 where there is no limit or the kernel keeps no
+ * account, but for pressure and the CPU quota, where that would say something else.
  */
 import type { Container, PodSandbox } from '../../domain/state.ts';
-import type { CgroupFigure, CgroupFigures, InterfaceCounters } from '../stats/types.ts';
+import type { CgroupFigure, CgroupFigures, DeviceBytes, FileSystemFigures, InterfaceCounters } from '../stats/types.ts';
 import * as wire from '../wire/cri/api.ts';
 
 /** Of every metric, in this order; those of its own follow. */
@@ -20,6 +21,10 @@ export interface ContainerFigures {
   readonly figures: CgroupFigures;
   /** Of its writable layer, as it was counted last; undefined before that. */
   readonly layer: { readonly usedBytes: bigint; readonly countedAtNs: string } | undefined;
+  /** That its writable layer is on; absent where it could not be read. */
+  readonly fileSystem: FileSystemFigures | undefined;
+  /** When the figures were read. */
+  readonly seenAtNs: bigint;
 }
 
 export interface PodFigures {
@@ -46,21 +51,53 @@ interface Described<Source> {
 
 const { COUNTER, GAUGE } = wire.MetricType;
 
-const figure = (
+type Convert = (value: bigint) => bigint;
+
+/** One that some containers do not have. */
+const optionalFigure = (
   name: string,
   help: string,
   type: wire.MetricType,
   key: CgroupFigure,
-  convert: (value: bigint) => bigint = (value) => value,
+  convert: Convert = (value) => value,
 ): Described<ContainerFigures> => ({
   name,
   help,
   type,
   labelKeys: [],
-  valuesOf: ({ figures: { [key]: value } }) => [
-    { labels: [], value: value === undefined ? undefined : convert(value) },
-  ],
+  valuesOf: ({ figures: { [key]: value } }) => (value === undefined ? [] : [{ labels: [], value: convert(value) }]),
 });
+
+const figure = (
+  name: string,
+  help: string,
+  type: wire.MetricType,
+  key: CgroupFigure,
+  convert: Convert = (value) => value,
+): Described<ContainerFigures> => ({
+  ...optionalFigure(name, help, type, key),
+  valuesOf: ({ figures: { [key]: value = 0n } }) => [{ labels: [], value: convert(value) }],
+});
+
+/** Of the file system that all writable layers share. */
+const ofFileSystem = (
+  name: string,
+  help: string,
+  key: 'limitBytes' | 'inodes' | 'inodesFree',
+): Described<ContainerFigures> => ({
+  name,
+  help,
+  type: GAUGE,
+  labelKeys: [],
+  valuesOf: ({ fileSystem }) => [{ labels: [], value: fileSystem?.[key] ?? 0n }],
+});
+
+/** A container that used no device has its layer's all the same. */
+const deviceBytesOf = ({ figures: { devices }, fileSystem }: ContainerFigures): readonly DeviceBytes[] => {
+  if (devices.length > 0 || fileSystem === undefined) return devices;
+  const { major, minor } = fileSystem;
+  return (['Read', 'Write'] as const).map((operation) => ({ major, minor, operation, bytes: 0n }));
+};
 
 const wholeSeconds = (ns: bigint): bigint => ns / NS_PER_S;
 
@@ -70,8 +107,7 @@ const ofContainers: readonly Described<ContainerFigures>[] = [
     help: 'CPU time consumed, of all processors.',
     type: COUNTER,
     labelKeys: ['cpu'],
-    valuesOf: ({ figures: { cpuNs } }) =>
-      cpuNs === undefined ? [] : [{ labels: ['total'], value: wholeSeconds(cpuNs) }],
+    valuesOf: ({ figures: { cpuNs = 0n } }) => [{ labels: ['total'], value: wholeSeconds(cpuNs) }],
   },
   figure('container_cpu_user_seconds_total', 'CPU time consumed by programs.', COUNTER, 'cpuUserNs', wholeSeconds),
   figure(
@@ -90,6 +126,13 @@ const ofContainers: readonly Described<ContainerFigures>[] = [
   figure('container_memory_rss', 'Anonymous memory.', GAUGE, 'memoryRss'),
   figure('container_memory_cache', 'Page cache.', GAUGE, 'memoryCache'),
   figure('container_memory_mapped_file', 'Mapped files.', GAUGE, 'memoryMappedFile'),
+  figure('container_memory_total_active_file_bytes', 'Page cache in use of late.', GAUGE, 'memoryActiveFile'),
+  figure(
+    'container_memory_total_inactive_file_bytes',
+    'Page cache that is given up first.',
+    GAUGE,
+    'memoryInactiveFile',
+  ),
   figure('container_memory_kernel_usage', 'Memory of the kernel.', GAUGE, 'memoryKernel'),
   figure('container_memory_swap', 'Swap in use.', GAUGE, 'memorySwap'),
   figure('container_memory_failcnt', 'How often the memory limit was hit.', COUNTER, 'memoryFailures'),
@@ -99,25 +142,56 @@ const ofContainers: readonly Described<ContainerFigures>[] = [
     type: COUNTER,
     labelKeys: ['failure_type', 'scope'],
     valuesOf: ({ figures }) => [
-      { labels: ['pgfault', 'hierarchy'], value: figures.pageFaults },
-      { labels: ['pgmajfault', 'hierarchy'], value: figures.majorPageFaults },
+      { labels: ['pgfault', 'hierarchy'], value: figures.pageFaults ?? 0n },
+      { labels: ['pgmajfault', 'hierarchy'], value: figures.majorPageFaults ?? 0n },
     ],
   },
   figure('container_oom_events_total', 'Processes that were killed for want of memory.', COUNTER, 'oomKills'),
   figure('container_processes', 'Processes that run.', GAUGE, 'processes'),
   figure('container_threads', 'Threads that run.', GAUGE, 'threads'),
-  figure('container_threads_max', 'Threads that may run; absent without a limit.', GAUGE, 'threadsMax'),
+  figure('container_threads_max', 'Threads that may run; 0 without a limit.', GAUGE, 'threadsMax'),
+  figure('container_file_descriptors', 'Open files of its processes.', GAUGE, 'fileDescriptors'),
+  figure('container_sockets', 'Open sockets of its processes.', GAUGE, 'sockets'),
+  {
+    name: 'container_ulimits_soft',
+    help: 'Soft limits of its first process.',
+    type: GAUGE,
+    labelKeys: ['ulimit'],
+    valuesOf: ({ figures: { openFilesMax = 0n } }) => [{ labels: ['max_open_files'], value: openFilesMax }],
+  },
+  {
+    name: 'container_blkio_device_usage_total',
+    help: 'Bytes read, written and discarded, of each block device.',
+    type: COUNTER,
+    labelKeys: ['major', 'minor', 'operation'],
+    valuesOf: (source) =>
+      deviceBytesOf(source).map(({ major, minor, operation, bytes }) => ({
+        labels: [major, minor, operation],
+        value: bytes,
+      })),
+  },
   figure('container_fs_reads_bytes_total', 'Bytes read from block devices.', COUNTER, 'readBytes'),
   figure('container_fs_writes_bytes_total', 'Bytes written to block devices.', COUNTER, 'writtenBytes'),
   figure('container_fs_reads_total', 'Reads from block devices.', COUNTER, 'reads'),
   figure('container_fs_writes_total', 'Writes to block devices.', COUNTER, 'writes'),
   {
     name: 'container_fs_usage_bytes',
-    help: 'Bytes of the writable layer.',
+    help: 'Bytes of the writable layer; 0 before it is first counted.',
     type: GAUGE,
     labelKeys: [],
-    valuesOf: ({ layer }) =>
-      layer === undefined ? [] : [{ labels: [], value: layer.usedBytes, atNs: layer.countedAtNs }],
+    valuesOf: ({ layer }) => [
+      layer === undefined ? { labels: [], value: 0n } : { labels: [], value: layer.usedBytes, atNs: layer.countedAtNs },
+    ],
+  },
+  ofFileSystem('container_fs_limit_bytes', 'Size of the file system of writable layers.', 'limitBytes'),
+  ofFileSystem('container_fs_inodes_total', 'Inodes of the file system of writable layers.', 'inodes'),
+  ofFileSystem('container_fs_inodes_free', 'Inodes that are free on the file system of writable layers.', 'inodesFree'),
+  {
+    name: 'container_last_seen',
+    help: 'When its figures were last read, in seconds since 1970.',
+    type: GAUGE,
+    labelKeys: [],
+    valuesOf: ({ seenAtNs }) => [{ labels: [], value: wholeSeconds(seenAtNs) }],
   },
   {
     name: 'container_start_time_seconds',
@@ -129,51 +203,57 @@ const ofContainers: readonly Described<ContainerFigures>[] = [
     ],
   },
   figure('container_spec_cpu_period', 'CPU period, in microseconds.', GAUGE, 'cpuPeriodUs'),
-  figure(
+  optionalFigure(
     'container_spec_cpu_quota',
     'CPU quota in each period, in microseconds; absent without one.',
     GAUGE,
     'cpuQuotaUs',
   ),
   figure('container_spec_cpu_shares', 'CPU shares.', GAUGE, 'cpuShares'),
-  figure('container_spec_memory_limit_bytes', 'Memory limit; absent without one.', GAUGE, 'memoryLimit'),
-  figure('container_spec_memory_swap_limit_bytes', 'Swap limit; absent without one.', GAUGE, 'memorySwapLimit'),
+  figure('container_spec_memory_limit_bytes', 'Memory limit; 0 without one.', GAUGE, 'memoryLimit'),
   figure(
+    'container_spec_memory_reservation_limit_bytes',
+    'Memory that is left to it when the node runs short; 0 without such.',
+    GAUGE,
+    'memoryReservation',
+  ),
+  figure('container_spec_memory_swap_limit_bytes', 'Swap limit; 0 without one.', GAUGE, 'memorySwapLimit'),
+  optionalFigure(
     'container_pressure_cpu_waiting_seconds_total',
     'Time that some waited for CPU.',
     COUNTER,
     'cpuWaitingNs',
     wholeSeconds,
   ),
-  figure(
+  optionalFigure(
     'container_pressure_cpu_stalled_seconds_total',
     'Time that all waited for CPU.',
     COUNTER,
     'cpuStalledNs',
     wholeSeconds,
   ),
-  figure(
+  optionalFigure(
     'container_pressure_memory_waiting_seconds_total',
     'Time that some waited for memory.',
     COUNTER,
     'memoryWaitingNs',
     wholeSeconds,
   ),
-  figure(
+  optionalFigure(
     'container_pressure_memory_stalled_seconds_total',
     'Time that all waited for memory.',
     COUNTER,
     'memoryStalledNs',
     wholeSeconds,
   ),
-  figure(
+  optionalFigure(
     'container_pressure_io_waiting_seconds_total',
     'Time that some waited for devices.',
     COUNTER,
     'ioWaitingNs',
     wholeSeconds,
   ),
-  figure(
+  optionalFigure(
     'container_pressure_io_stalled_seconds_total',
     'Time that all waited for devices.',
     COUNTER,

@@ -8,7 +8,8 @@ import { cgroupDirectory } from '../linux/cgroup-path.ts';
 import type { RunInLane } from './lanes.ts';
 import { numberOf, parseNumber, parsePressure } from './parse.ts';
 import { readStart } from './read-start.ts';
-import type { CgroupFigures, StatsTarget } from './types.ts';
+import { processFigures } from './processes.ts';
+import type { CgroupFigures, DeviceBytes, DeviceOperation, FiguresWanted, StatsTarget } from './types.ts';
 
 type Cgroup = Pick<CgroupFacts, 'version' | 'controllers'>;
 
@@ -28,6 +29,7 @@ const FILES_V1 = [
   ['memory', 'memory.usage_in_bytes'],
   ['memory', 'memory.max_usage_in_bytes'],
   ['memory', 'memory.failcnt'],
+  ['memory', 'memory.soft_limit_in_bytes'],
   ['memory', 'memory.stat'],
   ['memory', 'memory.kmem.usage_in_bytes'],
   ['memory', 'memory.oom_control'],
@@ -46,6 +48,7 @@ const FILES_V2 = [
   'memory.current',
   'memory.peak',
   'memory.max',
+  'memory.low',
   'memory.events',
   'memory.stat',
   'memory.swap.current',
@@ -87,6 +90,25 @@ const sumOfKeys = (text: string | undefined, key: string): bigint | undefined =>
     ? undefined
     : [...text.matchAll(new RegExp(`\\b${key}=(\\d+)`, 'g'))].reduce((sum, [, count = '0']) => sum + BigInt(count), 0n);
 
+/** Of the files' own words, those that have a meaning beyond one kernel version. */
+const OPERATIONS: Readonly<Record<string, DeviceOperation>> = {
+  Read: 'Read',
+  Write: 'Write',
+  Discard: 'Discard',
+  rbytes: 'Read',
+  wbytes: 'Write',
+  dbytes: 'Discard',
+};
+
+/** From "8:0 Read 4096" or "8:0 rbytes=4096 wbytes=0 …", a device each line. */
+const devicesIn = (text: string | undefined): readonly DeviceBytes[] =>
+  [...(text ?? '').matchAll(/^(\d+):(\d+) (.+)$/gm)].flatMap(([, major = '', minor = '', counts = '']) =>
+    [...counts.matchAll(/(\w+)[ =](\d+)/g)].flatMap(([, word = '', bytes = '0']) => {
+      const operation = OPERATIONS[word];
+      return operation === undefined ? [] : [{ major, minor, operation, bytes: BigInt(bytes) }];
+    }),
+  );
+
 /** Of very many, as many as are read of a file. */
 const linesIn = (text: string | undefined): bigint | undefined =>
   text === undefined ? undefined : BigInt(text.split('\n').length - 1);
@@ -115,6 +137,9 @@ const figuresOfV1 = (texts: Texts): CgroupFigures => {
     memoryRss: numberOf(memory, 'total_rss'),
     memoryCache: numberOf(memory, 'total_cache'),
     memoryMappedFile: numberOf(memory, 'total_mapped_file'),
+    memoryActiveFile: numberOf(memory, 'total_active_file'),
+    memoryInactiveFile: numberOf(memory, 'total_inactive_file'),
+    memoryReservation: limited(parseNumber(texts['memory.soft_limit_in_bytes'] ?? '')),
     memoryKernel: parseNumber(texts['memory.kmem.usage_in_bytes'] ?? ''),
     memorySwap: numberOf(memory, 'total_swap'),
     memorySwapLimit: memoryAndSwap === undefined ? undefined : minus(memoryAndSwap, limit),
@@ -128,6 +153,7 @@ const figuresOfV1 = (texts: Texts): CgroupFigures => {
     writtenBytes: sumOfOperations(texts['blkio.throttle.io_service_bytes_recursive'], 'Write'),
     reads: sumOfOperations(texts['blkio.throttle.io_serviced_recursive'], 'Read'),
     writes: sumOfOperations(texts['blkio.throttle.io_serviced_recursive'], 'Write'),
+    devices: devicesIn(texts['blkio.throttle.io_service_bytes_recursive']),
   };
 };
 
@@ -159,6 +185,9 @@ const figuresOfV2 = (texts: Texts): CgroupFigures => {
     memoryRss: numberOf(memory, 'anon'),
     memoryCache: numberOf(memory, 'file'),
     memoryMappedFile: numberOf(memory, 'file_mapped'),
+    memoryActiveFile: numberOf(memory, 'active_file'),
+    memoryInactiveFile: numberOf(memory, 'inactive_file'),
+    memoryReservation: parseNumber(texts['memory.low'] ?? ''),
     memoryKernel: numberOf(memory, 'kernel'),
     memorySwap: parseNumber(texts['memory.swap.current'] ?? ''),
     memorySwapLimit: parseNumber(texts['memory.swap.max'] ?? ''),
@@ -172,6 +201,7 @@ const figuresOfV2 = (texts: Texts): CgroupFigures => {
     writtenBytes: sumOfKeys(texts['io.stat'], 'wbytes'),
     reads: sumOfKeys(texts['io.stat'], 'rios'),
     writes: sumOfKeys(texts['io.stat'], 'wios'),
+    devices: devicesIn(texts['io.stat']),
     cpuWaitingNs: pressureNs(texts['cpu.pressure'], 'Some'),
     cpuStalledNs: pressureNs(texts['cpu.pressure'], 'Full'),
     memoryWaitingNs: pressureNs(texts['memory.pressure'], 'Some'),
@@ -200,18 +230,19 @@ const pathsIn = ({ version, controllers }: Cgroup, directory: string): readonly 
 export const readFigures = async (
   cgroup: Cgroup,
   { cgroupPath }: StatsTarget,
+  wanted: FiguresWanted,
   inLane: RunInLane,
 ): Promise<CgroupFigures | null> => {
   const directory = cgroupDirectory(cgroupPath);
   if (directory === null) return null;
-  const texts = await inLane(async (buffer) => {
-    const read: Record<string, string> = {};
+  return inLane(async (buffer) => {
+    const texts: Record<string, string> = {};
     for (const [name, path] of pathsIn(cgroup, directory)) {
       const text = await readStart(path, buffer);
-      if (text !== undefined) read[name] = text;
+      if (text !== undefined) texts[name] = text;
     }
-    return read;
+    if (Object.keys(texts).length === 0) return null;
+    const figures = cgroup.version === 1 ? figuresOfV1(texts) : figuresOfV2(texts);
+    return wanted === 'cgroup' ? figures : { ...figures, ...(await processFigures(texts['cgroup.procs'], buffer)) };
   });
-  if (Object.keys(texts).length === 0) return null;
-  return cgroup.version === 1 ? figuresOfV1(texts) : figuresOfV2(texts);
 };

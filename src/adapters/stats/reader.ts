@@ -157,7 +157,7 @@ export const createStatsReader = ({ cgroup, clock, report }: StatsReaderOptions)
   return {
     read,
     readAll,
-    readFigures: (target) => readFigures(cgroup, target, inLane),
+    readFigures: (target, wanted) => readFigures(cgroup, target, wanted, inLane),
     readInterfaces: (process) => inLane((buffer) => readInterfaces(process, buffer)),
     watch: (target) => void tryRead(target),
     forget,

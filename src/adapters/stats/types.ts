@@ -25,13 +25,16 @@ export interface StatsTarget {
   readonly withProcesses?: boolean;
 }
 
+/** What is read for figures: those of the cgroup, or also what its processes hold open, which is far more to read. */
+export type FiguresWanted = 'cgroup' | 'all';
+
 export interface StatsReader {
   /** null when its cgroups are gone, or can't be known from its path. Rejects when they can't be read. */
   readonly read: (target: StatsTarget) => Promise<CgroupUsage | null>;
   /** By id; those that have gone, or can't be read, are left out. */
   readonly readAll: (targets: readonly StatsTarget[]) => Promise<ReadonlyMap<string, CgroupUsage>>;
   /** null when its cgroups are gone, or can't be known from its path. */
-  readonly readFigures: (target: StatsTarget) => Promise<CgroupFigures | null>;
+  readonly readFigures: (target: StatsTarget, wanted: FiguresWanted) => Promise<CgroupFigures | null>;
   /** Interfaces but loopback of the namespace that the process is in; null when it is gone. */
   readonly readInterfaces: (process: ProcessName) => Promise<readonly InterfaceCounters[] | null>;
   /** Begins to sample it, so that its first stats can tell its nano cores; read does this as well. */
@@ -90,6 +93,9 @@ export type CgroupFigure =
   | 'memoryRss'
   | 'memoryCache'
   | 'memoryMappedFile'
+  | 'memoryActiveFile'
+  | 'memoryInactiveFile'
+  | 'memoryReservation'
   | 'memoryKernel'
   | 'memorySwap'
   | 'memorySwapLimit'
@@ -99,6 +105,9 @@ export type CgroupFigure =
   | 'processes'
   | 'threads'
   | 'threadsMax'
+  | 'fileDescriptors'
+  | 'sockets'
+  | 'openFilesMax'
   | 'readBytes'
   | 'writtenBytes'
   | 'reads'
@@ -111,4 +120,27 @@ export type CgroupFigure =
   | 'ioStalledNs';
 
 /** Memory in bytes. Without a limit, or without the account, a figure is not there. */
-export type CgroupFigures = { readonly [figure in CgroupFigure]?: bigint | undefined };
+export type CgroupFigures = { readonly [figure in CgroupFigure]?: bigint | undefined } & {
+  /** Of each block device that was used. */
+  readonly devices: readonly DeviceBytes[];
+};
+
+/** A block device by its numbers, as the kernel names it in cgroup files. */
+export interface DeviceNumbers {
+  readonly major: string;
+  readonly minor: string;
+}
+
+export interface DeviceBytes extends DeviceNumbers {
+  readonly operation: DeviceOperation;
+  readonly bytes: bigint;
+}
+
+export type DeviceOperation = 'Read' | 'Write' | 'Discard';
+
+/** Of the file system that writable layers are on, which all of them share. */
+export interface FileSystemFigures extends DeviceNumbers {
+  readonly limitBytes: bigint;
+  readonly inodes: bigint;
+  readonly inodesFree: bigint;
+}

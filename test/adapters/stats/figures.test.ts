@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import fc from 'fast-check';
 import { readFigures } from '../../../src/adapters/stats/figures.ts';
+import { readFileSystem } from '../../../src/adapters/stats/file-system.ts';
 import { createLanes } from '../../../src/adapters/stats/lanes.ts';
 import { parseNetDev, readInterfaces } from '../../../src/adapters/stats/network.ts';
 import { readProcessStat } from '../../../src/adapters/linux/processes.ts';
@@ -38,15 +39,17 @@ describe('figures of a cgroup', () => {
       'memory.current': '1000\n',
       'memory.peak': '2000\n',
       'memory.max': 'max\n',
+      'memory.low': '700\n',
       'memory.events': 'low 0\nhigh 0\nmax 3\noom 2\noom_kill 1\n',
-      'memory.stat': 'anon 500\nfile 300\nkernel 40\nfile_mapped 20\ninactive_file 100\npgfault 70\npgmajfault 6\n',
+      'memory.stat':
+        'anon 500\nfile 300\nkernel 40\nfile_mapped 20\ninactive_file 100\nactive_file 90\npgfault 70\npgmajfault 6\n',
       'io.stat':
         '8:0 rbytes=10 wbytes=20 rios=1 wios=2 dbytes=0 dios=0\n8:16 rbytes=5 wbytes=0 rios=1 wios=0 dbytes=0 dios=0\n',
       'cgroup.procs': '5\n6\n7\n',
       'pids.current': '12\n',
       'pids.max': 'max\n',
     });
-    const figures = await readFigures({ version: 2, controllers: { memory: root } }, target, inLane);
+    const figures = await readFigures({ version: 2, controllers: { memory: root } }, target, 'cgroup', inLane);
     assert.ok(figures);
     const { cpuNs, cpuUserNs, cfsThrottledPeriods, cfsThrottledNs, cpuQuotaUs, cpuPeriodUs, cpuShares } = figures;
     assert.deepEqual([cpuNs, cpuUserNs, cfsThrottledPeriods], [5_000_000_000n, 3_000_000_000n, 4n]);
@@ -54,7 +57,17 @@ describe('figures of a cgroup', () => {
     const { memoryUsage, memoryWorkingSet, memoryMaxUsage, memoryLimit, memoryFailures, oomKills, memoryRss } = figures;
     assert.deepEqual([memoryUsage, memoryWorkingSet, memoryMaxUsage, memoryLimit], [1000n, 900n, 2000n, undefined]);
     assert.deepEqual([memoryFailures, oomKills, memoryRss, figures.memoryKernel], [3n, 1n, 500n, 40n]);
+    const { memoryActiveFile, memoryInactiveFile, memoryReservation } = figures;
+    assert.deepEqual([memoryActiveFile, memoryInactiveFile, memoryReservation], [90n, 100n, 700n]);
     assert.deepEqual([figures.readBytes, figures.writtenBytes, figures.reads, figures.writes], [15n, 20n, 2n, 2n]);
+    assert.deepEqual(
+      figures.devices.map(({ major, minor, operation, bytes }) => [`${major}:${minor}`, operation, bytes]),
+      ['8:0', '8:16'].flatMap((device, index) => [
+        [device, 'Read', index === 0 ? 10n : 5n],
+        [device, 'Write', index === 0 ? 20n : 0n],
+        [device, 'Discard', 0n],
+      ]),
+    );
     assert.deepEqual([figures.processes, figures.threads, figures.threadsMax], [3n, 12n, undefined]);
     assert.deepEqual(
       [figures.cpuWaitingNs, figures.cpuStalledNs, figures.ioWaitingNs],
@@ -72,6 +85,7 @@ describe('figures of a cgroup', () => {
       'memory.usage_in_bytes': '1000\n',
       'memory.max_usage_in_bytes': '2000\n',
       'memory.failcnt': '3\n',
+      'memory.soft_limit_in_bytes': '9223372036854771712\n',
       'memory.oom_control': 'oom_kill_disable 0\nunder_oom 0\noom_kill 1\n',
       'memory.stat': [
         'rss 1',
@@ -80,6 +94,7 @@ describe('figures of a cgroup', () => {
         'total_cache 300',
         'total_rss 500',
         'total_inactive_file 100',
+        'total_active_file 90',
         'total_pgfault 70',
         '',
       ].join('\n'),
@@ -87,7 +102,7 @@ describe('figures of a cgroup', () => {
       'pids.current': '12\n',
     });
     const controllers = { cpu: root, cpuacct: root, memory: root, pids: root, blkio: root };
-    const figures = await readFigures({ version: 1, controllers }, target, inLane);
+    const figures = await readFigures({ version: 1, controllers }, target, 'cgroup', inLane);
     assert.ok(figures);
     const { cpuNs, cpuUserNs, cpuSystemNs, cfsThrottledNs, cpuShares, cpuQuotaUs } = figures;
     assert.deepEqual([cpuNs, cpuUserNs, cpuSystemNs], [5_000_000_000n, 3_000_000_000n, 2_000_000_000n]);
@@ -95,6 +110,13 @@ describe('figures of a cgroup', () => {
     const { memoryWorkingSet, memoryLimit, memorySwapLimit, memoryCache, oomKills } = figures;
     assert.deepEqual([memoryWorkingSet, memoryLimit, memorySwapLimit], [900n, 4096n, undefined]);
     assert.deepEqual([memoryCache, oomKills, figures.readBytes, figures.writtenBytes], [300n, 1n, 15n, 20n]);
+    const { memoryActiveFile, memoryInactiveFile, memoryReservation } = figures;
+    assert.deepEqual([memoryActiveFile, memoryInactiveFile, memoryReservation], [90n, 100n, undefined]);
+    assert.deepEqual(figures.devices, [
+      { major: '8', minor: '0', operation: 'Read', bytes: 10n },
+      { major: '8', minor: '0', operation: 'Write', bytes: 20n },
+      { major: '8', minor: '16', operation: 'Read', bytes: 5n },
+    ]);
   });
 
   it('count all processes, though the kernel tells some hundred at a time', async (t) => {
@@ -103,18 +125,41 @@ describe('figures of a cgroup', () => {
     // They end by themselves, should the test do so before them.
     const work = await group.run('for n in $(seq 1000); do sleep 15 >&- 2>&- & done; echo all; wait');
     await work.until(/all/);
-    const figures = await readFigures({ version, controllers }, { id: 'c', cgroupPath: group.path }, inLane);
+    const figures = await readFigures({ version, controllers }, { id: 'c', cgroupPath: group.path }, 'all', inLane);
     await work.stop();
     const listed = await readFile(join(controllers['memory'] ?? '', group.path, 'cgroup.procs'), 'utf8');
     for (const pid of listed.trim().split('\n')) process.kill(Number(pid), 'SIGKILL');
     assert.equal(figures?.processes, 1001n);
   });
 
+  it('count open files and sockets of all processes, and tell the limit of the first', async (t) => {
+    const { version, controllers } = await hierarchies();
+    const group = await cgroupOf(t, Object.values(controllers));
+    const script = `
+      const servers = Array.from({ length: 20 }, () => require("net").createServer());
+      let listening = 0;
+      const files = Array.from({ length: 30 }, () => require("fs").openSync("/dev/null"));
+      for (const server of servers)
+        server.listen(0, "127.0.0.1", () => (listening += 1) === servers.length && console.log("all", files.length));
+    `;
+    const work = await group.run(`ulimit -S -n 1234; ${process.execPath} -e '${script}' & wait`);
+    await work.until(/all 30/);
+    const read = () => readFigures({ version, controllers }, { id: 'c', cgroupPath: group.path }, 'all', inLane);
+    const figures = await read();
+    await work.stop();
+    const listed = await readFile(join(controllers['memory'] ?? '', group.path, 'cgroup.procs'), 'utf8');
+    for (const pid of listed.trim().split('\n').filter(Boolean)) process.kill(Number(pid), 'SIGKILL');
+    const { fileDescriptors = 0n, sockets = 0n, openFilesMax } = figures ?? {};
+    assert.ok(sockets >= 20n && sockets < 30n, `${sockets} sockets`);
+    assert.ok(fileDescriptors >= sockets + 30n && fileDescriptors < 200n, `${fileDescriptors} files`);
+    assert.equal(openFilesMax, 1234n);
+  });
+
   it('are of whole lines, where a file has more than is read of it', async (t) => {
     const line = (_: unknown, index: number): string => `8:${100 + index} rbytes=1000000000 wbytes=0 rios=3 wios=0\n`;
     const devices = Array.from({ length: 600 }, line);
     const root = await tree(t, { 'io.stat': devices.join('') });
-    const figures = await readFigures({ version: 2, controllers: { io: root } }, target, inLane);
+    const figures = await readFigures({ version: 2, controllers: { io: root } }, target, 'cgroup', inLane);
     const { readBytes = 0n, reads = 0n } = figures ?? {};
     assert.ok(reads > 300n);
     assert.equal(readBytes, (reads / 3n) * 1_000_000_000n);
@@ -123,8 +168,18 @@ describe('figures of a cgroup', () => {
   it('are none of one that is gone, or that can not be known', async (t) => {
     const root = await tempDir(t);
     const cgroup = { version: 2, controllers: { memory: root } } as const;
-    assert.equal(await readFigures(cgroup, target, inLane), null);
-    assert.equal(await readFigures(cgroup, { id: 'x', cgroupPath: '/a/../..' }, inLane), null);
+    assert.equal(await readFigures(cgroup, target, 'cgroup', inLane), null);
+    assert.equal(await readFigures(cgroup, { id: 'x', cgroupPath: '/a/../..' }, 'all', inLane), null);
+  });
+});
+
+describe('the file system of a directory', () => {
+  it('is told with its device as the kernel writes it in cgroup files', async (t) => {
+    const dir = await tempDir(t);
+    const { major, minor, limitBytes, inodes, inodesFree } = await readFileSystem(dir);
+    const mounted = (await runOk(['findmnt', '--noheadings', '--output', 'MAJ:MIN', '--target', dir])).trim();
+    assert.equal(`${major}:${minor}`, mounted);
+    assert.ok(limitBytes > 1_000_000n && inodes >= inodesFree && inodesFree > 0n);
   });
 });
 
