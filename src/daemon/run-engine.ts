@@ -108,6 +108,8 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
     ids,
     boot: node.bootId,
     publish: view.apply,
+    published: view.state,
+    report,
     diskIsFull: diskGuard.isFull,
     fatal: die('the journal can not be written'),
   });

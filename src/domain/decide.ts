@@ -8,6 +8,7 @@ import { afterContainerEffect } from './container/effects.ts';
 import { advanceContainer, loseContainer, recordExit } from './container/process.ts';
 import { afterDelete, afterFetch, advanceImage } from './image/process.ts';
 import { daemonStarted } from './node/decide.ts';
+import { afterFailedTurn } from './node/failed-turns.ts';
 import { afterSandboxEffect } from './pod-sandbox/effects.ts';
 import { advancePodSandbox, losePodSandbox } from './pod-sandbox/process.ts';
 import { afterReadPodCheckpoint, restorePod } from './pod-sandbox/restore.ts';
@@ -19,6 +20,7 @@ import type { ImageContent } from './image/content.ts';
 import type { Failure } from './errors.ts';
 import { runPodSandbox } from './pod-sandbox/decide.ts';
 import { beginTurn, complete, type Turn } from './turn.ts';
+import { decidingFor } from './turn-failed.ts';
 
 export function decide(state: NodeState, input: Sequenced<Input>): readonly Sequenced<Event>[] {
   const turn = beginTurn(state, input);
@@ -31,7 +33,7 @@ function react(turn: Turn, input: Sequenced<Input>): void {
   const { kind, id } = subjectOf(input.stream);
   switch (input.type) {
     case 'daemon.started':
-      return daemonStarted(turn);
+      return daemonStarted(turn, streamsLeftAlone(input));
     case 'call.received':
       return decideCall(turn, input);
     case 'effect.ended':
@@ -43,6 +45,8 @@ function react(turn: Turn, input: Sequenced<Input>): void {
       losePodSandbox(turn, id, SHIM_LOST);
       for (const container of containersOf(turn.state, id)) loseContainer(turn, container.id, SHIM_LOST);
       return;
+    case 'turn.failed':
+      return afterFailedTurn(turn, input);
     case 'call.detached':
     case 'task.oomed':
     case 'content.damaged':
@@ -88,11 +92,23 @@ function afterPull(turn: Turn, images: readonly ImageContent[], failure: Failure
 
 /** Lets every woken object's process manager run, until none has anything left to ask for. */
 function settle(turn: Turn): void {
+  const leftAlone = streamsLeftAlone(turn.input);
   for (const stream of turn.woken) {
     turn.woken.delete(stream);
-    const { kind, id } = subjectOf(stream);
-    if (kind === 'sandbox') advancePodSandbox(turn, id);
-    else if (kind === 'container') advanceContainer(turn, id);
-    else if (kind === 'image') advanceImage(turn, id);
+    if (!leftAlone.has(stream)) decidingFor(stream, () => advance(turn, stream));
   }
 }
+
+function advance(turn: Turn, stream: string): void {
+  const { kind, id } = subjectOf(stream);
+  if (kind === 'sandbox') advancePodSandbox(turn, id);
+  else if (kind === 'container') advanceContainer(turn, id);
+  else if (kind === 'image') advanceImage(turn, id);
+}
+
+const NONE: ReadonlySet<string> = new Set();
+
+const streamsLeftAlone = (input: Input): ReadonlySet<string> =>
+  input.type === 'daemon.started' && input.body.leftAlone !== undefined
+    ? new Set(input.body.leftAlone.map(({ stream }) => stream))
+    : NONE;

@@ -11,12 +11,14 @@ import { evolveNode } from './node/evolve.ts';
 import { evolvePodSandbox } from './pod-sandbox/evolve.ts';
 import type { Sequenced } from './records.ts';
 import { subjectOf } from './records.ts';
+import { failureOfTurn } from './turn-failed.ts';
 import type { NodeState } from './state.ts';
 
 /** Raised whenever evolve gives another state for the same records: older snapshots are then ignored (C14). */
 export const EVOLVER_VERSION = 3;
 
 export function evolve(state: NodeState, record: Sequenced): void {
+  if (record.type === 'turn.failed') return evolveFailedTurn(state, record);
   const { kind, id } = subjectOf(record.stream);
   // The intent behind an outcome is looked up before evolveEffects forgets it.
   const ended = record.type === 'effect.ended' ? state.effects.get(record.body.effect) : undefined;
@@ -34,4 +36,18 @@ export function evolve(state: NodeState, record: Sequenced): void {
     default:
       return evolveNode(state, record);
   }
+}
+
+type FailedTurn = Sequenced<Extract<Sequenced, { type: 'turn.failed' }>>;
+
+/** A noted input is written down as it would have been, an outcome as a failure. */
+function evolveFailedTurn(state: NodeState, record: FailedTurn): void {
+  const { handling, input, effect, error } = record.body;
+  const { type } = input;
+  if (handling === 'none' && effect !== undefined) state.effects.delete(effect);
+  if (handling !== 'noted') return;
+  const open = effect === undefined ? undefined : state.effects.get(effect);
+  const body =
+    type === 'effect.ended' ? { effect, kind: open?.intent.kind, failure: failureOfTurn(type, error) } : input.body;
+  evolve(state, { ...record, type, body } as Sequenced);
 }

@@ -17,6 +17,7 @@ import type { Failure, GrpcCode } from './errors.ts';
 import type { DaemonFacts } from './node/daemon-facts.ts';
 import type { AttachRequest, ExecRequest } from './call/streams.ts';
 import type { RestorePodRequest } from './pod-sandbox/restored.ts';
+import type { TurnFailed } from './turn-failed.ts';
 
 /** Who called, as the kernel says (SO_PEERCRED), with the start time that makes the pid unique. */
 export interface Caller {
@@ -225,6 +226,8 @@ export type Input =
         readonly deadTasks: readonly string[];
         /** What the crash file of the last life said, if it left one. */
         readonly crash: string | null;
+        /** Streams of objects that recovery passes over, since deciding about them threw; absent: none. */
+        readonly leftAlone?: readonly { readonly stream: string; readonly error: string }[];
       };
     }
   | { readonly type: 'daemon.stopped'; readonly body: { readonly reason: string } }
@@ -253,7 +256,9 @@ export type Input =
         /** The runtime handler whose pods it is for; absent: those of handlers that have none of their own. */
         readonly handler?: string;
       };
-    };
+    }
+  /** Another input's turn threw. */
+  | { readonly type: 'turn.failed'; readonly body: TurnFailed };
 
 /** A stored blob that is not what its digest says, or is not there; an unpacked layer that is not there as it was put. */
 export interface DamagedContent {

@@ -18,6 +18,7 @@ const INPUT_TYPES: Readonly<Record<InputType, true>> = {
   'shim.lost': true,
   'content.damaged': true,
   'network.configured': true,
+  'turn.failed': true,
 };
 
 const isInput = (record: Sequenced): record is Sequenced<Input> => record.type in INPUT_TYPES;

@@ -227,6 +227,23 @@ export function containersOf(state: NodeState, podSandboxId: string): Container[
   return found;
 }
 
+/** Makes one state what another is; the other must not be used any more. */
+export function replaceState(state: NodeState, by: NodeState): void {
+  const { facts, network, podCidr } = by;
+  Object.assign(state, { facts, network, podCidr });
+  refill(state.sandboxes, by.sandboxes);
+  refill(state.containers, by.containers);
+  refill(state.images, by.images);
+  refill(state.names, by.names);
+  refill(state.effects, by.effects);
+  refill(state.calls, by.calls);
+}
+
+function refill<Key, Value>(map: Map<Key, Value>, by: ReadonlyMap<Key, Value>): void {
+  map.clear();
+  for (const [key, value] of by) map.set(key, value);
+}
+
 /** A state that evolves on its own from here on; the objects in it are shared, since nobody changes them. */
 export const copyState = (state: NodeState): NodeState => ({
   ...state,

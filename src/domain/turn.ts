@@ -21,7 +21,8 @@ export interface Turn {
 
 /** Starts a turn by writing the input into the state. */
 export function beginTurn(state: NodeState, input: Sequenced<Input>): Turn {
-  const ended = input.type === 'effect.ended' ? (state.effects.get(input.body.effect) ?? null) : null;
+  const effect = input.type === 'effect.ended' || input.type === 'turn.failed' ? input.body.effect : undefined;
+  const ended = effect === undefined ? null : (state.effects.get(effect) ?? null);
   evolve(state, input);
   return { state, input, ended, events: [], woken: new Set() };
 }

@@ -10,23 +10,21 @@
  */
 import { canonical } from '../domain/call/canonical.ts';
 import { decide as decideInput } from '../domain/decide.ts';
-import { effectRequest } from '../domain/effect-requests.ts';
-import type { Failure } from '../domain/errors.ts';
+import { type Failure, messageOf } from '../domain/errors.ts';
 import {
   type BodyOf,
   type CallOutcome,
   type CallRequest,
   callStream,
-  effectId,
-  type Event,
   type Input,
   NODE_STREAM,
   type Sequenced,
 } from '../domain/records.ts';
 import type { NodeState } from '../domain/state.ts';
+import { failureOfTurn } from '../domain/turn-failed.ts';
 import type { Journal, RecordOwn } from '../journal/types.ts';
-import { toJournalRecord } from './codec.ts';
-import { createEffectRunner, type EffectEnd, type ReleasedEffect } from './effect-runner.ts';
+import { createEffectRunner, type EffectEnd } from './effect-runner.ts';
+import { createTurns, type DecidedTurn, type TakenTurn } from './guarded-turns.ts';
 import { newsIn } from './observations.ts';
 import type {
   CallDraft,
@@ -49,9 +47,13 @@ export interface EngineOptions {
   readonly boot: string;
   /** Hears every durable record, in order, before replies and effects that follow from it. */
   readonly publish: (records: readonly Sequenced[]) => void;
+  /** Folded from what was published, and from nothing else: what a turn that throws is put back to. */
+  readonly published: Readonly<NodeState>;
   /** True while the disk is too full for anything but stopping and removing (C7). */
   readonly diskIsFull: () => boolean;
-  /** The journal can't be written: the daemon has to end (C7). */
+  /** Told, in a sentence, what nobody may miss. */
+  readonly report: (message: string) => void;
+  /** The journal can't be written, or an input not be taken: the daemon has to end (C7). */
   readonly fatal: (error: Error) => void;
   /** The decision function; the simulator plants bugs in it to see that they are found. */
   readonly decide?: typeof decideInput;
@@ -82,59 +84,18 @@ interface Waiting {
 }
 
 export function createEngine(options: EngineOptions): Engine {
-  const { journal, state, clock, ids, boot, publish, fatal, decide = decideInput } = options;
+  const { journal, state, clock, ids, boot, publish, published, report, fatal, decide = decideInput } = options;
   const waiting = new Map<number, Waiting>();
-  /** Inputs whose turns are not durable yet, oldest first. */
-  const unpublished = new Set<Sequenced<Input>>();
-  let nextSeq = journal.head().seq + 1;
-  let lastAppend: Promise<void> = Promise.resolve();
   let serving = false;
   let stopped = false;
 
   const runner = createEffectRunner({ perform: options.perform, clock, ended: effectEnded });
+  const turns = createTurns({ journal, state, published, clock, boot, decide, release, report, fatal });
 
-  /** One turn. Resolves when its records are durable and published. */
-  function submit(
-    input: Input,
-    stream: string,
-    cause: number | null,
-    call: number | null,
-  ): { seq: number; durable: Promise<void> } {
-    const seq = nextSeq;
-    const received = input.type === 'call.received' ? seq : call;
-    const sequenced: Sequenced<Input> = {
-      ...input,
-      seq,
-      atNs: clock.nowNs(),
-      monoNs: clock.monoNs(),
-      stream,
-      cause,
-      call: received,
-    };
-    const events = decide(state, sequenced);
-    const records: readonly Sequenced[] = [sequenced, ...events];
-    nextSeq += records.length;
-    unpublished.add(sequenced);
-    const effects = events.flatMap(released);
-    const durable = journal.append(records.map((record) => toJournalRecord(record, boot))).then(() => {
-      unpublished.delete(sequenced);
-      release(records, effects);
-    });
-    lastAppend = durable;
-    durable.catch(fatal);
-    return { seq, durable };
-  }
+  const submit = (input: Input, stream: string, cause: number | null, call: number | null): TakenTurn =>
+    turns.take({ input, stream, cause, call });
 
-  function released(event: Sequenced<Event>): ReleasedEffect[] {
-    if (event.type !== 'effects.requested') return [];
-    return event.body.effects.flatMap((intent, index) => {
-      const open = state.effects.get(effectId(event.seq, index));
-      // Already pointless in the turn that asked for it: a timer that something else fulfilled.
-      return open === undefined ? [] : [{ id: open.id, kind: intent.kind, request: effectRequest(state, open) }];
-    });
-  }
-
-  function release(records: readonly Sequenced[], effects: readonly ReleasedEffect[]): void {
+  function release({ records, effects }: DecidedTurn): void {
     publish(records);
     for (const record of records) if (record.type === 'call.completed') reply(record);
     if (!stopped) for (const effect of effects) runner.start(effect);
@@ -167,7 +128,7 @@ export function createEngine(options: EngineOptions): Engine {
   function call(draft: CallDraft, { caller, deadlineNs, traceParent, signal }: CallOptions): Promise<CallReply> {
     if (!serving || stopped) return Promise.resolve(refusal(NOT_SERVING));
     if (options.diskIsFull() && !MAY_RUN_ON_A_FULL_DISK.has(draft.method)) return Promise.resolve(refusal(DISK_FULL));
-    const request = canonical(state, identified(draft, ids));
+    const request = requestOf(draft);
     const body = {
       request,
       caller,
@@ -177,7 +138,15 @@ export function createEngine(options: EngineOptions): Engine {
     return new Promise((resolve) => {
       const stream = callStream(ids.uuid());
       // The reply can't come before this turn's records are durable, so registering after it is soon enough.
-      const { seq } = submit({ type: 'call.received', body }, stream, null, null);
+      const { seq, durable } = submit({ type: 'call.received', body }, stream, null, null);
+      if (seq === null) {
+        const failure = failureOfTurn(draft.method, 'the call could not even be refused');
+        durable.then(
+          () => resolve({ outcome: { ok: false, failure }, attachment: null }),
+          () => undefined,
+        );
+        return;
+      }
       waiting.set(seq, { resolve, attachment: null });
       const detach = (): void => {
         if (!stopped && state.calls.has(seq))
@@ -188,29 +157,31 @@ export function createEngine(options: EngineOptions): Engine {
     });
   }
 
-  const observe: Observe = (observation) => {
-    if (stopped) return Promise.reject(new Error('The daemon is ending.'));
+  /** The request as it is decided; one that can't be made so is refused. */
+  function requestOf(draft: CallDraft): CallRequest {
+    try {
+      return canonical(state, identified(draft, ids));
+    } catch (error) {
+      report(`A request of ${draft.method} could not be read: ${messageOf(error)}`);
+      return { method: 'Refused', rpc: draft.method, failure: failureOfTurn(draft.method, messageOf(error)) };
+    }
+  }
+
+  const observe: Observe = async (observation) => {
+    if (stopped) throw new Error('The daemon is ending.');
     const news = newsIn(state, observation);
     // What is no news may still be on its way to the disk: whoever observed it is answered only after that (C3).
-    return news === null ? lastAppend : submit(news.input, news.stream, null, null).durable;
-  };
-
-  const recordOwn: RecordOwn = (own) => {
-    const record = { ...own, seq: nextSeq, atNs: clock.nowNs(), monoNs: clock.monoNs(), boot, cause: null, call: null };
-    nextSeq += 1;
-    const durable = journal.append([record]);
-    durable.catch(fatal);
-    return durable;
+    return news === null ? turns.newestDurable() : submit(news.input, news.stream, null, null).durable;
   };
 
   return {
     call,
     observe,
-    recordOwn,
+    recordOwn: turns.recordOwn,
     state,
     publishedUpToNs: () => {
-      const [oldest] = unpublished;
-      return oldest === undefined ? clock.nowNs() : oldest.atNs - 1n;
+      const oldestNs = turns.oldestUnpublishedNs();
+      return oldestNs === null ? clock.nowNs() : oldestNs - 1n;
     },
     underWay: runner.underWay,
     async start(body) {

@@ -5,14 +5,14 @@
  */
 import { hash } from 'node:crypto';
 import { JournalError } from './errors.ts';
-import type { JournalRecord } from './types.ts';
+import { BODY_BYTES_MAX, type JournalRecord } from './types.ts';
 
 const FORMAT_VERSION = 1;
 export const HASH_BYTES = 32;
 /** The hash before the first record, and the root before a segment's first chunk. */
 export const GENESIS: Uint8Array = new Uint8Array(HASH_BYTES);
 
-const bounds = { bootBytes: 64, typeBytes: 128, streamBytes: 512, bodyBytes: 16 * 1024 * 1024 } as const;
+const bounds = { bootBytes: 64, typeBytes: 128, streamBytes: 512, bodyBytes: BODY_BYTES_MAX } as const;
 const int64Max = 2n ** 63n - 1n;
 
 /** Bytes of a record's encoding besides its four texts. */

@@ -5,6 +5,9 @@
  */
 import type { Observable } from 'rxjs';
 
+/** Of a record's body; longer ones are refused. */
+export const BODY_BYTES_MAX = 16 * 1024 * 1024;
+
 /** One row of `records` (journal format v1), without the hashes, which the journal computes. */
 export interface JournalRecord {
   /** Gapless, from 1. Assigned by the engine in the turn that decided it; the journal refuses any other number. */

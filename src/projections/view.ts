@@ -34,8 +34,8 @@ export function createView(state: NodeState, seq: number): View {
 
   function count(record: Sequenced): void {
     const { kind } = subjectOf(record.stream);
-    // daemon.started touches every object.
-    const all = record.type === 'daemon.started';
+    // These touch every object, the second where it stands for the first.
+    const all = record.type === 'daemon.started' || record.type === 'turn.failed';
     if (all || kind === 'sandbox') sandboxes += 1;
     if (all || kind === 'container') containers += 1;
     if (all || kind === 'image') images += 1;

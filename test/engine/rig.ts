@@ -1,7 +1,7 @@
 /** An engine on a journal in memory, with effects that succeed at once unless a test says otherwise, and a clock it turns. */
 import type { DaemonFacts } from '../../src/domain/node/daemon-facts.ts';
 import { copyState, initialState, type NodeState } from '../../src/domain/state.ts';
-import { createEngine, type Engine } from '../../src/engine/engine.ts';
+import { createEngine, type Engine, type EngineOptions } from '../../src/engine/engine.ts';
 import type { CallDraft, CallReply, PerformEffects } from '../../src/engine/ports.ts';
 import { foldJournal } from '../support/fold.ts';
 import { createMemoryJournal, emptyContents, type MemoryContents } from '../../src/journal/memory-journal.ts';
@@ -23,6 +23,8 @@ export interface Rig {
   /** Moves the clock and fires what is due. */
   readonly advance: (ms: number) => Promise<void>;
   readonly errors: Error[];
+  /** Findings, as sentences. */
+  readonly reports: string[];
 }
 
 export interface RigOptions {
@@ -33,6 +35,7 @@ export interface RigOptions {
   readonly deadTasks?: readonly string[];
   readonly nowNs?: bigint;
   readonly facts?: DaemonFacts;
+  readonly decide?: EngineOptions['decide'];
 }
 
 const NS_PER_MS = 1_000_000n;
@@ -88,6 +91,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   const view = createView(copyState(state), journal.head().seq);
   const performed: string[] = [];
   const errors: Error[] = [];
+  const reports: string[] = [];
   let nowNs = options.nowNs ?? START_NS;
   let timers: { dueAtNs: bigint; fire: () => void }[] = [];
   let ids = contents.rows.length * 100;
@@ -122,8 +126,11 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
     ids: { hex64: () => String(++ids).padStart(64, '0'), uuid: () => `call-${++ids}` },
     boot: 'boot',
     publish: view.apply,
+    published: view.state,
+    report: (message) => reports.push(message),
     diskIsFull: options.diskIsFull ?? (() => false),
     fatal: (error) => errors.push(error),
+    ...(options.decide === undefined ? {} : { decide: options.decide }),
   });
   await Promise.race([
     engine
@@ -139,6 +146,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
     contents,
     performed,
     errors,
+    reports,
     settle,
     call: (draft, signal) =>
       engine.call(draft, { caller: null, deadlineNs: null, ...(signal === undefined ? {} : { signal }) }),

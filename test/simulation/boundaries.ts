@@ -29,6 +29,8 @@ const inputs = {
   'daemon.stopped': false,
   // Nothing follows from it, and nothing is changed by it.
   'content.damaged': false,
+  // Follows on a bug only.
+  'turn.failed': false,
 } as const satisfies Record<InputType, boolean>;
 
 const effects = {

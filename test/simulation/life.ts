@@ -121,6 +121,8 @@ export function createLives(history: History, options: LivesOptions): Lives {
         durable.sync();
         CHECKS.afterPublish(history, view.state, records);
       }),
+      published: view.state,
+      report: () => undefined,
       diskIsFull: () => false,
       fatal: (error) => (life.dead ? undefined : history.violate(error)),
       ...decidingWith(plant?.decide),

@@ -79,6 +79,7 @@ const TOLD: ReadonlySet<string> = new Set<RecordType>([
   'sandbox.lost',
   'task.oomed',
   'content.damaged',
+  'turn.failed',
 ]);
 
 const isTold = ({ type, stream }: JournalRecord): boolean =>

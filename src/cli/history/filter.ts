@@ -33,6 +33,7 @@ const TROUBLES: ReadonlySet<string> = new Set<RecordType>([
   'sandbox.lost',
   'task.oomed',
   'content.damaged',
+  'turn.failed',
 ]);
 
 const hasFailed = (entry: Entry): boolean => {

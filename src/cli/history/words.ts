@@ -139,10 +139,12 @@ export const wordsOf = (event: Sequenced<DomainRecord>): Words | null => {
     case 'call.detached':
       return plain('caller has gone', 'what it began goes on');
     case 'daemon.started': {
-      const { facts, rebooted, deadTasks, crash } = event.body;
+      const { facts, rebooted, deadTasks, crash, leftAlone = [] } = event.body;
       const after = rebooted ? ', after a reboot' : '';
       const dead = deadTasks.length > 0 ? `, ${counted(deadTasks.length, 'task')} found dead` : '';
-      const outcome = `scribe ${facts.version}${after}${dead}`;
+      const left = leftAlone.length > 0 ? `, ${counted(leftAlone.length, 'object')} not recovered` : '';
+      const outcome = `scribe ${facts.version}${after}${dead}${left}`;
+      if (leftAlone.length > 0) return bad('daemon started', outcome);
       if (crash === null) return plain('daemon started', outcome);
       return bad('daemon started', `${outcome}; the one before ended with: ${crash.split('\n')[0] ?? ''}`);
     }
@@ -171,6 +173,8 @@ export const wordsOf = (event: Sequenced<DomainRecord>): Words | null => {
       const { kind, digest, problem } = event.body;
       return bad(`${kind} ${problem}`, `${digest}: pull the image again`);
     }
+    case 'turn.failed':
+      return bad('bug of scribe', `${event.body.input.type} could not be decided: ${event.body.error}`);
     case 'shim.lost':
       return bad('shim lost', 'its process has gone');
     case 'sandbox.requested':

@@ -264,8 +264,13 @@ function exited(turn: Turn, container: Container, body: Exited): void {
 
 /** Writes down how a task ended. An exit that was already written down stays as it is. */
 export function recordExit(turn: Turn, containerId: string, exit: TaskExit): void {
+  if (writeExit(turn, containerId, exit)) advanceContainer(turn, containerId);
+}
+
+/** Only writes it down: what comes next is not looked at. False when there is nothing to write down. */
+export function writeExit(turn: Turn, containerId: string, exit: TaskExit): boolean {
   const container = find(turn, containerId);
-  if (container === undefined || container.exit !== null || container.startedAtNs === null) return;
+  if (container === undefined || container.exit !== null || container.startedAtNs === null) return false;
   const reason: ExitReason =
     container.oomed || exit.oomKills > 0 ? 'OOMKilled' : exit.exitStatus === 0 ? 'Completed' : 'Error';
   exited(turn, container, {
@@ -274,7 +279,7 @@ export function recordExit(turn: Turn, containerId: string, exit: TaskExit): voi
     reason,
     message: '',
   });
-  advanceContainer(turn, containerId);
+  return true;
 }
 
 /** The start of a task that ends at once is written down after its end: nobody shall see an end before the start. */

@@ -4,9 +4,11 @@
  * as failed, and shims as not asked; (3) pids in deadTasks are dead for certain.
  */
 import { sandboxStream, containerStream, imageStream } from '../records.ts';
+import type { Container, PodSandbox } from '../state.ts';
+import { decidingFor } from '../turn-failed.ts';
 import { afterMs, CLAIM_MS, complete, emit, request, setTimer, type Turn, wake } from '../turn.ts';
 
-export function daemonStarted(turn: Turn): void {
+export function daemonStarted(turn: Turn, leftAlone: ReadonlySet<string>): void {
   const { state } = turn;
   for (const call of [...state.calls.values()])
     complete(turn, call, {
@@ -15,25 +17,35 @@ export function daemonStarted(turn: Turn): void {
     });
   for (const sandbox of [...state.sandboxes.values()]) {
     const stream = sandboxStream(sandbox.id);
-    if (sandbox.owedFailure !== null) emit(turn, stream, { type: 'undo.retried', body: {} });
-    if (sandbox.shimContact === 'unknown') request(turn, stream, { kind: 'ReconnectShim' });
-    // Also of one that is NOTREADY: nobody else will take down what nobody asked for.
-    if (sandbox.goal === 'run' && sandbox.phase !== 'creating' && !sandbox.claimed)
-      setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
-    wake(turn, stream);
+    if (!leftAlone.has(stream)) decidingFor(stream, () => resumeSandbox(turn, sandbox));
   }
   for (const container of [...state.containers.values()]) {
     const stream = containerStream(container.id);
-    if (container.owedFailure !== null) emit(turn, stream, { type: 'undo.retried', body: {} });
-    if (
-      container.goal === 'run' &&
-      container.created &&
-      !container.claimed &&
-      !container.starting &&
-      container.exit === null
-    )
-      setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
-    wake(turn, stream);
+    if (!leftAlone.has(stream)) decidingFor(stream, () => resumeContainer(turn, container));
   }
   for (const image of state.images.values()) if (image.removing) wake(turn, imageStream(image.id));
+}
+
+function resumeSandbox(turn: Turn, sandbox: PodSandbox): void {
+  const stream = sandboxStream(sandbox.id);
+  if (sandbox.owedFailure !== null) emit(turn, stream, { type: 'undo.retried', body: {} });
+  if (sandbox.shimContact === 'unknown') request(turn, stream, { kind: 'ReconnectShim' });
+  // Also of one that is NOTREADY: nobody else will take down what nobody asked for.
+  if (sandbox.goal === 'run' && sandbox.phase !== 'creating' && !sandbox.claimed)
+    setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
+  wake(turn, stream);
+}
+
+function resumeContainer(turn: Turn, container: Container): void {
+  const stream = containerStream(container.id);
+  if (container.owedFailure !== null) emit(turn, stream, { type: 'undo.retried', body: {} });
+  if (
+    container.goal === 'run' &&
+    container.created &&
+    !container.claimed &&
+    !container.starting &&
+    container.exit === null
+  )
+    setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
+  wake(turn, stream);
 }

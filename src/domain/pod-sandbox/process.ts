@@ -232,11 +232,16 @@ function finish(turn: Turn, sandbox: PodSandbox): void {
  * stands as long as its namespaces are pinned, shim or no shim.
  */
 export function losePodSandbox(turn: Turn, podSandboxId: string, message: string): void {
+  markLost(turn, podSandboxId, message);
+  advancePodSandbox(turn, podSandboxId);
+}
+
+/** Only says so: what comes next is not looked at. */
+export function markLost(turn: Turn, podSandboxId: string, message: string): void {
   const sandbox = turn.state.sandboxes.get(podSandboxId);
   if (sandbox === undefined) return;
   if (sandbox.goal === 'run' && sandbox.phase === 'ready' && holderOf(sandbox.sandboxer) !== null)
     emit(turn, sandboxStream(podSandboxId), { type: 'sandbox.lost', body: { message } });
-  advancePodSandbox(turn, podSandboxId);
 }
 
 /** Signalling the pause task ended: its exit follows, or its shim is asked. */

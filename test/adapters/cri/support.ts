@@ -271,6 +271,8 @@ export const startEngine = async (owner: Owner, own: Partial<PerformEffects> = {
     ids: { hex64: () => idOf(String((ids += 1))), uuid: () => String((ids += 1)) },
     boot: 'boot',
     publish: view.apply,
+    published: view.state,
+    report: () => undefined,
     diskIsFull: () => false,
     fatal: (error) => {
       throw error;

@@ -1,0 +1,174 @@
+/**
+ * Turns, guarded: an input is decided, numbered and evolved in one synchronous stretch and handed to the journal. A turn
+ * that throws is a bug, and leaves nothing: the write state is made anew from what was published and what is on its way
+ * to the disk, so that the guard costs nothing as long as nothing throws. What is done with such an input instead asks
+ * for less at every try, and is recorded; when nothing goes, the daemon ends (C7). No input goes without its record.
+ */
+import type { decide as decideInput } from '../domain/decide.ts';
+import { effectRequest } from '../domain/effect-requests.ts';
+import { messageOf } from '../domain/errors.ts';
+import { evolve } from '../domain/evolve.ts';
+import { effectId, type Input, type Sequenced } from '../domain/records.ts';
+import { copyState, type NodeState, replaceState } from '../domain/state.ts';
+import { failureOfTurn } from '../domain/turn-failed.ts';
+import { BODY_BYTES_MAX, type Journal, type JournalRecord, type RecordOwn } from '../journal/types.ts';
+import { toJournalRecord } from './codec.ts';
+import type { ReleasedEffect } from './effect-runner.ts';
+import type { Clock } from './ports.ts';
+import { type Draft, nameOf, nextWay, shown } from './ways-out.ts';
+
+export interface DecidedTurn {
+  readonly records: readonly Sequenced[];
+  readonly effects: readonly ReleasedEffect[];
+}
+
+export interface TakenTurn {
+  /** Of the input's record; null when the input could not be taken, and the journal says only that. */
+  readonly seq: number | null;
+  /** Resolves when the turn's records are durable and released. */
+  readonly durable: Promise<void>;
+}
+
+export interface Turns {
+  readonly take: (draft: Draft) => TakenTurn;
+  readonly recordOwn: RecordOwn;
+  /** When the newest that was taken is durable. */
+  readonly newestDurable: () => Promise<void>;
+  /** When the oldest input was taken that is not durable yet; null: nothing is on its way to the disk. */
+  readonly oldestUnpublishedNs: () => bigint | null;
+}
+
+export interface TurnsOptions {
+  readonly journal: Journal;
+  readonly state: NodeState;
+  /** Folded from what was published, and from nothing else. */
+  readonly published: Readonly<NodeState>;
+  readonly clock: Clock;
+  readonly boot: string;
+  readonly decide: typeof decideInput;
+  /** Hears each turn when it is durable, in order. */
+  readonly release: (turn: DecidedTurn) => void;
+  /** Told, in a sentence, what nobody may miss. */
+  readonly report: (message: string) => void;
+  readonly fatal: (error: Error) => void;
+}
+
+export function createTurns(options: TurnsOptions): Turns {
+  const { journal, state, published, clock, boot, decide, release, report, fatal } = options;
+  /** Turns that are not durable yet, oldest first. */
+  const unpublished = new Set<DecidedTurn>();
+  let nextSeq = journal.head().seq + 1;
+  let newestDurable: Promise<void> = Promise.resolve();
+
+  function take(draft: Draft): TakenTurn {
+    try {
+      return append(decided(draft));
+    } catch (error) {
+      return takeOtherwise(draft, error);
+    }
+  }
+
+  /** Decides inputs in a row; when one of them throws, none of them has happened. */
+  function decided(...drafts: readonly Draft[]): DecidedTurn & { readonly rows: readonly JournalRecord[] } {
+    const [atNs, monoNs] = [clock.nowNs(), clock.monoNs()];
+    const records: Sequenced[] = [];
+    try {
+      for (const { input, stream, cause, call } of drafts) {
+        const seq = nextSeq + records.length;
+        const received = input.type === 'call.received' ? seq : call;
+        const sequenced: Sequenced<Input> = { ...input, seq, atNs, monoNs, stream, cause, call: received };
+        records.push(sequenced, ...decide(state, sequenced));
+      }
+      const rows = records.map((record) => toJournalRecord(record, boot));
+      const tooLong = rows.find(({ body }) => isTooLong(body));
+      if (tooLong !== undefined) throw new Error(`the record ${tooLong.type} is too long for the journal`);
+      return { records, rows, effects: records.flatMap(released) };
+    } catch (error) {
+      putBack();
+      throw error;
+    }
+  }
+
+  function append({ records, effects, rows }: ReturnType<typeof decided>): TakenTurn {
+    const turn: DecidedTurn = { records, effects };
+    nextSeq += records.length;
+    unpublished.add(turn);
+    const durable = journal.append(rows).then(() => {
+      unpublished.delete(turn);
+      release(turn);
+    });
+    newestDurable = durable;
+    durable.catch(fatal);
+    return { seq: records[0]?.seq ?? null, durable };
+  }
+
+  function putBack(): void {
+    const before = copyState(published);
+    for (const { records } of unpublished) for (const record of records) evolve(before, record);
+    replaceState(state, before);
+  }
+
+  function released(record: Sequenced): ReleasedEffect[] {
+    if (record.type !== 'effects.requested') return [];
+    return record.body.effects.flatMap((intent, index) => {
+      const open = state.effects.get(effectId(record.seq, index));
+      // Already pointless in the turn that asked for it: a timer that something else fulfilled.
+      return open === undefined ? [] : [{ id: open.id, kind: intent.kind, request: requestOf(open) }];
+    });
+  }
+
+  /** An effect that no request can be made for fails; what its turn decided stands. */
+  function requestOf(open: Parameters<typeof effectRequest>[1]): ReleasedEffect['request'] {
+    try {
+      return effectRequest(state, open);
+    } catch (error) {
+      const what = `the request of ${open.intent.kind}`;
+      report(`${what} on ${open.stream} could not be made: ${shown(error)}`);
+      return { ok: false, failure: failureOfTurn(what, messageOf(error)) };
+    }
+  }
+
+  function takeOtherwise(draft: Draft, first: unknown): TakenTurn {
+    const { input, stream } = draft;
+    const what = `${nameOf(input)} on ${stream}`;
+    let error = first;
+    for (let way = nextWay(draft, first, null); way !== null; way = nextWay(draft, error, way)) {
+      try {
+        const turn = decided(...way.drafts(nextSeq));
+        report(`What follows from ${what} could not be decided, so ${way.words} (record ${nextSeq}): ${shown(first)}`);
+        const taken = append(turn);
+        return way.takes ? taken : { ...taken, seq: null };
+      } catch (thrown) {
+        error = thrown;
+      }
+    }
+    const end = new Error(`What follows from ${what} could not be decided, nor written down: ${shown(first)}`);
+    const durable = Promise.reject<void>(end);
+    durable.catch(() => undefined);
+    fatal(end);
+    return { seq: null, durable };
+  }
+
+  return {
+    take,
+    recordOwn(own) {
+      const at = { atNs: clock.nowNs(), monoNs: clock.monoNs() };
+      const record = { ...own, ...at, seq: nextSeq, boot, cause: null, call: null };
+      nextSeq += 1;
+      const durable = journal.append([record]);
+      durable.catch(fatal);
+      return durable;
+    },
+    newestDurable: () => newestDurable,
+    oldestUnpublishedNs() {
+      const [oldest] = unpublished;
+      return oldest?.records[0]?.atNs ?? null;
+    },
+  };
+}
+
+/** No character takes more bytes than this. */
+const UTF8_BYTES_MAX = 3;
+
+const isTooLong = (body: string): boolean =>
+  body.length * UTF8_BYTES_MAX > BODY_BYTES_MAX && Buffer.byteLength(body) > BODY_BYTES_MAX;
