@@ -103,12 +103,16 @@ export const createDiskGuard = async (options: DiskGuardOptions): Promise<DiskGu
   };
 
   const look = async (): Promise<boolean> => {
+    // One that has begun may have seen the disk as it was before whoever asks now had changed it.
+    if (looking !== null) await looking;
     looking ??= lookOnce();
     return looking;
   };
 
   await look();
-  const timer = setInterval(() => void look(), lookEveryMs).unref();
+  const timer = setInterval(() => {
+    if (looking === null) void look();
+  }, lookEveryMs).unref();
   return {
     isFull: () => full,
     look,

@@ -113,3 +113,26 @@ test('C7: a snapshot that finds no room is refused, and nothing else suffers', a
   await journal.append([recordAt(2)]);
   assert.equal(await journal.newestSnapshot(1), null);
 });
+
+test('a look sees what was there when it was asked for, also while an earlier one is under way', async (t) => {
+  const dir = await smallDisk(t, 16);
+  const mebibytes = (count: number): number => count * mebibyte;
+  const guard = await createDiskGuard({
+    reservePath: join(dir, 'reserve'),
+    reserveBytes: mebibytes(1),
+    minFreeBytes: mebibytes(8),
+    tightBytes: mebibytes(1),
+  });
+  onCleanup(t, () => guard.close());
+  const others = join(dir, 'others');
+  for (let turns = 0; turns < 40; turns += 1) {
+    const earlier = guard.look();
+    // In every stage of the earlier one.
+    for (let n = 0; n < turns % 8; n += 1) await new Promise((resolve) => setImmediate(resolve));
+    writeFileSync(others, Buffer.alloc(mebibytes(10)));
+    assert.equal(await guard.look(), true);
+    await earlier;
+    rmSync(others);
+    assert.equal(await guard.look(), false);
+  }
+});
