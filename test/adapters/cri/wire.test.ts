@@ -37,17 +37,20 @@ const namespaceOption = fc.record<wire.NamespaceOption>({
 });
 const selinuxOption = fc.record<wire.SELinuxOption>({ user: text, role: text, type: text, level: text });
 const profile = fc.record<wire.SecurityProfile>({ profileType: enumeration(3), localhostRef: text });
-const resources = fc.record<wire.LinuxContainerResources>({
+const INT64_OF_RESOURCES = {
   cpuPeriod: int64,
   cpuQuota: int64,
   cpuShares: int64,
   memoryLimitInBytes: int64,
   oomScoreAdj: int64,
+  memorySwapLimitInBytes: int64,
+};
+const resources = fc.record<wire.LinuxContainerResources>({
+  ...INT64_OF_RESOURCES,
   cpusetCpus: text,
   cpusetMems: text,
   hugepageLimits: many(fc.record<wire.HugepageLimit>({ pageSize: text, limit: uint64 })),
   unified: map,
-  memorySwapLimitInBytes: int64,
 });
 const imageSpec = fc.record<wire.ImageSpec>({
   image: text,
@@ -161,6 +164,9 @@ const containerConfig = fc.record<wire.ContainerConfig>({
   stopSignal: enumeration(70),
 });
 
+/** Fields that are texts in JavaScript and numbers on the wire, where 0 is the default; "0" is a text like others. */
+const NUMBERS: ReadonlySet<string> = new Set([...Object.keys(INT64_OF_RESOURCES), 'limit', 'value']);
+
 /** Looks for a proto3 default anywhere in a record: an empty message may stay, an empty value may not. */
 function assertCompact(value: unknown, at = ''): void {
   for (const [name, field] of Object.entries(value as object)) {
@@ -168,7 +174,8 @@ function assertCompact(value: unknown, at = ''): void {
     const inMap = /\.(labels|annotations|sysctls|unified)$/.test(at);
     const inList = Array.isArray(value);
     if (!inMap && !inList) {
-      assert.ok(![undefined, '', 0, '0', false].includes(field as string), `${where} is a default`);
+      assert.ok(![undefined, '', 0, false].includes(field as string), `${where} is a default`);
+      assert.ok(!(field === '0' && NUMBERS.has(name)), `${where} is a default`);
     }
     if (Array.isArray(field)) assert.ok(field.length > 0, `${where} is an empty list`);
     if (typeof field === 'object' && field !== null) assertCompact(field, where);
@@ -189,6 +196,17 @@ describe('CRI messages', { timeout: 60_000 }, () => {
       }),
       { numRuns: 1000 },
     );
+  });
+
+  it('a text that is the digit 0 is kept, and a number that is 0 is not', () => {
+    const config = wire.PodSandboxConfig.fromPartial({ hostname: '0', linux: { resources: { cpuShares: '0' } } });
+    const compact = fromWire.podSandboxConfig(
+      wire.PodSandboxConfig.decode(wire.PodSandboxConfig.encode(config).finish()),
+    );
+    assert.equal(compact.hostname, '0');
+    assert.deepEqual(compact.linux, { resources: {} });
+    assertCompact(compact);
+    assert.throws(() => assertCompact({ linux: { resources: { cpuShares: '0' } } }), /cpuShares is a default/);
   });
 
   it('ContainerConfig goes through its compact form without loss, but for env values', () => {
