@@ -3,6 +3,7 @@
  * into the journal (C7), and the process ends at once. Pods stay. Must not tidy up: nobody knows what still works.
  */
 import type { Logger } from 'pino';
+import { messageOf } from '../domain/errors.ts';
 import { writeCrashFile } from './crash-file.ts';
 
 /** Says what went wrong, then gives the function that is told why and does not return. */
@@ -12,11 +13,33 @@ export type Die = (what: string) => (error: unknown) => void;
 export function createDie(stateDir: string, log: Logger): Die {
   const die: Die = (what) => (error) => {
     log.fatal({ error }, `${what}: the daemon ends, pods stay`);
-    writeCrashFile(stateDir, new Error(what, { cause: error }));
+    writeCrashFile(stateDir, new Error(`${what}: ${messageOf(error)}`, { cause: error }));
     log.flush();
     process.exit(1);
   };
   process.on('uncaughtException', die('an exception nobody handled'));
   process.on('unhandledRejection', die('a rejection nobody handled'));
   return die;
+}
+
+/** Parts without which there is no daemon, each with what tells that it ended by itself. */
+export interface VitalParts {
+  readonly journal: { readonly failed: Promise<Error> };
+  readonly cni: { readonly failed: Promise<Error> };
+  readonly cri: { readonly ended: Promise<Error> };
+  /** Where shims report events: rejects when it ended by itself. */
+  readonly shim: { readonly ended: Promise<void> };
+  readonly spawner: { readonly ended: Promise<unknown> };
+}
+
+/** From here on the end of any of them is that of the daemon as a whole (C20); `isEnding`: it ends in order already. */
+export function dieWith({ journal, cni, cri, shim, spawner }: VitalParts, die: Die, isEnding: () => boolean): void {
+  journal.failed.then(die('the journal failed'), () => undefined);
+  cni.failed.then(die('the watch of the CNI configuration ended'), () => undefined);
+  cri.ended.then(die('the CRI socket ended'), () => undefined);
+  shim.ended.then(() => undefined, die('the events server ended'));
+  spawner.ended.then(
+    () => (isEnding() ? undefined : die('the spawner ended')(new Error('It ended by itself or was killed.'))),
+    () => undefined,
+  );
 }

@@ -25,7 +25,7 @@ import type { Ids } from '../engine/ports.ts';
 import { createView } from '../projections/view.ts';
 import { criParts } from './cri-parts.ts';
 import { daemonPorts } from './daemon-ports.ts';
-import { createDie } from './death.ts';
+import { createDie, dieWith } from './death.ts';
 import { openEventCursor } from './event-cursor.ts';
 import { createFindings } from './findings.ts';
 import { claimPlaces } from './claim-places.ts';
@@ -150,14 +150,7 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
   });
 
   let ending = false;
-  journal.failed.then(die('the journal failed'), () => undefined);
-  cni.failed.then(die('the watch of the CNI configuration ended'), () => undefined);
-  cri.ended.then(die('the CRI socket ended'), () => undefined);
-  shim.ended.then(() => undefined, die('the events server ended'));
-  spawner.ended.then(
-    () => (ending ? undefined : die('the spawner ended')(new Error('It ended by itself or was killed.'))),
-    () => undefined,
-  );
+  dieWith({ journal, cni, cri, shim, spawner }, die, () => ending);
 
   imageUpkeep.served();
   log.info({ socket: config.serve.socketPath, sinceExecMs: Math.round(performance.now()) }, 'serving');

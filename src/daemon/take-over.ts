@@ -13,10 +13,11 @@ import type { Logger } from 'pino';
 import { createSecretVault, type SecretVault } from '../adapters/bundle/secrets.ts';
 import { readHostFacts } from '../adapters/linux/host-facts.ts';
 import { obstacleToUserNamespaces } from '../adapters/linux/mapped-ids.ts';
-import { installPause } from '../adapters/pause/install.ts';
+import { installPause, pauseRootfsIn } from '../adapters/pause/install.ts';
 import { startSpawner } from '../adapters/spawner/client.ts';
 import type { Spawner } from '../adapters/spawner/types.ts';
 import type { Config } from '../config/config.ts';
+import { messageOf } from '../domain/errors.ts';
 import type { NodeFacts } from '../domain/node/node-facts.ts';
 import { createDiskGuard, type DiskGuard } from '../journal/disk-space.ts';
 import { findDead } from './find-dead.ts';
@@ -45,6 +46,10 @@ export interface TakenOver extends OpenedNode {
 /** Root and state directory are there already. */
 export async function takeOver(config: Config, findings: Findings, log: Logger): Promise<TakenOver> {
   const { rootDir, stateDir } = config.serve;
+  const report = (message: string): void => {
+    log.warn(message);
+    findings.add(message);
+  };
   const journalPath = join(rootDir, 'journal.db');
   const pidPath = join(stateDir, 'scribe.pid');
   const ownPlace = await takeOwnPlace(config.serve, log);
@@ -67,12 +72,14 @@ export async function takeOver(config: Config, findings: Findings, log: Logger):
     readHostFacts(),
     obstacleToUserNamespaces(config.serve),
     findDead(opened.state),
-    installPause(join(rootDir, 'pause')),
-    createSecretVault(join(rootDir, 'secrets.key')),
+    pauseIn(join(rootDir, 'pause'), report),
+    createSecretVault(join(rootDir, 'secrets.key'), { report }),
     createDiskGuard({ reservePath: join(rootDir, 'reserve'), reserveBytes: config.journal.diskReserveBytes }),
     mkdir(join(stateDir, 'netns'), { recursive: true, mode: 0o711 }),
     // ImageFsInfo names it, and kubelet looks for it before the first image is pulled.
-    mkdir(join(rootDir, 'images'), { recursive: true, mode: 0o700 }),
+    mkdir(join(rootDir, 'images'), { recursive: true, mode: 0o700 }).catch((error: unknown) =>
+      report(`The image store ${join(rootDir, 'images')} can not be used: ${messageOf(error)}`),
+    ),
   ]);
   diskIsFull = diskGuard.isFull;
   const spawner = await spawning.promise;
@@ -91,3 +98,10 @@ export async function takeOver(config: Config, findings: Findings, log: Logger):
     spawner,
   };
 }
+
+/** Without it pods that need a pause task fail, each by itself; the others and the daemon do not (C20). */
+const pauseIn = (dir: string, report: (message: string) => void): Promise<string> =>
+  installPause(dir).catch((error: unknown) => {
+    report(`The pause program can not be put into ${dir}, so pods that need it fail: ${messageOf(error)}`);
+    return pauseRootfsIn(dir);
+  });

@@ -6,9 +6,9 @@
  * then is undone anyway. Must never write, print or return a value but to whoever holds its token.
  */
 import { createHmac, randomBytes } from 'node:crypto';
-import { open, readFile } from 'node:fs/promises';
+import { open, readFile, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { FailureError } from '../../domain/errors.ts';
+import { FailureError, messageOf } from '../../domain/errors.ts';
 import { writeFileWhole } from '../linux/files.ts';
 import { errorCodeOf } from '../linux/syscalls.ts';
 
@@ -21,11 +21,15 @@ export interface SecretVault {
   readonly close: () => void;
 }
 
+type Report = (message: string) => void;
+
 export interface SecretVaultOptions {
   /** How long a value is kept after it was last seen: longer than any call takes to be done with it. */
   readonly keepMs?: number;
   /** A clock that never goes back. */
   readonly nowMs?: () => number;
+  /** Told, in a sentence, of a key that is none. */
+  readonly report?: Report;
 }
 
 const KEY_BYTES = 32;
@@ -35,22 +39,49 @@ const TOKEN_PREFIX = 'secret:';
 const KEEP_MS = 60 * 60_000;
 
 /** Reads the key, or makes it: durable before any token of it can be in a record. */
-const keyOf = async (keyPath: string): Promise<Buffer> => {
+const keyOf = async (keyPath: string, report: Report): Promise<Buffer> => {
+  const problem = await problemWith(keyPath);
+  if (Buffer.isBuffer(problem)) return problem;
+  if (problem !== null) await setAside(keyPath, problem, report);
+  const key = randomBytes(KEY_BYTES);
+  try {
+    await writeKey(keyPath, key);
+  } catch (error) {
+    report(
+      `The key of secret tokens can not be written to ${keyPath}, and is lost with this daemon: ${messageOf(error)}`,
+    );
+  }
+  return key;
+};
+
+/** The key that is there, or what is wrong with it; null: there is none. */
+const problemWith = async (keyPath: string): Promise<Buffer | string | null> => {
   try {
     const key = await readFile(keyPath);
-    if (key.length === KEY_BYTES) return key;
-    const what = `The key of secret tokens, ${keyPath}, has ${key.length} bytes instead of ${KEY_BYTES}`;
-    throw new FailureError('HostFailed', `${what}: restore it, or remove it to have a new one made.`);
+    return key.length === KEY_BYTES ? key : `it has ${key.length} bytes instead of ${KEY_BYTES}`;
   } catch (error) {
-    if (errorCodeOf(error) !== 'ENOENT') throw error;
+    return errorCodeOf(error) === 'ENOENT' ? null : messageOf(error);
   }
-  const key = randomBytes(KEY_BYTES);
+};
+
+/** A key that is none keeps no daemon from starting (C20). */
+const setAside = async (keyPath: string, problem: string, report: Report): Promise<void> => {
+  const aside = `${keyPath}.damaged-${randomBytes(4).toString('hex')}`;
+  const moved = await rename(keyPath, aside).then(
+    () => `it is set aside at ${aside}`,
+    (error: unknown) => `it can not be set aside: ${messageOf(error)}`,
+  );
+  report(
+    `The key of secret tokens, ${keyPath}, is damaged (${problem}); ${moved}. A new one is used: creations that were begun before are not recognised when they are asked for again`,
+  );
+};
+
+const writeKey = async (keyPath: string, key: Buffer): Promise<void> => {
   await writeFileWhole(keyPath, key, KEY_MODE);
   for (const path of [keyPath, dirname(keyPath)]) {
     const handle = await open(path);
     await handle.sync().finally(() => handle.close());
   }
-  return key;
 };
 
 interface Kept {
@@ -58,12 +89,12 @@ interface Kept {
   readonly untilMs: number;
 }
 
-/** Opens the vault with the key at `keyPath`, made on first use. Rejects with HostFailed when the key is not one. */
+/** Opens the vault with the key at `keyPath`, made on first use; one that is none is set aside. */
 export const createSecretVault = async (
   keyPath: string,
-  { keepMs = KEEP_MS, nowMs = () => performance.now() }: SecretVaultOptions = {},
+  { keepMs = KEEP_MS, nowMs = () => performance.now(), report = () => undefined }: SecretVaultOptions = {},
 ): Promise<SecretVault> => {
-  const key = await keyOf(keyPath);
+  const key = await keyOf(keyPath, report);
   /** In the order of their end: what is kept anew moves to the back. */
   const values = new Map<string, Kept>();
   let timer: NodeJS.Timeout | undefined;

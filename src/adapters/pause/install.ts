@@ -11,12 +11,14 @@ const mountPoints = ['proc', 'dev', 'sys', 'etc'];
 const DIRECTORY_MODE = 0o755;
 const PROGRAM_MODE = 0o555;
 
+export const pauseRootfsIn = (dir: string): string => join(dir, 'rootfs');
+
 /**
  * Makes <dir>/rootfs/pause for this machine, whole or not at all, and returns the path of the root file system. What
  * is there already and right is left as it is. Rejects with FailureError HostLacks on an architecture without one.
  */
 export const installPause = async (dir: string): Promise<string> => {
-  const rootfs = join(dir, 'rootfs');
+  const rootfs = pauseRootfsIn(dir);
   const path = join(rootfs, 'pause');
   const program = pauseProgram(process.arch);
   await Promise.all(mountPoints.map((name) => mkdir(join(rootfs, name), { recursive: true, mode: DIRECTORY_MODE })));

@@ -67,10 +67,30 @@ describe('the vault', () => {
     assert.throws(() => vault.fill(again), withReason('Interrupted'));
   });
 
-  it('refuses a key that is none instead of making another', async (t) => {
-    const keyPath = join(await tempDir(t), 'key');
+  it('C20: sets a key aside that is none, makes another, and says so', async (t) => {
+    const dir = await tempDir(t);
+    const keyPath = join(dir, 'key');
     await writeFile(keyPath, 'short');
-    await assert.rejects(createSecretVault(keyPath), withReason('HostFailed'));
-    assert.equal(await readFile(keyPath, 'utf8'), 'short');
+    const reports: string[] = [];
+    const vault = await createSecretVault(keyPath, { report: (message) => void reports.push(message) });
+    assert.equal((await readFile(keyPath)).length, 32);
+    const [aside = ''] = (await readdir(dir)).filter((name) => name.startsWith('key.damaged-'));
+    assert.equal(await readFile(join(dir, aside), 'utf8'), 'short');
+    assert.equal(reports.length, 1);
+    assert.match(
+      reports[0] ?? '',
+      /key, is damaged \(it has 5 bytes instead of 32\); it is set aside at .*key\.damaged-/,
+    );
+    assert.equal(Buffer.from(vault.fill(vault.tokenOf('value'))).toString(), 'value');
+    vault.close();
+  });
+
+  it('C20: goes on with a key that can neither be read nor written', async (t) => {
+    const keyPath = join(await tempDir(t), 'none', 'key');
+    const reports: string[] = [];
+    const vault = await createSecretVault(keyPath, { report: (message) => void reports.push(message) });
+    assert.match(reports[0] ?? '', /can not be written to .*, and is lost with this daemon: ENOENT/);
+    assert.equal(Buffer.from(vault.fill(vault.tokenOf('value'))).toString(), 'value');
+    vault.close();
   });
 });

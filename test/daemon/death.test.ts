@@ -1,0 +1,69 @@
+/** How the daemon ends when it can't go on: which ends are its own end, and what it leaves for the next start. */
+import assert from 'node:assert/strict';
+import { mkdir, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { takeCrashFile, writeCrashFile } from '../../src/daemon/crash-file.ts';
+import { dieWith, type VitalParts } from '../../src/daemon/death.ts';
+import { tempDir } from '../support/temp-dir.ts';
+
+const never = new Promise<never>(() => undefined);
+const living: VitalParts = {
+  journal: { failed: never },
+  cni: { failed: never },
+  cri: { ended: never },
+  shim: { ended: never },
+  spawner: { ended: never },
+};
+
+const ENDS: readonly (readonly [string, Partial<VitalParts>])[] = [
+  ['the journal failed', { journal: { failed: Promise.resolve(new Error('a reason')) } }],
+  ['the watch of the CNI configuration ended', { cni: { failed: Promise.resolve(new Error('a reason')) } }],
+  ['the CRI socket ended', { cri: { ended: Promise.resolve(new Error('a reason')) } }],
+  ['the events server ended', { shim: { ended: Promise.reject(new Error('a reason')) } }],
+  ['the spawner ended', { spawner: { ended: Promise.resolve() } }],
+];
+
+for (const [what, part] of ENDS)
+  test(`C20: ${what}, and so does the daemon`, async () => {
+    const deaths: string[] = [];
+    const died = Promise.withResolvers<unknown>();
+    dieWith(
+      { ...living, ...part },
+      (words) => (error) => {
+        deaths.push(words);
+        died.resolve(error);
+      },
+      () => false,
+    );
+    assert.ok((await died.promise) instanceof Error);
+    assert.deepEqual(deaths, [what]);
+  });
+
+test('a spawner that ends with its daemon, in order, is no reason to die', async () => {
+  const ended = Promise.resolve();
+  dieWith(
+    { ...living, spawner: { ended } },
+    (words) => () => assert.fail(words),
+    () => true,
+  );
+  await ended;
+  await new Promise((resolve) => setImmediate(resolve));
+});
+
+test('C7: the crash file has all that led to the end, is taken once, and is bounded', async (t) => {
+  const dir = await tempDir(t);
+  const error = new Error('the journal can not be written', { cause: new Error('a commit failed: disk I/O error') });
+  writeCrashFile(dir, error);
+  const words = takeCrashFile(dir) ?? '';
+  assert.match(words, /^Error: the journal can not be written\n/);
+  assert.match(words, /^Caused by: Error: a commit failed: disk I\/O error$/m);
+  assert.equal(takeCrashFile(dir), null);
+  writeCrashFile(dir, 'x'.repeat(1_000_000));
+  assert.equal(takeCrashFile(dir)?.length, 16_384);
+  // Nowhere to write to: there is nobody left to tell.
+  const gone = join(dir, 'gone');
+  writeCrashFile(gone, error);
+  await mkdir(gone);
+  assert.deepEqual(await readdir(gone), []);
+});
