@@ -1,4 +1,5 @@
 /** `scribe verify`: whether the journal is what was written, and folds to what the daemon holds. */
+import type { StateReply } from '../adapters/wire/scribe/v1/daemon.ts';
 import { type VerifyReport, verifyJournal } from '../journal/verify.ts';
 import { command, failure, type Values } from './command.ts';
 import { type Answer, askDaemon, socketOfRoot } from './daemon.ts';
@@ -16,7 +17,7 @@ const options = { root: rootOption, socket: socketOption, config: configOption, 
 
 /** Somebody's state, and who holds it. */
 interface Holder extends Held {
-  readonly who: 'snapshot' | 'daemon';
+  readonly who: 'snapshot' | 'daemon' | 'decisions';
 }
 
 interface Folded {
@@ -29,10 +30,15 @@ interface Folded {
 const showCount = (progress: Progress, what: string, records: number, of: number): void =>
   progress.draw(() => [`${what} ${grouped(records)} of ${counted(of, 'record')}`]);
 
+const liveStates = ({ seq, stateHash, decidedFromHash }: StateReply): Holder[] => {
+  const shown: Holder = { who: 'daemon', seq: Number(seq), stateHash };
+  return decidedFromHash === '' ? [shown] : [shown, { ...shown, who: 'decisions', stateHash: decidedFromHash }];
+};
+
 const foldOnce = (path: string, answer: Answer, headSeq: number, progress: Progress): Folded => {
   const snapshots = snapshotsOf(path).map((held): Holder => ({ ...held, who: 'snapshot' }));
   const { state } = answer;
-  const live: Holder[] = state === null ? [] : [{ who: 'daemon', seq: Number(state.seq), stateHash: state.stateHash }];
+  const live = state === null ? [] : liveStates(state);
   const outcome = compareFold(path, [...snapshots, ...live], (seq) => {
     if (seq % PROGRESS_EVERY_RECORDS === 0) showCount(progress, 'folding', seq, headSeq);
   });
@@ -69,8 +75,13 @@ const countsOf = (report: VerifyReport): string => {
 const differenceOf = ({ held, foldedHash }: Compared<Holder>): string =>
   `${whereOf(held)} is ${held.stateHash}, but the journal folds to ${foldedHash}`;
 
-const whereOf = ({ who, seq }: Holder): string =>
-  `${who === 'daemon' ? "the daemon's live state" : 'the snapshot'} at record ${grouped(seq)}`;
+const NAMES = {
+  snapshot: 'the snapshot',
+  daemon: "the daemon's live state",
+  decisions: 'the state that the daemon decides from',
+} as const satisfies Record<Holder['who'], string>;
+
+const whereOf = ({ who, seq }: Holder): string => `${NAMES[who]} at record ${grouped(seq)}`;
 
 const foldLines = ({ compared, whole, noDaemon }: Folded): string[] => [
   `folded from record 1: the state at record ${grouped(whole.seq)} has SHA-256 ${whole.stateHash}`,
@@ -114,7 +125,7 @@ export const verify = command({
   summary: 'check every hash of the journal, and what it folds to',
   description: [
     'Computes every hash of the journal anew: the chain of records, checkpoints and their signatures, what was pruned and by which record, segments of read calls, snapshots. Finds a single flipped bit, and names the first record that is not what was written, and why.',
-    'Then folds the journal from record 1 on and compares: with every snapshot, and, when the daemon runs, with its live state. All must be the same, byte for byte.',
+    'Then folds the journal from record 1 on and compares: with every snapshot, and, when the daemon runs, with its live state, and with the state that it decides from while nothing is on its way to the disk. All must be the same, byte for byte.',
     'Changes nothing, and works with the daemon up or down. Copy <root>/journal.db.head to another machine now and then: with it, a journal that was put back to an older state is found too.',
   ],
   options,

@@ -1,16 +1,18 @@
 /** What scribe's own Daemon service is given: the read model as a snapshot writes it, and what is known beside it. */
 import type { DaemonPorts } from '../adapters/cri/services/scribe-daemon.ts';
-import { writeState } from '../domain/snapshot.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Clock } from '../engine/ports.ts';
-import { hashOfState } from '../journal/snapshots.ts';
 import type { View } from '../projections/view.ts';
 import { workOwed } from '../projections/work-owed.ts';
 import type { Findings } from './findings.ts';
+import { type HasStates, takeSettledStates } from './live-states.ts';
+
+/** How long a question for the state waits on a busy node for both states to be one. */
+const SETTLED_WAIT_MS = 2_000;
 
 export interface DaemonPortsSources {
   readonly rootDir: string;
-  readonly engine: Pick<Engine, 'underWay'>;
+  readonly engine: Pick<Engine, 'underWay'> & HasStates;
   readonly view: View;
   readonly clock: Pick<Clock, 'monoNs'>;
   readonly findings: Findings;
@@ -21,7 +23,10 @@ export interface DaemonPortsSources {
 export function daemonPorts({ rootDir, engine, view, clock, findings, log }: DaemonPortsSources): DaemonPorts {
   return {
     rootDir,
-    stateNow: () => ({ seq: view.seq(), hash: hashOfState(writeState(view.state)) }),
+    async stateNow() {
+      const { seq, shown, decidedFrom } = await takeSettledStates(view, engine, SETTLED_WAIT_MS);
+      return { seq, hash: await shown, decidedFromHash: await decidedFrom };
+    },
     owed: () => workOwed(view.state),
     findings() {
       const { handlers = {}, ...main } = view.state.network;

@@ -4,25 +4,25 @@
  * and tried again, since none of it is needed for what was promised.
  */
 import type { Config } from '../config/config.ts';
-import { writeState } from '../domain/snapshot.ts';
 import { isClosedStream } from '../engine/closed-streams.ts';
 import type { RecordOwn } from '../journal/types.ts';
 import { createRetention } from '../journal/retention.ts';
-import { hashOfState, takeSnapshot } from '../journal/snapshots.ts';
+import { takeSnapshot } from '../journal/snapshots.ts';
 import type { SqliteJournal } from '../journal/sqlite-journal.ts';
 import type { View } from '../projections/view.ts';
+import { type HasStates, type LiveStates, takeStates } from './live-states.ts';
 
 const RETENTION_EVERY_MS = 10 * 60_000;
 const NS_PER_MS = 1_000_000n;
 
 export interface HousekeepingOptions {
-  readonly config: Config['journal'];
+  readonly config: Pick<Config['journal'], 'snapshotEveryRecords' | 'retention'>;
   readonly journalPath: string;
   readonly journal: SqliteJournal;
   /** Where the start's fold began: records since then count towards the next snapshot. */
   readonly snapshotSeq: number;
   readonly view: View;
-  readonly recordOwn: RecordOwn;
+  readonly engine: HasStates & { readonly recordOwn: RecordOwn };
   readonly nowNs: () => bigint;
   readonly log: {
     readonly info: (fields: object, message: string) => void;
@@ -37,7 +37,7 @@ export interface Housekeeping {
 }
 
 export function startHousekeeping(options: HousekeepingOptions): Housekeeping {
-  const { config, journal, view, log } = options;
+  const { config, journal, view, engine, log } = options;
   let { snapshotSeq } = options;
   let working: Promise<void> = Promise.resolve();
   let closed = false;
@@ -45,7 +45,7 @@ export function startHousekeeping(options: HousekeepingOptions): Housekeeping {
   const ns = (ms: number): bigint => BigInt(ms) * NS_PER_MS;
   const retention = createRetention({
     journal,
-    record: options.recordOwn,
+    record: engine.recordOwn,
     policy: {
       readsNs: ns(config.retention.readsMs),
       probesNs: ns(config.retention.execProbesMs),
@@ -62,11 +62,15 @@ export function startHousekeeping(options: HousekeepingOptions): Housekeeping {
     });
   }
 
+  /** What is decided from is still to be compared: when the snapshot was taken it was ahead of the disk. */
+  let comparisonOwed = false;
+
   async function snapshot(): Promise<void> {
     if (closed) return;
-    // The live state and its seq are taken in one synchronous step; the thread folds to the same seq by itself.
-    const seq = view.seq();
-    const liveHash = hashOfState(writeState(view.state));
+    // The live states and their seq are taken in one synchronous step; the thread folds to the same seq by itself.
+    const states = takeStates(view, engine);
+    const { seq } = states;
+    const liveHash = await states.shown;
     const task = {
       path: options.journalPath,
       moduleUrl: new URL('../engine/node-fold.ts', import.meta.url).href,
@@ -79,9 +83,23 @@ export function startHousekeeping(options: HousekeepingOptions): Housekeeping {
         `The live state after record ${seq} differs from what the journal folds to: no snapshot was written; run scribe verify`,
       );
     else log.info({ seq, sizeBytes: taken.sizeBytes }, 'snapshot');
+    if (states.decidedFrom === null) comparisonOwed = true;
+    else await compare(states);
+  }
+
+  async function compare({ seq, shown, decidedFrom }: LiveStates): Promise<void> {
+    if ((await decidedFrom) === (await shown)) return log.info({ seq }, 'what is decided from is what was recorded');
+    options.report(
+      `What is decided from differs, after record ${seq}, from what the journal folds to: restart the daemon, and run scribe verify`,
+    );
   }
 
   const stopHearing = view.onChange(() => {
+    if (comparisonOwed && engine.isSettled()) {
+      comparisonOwed = false;
+      const states = takeStates(view, engine);
+      inTurn('the comparison of states', () => compare(states));
+    }
     if (view.seq() - snapshotSeq < config.snapshotEveryRecords) return;
     snapshotSeq = view.seq();
     inTurn('the snapshot', snapshot);

@@ -143,7 +143,7 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
     journal,
     snapshotSeq: found.snapshotSeq,
     view,
-    recordOwn: engine.recordOwn,
+    engine,
     nowNs: clock.nowNs,
     log,
     report,

@@ -4,18 +4,28 @@
  */
 import { initialState, type NodeState } from './state.ts';
 
-export function writeState(state: NodeState): string {
-  return JSON.stringify({
-    facts: state.facts,
-    network: state.network,
-    podCidr: state.podCidr,
-    sandboxes: [...state.sandboxes.values()],
-    containers: [...state.containers.values()],
-    images: [...state.images.values()],
-    names: [...state.names],
-    effects: [...state.effects.values()],
-    calls: [...state.calls.values()],
-  });
+export const writeState = (state: NodeState): string => [...statePieces(state)].join('');
+
+/** The same text in pieces, of an object each at most: for whoever must not stop for as long as the whole takes. */
+export function* statePieces({ facts, network, podCidr, ...lists }: NodeState): Generator<string> {
+  yield `{"facts":${JSON.stringify(facts)},"network":${JSON.stringify(network)},"podCidr":${JSON.stringify(podCidr)}`;
+  yield* listPieces('sandboxes', lists.sandboxes.values());
+  yield* listPieces('containers', lists.containers.values());
+  yield* listPieces('images', lists.images.values());
+  yield* listPieces('names', lists.names);
+  yield* listPieces('effects', lists.effects.values());
+  yield* listPieces('calls', lists.calls.values());
+  yield '}';
+}
+
+function* listPieces(name: string, items: Iterable<unknown>): Generator<string> {
+  yield `,"${name}":[`;
+  let before = '';
+  for (const item of items) {
+    yield `${before}${JSON.stringify(item)}`;
+    before = ',';
+  }
+  yield ']';
 }
 
 type Written = {

@@ -74,6 +74,8 @@ export interface Engine {
    * by then. A client that has a status of this time takes every later one for news.
    */
   readonly publishedUpToNs: () => bigint;
+  /** Nothing is on its way to the disk: what is decided from is what was published. */
+  readonly isSettled: () => boolean;
   /** For looking only. */
   readonly state: NodeState;
 }
@@ -183,6 +185,7 @@ export function createEngine(options: EngineOptions): Engine {
       const oldestNs = turns.oldestUnpublishedNs();
       return oldestNs === null ? clock.nowNs() : oldestNs - 1n;
     },
+    isSettled: () => turns.oldestUnpublishedNs() === null,
     underWay: runner.underWay,
     async start(body) {
       const { durable } = submit({ type: 'daemon.started', body }, NODE_STREAM, null, null);

@@ -166,6 +166,17 @@ describe("verify and the daemon's live state", () => {
     assert.equal(asked, 2);
   });
 
+  test('C14: a state that is decided from, and is another than what is shown, is a failure', async (t) => {
+    const root = await simulated(t);
+    const stateHash = hashAt(root, 30);
+    const { socketPath } = await fakeDaemon(t, {
+      state: () => ({ seq: '30', stateHash, decidedFromHash: hashAt(root, 29), rootDir: root.dir }),
+    });
+    const { exitStatus, stderr } = await verify(root, '--socket', socketPath);
+    assert.equal(exitStatus, 1);
+    assert.match(stderr, /does not fold to what is held: the state that the daemon decides from at record 30 is /);
+  });
+
   test('a difference that is gone when it is looked at again was none', async (t) => {
     const root = await simulated(t);
     let asked = 0;

@@ -5,7 +5,7 @@ import { createEngine, type Engine, type EngineOptions } from '../../src/engine/
 import type { CallDraft, CallReply, PerformEffects } from '../../src/engine/ports.ts';
 import { foldJournal } from '../support/fold.ts';
 import { createMemoryJournal, emptyContents, type MemoryContents } from '../../src/journal/memory-journal.ts';
-import type { JournalRecord } from '../../src/journal/types.ts';
+import type { Journal, JournalRecord } from '../../src/journal/types.ts';
 import { createView, type View } from '../../src/projections/view.ts';
 import { CONF_LIST, FACTS } from '../simulation/facts.ts';
 import { CHECKPOINT, CHECKPOINTED_IMAGE } from '../simulation/checkpoint.ts';
@@ -36,6 +36,8 @@ export interface RigOptions {
   readonly nowNs?: bigint;
   readonly facts?: DaemonFacts;
   readonly decide?: EngineOptions['decide'];
+  /** Instead of one in memory; `contents` stays empty. */
+  readonly journal?: Journal;
 }
 
 const NS_PER_MS = 1_000_000n;
@@ -83,10 +85,9 @@ const successes: PerformEffects = {
 
 export async function startRig(options: RigOptions = {}): Promise<Rig> {
   const contents = options.contents ?? emptyContents();
-  const journal = createMemoryJournal({
-    contents,
-    ...(options.commit === undefined ? {} : { commit: options.commit }),
-  });
+  const journal =
+    options.journal ??
+    createMemoryJournal({ contents, ...(options.commit === undefined ? {} : { commit: options.commit }) });
   const state: NodeState = contents.rows.length === 0 ? initialState() : await foldJournal(journal);
   const view = createView(copyState(state), journal.head().seq);
   const performed: string[] = [];

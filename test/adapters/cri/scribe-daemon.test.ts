@@ -53,10 +53,11 @@ describe('scribe.v1.Daemon', { timeout: 20_000 }, () => {
   it('State is the hash that a fold of the journal up to its seq arrives at', async (t) => {
     const { client, test } = await serve(t);
     await test.engine.call({ method: 'StartContainer', containerId: 'x' }, { caller: null, deadlineNs: null });
-    const { seq, stateHash, rootDir } = await ask(client, fullName, methods.state, {});
+    const { seq, stateHash, decidedFromHash, rootDir } = await ask(client, fullName, methods.state, {});
     assert.equal(rootDir, '/root-dir');
     const state = await foldJournal(test.journal, Number(seq));
     assert.equal(stateHash, hashOfState(writeState(state)));
+    assert.equal(decidedFromHash, stateHash);
     assert.equal(Number(seq), test.journal.head().seq);
   });
 

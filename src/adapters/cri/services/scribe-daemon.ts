@@ -29,8 +29,13 @@ export interface EffectUnderWay {
 
 export interface DaemonPorts {
   readonly rootDir: string;
-  /** The newest durable record and the hash of the state right after it: both of one moment. */
-  readonly stateNow: () => { readonly seq: number; readonly hash: string };
+  /** The newest durable record and the hashes of the states right after it: all of one moment. */
+  readonly stateNow: () => Promise<{
+    readonly seq: number;
+    readonly hash: string;
+    /** Of the state that decisions are made from; null: it was ahead of the disk. */
+    readonly decidedFromHash: string | null;
+  }>;
   readonly owed: () => readonly OwedStream[];
   /** A sentence each. */
   readonly findings: () => readonly string[];
@@ -45,11 +50,12 @@ export function daemonService(parts: CriParts, daemon: DaemonPorts): Handlers<ty
       parts,
       'State',
       () => '',
-      () => {
-        const { seq, hash } = daemon.stateNow();
+      async () => {
+        const { seq, hash, decidedFromHash } = await daemon.stateNow();
         return {
           seq: String(seq),
           stateHash: hash,
+          decidedFromHash: decidedFromHash ?? '',
           owed: daemon.owed().map(owedMessage),
           findings: [...daemon.findings()],
           underWay: daemon

@@ -27,6 +27,8 @@ export interface StateReply {
   underWay: UnderWay[];
   /** Absolute path of the root directory: tells whose journal the state is of. */
   rootDir: string;
+  /** As state_hash, of the state that decisions are made from; empty while that was ahead of the disk. */
+  decidedFromHash: string;
 }
 
 /** What could not be undone yet and will be tried again. */
@@ -104,7 +106,7 @@ export const StateRequest: MessageFns<StateRequest> = {
 };
 
 function createBaseStateReply(): StateReply {
-  return { seq: "0", stateHash: "", owed: [], findings: [], underWay: [], rootDir: "" };
+  return { seq: "0", stateHash: "", owed: [], findings: [], underWay: [], rootDir: "", decidedFromHash: "" };
 }
 
 export const StateReply: MessageFns<StateReply> = {
@@ -126,6 +128,9 @@ export const StateReply: MessageFns<StateReply> = {
     }
     if (message.rootDir !== "") {
       writer.uint32(50).string(message.rootDir);
+    }
+    if (message.decidedFromHash !== "") {
+      writer.uint32(58).string(message.decidedFromHash);
     }
     return writer;
   },
@@ -191,6 +196,14 @@ export const StateReply: MessageFns<StateReply> = {
             message.rootDir = reader.string();
             continue;
           }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.decidedFromHash = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -214,6 +227,7 @@ export const StateReply: MessageFns<StateReply> = {
     message.findings = object.findings?.map((e) => e) || [];
     message.underWay = object.underWay?.map((e) => UnderWay.fromPartial(e)) || [];
     message.rootDir = object.rootDir ?? "";
+    message.decidedFromHash = object.decidedFromHash ?? "";
     return message;
   },
 };

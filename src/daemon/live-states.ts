@@ -1,0 +1,47 @@
+/**
+ * The daemon's two states as they are held against the journal: what clients are shown, and what is decided from. The
+ * second runs ahead by what is on its way to the disk, so the two are one and the same only while nothing is. Both are
+ * taken in one synchronous step and hashed in slices (C17). Changes nothing.
+ */
+import { statePieces } from '../domain/snapshot.ts';
+import { copyState } from '../domain/state.ts';
+import type { Engine } from '../engine/engine.ts';
+import { hashOfPieces } from '../journal/slices.ts';
+import type { View } from '../projections/view.ts';
+
+export interface LiveStates {
+  /** The record after which this was so. */
+  readonly seq: number;
+  /** SHA-256 of the state that clients are shown, as a snapshot writes it. */
+  readonly shown: Promise<string>;
+  /** The same of the state that decisions are made from; null: something was on its way to the disk. */
+  readonly decidedFrom: Promise<string> | null;
+}
+
+export type HasStates = Pick<Engine, 'state' | 'isSettled'>;
+
+export function takeStates(view: View, engine: HasStates): LiveStates {
+  const decidedFrom = engine.isSettled() ? copyState(engine.state) : null;
+  const shown = hashOfPieces(statePieces(copyState(view.state)));
+  return {
+    seq: view.seq(),
+    shown,
+    decidedFrom: decidedFrom === null ? null : shown.then(() => hashOfPieces(statePieces(decidedFrom))),
+  };
+}
+
+/** As takeStates, but waits a moment for nothing to be on its way to the disk. */
+export function takeSettledStates(view: View, engine: HasStates, waitMs: number): Promise<LiveStates> {
+  if (engine.isSettled()) return Promise.resolve(takeStates(view, engine));
+  return new Promise((resolve) => {
+    const end = (): void => {
+      stopHearing();
+      clearTimeout(timer);
+      resolve(takeStates(view, engine));
+    };
+    const stopHearing = view.onChange(() => {
+      if (engine.isSettled()) end();
+    });
+    const timer = setTimeout(end, waitMs);
+  });
+}
