@@ -5,7 +5,7 @@
  */
 import { isRetryable } from './failures.ts';
 import { isLoopback, type TlsMaterial } from './hosts.ts';
-import { type HttpClient, type HttpResponse, readWhole, RequestError, shownUrl } from './http.ts';
+import { type HttpClient, type HttpResponse, readWhole, refuseLocal, RequestError, shownUrl } from './http.ts';
 import type { Identity } from './credentials.ts';
 
 export interface Challenge {
@@ -41,10 +41,18 @@ const basic = (username: string, password: string): string =>
 
 const denied = (what: string): RequestError => new RequestError('RegistryDenied', what, { retryable: false });
 
-const realmOf = (challenge: Challenge, asker: URL): URL => {
+/** Who asked for credentials. */
+export interface Asker {
+  readonly url: URL;
+  /** On this machine, or only in reach of it. */
+  readonly isLocal: boolean;
+}
+
+const realmOf = (challenge: Challenge, { url: asker, isLocal }: Asker): URL => {
   const realm = challenge.parameters.get('realm') ?? '';
   if (!URL.canParse(realm)) throw denied(`${shownUrl(asker)} wants a token but does not say from where`);
   const url = new URL(realm);
+  if (!isLocal) refuseLocal(url, `the token that ${shownUrl(asker)} wants`);
   const isAllowed =
     url.protocol === 'https:' || (url.protocol === 'http:' && (isLoopback(url.host) || url.origin === asker.origin));
   if (!isAllowed) throw denied(`${shownUrl(asker)} wants a token from ${shownUrl(url)}, which is not https`);
@@ -82,7 +90,7 @@ export interface Authenticator {
    */
   readonly answer: (
     challenges: readonly Challenge[],
-    asker: URL,
+    asker: Asker,
     used: string | null,
     signal: AbortSignal,
   ) => Promise<string>;
@@ -99,14 +107,15 @@ export const createAuthenticator = (options: {
   let authorization: string | null = identity.kind === 'registryToken' ? `Bearer ${identity.token}` : null;
   let fetching: Promise<string> | null = null;
 
-  const fetchToken = async (challenge: Challenge, asker: URL, signal: AbortSignal): Promise<string> => {
+  const fetchToken = async (challenge: Challenge, asker: Asker, signal: AbortSignal): Promise<string> => {
     const realm = realmOf(challenge, asker);
     const service = challenge.parameters.get('service') ?? '';
     const scope = challenge.parameters.get('scope') || `repository:${repository}:pull`;
     // The registry's own authorities and client certificate are for its own host.
     const common = {
-      tls: realm.host === asker.host ? tls : { ...tls, clientPairs: [] },
+      tls: realm.host === asker.url.host ? tls : { ...tls, clientPairs: [] },
       dialTimeoutMs: DIAL_TIMEOUT_MS,
+      isNamedFromAfar: !asker.isLocal,
     };
     let response: HttpResponse;
     if (identity.kind === 'identityToken') {
@@ -128,7 +137,7 @@ export const createAuthenticator = (options: {
     return `Bearer ${tokenOf(body, realm)}`;
   };
 
-  const authorize = async (challenges: readonly Challenge[], asker: URL, signal: AbortSignal): Promise<string> => {
+  const authorize = async (challenges: readonly Challenge[], asker: Asker, signal: AbortSignal): Promise<string> => {
     const bearer = challenges.find(({ scheme }) => scheme === 'bearer');
     if (bearer !== undefined && identity.kind !== 'registryToken') return await fetchToken(bearer, asker, signal);
     if (identity.kind === 'password' && challenges.some(({ scheme }) => scheme === 'basic')) {
@@ -136,8 +145,8 @@ export const createAuthenticator = (options: {
     }
     throw denied(
       identity.kind === 'anonymous'
-        ? `${asker.host} wants credentials for ${repository} and was given none`
-        : `${asker.host} does not accept the credentials for ${repository}`,
+        ? `${asker.url.host} wants credentials for ${repository} and was given none`
+        : `${asker.url.host} does not accept the credentials for ${repository}`,
     );
   };
 
@@ -150,7 +159,7 @@ export const createAuthenticator = (options: {
         fetching = null;
       });
       const fresh = await fetching;
-      if (fresh === used) throw denied(`${asker.host} does not accept the credentials for ${repository}`);
+      if (fresh === used) throw denied(`${asker.url.host} does not accept the credentials for ${repository}`);
       authorization = fresh;
       return fresh;
     },

@@ -10,8 +10,8 @@ import type { RegistryCredentials } from '../types.ts';
 import { type BlobSink, fillSink } from './blob.ts';
 import { createEndpointClient } from './endpoint.ts';
 import { failureOf, isRetryable, wrongDigest } from './failures.ts';
-import type { Endpoint, HostCapability } from './hosts.ts';
-import { type HttpClient, type HttpResponse, readWhole, shownUrl } from './http.ts';
+import { type Endpoint, type HostCapability, isLoopback } from './hosts.ts';
+import { type HttpClient, type HttpResponse, readWhole, refuseLocal, shownUrl } from './http.ts';
 import { type RetryOptions, tryServers } from './retry.ts';
 
 /** A manifest or index, verified. */
@@ -114,7 +114,10 @@ export const createRegistry = (options: {
     const publicHeaders = { accept: octets, ...range };
     if (server.kind === 'endpoint') return get(server.endpoint, url, publicHeaders, signal);
     const tls = { ca: [], clientPairs: [], skipVerify: false };
-    return http.send({ url, method: 'GET', headers: {}, publicHeaders, tls, dialTimeoutMs: DIAL_TIMEOUT_MS }, signal);
+    const isNamedFromAfar = !isLoopback(reference.host);
+    if (isNamedFromAfar) refuseLocal(url, 'a layer of the image');
+    const common = { tls, dialTimeoutMs: DIAL_TIMEOUT_MS, isNamedFromAfar };
+    return http.send({ ...common, url, method: 'GET', headers: {}, publicHeaders }, signal);
   };
 
   const foreignServers = (descriptor: Descriptor): readonly BlobServer[] =>

@@ -61,7 +61,7 @@ export const createEndpointClient = (options: {
       if (response.status !== 401 || !response.isDirect) return response;
       const challenges = parseChallenges(response.header('www-authenticate'));
       await response.discard();
-      return await send(await authenticator.answer(challenges, url, used, signal));
+      return await send(await authenticator.answer(challenges, { url, isLocal: response.isLocal }, used, signal));
     },
   };
 };

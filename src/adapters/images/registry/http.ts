@@ -1,7 +1,8 @@
 /**
  * HTTP/1.1 to registries: one request, its response as a stream. Bounded in every way a server could stall or flood:
  * time to connect, time without a byte, number of redirects, size of what is read whole. Credentials and configured
- * headers never leave the server they are for: a redirect elsewhere is followed without them. No retries here.
+ * headers never leave the server they are for: a redirect elsewhere is followed without them, and from a server that is
+ * not on this machine never to it. No retries here.
  */
 import { Agent as HttpAgent, type IncomingMessage, type OutgoingHttpHeaders, request as httpRequest } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
@@ -9,6 +10,7 @@ import { getCACertificates } from 'node:tls';
 import { FailureError, type FailureReason } from '../../../domain/errors.ts';
 import { connectionProblem } from './connection-errors.ts';
 import { isLoopback, type TlsMaterial } from './hosts.ts';
+import { guardedLookup, isLocalAddress, LocalAddressError, type Lookup, lookupBySystem } from './local-addresses.ts';
 
 const REDIRECTS_MAX = 10;
 const DISCARD_BYTES_MAX = 64 * 1024;
@@ -38,6 +40,8 @@ export interface HttpRequest {
   readonly body?: string;
   readonly tls: TlsMaterial;
   readonly dialTimeoutMs: number;
+  /** A server elsewhere named `url`, so that it must not lead to this machine; without it redirects only must not. */
+  readonly isNamedFromAfar?: boolean;
 }
 
 export interface HttpResponse {
@@ -48,6 +52,8 @@ export interface HttpResponse {
   readonly discard: () => Promise<void>;
   /** True when the server that was asked answered itself. */
   readonly isDirect: boolean;
+  /** True when the server that was asked first is on this machine or only in reach of it. */
+  readonly isLocal: boolean;
 }
 
 export interface HttpClient {
@@ -59,7 +65,18 @@ export interface HttpClient {
 /** A URL for messages: what follows the path may hold signatures and tokens. */
 export const shownUrl = (url: URL): string => `${url.protocol}//${url.host}${url.pathname}`;
 
+const ledHere = (url: URL, by: string): RequestError => {
+  const what = `${by} leads to ${shownUrl(url)}, on this machine: only a registry on this machine may do that`;
+  return new RequestError('RegistryFailed', what, { retryable: false });
+};
+
+/** Refuses to be sent to an address of this machine by a server that is not on it. */
+export const refuseLocal = (url: URL, by: string): void => {
+  if (isLoopback(url.host) || isLocalAddress(url.hostname)) throw ledHere(url, by);
+};
+
 const unreachable = (url: URL, error: unknown): RequestError => {
+  if (error instanceof LocalAddressError) return ledHere(url, 'a server elsewhere');
   const { detail, retryable } = connectionProblem(error);
   return new RequestError('RegistryFailed', `${shownUrl(url)} can't be reached: ${detail}`, { retryable });
 };
@@ -97,9 +114,11 @@ const createAgent = (url: URL, tls: TlsMaterial, authorities: () => readonly str
 };
 
 /** Keeps connections for reuse until it is closed. `progressTimeoutMs` bounds the time without a byte of any response. */
-export const createHttpClient = (progressTimeoutMs: number): HttpClient => {
+export const createHttpClient = (progressTimeoutMs: number, lookup: Lookup = lookupBySystem): HttpClient => {
   const idleTimeoutMs = Math.min(progressTimeoutMs, TIMER_MS_MAX);
   const agents = new Map<string, Agent>();
+  /** Connections to the very host of a URL, by its name, and not to a proxy. */
+  const direct = new WeakSet<object>();
   let authorities: readonly string[] | null = null;
 
   const authoritiesOnce = (): readonly string[] => {
@@ -107,8 +126,9 @@ export const createHttpClient = (progressTimeoutMs: number): HttpClient => {
     return authorities;
   };
 
-  const agentFor = (url: URL, tls: TlsMaterial): Agent => {
-    const key = JSON.stringify([url.protocol, isLoopback(url.host), url.protocol === 'http:' ? noTls : tls]);
+  /** Connections that were made without looking at the address are not reused where it matters. */
+  const agentFor = (url: URL, tls: TlsMaterial, isGuarded: boolean): Agent => {
+    const key = JSON.stringify([url.protocol, isLoopback(url.host), isGuarded, url.protocol === 'http:' ? noTls : tls]);
     const agent = agents.get(key) ?? createAgent(url, tls, authoritiesOnce);
     agents.set(key, agent);
     return agent;
@@ -133,14 +153,20 @@ export const createHttpClient = (progressTimeoutMs: number): HttpClient => {
     request: HttpRequest,
     url: URL,
     headers: OutgoingHttpHeaders,
+    isGuarded: boolean,
     signal: AbortSignal,
   ): Promise<IncomingMessage> =>
     new Promise((resolve, reject) => {
       const start = url.protocol === 'http:' ? httpRequest : httpsRequest;
-      const outgoing = start(url, { method: request.method, headers, agent: agentFor(url, request.tls), signal });
+      const agent = agentFor(url, request.tls, isGuarded);
+      const connecting = { agent, lookup: guardedLookup(lookup, isGuarded ? url.hostname : null) };
+      const outgoing = start(url, { method: request.method, headers, ...connecting, signal });
       let deadline = setTimeout(() => outgoing.destroy(stalled(url, idleTimeoutMs)), idleTimeoutMs);
       outgoing.once('socket', (socket) => {
         if (!socket.connecting) return;
+        socket.on('lookup', (_error, _address, _family, host) => {
+          if (host === url.hostname) direct.add(socket);
+        });
         clearTimeout(deadline);
         deadline = setTimeout(
           () => {
@@ -165,7 +191,7 @@ export const createHttpClient = (progressTimeoutMs: number): HttpClient => {
       outgoing.end(request.body);
     });
 
-  const responseOf = (url: URL, message: IncomingMessage, isDirect: boolean): HttpResponse => {
+  const responseOf = (url: URL, message: IncomingMessage, isDirect: boolean, isLocal: boolean): HttpResponse => {
     const body = pieces(url, message);
     return {
       status: message.statusCode ?? 0,
@@ -175,6 +201,7 @@ export const createHttpClient = (progressTimeoutMs: number): HttpClient => {
       },
       body,
       isDirect,
+      isLocal,
       discard: async () => {
         let bytes = 0;
         try {
@@ -189,13 +216,14 @@ export const createHttpClient = (progressTimeoutMs: number): HttpClient => {
     };
   };
 
-  const redirected = (from: URL, location: string, origin: URL): URL => {
+  const redirected = (from: URL, location: string, origin: URL, isGuarded: boolean): URL => {
     if (!URL.canParse(location, from.href)) {
       throw new RequestError('RegistryFailed', `${shownUrl(from)} redirects to something that is no address`, {
         retryable: false,
       });
     }
     const to = new URL(location, from);
+    if (isGuarded) refuseLocal(to, `a redirect of ${shownUrl(from)}`);
     // A server that is spoken to in plain text may go on so itself; nobody else becomes one by its word.
     const isAllowed =
       to.protocol === 'https:' || (to.protocol === 'http:' && (isLoopback(to.host) || to.origin === origin.origin));
@@ -207,6 +235,8 @@ export const createHttpClient = (progressTimeoutMs: number): HttpClient => {
 
   const send: HttpClient['send'] = async (request, signal) => {
     let url = request.url;
+    let isGuarded = request.isNamedFromAfar === true;
+    let isLocal = false;
     for (let redirects = 0; redirects <= REDIRECTS_MAX; redirects += 1) {
       signal.throwIfAborted();
       const isDirect = url.origin === request.url.origin;
@@ -217,14 +247,20 @@ export const createHttpClient = (progressTimeoutMs: number): HttpClient => {
         ...(isDirect ? request.headers : {}),
       };
       const tls = isDirect ? request.tls : { ...request.tls, clientPairs: [] };
-      const message = await exchange({ ...request, tls }, url, headers, signal);
-      const response = responseOf(url, message, isDirect);
+      const message = await exchange({ ...request, tls }, url, headers, isGuarded, signal);
+      if (redirects === 0) {
+        const { socket } = message;
+        const isOnIt = direct.has(socket) && isLocalAddress(socket.remoteAddress ?? '');
+        isLocal = isLoopback(url.host) || isLocalAddress(url.hostname) || isOnIt;
+        isGuarded ||= !isLocal;
+      }
+      const response = responseOf(url, message, isDirect, isLocal);
       const location = response.header('location');
       const isRedirect =
         [301, 302, 303, 307, 308].includes(response.status) && location !== '' && request.method !== 'POST';
       if (!isRedirect) return response;
       await response.discard();
-      url = redirected(url, location, request.url);
+      url = redirected(url, location, request.url, isGuarded);
     }
     throw new RequestError('RegistryFailed', `${shownUrl(request.url)} redirects more than ${REDIRECTS_MAX} times`, {
       retryable: false,
