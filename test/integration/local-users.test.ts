@@ -39,7 +39,7 @@ describe('users of the node', () => {
     }
   };
 
-  test("don't get into a pod's files, its shared memory or its containers' root file systems", async () => {
+  test("CVE-2024-25621: don't get into a pod's files, its shared memory or its containers' root file systems", async () => {
     const { state, root } = node.daemon.dirs;
     const pod = await runPod(node.daemon, 'private', busyboxName, ['sleep', '1000']);
     const program = join(state, 'bundles', pod.containerId, 'rootfs/bin/busybox');
@@ -56,7 +56,7 @@ describe('users of the node', () => {
     await removePod(node.daemon, pod.podSandboxId);
   });
 
-  test("don't get there when the pod has users of its own, whose root does", async () => {
+  test("CVE-2024-25621: don't get there when the pod has users of its own, whose root does", async () => {
     const mappings = [{ containerId: 0, hostId: first, length: 65_536 }];
     const linux = {
       securityContext: {

@@ -156,6 +156,13 @@ function checkInput({
     refuse('WrongState', `pod sandbox ${podSandboxId} has no process whose namespaces can be joined`);
 }
 
+/** Energy counters of the processor, from which a container could tell what others calculate with (CVE-2020-8694). */
+const POWERCAP = '/sys/devices/virtual/powercap';
+
+/** Kubelets of before that was known do not name it. A container that asks for no masks is to see all. */
+const maskedPaths = (asked: readonly string[]): readonly string[] =>
+  asked.length === 0 || asked.includes(POWERCAP) ? asked : [...asked, POWERCAP];
+
 function build(input: ContainerSpecInput): OciSpec {
   checkInput(input);
   const { containerId, config, podSandboxId, sandboxConfig, imageConfig, facts, node, settings, paths } = input;
@@ -207,7 +214,7 @@ function build(input: ContainerSpecInput): OciSpec {
       ...(devices.length === 0 ? {} : { devices }),
       ...(seccomp === undefined ? {} : { seccomp }),
       ...(labels.mount === undefined ? {} : { mountLabel: labels.mount }),
-      maskedPaths: privileged ? [] : (context?.maskedPaths ?? []),
+      maskedPaths: privileged ? [] : maskedPaths(context?.maskedPaths ?? []),
       readonlyPaths: privileged ? [] : (context?.readonlyPaths ?? []),
       ...(rootfsPropagation === undefined ? {} : { rootfsPropagation }),
     },
