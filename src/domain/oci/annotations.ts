@@ -29,6 +29,10 @@ const isOrder = (key: string): boolean => key !== HARMLESS && ORDERS.some((prefi
 export const withoutOrders = (annotations: Annotations): Annotations =>
   Object.fromEntries(Object.entries(annotations).filter(([key]) => !isOrder(key)));
 
+/** What a shim that holds pods itself is told of one. */
+export const configWithoutOrders = (config: PodSandboxConfig): PodSandboxConfig =>
+  config.annotations === undefined ? config : { ...config, annotations: withoutOrders(config.annotations) };
+
 const handedOn = (annotations: Annotations | undefined, patterns: readonly string[] | undefined): Annotations =>
   withoutOrders(withMatchingKeys(annotations ?? {}, patterns));
 

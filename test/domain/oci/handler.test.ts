@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { PrivilegedDevices } from '../../../src/domain/oci/devices.ts';
 import { containerQuestions } from '../../../src/domain/oci/container-spec.ts';
+import { configWithoutOrders } from '../../../src/domain/oci/annotations.ts';
 import {
   buildContainer,
   buildSandbox,
@@ -83,6 +84,12 @@ describe('annotations that are orders to an OCI runtime', () => {
     assert.deepEqual(told, { ...others, ...plain });
     const plainPod = buildSandbox(podConfig, { settings: patterns }).annotations;
     assert.deepEqual(buildSandbox(pod, { settings: patterns }).annotations, { ...others, ...plainPod });
+  });
+
+  it('are not told to a shim that holds the pod itself', () => {
+    const pod = { ...podConfig, annotations: { ...orders, ...others } };
+    assert.deepEqual(configWithoutOrders(pod), { ...podConfig, annotations: others });
+    assert.equal(configWithoutOrders(podConfig), podConfig);
   });
 
   it('are what an admin may give all containers of a handler', () => {

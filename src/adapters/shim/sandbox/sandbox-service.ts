@@ -7,7 +7,7 @@ import type { EffectOf, EffectResults } from '../../../domain/effects.ts';
 import type { LaunchedTask, ObservedTask } from '../../../domain/tasks.ts';
 import type { SandboxPlatform } from '../../../domain/pod-sandbox/holder.ts';
 import { FailureError, GrpcCode } from '../../../domain/errors.ts';
-import { withoutOrders } from '../../../domain/oci/annotations.ts';
+import { configWithoutOrders } from '../../../domain/oci/annotations.ts';
 import { readProcessStat } from '../../linux/processes.ts';
 import { hasStatus, isNotFound, isTimeout } from '../../ttrpc/status.ts';
 import { type DeepPartial, PodSandboxConfig } from '../../wire/cri/api.ts';
@@ -109,7 +109,8 @@ const createSandbox = async (
   client: TaskClient,
   effect: StartSandbox,
 ): Promise<number | null> => {
-  const { podSandboxId: sandboxId, bundlePath, rootfs, netnsPath, config } = effect;
+  const { podSandboxId: sandboxId, bundlePath, rootfs, netnsPath } = effect;
+  const config = configWithoutOrders(effect.config);
   // The same fields under the same names; fromPartial changes nothing of what it is given.
   const message = PodSandboxConfig.fromPartial(config as DeepPartial<PodSandboxConfig>);
   const options = Buffer.from(PodSandboxConfig.encode(message).finish());
@@ -121,7 +122,7 @@ const createSandbox = async (
         rootfs: rootfs.map((mount) => ({ ...mount, target: mount.target ?? '', options: [...mount.options] })),
         options: { typeUrl: configType, value: options },
         netnsPath: netnsPath ?? '',
-        annotations: withoutOrders(config.annotations ?? {}),
+        annotations: { ...config.annotations },
       },
       timings.launchMs,
     );
