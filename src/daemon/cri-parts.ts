@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { type DaemonPorts, daemonService } from '../adapters/cri/services/scribe-daemon.ts';
-import { createContainerEvents, type EventCursor } from '../adapters/cri/events.ts';
+import { type ContainerEventsOptions, createContainerEvents, type EventCursor } from '../adapters/cri/events.ts';
 import { imagesService } from '../adapters/cri/services/scribe-images.ts';
 import { createLists } from '../adapters/cri/lists.ts';
 import type { CriParts } from '../adapters/cri/parts.ts';
@@ -45,9 +45,11 @@ export interface CriSources {
   readonly stats: StatsReader;
   readonly usage: UsageCollector;
   readonly eventCursor: EventCursor;
+  readonly networkProblem: CriParts['networkProblem'];
   readonly streaming: CriParts['streaming'];
   readonly sandboxDetails: CriParts['sandboxDetails'];
   readonly daemon: DaemonPorts;
+  readonly onPassedOver: ContainerEventsOptions['onPassedOver'];
   readonly report: (message: string) => void;
 }
 
@@ -72,6 +74,7 @@ export function criParts(sources: CriSources): CriComposition {
       nowNs: clock.nowNs,
       backlog: eventBacklog(sources),
       cursor: sources.eventCursor,
+      onPassedOver: sources.onPassedOver,
     }),
     noteRead: sources.noteRead,
     nowNs: clock.nowNs,
@@ -92,6 +95,7 @@ export function criParts(sources: CriSources): CriComposition {
       readFileSystem: () => readFileSystem(join(config.serve.rootDir, 'containers')),
       report: sources.report,
     }),
+    networkProblem: sources.networkProblem,
     imageFsInfo: () => imageFsInfo(images, usage, config.serve.rootDir),
     runtimeHandlers: () => runtimeHandlers(view.state),
     describeConfig: () => ({

@@ -32,6 +32,7 @@ import { claimPlaces } from './claim-places.ts';
 import { gidOfGroup } from './socket-group.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { createSessionDoor } from './sessions/door.ts';
+import { createNetworkUpkeep } from './network-upkeep.ts';
 import { startObserving } from './observing.ts';
 import { makePlaces } from './make-places.ts';
 import { createReload } from './reload.ts';
@@ -65,6 +66,8 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
 
   const found = await takeOver(config, findings, log);
   const { journal, journalPath, node, spawner, vault, diskGuard } = found;
+  // A new journal does not know what there was before it.
+  const knowsAllPods = !found.wasSetAside && found.state.facts !== null;
   const view = createView(copyState(found.state), found.seq);
   const { engine, performers, sessions, credentials, imageUpkeep } = await runEngine({
     config,
@@ -82,6 +85,14 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
   whenPodsEnd(view, portForwarder.endPod);
   const stats = createStatsReader({ cgroup: node.cgroup, clock, report });
   const usage = createUsageCollector({ clock, mountpoint: join(rootDir, 'containers'), report });
+  const networkUpkeep = createNetworkUpkeep({
+    cni,
+    sandboxes: () => view.state.sandboxes.values(),
+    knowsAllPods,
+    monoMs: () => Number(clock.monoNs() / NS_PER_MS),
+    log,
+    report,
+  });
   const eventCursor = openEventCursor(stateDir, view.seq(), report);
   const daemon = daemonPorts({ rootDir, engine, view, clock, findings, log });
   const { port: streamingPort, tls: streamingTls } = config.streaming;
@@ -122,9 +133,11 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
     stats,
     usage,
     eventCursor,
+    networkProblem: networkUpkeep.problem,
     streaming: { newId: systemIds.hex64, urlFor: sessionDoor.urlFor },
     sandboxDetails: shim.sandboxDetails,
     daemon,
+    onPassedOver: (events) => log.warn({ events }, 'container events were passed over: a client is too slow, or late'),
     report,
   });
 
@@ -153,6 +166,7 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
   dieWith({ journal, cni, cri, shim, spawner }, die, () => ending);
 
   imageUpkeep.served();
+  networkUpkeep.served();
   log.info({ socket: config.serve.socketPath, sinceExecMs: Math.round(performance.now()) }, 'serving');
   const reload = createReload({
     initial: config,
@@ -176,6 +190,7 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
   // Before the engine ends, so that sessions are written down as they end.
   await sessionDoor.close();
   await engine.stop(signal);
+  networkUpkeep.close();
   await housekeeping.close();
   await observed.close();
   stats.close();

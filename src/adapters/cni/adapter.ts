@@ -5,7 +5,7 @@
  */
 import { mkdir, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { PodNetwork } from '../../domain/cni.ts';
+import type { CniConfList, PodNetwork } from '../../domain/cni.ts';
 import { FailureError } from '../../domain/errors.ts';
 import type { Observe, PerformEffects } from '../../engine/ports.ts';
 import type { Spawner } from '../spawner/types.ts';
@@ -91,13 +91,19 @@ export const createCniAdapter = (options: CniAdapterOptions): CniAdapter => {
 
   const endAttempt = (podSandboxId: string): Promise<void> => rm(join(attemptsDir, podSandboxId), { force: true });
 
+  /** The network that a pod of this one would get today: the one of that name, where handlers have their own. */
+  const inForce = ({ confList: { name } }: PodNetwork): CniConfList | null => {
+    const networks = watches.flatMap((watch) => watch.current().network?.confList ?? []);
+    return networks.find((confList) => confList.name === name) ?? main.current().network?.confList ?? null;
+  };
+
   const effects: CniAdapter['effects'] = {
     AttachNetwork: async ({ network }, { signal }) => {
       const problem = identifierProblem(network);
       if (problem !== null)
         throw new FailureError('InvalidField', `The pod can't be given to CNI plugins: ${problem}.`);
       return order.perKey(network.podSandboxId, async () => {
-        if (await beginAttempt(network.podSandboxId)) await chain.del(network, null, signal);
+        if (await beginAttempt(network.podSandboxId)) await chain.del(network, null, inForce(network), signal);
         const { result, ips } = await chain.add(network, signal);
         return { ips: orderIps(ips, options.ipPreference), result };
       });
@@ -106,7 +112,7 @@ export const createCniAdapter = (options: CniAdapterOptions): CniAdapter => {
       // No plugin was ever run with such identifiers: AttachNetwork refuses them.
       if (identifierProblem(network) !== null) return {};
       await order.perKey(network.podSandboxId, async () => {
-        await chain.del(network, result, signal);
+        await chain.del(network, result, inForce(network), signal);
         await endAttempt(network.podSandboxId);
       });
       return {};

@@ -6,6 +6,7 @@
 import { statfs } from 'node:fs/promises';
 import type { CniConfList, CniPluginConf, PodNetwork } from '../../domain/cni.ts';
 import { FailureError } from '../../domain/errors.ts';
+import { sameJson } from '../../domain/json.ts';
 import type { CniCommand, RunPlugin } from './plugin.ts';
 import { type AddResult, parseAddResult } from './result.ts';
 import { cniArgsOf, runtimeConfigOf } from './runtime-config.ts';
@@ -13,6 +14,8 @@ import { CHECK_SINCE, GC_AND_STATUS_SINCE, isAtLeast } from './versions.ts';
 
 /** f_type of the file system that namespaces live in (linux/magic.h). */
 const NSFS_MAGIC = 0x6e736673;
+/** What plugins answer to a command that they do not know: they have no GC, or no STATUS. */
+const CODE_BAD_ENVIRONMENT = 4;
 /** "Container unknown or does not exist": nothing is left to clean up (CNI 1.1, "Error"). */
 const CODE_CONTAINER_UNKNOWN = 3;
 const RUNTIME_KEY_PREFIX = 'cni.dev/';
@@ -26,7 +29,16 @@ export interface Attachment {
 
 export interface Chain {
   readonly add: (network: PodNetwork, signal: AbortSignal) => Promise<AddResult>;
-  readonly del: (network: PodNetwork, result: unknown, signal: AbortSignal) => Promise<void>;
+  /**
+   * Where ADD never ended well and a plugin is not installed, `inForce` takes the place of the configuration that named
+   * it: whatever an administrator mended, the pod could not go otherwise.
+   */
+  readonly del: (
+    network: PodNetwork,
+    result: unknown,
+    inForce: CniConfList | null,
+    signal: AbortSignal,
+  ) => Promise<void>;
   /** Resolves with false when the network's version or disableCheck rules CHECK out. */
   readonly check: (network: PodNetwork, result: unknown) => Promise<boolean>;
   readonly gc: (confList: CniConfList, attachments: readonly Attachment[]) => Promise<void>;
@@ -53,6 +65,10 @@ const failure = (command: CniCommand, networkName: string, pod: PodNetwork | nul
   );
 };
 
+/** Of a plugin that is older than the command, whatever version its configuration names. */
+const isUnknownCommand = ({ code, message }: { readonly code: number | null; readonly message: string }): boolean =>
+  code === CODE_BAD_ENVIRONMENT && /unknown CNI_COMMAND/i.test(message);
+
 /** The plugin's configuration as the plugin gets it, whatever the command. */
 const baseRequest = (confList: CniConfList, plugin: CniPluginConf): Record<string, unknown> => ({
   ...Object.fromEntries(Object.entries(plugin).filter(([key]) => !key.startsWith(RUNTIME_KEY_PREFIX))),
@@ -76,6 +92,11 @@ const attachmentEnv = (network: PodNetwork, netnsPath: string) => ({
   CNI_IFNAME: network.ifName,
   CNI_ARGS: cniArgsOf(network),
 });
+
+interface Trouble {
+  readonly problem: string;
+  readonly missing: boolean;
+}
 
 export const createChain = (runPlugin: RunPlugin): Chain => {
   const add = async (network: PodNetwork, signal: AbortSignal): Promise<AddResult> => {
@@ -102,19 +123,32 @@ export const createChain = (runPlugin: RunPlugin): Chain => {
     return last;
   };
 
-  const del = async (network: PodNetwork, result: unknown, signal: AbortSignal): Promise<void> => {
+  const tryDel = async (network: PodNetwork, result: unknown, signal: AbortSignal): Promise<readonly Trouble[]> => {
     const { confList, netnsPath } = network;
     // A namespace that is gone took its interfaces along; the empty path tells plugins to clean up the rest.
     const attachment = attachmentEnv(network, (await isNetns(netnsPath)) ? netnsPath : '');
     const prevResult = isAtLeast(confList.cniVersion, CHECK_SINCE) ? result : null;
-    const problems: string[] = [];
+    const troubles: Trouble[] = [];
     for (const plugin of confList.plugins.toReversed()) {
       const request = attachmentRequest(network, plugin, prevResult);
       const outcome = await runPlugin({ command: 'DEL', plugin: plugin.type, request, attachment, signal });
       if (outcome.ok || outcome.code === CODE_CONTAINER_UNKNOWN) continue;
-      problems.push(`plugin ${plugin.type} ${outcome.message}`);
+      troubles.push({ problem: `plugin ${plugin.type} ${outcome.message}`, missing: outcome.missing });
     }
-    if (problems.length > 0) throw failure('DEL', confList.name, network, problems);
+    return troubles;
+  };
+
+  const del: Chain['del'] = async (network, result, inForce, signal) => {
+    const troubles = await tryDel(network, result, signal);
+    if (troubles.length === 0) return;
+    const neverAttached = result === null || result === undefined;
+    const mended = inForce !== null && !sameJson(inForce, network.confList);
+    if (neverAttached && mended && troubles.every(({ missing }) => missing)) {
+      const others = await tryDel({ ...network, confList: inForce }, null, signal);
+      if (others.length === 0) return;
+    }
+    const problems = troubles.map(({ problem }) => problem);
+    throw failure('DEL', network.confList.name, network, problems);
   };
 
   const check = async (network: PodNetwork, result: unknown): Promise<boolean> => {
@@ -135,7 +169,7 @@ export const createChain = (runPlugin: RunPlugin): Chain => {
     for (const plugin of confList.plugins) {
       const request = { ...baseRequest(confList, plugin), [VALID_ATTACHMENTS_KEY]: attachments };
       const outcome = await runPlugin({ command: 'GC', plugin: plugin.type, request, attachment: null });
-      if (!outcome.ok) problems.push(`plugin ${plugin.type} ${outcome.message}`);
+      if (!outcome.ok && !isUnknownCommand(outcome)) problems.push(`plugin ${plugin.type} ${outcome.message}`);
     }
     if (problems.length > 0) throw failure('GC', confList.name, null, problems);
   };
@@ -145,7 +179,7 @@ export const createChain = (runPlugin: RunPlugin): Chain => {
     for (const plugin of confList.plugins) {
       const request = baseRequest(confList, plugin);
       const outcome = await runPlugin({ command: 'STATUS', plugin: plugin.type, request, attachment: null });
-      if (!outcome.ok)
+      if (!outcome.ok && !isUnknownCommand(outcome))
         return failure('STATUS', confList.name, null, [`plugin ${plugin.type} ${outcome.message}`]).message;
     }
     return null;

@@ -39,12 +39,26 @@ export interface PluginCall {
 export type PluginOutcome =
   | { readonly ok: true; readonly stdout: string }
   /** message completes the sentence "plugin x …"; code is the plugin's own error code. */
-  | { readonly ok: false; readonly code: number | null; readonly message: string };
+  | {
+      readonly ok: false;
+      readonly code: number | null;
+      readonly message: string;
+      /** It, or one that it runs itself (IPAM), is not installed. */
+      readonly missing: boolean;
+    };
 
 /** Resolves with how it went; rejects only when `signal` aborted it. */
 export type RunPlugin = (call: PluginCall) => Promise<PluginOutcome>;
 
-const failed = (message: string, code: number | null = null): PluginOutcome => ({ ok: false, code, message });
+const failed = (message: string, code: number | null = null, missing = false): PluginOutcome => ({
+  ok: false,
+  code,
+  message,
+  missing,
+});
+
+/** In the words of the library that plugins look for others with. */
+const LACKS_ANOTHER = /failed to find plugin "/;
 
 const isExecutableFile = async (path: string): Promise<boolean> => {
   try {
@@ -77,7 +91,11 @@ export const createRunPlugin = ({
   return async ({ command, plugin, request, attachment, signal }) => {
     const path = await findPlugin(plugin, binDirs);
     if (path === null) {
-      return failed(`is no executable in ${binDirs.join(', ')}: install it there, or set bin_dirs of [cni]`);
+      return failed(
+        `is no executable in ${binDirs.join(', ')}: install it there, or set bin_dirs of [cni]`,
+        null,
+        true,
+      );
     }
     let run: Awaited<ReturnType<Spawner['run']>>;
     try {
@@ -102,7 +120,8 @@ export const createRunPlugin = ({
     if (run.exitCode !== 0) {
       const { code, message } = parsePluginError(stdout, Buffer.from(run.stderr).toString('utf8'));
       const how = run.exitCode === null ? `was killed by ${run.signalName ?? 'a signal'}` : 'failed';
-      return failed(`${how}: ${message}${code === null ? '' : ` (code ${code})`}`, code);
+      const why = `${how}: ${message}${code === null ? '' : ` (code ${code})`}`;
+      return failed(why, code, LACKS_ANOTHER.test(message));
     }
     if (run.stdout.byteLength >= OUTPUT_BYTES_MAX) return failed(`printed more than ${OUTPUT_BYTES_MAX} bytes`);
     return { ok: true, stdout };

@@ -12,6 +12,7 @@ import { isUnsure } from './exits.ts';
 
 const EVENTS_MAX = 1000;
 const KEPT_NS = 300_000_000_000n;
+const TELL_EVERY_NS = 60_000_000_000n;
 
 export interface ContainerEvents {
   /** Sends events until the signal is aborted. */
@@ -31,6 +32,8 @@ export interface ContainerEventsOptions {
   readonly backlog: Promise<readonly Sequenced[]>;
   /** The seq up to which events were delivered, by an earlier life too. */
   readonly cursor: EventCursor;
+  /** Told that subscribers lost so many more events, having read too slowly or come too late; once a minute at most. */
+  readonly onPassedOver: (count: number) => void;
 }
 
 export interface EventCursor {
@@ -45,6 +48,13 @@ interface Told {
   readonly containers: readonly Container[];
 }
 
+interface Subscriber {
+  /** Position of the event that it is to be told next. */
+  next: number;
+  /** Called when there may be one. */
+  wake: () => void;
+}
+
 /** The last EVENTS_MAX events; positions count from the first one ever. */
 interface EventLog {
   readonly push: (told: Told) => void;
@@ -54,7 +64,8 @@ interface EventLog {
   readonly end: () => number;
 }
 
-function createEventLog(nowNs: () => bigint): EventLog {
+/** `onDrop` is called with the position of the oldest event that is left. */
+function createEventLog(nowNs: () => bigint, onDrop: (first: number) => void): EventLog {
   let events: Told[] = [];
   let dropped = 0;
   const dropOld = (): void => {
@@ -64,6 +75,7 @@ function createEventLog(nowNs: () => bigint): EventLog {
     if (count === 0) return;
     events = events.slice(count);
     dropped += count;
+    onDrop(dropped);
   };
   return {
     push(told) {
@@ -83,8 +95,10 @@ function createEventLog(nowNs: () => bigint): EventLog {
 export function createContainerEvents(options: ContainerEventsOptions): ContainerEvents {
   const { view, eventsOf, cursor } = options;
   const { state } = view;
-  const log = createEventLog(options.nowNs);
-  const wakes = new Set<() => void>();
+  const log = createEventLog(options.nowNs, (first) => {
+    for (const subscriber of subscribers) passOver(subscriber, first);
+  });
+  const subscribers = new Set<Subscriber>();
   /** Objects as they were last: their last event is told when they are gone. */
   const sandboxes = new Map(state.sandboxes);
   const containers = new Map(state.containers);
@@ -93,6 +107,20 @@ export function createContainerEvents(options: ContainerEventsOptions): Containe
   /** Where a new subscriber begins. */
   let undelivered = 0;
   let passedOver = 0;
+  /** How many of them were told of, and when. */
+  let toldOf = 0;
+  let toldAtNs = -TELL_EVERY_NS;
+
+  function passOver(subscriber: Subscriber, first: number): void {
+    const count = first - subscriber.next;
+    if (count <= 0) return;
+    subscriber.next = first;
+    passedOver += count;
+    const nowNs = options.nowNs();
+    if (nowNs - toldAtNs < TELL_EVERY_NS) return;
+    options.onPassedOver(passedOver - toldOf);
+    [toldOf, toldAtNs] = [passedOver, nowNs];
+  }
 
   const podSandboxIdOf = ({ containerId }: CriEvent): string =>
     containers.get(containerId)?.podSandboxId ?? containerId;
@@ -125,7 +153,7 @@ export function createContainerEvents(options: ContainerEventsOptions): Containe
       if (mustWait && held.length < EVENTS_MAX) held.push(event);
       else tell(event);
     }
-    for (const wake of wakes) wake();
+    for (const { wake } of subscribers) wake();
   }
 
   // What comes meanwhile is kept for after the backlog, so that events stay in order.
@@ -154,33 +182,32 @@ export function createContainerEvents(options: ContainerEventsOptions): Containe
     signal: AbortSignal,
   ): Promise<void> {
     await ready;
-    let wake: () => void = () => undefined;
-    const wakeUp = (): void => wake();
-    wakes.add(wakeUp);
-    signal.addEventListener('abort', wakeUp, { once: true });
+    const subscriber: Subscriber = { next: undelivered, wake: () => undefined };
+    passOver(subscriber, log.first());
+    subscribers.add(subscriber);
+    signal.addEventListener('abort', () => subscriber.wake(), { once: true });
     const isAborted = (): boolean => signal.aborted;
-    let position = undelivered;
     try {
       while (!isAborted()) {
-        const first = log.first();
-        passedOver += Math.max(0, first - position);
-        position = Math.max(first, position);
-        const told = log.at(position);
+        // Drops what is too old by now.
+        log.first();
+        const told = log.at(subscriber.next);
         if (told === undefined) {
           await new Promise<void>((resolve) => {
-            wake = resolve;
+            subscriber.wake = resolve;
           });
           continue;
         }
+        const after = subscriber.next + 1;
+        subscriber.next = after;
         await send(messageOf(told));
         // It may have been dropped on the way.
         if (isAborted()) return;
-        position += 1;
-        undelivered = Math.max(undelivered, position);
-        cursor.deliver(wholeUpTo(told.event.seq, position));
+        undelivered = Math.max(undelivered, after);
+        cursor.deliver(wholeUpTo(told.event.seq, after));
       }
     } finally {
-      wakes.delete(wakeUp);
+      subscribers.delete(subscriber);
     }
   }
 

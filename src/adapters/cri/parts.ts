@@ -34,6 +34,8 @@ export interface CriParts {
   /** As it is now; pods that have gone meanwhile are left out, and containers of those that stay. */
   readonly podStatsOf: (sandboxes: readonly PodSandbox[]) => Promise<wire.PodSandboxStats[]>;
   readonly podMetricsOf: (sandboxes: readonly PodSandbox[]) => Promise<wire.PodSandboxMetrics[]>;
+  /** Why the plugins of the configured network take no pods now; null when they do, or can't tell. */
+  readonly networkProblem: () => Promise<string | null>;
   readonly imageFsInfo: () => wire.ImageFsInfoResponse;
   /** Runtime features for Status, the default handler under the empty name too. */
   readonly runtimeHandlers: () => readonly wire.RuntimeHandler[];

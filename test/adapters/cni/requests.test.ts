@@ -198,6 +198,16 @@ describe('what plugins are told', { timeout: 60_000 }, () => {
     assert.deepEqual(await node.calls(), []);
   });
 
+  it('takes a plugin that knows neither GC nor STATUS as one that has nothing to say', async (t) => {
+    const node = await makeNode(t);
+    await node.addPlugin('old', `echo "{\\"code\\":4,\\"msg\\":\\"unknown CNI_COMMAND: $CNI_COMMAND\\"}"; exit 1`);
+    await writeConf(node, withVersion('1.1.0', { type: 'old' }));
+    const adapter = node.adapter();
+    await adapter.start();
+    await adapter.gc(() => []);
+    assert.deepEqual(await adapter.status(), { networkName: 'testnet', problem: null });
+  });
+
   it('says why the network takes no pods: no configuration, or a plugin that is not ready', async (t) => {
     const node = await makeNode(t);
     const adapter = node.adapter();

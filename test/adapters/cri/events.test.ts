@@ -31,6 +31,7 @@ const setUp = (options: { backlog?: readonly Sequenced[]; deliveredSeq?: number 
       delivered = Math.max(delivered, to);
     },
   };
+  const told: number[] = [];
   const backlog = Promise.resolve(options.backlog ?? []);
   const events = createContainerEvents({
     view,
@@ -38,6 +39,7 @@ const setUp = (options: { backlog?: readonly Sequenced[]; deliveredSeq?: number 
     nowNs: () => clock.nowNs,
     backlog,
     cursor,
+    onPassedOver: (count) => void told.push(count),
   });
   const record = (event: DomainRecord, stream: string): Sequenced => {
     seq += 1;
@@ -48,7 +50,7 @@ const setUp = (options: { backlog?: readonly Sequenced[]; deliveredSeq?: number 
     view.put({ containers: [container(id, ofPod)] }, [
       record({ type: 'container.started', body: { pid: 1, startTicks: '1' } }, `container/${id}`),
     ]);
-  return { view, clock, events, record, start, cursor };
+  return { view, clock, events, record, start, cursor, told };
 };
 
 const started = (seq: number, id: string, atNs: bigint): Sequenced => ({
@@ -156,8 +158,8 @@ describe('GetContainerEvents', { timeout: 20_000 }, () => {
     await end();
   });
 
-  it('a stalled subscriber blocks nobody, loses its oldest events, and they are counted', async () => {
-    const { events, start } = setUp();
+  it('a stalled subscriber blocks nobody, loses its oldest events, and they are counted and told of at once', async () => {
+    const { events, start, told } = setUp();
     const stalled = listen(events, true);
     const quick = listen(events);
     for (let n = 0; n < 2_500; n += 1) {
@@ -166,7 +168,8 @@ describe('GetContainerEvents', { timeout: 20_000 }, () => {
     }
     await settle();
     assert.equal(quick.heard.length, 2_500);
-    assert.equal(events.passedOver(), 0);
+    assert.equal(events.passedOver(), 1_499, 'before it reads again');
+    assert.equal(told.length, 1);
     assert.deepEqual(stalled.ids(), [idOf('c0')]);
     stalled.resume();
     await settle();
@@ -212,7 +215,7 @@ describe('GetContainerEvents', { timeout: 20_000 }, () => {
   });
 
   it('what happened while nobody listened waits five minutes, and is then passed over', async () => {
-    const { events, start, clock } = setUp();
+    const { events, start, clock, told } = setUp();
     start(first);
     clock.nowNs += minutesNs(3);
     start(idOf('c2'));
@@ -222,6 +225,7 @@ describe('GetContainerEvents', { timeout: 20_000 }, () => {
     await settle();
     assert.deepEqual(ids(), [idOf('c2'), idOf('c3')]);
     assert.equal(events.passedOver(), 1);
+    assert.deepEqual(told, [1]);
     await end();
   });
 

@@ -74,9 +74,11 @@ export function runtimeService(parts: CriParts): Handlers<typeof wire.RuntimeSer
       return {};
     },
 
-    status: reading(parts, 'Status', everything, ({ verbose }) => {
-      const { problem, confList } = view.state.network;
-      const networkReady = confList !== null;
+    status: reading(parts, 'Status', everything, async ({ verbose }) => {
+      const { problem: unread, confList } = view.state.network;
+      const problem =
+        confList === null ? (unread ?? 'there is no network configuration') : await parts.networkProblem();
+      const networkReady = problem === null;
       return {
         status: {
           conditions: [
@@ -85,7 +87,7 @@ export function runtimeService(parts: CriParts): Handlers<typeof wire.RuntimeSer
               type: 'NetworkReady',
               status: networkReady,
               reason: networkReady ? '' : 'NetworkPluginNotReady',
-              message: networkReady ? '' : (problem ?? 'there is no network configuration'),
+              message: problem ?? '',
             },
           ],
         },
