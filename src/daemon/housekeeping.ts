@@ -4,7 +4,7 @@
  * and tried again, since none of it is needed for what was promised.
  */
 import type { Config } from '../config/config.ts';
-import { isClosedStream } from '../engine/closed-streams.ts';
+import { isClosedStream, isProbe } from '../engine/closed-streams.ts';
 import type { RecordOwn } from '../journal/types.ts';
 import { createRetention } from '../journal/retention.ts';
 import { takeSnapshot } from '../journal/snapshots.ts';
@@ -53,7 +53,7 @@ export function startHousekeeping(options: HousekeepingOptions): Housekeeping {
       maxBytes: config.retention.sizeBytesMax,
     },
     isClosed: (stream) => isClosedStream(view.state, stream),
-    isProbe: ({ body }) => body.startsWith('{"request":{"method":"ExecSync"'),
+    isProbe: (received) => isProbe(view.state, received),
   });
 
   function inTurn(what: string, work: () => Promise<void>): void {

@@ -1,5 +1,5 @@
-/** Which streams are over: what the journal may prune whole, when it is old enough. Pure. */
-import { subjectOf } from '../domain/records.ts';
+/** Which streams and calls are over: what the journal may prune whole, when it is old enough. Pure. */
+import { type BodyOf, subjectOf } from '../domain/records.ts';
 import type { NodeState } from '../domain/state.ts';
 
 /** Streams of objects that are gone: their bodies may be pruned without changing what the rest folds to (C11). */
@@ -17,4 +17,18 @@ export function isClosedStream(state: NodeState, stream: string): boolean {
     default:
       return false;
   }
+}
+
+const EXEC_SYNC = '{"request":{"method":"ExecSync"';
+
+/**
+ * A command that was run and is over. One that a restart cut short is still to be ended in its container: without its
+ * records a later start would not know of it (C11).
+ */
+export function isProbe(state: NodeState, { body }: { readonly body: string }): boolean {
+  if (!body.startsWith(EXEC_SYNC)) return false;
+  const { request } = JSON.parse(body) as BodyOf<'call.received'>;
+  if (request.method !== 'ExecSync') return false;
+  const container = state.containers.get(request.containerId);
+  return container === undefined || ![...container.execs, ...container.staleExecs].includes(request.newId);
 }

@@ -8,6 +8,7 @@ import type { CallResponse } from '../../src/domain/records.ts';
 import { CHECKPOINT, CHECKPOINT_ARCHIVE, CHECKPOINT_PATH } from './checkpoint.ts';
 import { containerStateOf } from '../../src/domain/container/state.ts';
 import type { History } from './history.ts';
+import { askedOf, replyOf } from './seen.ts';
 
 export interface Clients {
   /** No new work; remove all. */
@@ -40,27 +41,34 @@ interface MadePod {
 type Answer = CallReply | null;
 
 export function startClients(history: History): Clients {
-  const { random, scheduler } = history;
+  const { random, scheduler, model } = history;
   let winding = false;
   let active = 0;
+  let cleaning = false;
   let cleaned = false;
   let pod = 0;
   let sessions = 0;
+  let commands = 0;
 
   /** Nobody calls in quiet periods. */
   const mayCall = (): Promise<void> | null =>
     history.held === null ? null : new Promise((resolve) => history.held?.push(resolve));
 
-  async function call(draft: CallDraft, patienceMs = PATIENCE_MS): Promise<Answer> {
+  async function call(asked: CallDraft, patienceMs = PATIENCE_MS): Promise<Answer> {
     await mayCall();
+    // Whatever a client was about to do, it does not do it any more.
+    if (winding && !cleaning) return null;
+    const draft = asked.method === 'ExecSync' ? { ...asked, newId: `command-${commands++}` } : asked;
     return await new Promise((resolve) => {
       const { daemon } = history;
       if (daemon === null || daemon.dead) return void scheduler.after(100, () => resolve(null));
+      const modelled = model.called(askedOf(draft), scheduler.nowNs());
       const abort = new AbortController();
       let over = false;
       const finish = (answer: Answer): void => {
         if (over) return;
         over = true;
+        if (answer !== null) history.guard(() => model.replied(modelled, replyOf(answer)))();
         resolve(answer);
       };
       scheduler.after(patienceMs, () => {
@@ -263,6 +271,7 @@ export function startClients(history: History): Clients {
 
   async function cleanUp(): Promise<void> {
     history.ledger.created.clear();
+    cleaning = true;
     for (;;) {
       const state = history.daemon?.view.state;
       if (state !== undefined) {

@@ -28,7 +28,8 @@ const tellsEnd = (record: Sequenced): boolean => {
 
 const hasExit = (result: unknown): boolean => JSON.stringify(result).includes('"exit"');
 
-export function followDurable({ rows }: MemoryContents): Durable {
+/** `hear` is told of each record that the domain knows, once it is durable. */
+export function followDurable({ rows }: MemoryContents, hear: (record: Sequenced) => void): Durable {
   const records: JournalRecord[] = [];
   const parsed: (Sequenced | null)[] = [];
   const intents = new Set<string>();
@@ -39,6 +40,7 @@ export function followDurable({ rows }: MemoryContents): Durable {
     records.push(record);
     parsed.push(read);
     if (read === null) return;
+    hear(read);
     if (read.type === 'effects.requested')
       for (const { kind } of read.body.effects) intents.add(`${kind} ${read.stream}`);
     if (tellsEnd(read)) ends.add(subjectOf(read.stream).id);

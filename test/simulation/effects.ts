@@ -276,6 +276,7 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
       shim.tasks.set(containerId, task);
       half();
       task.status = 'running';
+      world.everRan.add(containerId);
       if (checkpointDir !== undefined) world.unpacked.delete(checkpointDir);
       if (podSandboxId !== containerId && random.chance(0.2)) endTask(world, scheduler, task, random.below(3));
       return { task: { pid: task.pid, startTicks: String(task.pid) } };

@@ -64,6 +64,7 @@ export const faultyPerformance = (options: SimulatedEffectsOptions) => {
             scheduler.after(delayMs * 0.3, () => void (isDead() ? undefined : resolve(result)));
           } catch (error) {
             if (error === DIED) return;
+            options.world.failures += 1;
             scheduler.after(delayMs * 0.3, () => void (isDead() ? undefined : reject(error)));
           }
         };

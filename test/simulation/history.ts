@@ -13,12 +13,14 @@ import { type Durable, followDurable } from './durable.ts';
 import { checkEnd } from './ending.ts';
 import type { House } from './house.ts';
 import { createLives } from './life.ts';
+import { createModel, type Model } from './model/model.ts';
 import type { Plant } from './plant.ts';
 import { beQuiet } from './quiet.ts';
 import { createRandom, type Random } from './random.ts';
 import { createScheduler, type Scheduler } from './scheduler.ts';
+import { nodeOf, tellModel } from './seen.ts';
 import { Violation } from './violation.ts';
-import { createWorld, disturb, runningContainers, type World } from './world.ts';
+import { createWorld, disturb, runningContainers, runOutOfMemory, type World } from './world.ts';
 
 export interface HistoryOptions {
   readonly seed: number;
@@ -49,6 +51,7 @@ export interface History {
   readonly contents: MemoryContents;
   readonly durable: Durable;
   readonly ledger: Ledger;
+  readonly model: Model;
   /** The living daemon, if there is one. */
   daemon: Daemon | null;
   /** Whose processes had ended when it started. */
@@ -82,12 +85,17 @@ const CUT_SHORT = [
 function createHistory(seed: number, target: Boundary): History {
   const random = createRandom(seed);
   const contents = emptyContents();
+  const world = createWorld();
+  const model = createModel(nodeOf(world), (message) => {
+    throw new Violation(message);
+  });
   const history: History = {
     random,
     scheduler: createScheduler(random),
-    world: createWorld(),
+    world,
     contents,
-    durable: followDurable(contents),
+    durable: followDurable(contents, (record) => tellModel(model, record)),
+    model,
     ledger: createLedger(),
     daemon: null,
     foundDead: [],
@@ -153,7 +161,7 @@ export async function runHistory({ seed, target, plant }: HistoryOptions): Promi
     if (random.chance(STOP_RATE)) lives.stop();
     if (random.chance(HOUSE_RATE)) (random.chance(0.5) ? history.house?.snapshot : history.house?.prune)?.();
     if (random.chance(disturbRate)) disturb(world, scheduler, random);
-    if (random.chance(oomRate)) for (const task of runningContainers(world)) world.onOom(task);
+    if (random.chance(oomRate)) for (const task of runningContainers(world)) runOutOfMemory(world, task);
     if (!(await scheduler.step())) break;
   }
   if (targetIn > 0 && crashes.size === 0) lives.crash('between steps');

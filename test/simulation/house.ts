@@ -5,7 +5,7 @@
 import { EVOLVER_VERSION } from '../../src/domain/evolve.ts';
 import { writeState } from '../../src/domain/snapshot.ts';
 import type { NodeState } from '../../src/domain/state.ts';
-import { isClosedStream } from '../../src/engine/closed-streams.ts';
+import { isClosedStream, isProbe } from '../../src/engine/closed-streams.ts';
 import type { KeptJournal } from '../../src/journal/types.ts';
 import { createRetention } from '../../src/journal/retention.ts';
 import type { Daemon, History } from './history.ts';
@@ -43,7 +43,7 @@ export function keepHouse(
       maxBytes: Number.MAX_SAFE_INTEGER,
     },
     isClosed: (stream) => plant?.isClosed?.(daemon, stream) ?? isClosedStream(daemon.view.state as NodeState, stream),
-    isProbe: ({ body }) => body.startsWith('{"request":{"method":"ExecSync"'),
+    isProbe: (received) => isProbe(daemon.view.state as NodeState, received),
   });
   // One thing at a time: a snapshot from before a pruning may hold what the pruning took the end of.
   let busy = false;

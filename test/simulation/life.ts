@@ -22,6 +22,7 @@ import { keepHouse } from './house.ts';
 import { IMAGE } from './images.ts';
 import type { Durable } from './durable.ts';
 import type { Plant } from './plant.ts';
+import { lookAtChanges, watched } from './seen.ts';
 import { Violation } from './violation.ts';
 import { isAlive, rebootWorld, type SimulatedTask } from './world.ts';
 
@@ -79,6 +80,7 @@ export function createLives(history: History, options: LivesOptions): Lives {
     const rebooted = !history.calm && contents.rows.length > 0 && random.chance(REBOOT_RATE);
     if (rebooted) rebootWorld(world);
     world.fetching = 0;
+    history.model.signals.restarted();
     const life = { dead: false };
     const memory = createMemoryJournal({ contents, commit: (records) => commit(life, records) });
     const journal = plant?.journal?.(memory) ?? memory;
@@ -100,6 +102,8 @@ export function createLives(history: History, options: LivesOptions): Lives {
       check: history.guard((kind, effect) => {
         durable.sync();
         CHECKS.beforeEffect(history, kind, effect);
+        if (effect.kind === 'KillTask')
+          history.model.signals.sent(effect.containerId, effect.podSandboxId, effect.signal, scheduler.nowNs());
       }),
       observe: () => daemon.engine.observe,
     });
@@ -111,7 +115,7 @@ export function createLives(history: History, options: LivesOptions): Lives {
     const engine = createEngine({
       journal,
       state,
-      perform: plant?.perform?.(real, world) ?? real,
+      perform: watched(plant?.perform?.(real, world) ?? real, world, history.model.signals),
       clock: plant?.clock?.(clock) ?? clock,
       ids: { hex64: () => String(++nextId).padStart(64, '0'), uuid: () => `call-${++nextId}` },
       boot: 'boot',
@@ -120,6 +124,7 @@ export function createLives(history: History, options: LivesOptions): Lives {
         view.apply(records);
         durable.sync();
         CHECKS.afterPublish(history, view.state, records);
+        lookAtChanges(history.model, view.state.containers, records);
       }),
       published: view.state,
       report: () => undefined,

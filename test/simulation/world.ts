@@ -58,6 +58,16 @@ export interface World {
   readonly adds: Map<string, { readonly network: string; delTried: boolean }>;
   /** Pulls and loads that write at this moment. */
   fetching: number;
+  /** Containers and sandboxes whose task has run at some time, and how those ended that did. */
+  readonly everRan: Set<string>;
+  readonly ends: Map<string, { readonly exitStatus: number; readonly atNs: bigint; readonly oomKills: number }>;
+  /** Something of them was killed for lack of memory. */
+  readonly oomed: Set<string>;
+  /** Pods whose shim died, that fell over by themselves, or that a reboot ended. */
+  readonly cutOff: Set<string>;
+  readonly commandExits: Map<string, number>;
+  /** How much went wrong so far. */
+  failures: number;
   nextPid: number;
   nextAddress: number;
   /** Told of every exit, whoever lives to hear it. */
@@ -83,6 +93,12 @@ export const createWorld = (): World => ({
   standsOn: new Map(),
   adds: new Map(),
   fetching: 0,
+  everRan: new Set(),
+  ends: new Map(),
+  oomed: new Set(),
+  cutOff: new Set(),
+  commandExits: new Map(),
+  failures: 0,
   nextPid: 1000,
   nextAddress: 1,
   onExit: () => {},
@@ -107,6 +123,9 @@ export function endTask(
   task.exitStatus = exitStatus;
   task.exitedAtNs = scheduler.nowNs();
   task.oomKills = oomKills;
+  world.ends.set(task.id, { exitStatus, atNs: task.exitedAtNs, oomKills });
+  if (oomKills > 0) world.oomed.add(task.id);
+  if (task.id === task.podSandboxId) world.cutOff.add(task.id);
   world.onExit(task);
 }
 
@@ -114,12 +133,14 @@ function killShim(world: World, podSandboxId: string): void {
   const shim = shimOf(world, podSandboxId);
   if (shim === undefined) return;
   shim.alive = false;
+  world.cutOff.add(podSandboxId);
   for (const task of shim.tasks.values()) if (task.status === 'running') world.orphans.set(task.id, task);
   world.onShimDeath(podSandboxId);
 }
 
 /** A reboot: whatever is not on the disk is gone. */
 export function rebootWorld(world: World): void {
+  for (const id of world.dirs) world.cutOff.add(id);
   world.dirs.clear();
   world.bundles.clear();
   world.imageMounts.clear();
@@ -170,6 +191,11 @@ export function leftovers(world: World): string[] {
   ];
 }
 
+export function runOutOfMemory(world: World, task: SimulatedTask): void {
+  world.oomed.add(task.id);
+  world.onOom(task);
+}
+
 /** Things that happen by themselves: a task exits, is killed for lack of memory, or a shim dies. */
 export function disturb(world: World, scheduler: Scheduler, random: Random): void {
   const shims = [...world.shims.values()].filter((shim) => shim.alive);
@@ -180,7 +206,7 @@ export function disturb(world: World, scheduler: Scheduler, random: Random): voi
   if (running.length === 0) return;
   const containers = running.filter((task) => task.id !== task.podSandboxId);
   const task = random.pick(containers.length > 0 && random.chance(0.7) ? containers : running);
-  if (random.chance(0.3)) return world.onOom(task);
+  if (random.chance(0.3)) return runOutOfMemory(world, task);
   const oom = random.chance(0.5);
   endTask(world, scheduler, task, oom ? 137 : random.below(4), oom ? 1 : 0);
 }

@@ -1,0 +1,23 @@
+/** C11: what may be pruned of an object that is still there: commands that are over, and no others. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type Container, initialState } from '../../src/domain/state.ts';
+import { isProbe } from '../../src/engine/closed-streams.ts';
+
+const BODY = JSON.stringify({
+  request: { method: 'ExecSync', containerId: 'c', cmd: ['true'], timeoutSeconds: '0', newId: 'x' },
+});
+
+const stateWith = (part: Partial<Pick<Container, 'execs' | 'staleExecs'>>) => {
+  const state = initialState();
+  state.containers.set('c', { execs: [], staleExecs: [], ...part } as unknown as Container);
+  return state;
+};
+
+test('C11: a command that is over may be pruned, one that is still to be ended may not', () => {
+  assert.equal(isProbe(stateWith({}), { body: BODY }), true);
+  assert.equal(isProbe(initialState(), { body: BODY }), true);
+  assert.equal(isProbe(stateWith({ staleExecs: ['x'] }), { body: BODY }), false);
+  assert.equal(isProbe(stateWith({ execs: ['x'] }), { body: BODY }), false);
+  assert.equal(isProbe(stateWith({}), { body: '{"request":{"method":"StopContainer","containerId":"c"}}' }), false);
+});
