@@ -72,6 +72,7 @@ export interface Config {
   };
   readonly images: {
     readonly registryConfigDirs: readonly string[];
+    readonly mirrorCredentials: boolean;
     readonly maxConcurrentDownloads: number;
     readonly maxConcurrentDownloadsPerRegistry: number;
     /** null: no limit. */
@@ -247,6 +248,7 @@ export const configOf = (parsed: ParsedConfig, files: readonly string[], surroun
     },
     images: {
       registryConfigDirs: images.registry_config_dirs,
+      mirrorCredentials: images.mirror_credentials,
       maxConcurrentDownloads: images.max_concurrent_downloads,
       maxConcurrentDownloadsPerRegistry: images.max_concurrent_downloads_per_registry,
       pullProgressTimeoutMs: images.pull_progress_timeout === 0 ? null : images.pull_progress_timeout,

@@ -61,6 +61,7 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
   const images = createImagesAdapter({
     root: rootDir,
     registryConfigDirs: config.images.registryConfigDirs,
+    mirrorCredentials: config.images.mirrorCredentials,
     maxConcurrentDownloads: config.images.maxConcurrentDownloads,
     maxConcurrentDownloadsPerRegistry: config.images.maxConcurrentDownloadsPerRegistry,
     progressTimeoutMs: config.images.pullProgressTimeoutMs ?? Number.POSITIVE_INFINITY,

@@ -116,7 +116,13 @@ export type CallRequest =
     }
   | ({ readonly method: 'RestorePod' } & RestorePodRequest)
   | ({ readonly method: 'UpdatePodSandboxResources'; readonly podSandboxId: string } & PodLimits)
-  | { readonly method: 'PullImage'; readonly image: string; readonly credentials: string | null }
+  | {
+      readonly method: 'PullImage';
+      readonly image: string;
+      readonly credentials: string | null;
+      /** The runtime handler that it is pulled for; absent where none is named. */
+      readonly runtimeHandler?: string;
+    }
   | { readonly method: 'LoadImages'; readonly newId: string }
   | { readonly method: 'RemoveImage'; readonly image: string }
   | { readonly method: 'UpdateRuntimeConfig'; readonly podCidr: string }
@@ -191,7 +197,12 @@ export type Intent =
   | { readonly kind: 'ReadCheckpoint'; readonly location: string }
   /** All limits that are to hold, those that stay as they are too. */
   | ({ readonly kind: 'UpdateContainer' } & ContainerUpdate)
-  | { readonly kind: 'PullImage'; readonly reference: string; readonly credentials: string | null }
+  | {
+      readonly kind: 'PullImage';
+      readonly reference: string;
+      readonly credentials: string | null;
+      readonly runtimeHandler?: string;
+    }
   | { readonly kind: 'LoadImages'; readonly upload: string }
   | { readonly kind: 'DeleteImageContent'; readonly blobs: readonly string[]; readonly chainIds: readonly string[] };
 

@@ -254,7 +254,7 @@ describe('loading the configuration', () => {
       `${main}"jornal" is not a key at the top; did you mean "journal"?`,
       `${main}"read" is not a key of [journal.retention]; did you mean "reads"?`,
       `${main}"runtime_typ" is not a key of [runtime.handlers.kata]; did you mean "runtime_type"?`,
-      `- ${dir}/conf.d/a.toml: "foo_bar_baz" is not a key of [images]; known are registry_config_dirs, max_concurrent_downloads, max_concurrent_downloads_per_registry, pull_progress_timeout, platform, pinned, check_interval, check_rate`,
+      `- ${dir}/conf.d/a.toml: "foo_bar_baz" is not a key of [images]; known are registry_config_dirs, mirror_credentials, max_concurrent_downloads, max_concurrent_downloads_per_registry, pull_progress_timeout, platform, pinned, check_interval, check_rate`,
       `- ${dir}/conf.d/a.toml: cni.plugin_timeout "30 s" is not a duration in quotes like "24h" or "1h30m" (units: ms, s, m, h, d)`,
     ];
     const lines = text.split('\n');

@@ -38,6 +38,8 @@ export interface ImagesAdapterOptions {
   readonly root: string;
   /** Directories of hosts.toml directories, in order. */
   readonly registryConfigDirs: readonly string[];
+  /** Whether credentials that name no server go to the mirrors in these files too. */
+  readonly mirrorCredentials: boolean;
   /** Layers of one pull that are downloaded at a time. */
   readonly maxConcurrentDownloads: number;
   /** Layers that are downloaded at a time from one registry, of whatever pulls. */
@@ -95,7 +97,13 @@ const checkRoot = (root: string): void => {
 
 export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapter => {
   const { root, platform, spawner, credentials, log } = options;
-  const { registryConfigDirs, maxConcurrentDownloads, maxConcurrentDownloadsPerRegistry, progressTimeoutMs } = options;
+  const {
+    registryConfigDirs,
+    mirrorCredentials,
+    maxConcurrentDownloads,
+    maxConcurrentDownloadsPerRegistry,
+    progressTimeoutMs,
+  } = options;
   checkRoot(root);
   const limits: ImageLimits = { ...defaultImageLimits, ...options.limits };
   const layout = imageLayout(root);
@@ -127,6 +135,7 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
     {
       root,
       registryConfigDirs,
+      mirrorCredentials,
       maxConcurrentDownloads,
       maxConcurrentDownloadsPerRegistry,
       progressTimeoutMs,

@@ -116,7 +116,7 @@ const intentWords = (intent: Intent): string => {
     case 'UpdateContainer':
       return `UpdateContainer ${limitsWords(intent.resources)}`;
     case 'PullImage':
-      return `PullImage ${intent.reference}`;
+      return `PullImage ${intent.reference}${intent.runtimeHandler === undefined ? '' : ` for ${intent.runtimeHandler}`}`;
     default:
       return intent.kind;
   }

@@ -11,6 +11,8 @@ export type ImageEffect =
       readonly reference: string;
       /** Token of the credentials, null for none. */
       readonly credentials: string | null;
+      /** The runtime handler that it is pulled for. All of them share one store (docs/decisions/handlers.md). */
+      readonly runtimeHandler?: string;
     }
   /** Reads an OCI or docker archive that the caller streams in; `upload` names the stream. */
   | { readonly kind: 'LoadImages'; readonly upload: string }

@@ -30,7 +30,12 @@ export function startFetch(turn: Turn, call: OpenCall): void {
 function fetchIntent(state: NodeState, { request: asked }: OpenCall): Intent | null {
   switch (asked.method) {
     case 'PullImage':
-      return { kind: 'PullImage', reference: asked.image, credentials: asked.credentials };
+      return {
+        kind: 'PullImage',
+        reference: asked.image,
+        credentials: asked.credentials,
+        ...(asked.runtimeHandler !== undefined && { runtimeHandler: asked.runtimeHandler }),
+      };
     case 'LoadImages':
       return { kind: 'LoadImages', upload: asked.newId };
     case 'RunPodSandbox':

@@ -238,6 +238,25 @@ describe('clients that go away', { timeout: 20_000 }, () => {
     );
   });
 
+  it('hands on the runtime handler that an image is pulled for', async (t) => {
+    const effects: unknown[] = [];
+    const test = await startEngine(t, {
+      PullImage: (effect) => {
+        effects.push(effect);
+        return Promise.reject(new FailureError('RegistryFailed', 'That is enough.'));
+      },
+    });
+    const { cri } = await startServer(t, { view: test.view, take: test.engine.call });
+    for (const runtimeHandler of ['kata', '']) {
+      const asked = cri.image.pullImage({ image: { image: 'registry.test/a:1', runtimeHandler } });
+      await assert.rejects(asked, hasCode(GrpcCode.UNAVAILABLE, /That is enough/));
+    }
+    const pull = { kind: 'PullImage', reference: 'registry.test/a:1', credentials: null };
+    assert.deepEqual(effects, [{ ...pull, runtimeHandler: 'kata' }, pull]);
+    const received = test.recorded('call.received').map(({ request }) => 'runtimeHandler' in request);
+    assert.deepEqual(received, [true, false]);
+  });
+
   it('C5: so does one whose deadline has passed, and one whose connection is cut', async (t) => {
     const { engine, server, recorded } = await pulling(t);
     const late = server.cri.image.pullImage(image, { timeoutMs: 100 });

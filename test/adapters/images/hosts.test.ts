@@ -199,7 +199,8 @@ describe('registry hosts', () => {
 describe('credentials', () => {
   const password = { username: 'u', password: 'p' };
   const kindFor = (serverAddress: string | undefined, registry: string, endpoint: string): string =>
-    identityFor({ ...password, ...(serverAddress === undefined ? {} : { serverAddress }) }, registry, endpoint).kind;
+    identityFor({ ...password, ...(serverAddress === undefined ? {} : { serverAddress }) }, registry, endpoint, false)
+      .kind;
 
   it('go to the registry they name, or that of the image, and to no other', () => {
     assert.equal(kindFor(undefined, 'r.example:5000', 'r.example:5000'), 'password');
@@ -210,11 +211,18 @@ describe('credentials', () => {
     assert.equal(kindFor('other.example', 'r.example', 'r.example'), 'anonymous');
     assert.equal(kindFor('https://index.docker.io/v1/', 'docker.io', 'registry-1.docker.io'), 'password');
     assert.equal(kindFor(undefined, 'docker.io', 'registry-1.docker.io'), 'password');
-    assert.equal(identityFor(null, 'r.example', 'r.example').kind, 'anonymous');
+    assert.equal(identityFor(null, 'r.example', 'r.example', true).kind, 'anonymous');
+  });
+
+  it('that name no registry go to its mirrors too, where the node allows it', () => {
+    const { kind } = identityFor(password, 'r.example', 'mirror.example', true);
+    assert.equal(kind, 'password');
+    const named = identityFor({ ...password, serverAddress: 'r.example' }, 'r.example', 'mirror.example', true);
+    assert.equal(named.kind, 'anonymous');
   });
 
   it('come in the four forms of AuthConfig', () => {
-    const identity = (credentials: Parameters<typeof identityFor>[0]) => identityFor(credentials, 'r', 'r');
+    const identity = (credentials: Parameters<typeof identityFor>[0]) => identityFor(credentials, 'r', 'r', true);
     assert.deepEqual(identity({ auth: Buffer.from('u:p:q').toString('base64') }), {
       kind: 'password',
       username: 'u',

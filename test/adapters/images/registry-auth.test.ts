@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
+import type { ImagesAdapterOptions } from '../../../src/adapters/images/adapter.ts';
 import type { RegistryCredentials } from '../../../src/adapters/images/types.ts';
 import { buildImage } from '../../support/images/build.ts';
 import { type FaultServer, type SeenRequest, startFaultServer } from '../../support/images/fault-server.ts';
@@ -20,8 +21,10 @@ const storeWith = (
   t: TestContext,
   credentials: RegistryCredentials,
   registryConfigDirs: readonly string[] = [],
+  more: Partial<ImagesAdapterOptions> = {},
 ): Promise<TestStore> =>
   startStore(t, {
+    ...more,
     credentials: (token) => (token === 'token-1' ? credentials : null),
     registryConfigDirs,
     limits: { attemptsMax: 2 },
@@ -51,7 +54,7 @@ const guardedByTokens = async (
   return { registry, tokens, reference: `${registry.host}/team/app:v1` };
 };
 
-describe('registry authentication', { timeout: 60_000 }, () => {
+describe('registry authentication', { timeout: 180_000 }, () => {
   it('gets a token for nobody in particular', async (t) => {
     const { registry, tokens, reference } = await guardedByTokens(t);
     const store = await startStore(t);
@@ -142,7 +145,32 @@ describe('registry authentication', { timeout: 60_000 }, () => {
     assert.match(denied.message, /answered 403 \(DENIED: no \[31m\)/);
   });
 
-  it('gives credentials to no mirror, no other registry and no redirect', async (t) => {
+  it('shows credentials without a server to the mirrors of hosts.toml, unless the node forbids it', async (t) => {
+    const mirror = await startFaultServer(t);
+    const registry = await startFaultServer(t);
+    mirror.serve('team/app', 'v1', image);
+    registry.serve('team/app', 'v1', image);
+    guard(mirror, 'Basic realm="mirror"', ({ headers }) => headers.authorization === basic);
+    const directory = await tempDir(t);
+    await mkdir(join(directory, registry.host));
+    const hosts = `server = "${registry.base}"\n[host."${mirror.base}"]\n`;
+    await writeFile(join(directory, registry.host, 'hosts.toml'), hosts);
+    const reference = `${registry.host}/team/app:v1`;
+
+    await (await storeWith(t, password, [directory])).pull(reference, 'token-1');
+    assert.ok(mirror.requests.some(({ headers }) => headers.authorization === basic));
+    assert.equal(registry.requests.length, 0, 'the mirror had it all');
+
+    mirror.requests.length = 0;
+    const named = await storeWith(t, { ...password, serverAddress: `http://${registry.host}/v1/` }, [directory]);
+    await named.pull(reference, 'token-1');
+    const cautious = await storeWith(t, password, [directory], { mirrorCredentials: false });
+    await cautious.pull(reference, 'token-1');
+    assert.ok(mirror.requests.length > 0);
+    assert.ok(mirror.requests.every(({ headers }) => headers.authorization === undefined));
+  });
+
+  it('gives credentials to no other registry, no redirect, and no mirror that they do not name', async (t) => {
     const [mirror, storage] = [await startFaultServer(t), await startFaultServer(t)];
     const { registry, tokens } = await guardedByTokens(t);
     const digest = image.layers[0]?.digest ?? '';
@@ -154,7 +182,7 @@ describe('registry authentication', { timeout: 60_000 }, () => {
       join(directory, registry.host, 'hosts.toml'),
       `server = "${registry.base}"\n[host."${mirror.base}"]\n`,
     );
-    const store = await storeWith(t, password, [directory]);
+    const store = await storeWith(t, { ...password, serverAddress: registry.host }, [directory]);
     await store.pull(`${registry.host}/team/app:v1`, 'token-1');
     const asked = tokens.requests.map(({ path, headers }) => [path, headers.authorization]);
     assert.ok(asked.some(([path]) => path === '/mirror') && asked.some(([path]) => path === '/token'));

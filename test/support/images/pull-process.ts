@@ -13,6 +13,7 @@ const spawner = await startSpawner({ lockPath: join(root, 'spawner.lock'), start
 const adapter = createImagesAdapter({
   root,
   registryConfigDirs: [],
+  mirrorCredentials: true,
   maxConcurrentDownloads: 3,
   maxConcurrentDownloadsPerRegistry: 12,
   progressTimeoutMs: 20_000,

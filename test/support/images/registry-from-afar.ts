@@ -132,7 +132,14 @@ const endpoint: Endpoint = {
 };
 const reference = { host: `afar.example:${afar}`, path: 'a/b', tag: 'v1', digest: null };
 const retry = { attemptsMax: 1, retryDelayMs: 1 };
-const registry = createRegistry({ reference, endpoints: [endpoint], credentials: null, http, retry });
+const registry = createRegistry({
+  reference,
+  endpoints: [endpoint],
+  credentials: null,
+  mirrorCredentials: true,
+  http,
+  retry,
+});
 const sink = { offset: () => 0, write: () => undefined, restart: () => undefined, finish: () => Promise.resolve() };
 for (const host of ['127.0.0.1', 'rebound.example', '[::ffff:7f00:1]']) {
   const digest = `sha256:${'0'.repeat(64)}`;

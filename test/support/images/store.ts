@@ -61,6 +61,7 @@ export const startStore = async (owner: Owner, options: Partial<ImagesAdapterOpt
   const adapter = createImagesAdapter({
     root,
     registryConfigDirs: [],
+    mirrorCredentials: true,
     maxConcurrentDownloads: 3,
     maxConcurrentDownloadsPerRegistry: 12,
     progressTimeoutMs: 10_000,

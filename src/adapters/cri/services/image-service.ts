@@ -43,6 +43,7 @@ export function imageService(parts: CriParts): Handlers<typeof wire.ImageService
         () => ({
           image: named(image, 'image.image'),
           credentials: auth === undefined || isEmptyAuth(auth) ? null : parts.keepCredentials(auth),
+          ...(image?.runtimeHandler ? { runtimeHandler: image.runtimeHandler } : {}),
         }),
         context,
       );

@@ -11,6 +11,7 @@ import type { ImageLimits, Platform, RegistryCredentials } from '../types.ts';
 export interface PullThreadOptions {
   readonly root: string;
   readonly registryConfigDirs: readonly string[];
+  readonly mirrorCredentials: boolean;
   readonly maxConcurrentDownloads: number;
   readonly maxConcurrentDownloadsPerRegistry: number;
   readonly progressTimeoutMs: number;

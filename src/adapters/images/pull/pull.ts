@@ -69,11 +69,12 @@ export const pullImage = async (
   observer: PullObserver,
   signal: AbortSignal,
 ): Promise<ImageContent> => {
-  const { registryConfigDirs, platform, maxConcurrentDownloads, limits } = shop.options;
+  const { registryConfigDirs, mirrorCredentials, platform, maxConcurrentDownloads, limits } = shop.options;
   const reference = parsed(request.reference);
   const endpoints = await findEndpoints(registryConfigDirs, reference.host);
   const { credentials } = request;
-  const registry = createRegistry({ reference, endpoints, credentials, http: shop.http, retry: limits });
+  const trust = { credentials, mirrorCredentials };
+  const registry = createRegistry({ reference, endpoints, ...trust, http: shop.http, retry: limits });
   const resolved = await registry.resolve(signal);
   const turn = createSemaphore(maxConcurrentDownloads);
   const repoTag = repoTagOf(reference);

@@ -49,12 +49,13 @@ export const createRegistry = (options: {
   readonly reference: ImageReference;
   readonly endpoints: readonly Endpoint[];
   readonly credentials: RegistryCredentials | null;
+  readonly mirrorCredentials: boolean;
   readonly http: HttpClient;
   readonly retry: RetryOptions;
 }): Registry => {
-  const { reference, endpoints, credentials, http, retry } = options;
+  const { reference, endpoints, credentials, mirrorCredentials, http, retry } = options;
   const repository = reference.path;
-  const { urlAt, ask } = createEndpointClient({ reference, credentials, http });
+  const { urlAt, ask } = createEndpointClient({ reference, credentials, mirrorCredentials, http });
   const get = (endpoint: Endpoint, url: URL, publicHeaders: Record<string, string>, signal: AbortSignal) =>
     ask(endpoint, { method: 'GET', url, publicHeaders }, signal);
 

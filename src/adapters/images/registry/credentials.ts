@@ -1,6 +1,7 @@
 /**
- * Whose credentials go where. A client's credentials are for one registry: the one they name, else the image's own.
- * No other server gets them, be it a mirror, the target of a redirect or the address of a foreign layer. Pure.
+ * Whose credentials go where. A client's credentials are for the server that they name, and for no other. Where they name
+ * none they are for the image's registry, and for the mirrors that the node's own hosts.toml gives it, if the node so wants.
+ * The target of a redirect and the address of a foreign layer never get any. Pure.
  */
 import type { RegistryCredentials } from '../types.ts';
 import { serverOf } from './hosts.ts';
@@ -41,13 +42,18 @@ const identityOf = (credentials: RegistryCredentials): Identity => {
   return credentials.auth ? decodeAuth(credentials.auth) : anonymous;
 };
 
-/** Who to be at `endpointHost` when an image of `registryHost` is asked for there. */
+/**
+ * Who to be at `endpointHost`, a server that the node's configuration names for images of `registryHost`, or that registry
+ * itself.
+ */
 export const identityFor = (
   credentials: RegistryCredentials | null,
   registryHost: string,
   endpointHost: string,
+  mirrorCredentials: boolean,
 ): Identity => {
   if (credentials === null) return anonymous;
+  if (!credentials.serverAddress && mirrorCredentials) return identityOf(credentials);
   const meant = namedHost(credentials.serverAddress || registryHost);
   return meant === endpointHost.toLowerCase() ? identityOf(credentials) : anonymous;
 };

@@ -23,16 +23,18 @@ export interface EndpointClient {
 export const createEndpointClient = (options: {
   readonly reference: ImageReference;
   readonly credentials: RegistryCredentials | null;
+  /** Whether credentials that name no server are shown to every endpoint. */
+  readonly mirrorCredentials: boolean;
   readonly http: HttpClient;
 }): EndpointClient => {
-  const { reference, credentials, http } = options;
+  const { reference, credentials, mirrorCredentials, http } = options;
   const repository = reference.path;
   const authenticators = new Map<Endpoint, Authenticator>();
 
   const authenticatorOf = (endpoint: Endpoint): Authenticator => {
     const known = authenticators.get(endpoint);
     if (known !== undefined) return known;
-    const identity = identityFor(credentials, reference.host, endpoint.host);
+    const identity = identityFor(credentials, reference.host, endpoint.host, mirrorCredentials);
     const made = createAuthenticator({ identity, repository, http, tls: endpoint.tls });
     authenticators.set(endpoint, made);
     return made;
