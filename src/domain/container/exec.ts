@@ -5,6 +5,8 @@
  */
 import { hasTimer, openEffectsOn } from '../effect-log.ts';
 import type { Failure } from '../errors.ts';
+import { checkWords } from '../oci/checks.ts';
+import { failureIn } from '../oci/refuse.ts';
 import { type CallRequest, containerStream, type EffectEnded, type Intent } from '../records.ts';
 import type { WantedStreams } from '../call/streams.ts';
 import type { Container, OpenCall } from '../state.ts';
@@ -74,7 +76,9 @@ function notRunning({ state }: Turn, containerId: string, rule: string): Failure
 }
 
 const commandFailure = (cmd: readonly string[]): Failure | null =>
-  cmd.length > 0 ? null : { reason: 'InvalidField', message: 'cmd is empty; name the program to run.' };
+  cmd.length > 0
+    ? failureIn(() => checkWords('cmd', cmd))
+    : { reason: 'InvalidField', message: 'cmd is empty; name the program to run.' };
 
 const timeoutFailure = (timeoutSeconds: string): Failure | null =>
   BigInt(timeoutSeconds) >= 0n

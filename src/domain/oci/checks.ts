@@ -18,6 +18,12 @@ export function checkLine(field: string, text: string | undefined): void {
     refuseField(field, `is ${shown(text)}: it must hold no control characters`);
 }
 
+/** What a program is given as arguments. */
+export function checkWords(field: string, words: readonly string[] | undefined): void {
+  for (const word of words ?? [])
+    if (word.includes('\0')) refuseField(field, `holds a NUL byte in ${shown(word)}: no program can be given one`);
+}
+
 export function checkRequired(field: string, text: string | undefined): void {
   if (!text) refuseField(field, 'is empty: it is required');
   checkLine(field, text);
@@ -35,6 +41,13 @@ export function checkRelativePath(field: string, path: string): void {
   if (isAbsolute(path) || hasParentPart(path)) {
     refuseField(field, `is ${shown(path)}: it must be relative, without ".."`);
   }
+}
+
+/** A relative path whose last part is the name of a file. */
+export function checkFilePath(field: string, path: string): void {
+  checkRelativePath(field, path);
+  const name = path.split('/').at(-1) ?? '';
+  if (name === '' || name === '.') refuseField(field, `is ${shown(path)}: it must end with the name of a file`);
 }
 
 export function checkNoParentPart(field: string, path: string): void {

@@ -14,7 +14,16 @@ import {
 } from '../cri.ts';
 import { checkApparmor } from './apparmor.ts';
 import { checkCapabilities } from './capabilities.ts';
-import { checkAbsolutePath, checkLine, checkRelativePath, checkRequired, checkResources, checkUser } from './checks.ts';
+import {
+  checkAbsolutePath,
+  checkFilePath,
+  checkLine,
+  checkRelativePath,
+  checkRequired,
+  checkResources,
+  checkUser,
+  checkWords,
+} from './checks.ts';
 import { checkCdiDevices } from '../cdi/names.ts';
 import { cleanPath } from './paths.ts';
 import { refuseField, shown } from './refuse.ts';
@@ -24,18 +33,11 @@ import { checkSelinuxOptions } from './selinux.ts';
 import { isCriSignal } from './signals.ts';
 import { checkContainerUserNamespace, checkMountMappings, NAMESPACE_FIELD } from './user-namespace.ts';
 
-const NUL = '\0';
 /** More would take the runtime minutes, and the kernel has a limit of its own (fs.mount-max). */
 const MAX_MOUNTS = 10_000;
 const MAX_DEVICES = 1_000;
 /** What 0.37 of the API lets a caller add to a mount. */
 const MOUNT_OPTIONS: readonly string[] = ['noexec', 'nodev', 'nosuid'];
-
-function checkWords(field: string, words: readonly string[] | undefined): void {
-  for (const word of words ?? []) {
-    if (word.includes(NUL)) refuseField(field, `holds a NUL byte in ${shown(word)}: no program can be given one`);
-  }
-}
 
 function checkEnvs(config: ContainerConfig): void {
   for (const { key } of config.envs ?? []) {
@@ -107,7 +109,7 @@ export function checkContainerConfig(config: ContainerConfig, sandboxConfig: Pod
   checkWords('command', config.command);
   checkWords('args', config.args);
   if (config.workingDir) checkAbsolutePath('working_dir', config.workingDir);
-  if (config.logPath) checkRelativePath('log_path', config.logPath);
+  if (config.logPath) checkFilePath('log_path', config.logPath);
   checkEnvs(config);
   if ((config.mounts ?? []).length > MAX_MOUNTS) refuseField('mounts', `has more than ${MAX_MOUNTS} entries`);
   for (const mount of config.mounts ?? []) {
