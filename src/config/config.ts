@@ -107,6 +107,7 @@ export interface Config {
   readonly limits: {
     readonly requestBytesMax: number;
     readonly execOutputBytesMax: number;
+    readonly execOutputTotalBytesMax: number;
     readonly layerEntriesMax: number;
     readonly layerBytesMax: number;
     readonly unpackTimeoutMs: number;
@@ -270,6 +271,7 @@ export const configOf = (parsed: ParsedConfig, files: readonly string[], surroun
     limits: {
       requestBytesMax: limits.request_max,
       execOutputBytesMax: limits.exec_output_max,
+      execOutputTotalBytesMax: limits.exec_output_total,
       layerEntriesMax: limits.layer_entries_max,
       layerBytesMax: limits.layer_unpacked_max,
       unpackTimeoutMs: limits.unpack_timeout,

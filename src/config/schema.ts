@@ -381,7 +381,12 @@ export const configSchema = z.strictObject({
       '16MiB',
       'Size of one CRI request or answer. kubelet takes no more than the default.',
     ),
-    exec_output_max: key(size('64KiB'), '16MiB', 'Output of one ExecSync, per stream; the rest is dropped.'),
+    exec_output_max: key(
+      size('64KiB'),
+      '16MiB',
+      'Output of one ExecSync, stdout and stderr together, and never more than fits its answer (request_max). The rest is cut off, and the last line of what is left says so.',
+    ),
+    exec_output_total: key(size('1MiB'), '64MiB', 'Memory for the output of all ExecSync under way; more is cut off.'),
     layer_entries_max: key(count(1000, 100_000_000), 1_000_000, 'Files, directories and links of one image layer.'),
     layer_unpacked_max: key(size('1MiB'), '64GiB', 'Size of one image layer as unpacked.'),
     unpack_timeout: key(duration('10s'), '1h', 'Time that unpacking one layer may take.'),

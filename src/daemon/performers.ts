@@ -52,6 +52,9 @@ export interface Performers {
   readonly close: () => Promise<void>;
 }
 
+/** What else may be in the answer of an ExecSync, which is one message: its fields, and what marks output as cut. */
+const ANSWER_BESIDE_OUTPUT_BYTES = 64 * 1024;
+
 /** Starts what they need and reaches the log process of an earlier life, if there is one. */
 export const startPerformers = async (options: Options): Promise<Performers> => {
   const { config, node, spawner, relabel, vault, credentials, sessions, ownPlace, observe, log } = options;
@@ -93,7 +96,19 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
   });
   // One of an earlier life was started where that was.
   ownPlace.takeIn(logKeeper.pid);
-  const shim = await createShimAdapter({ spawner, logKeeper, observe, processClientOf, stateDir, log });
+  const { execOutputBytesMax, execOutputTotalBytesMax, requestBytesMax } = config.limits;
+  const shim = await createShimAdapter({
+    spawner,
+    logKeeper,
+    observe,
+    processClientOf,
+    execOutput: {
+      bytesMax: Math.min(execOutputBytesMax, requestBytesMax - ANSWER_BESIDE_OUTPUT_BYTES),
+      totalBytesMax: execOutputTotalBytesMax,
+    },
+    stateDir,
+    log,
+  });
   const portForwarder = await createPortForwarder({ spawner, stateDir, portClientOf, log });
   const writeBundle = createBundleWriter(vault);
   const apparmor = createApparmor({ spawner, searchPath: ownSearchPath });

@@ -12,6 +12,8 @@ export interface ReleasedEffect {
   readonly id: string;
   readonly kind: EffectKind;
   readonly request: EffectRequest;
+  /** seq of the call that it is for. */
+  readonly call: number | null;
 }
 
 export interface EffectEnd {
@@ -21,7 +23,8 @@ export interface EffectEnd {
 }
 
 export interface EffectRunner {
-  readonly start: (effect: ReleasedEffect) => void;
+  /** `callerGone`: aborted when whose call it is for has gone. */
+  readonly start: (effect: ReleasedEffect, callerGone: AbortSignal | undefined) => void;
   /** Effects under way, with the kind and since when (monotonic ns). */
   readonly underWay: () => readonly { readonly id: string; readonly kind: EffectKind; readonly sinceMonoNs: bigint }[];
   /** Aborts what is under way; outcomes after this are not reported. */
@@ -52,21 +55,26 @@ export function createEffectRunner({ perform, clock, ended }: EffectRunnerOption
     timers.add(forget);
   }
 
-  async function run(id: string, effect: Exclude<Effect, { kind: 'WaitUntil' }>): Promise<void> {
+  type Performed = Exclude<Effect, { kind: 'WaitUntil' }>;
+  async function run(id: string, effect: Performed, callerGone: AbortSignal | undefined): Promise<void> {
     let attachment: EffectAttachment | null = null;
-    const context: EffectContext = { signal: abort.signal, attach: (attached) => (attachment = attached) };
+    const context: EffectContext = {
+      signal: abort.signal,
+      ...(callerGone === undefined ? {} : { callerGone }),
+      attach: (attached) => (attachment = attached),
+    };
     const outcome = await performOne(perform, effect, context);
     finish({ body: { effect: id, kind: effect.kind, ...outcome } as EffectEnded, attachment });
   }
 
   return {
-    start({ id, kind, request }) {
+    start({ id, kind, request }, callerGone) {
       if (abort.signal.aborted) return;
       running.set(id, { kind, sinceMonoNs: clock.monoNs() });
       if (!request.ok)
         return finish({ body: { effect: id, kind, failure: request.failure } as EffectEnded, attachment: null });
       if (request.effect.kind === 'WaitUntil') return startTimer(id, BigInt(request.effect.dueAtNs));
-      void run(id, request.effect);
+      void run(id, request.effect, callerGone);
     },
     underWay: () => [...running].map(([id, { kind, sinceMonoNs }]) => ({ id, kind, sinceMonoNs })),
     stop() {

@@ -82,6 +82,7 @@ export interface Engine {
 
 interface Waiting {
   readonly resolve: (reply: CallReply) => void;
+  readonly gone: AbortSignal | undefined;
   attachment: EffectAttachment | null;
 }
 
@@ -100,7 +101,7 @@ export function createEngine(options: EngineOptions): Engine {
   function release({ records, effects }: DecidedTurn): void {
     publish(records);
     for (const record of records) if (record.type === 'call.completed') reply(record);
-    if (!stopped) for (const effect of effects) runner.start(effect);
+    if (!stopped) for (const effect of effects) runner.start(effect, waiting.get(effect.call ?? 0)?.gone);
   }
 
   function reply({ call, body }: Sequenced & { readonly body: BodyOf<'call.completed'> }): void {
@@ -149,7 +150,7 @@ export function createEngine(options: EngineOptions): Engine {
         );
         return;
       }
-      waiting.set(seq, { resolve, attachment: null });
+      waiting.set(seq, { resolve, gone: signal, attachment: null });
       const detach = (): void => {
         if (!stopped && state.calls.has(seq))
           submit({ type: 'call.detached', body: { received: seq } }, stream, null, seq);

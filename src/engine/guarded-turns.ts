@@ -113,7 +113,7 @@ export function createTurns(options: TurnsOptions): Turns {
     return record.body.effects.flatMap((intent, index) => {
       const open = state.effects.get(effectId(record.seq, index));
       // Already pointless in the turn that asked for it: a timer that something else fulfilled.
-      return open === undefined ? [] : [{ id: open.id, kind: intent.kind, request: requestOf(open) }];
+      return open === undefined ? [] : [{ id: open.id, kind: intent.kind, request: requestOf(open), call: open.call }];
     });
   }
 

@@ -16,8 +16,10 @@ import type { ReadRow } from '../journal/types.ts';
 export type Perform<K extends EffectKind> = (effect: EffectOf<K>, context: EffectContext) => Promise<EffectResults[K]>;
 
 export interface EffectContext {
-  /** Aborted when the daemon ends, and when the caller of a PullImage has gone and nobody else waits for it. */
+  /** Aborted when the daemon ends. */
   readonly signal: AbortSignal;
+  /** Aborted when whose call the effect is for has gone. Absent: it is for no call, or for one that can't go away. */
+  readonly callerGone?: AbortSignal;
   readonly attach: (attachment: EffectAttachment) => void;
 }
 

@@ -13,6 +13,7 @@ export interface ProcessStat {
   readonly state: string;
   readonly parentPid: number;
   readonly processGroup: number;
+  readonly session: number;
   /** Field 22: start time since boot in clock ticks, as decimal text. */
   readonly startTicks: string;
 }
@@ -26,6 +27,7 @@ export interface ProcessName {
 const FIELD_STATE = 3;
 const FIELD_PPID = 4;
 const FIELD_PGRP = 5;
+const FIELD_SESSION = 6;
 const FIELD_STARTTIME = 22;
 
 /**
@@ -46,6 +48,7 @@ export const parseProcessStat = (line: string): ProcessStat => {
     state: field(FIELD_STATE),
     parentPid: Number(field(FIELD_PPID)),
     processGroup: Number(field(FIELD_PGRP)),
+    session: Number(field(FIELD_SESSION)),
     startTicks: field(FIELD_STARTTIME),
   };
 };

@@ -17,6 +17,7 @@ import { createContainerIo } from './tasks/container-io.ts';
 import type { ShimContext } from './context.ts';
 import { createDelivery } from './delivery.ts';
 import { createEventsService } from './events.ts';
+import { createOutputMemory } from './execs/exec-output.ts';
 import { endExec, runExec } from './execs/run-exec.ts';
 import type { LiveTask } from './tasks/live-task.ts';
 import { createOomCounters } from './tasks/oom.ts';
@@ -65,6 +66,12 @@ export interface ShimAdapterOptions {
   readonly logKeeper: Pick<LogKeeper, 'open' | 'reopen' | 'close' | 'attach'>;
   readonly processClientOf: ShimContext['processClientOf'];
   readonly observe: Observe;
+  readonly execOutput: {
+    /** Of one command that is run for an answer, both its streams together. */
+    readonly bytesMax: number;
+    /** Memory for the output of all of them. */
+    readonly totalBytesMax: number;
+  };
   /** Ends with the boot; everything the adapter makes is below it, the shims' own sockets aside. */
   readonly stateDir: string;
   readonly log: Logger;
@@ -128,6 +135,10 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
     reconnectTurn: createPace(RECONNECTS_PER_TURN),
     counters: createOomCounters(await readCgroupFacts()),
     processClientOf: options.processClientOf,
+    execOutput: {
+      bytesMax: options.execOutput.bytesMax,
+      memory: createOutputMemory(options.execOutput.totalBytesMax),
+    },
     attachOutput: logKeeper.attach,
     io: createContainerIo(paths, logKeeper, log),
     binaries: createShimBinaries({

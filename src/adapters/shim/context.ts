@@ -4,6 +4,7 @@ import type { LogKeeper } from '../log-keeper/types.ts';
 import type { Spawner } from '../spawner/types.ts';
 import type { ProcessClient } from '../streaming/types.ts';
 import type { ContainerIo } from './tasks/container-io.ts';
+import type { OutputMemory } from './execs/exec-output.ts';
 import type { Delivery } from './delivery.ts';
 import type { LiveTask } from './tasks/live-task.ts';
 import type { OomCounters } from './tasks/oom.ts';
@@ -25,6 +26,11 @@ export interface ShimContext {
   readonly io: ContainerIo;
   /** The client's side of a session that an effect is for; throws Cancelled when it has gone. */
   readonly processClientOf: (sessionId: string) => ProcessClient;
+  readonly execOutput: {
+    /** Of both streams of a command that is run for an answer. */
+    readonly bytesMax: number;
+    readonly memory: OutputMemory;
+  };
   readonly attachOutput: LogKeeper['attach'];
   /** The tasks that this daemon has started or found again, by container. */
   readonly tasks: Map<string, LiveTask>;

@@ -15,6 +15,10 @@ export interface ShimTimings {
   readonly endMs: number;
   /** What a shim says of its sandbox to who asks for the details: they have to do without it after that. */
   readonly detailsMs: number;
+  /** A command that runs this long takes no other's turn any more. */
+  readonly turnMs: number;
+  /** Finding and killing all that a command has started. */
+  readonly treeMs: number;
   /** From SIGKILL to the exit of the process. */
   readonly reapMs: number;
   /** A shim told to shut down, then killed, has this long each time. */
@@ -37,6 +41,8 @@ export const defaultTimings: ShimTimings = {
   launchMs: 120_000,
   endMs: 30_000,
   detailsMs: 2_000,
+  turnMs: 1_000,
+  treeMs: 5_000,
   reapMs: 15_000,
   shimExitMs: 3_000,
   logCloseMs: 2_000,

@@ -52,6 +52,7 @@ const LAST_FROM_BELOW = RTMIN + 15;
 
 export const SIGKILL = 9;
 export const SIGTERM = 15;
+export const SIGSTOP = 19;
 const CRI_RUNTIME_DEFAULT: Signal = 0;
 
 export const isCriSignal = (signal: Signal): boolean =>

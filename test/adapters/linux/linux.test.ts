@@ -46,7 +46,7 @@ describe('/proc', () => {
   it('reads a stat line whose command holds spaces, parentheses and newlines', () => {
     const fields = ['S', '7', '42', ...Array.from({ length: 16 }, () => '0'), '998877', '0'].join(' ');
     const stat = parseProcessStat(`123 (a ) S 1 (b)\n c) ${fields}\n`);
-    assert.deepEqual(stat, { pid: 123, state: 'S', parentPid: 7, processGroup: 42, startTicks: '998877' });
+    assert.deepEqual(stat, { pid: 123, state: 'S', parentPid: 7, processGroup: 42, session: 0, startTicks: '998877' });
   });
 
   it('refuses a line that is no stat line', () => {

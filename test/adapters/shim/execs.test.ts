@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { dialShim } from '../../../src/adapters/shim/process/live-shim.ts';
 import type { TaskClient } from '../../../src/adapters/shim/task-client.ts';
 import type { EffectOf } from '../../../src/domain/effects.ts';
-import { deleteOf, type Rig, openContext, openRig } from './rig/rig.ts';
+import { deleteOf, type Rig, openContext, openRig, processesNaming } from './rig/rig.ts';
 import { testShims } from './rig/shims.ts';
 
 const mib = 1024 * 1024;
@@ -70,12 +70,17 @@ for (const { version, path } of await testShims()) {
       assert.ok(descriptors.length < 100, `${descriptors.length} descriptors are open`);
     });
 
-    it('have their output whole up to 16 MiB a stream, and never stall beyond', async () => {
+    it('have their output whole up to 16 MiB, cut with a mark beyond, and never stall', async () => {
       const whole = await exec('yes 0123456789abcde | head -c 3000000');
       assert.equal(whole.stdout, '0123456789abcde\n'.repeat(187_500));
       const cut = await exec('yes | head -c 20000000; yes n | head -c 18000000 >&2; echo last');
-      assert.equal(cut.stdout.length, 16 * mib);
-      assert.equal(cut.stderr.length, 16 * mib);
+      // A flood on one stream leaves some room for the other.
+      const ofStdout = 16 * mib - 65_536;
+      assert.equal(
+        cut.stdout.slice(ofStdout - 2),
+        `y\n\nscribe: output is cut here, after ${ofStdout} bytes; ${20_000_005 - ofStdout} bytes more were dropped: it is longer than limits.exec_output_max, or than one answer\n`,
+      );
+      assert.match(cut.stderr.slice(65_536), /^\nscribe: output is cut here, after 65536 bytes; \d+ bytes more/);
       assert.equal(cut.exitStatus, 0);
       await tidied();
     });
@@ -84,6 +89,50 @@ for (const { version, path } of await testShims()) {
       const result = await exec('echo before; sleep 1000', 150);
       assert.deepEqual([result.timedOut, result.exitStatus, result.stdout], [true, 137, 'before\n']);
       assert.ok(result.ms >= 150 && result.ms < 3000, `it took ${result.ms} ms`);
+      await tidied();
+    });
+
+    /** One child of each sort: one in a session of its own, one of a parent that has ended, one that left both. */
+    const family = (seconds: number): string =>
+      `sleep ${seconds}1 & setsid sleep ${seconds}2 & (sleep ${seconds}3 &); (setsid sleep ${seconds}4 &); ` +
+      `sh -c "sleep ${seconds}5 & exec sleep ${seconds}6" & echo 'all are there'; sleep ${seconds}7`;
+    const allThere = async (seconds: number): Promise<void> => {
+      const giveUpMs = performance.now() + 30_000;
+      while ((await processesNaming(`sleep ${seconds}`)).filter((line) => !line.includes('sh -c')).length < 7) {
+        assert.ok(performance.now() < giveUpMs, 'the children of the command are not there');
+        await sleep(20);
+      }
+    };
+
+    it('take all that they have started with them when nobody wants them any more', async () => {
+      const { podSandboxId, containerId, bundlePath } = one;
+      const gone = new AbortController();
+      const before = await processesNaming('sleep 1000');
+      const running = rig.adapter.effects.RunExec(
+        {
+          kind: 'RunExec',
+          podSandboxId,
+          containerId,
+          execId: rig.newId(),
+          bundlePath,
+          args: ['sh', '-c', family(51)],
+          timeoutMs: null,
+        },
+        { ...openContext(), callerGone: gone.signal },
+      );
+      const failed = assert.rejects(running, { name: 'FailureError', message: /caller went away/ });
+      await allThere(51);
+      gone.abort();
+      await failed;
+      assert.deepEqual(await processesNaming('sleep 51'), []);
+      assert.deepEqual(await processesNaming('sleep 1000'), before, 'the container runs on');
+      await tidied();
+    });
+
+    it('that have turned their output to the log of the container leave the container alone', async () => {
+      const result = await exec('exec >/proc/1/fd/1 2>&1; sleep 52', 500);
+      assert.equal(result.timedOut, true);
+      assert.equal((await exec('echo well')).stdout, 'well\n');
       await tidied();
     });
 

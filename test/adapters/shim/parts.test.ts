@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 import fc from 'fast-check';
 import { pino } from 'pino';
 import { readCgroupsPath, readExecProcess } from '../../../src/adapters/shim/bundle-spec.ts';
-import { capture } from '../../../src/adapters/shim/execs/exec-output.ts';
+import { capture, createOutputBound, createOutputMemory } from '../../../src/adapters/shim/execs/exec-output.ts';
 import { fifoSocket } from '../../../src/adapters/linux/fifo-socket.ts';
 import { makeFifo, openFifoReader } from '../../../src/adapters/shim/fifos.ts';
 import { openLogDrain } from '../../../src/adapters/shim/process/log-drain.ts';
@@ -140,11 +140,37 @@ describe('FIFOs', () => {
   it('end when the writer has gone, not before one has come', async () => {
     const path = join(dir, 'ending');
     await makeFifo(path);
-    const captured = capture(fifoSocket(await openFifoReader(path), 'reader'), 4);
+    const memory = createOutputMemory(1_000_000);
+    const captured = capture(fifoSocket(await openFifoReader(path), 'reader'), { memory, bound: createOutputBound(5) });
     assert.equal(await orAfter(captured.ended, 50, 'open'), 'open');
     await run('sh', ['-c', `echo 123456 > ${path}`]);
     await captured.ended;
-    assert.equal(captured.take().toString(), '1234');
+    assert.match(
+      captured.take().toString(),
+      /^12345\nscribe: output is cut here, after 5 bytes; 2 bytes more were dropped/,
+    );
+    captured.close();
+  });
+});
+
+describe('the output of commands', () => {
+  it('has a bound for both streams, of which one leaves some to the other', () => {
+    const bound = createOutputBound(800);
+    assert.deepEqual(
+      [bound.take(900, 0), bound.take(10, 700), bound.take(60, 0), bound.take(60, 60), bound.take(1, 100)],
+      [700, 0, 60, 40, 0],
+    );
+  });
+
+  it('has room together, the last quarter of it for those who have little', () => {
+    const memory = createOutputMemory(400_000);
+    assert.equal(memory.take(300_001, 0), false);
+    assert.equal(memory.take(300_000, 0), true);
+    assert.equal(memory.take(60_000, 60_000), false);
+    assert.equal(memory.take(65_536, 0), true);
+    assert.equal(memory.take(65_536, 0), false);
+    memory.giveBack(300_000);
+    assert.equal(memory.take(65_536, 0), true);
   });
 });
 

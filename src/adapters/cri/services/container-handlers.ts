@@ -91,8 +91,8 @@ export function containerHandlers(
         context,
       );
       return {
-        stdout: Buffer.from(attachment?.stdout ?? []),
-        stderr: Buffer.from(attachment?.stderr ?? []),
+        stdout: bufferOf(attachment?.stdout),
+        stderr: bufferOf(attachment?.stderr),
         exitCode: int32(outcome.response.exitCode ?? 0),
       };
     },
@@ -115,6 +115,10 @@ export function containerHandlers(
     },
   };
 }
+
+/** The same memory: output may be long. */
+const bufferOf = (bytes: Uint8Array = new Uint8Array()): Buffer =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 
 function statusReply(
   parts: CriParts,

@@ -6,6 +6,8 @@ import { unlink } from 'node:fs/promises';
 import { FailureError, messageOf } from '../../../domain/errors.ts';
 import { SIGKILL } from '../../../domain/oci/signals.ts';
 import { monotonicMs } from '../../linux/monotonic.ts';
+import { killTree } from '../../linux/process-tree.ts';
+import { readProcessStat } from '../../linux/processes.ts';
 import { errorCodeOf } from '../../linux/syscalls.ts';
 import { isNotFound } from '../../ttrpc/status.ts';
 import type { JsonObject } from '../bundle-spec.ts';
@@ -18,6 +20,7 @@ const processType = 'types.containerd.io/opencontainers/runtime-spec/1/Process';
 const timerMsMax = 2_147_483_647;
 
 export interface ExecName {
+  readonly podSandboxId: string;
   readonly containerId: string;
   readonly execId: string;
 }
@@ -65,19 +68,46 @@ export const addExec = async (
   );
 };
 
+/**
+ * Kills a command's process, which its shim says is `pid`, with all that it has started. Only where that is a process of
+ * this node, a child of the shim: in a machine of its own the pid names another, and the shim's Kill has to do.
+ */
+export const killProcesses = async (
+  { shims, tasks, counters, timings, log }: ShimContext,
+  { podSandboxId, containerId, execId }: ExecName,
+  pid: number,
+): Promise<void> => {
+  const mainPid = tasks.get(containerId)?.pid() ?? 0;
+  const shimPid = shims.get(podSandboxId)?.shim.pid;
+  if (pid <= 1 || mainPid <= 1 || pid === mainPid || shimPid === undefined) return;
+  const kill = async (): Promise<void> => {
+    if ((await readProcessStat(pid))?.parentPid !== shimPid) return;
+    const cgroupDir = await counters.cgroupOfProcess(pid);
+    if (cgroupDir !== null) await killTree({ rootPid: pid, mainPid, cgroupDir });
+  };
+  const killed = kill().catch((error: unknown) => {
+    log.warn({ execId, error: messageOf(error) }, 'what a command has started could not be killed');
+  });
+  await orAfter(killed, timings.treeMs, undefined);
+};
+
 export interface ExecEnd {
   readonly exitStatus: number;
   /** It was killed: its time was up, or whom it ran for had gone. */
   readonly cutShort: boolean;
 }
 
-/** Kills a command that is to run no longer; how it ended then. */
+/** Kills a command that is to run no longer, and what it has started; how it ended then. */
 const killExec = async (
-  { timings, log }: ShimContext,
+  context: ShimContext,
   client: TaskClient,
-  { containerId, execId }: ExecName,
+  name: ExecName,
+  pid: number,
   exited: Promise<number>,
 ): Promise<ExecEnd> => {
+  const { timings, log } = context;
+  const { containerId, execId } = name;
+  await killProcesses(context, name, pid);
   // Not waited for: the shim answers only when the start of the exec, should that hang, is through.
   client.kill({ id: containerId, execId, signal: SIGKILL, all: false }, timings.endMs).catch((error: unknown) => {
     if (!isNotFound(error)) log.warn({ execId, error: messageOf(error) }, 'an exec could not be killed');
@@ -108,22 +138,42 @@ export const runToEnd = async (
   name: ExecName,
   { timeoutMs, daemonEnds, unwanted, onStart }: ExecBounds,
 ): Promise<ExecEnd> => {
-  const { containerId, execId } = name;
+  const { podSandboxId, containerId, execId } = name;
   if (daemonEnds.aborted) throw interruption(execId);
   const call = { id: containerId, execId };
-  const started = client.start(call, context.timings.launchMs).then(() => onStart?.());
-  // A failed start ends the Wait too, with a status that means nothing: both have to succeed.
-  const exited = Promise.all([started, client.wait(call, null)]).then(([, { exitStatus }]) => exitStatus);
+  let pid = 0;
+  let timer: NodeJS.Timeout | undefined;
+  const { promise: exited, resolve: onExit, reject: onFailure } = Promise.withResolvers<number>();
+  const run = async (): Promise<void> => {
+    // What it has to wait for its turn is not its own time.
+    if (timeoutMs !== null) timer = setTimeout(onUnwanted, Math.min(timeoutMs, timerMsMax)).unref();
+    const starting = client.start(call, context.timings.launchMs);
+    const ended = client.wait(call, null).then(({ exitStatus }) => exitStatus);
+    // A failed start ends the Wait too, with a status that means nothing: nobody listens to it then.
+    ended.catch(() => undefined);
+    ({ pid } = await starting);
+    onStart?.();
+    onExit(ended);
+    await orAfter(ended, context.timings.turnMs, undefined).catch(() => undefined);
+  };
+  const waiting = new AbortController();
+  const turn = context.shims.get(podSandboxId)?.execTurn;
+  (turn === undefined ? run() : turn(waiting.signal, run)).catch(onFailure);
   const { promise: cutShort, resolve: cut, reject: interrupt } = Promise.withResolvers<null>();
-  const onDaemonEnd = (): void => interrupt(interruption(execId));
-  const onUnwanted = (): void => cut(null);
+  const onDaemonEnd = (): void => {
+    interrupt(interruption(execId));
+    waiting.abort(interruption(execId));
+  };
+  function onUnwanted(): void {
+    cut(null);
+    waiting.abort(new FailureError('Cancelled', 'The caller went away before the command began.'));
+  }
   daemonEnds.addEventListener('abort', onDaemonEnd);
   unwanted?.addEventListener('abort', onUnwanted);
   if (unwanted?.aborted === true) onUnwanted();
-  const timer = timeoutMs === null ? undefined : setTimeout(onUnwanted, Math.min(timeoutMs, timerMsMax)).unref();
   try {
     const exitStatus = await Promise.race([exited, cutShort]);
-    return exitStatus === null ? await killExec(context, client, name, exited) : { exitStatus, cutShort: false };
+    return exitStatus === null ? await killExec(context, client, name, pid, exited) : { exitStatus, cutShort: false };
   } finally {
     clearTimeout(timer);
     daemonEnds.removeEventListener('abort', onDaemonEnd);

@@ -11,24 +11,22 @@ import { fifoSocket } from '../../linux/fifo-socket.ts';
 import { isNotFound } from '../../ttrpc/status.ts';
 import { readExecProcess } from '../bundle-spec.ts';
 import type { ShimContext } from '../context.ts';
-import { type Capture, capture } from './exec-output.ts';
-import { addExec, discardExec, drainOutput, removeExecFifos, runToEnd } from './exec-process.ts';
+import { type Capture, capture, createOutputBound } from './exec-output.ts';
+import { addExec, discardExec, drainOutput, killProcesses, removeExecFifos, runToEnd } from './exec-process.ts';
 import { attempting, isUnreachable } from '../failures.ts';
 import { makeFifo, openFifoReader } from '../fifos.ts';
-
-/** Per stream: kubelet's probes and crictl get no more, the rest is read and dropped. */
-const outputBytesMax = 16 * 1024 * 1024;
 
 interface ExecStreams {
   readonly stdout: Capture;
   readonly stderr: Capture;
 }
 
-const openStreams = async ({ paths }: ShimContext, execId: string): Promise<ExecStreams> => {
+const openStreams = async ({ paths, execOutput }: ShimContext, execId: string): Promise<ExecStreams> => {
+  const limits = { memory: execOutput.memory, bound: createOutputBound(execOutput.bytesMax) };
   const openStream = async (stream: 'stdout' | 'stderr'): Promise<Capture> => {
     const path = paths.execFifo(execId, stream);
     await makeFifo(path);
-    return capture(fifoSocket(await openFifoReader(path), 'reader'), outputBytesMax);
+    return capture(fifoSocket(await openFifoReader(path), 'reader'), limits);
   };
   const [stdout, stderr] = await Promise.allSettled([openStream('stdout'), openStream('stderr')]);
   if (stdout.status === 'fulfilled' && stderr.status === 'fulfilled')
@@ -47,7 +45,7 @@ const closeStreams = ({ stdout, stderr }: ExecStreams): void => {
 export const runExec = async (
   context: ShimContext,
   effect: EffectOf<'RunExec'>,
-  { signal, attach }: EffectContext,
+  { signal, callerGone, attach }: EffectContext,
 ): Promise<EffectResults['RunExec']> => {
   const { podSandboxId, containerId, execId, bundlePath, args, timeoutMs } = effect;
   return attempting(`run a command in container ${containerId}`, async () => {
@@ -65,7 +63,11 @@ export const runExec = async (
     });
     try {
       await addExec(context, client, effect, process, ['stdout', 'stderr']);
-      const { exitStatus, cutShort } = await runToEnd(context, client, effect, { timeoutMs, daemonEnds: signal });
+      // Nobody would get what it says: a command that nobody waits for may run for ever.
+      const bounds = { timeoutMs, daemonEnds: signal, ...(callerGone === undefined ? {} : { unwanted: callerGone }) };
+      const { exitStatus, cutShort } = await runToEnd(context, client, effect, bounds);
+      if (cutShort && callerGone?.aborted === true)
+        throw new FailureError('Cancelled', 'The caller went away, so the command was killed.');
       await drainOutput(context, [streams.stdout, streams.stderr]);
       const [stdout, stderr] = [streams.stdout.take(), streams.stderr.take()];
       attach({ stdout, stderr });
@@ -80,11 +82,9 @@ export const runExec = async (
   });
 };
 
-export const endExec = async (
-  context: ShimContext,
-  { podSandboxId, containerId, execId }: EffectOf<'EndExec'>,
-): Promise<EffectResults['EndExec']> =>
-  attempting(`end exec ${execId} of container ${containerId}`, async () => {
+export const endExec = async (context: ShimContext, effect: EffectOf<'EndExec'>): Promise<EffectResults['EndExec']> => {
+  const { podSandboxId, containerId, execId } = effect;
+  return attempting(`end exec ${execId} of container ${containerId}`, async () => {
     const { shims, timings } = context;
     await removeExecFifos(context, execId);
     // With the shim gone the exec is gone from it, and its process goes with the container.
@@ -92,6 +92,12 @@ export const endExec = async (
     const call = { id: containerId, execId };
     try {
       const client = await shims.clientOf(podSandboxId);
+      const pid = await client.state(call, timings.callMs).then(
+        (state) => state.pid,
+        // Never started, or over.
+        () => 0,
+      );
+      await killProcesses(context, effect, pid);
       await client.kill({ ...call, signal: SIGKILL, all: false }, timings.endMs).catch((error: unknown) => {
         // One that was added and never started has no process, one that has ended is not found: Delete ends both.
         if (isUnreachable(error)) throw error;
@@ -106,3 +112,4 @@ export const endExec = async (
     }
     return {};
   });
+};

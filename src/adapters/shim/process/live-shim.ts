@@ -8,6 +8,7 @@ import { FailureError } from '../../../domain/errors.ts';
 import type { ShimAddress } from '../../../domain/tasks.ts';
 import { dial } from '../../linux/dial.ts';
 import type { HeldProcess } from '../../linux/processes.ts';
+import { createSemaphore, type Semaphore } from '../../linux/semaphore.ts';
 import { errorCodeOf } from '../../linux/syscalls.ts';
 import { createTtrpcClient } from '../../ttrpc/client.ts';
 import { socketPathOf } from './bootstrap.ts';
@@ -16,6 +17,7 @@ import { orAfter } from '../retry.ts';
 import { createTaskClient, type TaskClient } from '../task-client.ts';
 
 const dialAgainMs = 20;
+const EXECS_AT_ONCE = 8;
 
 /** Nobody listens at the address: whoever did is gone. */
 export const isRefused = (error: unknown): boolean => {
@@ -47,6 +49,12 @@ export interface LiveShim {
   readonly shim: ShimAddress;
   /** The connection, made anew when it has closed. Rejects with ShimFailed once the shim is gone. */
   readonly client: () => Promise<TaskClient>;
+  /**
+   * For commands, until they have ended or at least run for a while. Each is started by a program of the OCI runtime, so
+   * that a thousand at once would take all of the node; and shims that start one after the other (1.6) let only one exit
+   * through between all the starts that wait.
+   */
+  readonly execTurn: Semaphore;
   /** The process has ended. */
   readonly isGone: () => boolean;
   /** Resolves when the process has ended; stays pending after close. */
@@ -115,6 +123,7 @@ export const createLiveShim = (options: LiveShimOptions): LiveShim => {
       });
       return dialing;
     },
+    execTurn: createSemaphore(EXECS_AT_ONCE),
     isGone: () => gone,
     ended,
     kill: (signal) => process.kill(signal),

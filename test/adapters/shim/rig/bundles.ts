@@ -3,7 +3,23 @@ import { chmod, copyFile, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 const busybox = 'bin/busybox';
-const applets = ['sh', 'sleep', 'echo', 'cat', 'true', 'false', 'env', 'yes', 'head', 'dd', 'id', 'kill', 'seq', 'tr'];
+const applets = [
+  'sh',
+  'sleep',
+  'echo',
+  'cat',
+  'true',
+  'false',
+  'env',
+  'yes',
+  'head',
+  'dd',
+  'id',
+  'kill',
+  'seq',
+  'tr',
+  'setsid',
+];
 
 /** Makes a root file system with busybox in it. Needs the package busybox-static. */
 export const makeRootfs = async (dir: string): Promise<void> => {

@@ -24,6 +24,7 @@ const { effects } = await createShimAdapter({
   processClientOf: () => {
     throw new Error('There is no session.');
   },
+  execOutput: { bytesMax: 1024 * 1024, totalBytesMax: 1024 * 1024 },
   stateDir,
   log: pino({ level: 'silent' }),
 });

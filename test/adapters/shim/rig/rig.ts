@@ -85,6 +85,8 @@ const noSession = (): never => {
   throw new Error('There is no such session.');
 };
 
+const execOutput = { bytesMax: 16 * 1024 * 1024, totalBytesMax: 64 * 1024 * 1024 };
+
 export interface RigOptions {
   /** What the effects of sessions find their clients in. */
   readonly sessions?: ReadonlyMap<string, ProcessClient>;
@@ -121,6 +123,7 @@ export const openRig = async (shimPath: string, options: RigOptions = {}): Promi
     createShimAdapter({
       spawner,
       logKeeper: (await startLogKeeper?.(stateDir, spawner)) ?? logKeeper,
+      execOutput,
       processClientOf: (sessionId) => options.sessions?.get(sessionId) ?? noSession(),
       stateDir,
       timings,
