@@ -29,6 +29,8 @@ export interface Config {
     readonly rootDir: string;
     readonly stateDir: string;
     readonly logLevel: ParsedConfig['serve']['log_level'];
+    /** Of calls under way when the daemon is told to end. */
+    readonly drainTimeoutMs: number;
     /** A path below each hierarchy; null: where the daemon was started. */
     readonly cgroup: string | null;
     /** null: as the daemon was started with. */
@@ -213,6 +215,7 @@ export const configOf = (parsed: ParsedConfig, files: readonly string[], surroun
       rootDir: serve.root,
       stateDir: serve.state,
       logLevel: serve.log_level,
+      drainTimeoutMs: serve.drain_timeout,
       cgroup: serve.cgroup === '' ? null : serve.cgroup,
       oomScoreAdj: serve.oom_score_adj ?? null,
     },

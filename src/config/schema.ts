@@ -192,6 +192,11 @@ export const configSchema = z.strictObject({
       'info',
       "Least severity that the daemon's own log shows: trace, debug, info, warn, error or fatal.",
     ),
+    drain_timeout: key(
+      duration('0s'),
+      '5s',
+      'Time that calls under way have to come to their end when the daemon is told to end. What has not by then is answered Unavailable, and carried on or undone by the next start.',
+    ),
     cgroup: key(
       pathOrEmpty,
       '',

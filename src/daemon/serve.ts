@@ -186,11 +186,12 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
   ending = true;
   log.info({ signal }, 'ending; pods stay');
   notify.stopping();
-  await cri.close();
-  // Before the engine ends, so that sessions are written down as they end.
-  await sessionDoor.close();
+  // Before the engine ends, so that calls and sessions are written down as they end.
+  const [cutOff] = await Promise.all([cri.drain(config.serve.drainTimeoutMs), sessionDoor.close()]);
+  if (cutOff > 0) log.warn({ calls: cutOff }, 'calls are cut off, for their time is up');
   await engine.stop(signal);
   networkUpkeep.close();
+  await cri.close();
   await housekeeping.close();
   await observed.close();
   stats.close();

@@ -91,6 +91,31 @@ describe('the door to sessions', { timeout: 60_000 }, () => {
     await left;
   });
 
+  it('tells clients why their sessions end when the daemon does, and the calls that the clients have gone', async (t) => {
+    const gone: string[] = [];
+    const begun = Promise.withResolvers<void>();
+    let sessions = 0;
+    const { door } = open(t, {
+      exec: async (_, { signal }) => {
+        sessions += 1;
+        if (sessions === 2) begun.resolve();
+        await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+        gone.push('exec');
+        return { exitCode: 0 };
+      },
+    });
+    const urls = await Promise.all([door.urlFor(request), door.urlFor(request)]);
+    const clients = await Promise.all(
+      ['spdy', 'websocket'].map((transport, index) =>
+        startClient(t, ['exec', '-transport', transport, '-stdout', urls[index] ?? '']),
+      ),
+    );
+    await begun.promise;
+    await door.close();
+    for (const { ending } of clients) assert.match((await ending).error, /The daemon is ending/);
+    assert.deepEqual(gone, ['exec', 'exec']);
+  });
+
   it('says which address it can not have, and tries anew for the next', async (t) => {
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');

@@ -1,4 +1,5 @@
 /** What every RPC handler is given besides its request, and how handlers are typed by the generated definitions. */
+import { FailureError } from '../../domain/errors.ts';
 import type { Caller } from '../../domain/records.ts';
 import type { MessageFns } from '../wire/cri/api.ts';
 
@@ -10,7 +11,21 @@ export interface CallContext {
   readonly traceParent: () => string | null;
   /** Aborted when the client has cancelled or gone. Made when it is first asked for: most reads answer at once. */
   readonly signal: () => AbortSignal;
+  /** Aborted when the daemon begins to end: calls under way have some time left, followers end at once. */
+  readonly closing: AbortSignal;
 }
+
+/** Runs what only follows events until the client goes; a daemon that ends tells the client so. */
+export async function following(
+  { signal, closing }: CallContext,
+  follow: (signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const client = signal();
+  await follow(AbortSignal.any([client, closing]));
+  if (closing.aborted && !client.aborted) throw new FailureError('NotServing', DAEMON_ENDS);
+}
+
+export const DAEMON_ENDS = 'The daemon is ending; try again in a moment.';
 
 type MessageOf<F> = F extends MessageFns<infer T> ? T : never;
 

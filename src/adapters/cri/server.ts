@@ -5,6 +5,7 @@
 import { chmod, chown, mkdir, rm } from 'node:fs/promises';
 import { createServer, type Server as NetServer, type Socket } from 'node:net';
 import { dirname } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Server, ServerCredentials } from '@grpc/grpc-js';
 import type { Failure } from '../../domain/errors.ts';
 import { ImageServiceDefinition, RuntimeServiceDefinition } from '../wire/cri/api.ts';
@@ -15,6 +16,7 @@ import { healthService } from './services/health.ts';
 import { imageService } from './services/image-service.ts';
 import { optionsOf } from './calls.ts';
 import type { CriParts } from './parts.ts';
+import { createGate } from './gate.ts';
 import { createPeers } from './peers.ts';
 import { reflectionService, ServerReflectionAlphaDefinition } from './services/reflection.ts';
 import { runtimeService } from './services/runtime-service.ts';
@@ -39,12 +41,22 @@ export interface CriServerOptions {
 export interface CriServer {
   /** Settles when the listener ended by itself: without it the daemon is useless (C20). */
   readonly ended: Promise<Error>;
+  /**
+   * Takes no more calls, ends what only follows events, and gives calls under way so much time; resolves with how many
+   * did not come to their end.
+   */
+  readonly drain: (timeoutMs: number) => Promise<number>;
+  /** Answers that are there still leave, for a moment; all else is cut off. */
   readonly close: () => Promise<void>;
 }
+
+/** For answers on their way to a client that reads. */
+const LAST_ANSWERS_MS = 500;
 
 export async function startCriServer(options: CriServerOptions): Promise<CriServer> {
   const { parts, socketPath } = options;
   const peers = createPeers();
+  const gate = createGate();
   const server = new Server({
     'grpc.max_receive_message_length': options.messageBytesMax,
     'grpc.max_send_message_length': options.messageBytesMax,
@@ -53,6 +65,7 @@ export async function startCriServer(options: CriServerOptions): Promise<CriServ
   });
   const serviceOptions: ServiceOptions = {
     peers,
+    gate,
     refuse: (rpc, context) => refuse(parts, rpc, context),
     onBug: options.onBug,
   };
@@ -85,13 +98,17 @@ export async function startCriServer(options: CriServerOptions): Promise<CriServ
     ended: new Promise((resolve) => {
       listener.once('error', resolve);
     }),
+    drain: gate.close,
     async close() {
       listener.removeAllListeners('error');
-      await new Promise<void>((resolve) => {
+      const closed = new Promise<void>((resolve) => {
         listener.close(() => resolve());
-        injector.destroy();
-        for (const socket of sockets) socket.destroy();
       });
+      // Whoever is answered already has nothing to wait for, and goes by himself.
+      injector.destroy();
+      await Promise.race([closed, sleep(LAST_ANSWERS_MS, undefined, { ref: false })]);
+      for (const socket of sockets) socket.destroy();
+      await closed;
       server.forceShutdown();
       await rm(socketPath, { force: true });
     },

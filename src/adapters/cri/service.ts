@@ -13,7 +13,8 @@ import {
 } from '@grpc/grpc-js';
 import { type Failure, FailureError, grpcCodeOf } from '../../domain/errors.ts';
 import type { MessageFns } from '../wire/cri/api.ts';
-import type { CallContext, Handlers, Reply, ServiceShape } from './context.ts';
+import { type CallContext, DAEMON_ENDS, type Handlers, type Reply, type ServiceShape } from './context.ts';
+import type { Gate } from './gate.ts';
 import type { Peers } from './peers.ts';
 
 export interface ServiceParts {
@@ -24,6 +25,7 @@ export interface ServiceParts {
 
 export interface ServiceOptions {
   readonly peers: Peers;
+  readonly gate: Gate;
   /** Journals and refuses a call of a method that is not offered. */
   readonly refuse: (rpc: string, context: CallContext) => Promise<Failure>;
   /** Told of every unexpected exception: a bug, since handlers fail with FailureError. */
@@ -77,31 +79,44 @@ function unary(
   options: ServiceOptions,
 ): handleUnaryCall<unknown, Reply<unknown>> {
   return (call, callback) => {
-    const context = contextOf(call, options.peers);
-    try {
-      const reply = handler === undefined ? refusal(rpc, context, options) : handler(call.request, context);
-      if (!(reply instanceof Promise)) return callback(null, reply);
-      reply.then(
-        (message: unknown) => callback(null, message),
-        (error: unknown) => callback(statusOf(rpc, error, options)),
-      );
-    } catch (error) {
+    const context = contextOf(call, options);
+    const leave = options.gate.enter();
+    if (leave === null) return callback(status(ENDING));
+    const answered = (reply: unknown): void => {
+      callback(null, reply);
+      leave();
+    };
+    const failed = (error: unknown): void => {
       callback(statusOf(rpc, error, options));
+      leave();
+    };
+    let reply: unknown;
+    try {
+      reply = handler === undefined ? refusal(rpc, context, options) : handler(call.request, context);
+    } catch (error) {
+      return failed(error);
     }
+    if (reply instanceof Promise) reply.then(answered, failed);
+    else answered(reply);
   };
 }
 
 function streaming(rpc: string, isDuplex: boolean, handler: Streaming | undefined, options: ServiceOptions) {
   return (call: StreamCall): void => {
-    const context = contextOf(call, options.peers);
+    const context = contextOf(call, options);
+    // grpc-js answers with the status of an error event; a destroyed stream would answer nothing.
+    const fail = (reason: Status): void => void call.emit('error', Object.assign(new Error(rpc), reason));
+    const leave = options.gate.enter();
+    if (leave === null) return fail(status(ENDING));
     const requests = isDuplex ? requestsOf(call, context) : call.request;
     const running =
       handler === undefined ? refusal(rpc, context, options) : handler(requests, context, senderTo(call, context));
-    running.then(
-      () => call.end(),
-      // grpc-js answers with the status of an error event; a destroyed stream would answer nothing.
-      (error: unknown) => call.emit('error', Object.assign(new Error(rpc), statusOf(rpc, error, options))),
-    );
+    void running
+      .then(
+        () => void call.end(),
+        (error: unknown) => fail(statusOf(rpc, error, options)),
+      )
+      .finally(leave);
   };
 }
 
@@ -155,6 +170,8 @@ const status = (failure: Failure): Status => ({
   metadata: new Metadata(),
 });
 
+const ENDING: Failure = { reason: 'NotServing', message: DAEMON_ENDS };
+
 function statusOf(rpc: string, error: unknown, { onBug }: ServiceOptions): Status {
   if (error instanceof FailureError) return status(error.failure);
   onBug(rpc, error);
@@ -168,10 +185,11 @@ const NS_PER_MS = 1_000_000n;
 /** Version, trace id, span id and flags, as version 00 has them. */
 const TRACE_PARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
-function contextOf(call: AnyCall, peers: Peers): CallContext {
+function contextOf(call: AnyCall, { peers, gate }: ServiceOptions): CallContext {
   let abort: AbortController | null = null;
   return {
     caller: peers.callerAt(call.getPeer()),
+    closing: gate.closing,
     deadlineNs() {
       const deadline = call.getDeadline();
       const ms = deadline instanceof Date ? deadline.getTime() : deadline;

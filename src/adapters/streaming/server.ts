@@ -8,6 +8,7 @@ import { createServer, type IncomingMessage, type ServerOptions, type ServerResp
 import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, isIPv6 } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { watchIdle } from './idle.ts';
 import {
   acceptedVersionsHeader,
@@ -25,6 +26,9 @@ import { type ConnectionContext, servePortsOverSpdy, serveProcessOverSpdy } from
 import type { StreamingBackend, StreamingRequest, StreamingServer } from './types.ts';
 import { type NamedSession, sessionIn } from './urls.ts';
 import { createTakeOver, offeredProtocolsHeader } from './web-socket.ts';
+
+/** When the server closes, sessions that were told to end have so long to tell their clients. */
+const LAST_WORDS_MS = 1_000;
 
 export interface StreamingServerOptions {
   readonly address: string;
@@ -229,13 +233,15 @@ export const createStreamingServer = async (options: StreamingServerOptions): Pr
   return {
     baseUrl: `${options.tls === null ? 'http' : 'https'}://${hostOf(options.address)}:${port}`,
     close: async () => {
-      await new Promise<void>((closed) => {
+      const closed = new Promise<void>((resolve) => {
         server.close(() => {
-          closed();
+          resolve();
         });
-        server.closeAllConnections();
-        for (const cutOff of live) cutOff();
       });
+      server.closeAllConnections();
+      await Promise.race([closed, sleep(LAST_WORDS_MS, undefined, { ref: false })]);
+      for (const cutOff of live) cutOff();
+      await closed;
     },
   };
 };

@@ -3,6 +3,7 @@
  * first needed, keeps the tokens, and makes each session's call. When the thread ends, its sessions have lost their
  * clients, and the next URL starts another.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { createTokens, type Tokens } from '../../adapters/streaming/tokens.ts';
 import type { StreamingRequest } from '../../adapters/streaming/types.ts';
@@ -25,12 +26,15 @@ export interface SessionDoor {
   readonly start: () => Promise<void>;
   /** The address of a session, good once and for a minute. Rejects when too many wait to be used. */
   readonly urlFor: (request: StreamingRequest) => Promise<string>;
-  /** Ends all sessions and stops listening. */
+  /** Ends all sessions, telling their clients why, and stops listening. */
   readonly close: () => Promise<void>;
 }
 
 /** Bounds what a thread takes that is gone wrong: then it ends, and the daemon does not. */
 const resourceLimits = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 16 };
+
+/** What clients leave behind when they go has so long to be written down. */
+const ENDS_MS = 1_000;
 
 interface Thread {
   readonly baseUrl: Promise<string>;
@@ -50,6 +54,9 @@ const cannotListen = ({ address, port, tls }: ThreadOptions, why: string): Failu
 const startThread = ({ server, calls, log }: SessionDoorOptions, tokens: Tokens, onEnd: () => void): Thread => {
   const listening = Promise.withResolvers<string>();
   const closed = Promise.withResolvers<void>();
+  const ending = Promise.withResolvers<never>();
+  ending.promise.catch(() => undefined);
+  const underWay = new Set<Promise<void>>();
   let isExpectedToEnd = false;
 
   const worker = new Worker(new URL('./thread.ts', import.meta.url), {
@@ -85,13 +92,23 @@ const startThread = ({ server, calls, log }: SessionDoorOptions, tokens: Tokens,
   };
 
   const begin = async (session: number, subject: SessionSubject): Promise<void> => {
+    const performed = perform(session, subject);
     try {
-      say({ kind: 'over', session, exitCode: await perform(session, subject) });
+      say({ kind: 'over', session, exitCode: await Promise.race([performed, ending.promise]) });
     } catch (error) {
       say({ kind: 'failed', session, error: carried(error) });
-    } finally {
-      clients.forget(session);
     }
+    // The client is told first; for whoever still performs it has gone then.
+    clients.take({ kind: 'gone', session });
+    await performed.catch(() => undefined);
+    clients.forget(session);
+  };
+
+  const track = async (session: number, subject: SessionSubject): Promise<void> => {
+    const under = begin(session, subject);
+    underWay.add(under);
+    await under;
+    underWay.delete(under);
   };
 
   const take = (message: FromThread): void => {
@@ -105,7 +122,7 @@ const startThread = ({ server, calls, log }: SessionDoorOptions, tokens: Tokens,
       case 'redeem':
         return say({ kind: 'redeemed', number: message.number, request: tokens.redeem(message.named) });
       case 'begun':
-        return void begin(message.session, message.subject);
+        return void track(message.session, message.subject);
       case 'warned':
         return log.warn(message.message);
       case 'closed':
@@ -132,8 +149,11 @@ const startThread = ({ server, calls, log }: SessionDoorOptions, tokens: Tokens,
     close: async () => {
       isExpectedToEnd = true;
       worker.ref();
+      ending.reject(new FailureError('NotServing', 'The daemon is ending; begin anew in a moment.'));
       say({ kind: 'close' });
       await closed.promise;
+      // So that they are written down.
+      await Promise.race([Promise.all(underWay), sleep(ENDS_MS, undefined, { ref: false })]);
       // What commands still write is read until the daemon ends.
       worker.unref();
     },

@@ -27,6 +27,7 @@ const context: CallContext = {
   deadlineNs: () => null,
   traceParent: () => null,
   signal: () => new AbortController().signal,
+  closing: new AbortController().signal,
 };
 const verbose = false;
 

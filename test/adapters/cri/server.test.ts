@@ -10,7 +10,7 @@ import { describe, it } from 'node:test';
 import { ListContainersRequest, RuntimeServiceDefinition } from '../../../src/adapters/wire/cri/api.ts';
 import { FailureError, GrpcCode } from '../../../src/domain/errors.ts';
 import { readProcessStat } from '../../../src/adapters/linux/processes.ts';
-import type { TakeCall } from '../../../src/engine/ports.ts';
+import type { CallReply, TakeCall } from '../../../src/engine/ports.ts';
 import { codeOf } from '../../../scripts/lib/cri-client.ts';
 import { eventually } from '../../support/pods.ts';
 import { runOk } from '../../support/process.ts';
@@ -205,6 +205,40 @@ describe('callers', { timeout: 20_000 }, () => {
     const script = `require('net').connect(${JSON.stringify(socket)}).on('error', (e) => console.log(e.code))`;
     const nobody = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', process.execPath, '-e', script];
     assert.equal((await runOk(nobody)).trim(), 'EACCES');
+  });
+});
+
+describe('the end of the daemon', { timeout: 60_000 }, () => {
+  const versionOf = (server: TestServer) => server.cri.runtime.version({});
+  const ending = hasCode(GrpcCode.UNAVAILABLE, /daemon is ending/);
+
+  it('waits for calls under way, answers them, and takes no more', async (t) => {
+    const answer = Promise.withResolvers<CallReply>();
+    const server = await startServer(t, { take: () => answer.promise });
+    const call = server.cri.runtime.stopContainer({ containerId: 'any', timeout: '0' });
+    await eventually('the call is taken', async () => (await versionOf(server)).version !== '');
+    const drained = server.drain(60_000);
+    await assert.rejects(versionOf(server), ending);
+    answer.resolve({ outcome: { ok: true, response: {} }, attachment: null });
+    assert.equal(await drained, 0);
+    await call;
+  });
+
+  it('waits no longer than it may', async (t) => {
+    const server = await startServer(t, { take: () => new Promise(() => undefined) });
+    const call = server.cri.runtime.stopContainer({ containerId: 'any', timeout: '0' });
+    call.catch(() => undefined);
+    await eventually('the call is taken', async () => (await versionOf(server)).version !== '');
+    assert.equal(await server.drain(50), 1);
+  });
+
+  it('is told at once to those who only follow events', async (t) => {
+    const server = await startServer(t);
+    const followed = server.cri.runtime.getContainerEvents({})[Symbol.asyncIterator]().next();
+    const told = assert.rejects(followed, ending);
+    await eventually('somebody follows', async () => (await versionOf(server)).version !== '');
+    assert.equal(await server.drain(60_000), 0);
+    await told;
   });
 });
 

@@ -172,6 +172,7 @@ export interface TestServer {
   readonly reads: readonly ReadRow[];
   /** Exceptions that were no FailureError. */
   readonly bugs: readonly unknown[];
+  readonly drain: (timeoutMs: number) => Promise<number>;
 }
 
 export interface TestServerOptions {
@@ -235,7 +236,7 @@ export const startServer = async (owner: Owner, options: TestServerOptions = {})
   onCleanup(owner, () => server.close());
   const cri = criClient(socket);
   onCleanup(owner, () => cri.close());
-  return { socket, cri, parts, reads, bugs };
+  return { socket, cri, parts, reads, bugs, drain: server.drain };
 };
 
 export interface TestEngine {

@@ -9,7 +9,7 @@ import {
   HealthCheckResponse_ServingStatus,
   type HealthDefinition,
 } from '../../wire/grpc/health/v1/health.ts';
-import type { Handlers } from '../context.ts';
+import { following, type Handlers } from '../context.ts';
 
 /** The name that stands for the server as a whole. */
 const WHOLE = '';
@@ -26,9 +26,10 @@ export function healthService(services: () => readonly string[]): Handlers<typeo
       throw new FailureError('UnknownService', `There is no service ${shown(service)} on this socket.`);
     },
     async watch({ service }, context, send) {
-      const signal = context.signal();
       await send(isKnown(service) ? SERVING : UNKNOWN);
-      if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+      await following(context, async (signal) => {
+        if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+      });
     },
     list: () => ({ statuses: Object.fromEntries([WHOLE, ...services()].map((service) => [service, SERVING])) }),
   };

@@ -5,7 +5,7 @@
 import { refuseField, shown } from '../../../domain/oci/refuse.ts';
 import * as wire from '../../wire/cri/api.ts';
 import { everything, reading, take } from '../calls.ts';
-import type { Handlers } from '../context.ts';
+import { following, type Handlers } from '../context.ts';
 import { shownObjects } from '../lookup.ts';
 import { containerConfig, podSandboxConfig, required } from '../messages/from-wire.ts';
 import { statusInfo } from '../messages/verbose.ts';
@@ -105,7 +105,7 @@ export function runtimeService(parts: CriParts): Handlers<typeof wire.RuntimeSer
       },
     })),
     async getContainerEvents(request, context, send) {
-      const subscribe = (): Promise<void> => parts.events.subscribe(send, context.signal());
+      const subscribe = (): Promise<void> => following(context, (signal) => parts.events.subscribe(send, signal));
       await reading(parts, 'GetContainerEvents', everything, subscribe)(request, context);
     },
   };
