@@ -2,6 +2,7 @@
 import type { Config } from '../config/config.ts';
 import type { RuntimeHandler } from '../domain/runtime-handler.ts';
 import type { DaemonFacts } from '../domain/node/daemon-facts.ts';
+import { DECISION_RULES } from '../domain/node/rules.ts';
 import type { NodeFacts } from '../domain/node/node-facts.ts';
 import type { SelinuxContexts } from '../domain/oci/selinux.ts';
 
@@ -16,6 +17,7 @@ export function daemonFacts(
   const { runtime, serve } = config;
   const restrict = runtime.restrictOomScoreAdj;
   return {
+    rules: DECISION_RULES,
     version,
     rootDir: serve.rootDir,
     stateDir: serve.stateDir,

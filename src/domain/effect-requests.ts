@@ -5,7 +5,6 @@
 import { resourcesOf } from './container/state.ts';
 import type { Effect, EffectOf } from './effects.ts';
 import type { CheckpointedTask, TaskCheckpoint } from './effects/checkpoint.ts';
-import type { Mount } from './tasks.ts';
 import { containerLog } from './container/log.ts';
 import type { Failure } from './errors.ts';
 import type { DaemonFacts } from './node/daemon-facts.ts';
@@ -16,11 +15,12 @@ import { failureIn } from './oci/refuse.ts';
 import { ociResources, oomScoreAdj, undoingResources } from './oci/resources.ts';
 import { seccompFileOf, seccompProfileOf } from './oci/seccomp.ts';
 import { pathsToRelabel, taskLabels } from './oci/selinux.ts';
-import { hasOwnUsers, type PodUserNamespace, userNamespaceOf } from './oci/user-namespace.ts';
+import { hasOwnUsers, userNamespaceOf } from './oci/user-namespace.ts';
 import { bundlePath, checkpointDir, containerDir, netnsPath, restoreDir, sandboxDir, shmPath } from './paths.ts';
 import { type ContainerUpdate, type Intent, subjectOf } from './records.ts';
+import { createPauseTask, createTask, startPauseTask, startTask, usersOf } from './launch-requests.ts';
 import { namespacePins } from './pod-sandbox/sandboxer.ts';
-import { containerSpecOf, imageMountsOf, mappedMountsOf, pinnedSysctls, sandboxSpecOf, volumesOf } from './specs.ts';
+import { containerSpecOf, imageMountsOf, pinnedSysctls, sandboxSpecOf, volumesOf } from './specs.ts';
 import { type Container, containersOf, type NodeState, type OpenEffect, type PodSandbox } from './state.ts';
 
 export type EffectRequest =
@@ -170,20 +170,10 @@ function forSandbox(state: NodeState, facts: DaemonFacts, sandbox: PodSandbox, i
             ],
             ...(sandbox.sandboxer === 'shim' && sandbox.task !== null ? { sandboxPid: sandbox.task.pid } : {}),
           });
+    case 'CreateTask':
+      return perform(createPauseTask(facts, sandbox));
     case 'StartTask':
-      return perform({
-        kind: 'StartTask',
-        podSandboxId,
-        containerId: podSandboxId,
-        handler,
-        bundlePath: bundle,
-        rootfs: hasOwnUsers(sandbox.config) ? [pauseMount(facts)] : sandbox.rootfs,
-        terminal: false,
-        stdin: false,
-        stdinOnce: false,
-        log: null,
-        ...usersOf(sandbox),
-      });
+      return perform(startPauseTask(facts, sandbox));
     case 'KillTask':
       return perform({
         kind: 'KillTask',
@@ -226,24 +216,12 @@ function forSandbox(state: NodeState, facts: DaemonFacts, sandbox: PodSandbox, i
   }
 }
 
-const usersOf = ({ config }: PodSandbox): { readonly users?: PodUserNamespace } => {
-  const users = userNamespaceOf(config);
-  return users === null ? {} : { users };
-};
-
 function labelsOf({ selinux }: PodSandbox, { config, facts }: Container): Pick<EffectOf<'PrepareContainer'>, 'labels'> {
   const { mount } = taskLabels(selinux, config);
   return mount === undefined || facts === null
     ? {}
     : { labels: { mount, paths: pathsToRelabel(selinux, config, facts) } };
 }
-
-/** Where it lies, only the node's root can look; where it is mounted, anybody can. */
-const pauseMount = ({ pauseRootfs }: DaemonFacts): Mount => ({
-  type: 'bind',
-  source: pauseRootfs,
-  options: ['rbind', 'ro'],
-});
 
 const mayHaveTask = ({ steps }: Container): boolean => steps.task !== 'none' && steps.task !== 'undone';
 
@@ -288,24 +266,10 @@ function forContainer(
     }
     case 'CleanContainer':
       return perform({ kind: 'CleanContainer', containerId, paths: [bundle, containerDir(facts, containerId)] });
+    case 'CreateTask':
+      return perform(createTask(facts, sandbox, container));
     case 'StartTask':
-      return perform({
-        kind: 'StartTask',
-        podSandboxId,
-        containerId,
-        handler: sandbox.handler,
-        bundlePath: bundle,
-        // For users of the pod's own it was mounted with the bundle.
-        rootfs: users === null ? container.rootfs : [],
-        terminal: config.tty ?? false,
-        stdin: config.stdin ?? false,
-        stdinOnce: config.stdinOnce ?? false,
-        log: containerLog(sandbox, container),
-        ...(users === null || sandbox.task === null
-          ? {}
-          : { users, mapped: { holder: sandbox.task, mounts: mappedMountsOf(facts, container) } }),
-        ...(container.checkpointArchive === undefined ? {} : { checkpointDir: restoreDir(facts, containerId) }),
-      });
+      return perform(startTask(facts, sandbox, container));
     case 'KillTask':
       return perform({ kind: 'KillTask', podSandboxId, containerId, signal: intent.signal, all: intent.all });
     case 'DeleteTask':

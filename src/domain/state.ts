@@ -141,7 +141,7 @@ export interface Container {
   readonly facts: ContainerFacts | null;
   readonly rootfs: readonly Mount[];
   readonly starting: boolean;
-  /** The daemon ended while StartTask was under way: its shim is asked what became of it (C19). */
+  /** The daemon ended while its start was under way: its shim is asked what became of it (C19). */
   readonly startInDoubt: boolean;
   readonly task: LaunchedTask | null;
   readonly startedAtNs: Int64 | null;

@@ -62,6 +62,7 @@ const successes: PerformEffects = {
   InspectContainer: async () => ({ facts: { user: { uid: 0, gid: 0, additionalGids: [] }, devices: [], mounts: [] } }),
   PrepareContainer: async () => ({ rootfs: [] }),
   CleanContainer: async () => ({}),
+  CreateTask: async ({ containerId, podSandboxId }) => task(containerId === podSandboxId ? 11 : 12),
   StartTask: async ({ containerId, podSandboxId }) => task(containerId === podSandboxId ? 11 : 12),
   KillTask: async () => ({ alreadyGone: false }),
   DeleteTask: async () => ({}),

@@ -50,6 +50,7 @@ const effects = {
   InspectContainer: true,
   PrepareContainer: true,
   CleanContainer: true,
+  CreateTask: true,
   StartTask: true,
   KillTask: true,
   DeleteTask: true,

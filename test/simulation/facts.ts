@@ -1,7 +1,9 @@
 /** The simulated node, as daemon.started records it. */
 import type { DaemonFacts } from '../../src/domain/node/daemon-facts.ts';
+import { DECISION_RULES } from '../../src/domain/node/rules.ts';
 
 export const FACTS: DaemonFacts = {
+  rules: DECISION_RULES,
   version: '0.0.0-simulated',
   rootDir: '/root-dir',
   stateDir: '/state-dir',

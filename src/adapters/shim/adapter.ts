@@ -31,7 +31,8 @@ import { createLiveShims } from './process/live-shims.ts';
 import { createShimBinaries } from './process/shim-binary.ts';
 import { streamAttach } from './execs/stream-attach.ts';
 import { streamExec } from './execs/stream-exec.ts';
-import { deleteTask, killTask, startTask } from './tasks/effects.ts';
+import { createTask, startTask } from './tasks/create-and-start.ts';
+import { deleteTask, killTask } from './tasks/effects.ts';
 import { defaultTimings, type ShimTimings } from './timings.ts';
 import { updateContainer } from './tasks/update.ts';
 
@@ -45,6 +46,7 @@ export type ShimEffects = Pick<
   | 'ReconnectShim'
   | 'StartSandbox'
   | 'StopSandbox'
+  | 'CreateTask'
   | 'StartTask'
   | 'KillTask'
   | 'DeleteTask'
@@ -131,6 +133,7 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
     shims,
     delivery,
     tasks,
+    created: new Map(),
     mounts: spawner,
     reconnectTurn: createPace(RECONNECTS_PER_TURN),
     counters: createOomCounters(await readCgroupFacts()),
@@ -157,6 +160,7 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
       ReconnectShim: (effect) => reconnectShim(context, effect),
       StartSandbox: (effect) => startSandbox(context, effect),
       StopSandbox: (effect) => stopSandbox(context, effect),
+      CreateTask: (effect) => createTask(context, effect),
       StartTask: (effect) => startTask(context, effect),
       KillTask: (effect) => killTask(context, effect),
       DeleteTask: (effect) => deleteTask(context, effect),

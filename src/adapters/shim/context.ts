@@ -6,6 +6,7 @@ import type { ProcessClient } from '../streaming/types.ts';
 import type { ContainerIo } from './tasks/container-io.ts';
 import type { OutputMemory } from './execs/exec-output.ts';
 import type { Delivery } from './delivery.ts';
+import type { CreatedTask } from './tasks/create-and-start.ts';
 import type { LiveTask } from './tasks/live-task.ts';
 import type { OomCounters } from './tasks/oom.ts';
 import type { Turn } from './process/pace.ts';
@@ -34,6 +35,8 @@ export interface ShimContext {
   readonly attachOutput: LogKeeper['attach'];
   /** The tasks that this daemon has started or found again, by container. */
   readonly tasks: Map<string, LiveTask>;
+  /** Those that are being created, or wait to be started. */
+  readonly created: Map<string, Promise<CreatedTask>>;
   /** A start asks for the shims of all pods at once. */
   readonly reconnectTurn: Turn;
 }

@@ -11,6 +11,7 @@ import { hasTimer, openEffectsOn } from '../effect-log.ts';
 import type { TaskExit } from '../tasks.ts';
 import type { Failure } from '../errors.ts';
 import { imageIdsOf } from '../image/mounted.ts';
+import { launchIntents } from '../launch.ts';
 import { containerStream, type ExitReason, imageStream, sandboxStream } from '../records.ts';
 import type { Int64 } from '../cri.ts';
 import { containerSpecOf } from '../specs.ts';
@@ -160,7 +161,7 @@ function advanceStart(turn: Turn, container: Container): void {
   }
   // A spec that is being changed is not to be read.
   if (container.update !== undefined || isAskingShim(turn.state, container)) return;
-  request(turn, containerStream(container.id), { kind: 'StartTask' });
+  request(turn, containerStream(container.id), ...launchIntents(turn.state));
 }
 
 /** Wants the container stopped by `killAtNs` (null: at once). An earlier deadline wins; the signal is sent once. */

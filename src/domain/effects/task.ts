@@ -8,6 +8,12 @@ import type { SandboxPlatform } from '../pod-sandbox/holder.ts';
 import type { RuntimeHandler } from '../runtime-handler.ts';
 import type { ContainerLog, LaunchedTask, Mount, ObservedTask, ShimAddress } from '../tasks.ts';
 
+/** Volumes seen through the pod's own users. */
+export interface MappedMounts {
+  readonly holder: LaunchedTask;
+  readonly mounts: readonly MappedMount[];
+}
+
 export type TaskEffect =
   | {
       readonly kind: 'StartShim';
@@ -47,9 +53,9 @@ export type TaskEffect =
     }
   /** Stops it, and has its exit durable; where its shim has gone, StopShim takes away what is left. */
   | { readonly kind: 'StopSandbox'; readonly podSandboxId: string; readonly timeoutSeconds: number }
-  /** Opens the log, then Create, Wait and Start of a task, or of one that a checkpoint tells of. */
+  /** Opens the log, then Create and Wait of a task: its process is there, and waits to be started. */
   | {
-      readonly kind: 'StartTask';
+      readonly kind: 'CreateTask';
       readonly podSandboxId: string;
       readonly containerId: string;
       readonly handler: RuntimeHandler;
@@ -61,10 +67,20 @@ export type TaskEffect =
       readonly log: ContainerLog | null;
       /** The pod's own users: its root owns the task's output. */
       readonly users?: PodUserNamespace;
-      /** Mounted while the task is created, which keeps them for itself. */
-      readonly mapped?: { readonly holder: LaunchedTask; readonly mounts: readonly MappedMount[] };
-      /** Where a checkpoint is unpacked whose processes go on, and which is not kept any longer; absent: it starts anew. */
+      /** Mounted while the task gets its process, which keeps them for itself. */
+      readonly mapped?: MappedMounts;
+      /** Where a checkpoint is unpacked whose processes go on; absent: it starts anew. */
       readonly checkpointDir?: string;
+    }
+  /** Starts a task that was created, once a CreateTask under way is done. */
+  | {
+      readonly kind: 'StartTask';
+      readonly podSandboxId: string;
+      readonly containerId: string;
+      readonly handler: RuntimeHandler;
+      readonly bundlePath: string;
+      /** It gets its process with the start only, and the checkpoint is not kept any longer; absent: it starts anew. */
+      readonly restored?: { readonly checkpointDir: string; readonly mapped?: MappedMounts };
     }
   | {
       readonly kind: 'KillTask';
@@ -90,6 +106,8 @@ export interface TaskResults {
   /** The pid is 0 where the sandbox is no process of this node. platform: absent where the shim does not say. */
   readonly StartSandbox: { readonly task: LaunchedTask; readonly platform?: SandboxPlatform };
   readonly StopSandbox: Record<string, never>;
+  /** The pid is 0 of what is restored. */
+  readonly CreateTask: { readonly task: LaunchedTask };
   readonly StartTask: { readonly task: LaunchedTask };
   /** alreadyGone: there was no process left to signal. */
   readonly KillTask: { readonly alreadyGone: boolean };

@@ -8,6 +8,8 @@ import type { SpecSettings } from '../oci/input.ts';
 import type { SelinuxContexts } from '../oci/selinux.ts';
 
 export interface DaemonFacts {
+  /** By which rules decisions are made: see rules.ts. Absent: 1. */
+  readonly rules?: number;
   readonly version: string;
   readonly rootDir: string;
   readonly stateDir: string;

@@ -7,6 +7,7 @@ import { sandboxStream, containerStream, imageStream } from '../records.ts';
 import type { Container, PodSandbox } from '../state.ts';
 import { decidingFor } from '../turn-failed.ts';
 import { afterMs, CLAIM_MS, complete, emit, request, setTimer, type Turn, wake } from '../turn.ts';
+import { rulesOf } from './rules.ts';
 
 export function daemonStarted(turn: Turn, leftAlone: ReadonlySet<string>): void {
   const { state } = turn;
@@ -31,8 +32,8 @@ function resumeSandbox(turn: Turn, sandbox: PodSandbox): void {
   if (sandbox.owedFailure !== null) emit(turn, stream, { type: 'undo.retried', body: {} });
   if (sandbox.shimContact === 'unknown') request(turn, stream, { kind: 'ReconnectShim' });
   // Also of one that is NOTREADY: nobody else will take down what nobody asked for.
-  if (sandbox.goal === 'run' && sandbox.phase !== 'creating' && !sandbox.claimed)
-    setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
+  const isMade = rulesOf(turn.state) < 2 ? sandbox.phase === 'ready' : sandbox.phase !== 'creating';
+  if (sandbox.goal === 'run' && isMade && !sandbox.claimed) setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
   wake(turn, stream);
 }
 

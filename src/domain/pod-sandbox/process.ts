@@ -30,6 +30,7 @@ import { removeContainerOf, stopContainerOf } from '../container/process.ts';
 import { hasTimer } from '../effect-log.ts';
 import type { Failure } from '../errors.ts';
 import { imageIdsOfPod } from '../image/mounted.ts';
+import { launchIntents } from '../launch.ts';
 import type { Intent } from '../records.ts';
 import { imageStream, sandboxStream } from '../records.ts';
 import { containersOf, type NodeState, type PodSandbox, type SandboxStep, type StepState } from '../state.ts';
@@ -78,8 +79,7 @@ function advanceRun(turn: Turn, sandbox: PodSandbox): void {
     return advancePodSandbox(turn, sandbox.id);
   }
   const next = SANDBOX_STEPS.filter((step) => sandbox.steps[step] === 'none' && mayBegin(sandbox, step));
-  if (next.length > 0)
-    return request(turn, stream, ...next.map((step): Intent => ({ kind: stepEffects(sandbox.sandboxer, step).make })));
+  if (next.length > 0) return request(turn, stream, ...next.flatMap((step) => makingOf(turn.state, sandbox, step)));
   if (!SANDBOX_STEPS.every((step) => isMade(sandbox, step)) || !isRestored(turn, sandbox)) return;
   const target = stream;
   const claimed = callsWaitingFor(turn, target, CREATIONS).some((call) => !call.detached);
@@ -87,6 +87,11 @@ function advanceRun(turn: Turn, sandbox: PodSandbox): void {
   showRestored(turn, sandbox, claimed);
   answer(turn, target, CREATIONS, { ok: true, response: createdResponse(sandbox) });
   if (!claimed) setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
+}
+
+function makingOf(state: NodeState, { sandboxer }: PodSandbox, step: SandboxStep): readonly Intent[] {
+  const { make } = stepEffects(sandboxer, step);
+  return make === 'StartTask' ? launchIntents(state) : [{ kind: make }];
 }
 
 function failureOf(state: NodeState, sandbox: PodSandbox): Failure | null {

@@ -15,7 +15,7 @@ const mib = 1024 * 1024;
 for (const { version, path } of await testShims()) {
   describe(`execs of shim ${version}`, { timeout: 60_000 }, () => {
     let rig: Rig;
-    let one: EffectOf<'StartTask'>;
+    let one: EffectOf<'CreateTask'>;
     let shim: TaskClient;
 
     before(async () => {
@@ -23,7 +23,7 @@ for (const { version, path } of await testShims()) {
       const pod = await rig.startPod();
       shim = await dialShim(pod.shim, 1000);
       one = await rig.container(pod.podSandboxId, { args: ['sleep', '1000'], env: ['TOKEN=of the container'] });
-      await rig.adapter.effects.StartTask(one, openContext());
+      await rig.launch(one);
     });
     after(async () => {
       shim.close();
@@ -159,7 +159,7 @@ for (const { version, path } of await testShims()) {
       const never = await rig.container(podSandboxId, { args: ['true'] });
       await assert.rejects(rig.exec(never, ['true']), /is not running/);
       const over = await rig.container(podSandboxId, { args: ['true'] });
-      await rig.adapter.effects.StartTask(over, openContext());
+      await rig.launch(over);
       await rig.observed('TaskExited', ({ containerId }) => containerId === over.containerId);
       await assert.rejects(rig.exec(over, ['true']), { name: 'FailureError' });
       await rig.adapter.effects.DeleteTask(deleteOf(over), openContext());

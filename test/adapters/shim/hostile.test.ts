@@ -25,9 +25,9 @@ describe('a shim that misbehaves', { timeout: 60_000 }, () => {
   after(() => fake.close());
 
   type Pod = Awaited<ReturnType<Rig['startPod']>>;
-  const startTask = async (pod: Pod): Promise<EffectOf<'StartTask'>> => {
+  const startTask = async (pod: Pod): Promise<EffectOf<'CreateTask'>> => {
     const one = await rig.container(pod.podSandboxId, { args: ['true'] }, { log: null });
-    await rig.adapter.effects.StartTask(one, openContext());
+    await rig.launch(one);
     return one;
   };
   const stop = ({ podSandboxId, bundlePath, shim }: Pod): Promise<unknown> =>
@@ -40,8 +40,8 @@ describe('a shim that misbehaves', { timeout: 60_000 }, () => {
       { kind: 'ReconnectShim', podSandboxId, bundlePath, shim, containerIds },
       openContext(),
     );
-  const remove = (one: EffectOf<'StartTask'>) => rig.adapter.effects.DeleteTask(deleteOf(one), openContext());
-  const kill = (one: EffectOf<'StartTask'>) => rig.adapter.effects.KillTask(killOf(one), openContext());
+  const remove = (one: EffectOf<'CreateTask'>) => rig.adapter.effects.DeleteTask(deleteOf(one), openContext());
+  const kill = (one: EffectOf<'CreateTask'>) => rig.adapter.effects.KillTask(killOf(one), openContext());
   const deleted = async (): Promise<string[]> =>
     (await readFile(join(fake.dir, 'deleted'), 'utf8').catch(() => '')).split('\n');
 

@@ -19,7 +19,7 @@ for (const { version, path } of await testShims()) {
         const script =
           'for i in $(seq 3000); do echo $i; [ $((i % 300)) = 0 ] && sleep 0.05; done; echo last >&2; exit 6';
         const one = await rig.container(pod.podSandboxId, { args: ['sh', '-c', script] }, { log: { path: logPath } });
-        await rig.adapter.effects.StartTask(one, openContext());
+        await rig.launch(one);
         await rig.restart(() => sleep(200));
         const { podSandboxId, bundlePath, shim } = pod;
         const containerIds = [one.containerId];

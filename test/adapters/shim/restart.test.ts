@@ -33,7 +33,7 @@ for (const { version, path } of await testShims()) {
         args,
         ...(memoryLimitBytes === undefined ? {} : { memoryLimitBytes }),
       });
-      const { task } = await rig.adapter.effects.StartTask(effect, openContext());
+      const { task } = await rig.launch(effect);
       return { ...effect, task };
     };
     const reconnect = (ids: readonly string[], of: Pod = pod): Promise<EffectResults['ReconnectShim']> => {
@@ -43,7 +43,7 @@ for (const { version, path } of await testShims()) {
         openContext(),
       );
     };
-    const remove = (effect: EffectOf<'StartTask'>) => rig.adapter.effects.DeleteTask(deleteOf(effect), openContext());
+    const remove = (effect: EffectOf<'CreateTask'>) => rig.adapter.effects.DeleteTask(deleteOf(effect), openContext());
     const exitOf = async (containerId: string) =>
       (await rig.observed('TaskExited', (o) => o.containerId === containerId)).exit;
     /** What the shim says, whether or not the daemon is up. */
@@ -119,20 +119,20 @@ for (const { version, path } of await testShims()) {
 
     it('C19: takes over from a daemon that was killed in the middle of an exec', async (t) => {
       const { podSandboxId, bundlePath } = await rig.newPod();
-      const startTask = await rig.container(podSandboxId, { args: ['sh', '-c', 'sleep 1000; exit 3'] });
-      const { containerId } = startTask;
+      const createTask = await rig.container(podSandboxId, { args: ['sh', '-c', 'sleep 1000; exit 3'] });
+      const { containerId } = createTask;
       const execId = rig.newId();
       const args = ['sh', '-c', 'sleep 0.05; echo $PPID; exec sleep 1000'];
       const { handler } = rig;
       const task: DaemonTask = {
         startShim: { kind: 'StartShim', podSandboxId, handler, bundlePath },
-        startTask,
+        createTask,
         runExec: {
           kind: 'RunExec',
           podSandboxId,
           containerId,
           execId,
-          bundlePath: startTask.bundlePath,
+          bundlePath: createTask.bundlePath,
           args,
           timeoutMs: null,
         },
@@ -160,10 +160,10 @@ for (const { version, path } of await testShims()) {
       const { gone, tasks } = await reconnect([containerId], pod);
       assert.deepEqual([gone, tasks[0]?.status], [false, 'running']);
       await rig.adapter.effects.EndExec({ kind: 'EndExec', podSandboxId, containerId, execId }, openContext());
-      assert.equal((await rig.exec(startTask, ['echo', 'alive'])).stdout, 'alive\n');
-      await rig.adapter.effects.KillTask(killOf(startTask), openContext());
+      assert.equal((await rig.exec(createTask, ['echo', 'alive'])).stdout, 'alive\n');
+      await rig.adapter.effects.KillTask(killOf(createTask), openContext());
       assert.equal((await exitOf(containerId)).exitStatus, 137);
-      await remove(startTask);
+      await remove(createTask);
       await rig.adapter.effects.StopShim({ kind: 'StopShim', podSandboxId, handler, bundlePath, shim }, openContext());
     });
 
@@ -186,7 +186,7 @@ for (const { version, path } of await testShims()) {
     it('finds shims gone that died meanwhile, and clears up after them', async () => {
       const other = await rig.startPod();
       const one = await rig.container(other.podSandboxId, { args: ['sleep', '1000'] });
-      const { task } = await rig.adapter.effects.StartTask(one, openContext());
+      const { task } = await rig.launch(one);
       await rig.restart(async () => {
         const held = await holdProcess(other.shim);
         held?.kill(9);

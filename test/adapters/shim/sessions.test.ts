@@ -17,7 +17,7 @@ for (const { version, path } of await testShims()) {
     const keeper = createRealLogKeeper();
     let rig: Rig;
     let pod: Awaited<ReturnType<Rig['startPod']>>;
-    let one: EffectOf<'StartTask'>;
+    let one: EffectOf<'CreateTask'>;
 
     before(async () => {
       rig = await openRig(path, {
@@ -33,7 +33,7 @@ for (const { version, path } of await testShims()) {
     const start = async (args: string[], more: { stdin?: boolean; terminal?: boolean } = {}) => {
       const { terminal = false, stdin = false } = more;
       const task = await rig.container(pod.podSandboxId, { args, terminal }, { stdin, log: { path: null } });
-      await rig.adapter.effects.StartTask(task, openContext());
+      await rig.launch(task);
       return task;
     };
     const exec = (session: TestSession, script: string, tty = false): Promise<EffectResults['StreamExec']> => {
@@ -48,7 +48,7 @@ for (const { version, path } of await testShims()) {
     };
     const attach = (
       session: TestSession,
-      { podSandboxId, containerId, stdin, terminal }: EffectOf<'StartTask'>,
+      { podSandboxId, containerId, stdin, terminal }: EffectOf<'CreateTask'>,
       closeStdin = false,
     ): Promise<EffectResults['StreamAttach']> => {
       const sessionId = rig.newId();

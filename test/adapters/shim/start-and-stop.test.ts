@@ -50,9 +50,9 @@ for (const { version, path } of await testShims()) {
         { kind: 'StartShim', podSandboxId, handler: rig.handler, bundlePath },
         openContext(),
       );
-    const runContainer = async (pod: Pod, args: readonly string[]): Promise<EffectOf<'StartTask'>> => {
+    const runContainer = async (pod: Pod, args: readonly string[]): Promise<EffectOf<'CreateTask'>> => {
       const one = await rig.container(pod.podSandboxId, { args });
-      await rig.adapter.effects.StartTask(one, openContext());
+      await rig.launch(one);
       return one;
     };
     const gone = async ({ shim }: Pod): Promise<void> => {
@@ -98,7 +98,7 @@ for (const { version, path } of await testShims()) {
     it('are reported lost, once, when their shim dies, and their tasks are deleted by its binary', async () => {
       const pod = await rig.startPod();
       const one = await runContainer(pod, ['sleep', '1000']);
-      const { task } = await rig.adapter.effects.StartTask(one, openContext());
+      const { task } = await rig.launch(one);
       await killProcess(pod.shim);
       await rig.observed('ShimLost', ({ podSandboxId }) => podSandboxId === pod.podSandboxId);
       assert.equal(await isAlive(task), true, 'a container outlives its shim');
@@ -142,7 +142,7 @@ for (const { version, path } of await testShims()) {
         { args: ['sleep', '1000'] },
         { containerId: pod.podSandboxId, log: null },
       );
-      const { task } = await rig.adapter.effects.StartTask(pause, openContext());
+      const { task } = await rig.launch(pause);
       await stop(pod, pod.shim);
       await gone(pod);
       assert.equal(await isAlive(task), false, 'what is left of the pause task is killed');

@@ -16,7 +16,7 @@ import { Status } from '../../../src/adapters/wire/types/task/task.ts';
 import type { EffectOf } from '../../../src/domain/effects.ts';
 import { type Failure, FailureError } from '../../../src/domain/errors.ts';
 import type { ShimAddress } from '../../../src/domain/tasks.ts';
-import { deleteOf, killOf, type Rig, openContext, openRig } from './rig/rig.ts';
+import { deleteOf, killOf, type Rig, openContext, openRig, startOf } from './rig/rig.ts';
 import { testShims } from './rig/shims.ts';
 
 for (const { version, path } of await testShims()) {
@@ -39,10 +39,10 @@ for (const { version, path } of await testShims()) {
       rig.observe = () => Promise.resolve();
     });
 
-    type StartTask = EffectOf<'StartTask'>;
+    type StartTask = EffectOf<'CreateTask'>;
     const container = (args: readonly string[], more: Partial<StartTask> = {}): Promise<StartTask> =>
       rig.container(pod.podSandboxId, { args, terminal: more.terminal ?? false }, more);
-    const start = (effect: StartTask) => rig.adapter.effects.StartTask(effect, openContext());
+    const start = (effect: StartTask) => rig.launch(effect);
     const kill = (effect: StartTask, signal?: number) =>
       rig.adapter.effects.KillTask(killOf(effect, signal), openContext());
     const remove = (effect: StartTask) => rig.adapter.effects.DeleteTask(deleteOf(effect), openContext());
@@ -200,7 +200,7 @@ for (const { version, path } of await testShims()) {
     it('whose creation fails leaves nothing behind, and can be started anew', async () => {
       const one = await container(['/bin/nothing-of-that-name']);
       await assert.rejects(start(one), (error: Error) => {
-        assert.match(error.message, /Could not start the task of container .*: .*nothing-of-that-name/);
+        assert.match(error.message, /Could not create the task of container .*: .*nothing-of-that-name/);
         return true;
       });
       assert.equal(await stateOf(one), null);
@@ -254,6 +254,29 @@ for (const { version, path } of await testShims()) {
       assert.equal((await start(created)).task.pid, pid);
       assert.equal(await stateOf(created), Status.RUNNING);
       await Promise.all([created, running, stopped].map(remove));
+    });
+
+    it('has a process once it is created, which runs what it is to run only when it is started', async () => {
+      const one = await container(['sh', '-c', 'echo ran; sleep 1000']);
+      const created = await rig.adapter.effects.CreateTask(one, openContext());
+      assert.equal(await stateOf(one), Status.CREATED);
+      assert.equal(await isAlive(created.task), true);
+      assert.equal(rig.logKeeper.outputOf(one.containerId), '');
+      const started = await rig.adapter.effects.StartTask(startOf(one), openContext());
+      assert.deepEqual(started, created);
+      assert.equal(await stateOf(one), Status.RUNNING);
+      await remove(one);
+      assert.equal(rig.logKeeper.outputOf(one.containerId), 'ran\n');
+    });
+
+    it('that was created only is deleted, and can not be started after that', async () => {
+      const one = await container(['sleep', '1000']);
+      const { task } = await rig.adapter.effects.CreateTask(one, openContext());
+      await remove(one);
+      assert.equal(await isAlive(task), false);
+      assert.equal(await stateOf(one), null);
+      const failure = await failureOf(rig.adapter.effects.StartTask(startOf(one), openContext()));
+      assert.equal(failure.reason, 'RuntimeFailed');
     });
 
     it('has a terminal when it is to have one', async () => {

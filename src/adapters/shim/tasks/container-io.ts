@@ -22,7 +22,7 @@ export interface TaskStreams {
 
 export interface ContainerIo {
   /** Resolves once readers are there, so that a shim may open the FIFOs. Doing it again changes nothing. */
-  readonly prepare: (effect: EffectOf<'StartTask'>) => Promise<TaskStreams>;
+  readonly prepare: (effect: EffectOf<'CreateTask'>) => Promise<TaskStreams>;
   /** Waits up to `timeoutMs` for the rest of the output, then removes what prepare made. Nothing to remove is nothing. */
   readonly release: (containerId: string, timeoutMs: number) => Promise<void>;
 }

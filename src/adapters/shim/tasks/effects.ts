@@ -1,27 +1,21 @@
 /**
- * The effects on tasks: StartTask, KillTask, DeleteTask. Each may be a repetition of one that a crash cut short, so
- * each first finds out how far things are. A task is never deleted before its exit is durable (C3).
+ * The effects that end tasks: KillTask, DeleteTask. Each may be a repetition of one that a crash cut short, so each
+ * first finds out how far things are. A task is never deleted before its exit is durable (C3).
  */
-import { rm } from 'node:fs/promises';
-import { join } from 'node:path';
-import { CHECKPOINT_FILES } from '../../../domain/checkpoint-files.ts';
 import type { EffectOf, EffectResults } from '../../../domain/effects.ts';
-import { FailureError, messageOf } from '../../../domain/errors.ts';
+import { messageOf } from '../../../domain/errors.ts';
 import { SIGKILL } from '../../../domain/oci/signals.ts';
 import { removeCgroup } from '../../linux/cgroup-removal.ts';
-import { readProcessStat } from '../../linux/processes.ts';
 import { isClosed, isNotFound } from '../../ttrpc/status.ts';
-import type { StartResponse, StateResponse } from '../../wire/runtime/task/v3/shim.ts';
+import type { StateResponse } from '../../wire/runtime/task/v3/shim.ts';
 import { Status } from '../../wire/types/task/task.ts';
 import { readCgroupsPath } from '../bundle-spec.ts';
-import type { TaskStreams } from './container-io.ts';
 import type { ShimContext } from '../context.ts';
-import { asTaskFailure, attempting, isUnreachable } from '../failures.ts';
+import { attempting, isUnreachable } from '../failures.ts';
 import { createLiveTask, type LiveTask, type LiveTaskOptions } from './live-task.ts';
-import { unmountMapped, whileMapped } from './mapped-mounts.ts';
+import { unmountMapped } from './mapped-mounts.ts';
 import { checkBundlePath } from '../paths.ts';
 import { type TaskClient, WHOLE_TASK } from '../task-client.ts';
-import { taskOptions } from './task-options.ts';
 
 /** What the shim says of a task; null when it has none of that id. */
 export const stateOf = async (
@@ -49,6 +43,7 @@ export const addTask = (context: ShimContext, podSandboxId: string, containerId:
 export const forgetTask = (context: ShimContext, containerId: string): void => {
   context.tasks.get(containerId)?.discard();
   context.tasks.delete(containerId);
+  context.created.delete(containerId);
 };
 
 /** The memory cgroup of a task: of its process while that lives, else where its spec says. */
@@ -63,49 +58,6 @@ export const findCgroup = async (
   return cgroupsPath === null ? null : counters.cgroupOfSpec(cgroupsPath);
 };
 
-type StartTask = EffectOf<'StartTask'>;
-
-const createTask = async (
-  context: ShimContext,
-  client: TaskClient,
-  effect: StartTask,
-  streams: TaskStreams,
-): Promise<number> => {
-  const { pid } = await client.create(
-    {
-      ...streams,
-      id: effect.containerId,
-      bundle: effect.bundlePath,
-      rootfs: effect.rootfs.map(({ type, source, target, options }) => ({
-        type,
-        source,
-        target: target ?? '',
-        options: [...options],
-      })),
-      terminal: effect.terminal,
-      checkpoint: effect.checkpointDir === undefined ? '' : join(effect.checkpointDir, CHECKPOINT_FILES.images),
-      parentCheckpoint: '',
-      options: taskOptions(effect, context.paths.runtimeRoot),
-    },
-    context.timings.launchMs,
-  );
-  // What is restored has no process before it is started.
-  return effect.checkpointDir === undefined ? knownPid(pid, effect) : pid;
-};
-
-const knownPid = (pid: number, { containerId }: StartTask): number => {
-  if (pid > 0) return pid;
-  throw new FailureError('ShimFailed', `The shim created a task of container ${containerId} but told no process.`);
-};
-
-/** Holds the memory of the container, which is in use now. What can't be removed here goes with the container. */
-const dropCheckpoint = async ({ log }: ShimContext, { containerId, checkpointDir }: StartTask): Promise<void> => {
-  if (checkpointDir === undefined) return;
-  await rm(checkpointDir, { recursive: true, force: true }).catch((error: unknown) => {
-    log.warn({ containerId, error: messageOf(error) }, 'a checkpoint that was restored is not removed yet');
-  });
-};
-
 const deleteAtShim = async ({ timings }: ShimContext, client: TaskClient, id: string): Promise<void> => {
   try {
     await client.delete({ id, execId: WHOLE_TASK }, timings.endMs);
@@ -118,7 +70,7 @@ const deleteAtShim = async ({ timings }: ShimContext, client: TaskClient, id: st
  * Ends and deletes a task over ttrpc. Resolves with whether the shim knew it. An exit that was not yet reported is
  * fetched and durable before Delete destroys its last source.
  */
-const removeTask = async (
+export const removeTask = async (
   context: ShimContext,
   client: TaskClient,
   containerId: string,
@@ -151,57 +103,6 @@ const removeTask = async (
   await (tasks.get(containerId) ?? adopt(state.pid)).reportExit({ pid: 0, exitStatus, exitedAt });
   await deleteAtShim(context, client, containerId);
   return true;
-};
-
-interface Launched {
-  readonly pid: number;
-  readonly stat: ReturnType<typeof readProcessStat>;
-}
-
-export const startTask = async (context: ShimContext, effect: StartTask): Promise<EffectResults['StartTask']> => {
-  const { podSandboxId, containerId, bundlePath } = effect;
-  const { shims, timings, io, log } = context;
-  checkBundlePath(containerId, bundlePath);
-  const client = await shims.clientOf(podSandboxId);
-  const task = addTask(context, podSandboxId, containerId);
-  const prepared = io.prepare(effect);
-  try {
-    // A start that a crash cut short may have created, even started, this task already.
-    const [streams, known] = await Promise.all([prepared, stateOf(client, containerId, timings.callMs)]);
-    const create = (): Promise<number> => createTask(context, client, effect, streams);
-    const start = (): Promise<StartResponse> => client.start({ id: containerId, execId: WHOLE_TASK }, timings.launchMs);
-    const launched = (pid: number): Launched => {
-      task.launched(pid, findCgroup(context, pid, bundlePath));
-      task.watch();
-      return { pid, stat: readProcessStat(pid).catch(() => null) };
-    };
-    const restore = async (): Promise<Launched> => {
-      if (known === null) await create();
-      return launched(knownPid((await start()).pid, effect));
-    };
-    const launch = async (): Promise<Launched> => {
-      if (known !== null && known.status !== Status.CREATED) return launched(known.pid);
-      // Its process is there, and has its mounts, with the start only.
-      if (effect.checkpointDir !== undefined) return whileMapped(context, effect, restore);
-      const created = launched(known?.pid ?? (await whileMapped(context, effect, create)));
-      await start();
-      return created;
-    };
-    const { pid, stat } = await launch();
-    await dropCheckpoint(context, effect);
-    // The engine hears of the task first and of its exit after.
-    setImmediate(task.release);
-    return { task: { pid, startTicks: (await stat)?.startTicks ?? '0' } };
-  } catch (error) {
-    task.discard();
-    await prepared.catch(() => undefined);
-    await removeTask(context, client, containerId, () => task).catch((undoError: unknown) => {
-      log.warn({ containerId, error: messageOf(undoError) }, 'a task that could not be started is not deleted yet');
-    });
-    forgetTask(context, containerId);
-    await io.release(containerId, 0);
-    throw asTaskFailure(error, `start the task of container ${containerId}`, effect.handler);
-  }
 };
 
 /** A call whose connection broke is made again on a new one: none of these does harm when done twice. */
@@ -273,6 +174,8 @@ export const deleteTask = async (
   const { binaries, io, timings } = context;
   checkBundlePath(containerId, bundlePath);
   return attempting(`delete the task of container ${containerId}`, async () => {
+    // Its end is held back for a start that never came: nobody waits for it.
+    if (context.created.has(containerId)) context.tasks.get(containerId)?.discard();
     if (!(await deleteThroughShim(context, effect))) {
       await binaries.delete(handler, containerId, bundlePath);
       await removeLeftCgroup(context, bundlePath);

@@ -1,9 +1,9 @@
 /**
- * The mounts through which a container sees volumes with mapped owners: there while its task is created, which then has
- * mounts of its own. None stays: kubelet takes volumes away while their containers are still listed.
+ * The mounts through which a container sees volumes with mapped owners: there while its task gets its process, which then
+ * has mounts of its own. None stays: kubelet takes volumes away while their containers are still listed.
  */
 import { join } from 'node:path';
-import type { EffectOf } from '../../../domain/effects.ts';
+import type { MappedMounts } from '../../../domain/effects/task.ts';
 import { mappedDir } from '../../../domain/paths.ts';
 import { namesIn } from '../../linux/files.ts';
 import { settleAll } from '../../linux/settle-all.ts';
@@ -11,7 +11,7 @@ import type { ShimContext } from '../context.ts';
 
 export const whileMapped = async <T>(
   { mounts }: Pick<ShimContext, 'mounts'>,
-  { mapped }: EffectOf<'StartTask'>,
+  mapped: MappedMounts | undefined,
   create: () => Promise<T>,
 ): Promise<T> => {
   if (mapped === undefined) return create();

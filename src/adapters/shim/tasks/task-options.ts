@@ -18,7 +18,7 @@ const anyOf = (typeUrl: string, encoded: { readonly finish: () => Uint8Array }):
 
 /** `runtimeRoot` is where the OCI runtime keeps its own state; undefined where there is nothing to say. */
 export const taskOptions = (
-  { handler, users }: Pick<EffectOf<'StartTask'>, 'handler' | 'users'>,
+  { handler, users }: Pick<EffectOf<'CreateTask'>, 'handler' | 'users'>,
   runtimeRoot: string,
 ): Any | undefined => {
   const { binaryName, systemdCgroup, runcOptions, shimOptions } = handler;

@@ -8,15 +8,16 @@ import { createShimAdapter } from '../../../../src/adapters/shim/adapter.ts';
 import { startSpawner } from '../../../../src/adapters/spawner/client.ts';
 import type { EffectOf } from '../../../../src/domain/effects.ts';
 import { createTestLogKeeper } from './log-keeper.ts';
+import { launch } from './rig.ts';
 
 export interface DaemonTask {
   readonly startShim: EffectOf<'StartShim'>;
-  readonly startTask: EffectOf<'StartTask'>;
+  readonly createTask: EffectOf<'CreateTask'>;
   readonly runExec: EffectOf<'RunExec'>;
 }
 
 const [, , stateDir = '', json = ''] = process.argv;
-const { startShim, startTask, runExec } = JSON.parse(json) as DaemonTask;
+const { startShim, createTask, runExec } = JSON.parse(json) as DaemonTask;
 const { effects } = await createShimAdapter({
   spawner: await startSpawner({ lockPath: join(stateDir, 'spawner.lock'), startTimeoutMs: 20_000 }),
   logKeeper: createTestLogKeeper(),
@@ -30,6 +31,6 @@ const { effects } = await createShimAdapter({
 });
 const context = { signal: new AbortController().signal, attach: () => undefined };
 const { shim } = await effects.StartShim(startShim, context);
-const { task } = await effects.StartTask(startTask, context);
+const { task } = await launch(effects, createTask);
 void effects.RunExec(runExec, context);
 process.stdout.write(`${JSON.stringify({ shim, task })}\n`);

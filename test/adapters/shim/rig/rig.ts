@@ -9,12 +9,12 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { pino } from 'pino';
 import { detachMount } from '../../../../src/adapters/linux/syscalls.ts';
-import { createShimAdapter, type ShimAdapter } from '../../../../src/adapters/shim/adapter.ts';
+import { createShimAdapter, type ShimAdapter, type ShimEffects } from '../../../../src/adapters/shim/adapter.ts';
 import type { ShimTimings } from '../../../../src/adapters/shim/timings.ts';
 import type { ProcessClient } from '../../../../src/adapters/streaming/types.ts';
 import type { LogKeeper } from '../../../../src/adapters/log-keeper/types.ts';
 import type { Spawner } from '../../../../src/adapters/spawner/types.ts';
-import type { EffectOf } from '../../../../src/domain/effects.ts';
+import type { EffectOf, EffectResults } from '../../../../src/domain/effects.ts';
 import type { ShimAddress } from '../../../../src/domain/tasks.ts';
 import type { RuntimeHandler } from '../../../../src/domain/runtime-handler.ts';
 import type { EffectAttachment, EffectContext, Observation, Observe } from '../../../../src/engine/ports.ts';
@@ -46,14 +46,16 @@ export interface Rig {
     readonly bundlePath: string;
     readonly shim: ShimAddress;
   }>;
-  /** A StartTask effect for a new container of that pod. */
+  /** A CreateTask effect for a new container of that pod. */
   readonly container: (
     podSandboxId: string,
     options: BundleOptions,
-    more?: Partial<EffectOf<'StartTask'>>,
-  ) => Promise<EffectOf<'StartTask'>>;
+    more?: Partial<EffectOf<'CreateTask'>>,
+  ) => Promise<EffectOf<'CreateTask'>>;
+  /** Performs it, and StartTask for the same, as the engine does. */
+  readonly launch: (effect: EffectOf<'CreateTask'>) => Promise<EffectResults['StartTask']>;
   readonly exec: (
-    task: EffectOf<'StartTask'>,
+    task: EffectOf<'CreateTask'>,
     args: readonly string[],
     timeoutMs?: number | null,
   ) => Promise<{
@@ -110,7 +112,7 @@ export const openRig = async (shimPath: string, options: RigOptions = {}): Promi
   const observations: Observation[] = [];
   const waiting = new Set<() => void>();
   const pods: { podSandboxId: string; bundlePath: string }[] = [];
-  const containers: EffectOf<'StartTask'>[] = [];
+  const containers: EffectOf<'CreateTask'>[] = [];
   const handler: RuntimeHandler = {
     name: 'test',
     runtimeType,
@@ -178,8 +180,8 @@ export const openRig = async (shimPath: string, options: RigOptions = {}): Promi
     },
     container: async (podSandboxId, options, more = {}) => {
       const containerId = more.containerId ?? rig.newId();
-      const effect: EffectOf<'StartTask'> = {
-        kind: 'StartTask',
+      const effect: EffectOf<'CreateTask'> = {
+        kind: 'CreateTask',
         podSandboxId,
         containerId,
         handler,
@@ -194,6 +196,7 @@ export const openRig = async (shimPath: string, options: RigOptions = {}): Promi
       containers.push(effect);
       return effect;
     },
+    launch: (effect) => launch(adapter.effects, effect),
     exec: async ({ podSandboxId, containerId, bundlePath }, args, timeoutMs = null) => {
       const attachments: EffectAttachment[] = [];
       const startedMs = performance.now();
@@ -253,12 +256,36 @@ export const openRig = async (shimPath: string, options: RigOptions = {}): Promi
   return rig;
 };
 
+export const startOf = ({
+  podSandboxId,
+  containerId,
+  handler,
+  bundlePath,
+}: EffectOf<'CreateTask'>): EffectOf<'StartTask'> => ({
+  kind: 'StartTask',
+  podSandboxId,
+  containerId,
+  handler,
+  bundlePath,
+});
+
+/** Asks for both at once; a creation that fails is heard of by its StartTask. */
+export const launch = async (
+  effects: Pick<ShimEffects, 'CreateTask' | 'StartTask'>,
+  effect: EffectOf<'CreateTask'>,
+): Promise<EffectResults['StartTask']> => {
+  const created = effects.CreateTask(effect, openContext()).catch(() => undefined);
+  const started = await effects.StartTask(startOf(effect), openContext());
+  await created;
+  return started;
+};
+
 export const deleteOf = ({
   podSandboxId,
   containerId,
   handler,
   bundlePath,
-}: EffectOf<'StartTask'>): EffectOf<'DeleteTask'> => ({
+}: EffectOf<'CreateTask'>): EffectOf<'DeleteTask'> => ({
   kind: 'DeleteTask',
   podSandboxId,
   containerId,
@@ -266,7 +293,7 @@ export const deleteOf = ({
   bundlePath,
 });
 
-export const killOf = ({ podSandboxId, containerId }: EffectOf<'StartTask'>, signal = 9): EffectOf<'KillTask'> => ({
+export const killOf = ({ podSandboxId, containerId }: EffectOf<'CreateTask'>, signal = 9): EffectOf<'KillTask'> => ({
   kind: 'KillTask',
   podSandboxId,
   containerId,

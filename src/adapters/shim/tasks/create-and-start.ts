@@ -1,0 +1,163 @@
+/**
+ * The effects CreateTask and StartTask. Both may be asked for at once: StartTask then begins when CreateTask's process is
+ * there, and fails with the same words when it never is. Each may be a repetition of one that a crash cut short, so each
+ * first finds out how far things are; one that fails leaves nothing of the task behind.
+ */
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { CHECKPOINT_FILES } from '../../../domain/checkpoint-files.ts';
+import type { EffectOf, EffectResults } from '../../../domain/effects.ts';
+import { FailureError, messageOf } from '../../../domain/errors.ts';
+import type { LaunchedTask } from '../../../domain/tasks.ts';
+import { readProcessStat } from '../../linux/processes.ts';
+import { Status } from '../../wire/types/task/task.ts';
+import type { ShimContext } from '../context.ts';
+import { asTaskFailure } from '../failures.ts';
+import { checkBundlePath } from '../paths.ts';
+import { type TaskClient, WHOLE_TASK } from '../task-client.ts';
+import type { TaskStreams } from './container-io.ts';
+import { addTask, findCgroup, forgetTask, removeTask, stateOf } from './effects.ts';
+import type { LiveTask } from './live-task.ts';
+import { whileMapped } from './mapped-mounts.ts';
+import { taskOptions } from './task-options.ts';
+
+type CreateTask = EffectOf<'CreateTask'>;
+type StartTask = EffectOf<'StartTask'>;
+
+/** A task that its shim has created. */
+export interface CreatedTask {
+  readonly live: LiveTask;
+  /** Reads of it run beside the start; null where it has no process before that. */
+  readonly process: Promise<LaunchedTask> | null;
+  readonly isStarted: boolean;
+}
+
+const processOf = async (pid: number): Promise<LaunchedTask> => {
+  const stat = await readProcessStat(pid).catch(() => null);
+  return { pid, startTicks: stat?.startTicks ?? '0' };
+};
+
+const knownPid = (pid: number, { containerId }: CreateTask | StartTask): number => {
+  if (pid > 0) return pid;
+  throw new FailureError('ShimFailed', `The shim created a task of container ${containerId} but told no process.`);
+};
+
+const createAtShim = async (
+  context: ShimContext,
+  client: TaskClient,
+  effect: CreateTask,
+  streams: TaskStreams,
+): Promise<number> => {
+  const { pid } = await client.create(
+    {
+      ...streams,
+      id: effect.containerId,
+      bundle: effect.bundlePath,
+      rootfs: effect.rootfs.map(({ type, source, target, options }) => ({
+        type,
+        source,
+        target: target ?? '',
+        options: [...options],
+      })),
+      terminal: effect.terminal,
+      checkpoint: effect.checkpointDir === undefined ? '' : join(effect.checkpointDir, CHECKPOINT_FILES.images),
+      parentCheckpoint: '',
+      options: taskOptions(effect, context.paths.runtimeRoot),
+    },
+    context.timings.launchMs,
+  );
+  // What is restored has no process before it is started.
+  return effect.checkpointDir === undefined ? knownPid(pid, effect) : pid;
+};
+
+/** From here on its exit is waited for, and held back until somebody knows of it. */
+const launched = (context: ShimContext, live: LiveTask, pid: number, bundlePath: string): Promise<LaunchedTask> => {
+  live.launched(pid, findCgroup(context, pid, bundlePath));
+  live.watch();
+  return processOf(pid);
+};
+
+const undo = async (context: ShimContext, client: TaskClient, live: LiveTask): Promise<void> => {
+  const { containerId } = live;
+  live.discard();
+  await removeTask(context, client, containerId, () => live).catch((error: unknown) => {
+    context.log.warn({ containerId, error: messageOf(error) }, 'a task that failed to start is not deleted yet');
+  });
+  forgetTask(context, containerId);
+  await context.io.release(containerId, 0);
+};
+
+const create = async (context: ShimContext, effect: CreateTask): Promise<CreatedTask> => {
+  const { podSandboxId, containerId, bundlePath, checkpointDir, mapped } = effect;
+  const { shims, timings, io } = context;
+  checkBundlePath(containerId, bundlePath);
+  const client = await shims.clientOf(podSandboxId);
+  const live = addTask(context, podSandboxId, containerId);
+  const prepared = io.prepare(effect);
+  try {
+    // A creation that a crash cut short may have made, even started, this task already.
+    const [streams, known] = await Promise.all([prepared, stateOf(client, containerId, timings.callMs)]);
+    const isStarted = known !== null && known.status !== Status.CREATED;
+    const make = (): Promise<number> => createAtShim(context, client, effect, streams);
+    if (checkpointDir !== undefined && !isStarted) {
+      if (known === null) await make();
+      return { live, process: null, isStarted };
+    }
+    const pid = known?.pid ?? (await whileMapped(context, mapped, make));
+    return { live, process: launched(context, live, pid, bundlePath), isStarted };
+  } catch (error) {
+    await prepared.catch(() => undefined);
+    await undo(context, client, live);
+    throw asTaskFailure(error, `create the task of container ${containerId}`, effect.handler);
+  }
+};
+
+export const createTask = async (context: ShimContext, effect: CreateTask): Promise<EffectResults['CreateTask']> => {
+  const { containerId } = effect;
+  const creating = create(context, effect);
+  context.created.set(containerId, creating);
+  try {
+    const { process } = await creating;
+    return { task: (await process) ?? { pid: 0, startTicks: '0' } };
+  } catch (error) {
+    // A StartTask that was asked for together with this has it by now.
+    if (context.created.get(containerId) === creating) context.created.delete(containerId);
+    throw error;
+  }
+};
+
+/** Holds the memory of the container, which is in use now. What can't be removed here goes with the container. */
+const dropCheckpoint = async ({ log }: ShimContext, { containerId, restored }: StartTask): Promise<void> => {
+  if (restored === undefined) return;
+  await rm(restored.checkpointDir, { recursive: true, force: true }).catch((error: unknown) => {
+    log.warn({ containerId, error: messageOf(error) }, 'a checkpoint that was restored is not removed yet');
+  });
+};
+
+export const startTask = async (context: ShimContext, effect: StartTask): Promise<EffectResults['StartTask']> => {
+  const { podSandboxId, containerId, bundlePath, restored } = effect;
+  const { shims, timings } = context;
+  const creating = context.created.get(containerId);
+  if (creating === undefined)
+    throw new FailureError('RuntimeFailed', `There is no task of container ${containerId} that could be started.`);
+  const { live, process: known, isStarted } = await creating;
+  const client = await shims.clientOf(podSandboxId);
+  const start = (): Promise<{ readonly pid: number }> =>
+    client.start({ id: containerId, execId: WHOLE_TASK }, timings.launchMs);
+  const restore = async (): Promise<Promise<LaunchedTask>> => {
+    const { pid } = await whileMapped(context, restored?.mapped, start);
+    return launched(context, live, knownPid(pid, effect), bundlePath);
+  };
+  try {
+    if (!isStarted && known !== null) await start();
+    const task = await (known ?? restore());
+    await dropCheckpoint(context, effect);
+    context.created.delete(containerId);
+    // The engine hears of the task first and of its exit after.
+    setImmediate(live.release);
+    return { task };
+  } catch (error) {
+    await undo(context, client, live);
+    throw asTaskFailure(error, `start the task of container ${containerId}`, effect.handler);
+  }
+};

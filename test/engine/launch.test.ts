@@ -1,0 +1,131 @@
+/** A task is created and then started: who hears what when either fails, and what a restart in between makes of it. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { containerStateOf } from '../../src/domain/container/state.ts';
+import type { ContainerConfig } from '../../src/domain/cri.ts';
+import { FailureError } from '../../src/domain/errors.ts';
+import type { ObservedTask } from '../../src/domain/tasks.ts';
+import type { CallReply, PerformEffects } from '../../src/engine/ports.ts';
+import { FACTS } from '../simulation/facts.ts';
+import { idOf, reasonOf, type Rig, type RigOptions, runPod, startRig, task } from './rig.ts';
+
+const hang = (): Promise<never> => new Promise(() => {});
+const settled = async ({ settle }: Rig): Promise<void> => {
+  for (let i = 0; i < 10; i += 1) await settle();
+};
+
+interface Started {
+  readonly rig: Rig;
+  readonly podSandboxId: string;
+  readonly containerId: string;
+  readonly reply: Promise<CallReply>;
+}
+
+/** Only the container's own task is launched by what is given; the pause task as ever. */
+async function startContainer(
+  { CreateTask, StartTask }: Partial<Pick<PerformEffects, 'CreateTask' | 'StartTask'>> = {},
+  options: RigOptions = {},
+): Promise<Started> {
+  const rig = await startRig({
+    ...options,
+    perform: {
+      CreateTask: async (effect, context) =>
+        effect.containerId === effect.podSandboxId ? task(11) : ((await CreateTask?.(effect, context)) ?? task(12)),
+      StartTask: async (effect, context) =>
+        effect.containerId === effect.podSandboxId ? task(11) : ((await StartTask?.(effect, context)) ?? task(12)),
+    },
+  });
+  await rig.call({ method: 'PullImage', image: 'registry.test/app:1', credentials: null });
+  const podSandboxId = idOf(await rig.call(runPod()));
+  const config: ContainerConfig = { metadata: { name: 'c' }, image: { image: 'registry.test/app:1' } };
+  const containerId = idOf(await rig.call({ method: 'CreateContainer', podSandboxId, config }));
+  const reply = rig.call({ method: 'StartContainer', containerId });
+  await settled(rig);
+  return { rig, podSandboxId, containerId, reply };
+}
+
+const launchesIn = ({ contents }: Rig): string[][] =>
+  contents.rows.flatMap(({ record }) => {
+    if (record?.type !== 'effects.requested') return [];
+    const { effects } = JSON.parse(record.body) as { effects: { kind: string }[] };
+    const kinds = effects.map(({ kind }) => kind);
+    return kinds.includes('StartTask') ? [kinds] : [];
+  });
+
+test('CreateTask and StartTask are asked for by one record, and by the oldest rules StartTask alone', async () => {
+  const { rig, reply } = await startContainer();
+  assert.equal(reasonOf(await reply), 'OK');
+  assert.deepEqual(launchesIn(rig), [
+    ['CreateTask', 'StartTask'],
+    ['CreateTask', 'StartTask'],
+  ]);
+  const { rules: _rules, ...oldest } = FACTS;
+  const older = await startContainer({}, { facts: oldest });
+  assert.equal(reasonOf(await older.reply), 'OK');
+  assert.deepEqual(launchesIn(older.rig), [['StartTask'], ['StartTask']]);
+});
+
+test('C2: the process of a task is durable before it is started, where StartTask takes its time', async () => {
+  const { rig, containerId } = await startContainer({ StartTask: hang });
+  const created = rig.contents.rows.find(
+    ({ record }) => record?.stream === `container/${containerId}` && record.body.includes('"CreateTask","result"'),
+  );
+  assert.match(created?.record?.body ?? '', /"pid":12/);
+  const container = rig.engine.state.containers.get(containerId);
+  assert.ok(container !== undefined);
+  assert.equal(containerStateOf(container), 'CONTAINER_CREATED');
+});
+
+test('C6: a task that can not be created is deleted once its start has failed too, and the caller hears why', async () => {
+  const { promise: startFails, reject: failStart } = Promise.withResolvers<never>();
+  const failure = new FailureError('RuntimeFailed', 'There is no such program.');
+  const { rig, containerId, reply } = await startContainer({
+    CreateTask: () => Promise.reject(failure),
+    StartTask: () => startFails,
+  });
+  assert.ok(!rig.performed.includes('DeleteTask'));
+  failStart(failure);
+  const { outcome } = await reply;
+  assert.deepEqual(outcome, { ok: false, failure: failure.failure });
+  await settled(rig);
+  assert.ok(rig.performed.includes('DeleteTask'));
+  assert.equal(rig.engine.state.containers.get(containerId)?.exit?.reason, 'StartError');
+});
+
+for (const [status, expected] of [
+  ['running', 'CONTAINER_RUNNING'],
+  ['stopped', 'CONTAINER_EXITED'],
+  ['created', 'CONTAINER_EXITED'],
+  ['absent', 'CONTAINER_EXITED'],
+] as const)
+  for (const cut of ['CreateTask', 'StartTask'] as const)
+    test(`C19: a start that the daemon's end cut short in ${cut} is settled by its shim, which has the task ${status}`, async () => {
+      const { rig, podSandboxId, containerId } = await startContainer({
+        ...(cut === 'CreateTask' ? { CreateTask: hang } : {}),
+        StartTask: hang,
+      });
+      const exit = { pid: 12, exitStatus: 3, exitedAtNs: '1800000000000000005', oomKills: 0 };
+      const own: ObservedTask = {
+        containerId,
+        status,
+        pid: 12,
+        startTicks: '12',
+        ...(status === 'stopped' ? { exit } : {}),
+      };
+      const next = await startRig({
+        contents: rig.contents,
+        perform: {
+          ReconnectShim: async () => ({
+            gone: false,
+            tasks: [{ containerId: podSandboxId, status: 'running', pid: 11, startTicks: '11' }, own],
+          }),
+        },
+      });
+      await settled(next);
+      const container = next.engine.state.containers.get(containerId);
+      assert.ok(container !== undefined);
+      assert.equal(containerStateOf(container), expected);
+      const how = { running: undefined, stopped: 'Error', created: 'StartError', absent: 'StartError' } as const;
+      assert.equal(container.exit?.reason, how[status]);
+      assert.equal(next.performed.includes('DeleteTask'), status !== 'running');
+    });
