@@ -6,11 +6,14 @@
  * failure is a finding) does not. Must not know what is tested.
  *
  *   node scripts/test.ts [part of a path ...]
+ *
+ * A run of all files leaves a list of the tests that passed (lib/passed-tests.ts).
  */
 import { spawn } from 'node:child_process';
-import { glob, mkdtemp, open, readFile, rm } from 'node:fs/promises';
+import { glob, mkdir, mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { passedPath, type PassedTests } from './lib/passed-tests.ts';
 import type { TestReport } from './lib/test-reporter.ts';
 
 const top = join(import.meta.dirname, '..');
@@ -26,6 +29,7 @@ interface FileResult {
   readonly file: string;
   readonly durationMs: number;
   readonly passed: number;
+  readonly passedNames: readonly string[];
   readonly failed: number;
   readonly skipped: number;
   /** It failed beside others and passed when it was run again. */
@@ -129,7 +133,8 @@ const runFile = async (file: string, deadlineMs: number): Promise<FileResult> =>
     else if (ended !== '' && ended !== failingTests) lines.push(indent(`the file ${ended}`));
     if (output.trim() !== '') lines.push(indent(lastLines(output)));
     console.log(lines.join('\n'));
-    return { file, durationMs, passed: count('passed'), failed, skipped };
+    const passedNames = reports.flatMap((report) => (report.kind === 'passed' ? [report.name] : []));
+    return { file, durationMs, passed: count('passed'), passedNames, failed, skipped };
   } finally {
     await rm(dir, { recursive: true, force: true });
   }
@@ -172,6 +177,12 @@ const repeatFailed = async (results: readonly FileResult[], deadlineMs: number):
   return final;
 };
 
+const writePassed = async (results: readonly FileResult[]): Promise<void> => {
+  const passed: PassedTests = Object.fromEntries(results.map(({ file, passedNames }) => [file, passedNames]));
+  await mkdir(dirname(passedPath), { recursive: true });
+  await writeFile(passedPath, `${JSON.stringify(passed, null, 2)}\n`);
+};
+
 const main = async (): Promise<void> => {
   const startedMs = performance.now();
   const deadlineMs = startedMs + totalTimeoutMs;
@@ -196,6 +207,7 @@ const main = async (): Promise<void> => {
     )),
   ];
   const results = await repeatFailed(first, deadlineMs);
+  if (process.argv.length === 2) await writePassed(results);
   const slowest = [...results].sort((a, b) => b.durationMs - a.durationMs).slice(0, slowestShown);
   console.log(`\nslowest of ${results.length} files, ${seconds(performance.now() - startedMs)} in all:`);
   for (const { file, durationMs } of slowest) console.log(`  ${seconds(durationMs).padStart(8)}  ${file}`);

@@ -10,10 +10,14 @@ import { tempDir } from '../support/temp-dir.ts';
 const top = join(import.meta.dirname, '../..');
 
 /** Runs the runner in a tree that holds nothing but the given test files, with a short limit for each. */
-const runTests = async (t: TestContext, files: Readonly<Record<string, string>>): Promise<CommandResult> => {
-  const dir = await tempDir(t);
+const runTests = async (
+  t: TestContext,
+  files: Readonly<Record<string, string>>,
+  known?: string,
+): Promise<CommandResult> => {
+  const dir = known ?? (await tempDir(t));
   await mkdir(join(dir, 'scripts/lib'), { recursive: true });
-  for (const name of ['scripts/test.ts', 'scripts/lib/test-reporter.ts']) {
+  for (const name of ['scripts/test.ts', 'scripts/lib/test-reporter.ts', 'scripts/lib/passed-tests.ts']) {
     const text = await readFile(join(top, name), 'utf8');
     await writeFile(join(dir, name), text.replace('fileTimeoutMs = 10 * 60_000', 'fileTimeoutMs = 3_000'));
   }
@@ -39,6 +43,17 @@ test('what passes and what is left out is counted, in suites too', async (t) => 
   assert.equal(result.exitCode, 0);
   assert.match(result.stdout, /^ {4}measured 5$/m);
   assert.match(result.stdout, /^slowest of 2 files/m);
+});
+
+test('which tests passed is left for others, and of what failed or was left out nothing', async (t) => {
+  const dir = await tempDir(t);
+  const files = {
+    one: "test('a', () => {});\ntest('b', { skip: 'why' }, () => {});\ntest('c', () => { throw new Error('no'); });",
+    two: "describe('s', () => { test('d', () => {}); });",
+  };
+  await runTests(t, files, dir);
+  const report = await readFile(join(dir, 'node_modules/.cache/scribe-tests-passed.json'), 'utf8');
+  assert.deepEqual(JSON.parse(report), { 'test/a/one.test.ts': ['a'], 'test/a/two.test.ts': ['d'] });
 });
 
 test('every way to fail is counted and shown', async (t) => {

@@ -135,6 +135,16 @@ describe('statuses', { timeout: 20_000 }, () => {
     assert.deepEqual([podInfo['pid'], podInfo['processStatus'], podInfo['runtimeHandler']], [41, 'running', 'runc']);
   });
 
+  it('Version tells the name and the version of the runtime, and v1', async (t) => {
+    const { cri } = await startServer(t);
+    assert.deepEqual(await cri.runtime.version({ version: 'v1' }), {
+      version: '0.1.0',
+      runtimeName: 'scribe',
+      runtimeVersion: '0.0.0-test',
+      runtimeApiVersion: 'v1',
+    });
+  });
+
   it('Status tells whether the network is ready and why not, handlers, and the configuration when verbose', async (t) => {
     const view = filled();
     const handlers = [{ name: 'runc', features: { recursiveReadOnlyMounts: false, userNamespaces: false } }];

@@ -166,7 +166,7 @@ const filesOf = async (): Promise<string[]> =>
 
 describe('golden specs', () => {
   for (const [name, build] of Object.entries(matrix)) {
-    it(name, async () => {
+    it(`${name} is as its file says`, async () => {
       const path = join(goldenDir, `${name}.json`);
       const text = JSON.stringify(build(), null, 2);
       if (updating) {

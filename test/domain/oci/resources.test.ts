@@ -65,11 +65,16 @@ describe('limits', () => {
   });
 
   it('are left out when their controller is missing, but for memory', () => {
-    const all = { cpuShares: '10', cpusetCpus: '0', hugepageLimits: [{ pageSize: '2MB', limit: '1' }] };
+    const all = {
+      cpuShares: '10',
+      cpusetCpus: '0',
+      cpusetMems: '0-1',
+      hugepageLimits: [{ pageSize: '2MB', limit: '1' }],
+    };
     assert.deepEqual(limits(all, nodeV1), { cpu: { shares: 10 } });
     assert.deepEqual(limits(all, without('cpu', nodeV1)), {});
     assert.deepEqual(limits(all), {
-      cpu: { shares: 10, cpus: '0' },
+      cpu: { shares: 10, cpus: '0', mems: '0-1' },
       hugepageLimits: [{ pageSize: '2MB', limit: 1 }],
     });
     const input = containerInput(withResources({ memoryLimitInBytes: '5' }), { node: without('memory', nodeV2) });

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { ApparmorFact } from '../../../src/domain/container/facts.ts';
-import { NamespaceMode, ProfileType } from '../../../src/domain/cri.ts';
+import { NamespaceMode, ProfileType, SupplementalGroupsPolicy } from '../../../src/domain/cri.ts';
 import type { NodeFacts } from '../../../src/domain/node/node-facts.ts';
 import { containerQuestions, containerSpec } from '../../../src/domain/oci/container-spec.ts';
 import type { ContainerSpecInput } from '../../../src/domain/oci/input.ts';
@@ -221,6 +221,20 @@ describe('seccomp', () => {
   });
 });
 
+describe('groups', () => {
+  it('of the image are added unless the policy is Strict', () => {
+    const asked = (supplementalGroupsPolicy?: number) => {
+      const config = withContext(supplementalGroupsPolicy === undefined ? {} : { supplementalGroupsPolicy });
+      return containerQuestions({ config, imageConfig, sandboxConfig: podConfig, node: nodeV2, chainIds: [] }).user;
+    };
+    const { Merge, Strict } = SupplementalGroupsPolicy;
+    assert.deepEqual(
+      [undefined, Merge, Strict].map((policy) => asked(policy).mergeImageGroups),
+      [true, true, false],
+    );
+  });
+});
+
 describe('AppArmor', () => {
   const { Localhost, RuntimeDefault, Unconfined } = ProfileType;
   const apparmor = { profileType: Localhost, localhostRef: 'localhost/mine' };
@@ -242,6 +256,11 @@ describe('AppArmor', () => {
     const empty = { apparmor: { profileType: Localhost } };
     assert.equal(refusal(empty, confined(loaded)).reason, 'InvalidField');
     assert.equal(refusal({ apparmorProfile: 'mine' }, confined(loaded)).reason, 'InvalidField');
+  });
+
+  it('the pause task has no profile, whatever its pod names', () => {
+    const pod = { ...podConfig, linux: { securityContext: { apparmor } } };
+    assert.equal(buildSandbox(pod).process.apparmorProfile, undefined);
   });
 
   it('a profile that is not loaded, or a node without AppArmor, is refused', () => {
