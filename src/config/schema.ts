@@ -381,11 +381,7 @@ export const configSchema = z.strictObject({
     ),
   }),
   limits: table('Bounds on what clients, images and containers may ask for.', {
-    request_max: key(
-      size('1MiB', '16MiB'),
-      '16MiB',
-      'Size of one CRI request or answer. kubelet takes no more than the default.',
-    ),
+    request_max: key(size('1MiB', '16MiB'), '16MiB', 'Size of one CRI request or answer; kubelet takes no more.'),
     exec_output_max: key(
       size('64KiB'),
       '16MiB',
