@@ -68,6 +68,8 @@ export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => 
   let nextId = 1;
   let ended: JournalError | null = null;
   let closing: Promise<void> | null = null;
+  /** Of the request to close; its answer is the last that the writer says. */
+  let closeId: number | null = null;
   let tellFailed: (error: Error) => void = () => {};
   const failed = new Promise<Error>((resolve) => {
     tellFailed = resolve;
@@ -91,6 +93,12 @@ export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => 
     posted = [];
     queued = [];
     asked.clear();
+  };
+
+  /** At once, and not when whoever waits for it goes on: the end of the writer may be told in the same breath. */
+  const closed = (): void => {
+    end(new JournalError('Closed', `The journal ${path} is closed.`));
+    commits.complete();
   };
 
   const fail = (message: string): void => {
@@ -150,6 +158,7 @@ export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => 
       case 'answer':
         asked.get(message.id)?.resolve(message.sealed);
         asked.delete(message.id);
+        if (message.id === closeId) closed();
         return;
       case 'refused':
         asked.get(message.id)?.reject(new JournalError('BadRecord', message.message));
@@ -173,6 +182,7 @@ export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => 
     if (ended !== null) throw ended;
     flush();
     const id = nextId++;
+    if (request.kind === 'close') closeId = id;
     return new Promise((resolve, reject) => {
       asked.set(id, { resolve, reject });
       post({ ...request, id }, transfer);
@@ -196,11 +206,7 @@ export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => 
 
   const close = async (): Promise<void> => {
     try {
-      if (ended === null) {
-        await ask({ kind: 'close' });
-        end(new JournalError('Closed', `The journal ${path} is closed.`));
-        commits.complete();
-      }
+      if (ended === null) await ask({ kind: 'close' });
     } finally {
       await gone;
       db.close();
