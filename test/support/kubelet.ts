@@ -33,14 +33,23 @@ export interface KubeletPod {
   readonly status: {
     readonly phase: string;
     readonly podIP?: string;
-    readonly containerStatuses?: readonly {
-      readonly name: string;
-      readonly ready: boolean;
-      readonly restartCount: number;
-      readonly containerID?: string;
-      readonly lastState?: { readonly terminated?: { readonly exitCode: number; readonly message?: string } };
-    }[];
+    readonly initContainerStatuses?: readonly KubeletContainerStatus[];
+    readonly containerStatuses?: readonly KubeletContainerStatus[];
   };
+}
+
+interface KubeletContainerState {
+  readonly running?: object;
+  readonly terminated?: { readonly exitCode: number; readonly message?: string };
+}
+
+export interface KubeletContainerStatus {
+  readonly name: string;
+  readonly ready: boolean;
+  readonly restartCount: number;
+  readonly containerID?: string;
+  readonly state?: KubeletContainerState;
+  readonly lastState?: KubeletContainerState;
 }
 
 export interface Kubelet {
@@ -58,7 +67,12 @@ export interface Kubelet {
 const nodeName = 'node1';
 const defaultNamespace = 'default';
 
-const configOf = (dir: string, { socket, dirs }: Daemon): object => ({
+export interface KubeletOptions {
+  /** How long it waits for an answer of the runtime, as "2m0s"; its default is two minutes. */
+  readonly runtimeRequestTimeout?: string;
+}
+
+const configOf = (dir: string, { socket, dirs }: Daemon, options: KubeletOptions): object => ({
   apiVersion: 'kubelet.config.k8s.io/v1beta1',
   kind: 'KubeletConfiguration',
   authentication: { anonymous: { enabled: true }, webhook: { enabled: false } },
@@ -81,6 +95,7 @@ const configOf = (dir: string, { socket, dirs }: Daemon): object => ({
   fileCheckFrequency: '500ms',
   syncFrequency: '2s',
   crashLoopBackOff: { maxContainerRestartPeriod: '2s' },
+  ...options,
   featureGates: { PodAndContainerStatsFromCRI: true, EventedPLEG: true, KubeletCrashLoopBackOffMax: true },
 });
 
@@ -108,11 +123,11 @@ const ownPlaces = async (dir: string): Promise<string> => {
 };
 
 /** Starts it in the daemon's network; it is gone, and its cgroups are left to the daemon's, when its owner ends. */
-export const startKubelet = async (owner: Owner, daemon: Daemon): Promise<Kubelet> => {
+export const startKubelet = async (owner: Owner, daemon: Daemon, options: KubeletOptions = {}): Promise<Kubelet> => {
   const program = await goProgram('kubelet');
   const dir = await tempDir(owner);
   await mkdir(join(dir, 'manifests'));
-  await writeFile(join(dir, 'config.json'), JSON.stringify(configOf(dir, daemon)));
+  await writeFile(join(dir, 'config.json'), JSON.stringify(configOf(dir, daemon, options)));
   await makeCgroups(daemon.dirs.cgroupParent);
   const flags = [
     `--config=${join(dir, 'config.json')}`,

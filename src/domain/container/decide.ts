@@ -7,7 +7,6 @@ import { checkAbsolutePath, checkNoParentPart } from '../oci/checks.ts';
 import { failureIn, shown } from '../oci/refuse.ts';
 import { hasOwnUsers } from '../oci/user-namespace.ts';
 import type { DescribedImage } from '../pod-sandbox/restored.ts';
-import { sameJson } from '../json.ts';
 import { containerName } from '../name-index.ts';
 import { stopSignalOf } from '../oci/signals.ts';
 import { validateContainerConfig } from '../oci/validate.ts';
@@ -17,6 +16,7 @@ import { containerStream } from '../records.ts';
 import type { Container, NodeState, OpenCall, PodSandbox } from '../state.ts';
 import { complete, emit, join, OK, request as requestEffects, requestFor, type Turn } from '../turn.ts';
 import { advanceContainer, askForStop } from './process.ts';
+import { isSameRequest } from './same-request.ts';
 import { containerStateOf, isRunning, notFound } from './state.ts';
 
 type RequestOf<M extends CallRequest['method']> = Extract<CallRequest, { method: M }>;
@@ -99,7 +99,7 @@ function archiveFailure(
 
 /** The same name again (C5). */
 function repeat(turn: Turn, call: OpenCall, request: RequestOf<'CreateContainer'>, owner: Container): void {
-  const same = sameJson(owner.config, request.config);
+  const same = isSameRequest(turn.state, owner.config, request.config);
   if (same && owner.goal === 'create') return join(turn, call, containerStream(owner.id));
   if (same && owner.goal === 'run' && !owner.starting && containerStateOf(owner) === 'CONTAINER_CREATED') {
     if (!owner.claimed && !call.detached)

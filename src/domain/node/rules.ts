@@ -3,7 +3,9 @@
  * a decision that would change for an older journal asks here first. Each start of the daemon records its own (C13).
  *
  *   1  a task is created and started by one effect, StartTask
- *   2  CreateTask creates it, StartTask starts it; a start waits for claims of pods that are NOTREADY too
+ *   2  CreateTask creates it, StartTask starts it; a start waits for claims of pods that are NOTREADY too; pods and
+ *      containers that it finds gone are told of by records of their own; the random path of kubelet's termination log
+ *      makes no other request
  */
 import type { NodeState } from '../state.ts';
 
