@@ -267,7 +267,7 @@ function forContainer(
     case 'CleanContainer':
       return perform({ kind: 'CleanContainer', containerId, paths: [bundle, containerDir(facts, containerId)] });
     case 'CreateTask':
-      return perform(createTask(facts, sandbox, container));
+      return perform(createTask(state, facts, sandbox, container));
     case 'StartTask':
       return perform(startTask(facts, sandbox, container));
     case 'KillTask':

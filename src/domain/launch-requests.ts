@@ -3,13 +3,14 @@
  * requests of effect-requests.ts, which calls this.
  */
 import { containerLog } from './container/log.ts';
+import { NamespaceMode } from './cri.ts';
 import type { EffectOf } from './effects.ts';
 import type { MappedMounts } from './effects/task.ts';
 import type { DaemonFacts } from './node/daemon-facts.ts';
 import { hasOwnUsers, type PodUserNamespace, userNamespaceOf } from './oci/user-namespace.ts';
 import { bundlePath, restoreDir } from './paths.ts';
 import { mappedMountsOf } from './specs.ts';
-import type { Container, PodSandbox } from './state.ts';
+import type { Container, NodeState, PodSandbox } from './state.ts';
 import type { Mount } from './tasks.ts';
 
 export const usersOf = ({ config }: PodSandbox): { readonly users?: PodUserNamespace } => {
@@ -58,7 +59,18 @@ const taskOf = (facts: DaemonFacts, { handler }: PodSandbox, { id: containerId, 
   bundlePath: bundlePath(facts, containerId),
 });
 
-export function createTask(facts: DaemonFacts, sandbox: PodSandbox, container: Container): EffectOf<'CreateTask'> {
+/** The spec names a process by its pid, which may be another's by the time of the start. */
+function targetOf({ containers }: NodeState, { config }: Container): Pick<EffectOf<'CreateTask'>, 'target'> {
+  const { pid, targetId = '' } = config.linux?.securityContext?.namespaceOptions ?? {};
+  return pid === NamespaceMode.TARGET ? { target: containers.get(targetId)?.task ?? null } : {};
+}
+
+export function createTask(
+  state: NodeState,
+  facts: DaemonFacts,
+  sandbox: PodSandbox,
+  container: Container,
+): EffectOf<'CreateTask'> {
   const { config, rootfs, checkpointArchive } = container;
   return {
     kind: 'CreateTask',
@@ -71,6 +83,7 @@ export function createTask(facts: DaemonFacts, sandbox: PodSandbox, container: C
     log: containerLog(sandbox, container),
     ...usersOf(sandbox),
     ...mappedOf(facts, sandbox, container),
+    ...targetOf(state, container),
     ...(checkpointArchive === undefined ? {} : { checkpointDir: restoreDir(facts, container.id) }),
   };
 }

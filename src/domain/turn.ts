@@ -14,6 +14,8 @@ export interface Turn {
   readonly input: Sequenced<Input>;
   /** The request that an effect.ended answers, as it was before the input was written down. */
   readonly ended: OpenEffect | null;
+  /** What stood before a daemon.started, which may say of it that it is gone; empty for all other inputs. */
+  readonly stood: Standing;
   readonly events: Sequenced<Event>[];
   /** Streams of objects that may have something to do next; decide.ts calls their process managers until none is left. */
   readonly woken: Set<string>;
@@ -23,8 +25,25 @@ export interface Turn {
 export function beginTurn(state: NodeState, input: Sequenced<Input>): Turn {
   const effect = input.type === 'effect.ended' || input.type === 'turn.failed' ? input.body.effect : undefined;
   const ended = effect === undefined ? null : (state.effects.get(effect) ?? null);
+  const stood = standingOf(state, input);
   evolve(state, input);
-  return { state, input, ended, events: [], woken: new Set() };
+  return { state, input, ended, stood, events: [], woken: new Set() };
+}
+
+/** Ids of READY sandboxes, and of containers that ran. */
+interface Standing {
+  readonly sandboxes: ReadonlySet<string>;
+  readonly containers: ReadonlySet<string>;
+}
+
+const NOTHING: Standing = { sandboxes: new Set(), containers: new Set() };
+
+function standingOf({ sandboxes, containers }: NodeState, { type }: Sequenced<Input>): Standing {
+  if (type !== 'daemon.started') return NOTHING;
+  return {
+    sandboxes: new Set([...sandboxes.values()].filter(({ phase }) => phase === 'ready').map(({ id }) => id)),
+    containers: new Set([...containers.values()].filter(({ exit }) => exit === null).map(({ id }) => id)),
+  };
 }
 
 /** Records an event of this turn. `call` is the call on whose behalf it happens; by default the input's. */

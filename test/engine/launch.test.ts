@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { containerStateOf } from '../../src/domain/container/state.ts';
-import type { ContainerConfig } from '../../src/domain/cri.ts';
+import { type ContainerConfig, NamespaceMode } from '../../src/domain/cri.ts';
 import { FailureError } from '../../src/domain/errors.ts';
-import type { ObservedTask } from '../../src/domain/tasks.ts';
+import type { LaunchedTask, ObservedTask } from '../../src/domain/tasks.ts';
 import type { CallReply, PerformEffects } from '../../src/engine/ports.ts';
 import { FACTS } from '../simulation/facts.ts';
-import { idOf, reasonOf, type Rig, type RigOptions, runPod, startRig, task } from './rig.ts';
+import { exitOf, idOf, reasonOf, type Rig, type RigOptions, runPod, startRig, task } from './rig.ts';
 
 const hang = (): Promise<never> => new Promise(() => {});
 const settled = async ({ settle }: Rig): Promise<void> => {
@@ -43,6 +43,34 @@ async function startContainer(
   await settled(rig);
   return { rig, podSandboxId, containerId, reply };
 }
+
+test('a task that joins another container’s PID namespace is told whose process that was', async () => {
+  const asked = new Map<string, LaunchedTask | null | undefined>();
+  const { rig, podSandboxId, containerId } = await startContainer({
+    CreateTask: async (effect) => {
+      asked.set(effect.containerId, effect.target);
+      return task(12);
+    },
+  });
+  const joinTo = async (name: string, targetId: string): Promise<string> => {
+    const config: ContainerConfig = {
+      metadata: { name },
+      image: { image: 'registry.test/app:1' },
+      linux: { securityContext: { namespaceOptions: { pid: NamespaceMode.TARGET, targetId } } },
+    };
+    return idOf(await rig.call({ method: 'CreateContainer', podSandboxId, config }));
+  };
+  const joining = await joinTo('joins', containerId);
+  const late = await joinTo('late', containerId);
+  await rig.call({ method: 'StartContainer', containerId: joining });
+  assert.deepEqual(asked.get(joining), { pid: 12, startTicks: '12' });
+  assert.equal(asked.get(containerId), undefined);
+  await rig.engine.observe(exitOf(podSandboxId, containerId, 0));
+  await settled(rig);
+  assert.equal(reasonOf(await rig.call({ method: 'RemoveContainer', containerId })), 'OK');
+  await rig.call({ method: 'StartContainer', containerId: late });
+  assert.equal(asked.get(late), null);
+});
 
 const launchesIn = ({ contents }: Rig): string[][] =>
   contents.rows.flatMap(({ record }) => {

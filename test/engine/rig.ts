@@ -33,6 +33,7 @@ export interface RigOptions {
   readonly commit?: (records: readonly JournalRecord[]) => Promise<void>;
   readonly diskIsFull?: () => boolean;
   readonly deadTasks?: readonly string[];
+  readonly rebooted?: boolean;
   readonly nowNs?: bigint;
   readonly facts?: DaemonFacts;
   readonly decide?: EngineOptions['decide'];
@@ -136,7 +137,12 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   });
   await Promise.race([
     engine
-      .start({ facts: options.facts ?? FACTS, rebooted: false, deadTasks: options.deadTasks ?? [], crash: null })
+      .start({
+        facts: options.facts ?? FACTS,
+        rebooted: options.rebooted ?? false,
+        deadTasks: options.deadTasks ?? [],
+        crash: null,
+      })
       .catch(() => undefined),
     settle(),
   ]);

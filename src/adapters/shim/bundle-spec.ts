@@ -7,6 +7,7 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { EffectOf } from '../../domain/effects.ts';
 import { FailureError, messageOf } from '../../domain/errors.ts';
+import type { OciResources } from '../../domain/oci/types.ts';
 import { parseJson } from '../../domain/parse-json.ts';
 import { writeFileWhole } from '../linux/files.ts';
 
@@ -85,10 +86,29 @@ export const readCgroupsPath = async (bundlePath: string): Promise<string | null
   return typeof linux['cgroupsPath'] === 'string' ? linux['cgroupsPath'] : null;
 };
 
-/** What of the limits no change of them is about. */
-const KEPT = ['devices', 'blockIO'];
+const objectIn = (value: unknown): JsonObject => (isJsonObject(value) ? value : {});
 
-/** Writes limits and OOM score into the spec; what else stands there (the devices' rules among the limits) stays. */
+const pageSizeOf = (page: unknown): unknown => objectIn(page)['pageSize'];
+
+/** Limits on top of those that stand there: what they do not name stays, within memory and the like too. */
+const withLimits = (old: JsonObject, limits: OciResources): JsonObject => {
+  const both = (key: 'memory' | 'cpu' | 'unified'): JsonObject =>
+    limits[key] === undefined ? {} : { [key]: { ...objectIn(old[key]), ...limits[key] } };
+  const { hugepageLimits = [] } = limits;
+  const known = Array.isArray(old['hugepageLimits']) ? (old['hugepageLimits'] as readonly unknown[]) : [];
+  const kept = known.filter((page) => !hugepageLimits.some(({ pageSize }) => pageSize === pageSizeOf(page)));
+  const pages = [...kept, ...hugepageLimits];
+  return {
+    ...old,
+    ...limits,
+    ...both('memory'),
+    ...both('cpu'),
+    ...both('unified'),
+    ...(pages.length === 0 ? {} : { hugepageLimits: pages }),
+  };
+};
+
+/** Writes limits and OOM score into the spec; what else stands there stays, a base spec's limits among them. */
 export const writeLimits = async (
   bundlePath: string,
   { resources, oomScoreAdj }: Pick<EffectOf<'UpdateContainer'>, 'resources' | 'oomScoreAdj'>,
@@ -97,14 +117,10 @@ export const writeLimits = async (
   const { linux, process } = spec;
   if (!isJsonObject(linux) || !isJsonObject(process))
     throw new FailureError('HostFailed', `The spec in ${bundlePath} is not one of a container.`);
-  const { resources: old } = linux;
-  const kept = isJsonObject(old)
-    ? Object.fromEntries(KEPT.flatMap((key) => (key in old ? [[key, old[key]]] : [])))
-    : {};
   const changed = {
     ...spec,
     process: { ...process, oomScoreAdj },
-    linux: { ...linux, resources: { ...kept, ...resources } },
+    linux: { ...linux, resources: withLimits(objectIn(linux['resources']), resources) },
   };
   await writeFileWhole(configPath(bundlePath), JSON.stringify(changed), configMode);
 };

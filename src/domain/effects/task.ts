@@ -67,6 +67,8 @@ export type TaskEffect =
       readonly log: ContainerLog | null;
       /** The pod's own users: its root owns the task's output. */
       readonly users?: PodUserNamespace;
+      /** Process whose PID namespace is joined, of another container; null when that was never there or is gone. */
+      readonly target?: LaunchedTask | null;
       /** Mounted while the task gets its process, which keeps them for itself. */
       readonly mapped?: MappedMounts;
       /** Where a checkpoint is unpacked whose processes go on; absent: it starts anew. */

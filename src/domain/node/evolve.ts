@@ -83,6 +83,9 @@ function contactAfterRestart({ shim, steps, goal, phase }: PodSandbox, rebooted:
   return steps.shim === 'done' && goal !== 'undo' && phase !== 'creating' ? 'unknown' : 'mute';
 }
 
+/** What became of all that ran before. */
+export const REBOOTED = 'the node was rebooted';
+
 function restartedContainer(container: Container, rebootedAtNs: string | null, dead: boolean): Container {
   const running = container.task !== null && container.exit === null;
   const startInDoubt = container.starting && container.steps.task === 'doing' && rebootedAtNs === null;
@@ -105,7 +108,7 @@ function restartedContainer(container: Container, rebootedAtNs: string | null, d
     exitStatus: 255,
     finishedAtNs: rebootedAtNs,
     reason: 'Unknown',
-    message: 'the node was rebooted',
+    message: REBOOTED,
   };
   return { ...restarted, exit };
 }

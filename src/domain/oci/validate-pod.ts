@@ -3,6 +3,7 @@
  * on this one is found by building the spec (validate.ts).
  */
 import { type DNSConfig, NamespaceMode, type PodSandboxConfig, type PortMapping, Protocol } from '../cri.ts';
+import { checkBandwidth } from './bandwidth.ts';
 import { checkAbsolutePath, checkLine, checkNoParentPart, checkRequired, checkResources, checkUser } from './checks.ts';
 import { refuseField, shown } from './refuse.ts';
 import { checkSeccomp } from './seccomp.ts';
@@ -87,6 +88,7 @@ export function checkPodSandboxConfig(config: PodSandboxConfig): void {
   checkSelinuxOptions(config);
   checkSeccomp(context);
   checkSysctls(config);
+  checkBandwidth(config);
   checkResources('linux.resources', config.linux?.resources);
   checkResources('linux.overhead', config.linux?.overhead);
 }

@@ -2,7 +2,9 @@
 import { NamespaceMode, type PodSandboxConfig } from '../cri.ts';
 import type { CniConfList, ConfiguredNetwork, PodNetwork } from '../cni.ts';
 import type { DaemonFacts } from '../node/daemon-facts.ts';
+import { BANDWIDTH_KEYS } from '../oci/bandwidth.ts';
 import { netnsPath } from '../paths.ts';
+import { parseQuantity } from '../quantity.ts';
 import type { RuntimeHandler } from '../runtime-handler.ts';
 import type { NodeState } from '../state.ts';
 
@@ -28,8 +30,8 @@ export function podNetwork(
 ): PodNetwork {
   const { metadata, dnsConfig, annotations = {} } = config;
   const bandwidth = {
-    ...rate('ingressRate', annotations['kubernetes.io/ingress-bandwidth']),
-    ...rate('egressRate', annotations['kubernetes.io/egress-bandwidth']),
+    ...rate('ingressRate', annotations[BANDWIDTH_KEYS.ingress]),
+    ...rate('egressRate', annotations[BANDWIDTH_KEYS.egress]),
   };
   return {
     podSandboxId,
@@ -55,23 +57,8 @@ export function podNetwork(
   };
 }
 
-const SUFFIXES: Readonly<Record<string, bigint>> = {
-  '': 1n,
-  k: 1000n,
-  K: 1000n,
-  M: 1000n ** 2n,
-  G: 1000n ** 3n,
-  T: 1000n ** 4n,
-  Ki: 1024n,
-  Mi: 1024n ** 2n,
-  Gi: 1024n ** 3n,
-  Ti: 1024n ** 4n,
-};
-
-/** A whole Kubernetes quantity ("10M", "1Gi") in bits per second; anything else is no limit, as kubelet validated it. */
+/** A quantity in bits per second; what is none was refused, or is of a journal from before that was checked. */
 function rate(key: 'ingressRate' | 'egressRate', quantity: string | undefined): Record<string, string> {
-  const match = /^(\d{1,15})(k|K|M|G|T|Ki|Mi|Gi|Ti)?$/.exec(quantity ?? '');
-  const unit = SUFFIXES[match?.[2] ?? ''];
-  if (match?.[1] === undefined || unit === undefined) return {};
-  return { [key]: String(BigInt(match[1]) * unit) };
+  const bits = quantity === undefined ? null : parseQuantity(quantity);
+  return bits === null || bits <= 0n ? {} : { [key]: String(bits) };
 }

@@ -269,6 +269,23 @@ for (const { version, path } of await testShims()) {
       assert.equal(rig.logKeeper.outputOf(one.containerId), 'ran\n');
     });
 
+    it('joins the namespace of the process that was meant, and of no other that has its pid', async () => {
+      const target = await container(['sleep', '1000']);
+      const { task } = await start(target);
+      const joining = await container(['sleep', '1000'], { target: task });
+      await start(joining);
+      const later = { ...task, startTicks: String(BigInt(task.startTicks) + 1n) };
+      for (const gone of [later, null]) {
+        const one = await container(['sleep', '1000'], { target: gone });
+        const failure = await failureOf(start(one));
+        assert.equal(failure.reason, 'WrongState');
+        assert.match(failure.message, /target_id/);
+        assert.equal(await stateOf(one), null);
+        await remove(one);
+      }
+      await Promise.all([target, joining].map(remove));
+    });
+
     it('that was created only is deleted, and can not be started after that', async () => {
       const one = await container(['sleep', '1000']);
       const { task } = await rig.adapter.effects.CreateTask(one, openContext());

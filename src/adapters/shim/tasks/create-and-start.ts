@@ -9,7 +9,7 @@ import { CHECKPOINT_FILES } from '../../../domain/checkpoint-files.ts';
 import type { EffectOf, EffectResults } from '../../../domain/effects.ts';
 import { FailureError, messageOf } from '../../../domain/errors.ts';
 import type { LaunchedTask } from '../../../domain/tasks.ts';
-import { readProcessStat } from '../../linux/processes.ts';
+import { isAlive, readProcessStat } from '../../linux/processes.ts';
 import { Status } from '../../wire/types/task/task.ts';
 import type { ShimContext } from '../context.ts';
 import { asTaskFailure } from '../failures.ts';
@@ -70,6 +70,14 @@ const createAtShim = async (
   return effect.checkpointDir === undefined ? knownPid(pid, effect) : pid;
 };
 
+const checkTarget = async ({ target }: CreateTask): Promise<void> => {
+  if (target === undefined || (target !== null && (await isAlive(target)))) return;
+  throw new FailureError(
+    'WrongState',
+    'The container that namespace_options.target_id names does not run any more: start it first.',
+  );
+};
+
 /** From here on its exit is waited for, and held back until somebody knows of it. */
 const launched = (context: ShimContext, live: LiveTask, pid: number, bundlePath: string): Promise<LaunchedTask> => {
   live.launched(pid, findCgroup(context, pid, bundlePath));
@@ -98,7 +106,13 @@ const create = async (context: ShimContext, effect: CreateTask): Promise<Created
     // A creation that a crash cut short may have made, even started, this task already.
     const [streams, known] = await Promise.all([prepared, stateOf(client, containerId, timings.callMs)]);
     const isStarted = known !== null && known.status !== Status.CREATED;
-    const make = (): Promise<number> => createAtShim(context, client, effect, streams);
+    const make = async (): Promise<number> => {
+      await checkTarget(effect);
+      const made = await createAtShim(context, client, effect, streams);
+      // Alive now, it was the one whose namespace was joined.
+      await checkTarget(effect);
+      return made;
+    };
     if (checkpointDir !== undefined && !isStarted) {
       if (known === null) await make();
       return { live, process: null, isStarted };
