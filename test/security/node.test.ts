@@ -90,7 +90,9 @@ describe('a node', { timeout: 300_000 }, () => {
     const opened = await open();
     await churn(12);
     await eventually('what was open before', async () => (await open()) <= opened + 6, 30_000);
-    assert.equal((await exec(pod.containerId, 'sh', '-c', 'ls /proc | grep -c "^[0-9]"')).stdout.trim(), '4');
+    // The container's own, and the three of this command.
+    const { stdout } = await exec(pod.containerId, 'sh', '-c', 'ls /proc | grep -c "^[0-9]"');
+    assert.ok(Number(stdout) >= 1 && Number(stdout) <= 4, stdout);
   });
 
   test('CVE-2020-15257: a container with the network of the node reaches no socket of a shim', async () => {
@@ -167,7 +169,7 @@ describe('a node', { timeout: 300_000 }, () => {
   test('CVE-2024-5154, CVE-2022-23648: files and volumes are mounted inside, wherever links of the image lead', async (t) => {
     const outside = await tempDir(t);
     const above = `${'../'.repeat(20)}${outside.slice(1)}`;
-    const image = await busyboxImage({ Volumes: { '/volume': {}, [`/${above}/volume`]: {} } } as object, [
+    const image = await busyboxImage({ Volumes: { '/volume': {}, [`/${above}/volume`]: {} } }, [
       [
         { name: 'etc/hosts', type: 'symlink', linkname: join(outside, 'hosts') },
         { name: 'etc/resolv.conf', type: 'symlink', linkname: `../${above}/resolv.conf` },
@@ -205,7 +207,7 @@ describe('a node', { timeout: 300_000 }, () => {
       const status = await statusOf(daemon, other.containerId);
       const podStatus = (await runtime.podSandboxStatus({ podSandboxId: other.podSandboxId })).status;
       for (const found of [status.labels, status.annotations, podStatus?.labels, podStatus?.annotations])
-        assert.deepEqual(Object.entries(found ?? {}).toSorted(), Object.entries(labels).toSorted());
+        assert.deepEqual(new Map(Object.entries(found ?? {})), new Map(Object.entries(labels)));
       const filtered = async (value: string): Promise<readonly string[]> => {
         const labelSelector = Object.fromEntries([['__proto__', value]]);
         return (await runtime.listContainers({ filter: { labelSelector } })).containers.map(({ id }) => id);

@@ -68,7 +68,7 @@ describe('what a client says of a pod', () => {
   it('CVE-2022-24769, CVE-2022-27652: no capability is inheritable unless an ambient one is asked for', () => {
     for (const context of [{}, { capabilities: { addCapabilities: ['ALL'] } }, { runAsUser: { value: '1000' } }]) {
       const { capabilities } = buildContainer(withContext(context)).process;
-      assert.deepEqual(capabilities?.inheritable, []);
+      assert.deepEqual(capabilities.inheritable, []);
       assert.deepEqual(capabilities.ambient, []);
     }
   });
