@@ -3,10 +3,11 @@
  * in them than they should, whoever made them. What was open is a finding: somebody may have used it. Must not touch
  * what lies deeper: behind these directories nobody else gets.
  */
-import { chmodSync, chownSync, mkdirSync, type Stats, statSync } from 'node:fs';
+import { chmodSync, chownSync, mkdirSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { errorCodeOf } from '../adapters/linux/syscalls.ts';
 import type { Config } from '../config/config.ts';
+import { DIRECTORIES_OF_NODE } from '../domain/oci/directories-of-node.ts';
 
 const ROOT_MODE = 0o700;
 /** Root of a pod with users of its own goes through it to what is the pod's. */
@@ -31,6 +32,10 @@ function statsOf(path: string): Stats | null {
 function narrow(path: string, mode: number, report: (message: string) => void): void {
   const stats = statsOf(path);
   if (stats === null) return;
+  if (DIRECTORIES_OF_NODE.includes(realpathSync(path))) {
+    report(`${path} is a directory that others on this node need as it is, and was left so: give scribe one below it.`);
+    return;
+  }
   const owner = process.geteuid?.() ?? 0;
   if (stats.uid !== owner) {
     chownSync(path, owner, process.getegid?.() ?? 0);

@@ -7,6 +7,7 @@ import type { ContainerFacts } from '../container/facts.ts';
 import type { ContainerConfig, PodSandboxConfig, SELinuxOption } from '../cri.ts';
 import type { NodeFacts } from '../node/node-facts.ts';
 import type { Mount } from '../tasks.ts';
+import { DIRECTORIES_OF_NODE } from './directories-of-node.ts';
 import { sharesProcessesOrIpc } from './namespaces.ts';
 import { refuse, refuseField, shown } from './refuse.ts';
 
@@ -28,26 +29,6 @@ const RELABEL_FIELD = 'mounts.selinux_relabel';
 const CATEGORIES = 1024;
 /** The type of processes that run a virtual machine, in the policy that distributions have for containers. */
 const KVM_TYPE = 'container_kvm_t';
-
-/** Relabelling one of these would take the node from everybody else on it. */
-const NEVER_RELABELLED: readonly string[] = [
-  ...[
-    '/',
-    '/bin',
-    '/boot',
-    '/dev',
-    '/etc',
-    '/etc/passwd',
-    '/etc/pki',
-    '/etc/shadow',
-    '/home',
-    '/lib',
-    '/lib64',
-    '/media',
-  ],
-  ...['/mnt', '/opt', '/proc', '/root', '/run', '/sbin', '/srv', '/sys', '/system', '/tmp', '/usr', '/var', '/var/lib'],
-  ...['/var/log', '/var/run', '/var/tmp'],
-];
 
 interface Context {
   readonly user: string;
@@ -192,7 +173,7 @@ export function pathsToRelabel(
   if (taskLabels(pod, config).process === undefined) return [];
   const asked = (config.mounts ?? []).flatMap(({ selinuxRelabel, hostPath }) => (selinuxRelabel ? [hostPath] : []));
   const paths = facts.mounts.flatMap(({ hostPath, realPath }) => (asked.includes(hostPath) ? [realPath] : []));
-  const forbidden = paths.find((path) => NEVER_RELABELLED.includes(path));
+  const forbidden = paths.find((path) => DIRECTORIES_OF_NODE.includes(path));
   if (forbidden !== undefined)
     refuseField(
       RELABEL_FIELD,
