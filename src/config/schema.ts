@@ -304,11 +304,7 @@ export const configSchema = z.strictObject({
       ['/etc/scribe/certs.d'],
       'Directories with one directory per registry, which holds its hosts.toml (mirrors, certificates). First match wins.',
     ),
-    mirror_credentials: key(
-      flag,
-      true,
-      "Whether a pull's credentials go to the mirrors in the registry's hosts.toml too, unless they name a server.",
-    ),
+    mirror_credentials: key(flag, true, 'Whether credentials that name no server go to mirrors in hosts.toml too.'),
     max_concurrent_downloads: key(count(1, 100), 3, 'Layers of one image that are fetched at once.'),
     max_concurrent_downloads_per_registry: key(
       count(1, 1000),

@@ -9,6 +9,7 @@ import { createBundleWriter } from '../adapters/bundle/bundles.ts';
 import type { SecretVault } from '../adapters/bundle/secrets.ts';
 import { createCniAdapter, type CniAdapter } from '../adapters/cni/adapter.ts';
 import { createImagesAdapter, type ImagesAdapter } from '../adapters/images/adapter.ts';
+import { defaultImageLimits } from '../adapters/images/types.ts';
 import { createInspectBlockIOClass } from '../adapters/inspect/blockio-classes.ts';
 import { createInspectCdiDevices } from '../adapters/inspect/cdi-devices.ts';
 import { createCdiSpecs } from '../adapters/inspect/cdi-specs.ts';
@@ -125,6 +126,7 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
       spawner,
       relabel,
       roots,
+      reservedBytes: defaultImageLimits.reservedBytes,
     }),
     ...pins.effects,
     ...cni.effects,

@@ -3,13 +3,18 @@
  * deleted, and the images that are mounted for it. What image it is made from and what its spec says was decided
  * before; doing either again is safe.
  */
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { FailureError } from '../../domain/errors.ts';
+import { IMAGE_VOLUMES_MAX } from '../../domain/image/content.ts';
 import type { Bundle, LaunchedTask, Mount } from '../../domain/tasks.ts';
+import type { ImageVolume } from '../../domain/oci/input.ts';
 import { labelledMount } from '../../domain/oci/selinux.ts';
 import type { PerformEffects } from '../../engine/ports.ts';
 import type { Snapshots, UnpackCheckpoint } from '../images/snapshots-port.ts';
-import { createPathCleaner, isMountPoint } from '../linux/files.ts';
+import { createPathCleaner, isMountPoint, makeDirectory } from '../linux/files.ts';
+import { keepFreeSpace } from '../linux/free-space.ts';
 import type { Relabel } from '../linux/selinux.ts';
+import { createSemaphore } from '../linux/semaphore.ts';
 import { settleAll } from '../linux/settle-all.ts';
 import type { Spawner } from '../spawner/types.ts';
 import type { WriteBundle } from './bundles.ts';
@@ -26,7 +31,12 @@ export interface BundleDependencies {
   readonly relabel: Relabel;
   /** The daemon's root and state directories: nothing outside of them is made or removed. */
   readonly roots: readonly string[];
+  /** Image volumes leave as much of the file system free: the journal is on it too. */
+  readonly reservedBytes: number;
 }
+
+/** Copied between two looks at what is free. */
+const SPACE_CHECK_BYTES = 32 * 1024 * 1024;
 
 export const createBundleEffects = ({
   writeBundle,
@@ -35,8 +45,31 @@ export const createBundleEffects = ({
   spawner,
   relabel,
   roots,
+  reservedBytes,
 }: BundleDependencies): Pick<PerformEffects, 'PrepareContainer' | 'CleanContainer'> => {
   const cleaner = createPathCleaner(roots, spawner.unmount);
+
+  /** One volume is copied after the other, whatever containers they are of. */
+  const inTurn = createSemaphore(1);
+
+  const fillVolumes = async (
+    layerDirs: readonly string[],
+    volumes: readonly ImageVolume[],
+    signal: AbortSignal,
+  ): Promise<void> => {
+    for (const { imagePath, hostPath } of volumes) {
+      await inTurn(signal, async () => {
+        const directory = dirname(hostPath);
+        await makeDirectory(directory);
+        const message = `The disk is too full to copy the image's volume at ${imagePath}: make room and create the container again.`;
+        const keep = keepFreeSpace({ directory, reservedBytes, everyBytes: SPACE_CHECK_BYTES, message });
+        await fillImageVolume(layerDirs, imagePath, hostPath, async (sizeBytes) => {
+          signal.throwIfAborted();
+          await keep(sizeBytes);
+        });
+      });
+    }
+  };
 
   /** For a pod with users of its own; all other root file systems are mounted by shims. */
   const mountRootfs = async ({ path }: Bundle, holder: LaunchedTask, rootfs: readonly Mount[]): Promise<void> => {
@@ -53,17 +86,21 @@ export const createBundleEffects = ({
       if (checkpoint !== undefined) cleaner.check(checkpoint.dir);
       for (const path of [bundle.path, ...[...imageVolumes, ...imageMounts].map(({ hostPath }) => hostPath)])
         cleaner.check(path);
+      if (imageVolumes.length > IMAGE_VOLUMES_MAX) {
+        const message = `The image declares ${imageVolumes.length} volumes, more than ${IMAGE_VOLUMES_MAX}: use another.`;
+        throw new FailureError('ImageInvalid', message);
+      }
       const layerDirs = imageVolumes.length === 0 ? [] : snapshots.layerDirs(chainIds);
       const rootfs = snapshots
         .prepare(containerId, chainIds, users)
         .then((mounts) => mounts.map((mount) => labelledMount(mount, labels?.mount)));
-      const volumes = imageVolumes.map(({ imagePath, hostPath }) => fillImageVolume(layerDirs, imagePath, hostPath));
+      const volumes = fillVolumes(layerDirs, imageVolumes, signal);
       const mounts = imageMounts.map((image) =>
         mountImage({ snapshots, spawner }, image, users?.holder, labels?.mount),
       );
       const restored =
         checkpoint === undefined ? [] : [rootfs.then(() => unpackCheckpoint(containerId, checkpoint, signal))];
-      await settleAll([rootfs, ...restored, writeBundle(bundle), ...volumes, ...mounts]);
+      await settleAll([rootfs, ...restored, writeBundle(bundle), volumes, ...mounts]);
       if (labels !== undefined)
         await relabel([...imageVolumes.map(({ hostPath }) => hostPath), ...labels.paths], labels.mount, signal);
       if (users !== undefined) await mountRootfs(bundle, users.holder, await rootfs);

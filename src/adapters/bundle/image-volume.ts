@@ -36,13 +36,21 @@ const copyAttributes = async (from: string, to: string, stats: Stats): Promise<v
   await lutimes(to, stats.atime, stats.mtime);
 };
 
-/** Copies of files with several names, by device and inode: the copies are one file again. */
-type Copies = Map<string, string>;
+interface Copying {
+  /** Of files with several names, by device and inode: the copies are one file again. */
+  readonly copies: Map<string, string>;
+  /** To be told of each entry before it is written. Rejects when it is not to be. */
+  readonly before: (sizeBytes: number) => Promise<void>;
+}
 
-const copyFileEntry = async ({ path, stats }: LayerFile, to: string, copies: Copies): Promise<void> => {
+/** A directory entry and an inode take room as well. */
+const ENTRY_BYTES = 4096;
+
+const copyFileEntry = async ({ path, stats }: LayerFile, to: string, { copies, before }: Copying): Promise<void> => {
   const identity = `${stats.dev}:${stats.ino}`;
   const copy = stats.nlink > 1 ? copies.get(identity) : undefined;
   if (copy !== undefined) return link(copy, to);
+  await before(ENTRY_BYTES + (stats.isFile() ? stats.size : 0));
   if (stats.isSymbolicLink()) await symlink(await readlink(path), to);
   else if (stats.isFile()) await copyFile(path, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
   else if (stats.isSocket()) return;
@@ -51,13 +59,14 @@ const copyFileEntry = async ({ path, stats }: LayerFile, to: string, copies: Cop
   copies.set(identity, to);
 };
 
-const copyDirectory = async (directory: LayerDirectory, to: string, copies: Copies): Promise<void> => {
+const copyDirectory = async (directory: LayerDirectory, to: string, copying: Copying): Promise<void> => {
   for (const [name, entry] of await entriesOf(directory)) {
     const target = join(to, name);
-    if (entry.kind === 'file') await copyFileEntry(entry, target, copies);
+    if (entry.kind === 'file') await copyFileEntry(entry, target, copying);
     else {
+      await copying.before(ENTRY_BYTES);
       await mkdir(target);
-      await copyDirectory(entry, target, copies);
+      await copyDirectory(entry, target, copying);
     }
   }
   const [uppermost] = directory.dirs;
@@ -76,12 +85,14 @@ const exists = (path: string): Promise<boolean> =>
 /**
  * Makes the directory `hostPath` with the content, owners, modes, times and extended attributes that the image has at
  * `imagePath` (`layerDirs`: its layers, base first). One that is there already is left as it is: it only gets its name
- * when it is whole. Rejects with ImageInvalid where the image has something that is no directory.
+ * when it is whole. `before` is told of the size of each entry before it is written, and may end the copying. Rejects
+ * with ImageInvalid where the image has something that is no directory.
  */
 export const fillImageVolume = async (
   layerDirs: readonly string[],
   imagePath: string,
   hostPath: string,
+  before: (sizeBytes: number) => Promise<void>,
 ): Promise<void> => {
   if (await exists(hostPath)) return;
   const source = await resolveInLayers(layerDirs, imagePath);
@@ -91,8 +102,9 @@ export const fillImageVolume = async (
   const unfinished = unfinishedName(hostPath);
   await rm(unfinished, { recursive: true, force: true });
   await makeDirectory(dirname(hostPath));
+  await before(ENTRY_BYTES);
   await mkdir(unfinished);
-  if (source) await copyDirectory(source, unfinished, new Map());
+  if (source) await copyDirectory(source, unfinished, { copies: new Map(), before });
   else await chmod(unfinished, EMPTY_VOLUME_MODE);
   await rename(unfinished, hostPath);
 };

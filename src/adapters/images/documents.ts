@@ -3,7 +3,7 @@
  * few fields that are used out. Pure. What could be read in two ways (an index that is also a manifest, a document
  * that contradicts its own media type) is refused, and so is everything larger than its bound.
  */
-import type { ImageConfig } from '../../domain/image/content.ts';
+import { IMAGE_VOLUMES_MAX, type ImageConfig } from '../../domain/image/content.ts';
 import { FailureError } from '../../domain/errors.ts';
 import { isDigest } from '../../domain/image/reference.ts';
 import { idOf, isNumber, LAST_ID } from '../../domain/user-ids.ts';
@@ -218,6 +218,9 @@ const parseConfigFields = (document: Json): ImageConfig => {
   const cmd = texts(fields, 'Cmd', what);
   const volumes = own(fields, 'Volumes');
   const volumePaths = isObject(volumes) ? Object.keys(volumes) : [];
+  if (volumePaths.length > IMAGE_VOLUMES_MAX) {
+    throw invalid(`its config declares ${volumePaths.length} volumes, more than ${IMAGE_VOLUMES_MAX}`);
+  }
   const config: ImageConfig = {
     ...(user === '' ? {} : { user }),
     ...(env.length === 0 ? {} : { env }),

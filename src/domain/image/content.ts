@@ -1,6 +1,9 @@
 /**
- * What is known of an image that is whole on this node. Types only, the same in effects, records and state.
+ * What is known of an image that is whole on this node, the same in effects, records and state, and what bounds it.
  */
+
+/** More volumes than this no image may declare: each is a directory and a mount of every container that is made from it. */
+export const IMAGE_VOLUMES_MAX = 128;
 
 /** The part of an OCI image config that containers are made from. */
 export interface ImageConfig {

@@ -127,6 +127,7 @@ describe('PrepareContainer and CleanContainer', () => {
       },
       relabel: () => Promise.resolve(),
       roots: [dir],
+      reservedBytes: 0,
     });
     const bundle = bundleAt(join(dir, 'bundles', containerId), ['A=b']);
     const containerDir = join(dir, 'containers', containerId);
@@ -187,6 +188,7 @@ describe('PrepareContainer and CleanContainer', () => {
         relabelled.push([paths, label, signal]);
       },
       roots: [dir],
+      reservedBytes: 0,
     });
     const mount = 'u:object_r:t:s0:c1,c2';
     const prepare: EffectOf<'PrepareContainer'> = {
@@ -227,6 +229,7 @@ describe('PrepareContainer and CleanContainer', () => {
       },
       relabel: () => Promise.resolve(),
       roots: [dir],
+      reservedBytes: 0,
     });
     const bundle = bundleAt(join(dir, 'bundles', containerId), []);
     const request = {
@@ -241,6 +244,8 @@ describe('PrepareContainer and CleanContainer', () => {
     assert.equal(resting, true);
   });
 });
+
+const asMuchAsThereIs = (): Promise<void> => Promise.resolve();
 
 describe('image volumes', () => {
   const layersOf = async (t: TestContext) => {
@@ -276,7 +281,7 @@ describe('image volumes', () => {
     await chown(join(top, 'data'), 7, 8);
     await chmod(join(top, 'data'), 0o1770);
 
-    await fillImageVolume(layers, '/data', volume);
+    await fillImageVolume(layers, '/data', volume, asMuchAsThereIs);
 
     assert.deepEqual((await readdir(volume)).toSorted(), ['fifo', 'link', 'opaque', 'replaced', 'sub']);
     assert.deepEqual(await readdir(join(volume, 'opaque')), []);
@@ -319,11 +324,11 @@ describe('image volumes', () => {
     ];
     for (const [index, imagePath] of empty.entries()) {
       const volume = join(dir, 'volumes', `${index}`);
-      await fillImageVolume(layers, imagePath, volume);
+      await fillImageVolume(layers, imagePath, volume, asMuchAsThereIs);
       assert.deepEqual(await readdir(volume), [], imagePath);
       assert.equal((await stat(volume)).mode & 0o777, 0o755);
     }
-    await fillImageVolume(layers, '/inside', join(dir, 'volumes', 'inside'));
+    await fillImageVolume(layers, '/inside', join(dir, 'volumes', 'inside'), asMuchAsThereIs);
     assert.equal(await readFile(join(dir, 'volumes/inside/file'), 'utf8'), 'image');
   });
 
@@ -334,12 +339,15 @@ describe('image volumes', () => {
     const unfinished = join(volume, '..', '.unfinished-0');
     await mkdir(unfinished, { recursive: true });
     await writeFile(join(unfinished, 'half'), '');
-    await fillImageVolume(layers, 'data/', volume);
+    await fillImageVolume(layers, 'data/', volume, asMuchAsThereIs);
     assert.deepEqual(await readdir(volume), ['file']);
     await writeFile(join(volume, 'written'), 'by the container');
-    await fillImageVolume(layers, '/data', volume);
+    await fillImageVolume(layers, '/data', volume, asMuchAsThereIs);
     assert.deepEqual((await readdir(volume)).toSorted(), ['file', 'written']);
     assert.deepEqual(await readdir(join(volume, '..')), ['0']);
-    await assert.rejects(fillImageVolume(layers, '/data/file', join(volume, '..', '1')), failedWith('ImageInvalid'));
+    await assert.rejects(
+      fillImageVolume(layers, '/data/file', join(volume, '..', '1'), asMuchAsThereIs),
+      failedWith('ImageInvalid'),
+    );
   });
 });

@@ -165,6 +165,12 @@ describe('image documents', () => {
       failed(() => parseConfig(json({ config: { Env: ['A='.padEnd(300_000, 'x')] } }))).message,
       /larger than/,
     );
+    const volumes = (count: number) =>
+      json({
+        config: { Volumes: Object.fromEntries(Array.from({ length: count }, (_, index) => [`/v${index}`, {}])) },
+      });
+    parseConfig(volumes(128));
+    assert.match(failed(() => parseConfig(volumes(129))).message, /declares 129 volumes, more than 128/);
   });
 
   it('names layers by all that is below them (image-spec, ChainID)', () => {

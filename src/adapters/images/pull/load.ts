@@ -13,7 +13,7 @@ import { errorCodeOf } from '../../linux/syscalls.ts';
 import { sha256Of } from '../chain-ids.ts';
 import { readPlain } from '../compression.ts';
 import { type Descriptor, DOCUMENT_BYTES_MAX } from '../documents.ts';
-import { keepFreeSpace } from '../free-space.ts';
+import { keepFreeSpace } from '../../linux/free-space.ts';
 import { digestOfHex } from '../layout.ts';
 import { createTarReader, type TarEntry, type TarHandler } from '../tar/reader.ts';
 import {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdir, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { keepFreeSpace } from '../../../src/adapters/images/free-space.ts';
+import { keepFreeSpace } from '../../../src/adapters/linux/free-space.ts';
 import { FailureError } from '../../../src/domain/errors.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 
@@ -28,5 +28,12 @@ describe('free space', () => {
     await keep(60);
     await keep(39);
     await assert.rejects(keep(1), /ENOENT/);
+  });
+
+  it('is as much as a large piece needs', async (t) => {
+    const directory = await tempDir(t);
+    const keep = keepFreeSpace({ directory, reservedBytes: 0, everyBytes: 100, message: 'make room' });
+    await keep(1000);
+    await assert.rejects(keep(2 ** 60), isFull);
   });
 });

@@ -7,7 +7,7 @@ export interface FreeSpace {
   readonly directory: string;
   /** As much must stay free. */
   readonly reservedBytes: number;
-  /** How much is written between two looks; as much must be free beside what is reserved. */
+  /** How much is written between two looks; as much must be free beside what is reserved, or the whole of a larger piece. */
   readonly everyBytes: number;
   /** For whoever has to make room. */
   readonly message: string;
@@ -26,6 +26,6 @@ export const keepFreeSpace = ({
     if (uncheckedBytes < everyBytes) return;
     uncheckedBytes = 0;
     const { bavail, bsize } = await statfs(directory);
-    if (bavail * bsize < reservedBytes + everyBytes) throw new FailureError('DiskFull', message);
+    if (bavail * bsize < reservedBytes + Math.max(everyBytes, sizeBytes)) throw new FailureError('DiskFull', message);
   };
 };
