@@ -130,12 +130,12 @@ describe('images as volumes', () => {
     const status = await statusOf(node.daemon, containerId);
     assert.deepEqual(
       status.mounts.map(({ containerPath, hostPath, image, imageSubPath }) => [
-        ...[containerPath, hostPath, image?.image, imageSubPath],
+        ...[containerPath, hostPath, image?.image, image?.imageRef, imageSubPath],
       ]),
       [
-        ['/data', '', imageId, ''],
-        ['/one', '', imageId, 'latest'],
-        ['/named', '', dataName, ''],
+        ['/data', '', imageId, imageId, ''],
+        ['/one', '', imageId, imageId, 'latest'],
+        ['/named', '', dataName, imageId, ''],
       ],
     );
     assert.equal((await mountedImages()).length, 2);

@@ -115,7 +115,7 @@ export function containerStatus(
     message: exit?.message ?? '',
     labels: labelsOf(config.labels),
     annotations: labelsOf(config.annotations),
-    mounts: (config.mounts ?? []).map(mount),
+    mounts: mountsOf(container),
     logPath: sandbox === undefined ? '' : (logPath(sandbox, container) ?? ''),
     resources: resources === undefined ? undefined : { linux: linuxContainerResources(resources), windows: undefined },
     imageId: container.imageId,
@@ -123,6 +123,15 @@ export function containerStatus(
     stopSignal: signal(criSignalOf(stopSignalOf(config, container.imageConfig))),
   };
 }
+
+/** Of an image, which one it is: its name may be another's by now. */
+const mountsOf = ({ config, mountedImages = [] }: Container): wire.Mount[] =>
+  (config.mounts ?? []).map((one) => {
+    const shown = mount(one);
+    const mounted = mountedImages.find(({ image }) => image === one.image?.image);
+    if (shown.image === undefined || mounted === undefined) return shown;
+    return { ...shown, image: { ...shown.image, imageRef: mounted.imageId } };
+  });
 
 export function containersIn(nodeState: Readonly<NodeState>, podSandboxId: string): Container[] {
   const found: Container[] = [];
