@@ -208,3 +208,29 @@ test('a start in doubt whose process can not be killed is tried again, and its c
   for (let i = 0; i < 4; i += 1) await rig.advance(60_000);
   assert.equal(stateIn(rig, containerId), 'CONTAINER_EXITED');
 });
+
+test('a grace period ends when its time is over, though the wall clock was set back meanwhile', async () => {
+  const rig = await startRig();
+  const { containerId } = await runContainer(rig);
+  const kills = (): number => rig.performed.filter((kind) => kind === 'KillTask').length;
+  void rig.call({ method: 'StopContainer', containerId, timeoutSeconds: '2' });
+  await settled(rig);
+  assert.equal(kills(), 1);
+  rig.setClock(-60_000);
+  await rig.advance(2_500);
+  assert.equal(kills(), 2, 'SIGKILL waits for the clock to come round again');
+});
+
+test('a pod that nobody claimed is undone though it was NOTREADY when the daemon started again', async () => {
+  const first = await startRig();
+  const gone = new AbortController();
+  gone.abort();
+  await first.call(runPod(), gone.signal);
+  const [podSandboxId = ''] = first.engine.state.sandboxes.keys();
+  assert.equal(first.engine.state.sandboxes.get(podSandboxId)?.claimed, false);
+  const second = await startRig({ contents: first.contents, deadTasks: [podSandboxId] });
+  await settled(second);
+  assert.equal(second.engine.state.sandboxes.get(podSandboxId)?.phase, 'notReady');
+  await second.advance(121_000);
+  assert.equal(second.engine.state.sandboxes.get(podSandboxId)?.goal, 'undo');
+});

@@ -22,6 +22,8 @@ export interface Rig {
   readonly settle: () => Promise<void>;
   /** Moves the clock and fires what is due. */
   readonly advance: (ms: number) => Promise<void>;
+  /** Sets the wall clock, forth or back; timers wait as long as they were to. */
+  readonly setClock: (byMs: number) => void;
   readonly errors: Error[];
   /** Findings, as sentences. */
   readonly reports: string[];
@@ -96,6 +98,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   const errors: Error[] = [];
   const reports: string[] = [];
   let nowNs = options.nowNs ?? START_NS;
+  let offsetNs = 0n;
   let timers: { dueAtNs: bigint; fire: () => void }[] = [];
   let ids = contents.rows.length * 100;
   const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -116,10 +119,10 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
     state,
     perform,
     clock: {
-      nowNs: () => nowNs,
+      nowNs: () => nowNs + offsetNs,
       monoNs: () => nowNs,
       at(dueAtNs, fire) {
-        const timer = { dueAtNs, fire };
+        const timer = { dueAtNs: dueAtNs - offsetNs, fire };
         timers.push(timer);
         return () => {
           timers = timers.filter((other) => other !== timer);
@@ -158,6 +161,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
     settle,
     call: (draft, signal) =>
       engine.call(draft, { caller: null, deadlineNs: null, ...(signal === undefined ? {} : { signal }) }),
+    setClock: (byMs) => void (offsetNs += BigInt(byMs) * NS_PER_MS),
     async advance(ms) {
       nowNs += BigInt(ms) * NS_PER_MS;
       const due = timers.filter(({ dueAtNs }) => dueAtNs <= nowNs);

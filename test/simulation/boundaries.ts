@@ -15,7 +15,7 @@ export type Boundary =
   | `effect ${Exclude<EffectKind, 'WaitUntil'>} ${EffectMoment}`;
 
 /** Where a life of the daemon has ended: also at any moment, or because it was asked to. */
-export type CrashPlace = Boundary | 'between steps' | 'stopped';
+export type CrashPlace = Boundary | 'between steps' | 'stopped' | 'failed commit';
 
 const inputs = {
   'daemon.started': true,

@@ -8,6 +8,7 @@ import type { CallResponse } from '../../src/domain/records.ts';
 import { CHECKPOINT, CHECKPOINT_ARCHIVE, CHECKPOINT_PATH } from './checkpoint.ts';
 import { containerStateOf } from '../../src/domain/container/state.ts';
 import type { History } from './history.ts';
+import { AMBIGUOUS, NOBODY } from './model/words.ts';
 import { askedOf, replyOf } from './seen.ts';
 
 export interface Clients {
@@ -28,7 +29,6 @@ const OWN_USERS_EVERY = 3;
 const FROM_ARCHIVE = 1;
 const OWN_IDS = [{ hostId: 65_536, length: 65_536 }];
 const OWN_USERS = { uids: OWN_IDS, gids: OWN_IDS };
-const CLIENTS = 3;
 const PATIENCE_MS = 4000;
 
 interface MadePod {
@@ -40,7 +40,7 @@ interface MadePod {
 /** null: no daemon answered, or it died, or the client gave up. */
 type Answer = CallReply | null;
 
-export function startClients(history: History): Clients {
+export function startClients(history: History, count: number): Clients {
   const { random, scheduler, model } = history;
   let winding = false;
   let active = 0;
@@ -121,10 +121,19 @@ export function startClients(history: History): Clients {
     if (random.chance(IMAGE_MOUNT_RATE)) await call({ method: 'RemoveImage', image: DATA_IMAGE_NAME });
     if (random.chance(0.3))
       await call({ method: 'UpdatePodSandboxResources', podSandboxId, resources: { cpuShares: '100' } }, impatient());
+    if (random.chance(0.2)) await askForNobody();
     if (random.chance(0.25)) return; // Forgotten: somebody else cleans up.
     for (const containerId of containers)
       if (containerId !== null && random.chance(0.7)) await removeContainer(containerId);
     await removePod(podSandboxId);
+  }
+
+  /** Ids that are nobody's, and beginnings that are of several. */
+  async function askForNobody(): Promise<void> {
+    const containerId = random.chance(0.5) ? NOBODY : AMBIGUOUS;
+    await call({ method: 'ReopenContainerLog', containerId });
+    await call({ method: 'StopContainer', containerId: NOBODY, timeoutSeconds: '0' });
+    await call({ method: 'RemovePodSandbox', podSandboxId: NOBODY });
   }
 
   async function runEmptyPod(config: PodSandboxConfig, runtimeHandler: string): Promise<MadePod | null> {
@@ -292,6 +301,6 @@ export function startClients(history: History): Clients {
     cleaned = true;
   }
 
-  for (let index = 0; index < CLIENTS; index += 1) void client();
+  for (let index = 0; index < count; index += 1) void client();
   return { windDown: () => void (winding = true), done: () => cleaned };
 }

@@ -23,7 +23,8 @@ const ENDS: readonly string[] = ['task.exited', 'container.exited', 'container.l
 
 const tellsEnd = (record: Sequenced): boolean => {
   if (ENDS.includes(record.type)) return true;
-  return record.type === 'effect.ended' && (record.body.failure !== undefined || hasExit(record.body.result));
+  if (record.type !== 'effect.ended') return false;
+  return record.body.failure !== undefined || (record.body.kind === 'ReconnectShim' && hasExit(record.body.result));
 };
 
 const hasExit = (result: unknown): boolean => JSON.stringify(result).includes('"exit"');

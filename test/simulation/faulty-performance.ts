@@ -38,6 +38,25 @@ export const DIED = new Error('the daemon died');
 const FAILURE_RATE = 0.03;
 const HANG_RATE = 0.02;
 
+/** What may fail again and again, whoever tries it. */
+const LASTING: ReadonlySet<Kind> = new Set([
+  'CleanPodSandbox',
+  'RemoveNetns',
+  'UnpinNamespaces',
+  'DetachNetwork',
+  'StopShim',
+  'CleanContainer',
+  'KillTask',
+  'DeleteTask',
+  'DeleteImageContent',
+]);
+const LASTING_RATE = 0.2;
+
+const brokenKey = (kind: Kind, effect: EffectOf<Kind>): string => {
+  if ('containerId' in effect) return `${kind} ${effect.containerId}`;
+  return 'podSandboxId' in effect ? `${kind} ${effect.podSandboxId}` : kind;
+};
+
 /** Waits, works in two halves, and answers; the daemon may die before, between and after. */
 export const faultyPerformance = (options: SimulatedEffectsOptions) => {
   const { scheduler, random, isDead, reached, isCalm } = options;
@@ -51,7 +70,12 @@ export const faultyPerformance = (options: SimulatedEffectsOptions) => {
           if (isDead()) return;
           try {
             options.check(kind, effect);
-            if (random.chance(failureRate())) fail('HostFailed', `${kind} failed before it began`);
+            if (options.world.broken.has(brokenKey(kind, effect)))
+              fail('HostFailed', `${kind} fails until it is mended`);
+            if (random.chance(failureRate())) {
+              if (LASTING.has(kind) && random.chance(LASTING_RATE)) options.world.broken.add(brokenKey(kind, effect));
+              fail('HostFailed', `${kind} failed before it began`);
+            }
             const halfFails = random.chance(failureRate());
             const half = (): void => {
               reached(kind, 'half');

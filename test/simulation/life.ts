@@ -26,6 +26,12 @@ import { lookAtChanges, watched } from './seen.ts';
 import { Violation } from './violation.ts';
 import { isAlive, rebootWorld, type SimulatedTask } from './world.ts';
 
+interface Life {
+  dead: boolean;
+  /** No other has begun since. */
+  readonly isNewest: () => boolean;
+}
+
 export interface Lives {
   readonly start: () => Promise<void>;
   readonly crash: (where: CrashPlace) => void;
@@ -47,11 +53,16 @@ export interface LivesOptions {
 /** How soon whoever keeps the daemon running starts it again. */
 const RESTART_MS = 200;
 const REBOOT_RATE = 0.07;
+const SLOW_RATE = 0.005;
+const COMMIT_FAILED = 'the disk is broken';
+
+const isFailedCommit = (error: unknown): boolean => error instanceof Error && error.message.includes(COMMIT_FAILED);
 
 export function createLives(history: History, options: LivesOptions): Lives {
   const { random, scheduler, world, contents, durable } = history;
   const { seed, plant } = options;
   let restarting = false;
+  let started = 0;
   let nextId = 0;
 
   function crash(where: CrashPlace): void {
@@ -72,7 +83,7 @@ export function createLives(history: History, options: LivesOptions): Lives {
     if (daemon === null || daemon.dead) return;
     daemon.engine.stop('asked to').then(
       () => void (history.daemon === daemon ? crash('stopped') : undefined),
-      (error: unknown) => void (daemon.dead ? undefined : history.violate(error)),
+      (error: unknown) => void (daemon.dead || isFailedCommit(error) ? undefined : history.violate(error)),
     );
   }
 
@@ -81,7 +92,15 @@ export function createLives(history: History, options: LivesOptions): Lives {
     if (rebooted) rebootWorld(world);
     world.fetching = 0;
     history.model.signals.restarted();
-    const life = { dead: false };
+    started += 1;
+    const number = started;
+    const life: Life = { dead: false, isNewest: () => started === number };
+    const ended = (error: unknown): void => {
+      if (life.dead) return;
+      // The process ends, and its last words are what the next one finds.
+      if (!isFailedCommit(error)) return history.violate(error);
+      crash('failed commit');
+    };
     const memory = createMemoryJournal({ contents, commit: (records) => commit(life, records) });
     const journal = plant?.journal?.(memory) ?? memory;
     durable.sync();
@@ -128,8 +147,8 @@ export function createLives(history: History, options: LivesOptions): Lives {
       }),
       published: view.state,
       report: () => undefined,
-      diskIsFull: () => false,
-      fatal: (error) => (life.dead ? undefined : history.violate(error)),
+      diskIsFull: () => world.diskIsFull,
+      fatal: ended,
       ...decidingWith(plant?.decide),
     });
     const observe = plant?.observe?.(engine.observe) ?? engine.observe;
@@ -151,7 +170,7 @@ export function createLives(history: History, options: LivesOptions): Lives {
     const found = [...dead, ...unpinned].map(({ id }) => id);
     history.foundDead = found;
     const deadTasks = plant?.deadTasks?.(found) ?? found;
-    engine.start({ facts, rebooted, deadTasks, crash: null }).catch(history.violate);
+    engine.start({ facts, rebooted, deadTasks, crash: null }).catch(ended);
     tell({ kind: 'NetworkConfigured', confList: CONF_LIST, problem: null });
     if (random.chance(0.6)) {
       const confList = { ...CONF_LIST, name: `sim${random.below(3)}` };
@@ -160,16 +179,22 @@ export function createLives(history: History, options: LivesOptions): Lives {
   }
 
   /** The disk: a batch takes a moment, and a crash meanwhile loses it or keeps it. */
-  function commit(life: { readonly dead: boolean }, records: readonly JournalRecord[]): Promise<void> {
-    return new Promise((resolve) => {
+  function commit(life: Life, records: readonly JournalRecord[]): Promise<void> {
+    return new Promise((resolve, reject) => {
       if (life.dead) return;
+      if (world.nextCommitFails) {
+        world.nextCommitFails = false;
+        return reject(new Error(COMMIT_FAILED));
+      }
       const inputs = records.filter((record) => record.cause === null || record.type === 'effect.ended');
       for (const { type } of inputs) {
         const lost = `append ${type} lost` as Boundary;
         if (options.diesAt(lost)) return crash(lost);
       }
-      scheduler.after(0.3, () => {
-        if (life.dead) return void (random.chance(0.5) ? resolve() : undefined);
+      // Now and then the disk takes its time.
+      scheduler.after(!history.calm && random.chance(SLOW_RATE) ? 500 : 0.3, () => {
+        // What a dead daemon had begun to write is there when the next one starts, or never.
+        if (life.dead) return void (life.isNewest() && random.chance(0.5) ? resolve() : undefined);
         // kept: durable from here, though the daemon dies before it learns it.
         for (const { type } of inputs) {
           const kept = `append ${type} kept` as Boundary;

@@ -127,4 +127,11 @@ const ACKNOWLEDGING: readonly Plant[] = [
   },
 ];
 
-export const MORE_PLANTS: readonly Plant[] = [...LIVENESS, ...ORDER, ...RESTARTS, ...ACKNOWLEDGING];
+const DISK: readonly Plant[] = [
+  {
+    name: 'a commit that failed and is acknowledged all the same',
+    journal: (real) => ({ ...real, append: (records) => real.append(records).catch(() => undefined) }),
+  },
+];
+
+export const MORE_PLANTS: readonly Plant[] = [...LIVENESS, ...ORDER, ...RESTARTS, ...ACKNOWLEDGING, ...DISK];

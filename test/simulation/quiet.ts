@@ -9,12 +9,16 @@ import { checkLiveness } from './liveness.ts';
 const QUIET_NS = 420_000_000_000n;
 const STEPS_MAX = 20_000;
 
-export async function beQuiet(history: History): Promise<void> {
+/** With `mended`, nothing fails any more that failed again and again. */
+export async function beQuiet(history: History, { mended }: { readonly mended: boolean }): Promise<void> {
   const { scheduler } = history;
   const { calm } = history;
   history.calm = true;
   const held: (() => void)[] = [];
   history.held = held;
+  history.world.diskIsFull = false;
+  if (mended) history.world.broken.clear();
+  history.world.nextCommitFails = false;
   const untilNs = scheduler.nowNs() + QUIET_NS;
   // Time passes even where nothing is left to do.
   scheduler.at(untilNs, () => undefined);

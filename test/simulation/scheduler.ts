@@ -12,6 +12,7 @@ interface Task {
 }
 
 export interface Scheduler {
+  /** The wall clock. */
   readonly nowNs: () => bigint;
   readonly monoNs: () => bigint;
   /** Runs after `delayMs` of virtual time, jittered; the returned function forgets it. */
@@ -20,6 +21,8 @@ export interface Scheduler {
   /** Runs the next task; false when nothing is left to do. */
   readonly step: () => Promise<boolean>;
   readonly steps: () => number;
+  /** Somebody sets the wall clock: by so much, forth or back. */
+  readonly setClock: (byNs: bigint) => void;
 }
 
 const START_NS = 1_800_000_000_000_000_000n;
@@ -28,6 +31,7 @@ const MONO_START_NS = 5_000_000_000n;
 export function createScheduler(random: Random): Scheduler {
   const queue: Task[] = [];
   let nowNs = START_NS;
+  let offsetNs = 0n;
   let order = 0;
   let steps = 0;
 
@@ -40,9 +44,10 @@ export function createScheduler(random: Random): Scheduler {
   }
 
   return {
-    nowNs: () => nowNs,
+    nowNs: () => nowNs + offsetNs,
     monoNs: () => nowNs - START_NS + MONO_START_NS,
-    at,
+    // A timer waits for as long as it has to by the clock as it is now, as those of an event loop do.
+    at: (dueAtNs, run) => at(dueAtNs - offsetNs, run),
     after: (delayMs, run) => at(nowNs + BigInt(Math.round(delayMs * 1e6 * (0.5 + random.next()))) + 1n, run),
     async step() {
       for (;;) {
@@ -57,6 +62,7 @@ export function createScheduler(random: Random): Scheduler {
       }
     },
     steps: () => steps,
+    setClock: (byNs) => void (offsetNs += byNs),
   };
 }
 

@@ -6,49 +6,32 @@
 import assert from 'node:assert/strict';
 import { availableParallelism } from 'node:os';
 import { test } from 'node:test';
-import { Worker } from 'node:worker_threads';
 import { BOUNDARIES } from './boundaries.ts';
 import { runHistory, targetOfSeed } from './history.ts';
 import { MORE_PLANTS } from './plants-more.ts';
 import { PLANTS } from './plants.ts';
 import { TOLD_PLANTS } from './plants-told.ts';
-import type { Share, ShareResult } from './worker.ts';
+import { runHistories } from './run.ts';
 
 const HISTORIES = Number(process.env['SCRIBE_SIM_HISTORIES'] ?? 5000);
 const SEED = Number(process.env['SCRIBE_SIM_SEED'] ?? Date.now() % 1_000_000_000);
 const STEPS_AT_LEAST = 100;
 
-function runShare(share: Share): Promise<ShareResult> {
-  return new Promise((resolve, reject) => {
-    const worker = new Worker(new URL('./worker.ts', import.meta.url), { workerData: share });
-    worker.once('message', resolve);
-    worker.once('error', reject);
-  });
-}
-
 test(`C1 C2 C3 C4 C5 C6 C19: ${HISTORIES} histories from seed ${SEED} keep every promise`, async (t) => {
-  const workers = Math.min(4, availableParallelism());
-  const each = Math.ceil(HISTORIES / workers);
-  const shares = await Promise.all(
-    Array.from({ length: workers }, (_, index) => runShare({ firstSeed: SEED + index * each, count: each })),
-  );
-
-  const failures = shares.flatMap((share) => share.failures);
+  const threads = Math.min(4, availableParallelism());
+  const { failures, histories, steps, stepsMin, ...result } = await runHistories({
+    firstSeed: SEED,
+    count: HISTORIES,
+    threads,
+  });
   for (const { seed, target, message } of failures)
-    t.diagnostic(
-      `seed ${seed} (${target}): ${message}; run it alone with SCRIBE_SIM_SEED=${seed} SCRIBE_SIM_HISTORIES=1`,
-    );
+    t.diagnostic(`seed ${seed} (${target}): ${message}; run it alone with node scripts/simulate.ts 1 --seed ${seed}`);
   assert.deepEqual(
     failures.map(({ seed }) => seed),
     [],
   );
 
-  const crashes = new Map<string, number>();
-  for (const [boundary, times] of shares.flatMap((share) => share.crashes))
-    crashes.set(boundary, (crashes.get(boundary) ?? 0) + times);
-  const histories = shares.reduce((sum, share) => sum + share.histories, 0);
-  const steps = shares.reduce((sum, share) => sum + share.steps, 0);
-  const stepsMin = Math.min(...shares.map((share) => share.stepsMin));
+  const crashes = new Map(result.crashes);
   t.diagnostic(
     `${histories} histories, ${steps} steps, at least ${stepsMin} each, ${[...crashes.values()].reduce((a, b) => a + b, 0)} crashes`,
   );

@@ -1,10 +1,17 @@
-/** Runs a share of the histories in a thread of its own and reports counts, or the first seed that fails. */
+/** Runs a share of the histories in a thread of its own and reports counts, and the first seeds that fail. */
 import { parentPort, workerData } from 'node:worker_threads';
+import { report } from './report.ts';
 import { runHistory, targetOfSeed } from './history.ts';
+import { shrink } from './shrink.ts';
 
 export interface Share {
   readonly firstSeed: number;
   readonly count: number;
+}
+
+export interface Progress {
+  readonly ended: number;
+  readonly found: number;
 }
 
 export interface ShareResult {
@@ -16,6 +23,15 @@ export interface ShareResult {
 }
 
 const FAILURES_MAX = 5;
+/** The first finding of a share is told as short as it can be; that takes a few hundred histories. */
+const SHRUNK_MAX = 1;
+const PROGRESS_EVERY = 50;
+
+async function told(seed: number, error: unknown): Promise<string> {
+  const shrunk = await shrink({ seed, target: targetOfSeed(seed) });
+  const message = error instanceof Error ? error.message : String(error);
+  return shrunk === null ? `${message} (and not when it was run again)` : report(shrunk);
+}
 
 async function run({ firstSeed, count }: Share): Promise<ShareResult> {
   const crashes = new Map<string, number>();
@@ -32,8 +48,11 @@ async function run({ firstSeed, count }: Share): Promise<ShareResult> {
       stepsMin = Math.min(stepsMin, result.steps);
       for (const [boundary, times] of result.crashes) crashes.set(boundary, (crashes.get(boundary) ?? 0) + times);
     } catch (error) {
-      failures.push({ seed, target, message: error instanceof Error ? error.message : String(error) });
+      const message = error instanceof Error ? error.message : String(error);
+      failures.push({ seed, target, message: failures.length < SHRUNK_MAX ? await told(seed, error) : message });
     }
+    const ended = seed - firstSeed + 1;
+    if (ended % PROGRESS_EVERY === 0) parentPort?.postMessage({ ended, found: failures.length } satisfies Progress);
   }
   return { histories, steps, stepsMin, crashes: [...crashes], failures };
 }

@@ -68,6 +68,14 @@ export interface World {
   readonly commandExits: Map<string, number>;
   /** How much went wrong so far. */
   failures: number;
+  /** Only what ends something may be asked for. */
+  diskIsFull: boolean;
+  diskWasFull: boolean;
+  /** The wall clock was set, so that times say nothing about an order. */
+  clockWasSet: boolean;
+  nextCommitFails: boolean;
+  /** What fails whenever it is tried, until it is mended: the kind of an effect and whom it is done to. */
+  readonly broken: Set<string>;
   nextPid: number;
   nextAddress: number;
   /** Told of every exit, whoever lives to hear it. */
@@ -99,6 +107,11 @@ export const createWorld = (): World => ({
   cutOff: new Set(),
   commandExits: new Map(),
   failures: 0,
+  diskIsFull: false,
+  diskWasFull: false,
+  clockWasSet: false,
+  nextCommitFails: false,
+  broken: new Set(),
   nextPid: 1000,
   nextAddress: 1,
   onExit: () => {},
@@ -158,6 +171,9 @@ export function tasksIn(world: World, podSandboxId: string | null): SimulatedTas
     ...[...world.orphans.values()].filter((task) => podSandboxId === null || task.podSandboxId === podSandboxId),
   ];
 }
+
+/** Something that is done to it fails whenever it is tried. */
+export const isBroken = (world: World, id: string): boolean => [...world.broken].some((key) => key.endsWith(` ${id}`));
 
 export const hasRunning = (world: World, podSandboxId: string): boolean =>
   tasksIn(world, podSandboxId).some(({ status }) => status === 'running');

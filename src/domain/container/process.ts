@@ -174,11 +174,19 @@ export function askForStop(turn: Turn, container: Container, signal: number, kil
   emit(turn, containerStream(container.id), { type: 'container.stopping', body: { signal, killAtNs: at } });
 }
 
+/** The timer of this very deadline has just fired: it is over, though the wall clock was set back meanwhile. */
+const isTimeOver = ({ ended }: Turn, stream: string, killAtNs: Int64): boolean =>
+  ended?.stream === stream &&
+  ended.intent.kind === 'WaitUntil' &&
+  ended.intent.purpose === 'grace' &&
+  ended.intent.dueAtNs === killAtNs;
+
 function enforceStop(turn: Turn, container: Container): void {
   const { stop, kill, killSignal } = container;
   if (stop === null || container.exitPending || kill === 'sent' || isAskingShim(turn.state, container)) return;
   const stream = containerStream(container.id);
-  const overdue = stop.killAtNs === null || BigInt(stop.killAtNs) <= turn.input.atNs;
+  const overdue =
+    stop.killAtNs === null || BigInt(stop.killAtNs) <= turn.input.atNs || isTimeOver(turn, stream, stop.killAtNs);
   if (overdue) {
     if (kill === 'done' && killSignal === SIGKILL) return;
     return request(turn, stream, { kind: 'KillTask', signal: SIGKILL, all: true });

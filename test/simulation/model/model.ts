@@ -7,7 +7,16 @@ import { CODES, codeOf, mayFailWith, NODE_FAILED } from './codes.ts';
 import { checkNextEvent } from './events.ts';
 import { checkShown } from './shown-checks.ts';
 import { createSignals, type Signals } from './signals.ts';
-import type { Asked, Kind, Node, Reply, ShownContainer, ToldEvent } from './words.ts';
+import {
+  AMBIGUOUS,
+  type Asked,
+  type Kind,
+  NOBODY,
+  type Node,
+  type Reply,
+  type ShownContainer,
+  type ToldEvent,
+} from './words.ts';
 
 /** One object, as clients can know it. */
 interface Thing {
@@ -41,6 +50,15 @@ export interface Model {
   readonly signals: Signals;
 }
 
+/** Allowed on a full disk: they make room. */
+const ENDINGS: readonly string[] = [
+  'StopContainer',
+  'RemoveContainer',
+  'StopPodSandbox',
+  'RemovePodSandbox',
+  'RemoveImage',
+];
+
 export function createModel(node: Node, fail: (message: string) => never): Model {
   const things = new Map<string, Thing>();
   const names = new Map<string, number>();
@@ -70,7 +88,7 @@ export function createModel(node: Node, fail: (message: string) => never): Model
   };
 
   const toldTypes = (id: string): readonly string[] => (events.get(id) ?? []).map(({ type }) => type);
-  const signals = createSignals(fail);
+  const signals = createSignals(node, fail);
 
   function called(asked: Asked, atNs: bigint): Call {
     const { method, containerId = '', podSandboxId = '' } = asked;
@@ -108,6 +126,7 @@ export function createModel(node: Node, fail: (message: string) => never): Model
 
   function replied(call: Call, reply: Reply): void {
     const { method } = call.asked;
+    checkNobody(call.asked, reply);
     if (reply.ok) return checkSuccess(call, reply);
     const reason = reply.reason ?? '';
     if (!mayFailWith(method, reason)) fail(`${method} was answered with ${reason}, which it can't be.`);
@@ -115,6 +134,19 @@ export function createModel(node: Node, fail: (message: string) => never): Model
     if (reason === 'ContainerNotFound' || reason === 'PodSandboxNotFound') checkNotFound(call.asked, reason);
     if (reason === 'NameTaken') checkNameTaken(call.asked);
     if (reason === 'WrongState') checkWrongState(call.asked);
+    if (reason === 'AmbiguousId' && call.asked.containerId !== AMBIGUOUS)
+      fail(`${method} of a whole id was called ambiguous.`);
+    if (reason === 'DiskFull' && (ENDINGS.includes(method) || !node.diskWasFull()))
+      fail(`${method} was refused for want of space.`);
+  }
+
+  /** What is not there is not found, and is as stopped and removed as can be. */
+  function checkNobody({ method, containerId, podSandboxId }: Asked, { ok, reason }: Reply): void {
+    if (containerId !== NOBODY && podSandboxId !== NOBODY) return;
+    if (reason === 'NotServing' || reason === 'DiskFull') return;
+    const isEnding = ENDINGS.includes(method);
+    if (isEnding !== ok) fail(`${method} of an id that nobody has was answered with ${reason ?? 'OK'}.`);
+    if (!ok && reason !== 'ContainerNotFound') fail(`${method} of an id that nobody has was answered with ${reason}.`);
   }
 
   /** A failure of the node, on a node on which nothing has failed and nothing was cut off. */
@@ -236,7 +268,7 @@ export function createModel(node: Node, fail: (message: string) => never): Model
     },
     told(event) {
       const before = events.get(event.id) ?? [];
-      checkNextEvent(before, event, fail);
+      checkNextEvent(node, before, event, fail);
       events.set(event.id, [...before, event]);
     },
     looked(shown) {

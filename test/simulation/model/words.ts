@@ -2,6 +2,11 @@
  * What the model of CRI is told of: calls and replies, events, signals, and what really happened on the node. Its own
  * words, as CRI has them; nothing of the product's domain.
  */
+/** An id that nobody ever gets. */
+export const NOBODY = 'f'.repeat(64);
+/** The beginning of every id that is given. */
+export const AMBIGUOUS = '0'.repeat(40);
+
 export type Kind = 'sandbox' | 'container';
 
 /** The fields of a request that the model looks at. */
@@ -65,5 +70,9 @@ export interface Node {
   readonly failures: () => number;
   /** What ran it was killed under it, or the node was rebooted; '': of any pod. */
   readonly wasCutOff: (podSandboxId: string) => boolean;
+  /** The disk was full at some time. */
+  readonly diskWasFull: () => boolean;
+  /** Somebody set the wall clock: times say nothing about an order any more. */
+  readonly clockWasSet: () => boolean;
   readonly exitOfCommand: (execId: string) => number | undefined;
 }

@@ -1,0 +1,49 @@
+/** Many histories on many threads: who asks hears how far it is, and what was found. */
+import { Worker } from 'node:worker_threads';
+import type { Progress, Share, ShareResult } from './worker.ts';
+
+export interface RunOptions {
+  readonly firstSeed: number;
+  readonly count: number;
+  readonly threads: number;
+  /** Histories that have ended, those of all threads. */
+  readonly progress?: (ended: number, found: number) => void;
+}
+
+function runShare(share: Share, hear: (progress: Progress) => void): Promise<ShareResult> {
+  return new Promise((resolve, reject) => {
+    const worker = new Worker(new URL('./worker.ts', import.meta.url), { workerData: share });
+    worker.on('message', (message: Progress | ShareResult) =>
+      'crashes' in message ? resolve(message) : hear(message),
+    );
+    worker.once('error', reject);
+  });
+}
+
+/** One result, of all histories together. */
+export async function runHistories({ firstSeed, count, threads, progress }: RunOptions): Promise<ShareResult> {
+  const each = Math.ceil(count / threads);
+  const heard = new Map<number, Progress>();
+  const sum = (key: keyof Progress): number => [...heard.values()].reduce((total, one) => total + one[key], 0);
+  const shares = await Promise.all(
+    Array.from({ length: threads }, (_, index) =>
+      runShare(
+        { firstSeed: firstSeed + index * each, count: Math.max(0, Math.min(each, count - index * each)) },
+        (one) => {
+          heard.set(index, one);
+          progress?.(sum('ended'), sum('found'));
+        },
+      ),
+    ),
+  );
+  const crashes = new Map<string, number>();
+  for (const [boundary, times] of shares.flatMap((share) => share.crashes))
+    crashes.set(boundary, (crashes.get(boundary) ?? 0) + times);
+  return {
+    histories: shares.reduce((total, share) => total + share.histories, 0),
+    steps: shares.reduce((total, share) => total + share.steps, 0),
+    stepsMin: Math.min(...shares.map((share) => share.stepsMin)),
+    crashes: [...crashes],
+    failures: shares.flatMap((share) => share.failures),
+  };
+}

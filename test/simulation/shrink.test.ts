@@ -1,0 +1,25 @@
+/** A finding is told as a history that can be read: few records, and in words. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { targetOfSeed } from './history.ts';
+import { MORE_PLANTS } from './plants-more.ts';
+import { report } from './report.ts';
+import { shrink } from './shrink.ts';
+
+const SEEDS = 60;
+const RECORDS_MAX = 80;
+
+test('a finding is shrunk to a history that can be read', async (t) => {
+  const plant = MORE_PLANTS.find(({ name }) => name === 'a removal that a restart forgets');
+  assert.ok(plant !== undefined);
+  for (let seed = 1; seed <= SEEDS; seed += 1) {
+    const shrunk = await shrink({ seed, target: targetOfSeed(seed), plant });
+    if (shrunk === null || shrunk.finding.records.length >= RECORDS_MAX) continue;
+    const text = report(shrunk);
+    t.diagnostic(text);
+    assert.match(text, /the daemon starts/);
+    assert.match(text, /a client calls RemoveContainer|a client calls RemovePodSandbox|container.failed/);
+    return;
+  }
+  assert.fail(`no finding of ${SEEDS} seeds was shrunk to less than ${RECORDS_MAX} records`);
+});
