@@ -22,11 +22,13 @@ import { counted, duration } from './format.ts';
 import { createNames, labelOf, type Names, recordOf } from './history/names.ts';
 import { type Io, write } from './io.ts';
 import { journalOf, jsonOption, nodeOptions, overridesOf } from './places.ts';
+import { straysOf, strayWords } from './journal/strays.ts';
 import { createTable, type Style } from './table.ts';
 
 const JOURNAL = 'journal';
 const DAEMON = 'daemon';
 const OWED = 'work owed';
+const STRAYS = 'strays';
 const UNDER_WAY = 'under way';
 /** No step of a pod takes longer when all is well, but pulling an image. */
 const SLOW_NS = 120_000_000_000n;
@@ -88,6 +90,18 @@ const openJournal = async (rootDir: string): Promise<Journal> => {
     const broken = noJournal(problem(JOURNAL, (error as Error).message, journalRemedy));
     return { ...broken, results: [...broken.results, ...aside] };
   }
+};
+
+const doubtResults = (state: NodeState | null): DoctorResult[] =>
+  (state?.journalDoubts ?? []).map(({ what }) =>
+    problem(JOURNAL, what, 'Find out why; then scribe journal acknowledge --reason TEXT says that you know.'),
+  );
+
+/** Without a journal that can be read nobody knows what is explained. */
+const strayResults = async (stateDir: string, rootDir: string, state: NodeState | null): Promise<DoctorResult[]> => {
+  if (state === null) return [];
+  const remedy = 'No record explains it: scribe journal clear-strays --yes ends it, if nobody misses it.';
+  return (await straysOf(stateDir, journalOf(rootDir))).map((stray) => warning(STRAYS, strayWords(stray), remedy));
 };
 
 const owedResults = ({ state, labelOf: label }: Journal): DoctorResult[] =>
@@ -194,7 +208,7 @@ export const doctor = command({
   name: 'doctor',
   summary: 'check this machine, and what the daemon still owes',
   description: [
-    'Checks what pods need: kernel, capabilities, cgroups, overlayfs (by mounting one and taking it away again), space, shims and OCI runtimes, the CNI configurations and their plugins, iptables, hosts.toml files and certificates of registries, the clock. And what the journal and, when it runs, the daemon know: work that is still owed because it could not be undone yet, what was found bad and passed over, and what is under way since when.',
+    'Checks what pods need: kernel, capabilities, cgroups, overlayfs (by mounting one and taking it away again), space, shims and OCI runtimes, the CNI configurations and their plugins, iptables, hosts.toml files and certificates of registries, the clock. And what the journal and, when it runs, the daemon know: work that is still owed because it could not be undone yet, what runs or is mounted that no record explains, what was found bad and passed over, and what is under way since when.',
     'A warning is something that will be worse than it could be; a problem keeps pods, or some of them, from running. Each comes with what to do about it. Changes nothing, and works with the daemon up or down.',
     'Give it the options that the daemon runs with.',
   ],
@@ -215,6 +229,8 @@ export const doctor = command({
       const results = [
         ...machine,
         ...journal.results,
+        ...doubtResults(answer.state === null ? journal.state : null),
+        ...(await strayResults(config.serve.stateDir, rootDir, journal.state)),
         ...daemonResults(socketPath, answer, journal),
         ...owedResults(journal),
       ];

@@ -41,6 +41,8 @@ export interface FoldOutcome<H extends Held> {
   readonly compared: readonly Compared<H>[];
   /** What all of it folds to. */
   readonly whole: Held;
+  /** What shows that it is not all that was written here, and nobody has acknowledged. */
+  readonly doubts: readonly string[];
 }
 
 /** Folds everything once, and looks at the state on the way. Runs on the calling thread. */
@@ -69,5 +71,6 @@ export const compareFold = <H extends Held>(
     onRecord(record.seq);
   });
   compareBefore(Number.MAX_SAFE_INTEGER);
-  return { compared, whole: { seq, stateHash: hashOfState(writeState(state)) } };
+  const doubts = (state.journalDoubts ?? []).map(({ what }) => what);
+  return { compared, whole: { seq, stateHash: hashOfState(writeState(state)) }, doubts };
 };

@@ -30,6 +30,14 @@ const commands: Readonly<Record<string, Entry>> = {
     summary: 'check this machine, and what the daemon still owes',
     load: async () => loaded((await import('./doctor.ts')).doctor),
   },
+  'journal acknowledge': {
+    summary: 'say that you know why the journal is not all that was written here',
+    load: async () => loaded((await import('./journal/acknowledge.ts')).journalAcknowledge),
+  },
+  'journal clear-strays': {
+    summary: 'end shims and take away mounts that no record explains',
+    load: async () => loaded((await import('./journal/clear-strays.ts')).journalClearStrays),
+  },
   'log-level': {
     summary: 'change what the running daemon logs',
     load: async () => loaded((await import('./log-level.ts')).logLevel),

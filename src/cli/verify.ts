@@ -1,4 +1,5 @@
 /** `scribe verify`: whether the journal is what was written, and folds to what the daemon holds. */
+import { resolve } from 'node:path';
 import type { StateReply } from '../adapters/wire/scribe/v1/daemon.ts';
 import { type VerifyReport, verifyJournal } from '../journal/verify.ts';
 import { command, failure, type Values } from './command.ts';
@@ -13,7 +14,20 @@ import { createProgress, type Progress } from './progress.ts';
 const FINDINGS_SHOWN_MAX = 20;
 const PROGRESS_EVERY_RECORDS = 10_000;
 
-const options = { root: rootOption, socket: socketOption, config: configOption, json: jsonOption } as const;
+const options = {
+  root: rootOption,
+  socket: socketOption,
+  config: configOption,
+  head: {
+    value: 'FILE',
+    about: 'A copy of journal.db.head that was kept elsewhere: the journal must contain it, whatever is beside it now.',
+  },
+  key: {
+    value: 'FILE',
+    about: 'The public key, or a copy of journal.db.key, that was kept elsewhere: signatures must be by it.',
+  },
+  json: jsonOption,
+} as const;
 
 /** Somebody's state, and who holds it. */
 interface Holder extends Held {
@@ -23,6 +37,7 @@ interface Holder extends Held {
 interface Folded {
   readonly compared: readonly Compared<Holder>[];
   readonly whole: Held;
+  readonly doubts: readonly string[];
   /** Why the daemon was not asked, or did not answer; null when its state was compared. */
   readonly noDaemon: string | null;
 }
@@ -83,7 +98,8 @@ const NAMES = {
 
 const whereOf = ({ who, seq }: Holder): string => `${NAMES[who]} at record ${grouped(seq)}`;
 
-const foldLines = ({ compared, whole, noDaemon }: Folded): string[] => [
+const foldLines = ({ compared, whole, doubts, noDaemon }: Folded): string[] => [
+  ...doubts,
   `folded from record 1: the state at record ${grouped(whole.seq)} has SHA-256 ${whole.stateHash}`,
   ...compared.map((one) => (one.isSame ? `${whereOf(one.held)} is the same, byte for byte` : differenceOf(one))),
   ...(noDaemon === null ? [] : [`the daemon's live state was not compared: ${noDaemon}`]),
@@ -115,10 +131,16 @@ const jsonOf = (path: string, report: VerifyReport, folded: Folded | null, tookM
     isSame,
     foldedHash,
   }));
-  const fold = folded === null ? null : { ...folded.whole, compared, noDaemon: folded.noDaemon };
+  const fold = folded === null ? null : { ...folded.whole, compared, doubts: folded.doubts, noDaemon: folded.noDaemon };
   const object = { path, ...report, fold, tookMs: Math.round(tookMs) };
   return `${JSON.stringify(object)}\n`;
 };
+
+/** What an auditor has, and whoever owns this machine could not change. */
+const keptElsewhere = ({ head, key }: Values<typeof options>): { readonly head?: string; readonly key?: string } => ({
+  ...(head === undefined ? {} : { head: resolve(head) }),
+  ...(key === undefined ? {} : { key: resolve(key) }),
+});
 
 export const verify = command({
   name: 'verify',
@@ -126,18 +148,22 @@ export const verify = command({
   description: [
     'Computes every hash of the journal anew: the chain of records, checkpoints and their signatures, what was pruned and by which record, segments of read calls, snapshots. Finds a single flipped bit, and names the first record that is not what was written, and why.',
     'Then folds the journal from record 1 on and compares: with every snapshot, and, when the daemon runs, with its live state, and with the state that it decides from while nothing is on its way to the disk. All must be the same, byte for byte.',
-    'Changes nothing, and works with the daemon up or down. Copy <root>/journal.db.head to another machine now and then: with it, a journal that was put back to an older state is found too.',
+    'Changes nothing, and works with the daemon up or down. Copy <root>/journal.db.head to another machine now and then: with --head it tells whether the journal still contains it, and --key names the key that must have signed.',
+    'A journal that was put back, cut or begun anew is doubted until somebody acknowledges it, and is not verified before.',
   ],
   options,
   exitStatus: '0 when the journal is what was written, 1 when it is not or could not be read',
-  examples: [['scribe verify', 'Takes about ten seconds for a million records.']],
+  examples: [
+    ['scribe verify', 'Takes about ten seconds for a million records.'],
+    ['scribe verify --head /mnt/audit/node7.head --key /mnt/audit/node7.pub', 'Trusts nothing on this machine.'],
+  ],
   run: async (values, _operands, io) => {
     const startedMs = performance.now();
     const rootDir = await rootOf(values);
     const path = await readableJournal(rootDir);
     const progress = createProgress(io.stderr);
     const onProgress = (records: number, of: number): void => showCount(progress, 'checking', records, of);
-    const report = await verifyJournal(path, { onProgress });
+    const report = await verifyJournal(path, { onProgress, ...keptElsewhere(values) });
     const folded = report.ok ? await foldAndCompare(values, rootDir, path, report.headSeq, progress) : null;
     progress.clear();
     const tookMs = performance.now() - startedMs;
@@ -146,6 +172,9 @@ export const verify = command({
 
     const [first] = report.findings;
     if (first !== undefined) throw failure(`The journal is not what was written: ${sentenceOf(first)}`);
+    const [doubt] = folded?.doubts ?? [];
+    if (doubt !== undefined)
+      throw failure(`The journal is doubted until scribe journal acknowledge ends that: ${doubt}`);
     const differing = folded?.compared.find(({ isSame }) => !isSame);
     if (differing !== undefined)
       throw failure(`The journal does not fold to what is held: ${differenceOf(differing)}.`);

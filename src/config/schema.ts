@@ -217,7 +217,7 @@ export const configSchema = z.strictObject({
     disk_reserve: key(
       size('16MiB'),
       '256MiB',
-      'Free space below which calls that make something are refused, so that stopping and removing still get recorded.',
+      'Free space below which calls that make something are refused. As much again is kept in <root>/reserve and given up when the disk fills all the same, so that stopping and removing still get recorded; until there is room for both, the disk then counts as full.',
     ),
     retention: table('How long what was recorded is kept. The chain of hashes stays whole without the pruned bodies.', {
       reads: key(duration('0s'), '24h', 'Calls that only read: List, Status, Stats.'),

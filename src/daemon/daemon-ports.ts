@@ -21,6 +21,7 @@ export interface DaemonPortsSources {
 }
 
 export function daemonPorts({ rootDir, engine, view, clock, findings, log }: DaemonPortsSources): DaemonPorts {
+  const doubts = (): readonly string[] => (view.state.journalDoubts ?? []).map(({ what }) => what);
   return {
     rootDir,
     async stateNow() {
@@ -31,8 +32,9 @@ export function daemonPorts({ rootDir, engine, view, clock, findings, log }: Dae
     findings() {
       const { handlers = {}, ...main } = view.state.network;
       const problems = [main, ...Object.values(handlers)].flatMap(({ problem }) => problem ?? []);
-      return [...findings.list(), ...problems];
+      return [...findings.list(), ...problems, ...doubts()];
     },
+    doubts,
     underWay: () =>
       engine.underWay().map(({ id, kind, sinceMonoNs }) => ({
         id,

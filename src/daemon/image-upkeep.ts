@@ -4,7 +4,7 @@
  * what was found; the images adapter does it.
  */
 import type { ImagesAdapter } from '../adapters/images/adapter.ts';
-import type { DamagedContent } from '../domain/records.ts';
+import type { DamagedContent } from '../domain/node/notes.ts';
 import type { Image, NodeState } from '../domain/state.ts';
 import type { Observe } from '../engine/ports.ts';
 
@@ -84,10 +84,10 @@ function missingIn(images: readonly Image[], stored: StoredContent): DamagedCont
 }
 
 /**
- * Begins at once with what the last life of the daemon left: to be called before anything can be pulled. `keepsAll`
- * leaves that out, for a journal that does not know what there is.
+ * Begins at once with what the last life of the daemon left: to be called before anything can be pulled. Nothing is
+ * collected while `keepsAll`, for a journal that may not know what there is.
  */
-export function startImageUpkeep(options: ImageUpkeepOptions, keepsAll: boolean): ImageUpkeep {
+export function startImageUpkeep(options: ImageUpkeepOptions, keepsAll: () => boolean): ImageUpkeep {
   const { images, state, log, observe, report, checkIntervalMs, checkBytesPerSecond } = options;
   const timers: NodeJS.Timeout[] = [];
   const closed = new AbortController();
@@ -135,13 +135,15 @@ export function startImageUpkeep(options: ImageUpkeepOptions, keepsAll: boolean)
   }
 
   async function collect(ageMs: number): Promise<void> {
+    if (keepsAll()) return;
     const collected = await images.collectUnknown(neededContent(state()), ageMs);
-    if (collected !== null && collected.blobs + collected.layers > 0)
-      log.info(collected, 'content that no image needs was collected');
+    if (collected === null || collected.blobs.length + collected.layers.length === 0) return;
+    const counts = { blobs: collected.blobs.length, layers: collected.layers.length };
+    log.info(counts, 'content that no image needs was collected');
+    await observe({ kind: 'NodeNoted', note: { type: 'content.collected', body: collected } });
   }
 
-  const collected = keepsAll ? Promise.resolve() : inBackground(() => collect(0));
-  if (keepsAll) report('The journal is a new one, so what it does not know of in the image store is kept for now');
+  const collected = inBackground(() => collect(0));
 
   return {
     served() {
@@ -150,7 +152,6 @@ export function startImageUpkeep(options: ImageUpkeepOptions, keepsAll: boolean)
         await images.collectLeftovers();
       });
       if (checkIntervalMs !== null) every(checkIntervalMs, () => void check());
-      if (keepsAll) return;
       every(COLLECT_EVERY_MS, () => {
         void inBackground(async () => {
           await collect(UNKNOWN_AGE_MS);

@@ -3,9 +3,11 @@
  * wrong with it is logged and found. Makes nothing but what the journal itself is made of.
  */
 import type { Logger } from 'pino';
+import type { JournalDoubt } from '../domain/node/notes.ts';
 import type { NodeState } from '../domain/state.ts';
 import { nodeFold } from '../engine/node-fold.ts';
 import { type FoldedState, foldState } from '../journal/fold.ts';
+import type { LostHead } from '../journal/lost-heads.ts';
 import { openJournal, type OpenedJournal } from '../journal/open.ts';
 import type { Findings } from './findings.ts';
 
@@ -14,27 +16,28 @@ interface Options {
   /** Called as soon as this is the one daemon here: what needs no state may begin while the journal is folded. */
   readonly onLocked: () => void;
   readonly refuseReads: () => boolean;
+  readonly reservePath: string;
+  readonly onDiskFull: () => void;
   readonly findings: Findings;
   readonly log: Logger;
 }
 
 export interface OpenedNode extends Pick<FoldedState<NodeState>, 'state' | 'seq' | 'snapshotSeq'> {
   readonly journal: OpenedJournal['journal'];
-  /** The journal that was there could not be read, and this is a new one. */
-  readonly wasSetAside: boolean;
+  /** What shows that this journal is not all that was written here. */
+  readonly doubts: readonly JournalDoubt[];
 }
 
 /** Throws when another daemon has the journal, or when there can be none. */
-export const openNode = ({ path, onLocked, refuseReads, findings, log }: Options): OpenedNode => {
+export const openNode = ({ path, findings, log, ...options }: Options): OpenedNode => {
   let folded: FoldedState<NodeState> | null = null;
   const opened = openJournal({
+    ...options,
     path,
-    onLocked,
     // A page that can't be read shows in the fold; the journal is then set aside and a new one folded (C20).
     beforeWriting: (file) => {
       folded = foldState(file, nodeFold);
     },
-    refuseReads,
     onWalAlarm: (bytes) =>
       log.warn(
         { bytes },
@@ -50,8 +53,19 @@ export const openNode = ({ path, onLocked, refuseReads, findings, log }: Options
     log.error(opened.setAside, 'the journal could not be read and was set aside');
     findings.add(`The journal could not be read and was set aside at ${opened.setAside.path}: ${opened.setAside.why}`);
   }
-  return { journal: opened.journal, state, seq, snapshotSeq, wasSetAside: opened.setAside !== null };
+  const doubts = opened.lostHeads.map((lost) => doubtOf(lost, seq));
+  if (opened.setAside !== null)
+    doubts.push({ what: `The journal before this one could not be read: ${opened.setAside.why}` });
+  return { journal: opened.journal, state, seq, snapshotSeq, doubts };
 };
+
+const doubtOf = ({ file, digest, seq }: LostHead, endSeq: number): JournalDoubt => ({
+  what:
+    seq === null
+      ? `The head beside the journal could not be read when it ended at record ${endSeq}; it is kept as ${file}.`
+      : `The journal was put back, cut or replaced: it ended at record ${endSeq} without record ${seq} of the head that is kept as ${file}.`,
+  head: { file, digest },
+});
 
 /** openJournal has called back by now; a journal that was set aside has been folded anew. */
 const wholeFold = (folded: FoldedState<NodeState> | null): FoldedState<NodeState> => {

@@ -7,6 +7,7 @@ import { createRelabel } from '../adapters/linux/selinux.ts';
 import { ownSearchPath } from '../adapters/shim/adapter.ts';
 import { withFeatures } from '../adapters/shim/runtime-features.ts';
 import type { Config } from '../config/config.ts';
+import { isDoubted, isKnownDoubt } from '../domain/node/journal-doubt.ts';
 import { lacksNetwork } from '../domain/pod-sandbox/network.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import type { Clock, Ids, Observe, TakeCall } from '../engine/ports.ts';
@@ -97,7 +98,7 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
       observe,
       report,
     },
-    found.wasSetAside,
+    () => found.doubts.some((doubt) => !isKnownDoubt(state, doubt)) || isDoubted(view.state),
   );
 
   const running = createEngine({
@@ -114,6 +115,11 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
     fatal: die('the journal can not be written'),
   });
   engine = running;
+  // Before the start itself, whose decisions leave alone what is doubted. What is written down already is no news.
+  for (const doubt of found.doubts) {
+    if (!isKnownDoubt(state, doubt)) log.error(doubt, 'the journal is doubted: scribe doctor has more');
+    void running.observe({ kind: 'JournalDoubted', doubt });
+  }
   const rebooted = state.facts !== null && state.facts.node.bootId !== node.bootId;
   await running.start({
     facts: daemonFacts(config, node, await handlers, version, pauseRootfs, await selinux),
@@ -121,6 +127,7 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
     deadTasks: rebooted ? [] : found.dead,
     crash: takeCrashFile(config.serve.stateDir),
   });
+  found.diskNews.record(running.observe);
   // The network of the last life is in the journal, so pods need not wait for it to be read again.
   const networkRead = cni.start();
   if (lacksNetwork(state)) await networkRead;

@@ -20,6 +20,7 @@ import { createNotify } from '../adapters/linux/notify.ts';
 import { createStatsReader } from '../adapters/stats/reader.ts';
 import { createUsageCollector } from '../adapters/stats/usage-collector.ts';
 import type { Config } from '../config/config.ts';
+import { isDoubted, isKnownDoubt } from '../domain/node/journal-doubt.ts';
 import { copyState } from '../domain/state.ts';
 import type { Ids } from '../engine/ports.ts';
 import { createView } from '../projections/view.ts';
@@ -66,8 +67,11 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
 
   const found = await takeOver(config, findings, log);
   const { journal, journalPath, node, spawner, vault, diskGuard } = found;
-  // A new journal does not know what there was before it.
-  const knowsAllPods = !found.wasSetAside && found.state.facts !== null;
+  // A journal that is doubted may not know what there is.
+  const knowsAllPods =
+    found.state.facts !== null &&
+    !isDoubted(found.state) &&
+    found.doubts.every((doubt) => isKnownDoubt(found.state, doubt));
   const view = createView(copyState(found.state), found.seq);
   const { engine, performers, sessions, credentials, imageUpkeep } = await runEngine({
     config,

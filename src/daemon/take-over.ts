@@ -18,8 +18,11 @@ import { startSpawner } from '../adapters/spawner/client.ts';
 import type { Spawner } from '../adapters/spawner/types.ts';
 import type { Config } from '../config/config.ts';
 import { messageOf } from '../domain/errors.ts';
+import { namesIn } from '../adapters/linux/files.ts';
+import type { JournalDoubt } from '../domain/node/notes.ts';
 import type { NodeFacts } from '../domain/node/node-facts.ts';
 import { createDiskGuard, type DiskGuard } from '../journal/disk-space.ts';
+import { createDiskNews, type DiskNews } from './disk-news.ts';
 import { findDead } from './find-dead.ts';
 import type { Findings } from './findings.ts';
 import { type OpenedNode, openNode } from './open-node.ts';
@@ -40,6 +43,7 @@ export interface TakenOver extends OpenedNode {
   readonly pauseRootfs: string;
   readonly vault: SecretVault;
   readonly diskGuard: DiskGuard;
+  readonly diskNews: DiskNews;
   readonly spawner: Spawner;
 }
 
@@ -57,15 +61,23 @@ export async function takeOver(config: Config, findings: Findings, log: Logger):
   const spawning = Promise.withResolvers<Spawner>();
   // Waited for further down; until then nobody hears it fail.
   spawning.promise.catch(() => undefined);
-  let diskIsFull = (): boolean => false;
+  const reservePath = join(rootDir, 'reserve');
+  const diskNews = createDiskNews(rootDir, findings, log);
+  const disk: { guard: DiskGuard | null; wasFull: boolean } = { guard: null, wasFull: false };
   const opened = openNode({
     path: journalPath,
     // This is the one daemon here from now on; the spawner's process starts while the journal is checked and folded.
     onLocked: () => spawning.resolve(startSpawner(spawnerOptions)),
-    refuseReads: () => diskIsFull(),
+    refuseReads: () => disk.guard?.isFull() ?? false,
+    reservePath,
+    onDiskFull() {
+      disk.wasFull = true;
+      disk.guard?.noteFull();
+    },
     findings,
     log,
   });
+  const doubts = [...opened.doubts, ...(opened.seq === 0 ? await doubtOfNew(rootDir) : [])];
   writeFileSync(pidPath, `${process.pid}\n`);
 
   const [node, obstacle, dead, pauseRootfs, vault, diskGuard] = await Promise.all([
@@ -74,18 +86,25 @@ export async function takeOver(config: Config, findings: Findings, log: Logger):
     findDead(opened.state),
     pauseIn(join(rootDir, 'pause'), report),
     createSecretVault(join(rootDir, 'secrets.key'), { report }),
-    createDiskGuard({ reservePath: join(rootDir, 'reserve'), reserveBytes: config.journal.diskReserveBytes }),
+    createDiskGuard({
+      reservePath,
+      reserveBytes: config.journal.diskReserveBytes,
+      minFreeBytes: config.journal.diskReserveBytes,
+      onChange: diskNews.changed,
+    }),
     mkdir(join(stateDir, 'netns'), { recursive: true, mode: 0o711 }),
     // ImageFsInfo names it, and kubelet looks for it before the first image is pulled.
     mkdir(join(rootDir, 'images'), { recursive: true, mode: 0o700 }).catch((error: unknown) =>
       report(`The image store ${join(rootDir, 'images')} can not be used: ${messageOf(error)}`),
     ),
   ]);
-  diskIsFull = diskGuard.isFull;
+  disk.guard = diskGuard;
+  if (disk.wasFull) diskGuard.noteFull();
   const spawner = await spawning.promise;
   log.info({ records: opened.seq, spawner: spawner.pid }, 'journal folded');
   return {
     ...opened,
+    doubts,
     journalPath,
     pidPath,
     ownPlace,
@@ -95,6 +114,7 @@ export async function takeOver(config: Config, findings: Findings, log: Logger):
     pauseRootfs,
     vault,
     diskGuard,
+    diskNews,
     spawner,
   };
 }
@@ -105,3 +125,11 @@ const pauseIn = (dir: string, report: (message: string) => void): Promise<string
     report(`The pause program can not be put into ${dir}, so pods that need it fail: ${messageOf(error)}`);
     return pauseRootfsIn(dir);
   });
+
+/** A journal that begins where pods or images are already: another one was here. */
+async function doubtOfNew(rootDir: string): Promise<JournalDoubt[]> {
+  const traces = ['images/blobs/sha256', 'containers'];
+  const left = await Promise.all(traces.map((trace) => namesIn(join(rootDir, trace)).catch(() => [])));
+  if (left.every((names) => names.length === 0)) return [];
+  return [{ what: `The journal began anew, but ${rootDir} has images or containers of an earlier one.` }];
+}

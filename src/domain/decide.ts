@@ -50,6 +50,10 @@ function react(turn: Turn, input: Sequenced<Input>): void {
     case 'call.detached':
     case 'task.oomed':
     case 'content.damaged':
+    case 'journal.doubted':
+    case 'disk.filled':
+    case 'disk.freed':
+    case 'content.collected':
     case 'network.configured':
     case 'daemon.stopped':
       // Written down; it changes what later decisions see.

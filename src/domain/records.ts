@@ -15,6 +15,7 @@ import type { TaskExit } from './tasks.ts';
 import type { SandboxRequested } from './pod-sandbox/requested.ts';
 import type { Failure, GrpcCode } from './errors.ts';
 import type { DaemonFacts } from './node/daemon-facts.ts';
+import type { DamagedContent, JournalDoubt, NodeNote } from './node/notes.ts';
 import type { AttachRequest, ExecRequest } from './call/streams.ts';
 import type { RestorePodRequest } from './pod-sandbox/restored.ts';
 import type { TurnFailed } from './turn-failed.ts';
@@ -127,6 +128,7 @@ export type CallRequest =
   | { readonly method: 'RemoveImage'; readonly image: string }
   | { readonly method: 'UpdateRuntimeConfig'; readonly podCidr: string }
   | { readonly method: 'SetLogLevel'; readonly level: string }
+  | { readonly method: 'AcknowledgeJournal'; readonly reason: string }
   /** A request that was refused before it could be written down as a call: what was wrong with it. */
   | { readonly method: 'Refused'; readonly rpc: string; readonly failure: Failure }
   /** An RPC that scribe does not offer yet. */
@@ -259,6 +261,8 @@ export type Input =
   | { readonly type: 'shim.lost'; readonly body: Record<string, never> }
   /** Of an image, found by the check of content. Nothing follows: what containers run from is not taken from under them. */
   | { readonly type: 'content.damaged'; readonly body: DamagedContent }
+  | { readonly type: 'journal.doubted'; readonly body: JournalDoubt }
+  | NodeNote
   | {
       readonly type: 'network.configured';
       readonly body: {
@@ -270,14 +274,6 @@ export type Input =
     }
   /** Another input's turn threw. */
   | { readonly type: 'turn.failed'; readonly body: TurnFailed };
-
-/** A stored blob that is not what its digest says, or is not there; an unpacked layer that is not there as it was put. */
-export interface DamagedContent {
-  readonly kind: 'blob' | 'layer';
-  /** Digest of the blob, or chain id of the layer. */
-  readonly digest: string;
-  readonly problem: 'altered' | 'missing';
-}
 
 /** Why a container is EXITED, in the words kubelet shows (ContainerStatus.reason). */
 export type ExitReason = 'Completed' | 'Error' | 'OOMKilled' | 'StartError' | 'Unknown';
@@ -344,6 +340,8 @@ export type Event =
   /** Its content is gone from the disk. */
   | { readonly type: 'image.removed'; readonly body: Record<string, never> }
   | { readonly type: 'node.configured'; readonly body: { readonly podCidr: string } }
+  /** Every doubt until now is known to somebody: the call says to whom, and why it is right so. */
+  | { readonly type: 'journal.acknowledged'; readonly body: Record<string, never> }
   /** This call waits for the same thing as an earlier one (C5). */
   | { readonly type: 'call.joined'; readonly body: { readonly target: string } }
   | {

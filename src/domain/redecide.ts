@@ -17,6 +17,10 @@ const INPUT_TYPES: Readonly<Record<InputType, true>> = {
   'task.oomed': true,
   'shim.lost': true,
   'content.damaged': true,
+  'journal.doubted': true,
+  'disk.filled': true,
+  'disk.freed': true,
+  'content.collected': true,
   'network.configured': true,
   'turn.failed': true,
 };

@@ -13,6 +13,7 @@ import type { Sandboxer, SandboxPlatform } from './pod-sandbox/holder.ts';
 import type { Failure } from './errors.ts';
 import type { DaemonFacts } from './node/daemon-facts.ts';
 import type { SelinuxLabels } from './oci/selinux.ts';
+import type { JournalDoubt } from './node/notes.ts';
 import type { PodRestore } from './pod-sandbox/restored.ts';
 import type { CallRequest, ExitReason, Intent, PodCheckpoint, PodLimits } from './records.ts';
 
@@ -200,6 +201,10 @@ export interface NodeState {
     readonly handlers?: Readonly<Record<string, ConfiguredNetwork>>;
   };
   podCidr: string;
+  /** What shows that the journal is not all that was written here, unless somebody knows of it. Absent: nothing. */
+  journalDoubts?: readonly JournalDoubt[] | undefined;
+  /** Digests of heads that the journal does not contain, and of which somebody knows. Absent: none. */
+  acknowledgedHeads?: readonly string[] | undefined;
   readonly sandboxes: Map<string, PodSandbox>;
   readonly containers: Map<string, Container>;
   readonly images: Map<string, Image>;
@@ -229,8 +234,8 @@ export function containersOf(state: NodeState, podSandboxId: string): Container[
 
 /** Makes one state what another is; the other must not be used any more. */
 export function replaceState(state: NodeState, by: NodeState): void {
-  const { facts, network, podCidr } = by;
-  Object.assign(state, { facts, network, podCidr });
+  const { facts, network, podCidr, journalDoubts, acknowledgedHeads } = by;
+  Object.assign(state, { facts, network, podCidr, journalDoubts, acknowledgedHeads });
   refill(state.sandboxes, by.sandboxes);
   refill(state.containers, by.containers);
   refill(state.images, by.images);

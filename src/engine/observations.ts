@@ -5,6 +5,7 @@
 import type { CniConfList } from '../domain/cni.ts';
 import { sameJson } from '../domain/json.ts';
 import { containerStream, imageStream, type Input, NODE_STREAM, sandboxStream } from '../domain/records.ts';
+import { isKnownDoubt } from '../domain/node/journal-doubt.ts';
 import type { NodeState } from '../domain/state.ts';
 import type { Observation } from './ports.ts';
 
@@ -34,6 +35,11 @@ export function newsIn(state: NodeState, observation: Observation): News | null 
       if (state.images.get(imageId)?.removing !== false) return null;
       return { stream: imageStream(imageId), input: { type: 'content.damaged', body: damaged } };
     }
+    case 'JournalDoubted':
+      if (isKnownDoubt(state, observation.doubt)) return null;
+      return { stream: NODE_STREAM, input: { type: 'journal.doubted', body: observation.doubt } };
+    case 'NodeNoted':
+      return { stream: NODE_STREAM, input: observation.note };
     case 'NetworkConfigured': {
       const { handler, problem } = observation;
       const network = { confList: observation.confList as CniConfList | null, problem };

@@ -4,7 +4,8 @@
  */
 import type { EffectKind, EffectOf, EffectResults } from '../domain/effects.ts';
 import type { TaskExit } from '../domain/tasks.ts';
-import type { CallOutcome, CallRequest, Caller, Sequenced, DamagedContent } from '../domain/records.ts';
+import type { CallOutcome, CallRequest, Caller, Sequenced } from '../domain/records.ts';
+import type { DamagedContent, JournalDoubt, NodeNote } from '../domain/node/notes.ts';
 import type { NodeState } from '../domain/state.ts';
 import type { ReadRow } from '../journal/types.ts';
 
@@ -49,6 +50,8 @@ export type Observation =
   | { readonly kind: 'ShimLost'; readonly podSandboxId: string }
   /** Of an image that is whole as far as the journal knows. */
   | { readonly kind: 'ContentDamaged'; readonly imageId: string; readonly damaged: DamagedContent }
+  | { readonly kind: 'JournalDoubted'; readonly doubt: JournalDoubt }
+  | { readonly kind: 'NodeNoted'; readonly note: NodeNote }
   /** The CNI configuration changed: a conflist to use from now on, or why there is none. */
   | {
       readonly kind: 'NetworkConfigured';

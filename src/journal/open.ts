@@ -10,8 +10,10 @@ import { isSigned, loadKey, loadPublicKey, readHeadFile, readNewestCheckpoint } 
 import { connectReader, connectWriter, type Db, explain } from './connect.ts';
 import { GENESIS } from './encoding.ts';
 import { JournalError } from './errors.ts';
+import { giveUpReserveIfTight } from './disk-space.ts';
 import { journalFiles, narrowFiles, setAside } from './files.ts';
 import { takeLock } from './lock.ts';
+import { keepLostHead, type LostHead, lossOf, lostHeads } from './lost-heads.ts';
 import { listMigrations, type Migration, migrate, refuseNewer } from './migrate.ts';
 import { createReader, impossibleKeys, type JournalReader } from './reader.ts';
 import { type SqliteJournal, startSqliteJournal } from './sqlite-journal.ts';
@@ -31,6 +33,10 @@ export interface OpenOptions {
    * set aside, and it runs again on the new one.
    */
   readonly beforeWriting?: (path: string) => void;
+  /** What is given up when the disk is full, before a commit fails: the same file as createDiskGuard's. None by default. */
+  readonly reservePath?: string;
+  /** A commit found the disk full, and goes on with what was reserved. */
+  readonly onDiskFull?: () => void;
   /** While true, read calls are counted but not kept: see createDiskGuard. */
   readonly refuseReads?: () => boolean;
 }
@@ -39,6 +45,8 @@ export interface OpenedJournal {
   readonly journal: SqliteJournal;
   /** What is wrong with the journal, its key or its newest records; to be recorded and shown by `scribe doctor`. */
   readonly findings: readonly string[];
+  /** Heads that this journal did not contain when it was opened, now or earlier. */
+  readonly lostHeads: readonly LostHead[];
   /** Where the old journal went, when it could not be read. */
   readonly setAside: { readonly path: string; readonly why: string } | null;
 }
@@ -66,7 +74,7 @@ const sentence = ({ seq, what }: Finding): string => (seq === null ? what : `Rec
  * Checks what was written last: the chain from the newest checkpoint on, that checkpoint's signature, and the one
  * beside the journal. Whatever is wrong is a finding; the journal goes on from the hash it has.
  */
-const checkTail = (db: Db, path: string): string[] => {
+const checkTail = (db: Db, path: string): { readonly findings: string[]; readonly isHeadLost: boolean } => {
   const files = journalFiles(path);
   // First, so that beside a daemon that writes it can't know more than the records that are read after it.
   const beside = readHeadFile(files.head);
@@ -80,28 +88,33 @@ const checkTail = (db: Db, path: string): string[] => {
   if (newest !== null && key !== null && !isSigned(key, newest)) {
     findings.push(`The checkpoint at record ${newest.seq} is not signed by ${files.key}.`);
   }
-  if (typeof beside === 'string') findings.push(beside);
-  else if (beside !== null && beside.seq > head.seq) {
-    findings.push(`The journal was put back or cut: ${files.head} knows record ${beside.seq}, it ends at ${head.seq}.`);
-  }
+  const loss = lossOf(db, files.head, beside, head.seq);
+  if (loss !== null) findings.push(loss);
   const stretch = { fromSeq: (start?.seq ?? 0) + 1, toSeq: head.seq, previousHash: start?.hash ?? GENESIS };
   const part = checkChain(db, stretch, new Set());
   if (part.unreadable !== null) throw part.unreadable;
-  return [...findings, ...part.findings.map(sentence)];
+  return { findings: [...findings, ...part.findings.map(sentence)], isHeadLost: loss !== null };
 };
 
-const openWhole = (options: OpenOptions, unlock: () => void): { journal: SqliteJournal; findings: string[] } => {
+const openWhole = (options: OpenOptions, unlock: () => void): Omit<OpenedJournal, 'setAside'> => {
   const { path, walAlarmBytes = walAlarmBytesDefault, onWalAlarm = () => {}, refuseReads = () => false } = options;
+  const { reservePath = null, onDiskFull = () => {} } = options;
+  const parts = { path, walAlarmBytes, onWalAlarm, refuseReads, reservePath, onDiskFull };
   const findings: string[] = [];
+  // Opening needs room of its own, for the log and its index.
+  if (reservePath !== null) giveUpReserveIfTight(reservePath);
   const db = prepare(path, listMigrations(options.migrationsDir));
   try {
     const impossible = impossibleKeys(db);
     if (impossible !== null)
       throw new JournalError('Corrupt', `${impossible}, so that nothing can be appended to ${path}.`);
     loadKey(journalFiles(path).key, findings);
-    findings.push(...checkTail(db, path));
+    const tail = checkTail(db, path);
+    findings.push(...tail.findings);
+    const { head } = journalFiles(path);
+    if (tail.isHeadLost) keepLostHead(head);
     options.beforeWriting?.(path);
-    return { findings, journal: startSqliteJournal({ path, walAlarmBytes, onWalAlarm, refuseReads, db, unlock }) };
+    return { findings, lostHeads: lostHeads(head), journal: startSqliteJournal({ ...parts, db, unlock }) };
   } catch (thrown) {
     db.close();
     throw explain(path, thrown);
@@ -138,7 +151,7 @@ export const openJournal = (options: OpenOptions): OpenedJournal => {
 export const findingsOf = (path: string): readonly string[] => {
   const db = connectReader(path);
   try {
-    return checkTail(db, path);
+    return checkTail(db, path).findings;
   } catch (thrown) {
     throw explain(path, thrown);
   } finally {

@@ -28,6 +28,8 @@ export interface SqliteJournalParts extends WriterOptions {
   readonly unlock: () => void;
   /** The write-ahead log passed its limit (its size in bytes), or is back under it (null). */
   readonly onWalAlarm: (bytes: number | null) => void;
+  /** A commit found the disk full, and goes on with what was reserved. */
+  readonly onDiskFull: () => void;
   /** True while rows of read calls are counted only. */
   readonly refuseReads: () => boolean;
 }
@@ -52,7 +54,7 @@ interface Asked {
 
 /** Starts the writer on a journal that is migrated and locked. Resolves nothing: the first append waits for it. */
 export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => {
-  const { db, unlock, onWalAlarm, refuseReads, path, walAlarmBytes } = parts;
+  const { db, unlock, onWalAlarm, onDiskFull, refuseReads, path, walAlarmBytes, reservePath } = parts;
   const reader = createReader(db);
   const commits = new Subject<void>();
   const reads = createReadBuffer();
@@ -75,7 +77,7 @@ export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => 
     tellFailed = resolve;
   });
 
-  const options: WriterOptions = { path, walAlarmBytes };
+  const options: WriterOptions = { path, walAlarmBytes, reservePath };
   const worker = new Worker(new URL('./writer.ts', import.meta.url), {
     name: 'scribe journal',
     workerData: options,
@@ -164,6 +166,8 @@ export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => 
         asked.get(message.id)?.reject(new JournalError('BadRecord', message.message));
         asked.delete(message.id);
         return;
+      case 'diskFull':
+        return onDiskFull();
       case 'walAlarm':
         return onWalAlarm(message.bytes);
       case 'failed':

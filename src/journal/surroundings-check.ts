@@ -3,6 +3,7 @@
  * was pruned and by which record, read segments, snapshots and migrations. Every column of every table is either
  * computed anew here or in chain-check.ts, so that no flipped bit goes unseen.
  */
+import { existsSync } from 'node:fs';
 import type { ChainPart, Finding } from './chain-check.ts';
 import { isSigned, loadPublicKey, readCheckpoints, readHeadFile } from './checkpoints.ts';
 import { connectScratch, type Db } from './connect.ts';
@@ -17,6 +18,7 @@ import { CHUNKS_PER_SEGMENT, describeChunk, segmentsWithChunks } from './read-ta
 import { createReader, impossibleKeys } from './reader.ts';
 import { isWholeSnapshot, type SnapshotRow } from './snapshot-table.ts';
 import type { SealedSegment } from './types.ts';
+import type { VerifyTask } from './verify.ts';
 
 export interface SurroundingsReport {
   readonly findings: readonly Finding[];
@@ -24,6 +26,8 @@ export interface SurroundingsReport {
   readonly snapshots: number;
   readonly readSegments: number;
 }
+
+type SurroundingsTask = Extract<VerifyTask, { kind: 'surroundings' }>;
 
 type Find = (seq: number | null, what: string) => void;
 
@@ -89,15 +93,15 @@ const checkMigrations = (db: Db, find: Find): void => {
   if (db.prepare('SELECT count(*) FROM pruning').pluck().get() !== 0) find(null, 'The pruning guard is up.');
 };
 
-const checkCheckpoints = (db: Db, path: string, chain: Chain, find: Find): number => {
+const checkCheckpoints = (db: Db, { path, kept }: SurroundingsTask, chain: Chain, find: Find): number => {
   const files = journalFiles(path);
-  const key = loadPublicKey(files.key);
+  const keyPath = kept.key ?? files.key;
+  const key = loadPublicKey(keyPath);
   const checkpoints = readCheckpoints(db, 0, Number.MAX_SAFE_INTEGER);
-  if (key === null) find(null, `${files.key} is missing or no key: signatures can not be checked.`);
+  if (key === null) find(null, `${keyPath} is missing or no key: signatures can not be checked.`);
   for (const checkpoint of checkpoints) {
     const { seq, hash } = checkpoint;
-    if (key !== null && !isSigned(key, checkpoint))
-      find(seq, `the signature of the checkpoint is not by ${files.key}.`);
+    if (key !== null && !isSigned(key, checkpoint)) find(seq, `the signature of the checkpoint is not by ${keyPath}.`);
     // Records that were appended since the check began are not this check's.
     const known = chain.hashes.get(seq);
     if (seq > chain.headSeq && seq > createReader(db).head().seq) {
@@ -107,6 +111,10 @@ const checkCheckpoints = (db: Db, path: string, chain: Chain, find: Find): numbe
     }
   }
   checkHeadFile(files.head, key, chain, db, find);
+  if (kept.head !== undefined) {
+    if (!existsSync(kept.head)) find(null, `${kept.head} is missing.`);
+    checkHeadFile(kept.head, key, chain, db, find);
+  }
   return checkpoints.length;
 };
 
@@ -225,13 +233,9 @@ const checkSnapshots = (db: Db, chain: Chain, find: Find): number => {
   return count;
 };
 
-/** @param parts  the checked chain, from record 1 to `headSeq` */
-export const checkSurroundings = (
-  db: Db,
-  path: string,
-  headSeq: number,
-  parts: readonly ChainPart[],
-): SurroundingsReport => {
+/** Its parts are the checked chain, from record 1 to `headSeq`. */
+export const checkSurroundings = (db: Db, task: SurroundingsTask): SurroundingsReport => {
+  const { headSeq, parts } = task;
   const findings: Finding[] = [];
   const find: Find = (seq, what) => findings.push({ seq, what });
   const chain: Chain = {
@@ -267,7 +271,7 @@ export const checkSurroundings = (
     checkPruned(chain, prunings, find);
   });
   return {
-    checkpoints: counted('checkpoints', () => checkCheckpoints(db, path, chain, find)),
+    checkpoints: counted('checkpoints', () => checkCheckpoints(db, task, chain, find)),
     readSegments: counted('read segments', () => checkReads(db, chain, prunings, find)),
     snapshots: counted('snapshots', () => checkSnapshots(db, chain, find)),
     findings,

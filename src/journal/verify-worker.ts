@@ -9,10 +9,11 @@ import { checkSurroundings, snapshotSeqs } from './surroundings-check.ts';
 import type { FromVerifyWorker, VerifyAnswer, VerifyTask } from './verify.ts';
 
 /** Seqs at which something else in the journal names a hash of the chain. */
-const wantedSeqs = (db: Db, path: string, fromSeq: number, toSeq: number): Set<number> => {
-  const head = readHeadFile(journalFiles(path).head);
-  const headSeq = head === null || typeof head === 'string' ? [] : [head.seq];
-  return new Set([...readCheckpoints(db, fromSeq, toSeq).map(({ seq }) => seq), ...snapshotSeqs(db), ...headSeq]);
+const wantedSeqs = (db: Db, { path, kept, stretch }: Extract<VerifyTask, { kind: 'chain' }>): Set<number> => {
+  const { fromSeq, toSeq } = stretch;
+  const heads = [journalFiles(path).head, ...(kept.head === undefined ? [] : [kept.head])].map(readHeadFile);
+  const headSeqs = heads.flatMap((head) => (head === null || typeof head === 'string' ? [] : [head.seq]));
+  return new Set([...readCheckpoints(db, fromSeq, toSeq).map(({ seq }) => seq), ...snapshotSeqs(db), ...headSeqs]);
 };
 
 /** Records between two words about how far it is: each is a message to another thread. */
@@ -44,13 +45,10 @@ const checkStructure = (db: Db): Finding[] => {
 
 const answer = (db: Db, task: VerifyTask): VerifyAnswer => {
   switch (task.kind) {
-    case 'chain': {
-      const { fromSeq, toSeq } = task.stretch;
-      const wanted = wantedSeqs(db, task.path, fromSeq, toSeq);
-      return { kind: 'chain', part: checkChain(db, task.stretch, wanted, tellProgress()) };
-    }
+    case 'chain':
+      return { kind: 'chain', part: checkChain(db, task.stretch, wantedSeqs(db, task), tellProgress()) };
     case 'surroundings':
-      return { kind: 'surroundings', report: checkSurroundings(db, task.path, task.headSeq, task.parts) };
+      return { kind: 'surroundings', report: checkSurroundings(db, task) };
     case 'structure':
       return { kind: 'structure', findings: checkStructure(db) };
   }

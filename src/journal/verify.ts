@@ -23,14 +23,23 @@ export interface VerifyReport {
   readonly readSegments: number;
 }
 
+/** Files to go by besides those beside the journal. */
+export interface KeptElsewhere {
+  /** A checkpoint that the journal has to contain. */
+  readonly head?: string | undefined;
+  /** The key that must have signed, in place of the journal's own. */
+  readonly key?: string | undefined;
+}
+
 /** What a verifying thread is asked for. */
 export type VerifyTask =
-  | { readonly kind: 'chain'; readonly path: string; readonly stretch: Stretch }
+  | { readonly kind: 'chain'; readonly path: string; readonly stretch: Stretch; readonly kept: KeptElsewhere }
   | {
       readonly kind: 'surroundings';
       readonly path: string;
       readonly headSeq: number;
       readonly parts: readonly ChainPart[];
+      readonly kept: KeptElsewhere;
     }
   | { readonly kind: 'structure'; readonly path: string };
 
@@ -42,7 +51,7 @@ export type VerifyAnswer =
 /** Words on the way, and at the end the answer. */
 export type FromVerifyWorker = VerifyAnswer | { readonly kind: 'progress'; readonly records: number };
 
-export interface VerifyOptions {
+export interface VerifyOptions extends KeptElsewhere {
   /** Also has SQLite check its own trees and indexes (default); reads every page once more. */
   readonly structure?: boolean;
   /** Told now and then how many records of how many were checked. */
@@ -94,12 +103,13 @@ const inOrder = (findings: readonly Finding[]): Finding[] =>
 const checkChains = async (
   path: string,
   stretches: readonly Stretch[],
+  kept: KeptElsewhere,
   onRecords: (records: number) => void,
 ): Promise<ChainPart[]> => {
   const checked = stretches.map(() => 0);
   const answers = await Promise.all(
     stretches.map(async (stretch, index) =>
-      runTask({ kind: 'chain', path, stretch }, (records) => {
+      runTask({ kind: 'chain', path, stretch, kept }, (records) => {
         checked[index] = records;
         onRecords(checked.reduce((sum, part) => sum + part, 0));
       }),
@@ -109,11 +119,12 @@ const checkChains = async (
 };
 
 const verifyAll = async (path: string, options: VerifyOptions): Promise<VerifyReport> => {
-  const { structure = true, onProgress = () => {} } = options;
+  const { structure = true, onProgress = () => {}, head, key } = options;
+  const kept = { head, key };
   const { headSeq, stretches } = planStretches(path);
-  const parts = await checkChains(path, stretches, (records) => onProgress(records, headSeq));
+  const parts = await checkChains(path, stretches, kept, (records) => onProgress(records, headSeq));
   const [surroundings, trees] = await Promise.all([
-    runTask({ kind: 'surroundings', path, headSeq, parts }),
+    runTask({ kind: 'surroundings', path, headSeq, parts, kept }),
     structure ? runTask({ kind: 'structure', path }) : null,
   ]);
   if (surroundings.kind !== 'surroundings') throw new Error('A verifying thread answered something else.');

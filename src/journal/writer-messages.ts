@@ -9,6 +9,8 @@ export interface WriterOptions {
   readonly path: string;
   /** The write-ahead log may grow to this before the alarm. */
   readonly walAlarmBytes: number;
+  /** A file of room that is given up when a commit finds none; null: there is none to give up. See createDiskGuard. */
+  readonly reservePath: string | null;
 }
 
 export interface AppendMessage {
@@ -30,6 +32,8 @@ export type FromWriter =
   | { readonly kind: 'committed'; readonly seq: number; readonly hash: Uint8Array; readonly readChunks: number }
   | { readonly kind: 'answer'; readonly id: number; readonly sealed: readonly SealedSegment[] }
   | { readonly kind: 'refused'; readonly id: number; readonly message: string }
+  /** A commit found the disk full; what was reserved is given up, and the commit tried again. */
+  | { readonly kind: 'diskFull' }
   /** The write-ahead log passed its limit; null when it is back under it. */
   | { readonly kind: 'walAlarm'; readonly bytes: number | null }
   | { readonly kind: 'failed'; readonly message: string };

@@ -1,13 +1,14 @@
 /**
  * The writer thread: the one connection that writes. Takes whatever is queued as one transaction, answers once it is
- * on disk, and checkpoints the write-ahead log between batches. The first commit that fails ends it: nothing that
- * comes after can be promised (C7). Started by sqlite-journal.ts, which has migrated the file and holds the lock.
+ * on disk, and checkpoints the write-ahead log between batches. A commit that finds no room gives up the reserve and is
+ * tried again; the first that fails ends it: nothing that comes after can be promised (C7). Started by sqlite-journal.ts, which has migrated the file and holds the lock.
  */
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
-import { createBatches } from './batch.ts';
+import { type Batches, createBatches } from './batch.ts';
 import { loadKey, writeHeadFile } from './checkpoints.ts';
 import { connectWriter, isFull } from './connect.ts';
 import { errorOf } from './errors.ts';
+import { giveUpReserve } from './disk-space.ts';
 import { journalFiles } from './files.ts';
 import { createWalKeeper } from './wal.ts';
 import type { AppendMessage, FromWriter, ToWriter, WriterOptions, WriterRequest } from './writer-messages.ts';
@@ -15,8 +16,14 @@ import type { AppendMessage, FromWriter, ToWriter, WriterOptions, WriterRequest 
 /** The checkpoint beside the journal is made anew this long after a commit. */
 const signAfterMs = 10_000;
 
+/** What is freed may take a moment to be there, and somebody else may make room: a commit is tried again for so long. */
+const roomWaitMs = 30_000;
+const roomLookEveryMs = 50;
+
 /** A bound on one transaction; what is left is the next one. */
 const messagesPerTurn = 1024;
+
+const sleeper = new Int32Array(new SharedArrayBuffer(4));
 
 const nextOf = (port: NonNullable<typeof parentPort>): ToWriter | undefined => {
   const received: { readonly message: unknown } | undefined = receiveMessageOnPort(port);
@@ -27,9 +34,28 @@ const run = (port: NonNullable<typeof parentPort>, options: WriterOptions): void
   const files = journalFiles(options.path);
   const say = (message: FromWriter): void => port.postMessage(message);
   const db = connectWriter(options.path);
-  const batches = createBatches(db, loadKey(files.key, []));
+  const key = loadKey(files.key, []);
+  let batches = createBatches(db, key);
   const wal = createWalKeeper(db, options.walAlarmBytes, (bytes) => say({ kind: 'walAlarm', bytes }));
   let signing: NodeJS.Timeout | null = null;
+
+  /**
+   * Does what needs room. Where there is none, the reserve is given up and it is done again, on what is on the disk: the
+   * transaction that failed was taken back whole. Nothing else can be done meanwhile, and nothing is promised.
+   */
+  const withRoom = <T>(work: (batches: Batches) => T): T => {
+    for (const startedMs = performance.now(); ; ) {
+      try {
+        return work(batches);
+      } catch (thrown) {
+        const waitedMs = performance.now() - startedMs;
+        if (!isFull(thrown) || options.reservePath === null || waitedMs > roomWaitMs) throw thrown;
+        say({ kind: 'diskFull' });
+        if (!giveUpReserve(options.reservePath)) Atomics.wait(sleeper, 0, 0, roomLookEveryMs);
+        batches = createBatches(db, key);
+      }
+    }
+  };
 
   const sign = (): void => {
     signing = null;
@@ -38,7 +64,7 @@ const run = (port: NonNullable<typeof parentPort>, options: WriterOptions): void
   };
 
   const commit = (messages: readonly AppendMessage[]): void => {
-    batches.commit(messages);
+    withRoom((into) => into.commit(messages));
     const { seq, hash } = batches.end();
     say({ kind: 'committed', seq, hash, readChunks: messages.filter(({ reads }) => reads !== null).length });
     signing ??= setTimeout(() => guarded(sign), signAfterMs);
@@ -46,7 +72,7 @@ const run = (port: NonNullable<typeof parentPort>, options: WriterOptions): void
 
   const close = (): void => {
     if (signing !== null) clearTimeout(signing);
-    batches.checkpoint();
+    withRoom((into) => into.checkpoint());
     sign();
     wal.finish();
     db.close();
@@ -55,7 +81,7 @@ const run = (port: NonNullable<typeof parentPort>, options: WriterOptions): void
   const perform = (request: WriterRequest & { readonly id: number }): void => {
     switch (request.kind) {
       case 'seal':
-        return say({ kind: 'answer', id: request.id, sealed: batches.seal() });
+        return say({ kind: 'answer', id: request.id, sealed: withRoom((into) => into.seal()) });
       case 'snapshot':
         try {
           batches.writeSnapshot(request.seq, request.evolverVersion, request.state);

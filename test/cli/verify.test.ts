@@ -69,6 +69,35 @@ describe('verify', () => {
     assert.match(stdout, /^not folded: the journal is not what was written$/m);
   });
 
+  test('a journal that is doubted fails until somebody acknowledged it', async (t) => {
+    const node = await startNode();
+    const what = 'The journal was put back: it ended at record 5 without record 9.';
+    await node.engine.observe({ kind: 'JournalDoubted', doubt: { what, head: { file: 'head.lost-1', digest: 'ab' } } });
+    const doubted = await verify(await rootWith(t, recordsOf(node)));
+    assert.equal(doubted.exitStatus, 1);
+    assert.match(doubted.stdout, /^The journal was put back: it ended at record 5 without record 9\.$/m);
+    assert.match(doubted.stderr, /doubted until scribe journal acknowledge ends that: The journal was put back/);
+
+    const { outcome } = await node.ask({ method: 'AcknowledgeJournal', reason: 'the disk was replaced' });
+    assert.ok(outcome.ok);
+    const root = await rootWith(t, recordsOf(node));
+    const acknowledged = await verify(root);
+    assert.equal(acknowledged.exitStatus, 0, acknowledged.stderr);
+    const { stdout } = await scribe(['history', '--root', root.dir]);
+    assert.match(stdout, /journal doubted +.*The journal was put back/);
+    assert.match(stdout, /AcknowledgeJournal +node +kubelet pid 812 uid 0 .*the disk was replaced/);
+  });
+
+  test('a head that was kept elsewhere is asked for, and the key that signed it', async (t) => {
+    const root = await simulated(t);
+    const head = `${root.journalPath}.head`;
+    const kept = await verify(root, '--head', head, '--key', `${root.journalPath}.key`);
+    assert.equal(kept.exitStatus, 0, kept.stderr);
+    const none = await verify(root, '--head', `${head}.none`);
+    assert.equal(none.exitStatus, 1);
+    assert.match(none.stderr, /journal\.db\.head\.none is missing/);
+  });
+
   test('a snapshot that is whole but wrong differs from the fold', async (t) => {
     const root = await simulated(t, (text) => text.replace('"podCidr":""', '"podCidr":"10.9.0.0/16"'));
     const { exitStatus, stdout, stderr } = await verify(root);

@@ -9,20 +9,16 @@ import { test, type TestContext } from 'node:test';
 import { createDiskGuard } from '../../src/journal/disk-space.ts';
 import { verifyJournal } from '../../src/journal/verify.ts';
 import { onCleanup } from '../support/cleanup.ts';
-import { runOk } from '../support/process.ts';
+import { fillAtOnce, freeBytesOf, mountSmallDisk, resizeSmallDisk } from '../support/small-disk.ts';
 import { tempDir } from '../support/temp-dir.ts';
 import { collect, openTemporary, readRowAt, recordAt } from './support.ts';
 
 const mebibyte = 1024 * 1024;
 
-/** A file system of this size; needs root. */
+/** The path of a file system of this size. */
 const smallDisk = async (t: TestContext, sizeMb: number): Promise<string> => {
   const dir = await tempDir(t);
-  await runOk(['mount', '-t', 'tmpfs', '-o', `size=${sizeMb}m,mode=0700`, 'scribe-test', dir]);
-  onCleanup(t, async () => {
-    // The writer's thread may still be letting go of its files.
-    await runOk(['umount', '--lazy', dir]);
-  });
+  await mountSmallDisk(t, dir, sizeMb);
   return dir;
 };
 
@@ -51,7 +47,7 @@ test('C7: when the disk is full the journal fails for everybody, and keeps all i
   journal.appendRead(readRowAt(1));
   await journal.close();
   assert.ok(acknowledged > 100, `${acknowledged}`);
-  await runOk(['mount', '-o', 'remount,size=32m', dir]);
+  await resizeSmallDisk(dir, 32);
   const again = await openTemporary(t, { path });
   assert.deepEqual(again.findings, []);
   assert.ok(again.journal.head().seq >= acknowledged);
@@ -94,7 +90,7 @@ test('C7: the guard says full before a commit could fail, and the reserve carrie
   assert.deepEqual(await journal.sealReads(), [], 'rows of read calls are not written to a full disk');
   // Room again: the guard heals by itself, reserve included.
   rmSync(join(dir, 'others'));
-  await runOk(['mount', '-o', 'remount,size=48m', dir]);
+  await resizeSmallDisk(dir, 48);
   assert.equal(await guard.look(), false);
   assert.deepEqual([reserved(), changes], [6 * mebibyte, [true, false]]);
   journal.appendRead(readRowAt(2));
@@ -102,6 +98,57 @@ test('C7: the guard says full before a commit could fail, and the reserve carrie
   assert.deepEqual([sealed?.count, sealed?.dropped], [1, 1]);
   await journal.close();
   assert.deepEqual((await verifyJournal(path)).findings, []);
+});
+
+test('C7: a disk that fills at once takes the reserve and not the journal, and is full until there is room for both', async (t) => {
+  const dir = await smallDisk(t, 32);
+  const path = join(dir, 'journal.db');
+  const reservePath = join(dir, 'reserve');
+  const options = { reservePath, reserveBytes: 8 * mebibyte, minFreeBytes: 4 * mebibyte };
+  const guard = await createDiskGuard(options);
+  // Nobody looks from here on: only the commit itself meets the full disk.
+  await guard.close();
+  let met = 0;
+  const { journal } = await openTemporary(t, {
+    path,
+    reservePath,
+    onDiskFull() {
+      met += 1;
+      guard.noteFull();
+    },
+  });
+  await journal.append([recordAt(1)]);
+  const others = await fillAtOnce(dir);
+  assert.equal(freeBytesOf(dir), 0);
+  const lastSeq = 500;
+  for (let seq = 2; seq <= lastSeq; seq++) await journal.append([large(seq)]);
+  assert.ok(met > 0, 'no commit found the disk full');
+  assert.equal(guard.isFull(), true);
+  assert.equal(statSync(reservePath).size, 0);
+  await journal.close();
+
+  const again = await openTemporary(t, { path, reservePath });
+  assert.deepEqual([again.findings, again.journal.head().seq], [[], lastSeq]);
+  const guardAgain = await createDiskGuard(options);
+  onCleanup(t, () => guardAgain.close());
+  // What the reserve left is above the threshold, and still is for stopping and removing only.
+  assert.ok(freeBytesOf(dir) > 4 * mebibyte);
+  assert.equal(guardAgain.isFull(), true);
+  rmSync(others);
+  assert.equal(await guardAgain.look(), false);
+  assert.equal(statSync(reservePath).size, 8 * mebibyte);
+  await again.journal.close();
+  assert.deepEqual((await verifyJournal(path)).findings, []);
+});
+
+test('C7: a disk is full below the threshold and no earlier, also when it never had room for a reserve', async (t) => {
+  const dir = await smallDisk(t, 12);
+  const options = { reservePath: join(dir, 'reserve'), reserveBytes: 8 * mebibyte, minFreeBytes: 8 * mebibyte };
+  const guard = await createDiskGuard(options);
+  onCleanup(t, () => guard.close());
+  assert.equal(await guard.look(), false);
+  writeFileSync(join(dir, 'others'), Buffer.alloc(5 * mebibyte));
+  assert.equal(await guard.look(), true);
 });
 
 test('C7: a snapshot that finds no room is refused, and nothing else suffers', async (t) => {

@@ -65,7 +65,7 @@ const findingsIn = (db: Database.Database, path: string): string[] => {
   const headSeq = createReader(db).head().seq;
   const wanted = new Set([...readCheckpoints(db, 0, 2 ** 40).map(({ seq }) => seq), ...snapshotSeqs(db)]);
   const part: ChainPart = checkChain(db, { fromSeq: 1, toSeq: headSeq, previousHash: GENESIS }, wanted);
-  const { findings } = checkSurroundings(db, path, headSeq, [part]);
+  const { findings } = checkSurroundings(db, { kind: 'surroundings', path, headSeq, parts: [part], kept: {} });
   return [...part.findings, ...findings].map(({ seq, what }) => `${seq}: ${what}`);
 };
 

@@ -31,6 +31,10 @@ const inputs = {
   'content.damaged': false,
   // Follows on a bug only.
   'turn.failed': false,
+  'journal.doubted': false,
+  'disk.filled': false,
+  'disk.freed': false,
+  'content.collected': false,
 } as const satisfies Record<InputType, boolean>;
 
 const effects = {

@@ -5,17 +5,17 @@
  */
 import { randomUUID } from 'node:crypto';
 import { mkdir, readFile, rename, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { namesIn } from '../linux/files.ts';
 import { errorCodeOf } from '../linux/syscalls.ts';
 import { blobPath, type ImageLayout, LAYER_DIR, PARTIAL_SUFFIX, snapshotName } from './layout.ts';
 import { readSnapshotInfo } from './snapshot-info.ts';
 import type { StoredContent } from './usage.ts';
 
-/** How much was taken out. */
+/** What was taken out, by its name in the store. */
 export interface Collected {
-  readonly blobs: number;
-  readonly layers: number;
+  readonly blobs: readonly string[];
+  readonly layers: readonly string[];
 }
 
 const MOUNTS_FILE = '/proc/self/mountinfo';
@@ -28,7 +28,7 @@ const mountedLayers = (mountinfo: string): ReadonlySet<string> =>
 
 /**
  * Moves what is not needed, and was not touched for `ageMs`, to the trash, where the next clearing finds it. Resolves
- * with how much that was.
+ * with what that was.
  */
 export const collectUnknown = async (layout: ImageLayout, needed: StoredContent, ageMs: number): Promise<Collected> => {
   const [blobNames = [], layerNames = [], ingestNames = []] = await Promise.all(
@@ -49,14 +49,14 @@ export const collectUnknown = async (layout: ImageLayout, needed: StoredContent,
   const mounted = doubtful.length === 0 ? new Set() : mountedLayers(await readFile(MOUNTS_FILE, 'utf8'));
   const layers = doubtful.filter((name) => !mounted.has(name)).map((name) => join(layout.snapshots, name));
 
-  const takeOut = async (paths: readonly string[]): Promise<number> => {
-    let taken = 0;
+  const takeOut = async (paths: readonly string[]): Promise<string[]> => {
+    const taken: string[] = [];
     for (const path of paths) {
       if (!(await isOld(path))) continue;
       await mkdir(layout.trash, { recursive: true, mode: DIRECTORY_MODE });
       try {
         await rename(path, join(layout.trash, randomUUID()));
-        taken += 1;
+        taken.push(basename(path));
       } catch (error) {
         if (errorCodeOf(error) !== 'ENOENT') throw error;
       }

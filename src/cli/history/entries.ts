@@ -80,6 +80,10 @@ const TOLD: ReadonlySet<string> = new Set<RecordType>([
   'task.oomed',
   'content.damaged',
   'turn.failed',
+  'journal.doubted',
+  'disk.filled',
+  'disk.freed',
+  'content.collected',
 ]);
 
 const isTold = ({ type, stream }: JournalRecord): boolean =>
@@ -125,6 +129,7 @@ export const streamsOfRequest = (request: CallRequest): string[] => {
     case 'RemoveImage':
     case 'UpdateRuntimeConfig':
     case 'SetLogLevel':
+    case 'AcknowledgeJournal':
     case 'Refused':
     case 'Unimplemented':
       return [];

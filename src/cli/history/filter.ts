@@ -34,6 +34,8 @@ const TROUBLES: ReadonlySet<string> = new Set<RecordType>([
   'task.oomed',
   'content.damaged',
   'turn.failed',
+  'journal.doubted',
+  'disk.filled',
 ]);
 
 const hasFailed = (entry: Entry): boolean => {

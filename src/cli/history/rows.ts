@@ -60,6 +60,7 @@ const objectOf = (names: Names, { received, completed }: CallEntry): string => {
       return answerText(names, completed);
     case 'UpdateRuntimeConfig':
     case 'SetLogLevel':
+    case 'AcknowledgeJournal':
       return 'node';
     default:
       // Of a pod or container that is there already, or of nothing.

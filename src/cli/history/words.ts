@@ -9,7 +9,7 @@ import {
   subjectOf,
 } from '../../domain/records.ts';
 import type { WantedStreams } from '../../domain/call/streams.ts';
-import { counted } from '../format.ts';
+import { bytes, counted } from '../format.ts';
 import type { Style } from '../table.ts';
 
 export interface Words {
@@ -77,6 +77,8 @@ export const detailOf = (request: CallRequest): string => {
       return `pod CIDR ${request.podCidr}`;
     case 'SetLogLevel':
       return request.level;
+    case 'AcknowledgeJournal':
+      return shortened(request.reason);
     case 'StopPodSandbox':
     case 'RemovePodSandbox':
     case 'StartContainer':
@@ -175,6 +177,21 @@ export const wordsOf = (event: Sequenced<DomainRecord>): Words | null => {
     }
     case 'turn.failed':
       return bad('bug of scribe', `${event.body.input.type} could not be decided: ${event.body.error}`);
+    case 'journal.doubted':
+      return bad('journal doubted', event.body.what);
+    case 'journal.acknowledged':
+      return plain('doubts acknowledged');
+    case 'disk.filled':
+      return bad('disk full', `${bytes(event.body.freeBytes)} free: only stopping and removing is taken`);
+    case 'disk.freed':
+      return plain('disk has room again', `${bytes(event.body.freeBytes)} free`);
+    case 'content.collected': {
+      const { blobs, layers } = event.body;
+      return plain(
+        'content collected',
+        `${counted(blobs.length, 'blob')}, ${counted(layers.length, 'layer')} no image needs`,
+      );
+    }
     case 'shim.lost':
       return bad('shim lost', 'its process has gone');
     case 'sandbox.requested':

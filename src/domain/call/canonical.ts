@@ -80,6 +80,7 @@ export function canonical(state: Pick<NodeState, 'sandboxes' | 'containers'>, re
     case 'RemoveImage':
     case 'UpdateRuntimeConfig':
     case 'SetLogLevel':
+    case 'AcknowledgeJournal':
     case 'Refused':
     case 'Unimplemented':
       return request;

@@ -10,6 +10,7 @@ import { attach, attachSession, exec, execSession, execSync } from '../container
 import { checkpointContainer } from '../container/checkpoint.ts';
 import { updateContainerResources } from '../container/update.ts';
 import { fetchImages, pullImage, removeImage } from '../image/decide.ts';
+import { acknowledgeJournal } from '../node/decide.ts';
 import { checkpointPod } from '../pod-sandbox/checkpoint.ts';
 import { restorePod } from '../pod-sandbox/restore.ts';
 import { removePodSandbox, runPodSandbox, stopPodSandbox } from '../pod-sandbox/decide.ts';
@@ -80,6 +81,8 @@ export function decideCall(turn: Turn, input: CallReceived): void {
     case 'SetLogLevel':
       // Nothing of the node's state: who set it, and when, is all there is to keep.
       return complete(turn, call, OK);
+    case 'AcknowledgeJournal':
+      return acknowledgeJournal(turn, call);
     case 'Refused':
       return complete(turn, call, { ok: false, failure: request.failure });
     case 'Unimplemented':

@@ -43,6 +43,7 @@ export function targetOf(request: CallRequest): string {
     case 'RemoveImage':
     case 'UpdateRuntimeConfig':
     case 'SetLogLevel':
+    case 'AcknowledgeJournal':
     case 'Refused':
     case 'Unimplemented':
       return '';

@@ -6,6 +6,7 @@
  */
 import { hasTimer, openEffectsOn } from '../effect-log.ts';
 import type { Failure } from '../errors.ts';
+import { isDoubted } from '../node/journal-doubt.ts';
 import { imageIdsOf, imageIdsOfPod } from './mounted.ts';
 import { findImage } from './names.ts';
 import type { ImageContent } from './content.ts';
@@ -96,6 +97,8 @@ export function advanceImage(turn: Turn, imageId: string): void {
   if (openIntent(turn.state, isFetching)) return;
   if ([...turn.state.containers.values()].some((container) => imageIdsOf(container).includes(imageId))) return;
   if ([...turn.state.sandboxes.values()].some((sandbox) => imageIdsOfPod(sandbox).includes(imageId))) return;
+  // An image that the journal does not know may need some of it.
+  if (isDoubted(turn.state)) return;
   const { blobs, chainIds } = garbageOf(turn.state, image);
   request(turn, stream, { kind: 'DeleteImageContent', blobs, chainIds });
 }

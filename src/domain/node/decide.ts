@@ -1,14 +1,17 @@
 /**
  * Recovery, as decisions (C19): what the last life left in doubt is undone, finished or asked about.
  * Assumptions: (1) nothing of the last life is performing effects any more; (2) evolve has marked what was under way
- * as failed, and shims as not asked; (3) pids in deadTasks are dead for certain.
+ * as failed, and shims as not asked; (3) pids in deadTasks are dead for certain. With a journal that is doubted itself,
+ * creations under way are left alone until somebody has acknowledged that.
  */
-import { sandboxStream, containerStream, imageStream } from '../records.ts';
+import { hasTimer } from '../effect-log.ts';
+import { containerStream, imageStream, NODE_STREAM, sandboxStream } from '../records.ts';
 import { holderOf } from '../pod-sandbox/sandboxer.ts';
-import type { Container, PodSandbox } from '../state.ts';
+import type { Container, OpenCall, PodSandbox } from '../state.ts';
 import { decidingFor } from '../turn-failed.ts';
-import { afterMs, CLAIM_MS, complete, emit, request, setTimer, type Turn, wake } from '../turn.ts';
+import { afterMs, CLAIM_MS, complete, emit, OK, request, setTimer, type Turn, wake } from '../turn.ts';
 import { REBOOTED } from './evolve.ts';
+import { isDoubted } from './journal-doubt.ts';
 import { rulesOf } from './rules.ts';
 
 export function daemonStarted(turn: Turn, leftAlone: ReadonlySet<string>): void {
@@ -18,15 +21,59 @@ export function daemonStarted(turn: Turn, leftAlone: ReadonlySet<string>): void 
       ok: false,
       failure: { reason: 'Interrupted', message: 'The daemon ended while the call was under way.' },
     });
+  const isHeld = isDoubted(state);
   for (const sandbox of [...state.sandboxes.values()]) {
     const stream = sandboxStream(sandbox.id);
-    if (!leftAlone.has(stream)) decidingFor(stream, () => resumeSandbox(turn, sandbox));
+    if (leftAlone.has(stream) || (isHeld && isHalfMade(sandbox))) continue;
+    decidingFor(stream, () => resumeSandbox(turn, sandbox));
   }
   for (const container of [...state.containers.values()]) {
     const stream = containerStream(container.id);
-    if (!leftAlone.has(stream)) decidingFor(stream, () => resumeContainer(turn, container));
+    if (leftAlone.has(stream) || (isHeld && isHalfMadeContainer(container))) continue;
+    decidingFor(stream, () => resumeContainer(turn, container));
   }
-  for (const image of state.images.values()) if (image.removing) wake(turn, imageStream(image.id));
+  wakeRemovedImages(turn);
+}
+
+/** What was left alone since the daemon started, because the journal is doubted, is taken up now. */
+export function acknowledgeJournal(turn: Turn, call: OpenCall): void {
+  const { state } = turn;
+  if (!isDoubted(state)) {
+    const message = 'Nothing shows that the journal is not all that was written here: there is nothing to acknowledge.';
+    return complete(turn, call, { ok: false, failure: { reason: 'WrongState', message } });
+  }
+  emit(turn, NODE_STREAM, { type: 'journal.acknowledged', body: {} });
+  complete(turn, call, OK);
+  for (const sandbox of [...state.sandboxes.values()])
+    if (isHalfMade(sandbox)) resumeSandbox(turn, sandbox);
+    else waitForClaimOfPod(turn, sandbox);
+  for (const container of [...state.containers.values()])
+    if (isHalfMadeContainer(container)) resumeContainer(turn, container);
+    else waitForClaimOfContainer(turn, container);
+  wakeRemovedImages(turn);
+}
+
+const isHalfMade = ({ phase, goal }: PodSandbox): boolean => phase === 'creating' || goal === 'undo';
+const isHalfMadeContainer = ({ created, goal }: Container): boolean => !created || goal === 'undo';
+
+function wakeRemovedImages(turn: Turn): void {
+  for (const image of turn.state.images.values()) if (image.removing) wake(turn, imageStream(image.id));
+}
+
+/** Also of one that is NOTREADY: nobody else will take down what nobody asked for. */
+function waitForClaimOfPod(turn: Turn, { id, goal, phase, claimed }: PodSandbox): void {
+  const isMade = rulesOf(turn.state) < 2 ? phase === 'ready' : phase !== 'creating';
+  if (goal === 'run' && isMade && !claimed) setClaimTimer(turn, sandboxStream(id));
+}
+
+function waitForClaimOfContainer(turn: Turn, { id, goal, created, claimed, starting, exit }: Container): void {
+  if (goal === 'run' && created && !claimed && !starting && exit === null) setClaimTimer(turn, containerStream(id));
+}
+
+/** What nobody asks for again is undone: not while what was asked for may be missing from the journal. */
+function setClaimTimer(turn: Turn, stream: string): void {
+  if (isDoubted(turn.state) || hasTimer(turn.state, stream, 'claim')) return;
+  setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
 }
 
 /** The start itself says that the pod fell over; clients hear of it by a record of its own. */
@@ -50,9 +97,7 @@ function resumeSandbox(turn: Turn, sandbox: PodSandbox): void {
   tellLost(turn, sandbox);
   if (sandbox.owedFailure !== null) emit(turn, stream, { type: 'undo.retried', body: {} });
   if (sandbox.shimContact === 'unknown') request(turn, stream, { kind: 'ReconnectShim' });
-  // Also of one that is NOTREADY: nobody else will take down what nobody asked for.
-  const isMade = rulesOf(turn.state) < 2 ? sandbox.phase === 'ready' : sandbox.phase !== 'creating';
-  if (sandbox.goal === 'run' && isMade && !sandbox.claimed) setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
+  waitForClaimOfPod(turn, sandbox);
   wake(turn, stream);
 }
 
@@ -60,13 +105,6 @@ function resumeContainer(turn: Turn, container: Container): void {
   const stream = containerStream(container.id);
   tellExited(turn, container);
   if (container.owedFailure !== null) emit(turn, stream, { type: 'undo.retried', body: {} });
-  if (
-    container.goal === 'run' &&
-    container.created &&
-    !container.claimed &&
-    !container.starting &&
-    container.exit === null
-  )
-    setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
+  waitForClaimOfContainer(turn, container);
   wake(turn, stream);
 }

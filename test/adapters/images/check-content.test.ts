@@ -90,7 +90,7 @@ describe('the content of images', { timeout: 60_000 }, () => {
         observe: async (observation) => void observed.push(observation),
         report: (message) => void told.push(message),
       },
-      false,
+      () => false,
     );
     onCleanup(t, upkeep.close);
     upkeep.served();

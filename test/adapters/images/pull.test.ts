@@ -253,7 +253,8 @@ describe('pulling images', { timeout: 90_000 }, () => {
 
     const second = await startStore(t, { root: join(root) });
     const needed = { blobs: [], chainIds: [] };
-    assert.deepEqual(await second.adapter.collectUnknown(needed, 0), { blobs: 2, layers: 1 });
+    const taken = await second.adapter.collectUnknown(needed, 0);
+    assert.deepEqual([taken?.blobs.length, taken?.layers.length], [2, 1]);
     await second.adapter.collectLeftovers();
     assert.deepEqual(await second.adapter.listContent(), needed);
     assert.deepEqual(await readdir(join(root, 'images/unpack')), []);

@@ -39,6 +39,8 @@ export interface DaemonPorts {
   readonly owed: () => readonly OwedStream[];
   /** A sentence each. */
   readonly findings: () => readonly string[];
+  /** What shows that the journal is not all that was written here, a sentence each. */
+  readonly doubts: () => readonly string[];
   readonly underWay: () => readonly EffectUnderWay[];
   /** Changes what is logged from now on; gives the level until now. */
   readonly setLogLevel: (level: LogLevel) => string;
@@ -70,10 +72,23 @@ export function daemonService(parts: CriParts, daemon: DaemonPorts): Handlers<ty
       await take(parts, SET_LOG_LEVEL, () => ({ level }), context);
       return { previous: daemon.setLogLevel(level) };
     },
+    async acknowledgeJournal({ reason: given }, context) {
+      const reason = await checked(parts, ACKNOWLEDGE_JOURNAL, () => reasonOf(given), context);
+      const doubts = [...daemon.doubts()];
+      await take(parts, ACKNOWLEDGE_JOURNAL, () => ({ reason }), context);
+      return { doubts };
+    },
   };
 }
 
 const SET_LOG_LEVEL = 'SetLogLevel';
+const ACKNOWLEDGE_JOURNAL = 'AcknowledgeJournal';
+const REASON_CHARS_MAX = 1_000;
+
+function reasonOf(given: string): string {
+  if (given.trim() !== '' && given.length <= REASON_CHARS_MAX) return given;
+  throw new FailureError('InvalidField', `reason must say why, in at most ${REASON_CHARS_MAX} characters.`);
+}
 
 function levelOf(wanted: string): LogLevel {
   const level = LOG_LEVELS.find((known) => known === wanted);

@@ -62,6 +62,16 @@ export interface SetLogLevelReply {
   previous: string;
 }
 
+export interface AcknowledgeJournalRequest {
+  /** Why it is right so; it is recorded. */
+  reason: string;
+}
+
+export interface AcknowledgeJournalReply {
+  /** What was doubted until now, a sentence each. */
+  doubts: string[];
+}
+
 function createBaseStateRequest(): StateRequest {
   return {};
 }
@@ -536,6 +546,116 @@ export const SetLogLevelReply: MessageFns<SetLogLevelReply> = {
   },
 };
 
+function createBaseAcknowledgeJournalRequest(): AcknowledgeJournalRequest {
+  return { reason: "" };
+}
+
+export const AcknowledgeJournalRequest: MessageFns<AcknowledgeJournalRequest> = {
+  encode(message: AcknowledgeJournalRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.reason !== "") {
+      writer.uint32(10).string(message.reason);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): AcknowledgeJournalRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseAcknowledgeJournalRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.reason = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<AcknowledgeJournalRequest>, I>>(base?: I): AcknowledgeJournalRequest {
+    return AcknowledgeJournalRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<AcknowledgeJournalRequest>, I>>(object: I): AcknowledgeJournalRequest {
+    const message = createBaseAcknowledgeJournalRequest();
+    message.reason = object.reason ?? "";
+    return message;
+  },
+};
+
+function createBaseAcknowledgeJournalReply(): AcknowledgeJournalReply {
+  return { doubts: [] };
+}
+
+export const AcknowledgeJournalReply: MessageFns<AcknowledgeJournalReply> = {
+  encode(message: AcknowledgeJournalReply, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.doubts) {
+      writer.uint32(10).string(v!);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): AcknowledgeJournalReply {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseAcknowledgeJournalReply();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.doubts.push(reader.string());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<AcknowledgeJournalReply>, I>>(base?: I): AcknowledgeJournalReply {
+    return AcknowledgeJournalReply.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<AcknowledgeJournalReply>, I>>(object: I): AcknowledgeJournalReply {
+    const message = createBaseAcknowledgeJournalReply();
+    message.doubts = object.doubts?.map((e) => e) || [];
+    return message;
+  },
+};
+
 export type DaemonDefinition = typeof DaemonDefinition;
 export const DaemonDefinition = {
   name: "Daemon",
@@ -556,6 +676,15 @@ export const DaemonDefinition = {
       requestType: SetLogLevelRequest as typeof SetLogLevelRequest,
       requestStream: false,
       responseType: SetLogLevelReply as typeof SetLogLevelReply,
+      responseStream: false,
+      options: {},
+    },
+    /** Says that somebody knows why the journal is not all that was written here: recovery goes on, and content is deleted again. */
+    acknowledgeJournal: {
+      name: "AcknowledgeJournal",
+      requestType: AcknowledgeJournalRequest as typeof AcknowledgeJournalRequest,
+      requestStream: false,
+      responseType: AcknowledgeJournalReply as typeof AcknowledgeJournalReply,
       responseStream: false,
       options: {},
     },

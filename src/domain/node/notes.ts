@@ -1,0 +1,29 @@
+/** What is written down about the node itself because somebody will want to read it. Types only. */
+
+/**
+ * Something shows that this journal is not all that was written here: it was put back, cut, replaced or begun anew. Until
+ * somebody says that they know, nothing is undone or deleted for its sake.
+ */
+export interface JournalDoubt {
+  readonly what: string;
+  /** The head that the journal does not contain: name of the file that keeps it, and its SHA-256. Absent: there is none. */
+  readonly head?: { readonly file: string; readonly digest: string };
+}
+
+/** What happened to the node that nothing follows from: it is there to be read. */
+export type NodeNote =
+  /** Its root directory's file system became too full for anything but stopping and removing; and no longer is. */
+  | { readonly type: 'disk.filled' | 'disk.freed'; readonly body: { readonly freeBytes: number } }
+  /** Content that no image needs, by its name in the store: what a failed pull or a crash had left. */
+  | {
+      readonly type: 'content.collected';
+      readonly body: { readonly blobs: readonly string[]; readonly layers: readonly string[] };
+    };
+
+/** A stored blob that is not what its digest says, or is not there; an unpacked layer that is not there as it was put. */
+export interface DamagedContent {
+  readonly kind: 'blob' | 'layer';
+  /** Digest of the blob, or chain id of the layer. */
+  readonly digest: string;
+  readonly problem: 'altered' | 'missing';
+}
