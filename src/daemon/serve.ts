@@ -17,6 +17,7 @@ import { v7 as uuid } from 'uuid';
 import { startCriServer } from '../adapters/cri/server.ts';
 import { createSystemClock } from '../adapters/linux/clock.ts';
 import { createNotify } from '../adapters/linux/notify.ts';
+import { refuseCores } from '../adapters/linux/syscalls.ts';
 import { createStatsReader } from '../adapters/stats/reader.ts';
 import { createUsageCollector } from '../adapters/stats/usage-collector.ts';
 import type { Config } from '../config/config.ts';
@@ -54,6 +55,8 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
   const { rootDir, stateDir } = config.serve;
   const log = createLog(config.serve.logLevel);
   process.umask(0o022);
+  // Its memory holds credentials and environment values. A limit on cores (RLIMIT_CORE) would reach containers as well.
+  refuseCores();
   const findings = createFindings();
   const report = (message: string): void => {
     log.warn(message);

@@ -50,6 +50,7 @@ const nativeLsetxattr = native<[string, string, Uint8Array, number, number]>(
 const nativeSendto = native<[number, Uint8Array, number, number, Uint8Array, number]>(
   'long sendto(int fd, const void *bytes, size_t length, int flags, const void *address, unsigned int addressLength)',
 );
+const nativePrctl = native<[number, number]>('int prctl(int option, unsigned long value)');
 const nativeSyscall = native<[number, number, number, number, number]>(
   'long syscall(long number, long first, long second, long third, long fourth)',
 );
@@ -260,6 +261,13 @@ export interface PeerCredentials {
   readonly uid: number;
   readonly gid: number;
 }
+
+const PR_SET_DUMPABLE = 4;
+
+/** prctl(2): no core of this process is written, and only CAP_SYS_PTRACE reads its memory. Ends with the next exec. */
+export const refuseCores = (): void => {
+  checked('prctl', 'PR_SET_DUMPABLE', nativePrctl(PR_SET_DUMPABLE, 0));
+};
 
 const SOL_SOCKET = 1;
 const SO_PEERCRED = 17;
