@@ -83,7 +83,9 @@ function checkContainer(world: World, state: NodeState, container: Container): v
   const shown = containerStateOf(container);
   if (shown === 'CONTAINER_RUNNING' && !runs) fail(`${name} is RUNNING and its process is not`);
   if (shown !== 'CONTAINER_RUNNING' && runs) fail(`${name} is ${shown} and its process runs`);
-  if (shown === 'CONTAINER_RUNNING' && stop !== null) fail(`${name} runs and was to be stopped`);
+  // A stop that could not be carried out was answered so, or cut short by a restart: clients repeat it.
+  if (shown === 'CONTAINER_RUNNING' && stop !== null && !world.unkilled.has(id))
+    fail(`${name} runs and was to be stopped`);
   if (runs && container.staleExecs.length + container.execs.length > 0)
     fail(`${name} has commands that nobody waits for`);
   if (runs && task.execs.size > 0) fail(`a command runs in ${name} that nobody began`);

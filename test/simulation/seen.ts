@@ -85,6 +85,7 @@ export const watched = (real: PerformEffects, world: World, signals: Signals): P
       return await real.KillTask(effect, context);
     } catch (error) {
       signals.failed(effect.containerId);
+      world.unkilled.add(effect.containerId);
       throw error;
     }
   },

@@ -66,6 +66,8 @@ export interface World {
   /** Pods whose shim died, that fell over by themselves, or that a reboot ended. */
   readonly cutOff: Set<string>;
   readonly commandExits: Map<string, number>;
+  /** Tasks that a signal could not be sent to: whoever wants their end asks again. */
+  readonly unkilled: Set<string>;
   /** How much went wrong so far. */
   failures: number;
   /** Only what ends something may be asked for. */
@@ -106,6 +108,7 @@ export const createWorld = (): World => ({
   oomed: new Set(),
   cutOff: new Set(),
   commandExits: new Map(),
+  unkilled: new Set(),
   failures: 0,
   diskIsFull: false,
   diskWasFull: false,
