@@ -8,7 +8,7 @@ import type { StatsReader, StatsTarget, UsageCollector } from '../adapters/stats
 import { containerStateOf } from '../domain/container/state.ts';
 import { FailureError } from '../domain/errors.ts';
 import { cgroupsPath } from '../domain/oci/resources.ts';
-import { cgroupDriverOf } from '../domain/specs.ts';
+import { cgroupDriverOf, volumesOf } from '../domain/specs.ts';
 import { type Sequenced, subjectOf } from '../domain/records.ts';
 import type { Container } from '../domain/state.ts';
 import type { ReadModel } from '../engine/ports.ts';
@@ -58,7 +58,9 @@ export function createContainerStats(options: ContainerStatsOptions): ContainerS
     const target = targetOf(container);
     if (target !== null) reader.watch(target);
     const upperDir = upperDirOf(container);
-    if (upperDir !== null) usage.watch(container.id, upperDir);
+    const { facts } = view.state;
+    const volumes = facts === null ? [] : volumesOf(facts, container).map(({ hostPath }) => hostPath);
+    if (upperDir !== null) usage.watch(container.id, [upperDir, ...volumes]);
   }
 
   function hear({ type, stream }: Sequenced): void {

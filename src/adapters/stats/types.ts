@@ -52,8 +52,8 @@ export interface LayersTotal {
 }
 
 export interface UsageCollector {
-  /** Begins to count a container's layer: the upper directory of its snapshot. */
-  readonly watch: (containerId: string, upperDir: string) => void;
+  /** Begins to count a container's layer: the upper directory of its snapshot, then those of its image's volumes. */
+  readonly watch: (containerId: string, dirs: readonly string[]) => void;
   readonly forget: (containerId: string) => void;
   /** The last count, with the time it was done; undefined before the first is. */
   readonly usageOf: (containerId: string) => FilesystemUsage | undefined;

@@ -1,12 +1,13 @@
 /**
- * How much the writable layers of containers hold, counted in the background one layer after the other: whoever asks
+ * How much the writable layers of containers hold, with the volumes of their images, counted in the background one layer after the other: whoever asks
  * is given the last count, never a walk. Takes a small part of one CPU at most, however much there is to count.
  */
 import { setTimeout as delay } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../engine/ports.ts';
 import type { FilesystemUsage } from '../wire/cri/api.ts';
 import type { LayersTotal, UsageCollector } from './types.ts';
-import { measureTree } from './walk.ts';
+import { measureTree, type TreeUsage } from './walk.ts';
 
 /** Between rounds through all layers, when they are done by then. */
 const ROUND_INTERVAL_MS = 10_000;
@@ -22,10 +23,14 @@ export interface UsageCollectorOptions {
 }
 
 interface Layer {
-  readonly upperDir: string;
+  readonly dirs: readonly string[];
+  /** Whether the last count was. */
+  complete: boolean;
   usage: FilesystemUsage | undefined;
   forgotten: boolean;
 }
+
+const nameOf = ({ dirs: [first = ''] }: Layer): string => first;
 
 const plus = (total: LayersTotal, { usage }: Layer): LayersTotal => {
   if (usage === undefined) return total;
@@ -51,14 +56,25 @@ export const createUsageCollector = ({ clock, mountpoint, report }: UsageCollect
     delay(stepMs * PAUSE_FACTOR, undefined, { signal: closed.signal, ref: false });
 
   const countLayer = async (layer: Layer): Promise<void> => {
-    const tree = await measureTree(layer.upperDir, pause);
-    if (tree === null) return;
-    if (!tree.complete) report(`The layer ${layer.upperDir} has too many files to count all of them`);
+    const trees: TreeUsage[] = [];
+    for (const dir of layer.dirs) {
+      const tree = await measureTree(dir, pause);
+      if (tree !== null) trees.push(tree);
+    }
+    if (trees.length === 0) return;
+    const sum = (part: (tree: TreeUsage) => number): number => trees.reduce((total, tree) => total + part(tree), 0);
+    const complete = trees.every((tree) => tree.complete);
+    if (layer.complete && !complete) {
+      report(
+        `The layer ${nameOf(layer)} has too many files, or some that can't be read: it holds more than is counted`,
+      );
+    }
+    layer.complete = complete;
     layer.usage = {
       timestamp: String(clock.nowNs()),
       fsId: { mountpoint },
-      usedBytes: { value: String(tree.usedBytes) },
-      inodesUsed: { value: String(tree.inodesUsed) },
+      usedBytes: { value: String(sum((tree) => tree.usedBytes)) },
+      inodesUsed: { value: String(sum((tree) => tree.inodesUsed)) },
     };
   };
 
@@ -69,7 +85,7 @@ export const createUsageCollector = ({ clock, mountpoint, report }: UsageCollect
       try {
         if (!layer.forgotten) await countLayer(layer);
       } catch (error) {
-        if (!isClosed()) report(`Counting the layer ${layer.upperDir} failed: ${String(error)}`);
+        if (!isClosed()) report(`Counting the layer ${nameOf(layer)} failed: ${String(error)}`);
       }
     }
     counting = false;
@@ -89,10 +105,10 @@ export const createUsageCollector = ({ clock, mountpoint, report }: UsageCollect
   };
 
   return {
-    watch: (containerId, upperDir) => {
-      if (layers.get(containerId)?.upperDir === upperDir) return;
+    watch: (containerId, dirs) => {
+      if (isDeepStrictEqual(layers.get(containerId)?.dirs, dirs)) return;
       forget(containerId);
-      const layer: Layer = { upperDir, usage: undefined, forgotten: false };
+      const layer: Layer = { dirs, complete: true, usage: undefined, forgotten: false };
       layers.set(containerId, layer);
       queue.push(layer);
       void countQueue();

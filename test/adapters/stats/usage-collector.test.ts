@@ -1,6 +1,6 @@
 /** Counting writable layers in the background, on real directories. */
 import assert from 'node:assert/strict';
-import { link, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { chmod, link, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
@@ -66,6 +66,7 @@ describe('counting a tree', () => {
     const usage = await measureTree(tree, swap);
     assert.ok(swapped > 5);
     assert.equal(usage?.inodesUsed, 21);
+    assert.equal(usage.complete, false);
   });
 
   it('holds little of a tree, however long its paths are', async (t) => {
@@ -91,6 +92,44 @@ describe('counting a tree', () => {
     assert.ok(mostBytes > 0 && mostBytes - before < 5_000_000, `${mostBytes - before} bytes are held`);
   });
 
+  it('counts what lies deeper than a path can tell, and names of any bytes', async (t) => {
+    const dir = await tempDir(t);
+    onCleanup(t, async () => void (await runOk(['rm', '-rf', join(dir, 'x'.repeat(200))])));
+    const script = `
+      const { mkdirSync, writeFileSync } = require('node:fs');
+      process.chdir(process.argv[1]);
+      for (let depth = 0; depth < 60; depth += 1) {
+        mkdirSync('x'.repeat(200));
+        process.chdir('x'.repeat(200));
+      }
+      writeFileSync('hidden', Buffer.alloc(3 * 1024 * 1024));
+      mkdirSync(Buffer.of(0xff, 0xfe));
+      writeFileSync(Buffer.of(0xff, 0xfe, 0x2f, 0x61), Buffer.alloc(2 * 1024 * 1024));`;
+    await runOk([process.execPath, '-e', script, dir]);
+    assert.deepEqual(await measureTree(dir, noPause), { ...(await duOf(dir)), complete: true });
+    assert.ok(((await measureTree(dir, noPause))?.usedBytes ?? 0) >= 5 * 1024 * 1024);
+  });
+
+  it('says when something can not be read, and counts the rest', async (t) => {
+    requireRoot();
+    const dir = await tempDir(t);
+    await chmod(dir, 0o755);
+    await mkdir(join(dir, 'closed'), { mode: 0o700 });
+    await mkdir(join(dir, 'listed'), { mode: 0o700 });
+    await writeFile(join(dir, 'listed/file'), '');
+    await chmod(join(dir, 'listed'), 0o744);
+    await writeFile(join(dir, 'file'), 'x');
+    process.seteuid?.(65534);
+    try {
+      // The directory, both in it and the file; not what is in the one that may be listed and not passed.
+      const usage = await measureTree(dir, noPause);
+      assert.deepEqual([usage?.inodesUsed, usage?.complete], [4, false]);
+    } finally {
+      process.seteuid?.(0);
+    }
+    assert.deepEqual((await measureTree(dir, noPause))?.complete, true);
+  });
+
   it('waits after every step, and ends when told to', async (t) => {
     const dir = await tempDir(t);
     for (let file = 0; file < 100; file += 1) await writeFile(join(dir, `file${file}`), '');
@@ -112,8 +151,8 @@ describe('the usage collector', () => {
     const upper = join(dir, 'upper');
     await mkdir(upper);
     await writeFile(join(upper, 'file'), 'x'.repeat(10_000));
-    collector.watch('here', upper);
-    collector.watch('absent', join(dir, 'absent'));
+    collector.watch('here', [upper]);
+    collector.watch('absent', [join(dir, 'absent')]);
     assert.equal(collector.usageOf('here'), undefined);
     const usage = await eventually('a count', () => Promise.resolve(collector.usageOf('here')));
     const { usedBytes, inodesUsed } = await duOf(upper);
@@ -132,5 +171,35 @@ describe('the usage collector', () => {
     assert.deepEqual([collector.total().usedBytes, collector.total().inodesUsed], [0n, 0n]);
     await rm(upper, { recursive: true });
     assert.deepEqual(reports, []);
+  });
+
+  it('counts the volumes of an image with the layer, and says once that a count is not whole', async (t) => {
+    requireRoot();
+    const dir = await tempDir(t);
+    await chmod(dir, 0o755);
+    const [upper, volume] = [join(dir, 'upper'), join(dir, 'volumes/0')];
+    await mkdir(upper);
+    await mkdir(volume, { recursive: true });
+    await writeFile(join(upper, 'file'), 'x'.repeat(10_000));
+    await writeFile(join(volume, 'file'), 'x'.repeat(50_000));
+    await mkdir(join(volume, 'closed'), { mode: 0o700 });
+    const reports: string[] = [];
+    const collector = createUsageCollector({ clock, mountpoint: dir, report: (message) => reports.push(message) });
+    onCleanup(t, collector.close);
+    collector.watch('c', [upper, volume]);
+    const usage = await eventually('a count', () => Promise.resolve(collector.usageOf('c')));
+    const [ofUpper, ofVolume] = await Promise.all([duOf(upper), duOf(volume)]);
+    assert.equal(usage.usedBytes?.value, String(ofUpper.usedBytes + ofVolume.usedBytes));
+    assert.equal(usage.inodesUsed?.value, String(ofUpper.inodesUsed + ofVolume.inodesUsed));
+    assert.deepEqual(reports, []);
+    process.seteuid?.(65534);
+    try {
+      collector.watch('unreadable', [volume]);
+      await eventually('another count', () => Promise.resolve(collector.usageOf('unreadable')));
+    } finally {
+      process.seteuid?.(0);
+    }
+    assert.equal(reports.length, 1);
+    assert.match(reports[0] ?? '', /volumes\/0 has too many files, or some that can't be read/);
   });
 });
