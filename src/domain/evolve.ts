@@ -11,7 +11,7 @@ import { evolveNode } from './node/evolve.ts';
 import { evolvePodSandbox } from './pod-sandbox/evolve.ts';
 import type { Sequenced } from './records.ts';
 import { subjectOf } from './records.ts';
-import { failureOfTurn } from './turn-failed.ts';
+import { COUNTS_AS_DONE, failureOfTurn } from './turn-failed.ts';
 import type { NodeState } from './state.ts';
 
 /** Raised whenever evolve gives another state for the same records: older snapshots are then ignored (C14). */
@@ -40,7 +40,7 @@ export function evolve(state: NodeState, record: Sequenced): void {
 
 type FailedTurn = Sequenced<Extract<Sequenced, { type: 'turn.failed' }>>;
 
-/** A noted input is written down as it would have been, an outcome as a failure. */
+/** A noted input is written down as it would have been, an outcome as a failure unless that would mislead. */
 function evolveFailedTurn(state: NodeState, record: FailedTurn): void {
   const { handling, input, effect, error } = record.body;
   const { type } = input;
@@ -48,6 +48,8 @@ function evolveFailedTurn(state: NodeState, record: FailedTurn): void {
   if (handling !== 'noted') return;
   const open = effect === undefined ? undefined : state.effects.get(effect);
   const body =
-    type === 'effect.ended' ? { effect, kind: open?.intent.kind, failure: failureOfTurn(type, error) } : input.body;
+    type === 'effect.ended' && open !== undefined && open.intent.kind !== COUNTS_AS_DONE
+      ? { effect, kind: open.intent.kind, failure: failureOfTurn(type, error) }
+      : input.body;
   evolve(state, { ...record, type, body } as Sequenced);
 }

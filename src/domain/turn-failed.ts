@@ -19,6 +19,9 @@ export interface TurnFailed {
   readonly handling: 'refused' | 'failed' | 'noted' | 'none';
 }
 
+/** A signal that was delivered and counts as futile would have its task deleted before the exit is known (C3). */
+export const COUNTS_AS_DONE = 'KillTask';
+
 /** What whoever waits is told; kept as one sentence, like every failure. */
 export const failureOfTurn = (inputType: string, error: string): Failure => ({
   reason: 'Bug',

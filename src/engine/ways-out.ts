@@ -3,7 +3,7 @@
  * of inputs, so that a replay decides the same from the records. Decides only which; guarded-turns.ts tries them.
  */
 import { type EffectEnded, type Input, NODE_STREAM, rpcOf } from '../domain/records.ts';
-import { failureOfTurn, ObjectStuckError, type TurnFailed } from '../domain/turn-failed.ts';
+import { COUNTS_AS_DONE, failureOfTurn, ObjectStuckError, type TurnFailed } from '../domain/turn-failed.ts';
 
 export interface Draft {
   readonly input: Input;
@@ -82,8 +82,8 @@ function waysFor(draft: Draft, error: string): Way[] {
       return [{ words: 'the call was refused', takes: true, handling: 'refused', drafts }, none];
     }
     case 'effect.ended': {
-      const noted = alone('noted', 'it counts as failed, and nothing follows');
-      if (input.body.failure !== undefined) return [noted, none];
+      const noted = alone('noted', 'it was noted');
+      if (input.body.failure !== undefined || input.body.kind === COUNTS_AS_DONE) return [noted, none];
       const { effect, kind } = input.body;
       const drafts = (seq: number): Draft[] => [
         // Of its kind, but the compiler can't see that without the result.
@@ -94,9 +94,9 @@ function waysFor(draft: Draft, error: string): Way[] {
     }
     case 'daemon.started':
       // Without its facts there is no daemon.
-      return [alone('noted', 'nothing is recovered')];
+      return [alone('noted', 'objects are recovered one by one')];
     default:
-      return [alone('noted', 'it was noted, and nothing follows'), none];
+      return [alone('noted', 'it was noted'), none];
   }
 }
 

@@ -198,7 +198,7 @@ test('C3: an exit that nothing can be made of is in the journal before the shim 
   await assertWhole(rig);
 });
 
-test('a timer whose turn throws fires once: the caller is told, and asking again goes on', async () => {
+test('a timer whose turn throws fires once, and so does the look that follows: the caller is told, and asking again goes on', async () => {
   const plant = planted(isOutcome('WaitUntil'));
   const signals: number[] = [];
   const rig = await startRig({
@@ -216,7 +216,8 @@ test('a timer whose turn throws fires once: the caller is told, and asking again
   plant.on = true;
   for (let minute = 0; minute < 10; minute += 1) await rig.advance(60_000);
   assert.equal(reasonOf(await stopping), 'Bug');
-  assert.equal(failedTurns(rig).length, 1);
+  // Its own, and that of the looks that were to follow: of the container and of its pod.
+  assert.equal(failedTurns(rig).length, 3);
   plant.on = false;
   const again = rig.call({ method: 'StopContainer', containerId, timeoutSeconds: '0' });
   await rig.settle();
@@ -301,15 +302,53 @@ test('C20: a start passes over the one object that nothing can be decided about,
   await assertFolded(rig);
 });
 
-test('C20: a start that can not be decided at all recovers nothing, and serves', async () => {
+test('C20: a start that can not be decided at all serves, and recovers one object after the other', async () => {
   const contents = emptyContents();
-  await runContainer(await startRig({ contents }));
+  const { podSandboxId, containerId } = await runContainer(await startRig({ contents }));
   const plant = planted((input) => input.type === 'daemon.started');
   plant.on = true;
   const rig = await startRig({ contents, decide: plant.decide });
   assert.equal(failedTurns(rig)[0]?.body.input.type, 'daemon.started');
   assert.notEqual(rig.view.state.facts, null);
   idOf(await rig.call(runPod('new')));
+  await rig.advance(2_000);
+  assert.equal(rig.view.state.sandboxes.get(podSandboxId)?.shimContact, 'connected');
+  const stopping = rig.call({ method: 'StopContainer', containerId, timeoutSeconds: '0' });
+  await rig.settle();
+  await rig.engine.observe(exitOf(podSandboxId, containerId, 137));
+  assert.equal(reasonOf(await stopping), 'OK');
+  await assertWhole(rig);
+});
+
+test('an outcome that can not be decided when it comes is taken up by a look at its pod', async () => {
+  const plant = planted(isOutcome('AttachNetwork'));
+  const rig = await startRig({ decide: plant.decide });
+  plant.on = true;
+  assert.equal(reasonOf(await rig.call(runPod())), 'Bug');
+  plant.on = false;
+  await rig.advance(2_000);
+  await endPause(rig);
+  for (let i = 0; i < 5; i += 1) await rig.settle();
+  // Its creation is undone, as that of any pod without a network.
+  assert.equal(rig.view.state.sandboxes.size, 0);
+  assert.ok(rig.performed.includes('DetachNetwork'));
+  await assertWhole(rig);
+});
+
+test('C3: a signal whose turn throws does not have the pause task deleted before its exit is known', async () => {
+  const plant = planted(isOutcome('KillTask'));
+  const rig = await startRig({ decide: plant.decide });
+  const podSandboxId = idOf(await rig.call(runPod()));
+  plant.on = true;
+  const stopping = rig.call({ method: 'StopPodSandbox', podSandboxId });
+  for (let i = 0; i < 20; i += 1) await rig.settle();
+  plant.on = false;
+  await rig.advance(2_000);
+  assert.ok(!rig.performed.includes('DeleteTask'));
+  assert.equal(reasonOf(await stopping), 'Bug');
+  await endPause(rig);
+  assert.equal(reasonOf(await rig.call({ method: 'StopPodSandbox', podSandboxId })), 'OK');
+  assert.ok(rig.performed.includes('DeleteTask'));
   await assertWhole(rig);
 });
 

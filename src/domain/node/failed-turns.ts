@@ -1,14 +1,17 @@
 /**
- * The least that follows from an input whose own turn threw: how a task ended is shown, and nobody waits for what will
- * not come. Must stay so plain that it does not meet the same bug: no process manager runs.
+ * The least that follows from an input whose own turn threw: how a task ended is shown, nobody waits for what will not
+ * come, and who is concerned is looked at again soon. Must stay so plain that it does not meet the same bug: no process
+ * manager runs.
  */
 import type { TaskExit } from '../tasks.ts';
 import { writeExit } from '../container/process.ts';
+import { hasTimer } from '../effect-log.ts';
 import type { Failure } from '../errors.ts';
 import { markLost } from '../pod-sandbox/process.ts';
-import { type Input, type InputType, type Sequenced, subjectOf } from '../records.ts';
+import { containerStream, type Input, type InputType, sandboxStream, type Sequenced, subjectOf } from '../records.ts';
+import { containersOf, type NodeState } from '../state.ts';
 import { failureOfTurn } from '../turn-failed.ts';
-import { callBehind, complete, type Turn } from '../turn.ts';
+import { afterMs, callBehind, complete, request, retryDelayMs, setTimer, type Turn } from '../turn.ts';
 
 type Failed = Sequenced<Extract<Input, { type: 'turn.failed' }>>;
 
@@ -18,17 +21,54 @@ export function afterFailedTurn(turn: Turn, { stream, body }: Failed): void {
   const failure = failureOfTurn(input.type, error);
   switch (input.type as InputType) {
     case 'daemon.started':
-      for (const call of [...turn.state.calls.values()]) complete(turn, call, { ok: false, failure });
-      return;
+      return recoverLater(turn, failure);
     case 'task.exited':
       if (handling === 'noted') showExit(turn, stream, (input.body as { readonly exit: TaskExit }).exit);
-      return tellWaiting(turn, stream, failure);
+      tellWaiting(turn, stream, failure);
+      break;
     case 'effect.ended':
     case 'shim.lost':
-      return tellWaiting(turn, stream, failure);
+      tellWaiting(turn, stream, failure);
+      break;
     default:
       // Nobody waits for it.
       return;
+  }
+  if (handling === 'noted') lookAgain(turn, concerned(turn.state, stream));
+}
+
+/** Each object by itself, so that only the one that can't be decided about stays as it is. */
+function recoverLater(turn: Turn, failure: Failure): void {
+  const { calls, sandboxes, containers } = turn.state;
+  for (const call of [...calls.values()]) complete(turn, call, { ok: false, failure });
+  for (const { id, shimContact } of [...sandboxes.values()])
+    if (shimContact === 'unknown') request(turn, sandboxStream(id), { kind: 'ReconnectShim' });
+  lookAgain(turn, [...[...sandboxes.keys()].map(sandboxStream), ...[...containers.keys()].map(containerStream)]);
+}
+
+/** Once: a look that itself threw is not repeated, so that no object is looked at for ever. */
+function lookAgain(turn: Turn, streams: readonly string[]): void {
+  const { ended, state } = turn;
+  if (ended?.intent.kind === 'WaitUntil' && ended.intent.purpose === 'retry') return;
+  for (const stream of streams)
+    if (!hasTimer(state, stream, 'retry')) setTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(1)));
+}
+
+/** The object itself, and those that may wait for it. */
+function concerned(state: NodeState, stream: string): string[] {
+  const { kind, id } = subjectOf(stream);
+  switch (kind) {
+    case 'sandbox':
+      if (!state.sandboxes.has(id)) return [];
+      return [stream, ...containersOf(state, id).map((container) => containerStream(container.id))];
+    case 'container': {
+      const container = state.containers.get(id);
+      return container === undefined ? [] : [stream, sandboxStream(container.podSandboxId)];
+    }
+    case 'image':
+      return state.images.has(id) ? [stream] : [];
+    default:
+      return [];
   }
 }
 
