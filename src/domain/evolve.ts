@@ -11,7 +11,7 @@ import { evolveNode } from './node/evolve.ts';
 import { evolvePodSandbox } from './pod-sandbox/evolve.ts';
 import type { Sequenced } from './records.ts';
 import { subjectOf } from './records.ts';
-import { COUNTS_AS_DONE, failureOfTurn } from './turn-failed.ts';
+import { countsAsDone, failureOfTurn } from './turn-failed.ts';
 import type { NodeState } from './state.ts';
 
 /** Raised whenever evolve gives another state for the same records: older snapshots are then ignored (C14). */
@@ -48,7 +48,7 @@ function evolveFailedTurn(state: NodeState, record: FailedTurn): void {
   if (handling !== 'noted') return;
   const open = effect === undefined ? undefined : state.effects.get(effect);
   const body =
-    type === 'effect.ended' && open !== undefined && open.intent.kind !== COUNTS_AS_DONE
+    type === 'effect.ended' && open !== undefined && !countsAsDone(open.intent.kind)
       ? { effect, kind: open.intent.kind, failure: failureOfTurn(type, error) }
       : input.body;
   evolve(state, { ...record, type, body } as Sequenced);

@@ -19,8 +19,13 @@ export interface TurnFailed {
   readonly handling: 'refused' | 'failed' | 'noted' | 'none';
 }
 
-/** A signal that was delivered and counts as futile would have its task deleted before the exit is known (C3). */
-export const COUNTS_AS_DONE = 'KillTask';
+/**
+ * Done, whatever follows: a delivered signal that counts as futile would have its task deleted before the exit is known
+ * (C3), a started task that counts as failed runs while it is shown as EXITED, and changed limits would not be shown.
+ */
+export const countsAsDone = (kind: string): boolean => DONE.has(kind);
+
+const DONE: ReadonlySet<string> = new Set(['KillTask', 'StartTask', 'UpdateContainer']);
 
 /** What whoever waits is told; kept as one sentence, like every failure. */
 export const failureOfTurn = (inputType: string, error: string): Failure => ({

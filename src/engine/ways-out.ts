@@ -3,7 +3,7 @@
  * of inputs, so that a replay decides the same from the records. Decides only which; guarded-turns.ts tries them.
  */
 import { type EffectEnded, type Input, NODE_STREAM, rpcOf } from '../domain/records.ts';
-import { COUNTS_AS_DONE, failureOfTurn, ObjectStuckError, type TurnFailed } from '../domain/turn-failed.ts';
+import { countsAsDone, failureOfTurn, ObjectStuckError, type TurnFailed } from '../domain/turn-failed.ts';
 
 export interface Draft {
   readonly input: Input;
@@ -83,7 +83,7 @@ function waysFor(draft: Draft, error: string): Way[] {
     }
     case 'effect.ended': {
       const noted = alone('noted', 'it was noted');
-      if (input.body.failure !== undefined || input.body.kind === COUNTS_AS_DONE) return [noted, none];
+      if (input.body.failure !== undefined || countsAsDone(input.body.kind)) return [noted, none];
       const { effect, kind } = input.body;
       const drafts = (seq: number): Draft[] => [
         // Of its kind, but the compiler can't see that without the result.

@@ -335,6 +335,27 @@ test('an outcome that can not be decided when it comes is taken up by a look at 
   await assertWhole(rig);
 });
 
+test('a start and a change of limits whose turns throw are shown, since they are so', async () => {
+  const plant = planted((input) => isOutcome('StartTask')(input) || isOutcome('UpdateContainer')(input));
+  const rig = await startRig({ decide: plant.decide });
+  await rig.call({ method: 'PullImage', image: 'registry.test/app:1', credentials: null });
+  const podSandboxId = idOf(await rig.call(runPod()));
+  const config = { metadata: { name: 'c' }, image: { image: 'registry.test/app:1' } };
+  const containerId = idOf(await rig.call({ method: 'CreateContainer', podSandboxId, config }));
+  plant.on = true;
+  assert.equal(reasonOf(await rig.call({ method: 'StartContainer', containerId })), 'OK');
+  const resources = { cpuShares: '7' };
+  await rig.call({ method: 'UpdateContainerResources', containerId, resources });
+  const container = rig.view.state.containers.get(containerId);
+  assert.ok(container !== undefined);
+  assert.equal(containerStateOf(container), 'CONTAINER_RUNNING');
+  assert.equal(container.resources?.cpuShares, '7');
+  assert.equal(failedTurns(rig).length, 2);
+  plant.on = false;
+  await rig.advance(2_000);
+  await assertWhole(rig);
+});
+
 test('C3: a signal whose turn throws does not have the pause task deleted before its exit is known', async () => {
   const plant = planted(isOutcome('KillTask'));
   const rig = await startRig({ decide: plant.decide });

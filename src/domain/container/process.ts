@@ -296,13 +296,18 @@ const notBefore = (atNs: Int64, earliestNs: Int64): Int64 => (BigInt(atNs) < Big
 
 /** StartTask succeeded, or a shim was found to run the task: from here on it is RUNNING, or EXITED if it ended already. */
 export function recordStart(turn: Turn, containerId: string, task: { pid: number; startTicks: Int64 }): void {
+  if (writeStart(turn, containerId, task)) advanceContainer(turn, containerId);
+}
+
+/** Only writes it down, as writeExit. */
+export function writeStart(turn: Turn, containerId: string, task: { pid: number; startTicks: Int64 }): boolean {
   const container = find(turn, containerId);
-  if (container === undefined || container.startedAtNs !== null || container.exit !== null) return;
+  if (container === undefined || container.startedAtNs !== null || container.exit !== null) return false;
   const stream = containerStream(containerId);
   emit(turn, stream, { type: 'container.started', body: task });
   answer(turn, stream, ['StartContainer'], OK);
-  if (container.taskExit !== null) recordExit(turn, containerId, container.taskExit);
-  else advanceContainer(turn, containerId);
+  if (container.taskExit !== null) writeExit(turn, containerId, container.taskExit);
+  return true;
 }
 
 /** A start turns out not to have happened; nothing of its task is left. */

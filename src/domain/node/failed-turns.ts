@@ -4,11 +4,20 @@
  * manager runs.
  */
 import type { TaskExit } from '../tasks.ts';
-import { writeExit } from '../container/process.ts';
+import { writeExit, writeStart } from '../container/process.ts';
+import { recordUpdate } from '../container/update.ts';
 import { hasTimer } from '../effect-log.ts';
 import type { Failure } from '../errors.ts';
 import { markLost } from '../pod-sandbox/process.ts';
-import { containerStream, type Input, type InputType, sandboxStream, type Sequenced, subjectOf } from '../records.ts';
+import {
+  containerStream,
+  type EffectEnded,
+  type Input,
+  type InputType,
+  sandboxStream,
+  type Sequenced,
+  subjectOf,
+} from '../records.ts';
 import { containersOf, type NodeState } from '../state.ts';
 import { failureOfTurn } from '../turn-failed.ts';
 import { afterMs, callBehind, complete, request, retryDelayMs, setTimer, type Turn } from '../turn.ts';
@@ -27,6 +36,9 @@ export function afterFailedTurn(turn: Turn, { stream, body }: Failed): void {
       tellWaiting(turn, stream, failure);
       break;
     case 'effect.ended':
+      if (handling === 'noted') showDone(turn, stream, input.body as EffectEnded);
+      tellWaiting(turn, stream, failure);
+      break;
     case 'shim.lost':
       tellWaiting(turn, stream, failure);
       break;
@@ -76,6 +88,14 @@ function showExit(turn: Turn, stream: string, exit: TaskExit): void {
   const { kind, id } = subjectOf(stream);
   if (kind === 'container') writeExit(turn, id, exit);
   else markLost(turn, id, `it ended with status ${exit.exitStatus}`);
+}
+
+/** What is so since then, and is shown from a record of its own. */
+function showDone(turn: Turn, stream: string, outcome: EffectEnded): void {
+  const { kind, id } = subjectOf(stream);
+  if (kind !== 'container' || outcome.result === undefined || turn.ended === null) return;
+  if (outcome.kind === 'StartTask') writeStart(turn, id, outcome.result.task);
+  if (outcome.kind === 'UpdateContainer') recordUpdate(turn, id, undefined, turn.ended.intent);
 }
 
 /** Whoever waits for this object, or for the same thing as the call behind the effect, would wait for ever. */
