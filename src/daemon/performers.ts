@@ -24,6 +24,7 @@ import { createPins } from '../adapters/sandbox/pins.ts';
 import { createShimAdapter, ownSearchPath, type ShimAdapter } from '../adapters/shim/adapter.ts';
 import type { Spawner } from '../adapters/spawner/types.ts';
 import type { Config } from '../config/config.ts';
+import { messageOf } from '../domain/errors.ts';
 import type { NodeFacts } from '../domain/node/node-facts.ts';
 import type { Observe, PerformEffects } from '../engine/ports.ts';
 import type { Credentials } from './credentials.ts';
@@ -40,6 +41,8 @@ interface Options {
   readonly sessions: Pick<Sessions, 'processClientOf' | 'portClientOf'>;
   readonly ownPlace: OwnPlace;
   readonly observe: Observe;
+  /** Resolves when the engine runs: what is news before is observed then. */
+  readonly whenRunning: Promise<void>;
   readonly log: Logger;
 }
 
@@ -58,7 +61,7 @@ const ANSWER_BESIDE_OUTPUT_BYTES = 64 * 1024;
 
 /** Starts what they need and reaches the log process of an earlier life, if there is one. */
 export const startPerformers = async (options: Options): Promise<Performers> => {
-  const { config, node, spawner, relabel, vault, credentials, sessions, ownPlace, observe, log } = options;
+  const { config, node, spawner, relabel, vault, credentials, sessions, ownPlace, observe, whenRunning, log } = options;
   const { rootDir, stateDir } = config.serve;
   const roots = [rootDir, stateDir];
   const { processClientOf, portClientOf } = sessions;
@@ -94,6 +97,10 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
     spawner,
     lineBytesMax: config.logs.lineBytesMax,
     log: (message) => log.info(message),
+    tell: (news) =>
+      void whenRunning
+        .then(() => observe(news))
+        .catch((error: unknown) => log.warn({ error: messageOf(error) }, 'news of the log keeper is not recorded')),
   });
   // One of an earlier life was started where that was.
   ownPlace.takeIn(logKeeper.pid);

@@ -47,6 +47,7 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
   const { config, version, found, view, clock, ids, die, log, report } = sources;
   const { journal, state, node, obstacle, spawner, vault, ownPlace, diskGuard } = found;
   let engine: Engine | null = null;
+  const begun = Promise.withResolvers<void>();
   const started = (): Engine => {
     if (engine === null) throw new Error('The daemon is starting.');
     return engine;
@@ -85,6 +86,7 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
     sessions,
     ownPlace,
     observe,
+    whenRunning: begun.promise,
     log,
   });
   const { images, cni } = performers;
@@ -128,6 +130,7 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
     crash: takeCrashFile(config.serve.stateDir),
   });
   found.diskNews.record(running.observe);
+  begun.resolve();
   // The network of the last life is in the journal, so pods need not wait for it to be read again.
   const networkRead = cni.start();
   if (lacksNetwork(state)) await networkRead;

@@ -54,6 +54,8 @@ function react(turn: Turn, input: Sequenced<Input>): void {
     case 'disk.filled':
     case 'disk.freed':
     case 'content.collected':
+    case 'logkeeper.started':
+    case 'logkeeper.ended':
     case 'network.configured':
     case 'daemon.stopped':
       // Written down; it changes what later decisions see.

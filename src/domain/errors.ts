@@ -61,6 +61,8 @@ export const codeOfReason = {
   DiskFull: GrpcCode.RESOURCE_EXHAUSTED,
   /** As many streaming URLs as there may be are waiting to be used. */
   TooManyTokens: GrpcCode.RESOURCE_EXHAUSTED,
+  /** As many clients as there may be are attached. */
+  TooManyClients: GrpcCode.RESOURCE_EXHAUSTED,
   NotImplemented: GrpcCode.UNIMPLEMENTED,
   /** A name that the health service was asked about and does not know. */
   UnknownService: GrpcCode.NOT_FOUND,

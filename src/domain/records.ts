@@ -14,6 +14,7 @@ import type { ImageContent } from './image/content.ts';
 import type { TaskExit } from './tasks.ts';
 import type { SandboxRequested } from './pod-sandbox/requested.ts';
 import type { Failure, GrpcCode } from './errors.ts';
+import type { LogKeeperEnded, LogKeeperStarted } from './node/log-keeper.ts';
 import type { DaemonFacts } from './node/daemon-facts.ts';
 import type { DamagedContent, JournalDoubt, NodeNote } from './node/notes.ts';
 import type { AttachRequest, ExecRequest } from './call/streams.ts';
@@ -263,6 +264,8 @@ export type Input =
   | { readonly type: 'content.damaged'; readonly body: DamagedContent }
   | { readonly type: 'journal.doubted'; readonly body: JournalDoubt }
   | NodeNote
+  | { readonly type: 'logkeeper.started'; readonly body: LogKeeperStarted }
+  | { readonly type: 'logkeeper.ended'; readonly body: LogKeeperEnded }
   | {
       readonly type: 'network.configured';
       readonly body: {

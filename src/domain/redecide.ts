@@ -21,6 +21,8 @@ const INPUT_TYPES: Readonly<Record<InputType, true>> = {
   'disk.filled': true,
   'disk.freed': true,
   'content.collected': true,
+  'logkeeper.started': true,
+  'logkeeper.ended': true,
   'network.configured': true,
   'turn.failed': true,
 };

@@ -29,6 +29,14 @@ export function newsIn(state: NodeState, observation: Observation): News | null 
       if (sandbox === undefined || sandbox.shimContact === 'gone' || sandbox.steps.shim !== 'done') return null;
       return { stream: sandboxStream(sandbox.id), input: { type: 'shim.lost', body: {} } };
     }
+    case 'LogKeeperStarted': {
+      const { kind: _, ...body } = observation;
+      return { stream: NODE_STREAM, input: { type: 'logkeeper.started', body } };
+    }
+    case 'LogKeeperEnded': {
+      const { kind: _, ...body } = observation;
+      return { stream: NODE_STREAM, input: { type: 'logkeeper.ended', body } };
+    }
     case 'ContentDamaged': {
       const { imageId, damaged } = observation;
       // What is on its way out need not be whole.

@@ -6,6 +6,7 @@ import type { EffectKind, EffectOf, EffectResults } from '../domain/effects.ts';
 import type { TaskExit } from '../domain/tasks.ts';
 import type { CallOutcome, CallRequest, Caller, Sequenced } from '../domain/records.ts';
 import type { DamagedContent, JournalDoubt, NodeNote } from '../domain/node/notes.ts';
+import type { LogKeeperEnded, LogKeeperStarted } from '../domain/node/log-keeper.ts';
 import type { NodeState } from '../domain/state.ts';
 import type { ReadRow } from '../journal/types.ts';
 
@@ -48,6 +49,8 @@ export type Observation =
   | { readonly kind: 'TaskOomed'; readonly containerId: string }
   /** The connection to a shim closed and its process is gone. */
   | { readonly kind: 'ShimLost'; readonly podSandboxId: string }
+  | ({ readonly kind: 'LogKeeperStarted' } & LogKeeperStarted)
+  | ({ readonly kind: 'LogKeeperEnded' } & LogKeeperEnded)
   /** Of an image that is whole as far as the journal knows. */
   | { readonly kind: 'ContentDamaged'; readonly imageId: string; readonly damaged: DamagedContent }
   | { readonly kind: 'JournalDoubted'; readonly doubt: JournalDoubt }

@@ -29,6 +29,8 @@ const inputs = {
   'daemon.stopped': false,
   // Nothing follows from it, and nothing is changed by it.
   'content.damaged': false,
+  'logkeeper.started': false,
+  'logkeeper.ended': false,
   // Follows on a bug only.
   'turn.failed': false,
   'journal.doubted': false,

@@ -9,10 +9,12 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { FailureError, messageOf } from '../../domain/errors.ts';
 import type { Spawner } from '../spawner/types.ts';
+import { createAttachedPlaces } from './attached-places.ts';
 import { ConnectionLost } from './connection.ts';
 import { findKeeper, type FoundKeeper } from './launch.ts';
 import { type KeeperRequest, parseIds, servingPath } from './protocol.ts';
-import type { KeptOutput, LogKeeper } from './types.ts';
+import type { AttachedBytes, AttachmentEnd } from '../streaming/types.ts';
+import type { KeptOutput, LogKeeper, LogKeeperNews } from './types.ts';
 
 const REQUEST_TIMEOUT_MS = 30_000;
 const RETRY_FIRST_MS = 100;
@@ -32,6 +34,8 @@ export interface LogKeeperOptions {
   readonly lineBytesMax: number;
   /** Told in a sentence when a keeper is lost, started or replaced, and why. */
   readonly log: (message: string) => void;
+  /** Told when a keeper has gone and when another was started, for the record. */
+  readonly tell: (news: LogKeeperNews) => void;
 }
 
 const interrupted = (): FailureError =>
@@ -68,10 +72,10 @@ const release = async (holds: readonly FileHandle[]): Promise<void> => {
  * Connects to the log keeper of this state directory, or starts it. The result's pid and startTicks are those of the
  * process that keeps the logs at the moment. All its operations may be repeated; they reject with FailureError, and
  * outlast the death of a keeper. What a keeper loses when it is killed: the unfinished line of each stream, and what
- * it had just read but not written, 64 KiB at most. One that is ended by SIGTERM loses nothing.
+ * it had just read but not written, 64 KiB at most; the log and a record say where that may have been. One that is ended by SIGTERM loses nothing.
  */
 export const connectLogKeeper = async (options: LogKeeperOptions): Promise<LogKeeper> => {
-  const { stateDir, spawner, lineBytesMax, log } = options;
+  const { stateDir, spawner, lineBytesMax, log, tell } = options;
   const directory = { dir: join(stateDir, 'log-keeper'), spawner, report: log };
   const known = new Map<string, KeptOutput>();
   const holds = new Map<string, Promise<readonly FileHandle[]>>();
@@ -102,7 +106,7 @@ export const connectLogKeeper = async (options: LogKeeperOptions): Promise<LogKe
     const differing = [...known.values()].flatMap((request): KeeperRequest[] => {
       const { containerId, logPath } = request;
       const found = kept.get(containerId);
-      if (found === undefined) return [{ op: 'open', ...request }];
+      if (found === undefined) return [{ op: 'open', isNew: false, ...request }];
       return logPath === null || found.logPath === logPath ? [] : [{ op: 'reopen', containerId, logPath }];
     });
     for (const container of greeting.containers) if (!known.has(container.containerId)) remember(container);
@@ -111,6 +115,9 @@ export const connectLogKeeper = async (options: LogKeeperOptions): Promise<LogKe
 
   const connect = async (): Promise<FoundKeeper> => {
     const found = await findKeeper(directory);
+    const { greeting: met, replaced, isNew } = found;
+    if (replaced !== null) tell({ kind: 'LogKeeperEnded', ...replaced.name, reason: replaced.why });
+    if (isNew) tell({ kind: 'LogKeeperStarted', pid: met.pid, startTicks: met.startTicks, doubtful: met.doubtful });
     await reconcile(found);
     return found;
   };
@@ -163,6 +170,24 @@ export const connectLogKeeper = async (options: LogKeeperOptions): Promise<LogKe
     }
   };
 
+  const takePlace = createAttachedPlaces();
+
+  const hearAll = async (hear: (keeperPath: string) => Promise<AttachmentEnd>): Promise<AttachedBytes> => {
+    const heard = { stdoutBytes: 0, stderrBytes: 0 };
+    for (;;) {
+      if (disconnected.signal.aborted) throw interrupted();
+      const { connection } = await within(performance.now() + REQUEST_TIMEOUT_MS, current);
+      const { end, stdoutBytes, stderrBytes } = await hear(servingPath(directory.dir));
+      heard.stdoutBytes += stdoutBytes;
+      heard.stderrBytes += stderrBytes;
+      if (end === 'over') return heard;
+      // When the keeper has gone, the next one goes on; one that is still there has refused.
+      const gone = connection.closed.then(() => true);
+      if (!(await Promise.race([gone, delay(LOSS_NOTICE_MS, false, { ref: false })])))
+        throw new FailureError('HostFailed', 'The log keeper refused a client: it has as many as it takes.');
+    }
+  };
+
   return {
     get pid() {
       return greeting.pid;
@@ -175,7 +200,7 @@ export const connectLogKeeper = async (options: LogKeeperOptions): Promise<LogKe
       const request = { ...wanted, lineBytesMax };
       if (isNew) remember(request);
       try {
-        await ask({ op: 'open', ...request }, REQUEST_TIMEOUT_MS);
+        await ask({ op: 'open', isNew, ...request }, REQUEST_TIMEOUT_MS);
       } catch (error) {
         if (isNew) await forget(request.containerId);
         throw error;
@@ -190,19 +215,12 @@ export const connectLogKeeper = async (options: LogKeeperOptions): Promise<LogKe
       await ask({ op: 'close', containerId, timeoutMs }, timeoutMs + REQUEST_TIMEOUT_MS);
       await forget(containerId);
     },
-    attach: async (hear) => {
-      const heard = { stdoutBytes: 0, stderrBytes: 0 };
-      for (;;) {
-        if (disconnected.signal.aborted) throw interrupted();
-        const { connection } = await within(performance.now() + REQUEST_TIMEOUT_MS, current);
-        const { end, stdoutBytes, stderrBytes } = await hear(servingPath(directory.dir));
-        heard.stdoutBytes += stdoutBytes;
-        heard.stderrBytes += stderrBytes;
-        if (end === 'over') return heard;
-        // When the keeper has gone, the next one goes on; one that is still there has refused.
-        const gone = connection.closed.then(() => true);
-        if (!(await Promise.race([gone, delay(LOSS_NOTICE_MS, false, { ref: false })])))
-          throw new FailureError('HostFailed', 'The log keeper has as many attached clients as it takes; end some.');
+    attach: async (containerId, hear) => {
+      const leave = takePlace(containerId);
+      try {
+        return await hearAll(hear);
+      } finally {
+        leave();
       }
     },
     list: async () => parseIds(await ask({ op: 'list' }, REQUEST_TIMEOUT_MS)),

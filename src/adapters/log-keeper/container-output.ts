@@ -13,6 +13,8 @@ import type { KeptOutput } from './types.ts';
 /** Unfinished lines longer than this give their memory back when they are done. */
 const KEPT_BYTES_MAX = 4096;
 const NO_BYTES = Buffer.alloc(0);
+const DOUBT =
+  'scribe: the log keeper was killed; what it had read and not written, and unfinished lines, are missing here';
 
 /** The unfinished line of each stream, to be carried over to another keeper. */
 export type HeldLines = { readonly [K in StreamName]?: Buffer };
@@ -26,6 +28,10 @@ export interface ContainerOutput {
   readonly openFifos: () => void;
   readonly reopen: (logPath: string) => Promise<void>;
   readonly heldLines: () => HeldLines;
+  /** Says in the log that lines may be missing here. */
+  readonly noteDoubt: () => void;
+  /** Why its log will not be opened; null: it is, or may yet be. */
+  readonly logObstacle: () => string | null;
   /** Hands the client what comes from now on; at once an end when there is nothing to come. */
   readonly attach: (socket: Socket, wish: AttachWish) => void;
   /** Resolves when both FIFOs have ended, or after `timeoutMs`, and all that was read is written; closes everything. */
@@ -194,6 +200,8 @@ export const createContainerOutput = (options: ContainerOutputOptions): Containe
       await log.reopen(logPath);
       request = { ...request, logPath };
     },
+    noteDoubt: () => log?.say(DOUBT),
+    logObstacle: () => log?.obstacle() ?? null,
     heldLines: () => Object.fromEntries(lanes.map((lane) => [lane.stream, heldOf(lane)])),
     attach: (socket, wish) => {
       attached.add(socket, wish);

@@ -27,10 +27,12 @@ export interface KeptContainer {
 
 export interface KeeperState {
   readonly owner: KeeperName | null;
+  /** It ended in order, with all that it had read written or in here. */
+  readonly isWhole: boolean;
   readonly containers: readonly KeptContainer[];
 }
 
-export const NO_STATE: KeeperState = { owner: null, containers: [] };
+export const NO_STATE: KeeperState = { owner: null, isWhole: true, containers: [] };
 
 export const statePath = (dir: string): string => join(dir, 'state.json');
 
@@ -77,6 +79,7 @@ export const parseKeeperState = (text: string, bootId: string, report: (message:
   const { pid, startTicks } = value;
   return {
     owner: typeof pid === 'number' && typeof startTicks === 'string' ? { pid, startTicks } : null,
+    isWhole: value.isWhole === true,
     containers: value.containers.flatMap((container) => decodeContainer(container, report)),
   };
 };
@@ -100,11 +103,12 @@ export const writeKeeperState = (
   bootId: string,
   owner: KeeperName,
   kept: readonly KeptContainer[],
+  isWhole: boolean,
 ): void => {
   const path = statePath(dir);
   const containers = kept.map(({ request, held }) => ({ ...request, held: encodeHeld(held) }));
   try {
-    writeFileSync(`${path}.new`, JSON.stringify({ bootId, ...owner, containers }), { mode: FILE_MODE });
+    writeFileSync(`${path}.new`, JSON.stringify({ bootId, ...owner, isWhole, containers }), { mode: FILE_MODE });
     renameSync(`${path}.new`, path);
   } catch (error) {
     throw new FailureError('HostFailed', `Writing the log keeper's state to ${path} failed: ${messageOf(error)}`);

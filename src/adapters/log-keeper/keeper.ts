@@ -44,13 +44,14 @@ export const createKeeper = ({ dir, name, encoder, report, onAdopted, onEnd }: K
   const outputs = new Map<string, ContainerOutput>();
   const closing = new Map<string, Promise<void>>();
   let adopted = false;
+  let doubtful: readonly string[] = [];
 
-  const save = (heldOf: (output: ContainerOutput) => HeldLines): void => {
+  const save = (heldOf: (output: ContainerOutput) => HeldLines, isWhole: boolean): void => {
     const kept = [...outputs.values()].map((output) => ({ request: output.request(), held: heldOf(output) }));
-    writeKeeperState(dir, bootId, name, kept);
+    writeKeeperState(dir, bootId, name, kept, isWhole);
   };
 
-  const saveOpen = (): void => save(() => ({}));
+  const saveOpen = (): void => save(() => ({}), false);
 
   /** For changes that a successor can do without: the client that asked for them knows of them too. */
   const trySaveOpen = (): void => {
@@ -72,9 +73,13 @@ export const createKeeper = ({ dir, name, encoder, report, onAdopted, onEnd }: K
     if (adopted) return;
     onAdopted();
     adopted = true;
-    for (const { request, held } of readKeeperState(dir, bootId, report).containers) {
+    const { containers, isWhole } = readKeeperState(dir, bootId, report);
+    if (!isWhole) doubtful = containers.map(({ request }) => request.containerId);
+    for (const { request, held } of containers) {
       try {
-        add(request, held).openFifos();
+        const output = add(request, held);
+        if (!isWhole) output.noteDoubt();
+        output.openFifos();
       } catch (error) {
         report(`Taking over the output of container ${request.containerId}: ${messageOf(error)}`);
       }
@@ -86,9 +91,10 @@ export const createKeeper = ({ dir, name, encoder, report, onAdopted, onEnd }: K
     protocol: PROTOCOL_VERSION,
     ...name,
     containers: [...outputs.values()].map((output) => output.request()),
+    doubtful,
   });
 
-  const open = async (request: KeptOutput): Promise<void> => {
+  const open = async (request: KeptOutput, isNew: boolean): Promise<void> => {
     const { containerId, stdoutFifo, stderrFifo } = request;
     await closing.get(containerId);
     const existing = outputs.get(containerId);
@@ -104,6 +110,9 @@ export const createKeeper = ({ dir, name, encoder, report, onAdopted, onEnd }: K
     }
     const output = add(request, {});
     try {
+      const obstacle = isNew ? output.logObstacle() : null;
+      if (obstacle !== null)
+        throw new FailureError('HostFailed', `The log of container ${containerId} can not be written: ${obstacle}.`);
       output.openFifos();
       saveOpen();
     } catch (error) {
@@ -151,7 +160,7 @@ export const createKeeper = ({ dir, name, encoder, report, onAdopted, onEnd }: K
         if (request.protocol === PROTOCOL_VERSION) adopt();
         return greet();
       case 'open':
-        return open(request);
+        return open(request, request.isNew);
       case 'reopen':
         return reopen(request.containerId, request.logPath);
       case 'close':
@@ -173,7 +182,7 @@ export const createKeeper = ({ dir, name, encoder, report, onAdopted, onEnd }: K
       if (!adopted) return;
       const abandoned = Promise.all(outputs.values().map((output) => output.abandon()));
       await within(HANDOVER_TIMEOUT_MS, abandoned);
-      save((output) => output.heldLines());
+      save((output) => output.heldLines(), true);
     },
   };
 };

@@ -12,7 +12,7 @@ import { SIGKILL, SIGTERM } from '../../domain/oci/signals.ts';
 import { type HeldProcess, holdProcess, readBootId } from '../linux/processes.ts';
 import type { Spawner } from '../spawner/types.ts';
 import { connectToKeeper, type KeeperConnection } from './connection.ts';
-import { type KeeperName, parseKeeperState, statePath } from './keeper-state.ts';
+import { type KeeperName, type KeeperState, NO_STATE, parseKeeperState, statePath } from './keeper-state.ts';
 import { type Greeting, parseGreeting, PROTOCOL_VERSION, readyPath, servingPath } from './protocol.ts';
 
 const HELLO_TIMEOUT_MS = 10_000;
@@ -38,12 +38,18 @@ export interface KeeperDirectory {
   readonly report: (message: string) => void;
 }
 
-export interface FoundKeeper {
+export interface MetKeeper {
   readonly connection: KeeperConnection;
   readonly greeting: Greeting;
 }
 
-const greet = async (path: string): Promise<FoundKeeper> => {
+export interface FoundKeeper extends MetKeeper {
+  /** The one that it was started in the place of, and why; null: none was, or it was there already. */
+  readonly replaced: { readonly name: KeeperName; readonly why: string } | null;
+  readonly isNew: boolean;
+}
+
+const greet = async (path: string): Promise<MetKeeper> => {
   const connection = await connectToKeeper(path);
   try {
     const hello = { op: 'hello', protocol: PROTOCOL_VERSION } as const;
@@ -70,10 +76,10 @@ const endKeeper = async (name: KeeperName, signal: number): Promise<boolean> => 
   return true;
 };
 
-/** The keeper that last wrote the state file. */
-const readOwner = async ({ dir, report }: KeeperDirectory): Promise<KeeperName | null> => {
+/** What the keeper left that last wrote the state file. */
+const readState = async ({ dir, report }: KeeperDirectory): Promise<KeeperState> => {
   const text = await readFile(statePath(dir), 'utf8').catch(() => null);
-  return text === null ? null : parseKeeperState(text, await readBootId(), report).owner;
+  return text === null ? NO_STATE : parseKeeperState(text, await readBootId(), report);
 };
 
 /** Resolves when the file at `path` appears in the directory; the kernel tells. */
@@ -94,7 +100,7 @@ const removeOldSockets = async (dir: string): Promise<void> => {
   await Promise.all(old.map((name) => rm(join(dir, name), { force: true })));
 };
 
-const startKeeper = async ({ dir, spawner }: KeeperDirectory): Promise<FoundKeeper> => {
+const startKeeper = async ({ dir, spawner }: KeeperDirectory): Promise<MetKeeper> => {
   const token = randomBytes(TOKEN_BYTES).toString('hex');
   const path = readyPath(dir, token);
   if (Buffer.byteLength(path) > SOCKET_PATH_BYTES_MAX) {
@@ -139,19 +145,24 @@ const startKeeper = async ({ dir, spawner }: KeeperDirectory): Promise<FoundKeep
 export const findKeeper = async (directory: KeeperDirectory): Promise<FoundKeeper> => {
   const { dir, report } = directory;
   await mkdir(dir, { recursive: true, mode: DIRECTORY_MODE });
+  let replaced: FoundKeeper['replaced'] = null;
   try {
     const found = await greet(servingPath(dir));
-    if (found.greeting.protocol === PROTOCOL_VERSION) return found;
+    if (found.greeting.protocol === PROTOCOL_VERSION) return { ...found, replaced: null, isNew: false };
     const { pid, startTicks, protocol } = found.greeting;
     report(
       `The log keeper (pid ${pid}) speaks protocol ${protocol}, not ${PROTOCOL_VERSION}: it hands over to a new one`,
     );
     found.connection.destroy();
+    replaced = { name: { pid, startTicks }, why: `it spoke protocol ${protocol}, not ${PROTOCOL_VERSION}` };
     await endKeeper({ pid, startTicks }, SIGTERM);
   } catch (error) {
-    const owner = await readOwner(directory);
-    if (owner !== null && (await endKeeper(owner, SIGKILL)))
-      report(`The log keeper (pid ${owner.pid}) could not be reached and was killed: ${messageOf(error)}`);
+    const { owner, isWhole } = await readState(directory);
+    const wasThere = owner !== null && (await endKeeper(owner, SIGKILL));
+    if (wasThere) report(`The log keeper (pid ${owner.pid}) could not be reached and was killed: ${messageOf(error)}`);
+    const ended = isWhole ? 'it has ended in order' : 'it was killed, or ended by an error';
+    const why = wasThere ? `it could not be reached and was killed: ${messageOf(error)}` : ended;
+    replaced = owner === null ? null : { name: owner, why };
   }
-  return startKeeper(directory);
+  return { ...(await startKeeper(directory)), replaced, isNew: true };
 };

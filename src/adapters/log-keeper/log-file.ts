@@ -39,6 +39,10 @@ const write = promisify(writeCallback);
 export interface LogFile {
   /** Appends bytes[0, used), whole records; never throws. */
   readonly append: WriteRecords;
+  /** Writes a record of our own words among the others. */
+  readonly say: (text: string) => void;
+  /** Why it is not open now and will not be by itself, whatever the disk does; null: it is, or may yet be. */
+  readonly obstacle: () => string | null;
   /** null when all is written; else resolves when it is. Whoever appends should wait for it before reading more. */
   readonly settled: () => Promise<void> | null;
   /** Opens the file at `path` (the same or another) and appends there from now on; on failure stays with the old. */
@@ -56,6 +60,12 @@ export interface LogFileOptions {
   /** Told once when records begin to be lost, and once when they are written again. */
   readonly report: (message: string) => void;
 }
+
+/** The one error that nothing on the node can take away: all others may go as they came. */
+const isLasting = (error: unknown): boolean => {
+  const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
+  return cause instanceof Error && 'code' in cause && cause.code === 'ENAMETOOLONG';
+};
 
 const openRegularFile = (path: string, directory: string | undefined): number => {
   const isBeneath = directory !== undefined && path.startsWith(`${directory}/`);
@@ -87,6 +97,7 @@ export const openLogFile = ({ path: firstPath, directory, note, report }: LogFil
   let fd: number | null = null;
   let lostRecords = 0;
   let failing = false;
+  let obstacle: string | null = null;
   let retryDelayMs = RETRY_FIRST_MS;
   let retryTimer: NodeJS.Timeout | undefined;
   let slow = false;
@@ -96,6 +107,7 @@ export const openLogFile = ({ path: firstPath, directory, note, report }: LogFil
   const isOpen = (): boolean => fd !== null;
 
   const drop = (error: unknown): void => {
+    obstacle = isLasting(error) ? messageOf(error) : null;
     if (fd !== null) closeSync(fd);
     fd = null;
     if (!failing) report(`Dropping output, the log ${path} can't be written: ${messageOf(error)}`);
@@ -210,5 +222,15 @@ export const openLogFile = ({ path: firstPath, directory, note, report }: LogFil
   };
 
   retry();
-  return { append, settled: () => writing, reopen, close };
+  return {
+    append,
+    say: (text) => {
+      const record = note(text);
+      append(record, record.length);
+    },
+    obstacle: () => (failing ? obstacle : null),
+    settled: () => writing,
+    reopen,
+    close,
+  };
 };

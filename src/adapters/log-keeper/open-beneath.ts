@@ -16,7 +16,7 @@ const within = (fd: number, name: string): string => `/proc/self/fd/${fd}/${name
 
 /** The descriptor's path is no help to anybody who reads the message. */
 const explain = (error: unknown, directory: string, name: string): Error =>
-  new Error(`${name} in ${directory} can't be opened: ${String(codeOf(error) ?? error)}`);
+  new Error(`${name} in ${directory} can't be opened: ${String(codeOf(error) ?? error)}`, { cause: error });
 
 const openOrMake = (path: string, flags: number): number => {
   try {

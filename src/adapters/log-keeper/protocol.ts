@@ -30,7 +30,11 @@ export const listeningPath = (dir: string, token: string): string => join(dir, `
 export type KeeperRequest =
   /** The first of every connection: from here on the keeper is in charge of the state directory. */
   | { readonly op: 'hello'; readonly protocol: number }
-  | ({ readonly op: 'open' } & KeptOutput)
+  | ({
+      readonly op: 'open';
+      /** A log that can never be opened fails the request; without it the output is dropped until it can. */
+      readonly isNew: boolean;
+    } & KeptOutput)
   | { readonly op: 'reopen'; readonly containerId: string; readonly logPath: string }
   | { readonly op: 'close'; readonly containerId: string; readonly timeoutMs: number }
   /** Makes this connection the output's: after the reply come frames (attached.ts), and no more requests are taken. */
@@ -48,6 +52,8 @@ export interface Greeting {
   readonly startTicks: string;
   /** What it reads already; of an earlier daemon's time, or taken over from an earlier keeper. */
   readonly containers: readonly KeptOutput[];
+  /** Of those taken over from a keeper that was killed: it may have read what it did not write. */
+  readonly doubtful: readonly string[];
 }
 
 export type NumberedReply =
@@ -110,7 +116,7 @@ const parseOperation = (value: Readonly<Record<string, unknown>>): KeeperRequest
     case 'hello':
       return { op: 'hello', protocol: parseCount('protocol', value.protocol) };
     case 'open':
-      return { op: 'open', ...parseKeptOutput(value) };
+      return { op: 'open', isNew: value.isNew === true, ...parseKeptOutput(value) };
     case 'reopen':
       return { op: 'reopen', containerId: parseId(value.containerId), logPath: parsePath('logPath', value.logPath) };
     case 'close':
@@ -168,6 +174,8 @@ export const parseGreeting = (value: unknown): Greeting => {
     pid: parseCount('pid', value.pid),
     startTicks: value.startTicks,
     containers: value.containers.map(parseKeptOutput),
+    // Keepers of before do not tell.
+    doubtful: Array.isArray(value.doubtful) ? value.doubtful.map(parseId) : [],
   };
 };
 

@@ -1,6 +1,7 @@
 /**
  * What the daemon asks of the log keeper (C16): the process that reads containers' output and outlives the daemon.
  */
+import type { Observation } from '../../engine/ports.ts';
 import type { AttachedBytes, AttachmentEnd } from '../streaming/types.ts';
 
 export interface OpenLogRequest {
@@ -20,6 +21,9 @@ export interface KeptOutput extends OpenLogRequest {
   readonly lineBytesMax: number;
 }
 
+/** What the client of a keeper has recorded. */
+export type LogKeeperNews = Extract<Observation, { kind: 'LogKeeperStarted' | 'LogKeeperEnded' }>;
+
 export interface LogKeeper {
   readonly pid: number;
   readonly startTicks: string;
@@ -30,10 +34,13 @@ export interface LogKeeper {
   /** Resolves when both streams have ended and all is written, or after `timeoutMs`; then forgets the container. */
   readonly close: (containerId: string, timeoutMs: number) => Promise<void>;
   /**
-   * Has `hear` attach to a container's output at the keeper of the path that it is given, and again at the next one if
+   * Bounded in number, together and for one container. Has `hear` attach to a container's output at the keeper of the path that it is given, and again at the next one if
    * that keeper goes. Resolves with all that was heard; rejects as `hear` does.
    */
-  readonly attach: (hear: (keeperPath: string) => Promise<AttachmentEnd>) => Promise<AttachedBytes>;
+  readonly attach: (
+    containerId: string,
+    hear: (keeperPath: string) => Promise<AttachmentEnd>,
+  ) => Promise<AttachedBytes>;
   /** Ids of containers whose output is being read. */
   readonly list: () => Promise<readonly string[]>;
   readonly disconnect: () => void;

@@ -79,6 +79,8 @@ const TOLD: ReadonlySet<string> = new Set<RecordType>([
   'sandbox.lost',
   'task.oomed',
   'content.damaged',
+  'logkeeper.started',
+  'logkeeper.ended',
   'turn.failed',
   'journal.doubted',
   'disk.filled',

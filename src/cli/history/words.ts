@@ -171,6 +171,13 @@ export const wordsOf = (event: Sequenced<DomainRecord>): Words | null => {
       );
     case 'task.oomed':
       return bad('out of memory', 'the kernel killed a process of it');
+    case 'logkeeper.started': {
+      const { pid, doubtful } = event.body;
+      if (doubtful.length === 0) return plain('log keeper started', `pid ${pid}`);
+      return bad('log keeper started', `pid ${pid}; logs of ${counted(doubtful.length, 'container')} may lack lines`);
+    }
+    case 'logkeeper.ended':
+      return plain('log keeper ended', `pid ${event.body.pid}: ${event.body.reason}`);
     case 'content.damaged': {
       const { kind, digest, problem } = event.body;
       return bad(`${kind} ${problem}`, `${digest}: pull the image again`);

@@ -56,7 +56,7 @@ describe('deaths around the log keeper', { concurrency: 3 }, () => {
   });
 
   it('C16: goes on in a new process when the old one is killed; only what that had in hand is lost', async (t) => {
-    const { connect, stateDir, messages } = await fixtureOf(t);
+    const { connect, stateDir, messages, news } = await fixtureOf(t);
     const keeper = await connect();
     const container = await containerIn(stateDir, 'counting');
     await keeper.open(container);
@@ -73,7 +73,8 @@ describe('deaths around the log keeper', { concurrency: 3 }, () => {
     await counter.until(/counted/, 20_000);
     await counter.ended;
     await keeper.close('counting', closeTimeoutMs);
-    const content = contentOf(await readLog(container.logPath)).map(Number);
+    const said = contentOf(await readLog(container.logPath));
+    const content = said.filter((line) => !line.startsWith('scribe: ')).map(Number);
     assert.ok(
       content.every((value, index) => index === 0 || value > (content[index - 1] ?? 0)),
       'none is doubled',
@@ -82,6 +83,18 @@ describe('deaths around the log keeper', { concurrency: 3 }, () => {
     // At 1,000 lines a second a read takes in a few lines; more than that per kill was lost elsewhere.
     assert.ok(lines - content.length <= kills * 20, `${lines - content.length} lines were lost`);
     assert.equal(messages.filter((message) => message.includes('was replaced')).length, kills);
+    // Where they may be missing, the log and a record say so.
+    assert.equal(said.filter((line) => line.startsWith('scribe: the log keeper was killed')).length, kills);
+    const [first, ...later] = news.filter(({ kind }) => kind === 'LogKeeperStarted');
+    assert.deepEqual(first?.kind === 'LogKeeperStarted' && first.doubtful, []);
+    assert.deepEqual(
+      later.map((told) => told.kind === 'LogKeeperStarted' && told.doubtful),
+      Array.from({ length: kills }, () => ['counting']),
+    );
+    assert.deepEqual(
+      news.flatMap((told) => (told.kind === 'LogKeeperEnded' ? [told.reason] : [])),
+      Array.from({ length: kills }, () => 'it was killed, or ended by an error'),
+    );
   });
 
   it('C16: keeps what is written while no keeper lives, though the writer ends meanwhile', async (t) => {
@@ -95,13 +108,13 @@ describe('deaths around the log keeper', { concurrency: 3 }, () => {
     await killProcess(old);
     await keeper.close('ended', closeTimeoutMs);
     assert.deepEqual(
-      contentOf(await readLog(container.logPath)).filter((line) => line !== 'error'),
+      contentOf(await readLog(container.logPath)).filter((line) => line !== 'error' && !line.startsWith('scribe: ')),
       numbers(1000),
     );
   });
 
   it('C16: hands unfinished lines over when it is ended in order: nothing is lost', async (t) => {
-    const { connect, stateDir } = await fixtureOf(t);
+    const { connect, stateDir, news } = await fixtureOf(t);
     const keeper = await connect();
     const container = await containerIn(stateDir, 'unfinished');
     await keeper.open(container);
@@ -124,6 +137,8 @@ describe('deaths around the log keeper', { concurrency: 3 }, () => {
       content.filter((line) => !line.startsWith('half')),
       numbers(lines),
     );
+    assert.ok(news.every((told) => told.kind === 'LogKeeperEnded' || told.doubtful.length === 0));
+    assert.ok(news.some((told) => told.kind === 'LogKeeperEnded' && told.reason === 'it has ended in order'));
   });
 
   it('C16: opens again what the daemon knows of, when the state file is lost or damaged', async (t) => {

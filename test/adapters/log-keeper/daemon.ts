@@ -10,7 +10,7 @@ import { startSpawner } from '../../../src/adapters/spawner/client.ts';
 const [stateDir = '', ...requests] = process.argv.slice(2);
 const spawner = await startSpawner({ lockPath: join(stateDir, 'daemon.lock'), startTimeoutMs: 20_000 });
 const say = (message: string): void => void process.stdout.write(`${message}\n`);
-const keeper = await connectLogKeeper({ stateDir, spawner, lineBytesMax: 16_384, log: say });
+const keeper = await connectLogKeeper({ stateDir, spawner, lineBytesMax: 16_384, tell: () => undefined, log: say });
 const before = await keeper.list();
 for (const request of requests) await keeper.open(JSON.parse(request) as OpenLogRequest);
 say(`connected to ${keeper.pid}, reading ${before.join(' ')}`);

@@ -72,6 +72,20 @@ describe('the log keeper', () => {
     assert.deepEqual(await lengthsOf(long.logPath), ['P65536', 'F4464']);
   });
 
+  it('fails to open a log that can never be, saying why, and reads nothing of it', async (t) => {
+    const { connect, stateDir } = await fixtureOf(t);
+    const keeper = await connect();
+    const container = await containerIn(stateDir, 'nameless');
+    const name = `${'x'.repeat(300)}.log`;
+    await assert.rejects(keeper.open({ ...container, logPath: join(stateDir, name) }), {
+      name: 'FailureError',
+      message: /The log of container nameless can not be written: .*ENAMETOOLONG/,
+    });
+    assert.deepEqual(await keeper.list(), []);
+    await keeper.open(container);
+    assert.deepEqual(await keeper.list(), ['nameless']);
+  });
+
   it('discards output that has no log, so that nobody waits to write it', async (t) => {
     const { connect, stateDir } = await fixtureOf(t);
     const keeper = await connect();

@@ -21,7 +21,15 @@ const containerId = fc.stringMatching(/^[0-9a-f]{64}$/);
 const request: fc.Arbitrary<KeeperRequest> = fc.oneof(
   fc.nat().map((protocol) => ({ op: 'hello' as const, protocol })),
   fc.tuple(containerId, path, fc.option(path), fc.option(path)).map(([id, stdoutFifo, stderrFifo, logPath]) => {
-    return { op: 'open' as const, containerId: id, stdoutFifo, stderrFifo, logPath, lineBytesMax: 1024 };
+    return {
+      op: 'open' as const,
+      isNew: logPath === null,
+      containerId: id,
+      stdoutFifo,
+      stderrFifo,
+      logPath,
+      lineBytesMax: 1024,
+    };
   }),
   fc.tuple(containerId, path).map(([id, logPath]) => ({ op: 'reopen' as const, containerId: id, logPath })),
   fc.tuple(containerId, fc.nat()).map(([id, timeoutMs]) => ({ op: 'close' as const, containerId: id, timeoutMs })),

@@ -3,7 +3,7 @@ import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { connectLogKeeper } from '../../../src/adapters/log-keeper/client.ts';
-import type { LogKeeper, OpenLogRequest } from '../../../src/adapters/log-keeper/types.ts';
+import type { LogKeeper, LogKeeperNews, OpenLogRequest } from '../../../src/adapters/log-keeper/types.ts';
 import { holdProcess, type ProcessName, readProcessStat } from '../../../src/adapters/linux/processes.ts';
 import { startSpawner } from '../../../src/adapters/spawner/client.ts';
 import type { Spawner } from '../../../src/adapters/spawner/types.ts';
@@ -20,6 +20,8 @@ export interface Fixture {
   readonly spawner: Spawner;
   /** What the client said, one sentence each. */
   readonly messages: string[];
+  /** What it would have recorded. */
+  readonly news: LogKeeperNews[];
   /** Another client, as the next daemon would be; disconnected when the test ends. */
   readonly connect: (lineBytesMax?: number) => Promise<LogKeeper>;
 }
@@ -53,17 +55,19 @@ export const fixtureOf = async (owner: Owner): Promise<Fixture> => {
     await killKeepers(stateDir);
   });
   const messages: string[] = [];
+  const news: LogKeeperNews[] = [];
   const connect = async (lineBytesMax = 16_384): Promise<LogKeeper> => {
     const keeper = await connectLogKeeper({
       stateDir,
       spawner,
       lineBytesMax,
       log: (message) => messages.push(message),
+      tell: (told) => news.push(told),
     });
     keepers.push(keeper);
     return keeper;
   };
-  return { stateDir, spawner, messages, connect };
+  return { stateDir, spawner, messages, news, connect };
 };
 
 /** FIFOs for a container, and a log path whose directory does not exist yet. */

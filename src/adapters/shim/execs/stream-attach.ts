@@ -76,7 +76,7 @@ export const streamAttach = async (
     try {
       if (terminal) followSize(context, client, { id: containerId, execId: WHOLE_TASK }, session, attached);
       const ended = AbortSignal.any([signal, session.signal]);
-      const { stdoutBytes, stderrBytes } = await context.attachOutput((keeperPath) =>
+      const { stdoutBytes, stderrBytes } = await context.attachOutput(containerId, (keeperPath) =>
         session.hear({ keeperPath, containerId }, ended, onAttached),
       );
       over.abort();

@@ -90,7 +90,13 @@ export const createRealLogKeeper = (): RealLogKeeper => {
     kill,
     startLogKeeper: async (stateDir, spawner) => {
       connected?.disconnect();
-      connected = await connectLogKeeper({ stateDir, spawner, lineBytesMax: 16_384, log: () => undefined });
+      connected = await connectLogKeeper({
+        stateDir,
+        spawner,
+        lineBytesMax: 16_384,
+        tell: () => undefined,
+        log: () => undefined,
+      });
       return connected;
     },
     endLogKeeper: async () => {
