@@ -72,7 +72,8 @@ const release = async (holds: readonly FileHandle[]): Promise<void> => {
  * Connects to the log keeper of this state directory, or starts it. The result's pid and startTicks are those of the
  * process that keeps the logs at the moment. All its operations may be repeated; they reject with FailureError, and
  * outlast the death of a keeper. What a keeper loses when it is killed: the unfinished line of each stream, and what
- * it had just read but not written, 64 KiB at most; the log and a record say where that may have been. One that is ended by SIGTERM loses nothing.
+ * it was reading at that moment, 64 KiB at most; the log and a record say where that may have been. One that is ended
+ * by SIGTERM loses nothing.
  */
 export const connectLogKeeper = async (options: LogKeeperOptions): Promise<LogKeeper> => {
   const { stateDir, spawner, lineBytesMax, log, tell } = options;

@@ -7,14 +7,14 @@ import { FailureError } from '../../domain/errors.ts';
 import { type AttachWish, createAttached } from './attached.ts';
 import { type FifoReader, openFifoReader } from './fifo-reader.ts';
 import { openLogFile } from './log-file.ts';
+import type { InHand, Piece } from './in-hand.ts';
 import type { RecordEncoder, StreamName } from './records.ts';
 import type { KeptOutput } from './types.ts';
 
 /** Unfinished lines longer than this give their memory back when they are done. */
 const KEPT_BYTES_MAX = 4096;
 const NO_BYTES = Buffer.alloc(0);
-const DOUBT =
-  'scribe: the log keeper was killed; what it had read and not written, and unfinished lines, are missing here';
+const DOUBT = 'scribe: the log keeper was killed; lines that it had in hand, and unfinished ones, may be missing here';
 
 /** The unfinished line of each stream, to be carried over to another keeper. */
 export type HeldLines = { readonly [K in StreamName]?: Buffer };
@@ -28,6 +28,8 @@ export interface ContainerOutput {
   readonly openFifos: () => void;
   readonly reopen: (logPath: string) => Promise<void>;
   readonly heldLines: () => HeldLines;
+  /** Writes what an earlier keeper had in hand when it was killed, in the place of what it had written of it. */
+  readonly writeAgain: (piece: Piece) => void;
   /** Says in the log that lines may be missing here. */
   readonly noteDoubt: () => void;
   /** Why its log will not be opened; null: it is, or may yet be. */
@@ -44,6 +46,7 @@ export interface ContainerOutputOptions {
   readonly request: KeptOutput;
   readonly held: HeldLines;
   readonly encoder: RecordEncoder;
+  readonly inHand: InHand;
   readonly report: (message: string) => void;
   /** Called when the last FIFO has ended. */
   readonly onEnd: () => void;
@@ -82,7 +85,7 @@ const heldOf = (lane: Lane): Buffer => lane.held.subarray(0, lane.heldLength);
 
 /** Opens nothing but the log file: openFifos does the rest, and throws where that can't be done. */
 export const createContainerOutput = (options: ContainerOutputOptions): ContainerOutput => {
-  const { encoder, report, onEnd } = options;
+  const { encoder, inHand, report, onEnd } = options;
   let { request } = options;
   const { lineBytesMax } = request;
   const { logPath: path, logDirectory: directory } = request;
@@ -118,7 +121,12 @@ export const createContainerOutput = (options: ContainerOutputOptions): Containe
     // Every byte passes here once, as the container wrote it.
     attached.share(lane.stream, encoder.readArea.subarray(0, length));
     if (log === null) return true;
+    const place = log.place();
+    const { containerId } = request;
+    const piece = encoder.readArea.subarray(0, length);
+    if (place !== null) inHand.take({ containerId, stream: lane.stream, place }, heldOf(lane), piece);
     hold(lane, encoder.encode(lane.stream, heldOf(lane), length, lineBytesMax, log.append));
+    if (place !== null) inHand.done();
     const writing = log.settled();
     if (writing === null) return true;
     resumeOnceWritten(writing);
@@ -199,6 +207,13 @@ export const createContainerOutput = (options: ContainerOutputOptions): Containe
       }
       await log.reopen(logPath);
       request = { ...request, logPath };
+    },
+    writeAgain: ({ stream, place, held, data }) => {
+      const lane = lanes.find((one) => one.stream === stream);
+      if (log === null || lane === undefined || data.length > encoder.readArea.length) return;
+      log.cutBackTo(place);
+      encoder.readArea.set(data);
+      hold(lane, encoder.encode(stream, held, data.length, lineBytesMax, log.append));
     },
     noteDoubt: () => log?.say(DOUBT),
     logObstacle: () => log?.obstacle() ?? null,

@@ -7,6 +7,7 @@ import type { Socket } from 'node:net';
 import { FailureError, messageOf } from '../../domain/errors.ts';
 import type { AttachWish } from './attached.ts';
 import { type ContainerOutput, createContainerOutput, type HeldLines, within } from './container-output.ts';
+import { openInHand, readInHand } from './in-hand.ts';
 import { type KeeperName, readBootId, readKeeperState, writeKeeperState } from './keeper-state.ts';
 import { type Greeting, type KeeperRequest, PROTOCOL_VERSION } from './protocol.ts';
 import type { RecordEncoder } from './records.ts';
@@ -41,6 +42,7 @@ export interface KeeperOptions {
 
 export const createKeeper = ({ dir, name, encoder, report, onAdopted, onEnd }: KeeperOptions): Keeper => {
   const bootId = readBootId();
+  const inHand = openInHand(dir, report);
   const outputs = new Map<string, ContainerOutput>();
   const closing = new Map<string, Promise<void>>();
   let adopted = false;
@@ -63,7 +65,7 @@ export const createKeeper = ({ dir, name, encoder, report, onAdopted, onEnd }: K
   };
 
   const add = (request: KeptOutput, held: HeldLines): ContainerOutput => {
-    const output = createContainerOutput({ request, held, encoder, report, onEnd });
+    const output = createContainerOutput({ request, held, encoder, inHand, report, onEnd });
     outputs.set(request.containerId, output);
     return output;
   };
@@ -74,16 +76,19 @@ export const createKeeper = ({ dir, name, encoder, report, onAdopted, onEnd }: K
     onAdopted();
     adopted = true;
     const { containers, isWhole } = readKeeperState(dir, bootId, report);
+    const piece = isWhole ? null : readInHand(dir);
     if (!isWhole) doubtful = containers.map(({ request }) => request.containerId);
     for (const { request, held } of containers) {
       try {
         const output = add(request, held);
+        if (piece?.containerId === request.containerId) output.writeAgain(piece);
         if (!isWhole) output.noteDoubt();
         output.openFifos();
       } catch (error) {
         report(`Taking over the output of container ${request.containerId}: ${messageOf(error)}`);
       }
     }
+    inHand.done();
     trySaveOpen();
   };
 

@@ -21,6 +21,7 @@ import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { FailureError, messageOf } from '../../domain/errors.ts';
 import { openBeneath } from './open-beneath.ts';
+import type { LogPlace } from './in-hand.ts';
 import type { WriteRecords } from './records.ts';
 
 const FILE_MODE = 0o640;
@@ -39,6 +40,10 @@ const write = promisify(writeCallback);
 export interface LogFile {
   /** Appends bytes[0, used), whole records; never throws. */
   readonly append: WriteRecords;
+  /** Where the next record goes; null while it is not open, or slow: what is written then is under way for a while. */
+  readonly place: () => LogPlace | null;
+  /** Takes back what was written behind this place, if the file is still the one. */
+  readonly cutBackTo: (place: LogPlace) => void;
   /** Writes a record of our own words among the others. */
   readonly say: (text: string) => void;
   /** Why it is not open now and will not be by itself, whatever the disk does; null: it is, or may yet be. */
@@ -224,6 +229,16 @@ export const openLogFile = ({ path: firstPath, directory, note, report }: LogFil
   retry();
   return {
     append,
+    place: () => {
+      if (fd === null || slow || writing !== null) return null;
+      const { ino, size } = fstatSync(fd);
+      return { inode: ino, sizeBytes: size };
+    },
+    cutBackTo: ({ inode, sizeBytes }) => {
+      if (fd === null) return;
+      const { ino, size } = fstatSync(fd);
+      if (ino === inode && size > sizeBytes) ftruncateSync(fd, sizeBytes);
+    },
     say: (text) => {
       const record = note(text);
       append(record, record.length);

@@ -1,6 +1,6 @@
 /** The log keeper when a daemon, a keeper or its state file comes to grief: what may be lost then, and what not. */
 import assert from 'node:assert/strict';
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { appendFile, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -95,6 +95,35 @@ describe('deaths around the log keeper', { concurrency: 3 }, () => {
       news.flatMap((told) => (told.kind === 'LogKeeperEnded' ? [told.reason] : [])),
       Array.from({ length: kills }, () => 'it was killed, or ended by an error'),
     );
+  });
+
+  it('C16: writes again what a killed keeper had in hand, from where its records began', async (t) => {
+    const { connect, stateDir } = await fixtureOf(t);
+    const keeper = await connect();
+    const container = await containerIn(stateDir, 'in-hand');
+    await keeper.open(container);
+    const writer = await startWriter(t, container, 'seq 0 4; exec sleep 60');
+    await eventually('the first lines', async () => contentOf(await readLog(container.logPath)).length === 5);
+    const old = nameOf(keeper);
+    process.kill(old.pid, 'SIGSTOP');
+    // As if it had been killed in the middle of writing: one record is there, the next in part.
+    const { ino, size } = await stat(container.logPath);
+    const head = {
+      containerId: 'in-hand',
+      stream: 'stdout',
+      place: { inode: ino, sizeBytes: size },
+      heldBytes: 2,
+      dataBytes: 7,
+    };
+    await writeFile(join(stateDir, 'log-keeper/in-hand'), `${JSON.stringify(head)}\nha5\n6\n7\nh`);
+    await appendFile(container.logPath, '2026-01-01T00:00:00.000000000Z stdout F ha5\n2026-01-01T00:0');
+    await killProcess(old);
+    assert.deepEqual(await keeper.list(), ['in-hand']);
+    await (await startWriter(t, container, 'echo alf')).ended;
+    await writer.stop();
+    await keeper.close('in-hand', closeTimeoutMs);
+    const content = contentOf(await readLog(container.logPath)).filter((line) => !line.startsWith('scribe: '));
+    assert.deepEqual(content, [...numbers(5), 'ha5', '6', '7', 'half']);
   });
 
   it('C16: keeps what is written while no keeper lives, though the writer ends meanwhile', async (t) => {
