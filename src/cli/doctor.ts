@@ -18,7 +18,7 @@ import { findingsOf, openReader } from '../journal/open.ts';
 import { workOwed } from '../projections/work-owed.ts';
 import { command } from './command.ts';
 import { type Answer, askDaemon, socketOfRoot } from './daemon.ts';
-import { counted, duration } from './format.ts';
+import { counted, duration, jsonLine } from './format.ts';
 import { createNames, labelOf, type Names, recordOf } from './history/names.ts';
 import { type Io, write } from './io.ts';
 import { journalOf, jsonOption, nodeOptions, overridesOf } from './places.ts';
@@ -234,7 +234,7 @@ export const doctor = command({
         ...daemonResults(socketPath, answer, journal),
         ...owedResults(journal),
       ];
-      if (values.json === true) await write(io.stdout, results.map((result) => `${JSON.stringify(result)}\n`).join(''));
+      if (values.json === true) await write(io.stdout, results.map(jsonLine).join(''));
       else await show(results, io);
       return results.some(({ status }) => status === 'problem') ? 1 : 0;
     } finally {

@@ -12,6 +12,15 @@ const escapeOf = (character: string): string => {
   return `\\u{${character.codePointAt(0)?.toString(16) ?? ''}}`;
 };
 
+/** JSON on a line of its own. What JSON itself leaves as it is could still steer a terminal: it is escaped, too. */
+export const jsonLine = (value: unknown): string => {
+  const text = JSON.stringify(value).replace(
+    UNPRINTABLE,
+    (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`,
+  );
+  return `${text}\n`;
+};
+
 /** One line without control characters: those are shown as escapes. */
 export const printable = (text: string): string => text.replace(UNPRINTABLE, escapeOf);
 
@@ -19,12 +28,24 @@ const two = (value: number): string => String(value).padStart(2, '0');
 
 const NS_PER_MS = 1_000_000n;
 
-/** Local time with milliseconds: 2026-11-21 02:47:12.345. */
-export const localTime = (atNs: bigint): string => {
+/** How far local time is from UTC at a moment: +01:00. */
+const zoneOf = (time: Date): string => {
+  const minutes = -time.getTimezoneOffset();
+  return `${minutes < 0 ? '-' : '+'}${two(Math.floor(Math.abs(minutes) / 60))}:${two(Math.abs(minutes) % 60)}`;
+};
+
+/** A moment for people, with milliseconds. */
+export type ShowTime = (atNs: bigint) => string;
+
+/** 2026-11-21 01:47:12.345Z */
+export const shortUtcTime: ShowTime = (atNs) => new Date(Number(atNs / NS_PER_MS)).toISOString().replace('T', ' ');
+
+/** Local time with its zone: 2026-11-21 02:47:12.345+01:00. */
+export const localTime: ShowTime = (atNs) => {
   const time = new Date(Number(atNs / NS_PER_MS));
   const day = `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())}`;
   const clock = `${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}`;
-  return `${day} ${clock}.${String(time.getMilliseconds()).padStart(3, '0')}`;
+  return `${day} ${clock}.${String(time.getMilliseconds()).padStart(3, '0')}${zoneOf(time)}`;
 };
 
 /** RFC 3339 in UTC with nanoseconds. */

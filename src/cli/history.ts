@@ -1,7 +1,8 @@
 /** `scribe history`: who called what, when, and how it ended, from the journal, with its daemon up or down. */
 import { openReader } from '../journal/open.ts';
 import { command, failure, misuse, type Values } from './command.ts';
-import { counted } from './format.ts';
+import { nearest } from '../config/nearest.ts';
+import { counted, localTime, shortUtcTime } from './format.ts';
 import type { Entry } from './history/entries.ts';
 import { type Filter, passes } from './history/filter.ts';
 import { createNames } from './history/names.ts';
@@ -31,7 +32,9 @@ const options = {
   },
   method: {
     value: 'NAME',
-    about: 'Only calls of this method, as CRI names it: RunPodSandbox, ExecSync, ListContainers. In any case.',
+    repeatable: true,
+    about:
+      'Only calls of this method, as CRI names it: RunPodSandbox, ExecSync, ListContainers. In any case. Given more than once: of any of them.',
   },
   since: { value: 'TIME', about: `Only what began at this time or later. ${TIME_FORMS}` },
   until: { value: 'TIME', about: 'Only what began at this time or earlier.' },
@@ -43,6 +46,7 @@ const options = {
   events: { about: 'Also what was done on behalf of each call, beneath it, and everything else that was recorded.' },
   follow: { short: 'f', about: 'Goes on: shows what is being recorded. A call is then shown when it has ended.' },
   limit: { value: 'NUMBER', short: 'n', about: 'Only the newest so many.' },
+  utc: { about: 'Times in UTC, instead of in the local zone.' },
   json: jsonOption,
 } as const;
 
@@ -105,7 +109,7 @@ const noteMissing = async ({ shown, prunedRecords }: Past, isFiltered: boolean, 
 };
 
 const readOptions = (values: Values<typeof options>) => {
-  const { pod, container, image, method, since, until } = values;
+  const { pod, container, image, method: methods = [], since, until } = values;
   if (image !== undefined && (pod ?? container) !== undefined) {
     throw misuse('--image goes with neither --pod nor --container: an image belongs to no pod.');
   }
@@ -113,7 +117,7 @@ const readOptions = (values: Values<typeof options>) => {
     throw misuse('--follow goes on, and --until ends: give one of them.');
   return {
     wanted: { pod, container, image } satisfies Wanted,
-    filter: { method, failedOnly: values.failed === true } satisfies Filter,
+    filter: { methods, failedOnly: values.failed === true } satisfies Filter,
     sinceNs: since === undefined ? null : parseTime(since, '--since'),
     untilNs: until === undefined ? null : parseTime(until, '--until'),
     limit: limitOf(values.limit),
@@ -123,13 +127,24 @@ const readOptions = (values: Values<typeof options>) => {
 /** Calls that are recorded whole; a method that is none of them is looked for among those that only read. */
 const RECORDED: readonly string[] = (
   'RunPodSandbox StopPodSandbox RemovePodSandbox CreateContainer StartContainer StopContainer RemoveContainer ExecSync ' +
-  'ReopenContainerLog UpdateContainerResources CheckpointContainer CheckpointPod RestorePod UpdatePodSandboxResources PullImage LoadImages RemoveImage UpdateRuntimeConfig SetLogLevel'
+  'ReopenContainerLog UpdateContainerResources CheckpointContainer CheckpointPod RestorePod UpdatePodSandboxResources PullImage LoadImages RemoveImage UpdateRuntimeConfig SetLogLevel AcknowledgeJournal Exec Attach PortForward ExecSession AttachSession PortForwardSession'
 )
   .toLowerCase()
   .split(' ');
 
-const onlyReads = (method: string | undefined): boolean =>
-  method !== undefined && !RECORDED.includes(method.toLowerCase());
+const namesReads = (methods: readonly string[]): boolean =>
+  methods.some((method) => !RECORDED.includes(method.toLowerCase()));
+
+/** A name that nothing bears and that no record has is a slip. */
+const refuseUnknown = async (methods: readonly string[]): Promise<void> => {
+  const { knownMethods } = await import('./history/methods.ts');
+  const known = knownMethods();
+  for (const method of methods) {
+    if (known.some((name) => name.toLowerCase() === method.toLowerCase())) continue;
+    const meant = nearest(method, known);
+    throw misuse(`--method ${method}: there is no such method${meant === null ? '' : `; did you mean ${meant}?`}`);
+  }
+};
 
 export const history = command({
   name: 'history',
@@ -137,7 +152,7 @@ export const history = command({
   description: [
     'Shows the calls that changed something, or were meant to, in the order in which they began: when, which object, who called (program, process and user, as the kernel says), how long it took and how it ended; and between them how containers and pods ended, and when the daemon started and stopped. Objects are called by their names after they are gone, too.',
     'Reads the journal itself, with the daemon up or down, and changes nothing. What was pruned because it was old is shown as that.',
-    'With --json every record is an object of its own, with all of its columns but the hashes: seq, at and mono (nanoseconds, as text), boot, type, v, stream, cause, call, body; and beside them time (UTC) and object (what the stream tells of, with its name). The records of a call come one after another.',
+    'With --json every record is an object of its own, with all of its columns: seq, at and mono (nanoseconds, as text), boot, type, v, stream, cause, call, bodyHash, hash, body; and beside them time (UTC) and object (what the stream tells of, with its name). The records of a call come one after another.',
   ],
   options,
   examples: [
@@ -158,20 +173,23 @@ export const history = command({
     const watch = values.follow === true ? watchJournal(path) : null;
     try {
       const selection = createSelection(wanted);
-      const withReads = values.reads === true || onlyReads(filter.method);
+      const withReads = values.reads === true || namesReads(filter.methods);
       const withEvents = values.events === true;
       const scan = createScan({ reader, selection, withEvents, withReads, sinceNs, untilNs, live: watch !== null });
       const names = createNames(reader);
-      const shown = values.json === true ? showJson(io.stdout, names) : showTable(io.stdout, names);
+      const showTime = values.utc === true ? shortUtcTime : localTime;
+      const shown =
+        values.json === true ? showJson(io.stdout, names, reader.hashesOf) : showTable(io.stdout, names, showTime);
       const isChosen = chooser(selection, filter);
       const past = await showPast(scan, isChosen, limit, shown);
       if (watch !== null) {
         await shown.flush();
         return await follow(scan, isChosen, watch, shown);
       }
+      if (past.shown === 0) await refuseUnknown(filter.methods);
       if (selection.isEmpty() && past.shown === 0) throw failure(nobody(wanted));
       await shown.flush();
-      const asked = [...Object.values(wanted), filter.method].some((one) => one !== undefined);
+      const asked = Object.values(wanted).some((one) => one !== undefined) || filter.methods.length > 0;
       await noteMissing(past, asked || filter.failedOnly, io);
       return 0;
     } finally {

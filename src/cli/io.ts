@@ -22,7 +22,11 @@ export interface Io {
 export const write = async (output: Output, text: string): Promise<void> => {
   if (output.write(text) || output.destroyed) return;
   await new Promise<void>((resolve) => {
-    output.once('drain', resolve).once('close', resolve);
+    const done = (): void => {
+      output.off('drain', done).off('close', done);
+      resolve();
+    };
+    output.once('drain', done).once('close', done);
   });
 };
 

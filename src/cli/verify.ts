@@ -5,7 +5,7 @@ import { type VerifyReport, verifyJournal } from '../journal/verify.ts';
 import { command, failure, type Values } from './command.ts';
 import { type Answer, askDaemon, socketOfRoot } from './daemon.ts';
 import { type Compared, compareFold, type Held, snapshotsOf } from './fold.ts';
-import { counted, grouped } from './format.ts';
+import { counted, grouped, jsonLine } from './format.ts';
 import { type Io, write } from './io.ts';
 import { configOption, jsonOption, readableJournal, rootOf, rootOption, socketOption } from './places.ts';
 import { createProgress, type Progress } from './progress.ts';
@@ -133,7 +133,7 @@ const jsonOf = (path: string, report: VerifyReport, folded: Folded | null, tookM
   }));
   const fold = folded === null ? null : { ...folded.whole, compared, doubts: folded.doubts, noDaemon: folded.noDaemon };
   const object = { path, ...report, fold, tookMs: Math.round(tookMs) };
-  return `${JSON.stringify(object)}\n`;
+  return jsonLine(object);
 };
 
 /** What an auditor has, and whoever owns this machine could not change. */

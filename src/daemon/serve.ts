@@ -12,7 +12,6 @@ import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
 import { join } from 'node:path';
-import pino, { type Logger } from 'pino';
 import { v7 as uuid } from 'uuid';
 import { startCriServer } from '../adapters/cri/server.ts';
 import { createSystemClock } from '../adapters/linux/clock.ts';
@@ -39,6 +38,7 @@ import { startObserving } from './observing.ts';
 import { makePlaces } from './make-places.ts';
 import { createReload } from './reload.ts';
 import { runEngine } from './run-engine.ts';
+import { createLog } from './log.ts';
 import { whenPodsEnd } from './sessions/calls.ts';
 import { takeOver } from './take-over.ts';
 
@@ -216,12 +216,6 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
 }
 
 const systemIds: Ids = { hex64: () => randomBytes(32).toString('hex'), uuid: () => uuid() };
-
-const createLog = (level: string): Logger =>
-  pino(
-    { level, base: null, serializers: { error: pino.stdSerializers.err } },
-    pino.destination({ dest: 2, sync: false }),
-  );
 
 function nextSignal(): Promise<string> {
   return new Promise((resolve) => {

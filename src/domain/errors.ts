@@ -59,6 +59,8 @@ export const codeOfReason = {
   Interrupted: GrpcCode.UNAVAILABLE,
   NotServing: GrpcCode.UNAVAILABLE,
   DiskFull: GrpcCode.RESOURCE_EXHAUSTED,
+  /** A request of more bytes than the daemon takes. */
+  TooLarge: GrpcCode.RESOURCE_EXHAUSTED,
   /** As many streaming URLs as there may be are waiting to be used. */
   TooManyTokens: GrpcCode.RESOURCE_EXHAUSTED,
   /** As many clients as there may be are attached. */

@@ -26,6 +26,8 @@ export interface Caller {
   readonly pid: number;
   readonly uid: number;
   readonly executable: string;
+  /** scribe's own command line, whose executable is Node; by its arguments, which the caller itself chose. Absent: another. */
+  readonly program?: 'scribe';
   readonly startTicks: Int64;
 }
 

@@ -106,6 +106,11 @@ export interface ReadsPage {
   readonly next: number;
 }
 
+export interface RecordHashes {
+  readonly bodyHash: Uint8Array;
+  readonly hash: Uint8Array;
+}
+
 export interface JournalReader {
   readonly head: () => JournalHead;
   /** One page of a query from `cursor` on, in one short transaction; its limit aside. */
@@ -119,6 +124,8 @@ export interface JournalReader {
   readonly closedSegments: () => SealedSegment[];
   readonly placesOfStream: (stream: string) => RecordPlace[];
   readonly placesOfCall: (call: number) => RecordPlace[];
+  /** What the chain says of a record, pruned or not; null when there is none. */
+  readonly hashesOf: (seq: number) => RecordHashes | null;
   readonly usedBytes: () => number;
 }
 
@@ -180,6 +187,9 @@ export const createReader = (db: Db): JournalReader => {
   const prepareRaw = (sql: string) => db.prepare<unknown[], RawRecord>(sql).raw();
   const headRow = db.prepare<[], { seq: number; hash: Buffer }>(
     `SELECT seq, hash FROM records WHERE seq <= ${Number.MAX_SAFE_INTEGER} ORDER BY seq DESC LIMIT 1`,
+  );
+  const hashesBySeq = db.prepare<[number], RecordHashes>(
+    'SELECT body_hash AS bodyHash, hash FROM records WHERE seq = ?',
   );
   const byStream = db.prepare<[number], { seq: number; call: number | null }>(
     `SELECT seq, call FROM records WHERE typeof(stream) = 'integer' AND stream = ? ORDER BY seq`,
@@ -299,6 +309,7 @@ export const createReader = (db: Db): JournalReader => {
         return record === undefined ? [] : [parseReadsClosed({ ...record, type: READS_CLOSED })];
       });
     },
+    hashesOf: (seq) => hashesBySeq.get(seq) ?? null,
     placesOfStream: (stream) => {
       const id = names.idOf(stream);
       return id === undefined ? [] : byStream.all(id).map(({ seq, call }) => ({ seq, stream, call }));

@@ -1,6 +1,7 @@
 /** `scribe history` on a journal that the real engine wrote: what is shown, by which names, and what filters leave. */
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
+import { openReader } from '../../src/journal/open.ts';
 import type { JournalRecord } from '../../src/journal/types.ts';
 import { cleanupAfterAll, type Owner } from '../support/cleanup.ts';
 import { image, rowsOf, startNs, type Story, tell } from './story.ts';
@@ -67,7 +68,7 @@ describe('history', () => {
   test('a row says when, what, whom, who asked and how it ended', async () => {
     const rows = rowsOf(await history());
     const exec = rows.find(({ WHAT }) => WHAT === 'ExecSync');
-    assert.match(exec?.['TIME'] ?? '', /^20\d\d-\d\d-\d\d \d\d:\d\d:05\.000$/);
+    assert.match(exec?.['TIME'] ?? '', /^20\d\d-\d\d-\d\d \d\d:\d\d:05\.000[+-]\d\d:\d\d$/);
     assert.equal(exec?.['OBJECT'], `default/web nginx ${story.nginx.slice(0, 13)}`);
     assert.equal(exec['CALLER'], 'crictl pid 4711 uid 1000');
     assert.equal(exec['TOOK'], '0 µs');
@@ -140,13 +141,28 @@ describe('history', () => {
 
     test('images by reference, short or whole, and by id', async () => {
       for (const name of [image, 'a'.repeat(12), `sha256:${'a'.repeat(64)}`]) {
-        assert.deepEqual(await whats('--image', name), ['PullImage'], name);
+        assert.deepEqual(await whats('--image', name), ['PullImage', 'CreateContainer', 'CreateContainer'], name);
       }
     });
 
     test('methods in any case, and calls that are not offered by their own name', async () => {
       assert.deepEqual(await whats('--method', 'execSYNC'), ['ExecSync']);
       assert.deepEqual(await whats('--method', 'PortForward'), ['PortForward']);
+    });
+
+    test('several methods are any of them', async () => {
+      const both = await whats('--method', 'PullImage', '--method', 'removePodSandbox');
+      assert.deepEqual(both, ['PullImage', 'RemovePodSandbox']);
+    });
+
+    test('a method that there is not is an error that says what was meant', async () => {
+      const { exitStatus, stdout, stderr } = await scribe(['history', '--root', root.dir, '--method', 'RunPodSandbx']);
+      assert.deepEqual([exitStatus, stdout], [2, '']);
+      assert.match(stderr, /--method RunPodSandbx: there is no such method; did you mean RunPodSandbox\?/);
+    });
+
+    test('a container that was refused is found by the image that it wanted', async () => {
+      assert.deepEqual(await whats('--image', 'nowhere.test/none:1'), ['CreateContainer']);
     });
 
     test('failures: calls, commands, exits', async () => {
@@ -255,8 +271,18 @@ describe('history', () => {
       const record = story.records.find(({ seq }) => seq === exited?.seq);
       assert.ok(record);
       const { atNs, monoNs, body, ...columns } = record;
+      const reader = openReader(root.journalPath);
+      const { bodyHash, hash } = reader.hashesOf(record.seq) ?? {};
+      reader.close();
+      const hashes = {
+        bodyHash: Buffer.from(bodyHash ?? []).toString('hex'),
+        hash: Buffer.from(hash ?? []).toString('hex'),
+      };
+      assert.match(hashes.hash, /^[0-9a-f]{64}$/);
+      assert.match(hashes.bodyHash, /^[0-9a-f]{64}$/);
       assert.deepEqual(exited, {
         ...columns,
+        ...hashes,
         time: exited?.time,
         at: String(atNs),
         mono: String(monoNs),

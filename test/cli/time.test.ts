@@ -2,7 +2,17 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { parseTime } from '../../src/cli/history/time.ts';
-import { bytes, counted, duration, localTime, printable, shortId, utcTime } from '../../src/cli/format.ts';
+import {
+  bytes,
+  counted,
+  duration,
+  jsonLine,
+  localTime,
+  printable,
+  shortId,
+  shortUtcTime,
+  utcTime,
+} from '../../src/cli/format.ts';
 
 const nowMs = Date.UTC(2026, 10, 21, 12, 30, 15, 250);
 const nsOf = (ms: number): bigint => BigInt(ms) * 1_000_000n;
@@ -55,11 +65,21 @@ describe('times', () => {
 
 test('a moment is told to the millisecond for people and to the nanosecond for programs', () => {
   const atNs = nsOf(new Date(2026, 0, 2, 3, 4, 5, 6).getTime()) + 789n;
-  assert.equal(localTime(atNs), '2026-01-02 03:04:05.006');
+  assert.match(localTime(atNs), /^2026-01-02 03:04:05\.006[+-]\d\d:\d\d$/);
+  assert.equal(Date.parse(localTime(atNs).replace(' ', 'T')), Number(atNs / 1_000_000n));
+  assert.equal(shortUtcTime(1_767_323_045_006_000_789n), '2026-01-02 03:04:05.006Z');
   assert.equal(
     utcTime(1_795_230_000_000_000_789n),
     `${new Date(1_795_230_000_000).toISOString().slice(0, 19)}.000000789Z`,
   );
+});
+
+test('JSON steers no terminal, and means what it did', () => {
+  const value = { text: 'a\u009b31mb\u0085\u2028\u202ec\u001b\n' };
+  const line = jsonLine(value);
+  assert.match(line, /^[\x20-\x7e]*\n$/);
+  assert.ok(line.includes('\\u009b31m'));
+  assert.deepEqual(JSON.parse(line), value);
 });
 
 test('spans', () => {

@@ -9,6 +9,7 @@ import { createNotify } from '../../src/adapters/linux/notify.ts';
 import { onCleanup } from '../support/cleanup.ts';
 import { listenDatagrams } from '../support/datagrams.ts';
 import { startDaemon } from '../support/daemon.ts';
+import { callsAfter } from '../support/journal.ts';
 import { tempDir } from '../support/temp-dir.ts';
 
 const timeout = 60_000;
@@ -64,6 +65,12 @@ describe('a daemon under a service manager', () => {
     const wrong = await daemon.scribe('log-level', '--socket', daemon.socket, 'loud');
     assert.equal(wrong.exitCode, 1);
     assert.match(wrong.stderr, /"?loud"? is none/);
+
+    const asked = (await callsAfter(daemon, 0)).filter(({ request }) => request.method === 'SetLogLevel');
+    assert.ok(
+      asked.length > 0 && asked.every(({ caller }) => caller?.program === 'scribe'),
+      'a command is not known as ours',
+    );
 
     const ended = daemon.stop();
     assert.match(await socket.next(), /^STOPPING=1\n/);

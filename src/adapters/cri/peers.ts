@@ -3,8 +3,9 @@
  * again by every call through the remote address that gRPC passes on. Must not trust anything a client says itself.
  */
 import type { Socket } from 'node:net';
+import { join, resolve } from 'node:path';
 import type { Caller } from '../../domain/records.ts';
-import { readExecutable, readProcessStat } from '../linux/processes.ts';
+import { readArguments, readExecutable, readProcessStat, readWorkingDirectory } from '../linux/processes.ts';
 import { peerCredentials } from '../linux/syscalls.ts';
 
 export interface Peers {
@@ -21,12 +22,33 @@ export function createPeers(): Peers {
     async admit(socket) {
       const { pid, uid } = peerCredentials(socket);
       const [executable, stat] = await Promise.all([readExecutable(pid), readProcessStat(pid)]);
+      const isScribe = executable === process.execPath && (await isOwnCommandLine(pid));
       connections += 1;
       const address = `unix:${connections}`;
-      callers.set(address, { pid, uid, executable: executable ?? '', startTicks: stat?.startTicks ?? '0' });
+      callers.set(address, {
+        pid,
+        uid,
+        executable: executable ?? '',
+        ...(isScribe ? { program: 'scribe' } : {}),
+        startTicks: stat?.startTicks ?? '0',
+      });
       Object.defineProperty(socket, 'remoteAddress', { value: address });
       socket.once('close', () => callers.delete(address));
     },
     callerAt: (remoteAddress) => callers.get(remoteAddress) ?? null,
   };
+}
+
+/** What bin/scribe starts: the bundle, or the sources. */
+const MAINS = ['dist/main.js', 'src/cli/main.ts'];
+const OWN_MAIN = new RegExp(`/(?:${MAINS.map(RegExp.escape).join('|')})$`);
+
+/** Whether a Node runs the command line that this daemon was started by. Nothing is allowed for it: it is a name to show. */
+async function isOwnCommandLine(pid: number): Promise<boolean> {
+  const own = process.argv[1] ?? '';
+  if (!OWN_MAIN.test(own)) return false;
+  const top = resolve(own.replace(OWN_MAIN, ''));
+  const [words, directory] = await Promise.all([readArguments(pid), readWorkingDirectory(pid)]);
+  const script = words.slice(1).find((word) => !word.startsWith('-'));
+  return script !== undefined && MAINS.some((main) => resolve(directory ?? '/', script) === join(top, main));
 }

@@ -18,6 +18,7 @@ import { optionsOf } from './calls.ts';
 import type { CriParts } from './parts.ts';
 import { createGate } from './gate.ts';
 import { createPeers } from './peers.ts';
+import { refusedForSize } from './refused-for-size.ts';
 import { reflectionService, ServerReflectionAlphaDefinition } from './services/reflection.ts';
 import { runtimeService } from './services/runtime-service.ts';
 import { type ServiceOptions, type ServiceParts, serviceOf } from './service.ts';
@@ -62,6 +63,13 @@ export async function startCriServer(options: CriServerOptions): Promise<CriServ
     'grpc.max_send_message_length': options.messageBytesMax,
     'grpc.max_concurrent_streams': STREAMS_MAX,
     'grpc.enable_channelz': 0,
+    interceptors: [
+      refusedForSize(async (rpc, peer) => {
+        const message = `The request is larger than ${options.messageBytesMax} bytes: nothing of it was read.`;
+        const draft = { method: 'Refused', rpc, failure: { reason: 'TooLarge', message } } as const;
+        await parts.take(draft, { caller: peers.callerAt(peer), deadlineNs: null });
+      }),
+    ],
   });
   const serviceOptions: ServiceOptions = {
     peers,

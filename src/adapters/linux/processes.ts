@@ -86,6 +86,16 @@ export const readExecutable = async (pid: number): Promise<string | null> => {
   }
 };
 
+/** The words that a process was started with, as it tells them itself; none when it is gone. */
+export const readArguments = async (pid: number): Promise<readonly string[]> => {
+  const text = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+  return text.split('\0').slice(0, -1);
+};
+
+/** null when it is gone, or may not be looked at. */
+export const readWorkingDirectory = async (pid: number): Promise<string | null> =>
+  readlink(`/proc/${pid}/cwd`).catch(() => null);
+
 /** The kernel's random id of this boot. */
 export const readBootId = async (): Promise<string> =>
   (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim();

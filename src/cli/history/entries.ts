@@ -38,6 +38,8 @@ export interface CallEntry {
 export interface EventEntry {
   readonly kind: 'event';
   readonly record: JournalRecord;
+  /** Of the start of a daemon: the one before wrote nothing at its end. */
+  readonly afterKill?: boolean;
 }
 
 export interface PrunedEntry {
@@ -146,8 +148,12 @@ const streamsOfAnswer = ({ event: { body } }: Known<'call.completed'>): string[]
   return body.method === 'RunPodSandbox' || body.method === 'RestorePod' ? [sandboxStream(id)] : [containerStream(id)];
 };
 
-/** @param withEvents  also what was done on behalf of calls, and everything else */
-export const createCollector = (withEvents: boolean, fromSeq: number): Collector => {
+/**
+ * @param withEvents  also what was done on behalf of calls, and everything else
+ * @param runsAlready  a daemon had started before the range, and none ended after it
+ */
+export const createCollector = (withEvents: boolean, fromSeq: number, runsAlready = false): Collector => {
+  let runs = runsAlready;
   const open = new Map<number, CallEntry>();
   let queue: Entry[] = [];
   let expectedSeq = fromSeq;
@@ -192,8 +198,10 @@ export const createCollector = (withEvents: boolean, fromSeq: number): Collector
   const happen = (record: JournalRecord): void => {
     const call = record.call === null ? undefined : open.get(record.call);
     if (call !== undefined && subjectOf(record.stream).kind !== 'call') call.streams.add(record.stream);
-    if (isTold(record)) queue.push({ kind: 'event', record });
-    else if (withEvents && call !== undefined) call.events.push(record);
+    if (isTold(record)) queue.push({ kind: 'event', record, afterKill: record.type === 'daemon.started' && runs });
+    if (record.type === 'daemon.started' || record.type === 'daemon.stopped') runs = record.type === 'daemon.started';
+    if (isTold(record)) return;
+    if (withEvents && call !== undefined) call.events.push(record);
     else if (withEvents) queue.push({ kind: 'event', record });
   };
 

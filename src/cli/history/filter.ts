@@ -4,8 +4,8 @@ import { knownAs } from './entries.ts';
 import { type RecordType, rpcOf } from '../../domain/records.ts';
 
 export interface Filter {
-  /** In any case. */
-  readonly method?: string | undefined;
+  /** In any case; empty for all. */
+  readonly methods: readonly string[];
   readonly failedOnly: boolean;
 }
 
@@ -15,12 +15,14 @@ export const methodOfEntry = ({ received, completed }: CallEntry): string | null
   return completed === null ? null : completed.event.body.method;
 };
 
-const isMethod = (wanted: string, entry: Entry): boolean => {
+const isMethod = (wanted: readonly string[], entry: Entry): boolean => {
+  const isWanted = (name: string | null): boolean =>
+    name !== null && wanted.some((one) => one.toLowerCase() === name.toLowerCase());
   switch (entry.kind) {
     case 'call':
-      return methodOfEntry(entry)?.toLowerCase() === wanted.toLowerCase();
+      return isWanted(methodOfEntry(entry));
     case 'read':
-      return entry.row.method.toLowerCase() === wanted.toLowerCase();
+      return isWanted(entry.row.method);
     case 'event':
     case 'pruned':
       return false;
@@ -47,7 +49,8 @@ const hasFailed = (entry: Entry): boolean => {
     case 'read':
       return entry.row.code !== 0;
     case 'event': {
-      const { record } = entry;
+      const { record, afterKill } = entry;
+      if (afterKill === true) return true;
       if (TROUBLES.has(record.type)) return true;
       if (knownAs('daemon.started', record)?.event.body.crash) return true;
       return (knownAs('container.exited', record)?.event.body.exitStatus ?? 0) !== 0;
@@ -57,5 +60,5 @@ const hasFailed = (entry: Entry): boolean => {
   }
 };
 
-export const passes = ({ method, failedOnly }: Filter, entry: Entry): boolean =>
-  (method === undefined || isMethod(method, entry)) && (!failedOnly || hasFailed(entry));
+export const passes = ({ methods, failedOnly }: Filter, entry: Entry): boolean =>
+  (methods.length === 0 || isMethod(methods, entry)) && (!failedOnly || hasFailed(entry));

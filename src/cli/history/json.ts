@@ -1,7 +1,8 @@
 /** Entries of a history as JSON, an object per line: what programs read. */
 import { subjectOf } from '../../domain/records.ts';
+import type { JournalReader } from '../../journal/reader.ts';
 import type { JournalRecord, ReadRow } from '../../journal/types.ts';
-import { utcTime } from '../format.ts';
+import { jsonLine, utcTime } from '../format.ts';
 import { type Output, write } from '../io.ts';
 import type { Entry } from './entries.ts';
 import type { Names } from './names.ts';
@@ -26,8 +27,14 @@ const namedObject = (names: Names, stream: string): object | null => {
   }
 };
 
-const recordJson = (names: Names, record: JournalRecord): object => {
+type HashesOf = JournalReader['hashesOf'];
+
+const hex = (bytes: Uint8Array | undefined): string | null =>
+  bytes === undefined ? null : Buffer.from(bytes).toString('hex');
+
+const recordJson = (names: Names, hashesOf: HashesOf, record: JournalRecord): object => {
   const { seq, atNs, monoNs, boot, type, v, stream, cause, call, body } = record;
+  const hashes = hashesOf(seq);
   return {
     seq,
     time: utcTime(atNs),
@@ -39,6 +46,8 @@ const recordJson = (names: Names, record: JournalRecord): object => {
     stream,
     cause,
     call,
+    bodyHash: hex(hashes?.bodyHash),
+    hash: hex(hashes?.hash),
     body: JSON.parse(body) as unknown,
     object: namedObject(names, stream),
   };
@@ -56,15 +65,15 @@ const readJson = (row: ReadRow): object => ({
   subject: row.subject,
 });
 
-const objectsOf = (names: Names, entry: Entry): object[] => {
+const objectsOf = (names: Names, hashesOf: HashesOf, entry: Entry): object[] => {
   switch (entry.kind) {
     case 'call': {
       const { received, events, completed } = entry;
       const records = [received?.record, ...events, completed?.record].filter((record) => record !== undefined);
-      return records.map((record) => recordJson(names, record));
+      return records.map((record) => recordJson(names, hashesOf, record));
     }
     case 'event':
-      return [recordJson(names, entry.record)];
+      return [recordJson(names, hashesOf, entry.record)];
     case 'read':
       return [readJson(entry.row)];
     case 'pruned':
@@ -72,8 +81,8 @@ const objectsOf = (names: Names, entry: Entry): object[] => {
   }
 };
 
-/** An object per record, with all columns but the hashes; a call's records one after another. */
-export const showJson = (output: Output, names: Names): Shown => {
+/** An object per record, with all of its columns; a call's records one after another. */
+export const showJson = (output: Output, names: Names, hashesOf: HashesOf): Shown => {
   let text = '';
   const flush = async (): Promise<void> => {
     const written = text;
@@ -83,7 +92,7 @@ export const showJson = (output: Output, names: Names): Shown => {
   return {
     flush,
     async show(entry) {
-      for (const object of objectsOf(names, entry)) text += `${JSON.stringify(object)}\n`;
+      for (const object of objectsOf(names, hashesOf, entry)) text += jsonLine(object);
       if (text.length >= CHARS_HELD_MAX) await flush();
     },
   };

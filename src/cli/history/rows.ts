@@ -2,14 +2,14 @@
 import { basename } from 'node:path';
 import { fromJournalRecord } from '../../engine/codec.ts';
 import { codeName } from '../../domain/errors.ts';
-import type { CallRequest, CallResponse, Caller } from '../../domain/records.ts';
+import type { CallMethod, CallRequest, CallResponse, Caller } from '../../domain/records.ts';
 import { containerStream, imageStream, sandboxStream } from '../../domain/records.ts';
 import { JOURNAL_PRUNED, parsePruned, parseReadsClosed, READS_CLOSED } from '../../journal/own-records.ts';
 import type { JournalRecord, ReadRow } from '../../journal/types.ts';
-import { bytes, counted, duration, localTime } from '../format.ts';
+import { bytes, counted, duration, type ShowTime } from '../format.ts';
 import type { Output } from '../io.ts';
 import { createTable, type Style } from '../table.ts';
-import { type CallEntry, type Entry, type PrunedEntry, streamsOfRequest } from './entries.ts';
+import { type CallEntry, type Entry, type EventEntry, type PrunedEntry, streamsOfRequest } from './entries.ts';
 import { methodOfEntry } from './filter.ts';
 import { labelOf, type Names, podLabel, podNameOf } from './names.ts';
 import { detailOf, type Words, wordsOf } from './words.ts';
@@ -21,7 +21,7 @@ export interface Shown {
 }
 
 const COLUMNS = [
-  { title: 'TIME', widthMax: 23 },
+  { title: 'TIME', widthMax: 29 },
   { title: 'WHAT', widthMax: 24 },
   { title: 'OBJECT', widthMax: 60 },
   { title: 'CALLER', widthMax: 32 },
@@ -39,7 +39,7 @@ interface Row {
 
 const callerText = (caller: Caller | null): string => {
   if (caller === null) return '-';
-  const program = basename(caller.executable.replace(DELETED, ''));
+  const program = caller.program ?? basename(caller.executable.replace(DELETED, ''));
   return `${program === '' ? '?' : program} pid ${caller.pid} uid ${caller.uid}`;
 };
 
@@ -103,6 +103,10 @@ const movedText = ({
   return stdinBytes === undefined ? '' : `, ${bytes(stdinBytes)} in, ${bytes(stdoutBytes + stderrBytes)} out`;
 };
 
+/** Such a call runs nothing: its session, if a client begins one, is a call of its own. */
+const isAllowing = (method: CallMethod): boolean =>
+  method === 'Exec' || method === 'Attach' || method === 'PortForward';
+
 const outcomeOf = ({ received, completed }: CallEntry): { readonly outcome: string; readonly style: Style } => {
   const detail = received === null ? '' : detailOf(received.event.body.request);
   const about = detail === '' ? '' : ` (${detail})`;
@@ -111,18 +115,19 @@ const outcomeOf = ({ received, completed }: CallEntry): { readonly outcome: stri
   const gone = detached === true ? ', its caller had gone' : '';
   if (failure !== undefined) return { outcome: `${codeName(code)}${gone}: ${failure.message}${about}`, style: 'bad' };
   const exitCode = response?.exitCode;
-  const outcome = `${exitCode === undefined ? 'OK' : `exit ${exitCode}`}${movedText(response)}${gone}${about}`;
+  const done = isAllowing(completed.event.body.method) ? 'session allowed' : 'OK';
+  const outcome = `${exitCode === undefined ? done : `exit ${exitCode}`}${movedText(response)}${gone}${about}`;
   return { outcome, style: (exitCode ?? 0) === 0 ? 'plain' : 'doubtful' };
 };
 
-const callRow = (names: Names, entry: CallEntry): Row => {
+const callRow = (names: Names, showTime: ShowTime, entry: CallEntry): Row => {
   const { received, completed } = entry;
   const { outcome, style } = outcomeOf(entry);
   const atNs = (received ?? completed)?.record.atNs ?? 0n;
   const took = completed === null ? '' : duration(BigInt(completed.event.body.durationNs));
   const caller = received === null ? PRUNED : callerText(received.event.body.caller);
   return {
-    cells: [localTime(atNs), methodOfEntry(entry) ?? '?', objectOf(names, entry), caller, took, outcome],
+    cells: [showTime(atNs), methodOfEntry(entry) ?? '?', objectOf(names, entry), caller, took, outcome],
     style,
   };
 };
@@ -146,18 +151,26 @@ const wordsOfRecord = (record: JournalRecord): Words => {
   return words ?? { what: record.type, outcome: '', style };
 };
 
-const eventRow = (names: Names, record: JournalRecord, depth: number, tookNs: bigint | null): Row => {
+const eventRow = (
+  names: Names,
+  showTime: ShowTime,
+  { record, afterKill = false }: Pick<EventEntry, 'record' | 'afterKill'>,
+  depth: number,
+  tookNs: bigint | null,
+): Row => {
   const object = labelOf(names, record.stream);
-  const { what, outcome, style } = wordsOfRecord(record);
+  const { what, outcome: said, style: usual } = wordsOfRecord(record);
+  const outcome = afterKill ? `${said}; the one before ended without a word: it was killed` : said;
+  const style = afterKill ? 'bad' : usual;
   const took = tookNs === null ? '' : duration(tookNs);
   const indent = indentOf(depth);
   return {
-    cells: [localTime(record.atNs), `${indent}${what}`, object, '', took, outcome],
+    cells: [showTime(record.atNs), `${indent}${what}`, object, '', took, outcome],
     style: depth > 0 && style === 'plain' ? 'faint' : style,
   };
 };
 
-const readRow = (names: Names, row: ReadRow): Row => {
+const readRow = (names: Names, showTime: ShowTime, row: ReadRow): Row => {
   const { subject, code } = row;
   const stream = [sandboxStream(subject), containerStream(subject)].find(
     (stream) => (stream.startsWith('sandbox') ? names.pod(subject) : names.container(subject)) !== null,
@@ -165,7 +178,7 @@ const readRow = (names: Names, row: ReadRow): Row => {
   const object = stream === undefined ? subject : labelOf(names, stream);
   const caller = `pid ${row.callerPid} uid ${row.callerUid}`;
   return {
-    cells: [localTime(row.atNs), row.method, object, caller, duration(row.durationNs), codeName(code)],
+    cells: [showTime(row.atNs), row.method, object, caller, duration(row.durationNs), codeName(code)],
     style: code === 0 ? 'faint' : 'bad',
   };
 };
@@ -198,21 +211,25 @@ const createStopwatch = (): ((record: JournalRecord) => bigint | null) => {
 
 const rowsOf = (
   names: Names,
+  showTime: ShowTime,
   entry: Exclude<Entry, PrunedEntry>,
   tookNs: (record: JournalRecord) => bigint | null,
 ): Row[] => {
   switch (entry.kind) {
     case 'call':
-      return [callRow(names, entry), ...entry.events.map((record) => eventRow(names, record, 1, tookNs(record)))];
+      return [
+        callRow(names, showTime, entry),
+        ...entry.events.map((record) => eventRow(names, showTime, { record }, 1, tookNs(record))),
+      ];
     case 'event':
-      return [eventRow(names, entry.record, 0, tookNs(entry.record))];
+      return [eventRow(names, showTime, entry, 0, tookNs(entry.record))];
     case 'read':
-      return [readRow(names, entry.row)];
+      return [readRow(names, showTime, entry.row)];
   }
 };
 
 /** A table for people. */
-export const showTable = (output: Output, names: Names): Shown => {
+export const showTable = (output: Output, names: Names, showTime: ShowTime): Shown => {
   const table = createTable(output, COLUMNS);
   const tookNs = createStopwatch();
   // Stretches with nothing between them that is shown make one row.
@@ -236,7 +253,7 @@ export const showTable = (output: Output, names: Names): Shown => {
         return;
       }
       await addPruned();
-      await add(rowsOf(names, entry, tookNs));
+      await add(rowsOf(names, showTime, entry, tookNs));
     },
     async flush() {
       await addPruned();

@@ -2,6 +2,7 @@
  * Reads a journal as a history: the entries of a range in order, with read calls between them where they belong, and
  * then, live, whatever is written. In short transactions, with the journal's daemon up or down.
  */
+import { NODE_STREAM } from '../../domain/records.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import type { JournalRecord, ReadRow } from '../../journal/types.ts';
 import { createCollector, type Collector, type Entry } from './entries.ts';
@@ -65,6 +66,15 @@ const createReads = (
   };
 };
 
+/** Whether the last daemon that started before a record had not ended by then. */
+const ranBefore = (reader: JournalReader, seq: number): boolean => {
+  for (const place of reader.placesOfStream(NODE_STREAM).toReversed()) {
+    const type = place.seq < seq ? recordOf(reader, place.seq)?.type : undefined;
+    if (type === 'daemon.started' || type === 'daemon.stopped') return type === 'daemon.started';
+  }
+  return false;
+};
+
 const noReads: ReadsSource = { upTo: () => [] };
 
 const beganNs = (entry: Entry): bigint | null => {
@@ -94,7 +104,7 @@ export const createScan = (options: ScanOptions): Scan => {
   const fromSeq = sinceNs === null ? 1 : reader.seqAtTime(sinceNs - 1n) + 1;
   const headSeq = reader.head().seq;
   const toSeq = Math.max(fromSeq - 1, untilNs === null ? headSeq : Math.min(headSeq, reader.seqAtTime(untilNs)));
-  const collector: Collector = createCollector(withEvents, fromSeq);
+  const collector: Collector = createCollector(withEvents, fromSeq, ranBefore(reader, fromSeq));
   const reads = options.withReads ? createReads(reader, options) : noReads;
   let cursor = toSeq + 1;
 

@@ -12,7 +12,7 @@ import {
   sandboxStream,
 } from '../../domain/records.ts';
 import type { JournalRecord } from '../../journal/types.ts';
-import { type Entry, knownAs } from './entries.ts';
+import { type CallEntry, type Entry, knownAs } from './entries.ts';
 import { containerNameOf, type ContainerName, podLabel, podNameOf } from './names.ts';
 
 export interface Wanted {
@@ -60,9 +60,17 @@ const tagOf = (text: string): string | null => {
 const isImageId = (wanted: string, id: string): boolean =>
   isId(wanted.replace(/^sha256:/, ''), id.replace(/^sha256:/, ''));
 
+/** The image that a request names; '' when it names none. */
+const imageIn = (request: CallRequest): string => {
+  if (request.method === 'PullImage' || request.method === 'RemoveImage') return request.image;
+  return request.method === 'CreateContainer' ? (request.config.image?.image ?? '') : '';
+};
+
 export const createSelection = ({ pod, container, image }: Wanted): Selection => {
   const isEverything = pod === undefined && container === undefined && image === undefined;
   const pods = new Set<string>();
+  /** Streams of containers that were made from a selected image, or mount it. */
+  const fromImage = new Set<string>();
   const streams = new Set<string>();
   const ids = new Set<string>();
 
@@ -108,23 +116,37 @@ export const createSelection = ({ pod, container, image }: Wanted): Selection =>
     const requested = knownAs('sandbox.requested', record);
     if (requested !== null) return learnPod(id, requested.event.body.config.metadata);
     const created = knownAs('container.requested', record);
-    if (created !== null) return learnContainer(id, containerNameOf(created.event.body));
+    if (created !== null) {
+      const { imageId, mountedImages = [] } = created.event.body;
+      const images = [imageId, ...mountedImages.map((mounted) => mounted.imageId)];
+      if (images.some((one) => streams.has(imageStream(one)))) fromImage.add(record.stream);
+      return learnContainer(id, containerNameOf(created.event.body));
+    }
     const pulled = knownAs('image.pulled', record);
     if (pulled !== null) learnImage(id, pulled.event.body.image.repoTags, pulled.event.body.image.repoDigests);
   };
 
   /** Calls that failed may name an image that never came. */
-  const namesImage = (request: CallRequest | undefined): boolean =>
-    image !== undefined &&
-    (request?.method === 'PullImage' || request?.method === 'RemoveImage') &&
-    (wholeReference(request.image) === wholeReference(image) || isImageId(image, request.image));
+  const namesImage = (request: CallRequest | undefined): boolean => {
+    const named = request === undefined ? '' : imageIn(request);
+    return (
+      image !== undefined &&
+      named !== '' &&
+      (wholeReference(named) === wholeReference(image) || isImageId(image, named))
+    );
+  };
+
+  const makesFromImage = ({ received, streams: about }: CallEntry): boolean =>
+    received?.event.body.request.method === 'CreateContainer' && [...about].some((stream) => fromImage.has(stream));
 
   const has = (entry: Entry): boolean => {
     if (isEverything) return true;
     switch (entry.kind) {
       case 'call':
         return (
-          [...entry.streams].some((stream) => streams.has(stream)) || namesImage(entry.received?.event.body.request)
+          [...entry.streams].some((stream) => streams.has(stream)) ||
+          makesFromImage(entry) ||
+          namesImage(entry.received?.event.body.request)
         );
       case 'event':
         return streams.has(entry.record.stream);

@@ -2,7 +2,7 @@
 import { type Image, ImageServiceDefinition } from '../../adapters/wire/cri/api.ts';
 import { connectDaemon } from '../client.ts';
 import { command } from '../command.ts';
-import { bytes, shortId } from '../format.ts';
+import { bytes, jsonLine, shortId } from '../format.ts';
 import { type Io, write } from '../io.ts';
 import { configOption, jsonOption, socketOf, socketOption } from '../places.ts';
 import { createTable } from '../table.ts';
@@ -20,7 +20,7 @@ const rowsOf = ({ id, repoTags, repoDigests, size }: Image): string[][] => {
 const byName = (a: Image, b: Image): number => ((a.repoTags[0] ?? a.id) < (b.repoTags[0] ?? b.id) ? -1 : 1);
 
 const jsonOf = ({ id, repoTags, repoDigests, size }: Image): string =>
-  `${JSON.stringify({ id, repoTags, repoDigests, sizeBytes: size })}\n`;
+  jsonLine({ id, repoTags, repoDigests, sizeBytes: size });
 
 const show = async (images: readonly Image[], io: Io): Promise<void> => {
   const table = createTable(io.stdout, [

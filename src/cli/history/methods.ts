@@ -1,0 +1,22 @@
+/** Every name that a call of a history can have: the RPCs of all services on the socket, and the sessions of clients. */
+import { ImageServiceDefinition, RuntimeServiceDefinition } from '../../adapters/wire/cri/api.ts';
+import { DaemonDefinition } from '../../adapters/wire/scribe/v1/daemon.ts';
+import { ImagesDefinition } from '../../adapters/wire/scribe/v1/images.ts';
+
+interface Service {
+  readonly methods: Readonly<Record<string, { readonly name: string }>>;
+}
+
+const SERVICES: readonly Service[] = [
+  RuntimeServiceDefinition,
+  ImageServiceDefinition,
+  DaemonDefinition,
+  ImagesDefinition,
+];
+/** What calls are called that are no RPC of their own. */
+const OTHERS = ['LoadImages', 'ExecSession', 'AttachSession', 'PortForwardSession'];
+
+export const knownMethods = (): readonly string[] => [
+  ...SERVICES.flatMap(({ methods }) => Object.values(methods).map(({ name }) => name)),
+  ...OTHERS,
+];

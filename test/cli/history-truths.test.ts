@@ -1,0 +1,63 @@
+/** `scribe history` where it could be misread: allowed sessions, daemons that were killed, scribe's own calls, slow readers. */
+import assert from 'node:assert/strict';
+import { Writable } from 'node:stream';
+import { describe, test } from 'node:test';
+import { write } from '../../src/cli/io.ts';
+import { runContainer } from '../engine/rig.ts';
+import { rowsOf, startNs } from './story.ts';
+import { kubelet, recordsOf, rootWith, scribe, startNode } from './support.ts';
+
+describe('a history tells what was, and no more', () => {
+  test('a session that was allowed and never begun does not read as if it ran', async (t) => {
+    const node = await startNode();
+    const { containerId } = await runContainer(node);
+    const wanted = { tty: false, stdin: false, stdout: true, stderr: true };
+    await node.ask({ method: 'Exec', containerId, cmd: ['rm', '-rf', '/data'], ...wanted });
+    const root = await rootWith(t, recordsOf(node));
+    const rows = rowsOf((await scribe(['history', '--root', root.dir, '--method', 'Exec'])).stdout);
+    assert.deepEqual(
+      rows.map(({ WHAT, OUTCOME }) => [WHAT, OUTCOME]),
+      [['Exec', 'session allowed (stdout stderr: rm -rf /data)']],
+    );
+  });
+
+  test('a daemon that was killed is told of by the next one, in any range', async (t) => {
+    const first = await startNode();
+    const second = await startNode({ contents: first.contents, nowNs: startNs + 10_000_000_000n });
+    await second.engine.stop('SIGTERM');
+    const third = await startNode({ contents: first.contents, nowNs: startNs + 20_000_000_000n });
+    const root = await rootWith(t, recordsOf(third));
+    const starts = async (...words: readonly string[]): Promise<boolean[]> => {
+      const { stdout } = await scribe(['history', '--root', root.dir, ...words]);
+      const started = rowsOf(stdout).filter(({ WHAT }) => WHAT === 'daemon started');
+      return started.map(({ OUTCOME = '' }) => OUTCOME.includes('ended without a word: it was killed'));
+    };
+    assert.deepEqual(await starts(), [false, true, false]);
+    assert.deepEqual(await starts('--failed'), [true]);
+    // The life that ended so is before the range.
+    assert.deepEqual(await starts('--since', '@1800000005'), [true, false]);
+    assert.deepEqual(await starts('--since', '@1800000015'), [false]);
+  });
+
+  test("scribe's own commands are called by their name", async (t) => {
+    const node = await startNode();
+    const caller = { ...kubelet, executable: '/usr/lib/node/bin/node', program: 'scribe' } as const;
+    await node.ask({ method: 'SetLogLevel', level: 'debug' }, caller);
+    const root = await rootWith(t, recordsOf(node));
+    const [row] = rowsOf((await scribe(['history', '--root', root.dir, '--method', 'SetLogLevel'])).stdout);
+    assert.equal(row?.['CALLER'], 'scribe pid 812 uid 0');
+  });
+
+  test('times are in UTC when that is asked for', async (t) => {
+    const root = await rootWith(t, recordsOf(await startNode()));
+    const { stdout } = await scribe(['history', '--root', root.dir, '--utc']);
+    for (const { TIME = '' } of rowsOf(stdout)) assert.match(TIME, /^20\d\d-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z$/);
+  });
+
+  test('a slow reader leaves no listener behind for each time it was waited for', async () => {
+    const slow = new Writable({ highWaterMark: 1, write: (_chunk, _encoding, done) => setImmediate(done) });
+    const before = slow.listenerCount('close');
+    for (let n = 0; n < 50; n += 1) await write(slow, 'a line\n');
+    assert.deepEqual([slow.listenerCount('close'), slow.listenerCount('drain')], [before, 0]);
+  });
+});

@@ -1,0 +1,24 @@
+/** The daemon's log on a terminal. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import pino from 'pino';
+import { terminalLine } from '../../src/daemon/log.ts';
+
+const logged = (write: (log: pino.Logger) => void): string => {
+  const lines: string[] = [];
+  write(pino({ base: null }, { write: (line: string) => void lines.push(terminalLine(line)) }));
+  return lines.join('');
+};
+
+test('a line has its time with a zone, its level in words, the message and what belongs to it', () => {
+  const line = logged((log) => log.warn({ bytes: 7, dirs: ['a'], socket: '/run/s.sock' }, 'the disk is full'));
+  const match = /^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d) WARN  the disk is full (.*)\n$/.exec(line);
+  assert.equal(match?.[2], 'bytes=7 dirs=["a"] socket=/run/s.sock');
+  const ms = Date.parse((match[1] ?? '').replace(' ', 'T'));
+  assert.ok(Math.abs(Date.now() - ms) < 60_000, `${match[1]} is not now`);
+});
+
+test('nothing that is logged steers the terminal', () => {
+  const line = logged((log) => log.info({ name: 'a\u001b[31m\nb\u009b' }, 'c\u0007'));
+  assert.match(line, /^[\x20-\x7e]*\n$/);
+});
