@@ -5,7 +5,10 @@
 import assert from 'node:assert/strict';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { createHash } from 'node:crypto';
 import { before, describe, it } from 'node:test';
+import { gunzipSync, gzipSync } from 'node:zlib';
 import { cleanupAfterAll } from '../../support/cleanup.ts';
 import { buildImage } from '../../support/images/build.ts';
 import { startFilledRegistry, type TestRegistry } from '../../support/images/registry.ts';
@@ -15,7 +18,8 @@ import { type TarMember, tar } from '../../support/images/tar.ts';
 const LAYERS = 6;
 const LAYER_BYTES = 20_000_000;
 const FILES_PER_LAYER = 400;
-const BLOCKING_MS_MAX = 20;
+/** Pulls that are tried: what the machine does to one of them it does not do to all, what a pull does it always does. */
+const ATTEMPTS = 3;
 
 /** Bytes that compress about as programs do. */
 const fill = (seed: number, length: number): Buffer => {
@@ -38,7 +42,50 @@ const layerOf = (layer: number): Buffer => {
   return tar(members);
 };
 
-describe('C17: a pull leaves the daemon’s own thread alone', { timeout: 120_000 }, () => {
+interface Cost {
+  /** CPU time of this thread, of which so much between two turns of its loop. */
+  readonly wholeMs: number;
+  readonly longestMs: number;
+}
+
+const msOf = ({ user, system }: NodeJS.CpuUsage): number => (user + system) / 1000;
+
+/** Between two turns of the loop lies what had become ready meanwhile, and the CPU time that it took. */
+const costOf = async <T>(work: () => Promise<T>): Promise<{ readonly cost: Cost; readonly result: T }> => {
+  const started = process.threadCpuUsage();
+  let last = started;
+  let longestMs = 0;
+  let done = false;
+  const watching = (async () => {
+    while (!done) {
+      await sleep(1);
+      await nextTurn();
+      longestMs = Math.max(longestMs, msOf(process.threadCpuUsage(last)));
+      last = process.threadCpuUsage();
+    }
+  })();
+  const result = await work();
+  done = true;
+  await watching;
+  return { cost: { wholeMs: msOf(process.threadCpuUsage(started)), longestMs }, result };
+};
+
+const layerBlob = gzipSync(layerOf(0), { level: 1 });
+
+/** The least that a thread does that unpacks one layer. */
+const unpackHere = (): void => void createHash('sha256').update(gunzipSync(layerBlob)).digest();
+
+/** Half of that, on this machine as it is now: a busy one takes more CPU time for the same work. */
+const blockingMsMax = (): number => {
+  const times = Array.from({ length: 3 }, () => {
+    const started = process.threadCpuUsage();
+    unpackHere();
+    return msOf(process.threadCpuUsage(started));
+  });
+  return Math.min(...times) / 2;
+};
+
+describe('C17: a pull leaves the daemon’s own thread alone', { timeout: 300_000 }, () => {
   const owner = cleanupAfterAll();
   let registry: TestRegistry;
 
@@ -50,26 +97,32 @@ describe('C17: a pull leaves the daemon’s own thread alone', { timeout: 120_00
   });
 
   it('with little work in all, and none of it long', async (t) => {
-    const store = await startStore(t);
-    // Loads what is loaded once: the thread's program, the children's.
-    await store.failedPull(`${registry.host}/cost:none`);
-    const started = process.threadCpuUsage();
-    let longestMs = 0;
-    let last = process.threadCpuUsage();
-    // Between two turns of this timer lies at most one piece of other work, and the CPU time it took.
-    const timer = setInterval(() => {
-      const { user, system } = process.threadCpuUsage(last);
-      longestMs = Math.max(longestMs, (user + system) / 1000);
-      last = process.threadCpuUsage();
-    }, 1);
-    const image = await store.pull(`${registry.host}/cost:v1`);
-    clearInterval(timer);
-    const { user, system } = process.threadCpuUsage(started);
+    const boundMs = blockingMsMax();
+    const all: Cost[] = [];
+    do {
+      const store = await startStore(t);
+      // Loads what is loaded once: the thread's program, the children's.
+      await store.failedPull(`${registry.host}/cost:none`);
+      const { cost, result } = await costOf(() => store.pull(`${registry.host}/cost:v1`));
+      assert.equal(result.layers.length, LAYERS);
+      all.push(cost);
+      await store.stop();
+    } while (all.length < ATTEMPTS && (all.at(-1)?.longestMs ?? 0) > boundMs);
     const plainMb = (LAYERS * LAYER_BYTES) / 1e6;
-    t.diagnostic(`${plainMb} MB unpacked for ${(user + system) / 1000} ms, at most ${longestMs} ms at once`);
-    assert.equal(image.layers.length, LAYERS);
-    assert.ok(longestMs <= BLOCKING_MS_MAX, `${longestMs} ms at once`);
-    assert.ok((user + system) / 1000 / plainMb < 10, `${(user + system) / 1000} ms for ${plainMb} MB`);
+    const told = all.map(({ longestMs, wholeMs }) => `${wholeMs} ms, at most ${longestMs} ms at once`).join('; ');
+    t.diagnostic(`${plainMb} MB unpacked for ${told}; ${boundMs} ms at once would be too many`);
+    assert.ok(Math.min(...all.map(({ longestMs }) => longestMs)) <= boundMs, told);
+    assert.ok(Math.min(...all.map(({ wholeMs }) => wholeMs)) / plainMb < 10, told);
+  });
+
+  it('which would be noticed if it unpacked one layer itself', async () => {
+    const boundMs = blockingMsMax();
+    const { cost } = await costOf(async () => {
+      await sleep(20);
+      unpackHere();
+      await sleep(20);
+    });
+    assert.ok(cost.longestMs > boundMs, `${cost.longestMs} ms at once, of ${boundMs}`);
   });
 
   it('and nobody else looks into the store', async (t) => {
