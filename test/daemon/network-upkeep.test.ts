@@ -38,7 +38,11 @@ const setUp = (pods: readonly PodSandbox[], knowsAllPods = true) => {
       return status();
     },
     gc: (valid) => {
-      asked.push(`GC ${valid().map(({ containerID, ifname }) => `${containerID.slice(0, 1)}/${ifname}`)}`);
+      asked.push(
+        `GC ${valid()
+          .map(({ containerID, ifname }) => `${containerID.slice(0, 1)}/${ifname}`)
+          .join()}`,
+      );
       return Promise.resolve();
     },
     check: ({ podSandboxId }) => {

@@ -58,7 +58,7 @@ test('a number with a point is exact to its last digit', () => {
 test('an exponent says the same as the suffix that stands for it', () => {
   fc.assert(
     fc.property(whole, fc.constantFrom('k', 'M', 'G', 'T', 'P', 'E', 'm', 'u', 'n'), (number, unit) => {
-      const power = { k: 3, M: 6, G: 9, T: 12, P: 15, E: 18, m: -3, u: -6, n: -9 }[unit] ?? 0;
+      const power = { k: 3, M: 6, G: 9, T: 12, P: 15, E: 18, m: -3, u: -6, n: -9 }[unit];
       const expected = parseQuantity(`${number}${unit}`);
       assert.equal(parseQuantity(`${number}e${power}`), expected);
       assert.equal(parseQuantity(`${number}E${power}`), expected);

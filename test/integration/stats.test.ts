@@ -76,8 +76,8 @@ describe('stats of pods', () => {
   test('of containers are streamed as they are listed, and those of file systems are of the root directory', async () => {
     const { runtime, image } = node.daemon.cri;
     const ids = (stats: readonly { readonly attributes?: { readonly id: string } | undefined }[]) =>
-      stats.map(({ attributes }) => attributes?.id).sort();
-    const streamed: (string | undefined)[] = [];
+      stats.map(({ attributes }) => attributes?.id ?? '').sort();
+    const streamed: string[] = [];
     for await (const { containerStats } of runtime.streamContainerStats({})) streamed.push(...ids(containerStats));
     assert.deepEqual(streamed.sort(), pods.map(({ containerId }) => containerId).sort());
     assert.deepEqual(ids((await runtime.listContainerStats({})).stats), streamed);

@@ -85,15 +85,15 @@ describe('volumes of images', () => {
     const { prepare, volumesOf } = await preparing(t, ['one', 'two', 'three'], 200);
     const ids = ['a', 'b'];
     let most = 0;
-    let done = false;
+    const prepared = new AbortController();
     const watching = (async () => {
-      while (!done) {
+      while (!prepared.signal.aborted) {
         const names = await Promise.all(ids.map((id) => readdir(volumesOf(id)).catch((): string[] => [])));
         most = Math.max(most, names.flat().filter((name) => name.startsWith('.unfinished-')).length);
       }
     })();
     await Promise.all(ids.map((id) => prepare(id)));
-    done = true;
+    prepared.abort();
     await watching;
     assert.equal(most, 1);
     for (const id of ids)

@@ -44,8 +44,7 @@ function checkReason(node: Node, shown: ShownContainer, fail: (message: string) 
   const end = node.trueEnd(id);
   if (end === undefined) return fail(`Container ${id} shows ${reason} and never ended.`);
   if (end.exitStatus !== exitCode) fail(`Container ${id} ended with ${end.exitStatus} and shows ${exitCode}.`);
-  const begun = startedAtNs ?? 0n;
-  const at = end.atNs < begun ? begun : end.atNs;
+  const at = end.atNs < startedAtNs ? startedAtNs : end.atNs;
   if (finishedAtNs !== at) fail(`Container ${id} ended at ${at} and shows ${finishedAtNs}.`);
   const oomed = node.ranOutOfMemory(id);
   if (reason === 'OOMKilled' && !oomed) fail(`Container ${id} shows OOMKilled and had memory enough.`);
