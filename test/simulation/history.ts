@@ -64,6 +64,8 @@ export interface History {
   foundDead: readonly string[];
   /** Its housekeeping. */
   house: House | null;
+  /** What the history is about. */
+  readonly target: Boundary;
   /** Sessions are rare unless they are what the history is about. */
   readonly sessionRate: number;
   /** One of so many pods is restored from a checkpoint: few, unless the history is about that. */
@@ -106,6 +108,7 @@ function createHistory(random: Random, target: Boundary): History {
     daemon: null,
     foundDead: [],
     house: null,
+    target,
     sessionRate: target.includes('Stream') ? 1 : 0.4,
     // A multiple of three never has users of its own, which the checkpointed pod did not have.
     restoredEvery: target.includes('ReadPodCheckpoint') ? 3 : 6,
@@ -160,8 +163,11 @@ export async function runHistory(options: HistoryOptions): Promise<HistoryResult
   });
 
   await lives.start();
+  const comesLate = /ReopenLog|CheckpointPod|EndPod/.test(target);
   const clients = startClients(history, size?.clients ?? CLIENTS);
-  const planned = size?.steps ?? STEPS_MIN + random.below(150) + (cutShort !== null ? STEPS_MIN : 0);
+  const planned =
+    size?.steps ??
+    STEPS_MIN + random.below(150) + (cutShort !== null ? STEPS_MIN : 0) + (comesLate ? 3 * STEPS_MIN : 0);
   const quietAt = random.chance(QUIET_RATE) ? Math.floor(planned * (0.3 + 0.6 * random.next())) : planned;
   for (let step = 0; history.violation === null && step < planned; step += 1) {
     if (step === quietAt) await beQuiet(history, { mended: random.chance(0.5) });
