@@ -18,7 +18,6 @@ import { CHUNKS_PER_SEGMENT, describeChunk, segmentsWithChunks } from './read-ta
 import { createReader, impossibleKeys } from './reader.ts';
 import { isWholeSnapshot, type SnapshotRow } from './snapshot-table.ts';
 import type { SealedSegment } from './types.ts';
-import type { VerifyTask } from './verify.ts';
 
 export interface SurroundingsReport {
   readonly findings: readonly Finding[];
@@ -27,7 +26,22 @@ export interface SurroundingsReport {
   readonly readSegments: number;
 }
 
-type SurroundingsTask = Extract<VerifyTask, { kind: 'surroundings' }>;
+/** Files to go by besides those beside the journal. */
+export interface KeptElsewhere {
+  /** A checkpoint that the journal has to contain. */
+  readonly head?: string | undefined;
+  /** The key that must have signed, in place of the journal's own. */
+  readonly key?: string | undefined;
+}
+
+/** What the thread is asked for that looks at all of this. */
+export interface SurroundingsTask {
+  readonly kind: 'surroundings';
+  readonly path: string;
+  readonly headSeq: number;
+  readonly parts: readonly ChainPart[];
+  readonly kept: KeptElsewhere;
+}
 
 type Find = (seq: number | null, what: string) => void;
 

@@ -9,7 +9,7 @@ import { readNewestCheckpoint } from './checkpoints.ts';
 import { connectReader } from './connect.ts';
 import { GENESIS } from './encoding.ts';
 import { errorOf } from './errors.ts';
-import type { SurroundingsReport } from './surroundings-check.ts';
+import type { KeptElsewhere, SurroundingsReport, SurroundingsTask } from './surroundings-check.ts';
 import { createReader } from './reader.ts';
 
 export interface VerifyReport {
@@ -23,24 +23,10 @@ export interface VerifyReport {
   readonly readSegments: number;
 }
 
-/** Files to go by besides those beside the journal. */
-export interface KeptElsewhere {
-  /** A checkpoint that the journal has to contain. */
-  readonly head?: string | undefined;
-  /** The key that must have signed, in place of the journal's own. */
-  readonly key?: string | undefined;
-}
-
 /** What a verifying thread is asked for. */
 export type VerifyTask =
   | { readonly kind: 'chain'; readonly path: string; readonly stretch: Stretch; readonly kept: KeptElsewhere }
-  | {
-      readonly kind: 'surroundings';
-      readonly path: string;
-      readonly headSeq: number;
-      readonly parts: readonly ChainPart[];
-      readonly kept: KeptElsewhere;
-    }
+  | SurroundingsTask
   | { readonly kind: 'structure'; readonly path: string };
 
 export type VerifyAnswer =

@@ -4,7 +4,16 @@
  */
 import type { Socket } from 'node:net';
 import { monotonicMs } from '../../linux/monotonic.ts';
-import type { ExecOutput } from './exec-process.ts';
+
+/** What is read of a command: how far it is decides how long the rest of it is waited for. */
+export interface ExecOutput {
+  /** Resolves when the last writer has gone. */
+  readonly ended: Promise<void>;
+  /** When the last piece came, by `monotonicMs`. */
+  readonly lastMs: () => number;
+  /** Whoever takes it is slow, so that nothing can come at the moment. */
+  readonly isHeld: () => boolean;
+}
 
 /** The memory that the output of all execs under way may take, together. */
 export interface OutputMemory {

@@ -15,6 +15,7 @@ import type { ShimContext } from '../context.ts';
 import type { ExecStream } from '../paths.ts';
 import { orAfter } from '../retry.ts';
 import type { TaskClient } from '../task-client.ts';
+import type { ExecOutput } from './exec-output.ts';
 
 const processType = 'types.containerd.io/opencontainers/runtime-spec/1/Process';
 const timerMsMax = 2_147_483_647;
@@ -23,16 +24,6 @@ export interface ExecName {
   readonly podSandboxId: string;
   readonly containerId: string;
   readonly execId: string;
-}
-
-/** What is read of a command: how far it is decides how long the rest of it is waited for. */
-export interface ExecOutput {
-  /** Resolves when the last writer has gone. */
-  readonly ended: Promise<void>;
-  /** When the last piece came, by `monotonicMs`. */
-  readonly lastMs: () => number;
-  /** Whoever takes it is slow, so that nothing can come at the moment. */
-  readonly isHeld: () => boolean;
 }
 
 /** Removes what may be there of the FIFOs of a command. */

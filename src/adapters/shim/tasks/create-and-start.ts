@@ -17,20 +17,12 @@ import { checkBundlePath } from '../paths.ts';
 import { type TaskClient, WHOLE_TASK } from '../task-client.ts';
 import type { TaskStreams } from './container-io.ts';
 import { addTask, findCgroup, forgetTask, removeTask, stateOf } from './effects.ts';
-import type { LiveTask } from './live-task.ts';
+import type { CreatedTask, LiveTask } from './live-task.ts';
 import { whileMapped } from './mapped-mounts.ts';
 import { taskOptions } from './task-options.ts';
 
 type CreateTask = EffectOf<'CreateTask'>;
 type StartTask = EffectOf<'StartTask'>;
-
-/** A task that its shim has created. */
-export interface CreatedTask {
-  readonly live: LiveTask;
-  /** Reads of it run beside the start; null where it has no process before that. */
-  readonly process: Promise<LaunchedTask> | null;
-  readonly isStarted: boolean;
-}
 
 const processOf = async (pid: number): Promise<LaunchedTask> => {
   const stat = await readProcessStat(pid).catch(() => null);

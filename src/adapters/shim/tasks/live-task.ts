@@ -5,7 +5,7 @@
  */
 import type { Logger } from 'pino';
 import { messageOf } from '../../../domain/errors.ts';
-import type { TaskExit } from '../../../domain/tasks.ts';
+import type { LaunchedTask, TaskExit } from '../../../domain/tasks.ts';
 import { isNotFound } from '../../ttrpc/status.ts';
 import type { Timestamp } from '../../wire/google/protobuf/timestamp.ts';
 import type { Delivery } from '../delivery.ts';
@@ -41,6 +41,14 @@ export interface LiveTask {
   readonly reportExit: (exit: ToldExit) => Promise<void>;
   readonly reportOom: () => Promise<void>;
   readonly isExitDurable: () => boolean;
+}
+
+/** A task that its shim has created. */
+export interface CreatedTask {
+  readonly live: LiveTask;
+  /** Reads of it run beside the start; null where it has no process before that. */
+  readonly process: Promise<LaunchedTask> | null;
+  readonly isStarted: boolean;
 }
 
 export interface LiveTaskOptions {
