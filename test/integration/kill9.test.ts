@@ -24,8 +24,13 @@ const atOnce = 6;
 const restarts = 3;
 /** Kills under the eyes of the counting container. */
 const kills = 10;
-/** What is wanted is 600 on a quiet machine; where tests run there may be others. */
-const firstAnswerMsMax = 1000;
+/**
+ * What is wanted is 600 on a quiet machine of today. Slower ones need 1,200, all of it processor time, and other work
+ * beside it makes the answer later still.
+ */
+const firstAnswerMsMax = 4000;
+const firstAnswerProcessorMsMax = 2500;
+const MS_PER_TICK = 10;
 const { CONTAINER_RUNNING, CONTAINER_EXITED } = ContainerState;
 
 const canConnect = (path: string): Promise<boolean> =>
@@ -35,10 +40,25 @@ const canConnect = (path: string): Promise<boolean> =>
     socket.once('connect', () => socket.destroy());
   });
 
-/** Starts the daemon and asks for all containers as soon as anybody can. Resolves with the time from exec to the answer. */
-const startAndList = async (
-  daemon: Daemon,
-): Promise<{ readonly tookMs: number; readonly list: ListContainersResponse }> => {
+/** What all threads of a process have had of the processors (proc(5), stat). */
+const processorMsOf = async (pid: number): Promise<number> => {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
+  const [user = '', system = ''] = stat
+    .slice(stat.lastIndexOf(')') + 2)
+    .split(' ')
+    .slice(11);
+  return (Number(user) + Number(system)) * MS_PER_TICK;
+};
+
+interface FirstAnswer {
+  /** From exec to the answer. */
+  readonly tookMs: number;
+  readonly processorMs: number;
+  readonly list: ListContainersResponse;
+}
+
+/** Starts the daemon and asks for all containers as soon as anybody can. */
+const startAndList = async (daemon: Daemon): Promise<FirstAnswer> => {
   const startedMs = performance.now();
   await daemon.launch();
   while (!(await canConnect(daemon.socket))) {
@@ -48,7 +68,8 @@ const startAndList = async (
   const cri = criClient(daemon.socket);
   try {
     const list = await cri.runtime.listContainers();
-    return { tookMs: performance.now() - startedMs, list };
+    const tookMs = performance.now() - startedMs;
+    return { tookMs, processorMs: await processorMsOf(daemon.pid()), list };
   } finally {
     cri.close();
   }
@@ -101,9 +122,11 @@ describe(`${pods} containers in ${pods} pods, and the daemon is killed`, () => {
     expected.set(waiting.containerId, CONTAINER_EXITED).set(doomed.containerId, CONTAINER_EXITED);
 
     const times: number[] = [];
+    const processorTimes: number[] = [];
     for (let round = 0; round < restarts; round += 1) {
-      const { tookMs, list } = await startAndList(daemon);
+      const { tookMs, processorMs, list } = await startAndList(daemon);
       times.push(Math.round(tookMs));
+      processorTimes.push(processorMs);
       assert.deepEqual(statesIn(list), expected);
       const exited = await statusOf(daemon, waiting.containerId);
       assert.deepEqual([exited.exitCode, exited.reason], [37, 'Error']);
@@ -113,7 +136,9 @@ describe(`${pods} containers in ${pods} pods, and the daemon is killed`, () => {
       if (round < restarts - 1) await daemon.kill();
     }
     t.diagnostic(`ms from exec to the first right ListContainers with ${pods} containers: ${times.join(', ')}`);
+    t.diagnostic(`ms of processor time in these: ${processorTimes.join(', ')}`);
     assert.ok(Math.min(...times) <= firstAnswerMsMax, `${times.join(', ')} ms`);
+    assert.ok(Math.min(...processorTimes) <= firstAnswerProcessorMsMax, `${processorTimes.join(', ')} ms`);
     await agreement(daemon);
   });
 
