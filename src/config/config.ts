@@ -72,6 +72,10 @@ export interface Config {
     /** Later ones win. */
     readonly cdiSpecDirs: readonly string[];
   };
+  readonly checkpoint: {
+    /** Of those whose checkpoints are restored here. */
+    readonly trustedKeyPaths: readonly string[];
+  };
   readonly images: {
     readonly registryConfigDirs: readonly string[];
     readonly mirrorCredentials: boolean;
@@ -202,7 +206,7 @@ const tlsOf = ({ tls_cert, tls_key }: ParsedConfig['streaming']): Config['stream
 
 /** Gives every key its name and form on our side. */
 export const configOf = (parsed: ParsedConfig, files: readonly string[], surroundings: Surroundings): Config => {
-  const { serve, journal, cni, runtime, images, streaming, metrics, tracing, logs, limits } = parsed;
+  const { serve, journal, cni, runtime, checkpoint, images, streaming, metrics, tracing, logs, limits } = parsed;
   const handlers = handlersOf(runtime, cni.conf_dir, surroundings);
   const defaultHandler = handlers.find(({ name }) => name === runtime.default_runtime_handler);
   return {
@@ -250,6 +254,7 @@ export const configOf = (parsed: ParsedConfig, files: readonly string[], surroun
       blockIOConfigFile: runtime.blockio_config_file === '' ? null : runtime.blockio_config_file,
       cdiSpecDirs: runtime.cdi_spec_dirs,
     },
+    checkpoint: { trustedKeyPaths: checkpoint.trusted_keys },
     images: {
       registryConfigDirs: images.registry_config_dirs,
       mirrorCredentials: images.mirror_credentials,

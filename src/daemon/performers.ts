@@ -76,6 +76,7 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
     spawner,
     credentials: credentials.find,
     log,
+    trustedKeyPaths: config.checkpoint.trustedKeyPaths,
     limits: config.limits,
   });
   const cni = createCniAdapter({
@@ -142,9 +143,9 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
       return cni.effects.AttachNetwork(effect, context);
     },
     ...shim.effects,
-    ReadCheckpoint: async ({ location }, { signal }) => {
+    ReadCheckpoint: async ({ location, knownDigests }, { signal }) => {
       await shim.needCriu(`The checkpoint ${location}`);
-      return { image: await images.checkpointArchives.readImage(location, signal) };
+      return { image: await images.checkpointArchives.readImage({ path: location, knownDigests }, signal) };
     },
     ...portForwarder.effects,
     ...images.effects,

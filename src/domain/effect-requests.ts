@@ -7,6 +7,7 @@ import type { Effect, EffectOf } from './effects.ts';
 import type { CheckpointedTask, TaskCheckpoint } from './effects/checkpoint.ts';
 import { containerLog } from './container/log.ts';
 import type { Failure } from './errors.ts';
+import { checkpointDigests } from './node/checkpoint-digests.ts';
 import type { DaemonFacts } from './node/daemon-facts.ts';
 import { etcFiles } from './oci/etc-files.ts';
 import { containerQuestions } from './oci/container-spec.ts';
@@ -50,22 +51,23 @@ export function effectRequest(state: NodeState, { stream, intent }: OpenEffect):
       ? bug(`${intent.kind} was requested for a container that is gone`)
       : forContainer(state, facts, sandbox, container, intent);
   }
-  return forNode(intent);
+  return forNode(state, intent);
 }
 
 const bug = (message: string): EffectRequest => ({ ok: false, failure: { reason: 'Bug', message } });
 const perform = (effect: Effect): EffectRequest => ({ ok: true, effect });
 const misplaced = (intent: Intent, where: string): EffectRequest => bug(`${intent.kind} makes no sense for ${where}`);
 
-function forNode(intent: Intent): EffectRequest {
+function forNode(state: NodeState, intent: Intent): EffectRequest {
   switch (intent.kind) {
     case 'PullImage':
     case 'LoadImages':
     case 'DeleteImageContent':
     case 'ReadPodCheckpoint':
-    case 'ReadCheckpoint':
     case 'WaitUntil':
       return perform(intent);
+    case 'ReadCheckpoint':
+      return perform({ ...intent, knownDigests: checkpointDigests(state) });
     default:
       return misplaced(intent, 'an image or a call');
   }
@@ -261,7 +263,13 @@ function forContainer(
         ...(users === null || sandbox.task === null ? {} : { users: { ...users, holder: sandbox.task } }),
         ...(container.checkpointArchive === undefined
           ? {}
-          : { checkpoint: { path: container.checkpointArchive, dir: restoreDir(facts, containerId) } }),
+          : {
+              checkpoint: {
+                path: container.checkpointArchive,
+                dir: restoreDir(facts, containerId),
+                knownDigests: checkpointDigests(state),
+              },
+            }),
       });
     }
     case 'CleanContainer':

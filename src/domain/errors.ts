@@ -43,6 +43,8 @@ export const codeOfReason = {
   UnknownRuntimeHandler: GrpcCode.INVALID_ARGUMENT,
   /** The node lacks what the request needs (a controller, a kernel feature, a tool). */
   HostLacks: GrpcCode.FAILED_PRECONDITION,
+  /** The archive of a checkpoint that nobody who is trusted made. */
+  CheckpointUntrusted: GrpcCode.PERMISSION_DENIED,
   NetworkNotReady: GrpcCode.FAILED_PRECONDITION,
   /** The message begins with RegistryUnavailable, by which kubelet tells it from a bad image. */
   RegistryFailed: GrpcCode.UNAVAILABLE,

@@ -16,7 +16,7 @@ import type { SandboxRequested } from './pod-sandbox/requested.ts';
 import type { Failure, GrpcCode } from './errors.ts';
 import type { LogKeeperEnded, LogKeeperStarted } from './node/log-keeper.ts';
 import type { DaemonFacts } from './node/daemon-facts.ts';
-import type { DamagedContent, JournalDoubt, NodeNote } from './node/notes.ts';
+import type { DamagedContent, JournalDoubt, NodeEvent, NodeNote } from './node/notes.ts';
 import type { AttachRequest, ExecRequest } from './call/streams.ts';
 import type { RestorePodRequest } from './pod-sandbox/restored.ts';
 import type { TurnFailed } from './turn-failed.ts';
@@ -344,9 +344,7 @@ export type Event =
   | { readonly type: 'image.removing'; readonly body: Record<string, never> }
   /** Its content is gone from the disk. */
   | { readonly type: 'image.removed'; readonly body: Record<string, never> }
-  | { readonly type: 'node.configured'; readonly body: { readonly podCidr: string } }
-  /** Every doubt until now is known to somebody: the call says to whom, and why it is right so. */
-  | { readonly type: 'journal.acknowledged'; readonly body: Record<string, never> }
+  | NodeEvent
   /** This call waits for the same thing as an earlier one (C5). */
   | { readonly type: 'call.joined'; readonly body: { readonly target: string } }
   | {

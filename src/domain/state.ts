@@ -205,6 +205,8 @@ export interface NodeState {
   journalDoubts?: readonly JournalDoubt[] | undefined;
   /** Digests of heads that the journal does not contain, and of which somebody knows. Absent: none. */
   acknowledgedHeads?: readonly string[] | undefined;
+  /** SHA-256 of the archives of checkpoints that were written here, oldest first. Absent: none. */
+  checkpointDigests?: readonly string[] | undefined;
   readonly sandboxes: Map<string, PodSandbox>;
   readonly containers: Map<string, Container>;
   readonly images: Map<string, Image>;
@@ -234,8 +236,8 @@ export function containersOf(state: NodeState, podSandboxId: string): Container[
 
 /** Makes one state what another is; the other must not be used any more. */
 export function replaceState(state: NodeState, by: NodeState): void {
-  const { facts, network, podCidr, journalDoubts, acknowledgedHeads } = by;
-  Object.assign(state, { facts, network, podCidr, journalDoubts, acknowledgedHeads });
+  const { facts, network, podCidr, journalDoubts, acknowledgedHeads, checkpointDigests } = by;
+  Object.assign(state, { facts, network, podCidr, journalDoubts, acknowledgedHeads, checkpointDigests });
   refill(state.sandboxes, by.sandboxes);
   refill(state.containers, by.containers);
   refill(state.images, by.images);

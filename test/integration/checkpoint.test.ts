@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { access, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
+import { sha256Of } from '../../src/adapters/images/chain-ids.ts';
 import { ContainerState } from '../../src/adapters/wire/cri/api.ts';
 import { GrpcCode } from '../../src/domain/errors.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
@@ -78,6 +79,11 @@ describe('a checkpoint', () => {
     await checkpoint(location);
     assert.equal((await stat(location)).mode & 0o777, 0o600);
     assert.deepEqual(await readdir(places), ['whole.tar']);
+    const ended = (await recordsOf(node.daemon)).findLast(
+      ({ type, body }) => type === 'effect.ended' && (body as { kind: string }).kind === 'CheckpointTask',
+    );
+    const { result } = ended?.body as { result?: { digests?: readonly string[] } };
+    assert.deepEqual(result?.digests, [sha256Of(await readFile(location))]);
     const { stdout } = await run(['tar', '--list', '--file', location]);
     assert.deepEqual(stdout.trim().split('\n').toSorted(), [
       './',

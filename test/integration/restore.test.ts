@@ -1,8 +1,10 @@
 /**
  * RestorePod with the real shim, and an OCI runtime and a CRIU that do as they are told. That the pod is there with all of
- * its containers or not at all, that they start from what was checkpointed, and that archives do no harm.
+ * its containers or not at all, that they start from what was checkpointed, that only archives which this node wrote or a
+ * trusted key signed are restored, and that those do no harm either.
  */
 import assert from 'node:assert/strict';
+import { createHash, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { access, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
@@ -40,6 +42,7 @@ describe('a pod that is restored', () => {
   let criu: CriuTools;
   let checkpointPath: string;
   let original: string;
+  const [trusted, stranger] = [generateKeyPairSync('ed25519'), generateKeyPairSync('ed25519')];
 
   /** They would do something else if they were started anew. */
   const configOf = (name: string): DeepPartial<ContainerConfig> =>
@@ -65,21 +68,30 @@ describe('a pod that is restored', () => {
     assert.equal(containers.length, 2);
     assert.equal((await readdir(join(node.daemon.dirs.root, 'containers'))).length, 2);
   };
-  /** The checkpoint with another archive of its second container. */
-  const copyWith = async (archive: Buffer): Promise<string> => {
-    const path = await tempDir(owner);
+  const archiveOf = async (name: string): Promise<string> => {
     const text = await readFile(join(checkpointPath, 'pod.json'), 'utf8');
     const { containers } = JSON.parse(text) as { containers: { name: string; archive: string }[] };
-    for (const { name, archive: file } of containers)
-      await writeFile(join(path, file), name === 'second' ? archive : await readFile(join(checkpointPath, file)));
-    await writeFile(join(path, 'pod.json'), text);
+    return containers.find((container) => container.name === name)?.archive ?? '';
+  };
+  const signed = (archive: Buffer, by: KeyObject): Buffer =>
+    sign(null, createHash('sha256').update(archive).digest(), by);
+  /** The checkpoint with another archive of its second container, signed by that key. */
+  const copyWith = async (archive: Buffer, by: KeyObject | null = trusted.privateKey): Promise<string> => {
+    const path = await tempDir(owner);
+    for (const file of await readdir(checkpointPath))
+      await writeFile(join(path, file), await readFile(join(checkpointPath, file)));
+    const other = join(path, await archiveOf('second'));
+    await writeFile(other, archive);
+    if (by !== null) await writeFile(`${other}.sig`, signed(archive, by));
     return path;
   };
 
   before(async () => {
     criu = await criuTools(owner);
     await criu.script('criu');
-    node = await startNode(owner, criu.nodeOptions);
+    const keyPath = join(await tempDir(owner), 'key.pem');
+    await writeFile(keyPath, trusted.publicKey.export({ format: 'pem', type: 'spki' }));
+    node = await startNode(owner, { ...criu.nodeOptions, config: `[checkpoint]\ntrusted_keys = ["${keyPath}"]\n` });
     const { runtime: cri } = node.daemon.cri;
     const command = ['sh', '-c', 'echo changed >/changed; rm /bin/true; exec sleep 1000'];
     const made = await runPod(node.daemon, 'original', busyboxName, command);
@@ -322,6 +334,44 @@ describe('a pod that is restored', () => {
     await cut;
     await node.daemon.start();
     await eventually('the undo', async () => (await node.daemon.cri.runtime.listPodSandbox({})).items.length === 1);
+    await isAlone();
+  });
+
+  test('from archives that this node did not write is refused, unless a trusted key signed them', async () => {
+    const { runtime: cri } = node.daemon.cri;
+    const untrusted = withCode(
+      GrpcCode.PERMISSION_DENIED,
+      /\.tar is not as this node made it .*checkpoint\.trusted_keys/,
+    );
+    const file = await archiveOf('second');
+    const own = await readFile(join(checkpointPath, file));
+    const page = own.indexOf('pages\n');
+    assert.ok(page > 0);
+    // Another memory: tar's own checksums do not cover it.
+    const foreign = Buffer.from(own);
+    foreign.write('other\n', page);
+    await assert.rejects(restore(pod('foreign'), both(), await copyWith(foreign, null)), untrusted);
+    await assert.rejects(restore(pod('foreign'), both(), await copyWith(foreign, stranger.privateKey)), untrusted);
+    const another = await copyWith(foreign, null);
+    await writeFile(join(another, `${file}.sig`), signed(own, trusted.privateKey));
+    await assert.rejects(restore(pod('foreign'), both(), another), untrusted);
+    await isAlone();
+    // This node's own archive is that wherever it lies, and so it is after a restart.
+    for (const path of [await copyWith(own, null), await copyWith(foreign)]) {
+      const restored = await restore(pod('foreign'), both(), path);
+      await cri.startContainer({ containerId: idsOf(restored)['second'] ?? '' });
+      await removePod(node.daemon, restored.podSandboxId);
+    }
+    await isAlone();
+
+    const archive = join(await copyWith(foreign, null), file);
+    const { podSandboxId } = await cri.runPodSandbox({ config: pod('alone') });
+    const config = containerConfig('second', archive, ['sleep', '1000']);
+    await assert.rejects(cri.createContainer({ podSandboxId, config }), untrusted);
+    await writeFile(`${archive}.sig`, signed(foreign, trusted.privateKey));
+    const { containerId } = await cri.createContainer({ podSandboxId, config });
+    await cri.startContainer({ containerId });
+    await removePod(node.daemon, podSandboxId);
     await isAlone();
   });
 

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, it } from 'node:test';
+import { sha256Of } from '../../src/adapters/images/chain-ids.ts';
 import { imageLayout } from '../../src/adapters/images/layout.ts';
 import { createTrees } from '../../src/adapters/images/trees/trees.ts';
 import { defaultImageLimits } from '../../src/adapters/images/types.ts';
@@ -103,13 +104,16 @@ describe('archives of a checkpoint', { timeout: 60_000 }, () => {
       limits: { ...defaultImageLimits, reservedBytes: 0 },
       inTurn: createSemaphore(1),
       trees,
+      trustedKeyPaths: [],
     });
     const archive = join(root, 'archive.tar');
     const dir = join(layout.containers, 'c', 'restore');
     const images = { path: 'checkpoint/pages-1.img', data: 'pages' };
     const restored = async (members: readonly TarMember[]): Promise<void> => {
-      await writeFile(archive, tar([images, ...members]));
-      await unpack('c', { path: archive, dir }, new AbortController().signal);
+      const bytes = tar([images, ...members]);
+      await writeFile(archive, bytes);
+      // Even what the node has written itself is read with care.
+      await unpack('c', { path: archive, dir, knownDigests: [sha256Of(bytes)] }, new AbortController().signal);
     };
     for (const name of ['container.log', 'rootfs-diff.tar', 'config.dump', 'checkpoint/inventory.img'])
       await assert.rejects(

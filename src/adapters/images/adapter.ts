@@ -51,6 +51,8 @@ export interface ImagesAdapterOptions {
   /** What a token of an effect stands for; null when it is not known (any more). */
   readonly credentials: (token: string) => RegistryCredentials | null;
   readonly log: Log;
+  /** Files with the keys of those whose checkpoints are restored here; nobody's by default. */
+  readonly trustedKeyPaths?: readonly string[];
   readonly limits?: Partial<ImageLimits>;
 }
 
@@ -130,7 +132,14 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
     onSnapshot: recountInBackground,
   });
 
-  const checkpointArchives = createCheckpointArchives({ layout, spawner, limits, inTurn, trees });
+  const checkpointArchives = createCheckpointArchives({
+    layout,
+    spawner,
+    limits,
+    inTurn,
+    trees,
+    trustedKeyPaths: options.trustedKeyPaths ?? [],
+  });
   const jobs = createPullJobs(
     {
       root,

@@ -12,6 +12,7 @@ import type { CheckpointedTask, TaskCheckpoint } from '../../domain/effects/chec
 import { FailureError, messageOf } from '../../domain/errors.ts';
 import { cgroupDirectory } from '../linux/cgroup-path.ts';
 import { CGROUP_ROOT, readCgroupFacts } from '../linux/cgroups.ts';
+import { digestOf } from '../linux/file-digest.ts';
 import { unfinishedName } from '../linux/files.ts';
 import { errorCodeOf } from '../linux/syscalls.ts';
 import type { RunResult, Spawner } from '../spawner/types.ts';
@@ -163,8 +164,8 @@ const describe = async (tools: CheckpointTools, task: TaskCheckpoint): Promise<v
   await writeFile(join(directory, CHECKPOINT_FILES.description), JSON.stringify(task.description));
 };
 
-/** Under another name beside it first. What stands there is replaced, and no link is followed. */
-export const writeArchive = async (tools: CheckpointTools, task: TaskCheckpoint, location: string): Promise<void> => {
+/** Under another name beside it first. What stands there is replaced, and no link is followed. Gives the archive's digest. */
+export const writeArchive = async (tools: CheckpointTools, task: TaskCheckpoint, location: string): Promise<string> => {
   const unfinished = unfinishedName(location);
   await rm(unfinished, { force: true });
   const file = await open(unfinished, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL, archiveMode);
@@ -172,7 +173,10 @@ export const writeArchive = async (tools: CheckpointTools, task: TaskCheckpoint,
     await archive(tools, archiveDir(task), `/proc/${process.pid}/fd/${file.fd}`, task.timeoutMs ?? defaultMs);
     await file.chmod(archiveMode);
     await file.sync();
+    const { size: sizeBytes } = await file.stat();
+    const digest = await digestOf({ from: file.fd, sizeBytes, to: null });
     await rename(unfinished, location);
+    return digest;
   } catch (error) {
     await rm(unfinished, { force: true });
     throw error;
@@ -194,8 +198,7 @@ export const checkpointTask = async (
       } finally {
         await tryThaw(context, effect);
       }
-      await writeArchive(tools, effect, effect.location);
-      return {};
+      return { digests: [await writeArchive(tools, effect, effect.location)] };
     } finally {
       await removeWorkDir(effect);
     }

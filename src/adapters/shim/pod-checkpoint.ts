@@ -102,17 +102,25 @@ const removeOutput = async (effect: EffectOf<'CheckpointPod' | 'EndPodCheckpoint
   await rm(unfinishedDir(effect.outputPath), { recursive: true, force: true });
 };
 
-const writeOutput = async (context: ShimContext, tools: CheckpointTools, effect: CheckpointPod): Promise<void> => {
+/** Gives the digests of the archives. */
+const writeOutput = async (
+  context: ShimContext,
+  tools: CheckpointTools,
+  effect: CheckpointPod,
+): Promise<readonly string[]> => {
   const { containers, outputPath } = effect;
   const unfinished = unfinishedDir(outputPath);
   await mkdir(unfinished, { mode: directoryMode });
   try {
     for (const task of containers) await prepareWorkDir(task);
     await collectAll(context, tools, containers);
-    for (const task of containers) await writeArchive(tools, task, join(unfinished, basename(task.location)));
+    const digests: string[] = [];
+    for (const task of containers)
+      digests.push(await writeArchive(tools, task, join(unfinished, basename(task.location))));
     await writeFileWhole(join(unfinished, descriptionName), describePod(effect), archiveMode);
     for (const name of namesOf(effect)) await rename(join(unfinished, name), join(outputPath, name));
     await rmdir(unfinished);
+    return digests;
   } catch (error) {
     await removeOutput(effect);
     throw error;
@@ -131,8 +139,7 @@ export const checkpointPod = (
     await findTool(tools, 'criu');
     const isMade = await claimDirectory(effect.outputPath);
     try {
-      await writeOutput(context, tools, effect);
-      return {};
+      return { digests: await writeOutput(context, tools, effect) };
     } catch (error) {
       if (isMade) await rmdir(effect.outputPath);
       throw error;

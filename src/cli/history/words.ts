@@ -188,6 +188,8 @@ export const wordsOf = (event: Sequenced<DomainRecord>): Words | null => {
       return bad('journal doubted', event.body.what);
     case 'journal.acknowledged':
       return plain('doubts acknowledged');
+    case 'checkpoint.written':
+      return plain('checkpoint written', event.body.digests.join(', '));
     case 'disk.filled':
       return bad('disk full', `${bytes(event.body.freeBytes)} free: only stopping and removing is taken`);
     case 'disk.freed':

@@ -6,12 +6,13 @@ import { hasTimer, openEffectsOn } from '../effect-log.ts';
 import type { Failure } from '../errors.ts';
 import { checkAbsolutePath, checkNoParentPart, checkTimeout } from '../oci/checks.ts';
 import { failureIn, refuseField } from '../oci/refuse.ts';
-import { type CallRequest, containerStream, type EffectEnded, sandboxStream } from '../records.ts';
+import { type CallRequest, containerStream, type EffectEnded, NODE_STREAM, sandboxStream } from '../records.ts';
 import type { Container, NodeState, OpenCall } from '../state.ts';
 import { afterMs, callBehind, complete, emit, OK, request as requestEffects, setTimer, type Turn } from '../turn.ts';
 import { isAskingShim } from './contact.ts';
 import { containerStateOf, notFound } from './state.ts';
 
+type CheckpointEnded = Extract<EffectEnded, { kind: 'CheckpointTask' | 'CheckpointPod' }>;
 type CheckpointRequest = Extract<CallRequest, { method: 'CheckpointContainer' }>;
 
 const RETRY_MS = 5_000;
@@ -68,8 +69,10 @@ export function checkpointContainer(turn: Turn, call: OpenCall, request: Checkpo
   emit(turn, containerStream(containerId), { type: 'effects.requested', body: { effects } }, call.seq);
 }
 
-/** Whoever asked for it hears how it ended. */
-export function afterCheckpoint(turn: Turn, { failure }: EffectEnded): void {
+/** Whoever asked for it hears how it ended. What was written outlives the records of the container and of the call. */
+export function afterCheckpoint(turn: Turn, { failure, result }: CheckpointEnded): void {
+  if (result?.digests !== undefined)
+    emit(turn, NODE_STREAM, { type: 'checkpoint.written', body: { digests: result.digests } }, null);
   const call = callBehind(turn);
   if (call === undefined) return;
   complete(turn, call, failure === undefined ? OK : { ok: false, failure });

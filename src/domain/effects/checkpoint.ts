@@ -51,18 +51,33 @@ export type CheckpointEffect =
   /** Reads what such a directory describes, where the node can restore it; changes nothing. */
   | { readonly kind: 'ReadPodCheckpoint'; readonly checkpointPath: string }
   /** Reads what an archive of one container describes, where the node can restore it; changes nothing. */
-  | { readonly kind: 'ReadCheckpoint'; readonly location: string };
+  | ({ readonly kind: 'ReadCheckpoint'; readonly location: string } & KnownDigests);
 
-/** Where a container is restored from: an archive that CheckpointTask wrote, and where it is unpacked. */
-export interface CheckpointArchive {
+/** Digests (sha256:…) of the archives that this node wrote: only those are used, and what somebody who is trusted signed. */
+interface KnownDigests {
+  readonly knownDigests: readonly string[];
+}
+
+/** An archive that CheckpointTask wrote, as somebody says. */
+export interface GivenArchive extends KnownDigests {
   readonly path: string;
+}
+
+/** Where a container is restored from, and where that is unpacked. */
+export interface CheckpointArchive extends GivenArchive {
   readonly dir: string;
 }
 
+/** What was written. Absent: by a scribe that did not say. */
+interface WrittenArchives {
+  /** Digests (sha256:…) of the archives. */
+  readonly digests?: readonly string[];
+}
+
 export interface CheckpointResults {
-  readonly CheckpointTask: Record<string, never>;
+  readonly CheckpointTask: WrittenArchives;
   readonly EndCheckpoint: Record<string, never>;
-  readonly CheckpointPod: Record<string, never>;
+  readonly CheckpointPod: WrittenArchives;
   readonly EndPodCheckpoint: Record<string, never>;
   readonly ReadPodCheckpoint: { readonly pod: DescribedPod };
   readonly ReadCheckpoint: { readonly image: DescribedImage };

@@ -2,6 +2,7 @@
  * What concerns the node as a whole. daemon.started is the one record that touches every object: it says which
  * processes a restart found dead, and that nobody is in touch with any shim. Its stream is never pruned.
  */
+import { evolveCheckpointDigests } from './checkpoint-digests.ts';
 import { evolveDoubts } from './journal-doubt.ts';
 import { withoutUpdate } from '../container/evolve.ts';
 import { sameJson } from '../json.ts';
@@ -30,6 +31,8 @@ export function evolveNode(state: NodeState, record: Sequenced): void {
     case 'journal.doubted':
     case 'journal.acknowledged':
       return evolveDoubts(state, record);
+    case 'checkpoint.written':
+      return evolveCheckpointDigests(state, record.body.digests);
     case 'node.configured':
       state.podCidr = record.body.podCidr;
       return;

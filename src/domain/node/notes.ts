@@ -20,6 +20,14 @@ export type NodeNote =
       readonly body: { readonly blobs: readonly string[]; readonly layers: readonly string[] };
     };
 
+/** What is decided about the node as a whole. */
+export type NodeEvent =
+  | { readonly type: 'node.configured'; readonly body: { readonly podCidr: string } }
+  /** Every doubt until now is known to somebody: the call says to whom, and why it is right so. */
+  | { readonly type: 'journal.acknowledged'; readonly body: Record<string, never> }
+  /** Archives of checkpoints with these digests were written here: they may be restored here. */
+  | { readonly type: 'checkpoint.written'; readonly body: { readonly digests: readonly string[] } };
+
 /** A stored blob that is not what its digest says, or is not there; an unpacked layer that is not there as it was put. */
 export interface DamagedContent {
   readonly kind: 'blob' | 'layer';

@@ -4,6 +4,7 @@ import { lstat, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/pro
 import { join } from 'node:path';
 import { before, describe, it } from 'node:test';
 import { createSemaphore } from '../../../src/adapters/linux/semaphore.ts';
+import { sha256Of } from '../../../src/adapters/images/chain-ids.ts';
 import { imageLayout } from '../../../src/adapters/images/layout.ts';
 import { createTrees } from '../../../src/adapters/images/trees/trees.ts';
 import { defaultImageLimits } from '../../../src/adapters/images/types.ts';
@@ -52,12 +53,23 @@ describe('C17: checkpoints', { timeout: 60_000 }, () => {
       limits,
       inTurn: createSemaphore(2),
       trees,
+      trustedKeyPaths: [],
     });
     const archive = join(root, 'archive.tar');
     const dir = join(layout.containers, containerId, 'restore');
-    const unpack = (): Promise<void> =>
-      unpackCheckpoint(containerId, { path: archive, dir }, new AbortController().signal);
-    return { archive, dir, layer, unpack, readImage: () => readImage(archive, new AbortController().signal) };
+    /** The node has written whatever lies there. */
+    const given = async () => {
+      const isFile = (await lstat(archive)).isFile();
+      return { path: archive, knownDigests: isFile ? [sha256Of(await readFile(archive))] : [] };
+    };
+    const { signal } = new AbortController();
+    return {
+      archive,
+      dir,
+      layer,
+      unpack: async () => unpackCheckpoint(containerId, { ...(await given()), dir }, signal),
+      readImage: async () => readImage(await given(), signal),
+    };
   };
 
   const unpacked = async (members: readonly TarMember[]): Promise<Place> => {

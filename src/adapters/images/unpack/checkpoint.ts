@@ -1,13 +1,15 @@
 /**
  * Unpacks the archive of a container's checkpoint for a container that goes on from it: the images of its processes into
- * a directory of its own, its changed files into its writable layer. Archives come from anybody who could write where
- * one lay, so both are unpacked by the jailed child, and all that is kept of the first are plain files for root alone.
+ * a directory of its own, its changed files into its writable layer. Only archives that are trusted are looked into
+ * (checkpoint-trust.ts). All the same both are unpacked by the jailed child, and all that is kept of the first are plain
+ * files for root alone.
  */
 import { randomUUID } from 'node:crypto';
 import { lstat, mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describedImage } from '../../../domain/checkpoint-description.ts';
 import { CHECKPOINT_FILES } from '../../../domain/checkpoint-files.ts';
+import type { GivenArchive } from '../../../domain/effects/checkpoint.ts';
 import { FailureError } from '../../../domain/errors.ts';
 import type { DescribedImage } from '../../../domain/pod-sandbox/restored.ts';
 import { errorCodeOf } from '../../linux/syscalls.ts';
@@ -17,6 +19,7 @@ import type { Semaphore } from '../../linux/semaphore.ts';
 import type { UnpackCheckpoint } from '../snapshots-port.ts';
 import type { Trees } from '../trees/trees.ts';
 import type { ImageLimits } from '../types.ts';
+import { copyTrusted } from './checkpoint-trust.ts';
 import { runUnpacker, type Unpacked, type UnpackerRun } from './run-child.ts';
 
 const DIRECTORY_MODE = 0o700;
@@ -39,7 +42,7 @@ const asField = (error: unknown): unknown =>
 export interface CheckpointArchives {
   readonly unpack: UnpackCheckpoint;
   /** What an archive says of the image that its container was made from. Rejects with FailureError InvalidField. */
-  readonly readImage: (path: string, signal: AbortSignal) => Promise<DescribedImage>;
+  readonly readImage: (archive: GivenArchive, signal: AbortSignal) => Promise<DescribedImage>;
   /** Names in the unpack directory that are being worked on. */
   readonly active: ReadonlySet<string>;
 }
@@ -50,8 +53,10 @@ export const createCheckpointArchives = (options: {
   readonly limits: ImageLimits;
   readonly inTurn: Semaphore;
   readonly trees: Pick<Trees, 'markOpaque'>;
+  /** Files with the keys of those whose checkpoints are restored here. */
+  readonly trustedKeyPaths: readonly string[];
 }): CheckpointArchives => {
-  const { layout, spawner, limits, inTurn, trees } = options;
+  const { layout, spawner, limits, inTurn, trees, trustedKeyPaths } = options;
 
   const run = (run: Pick<UnpackerRun, 'archivePath' | 'name' | 'form' | 'directory' | 'signal'>): Promise<Unpacked> =>
     inTurn(run.signal, () => runUnpacker({ ...run, spawner, limits, diffId: null, onProgress: () => undefined }));
@@ -71,33 +76,62 @@ export const createCheckpointArchives = (options: {
 
   const active = new Set<string>();
 
+  /** Has `work` use a directory that is gone afterwards, whatever came of it. */
+  const meanwhile = async <T>(work: (directory: string) => Promise<T>): Promise<T> => {
+    const temporary = `checkpoint-${randomUUID()}`;
+    const directory = join(layout.unpack, temporary);
+    active.add(temporary);
+    try {
+      await mkdir(directory, { recursive: true, mode: DIRECTORY_MODE });
+      return await work(directory);
+    } finally {
+      await rm(directory, { recursive: true, force: true });
+      active.delete(temporary);
+    }
+  };
+
+  /** Has `work` unpack a copy of the archive, which is the one that was found to be trusted. */
+  const trusted = <T>(
+    archive: GivenArchive,
+    signal: AbortSignal,
+    work: (copy: string, directory: string) => Promise<T>,
+  ): Promise<T> =>
+    meanwhile(async (directory) => {
+      const copy = join(directory, 'archive');
+      const { reservedBytes } = limits;
+      await copyTrusted({ archive, trustedKeyPaths, copy, directory, reservedBytes, signal });
+      return work(copy, directory);
+    });
+
   return {
     active,
-    unpack: (containerId, { path, dir }, signal) =>
-      filling(dir, async () => {
-        const name = `The checkpoint ${path}`;
-        await run({ archivePath: path, name, form: 'files', directory: dir, signal });
-        if (!(await isDirectory(join(dir, CHECKPOINT_FILES.images))))
-          throw new FailureError('InvalidField', `${name} holds no processes: it is not one of a container.`);
-        const changes = join(dir, CHECKPOINT_FILES.changes);
-        if ((await lstat(changes).catch(() => null)) === null) return;
-        const directory = join(containerDir(layout, containerId), LAYER_DIR);
-        const { opaque } = await run({ archivePath: changes, name, form: 'changes', directory, signal });
-        await trees.markOpaque({ root: directory, opaque });
-        await rm(changes);
+    unpack: (containerId, archive, signal) =>
+      trusted(archive, signal, (archivePath) =>
+        filling(archive.dir, async () => {
+          const { path, dir } = archive;
+          const name = `The checkpoint ${path}`;
+          await run({ archivePath, name, form: 'files', directory: dir, signal });
+          if (!(await isDirectory(join(dir, CHECKPOINT_FILES.images))))
+            throw new FailureError('InvalidField', `${name} holds no processes: it is not one of a container.`);
+          const changes = join(dir, CHECKPOINT_FILES.changes);
+          if ((await lstat(changes).catch(() => null)) === null) return;
+          const directory = join(containerDir(layout, containerId), LAYER_DIR);
+          const { opaque } = await run({ archivePath: changes, name, form: 'changes', directory, signal });
+          await trees.markOpaque({ root: directory, opaque });
+          await rm(changes);
+        }),
+      ),
+    readImage: (archive, signal) =>
+      trusted(archive, signal, (archivePath, temporary) => {
+        const directory = join(temporary, 'described');
+        return filling(directory, async () => {
+          const { path } = archive;
+          const name = `The checkpoint ${path}`;
+          await run({ archivePath, name, form: 'description', directory, signal });
+          const text = await readFile(join(directory, CHECKPOINT_FILES.description), 'utf8').catch(() => null);
+          if (text !== null) return describedImage(path, text);
+          throw new FailureError('InvalidField', `${name} does not say what it is of: it is not one of a container.`);
+        });
       }),
-    readImage: (path, signal) => {
-      const temporary = `checkpoint-${randomUUID()}`;
-      const directory = join(layout.unpack, temporary);
-      active.add(temporary);
-      return filling(directory, async () => {
-        const name = `The checkpoint ${path}`;
-        await run({ archivePath: path, name, form: 'description', directory, signal });
-        const text = await readFile(join(directory, CHECKPOINT_FILES.description), 'utf8').catch(() => null);
-        await rm(directory, { recursive: true });
-        if (text !== null) return describedImage(path, text);
-        throw new FailureError('InvalidField', `${name} does not say what it is of: it is not one of a container.`);
-      }).finally(() => active.delete(temporary));
-    },
   };
 };
