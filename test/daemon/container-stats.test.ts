@@ -45,7 +45,7 @@ const fakes = () => {
     close: () => undefined,
   };
   const layers: UsageCollector = {
-    watch: (id, upperDir) => void told.push(`layer + ${id.slice(0, 2)} ${upperDir}`),
+    watch: (id, dirs) => void told.push(`layer + ${id.slice(0, 2)} ${dirs.join()}`),
     forget: (id) => void told.push(`layer - ${id.slice(0, 2)}`),
     usageOf: (id) =>
       id === idOf('c1')

@@ -42,8 +42,8 @@ export function keepHouse(
       restNs: random.chance(0.5) ? 0n : 5n * SECOND_NS,
       maxBytes: Number.MAX_SAFE_INTEGER,
     },
-    isClosed: (stream) => plant?.isClosed?.(daemon, stream) ?? isClosedStream(daemon.view.state as NodeState, stream),
-    isProbe: (received) => isProbe(daemon.view.state as NodeState, received),
+    isClosed: (stream) => plant?.isClosed?.(daemon, stream) ?? isClosedStream(daemon.view.state, stream),
+    isProbe: (received) => isProbe(daemon.view.state, received),
   });
   // One thing at a time: a snapshot from before a pruning may hold what the pruning took the end of.
   let busy = false;
@@ -52,7 +52,7 @@ export function keepHouse(
       if (busy) return;
       busy = true;
       const { state, seq } = plant?.snapshotOf?.(daemon) ?? durableState(daemon);
-      const text = writeState(state as NodeState);
+      const text = writeState(state);
       // Writing it takes a while; a daemon that dies meanwhile has none. Many die soon after.
       const tookMs = random.chance(0.5) ? 0.05 : 5;
       scheduler.after(tookMs, () => {

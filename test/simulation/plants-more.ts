@@ -1,5 +1,4 @@
 /** More bugs to be found: of liveness, order, restarts and acknowledging. Those that clients hear of are in model/. */
-import type { NodeState } from '../../src/domain/state.ts';
 import { isClosedStream } from '../../src/engine/closed-streams.ts';
 import { altered, withEvents, withoutEffects } from './altered.ts';
 import type { Plant } from './plant.ts';
@@ -85,7 +84,7 @@ const RESTARTS: readonly Plant[] = [
   {
     name: 'a stream that is pruned before it is closed',
     isClosed: ({ view }, stream) =>
-      isClosedStream(view.state as NodeState, stream) ||
+      isClosedStream(view.state, stream) ||
       (view.state.containers.get(stream.slice('container/'.length))?.exit ?? null) !== null,
   },
   { name: 'tasks that died with nobody looking', deadTasks: () => [] },

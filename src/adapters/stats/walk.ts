@@ -84,7 +84,7 @@ const openDirectory = async (directory: Directory): Promise<FileHandle | 'gone' 
 };
 
 /** Names in the directory, some at a time. */
-const namesOf = async function* (handle: FileHandle): AsyncGenerator<readonly string[]> {
+const namesOf = async function* (handle: FileHandle): AsyncGenerator<readonly string[], void> {
   const options = { bufferSize: STEP_ENTRIES, encoding: 'latin1' } as const;
   let names: string[] = [];
   for await (const { name } of await opendir(`/proc/self/fd/${handle.fd}`, options)) {
@@ -132,10 +132,10 @@ export const measureTree = async (
   };
 
   /** The next names; null at the end, and where the directory can't be read on. */
-  const next = async (names: AsyncGenerator<readonly string[]>): Promise<readonly string[] | null> => {
+  const next = async (names: AsyncGenerator<readonly string[], void>): Promise<readonly string[] | null> => {
     try {
-      const { done, value } = await names.next();
-      return done === true ? null : value;
+      const step = await names.next();
+      return step.done === true ? null : step.value;
     } catch (error) {
       complete &&= isGone(error);
       return null;

@@ -55,9 +55,9 @@ const costOf = async <T>(work: () => Promise<T>): Promise<{ readonly cost: Cost;
   const started = process.threadCpuUsage();
   let last = started;
   let longestMs = 0;
-  let done = false;
+  const worked = new AbortController();
   const watching = (async () => {
-    while (!done) {
+    while (!worked.signal.aborted) {
       await sleep(1);
       await nextTurn();
       longestMs = Math.max(longestMs, msOf(process.threadCpuUsage(last)));
@@ -65,7 +65,7 @@ const costOf = async <T>(work: () => Promise<T>): Promise<{ readonly cost: Cost;
     }
   })();
   const result = await work();
-  done = true;
+  worked.abort();
   await watching;
   return { cost: { wholeMs: msOf(process.threadCpuUsage(started)), longestMs }, result };
 };
