@@ -15,7 +15,7 @@ import { countsAsDone, failureOfTurn } from './turn-failed.ts';
 import type { NodeState } from './state.ts';
 
 /** Raised whenever evolve gives another state for the same records: older snapshots are then ignored (C14). */
-export const EVOLVER_VERSION = 3;
+export const EVOLVER_VERSION = 4;
 
 export function evolve(state: NodeState, record: Sequenced): void {
   if (record.type === 'turn.failed') return evolveFailedTurn(state, record);
