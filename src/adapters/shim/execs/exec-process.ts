@@ -93,12 +93,13 @@ const killExec = async (
   context: ShimContext,
   client: TaskClient,
   name: ExecName,
-  pid: number,
+  started: Promise<number>,
   exited: Promise<number>,
 ): Promise<ExecEnd> => {
   const { timings, log } = context;
   const { containerId, execId } = name;
-  await killProcesses(context, name, pid);
+  // It may run, and have started others, before the shim has told its pid.
+  await killProcesses(context, name, await orAfter(started, timings.treeMs, 0));
   // Not waited for: the shim answers only when the start of the exec, should that hang, is through.
   client.kill({ id: containerId, execId, signal: SIGKILL, all: false }, timings.endMs).catch((error: unknown) => {
     if (!isNotFound(error)) log.warn({ execId, error: messageOf(error) }, 'an exec could not be killed');
@@ -132,8 +133,9 @@ export const runToEnd = async (
   const { podSandboxId, containerId, execId } = name;
   if (daemonEnds.aborted) throw interruption(execId);
   const call = { id: containerId, execId };
-  let pid = 0;
   let timer: NodeJS.Timeout | undefined;
+  /** With its pid, or 0 where it never ran. */
+  const { promise: started, resolve: onPid } = Promise.withResolvers<number>();
   const { promise: exited, resolve: onExit, reject: onFailure } = Promise.withResolvers<number>();
   const run = async (): Promise<void> => {
     // What it has to wait for its turn is not its own time.
@@ -142,14 +144,17 @@ export const runToEnd = async (
     const ended = client.wait(call, null).then(({ exitStatus }) => exitStatus);
     // A failed start ends the Wait too, with a status that means nothing: nobody listens to it then.
     ended.catch(() => undefined);
-    ({ pid } = await starting);
+    onPid((await starting).pid);
     onStart?.();
     onExit(ended);
     await orAfter(ended, context.timings.turnMs, undefined).catch(() => undefined);
   };
   const waiting = new AbortController();
   const turn = context.shims.get(podSandboxId)?.execTurn;
-  (turn === undefined ? run() : turn(waiting.signal, run)).catch(onFailure);
+  (turn === undefined ? run() : turn(waiting.signal, run)).catch((error: unknown) => {
+    onPid(0);
+    onFailure(error);
+  });
   const { promise: cutShort, resolve: cut, reject: interrupt } = Promise.withResolvers<null>();
   const onDaemonEnd = (): void => {
     interrupt(interruption(execId));
@@ -164,7 +169,9 @@ export const runToEnd = async (
   if (unwanted?.aborted === true) onUnwanted();
   try {
     const exitStatus = await Promise.race([exited, cutShort]);
-    return exitStatus === null ? await killExec(context, client, name, pid, exited) : { exitStatus, cutShort: false };
+    return exitStatus === null
+      ? await killExec(context, client, name, started, exited)
+      : { exitStatus, cutShort: false };
   } finally {
     clearTimeout(timer);
     daemonEnds.removeEventListener('abort', onDaemonEnd);
