@@ -4,6 +4,7 @@ import { describe, test, type TestContext } from 'node:test';
 import { writeState } from '../../src/domain/snapshot.ts';
 import { nodeFold } from '../../src/engine/node-fold.ts';
 import { foldState } from '../../src/journal/fold.ts';
+import { JOURNAL_PRUNED } from '../../src/journal/own-records.ts';
 import { hashOfState } from '../../src/journal/snapshots.ts';
 import { runHistory, targetOfSeed } from '../simulation/history.ts';
 import { recordsFrom, tamper, withoutTriggers } from '../journal/support.ts';
@@ -14,9 +15,10 @@ import { runContainer } from '../engine/rig.ts';
 
 const stateAt = (path: string, seq?: number): string => writeState(foldState(path, nodeFold, seq).state);
 
-/** Told once: a history with crashes, and its states at two moments. */
+/** Told once: a history with crashes and without pruning, which takes earlier states away, and its states at two moments. */
 const told = (async () => {
-  const { records } = await runHistory({ seed: 12, target: targetOfSeed(12) });
+  const { records } = await runHistory({ seed: 11, target: targetOfSeed(11) });
+  assert.ok(records.every(({ type }) => type !== JOURNAL_PRUNED));
   const seqs = [Math.floor(records.length / 3), Math.floor(records.length / 2)];
   const state = nodeFold.initial();
   const states = new Map<number, string>();

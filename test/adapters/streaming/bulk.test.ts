@@ -1,6 +1,6 @@
 /**
  * Eight sessions at once, each with much output: all of it arrives, memory stays flat, and the loop is never held up.
- * SCRIBE_BULK_BYTES says how much each has (64 MiB unless told).
+ * SCRIBE_BULK_BYTES says how much each has (64 MiB unless told). Runs alone: it measures.
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
