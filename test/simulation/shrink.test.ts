@@ -10,15 +10,16 @@ const SEEDS = 60;
 const RECORDS_MAX = 80;
 
 test('a finding is shrunk to a history that can be read', async (t) => {
-  const plant = MORE_PLANTS.find(({ name }) => name === 'a removal that a restart forgets');
+  const plant = MORE_PLANTS.find(({ name }) => name === 'an undo that is not tried again');
   assert.ok(plant !== undefined);
   for (let seed = 1; seed <= SEEDS; seed += 1) {
-    const shrunk = await shrink({ seed, target: targetOfSeed(seed), plant });
+    const shrunk = await shrink({ seed, target: plant.target ?? targetOfSeed(seed), plant });
     if (shrunk === null || shrunk.finding.records.length >= RECORDS_MAX) continue;
     const text = report(shrunk);
     t.diagnostic(text);
-    assert.match(text, /the daemon starts/);
-    assert.match(text, /a client calls RemoveContainer|a client calls RemovePodSandbox|container.failed/);
+    assert.match(text, /a client calls \w+/);
+    assert.match(text, /to do: /);
+    assert.match(text, /failed/);
     return;
   }
   assert.fail(`no finding of ${SEEDS} seeds was shrunk to less than ${RECORDS_MAX} records`);
