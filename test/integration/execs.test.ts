@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { before, describe, test } from 'node:test';
 import { codeOf } from '../../scripts/lib/cri-client.ts';
+import { ContainerState } from '../../src/adapters/wire/cri/api.ts';
 import { GrpcCode } from '../../src/domain/errors.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { withCode } from '../support/failures.ts';
@@ -35,7 +36,9 @@ describe('ExecSync', () => {
   let containerId: string;
 
   before(async () => {
-    node = await startNode(owner, { config: `[limits]\nexec_output_total = "${outputTotalMib}MiB"\n` });
+    node = await startNode(owner, {
+      config: `[limits]\nexec_output_total = "${outputTotalMib}MiB"\n[serve]\ndrain_timeout = "60s"\n`,
+    });
     ({ podSandboxId, containerId } = await runPod(node.daemon, 'execs', busyboxName, ['sleep', '1000']));
   });
 
@@ -69,6 +72,29 @@ describe('ExecSync', () => {
     await there('nothing of the command', line, 0);
     const { exitCode } = await daemon.cri.runtime.execSync({ containerId, cmd: ['true'], timeout: '30' });
     assert.equal(exitCode, 0);
+  });
+
+  test('a daemon that is told to end answers for a command under way first, and its container runs on', async () => {
+    const { daemon } = node;
+    const line = sleeper();
+    const call = daemon.cri.runtime.execSync({ containerId, cmd: ['sh', '-c', `${line}; echo woken`] });
+    await there('the command', line, 1);
+    const ended = daemon.stop();
+    await eventually('new calls to be refused', () =>
+      daemon.cri.runtime.version().then(
+        () => false,
+        (error: unknown) => codeOf(error) === GrpcCode.UNAVAILABLE,
+      ),
+    );
+    for (const pid of await running(line)) process.kill(pid, 'SIGTERM');
+    assert.equal((await call).stdout.toString(), 'woken\n');
+    assert.equal(await ended, 0);
+    await daemon.start();
+    const { containers } = await daemon.cri.runtime.listContainers({ filter: { id: containerId } });
+    assert.deepEqual(
+      containers.map(({ state }) => state),
+      [ContainerState.CONTAINER_RUNNING],
+    );
   });
 
   test('a command whose time is up is killed with all that it has started', async () => {
