@@ -234,3 +234,26 @@ test('a pod that nobody claimed is undone though it was NOTREADY when the daemon
   await second.advance(121_000);
   assert.equal(second.engine.state.sandboxes.get(podSandboxId)?.goal, 'undo');
 });
+
+test('a pod whose shim ends while its network is being attached fails, and is not READY without it', async () => {
+  const { promise: held, resolve: release } = Promise.withResolvers<null>();
+  const rig = await startRig({
+    perform: {
+      AttachNetwork: async () => {
+        await held;
+        return { ips: ['10.0.0.9'], result: {} };
+      },
+    },
+  });
+  const answer = watched(rig.call(runPod()));
+  await settled(rig);
+  const [podSandboxId = ''] = rig.engine.state.sandboxes.keys();
+  assert.equal(rig.engine.state.sandboxes.get(podSandboxId)?.steps.task, 'done');
+  await rig.engine.observe({ kind: 'ShimLost', podSandboxId });
+  release(null);
+  await settled(rig);
+  const reply = answer();
+  assert.ok(reply !== null);
+  assert.equal(reasonOf(reply), 'RuntimeFailed');
+  assert.equal(rig.engine.state.sandboxes.size, 0);
+});

@@ -48,6 +48,7 @@ import {
   type Turn,
   wake,
 } from '../turn.ts';
+import { rulesOf } from '../node/rules.ts';
 import { SIGKILL } from '../oci/signals.ts';
 import { hasOwnUsers } from '../oci/user-namespace.ts';
 import { advancePodCheckpoint } from './checkpoint.ts';
@@ -100,6 +101,8 @@ function failureOf(state: NodeState, sandbox: PodSandbox): Failure | null {
       reason: 'RuntimeFailed',
       message: `Pod sandbox ${sandbox.id} was not ready yet when ${holderOf(sandbox.sandboxer) ?? 'it'} ended with status ${sandbox.taskExit.exitStatus}.`,
     };
+  if (sandbox.shimContact === 'gone' && sandbox.sandboxer !== 'none' && rulesOf(state) >= 2)
+    return { reason: 'RuntimeFailed', message: `Pod sandbox ${sandbox.id} was not ready yet when its shim ended.` };
   if (!SANDBOX_STEPS.some((step) => sandbox.steps[step] === 'failed')) return restoreFailure(state, sandbox);
   return (
     sandbox.failure ?? {
