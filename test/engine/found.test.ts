@@ -254,6 +254,6 @@ test('a pod whose shim ends while its network is being attached fails, and is no
   await settled(rig);
   const reply = answer();
   assert.ok(reply !== null);
-  assert.equal(reasonOf(reply), 'RuntimeFailed');
+  assert.equal(reasonOf(reply), 'ShimFailed');
   assert.equal(rig.engine.state.sandboxes.size, 0);
 });

@@ -101,15 +101,19 @@ function failureOf(state: NodeState, sandbox: PodSandbox): Failure | null {
       reason: 'RuntimeFailed',
       message: `Pod sandbox ${sandbox.id} was not ready yet when ${holderOf(sandbox.sandboxer) ?? 'it'} ended with status ${sandbox.taskExit.exitStatus}.`,
     };
-  if (sandbox.shimContact === 'gone' && sandbox.sandboxer !== 'none' && rulesOf(state) >= 2)
-    return { reason: 'RuntimeFailed', message: `Pod sandbox ${sandbox.id} was not ready yet when its shim ended.` };
-  if (!SANDBOX_STEPS.some((step) => sandbox.steps[step] === 'failed')) return restoreFailure(state, sandbox);
+  if (!SANDBOX_STEPS.some((step) => sandbox.steps[step] === 'failed'))
+    return restoreFailure(state, sandbox) ?? shimFailure(state, sandbox);
   return (
     sandbox.failure ?? {
       reason: 'Interrupted',
       message: 'The daemon ended while the pod sandbox was being made; it was undone.',
     }
   );
+}
+
+function shimFailure(state: NodeState, { id, sandboxer, shimContact }: PodSandbox): Failure | null {
+  if (shimContact !== 'gone' || sandboxer === 'none' || rulesOf(state) < 2) return null;
+  return { reason: 'ShimFailed', message: `The shim of pod sandbox ${id} ended before the pod was ready.` };
 }
 
 /** What has to be made before the pod is ready. */
