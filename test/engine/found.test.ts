@@ -257,3 +257,20 @@ test('a pod whose shim ends while its network is being attached fails, and is no
   assert.equal(reasonOf(reply), 'ShimFailed');
   assert.equal(rig.engine.state.sandboxes.size, 0);
 });
+
+test('a StopContainer is answered when the task of a container without a shim can not be deleted', async () => {
+  const rig = await startRig({
+    perform: {
+      DeleteTask: async () => {
+        throw new FailureError('HostFailed', 'It is stuck in the kernel.');
+      },
+    },
+  });
+  const { podSandboxId, containerId } = await runContainer(rig);
+  await rig.engine.observe({ kind: 'ShimLost', podSandboxId });
+  const answer = watched(rig.call({ method: 'StopContainer', containerId, timeoutSeconds: '0' }));
+  await rig.advance(60_000);
+  const reply = answer();
+  assert.ok(reply !== null, 'it waits for ever');
+  assert.equal(reasonOf(reply), 'HostFailed');
+});

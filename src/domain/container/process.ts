@@ -9,6 +9,7 @@
  */
 import { hasTimer, openEffectsOn } from '../effect-log.ts';
 import type { TaskExit } from '../tasks.ts';
+import { rulesOf } from '../node/rules.ts';
 import type { Failure } from '../errors.ts';
 import { imageIdsOf } from '../image/mounted.ts';
 import { launchIntents } from '../launch.ts';
@@ -232,6 +233,7 @@ function owe(turn: Turn, container: Container): void {
   };
   answer(turn, stream, ['RemoveContainer'], { ok: false, failure });
   answer(turn, stream, ['CreateContainer'], { ok: false, failure: container.failure ?? failure });
+  if (rulesOf(turn.state) >= 2) answer(turn, stream, ['StopContainer'], { ok: false, failure });
   if (container.starting) answer(turn, stream, ['StartContainer'], { ok: false, failure });
   const podStream = sandboxStream(container.podSandboxId);
   answer(turn, podStream, ['StopPodSandbox', 'RemovePodSandbox'], { ok: false, failure });
