@@ -17,11 +17,7 @@ export function checkLiveness(history: History): void {
   const { daemon, world, scheduler } = history;
   if (daemon === null) return fail('no daemon lives');
   const { state } = daemon.engine;
-  // A start behind a shim that can't be stopped still waits for as long as that lasts (docs/reliability.md).
-  const mayWait = (method: string): boolean =>
-    method === 'StartContainer' && [...world.broken].some((key) => key.startsWith('StopShim '));
-  for (const { seq, request } of state.calls.values())
-    if (!mayWait(request.method)) fail(`the ${request.method} of record ${seq} has no answer`);
+  for (const { seq, request } of state.calls.values()) fail(`the ${request.method} of record ${seq} has no answer`);
   for (const { id, intent, stream } of state.effects.values()) {
     if (intent.kind !== 'WaitUntil') fail(`${intent.kind} on ${stream} (${id}) is under way`);
     else if (!world.clockWasSet && BigInt(intent.dueAtNs) < scheduler.nowNs())

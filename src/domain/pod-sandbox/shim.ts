@@ -1,12 +1,13 @@
 /**
  * The shim of a pod without a pause task. It is asked for with a container, and once more by a container that is to
  * start and finds none; it is ended when the pod has no container left, and replaced when it died. Its end is the
- * containers' loss and not the pod's. A failed start is undone and told to who waits for it: nothing is tried again by
- * itself.
+ * containers' loss and not the pod's. A failed start is undone and told to who waits for it, and so is a shim that can't be
+ * stopped: no start is tried again by itself.
  */
 import { failStart } from '../container/process.ts';
 import { hasTimer, openEffectsOn } from '../effect-log.ts';
 import type { Failure } from '../errors.ts';
+import { rulesOf } from '../node/rules.ts';
 import { containerStream, sandboxStream } from '../records.ts';
 import { containersOf, type Container, type PodSandbox } from '../state.ts';
 import { afterMs, request, retryDelayMs, setTimer, type Turn, wake } from '../turn.ts';
@@ -40,6 +41,7 @@ export function advanceShim(turn: Turn, sandbox: PodSandbox): void {
       return;
     }
     case 'owed': {
+      if (rulesOf(turn.state) >= 3) failStartsBehind(turn, sandbox, containers);
       const stream = sandboxStream(id);
       if (!hasTimer(turn.state, stream, 'retry'))
         setTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(sandbox.undoFailures)));
@@ -49,6 +51,13 @@ export function advanceShim(turn: Turn, sandbox: PodSandbox): void {
     case 'undoing':
       return;
   }
+}
+
+/** A shim that can't be stopped can't be replaced: nobody waits for that, whoever stops it and whenever. */
+function failStartsBehind(turn: Turn, { id, owedFailure }: PodSandbox, containers: readonly Container[]): void {
+  const why = owedFailure === null ? 'it is tried again' : owedFailure.message;
+  const message = `The shim of pod sandbox ${id} ended and could not be cleared up, so that no other can be started: ${why}`;
+  for (const container of containers.filter(waitsForShim)) failStart(turn, container.id, message, 'ShimFailed');
 }
 
 /** Its answer could otherwise be taken for that of the shim that comes after. */

@@ -1,0 +1,55 @@
+/** A pod without a pause task whose shim ended and can't be cleared up: nobody waits for that. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { containerStateOf } from '../../src/domain/container/state.ts';
+import { FailureError } from '../../src/domain/errors.ts';
+import { idOf, podConfig, reasonOf, type Rig, startRig } from './rig.ts';
+
+/** Its shim ended and is being cleared up; one container of it was made, `create` makes others. */
+async function podOfStuckShim(
+  StopShim: () => Promise<Record<string, never>>,
+): Promise<{ rig: Rig; create: (name: string) => Promise<string> }> {
+  const rig = await startRig({ perform: { StopShim } });
+  await rig.call({ method: 'PullImage', image: 'registry.test/app:1', credentials: null });
+  const config = { ...podConfig(), linux: { securityContext: { namespaceOptions: { pid: 1 } } } };
+  const podSandboxId = idOf(await rig.call({ method: 'RunPodSandbox', config, runtimeHandler: '' }));
+  const create = async (name: string): Promise<string> => {
+    const container = { metadata: { name }, image: { image: 'registry.test/app:1' } };
+    return idOf(await rig.call({ method: 'CreateContainer', podSandboxId, config: container }));
+  };
+  await create('first');
+  await rig.engine.observe({ kind: 'ShimLost', podSandboxId });
+  return { rig, create };
+}
+
+test('a StartContainer behind a shim that can not be stopped fails, and the next one starts when it can', async () => {
+  let isStuck = true;
+  const { rig, create } = await podOfStuckShim(async () => {
+    if (isStuck) throw new FailureError('HostFailed', 'its bundle is busy.');
+    return {};
+  });
+  const containerId = await create('second');
+  const { outcome } = await rig.call({ method: 'StartContainer', containerId });
+  assert.ok(!outcome.ok);
+  assert.equal(outcome.failure.reason, 'ShimFailed');
+  assert.match(outcome.failure.message, /could not be cleared up.*its bundle is busy/);
+  const failed = rig.view.state.containers.get(containerId);
+  assert.ok(failed !== undefined);
+  assert.equal(containerStateOf(failed), 'CONTAINER_EXITED');
+  assert.equal(failed.exit?.reason, 'StartError');
+
+  isStuck = false;
+  await rig.advance(60_000);
+  assert.equal(reasonOf(await rig.call({ method: 'StartContainer', containerId: await create('third') })), 'OK');
+});
+
+test('a StartContainer that waits while the shim is being stopped is told when that fails', async () => {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const { rig, create } = await podOfStuckShim(() => promise);
+  const containerId = await create('second');
+  const reply = rig.call({ method: 'StartContainer', containerId });
+  for (let i = 0; i < 5; i += 1) await rig.settle();
+  assert.equal(rig.engine.state.calls.size, 1);
+  reject(new FailureError('HostFailed', 'its bundle is busy.'));
+  assert.equal(reasonOf(await reply), 'ShimFailed');
+});
