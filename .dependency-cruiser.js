@@ -29,13 +29,14 @@ const builtIn = '^(node:)?[a-z_0-9]+(/promises|/web|/posix)?$';
 
 /** The parts of the domain that decide and that fold state, by the names their files have. */
 const decisions = [
-  '^src/domain/(decide|evolve|process|state|turn|effect-log)\\.ts$',
-  '^src/domain/[^/]+/(decide|evolve|process)[^/]*\\.ts$',
+  '^src/domain/(turn|deciding)/',
+  '^src/domain/[^/]+/(decide|advance|outcomes|evolve)[^/]*\\.ts$',
+  '^src/domain/model/state\\.ts$',
 ];
 
-const wire = '^src/adapters/wire/';
+const wire = '^src/wire/';
 const adapterContracts = '^src/adapters/[^/]+/([^/]+-port|types)\\.ts$';
-const protocolLibraries = '^src/adapters/(ttrpc|linux|spawner)/';
+const platform = '^src/platform/';
 
 export default {
   forbidden: [
@@ -69,18 +70,30 @@ export default {
         '^src/domain/',
         '^src/engine/ports\\.ts$',
         wire,
-        protocolLibraries,
+        platform,
         adapterContracts,
         builtIn,
         npm('[^/]+', '@[^/]+/[^/]+'),
       ],
-      wire,
+    ),
+    only(
+      'platform-knows-no-pods',
+      'The kernel, processes and framing, for whoever needs them: of the domain it sees words and plain values only.',
+      platform,
+      [
+        platform,
+        wire,
+        '^src/domain/(model|values)/',
+        '^src/engine/ports\\.ts$',
+        builtIn,
+        npm('koffi', '@types/koffi', '@bufbuild/protobuf'),
+      ],
     ),
     {
       name: 'adapters-decide-nothing',
       comment: 'Deciding and evolving belong to the engine; an adapter uses only the vocabulary and the pure helpers.',
       severity: 'error',
-      from: { path: '^src/adapters/' },
+      from: { path: '^src/(adapters|platform)/' },
       to: { path: decisions, dependencyTypesNot: ['type-only'] },
     },
     only('wire-is-generated', 'Generated code imports its own kind and the protobuf runtime.', wire, [
@@ -117,7 +130,7 @@ export default {
       'system-calls-in-one-place',
       'Nothing but the FFI module and the journal lock makes system calls.',
       npm('koffi'),
-      '^src/(adapters/linux/|journal/lock)',
+      '^src/(platform/linux/|journal/lock)',
     ),
     belongsTo(
       'prometheus-in-one-place',

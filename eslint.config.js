@@ -5,7 +5,7 @@
 import tseslint from 'typescript-eslint';
 
 export default tseslint.config(
-  { ignores: ['src/adapters/wire/**', 'node_modules/**', '.cache/**', 'dist/**'] },
+  { ignores: ['src/wire/**', 'node_modules/**', '.cache/**', 'dist/**'] },
   {
     files: ['**/*.ts'],
     extends: [tseslint.configs.base],

@@ -1,5 +1,5 @@
 /**
- * Makes src/adapters/wire of proto/: messages and services by the plugin of buf.gen.yaml, and the descriptors of the
+ * Makes src/wire of proto/: messages and services by the plugin of buf.gen.yaml, and the descriptors of the
  * files that the daemon serves, which is what gRPC reflection answers with.
  *
  *   node scripts/gen.ts [directory to write to, instead of the repository]
@@ -133,5 +133,5 @@ const keepEveryKey = (path: string): void => {
 };
 
 buf(['generate', '-o', target]);
-for (const path of globSync('src/adapters/wire/**/*.ts', { cwd: target })) keepEveryKey(join(target, path));
-writeFileSync(join(target, 'src/adapters/wire/descriptors.ts'), descriptorsModule());
+for (const path of globSync('src/wire/**/*.ts', { cwd: target })) keepEveryKey(join(target, path));
+writeFileSync(join(target, 'src/wire/descriptors.ts'), descriptorsModule());

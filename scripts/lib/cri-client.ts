@@ -3,7 +3,7 @@
  * the generated definitions. Must know nothing of scribe: it talks to any CRI runtime.
  */
 import { type ClientReadableStream, type ServiceError, Client, Metadata, credentials } from '@grpc/grpc-js';
-import { type DeepPartial, ImageServiceDefinition, RuntimeServiceDefinition } from '../../src/adapters/wire/cri/api.ts';
+import { type DeepPartial, ImageServiceDefinition, RuntimeServiceDefinition } from '../../src/wire/cri/api.ts';
 
 export interface CallOptions {
   /** The call fails with DEADLINE_EXCEEDED after this; two minutes unless told, as the kubelet does. */

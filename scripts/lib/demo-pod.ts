@@ -5,7 +5,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ContainerConfig, DeepPartial, PodSandboxConfig } from '../../src/adapters/wire/cri/api.ts';
+import type { ContainerConfig, DeepPartial, PodSandboxConfig } from '../../src/wire/cri/api.ts';
 import type { CriClient } from './cri-client.ts';
 
 export const demoImage = 'localhost/scribe-demo:latest';

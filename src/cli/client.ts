@@ -4,7 +4,7 @@
  */
 import { connect as connectSocket } from 'node:net';
 import { type CallOptions, type ClientDuplexStream, Client, credentials, Metadata } from '@grpc/grpc-js';
-import { GrpcCode } from '../domain/errors.ts';
+import { GrpcCode } from '../domain/model/errors.ts';
 import { CliError, failure } from './command.ts';
 
 const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;

@@ -1,10 +1,10 @@
 /** Asks the daemon about itself, where it runs: its live state, what it met, what is under way. */
 import { realpath } from 'node:fs/promises';
 import { join } from 'node:path';
-import { DaemonDefinition, type StateReply } from '../adapters/wire/scribe/v1/daemon.ts';
+import { DaemonDefinition, type StateReply } from '../wire/scribe/v1/daemon.ts';
 import { SOCKET_NAME } from '../config/config.ts';
-import { GrpcCode } from '../domain/errors.ts';
-import { NODE_STREAM } from '../domain/records.ts';
+import { GrpcCode } from '../domain/model/errors.ts';
+import { NODE_STREAM } from '../domain/model/records.ts';
 import { openReader } from '../journal/open.ts';
 import { connectDaemon, RemoteError, whyUnreachable } from './client.ts';
 import { CliError } from './command.ts';

@@ -2,7 +2,7 @@
  * Compares what the journal folds to, from record 1 on, with what others hold: its snapshots and the live state of the
  * daemon. Equal means byte for byte: the hashes are of the whole state as it is written.
  */
-import { writeState } from '../domain/snapshot.ts';
+import { writeState } from '../domain/turn/snapshot.ts';
 import { nodeFold } from '../engine/node-fold.ts';
 import { foldRecords } from '../journal/fold.ts';
 import { openReader } from '../journal/open.ts';

@@ -1,5 +1,5 @@
 /** `scribe log-level`: changes what the running daemon logs, until it ends or reads its configuration again. */
-import { DaemonDefinition } from '../adapters/wire/scribe/v1/daemon.ts';
+import { DaemonDefinition } from '../wire/scribe/v1/daemon.ts';
 import { connectDaemon } from './client.ts';
 import { command, misuse } from './command.ts';
 import { write } from './io.ts';

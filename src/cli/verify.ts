@@ -1,6 +1,6 @@
 /** `scribe verify`: whether the journal is what was written, and folds to what the daemon holds. */
 import { resolve } from 'node:path';
-import type { StateReply } from '../adapters/wire/scribe/v1/daemon.ts';
+import type { StateReply } from '../wire/scribe/v1/daemon.ts';
 import { type VerifyReport, verifyJournal } from '../journal/verify.ts';
 import { command, failure, type Values } from './command.ts';
 import { type Answer, askDaemon, socketOfRoot } from './daemon.ts';

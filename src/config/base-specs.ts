@@ -2,7 +2,7 @@
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { type BaseSpec, parseBaseSpec } from '../domain/oci/base-spec.ts';
-import { parseJson } from '../domain/parse-json.ts';
+import { parseJson } from '../domain/values/parse-json.ts';
 import type { BaseSpecs } from './config.ts';
 import type { ParsedConfig } from './schema.ts';
 

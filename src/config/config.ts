@@ -9,7 +9,7 @@ import {
   type RuncShimOptions,
   type RuntimeHandler,
   takesRuncOptions,
-} from '../domain/runtime-handler.ts';
+} from '../domain/model/runtime-handler.ts';
 import type { BaseSpec } from '../domain/oci/base-spec.ts';
 import type { CgroupDriver } from '../domain/oci/input.ts';
 import type { ParsedConfig } from './schema.ts';

@@ -3,7 +3,7 @@
  * Must not know any key: those are in schema.ts.
  */
 import * as z from 'zod';
-import { globExpression } from '../domain/glob.ts';
+import { globExpression } from '../domain/values/glob.ts';
 import { DURATION_UNITS, parseDurationMs, parseFileMode, parseSizeBytes, SIZE_UNITS } from './units.ts';
 
 /** A key that may be left out: `fallback` is written as it would stand in the file. */

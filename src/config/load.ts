@@ -6,8 +6,8 @@
 import { access, readdir, readFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { parse, TomlError } from 'smol-toml';
-import { FailureError } from '../domain/errors.ts';
-import { takesRuncOptions } from '../domain/runtime-handler.ts';
+import { FailureError } from '../domain/model/errors.ts';
+import { takesRuncOptions } from '../domain/model/runtime-handler.ts';
 import { readBaseSpecs } from './base-specs.ts';
 import { type Config, configOf } from './config.ts';
 import { problemsOf } from './problems.ts';

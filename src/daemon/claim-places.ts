@@ -6,7 +6,7 @@
 import { mkdirSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import { dirname, join } from 'node:path';
-import { errorCodeOf, peerCredentials } from '../adapters/linux/syscalls.ts';
+import { errorCodeOf, peerCredentials } from '../platform/linux/syscalls.ts';
 import { takeLock } from '../journal/lock.ts';
 
 interface Places {

@@ -6,11 +6,11 @@ import type { CriParts } from '../adapters/cri/parts.ts';
 import { containerStats } from '../adapters/cri/stats.ts';
 import type { StatsReader, StatsTarget, UsageCollector } from '../adapters/stats/types.ts';
 import { containerStateOf } from '../domain/container/state.ts';
-import { FailureError } from '../domain/errors.ts';
+import { FailureError } from '../domain/model/errors.ts';
 import { cgroupsPath } from '../domain/oci/resources.ts';
-import { cgroupDriverOf, volumesOf } from '../domain/specs.ts';
-import { type Sequenced, subjectOf } from '../domain/records.ts';
-import type { Container } from '../domain/state.ts';
+import { cgroupDriverOf, volumesOf } from '../domain/oci/specs.ts';
+import { type Sequenced, subjectOf } from '../domain/model/records.ts';
+import type { Container } from '../domain/model/state.ts';
 import type { ReadModel } from '../engine/ports.ts';
 
 /** A start has better things to do than counting. */

@@ -4,7 +4,7 @@
  */
 import { createHmac, randomBytes } from 'node:crypto';
 import type { RegistryCredentials } from '../adapters/images/types.ts';
-import type { AuthConfig } from '../adapters/wire/cri/api.ts';
+import type { AuthConfig } from '../wire/cri/api.ts';
 
 export interface Credentials {
   readonly keep: (auth: AuthConfig) => string;

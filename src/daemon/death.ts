@@ -3,7 +3,7 @@
  * into the journal (C7), and the process ends at once. Pods stay. Must not tidy up: nobody knows what still works.
  */
 import type { Logger } from 'pino';
-import { messageOf } from '../domain/errors.ts';
+import { messageOf } from '../domain/model/errors.ts';
 import { writeCrashFile } from './crash-file.ts';
 
 /** Says what went wrong, then gives the function that is told why and does not return. */

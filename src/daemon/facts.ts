@@ -1,10 +1,10 @@
 /** What daemon.started says of the node and the configuration, so that decisions can be made again elsewhere (C13). */
 import type { Config } from '../config/config.ts';
-import type { RuntimeHandler } from '../domain/runtime-handler.ts';
-import type { DaemonFacts } from '../domain/node/daemon-facts.ts';
-import { DECISION_RULES } from '../domain/node/rules.ts';
-import type { NodeFacts } from '../domain/node/node-facts.ts';
-import type { SelinuxContexts } from '../domain/oci/selinux.ts';
+import type { RuntimeHandler } from '../domain/model/runtime-handler.ts';
+import type { DaemonFacts } from '../domain/model/daemon-facts.ts';
+import { DECISION_RULES } from '../domain/model/rules.ts';
+import type { NodeFacts } from '../domain/model/node-facts.ts';
+import type { SelinuxContexts } from '../domain/model/selinux.ts';
 
 export function daemonFacts(
   config: Config,

@@ -2,9 +2,9 @@
  * Looks, once at start-up, for what the journal says is running: processes of tasks, and mounts that pin the namespaces
  * of pods without one. Says what is gone; what follows from that is decided by the domain.
  */
-import { readMountInfo } from '../adapters/linux/mounts.ts';
-import { isAlive } from '../adapters/linux/processes.ts';
-import type { NodeState } from '../domain/state.ts';
+import { readMountInfo } from '../platform/linux/mounts.ts';
+import { isAlive } from '../platform/linux/processes.ts';
+import type { NodeState } from '../domain/model/state.ts';
 import { pinsThatShouldBe, tasksThatShouldRun } from '../engine/recovery.ts';
 
 /** Ids of tasks whose process does not run: pid and start time name it for ever. And of pods that lack a pin. */

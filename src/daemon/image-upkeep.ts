@@ -4,8 +4,8 @@
  * what was found; the images adapter does it.
  */
 import type { ImagesAdapter } from '../adapters/images/adapter.ts';
-import type { DamagedContent } from '../domain/node/notes.ts';
-import type { Image, NodeState } from '../domain/state.ts';
+import type { DamagedContent } from '../domain/model/notes.ts';
+import type { Image, NodeState } from '../domain/model/state.ts';
 import type { Observe } from '../engine/ports.ts';
 
 const COLLECT_EVERY_MS = 3_600_000;

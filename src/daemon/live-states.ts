@@ -3,8 +3,8 @@
  * second runs ahead by what is on its way to the disk, so the two are one and the same only while nothing is. Both are
  * taken in one synchronous step and hashed in slices (C17). Changes nothing.
  */
-import { statePieces } from '../domain/snapshot.ts';
-import { copyState } from '../domain/state.ts';
+import { statePieces } from '../domain/turn/snapshot.ts';
+import { copyState } from '../domain/model/state.ts';
 import type { Engine } from '../engine/engine.ts';
 import { hashOfPieces } from '../journal/slices.ts';
 import type { View } from '../projections/view.ts';

@@ -5,8 +5,8 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { CniAdapter } from '../adapters/cni/adapter.ts';
-import { messageOf } from '../domain/errors.ts';
-import type { PodSandbox } from '../domain/state.ts';
+import { messageOf } from '../domain/model/errors.ts';
+import type { PodSandbox } from '../domain/model/state.ts';
 
 /** What a restart brings is behind the daemon by then. */
 const FIRST_ROUND_MS = 5_000;

@@ -4,9 +4,9 @@
  */
 import { stat } from 'node:fs/promises';
 import type { Logger } from 'pino';
-import { errorCodeOf } from '../adapters/linux/syscalls.ts';
+import { errorCodeOf } from '../platform/linux/syscalls.ts';
 import type { Config } from '../config/config.ts';
-import { grpcCodeOf, messageOf } from '../domain/errors.ts';
+import { grpcCodeOf, messageOf } from '../domain/model/errors.ts';
 import type { Clock, NoteRead, TakeCall } from '../engine/ports.ts';
 import type { SqliteJournal } from '../journal/sqlite-journal.ts';
 import type { View } from '../projections/view.ts';

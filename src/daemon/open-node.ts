@@ -3,8 +3,8 @@
  * wrong with it is logged and found. Makes nothing but what the journal itself is made of.
  */
 import type { Logger } from 'pino';
-import type { JournalDoubt } from '../domain/node/notes.ts';
-import type { NodeState } from '../domain/state.ts';
+import type { JournalDoubt } from '../domain/model/notes.ts';
+import type { NodeState } from '../domain/model/state.ts';
 import { nodeFold } from '../engine/node-fold.ts';
 import { type FoldedState, foldState } from '../journal/fold.ts';
 import type { LostHead } from '../journal/lost-heads.ts';

@@ -2,8 +2,8 @@
  * The daemon's own control group and OOM score, as configured: taken before anything is started that inherits them. What
  * the kernel refuses is said in the log and keeps nothing from starting (C20).
  */
-import { readCgroupFacts } from '../adapters/linux/cgroups.ts';
-import { joinCgroup, setOomScoreAdj } from '../adapters/linux/own-process.ts';
+import { readCgroupFacts } from '../platform/linux/cgroups.ts';
+import { joinCgroup, setOomScoreAdj } from '../platform/linux/own-process.ts';
 import type { Config } from '../config/config.ts';
 
 interface Log {

@@ -16,11 +16,11 @@ import type {
 } from '../adapters/stats/types.ts';
 import { usageOfAll } from '../adapters/stats/usage.ts';
 import { containerStateOf } from '../domain/container/state.ts';
-import { messageOf } from '../domain/errors.ts';
+import { messageOf } from '../domain/model/errors.ts';
 import { podCgroupPath } from '../domain/oci/resources.ts';
-import { subjectOf } from '../domain/records.ts';
-import { cgroupDriverOf } from '../domain/specs.ts';
-import type { Container, PodSandbox } from '../domain/state.ts';
+import { subjectOf } from '../domain/model/records.ts';
+import { cgroupDriverOf } from '../domain/oci/specs.ts';
+import type { Container, PodSandbox } from '../domain/model/state.ts';
 import type { Clock, ReadModel } from '../engine/ports.ts';
 import { type ContainerStatsParts, WATCH_AFTER_MS } from './container-stats.ts';
 

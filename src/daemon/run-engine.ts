@@ -3,11 +3,11 @@
  * through them. Once it runs, what this start found is recorded and recovery is under way; nobody can call yet.
  */
 import type { Logger } from 'pino';
-import { createRelabel } from '../adapters/linux/selinux.ts';
+import { createRelabel } from '../platform/linux/selinux.ts';
 import { ownSearchPath } from '../adapters/shim/adapter.ts';
 import { withFeatures } from '../adapters/shim/runtime-features.ts';
 import type { Config } from '../config/config.ts';
-import { isDoubted, isKnownDoubt } from '../domain/node/journal-doubt.ts';
+import { isDoubted, isKnownDoubt } from '../domain/model/journal-doubt.ts';
 import { lacksNetwork } from '../domain/pod-sandbox/network.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import type { Clock, Ids, Observe, TakeCall } from '../engine/ports.ts';

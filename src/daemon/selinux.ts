@@ -1,9 +1,9 @@
 /** Whether and as what pods are labelled by SELinux in this life of the daemon, and the label of what it brings for them. */
-import { readSelinuxPolicy, type Relabel } from '../adapters/linux/selinux.ts';
+import { readSelinuxPolicy, type Relabel } from '../platform/linux/selinux.ts';
 import type { Config } from '../config/config.ts';
-import { messageOf } from '../domain/errors.ts';
-import type { NodeFacts } from '../domain/node/node-facts.ts';
-import type { SelinuxContexts } from '../domain/oci/selinux.ts';
+import { messageOf } from '../domain/model/errors.ts';
+import type { NodeFacts } from '../domain/model/node-facts.ts';
+import type { SelinuxContexts } from '../domain/model/selinux.ts';
 
 interface Options {
   readonly config: Pick<Config['runtime'], 'enableSelinux'>;

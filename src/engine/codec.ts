@@ -1,6 +1,6 @@
 /** Between the domain's records and the journal's rows: the body becomes JSON text and back. Nothing is decided here. */
-import { type DomainRecord, RECORD_VERSION, type Sequenced } from '../domain/records.ts';
-import { upcast } from '../domain/upcast.ts';
+import { type DomainRecord, RECORD_VERSION, type Sequenced } from '../domain/model/records.ts';
+import { upcast } from '../domain/turn/upcast.ts';
 import type { JournalRecord } from '../journal/types.ts';
 
 export function toJournalRecord(record: Sequenced, boot: string): JournalRecord {

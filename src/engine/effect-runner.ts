@@ -2,10 +2,10 @@
  * Performs released effects and reports how they ended. Knows which are under way; decides nothing, retries nothing:
  * what a failure means is the process managers' business. Timers live here too, since a timer is an effect.
  */
-import type { Effect, EffectKind, EffectResults } from '../domain/effects.ts';
-import { type Failure, FailureError, messageOf } from '../domain/errors.ts';
-import type { EffectEnded } from '../domain/records.ts';
-import type { EffectRequest } from '../domain/effect-requests.ts';
+import type { Effect, EffectKind, EffectResults } from '../domain/model/effects.ts';
+import { type Failure, FailureError, messageOf } from '../domain/model/errors.ts';
+import type { EffectEnded } from '../domain/model/records.ts';
+import type { EffectRequest } from '../domain/turn/effect-requests.ts';
 import type { Clock, EffectAttachment, EffectContext, Perform, PerformEffects } from './ports.ts';
 
 export interface ReleasedEffect {

@@ -9,8 +9,8 @@
  * serialise a pod's decisions (C4) are the JavaScript loop itself. What waits are effects, and calls for them.
  */
 import { canonical } from '../domain/call/canonical.ts';
-import { decide as decideInput } from '../domain/decide.ts';
-import { type Failure, messageOf } from '../domain/errors.ts';
+import { decide as decideInput } from '../domain/turn/decide.ts';
+import { type Failure, messageOf } from '../domain/model/errors.ts';
 import {
   type BodyOf,
   type CallOutcome,
@@ -19,9 +19,9 @@ import {
   type Input,
   NODE_STREAM,
   type Sequenced,
-} from '../domain/records.ts';
-import type { NodeState } from '../domain/state.ts';
-import { failureOfTurn } from '../domain/turn-failed.ts';
+} from '../domain/model/records.ts';
+import type { NodeState } from '../domain/model/state.ts';
+import { failureOfTurn } from '../domain/deciding/turn-failed.ts';
 import type { Journal, RecordOwn } from '../journal/types.ts';
 import { createEffectRunner, type EffectEnd } from './effect-runner.ts';
 import { createTurns, type DecidedTurn, type TakenTurn } from './guarded-turns.ts';

@@ -4,13 +4,13 @@
  * to the disk, so that the guard costs nothing as long as nothing throws. What is done with such an input instead asks
  * for less at every try, and is recorded; when nothing goes, the daemon ends (C7). No input goes without its record.
  */
-import type { decide as decideInput } from '../domain/decide.ts';
-import { effectRequest } from '../domain/effect-requests.ts';
-import { messageOf } from '../domain/errors.ts';
-import { evolve } from '../domain/evolve.ts';
-import { effectId, type Input, type Sequenced } from '../domain/records.ts';
-import { copyState, type NodeState, replaceState } from '../domain/state.ts';
-import { failureOfTurn } from '../domain/turn-failed.ts';
+import type { decide as decideInput } from '../domain/turn/decide.ts';
+import { effectRequest } from '../domain/turn/effect-requests.ts';
+import { messageOf } from '../domain/model/errors.ts';
+import { evolve } from '../domain/turn/evolve.ts';
+import { effectId, type Input, type Sequenced } from '../domain/model/records.ts';
+import { copyState, type NodeState, replaceState } from '../domain/model/state.ts';
+import { failureOfTurn } from '../domain/deciding/turn-failed.ts';
 import { BODY_BYTES_MAX, type Journal, type JournalRecord, type RecordOwn } from '../journal/types.ts';
 import { toJournalRecord } from './codec.ts';
 import type { ReleasedEffect } from './effect-runner.ts';

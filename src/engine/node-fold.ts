@@ -1,7 +1,7 @@
 /** How the write state is folded from the journal's rows: the one StateFold of scribe, for start-up and snapshots. */
-import { EVOLVER_VERSION, evolve } from '../domain/evolve.ts';
-import { readState, writeState } from '../domain/snapshot.ts';
-import { initialState, type NodeState } from '../domain/state.ts';
+import { EVOLVER_VERSION, evolve } from '../domain/turn/evolve.ts';
+import { readState, writeState } from '../domain/turn/snapshot.ts';
+import { initialState, type NodeState } from '../domain/model/state.ts';
 import type { StateFold } from '../journal/types.ts';
 import { fromJournalRecord } from './codec.ts';
 

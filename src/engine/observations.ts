@@ -2,11 +2,11 @@
  * Which observations say something new. Exits come late, twice or out of order (C3), so one that is already written
  * down, or that is of an object long gone, makes no record; whoever observed it is answered all the same.
  */
-import type { CniConfList } from '../domain/cni.ts';
-import { sameJson } from '../domain/json.ts';
-import { containerStream, imageStream, type Input, NODE_STREAM, sandboxStream } from '../domain/records.ts';
-import { isKnownDoubt } from '../domain/node/journal-doubt.ts';
-import type { NodeState } from '../domain/state.ts';
+import type { CniConfList } from '../domain/model/cni.ts';
+import { sameJson } from '../domain/values/json.ts';
+import { containerStream, imageStream, type Input, NODE_STREAM, sandboxStream } from '../domain/model/records.ts';
+import { isKnownDoubt } from '../domain/model/journal-doubt.ts';
+import type { NodeState } from '../domain/model/state.ts';
 import type { Observation } from './ports.ts';
 
 export interface News {

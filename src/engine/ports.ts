@@ -2,12 +2,12 @@
  * The doors between the engine and what surrounds it. Adapters implement PerformEffect and call Observe; the
  * engine knows nothing else of them. Nothing here decides anything.
  */
-import type { EffectKind, EffectOf, EffectResults } from '../domain/effects.ts';
-import type { TaskExit } from '../domain/tasks.ts';
-import type { CallOutcome, CallRequest, Caller, Sequenced } from '../domain/records.ts';
-import type { DamagedContent, JournalDoubt, NodeNote } from '../domain/node/notes.ts';
-import type { LogKeeperEnded, LogKeeperStarted } from '../domain/node/log-keeper.ts';
-import type { NodeState } from '../domain/state.ts';
+import type { EffectKind, EffectOf, EffectResults } from '../domain/model/effects.ts';
+import type { TaskExit } from '../domain/model/tasks.ts';
+import type { CallOutcome, CallRequest, Caller, Sequenced } from '../domain/model/records.ts';
+import type { DamagedContent, JournalDoubt, NodeNote } from '../domain/model/notes.ts';
+import type { LogKeeperEnded, LogKeeperStarted } from '../domain/model/log-keeper.ts';
+import type { NodeState } from '../domain/model/state.ts';
 import type { ReadRow } from '../journal/types.ts';
 
 /**

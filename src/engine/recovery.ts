@@ -4,8 +4,8 @@
  * that follows.
  */
 import { namespacePins, pinPaths } from '../domain/pod-sandbox/sandboxer.ts';
-import type { NodeState } from '../domain/state.ts';
-import type { LaunchedTask } from '../domain/tasks.ts';
+import type { NodeState } from '../domain/model/state.ts';
+import type { LaunchedTask } from '../domain/model/tasks.ts';
 
 /** Sandboxes and containers that were running when the journal ends, with the process each should be. */
 export function tasksThatShouldRun(state: NodeState): { readonly id: string; readonly task: LaunchedTask }[] {

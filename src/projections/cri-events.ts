@@ -2,7 +2,7 @@
  * Which durable records a CRI client hears of, in the words of ContainerEventType. A sandbox's events carry its own id
  * as the container id. Pure: what the event says beside this is built from the read model when it is sent.
  */
-import { type Sequenced, subjectOf } from '../domain/records.ts';
+import { type Sequenced, subjectOf } from '../domain/model/records.ts';
 
 const EVENT_TYPES = {
   // A sandbox is made and started in one call; kubelet's PLEG wants both.

@@ -3,9 +3,9 @@
  * back (C1). The same evolve as the write state's, over the same records, a commit later. No setter: apply is the
  * only way in. Counters tell caches what has changed.
  */
-import { evolve } from '../domain/evolve.ts';
-import { type Sequenced, subjectOf } from '../domain/records.ts';
-import type { NodeState } from '../domain/state.ts';
+import { evolve } from '../domain/turn/evolve.ts';
+import { type Sequenced, subjectOf } from '../domain/model/records.ts';
+import type { NodeState } from '../domain/model/state.ts';
 
 export interface Versions {
   readonly sandboxes: number;

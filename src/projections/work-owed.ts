@@ -1,7 +1,7 @@
 /** What is still owed: undos that failed and will be tried again, and objects that are waiting for an effect. For doctor. */
-import type { Failure } from '../domain/errors.ts';
-import type { NodeState, StepState } from '../domain/state.ts';
-import { containerStream, sandboxStream } from '../domain/records.ts';
+import type { Failure } from '../domain/model/errors.ts';
+import type { NodeState, StepState } from '../domain/model/state.ts';
+import { containerStream, sandboxStream } from '../domain/model/records.ts';
 
 export interface OwedWork {
   readonly stream: string;

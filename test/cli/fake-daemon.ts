@@ -10,14 +10,14 @@ import {
   type ServiceDefinition,
   type sendUnaryData,
 } from '@grpc/grpc-js';
-import { type Image, ImageServiceDefinition } from '../../src/adapters/wire/cri/api.ts';
-import { DaemonDefinition, type DeepPartial, StateReply } from '../../src/adapters/wire/scribe/v1/daemon.ts';
+import { type Image, ImageServiceDefinition } from '../../src/wire/cri/api.ts';
+import { DaemonDefinition, type DeepPartial, StateReply } from '../../src/wire/scribe/v1/daemon.ts';
 import {
   ImageProgress,
   ImagesDefinition,
   type LoadRequest,
   type PullRequest,
-} from '../../src/adapters/wire/scribe/v1/images.ts';
+} from '../../src/wire/scribe/v1/images.ts';
 import { type Owner, onCleanup } from '../support/cleanup.ts';
 import { tempDir } from '../support/temp-dir.ts';
 

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import type { Output } from '../../src/cli/io.ts';
 import { runCommandLine } from '../../src/cli/run.ts';
-import type { Caller } from '../../src/domain/records.ts';
+import type { Caller } from '../../src/domain/model/records.ts';
 import type { CallDraft, CallReply } from '../../src/engine/ports.ts';
 import { openJournal } from '../../src/journal/open.ts';
 import type { SqliteJournal } from '../../src/journal/sqlite-journal.ts';

@@ -1,7 +1,7 @@
 /** `scribe verify`: finds a flipped bit, and compares the fold with snapshots and with the daemon's live state. */
 import assert from 'node:assert/strict';
 import { describe, test, type TestContext } from 'node:test';
-import { writeState } from '../../src/domain/snapshot.ts';
+import { writeState } from '../../src/domain/turn/snapshot.ts';
 import { nodeFold } from '../../src/engine/node-fold.ts';
 import { foldState } from '../../src/journal/fold.ts';
 import { JOURNAL_PRUNED } from '../../src/journal/own-records.ts';

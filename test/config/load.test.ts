@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { type ConfigOverrides, loadConfig } from '../../src/config/load.ts';
-import { FailureError } from '../../src/domain/errors.ts';
+import { FailureError } from '../../src/domain/model/errors.ts';
 
 const writeFiles = async (t: TestContext, files: Readonly<Record<string, string>>): Promise<string> => {
   const dir = await mkdtemp(join(tmpdir(), 'scribe-config-'));

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { CniAdapter, CniStatus } from '../../src/adapters/cni/adapter.ts';
-import type { PodNetwork } from '../../src/domain/cni.ts';
-import type { PodSandbox, StepState } from '../../src/domain/state.ts';
+import type { PodNetwork } from '../../src/domain/model/cni.ts';
+import type { PodSandbox, StepState } from '../../src/domain/model/state.ts';
 import { createNetworkUpkeep } from '../../src/daemon/network-upkeep.ts';
 import { idOf, podSandbox } from '../adapters/cri/support.ts';
 

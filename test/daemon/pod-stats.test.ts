@@ -4,7 +4,7 @@ import { describe, it } from 'node:test';
 import type { CgroupUsage, StatsReader } from '../../src/adapters/stats/types.ts';
 import { createPodStats } from '../../src/daemon/pod-stats.ts';
 import { createContainerStats } from '../../src/daemon/container-stats.ts';
-import type { PodNetwork } from '../../src/domain/cni.ts';
+import type { PodNetwork } from '../../src/domain/model/cni.ts';
 import { container, idOf, podSandbox, testModel } from '../adapters/cri/support.ts';
 
 const usageOf = (bytes: number): CgroupUsage => ({

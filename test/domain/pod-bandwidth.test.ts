@@ -1,7 +1,7 @@
 /** The limits on a pod's traffic: what its annotations say reaches CNI in bits per second, or is refused. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { PodSandboxConfig } from '../../src/domain/cri.ts';
+import type { PodSandboxConfig } from '../../src/domain/model/cri.ts';
 import { validatePodSandboxConfig } from '../../src/domain/oci/validate.ts';
 import { podNetwork } from '../../src/domain/pod-sandbox/network.ts';
 import { CONF_LIST, FACTS } from '../simulation/facts.ts';

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CHECKPOINT_DIGESTS_MAX, checkpointDigests } from '../../src/domain/node/checkpoint-digests.ts';
-import { NODE_STREAM } from '../../src/domain/records.ts';
-import { readState, writeState } from '../../src/domain/snapshot.ts';
+import { NODE_STREAM } from '../../src/domain/model/records.ts';
+import { readState, writeState } from '../../src/domain/turn/snapshot.ts';
 import { CHECKPOINT_ARCHIVE } from '../simulation/checkpoint.ts';
 import { reasonOf, type Rig, runContainer, startRig } from './rig.ts';
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { containerStateOf } from '../../src/domain/container/state.ts';
-import { FailureError } from '../../src/domain/errors.ts';
+import { FailureError } from '../../src/domain/model/errors.ts';
 import { workOwed } from '../../src/projections/work-owed.ts';
 import { FACTS } from '../simulation/facts.ts';
 import { IMAGE } from '../simulation/images.ts';

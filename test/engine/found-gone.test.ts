@@ -4,8 +4,8 @@ import { test } from 'node:test';
 import { fromJournalRecord } from '../../src/engine/codec.ts';
 import { criEventsOf } from '../../src/projections/cri-events.ts';
 import { FACTS } from '../simulation/facts.ts';
-import { NamespaceMode } from '../../src/domain/cri.ts';
-import type { DaemonFacts } from '../../src/domain/node/daemon-facts.ts';
+import { NamespaceMode } from '../../src/domain/model/cri.ts';
+import type { DaemonFacts } from '../../src/domain/model/daemon-facts.ts';
 import type { CallDraft } from '../../src/engine/ports.ts';
 import { exitOf, idOf, podConfig, type Rig, runContainer, startRig } from './rig.ts';
 

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { containerStateOf } from '../../src/domain/container/state.ts';
-import type { ContainerConfig } from '../../src/domain/cri.ts';
-import { FailureError } from '../../src/domain/errors.ts';
-import type { ObservedTask } from '../../src/domain/tasks.ts';
+import type { ContainerConfig } from '../../src/domain/model/cri.ts';
+import { FailureError } from '../../src/domain/model/errors.ts';
+import type { ObservedTask } from '../../src/domain/model/tasks.ts';
 import type { CallReply, PerformEffects } from '../../src/engine/ports.ts';
 import { CHECKPOINT_PATH } from '../simulation/checkpoint.ts';
 import { FACTS } from '../simulation/facts.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { CallDraft } from '../../src/engine/ports.ts';
-import { readState, writeState } from '../../src/domain/snapshot.ts';
+import { readState, writeState } from '../../src/domain/turn/snapshot.ts';
 import { reasonOf, type Rig, runPod, startRig } from './rig.ts';
 
 const doubt = { what: 'It was put back.', head: { file: 'journal.db.head.lost-1', digest: 'ab' } };

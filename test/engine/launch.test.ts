@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { containerStateOf } from '../../src/domain/container/state.ts';
-import { type ContainerConfig, NamespaceMode } from '../../src/domain/cri.ts';
-import { FailureError } from '../../src/domain/errors.ts';
-import type { LaunchedTask, ObservedTask } from '../../src/domain/tasks.ts';
+import { type ContainerConfig, NamespaceMode } from '../../src/domain/model/cri.ts';
+import { FailureError } from '../../src/domain/model/errors.ts';
+import type { LaunchedTask, ObservedTask } from '../../src/domain/model/tasks.ts';
 import type { CallReply, PerformEffects } from '../../src/engine/ports.ts';
 import { FACTS } from '../simulation/facts.ts';
 import { exitOf, idOf, reasonOf, type Rig, type RigOptions, runPod, startRig, task } from './rig.ts';

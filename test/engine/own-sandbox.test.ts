@@ -1,7 +1,7 @@
 /** Pods that their shim's own sandbox service holds: which effects follow from what, and what becomes of the pod. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FailureError } from '../../src/domain/errors.ts';
+import { FailureError } from '../../src/domain/model/errors.ts';
 import type { CallDraft } from '../../src/engine/ports.ts';
 import { exitOf, idOf, podConfig, reasonOf, type Rig, startRig, task } from './rig.ts';
 

@@ -1,8 +1,8 @@
 /** RestorePod on an engine whose effects succeed unless a test says otherwise: who hears what, and what is undone. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ContainerConfig } from '../../src/domain/cri.ts';
-import { FailureError } from '../../src/domain/errors.ts';
+import type { ContainerConfig } from '../../src/domain/model/cri.ts';
+import { FailureError } from '../../src/domain/model/errors.ts';
 import type { CallDraft, CallReply } from '../../src/engine/ports.ts';
 import { CHECKPOINT, CHECKPOINT_ARCHIVE, CHECKPOINT_PATH } from '../simulation/checkpoint.ts';
 import { IMAGE } from '../simulation/images.ts';

@@ -1,6 +1,6 @@
 /** An engine on a journal in memory, with effects that succeed at once unless a test says otherwise, and a clock it turns. */
-import type { DaemonFacts } from '../../src/domain/node/daemon-facts.ts';
-import { copyState, initialState, type NodeState } from '../../src/domain/state.ts';
+import type { DaemonFacts } from '../../src/domain/model/daemon-facts.ts';
+import { copyState, initialState, type NodeState } from '../../src/domain/model/state.ts';
 import { createEngine, type Engine, type EngineOptions } from '../../src/engine/engine.ts';
 import type { CallDraft, CallReply, PerformEffects } from '../../src/engine/ports.ts';
 import { foldJournal } from '../support/fold.ts';

@@ -1,7 +1,7 @@
 /** SELinux labels of pods from their request to what is done for them: kept over restarts, given back with the pod. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { EffectOf } from '../../src/domain/effects.ts';
+import type { EffectOf } from '../../src/domain/model/effects.ts';
 import { emptyContents } from '../../src/journal/memory-journal.ts';
 import { factsOf } from '../simulation/facts.ts';
 import { exitOf, idOf, reasonOf, type Rig, runContainer, runPod, startRig } from './rig.ts';

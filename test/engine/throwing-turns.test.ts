@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { containerStateOf } from '../../src/domain/container/state.ts';
-import { decide } from '../../src/domain/decide.ts';
-import { redecide } from '../../src/domain/redecide.ts';
-import type { BodyOf, Input, Sequenced } from '../../src/domain/records.ts';
-import { writeState } from '../../src/domain/snapshot.ts';
+import { decide } from '../../src/domain/turn/decide.ts';
+import { redecide } from '../../src/domain/turn/redecide.ts';
+import type { BodyOf, Input, Sequenced } from '../../src/domain/model/records.ts';
+import { writeState } from '../../src/domain/turn/snapshot.ts';
 import { fromJournalRecord } from '../../src/engine/codec.ts';
 import { createMemoryJournal, emptyContents } from '../../src/journal/memory-journal.ts';
 import { foldJournal } from '../support/fold.ts';

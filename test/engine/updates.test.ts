@@ -1,7 +1,7 @@
 /** Changes of limits where time matters: beside removals, without an answer of the shim, and over a restart. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FailureError } from '../../src/domain/errors.ts';
+import { FailureError } from '../../src/domain/model/errors.ts';
 import type { CallDraft } from '../../src/engine/ports.ts';
 import { exitOf, reasonOf, runContainer, startRig } from './rig.ts';
 

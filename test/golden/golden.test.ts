@@ -6,10 +6,10 @@ import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { evolve } from '../../src/domain/evolve.ts';
-import { redecide } from '../../src/domain/redecide.ts';
-import { writeState } from '../../src/domain/snapshot.ts';
-import { initialState } from '../../src/domain/state.ts';
+import { evolve } from '../../src/domain/turn/evolve.ts';
+import { redecide } from '../../src/domain/turn/redecide.ts';
+import { writeState } from '../../src/domain/turn/snapshot.ts';
+import { initialState } from '../../src/domain/model/state.ts';
 import { fromJournalRecord } from '../../src/engine/codec.ts';
 import { readGolden } from './golden.ts';
 

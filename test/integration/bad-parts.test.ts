@@ -4,7 +4,7 @@ import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { PodSandboxState } from '../../src/adapters/wire/cri/api.ts';
+import { PodSandboxState } from '../../src/wire/cri/api.ts';
 import { startDaemon } from '../support/daemon.ts';
 import { headOf, recordsOf } from '../support/journal.ts';
 import { processes } from '../support/leftovers.ts';

@@ -7,8 +7,8 @@ import { access, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from '
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { sha256Of } from '../../src/adapters/images/chain-ids.ts';
-import { ContainerState } from '../../src/adapters/wire/cri/api.ts';
-import { GrpcCode } from '../../src/domain/errors.ts';
+import { ContainerState } from '../../src/wire/cri/api.ts';
+import { GrpcCode } from '../../src/domain/model/errors.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { criuTools, type CriuTools } from '../support/criu.ts';
 import { withCode } from '../support/failures.ts';

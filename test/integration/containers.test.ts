@@ -11,8 +11,8 @@ import {
   type ContainerStatus,
   ContainerState,
   type DeepPartial,
-} from '../../src/adapters/wire/cri/api.ts';
-import { GrpcCode } from '../../src/domain/errors.ts';
+} from '../../src/wire/cri/api.ts';
+import { GrpcCode } from '../../src/domain/model/errors.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { withCode } from '../support/failures.ts';
 import { noLeftovers } from '../support/leftovers.ts';

@@ -7,13 +7,8 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { findProgram } from '../../src/adapters/shim/process/shim-binary.ts';
-import {
-  ContainerState,
-  type DeepPartial,
-  type PodSandboxConfig,
-  PodSandboxState,
-} from '../../src/adapters/wire/cri/api.ts';
-import { GrpcCode } from '../../src/domain/errors.ts';
+import { ContainerState, type DeepPartial, type PodSandboxConfig, PodSandboxState } from '../../src/wire/cri/api.ts';
+import { GrpcCode } from '../../src/domain/model/errors.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { withCode } from '../support/failures.ts';
 import { stateOf } from '../support/journal.ts';

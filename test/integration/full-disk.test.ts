@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { GrpcCode } from '../../src/domain/errors.ts';
+import { GrpcCode } from '../../src/domain/model/errors.ts';
 import { withCode } from '../support/failures.ts';
 import { recordsOf } from '../support/journal.ts';
 import { noLeftovers } from '../support/leftovers.ts';

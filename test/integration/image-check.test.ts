@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { DamagedContent } from '../../src/domain/node/notes.ts';
+import type { DamagedContent } from '../../src/domain/model/notes.ts';
 import { recordsOf } from '../support/journal.ts';
 import { noLeftovers } from '../support/leftovers.ts';
 import { busyboxName, startNode } from '../support/node.ts';

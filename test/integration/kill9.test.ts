@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { criClient } from '../../scripts/lib/cri-client.ts';
-import { ContainerState, type ListContainersResponse } from '../../src/adapters/wire/cri/api.ts';
+import { ContainerState, type ListContainersResponse } from '../../src/wire/cri/api.ts';
 import { agreement } from '../support/agreement.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import type { Daemon } from '../support/daemon.ts';

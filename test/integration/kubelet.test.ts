@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import { PodSandboxState } from '../../src/adapters/wire/cri/api.ts';
+import { PodSandboxState } from '../../src/wire/cri/api.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { removeAllPods } from '../support/daemon.ts';
 import { type Kubelet, type KubeletPod, startKubelet } from '../support/kubelet.ts';

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { chmod, mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { before, describe, test } from 'node:test';
-import { NamespaceMode } from '../../src/adapters/wire/cri/api.ts';
+import { NamespaceMode } from '../../src/wire/cri/api.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { startDaemon } from '../support/daemon.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';

@@ -11,7 +11,7 @@ import { before, describe, test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import { bridgeConfList, cniBinDir } from '../../scripts/lib/cni.ts';
 import { codeOf } from '../../scripts/lib/cri-client.ts';
-import { GrpcCode } from '../../src/domain/errors.ts';
+import { GrpcCode } from '../../src/domain/model/errors.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { type Daemon, startDaemon } from '../support/daemon.ts';
 import { eventually, podConfig } from '../support/pods.ts';

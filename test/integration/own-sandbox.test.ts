@@ -13,7 +13,7 @@ import {
   NamespaceMode,
   type PodSandboxConfig,
   PodSandboxState,
-} from '../../src/adapters/wire/cri/api.ts';
+} from '../../src/wire/cri/api.ts';
 import { agreement } from '../support/agreement.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { goProgram } from '../support/go-program.ts';

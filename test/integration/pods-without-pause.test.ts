@@ -13,8 +13,8 @@ import {
   NamespaceMode,
   type PodSandboxConfig,
   PodSandboxState,
-} from '../../src/adapters/wire/cri/api.ts';
-import { GrpcCode } from '../../src/domain/errors.ts';
+} from '../../src/wire/cri/api.ts';
+import { GrpcCode } from '../../src/domain/model/errors.ts';
 import { agreement } from '../support/agreement.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { headOf, recordsOf, stateOf } from '../support/journal.ts';

@@ -16,8 +16,8 @@ import {
   type PodSandboxConfig,
   PodSandboxState,
   type RestorePodResponse,
-} from '../../src/adapters/wire/cri/api.ts';
-import { GrpcCode } from '../../src/domain/errors.ts';
+} from '../../src/wire/cri/api.ts';
+import { GrpcCode } from '../../src/domain/model/errors.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { criuTools, type CriuTools } from '../support/criu.ts';
 import { withCode } from '../support/failures.ts';

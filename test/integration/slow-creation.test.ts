@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict';
 import { kill } from 'node:process';
 import { before, describe, test } from 'node:test';
-import type { ContainerConfig } from '../../src/domain/cri.ts';
+import type { ContainerConfig } from '../../src/domain/model/cri.ts';
 import { cleanupAfterAll, onCleanup } from '../support/cleanup.ts';
 import { callsAfter, type JournaledCall } from '../support/journal.ts';
 import { type Kubelet, type KubeletPod, startKubelet } from '../support/kubelet.ts';

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import { codeOf } from '../../scripts/lib/cri-client.ts';
-import type { ContainerMetrics } from '../../src/adapters/wire/cri/api.ts';
-import { GrpcCode } from '../../src/domain/errors.ts';
+import type { ContainerMetrics } from '../../src/wire/cri/api.ts';
+import { GrpcCode } from '../../src/domain/model/errors.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { criTool } from '../support/cri-tools.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';

@@ -11,8 +11,8 @@ import {
   ContainerState,
   type DeepPartial,
   type LinuxContainerResources,
-} from '../../src/adapters/wire/cri/api.ts';
-import { GrpcCode } from '../../src/domain/errors.ts';
+} from '../../src/wire/cri/api.ts';
+import { GrpcCode } from '../../src/domain/model/errors.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { withCode } from '../support/failures.ts';
 import { callsAfter, headOf, recordsOf } from '../support/journal.ts';

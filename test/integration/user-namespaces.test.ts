@@ -7,7 +7,7 @@ import { chmod, chown, mkdir, readFile, stat, writeFile } from 'node:fs/promises
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { buildImage, busyboxLayer } from '../../scripts/lib/image.ts';
-import { readMountInfo } from '../../src/adapters/linux/mounts.ts';
+import { readMountInfo } from '../../src/platform/linux/mounts.ts';
 import {
   type ContainerConfig,
   ContainerState,
@@ -15,8 +15,8 @@ import {
   type Mount,
   NamespaceMode,
   type PodSandboxConfig,
-} from '../../src/adapters/wire/cri/api.ts';
-import { GrpcCode } from '../../src/domain/errors.ts';
+} from '../../src/wire/cri/api.ts';
+import { GrpcCode } from '../../src/domain/model/errors.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { withCode } from '../support/failures.ts';
 import { noLeftovers } from '../support/leftovers.ts';

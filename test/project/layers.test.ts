@@ -17,9 +17,9 @@ const planted: readonly (readonly [file: string, line: string, ...rules: readonl
   ['domain/packages.ts', "import 'rxjs';", 'domain-imports-nothing'],
   ['domain/built-ins.ts', "import 'node:crypto';", 'domain-imports-nothing'],
   ['domain/types.ts', "import type { X } from '../journal/types.ts';", 'domain-imports-nothing'],
-  ['domain/own.ts', "import './errors.ts';"],
+  ['domain/own.ts', "import './model/errors.ts';"],
 
-  ['journal/domain.ts', "import '../domain/errors.ts';", 'journal-knows-records-only'],
+  ['journal/domain.ts', "import '../domain/model/errors.ts';", 'journal-knows-records-only'],
   ['journal/engine.ts', "import '../engine/ports.ts';", 'journal-knows-records-only'],
   ['journal/package.ts', "import 'zod';", 'journal-knows-records-only'],
   ['journal/sqlite.ts', "import 'better-sqlite3';\nimport 'node:worker_threads';\nimport 'rxjs';"],
@@ -32,12 +32,12 @@ const planted: readonly (readonly [file: string, line: string, ...rules: readonl
   ['engine/sqlite.ts', "import '../journal/sqlite.ts';", 'engine-sees-domain-and-journal'],
   [
     'engine/own.ts',
-    "import './ports.ts';\nimport '../domain/errors.ts';\nimport '../journal/types.ts';\nimport 'rxjs';",
+    "import './ports.ts';\nimport '../domain/model/errors.ts';\nimport '../journal/types.ts';\nimport 'rxjs';",
   ],
 
   ['projections/journal.ts', "import type { X } from '../journal/types.ts';", 'projections-see-domain'],
   ['projections/package.ts', "import 'rxjs';", 'projections-see-domain'],
-  ['projections/own.ts', "import '../domain/errors.ts';"],
+  ['projections/own.ts', "import '../domain/model/errors.ts';"],
 
   ['adapters/shim/sibling.ts', "import '../cni/own.ts';", 'adapters-see-contracts'],
   ['adapters/shim/journal.ts', "import '../../journal/types.ts';", 'adapters-see-contracts'],
@@ -60,24 +60,24 @@ const planted: readonly (readonly [file: string, line: string, ...rules: readonl
   [
     'adapters/shim/own.ts',
     [
-      "import '../../domain/errors.ts';",
+      "import '../../domain/model/errors.ts';",
       "import type { X } from '../../domain/container/decide.ts';",
       "import '../../engine/ports.ts';",
-      "import '../wire/api.ts';",
-      "import '../ttrpc/client.ts';",
-      "import '../linux/calls.ts';",
-      "import '../spawner/types.ts';",
+      "import '../../wire/api.ts';",
+      "import '../../platform/ttrpc/client.ts';",
+      "import '../../platform/linux/calls.ts';",
       "import '../images/snapshots-port.ts';",
       "import 'node:net';",
       "import 'pino';",
     ].join('\n'),
   ],
-  ['adapters/linux/calls.ts', "import 'koffi';"],
+  ['platform/linux/calls.ts', "import 'koffi';\nimport '../../domain/model/errors.ts';"],
+  ['platform/linux/pods.ts', "import '../../domain/container/own.ts';", 'platform-knows-no-pods'],
   ['adapters/cri/own.ts', "import '@grpc/grpc-js';"],
-  ['adapters/wire/api.ts', "import '@bufbuild/protobuf/wire';"],
-  ['adapters/wire/types.ts', "import '../cri/own.ts';", 'wire-is-generated'],
+  ['wire/api.ts', "import '@bufbuild/protobuf/wire';"],
+  ['wire/types.ts', "import '../adapters/cri/own.ts';", 'wire-is-generated'],
 
-  ['config/own.ts', "import 'zod';\nimport 'smol-toml';\nimport 'node:fs';\nimport '../domain/errors.ts';"],
+  ['config/own.ts', "import 'zod';\nimport 'smol-toml';\nimport 'node:fs';\nimport '../domain/model/errors.ts';"],
   ['config/adapter.ts', "import '../adapters/cri/own.ts';", 'config-stands-alone'],
   ['daemon/own.ts', "import '../config/own.ts';\nimport '../adapters/cri/own.ts';\nimport '../journal/sqlite.ts';"],
   ['cli/own.ts', "import '../daemon/own.ts';\nimport '../config/own.ts';"],
@@ -86,13 +86,13 @@ const planted: readonly (readonly [file: string, line: string, ...rules: readonl
 
 /** Files that are imported above and need no imports of their own. */
 const plain = [
-  'domain/errors.ts',
+  'domain/model/errors.ts',
   'domain/container/decide.ts',
   'journal/types.ts',
   'engine/ports.ts',
   'adapters/cni/own.ts',
-  'adapters/ttrpc/client.ts',
-  'adapters/spawner/types.ts',
+  'domain/container/own.ts',
+  'platform/ttrpc/client.ts',
   'adapters/images/snapshots-port.ts',
   '../test/a.ts',
 ];

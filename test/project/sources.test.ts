@@ -10,7 +10,7 @@ import { runOk } from '../support/process.ts';
 import { tempDir } from '../support/temp-dir.ts';
 
 const top = join(import.meta.dirname, '../..');
-const generated = 'src/adapters/wire/';
+const generated = 'src/wire/';
 const linesMax = 400;
 
 /** Written with gaps, so that this file does not contain what it looks for. */

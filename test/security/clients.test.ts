@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import http2 from 'node:http2';
 import { connect } from 'node:net';
 import { describe, it } from 'node:test';
-import * as wire from '../../src/adapters/wire/cri/api.ts';
+import * as wire from '../../src/wire/cri/api.ts';
 import { container, idOf, podSandbox, startServer, testModel } from '../adapters/cri/support.ts';
 
 describe('clients of the socket', { timeout: 60_000 }, () => {

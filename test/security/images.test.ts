@@ -11,7 +11,7 @@ import { fillImageVolume } from '../../src/adapters/bundle/image-volume.ts';
 import { DOCUMENT_BYTES_MAX, parseConfig, parseDocument } from '../../src/adapters/images/documents.ts';
 import { imageFileReader } from '../../src/adapters/inspect/image-files.ts';
 import { resolveUser } from '../../src/adapters/inspect/users.ts';
-import type { ContainerFacts, ContainerQuestions } from '../../src/domain/container/facts.ts';
+import type { ContainerFacts, ContainerQuestions } from '../../src/domain/model/container-facts.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { withReason } from '../support/failures.ts';
 import { buildImage } from '../support/images/build.ts';

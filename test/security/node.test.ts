@@ -7,8 +7,8 @@ import { access, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { busyboxImage } from '../../scripts/lib/image.ts';
-import { type ContainerConfig, type DeepPartial, NamespaceMode } from '../../src/adapters/wire/cri/api.ts';
-import { GrpcCode } from '../../src/domain/errors.ts';
+import { type ContainerConfig, type DeepPartial, NamespaceMode } from '../../src/wire/cri/api.ts';
+import { GrpcCode } from '../../src/domain/model/errors.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { criTool } from '../support/cri-tools.ts';
 import { withCode } from '../support/failures.ts';

@@ -4,8 +4,8 @@
  */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { ContainerConfig } from '../../src/domain/cri.ts';
-import type { ContainerFacts } from '../../src/domain/container/facts.ts';
+import type { ContainerConfig } from '../../src/domain/model/cri.ts';
+import type { ContainerFacts } from '../../src/domain/model/container-facts.ts';
 import { pathsToRelabel } from '../../src/domain/oci/selinux.ts';
 import { validateContainerConfig, validatePodSandboxConfig } from '../../src/domain/oci/validate.ts';
 import {

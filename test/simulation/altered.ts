@@ -1,8 +1,8 @@
 /** Decisions with something left out or put in, as if the product had decided so: for planted bugs. */
-import { decide } from '../../src/domain/decide.ts';
-import { evolve } from '../../src/domain/evolve.ts';
-import type { Event, Input, Intent, Sequenced } from '../../src/domain/records.ts';
-import { copyState, type NodeState } from '../../src/domain/state.ts';
+import { decide } from '../../src/domain/turn/decide.ts';
+import { evolve } from '../../src/domain/turn/evolve.ts';
+import type { Event, Input, Intent, Sequenced } from '../../src/domain/model/records.ts';
+import { copyState, type NodeState } from '../../src/domain/model/state.ts';
 
 type Events = readonly Sequenced<Event>[];
 type Alter = (events: Events, input: Sequenced<Input>, before: NodeState) => Events;

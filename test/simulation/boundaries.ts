@@ -2,8 +2,8 @@
  * Where a daemon can die: around every kind of append and every kind of effect. A history dies at one chosen boundary
  * (and at random moments besides), and every boundary is counted.
  */
-import type { EffectKind } from '../../src/domain/effects.ts';
-import type { InputType } from '../../src/domain/records.ts';
+import type { EffectKind } from '../../src/domain/model/effects.ts';
+import type { InputType } from '../../src/domain/model/records.ts';
 
 /** lost: decided, never durable. kept: durable, but the daemon never learned it. */
 export type AppendMoment = 'lost' | 'kept';

@@ -1,5 +1,5 @@
 /** The checkpoint of a pod that simulated nodes have. */
-import type { DescribedImage, DescribedPod } from '../../src/domain/pod-sandbox/restored.ts';
+import type { DescribedImage, DescribedPod } from '../../src/domain/model/pod-restore.ts';
 import { IMAGE } from './images.ts';
 
 export const CHECKPOINT_PATH = '/p';

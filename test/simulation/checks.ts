@@ -3,9 +3,9 @@
  * node; they share no code with what they check beyond the record types.
  */
 import { containerStateOf } from '../../src/domain/container/state.ts';
-import type { EffectKind, EffectOf } from '../../src/domain/effects.ts';
-import type { Sequenced } from '../../src/domain/records.ts';
-import type { NodeState } from '../../src/domain/state.ts';
+import type { EffectKind, EffectOf } from '../../src/domain/model/effects.ts';
+import type { Sequenced } from '../../src/domain/model/records.ts';
+import type { NodeState } from '../../src/domain/model/state.ts';
 import type { Observation } from '../../src/engine/ports.ts';
 import type { History } from './history.ts';
 import { checkBearable } from './refusals.ts';

@@ -3,8 +3,8 @@
  * a restart and clean up. At the end one of them removes everything it can see.
  */
 import type { CallDraft, CallReply } from '../../src/engine/ports.ts';
-import type { ContainerConfig, NamespaceOption, PodSandboxConfig } from '../../src/domain/cri.ts';
-import type { CallResponse } from '../../src/domain/records.ts';
+import type { ContainerConfig, NamespaceOption, PodSandboxConfig } from '../../src/domain/model/cri.ts';
+import type { CallResponse } from '../../src/domain/model/records.ts';
 import { CHECKPOINT, CHECKPOINT_ARCHIVE, CHECKPOINT_PATH } from './checkpoint.ts';
 import { containerStateOf } from '../../src/domain/container/state.ts';
 import type { History } from './history.ts';

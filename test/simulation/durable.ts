@@ -2,7 +2,7 @@
  * The durable records as checks look at them: each is parsed once, when it is first seen, with an index of what was
  * asked for and of whose end is known. Keeps what pruning takes from the journal.
  */
-import { type Intent, type Sequenced, subjectOf } from '../../src/domain/records.ts';
+import { type Intent, type Sequenced, subjectOf } from '../../src/domain/model/records.ts';
 import { fromJournalRecord } from '../../src/engine/codec.ts';
 import type { MemoryContents } from '../../src/journal/memory-journal.ts';
 import { isOwnType } from '../../src/journal/own-records.ts';

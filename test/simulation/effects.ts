@@ -1,8 +1,8 @@
 /** What each effect does to the simulated world. Each is "make it so", as real adapters are. */
-import type { EffectOf, EffectResults } from '../../src/domain/effects.ts';
-import type { ImageContent } from '../../src/domain/image/content.ts';
-import type { ObservedTask } from '../../src/domain/tasks.ts';
-import type { OciResources } from '../../src/domain/oci/types.ts';
+import type { EffectOf, EffectResults } from '../../src/domain/model/effects.ts';
+import type { ImageContent } from '../../src/domain/model/image-content.ts';
+import type { ObservedTask } from '../../src/domain/model/tasks.ts';
+import type { OciResources } from '../../src/domain/model/oci.ts';
 import type { PerformEffects } from '../../src/engine/ports.ts';
 import { DIED, fail, faultyPerformance, type SimulatedEffectsOptions } from './faulty-performance.ts';
 import { CHECKPOINT, CHECKPOINTED_IMAGE } from './checkpoint.ts';

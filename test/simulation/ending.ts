@@ -1,10 +1,10 @@
 /** When all is removed: nothing is left on the node, and every way of folding the journal gives the live state. */
-import { evolve } from '../../src/domain/evolve.ts';
-import { redecide } from '../../src/domain/redecide.ts';
-import { writeState, readState } from '../../src/domain/snapshot.ts';
-import { initialState, type NodeState } from '../../src/domain/state.ts';
+import { evolve } from '../../src/domain/turn/evolve.ts';
+import { redecide } from '../../src/domain/turn/redecide.ts';
+import { writeState, readState } from '../../src/domain/turn/snapshot.ts';
+import { initialState, type NodeState } from '../../src/domain/model/state.ts';
 import { isClosedStream } from '../../src/engine/closed-streams.ts';
-import type { Sequenced } from '../../src/domain/records.ts';
+import type { Sequenced } from '../../src/domain/model/records.ts';
 import { CHECKS } from './checks.ts';
 import type { History } from './history.ts';
 import type { Plant } from './plant.ts';

@@ -1,6 +1,6 @@
 /** The simulated node, as daemon.started records it. */
-import type { DaemonFacts } from '../../src/domain/node/daemon-facts.ts';
-import { DECISION_RULES } from '../../src/domain/node/rules.ts';
+import type { DaemonFacts } from '../../src/domain/model/daemon-facts.ts';
+import { DECISION_RULES } from '../../src/domain/model/rules.ts';
 
 export const FACTS: DaemonFacts = {
   rules: DECISION_RULES,

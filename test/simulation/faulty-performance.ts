@@ -2,8 +2,8 @@
  * How any effect is performed in the simulated world: slowly, failing before, failing after half of the work, and dying
  * with the daemon at any of three moments. Knows no effect by name.
  */
-import type { EffectKind, EffectOf, EffectResults } from '../../src/domain/effects.ts';
-import { FailureError, type FailureReason } from '../../src/domain/errors.ts';
+import type { EffectKind, EffectOf, EffectResults } from '../../src/domain/model/effects.ts';
+import { FailureError, type FailureReason } from '../../src/domain/model/errors.ts';
 import type { Observe } from '../../src/engine/ports.ts';
 import type { EffectMoment } from './boundaries.ts';
 import type { Random } from './random.ts';

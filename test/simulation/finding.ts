@@ -1,5 +1,5 @@
 /** What a history that broke a promise leaves behind: what was broken, and all that was written down until then. */
-import type { Sequenced } from '../../src/domain/records.ts';
+import type { Sequenced } from '../../src/domain/model/records.ts';
 
 export class Finding extends Error {
   /** Durable records until then, as the domain reads them. */

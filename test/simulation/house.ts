@@ -2,9 +2,9 @@
  * What keeps a journal in shape while the daemon runs, on the simulated disk: snapshots of the durable state, from which
  * later lives start, and the product's own retention, with times short enough to prune what has just ended.
  */
-import { EVOLVER_VERSION } from '../../src/domain/evolve.ts';
-import { writeState } from '../../src/domain/snapshot.ts';
-import type { NodeState } from '../../src/domain/state.ts';
+import { EVOLVER_VERSION } from '../../src/domain/turn/evolve.ts';
+import { writeState } from '../../src/domain/turn/snapshot.ts';
+import type { NodeState } from '../../src/domain/model/state.ts';
 import { isClosedStream, isProbe } from '../../src/engine/closed-streams.ts';
 import type { KeptJournal } from '../../src/journal/types.ts';
 import { createRetention } from '../../src/journal/retention.ts';

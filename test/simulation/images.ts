@@ -1,5 +1,5 @@
 /** The images that simulated registries have. */
-import type { ImageContent } from '../../src/domain/image/content.ts';
+import type { ImageContent } from '../../src/domain/model/image-content.ts';
 
 export const IMAGE: ImageContent = {
   id: `sha256:${'a'.repeat(64)}`,

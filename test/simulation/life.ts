@@ -2,10 +2,10 @@
  * Lives of the daemon on the simulated node: how one starts from what is durable, what its disk does, what it is told
  * of the world, and how it ends: killed, or stopped in order.
  */
-import type { decide } from '../../src/domain/decide.ts';
-import { evolve } from '../../src/domain/evolve.ts';
-import { copyState, initialState, type NodeState } from '../../src/domain/state.ts';
-import { readState, writeState } from '../../src/domain/snapshot.ts';
+import type { decide } from '../../src/domain/turn/decide.ts';
+import { evolve } from '../../src/domain/turn/evolve.ts';
+import { copyState, initialState, type NodeState } from '../../src/domain/model/state.ts';
+import { readState, writeState } from '../../src/domain/turn/snapshot.ts';
 import { createEngine } from '../../src/engine/engine.ts';
 import type { Observation } from '../../src/engine/ports.ts';
 import { pinsThatShouldBe, tasksThatShouldRun } from '../../src/engine/recovery.ts';

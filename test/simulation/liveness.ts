@@ -4,7 +4,7 @@
  * world holds belongs to somebody who is shown.
  */
 import { containerStateOf } from '../../src/domain/container/state.ts';
-import type { Container, NodeState, PodSandbox, StepState } from '../../src/domain/state.ts';
+import type { Container, NodeState, PodSandbox, StepState } from '../../src/domain/model/state.ts';
 import type { History } from './history.ts';
 import { Violation } from './violation.ts';
 import { hasRunning, isBroken, tasksIn, type World } from './world.ts';

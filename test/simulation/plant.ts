@@ -1,7 +1,7 @@
 /** What a planted bug replaces: one piece of the daemon, or of what lies between it and its clients and its disk. */
-import type { decide } from '../../src/domain/decide.ts';
+import type { decide } from '../../src/domain/turn/decide.ts';
 import type { Clock, Observe, PerformEffects } from '../../src/engine/ports.ts';
-import type { NodeState } from '../../src/domain/state.ts';
+import type { NodeState } from '../../src/domain/model/state.ts';
 import type { Journal } from '../../src/journal/types.ts';
 import type { Boundary } from './boundaries.ts';
 import type { Daemon } from './history.ts';

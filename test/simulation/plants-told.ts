@@ -1,5 +1,5 @@
 /** Bugs that clients hear of: replies, codes, reasons, events, signals and times that are wrong. */
-import type { Event, Sequenced } from '../../src/domain/records.ts';
+import type { Event, Sequenced } from '../../src/domain/model/records.ts';
 import { altered, withEvents } from './altered.ts';
 import type { Plant } from './plant.ts';
 

@@ -2,9 +2,9 @@
  * Bugs to be found: each replaces one piece by a faulty one. That every one of them is found, and soon, is what makes
  * a clean run of the simulator mean something.
  */
-import { decide } from '../../src/domain/decide.ts';
-import { evolve } from '../../src/domain/evolve.ts';
-import type { Event, Sequenced } from '../../src/domain/records.ts';
+import { decide } from '../../src/domain/turn/decide.ts';
+import { evolve } from '../../src/domain/turn/evolve.ts';
+import type { Event, Sequenced } from '../../src/domain/model/records.ts';
 import type { Plant } from './plant.ts';
 
 export const PLANTS: readonly Plant[] = [

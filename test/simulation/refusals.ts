@@ -3,7 +3,7 @@
  * deleted under a root file system, files taken from under a process. Knows the simulated node and what is about to be
  * done to it, and nothing of what the daemon thinks.
  */
-import type { EffectKind, EffectOf } from '../../src/domain/effects.ts';
+import type { EffectKind, EffectOf } from '../../src/domain/model/effects.ts';
 import { Violation } from './violation.ts';
 import { type SimulatedTask, tasksIn, type World } from './world.ts';
 

@@ -1,5 +1,5 @@
 /** A finding in words: what was broken, and the records that matter for it, one a line. */
-import { type Sequenced, subjectOf } from '../../src/domain/records.ts';
+import { type Sequenced, subjectOf } from '../../src/domain/model/records.ts';
 import type { Shrunk } from './shrink.ts';
 
 const NS_PER_S = 1_000_000_000;

@@ -3,8 +3,8 @@
  * are shown. The only place that knows both.
  */
 import { containerStateOf } from '../../src/domain/container/state.ts';
-import type { Sequenced } from '../../src/domain/records.ts';
-import type { Container } from '../../src/domain/state.ts';
+import type { Sequenced } from '../../src/domain/model/records.ts';
+import type { Container } from '../../src/domain/model/state.ts';
 import type { CallDraft, CallReply, PerformEffects } from '../../src/engine/ports.ts';
 import { criEventsOf } from '../../src/projections/cri-events.ts';
 import type { Model } from './model/model.ts';

@@ -6,13 +6,8 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { codeOf } from '../../scripts/lib/cri-client.ts';
-import {
-  ContainerState,
-  type DeepPartial,
-  NamespaceMode,
-  type PodSandboxConfig,
-} from '../../src/adapters/wire/cri/api.ts';
-import { GrpcCode } from '../../src/domain/errors.ts';
+import { ContainerState, type DeepPartial, NamespaceMode, type PodSandboxConfig } from '../../src/wire/cri/api.ts';
+import { GrpcCode } from '../../src/domain/model/errors.ts';
 import type { Daemon } from './daemon.ts';
 import { containerConfig, eventually, podConfig, statusOf } from './pods.ts';
 

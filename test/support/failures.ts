@@ -1,7 +1,7 @@
 /** How something is to fail, for assert.rejects and assert.throws: a call over the socket, or code that throws itself. */
 import assert from 'node:assert/strict';
 import { codeOf } from '../../scripts/lib/cri-client.ts';
-import { FailureError, type FailureReason } from '../../src/domain/errors.ts';
+import { FailureError, type FailureReason } from '../../src/domain/model/errors.ts';
 
 /** A call: its gRPC code, and what its message has to say. */
 export const withCode =

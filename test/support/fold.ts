@@ -1,5 +1,5 @@
 /** The state that a journal folds to, as a start and a snapshot fold it, for journals of any kind. */
-import type { NodeState } from '../../src/domain/state.ts';
+import type { NodeState } from '../../src/domain/model/state.ts';
 import { nodeFold } from '../../src/engine/node-fold.ts';
 import type { Journal } from '../../src/journal/types.ts';
 

@@ -1,8 +1,8 @@
 /** What a daemon has written down, read as any command would: beside the running daemon, or when it is gone. */
 import { join } from 'node:path';
 import { nodeFold } from '../../src/engine/node-fold.ts';
-import type { BodyOf, Caller, CallRequest } from '../../src/domain/records.ts';
-import type { NodeState } from '../../src/domain/state.ts';
+import type { BodyOf, Caller, CallRequest } from '../../src/domain/model/records.ts';
+import type { NodeState } from '../../src/domain/model/state.ts';
 import { foldState } from '../../src/journal/fold.ts';
 import { openReader } from '../../src/journal/open.ts';
 import type { JournalRecord, ReadQuery } from '../../src/journal/types.ts';

@@ -7,7 +7,7 @@ import {
   type DeepPartial,
   NamespaceMode,
   type PodSandboxConfig,
-} from '../../src/adapters/wire/cri/api.ts';
+} from '../../src/wire/cri/api.ts';
 import { type Owner, onCleanup } from './cleanup.ts';
 import type { Daemon } from './daemon.ts';
 

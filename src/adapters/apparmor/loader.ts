@@ -4,11 +4,11 @@
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ApparmorFact } from '../../domain/container/facts.ts';
-import { FailureError, messageOf } from '../../domain/errors.ts';
+import type { ApparmorFact } from '../../domain/model/container-facts.ts';
+import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import { APPARMOR_DEFAULT_PROFILE } from '../../domain/oci/apparmor.ts';
-import { APPARMOR_DIR, APPARMOR_PARSER } from '../linux/security-modules.ts';
-import type { Spawner } from '../spawner/types.ts';
+import { APPARMOR_DIR, APPARMOR_PARSER } from '../../platform/linux/security-modules.ts';
+import type { Spawner } from '../../platform/spawner/types.ts';
 import { defaultProfileText } from './profile.ts';
 
 /** Compiling the profile takes some 20 ms. */

@@ -4,10 +4,10 @@
  * `log` of a bundle belongs to whoever reads it: the shim adapter makes it.)
  */
 import { join } from 'node:path';
-import { FailureError } from '../../domain/errors.ts';
-import type { Bundle } from '../../domain/tasks.ts';
-import type { OciEnv, OciHook, OciSpec } from '../../domain/oci/types.ts';
-import { makeDirectory, makeDirectoryOfPod, writeFileWhole } from '../linux/files.ts';
+import { FailureError } from '../../domain/model/errors.ts';
+import type { Bundle } from '../../domain/model/tasks.ts';
+import type { OciEnv, OciHook, OciSpec } from '../../domain/model/oci.ts';
+import { makeDirectory, makeDirectoryOfPod, writeFileWhole } from '../../platform/linux/files.ts';
 import type { SecretVault } from './secrets.ts';
 
 export type WriteBundle = (bundle: Bundle) => Promise<void>;

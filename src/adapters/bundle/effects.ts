@@ -4,19 +4,19 @@
  * before; doing either again is safe.
  */
 import { dirname, join } from 'node:path';
-import { FailureError } from '../../domain/errors.ts';
-import { IMAGE_VOLUMES_MAX } from '../../domain/image/content.ts';
-import type { Bundle, LaunchedTask, Mount } from '../../domain/tasks.ts';
+import { FailureError } from '../../domain/model/errors.ts';
+import { IMAGE_VOLUMES_MAX } from '../../domain/model/image-content.ts';
+import type { Bundle, LaunchedTask, Mount } from '../../domain/model/tasks.ts';
 import type { ImageVolume } from '../../domain/oci/input.ts';
 import { labelledMount } from '../../domain/oci/selinux.ts';
 import type { PerformEffects } from '../../engine/ports.ts';
 import type { Snapshots, UnpackCheckpoint } from '../images/snapshots-port.ts';
-import { createPathCleaner, isMountPoint, makeDirectory } from '../linux/files.ts';
-import { keepFreeSpace } from '../linux/free-space.ts';
-import type { Relabel } from '../linux/selinux.ts';
-import { createSemaphore } from '../linux/semaphore.ts';
-import { settleAll } from '../linux/settle-all.ts';
-import type { Spawner } from '../spawner/types.ts';
+import { createPathCleaner, isMountPoint, makeDirectory } from '../../platform/linux/files.ts';
+import { keepFreeSpace } from '../../platform/linux/free-space.ts';
+import type { Relabel } from '../../platform/linux/selinux.ts';
+import { createSemaphore } from '../../platform/linux/semaphore.ts';
+import { settleAll } from '../../platform/linux/settle-all.ts';
+import type { Spawner } from '../../platform/spawner/types.ts';
 import type { WriteBundle } from './bundles.ts';
 import { mountImage } from './image-mount.ts';
 import { fillImageVolume } from './image-volume.ts';

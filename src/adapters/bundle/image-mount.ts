@@ -2,14 +2,14 @@
  * Mounts an image where a container is to have it as a volume: its layers as one tree, which nobody can write to.
  * Unmounting is left to whoever cleans the directory that it is mounted in.
  */
-import type { EffectOf } from '../../domain/effects.ts';
-import type { LaunchedTask } from '../../domain/tasks.ts';
-import { FailureError, messageOf } from '../../domain/errors.ts';
+import type { EffectOf } from '../../domain/model/effects.ts';
+import type { LaunchedTask } from '../../domain/model/tasks.ts';
+import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import { IMAGE_VOLUME_FAILED } from '../../domain/image/mounted.ts';
 import { labelledMount } from '../../domain/oci/selinux.ts';
 import type { Snapshots } from '../images/snapshots-port.ts';
-import { isMountPoint, makeDirectory } from '../linux/files.ts';
-import type { Spawner } from '../spawner/types.ts';
+import { isMountPoint, makeDirectory } from '../../platform/linux/files.ts';
+import type { Spawner } from '../../platform/spawner/types.ts';
 import { mountMappedOverlay } from './mapped-overlay.ts';
 
 type ImageMount = EffectOf<'PrepareContainer'>['imageMounts'][number];

@@ -5,16 +5,16 @@
 import { constants, type Stats } from 'node:fs';
 import { chmod, copyFile, lchown, link, lutimes, mkdir, readlink, rename, rm, stat, symlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { FailureError } from '../../domain/errors.ts';
-import { makeDirectory, unfinishedName } from '../linux/files.ts';
+import { FailureError } from '../../domain/model/errors.ts';
+import { makeDirectory, unfinishedName } from '../../platform/linux/files.ts';
 import {
   entriesOf,
   type LayerDirectory,
   type LayerFile,
   OVERLAY_XATTR_PREFIX,
   resolveInLayers,
-} from '../linux/layer-tree.ts';
-import { errorCodeOf, listXattrs, makeNode, readXattr, writeXattr } from '../linux/syscalls.ts';
+} from '../../platform/linux/layer-tree.ts';
+import { errorCodeOf, listXattrs, makeNode, readXattr, writeXattr } from '../../platform/linux/syscalls.ts';
 
 /** For a volume at a place that the image does not have. */
 const EMPTY_VOLUME_MODE = 0o755;

@@ -3,10 +3,10 @@
  * layers that are. They are mounted so for the moment in which the overlay is made, which keeps them for itself.
  */
 import { join } from 'node:path';
-import type { LaunchedTask, Mount } from '../../domain/tasks.ts';
-import { makeDirectory } from '../linux/files.ts';
-import { settleAll } from '../linux/settle-all.ts';
-import type { Spawner } from '../spawner/types.ts';
+import type { LaunchedTask, Mount } from '../../domain/model/tasks.ts';
+import { makeDirectory } from '../../platform/linux/files.ts';
+import { settleAll } from '../../platform/linux/settle-all.ts';
+import type { Spawner } from '../../platform/spawner/types.ts';
 
 const LOWER = 'lowerdir=';
 

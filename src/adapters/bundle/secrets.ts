@@ -8,9 +8,9 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { open, readFile, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { FailureError, messageOf } from '../../domain/errors.ts';
-import { writeFileWhole } from '../linux/files.ts';
-import { errorCodeOf } from '../linux/syscalls.ts';
+import { FailureError, messageOf } from '../../domain/model/errors.ts';
+import { writeFileWhole } from '../../platform/linux/files.ts';
+import { errorCodeOf } from '../../platform/linux/syscalls.ts';
 
 export interface SecretVault {
   /** Keeps the value for `keepMs` from now on and gives the token that stands for it. */

@@ -5,10 +5,10 @@
  */
 import { mkdir, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { CniConfList, PodNetwork } from '../../domain/cni.ts';
-import { FailureError } from '../../domain/errors.ts';
+import type { CniConfList, PodNetwork } from '../../domain/model/cni.ts';
+import { FailureError } from '../../domain/model/errors.ts';
 import type { Observe, PerformEffects } from '../../engine/ports.ts';
-import type { Spawner } from '../spawner/types.ts';
+import type { Spawner } from '../../platform/spawner/types.ts';
 import { type Attachment, createChain } from './chain.ts';
 import { type CniLog, createNetworkWatch } from './network-watch.ts';
 import { createOrder } from './order.ts';

@@ -4,9 +4,9 @@
  * Must not remember anything between calls.
  */
 import { statfs } from 'node:fs/promises';
-import type { CniConfList, CniPluginConf, PodNetwork } from '../../domain/cni.ts';
-import { FailureError } from '../../domain/errors.ts';
-import { sameJson } from '../../domain/json.ts';
+import type { CniConfList, CniPluginConf, PodNetwork } from '../../domain/model/cni.ts';
+import { FailureError } from '../../domain/model/errors.ts';
+import { sameJson } from '../../domain/values/json.ts';
 import type { CniCommand, RunPlugin } from './plugin.ts';
 import { type AddResult, parseAddResult } from './result.ts';
 import { cniArgsOf, runtimeConfigOf } from './runtime-config.ts';

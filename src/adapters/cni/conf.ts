@@ -7,8 +7,8 @@ import { constants } from 'node:fs';
 import { open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as z from 'zod';
-import type { CniConfList, CniPluginConf } from '../../domain/cni.ts';
-import { parseJson } from '../../domain/parse-json.ts';
+import type { CniConfList, CniPluginConf } from '../../domain/model/cni.ts';
+import { parseJson } from '../../domain/values/parse-json.ts';
 import { highestSupported, OLDEST_VERSION, supportedVersionsText } from './versions.ts';
 
 const CONF_BYTES_MAX = 1024 * 1024;

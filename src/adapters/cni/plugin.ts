@@ -5,8 +5,8 @@
  */
 import { stat } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
-import { FailureError } from '../../domain/errors.ts';
-import type { Spawner } from '../spawner/types.ts';
+import { FailureError } from '../../domain/model/errors.ts';
+import type { Spawner } from '../../platform/spawner/types.ts';
 import { parsePluginError } from './result.ts';
 
 const OUTPUT_BYTES_MAX = 64 * 1024;

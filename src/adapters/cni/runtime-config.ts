@@ -2,9 +2,9 @@
  * What a plugin is told about a pod beside its own configuration: CNI_ARGS, and runtimeConfig by the capabilities
  * that the plugin's configuration asks for (CNI CONVENTIONS.md). Pure.
  */
-import { type Int64, type PortMapping, Protocol } from '../../domain/cri.ts';
-import type { CniPluginConf, PodNetwork } from '../../domain/cni.ts';
-import { FailureError } from '../../domain/errors.ts';
+import { type Int64, type PortMapping, Protocol } from '../../domain/model/cri.ts';
+import type { CniPluginConf, PodNetwork } from '../../domain/model/cni.ts';
+import { FailureError } from '../../domain/model/errors.ts';
 
 const PROTOCOL_NAMES: Readonly<Record<Protocol, string>> = {
   [Protocol.TCP]: 'tcp',

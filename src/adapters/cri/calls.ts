@@ -2,7 +2,7 @@
  * How a handler makes a call of a request: those that change something go through the engine and are its records, those
  * that only read are answered from the read model and noted (C10). Knows no method by name.
  */
-import { codeOfReason, type Failure, FailureError, GrpcCode, grpcCodeOf } from '../../domain/errors.ts';
+import { codeOfReason, type Failure, FailureError, GrpcCode, grpcCodeOf } from '../../domain/model/errors.ts';
 import type { CallDraft, CallOptions, CallReply } from '../../engine/ports.ts';
 import type { CallContext } from './context.ts';
 import type { CriParts } from './parts.ts';

@@ -1,7 +1,7 @@
 /** What every RPC handler is given besides its request, and how handlers are typed by the generated definitions. */
-import { FailureError } from '../../domain/errors.ts';
-import type { Caller } from '../../domain/records.ts';
-import type { MessageFns } from '../wire/cri/api.ts';
+import { FailureError } from '../../domain/model/errors.ts';
+import type { Caller } from '../../domain/model/records.ts';
+import type { MessageFns } from '../../wire/cri/api.ts';
 
 export interface CallContext {
   readonly caller: Caller | null;

@@ -4,9 +4,9 @@
  * A new one begins after what was last delivered to anybody, at most five minutes back, over restarts too.
  */
 import type { CriEvent, CriEventsOf, ReadModel } from '../../engine/ports.ts';
-import { type Sequenced, subjectOf } from '../../domain/records.ts';
-import type { Container, PodSandbox } from '../../domain/state.ts';
-import * as wire from '../wire/cri/api.ts';
+import { type Sequenced, subjectOf } from '../../domain/model/records.ts';
+import type { Container, PodSandbox } from '../../domain/model/state.ts';
+import * as wire from '../../wire/cri/api.ts';
 import { containersIn, containerStatuses, podSandboxStatus } from './messages/entries.ts';
 import { isUnsure } from './exits.ts';
 

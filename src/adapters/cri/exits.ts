@@ -3,8 +3,8 @@
  * shim's to tell, and a code once shown must never change. So whoever asks for one waits, bounded.
  */
 import type { ReadModel } from '../../engine/ports.ts';
-import { FailureError } from '../../domain/errors.ts';
-import type { Container } from '../../domain/state.ts';
+import { FailureError } from '../../domain/model/errors.ts';
+import type { Container } from '../../domain/model/state.ts';
 
 /** Longer than a shim is waited for after a restart, shorter than kubelet waits. */
 const EXIT_WAIT_MS = 8_000;

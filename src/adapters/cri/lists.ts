@@ -5,8 +5,8 @@
  */
 import { BinaryWriter } from '@bufbuild/protobuf/wire';
 import type { ReadModel } from '../../engine/ports.ts';
-import type { Container, Image, PodSandbox } from '../../domain/state.ts';
-import * as wire from '../wire/cri/api.ts';
+import type { Container, Image, PodSandbox } from '../../domain/model/state.ts';
+import * as wire from '../../wire/cri/api.ts';
 import {
   containerEntry,
   containerState,

@@ -4,9 +4,9 @@
  */
 import { idFailure, wholeId } from '../../domain/call/canonical.ts';
 import { containerStateOf } from '../../domain/container/state.ts';
-import { FailureError } from '../../domain/errors.ts';
+import { FailureError } from '../../domain/model/errors.ts';
 import { shown } from '../../domain/oci/refuse.ts';
-import type { Container, PodSandbox } from '../../domain/state.ts';
+import type { Container, PodSandbox } from '../../domain/model/state.ts';
 import type { ReadModel } from '../../engine/ports.ts';
 
 /** The object an id or its beginning names; throws when it could name several. `field` is CRI's name of the id. */

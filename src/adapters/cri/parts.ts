@@ -2,10 +2,10 @@
  * What the CRI services are made from: doors to the engine, the read model, and what other adapters know. Types only:
  * src/daemon/cri-parts.ts puts the parts together, calls.ts makes calls with them.
  */
-import type { Container, PodSandbox } from '../../domain/state.ts';
+import type { Container, PodSandbox } from '../../domain/model/state.ts';
 import type { NoteRead, ReadModel, TakeCall } from '../../engine/ports.ts';
 import type { StreamingRequest } from '../streaming/types.ts';
-import type * as wire from '../wire/cri/api.ts';
+import type * as wire from '../../wire/cri/api.ts';
 import type { ContainerEvents } from './events.ts';
 import type { Lists } from './lists.ts';
 

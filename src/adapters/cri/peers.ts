@@ -4,9 +4,14 @@
  */
 import type { Socket } from 'node:net';
 import { join, resolve } from 'node:path';
-import type { Caller } from '../../domain/records.ts';
-import { readArguments, readExecutable, readProcessStat, readWorkingDirectory } from '../linux/processes.ts';
-import { peerCredentials } from '../linux/syscalls.ts';
+import type { Caller } from '../../domain/model/records.ts';
+import {
+  readArguments,
+  readExecutable,
+  readProcessStat,
+  readWorkingDirectory,
+} from '../../platform/linux/processes.ts';
+import { peerCredentials } from '../../platform/linux/syscalls.ts';
 
 export interface Peers {
   /** Names the socket's peer; resolves once its process was looked at. */

@@ -4,9 +4,9 @@
  * contract has them: seconds are cut. Every container has every family, 0 where there is no limit or the kernel keeps no
  * account, but for pressure and the CPU quota, where that would say something else.
  */
-import type { Container, PodSandbox } from '../../domain/state.ts';
+import type { Container, PodSandbox } from '../../domain/model/state.ts';
 import type { CgroupFigure, CgroupFigures, DeviceBytes, FileSystemFigures, InterfaceCounters } from '../stats/types.ts';
-import * as wire from '../wire/cri/api.ts';
+import * as wire from '../../wire/cri/api.ts';
 
 /** Of every metric, in this order; those of its own follow. */
 const LABEL_KEYS = ['container', 'id', 'image', 'name', 'namespace', 'pod'] as const;

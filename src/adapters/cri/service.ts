@@ -11,8 +11,8 @@ import {
   type ServiceDefinition,
   type UntypedServiceImplementation,
 } from '@grpc/grpc-js';
-import { type Failure, FailureError, grpcCodeOf } from '../../domain/errors.ts';
-import type { MessageFns } from '../wire/cri/api.ts';
+import { type Failure, FailureError, grpcCodeOf } from '../../domain/model/errors.ts';
+import type { MessageFns } from '../../wire/cri/api.ts';
 import { type CallContext, DAEMON_ENDS, type Handlers, type Reply, type ServiceShape } from './context.ts';
 import type { Gate } from './gate.ts';
 import type { Peers } from './peers.ts';

@@ -3,10 +3,10 @@
  * what runs has any.
  */
 import { containerStateOf } from '../../domain/container/state.ts';
-import { FailureError } from '../../domain/errors.ts';
-import type { PodSandbox } from '../../domain/state.ts';
+import { FailureError } from '../../domain/model/errors.ts';
+import type { PodSandbox } from '../../domain/model/state.ts';
 import type { Handlers } from './context.ts';
-import * as wire from '../wire/cri/api.ts';
+import * as wire from '../../wire/cri/api.ts';
 import { matchesLabels } from './lists.ts';
 import { everything, reading } from './calls.ts';
 import type { CriParts } from './parts.ts';

@@ -1,7 +1,7 @@
 /** Stats messages of containers and pods, from what the cgroup files and interfaces said. */
-import type { Container, PodSandbox } from '../../domain/state.ts';
+import type { Container, PodSandbox } from '../../domain/model/state.ts';
 import type { CgroupUsage, InterfaceCounters } from '../stats/types.ts';
-import type * as wire from '../wire/cri/api.ts';
+import type * as wire from '../../wire/cri/api.ts';
 import { containerMetadata, labelsOf, podSandboxMetadata } from './messages/to-wire.ts';
 
 export const containerStats = (

@@ -3,8 +3,8 @@
  * changes nothing. Must run in a process of its own, not in the daemon: it forks. Findings of the journal and owed
  * work are not its business.
  */
-import { type RuntimeHandler, takesRuncOptions } from '../../domain/runtime-handler.ts';
-import type { NodeFacts } from '../../domain/node/node-facts.ts';
+import { type RuntimeHandler, takesRuncOptions } from '../../domain/model/runtime-handler.ts';
+import type { NodeFacts } from '../../domain/model/node-facts.ts';
 import type { CgroupDriver } from '../../domain/oci/input.ts';
 import { checkCapabilities, checkCgroupDriver, checkCgroups, checkClock, checkKernel } from './host.ts';
 import { checkCniConfiguration, checkCniPlugins, checkIptables, type NetworkSettings } from './network.ts';

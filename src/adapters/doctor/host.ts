@@ -1,7 +1,7 @@
 /**
  * Checks of the host itself, from facts that were read before: kernel, capabilities, cgroups and clock. Pure.
  */
-import type { NodeFacts } from '../../domain/node/node-facts.ts';
+import type { NodeFacts } from '../../domain/model/node-facts.ts';
 import type { CgroupDriver } from '../../domain/oci/input.ts';
 import { type DoctorResult, ok, problem, warning } from './result.ts';
 

@@ -2,7 +2,7 @@
  * Checks of the pod network: a configuration, its plugins and what they in turn need. The configuration is handed in
  * as the daemon reads it.
  */
-import type { CniConfList } from '../../domain/cni.ts';
+import type { CniConfList } from '../../domain/model/cni.ts';
 import { type DoctorResult, ok, problem, warning } from './result.ts';
 import { findIn, findProgram, outputOf } from './tools.ts';
 

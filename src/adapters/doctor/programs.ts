@@ -1,8 +1,8 @@
 /**
  * Checks of the programs that run pods: a shim and an OCI runtime per runtime handler.
  */
-import { escapesFromRunc } from '../../domain/known-escapes.ts';
-import type { RuntimeHandler } from '../../domain/runtime-handler.ts';
+import { escapesFromRunc } from '../../domain/node/known-escapes.ts';
+import type { RuntimeHandler } from '../../domain/model/runtime-handler.ts';
 import { type DoctorResult, ok, problem, warning } from './result.ts';
 import { findProgram, outputOf } from './tools.ts';
 

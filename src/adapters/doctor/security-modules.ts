@@ -1,7 +1,7 @@
 /** Checks of what confines containers beside namespaces and capabilities, where the kernel has it. */
-import type { NodeFacts } from '../../domain/node/node-facts.ts';
-import { readSelinuxPolicy } from '../linux/selinux.ts';
-import { APPARMOR_PARSER } from '../linux/security-modules.ts';
+import type { NodeFacts } from '../../domain/model/node-facts.ts';
+import { readSelinuxPolicy } from '../../platform/linux/selinux.ts';
+import { APPARMOR_PARSER } from '../../platform/linux/security-modules.ts';
 import { type DoctorResult, ok, warning } from './result.ts';
 import { findProgram } from './tools.ts';
 

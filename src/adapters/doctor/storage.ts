@@ -4,7 +4,7 @@
  */
 import { access, mkdir, mkdtemp, rm, statfs, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { detachMount, mount } from '../linux/syscalls.ts';
+import { detachMount, mount } from '../../platform/linux/syscalls.ts';
 import { type DoctorResult, ok, problem, warning } from './result.ts';
 
 const OVERLAYFS = 'overlayfs';

@@ -6,10 +6,10 @@
 import { readlink, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { namesIn } from '../linux/files.ts';
-import { isAtOrBelow, readMountInfo } from '../linux/mounts.ts';
-import { holdProcess, type ProcessStat, readProcessStat } from '../linux/processes.ts';
-import { detachMount } from '../linux/syscalls.ts';
+import { namesIn } from '../../platform/linux/files.ts';
+import { isAtOrBelow, readMountInfo } from '../../platform/linux/mounts.ts';
+import { holdProcess, type ProcessStat, readProcessStat } from '../../platform/linux/processes.ts';
+import { detachMount } from '../../platform/linux/syscalls.ts';
 
 export type Stray =
   /** A shim; `pids` are those of it and of all that it started. */

@@ -1,5 +1,5 @@
 /** The check whether pods can have users of their own here, beside what their OCI runtime and kernel have to know. */
-import { obstacleToUserNamespaces, type UserNamespacePlaces } from '../linux/mapped-ids.ts';
+import { obstacleToUserNamespaces, type UserNamespacePlaces } from '../../platform/linux/mapped-ids.ts';
 import { type DoctorResult, ok, warning } from './result.ts';
 
 const CHECK = 'user namespaces';

@@ -8,11 +8,11 @@ import { closeSync, fsync, ftruncateSync, openSync, statSync, unlinkSync, writeS
 import { mkdir, open, readFile, rename, rm, stat, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { FailureError } from '../../domain/errors.ts';
-import { errorCodeOf } from '../linux/syscalls.ts';
+import { FailureError } from '../../domain/model/errors.ts';
+import { errorCodeOf } from '../../platform/linux/syscalls.ts';
 import { sha256Of } from './chain-ids.ts';
 import { blobPath, type ImageLayout, partialPath, WRITING_SUFFIX } from './layout.ts';
-import { createSemaphore } from '../linux/semaphore.ts';
+import { createSemaphore } from '../../platform/linux/semaphore.ts';
 
 /** A blob that is being received; also when it was begun before a restart. */
 export interface PartialBlob {

@@ -6,8 +6,8 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, readFile, rename, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { namesIn } from '../linux/files.ts';
-import { errorCodeOf } from '../linux/syscalls.ts';
+import { namesIn } from '../../platform/linux/files.ts';
+import { errorCodeOf } from '../../platform/linux/syscalls.ts';
 import { blobPath, type ImageLayout, LAYER_DIR, PARTIAL_SUFFIX, snapshotName } from './layout.ts';
 import { readSnapshotInfo } from './snapshot-info.ts';
 import type { StoredContent } from './usage.ts';

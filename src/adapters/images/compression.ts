@@ -5,7 +5,7 @@
 import { createReadStream } from 'node:fs';
 import { Readable, type Transform } from 'node:stream';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
-import { FailureError } from '../../domain/errors.ts';
+import { FailureError } from '../../domain/model/errors.ts';
 
 const CHUNK_BYTES = 256 * 1024;
 const GZIP_MAGIC = 0x8b1f;

@@ -3,10 +3,10 @@
  * few fields that are used out. Pure. What could be read in two ways (an index that is also a manifest, a document
  * that contradicts its own media type) is refused, and so is everything larger than its bound.
  */
-import { IMAGE_VOLUMES_MAX, type ImageConfig } from '../../domain/image/content.ts';
-import { FailureError } from '../../domain/errors.ts';
+import { IMAGE_VOLUMES_MAX, type ImageConfig } from '../../domain/model/image-content.ts';
+import { FailureError } from '../../domain/model/errors.ts';
 import { isDigest } from '../../domain/image/reference.ts';
-import { idOf, isNumber, LAST_ID } from '../../domain/user-ids.ts';
+import { idOf, isNumber, LAST_ID } from '../../domain/values/user-ids.ts';
 import type { Platform } from './types.ts';
 
 /** A blob as documents refer to it. */

@@ -2,7 +2,7 @@
  * Fetches and collections, kept apart: a pull or load waits for a collection under way, since it must not find what is
  * about to go, and nothing is collected while something is fetched, since that is known to nobody yet.
  */
-import type { ImageContent } from '../../domain/image/content.ts';
+import type { ImageContent } from '../../domain/model/image-content.ts';
 import type { StoredContent } from './usage.ts';
 
 /** An image that was fetched is in the journal, and so known to be needed, long before this has passed. */

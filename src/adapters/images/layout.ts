@@ -4,7 +4,7 @@
  * an id never becomes part of a path.
  */
 import { join } from 'node:path';
-import { FailureError } from '../../domain/errors.ts';
+import { FailureError } from '../../domain/model/errors.ts';
 import { isDigest } from '../../domain/image/reference.ts';
 
 export interface ImageLayout {

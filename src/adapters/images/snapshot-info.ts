@@ -5,7 +5,7 @@
 import { lstat, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isDigest } from '../../domain/image/reference.ts';
-import { errorCodeOf } from '../linux/syscalls.ts';
+import { errorCodeOf } from '../../platform/linux/syscalls.ts';
 import { INFO_FILE, LAYER_DIR } from './layout.ts';
 
 export interface SnapshotInfo {

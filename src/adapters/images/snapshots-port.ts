@@ -3,8 +3,8 @@
  * directories to look into. The images adapter implements it; bundles and container questions are made with it.
  * Must hold no decision: which image a container gets, and when its snapshot goes, is asked for by effects.
  */
-import type { CheckpointArchive } from '../../domain/effects/checkpoint.ts';
-import type { Mount } from '../../domain/tasks.ts';
+import type { CheckpointArchive } from '../../domain/model/effects/checkpoint.ts';
+import type { Mount } from '../../domain/model/tasks.ts';
 import type { PodUserNamespace } from '../../domain/oci/user-namespace.ts';
 
 /** Space a container's writable layer takes, counted from its own files only (not those of the image). */

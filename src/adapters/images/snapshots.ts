@@ -4,10 +4,10 @@
  */
 import { access, chmod, chown, lstat, mkdir, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Mount } from '../../domain/tasks.ts';
-import { FailureError } from '../../domain/errors.ts';
+import type { Mount } from '../../domain/model/tasks.ts';
+import { FailureError } from '../../domain/model/errors.ts';
 import { nodeIdOf, type PodUserNamespace } from '../../domain/oci/user-namespace.ts';
-import { errorCodeOf } from '../linux/syscalls.ts';
+import { errorCodeOf } from '../../platform/linux/syscalls.ts';
 import { containerDir, type ImageLayout, LAYER_DIR, layerDir } from './layout.ts';
 import type { Snapshots } from './snapshots-port.ts';
 import type { Trees } from './trees/trees.ts';

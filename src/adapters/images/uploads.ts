@@ -8,8 +8,8 @@ import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { FailureError, messageOf } from '../../domain/errors.ts';
-import { keepFreeSpace } from '../linux/free-space.ts';
+import { FailureError, messageOf } from '../../domain/model/errors.ts';
+import { keepFreeSpace } from '../../platform/linux/free-space.ts';
 import { WRITING_SUFFIX } from './layout.ts';
 
 const DIRECTORY_MODE = 0o700;

@@ -4,8 +4,8 @@
  */
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { namesIn } from '../linux/files.ts';
-import { errorCodeOf } from '../linux/syscalls.ts';
+import { namesIn } from '../../platform/linux/files.ts';
+import { errorCodeOf } from '../../platform/linux/syscalls.ts';
 import { digestOfHex, type ImageLayout } from './layout.ts';
 import { readSnapshotInfo, type SnapshotInfo } from './snapshot-info.ts';
 

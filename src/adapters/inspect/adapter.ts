@@ -2,7 +2,7 @@
  * Performs InspectContainer: answers what a container's OCI spec depends on, in the image and on the host. Reads only,
  * but for mount sources that are missing, which it makes. Decides nothing: what an answer leads to is the domain's.
  */
-import type { ApparmorFact, ContainerFacts, ContainerQuestions } from '../../domain/container/facts.ts';
+import type { ApparmorFact, ContainerFacts, ContainerQuestions } from '../../domain/model/container-facts.ts';
 import type { Perform } from '../../engine/ports.ts';
 import type { InspectBlockIOClass } from './blockio-classes.ts';
 import type { InspectCdiDevices } from './cdi-devices.ts';

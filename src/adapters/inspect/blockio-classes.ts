@@ -3,10 +3,10 @@
  * devices that a class names. Devices come and go, so they are looked for each time; one that is not there is passed over.
  */
 import { glob, stat } from 'node:fs/promises';
-import type { BlockDevice, BlockIOClasses, BlockIOFact } from '../../domain/classes/types.ts';
-import { FailureError, messageOf } from '../../domain/errors.ts';
+import type { BlockDevice, BlockIOClasses, BlockIOFact } from '../../domain/model/classes.ts';
+import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import { shown } from '../../domain/oci/refuse.ts';
-import { errorCodeOf } from '../linux/syscalls.ts';
+import { errorCodeOf } from '../../platform/linux/syscalls.ts';
 import { majorOf, minorOf, typeOf } from './devices.ts';
 import { parseFiles } from './parse-files.ts';
 import { readTrustedFile } from './trusted-file.ts';

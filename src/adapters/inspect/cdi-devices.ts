@@ -4,9 +4,9 @@
  * the domain's.
  */
 import { stat } from 'node:fs/promises';
-import type { CdiEdits, CdiDeviceNode, CdiEditsFact, CdiNodeFact, CdiSpec } from '../../domain/cdi/types.ts';
-import { FailureError, messageOf } from '../../domain/errors.ts';
-import type { SecretEnv } from '../../domain/oci/types.ts';
+import type { CdiEdits, CdiDeviceNode, CdiEditsFact, CdiNodeFact, CdiSpec } from '../../domain/model/cdi.ts';
+import { FailureError, messageOf } from '../../domain/model/errors.ts';
+import type { SecretEnv } from '../../domain/model/oci.ts';
 import type { CdiSpecs } from './cdi-specs.ts';
 import { majorOf, minorOf, typeOf } from './devices.ts';
 

@@ -4,11 +4,11 @@
  * that describe the same device make that one unusable. A bad file is told of and keeps nobody from using the others.
  */
 import { join } from 'node:path';
-import type { CdiDevice, CdiSpec } from '../../domain/cdi/types.ts';
-import { FailureError, messageOf } from '../../domain/errors.ts';
+import type { CdiDevice, CdiSpec } from '../../domain/model/cdi.ts';
+import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import { shown } from '../../domain/oci/refuse.ts';
-import { namesIn } from '../linux/files.ts';
-import { errorCodeOf } from '../linux/syscalls.ts';
+import { namesIn } from '../../platform/linux/files.ts';
+import { errorCodeOf } from '../../platform/linux/syscalls.ts';
 import { type FileText, parseFiles, type ParsedFile } from './parse-files.ts';
 import { checkTrustedDirectory, readTrustedFile } from './trusted-file.ts';
 

@@ -2,7 +2,7 @@
  * A limit to how long the host may take to answer. A file system that hangs (a dead NFS server) keeps the system call
  * for ever; the caller at least is told which path it is, instead of waiting with it.
  */
-import { FailureError } from '../../domain/errors.ts';
+import { FailureError } from '../../domain/model/errors.ts';
 
 /** Rejects with TimedOut, naming `what`, after `timeoutMs`; with Interrupted when the daemon ends. */
 export async function withDeadline<T>(

@@ -6,9 +6,9 @@
 import type { BigIntStats } from 'node:fs';
 import { lstat, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { DeviceFact } from '../../domain/container/facts.ts';
-import { FailureError } from '../../domain/errors.ts';
-import { errorCodeOf } from '../linux/syscalls.ts';
+import type { DeviceFact } from '../../domain/model/container-facts.ts';
+import { FailureError } from '../../domain/model/errors.ts';
+import { errorCodeOf } from '../../platform/linux/syscalls.ts';
 
 const DEV = '/dev';
 /** Mounts of their own in every container, or what its runtime makes itself. */

@@ -3,11 +3,11 @@
  * are resolved inside it alone, and what comes out has no link in it, so that nothing else than what was looked at is
  * mounted (layers never change once they are unpacked).
  */
-import type { ImageSubPath, ImageSubPathFact } from '../../domain/container/facts.ts';
-import { FailureError } from '../../domain/errors.ts';
+import type { ImageSubPath, ImageSubPathFact } from '../../domain/model/container-facts.ts';
+import { FailureError } from '../../domain/model/errors.ts';
 import { IMAGE_VOLUME_FAILED } from '../../domain/image/mounted.ts';
 import { shown } from '../../domain/oci/refuse.ts';
-import { resolveInLayers } from '../linux/layer-tree.ts';
+import { resolveInLayers } from '../../platform/linux/layer-tree.ts';
 
 /** Directories of unpacked layers, in the order of the chain ids (Snapshots.layerDirs of the image store). */
 export type LayerDirs = (chainIds: readonly string[]) => readonly string[];

@@ -2,8 +2,8 @@
  * Reads a file of an image as a container would see it, from the image's unpacked layers and without mounting them.
  * The image is not trusted: links are resolved inside it alone, and no more is read than was asked for.
  */
-import { FailureError } from '../../domain/errors.ts';
-import { resolveInLayers } from '../linux/layer-tree.ts';
+import { FailureError } from '../../domain/model/errors.ts';
+import { resolveInLayers } from '../../platform/linux/layer-tree.ts';
 import { readBounded } from './bounded-file.ts';
 
 /** Content of a regular file of the image, null when there is none. Rejects with ImageInvalid for one that is too large. */

@@ -5,10 +5,10 @@
  */
 import { mkdir, realpath, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { MountFact } from '../../domain/container/facts.ts';
-import { FailureError, messageOf } from '../../domain/errors.ts';
-import { type MountInfo, readMountInfo } from '../linux/mounts.ts';
-import { errorCodeOf } from '../linux/syscalls.ts';
+import type { MountFact } from '../../domain/model/container-facts.ts';
+import { FailureError, messageOf } from '../../domain/model/errors.ts';
+import { type MountInfo, readMountInfo } from '../../platform/linux/mounts.ts';
+import { errorCodeOf } from '../../platform/linux/syscalls.ts';
 
 /** Flags of a mount that whoever mounts it again without being its owner has to keep. */
 const KEPT_FLAGS: ReadonlySet<string> = new Set([

@@ -3,9 +3,9 @@
  * one of them does to the thread must not keep the others from being parsed.
  */
 import { Worker } from 'node:worker_threads';
-import type { CdiSpec } from '../../domain/cdi/types.ts';
-import type { BlockIOClasses } from '../../domain/classes/types.ts';
-import { messageOf } from '../../domain/errors.ts';
+import type { CdiSpec } from '../../domain/model/cdi.ts';
+import type { BlockIOClasses } from '../../domain/model/classes.ts';
+import { messageOf } from '../../domain/model/errors.ts';
 
 /** What each kind of file says. */
 export interface FileContents {

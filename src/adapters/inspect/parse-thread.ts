@@ -5,10 +5,10 @@
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { parse, YAMLError } from 'yaml';
-import { parseCdiSpec } from '../../domain/cdi/spec-file.ts';
-import { parseBlockIOClasses } from '../../domain/classes/blockio-file.ts';
-import { FailureError, messageOf } from '../../domain/errors.ts';
-import { placeIn } from '../../domain/parse-json.ts';
+import { parseCdiSpec } from '../../domain/oci/cdi/spec-file.ts';
+import { parseBlockIOClasses } from '../../domain/oci/classes/blockio-file.ts';
+import { FailureError, messageOf } from '../../domain/model/errors.ts';
+import { placeIn } from '../../domain/values/parse-json.ts';
 import type { FileContents, FileKind, FileText, ParsedFile, ParseRequest } from './parse-files.ts';
 
 /** Every kind of a thing names it once or twice: a file with more is made to grow. */

@@ -3,8 +3,8 @@
  * be JSON of a size that may go into the journal.
  */
 import { isAbsolute } from 'node:path';
-import { FailureError, messageOf } from '../../domain/errors.ts';
-import { parseJson } from '../../domain/parse-json.ts';
+import { FailureError, messageOf } from '../../domain/model/errors.ts';
+import { parseJson } from '../../domain/values/parse-json.ts';
 import { readBounded } from './bounded-file.ts';
 
 /** Profiles that list every system call twice have some 30 KB; this one is recorded with every container it is for. */

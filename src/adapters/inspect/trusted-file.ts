@@ -4,7 +4,7 @@
  */
 import type { BigIntStats } from 'node:fs';
 import { constants, open, stat } from 'node:fs/promises';
-import { FailureError } from '../../domain/errors.ts';
+import { FailureError } from '../../domain/model/errors.ts';
 
 const OTHERS_WRITE = 0o022n;
 

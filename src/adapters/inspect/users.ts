@@ -3,9 +3,9 @@
  * but for asking for those files, and only for those it needs. Nothing in the files is trusted: lines of another form
  * do not count, and ids outside of what Linux can hold are no ids.
  */
-import type { ContainerFacts, ContainerQuestions } from '../../domain/container/facts.ts';
-import { FailureError } from '../../domain/errors.ts';
-import { idOf, isNumber, LAST_ID } from '../../domain/user-ids.ts';
+import type { ContainerFacts, ContainerQuestions } from '../../domain/model/container-facts.ts';
+import { FailureError } from '../../domain/model/errors.ts';
+import { idOf, isNumber, LAST_ID } from '../../domain/values/user-ids.ts';
 
 const PASSWD = '/etc/passwd';
 const GROUP = '/etc/group';

@@ -4,7 +4,7 @@
  */
 import { createConnection, type Socket } from 'node:net';
 import type { Writable } from 'node:stream';
-import { FailureError, messageOf } from '../../domain/errors.ts';
+import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import type { Attachment, AttachmentEnd } from '../streaming/types.ts';
 import { FRAME_HEAD_BYTES, OutputFrame } from './attached.ts';
 import { encodeLine, parseReply } from './protocol.ts';

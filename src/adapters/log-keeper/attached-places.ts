@@ -2,7 +2,7 @@
  * How many clients may be attached at once, together and to one container: each has a connection to the log keeper, and
  * may have 4 MiB waiting there. Whoever attaches, the keeper has connections left for the daemon.
  */
-import { FailureError } from '../../domain/errors.ts';
+import { FailureError } from '../../domain/model/errors.ts';
 
 const PLACES = 32;
 const PLACES_AT_ONE = 8;

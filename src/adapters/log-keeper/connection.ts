@@ -3,7 +3,7 @@
  * of starting keepers or of what to do when one is gone.
  */
 import { createConnection } from 'node:net';
-import { FailureError, messageOf } from '../../domain/errors.ts';
+import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import { createLineReader, encodeLine, type KeeperRequest, parseReply, REPLY_BYTES_MAX } from './protocol.ts';
 
 /** A request was not answered because the connection ended: it may have been performed or not. */

@@ -3,7 +3,7 @@
  * only in that its FIFOs do; everything else is asked of it. Must not make a writer wait, but for a slow disk.
  */
 import type { Socket } from 'node:net';
-import { FailureError } from '../../domain/errors.ts';
+import { FailureError } from '../../domain/model/errors.ts';
 import { type AttachWish, createAttached } from './attached.ts';
 import { type FifoReader, openFifoReader } from './fifo-reader.ts';
 import { openLogFile } from './log-file.ts';

@@ -5,7 +5,7 @@
  */
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync } from 'node:fs';
 import { Socket } from 'node:net';
-import { FailureError, messageOf } from '../../domain/errors.ts';
+import { FailureError, messageOf } from '../../domain/model/errors.ts';
 
 const OPEN_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
 /** Reads in a row when pulling: a writer that never stops must not keep the process from everything else. */

@@ -8,7 +8,7 @@
  */
 import { constants, openSync, readFileSync, writeSync, writevSync } from 'node:fs';
 import { join } from 'node:path';
-import { messageOf } from '../../domain/errors.ts';
+import { messageOf } from '../../domain/model/errors.ts';
 import { isRecord } from './protocol.ts';
 import type { StreamName } from './records.ts';
 

@@ -6,7 +6,7 @@
 import { chmodSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
 import { createServer, type Socket } from 'node:net';
-import { FailureError, type Failure, messageOf } from '../../domain/errors.ts';
+import { FailureError, type Failure, messageOf } from '../../domain/model/errors.ts';
 import { createKeeper, type Keeper } from './keeper.ts';
 import {
   createLineReader,

@@ -5,7 +5,7 @@
  */
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { FailureError, messageOf } from '../../domain/errors.ts';
+import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import type { HeldLines } from './container-output.ts';
 import { isRecord, parseKeptOutput } from './protocol.ts';
 import { HELD_BYTES_MAX } from './records.ts';

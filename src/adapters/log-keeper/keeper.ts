@@ -4,7 +4,7 @@
  * must not read what belongs to the one that serves.
  */
 import type { Socket } from 'node:net';
-import { FailureError, messageOf } from '../../domain/errors.ts';
+import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import type { AttachWish } from './attached.ts';
 import { type ContainerOutput, createContainerOutput, type HeldLines, within } from './container-output.ts';
 import { openInHand, readInHand } from './in-hand.ts';

@@ -19,7 +19,7 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { promisify } from 'node:util';
-import { FailureError, messageOf } from '../../domain/errors.ts';
+import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import { openBeneath } from './open-beneath.ts';
 import type { LogPlace } from './in-hand.ts';
 import type { WriteRecords } from './records.ts';

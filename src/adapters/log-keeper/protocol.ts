@@ -4,7 +4,7 @@
  * small: no package, nothing that the keeper does not need.
  */
 import { isAbsolute, join, normalize } from 'node:path';
-import { codeOfReason, FailureError, type Failure, type FailureReason } from '../../domain/errors.ts';
+import { codeOfReason, FailureError, type Failure, type FailureReason } from '../../domain/model/errors.ts';
 import type { AttachWish } from './attached.ts';
 import { LINE_BYTES_LIMIT } from './records.ts';
 import type { KeptOutput } from './types.ts';

@@ -5,9 +5,9 @@
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { codeName } from '../../domain/errors.ts';
-import type { EffectKind } from '../../domain/effects.ts';
-import { effectId, rpcOf, type Sequenced } from '../../domain/records.ts';
+import { codeName } from '../../domain/model/errors.ts';
+import type { EffectKind } from '../../domain/model/effects.ts';
+import { effectId, rpcOf, type Sequenced } from '../../domain/model/records.ts';
 import { containerStateOf } from '../../domain/container/state.ts';
 import type { NoteRead, ReadModel } from '../../engine/ports.ts';
 

@@ -5,7 +5,7 @@
 import { createServer, type ServerResponse } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import { messageOf } from '../../domain/errors.ts';
+import { messageOf } from '../../domain/model/errors.ts';
 
 const CONNECTIONS_MAX = 32;
 const TIMEOUT_MS = 10_000;

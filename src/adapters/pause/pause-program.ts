@@ -8,7 +8,7 @@
  *     SIGINT, SIGTERM: exit_group(0)
  *     SIGCHLD: wait4(-1, WNOHANG) until there is none left: several ends may be one signal
  */
-import { FailureError } from '../../domain/errors.ts';
+import { FailureError } from '../../domain/model/errors.ts';
 
 /** Each line: the bytes in memory order, "|", the instruction. The jumps and addresses are relative. */
 const x64Listing = `

@@ -9,10 +9,10 @@ import { mkdir, rm } from 'node:fs/promises';
 import { join as joinPath } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
-import type { EffectOf } from '../../domain/effects.ts';
-import { FailureError, messageOf } from '../../domain/errors.ts';
+import type { EffectOf } from '../../domain/model/effects.ts';
+import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import type { Perform, PerformEffects } from '../../engine/ports.ts';
-import type { Spawner } from '../spawner/types.ts';
+import type { Spawner } from '../../platform/spawner/types.ts';
 import type { ForwardedBytes, ForwardTarget, PortClient } from '../streaming/types.ts';
 
 /** A pod's forwarder without connections is kept so long: clients often come again at once. */

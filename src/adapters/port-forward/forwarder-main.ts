@@ -6,8 +6,8 @@
  */
 import { openSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
-import { messageOf } from '../../domain/errors.ts';
-import { enterNamespace, Namespace } from '../linux/syscalls.ts';
+import { messageOf } from '../../domain/model/errors.ts';
+import { enterNamespace, Namespace } from '../../platform/linux/syscalls.ts';
 import { dialLoopback, join } from './loopback.ts';
 import { readLine } from './read-line.ts';
 

@@ -5,8 +5,8 @@
 import type { NetConnectOpts, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { finished } from 'node:stream/promises';
-import { messageOf } from '../../domain/errors.ts';
-import { dial } from '../linux/dial.ts';
+import { messageOf } from '../../domain/model/errors.ts';
+import { dial } from '../../platform/linux/dial.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 const addresses = ['127.0.0.1', '::1'] as const;

@@ -5,18 +5,24 @@
  */
 import { chown, readFile, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { EffectOf } from '../../domain/effects.ts';
-import type { Bundle } from '../../domain/tasks.ts';
-import { FailureError } from '../../domain/errors.ts';
+import type { EffectOf } from '../../domain/model/effects.ts';
+import type { Bundle } from '../../domain/model/tasks.ts';
+import { FailureError } from '../../domain/model/errors.ts';
 import { parseProfile } from '../../domain/oci/seccomp.ts';
 import { labelledMount } from '../../domain/oci/selinux.ts';
 import type { PerformEffects } from '../../engine/ports.ts';
-import { createPathCleaner, isMountPoint, makeDirectory, makeDirectoryOfPod, writeFileWhole } from '../linux/files.ts';
+import {
+  createPathCleaner,
+  isMountPoint,
+  makeDirectory,
+  makeDirectoryOfPod,
+  writeFileWhole,
+} from '../../platform/linux/files.ts';
 import type { Snapshots } from '../images/snapshots-port.ts';
-import { writeLabel } from '../linux/selinux.ts';
-import { settleAll } from '../linux/settle-all.ts';
-import { errorCodeOf } from '../linux/syscalls.ts';
-import type { Spawner } from '../spawner/types.ts';
+import { writeLabel } from '../../platform/linux/selinux.ts';
+import { settleAll } from '../../platform/linux/settle-all.ts';
+import { errorCodeOf } from '../../platform/linux/syscalls.ts';
+import type { Spawner } from '../../platform/spawner/types.ts';
 
 export interface SandboxDependencies {
   readonly spawner: Pick<Spawner, 'createNetns' | 'pinNetnsOf' | 'mount' | 'unmount'>;

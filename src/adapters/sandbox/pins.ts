@@ -4,12 +4,12 @@
  */
 import { rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { EffectOf } from '../../domain/effects.ts';
+import type { EffectOf } from '../../domain/model/effects.ts';
 import { pinPaths } from '../../domain/pod-sandbox/sandboxer.ts';
 import type { PerformEffects } from '../../engine/ports.ts';
-import { createPathCleaner, makeDirectory } from '../linux/files.ts';
-import { settleAll } from '../linux/settle-all.ts';
-import type { Spawner } from '../spawner/types.ts';
+import { createPathCleaner, makeDirectory } from '../../platform/linux/files.ts';
+import { settleAll } from '../../platform/linux/settle-all.ts';
+import type { Spawner } from '../../platform/spawner/types.ts';
 
 export interface PinsDependencies {
   readonly spawner: Pick<Spawner, 'pinNamespaces' | 'unmount'>;

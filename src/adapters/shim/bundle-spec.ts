@@ -5,11 +5,11 @@
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { EffectOf } from '../../domain/effects.ts';
-import { FailureError, messageOf } from '../../domain/errors.ts';
-import type { OciResources } from '../../domain/oci/types.ts';
-import { parseJson } from '../../domain/parse-json.ts';
-import { writeFileWhole } from '../linux/files.ts';
+import type { EffectOf } from '../../domain/model/effects.ts';
+import { FailureError, messageOf } from '../../domain/model/errors.ts';
+import type { OciResources } from '../../domain/model/oci.ts';
+import { parseJson } from '../../domain/values/parse-json.ts';
+import { writeFileWhole } from '../../platform/linux/files.ts';
 
 const configBytesMax = 16 * 1024 * 1024;
 

@@ -1,7 +1,7 @@
 /** What the parts of the shim adapter share: put together once, in adapter.ts. */
 import type { Logger } from 'pino';
 import type { LogKeeper } from '../log-keeper/types.ts';
-import type { Spawner } from '../spawner/types.ts';
+import type { Spawner } from '../../platform/spawner/types.ts';
 import type { ProcessClient } from '../streaming/types.ts';
 import type { ContainerIo } from './tasks/container-io.ts';
 import type { OutputMemory } from './execs/exec-output.ts';

@@ -3,7 +3,7 @@
  * backoff, and later facts about the same id queue behind it. Facts about other ids pass.
  */
 import type { Logger } from 'pino';
-import { FailureError, messageOf } from '../../domain/errors.ts';
+import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import type { Observation, Observe } from '../../engine/ports.ts';
 import { createBackoff } from './retry.ts';
 import type { ShimTimings } from './timings.ts';

@@ -5,13 +5,13 @@
  * forgotten: a task of before a restart is asked for when its shim is reached again.
  */
 import type { Logger } from 'pino';
-import { messageOf } from '../../domain/errors.ts';
-import { handleMethod, type MessageCodec } from '../ttrpc/method.ts';
-import type { TtrpcServices } from '../ttrpc/server.ts';
-import { TaskExit, TaskOOM } from '../wire/events/task.ts';
-import { Empty } from '../wire/google/protobuf/empty.ts';
-import type { Any } from '../wire/google/protobuf/any.ts';
-import { EventsDefinition, type ForwardRequest } from '../wire/services/ttrpc/events/v1/events.ts';
+import { messageOf } from '../../domain/model/errors.ts';
+import { handleMethod, type MessageCodec } from '../../platform/ttrpc/method.ts';
+import type { TtrpcServices } from '../../platform/ttrpc/server.ts';
+import { TaskExit, TaskOOM } from '../../wire/events/task.ts';
+import { Empty } from '../../wire/google/protobuf/empty.ts';
+import type { Any } from '../../wire/google/protobuf/any.ts';
+import { EventsDefinition, type ForwardRequest } from '../../wire/services/ttrpc/events/v1/events.ts';
 import type { LiveTask } from './tasks/live-task.ts';
 
 const exitType = 'containerd.events.TaskExit';

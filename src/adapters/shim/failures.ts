@@ -2,9 +2,9 @@
  * Turns what goes wrong with a shim into the failures of the catalogue. A shim's own words are passed on (they say what
  * the OCI runtime could not do), cut to a length that a record can hold.
  */
-import { FailureError, messageOf } from '../../domain/errors.ts';
-import type { RuntimeHandler } from '../../domain/runtime-handler.ts';
-import { isClosed, isTimeout, TtrpcStatusError } from '../ttrpc/status.ts';
+import { FailureError, messageOf } from '../../domain/model/errors.ts';
+import type { RuntimeHandler } from '../../domain/model/runtime-handler.ts';
+import { isClosed, isTimeout, TtrpcStatusError } from '../../platform/ttrpc/status.ts';
 
 const messageLengthMax = 2048;
 

@@ -5,9 +5,9 @@ import { constants, open as openCallback } from 'node:fs';
 import { lstat } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { promisify } from 'node:util';
-import { FailureError } from '../../domain/errors.ts';
-import { fifoSocket } from '../linux/fifo-socket.ts';
-import { closeDescriptor, errorCodeOf, makeNode, NodeType } from '../linux/syscalls.ts';
+import { FailureError } from '../../domain/model/errors.ts';
+import { fifoSocket } from '../../platform/linux/fifo-socket.ts';
+import { closeDescriptor, errorCodeOf, makeNode, NodeType } from '../../platform/linux/syscalls.ts';
 
 const openDescriptor = promisify(openCallback);
 const ownerOnly = 0o600;

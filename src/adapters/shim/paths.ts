@@ -3,7 +3,7 @@
  * names here and nowhere else, after a check that none leads out of its directory.
  */
 import { basename, join } from 'node:path';
-import { FailureError } from '../../domain/errors.ts';
+import { FailureError } from '../../domain/model/errors.ts';
 
 const idPattern = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/;
 

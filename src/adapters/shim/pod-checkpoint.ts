@@ -5,12 +5,12 @@
  */
 import { lstat, mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { DESCRIPTION_VERSION } from '../../domain/checkpoint-description.ts';
-import type { EffectOf, EffectResults } from '../../domain/effects.ts';
-import type { TaskCheckpoint } from '../../domain/effects/checkpoint.ts';
-import { FailureError } from '../../domain/errors.ts';
-import { writeFileWhole } from '../linux/files.ts';
-import { errorCodeOf } from '../linux/syscalls.ts';
+import { DESCRIPTION_VERSION } from '../../domain/pod-sandbox/checkpoint-description.ts';
+import type { EffectOf, EffectResults } from '../../domain/model/effects.ts';
+import type { TaskCheckpoint } from '../../domain/model/effects/checkpoint.ts';
+import { FailureError } from '../../domain/model/errors.ts';
+import { writeFileWhole } from '../../platform/linux/files.ts';
+import { errorCodeOf } from '../../platform/linux/syscalls.ts';
 import {
   archiveMode,
   type CheckpointTools,

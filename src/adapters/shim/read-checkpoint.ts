@@ -5,11 +5,11 @@
 import { constants } from 'node:fs';
 import { lstat, open } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { EffectOf, EffectResults } from '../../domain/effects.ts';
-import { FailureError } from '../../domain/errors.ts';
-import { describedPod } from '../../domain/checkpoint-description.ts';
-import type { DescribedPod } from '../../domain/pod-sandbox/restored.ts';
-import { errorCodeOf } from '../linux/syscalls.ts';
+import type { EffectOf, EffectResults } from '../../domain/model/effects.ts';
+import { FailureError } from '../../domain/model/errors.ts';
+import { describedPod } from '../../domain/pod-sandbox/checkpoint-description.ts';
+import type { DescribedPod } from '../../domain/model/pod-restore.ts';
+import { errorCodeOf } from '../../platform/linux/syscalls.ts';
 import { type CheckpointTools, criuProblem, findTool } from './checkpoint.ts';
 import { attempting } from './failures.ts';
 import { descriptionName } from './pod-checkpoint.ts';

@@ -2,9 +2,9 @@
  * What an OCI runtime can do beyond what all can: asked of the runtime itself (its `features` command, OCI runtime
  * specification, features.md), through the spawner, once per start. A runtime that does not answer can nothing more.
  */
-import { escapesFromRunc, type KnownEscapes } from '../../domain/known-escapes.ts';
-import { type RuntimeHandler, takesRuncOptions } from '../../domain/runtime-handler.ts';
-import type { Spawner } from '../spawner/types.ts';
+import { escapesFromRunc, type KnownEscapes } from '../../domain/node/known-escapes.ts';
+import { type RuntimeHandler, takesRuncOptions } from '../../domain/model/runtime-handler.ts';
+import type { Spawner } from '../../platform/spawner/types.ts';
 
 export interface RuntimeFeatures {
   /** It knows user namespaces, and this kernel can map the ids of what is mounted for them (tmpfs too, Linux 6.3). */

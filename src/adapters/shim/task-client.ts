@@ -2,11 +2,11 @@
  * The services of a shim as typed functions. Versions 2 and 3 of the task service have the same messages under different
  * names; the sandbox service is there on the same connection where a shim offers it.
  */
-import type { TtrpcClient } from '../ttrpc/client.ts';
-import { callMethod, type MethodDefinition } from '../ttrpc/method.ts';
-import { SandboxDefinition } from '../wire/runtime/sandbox/v1/sandbox.ts';
-import { TaskDefinition as TaskV2 } from '../wire/runtime/task/v2/shim.ts';
-import { TaskDefinition as TaskV3 } from '../wire/runtime/task/v3/shim.ts';
+import type { TtrpcClient } from '../../platform/ttrpc/client.ts';
+import { callMethod, type MethodDefinition } from '../../platform/ttrpc/method.ts';
+import { SandboxDefinition } from '../../wire/runtime/sandbox/v1/sandbox.ts';
+import { TaskDefinition as TaskV2 } from '../../wire/runtime/task/v2/shim.ts';
+import { TaskDefinition as TaskV3 } from '../../wire/runtime/task/v3/shim.ts';
 
 /** The execId of a call that is about the task as a whole, not about one of its execs. */
 export const WHOLE_TASK = '';

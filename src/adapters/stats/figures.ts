@@ -3,8 +3,8 @@
  * when somebody asks for metrics, and not kept open. Pure but for reading; what is not there is left out.
  */
 import { join } from 'node:path';
-import type { CgroupFacts } from '../../domain/node/node-facts.ts';
-import { cgroupDirectory } from '../linux/cgroup-path.ts';
+import type { CgroupFacts } from '../../domain/model/node-facts.ts';
+import { cgroupDirectory } from '../../platform/linux/cgroup-path.ts';
 import type { RunInLane } from './lanes.ts';
 import { numberOf, parseNumber, parsePressure } from './parse.ts';
 import { readStart } from './read-start.ts';

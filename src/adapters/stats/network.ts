@@ -2,7 +2,7 @@
  * Counters of the interfaces of a network namespace, as one of its processes sees them. Never enters the namespace: the
  * kernel shows them in the process's own directory. Of very many interfaces, only the first are told.
  */
-import { isAlive, type ProcessName } from '../linux/processes.ts';
+import { isAlive, type ProcessName } from '../../platform/linux/processes.ts';
 import { readStart } from './read-start.ts';
 import type { InterfaceCounters } from './types.ts';
 

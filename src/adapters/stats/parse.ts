@@ -2,7 +2,7 @@
  * Reads the text of cgroup files. Numbers stay decimal text or become bigint: limits are near 2^63. Pure; a file that
  * is not as the kernel writes it gives undefined fields, never an exception.
  */
-import type { PsiData, PsiStats } from '../wire/cri/api.ts';
+import type { PsiData, PsiStats } from '../../wire/cri/api.ts';
 
 const UNLIMITED = 'max';
 const NS_PER_US = 1000n;

@@ -4,9 +4,9 @@
  * gone must not fail a list, and a list of many must not keep other work of the daemon waiting.
  */
 import { join } from 'node:path';
-import type { CgroupFacts } from '../../domain/node/node-facts.ts';
+import type { CgroupFacts } from '../../domain/model/node-facts.ts';
 import type { Clock } from '../../engine/ports.ts';
-import { cgroupDirectory } from '../linux/cgroup-path.ts';
+import { cgroupDirectory } from '../../platform/linux/cgroup-path.ts';
 import { type CgroupFile, FILE_BYTES_MAX, type OpenFiles, openCgroupFiles } from './cgroup-files.ts';
 import { type CpuRate, createCpuRate } from './cpu-rate.ts';
 import { readFigures } from './figures.ts';

@@ -2,8 +2,8 @@
  * What others ask of stats: the numbers of ContainerStats and PodSandboxStats, as CRI has them, from cgroup files, from
  * counts of the writable layers that are made in the background, and from the counters of network interfaces.
  */
-import type { CpuUsage, FilesystemUsage, IoUsage, MemoryUsage, ProcessUsage, SwapUsage } from '../wire/cri/api.ts';
-import type { ProcessName } from '../linux/processes.ts';
+import type { CpuUsage, FilesystemUsage, IoUsage, MemoryUsage, ProcessUsage, SwapUsage } from '../../wire/cri/api.ts';
+import type { ProcessName } from '../../platform/linux/processes.ts';
 
 /** Everything that one look at the cgroups of a container or pod gives; ready to be put into a stats message. */
 export interface CgroupUsage {

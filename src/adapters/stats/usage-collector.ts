@@ -5,7 +5,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../engine/ports.ts';
-import type { FilesystemUsage } from '../wire/cri/api.ts';
+import type { FilesystemUsage } from '../../wire/cri/api.ts';
 import type { LayersTotal, UsageCollector } from './types.ts';
 import { measureTree, type TreeUsage } from './walk.ts';
 

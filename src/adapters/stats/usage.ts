@@ -2,7 +2,7 @@
  * What the text of cgroup files means in CRI's words, for version 1 and 2. Pure: text in, messages out.
  * A file that is missing (controller not mounted, accounting off) leaves out what it would have said.
  */
-import type { IoUsage, MemoryUsage, ProcessUsage, SwapUsage, UInt64Value } from '../wire/cri/api.ts';
+import type { IoUsage, MemoryUsage, ProcessUsage, SwapUsage, UInt64Value } from '../../wire/cri/api.ts';
 import { numberOf, parseNumber, parsePressure } from './parse.ts';
 import type { CgroupUsage } from './types.ts';
 

@@ -4,8 +4,8 @@
  * memory that other threads read.
  */
 import type { Readable, Writable } from 'node:stream';
-import { fifoSocket } from '../linux/fifo-socket.ts';
-import { monotonicMs } from '../linux/monotonic.ts';
+import { fifoSocket } from '../../platform/linux/fifo-socket.ts';
+import { monotonicMs } from '../../platform/linux/monotonic.ts';
 import type { Pump } from './types.ts';
 
 /** Figures of one pump, as Float64: how much has moved, when the last of it did, and whether the client holds it back. */

@@ -3,7 +3,7 @@
  * protocols. What the streams run over, and closing it, is the caller's.
  */
 import { Duplex, type Readable, type Writable } from 'node:stream';
-import { FailureError, messageOf } from '../../domain/errors.ts';
+import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import { finish } from './halves.ts';
 import { listenForSizes } from './resize.ts';
 import { type Ending, endingText } from './status.ts';

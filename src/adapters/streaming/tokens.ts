@@ -3,7 +3,7 @@
  * one up takes as long for a near miss as for any other. Bounded in time and number. Knows nothing of HTTP.
  */
 import { createHash, randomBytes } from 'node:crypto';
-import { FailureError } from '../../domain/errors.ts';
+import { FailureError } from '../../domain/model/errors.ts';
 import type { StreamingRequest } from './types.ts';
 import type { NamedSession } from './urls.ts';
 

@@ -4,7 +4,7 @@
  * them. Contents of streams pass through and are never kept, logged or recorded (C12).
  */
 import type { Duplex, Readable, Writable } from 'node:stream';
-import type { Caller } from '../../domain/records.ts';
+import type { Caller } from '../../domain/model/records.ts';
 
 export interface TerminalSize {
   readonly width: number;

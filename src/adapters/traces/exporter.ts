@@ -14,7 +14,7 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
-import { messageOf } from '../../domain/errors.ts';
+import { messageOf } from '../../domain/model/errors.ts';
 
 const EXPORT_TIMEOUT_MS = 5_000;
 const EVERY_MS = 1_000;

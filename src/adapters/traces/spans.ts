@@ -16,8 +16,8 @@ import {
   TraceFlags,
   type Tracer,
 } from '@opentelemetry/api';
-import { codeName, type Failure, GrpcCode } from '../../domain/errors.ts';
-import { type BodyOf, effectId, rpcOf, type Sequenced } from '../../domain/records.ts';
+import { codeName, type Failure, GrpcCode } from '../../domain/model/errors.ts';
+import { type BodyOf, effectId, rpcOf, type Sequenced } from '../../domain/model/records.ts';
 import type { NoteRead } from '../../engine/ports.ts';
 
 export interface CallSpans {

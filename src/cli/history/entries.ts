@@ -13,8 +13,8 @@ import {
   sandboxStream,
   type Sequenced,
   subjectOf,
-} from '../../domain/records.ts';
-import type { CallRequest } from '../../domain/records.ts';
+} from '../../domain/model/records.ts';
+import type { CallRequest } from '../../domain/model/records.ts';
 import type { JournalRecord, ReadRow } from '../../journal/types.ts';
 
 /** A record as it stands in the journal, and what it means. */

@@ -1,7 +1,7 @@
 /** Which entries of a history are shown, beside those about chosen objects: methods and failures. Pure. */
 import type { CallEntry, Entry } from './entries.ts';
 import { knownAs } from './entries.ts';
-import { type RecordType, rpcOf } from '../../domain/records.ts';
+import { type RecordType, rpcOf } from '../../domain/model/records.ts';
 
 export interface Filter {
   /** In any case; empty for all. */

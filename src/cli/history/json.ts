@@ -1,5 +1,5 @@
 /** Entries of a history as JSON, an object per line: what programs read. */
-import { subjectOf } from '../../domain/records.ts';
+import { subjectOf } from '../../domain/model/records.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import type { JournalRecord, ReadRow } from '../../journal/types.ts';
 import { jsonLine, utcTime } from '../format.ts';

@@ -1,7 +1,7 @@
 /** Every name that a call of a history can have: the RPCs of all services on the socket, and the sessions of clients. */
-import { ImageServiceDefinition, RuntimeServiceDefinition } from '../../adapters/wire/cri/api.ts';
-import { DaemonDefinition } from '../../adapters/wire/scribe/v1/daemon.ts';
-import { ImagesDefinition } from '../../adapters/wire/scribe/v1/images.ts';
+import { ImageServiceDefinition, RuntimeServiceDefinition } from '../../wire/cri/api.ts';
+import { DaemonDefinition } from '../../wire/scribe/v1/daemon.ts';
+import { ImagesDefinition } from '../../wire/scribe/v1/images.ts';
 
 interface Service {
   readonly methods: Readonly<Record<string, { readonly name: string }>>;

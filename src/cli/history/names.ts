@@ -2,8 +2,8 @@
  * What pods, containers and images are called, from the records that tell of their making: so names are known after
  * an object is gone, for as long as those records are there.
  */
-import type { ContainerMetadata, PodSandboxMetadata } from '../../domain/cri.ts';
-import { containerStream, imageStream, sandboxStream, subjectOf } from '../../domain/records.ts';
+import type { ContainerMetadata, PodSandboxMetadata } from '../../domain/model/cri.ts';
+import { containerStream, imageStream, sandboxStream, subjectOf } from '../../domain/model/records.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import type { JournalRecord } from '../../journal/types.ts';
 import { shortId } from '../format.ts';

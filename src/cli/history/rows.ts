@@ -1,9 +1,9 @@
 /** Entries of a history as rows of a table for people. */
 import { basename } from 'node:path';
 import { fromJournalRecord } from '../../engine/codec.ts';
-import { codeName } from '../../domain/errors.ts';
-import type { CallMethod, CallRequest, CallResponse, Caller } from '../../domain/records.ts';
-import { containerStream, imageStream, sandboxStream } from '../../domain/records.ts';
+import { codeName } from '../../domain/model/errors.ts';
+import type { CallMethod, CallRequest, CallResponse, Caller } from '../../domain/model/records.ts';
+import { containerStream, imageStream, sandboxStream } from '../../domain/model/records.ts';
 import { JOURNAL_PRUNED, parsePruned, parseReadsClosed, READS_CLOSED } from '../../journal/own-records.ts';
 import type { JournalRecord, ReadRow } from '../../journal/types.ts';
 import { bytes, counted, duration, type ShowTime } from '../format.ts';

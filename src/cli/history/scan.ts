@@ -2,7 +2,7 @@
  * Reads a journal as a history: the entries of a range in order, with read calls between them where they belong, and
  * then, live, whatever is written. In short transactions, with the journal's daemon up or down.
  */
-import { NODE_STREAM } from '../../domain/records.ts';
+import { NODE_STREAM } from '../../domain/model/records.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import type { JournalRecord, ReadRow } from '../../journal/types.ts';
 import { createCollector, type Collector, type Entry } from './entries.ts';

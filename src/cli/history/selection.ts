@@ -2,7 +2,7 @@
  * Which objects a history is about: pods and containers by id or name, images by id or reference. Learns who bears a
  * name from the records that tell of their making, so it has to hear of those before what it is asked about.
  */
-import type { PodSandboxMetadata } from '../../domain/cri.ts';
+import type { PodSandboxMetadata } from '../../domain/model/cri.ts';
 import { formatImageReference, parseImageReference, repoTagOf } from '../../domain/image/reference.ts';
 import {
   type CallRequest,
@@ -10,7 +10,7 @@ import {
   imageStream,
   type RecordType,
   sandboxStream,
-} from '../../domain/records.ts';
+} from '../../domain/model/records.ts';
 import type { JournalRecord } from '../../journal/types.ts';
 import { type CallEntry, type Entry, knownAs } from './entries.ts';
 import { containerNameOf, type ContainerName, podLabel, podNameOf } from './names.ts';

@@ -1,5 +1,5 @@
 /** Records and calls in words, for a table. Pure; every type of record has its words, so a new one is a compile error. */
-import type { LinuxContainerResources } from '../../domain/cri.ts';
+import type { LinuxContainerResources } from '../../domain/model/cri.ts';
 import {
   type CallRequest,
   type DomainRecord,
@@ -7,8 +7,8 @@ import {
   type PodLimits,
   type Sequenced,
   subjectOf,
-} from '../../domain/records.ts';
-import type { WantedStreams } from '../../domain/call/streams.ts';
+} from '../../domain/model/records.ts';
+import type { WantedStreams } from '../../domain/model/streams.ts';
 import { bytes, counted } from '../format.ts';
 import type { Style } from '../table.ts';
 

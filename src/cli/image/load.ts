@@ -1,7 +1,7 @@
 /** `scribe image load`: streams an archive to the daemon, which is the only one that writes images. */
 import { type FileHandle, open } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
-import { ImagesDefinition, type LoadRequest } from '../../adapters/wire/scribe/v1/images.ts';
+import { ImagesDefinition, type LoadRequest } from '../../wire/scribe/v1/images.ts';
 import { connectDaemon } from '../client.ts';
 import { command, failure } from '../command.ts';
 import type { Io } from '../io.ts';

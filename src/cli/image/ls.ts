@@ -1,5 +1,5 @@
 /** `scribe image ls`: the images that the daemon has, as CRI's ListImages tells. */
-import { type Image, ImageServiceDefinition } from '../../adapters/wire/cri/api.ts';
+import { type Image, ImageServiceDefinition } from '../../wire/cri/api.ts';
 import { connectDaemon } from '../client.ts';
 import { command } from '../command.ts';
 import { bytes, jsonLine, shortId } from '../format.ts';

@@ -1,5 +1,5 @@
 /** `scribe image pull`: has the daemon pull an image, and shows how far it is. */
-import { ImagesDefinition } from '../../adapters/wire/scribe/v1/images.ts';
+import { ImagesDefinition } from '../../wire/scribe/v1/images.ts';
 import { connectDaemon } from '../client.ts';
 import { command, misuse } from '../command.ts';
 import type { Io } from '../io.ts';

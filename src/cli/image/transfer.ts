@@ -2,7 +2,7 @@
  * Shows an image on its way: a line per layer, drawn over and over on a terminal, or a line per step where there is
  * none. The ids at the end are the result; all else goes to standard error.
  */
-import type { ImageProgress } from '../../adapters/wire/scribe/v1/images.ts';
+import type { ImageProgress } from '../../wire/scribe/v1/images.ts';
 import { bytes, printable, shortId } from '../format.ts';
 import { type Io, write } from '../io.ts';
 import { createProgress } from '../progress.ts';

@@ -1,5 +1,5 @@
 /** `scribe journal acknowledge`: somebody knows why the journal is not all that was written on this node. */
-import { DaemonDefinition } from '../../adapters/wire/scribe/v1/daemon.ts';
+import { DaemonDefinition } from '../../wire/scribe/v1/daemon.ts';
 import { connectDaemon } from '../client.ts';
 import { command, misuse } from '../command.ts';
 import { write } from '../io.ts';

@@ -1,6 +1,6 @@
 /** What is under the state directory for pods and containers that no record explains. Reads only. */
 import { lookForStrays, type Stray } from '../../adapters/doctor/strays.ts';
-import type { NodeState } from '../../domain/state.ts';
+import type { NodeState } from '../../domain/model/state.ts';
 import { nodeFold } from '../../engine/node-fold.ts';
 import { foldState } from '../../journal/fold.ts';
 

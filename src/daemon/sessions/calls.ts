@@ -10,8 +10,8 @@ import type {
   PortForwardRequest,
   ProcessClient,
 } from '../../adapters/streaming/types.ts';
-import { FailureError } from '../../domain/errors.ts';
-import { type Caller, type CallResponse, subjectOf } from '../../domain/records.ts';
+import { FailureError } from '../../domain/model/errors.ts';
+import { type Caller, type CallResponse, subjectOf } from '../../domain/model/records.ts';
 import type { CallDraft, Ids, ReadModel, TakeCall } from '../../engine/ports.ts';
 
 /** Makes the calls of sessions. All resolve when the session is over, and reject with FailureError. */

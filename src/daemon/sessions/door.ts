@@ -8,7 +8,7 @@ import { Worker } from 'node:worker_threads';
 import { createTokens, type Tokens } from '../../adapters/streaming/tokens.ts';
 import type { StreamingRequest } from '../../adapters/streaming/types.ts';
 import { urlOf } from '../../adapters/streaming/urls.ts';
-import { FailureError, messageOf } from '../../domain/errors.ts';
+import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import type { SessionCalls } from './calls.ts';
 import { carried, type FromThread, type SessionSubject, type ToThread } from './messages.ts';
 import { createRemoteClients } from './remote-clients.ts';

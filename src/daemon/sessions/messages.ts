@@ -23,7 +23,7 @@ import type {
 } from '../../adapters/streaming/types.ts';
 import type { Meter } from '../../adapters/streaming/pumps.ts';
 import type { NamedSession } from '../../adapters/streaming/urls.ts';
-import { FailureError, type FailureReason, messageOf } from '../../domain/errors.ts';
+import { FailureError, type FailureReason, messageOf } from '../../domain/model/errors.ts';
 
 /** An error on its way to the other thread; no reason: it was none of those that are meant for clients. */
 export interface CarriedError {

@@ -17,7 +17,7 @@ import type {
   StreamingBackend,
   StreamingRequest,
 } from '../../adapters/streaming/types.ts';
-import { messageOf } from '../../domain/errors.ts';
+import { messageOf } from '../../domain/model/errors.ts';
 import { carried, type FromThread, revived, type SessionSubject, type ToThread } from './messages.ts';
 
 export type ThreadOptions = Omit<StreamingServerOptions, 'backend' | 'redeem' | 'log'>;

@@ -4,10 +4,10 @@
  * and refused by the decision.
  */
 import { formatImageReference, parseImageReference } from '../image/reference.ts';
-import type { Failure } from '../errors.ts';
+import type { Failure } from '../model/errors.ts';
 import { shown } from '../oci/refuse.ts';
-import type { CallRequest } from '../records.ts';
-import type { NodeState } from '../state.ts';
+import type { CallRequest } from '../model/records.ts';
+import type { NodeState } from '../model/state.ts';
 
 /** The one id that starts with this text, the text itself when none or several do. */
 export function wholeId(ids: ReadonlyMap<string, unknown>, text: string): string {

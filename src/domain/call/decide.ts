@@ -17,8 +17,8 @@ import { removePodSandbox, runPodSandbox, stopPodSandbox } from '../pod-sandbox/
 import { portForward, portForwardSession } from '../pod-sandbox/port-forward.ts';
 import { updatePodSandboxResources } from '../pod-sandbox/update.ts';
 import { requestIdFailure } from './canonical.ts';
-import { type Input, NODE_STREAM, type Sequenced } from '../records.ts';
-import { complete, emit, OK, type Turn } from '../turn.ts';
+import { type Input, NODE_STREAM, type Sequenced } from '../model/records.ts';
+import { complete, emit, OK, type Turn } from '../deciding/turn.ts';
 
 type CallReceived = Sequenced<Extract<Input, { type: 'call.received' }>>;
 

@@ -1,6 +1,6 @@
 /** Which calls wait for an answer. */
-import type { Sequenced } from '../records.ts';
-import type { NodeState } from '../state.ts';
+import type { Sequenced } from '../model/records.ts';
+import type { NodeState } from '../model/state.ts';
 import { targetOf } from './target.ts';
 
 export function evolveCall(state: NodeState, record: Sequenced): void {

@@ -2,7 +2,7 @@
  * What a call waits for, as one string: the object and the sort of outcome. Calls that wait for the same thing have
  * the same target and are answered together.
  */
-import type { CallRequest } from '../records.ts';
+import type { CallRequest } from '../model/records.ts';
 
 const pullTarget = (reference: string, credentials: string | null): string =>
   `pull/${reference}${credentials === null ? '' : `#${credentials}`}`;

@@ -2,13 +2,22 @@
  * CheckpointContainer: one at a time, of a container that runs and goes on running. What a restart cut short is cleared up
  * at once: the container must not stay frozen, and nobody should find half an archive.
  */
-import { hasTimer, openEffectsOn } from '../effect-log.ts';
-import type { Failure } from '../errors.ts';
+import { hasTimer, openEffectsOn } from '../deciding/open-effects.ts';
+import type { Failure } from '../model/errors.ts';
 import { checkAbsolutePath, checkNoParentPart, checkTimeout } from '../oci/checks.ts';
 import { failureIn, refuseField } from '../oci/refuse.ts';
-import { type CallRequest, containerStream, type EffectEnded, NODE_STREAM, sandboxStream } from '../records.ts';
-import type { Container, NodeState, OpenCall } from '../state.ts';
-import { afterMs, callBehind, complete, emit, OK, request as requestEffects, setTimer, type Turn } from '../turn.ts';
+import { type CallRequest, containerStream, type EffectEnded, NODE_STREAM, sandboxStream } from '../model/records.ts';
+import type { Container, NodeState, OpenCall } from '../model/state.ts';
+import {
+  afterMs,
+  callBehind,
+  complete,
+  emit,
+  OK,
+  request as requestEffects,
+  setTimer,
+  type Turn,
+} from '../deciding/turn.ts';
 import { isAskingShim } from './contact.ts';
 import { containerStateOf, notFound } from './state.ts';
 

@@ -1,5 +1,5 @@
 /** What is known of the shim that runs a container. */
-import type { Container, NodeState, ShimContact } from '../state.ts';
+import type { Container, NodeState, ShimContact } from '../model/state.ts';
 
 /** The contact of its pod's shim; none when there is no pod. */
 export const contactOf = (state: NodeState, container: Container): ShimContact =>

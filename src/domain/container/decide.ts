@@ -1,21 +1,21 @@
 /** What calls about containers lead to: refusals, or a goal that process.ts then works towards. */
-import type { Failure } from '../errors.ts';
-import type { ContainerConfig } from '../cri.ts';
+import type { Failure } from '../model/errors.ts';
+import type { ContainerConfig } from '../model/cri.ts';
 import { imagesOf } from '../image/mounted.ts';
 import { recordedImageFailure } from '../image/recorded.ts';
 import { checkAbsolutePath, checkNoParentPart } from '../oci/checks.ts';
 import { failureIn, shown } from '../oci/refuse.ts';
 import { hasOwnUsers } from '../oci/user-namespace.ts';
-import type { DescribedImage } from '../pod-sandbox/restored.ts';
-import { containerName } from '../name-index.ts';
+import type { DescribedImage } from '../model/pod-restore.ts';
+import { containerName } from '../model/names.ts';
 import { stopSignalOf } from '../oci/signals.ts';
 import { validateContainerConfig } from '../oci/validate.ts';
 import { prepareShim } from '../pod-sandbox/shim.ts';
-import type { CallRequest } from '../records.ts';
-import { containerStream } from '../records.ts';
-import type { Container, NodeState, OpenCall, PodSandbox } from '../state.ts';
-import { complete, emit, join, OK, request as requestEffects, requestFor, type Turn } from '../turn.ts';
-import { advanceContainer, askForStop } from './process.ts';
+import type { CallRequest } from '../model/records.ts';
+import { containerStream } from '../model/records.ts';
+import type { Container, NodeState, OpenCall, PodSandbox } from '../model/state.ts';
+import { complete, emit, join, OK, request as requestEffects, requestFor, type Turn } from '../deciding/turn.ts';
+import { advanceContainer, askForStop } from './advance.ts';
 import { isSameRequest } from './same-request.ts';
 import { containerStateOf, isRunning, notFound } from './state.ts';
 

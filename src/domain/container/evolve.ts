@@ -1,8 +1,8 @@
 /** What a record of its stream changes in a container. */
-import type { Failure, FailureReason } from '../errors.ts';
-import type { EffectEnded, Intent, Sequenced } from '../records.ts';
+import type { Failure, FailureReason } from '../model/errors.ts';
+import type { EffectEnded, Intent, Sequenced } from '../model/records.ts';
 import { chainIdsOf } from '../image/mounted.ts';
-import type { Container, ContainerStep, MountedImage, NodeState, StepState } from '../state.ts';
+import type { Container, ContainerStep, MountedImage, NodeState, StepState } from '../model/state.ts';
 
 /** The effect that makes each step, and the one that undoes it. */
 const containerSteps = {

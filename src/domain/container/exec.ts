@@ -3,14 +3,14 @@
  * sessions themselves, which are calls of their own so that a record says who, what, how long and how much. What goes
  * through them is nowhere in here.
  */
-import { hasTimer, openEffectsOn } from '../effect-log.ts';
-import type { Failure } from '../errors.ts';
+import { hasTimer, openEffectsOn } from '../deciding/open-effects.ts';
+import type { Failure } from '../model/errors.ts';
 import { checkWords } from '../oci/checks.ts';
 import { failureIn } from '../oci/refuse.ts';
-import { type CallRequest, containerStream, type EffectEnded, type Intent } from '../records.ts';
-import type { WantedStreams } from '../call/streams.ts';
-import type { Container, OpenCall } from '../state.ts';
-import { afterMs, complete, emit, OK, request as requestEffects, setTimer, type Turn } from '../turn.ts';
+import { type CallRequest, containerStream, type EffectEnded, type Intent } from '../model/records.ts';
+import type { WantedStreams } from '../model/streams.ts';
+import type { Container, OpenCall } from '../model/state.ts';
+import { afterMs, complete, emit, OK, request as requestEffects, setTimer, type Turn } from '../deciding/turn.ts';
 import { contactOf, isAskingShim } from './contact.ts';
 import { containerStateOf, isRunning, notFound } from './state.ts';
 

@@ -1,6 +1,6 @@
 /** Where a container's log is: its own path beneath its pod's directory. Must not know who writes it. */
-import type { Container, PodSandbox } from '../state.ts';
-import type { ContainerLog } from '../tasks.ts';
+import type { Container, PodSandbox } from '../model/state.ts';
+import type { ContainerLog } from '../model/tasks.ts';
 
 /** Absolute path of the container's log; null when kubelet asked for none. */
 export function logPath(sandbox: PodSandbox, container: Container): string | null {

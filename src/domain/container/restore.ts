@@ -1,6 +1,6 @@
 /** CreateContainer with a checkpoint for an image: decided once more when what the archive says is known. */
-import type { EffectEnded } from '../records.ts';
-import { callBehind, complete, type Turn } from '../turn.ts';
+import type { EffectEnded } from '../model/records.ts';
+import { callBehind, complete, type Turn } from '../deciding/turn.ts';
 import { createContainer } from './decide.ts';
 
 export function afterReadCheckpoint(

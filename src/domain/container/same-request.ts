@@ -3,10 +3,10 @@
  * it mounts from a path with a random number, another one each time that it asks: that number says nothing of what is
  * asked for. Everything else has to be the same.
  */
-import type { ContainerConfig } from '../cri.ts';
-import { sameJson } from '../json.ts';
-import { rulesOf } from '../node/rules.ts';
-import type { NodeState } from '../state.ts';
+import type { ContainerConfig } from '../model/cri.ts';
+import { sameJson } from '../values/json.ts';
+import { rulesOf } from '../model/rules.ts';
+import type { NodeState } from '../model/state.ts';
 
 /** The annotation by which kubelet tells where in the container the file is, and where it is by default. */
 const TERMINATION_PATH_KEY = 'io.kubernetes.container.terminationMessagePath';

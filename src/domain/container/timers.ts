@@ -1,8 +1,8 @@
 /** What a container's timers lead to. */
-import { containerStream } from '../records.ts';
-import type { Container } from '../state.ts';
-import { emit, type Turn } from '../turn.ts';
-import { advanceContainer } from './process.ts';
+import { containerStream } from '../model/records.ts';
+import type { Container } from '../model/state.ts';
+import { emit, type Turn } from '../deciding/turn.ts';
+import { advanceContainer } from './advance.ts';
 
 /** Nobody came back for it within two minutes (C5). */
 export function undoUnclaimedContainer(turn: Turn, container: Container): void {

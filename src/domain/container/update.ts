@@ -4,16 +4,26 @@
  *
  *   runs: OCI runtime and spec        CREATED: spec        has ended: written down only
  */
-import type { LinuxContainerResources } from '../cri.ts';
-import { hasTimer, openEffectsOn } from '../effect-log.ts';
-import type { Failure } from '../errors.ts';
-import type { DaemonFacts } from '../node/daemon-facts.ts';
+import type { LinuxContainerResources } from '../model/cri.ts';
+import { hasTimer, openEffectsOn } from '../deciding/open-effects.ts';
+import type { Failure } from '../model/errors.ts';
+import type { DaemonFacts } from '../model/daemon-facts.ts';
 import { checkResources } from '../oci/checks.ts';
 import { failureIn } from '../oci/refuse.ts';
 import { checkSwap, mergedResources, ociResources } from '../oci/resources.ts';
-import { type CallRequest, type ContainerUpdate, containerStream, type Intent } from '../records.ts';
-import type { Container, NodeState, OpenCall } from '../state.ts';
-import { afterMs, answer, callBehind, callsWaitingFor, complete, emit, OK, setTimer, type Turn } from '../turn.ts';
+import { type CallRequest, type ContainerUpdate, containerStream, type Intent } from '../model/records.ts';
+import type { Container, NodeState, OpenCall } from '../model/state.ts';
+import {
+  afterMs,
+  answer,
+  callBehind,
+  callsWaitingFor,
+  complete,
+  emit,
+  OK,
+  setTimer,
+  type Turn,
+} from '../deciding/turn.ts';
 import { isAskingShim } from './contact.ts';
 import { isSettled } from './evolve.ts';
 import { notFound, resourcesOf } from './state.ts';

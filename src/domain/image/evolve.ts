@@ -1,6 +1,6 @@
 /** Images that are whole on this node, with the names they go by. */
-import type { Sequenced } from '../records.ts';
-import type { NodeState } from '../state.ts';
+import type { Sequenced } from '../model/records.ts';
+import type { NodeState } from '../model/state.ts';
 
 export function evolveImage(state: NodeState, id: string, record: Sequenced): void {
   const image = state.images.get(id);

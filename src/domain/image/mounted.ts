@@ -2,10 +2,10 @@
  * Images as volumes (Mount.image of CRI): which images a container's config mounts, and which containers hold an image
  * back from removal, be it as their root or as a volume.
  */
-import type { ContainerConfig, Mount } from '../cri.ts';
-import type { Failure } from '../errors.ts';
+import type { ContainerConfig, Mount } from '../model/cri.ts';
+import type { Failure } from '../model/errors.ts';
 import { shown } from '../oci/refuse.ts';
-import type { Container, NodeState, PodSandbox } from '../state.ts';
+import type { Container, NodeState, PodSandbox } from '../model/state.ts';
 import { findImage } from './names.ts';
 
 /** Layers of an image, base first; none of one that is not there. */

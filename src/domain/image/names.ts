@@ -1,5 +1,5 @@
 /** Finding an image by whatever a client calls it: id, short id, tag, digest, in that order of certainty. */
-import type { Image, NodeState } from '../state.ts';
+import type { Image, NodeState } from '../model/state.ts';
 import { parseImageReference, repositoryOf, repoTagOf } from './reference.ts';
 
 const SHORT_ID = /^(?:sha256:)?[0-9a-f]{4,64}$/;

@@ -2,7 +2,7 @@
  * Which images are kept whatever a garbage collection of the client's thinks of them. It is advice for the client only:
  * an explicit RemoveImage of a pinned image removes it. Pure.
  */
-import type { Image } from '../state.ts';
+import type { Image } from '../model/state.ts';
 import { findImage } from './names.ts';
 
 const WILDCARD = '*';

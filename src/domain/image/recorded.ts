@@ -1,8 +1,8 @@
 /** The image that a checkpoint was made with: what goes on from it needs that one. */
-import type { Failure } from '../errors.ts';
+import type { Failure } from '../model/errors.ts';
 import { shown } from '../oci/refuse.ts';
-import type { DescribedImage } from '../pod-sandbox/restored.ts';
-import type { NodeState } from '../state.ts';
+import type { DescribedImage } from '../model/pod-restore.ts';
+import type { NodeState } from '../model/state.ts';
 import { findImage } from './names.ts';
 
 /** For messages. */

@@ -2,7 +2,7 @@
  * Which archives of checkpoints were written here. They are known by their digests, beyond the lives of the containers that
  * they are of, and only those are restored that nobody has changed since. Bounded: the newest stay.
  */
-import type { NodeState } from '../state.ts';
+import type { NodeState } from '../model/state.ts';
 
 /** About 70 KB of a snapshot. Of older archives a signature can say whose they are. */
 export const CHECKPOINT_DIGESTS_MAX = 1_000;

@@ -4,15 +4,15 @@
  * as failed, and shims as not asked; (3) pids in deadTasks are dead for certain. With a journal that is doubted itself,
  * creations under way are left alone until somebody has acknowledged that.
  */
-import { hasTimer } from '../effect-log.ts';
-import { containerStream, imageStream, NODE_STREAM, sandboxStream } from '../records.ts';
+import { hasTimer } from '../deciding/open-effects.ts';
+import { containerStream, imageStream, NODE_STREAM, sandboxStream } from '../model/records.ts';
 import { holderOf } from '../pod-sandbox/sandboxer.ts';
-import type { Container, OpenCall, PodSandbox } from '../state.ts';
-import { decidingFor } from '../turn-failed.ts';
-import { afterMs, CLAIM_MS, complete, emit, OK, request, setTimer, type Turn, wake } from '../turn.ts';
+import type { Container, OpenCall, PodSandbox } from '../model/state.ts';
+import { decidingFor } from '../deciding/turn-failed.ts';
+import { afterMs, CLAIM_MS, complete, emit, OK, request, setTimer, type Turn, wake } from '../deciding/turn.ts';
 import { REBOOTED } from './evolve.ts';
-import { isDoubted } from './journal-doubt.ts';
-import { rulesOf } from './rules.ts';
+import { isDoubted } from '../model/journal-doubt.ts';
+import { rulesOf } from '../model/rules.ts';
 
 export function daemonStarted(turn: Turn, leftAlone: ReadonlySet<string>): void {
   const { state } = turn;

@@ -3,13 +3,13 @@
  * processes a restart found dead, and that nobody is in touch with any shim. Its stream is never pruned.
  */
 import { evolveCheckpointDigests } from './checkpoint-digests.ts';
-import { evolveDoubts } from './journal-doubt.ts';
+import { evolveDoubts } from '../model/journal-doubt.ts';
 import { withoutUpdate } from '../container/evolve.ts';
-import { sameJson } from '../json.ts';
-import type { Sequenced } from '../records.ts';
-import type { RuntimeHandler } from '../runtime-handler.ts';
-import type { DaemonFacts } from './daemon-facts.ts';
-import type { Container, ContainerExit, NodeState, PodSandbox, ShimContact, StepState } from '../state.ts';
+import { sameJson } from '../values/json.ts';
+import type { Sequenced } from '../model/records.ts';
+import type { RuntimeHandler } from '../model/runtime-handler.ts';
+import type { DaemonFacts } from '../model/daemon-facts.ts';
+import type { Container, ContainerExit, NodeState, PodSandbox, ShimContact, StepState } from '../model/state.ts';
 
 export function evolveNode(state: NodeState, record: Sequenced): void {
   switch (record.type) {

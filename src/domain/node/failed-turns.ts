@@ -3,12 +3,12 @@
  * come, and who is concerned is looked at again soon. Must stay so plain that it does not meet the same bug: no process
  * manager runs.
  */
-import type { TaskExit } from '../tasks.ts';
-import { writeExit, writeStart } from '../container/process.ts';
+import type { TaskExit } from '../model/tasks.ts';
+import { writeExit, writeStart } from '../container/advance.ts';
 import { recordUpdate } from '../container/update.ts';
-import { hasTimer } from '../effect-log.ts';
-import type { Failure } from '../errors.ts';
-import { markLost } from '../pod-sandbox/process.ts';
+import { hasTimer } from '../deciding/open-effects.ts';
+import type { Failure } from '../model/errors.ts';
+import { markLost } from '../pod-sandbox/advance.ts';
 import {
   containerStream,
   type EffectEnded,
@@ -17,10 +17,10 @@ import {
   sandboxStream,
   type Sequenced,
   subjectOf,
-} from '../records.ts';
-import { containersOf, type NodeState } from '../state.ts';
-import { failureOfTurn } from '../turn-failed.ts';
-import { afterMs, callBehind, complete, request, retryDelayMs, setTimer, type Turn } from '../turn.ts';
+} from '../model/records.ts';
+import { containersOf, type NodeState } from '../model/state.ts';
+import { failureOfTurn } from '../deciding/turn-failed.ts';
+import { afterMs, callBehind, complete, request, retryDelayMs, setTimer, type Turn } from '../deciding/turn.ts';
 
 type Failed = Sequenced<Extract<Input, { type: 'turn.failed' }>>;
 

@@ -3,8 +3,8 @@
  * the shims of containerd and the runtimes behind them look for. Pods' and containers' own annotations are handed on as
  * far as the runtime handler says so, and never in place of one of these, nor what is an order to an OCI runtime.
  */
-import type { ContainerConfig, LinuxContainerResources, PodSandboxConfig } from '../cri.ts';
-import { withMatchingKeys } from '../glob.ts';
+import type { ContainerConfig, LinuxContainerResources, PodSandboxConfig } from '../model/cri.ts';
+import { withMatchingKeys } from '../values/glob.ts';
 import type { SpecSettings } from './input.ts';
 
 const PREFIX = 'io.kubernetes.cri.';

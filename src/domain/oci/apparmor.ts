@@ -2,9 +2,9 @@
  * Which AppArmor profile a container runs under: none, the one that scribe brings along, or one of the node. Whether a
  * profile is loaded into the kernel is a fact that the inspect adapter finds out; what that leads to is said here.
  */
-import type { ApparmorFact } from '../container/facts.ts';
-import { ProfileType, type SecurityProfile } from '../cri.ts';
-import type { NodeFacts } from '../node/node-facts.ts';
+import type { ApparmorFact } from '../model/container-facts.ts';
+import { ProfileType, type SecurityProfile } from '../model/cri.ts';
+import type { NodeFacts } from '../model/node-facts.ts';
 import { refuse, refuseField, shown } from './refuse.ts';
 import { LOCALHOST_PREFIX, profileOfText } from './security-profile.ts';
 

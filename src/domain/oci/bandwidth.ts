@@ -1,6 +1,6 @@
 /** The annotations that limit how much a pod may receive and send: which they are, and what they may say. */
-import type { PodSandboxConfig } from '../cri.ts';
-import { parseQuantity } from '../quantity.ts';
+import type { PodSandboxConfig } from '../model/cri.ts';
+import { parseQuantity } from '../values/quantity.ts';
 import { refuseField, shown } from './refuse.ts';
 
 export const BANDWIDTH_KEYS = {

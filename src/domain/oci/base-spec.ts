@@ -3,7 +3,7 @@
  * scribe say. Kept is what a container can have without CRI asking for it; what only scribe or CRI can know may stand in
  * the file, since tools that print specs write it, and counts for nothing.
  */
-import { type JsonObject, type Read, shapes } from '../shape.ts';
+import { type JsonObject, type Read, shapes } from '../values/shape.ts';
 import { checkCapabilityNames } from './capabilities.ts';
 import { DEV } from './devices.ts';
 import { cleanPath, pathDepth } from './paths.ts';
@@ -18,7 +18,7 @@ import type {
   OciRlimit,
   OciRootfsPropagation,
   OciSpec,
-} from './types.ts';
+} from '../model/oci.ts';
 
 export interface BaseSpec {
   readonly env?: readonly string[];

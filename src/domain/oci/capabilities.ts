@@ -3,10 +3,10 @@
  * itself has, since nobody can hand on more. Inheritable and ambient hold what is asked for as ambient and nothing else:
  * a user other than root keeps those over an execve, and inheritable ones survive an execve that should have lost them.
  */
-import type { Capability } from '../cri.ts';
-import type { NodeFacts } from '../node/node-facts.ts';
+import type { Capability } from '../model/cri.ts';
+import type { NodeFacts } from '../model/node-facts.ts';
 import { refuse, refuseField, shown } from './refuse.ts';
-import type { OciCapabilities } from './types.ts';
+import type { OciCapabilities } from '../model/oci.ts';
 import { words } from './words.ts';
 
 /** capabilities(7), in the order of their numbers. */

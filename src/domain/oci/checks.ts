@@ -2,8 +2,8 @@
  * The checks that fields of both configs share. Each refuses with the field's name in CRI's words and says what would
  * be right. Must not know which messages the fields belong to.
  */
-import type { Int64, Int64Value, LinuxContainerResources } from '../cri.ts';
-import { LAST_ID } from '../user-ids.ts';
+import type { Int64, Int64Value, LinuxContainerResources } from '../model/cri.ts';
+import { LAST_ID } from '../values/user-ids.ts';
 import { hasParentPart, isAbsolute } from './paths.ts';
 import { refuseField, shown } from './refuse.ts';
 

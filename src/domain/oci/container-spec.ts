@@ -3,16 +3,16 @@
  * the image, what the devices and mount sources are. The config was validated before (validate-container.ts); what
  * fails here fails because of this node, this image or this pod.
  */
-import type { ContainerConfig, LinuxContainerSecurityContext, Mount, PodSandboxConfig } from '../cri.ts';
-import { SupplementalGroupsPolicy } from '../cri.ts';
-import { applyCdiEdits } from '../cdi/apply.ts';
-import { cdiDevicesOf } from '../cdi/names.ts';
-import type { CdiEditsFact } from '../cdi/types.ts';
-import { applyClasses } from '../classes/apply.ts';
-import { classOf } from '../classes/names.ts';
-import type { ContainerQuestions, ImageSubPath } from '../container/facts.ts';
-import type { ImageConfig } from '../image/content.ts';
-import type { NodeFacts } from '../node/node-facts.ts';
+import type { ContainerConfig, LinuxContainerSecurityContext, Mount, PodSandboxConfig } from '../model/cri.ts';
+import { SupplementalGroupsPolicy } from '../model/cri.ts';
+import { applyCdiEdits } from './cdi/apply.ts';
+import { cdiDevicesOf } from './cdi/names.ts';
+import type { CdiEditsFact } from '../model/cdi.ts';
+import { applyClasses } from './classes/apply.ts';
+import { classOf } from './classes/names.ts';
+import type { ContainerQuestions, ImageSubPath } from '../model/container-facts.ts';
+import type { ImageConfig } from '../model/image-content.ts';
+import type { NodeFacts } from '../model/node-facts.ts';
 import { containerAnnotations } from './annotations.ts';
 import { apparmorProfileOf, apparmorProfileToFind } from './apparmor.ts';
 import { overBaseSpec } from './base-spec.ts';
@@ -28,7 +28,7 @@ import { cgroupsPath, ociResources, oomScoreAdj } from './resources.ts';
 import { ociSeccomp, seccompFileOf, seccompProfileOf } from './seccomp.ts';
 import { checkSelinux, pathsToRelabel, taskLabels } from './selinux.ts';
 import { parseSignal } from './signals.ts';
-import { OCI_VERSION, type OciSpec } from './types.ts';
+import { OCI_VERSION, type OciSpec } from '../model/oci.ts';
 import { ociMappings } from './user-namespace.ts';
 
 /** Relative to the bundle. */

@@ -2,10 +2,10 @@
  * Devices of a container: which nodes are made in its /dev, and what its device cgroup allows. A privileged container
  * gets every device of the node and may use any. Must not look at the host: DeviceFact says what is there.
  */
-import type { ContainerConfig } from '../cri.ts';
-import type { DeviceFact } from '../container/facts.ts';
+import type { ContainerConfig } from '../model/cri.ts';
+import type { DeviceFact } from '../model/container-facts.ts';
 import { refuse } from './refuse.ts';
-import type { OciDevice, OciDeviceCgroup } from './types.ts';
+import type { OciDevice, OciDeviceCgroup } from '../model/oci.ts';
 
 const ALL_ACCESS = 'rwm';
 

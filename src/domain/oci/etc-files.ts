@@ -2,8 +2,8 @@
  * The files of /etc that a pod's containers share: hosts, hostname, resolv.conf. Content only; PreparePodSandbox
  * writes them. The texts come from kubelet and are checked in validate-pod.ts: no field here can add a line.
  */
-import type { DNSConfig, PodSandboxConfig } from '../cri.ts';
-import type { NodeFacts } from '../node/node-facts.ts';
+import type { DNSConfig, PodSandboxConfig } from '../model/cri.ts';
+import type { NodeFacts } from '../model/node-facts.ts';
 import { hasHostNetwork } from './namespaces.ts';
 
 /** For pods with a network of their own: its addresses are not known yet, and kubelet mounts its own file anyway. */

@@ -2,13 +2,13 @@
  * What specs are built from. All of it is in the journal (configs, facts, settings), so a spec can be built again at
  * any time and comes out the same (C13). Data only.
  */
-import type { ContainerConfig, PodSandboxConfig } from '../cri.ts';
-import type { ContainerFacts } from '../container/facts.ts';
-import type { ImageConfig } from '../image/content.ts';
-import type { NamespacePins } from '../pod-sandbox/holder.ts';
-import type { RuntimeHandler } from '../runtime-handler.ts';
-import type { NodeFacts } from '../node/node-facts.ts';
-import type { SelinuxLabels } from './selinux.ts';
+import type { ContainerConfig, PodSandboxConfig } from '../model/cri.ts';
+import type { ContainerFacts } from '../model/container-facts.ts';
+import type { ImageConfig } from '../model/image-content.ts';
+import type { NamespacePins } from '../model/sandboxer.ts';
+import type { RuntimeHandler } from '../model/runtime-handler.ts';
+import type { NodeFacts } from '../model/node-facts.ts';
+import type { SelinuxLabels } from '../model/selinux.ts';
 
 export type CgroupDriver = 'cgroupfs' | 'systemd';
 

@@ -3,14 +3,14 @@
  * takes the place of any other at the same destination. Host paths are the resolved ones of the facts: a link that is
  * changed between the look and the mount leads nowhere else.
  */
-import { type ContainerConfig, type Mount, MountPropagation, type PodSandboxConfig } from '../cri.ts';
-import type { ContainerFacts, MountFact } from '../container/facts.ts';
+import { type ContainerConfig, type Mount, MountPropagation, type PodSandboxConfig } from '../model/cri.ts';
+import type { ContainerFacts, MountFact } from '../model/container-facts.ts';
 import { DEV } from './devices.ts';
 import type { ImageMount, ImageVolume, SandboxPaths, SpecSettings } from './input.ts';
 import { hasHostIpc } from './namespaces.ts';
 import { cleanPath, pathDepth } from './paths.ts';
 import { refuse, shown } from './refuse.ts';
-import type { OciMount, OciRootfsPropagation } from './types.ts';
+import type { OciMount, OciRootfsPropagation } from '../model/oci.ts';
 import { hasOwnUsers, type MappedMount, userNamespaceOf } from './user-namespace.ts';
 
 const DEV_SHM = '/dev/shm';

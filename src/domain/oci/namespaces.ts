@@ -4,11 +4,11 @@
  * With a user namespace, the pause task makes it and the network namespace in it: a namespace belongs to the users of who
  * made it, and root of the pod is to be root of the pod's network.
  */
-import { NamespaceMode, type NamespaceOption, type PodSandboxConfig } from '../cri.ts';
-import type { NamespacePins } from '../pod-sandbox/holder.ts';
-import type { NodeFacts } from '../node/node-facts.ts';
+import { NamespaceMode, type NamespaceOption, type PodSandboxConfig } from '../model/cri.ts';
+import type { NamespacePins } from '../model/sandboxer.ts';
+import type { NodeFacts } from '../model/node-facts.ts';
 import { refuse } from './refuse.ts';
-import type { OciNamespace, OciNamespaceType } from './types.ts';
+import type { OciNamespace, OciNamespaceType } from '../model/oci.ts';
 import { hasOwnUsers } from './user-namespace.ts';
 
 const optionsOf = (config: PodSandboxConfig): NamespaceOption => config.linux?.securityContext?.namespaceOptions ?? {};

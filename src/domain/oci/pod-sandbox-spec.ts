@@ -3,7 +3,7 @@
  * needs nothing, so it gets nothing: no capabilities, a read-only root, no /sys. What it can see of /proc is masked
  * all the same, because a container that shares its PID namespace can look through /proc/1/root.
  */
-import type { LinuxSandboxSecurityContext } from '../cri.ts';
+import type { LinuxSandboxSecurityContext } from '../model/cri.ts';
 import { sandboxAnnotations } from './annotations.ts';
 import { noCapabilities } from './capabilities.ts';
 import { pauseDeviceRules } from './devices.ts';
@@ -17,7 +17,7 @@ import { pauseSeccomp, seccompProfileOf } from './seccomp.ts';
 import { checkSelinux, taskLabels } from './selinux.ts';
 import { podHostname } from './etc-files.ts';
 import { podSysctls } from './sysctls.ts';
-import { OCI_VERSION, type OciSpec, type OciUser } from './types.ts';
+import { OCI_VERSION, type OciSpec, type OciUser } from '../model/oci.ts';
 import { ociMappings } from './user-namespace.ts';
 import { words } from './words.ts';
 

@@ -2,11 +2,11 @@
  * What runs in a container and with what around it: arguments, environment, working directory. The image's config
  * comes from a registry and is not trusted; the values of CRI's environment are secrets, present as tokens only.
  */
-import type { ContainerConfig } from '../cri.ts';
-import type { ImageConfig } from '../image/content.ts';
+import type { ContainerConfig } from '../model/cri.ts';
+import type { ImageConfig } from '../model/image-content.ts';
 import { isAbsolute } from './paths.ts';
 import { refuse, refuseField, shown } from './refuse.ts';
-import type { OciEnv } from './types.ts';
+import type { OciEnv } from '../model/oci.ts';
 
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 

@@ -2,8 +2,8 @@
  * How the functions of this folder say no. Inside they throw a FailureError, since the refusal may lie deep in a
  * config; at their border it becomes data, which is what deciders record. Must not know any field itself.
  */
-import { type Failure, FailureError, type FailureReason } from '../errors.ts';
-import type { OciSpec } from './types.ts';
+import { type Failure, FailureError, type FailureReason } from '../model/errors.ts';
+import type { OciSpec } from '../model/oci.ts';
 
 export type SpecResult =
   | { readonly ok: true; readonly spec: OciSpec }

@@ -3,12 +3,12 @@
  * lives in. A limit whose controller the node lacks is left out, as kubelet relies on (it sends hugepage limits and
  * shares unasked); a memory limit is refused, because a container nobody holds back takes its neighbours with it.
  */
-import type { HugepageLimit, Int64, LinuxContainerResources } from '../cri.ts';
-import type { NodeFacts } from '../node/node-facts.ts';
+import type { HugepageLimit, Int64, LinuxContainerResources } from '../model/cri.ts';
+import type { NodeFacts } from '../model/node-facts.ts';
 import type { CgroupDriver } from './input.ts';
 import { baseName, cleanPath } from './paths.ts';
 import { refuse, refuseField, shown } from './refuse.ts';
-import type { OciCpu, OciHugepageLimit, OciMemory, OciResources } from './types.ts';
+import type { OciCpu, OciHugepageLimit, OciMemory, OciResources } from '../model/oci.ts';
 
 export const RESOURCES_FIELD = 'linux.resources';
 

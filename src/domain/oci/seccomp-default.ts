@@ -6,8 +6,8 @@
  * Left out on purpose: io_uring (its requests pass no filter), kernel keyrings (not namespaced), userfaultfd,
  * kexec, swap, quotas, clock setting, module loading, and everything that makes namespaces or mounts.
  */
-import type { NodeFacts } from '../node/node-facts.ts';
-import type { OciSeccomp, OciSyscall } from './types.ts';
+import type { NodeFacts } from '../model/node-facts.ts';
+import type { OciSeccomp, OciSyscall } from '../model/oci.ts';
 import { words } from './words.ts';
 
 const files = `

@@ -2,13 +2,13 @@
  * Which seccomp profile a container gets: none, the default one, or a file of the node that the inspect adapter has
  * read. What the file says is checked here, so that a bad one is a clear refusal and not a runtime's riddle.
  */
-import { ProfileType, type SecurityProfile } from '../cri.ts';
-import type { NodeFacts } from '../node/node-facts.ts';
+import { ProfileType, type SecurityProfile } from '../model/cri.ts';
+import type { NodeFacts } from '../model/node-facts.ts';
 import { isAbsolute } from './paths.ts';
 import { refuse, refuseField, shown } from './refuse.ts';
 import { defaultSeccomp } from './seccomp-default.ts';
 import { profileOfText } from './security-profile.ts';
-import type { OciSeccomp, OciSeccompArg, OciSyscall } from './types.ts';
+import type { OciSeccomp, OciSeccompArg, OciSyscall } from '../model/oci.ts';
 
 const SECCOMP_FIELD = 'linux.security_context.seccomp';
 

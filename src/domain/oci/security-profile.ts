@@ -1,7 +1,7 @@
 /**
  * The text form that profiles of seccomp and AppArmor had before SecurityProfile: read here for both, judged by neither.
  */
-import { ProfileType, type SecurityProfile } from '../cri.ts';
+import { ProfileType, type SecurityProfile } from '../model/cri.ts';
 
 export const LOCALHOST_PREFIX = 'localhost/';
 

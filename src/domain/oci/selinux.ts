@@ -3,26 +3,14 @@
  * when it is asked for, and written down with it; its containers have them but for what they say themselves. Two pods
  * differ in their categories (MCS), so neither can reach the other's files.
  */
-import type { ContainerFacts } from '../container/facts.ts';
-import type { ContainerConfig, PodSandboxConfig, SELinuxOption } from '../cri.ts';
-import type { NodeFacts } from '../node/node-facts.ts';
-import type { Mount } from '../tasks.ts';
+import type { ContainerFacts } from '../model/container-facts.ts';
+import type { ContainerConfig, PodSandboxConfig, SELinuxOption } from '../model/cri.ts';
+import type { NodeFacts } from '../model/node-facts.ts';
+import type { SelinuxContexts, SelinuxLabels } from '../model/selinux.ts';
+import type { Mount } from '../model/tasks.ts';
 import { DIRECTORIES_OF_NODE } from './directories-of-node.ts';
 import { sharesProcessesOrIpc } from './namespaces.ts';
 import { refuse, refuseField, shown } from './refuse.ts';
-
-/** What the node's policy has for containers, before categories: user:role:type:level. */
-export interface SelinuxContexts {
-  readonly process: string;
-  readonly file: string;
-}
-
-export interface SelinuxLabels {
-  /** null: processes are not labelled, because they share processes or IPC of the node. */
-  readonly process: string | null;
-  /** Of files: mount labels, in the words of the OCI runtime specification. */
-  readonly mount: string;
-}
 
 const FIELD = 'linux.security_context.selinux_options';
 const RELABEL_FIELD = 'mounts.selinux_relabel';

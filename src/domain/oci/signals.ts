@@ -2,8 +2,9 @@
  * Signals: CRI's Signal enum, Linux's numbers and the text that image configs hold, into each other. The numbers are
  * those of x86 and ARM. Must not decide which signal a container is sent, beyond the order CRI gives.
  */
-import type { ContainerConfig, Signal } from '../cri.ts';
-import type { ImageConfig } from '../image/content.ts';
+import type { ContainerConfig, Signal } from '../model/cri.ts';
+import type { ImageConfig } from '../model/image-content.ts';
+import { SIGTERM } from '../values/signals.ts';
 
 /** Position is the value of the enum; SIGRTMIN (35) and what follows are calculated. */
 const named: readonly (readonly [name: string, linux: number])[] = [
@@ -50,9 +51,6 @@ const CRI_RTMIN = named.length + 1;
 /** SIGRTMIN+15 is the last that the enum counts from below. */
 const LAST_FROM_BELOW = RTMIN + 15;
 
-export const SIGKILL = 9;
-export const SIGTERM = 15;
-export const SIGSTOP = 19;
 const CRI_RUNTIME_DEFAULT: Signal = 0;
 
 export const isCriSignal = (signal: Signal): boolean =>

@@ -3,7 +3,7 @@
  * containers then join. Those of a namespace that the pod shares with the node are refused here; whether a parameter is
  * namespaced at all is the OCI runtime's to say, for one that starts a machine per pod can set any.
  */
-import type { PodSandboxConfig } from '../cri.ts';
+import type { PodSandboxConfig } from '../model/cri.ts';
 import type { SpecSettings } from './input.ts';
 import { hasHostIpc, hasHostNetwork } from './namespaces.ts';
 import { refuseField, shown } from './refuse.ts';

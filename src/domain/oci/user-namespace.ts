@@ -3,9 +3,9 @@
  * Its containers have the same, and say so again in their own config: a kubelet that forgot it for one of them would
  * otherwise have a container with the node's root in a pod that nobody expects it in.
  */
-import type { OciIdMapping } from './types.ts';
-import { type IDMapping, type Mount, NamespaceMode, type PodSandboxConfig, type UserNamespace } from '../cri.ts';
-import { sameJson } from '../json.ts';
+import type { OciIdMapping } from '../model/oci.ts';
+import { type IDMapping, type Mount, NamespaceMode, type PodSandboxConfig, type UserNamespace } from '../model/cri.ts';
+import { sameJson } from '../values/json.ts';
 import { refuseField, shown } from './refuse.ts';
 
 /** Ids `first` to `first + length - 1` of the node, seen as 0 to `length - 1`. */

@@ -11,7 +11,7 @@ import {
   NamespaceMode,
   type NamespaceOption,
   type PodSandboxConfig,
-} from '../cri.ts';
+} from '../model/cri.ts';
 import { checkApparmor } from './apparmor.ts';
 import { checkCapabilities } from './capabilities.ts';
 import {
@@ -24,7 +24,7 @@ import {
   checkUser,
   checkWords,
 } from './checks.ts';
-import { checkCdiDevices } from '../cdi/names.ts';
+import { checkCdiDevices } from './cdi/names.ts';
 import { cleanPath } from './paths.ts';
 import { refuseField, shown } from './refuse.ts';
 import { RESOURCES_FIELD } from './resources.ts';

@@ -2,7 +2,7 @@
  * What a PodSandboxConfig must be like before anything is made of it. Everything here holds on any node; what depends
  * on this one is found by building the spec (validate.ts).
  */
-import { type DNSConfig, NamespaceMode, type PodSandboxConfig, type PortMapping, Protocol } from '../cri.ts';
+import { type DNSConfig, NamespaceMode, type PodSandboxConfig, type PortMapping, Protocol } from '../model/cri.ts';
 import { checkBandwidth } from './bandwidth.ts';
 import { checkAbsolutePath, checkLine, checkNoParentPart, checkRequired, checkResources, checkUser } from './checks.ts';
 import { refuseField, shown } from './refuse.ts';

@@ -2,14 +2,14 @@
  * The two questions deciders ask of a config before they accept it. null means that it can be carried out, as far as
  * can be told without looking at the image and the host.
  */
-import type { ContainerConfig, PodSandboxConfig } from '../cri.ts';
-import type { Failure } from '../errors.ts';
-import type { NodeFacts } from '../node/node-facts.ts';
+import type { ContainerConfig, PodSandboxConfig } from '../model/cri.ts';
+import type { Failure } from '../model/errors.ts';
+import type { NodeFacts } from '../model/node-facts.ts';
 import type { SandboxPaths, SpecSettings } from './input.ts';
 import { hasHostNetwork } from './namespaces.ts';
 import { podSandboxSpec } from './pod-sandbox-spec.ts';
 import { failureIn } from './refuse.ts';
-import type { SelinuxContexts } from './selinux.ts';
+import type { SelinuxContexts } from '../model/selinux.ts';
 import { checkContainerConfig } from './validate-container.ts';
 import { checkPodSandboxConfig } from './validate-pod.ts';
 

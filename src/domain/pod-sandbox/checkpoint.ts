@@ -4,13 +4,13 @@
  */
 import { checkpointFailure, afterCheckpoint } from '../container/checkpoint.ts';
 import { isRunning, notFound } from '../container/state.ts';
-import { hasTimer, openEffectsOn } from '../effect-log.ts';
-import type { Failure } from '../errors.ts';
+import { hasTimer, openEffectsOn } from '../deciding/open-effects.ts';
+import type { Failure } from '../model/errors.ts';
 import { checkAbsolutePath, checkNoParentPart } from '../oci/checks.ts';
 import { failureIn } from '../oci/refuse.ts';
-import { type CallRequest, containerStream, type EffectEnded, type Intent, sandboxStream } from '../records.ts';
-import { type Container, containersOf, type NodeState, type OpenCall, type PodSandbox } from '../state.ts';
-import { afterMs, complete, emit, request as requestEffects, setTimer, type Turn, wake } from '../turn.ts';
+import { type CallRequest, containerStream, type EffectEnded, type Intent, sandboxStream } from '../model/records.ts';
+import { type Container, containersOf, type NodeState, type OpenCall, type PodSandbox } from '../model/state.ts';
+import { afterMs, complete, emit, request as requestEffects, setTimer, type Turn, wake } from '../deciding/turn.ts';
 
 type CheckpointRequest = Extract<CallRequest, { method: 'CheckpointPod' }>;
 type Chosen =

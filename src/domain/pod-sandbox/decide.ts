@@ -1,20 +1,20 @@
 /** What calls about PodSandboxes lead to: refusals, or a goal that process.ts then works towards. */
 import { containerStateOf } from '../container/state.ts';
-import { type BodyOf, type CallRequest, containerStream, sandboxStream } from '../records.ts';
-import { sameJson } from '../json.ts';
-import { sandboxName } from '../name-index.ts';
+import { type BodyOf, type CallRequest, containerStream, sandboxStream } from '../model/records.ts';
+import { sameJson } from '../values/json.ts';
+import { sandboxName } from '../model/names.ts';
 import { levelOf, ownLevelOf, podLabels } from '../oci/selinux.ts';
 import { hasOwnUsers } from '../oci/user-namespace.ts';
 import { validatePodSandboxConfig } from '../oci/validate.ts';
-import { containersOf, type NodeState, type OpenCall, type PodSandbox } from '../state.ts';
-import { complete, emit, join, OK, type Turn } from '../turn.ts';
-import type { PodSandboxConfig } from '../cri.ts';
-import type { Failure } from '../errors.ts';
-import { type RuntimeHandler, startsMachines } from '../runtime-handler.ts';
+import { containersOf, type NodeState, type OpenCall, type PodSandbox } from '../model/state.ts';
+import { complete, emit, join, OK, type Turn } from '../deciding/turn.ts';
+import type { PodSandboxConfig } from '../model/cri.ts';
+import type { Failure } from '../model/errors.ts';
+import { type RuntimeHandler, startsMachines } from '../model/runtime-handler.ts';
 import { findImage } from '../image/names.ts';
-import { startFetch } from '../image/process.ts';
+import { startFetch } from '../image/advance.ts';
 import { networkOf, podNetwork, usesHostNetwork } from './network.ts';
-import { advancePodSandbox } from './process.ts';
+import { advancePodSandbox } from './advance.ts';
 import { createdResponse, isRestoredWith } from './restoring.ts';
 import { givesUserNamespaces, sandboxerOf } from './sandboxer.ts';
 

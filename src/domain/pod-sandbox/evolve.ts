@@ -1,8 +1,8 @@
 /** What a record of its stream changes in a PodSandbox. */
-import type { EffectKind } from '../effects.ts';
-import type { Failure } from '../errors.ts';
-import type { EffectEnded, Intent, Sequenced } from '../records.ts';
-import type { Image, NodeState, PodSandbox, SandboxStep, StepState } from '../state.ts';
+import type { EffectKind } from '../model/effects.ts';
+import type { Failure } from '../model/errors.ts';
+import type { EffectEnded, Intent, Sequenced } from '../model/records.ts';
+import type { Image, NodeState, PodSandbox, SandboxStep, StepState } from '../model/state.ts';
 import { stepEffects } from './sandboxer.ts';
 
 export const SANDBOX_STEPS = [

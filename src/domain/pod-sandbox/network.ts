@@ -1,12 +1,12 @@
 /** What the CNI plugins of a pod will be told, from its configuration and the network configuration in force. */
-import { NamespaceMode, type PodSandboxConfig } from '../cri.ts';
-import type { CniConfList, ConfiguredNetwork, PodNetwork } from '../cni.ts';
-import type { DaemonFacts } from '../node/daemon-facts.ts';
+import { NamespaceMode, type PodSandboxConfig } from '../model/cri.ts';
+import type { CniConfList, ConfiguredNetwork, PodNetwork } from '../model/cni.ts';
+import type { DaemonFacts } from '../model/daemon-facts.ts';
 import { BANDWIDTH_KEYS } from '../oci/bandwidth.ts';
-import { netnsPath } from '../paths.ts';
-import { parseQuantity } from '../quantity.ts';
-import type { RuntimeHandler } from '../runtime-handler.ts';
-import type { NodeState } from '../state.ts';
+import { netnsPath } from '../model/paths.ts';
+import { parseQuantity } from '../values/quantity.ts';
+import type { RuntimeHandler } from '../model/runtime-handler.ts';
+import type { NodeState } from '../model/state.ts';
 
 export const usesHostNetwork = (config: PodSandboxConfig): boolean =>
   config.linux?.securityContext?.namespaceOptions?.network === NamespaceMode.NODE;

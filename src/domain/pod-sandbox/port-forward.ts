@@ -2,10 +2,10 @@
  * Forwarded ports: PortForward, which allows them, and each connection that a client makes then, a call of its own so
  * that a record says to which port, how long and how much.
  */
-import type { Failure } from '../errors.ts';
-import { type CallRequest, type EffectEnded, sandboxStream } from '../records.ts';
-import type { OpenCall } from '../state.ts';
-import { callBehind, complete, emit, OK, type Turn } from '../turn.ts';
+import type { Failure } from '../model/errors.ts';
+import { type CallRequest, type EffectEnded, sandboxStream } from '../model/records.ts';
+import type { OpenCall } from '../model/state.ts';
+import { callBehind, complete, emit, OK, type Turn } from '../deciding/turn.ts';
 
 type RequestOf<M extends CallRequest['method']> = Extract<CallRequest, { method: M }>;
 

@@ -3,20 +3,20 @@
  * and trusted with nothing but which archive is whose: all else comes from the request's configs. From there on the pod
  * goes the way of every other, and its containers are made before it is READY (restoring.ts).
  */
-import type { Failure } from '../errors.ts';
+import type { Failure } from '../model/errors.ts';
 import { imagesOf } from '../image/mounted.ts';
 import { recordedImageFailure, recordedName } from '../image/recorded.ts';
-import { sameJson } from '../json.ts';
+import { sameJson } from '../values/json.ts';
 import { checkAbsolutePath, checkNoParentPart } from '../oci/checks.ts';
 import { failureIn, shown } from '../oci/refuse.ts';
 import { userNamespaceOf } from '../oci/user-namespace.ts';
 import { validateContainerConfig } from '../oci/validate.ts';
-import { type CallRequest, type EffectEnded, sandboxStream } from '../records.ts';
-import type { NodeState, OpenCall } from '../state.ts';
-import { callBehind, complete, emit, requestFor, type Turn } from '../turn.ts';
+import { type CallRequest, type EffectEnded, sandboxStream } from '../model/records.ts';
+import type { NodeState, OpenCall } from '../model/state.ts';
+import { callBehind, complete, emit, requestFor, type Turn } from '../deciding/turn.ts';
 import { requestedSandbox } from './decide.ts';
-import { advancePodSandbox } from './process.ts';
-import type { DescribedContainer, DescribedPod, RestoredContainer } from './restored.ts';
+import { advancePodSandbox } from './advance.ts';
+import type { DescribedContainer, DescribedPod, RestoredContainer } from '../model/pod-restore.ts';
 
 type RestoreRequest = Extract<CallRequest, { method: 'RestorePod' }>;
 type Matched =

@@ -2,12 +2,12 @@
  * The containers of a pod that is being restored: asked for when the pod could be READY, and shown with it, all at once,
  * when each of them is made. One that can't be made fails the pod, and the pod's undo takes the rest (C6).
  */
-import { advanceContainer } from '../container/process.ts';
-import type { Failure } from '../errors.ts';
-import { containerName } from '../name-index.ts';
-import { type CallResponse, containerStream, sandboxStream } from '../records.ts';
-import { containersOf, type NodeState, type PodSandbox } from '../state.ts';
-import { emit, type Turn } from '../turn.ts';
+import { advanceContainer } from '../container/advance.ts';
+import type { Failure } from '../model/errors.ts';
+import { containerName } from '../model/names.ts';
+import { type CallResponse, containerStream, sandboxStream } from '../model/records.ts';
+import { containersOf, type NodeState, type PodSandbox } from '../model/state.ts';
+import { emit, type Turn } from '../deciding/turn.ts';
 import { prepareShim } from './shim.ts';
 
 /** What the creation of a pod is answered with. */

@@ -2,16 +2,16 @@
  * Which pods can do without a pause task, and where the namespaces of those are pinned. Decided once, when the pod is
  * asked for, and written down with it: what it is made with is what it is taken down with.
  */
-import { NamespaceMode, type PodSandboxConfig } from '../cri.ts';
-import type { EffectKind } from '../effects.ts';
-import type { RuntimeHandler } from '../runtime-handler.ts';
-import type { NamespacePins, Sandboxer } from './holder.ts';
-import type { DaemonFacts } from '../node/daemon-facts.ts';
+import { NamespaceMode, type PodSandboxConfig } from '../model/cri.ts';
+import type { EffectKind } from '../model/effects.ts';
+import type { RuntimeHandler } from '../model/runtime-handler.ts';
+import type { NamespacePins, Sandboxer } from '../model/sandboxer.ts';
+import type { DaemonFacts } from '../model/daemon-facts.ts';
 import { hasHostIpc, hasHostNetwork } from '../oci/namespaces.ts';
 import { hasNamespacedSysctlsOnly } from '../oci/sysctls.ts';
 import { hasOwnUsers } from '../oci/user-namespace.ts';
-import { netnsPath } from '../paths.ts';
-import type { PodSandbox, SandboxStep } from '../state.ts';
+import { netnsPath } from '../model/paths.ts';
+import type { PodSandbox, SandboxStep } from '../model/state.ts';
 
 /** The effect that makes each step, and the one that undoes it. */
 const sandboxSteps = {

@@ -4,13 +4,13 @@
  * containers' loss and not the pod's. A failed start is undone and told to who waits for it, and so is a shim that can't be
  * stopped: no start is tried again by itself.
  */
-import { failStart } from '../container/process.ts';
-import { hasTimer, openEffectsOn } from '../effect-log.ts';
-import type { Failure } from '../errors.ts';
-import { rulesOf } from '../node/rules.ts';
-import { containerStream, sandboxStream } from '../records.ts';
-import { containersOf, type Container, type PodSandbox } from '../state.ts';
-import { afterMs, request, retryDelayMs, setTimer, type Turn, wake } from '../turn.ts';
+import { failStart } from '../container/advance.ts';
+import { hasTimer, openEffectsOn } from '../deciding/open-effects.ts';
+import type { Failure } from '../model/errors.ts';
+import { containerStream, sandboxStream } from '../model/records.ts';
+import { rulesOf } from '../model/rules.ts';
+import { containersOf, type Container, type PodSandbox } from '../model/state.ts';
+import { afterMs, request, retryDelayMs, setTimer, type Turn, wake } from '../deciding/turn.ts';
 import { hasShim } from './sandboxer.ts';
 
 const waitsForShim = ({ starting, steps }: Container): boolean => starting && steps.task === 'none';

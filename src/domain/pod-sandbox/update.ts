@@ -2,13 +2,13 @@
  * UpdatePodSandboxResources: written down and shown, nothing else, since kubelet has changed the pod's cgroup itself when
  * it tells of it.
  */
-import type { LinuxContainerResources } from '../cri.ts';
+import type { LinuxContainerResources } from '../model/cri.ts';
 import { checkResources } from '../oci/checks.ts';
 import { failureIn } from '../oci/refuse.ts';
 import { mergedResources } from '../oci/resources.ts';
-import { type CallRequest, type PodLimits, sandboxStream } from '../records.ts';
-import type { OpenCall, PodSandbox } from '../state.ts';
-import { complete, emit, OK, type Turn } from '../turn.ts';
+import { type CallRequest, type PodLimits, sandboxStream } from '../model/records.ts';
+import type { OpenCall, PodSandbox } from '../model/state.ts';
+import { complete, emit, OK, type Turn } from '../deciding/turn.ts';
 
 type UpdateRequest = Extract<CallRequest, { method: 'UpdatePodSandboxResources' }>;
 

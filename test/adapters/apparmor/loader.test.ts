@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { type Apparmor, createApparmor } from '../../../src/adapters/apparmor/loader.ts';
 import { defaultProfileText } from '../../../src/adapters/apparmor/profile.ts';
-import { readSecurityModules } from '../../../src/adapters/linux/security-modules.ts';
-import { startSpawner } from '../../../src/adapters/spawner/client.ts';
+import { readSecurityModules } from '../../../src/platform/linux/security-modules.ts';
+import { startSpawner } from '../../../src/platform/spawner/client.ts';
 import { onCleanup } from '../../support/cleanup.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 

@@ -4,8 +4,8 @@ import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, it, type TestContext } from 'node:test';
 import { createBundleEffects } from '../../../src/adapters/bundle/effects.ts';
-import type { Bundle } from '../../../src/domain/tasks.ts';
-import { FailureError } from '../../../src/domain/errors.ts';
+import type { Bundle } from '../../../src/domain/model/tasks.ts';
+import { FailureError } from '../../../src/domain/model/errors.ts';
 import { requireRoot } from '../../support/netns.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import type { CniConfList } from '../../../src/domain/cni.ts';
+import type { CniConfList } from '../../../src/domain/model/cni.ts';
 import { attach, context, detach, failureOf, makeNode, podNetwork, record, succeed } from './support.ts';
 
 const list = (...types: string[]): CniConfList => ({

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import type { CniConfList } from '../../../src/domain/cni.ts';
+import type { CniConfList } from '../../../src/domain/model/cni.ts';
 import { attach, detach, failureOf, makeNode, type Node, podNetwork, record, succeed } from './support.ts';
 
 const withVersion = (cniVersion: string, ...plugins: CniConfList['plugins']): CniConfList => ({

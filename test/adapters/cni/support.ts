@@ -13,10 +13,10 @@ import { join } from 'node:path';
 import { after, type TestContext } from 'node:test';
 import { promisify } from 'node:util';
 import { type CniAdapter, type CniAdapterOptions, createCniAdapter } from '../../../src/adapters/cni/adapter.ts';
-import { startSpawner } from '../../../src/adapters/spawner/client.ts';
-import type { Spawner } from '../../../src/adapters/spawner/types.ts';
-import type { CniConfList, PodNetwork } from '../../../src/domain/cni.ts';
-import { FailureError } from '../../../src/domain/errors.ts';
+import { startSpawner } from '../../../src/platform/spawner/client.ts';
+import type { Spawner } from '../../../src/platform/spawner/types.ts';
+import type { CniConfList, PodNetwork } from '../../../src/domain/model/cni.ts';
+import { FailureError } from '../../../src/domain/model/errors.ts';
 import type { EffectContext } from '../../../src/engine/ports.ts';
 
 const run = promisify(execFile);

@@ -7,8 +7,8 @@ import {
   type ContainerEventResponse,
   ContainerState,
   PodSandboxState,
-} from '../../../src/adapters/wire/cri/api.ts';
-import type { DomainRecord, Sequenced } from '../../../src/domain/records.ts';
+} from '../../../src/wire/cri/api.ts';
+import type { DomainRecord, Sequenced } from '../../../src/domain/model/records.ts';
 import { criEventsOf } from '../../../src/projections/cri-events.ts';
 import { openEventCursor } from '../../../src/daemon/event-cursor.ts';
 import { eventually } from '../../support/pods.ts';

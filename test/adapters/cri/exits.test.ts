@@ -8,8 +8,8 @@ import {
   ContainerStatusResponse,
   ListContainersResponse,
   type PodSandboxStatusResponse,
-} from '../../../src/adapters/wire/cri/api.ts';
-import type { Container } from '../../../src/domain/state.ts';
+} from '../../../src/wire/cri/api.ts';
+import type { Container } from '../../../src/domain/model/state.ts';
 import type { ReadRow } from '../../../src/journal/types.ts';
 import { withReason } from '../../support/failures.ts';
 import { container, idOf, partsOf, podSandbox, testModel } from './support.ts';

@@ -7,19 +7,19 @@ import { promisify } from 'node:util';
 import { createFileRegistry, fromBinary } from '@bufbuild/protobuf';
 import { type FileDescriptorProto, FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 import { Metadata } from '@grpc/grpc-js';
-import { RuntimeServiceDefinition } from '../../../src/adapters/wire/cri/api.ts';
+import { RuntimeServiceDefinition } from '../../../src/wire/cri/api.ts';
 import {
   HealthCheckRequest,
   HealthCheckResponse,
   HealthCheckResponse_ServingStatus as Serving,
   HealthDefinition,
-} from '../../../src/adapters/wire/grpc/health/v1/health.ts';
+} from '../../../src/wire/grpc/health/v1/health.ts';
 import {
   ServerReflectionDefinition,
   ServerReflectionRequest,
   ServerReflectionResponse,
-} from '../../../src/adapters/wire/grpc/reflection/v1/reflection.ts';
-import { GrpcCode } from '../../../src/domain/errors.ts';
+} from '../../../src/wire/grpc/reflection/v1/reflection.ts';
+import { GrpcCode } from '../../../src/domain/model/errors.ts';
 import { codeOf } from '../../../scripts/lib/cri-client.ts';
 import { ask, type RawClient, rawClient, startServer } from './support.ts';
 

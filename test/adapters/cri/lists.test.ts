@@ -4,8 +4,8 @@ import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { containerEntry, imageEntry, podSandboxEntry } from '../../../src/adapters/cri/messages/entries.ts';
 import { createLists } from '../../../src/adapters/cri/lists.ts';
-import * as wire from '../../../src/adapters/wire/cri/api.ts';
-import type { Container, PodSandbox } from '../../../src/domain/state.ts';
+import * as wire from '../../../src/wire/cri/api.ts';
+import type { Container, PodSandbox } from '../../../src/domain/model/state.ts';
 import { container, idOf, image, podSandbox, startServer, testModel } from './support.ts';
 
 const { CONTAINER_CREATED, CONTAINER_RUNNING, CONTAINER_EXITED } = wire.ContainerState;

@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { imagesService } from '../../../src/adapters/cri/services/scribe-images.ts';
 import { serviceOf } from '../../../src/adapters/cri/service.ts';
-import { ImageServiceDefinition, RuntimeServiceDefinition } from '../../../src/adapters/wire/cri/api.ts';
-import { ImagesDefinition, PullRequest } from '../../../src/adapters/wire/scribe/v1/images.ts';
-import { GrpcCode } from '../../../src/domain/errors.ts';
-import { writeState } from '../../../src/domain/snapshot.ts';
+import { ImageServiceDefinition, RuntimeServiceDefinition } from '../../../src/wire/cri/api.ts';
+import { ImagesDefinition, PullRequest } from '../../../src/wire/scribe/v1/images.ts';
+import { GrpcCode } from '../../../src/domain/model/errors.ts';
+import { writeState } from '../../../src/domain/turn/snapshot.ts';
 import { codeOf } from '../../../scripts/lib/cri-client.ts';
 import { rawClient, startEngine, startServer } from './support.ts';
 

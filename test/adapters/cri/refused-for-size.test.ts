@@ -1,7 +1,7 @@
 /** Requests that are larger than the server takes: nothing of them is read, and still each is a call that was refused. */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { GrpcCode } from '../../../src/domain/errors.ts';
+import { GrpcCode } from '../../../src/domain/model/errors.ts';
 import { rawClient, startServer } from './support.ts';
 
 it('C10: a request that is refused for its size is recorded with who sent it', { timeout: 30_000 }, async (t) => {

@@ -6,9 +6,9 @@ import { describe, it } from 'node:test';
 import { type ClientDuplexStream, Metadata } from '@grpc/grpc-js';
 import { type ImageTransfers, imagesService } from '../../../src/adapters/cri/services/scribe-images.ts';
 import { serviceOf } from '../../../src/adapters/cri/service.ts';
-import { ImageProgress, ImagesDefinition, LoadRequest } from '../../../src/adapters/wire/scribe/v1/images.ts';
-import { FailureError, GrpcCode } from '../../../src/domain/errors.ts';
-import type { ImageContent } from '../../../src/domain/image/content.ts';
+import { ImageProgress, ImagesDefinition, LoadRequest } from '../../../src/wire/scribe/v1/images.ts';
+import { FailureError, GrpcCode } from '../../../src/domain/model/errors.ts';
+import type { ImageContent } from '../../../src/domain/model/image-content.ts';
 import type { Owner } from '../../support/cleanup.ts';
 import { image, type RawClient, rawClient, startEngine, startServer } from './support.ts';
 

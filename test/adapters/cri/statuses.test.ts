@@ -1,8 +1,8 @@
 /** Status replies over the socket: what kubelet needs is in them, and verbose ones hold what people need. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import * as wire from '../../../src/adapters/wire/cri/api.ts';
-import { GrpcCode } from '../../../src/domain/errors.ts';
+import * as wire from '../../../src/wire/cri/api.ts';
+import { GrpcCode } from '../../../src/domain/model/errors.ts';
 import { codeOf } from '../../../scripts/lib/cri-client.ts';
 import { FACTS } from '../../simulation/facts.ts';
 import { container, idOf, image, podSandbox, startServer, testModel } from './support.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { batchesOf } from '../../../src/adapters/cri/streamed-lists.ts';
-import { StreamContainersResponse, StreamImagesResponse } from '../../../src/adapters/wire/cri/api.ts';
+import { StreamContainersResponse, StreamImagesResponse } from '../../../src/wire/cri/api.ts';
 import { container, idOf, image, podSandbox, startServer, testModel } from './support.ts';
 
 const many = 2_000;

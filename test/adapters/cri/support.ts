@@ -9,8 +9,8 @@ import { createLists } from '../../../src/adapters/cri/lists.ts';
 import type { CriParts } from '../../../src/adapters/cri/parts.ts';
 import { startCriServer } from '../../../src/adapters/cri/server.ts';
 import type { ServiceOptions, ServiceParts } from '../../../src/adapters/cri/service.ts';
-import { FailureError } from '../../../src/domain/errors.ts';
-import type { BodyOf, Sequenced } from '../../../src/domain/records.ts';
+import { FailureError } from '../../../src/domain/model/errors.ts';
+import type { BodyOf, Sequenced } from '../../../src/domain/model/records.ts';
 import {
   type Container,
   copyState,
@@ -18,7 +18,7 @@ import {
   initialState,
   type NodeState,
   type PodSandbox,
-} from '../../../src/domain/state.ts';
+} from '../../../src/domain/model/state.ts';
 import { createEngine, type Engine } from '../../../src/engine/engine.ts';
 import type { PerformEffects, ReadModel, TakeCall } from '../../../src/engine/ports.ts';
 import { createMemoryJournal, type MemoryJournal } from '../../../src/journal/memory-journal.ts';

@@ -17,9 +17,9 @@ import { int32, int64, uint32, uint64 } from '../../../src/adapters/cri/messages
 import * as toWire from '../../../src/adapters/cri/messages/to-wire.ts';
 import { containerInfo, podSandboxInfo } from '../../../src/adapters/cri/messages/verbose.ts';
 import { containerStats, podSandboxStats } from '../../../src/adapters/cri/stats.ts';
-import * as wire from '../../../src/adapters/wire/cri/api.ts';
-import type * as domain from '../../../src/domain/cri.ts';
-import type { Container, Image, PodSandbox } from '../../../src/domain/state.ts';
+import * as wire from '../../../src/wire/cri/api.ts';
+import type * as domain from '../../../src/domain/model/cri.ts';
+import type { Container, Image, PodSandbox } from '../../../src/domain/model/state.ts';
 import { container, idOf, image, podSandbox, startServer, testModel } from './support.ts';
 
 /** All that JSON takes for a number. */

@@ -4,8 +4,8 @@ import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import * as fromWire from '../../../src/adapters/cri/messages/from-wire.ts';
 import * as toWire from '../../../src/adapters/cri/messages/to-wire.ts';
-import * as wire from '../../../src/adapters/wire/cri/api.ts';
-import { FailureError } from '../../../src/domain/errors.ts';
+import * as wire from '../../../src/wire/cri/api.ts';
+import { FailureError } from '../../../src/domain/model/errors.ts';
 
 const text = fc.oneof(fc.constant(''), fc.string({ unit: 'grapheme', maxLength: 8 }));
 const texts = fc.array(text, { maxLength: 2 });

@@ -25,10 +25,10 @@ import { checkOciRuntime, checkShim } from '../../../src/adapters/doctor/program
 import type { DoctorResult } from '../../../src/adapters/doctor/result.ts';
 import { checkApparmor, checkSelinux } from '../../../src/adapters/doctor/security-modules.ts';
 import { checkOverlayfs, checkSpace, judgeSpace } from '../../../src/adapters/doctor/storage.ts';
-import { readHostFacts } from '../../../src/adapters/linux/host-facts.ts';
-import type { CniConfList } from '../../../src/domain/cni.ts';
-import type { RuntimeHandler } from '../../../src/domain/runtime-handler.ts';
-import type { NodeFacts } from '../../../src/domain/node/node-facts.ts';
+import { readHostFacts } from '../../../src/platform/linux/host-facts.ts';
+import type { CniConfList } from '../../../src/domain/model/cni.ts';
+import type { RuntimeHandler } from '../../../src/domain/model/runtime-handler.ts';
+import type { NodeFacts } from '../../../src/domain/model/node-facts.ts';
 
 const CAPABILITIES = 'SYS_ADMIN NET_ADMIN MKNOD CHOWN DAC_OVERRIDE FOWNER KILL SETUID SETGID SYS_CHROOT SYS_RESOURCE'
   .split(' ')

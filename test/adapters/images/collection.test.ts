@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdir, readdir, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, it } from 'node:test';
-import type { ImageContent } from '../../../src/domain/image/content.ts';
+import type { ImageContent } from '../../../src/domain/model/image-content.ts';
 import { cleanupAfterAll, onCleanup } from '../../support/cleanup.ts';
 import { buildImage } from '../../support/images/build.ts';
 import { startFilledRegistry, type TestRegistry } from '../../support/images/registry.ts';

@@ -11,7 +11,7 @@ import {
   parseDocument,
   selectManifest,
 } from '../../../src/adapters/images/documents.ts';
-import { type Failure, FailureError } from '../../../src/domain/errors.ts';
+import { type Failure, FailureError } from '../../../src/domain/model/errors.ts';
 import { buildImage, buildIndex } from '../../support/images/build.ts';
 import { tar } from '../../support/images/tar.ts';
 

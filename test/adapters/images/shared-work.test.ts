@@ -1,7 +1,7 @@
 /** Work done once for several, and work done a few at a time. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createSemaphore } from '../../../src/adapters/linux/semaphore.ts';
+import { createSemaphore } from '../../../src/platform/linux/semaphore.ts';
 import { createSharedWork } from '../../../src/adapters/images/shared-work.ts';
 
 const never = new AbortController().signal;

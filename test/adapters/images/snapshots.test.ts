@@ -8,7 +8,7 @@ import { imageFileReader } from '../../../src/adapters/inspect/image-files.ts';
 import { createSnapshots } from '../../../src/adapters/images/snapshots.ts';
 import type { Snapshots } from '../../../src/adapters/images/snapshots-port.ts';
 import { createTrees } from '../../../src/adapters/images/trees/trees.ts';
-import type { Mount } from '../../../src/domain/tasks.ts';
+import type { Mount } from '../../../src/domain/model/tasks.ts';
 import { cleanupAfterAll, onCleanup } from '../../support/cleanup.ts';
 import { sha256 } from '../../support/images/build.ts';
 import { failureOf } from '../../support/images/store.ts';

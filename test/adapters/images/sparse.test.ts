@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createTarReader } from '../../../src/adapters/images/tar/reader.ts';
 import { createSparseHandler } from '../../../src/adapters/images/tar/sparse.ts';
-import { FailureError } from '../../../src/domain/errors.ts';
+import { FailureError } from '../../../src/domain/model/errors.ts';
 import { tar, type TarMember } from '../../support/images/tar.ts';
 
 interface Told {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { createTarReader, type TarEntry } from '../../../src/adapters/images/tar/reader.ts';
-import { FailureError } from '../../../src/domain/errors.ts';
+import { FailureError } from '../../../src/domain/model/errors.ts';
 import { paxRecord, tar, tarHeader } from '../../support/images/tar.ts';
 
 interface Read {

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { blobPath } from '../../../src/adapters/images/layout.ts';
 import type { ImageLimits } from '../../../src/adapters/images/types.ts';
-import type { Failure } from '../../../src/domain/errors.ts';
+import type { Failure } from '../../../src/domain/model/errors.ts';
 import { cleanupAfterAll } from '../../support/cleanup.ts';
 import { sha256 } from '../../support/images/build.ts';
 import { failureOf } from '../../support/images/store.ts';

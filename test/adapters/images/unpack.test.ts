@@ -4,7 +4,7 @@ import { lstat, mkdir, readdir, readFile, readlink, writeFile } from 'node:fs/pr
 import { join } from 'node:path';
 import { before, describe, it } from 'node:test';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
-import { listXattrs, readXattr, writeXattr } from '../../../src/adapters/linux/syscalls.ts';
+import { listXattrs, readXattr, writeXattr } from '../../../src/platform/linux/syscalls.ts';
 import { cleanupAfterAll } from '../../support/cleanup.ts';
 import { tar } from '../../support/images/tar.ts';
 import { startWorkshop, type Workshop } from '../../support/images/unpacking.ts';

@@ -4,8 +4,8 @@ import { chmod, mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, it, type TestContext } from 'node:test';
 import { createInspectBlockIOClass } from '../../../src/adapters/inspect/blockio-classes.ts';
-import { deviceNumber, makeNode, NodeType } from '../../../src/adapters/linux/syscalls.ts';
-import { FailureError } from '../../../src/domain/errors.ts';
+import { deviceNumber, makeNode, NodeType } from '../../../src/platform/linux/syscalls.ts';
+import { FailureError } from '../../../src/domain/model/errors.ts';
 import { requireRoot } from '../../support/netns.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 

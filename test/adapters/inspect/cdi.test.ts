@@ -6,8 +6,8 @@ import { before, describe, it, type TestContext } from 'node:test';
 import { createInspectCdiDevices } from '../../../src/adapters/inspect/cdi-devices.ts';
 import { createCdiSpecs } from '../../../src/adapters/inspect/cdi-specs.ts';
 import { parseFiles } from '../../../src/adapters/inspect/parse-files.ts';
-import { deviceNumber, makeNode, NodeType } from '../../../src/adapters/linux/syscalls.ts';
-import { FailureError } from '../../../src/domain/errors.ts';
+import { deviceNumber, makeNode, NodeType } from '../../../src/platform/linux/syscalls.ts';
+import { FailureError } from '../../../src/domain/model/errors.ts';
 import { requireRoot } from '../../support/netns.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 

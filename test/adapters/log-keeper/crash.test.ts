@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { readProcessStat } from '../../../src/adapters/linux/processes.ts';
+import { readProcessStat } from '../../../src/platform/linux/processes.ts';
 import { eventually } from '../../support/pods.ts';
 import { startProcess } from '../../support/process.ts';
 import {

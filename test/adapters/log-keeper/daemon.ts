@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import { connectLogKeeper } from '../../../src/adapters/log-keeper/client.ts';
 import type { OpenLogRequest } from '../../../src/adapters/log-keeper/types.ts';
-import { startSpawner } from '../../../src/adapters/spawner/client.ts';
+import { startSpawner } from '../../../src/platform/spawner/client.ts';
 
 const [stateDir = '', ...requests] = process.argv.slice(2);
 const spawner = await startSpawner({ lockPath: join(stateDir, 'daemon.lock'), startTimeoutMs: 20_000 });

@@ -5,7 +5,7 @@ import { createConnection } from 'node:net';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { readProcessStat } from '../../../src/adapters/linux/processes.ts';
+import { readProcessStat } from '../../../src/platform/linux/processes.ts';
 import { withReason } from '../../support/failures.ts';
 import { eventually } from '../../support/pods.ts';
 import { runOk } from '../../support/process.ts';

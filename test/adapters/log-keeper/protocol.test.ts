@@ -11,7 +11,7 @@ import {
   parseReply,
   parseRequest,
 } from '../../../src/adapters/log-keeper/protocol.ts';
-import { FailureError } from '../../../src/domain/errors.ts';
+import { FailureError } from '../../../src/domain/model/errors.ts';
 
 const path = fc
   .array(fc.stringMatching(/^[A-Za-z0-9_\- "\\\n]{1,20}$/), { minLength: 1, maxLength: 5 })

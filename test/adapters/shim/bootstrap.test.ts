@@ -11,8 +11,8 @@ import {
   socketPathOf,
   startInput,
 } from '../../../src/adapters/shim/process/bootstrap.ts';
-import { BootstrapParams, BootstrapResult } from '../../../src/adapters/wire/runtime/bootstrap/v1/bootstrap.ts';
-import { FailureError } from '../../../src/domain/errors.ts';
+import { BootstrapParams, BootstrapResult } from '../../../src/wire/runtime/bootstrap/v1/bootstrap.ts';
+import { FailureError } from '../../../src/domain/model/errors.ts';
 
 const address = 'unix:///run/containerd/s/9a3f';
 const text = (value: string): Uint8Array => Buffer.from(value);

@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { dialShim } from '../../../src/adapters/shim/process/live-shim.ts';
 import type { TaskClient } from '../../../src/adapters/shim/task-client.ts';
-import type { EffectOf } from '../../../src/domain/effects.ts';
+import type { EffectOf } from '../../../src/domain/model/effects.ts';
 import { deleteOf, type Rig, openContext, openRig, processesNaming } from './rig/rig.ts';
 import { testShims } from './rig/shims.ts';
 

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { asTaskFailure } from '../../../src/adapters/shim/failures.ts';
-import { TtrpcStatusError } from '../../../src/adapters/ttrpc/status.ts';
-import { GrpcCode } from '../../../src/domain/errors.ts';
+import { TtrpcStatusError } from '../../../src/platform/ttrpc/status.ts';
+import { GrpcCode } from '../../../src/domain/model/errors.ts';
 
 const handler = { name: 'runc', runtimeType: 'io.containerd.runc.v2', binaryName: 'runc', systemdCgroup: false };
 const reasonOf = (words: string): string =>

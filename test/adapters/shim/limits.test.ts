@@ -4,7 +4,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { writeLimits } from '../../../src/adapters/shim/bundle-spec.ts';
-import type { OciResources } from '../../../src/domain/oci/types.ts';
+import type { OciResources } from '../../../src/domain/model/oci.ts';
 import { cleanupAfterAll } from '../../support/cleanup.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 

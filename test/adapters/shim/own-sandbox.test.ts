@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { isAlive } from '../../../src/adapters/linux/processes.ts';
+import { isAlive } from '../../../src/platform/linux/processes.ts';
 import { withReason } from '../../support/failures.ts';
 import { bounded, type FakeRig, openFakeRig, setMood } from './rig/fake.ts';
 import { openContext, type Rig } from './rig/rig.ts';

@@ -10,7 +10,7 @@ import fc from 'fast-check';
 import { pino } from 'pino';
 import { readCgroupsPath, readExecProcess } from '../../../src/adapters/shim/bundle-spec.ts';
 import { capture, createOutputBound, createOutputMemory } from '../../../src/adapters/shim/execs/exec-output.ts';
-import { fifoSocket } from '../../../src/adapters/linux/fifo-socket.ts';
+import { fifoSocket } from '../../../src/platform/linux/fifo-socket.ts';
 import { makeFifo, openFifoReader } from '../../../src/adapters/shim/fifos.ts';
 import { openLogDrain } from '../../../src/adapters/shim/process/log-drain.ts';
 import { cgroupPathOfSpec, createOomCounters, memoryCgroupPath } from '../../../src/adapters/shim/tasks/oom.ts';

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { parseRuntimeFeatures, withFeatures } from '../../../src/adapters/shim/runtime-features.ts';
-import { startSpawner } from '../../../src/adapters/spawner/client.ts';
-import type { RuntimeHandler } from '../../../src/domain/runtime-handler.ts';
+import { startSpawner } from '../../../src/platform/spawner/client.ts';
+import type { RuntimeHandler } from '../../../src/domain/model/runtime-handler.ts';
 import { onCleanup } from '../../support/cleanup.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 

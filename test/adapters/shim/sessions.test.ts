@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ProcessClient } from '../../../src/adapters/streaming/types.ts';
-import type { EffectOf, EffectResults } from '../../../src/domain/effects.ts';
+import type { EffectOf, EffectResults } from '../../../src/domain/model/effects.ts';
 import { createRealLogKeeper } from './rig/log-keeper.ts';
 import { openContext, openRig, type Rig } from './rig/rig.ts';
 import { createSession, type TestSession } from './rig/session.ts';

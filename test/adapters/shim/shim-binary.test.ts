@@ -10,8 +10,8 @@ import {
   type ShimBinaries,
 } from '../../../src/adapters/shim/process/shim-binary.ts';
 import { defaultTimings } from '../../../src/adapters/shim/timings.ts';
-import { BootstrapParams } from '../../../src/adapters/wire/runtime/bootstrap/v1/bootstrap.ts';
-import type { RuntimeHandler } from '../../../src/domain/runtime-handler.ts';
+import { BootstrapParams } from '../../../src/wire/runtime/bootstrap/v1/bootstrap.ts';
+import type { RuntimeHandler } from '../../../src/domain/model/runtime-handler.ts';
 import { type RecordingSpawner, startRecordingSpawner } from './rig/spawner.ts';
 
 const handlerOf = (shimPath?: string): RuntimeHandler => ({

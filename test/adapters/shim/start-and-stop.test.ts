@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { access, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { holdProcess, isAlive } from '../../../src/adapters/linux/processes.ts';
+import { holdProcess, isAlive } from '../../../src/platform/linux/processes.ts';
 import {
   parseStartOutput,
   shimArguments,
@@ -12,8 +12,8 @@ import {
   parseShimVersion,
 } from '../../../src/adapters/shim/process/bootstrap.ts';
 import { dialShim } from '../../../src/adapters/shim/process/live-shim.ts';
-import type { EffectOf } from '../../../src/domain/effects.ts';
-import type { ShimAddress } from '../../../src/domain/tasks.ts';
+import type { EffectOf } from '../../../src/domain/model/effects.ts';
+import type { ShimAddress } from '../../../src/domain/model/tasks.ts';
 import { deleteOf, killOf, type Rig, openContext, openRig, processesNaming } from './rig/rig.ts';
 import { testShims } from './rig/shims.ts';
 

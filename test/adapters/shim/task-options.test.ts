@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { taskOptions } from '../../../src/adapters/shim/tasks/task-options.ts';
-import { Options as RuncOptions } from '../../../src/adapters/wire/types/runc/options/oci.ts';
-import { Options as GenericOptions } from '../../../src/adapters/wire/types/runtimeoptions/v1/api.ts';
-import type { RuntimeHandler } from '../../../src/domain/runtime-handler.ts';
+import { Options as RuncOptions } from '../../../src/wire/types/runc/options/oci.ts';
+import { Options as GenericOptions } from '../../../src/wire/types/runtimeoptions/v1/api.ts';
+import type { RuntimeHandler } from '../../../src/domain/model/runtime-handler.ts';
 
 const handler: RuntimeHandler = {
   name: 'x',

@@ -8,7 +8,7 @@ import { readFigures } from '../../../src/adapters/stats/figures.ts';
 import { readFileSystem } from '../../../src/adapters/stats/file-system.ts';
 import { createLanes } from '../../../src/adapters/stats/lanes.ts';
 import { parseNetDev, readInterfaces } from '../../../src/adapters/stats/network.ts';
-import { readProcessStat } from '../../../src/adapters/linux/processes.ts';
+import { readProcessStat } from '../../../src/platform/linux/processes.ts';
 import { netnsOf } from '../../support/netns.ts';
 import { runOk, startProcess } from '../../support/process.ts';
 import { tempDir } from '../../support/temp-dir.ts';

@@ -5,7 +5,7 @@ import { describe, it, type TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createStatsReader } from '../../../src/adapters/stats/reader.ts';
 import type { StatsReader } from '../../../src/adapters/stats/types.ts';
-import type { CgroupFacts } from '../../../src/domain/node/node-facts.ts';
+import type { CgroupFacts } from '../../../src/domain/model/node-facts.ts';
 import { onCleanup } from '../../support/cleanup.ts';
 import { eventually } from '../../support/pods.ts';
 import { runOk } from '../../support/process.ts';

@@ -2,8 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { readCgroupFacts } from '../../../src/adapters/linux/cgroups.ts';
-import type { CgroupFacts } from '../../../src/domain/node/node-facts.ts';
+import { readCgroupFacts } from '../../../src/platform/linux/cgroups.ts';
+import type { CgroupFacts } from '../../../src/domain/model/node-facts.ts';
 import { type Owner, onCleanup } from '../../support/cleanup.ts';
 import { requireRoot } from '../../support/netns.ts';
 import { eventually } from '../../support/pods.ts';

@@ -8,7 +8,7 @@ import { buffer, text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { before, describe, it, type TestContext } from 'node:test';
 import type { StreamingBackend, StreamingRequest } from '../../../src/adapters/streaming/types.ts';
-import { FailureError } from '../../../src/domain/errors.ts';
+import { FailureError } from '../../../src/domain/model/errors.ts';
 import { type ClientProcess, startClient, streamingClient } from '../../support/streaming-client.ts';
 import { attachRequest, execRequest, portForwardRequest, randomOutput, shell, startServer } from './support.ts';
 

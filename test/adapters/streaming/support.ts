@@ -15,7 +15,7 @@ import type {
 } from '../../../src/adapters/streaming/types.ts';
 import { createTokens } from '../../../src/adapters/streaming/tokens.ts';
 import { urlOf } from '../../../src/adapters/streaming/urls.ts';
-import { FailureError } from '../../../src/domain/errors.ts';
+import { FailureError } from '../../../src/domain/model/errors.ts';
 import { type Owner, onCleanup } from '../../support/cleanup.ts';
 
 const never = (): Promise<never> => Promise.reject(new FailureError('Bug', 'no test asked for this'));

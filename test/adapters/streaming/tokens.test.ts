@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createTokens, tokenLifetimeMs, tokensMax } from '../../../src/adapters/streaming/tokens.ts';
-import { FailureError } from '../../../src/domain/errors.ts';
+import { FailureError } from '../../../src/domain/model/errors.ts';
 import { portForwardRequest } from './support.ts';
 
 const request = portForwardRequest();

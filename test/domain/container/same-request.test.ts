@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { isSameRequest } from '../../../src/domain/container/same-request.ts';
-import type { ContainerConfig, Mount } from '../../../src/domain/cri.ts';
-import { DECISION_RULES } from '../../../src/domain/node/rules.ts';
+import type { ContainerConfig, Mount } from '../../../src/domain/model/cri.ts';
+import { DECISION_RULES } from '../../../src/domain/model/rules.ts';
 import { FACTS } from '../../simulation/facts.ts';
 
 const state = { facts: FACTS };

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { findImage } from '../../../src/domain/image/names.ts';
 import { pinnedBy } from '../../../src/domain/image/pinned.ts';
-import type { Image } from '../../../src/domain/state.ts';
+import type { Image } from '../../../src/domain/model/state.ts';
 import { image } from '../../adapters/cri/support.ts';
 
 const hex = (digit: string): string => digit.repeat(64);

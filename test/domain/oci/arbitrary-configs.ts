@@ -10,8 +10,8 @@ import type {
   LinuxSandboxSecurityContext,
   NamespaceOption,
   PodSandboxConfig,
-} from '../../../src/domain/cri.ts';
-import type { ImageConfig } from '../../../src/domain/image/content.ts';
+} from '../../../src/domain/model/cri.ts';
+import type { ImageConfig } from '../../../src/domain/model/image-content.ts';
 
 /** Stands for every secret: must be nowhere in a spec but in a token. */
 export const TOKEN = 'SECRET-TOKEN';

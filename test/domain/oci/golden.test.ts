@@ -6,9 +6,9 @@ import assert from 'node:assert/strict';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { MountPropagation, NamespaceMode, ProfileType } from '../../../src/domain/cri.ts';
-import type { DeviceFact, MountFact } from '../../../src/domain/container/facts.ts';
-import type { OciSpec } from '../../../src/domain/oci/types.ts';
+import { MountPropagation, NamespaceMode, ProfileType } from '../../../src/domain/model/cri.ts';
+import type { DeviceFact, MountFact } from '../../../src/domain/model/container-facts.ts';
+import type { OciSpec } from '../../../src/domain/model/oci.ts';
 import {
   buildContainer,
   buildSandbox,

@@ -1,8 +1,8 @@
 /** Which mounts a container has, in which order, and when they are refused; the files of /etc; image volumes. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type Mount, MountPropagation, type PodSandboxConfig } from '../../../src/domain/cri.ts';
-import type { MountFact } from '../../../src/domain/container/facts.ts';
+import { type Mount, MountPropagation, type PodSandboxConfig } from '../../../src/domain/model/cri.ts';
+import type { MountFact } from '../../../src/domain/model/container-facts.ts';
 import { containerQuestions, containerSpec } from '../../../src/domain/oci/container-spec.ts';
 import { etcFiles } from '../../../src/domain/oci/etc-files.ts';
 import type { ContainerSpecInput } from '../../../src/domain/oci/input.ts';

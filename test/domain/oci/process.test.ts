@@ -1,8 +1,8 @@
 /** Arguments, environment and working directory: what CRI says against what the image says. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { ContainerConfig } from '../../../src/domain/cri.ts';
-import type { ImageConfig } from '../../../src/domain/image/content.ts';
+import type { ContainerConfig } from '../../../src/domain/model/cri.ts';
+import type { ImageConfig } from '../../../src/domain/model/image-content.ts';
 import { containerSpec } from '../../../src/domain/oci/container-spec.ts';
 import { buildContainer, containerInput, failureIn, imageConfig, podConfig } from './support.ts';
 

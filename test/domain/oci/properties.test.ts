@@ -5,8 +5,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import type { ContainerConfig, PodSandboxConfig } from '../../../src/domain/cri.ts';
-import type { ContainerFacts } from '../../../src/domain/container/facts.ts';
+import type { ContainerConfig, PodSandboxConfig } from '../../../src/domain/model/cri.ts';
+import type { ContainerFacts } from '../../../src/domain/model/container-facts.ts';
 import { containerQuestions, containerSpec } from '../../../src/domain/oci/container-spec.ts';
 import { cleanPath, hasParentPart, pathDepth } from '../../../src/domain/oci/paths.ts';
 import { podSandboxSpec } from '../../../src/domain/oci/pod-sandbox-spec.ts';

@@ -1,9 +1,9 @@
 /** Limits, cgroup paths, OOM scores, devices and sysctls. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { LinuxContainerResources, PodSandboxConfig } from '../../../src/domain/cri.ts';
-import type { DeviceFact } from '../../../src/domain/container/facts.ts';
-import type { NodeFacts } from '../../../src/domain/node/node-facts.ts';
+import type { LinuxContainerResources, PodSandboxConfig } from '../../../src/domain/model/cri.ts';
+import type { DeviceFact } from '../../../src/domain/model/container-facts.ts';
+import type { NodeFacts } from '../../../src/domain/model/node-facts.ts';
 import { containerSpec } from '../../../src/domain/oci/container-spec.ts';
 import { failureIn as refusalIn } from '../../../src/domain/oci/refuse.ts';
 import { checkSwap, mergedResources, undoingResources } from '../../../src/domain/oci/resources.ts';

@@ -10,13 +10,18 @@ import { join } from 'node:path';
 import { before, describe, it, type TestContext } from 'node:test';
 import { createInspectContainer } from '../../../src/adapters/inspect/adapter.ts';
 import { imageFileReader } from '../../../src/adapters/inspect/image-files.ts';
-import { readHostFacts } from '../../../src/adapters/linux/host-facts.ts';
-import { type ContainerConfig, NamespaceMode, type PodSandboxConfig, ProfileType } from '../../../src/domain/cri.ts';
-import type { ImageConfig } from '../../../src/domain/image/content.ts';
+import { readHostFacts } from '../../../src/platform/linux/host-facts.ts';
+import {
+  type ContainerConfig,
+  NamespaceMode,
+  type PodSandboxConfig,
+  ProfileType,
+} from '../../../src/domain/model/cri.ts';
+import type { ImageConfig } from '../../../src/domain/model/image-content.ts';
 import { containerQuestions, containerSpec } from '../../../src/domain/oci/container-spec.ts';
 import { etcFiles } from '../../../src/domain/oci/etc-files.ts';
 import { podSandboxSpec } from '../../../src/domain/oci/pod-sandbox-spec.ts';
-import type { OciSpec } from '../../../src/domain/oci/types.ts';
+import type { OciSpec } from '../../../src/domain/model/oci.ts';
 import { validateContainerConfig, validatePodSandboxConfig } from '../../../src/domain/oci/validate.ts';
 import { busyboxLayer, tarOf } from '../../../scripts/lib/image.ts';
 import { cleanupAfterAll, onCleanup } from '../../support/cleanup.ts';

@@ -1,13 +1,13 @@
 /** What a container may do: capabilities, privilege, seccomp, AppArmor, namespaces. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { ApparmorFact } from '../../../src/domain/container/facts.ts';
-import { NamespaceMode, ProfileType, SupplementalGroupsPolicy } from '../../../src/domain/cri.ts';
-import type { NodeFacts } from '../../../src/domain/node/node-facts.ts';
+import type { ApparmorFact } from '../../../src/domain/model/container-facts.ts';
+import { NamespaceMode, ProfileType, SupplementalGroupsPolicy } from '../../../src/domain/model/cri.ts';
+import type { NodeFacts } from '../../../src/domain/model/node-facts.ts';
 import { containerQuestions, containerSpec } from '../../../src/domain/oci/container-spec.ts';
 import type { ContainerSpecInput } from '../../../src/domain/oci/input.ts';
 import { podSandboxSpec } from '../../../src/domain/oci/pod-sandbox-spec.ts';
-import type { OciNamespace } from '../../../src/domain/oci/types.ts';
+import type { OciNamespace } from '../../../src/domain/model/oci.ts';
 import {
   buildContainer,
   buildSandbox,

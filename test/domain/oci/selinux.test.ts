@@ -6,16 +6,11 @@ import {
   NamespaceMode,
   type PodSandboxConfig,
   type SELinuxOption,
-} from '../../../src/domain/cri.ts';
-import type { ContainerFacts } from '../../../src/domain/container/facts.ts';
+} from '../../../src/domain/model/cri.ts';
+import type { ContainerFacts } from '../../../src/domain/model/container-facts.ts';
 import { containerSpec } from '../../../src/domain/oci/container-spec.ts';
-import {
-  labelledMount,
-  levelOf,
-  pathsToRelabel,
-  podLabels,
-  type SelinuxContexts,
-} from '../../../src/domain/oci/selinux.ts';
+import { labelledMount, levelOf, pathsToRelabel, podLabels } from '../../../src/domain/oci/selinux.ts';
+import type { SelinuxContexts } from '../../../src/domain/model/selinux.ts';
 import { validateContainerConfig, validatePodSandboxConfig } from '../../../src/domain/oci/validate.ts';
 import {
   buildContainer,

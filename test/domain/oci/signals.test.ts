@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { constants } from 'node:os';
 import { describe, it } from 'node:test';
-import { Signal } from '../../../src/adapters/wire/cri/api.ts';
+import { Signal } from '../../../src/wire/cri/api.ts';
 import {
   criSignalOf,
   isCriSignal,

@@ -3,11 +3,11 @@
  * them. Every builder takes what the test is about and fills in the rest.
  */
 import assert from 'node:assert/strict';
-import type { ContainerConfig, PodSandboxConfig } from '../../../src/domain/cri.ts';
-import type { ContainerFacts } from '../../../src/domain/container/facts.ts';
-import type { ImageConfig } from '../../../src/domain/image/content.ts';
-import type { Failure } from '../../../src/domain/errors.ts';
-import type { NodeFacts } from '../../../src/domain/node/node-facts.ts';
+import type { ContainerConfig, PodSandboxConfig } from '../../../src/domain/model/cri.ts';
+import type { ContainerFacts } from '../../../src/domain/model/container-facts.ts';
+import type { ImageConfig } from '../../../src/domain/model/image-content.ts';
+import type { Failure } from '../../../src/domain/model/errors.ts';
+import type { NodeFacts } from '../../../src/domain/model/node-facts.ts';
 import { containerSpec } from '../../../src/domain/oci/container-spec.ts';
 import type {
   ContainerSpecInput,
@@ -17,7 +17,7 @@ import type {
 } from '../../../src/domain/oci/input.ts';
 import { podSandboxSpec } from '../../../src/domain/oci/pod-sandbox-spec.ts';
 import type { SpecResult } from '../../../src/domain/oci/refuse.ts';
-import type { OciSpec } from '../../../src/domain/oci/types.ts';
+import type { OciSpec } from '../../../src/domain/model/oci.ts';
 
 export const POD_ID = 'a'.repeat(64);
 export const CONTAINER_ID = 'b'.repeat(64);

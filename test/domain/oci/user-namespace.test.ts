@@ -1,8 +1,8 @@
 /** What a user namespace changes in specs: who makes and joins it, whose ids are known in it, what is seen through it. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { ContainerConfig, Mount, PodSandboxConfig } from '../../../src/domain/cri.ts';
-import type { ContainerFacts, MountFact } from '../../../src/domain/container/facts.ts';
+import type { ContainerConfig, Mount, PodSandboxConfig } from '../../../src/domain/model/cri.ts';
+import type { ContainerFacts, MountFact } from '../../../src/domain/model/container-facts.ts';
 import { mappedMounts } from '../../../src/domain/oci/mounts.ts';
 import { nodeIdOf, userNamespaceOf } from '../../../src/domain/oci/user-namespace.ts';
 import { buildContainer, buildSandbox, podConfig, rootFacts, settings } from './support.ts';

@@ -7,8 +7,8 @@ import type {
   NamespaceOption,
   PodSandboxConfig,
   UserNamespace,
-} from '../../../src/domain/cri.ts';
-import type { FailureReason } from '../../../src/domain/errors.ts';
+} from '../../../src/domain/model/cri.ts';
+import type { FailureReason } from '../../../src/domain/model/errors.ts';
 import { validateContainerConfig, validatePodSandboxConfig } from '../../../src/domain/oci/validate.ts';
 import {
   containerConfig,

@@ -5,7 +5,7 @@
  */
 import { join } from 'node:path';
 import { createImagesAdapter } from '../../../src/adapters/images/adapter.ts';
-import { startSpawner } from '../../../src/adapters/spawner/client.ts';
+import { startSpawner } from '../../../src/platform/spawner/client.ts';
 import { platform } from './build.ts';
 
 const [, , root = '', reference = ''] = process.argv;

@@ -9,7 +9,7 @@ import { createRegistry } from '../../../src/adapters/images/registry/client.ts'
 import type { Endpoint } from '../../../src/adapters/images/registry/hosts.ts';
 import { createHttpClient } from '../../../src/adapters/images/registry/http.ts';
 import type { Lookup } from '../../../src/adapters/images/registry/local-addresses.ts';
-import { messageOf } from '../../../src/domain/errors.ts';
+import { messageOf } from '../../../src/domain/model/errors.ts';
 
 const AFAR = '192.0.2.1';
 const noTls = { ca: [], clientPairs: [], skipVerify: true };

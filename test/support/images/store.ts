@@ -6,10 +6,10 @@ import {
   type ImagesAdapter,
   type ImagesAdapterOptions,
 } from '../../../src/adapters/images/adapter.ts';
-import { startSpawner } from '../../../src/adapters/spawner/client.ts';
-import type { RunRequest, Spawner } from '../../../src/adapters/spawner/types.ts';
-import type { ImageContent } from '../../../src/domain/image/content.ts';
-import { type Failure, FailureError } from '../../../src/domain/errors.ts';
+import { startSpawner } from '../../../src/platform/spawner/client.ts';
+import type { RunRequest, Spawner } from '../../../src/platform/spawner/types.ts';
+import type { ImageContent } from '../../../src/domain/model/image-content.ts';
+import { type Failure, FailureError } from '../../../src/domain/model/errors.ts';
 import type { EffectContext } from '../../../src/engine/ports.ts';
 import { type Owner, onCleanup } from '../cleanup.ts';
 import { tempDir } from '../temp-dir.ts';

@@ -6,9 +6,9 @@ import { blobPath, type ImageLayout, imageLayout, layerDir } from '../../../src/
 import type { SnapshotInfo } from '../../../src/adapters/images/snapshot-info.ts';
 import { createTrees } from '../../../src/adapters/images/trees/trees.ts';
 import { defaultImageLimits, type ImageLimits } from '../../../src/adapters/images/types.ts';
-import { createSemaphore } from '../../../src/adapters/linux/semaphore.ts';
+import { createSemaphore } from '../../../src/platform/linux/semaphore.ts';
 import { createUnpacker, type Unpacker } from '../../../src/adapters/images/unpack/unpacker.ts';
-import { startSpawner } from '../../../src/adapters/spawner/client.ts';
+import { startSpawner } from '../../../src/platform/spawner/client.ts';
 import { type Owner, onCleanup } from '../cleanup.ts';
 import { tempDir } from '../temp-dir.ts';
 import { sha256 } from './build.ts';

@@ -5,9 +5,9 @@
 import { containerStateOf, resourcesOf } from '../../../domain/container/state.ts';
 import { logPath } from '../../../domain/container/log.ts';
 import { criSignalOf, stopSignalOf } from '../../../domain/oci/signals.ts';
-import type { Container, Image, NodeState, PodSandbox } from '../../../domain/state.ts';
-import { idOf } from '../../../domain/user-ids.ts';
-import * as wire from '../../wire/cri/api.ts';
+import type { Container, Image, NodeState, PodSandbox } from '../../../domain/model/state.ts';
+import { idOf } from '../../../domain/values/user-ids.ts';
+import * as wire from '../../../wire/cri/api.ts';
 import { int32, int64, uint64 } from './numbers.ts';
 import {
   containerMetadata,

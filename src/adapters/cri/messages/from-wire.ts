@@ -5,10 +5,10 @@
  * fields say are the domain's, but for the few that it can't make (of what is behind tokens, by what Node knows).
  */
 import { isIP } from 'node:net';
-import type * as domain from '../../../domain/cri.ts';
-import { FailureError } from '../../../domain/errors.ts';
+import type * as domain from '../../../domain/model/cri.ts';
+import { FailureError } from '../../../domain/model/errors.ts';
 import { shown } from '../../../domain/oci/refuse.ts';
-import type * as wire from '../../wire/cri/api.ts';
+import type * as wire from '../../../wire/cri/api.ts';
 
 /** Keeps an env value and gives the token that stands for it. */
 export type TokenOf = (value: Uint8Array) => string;

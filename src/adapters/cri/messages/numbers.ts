@@ -2,7 +2,7 @@
  * Numbers of the state as CRI's fields can hold them: every value gives one that can be encoded, and one that the field
  * can hold stays what it is. A number that nobody foresaw must not cost a client the whole list it stands in.
  */
-import type { Int64 } from '../../../domain/cri.ts';
+import type { Int64 } from '../../../domain/model/cri.ts';
 
 /** As C has it: a status above 2³¹ becomes negative. */
 export const int32 = (value: number): number => value | 0;

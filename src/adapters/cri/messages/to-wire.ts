@@ -2,9 +2,9 @@
  * Shapes of the domain back into CRI messages, for status and list replies: what a client sent comes back as it was,
  * byte for byte once encoded. Only the parts that replies hold. Must not add anything a client did not say.
  */
-import type * as domain from '../../../domain/cri.ts';
-import type { ContainerFacts } from '../../../domain/container/facts.ts';
-import type * as wire from '../../wire/cri/api.ts';
+import type * as domain from '../../../domain/model/cri.ts';
+import type { ContainerFacts } from '../../../domain/model/container-facts.ts';
+import type * as wire from '../../../wire/cri/api.ts';
 import { int32, int64, uint32, uint64 } from './numbers.ts';
 
 const ZERO = '0';

@@ -1,6 +1,6 @@
 /** The info maps of verbose replies: JSON for people and tools. Holds tokens where secrets were (C12). */
 import { limitsOf } from '../../../domain/pod-sandbox/update.ts';
-import type { Container, NodeState, PodSandbox } from '../../../domain/state.ts';
+import type { Container, NodeState, PodSandbox } from '../../../domain/model/state.ts';
 import type { CriParts } from '../parts.ts';
 
 /** A pod without a pause task has no process of its own. */

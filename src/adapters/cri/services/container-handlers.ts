@@ -2,9 +2,9 @@
  * The RPCs on containers, commands in them aside that a client streams with: each as a call to the engine or a question
  * to the read model. Decides nothing itself.
  */
-import { FailureError } from '../../../domain/errors.ts';
-import type { Container } from '../../../domain/state.ts';
-import type * as wire from '../../wire/cri/api.ts';
+import { FailureError } from '../../../domain/model/errors.ts';
+import type { Container } from '../../../domain/model/state.ts';
+import type * as wire from '../../../wire/cri/api.ts';
 import { reading, take } from '../calls.ts';
 import type { Handlers } from '../context.ts';
 import { isUnsure, whenExitsAreKnown } from '../exits.ts';

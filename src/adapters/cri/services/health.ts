@@ -2,13 +2,13 @@
  * The standard gRPC health service. The socket is there only while the daemon serves (C18), so whatever is known at
  * all is SERVING; a client that watches learns of the end by its connection.
  */
-import { FailureError } from '../../../domain/errors.ts';
+import { FailureError } from '../../../domain/model/errors.ts';
 import { shown } from '../../../domain/oci/refuse.ts';
 import {
   type HealthCheckResponse,
   HealthCheckResponse_ServingStatus,
   type HealthDefinition,
-} from '../../wire/grpc/health/v1/health.ts';
+} from '../../../wire/grpc/health/v1/health.ts';
 import { following, type Handlers } from '../context.ts';
 
 /** The name that stands for the server as a whole. */

@@ -1,7 +1,7 @@
 /** CRI's ImageService: pulls and removals go through the engine, questions to the read model. */
-import { FailureError } from '../../../domain/errors.ts';
+import { FailureError } from '../../../domain/model/errors.ts';
 import { findImage } from '../../../domain/image/names.ts';
-import * as wire from '../../wire/cri/api.ts';
+import * as wire from '../../../wire/cri/api.ts';
 import type { Handlers } from '../context.ts';
 import { reading, take } from '../calls.ts';
 import type { CriParts } from '../parts.ts';

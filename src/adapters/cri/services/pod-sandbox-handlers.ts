@@ -1,7 +1,7 @@
 /**
  * The RPCs on pod sandboxes: each as a call to the engine or a question to the read model. Decides nothing itself.
  */
-import type * as wire from '../../wire/cri/api.ts';
+import type * as wire from '../../../wire/cri/api.ts';
 import { reading, take } from '../calls.ts';
 import type { Handlers } from '../context.ts';
 import { isUnsure, whenExitsAreKnown } from '../exits.ts';

@@ -2,13 +2,13 @@
  * gRPC server reflection: which services the socket offers, and the files that describe them, as they were when the
  * code was generated. Those are loaded when somebody asks: kubelet never does.
  */
-import { GrpcCode } from '../../../domain/errors.ts';
+import { GrpcCode } from '../../../domain/model/errors.ts';
 import { shown } from '../../../domain/oci/refuse.ts';
 import {
   ServerReflectionDefinition,
   type ServerReflectionRequest,
   type ServerReflectionResponse,
-} from '../../wire/grpc/reflection/v1/reflection.ts';
+} from '../../../wire/grpc/reflection/v1/reflection.ts';
 import type { Handlers } from '../context.ts';
 
 /** Older clients ask under this name, in the same words. */
@@ -31,7 +31,7 @@ let loading: Promise<Descriptors> | null = null;
 const descriptors = (): Promise<Descriptors> => (loading ??= load());
 
 async function load(): Promise<Descriptors> {
-  const { files } = await import('../../wire/descriptors.ts');
+  const { files } = await import('../../../wire/descriptors.ts');
   const byName = new Map(files.map((file) => [file.name, file]));
   const bySymbol = new Map(files.flatMap(({ name, symbols }) => symbols.map((symbol) => [symbol, name] as const)));
   const collect = (name: string, found: Map<string, Buffer>): void => {

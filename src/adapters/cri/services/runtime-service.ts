@@ -3,7 +3,7 @@
  * call to the engine or a question to the read model. Decides nothing itself.
  */
 import { refuseField, shown } from '../../../domain/oci/refuse.ts';
-import * as wire from '../../wire/cri/api.ts';
+import * as wire from '../../../wire/cri/api.ts';
 import { everything, reading, take } from '../calls.ts';
 import { following, type Handlers } from '../context.ts';
 import { shownObjects } from '../lookup.ts';

@@ -2,9 +2,9 @@
  * scribe's own Daemon service: what the daemon knows of itself, for `scribe verify` and `scribe doctor`. Puts the
  * answers of its ports into messages; computes and remembers nothing.
  */
-import { type Failure, FailureError } from '../../../domain/errors.ts';
+import { type Failure, FailureError } from '../../../domain/model/errors.ts';
 import { shown } from '../../../domain/oci/refuse.ts';
-import type { DaemonDefinition, Owed } from '../../wire/scribe/v1/daemon.ts';
+import type { DaemonDefinition, Owed } from '../../../wire/scribe/v1/daemon.ts';
 import type { Handlers } from '../context.ts';
 import { checked, reading, take } from '../calls.ts';
 import type { CriParts } from '../parts.ts';

@@ -4,9 +4,9 @@
  */
 import type { Readable } from 'node:stream';
 import { PassThrough } from 'node:stream';
-import { FailureError } from '../../../domain/errors.ts';
+import { FailureError } from '../../../domain/model/errors.ts';
 import { formatImageReference, parseImageReference } from '../../../domain/image/reference.ts';
-import type { ImagesDefinition, ImageProgress } from '../../wire/scribe/v1/images.ts';
+import type { ImagesDefinition, ImageProgress } from '../../../wire/scribe/v1/images.ts';
 import type { Handlers } from '../context.ts';
 import { checked, take } from '../calls.ts';
 import type { CriParts } from '../parts.ts';

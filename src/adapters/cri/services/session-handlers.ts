@@ -2,8 +2,8 @@
  * The RPCs that allow sessions: Exec, Attach, PortForward. Each is a call of the engine; when it is granted, the reply
  * is an address that works once. The token in it goes to the client and nowhere else.
  */
-import type { Caller } from '../../../domain/records.ts';
-import type * as wire from '../../wire/cri/api.ts';
+import type { Caller } from '../../../domain/model/records.ts';
+import type * as wire from '../../../wire/cri/api.ts';
 import type { StreamingRequest } from '../../streaming/types.ts';
 import type { Handlers } from '../context.ts';
 import { take } from '../calls.ts';

@@ -3,7 +3,7 @@
  * Pure functions over its JSON files, which are as hostile as everything else in it. Names are only ever compared
  * with the names of the archive's own members.
  */
-import { FailureError } from '../../../domain/errors.ts';
+import { FailureError } from '../../../domain/model/errors.ts';
 import { parseImageReference, repoDigestOf, repoTagOf } from '../../../domain/image/reference.ts';
 import { type Descriptor, MediaType, parseDocument } from '../documents.ts';
 import type { Platform } from '../types.ts';

@@ -2,8 +2,8 @@
  * From a manifest's digest to a whole image: the documents on the way, the layers' names, what is recorded of it. The
  * same for registries and archives, which differ in where documents and blobs come from.
  */
-import type { ImageContent, ImageLayer } from '../../../domain/image/content.ts';
-import { FailureError } from '../../../domain/errors.ts';
+import type { ImageContent, ImageLayer } from '../../../domain/model/image-content.ts';
+import { FailureError } from '../../../domain/model/errors.ts';
 import type { BlobStore } from '../blob-store.ts';
 import { chainIdsOf, sha256Of } from '../chain-ids.ts';
 import {

@@ -2,8 +2,8 @@
  * The daemon's end of the pulling thread: turns messages into promises, and has layers unpacked as they become ready.
  * A job is done when its content is in the store and every layer is unpacked; it fails when either does.
  */
-import type { ImageContent, ImageLayer } from '../../../domain/image/content.ts';
-import { FailureError } from '../../../domain/errors.ts';
+import type { ImageContent, ImageLayer } from '../../../domain/model/image-content.ts';
+import { FailureError } from '../../../domain/model/errors.ts';
 import { type BackgroundThread, createBackgroundThread } from '../background-thread.ts';
 import type { PullProgress, RegistryCredentials } from '../types.ts';
 import type { Unpacker } from '../unpack/unpacker.ts';

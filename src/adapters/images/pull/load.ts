@@ -7,13 +7,13 @@ import { createHash, type Hash, randomUUID } from 'node:crypto';
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { mkdir, mkdtemp, open, readFile, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import type { ImageContent } from '../../../domain/image/content.ts';
-import { FailureError } from '../../../domain/errors.ts';
-import { errorCodeOf } from '../../linux/syscalls.ts';
+import type { ImageContent } from '../../../domain/model/image-content.ts';
+import { FailureError } from '../../../domain/model/errors.ts';
+import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
 import { sha256Of } from '../chain-ids.ts';
 import { readPlain } from '../compression.ts';
 import { type Descriptor, DOCUMENT_BYTES_MAX } from '../documents.ts';
-import { keepFreeSpace } from '../../linux/free-space.ts';
+import { keepFreeSpace } from '../../../platform/linux/free-space.ts';
 import { digestOfHex } from '../layout.ts';
 import { createTarReader, type TarEntry, type TarHandler } from '../tar/reader.ts';
 import {

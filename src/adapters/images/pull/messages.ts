@@ -3,8 +3,8 @@
  * and which layers are whole on the disk, the daemon has them unpacked. Failures cross as data. Credentials cross to
  * the thread only, and are in no answer.
  */
-import type { ImageContent, ImageLayer } from '../../../domain/image/content.ts';
-import type { Failure } from '../../../domain/errors.ts';
+import type { ImageContent, ImageLayer } from '../../../domain/model/image-content.ts';
+import type { Failure } from '../../../domain/model/errors.ts';
 import type { ImageLimits, Platform, RegistryCredentials } from '../types.ts';
 
 /** What the thread is started with. */

@@ -2,15 +2,15 @@
  * One pull, in the pulling thread: finds the servers, resolves the reference, and brings the image's content into the
  * store. Downloads of one blob are one, whichever pulls want it; each pull has so many under way at a time.
  */
-import type { ImageContent, ImageLayer } from '../../../domain/image/content.ts';
-import { FailureError } from '../../../domain/errors.ts';
+import type { ImageContent, ImageLayer } from '../../../domain/model/image-content.ts';
+import { FailureError } from '../../../domain/model/errors.ts';
 import { type ImageReference, parseImageReference, repoDigestOf, repoTagOf } from '../../../domain/image/reference.ts';
 import type { BlobStore } from '../blob-store.ts';
 import type { Descriptor } from '../documents.ts';
 import { createRegistry, type Registry } from '../registry/client.ts';
 import { findEndpoints } from '../registry/hosts.ts';
 import type { HttpClient } from '../registry/http.ts';
-import { createSemaphore, type Semaphore } from '../../linux/semaphore.ts';
+import { createSemaphore, type Semaphore } from '../../../platform/linux/semaphore.ts';
 import type { SharedWork } from '../shared-work.ts';
 import type { RegistryCredentials } from '../types.ts';
 import { bringImage } from './image.ts';

@@ -5,13 +5,13 @@
  */
 import { mkdir } from 'node:fs/promises';
 import { parentPort, workerData } from 'node:worker_threads';
-import type { ImageContent } from '../../../domain/image/content.ts';
-import { FailureError, messageOf } from '../../../domain/errors.ts';
-import { errorCodeOf } from '../../linux/syscalls.ts';
+import type { ImageContent } from '../../../domain/model/image-content.ts';
+import { FailureError, messageOf } from '../../../domain/model/errors.ts';
+import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
 import { createBlobStore } from '../blob-store.ts';
 import { imageLayout } from '../layout.ts';
 import { createHttpClient } from '../registry/http.ts';
-import { createSemaphore, type Semaphore } from '../../linux/semaphore.ts';
+import { createSemaphore, type Semaphore } from '../../../platform/linux/semaphore.ts';
 import { createSharedWork } from '../shared-work.ts';
 import { findDamagedBlobs } from './check-blobs.ts';
 import { loadArchive } from './load.ts';

@@ -2,7 +2,7 @@
  * One blob from one server into a sink: goes on where earlier attempts ended, and takes no byte more than the blob has.
  * What a server does wrong is a RequestError that says whether the same server may do better from the start.
  */
-import { FailureError } from '../../../domain/errors.ts';
+import { FailureError } from '../../../domain/model/errors.ts';
 import type { Descriptor } from '../documents.ts';
 import { failureOf } from './failures.ts';
 import { type HttpResponse, RequestError, shownUrl } from './http.ts';

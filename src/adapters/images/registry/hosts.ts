@@ -6,8 +6,8 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
 import { parse, type TomlTable } from 'smol-toml';
-import { FailureError, messageOf } from '../../../domain/errors.ts';
-import { errorCodeOf } from '../../linux/syscalls.ts';
+import { FailureError, messageOf } from '../../../domain/model/errors.ts';
+import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
 import { authorityProblem, clientPairProblem } from './pem.ts';
 
 export type HostCapability = 'pull' | 'resolve' | 'push';

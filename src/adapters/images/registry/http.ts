@@ -7,7 +7,7 @@
 import { Agent as HttpAgent, type IncomingMessage, type OutgoingHttpHeaders, request as httpRequest } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { getCACertificates } from 'node:tls';
-import { FailureError, type FailureReason } from '../../../domain/errors.ts';
+import { FailureError, type FailureReason } from '../../../domain/model/errors.ts';
 import { connectionProblem } from './connection-errors.ts';
 import { isLoopback, type TlsMaterial } from './hosts.ts';
 import { guardedLookup, isLocalAddress, LocalAddressError, type Lookup, lookupBySystem } from './local-addresses.ts';

@@ -3,7 +3,7 @@
  * handshake names no file. Pure.
  */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
-import { messageOf } from '../../../domain/errors.ts';
+import { messageOf } from '../../../domain/model/errors.ts';
 
 interface PemFile {
   readonly path: string;

@@ -3,7 +3,7 @@
  * a pause that doubles, or as long as a server asked for. A server that gave a final answer is not asked again.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { FailureError, type FailureReason, messageOf } from '../../../domain/errors.ts';
+import { FailureError, type FailureReason, messageOf } from '../../../domain/model/errors.ts';
 import { RequestError } from './http.ts';
 
 export interface RetryOptions {

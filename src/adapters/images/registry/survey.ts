@@ -4,7 +4,7 @@
  */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { FailureError, messageOf } from '../../../domain/errors.ts';
+import { FailureError, messageOf } from '../../../domain/model/errors.ts';
 import { readRegistryDirectory, unknownHostsKeys } from './hosts.ts';
 
 export interface RegistrySurvey {

@@ -3,7 +3,7 @@
  * Pure functions over bytes. Names are kept byte by byte as latin1 text, because a file name need not be UTF-8.
  * Archives come from anyone: every field is checked, and what has more than one reading is refused.
  */
-import { FailureError } from '../../../domain/errors.ts';
+import { FailureError } from '../../../domain/model/errors.ts';
 
 export const BLOCK_BYTES = 512;
 

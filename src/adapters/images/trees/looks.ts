@@ -4,7 +4,7 @@
  * nothing is done that does not prove to be a directory reached through directories. Runs in the thread for trees.
  */
 import { chmodSync, lchownSync, lstatSync, type Stats, utimesSync } from 'node:fs';
-import { errorCodeOf } from '../../linux/syscalls.ts';
+import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
 import { isOpaque } from './opaque.ts';
 import { inDirectory, nameOf, parentOf, provenDirectories } from './proven.ts';
 

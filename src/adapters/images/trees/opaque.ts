@@ -3,7 +3,7 @@
  * unpacking child, which has not the right to do it: nothing is marked that does not prove to be a directory reached
  * through directories. Runs in the thread for trees.
  */
-import { hasXattrNow, writeXattrNow } from '../../linux/jail.ts';
+import { hasXattrNow, writeXattrNow } from '../../../platform/linux/jail.ts';
 import { provenDirectories } from './proven.ts';
 
 export interface OpaqueRequest {

@@ -5,9 +5,9 @@
 import { closeSync, lstatSync, openSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { parentPort } from 'node:worker_threads';
-import { messageOf } from '../../../domain/errors.ts';
-import { syncFileSystemNow } from '../../linux/jail.ts';
-import { errorCodeOf } from '../../linux/syscalls.ts';
+import { messageOf } from '../../../domain/model/errors.ts';
+import { syncFileSystemNow } from '../../../platform/linux/jail.ts';
+import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
 import { copyLooks } from './looks.ts';
 import { markOpaque } from './opaque.ts';
 import type { FromTreeThread, ToTreeThread, TreeSize } from './trees.ts';

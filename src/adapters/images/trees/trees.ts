@@ -3,8 +3,8 @@
  * on larger ones goes to a thread. No symbolic link is followed, so a tree made by strangers is taken for what it is.
  */
 import { lstat, readdir, rmdir, unlink } from 'node:fs/promises';
-import { FailureError } from '../../../domain/errors.ts';
-import { errorCodeOf } from '../../linux/syscalls.ts';
+import { FailureError } from '../../../domain/model/errors.ts';
+import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
 import { createBackgroundThread } from '../background-thread.ts';
 import type { LooksRequest } from './looks.ts';
 import type { OpaqueRequest } from './opaque.ts';

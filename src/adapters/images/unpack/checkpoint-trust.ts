@@ -6,11 +6,11 @@
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, open, readFile } from 'node:fs/promises';
-import type { GivenArchive } from '../../../domain/effects/checkpoint.ts';
-import { FailureError, messageOf } from '../../../domain/errors.ts';
-import { digestOf } from '../../linux/file-digest.ts';
-import { keepFreeSpace } from '../../linux/free-space.ts';
-import { errorCodeOf } from '../../linux/syscalls.ts';
+import type { GivenArchive } from '../../../domain/model/effects/checkpoint.ts';
+import { FailureError, messageOf } from '../../../domain/model/errors.ts';
+import { digestOf } from '../../../platform/linux/file-digest.ts';
+import { keepFreeSpace } from '../../../platform/linux/free-space.ts';
+import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
 
 const COPY_MODE = 0o600;
 /** Of Ed25519. */

@@ -6,9 +6,9 @@
 import { createHash } from 'node:crypto';
 import { constants, fstatSync, openSync, readSync, type Stats, statSync, writeSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
-import { FailureError, messageOf } from '../../../domain/errors.ts';
-import { enterJail } from '../../linux/jail.ts';
-import { errorCodeOf } from '../../linux/syscalls.ts';
+import { FailureError, messageOf } from '../../../domain/model/errors.ts';
+import { enterJail } from '../../../platform/linux/jail.ts';
+import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
 import { readPlain } from '../compression.ts';
 import { createTarReader } from '../tar/reader.ts';
 import { createSparseHandler } from '../tar/sparse.ts';

@@ -20,10 +20,10 @@ import {
   unlinkSync,
   writeSync,
 } from 'node:fs';
-import { CHECKPOINT_FILES } from '../../../domain/checkpoint-files.ts';
-import { FailureError } from '../../../domain/errors.ts';
-import { makeNodeNow, setTimesNow, setTimesOfOpenNow, writeXattrNow } from '../../linux/jail.ts';
-import { deviceNumber, errorCodeOf, NodeType } from '../../linux/syscalls.ts';
+import { CHECKPOINT_FILES } from '../../../domain/model/checkpoint-files.ts';
+import { FailureError } from '../../../domain/model/errors.ts';
+import { makeNodeNow, setTimesNow, setTimesOfOpenNow, writeXattrNow } from '../../../platform/linux/jail.ts';
+import { deviceNumber, errorCodeOf, NodeType } from '../../../platform/linux/syscalls.ts';
 import { invalidArchive } from '../tar/header.ts';
 import type { TarEntry } from '../tar/reader.ts';
 import type { FileHandler } from '../tar/sparse.ts';

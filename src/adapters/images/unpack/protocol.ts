@@ -2,7 +2,7 @@
  * What the daemon and an unpacking child say to each other: the request is the child's one argument, its answers are
  * lines of JSON on stdout. The child reads hostile archives, so the daemon takes its answers as hostile too.
  */
-import { FailureError, type FailureReason, codeOfReason } from '../../../domain/errors.ts';
+import { FailureError, type FailureReason, codeOfReason } from '../../../domain/model/errors.ts';
 
 /**
  * What an archive holds. layer: a layer of an image, as registries have it. changes: a container's writable layer, in

@@ -3,9 +3,9 @@
  * for the caller to take for whole, or to remove.
  */
 import { fileURLToPath } from 'node:url';
-import { FailureError } from '../../../domain/errors.ts';
-import { JAILER_PATH, jailedCommand } from '../../linux/jailed-command.ts';
-import type { RunResult, Spawner } from '../../spawner/types.ts';
+import { FailureError } from '../../../domain/model/errors.ts';
+import { JAILER_PATH, jailedCommand } from '../../../platform/linux/jailed-command.ts';
+import type { RunResult, Spawner } from '../../../platform/spawner/types.ts';
 import type { ImageLimits } from '../types.ts';
 import { createReportReader, REPORT_BYTES_MAX, type UnpackReport, type UnpackRequest } from './protocol.ts';
 

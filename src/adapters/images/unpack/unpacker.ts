@@ -7,12 +7,12 @@
 import { mkdir, open, rename, writeFile } from 'node:fs/promises';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import type { ImageLayer } from '../../../domain/image/content.ts';
-import { FailureError } from '../../../domain/errors.ts';
-import { errorCodeOf } from '../../linux/syscalls.ts';
-import type { Spawner } from '../../spawner/types.ts';
+import type { ImageLayer } from '../../../domain/model/image-content.ts';
+import { FailureError } from '../../../domain/model/errors.ts';
+import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
+import type { Spawner } from '../../../platform/spawner/types.ts';
 import { blobPath, type ImageLayout, INFO_FILE, LAYER_DIR, layerDir, snapshotDir, snapshotName } from '../layout.ts';
-import type { Semaphore } from '../../linux/semaphore.ts';
+import type { Semaphore } from '../../../platform/linux/semaphore.ts';
 import { createSharedWork } from '../shared-work.ts';
 import { readSnapshotInfo, type SnapshotInfo } from '../snapshot-info.ts';
 import type { Trees } from '../trees/trees.ts';

@@ -3,7 +3,7 @@
  * writes ever stalls. What was cut says so at its end. Says when the stream has ended and when it last moved.
  */
 import type { Socket } from 'node:net';
-import { monotonicMs } from '../../linux/monotonic.ts';
+import { monotonicMs } from '../../../platform/linux/monotonic.ts';
 
 /** What is read of a command: how far it is decides how long the rest of it is waited for. */
 export interface ExecOutput {

@@ -3,13 +3,13 @@
  * its end, waiting for the rest of its output, and tidying up. Knows nothing of who asked.
  */
 import { unlink } from 'node:fs/promises';
-import { FailureError, messageOf } from '../../../domain/errors.ts';
-import { SIGKILL } from '../../../domain/oci/signals.ts';
-import { monotonicMs } from '../../linux/monotonic.ts';
-import { killTree } from '../../linux/process-tree.ts';
-import { readProcessStat } from '../../linux/processes.ts';
-import { errorCodeOf } from '../../linux/syscalls.ts';
-import { isNotFound } from '../../ttrpc/status.ts';
+import { FailureError, messageOf } from '../../../domain/model/errors.ts';
+import { SIGKILL } from '../../../domain/values/signals.ts';
+import { monotonicMs } from '../../../platform/linux/monotonic.ts';
+import { killTree } from '../../../platform/linux/process-tree.ts';
+import { readProcessStat } from '../../../platform/linux/processes.ts';
+import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
+import { isNotFound } from '../../../platform/ttrpc/status.ts';
 import type { JsonObject } from '../bundle-spec.ts';
 import type { ShimContext } from '../context.ts';
 import type { ExecStream } from '../paths.ts';

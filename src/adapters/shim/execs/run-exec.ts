@@ -3,12 +3,12 @@
  * the result when the command has ended and its output is whole; tidying up, at the shim and on disk, goes on behind
  * that.
  */
-import type { EffectOf, EffectResults } from '../../../domain/effects.ts';
-import { FailureError } from '../../../domain/errors.ts';
-import { SIGKILL } from '../../../domain/oci/signals.ts';
+import type { EffectOf, EffectResults } from '../../../domain/model/effects.ts';
+import { FailureError } from '../../../domain/model/errors.ts';
+import { SIGKILL } from '../../../domain/values/signals.ts';
 import type { EffectContext } from '../../../engine/ports.ts';
-import { fifoSocket } from '../../linux/fifo-socket.ts';
-import { isNotFound } from '../../ttrpc/status.ts';
+import { fifoSocket } from '../../../platform/linux/fifo-socket.ts';
+import { isNotFound } from '../../../platform/ttrpc/status.ts';
 import { readExecProcess } from '../bundle-spec.ts';
 import type { ShimContext } from '../context.ts';
 import { type Capture, capture, createOutputBound } from './exec-output.ts';

@@ -3,11 +3,11 @@
  * Nothing of before is heard. The session ends when the output does, or when the client has gone; the container goes on.
  */
 import { join } from 'node:path';
-import { messageOf } from '../../../domain/errors.ts';
-import type { EffectOf, EffectResults } from '../../../domain/effects.ts';
+import { messageOf } from '../../../domain/model/errors.ts';
+import type { EffectOf, EffectResults } from '../../../domain/model/effects.ts';
 import type { EffectContext } from '../../../engine/ports.ts';
 import type { ProcessClient, Pump } from '../../streaming/types.ts';
-import { isNotFound } from '../../ttrpc/status.ts';
+import { isNotFound } from '../../../platform/ttrpc/status.ts';
 import type { ShimContext } from '../context.ts';
 import { attempting } from '../failures.ts';
 import { openListenedFifo } from '../fifos.ts';

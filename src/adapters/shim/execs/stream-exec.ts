@@ -3,11 +3,11 @@
  * as the session: when the client has gone, it is killed. The session ends when the command has, with its output whole.
  */
 import { close } from 'node:fs';
-import type { EffectOf, EffectResults } from '../../../domain/effects.ts';
-import { FailureError, messageOf } from '../../../domain/errors.ts';
+import type { EffectOf, EffectResults } from '../../../domain/model/effects.ts';
+import { FailureError, messageOf } from '../../../domain/model/errors.ts';
 import type { EffectContext } from '../../../engine/ports.ts';
 import type { ProcessClient, Pump } from '../../streaming/types.ts';
-import { isNotFound } from '../../ttrpc/status.ts';
+import { isNotFound } from '../../../platform/ttrpc/status.ts';
 import { readExecProcess } from '../bundle-spec.ts';
 import type { ShimContext } from '../context.ts';
 import { addExec, discardExec, drainOutput, removeExecFifos, runToEnd } from './exec-process.ts';

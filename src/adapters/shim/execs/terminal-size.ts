@@ -1,5 +1,5 @@
 /** Passes the sizes of a client's terminal on to a process: the newest, one at a time. */
-import { messageOf } from '../../../domain/errors.ts';
+import { messageOf } from '../../../domain/model/errors.ts';
 import type { ProcessClient, TerminalSize } from '../../streaming/types.ts';
 import type { ShimContext } from '../context.ts';
 import type { TaskClient } from '../task-client.ts';

@@ -6,8 +6,8 @@
  *   2.0 to 2.2   stdin empty             stdout: JSON {version, address, protocol} task service v3
  *   2.3          stdin BootstrapParams   stdout: BootstrapResult (protobuf)        task service v3
  */
-import { FailureError } from '../../../domain/errors.ts';
-import { BootstrapParams, BootstrapResult, LogLevel } from '../../wire/runtime/bootstrap/v1/bootstrap.ts';
+import { FailureError } from '../../../domain/model/errors.ts';
+import { BootstrapParams, BootstrapResult, LogLevel } from '../../../wire/runtime/bootstrap/v1/bootstrap.ts';
 
 /** The namespace that all of a kubelet's containers live in. */
 const shimNamespace = 'k8s.io';

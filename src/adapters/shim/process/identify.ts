@@ -3,8 +3,8 @@
  * done to a process: a confused shim must not get another process killed.
  */
 import { readdir, readFile, readlink, realpath } from 'node:fs/promises';
-import { FailureError } from '../../../domain/errors.ts';
-import { type HeldProcess, holdProcess, readProcessStat } from '../../linux/processes.ts';
+import { FailureError } from '../../../domain/model/errors.ts';
+import { type HeldProcess, holdProcess, readProcessStat } from '../../../platform/linux/processes.ts';
 
 /** Command lines are read in batches, so that a host with many processes does not flood libuv's pool. */
 const batchSize = 32;

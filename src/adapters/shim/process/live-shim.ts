@@ -4,13 +4,13 @@
  * Knows no tasks.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { FailureError } from '../../../domain/errors.ts';
-import type { ShimAddress } from '../../../domain/tasks.ts';
-import { dial } from '../../linux/dial.ts';
-import type { HeldProcess } from '../../linux/processes.ts';
-import { createSemaphore, type Semaphore } from '../../linux/semaphore.ts';
-import { errorCodeOf } from '../../linux/syscalls.ts';
-import { createTtrpcClient } from '../../ttrpc/client.ts';
+import { FailureError } from '../../../domain/model/errors.ts';
+import type { ShimAddress } from '../../../domain/model/tasks.ts';
+import { dial } from '../../../platform/linux/dial.ts';
+import type { HeldProcess } from '../../../platform/linux/processes.ts';
+import { createSemaphore, type Semaphore } from '../../../platform/linux/semaphore.ts';
+import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
+import { createTtrpcClient } from '../../../platform/ttrpc/client.ts';
 import { socketPathOf } from './bootstrap.ts';
 import type { LogDrain } from './log-drain.ts';
 import { orAfter } from '../retry.ts';

@@ -3,7 +3,7 @@
  * nobody had asked it to.
  */
 import type { Logger } from 'pino';
-import { FailureError, messageOf } from '../../../domain/errors.ts';
+import { FailureError, messageOf } from '../../../domain/model/errors.ts';
 import type { Delivery } from '../delivery.ts';
 import type { LiveShim } from './live-shim.ts';
 import type { TaskClient } from '../task-client.ts';

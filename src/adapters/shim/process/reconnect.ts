@@ -3,12 +3,12 @@
  * of its pod. Within one budget of time for all, so that a mute shim keeps nobody waiting for long.
  */
 import { basename, isAbsolute } from 'node:path';
-import type { EffectOf, EffectResults } from '../../../domain/effects.ts';
-import type { ObservedTask } from '../../../domain/tasks.ts';
-import { FailureError, messageOf } from '../../../domain/errors.ts';
-import { holdProcess, readProcessStat } from '../../linux/processes.ts';
-import type { StateResponse } from '../../wire/runtime/task/v3/shim.ts';
-import { Status } from '../../wire/types/task/task.ts';
+import type { EffectOf, EffectResults } from '../../../domain/model/effects.ts';
+import type { ObservedTask } from '../../../domain/model/tasks.ts';
+import { FailureError, messageOf } from '../../../domain/model/errors.ts';
+import { holdProcess, readProcessStat } from '../../../platform/linux/processes.ts';
+import type { StateResponse } from '../../../wire/runtime/task/v3/shim.ts';
+import { Status } from '../../../wire/types/task/task.ts';
 import type { ShimContext } from '../context.ts';
 import { attempting } from '../failures.ts';
 import type { LiveTask } from '../tasks/live-task.ts';

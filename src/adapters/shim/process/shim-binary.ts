@@ -5,10 +5,10 @@
 import { constants } from 'node:fs';
 import { access, rm, stat, writeFile } from 'node:fs/promises';
 import { delimiter, isAbsolute, join } from 'node:path';
-import { FailureError } from '../../../domain/errors.ts';
-import { type RuntimeHandler, takesRuncOptions } from '../../../domain/runtime-handler.ts';
-import { errorCodeOf } from '../../linux/syscalls.ts';
-import type { RunResult, Spawner } from '../../spawner/types.ts';
+import { FailureError } from '../../../domain/model/errors.ts';
+import { type RuntimeHandler, takesRuncOptions } from '../../../domain/model/runtime-handler.ts';
+import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
+import type { RunResult, Spawner } from '../../../platform/spawner/types.ts';
 import {
   parseShimVersion,
   parseStartOutput,

@@ -4,12 +4,12 @@
  */
 import { lstat, readFile, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { EffectOf, EffectResults } from '../../../domain/effects.ts';
-import type { ShimAddress } from '../../../domain/tasks.ts';
-import { FailureError, GrpcCode, messageOf } from '../../../domain/errors.ts';
-import { SIGKILL, SIGTERM } from '../../../domain/oci/signals.ts';
-import { type HeldProcess, holdProcess } from '../../linux/processes.ts';
-import { hasStatus } from '../../ttrpc/status.ts';
+import type { EffectOf, EffectResults } from '../../../domain/model/effects.ts';
+import type { ShimAddress } from '../../../domain/model/tasks.ts';
+import { FailureError, GrpcCode, messageOf } from '../../../domain/model/errors.ts';
+import { SIGKILL, SIGTERM } from '../../../domain/values/signals.ts';
+import { type HeldProcess, holdProcess } from '../../../platform/linux/processes.ts';
+import { hasStatus } from '../../../platform/ttrpc/status.ts';
 import { socketPathOf } from './bootstrap.ts';
 import type { ShimContext } from '../context.ts';
 import { attempting } from '../failures.ts';

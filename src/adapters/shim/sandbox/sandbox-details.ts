@@ -3,9 +3,9 @@
  * SandboxMetrics, for verbose replies only. Bounded in size and time, asked once at a time per pod, and never an error: a
  * shim that does not tell keeps nobody from the rest.
  */
-import { messageOf } from '../../../domain/errors.ts';
-import type { SandboxStatusResponse } from '../../wire/runtime/sandbox/v1/sandbox.ts';
-import type { Metric } from '../../wire/types/metrics.ts';
+import { messageOf } from '../../../domain/model/errors.ts';
+import type { SandboxStatusResponse } from '../../../wire/runtime/sandbox/v1/sandbox.ts';
+import type { Metric } from '../../../wire/types/metrics.ts';
 import type { ShimContext } from '../context.ts';
 import { quoted } from '../failures.ts';
 import { statusOfSandbox } from './sandbox-service.ts';

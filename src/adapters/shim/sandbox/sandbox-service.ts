@@ -3,15 +3,15 @@
  * sandbox service. What such a shim says is checked before anything rests on it: its process must be younger than the
  * shim, its answers must be about this pod.
  */
-import type { EffectOf, EffectResults } from '../../../domain/effects.ts';
-import type { LaunchedTask, ObservedTask } from '../../../domain/tasks.ts';
-import type { SandboxPlatform } from '../../../domain/pod-sandbox/holder.ts';
-import { FailureError, GrpcCode } from '../../../domain/errors.ts';
+import type { EffectOf, EffectResults } from '../../../domain/model/effects.ts';
+import type { LaunchedTask, ObservedTask } from '../../../domain/model/tasks.ts';
+import type { SandboxPlatform } from '../../../domain/model/sandboxer.ts';
+import { FailureError, GrpcCode } from '../../../domain/model/errors.ts';
 import { configWithoutOrders } from '../../../domain/oci/annotations.ts';
-import { readProcessStat } from '../../linux/processes.ts';
-import { hasStatus, isNotFound, isTimeout } from '../../ttrpc/status.ts';
-import { type DeepPartial, PodSandboxConfig } from '../../wire/cri/api.ts';
-import type { SandboxStatusResponse } from '../../wire/runtime/sandbox/v1/sandbox.ts';
+import { readProcessStat } from '../../../platform/linux/processes.ts';
+import { hasStatus, isNotFound, isTimeout } from '../../../platform/ttrpc/status.ts';
+import { type DeepPartial, PodSandboxConfig } from '../../../wire/cri/api.ts';
+import type { SandboxStatusResponse } from '../../../wire/runtime/sandbox/v1/sandbox.ts';
 import type { ShimContext } from '../context.ts';
 import { attempting, isUnreachable } from '../failures.ts';
 import { createLiveTask, type LiveTask, type ToldExit } from '../tasks/live-task.ts';

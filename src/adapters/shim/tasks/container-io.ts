@@ -6,9 +6,9 @@
 import { lstat, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
-import { messageOf } from '../../../domain/errors.ts';
-import type { EffectOf } from '../../../domain/effects.ts';
-import { errorCodeOf } from '../../linux/syscalls.ts';
+import { messageOf } from '../../../domain/model/errors.ts';
+import type { EffectOf } from '../../../domain/model/effects.ts';
+import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
 import type { LogKeeper } from '../../log-keeper/types.ts';
 import { makeFifo } from '../fifos.ts';
 import type { ShimPaths } from '../paths.ts';

@@ -5,12 +5,12 @@
  */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { CHECKPOINT_FILES } from '../../../domain/checkpoint-files.ts';
-import type { EffectOf, EffectResults } from '../../../domain/effects.ts';
-import { FailureError, messageOf } from '../../../domain/errors.ts';
-import type { LaunchedTask } from '../../../domain/tasks.ts';
-import { isAlive, readProcessStat } from '../../linux/processes.ts';
-import { Status } from '../../wire/types/task/task.ts';
+import { CHECKPOINT_FILES } from '../../../domain/model/checkpoint-files.ts';
+import type { EffectOf, EffectResults } from '../../../domain/model/effects.ts';
+import { FailureError, messageOf } from '../../../domain/model/errors.ts';
+import type { LaunchedTask } from '../../../domain/model/tasks.ts';
+import { isAlive, readProcessStat } from '../../../platform/linux/processes.ts';
+import { Status } from '../../../wire/types/task/task.ts';
 import type { ShimContext } from '../context.ts';
 import { asTaskFailure } from '../failures.ts';
 import { checkBundlePath } from '../paths.ts';

@@ -2,13 +2,13 @@
  * The effects that end tasks: KillTask, DeleteTask. Each may be a repetition of one that a crash cut short, so each
  * first finds out how far things are. A task is never deleted before its exit is durable (C3).
  */
-import type { EffectOf, EffectResults } from '../../../domain/effects.ts';
-import { messageOf } from '../../../domain/errors.ts';
-import { SIGKILL } from '../../../domain/oci/signals.ts';
-import { removeCgroup } from '../../linux/cgroup-removal.ts';
-import { isClosed, isNotFound } from '../../ttrpc/status.ts';
-import type { StateResponse } from '../../wire/runtime/task/v3/shim.ts';
-import { Status } from '../../wire/types/task/task.ts';
+import type { EffectOf, EffectResults } from '../../../domain/model/effects.ts';
+import { messageOf } from '../../../domain/model/errors.ts';
+import { SIGKILL } from '../../../domain/values/signals.ts';
+import { removeCgroup } from '../../../platform/linux/cgroup-removal.ts';
+import { isClosed, isNotFound } from '../../../platform/ttrpc/status.ts';
+import type { StateResponse } from '../../../wire/runtime/task/v3/shim.ts';
+import { Status } from '../../../wire/types/task/task.ts';
 import { readCgroupsPath } from '../bundle-spec.ts';
 import type { ShimContext } from '../context.ts';
 import { attempting, isUnreachable } from '../failures.ts';

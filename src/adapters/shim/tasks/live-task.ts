@@ -4,10 +4,10 @@
  * The same exit told by both ways is one report. Decides nothing: what becomes of an exit is the engine's.
  */
 import type { Logger } from 'pino';
-import { messageOf } from '../../../domain/errors.ts';
-import type { LaunchedTask, TaskExit } from '../../../domain/tasks.ts';
-import { isNotFound } from '../../ttrpc/status.ts';
-import type { Timestamp } from '../../wire/google/protobuf/timestamp.ts';
+import { messageOf } from '../../../domain/model/errors.ts';
+import type { LaunchedTask, TaskExit } from '../../../domain/model/tasks.ts';
+import { isNotFound } from '../../../platform/ttrpc/status.ts';
+import type { Timestamp } from '../../../wire/google/protobuf/timestamp.ts';
 import type { Delivery } from '../delivery.ts';
 import type { OomCounters } from './oom.ts';
 import { createBackoff } from '../retry.ts';

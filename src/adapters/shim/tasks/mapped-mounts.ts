@@ -3,10 +3,10 @@
  * has mounts of its own. None stays: kubelet takes volumes away while their containers are still listed.
  */
 import { join } from 'node:path';
-import type { MappedMounts } from '../../../domain/effects/task.ts';
-import { mappedDir } from '../../../domain/paths.ts';
-import { namesIn } from '../../linux/files.ts';
-import { settleAll } from '../../linux/settle-all.ts';
+import type { MappedMounts } from '../../../domain/model/effects/task.ts';
+import { mappedDir } from '../../../domain/model/paths.ts';
+import { namesIn } from '../../../platform/linux/files.ts';
+import { settleAll } from '../../../platform/linux/settle-all.ts';
 import type { ShimContext } from '../context.ts';
 
 export const whileMapped = async <T>(

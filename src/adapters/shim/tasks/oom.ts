@@ -4,7 +4,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { CgroupFacts } from '../../../domain/node/node-facts.ts';
+import type { CgroupFacts } from '../../../domain/model/node-facts.ts';
 
 export interface OomCounters {
   /** The memory cgroup directory that the process is in, as /proc/<pid>/cgroup tells while it lives; else null. */

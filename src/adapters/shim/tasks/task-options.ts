@@ -2,11 +2,11 @@
  * What a shim is told of its runtime handler when it makes a task: runc's shim in a message of its own, any other in the
  * one for all, with whatever the configuration says to it. Pure.
  */
-import type { EffectOf } from '../../../domain/effects.ts';
-import type { Any } from '../../wire/google/protobuf/any.ts';
-import { Options as RuncOptions } from '../../wire/types/runc/options/oci.ts';
-import { Options as GenericOptions } from '../../wire/types/runtimeoptions/v1/api.ts';
-import { takesRuncOptions } from '../../../domain/runtime-handler.ts';
+import type { EffectOf } from '../../../domain/model/effects.ts';
+import type { Any } from '../../../wire/google/protobuf/any.ts';
+import { Options as RuncOptions } from '../../../wire/types/runc/options/oci.ts';
+import { Options as GenericOptions } from '../../../wire/types/runtimeoptions/v1/api.ts';
+import { takesRuncOptions } from '../../../domain/model/runtime-handler.ts';
 
 const runcOptionsType = 'containerd.runc.v1.Options';
 const genericOptionsType = 'runtimeoptions.v1.Options';

@@ -1,5 +1,5 @@
 /** Times as shims tell them, made fit for records: nanoseconds since 1970 in an int64, as decimal text. */
-import type { Timestamp } from '../../wire/google/protobuf/timestamp.ts';
+import type { Timestamp } from '../../../wire/google/protobuf/timestamp.ts';
 
 const nsPerMs = 1_000_000n;
 const nsPerSecond = 1_000_000_000n;

@@ -2,13 +2,13 @@
  * UpdateContainer: puts limits in force for a task, and writes them into its bundle's spec. Safe to do again. When the
  * OCI runtime refuses a part of them, the limits from before are put in force again.
  */
-import { messageOf } from '../../../domain/errors.ts';
-import type { EffectOf, EffectResults } from '../../../domain/effects.ts';
+import { messageOf } from '../../../domain/model/errors.ts';
+import type { EffectOf, EffectResults } from '../../../domain/model/effects.ts';
 import { withoutOrders } from '../../../domain/oci/annotations.ts';
-import type { OciResources } from '../../../domain/oci/types.ts';
-import { isNotFound } from '../../ttrpc/status.ts';
-import type { Any } from '../../wire/google/protobuf/any.ts';
-import { Status } from '../../wire/types/task/task.ts';
+import type { OciResources } from '../../../domain/model/oci.ts';
+import { isNotFound } from '../../../platform/ttrpc/status.ts';
+import type { Any } from '../../../wire/google/protobuf/any.ts';
+import { Status } from '../../../wire/types/task/task.ts';
 import { writeLimits } from '../bundle-spec.ts';
 import type { ShimContext } from '../context.ts';
 import { attempting, isUnreachable } from '../failures.ts';

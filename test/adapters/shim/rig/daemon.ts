@@ -5,8 +5,8 @@
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { createShimAdapter } from '../../../../src/adapters/shim/adapter.ts';
-import { startSpawner } from '../../../../src/adapters/spawner/client.ts';
-import type { EffectOf } from '../../../../src/domain/effects.ts';
+import { startSpawner } from '../../../../src/platform/spawner/client.ts';
+import type { EffectOf } from '../../../../src/domain/model/effects.ts';
 import { createTestLogKeeper } from './log-keeper.ts';
 import { launch } from './rig.ts';
 

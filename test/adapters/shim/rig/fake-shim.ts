@@ -9,10 +9,10 @@ import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
 import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { handleMethod } from '../../../../src/adapters/ttrpc/method.ts';
-import { type MethodHandler, serveTtrpc } from '../../../../src/adapters/ttrpc/server.ts';
-import { TtrpcStatusError } from '../../../../src/adapters/ttrpc/status.ts';
-import { Empty } from '../../../../src/adapters/wire/google/protobuf/empty.ts';
+import { handleMethod } from '../../../../src/platform/ttrpc/method.ts';
+import { type MethodHandler, serveTtrpc } from '../../../../src/platform/ttrpc/server.ts';
+import { TtrpcStatusError } from '../../../../src/platform/ttrpc/status.ts';
+import { Empty } from '../../../../src/wire/google/protobuf/empty.ts';
 import {
   CreateSandboxResponse,
   PingResponse,
@@ -24,10 +24,10 @@ import {
   StartSandboxResponse,
   StopSandboxResponse,
   WaitSandboxResponse,
-} from '../../../../src/adapters/wire/runtime/sandbox/v1/sandbox.ts';
-import { StateResponse, TaskDefinition, WaitResponse } from '../../../../src/adapters/wire/runtime/task/v3/shim.ts';
-import { Status } from '../../../../src/adapters/wire/types/task/task.ts';
-import { GrpcCode } from '../../../../src/domain/errors.ts';
+} from '../../../../src/wire/runtime/sandbox/v1/sandbox.ts';
+import { StateResponse, TaskDefinition, WaitResponse } from '../../../../src/wire/runtime/task/v3/shim.ts';
+import { Status } from '../../../../src/wire/types/task/task.ts';
+import { GrpcCode } from '../../../../src/domain/model/errors.ts';
 
 const [, , dir = '', , id = ''] = process.argv;
 

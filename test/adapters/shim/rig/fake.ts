@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { socketPathOf } from '../../../../src/adapters/shim/process/bootstrap.ts';
-import { createTtrpcClient } from '../../../../src/adapters/ttrpc/client.ts';
-import type { ShimAddress } from '../../../../src/domain/tasks.ts';
+import { createTtrpcClient } from '../../../../src/platform/ttrpc/client.ts';
+import type { ShimAddress } from '../../../../src/domain/model/tasks.ts';
 import { openRig, processesNaming, type Rig } from './rig.ts';
 
 const fakeRuntimeType = 'io.containerd.fake.v2';

@@ -1,10 +1,10 @@
 /** Log keepers for the rig: one that keeps in memory what containers write, and the real one. */
-import { fifoSocket } from '../../../../src/adapters/linux/fifo-socket.ts';
+import { fifoSocket } from '../../../../src/platform/linux/fifo-socket.ts';
 import { openFifoReader } from '../../../../src/adapters/shim/fifos.ts';
-import { holdProcess } from '../../../../src/adapters/linux/processes.ts';
+import { holdProcess } from '../../../../src/platform/linux/processes.ts';
 import { connectLogKeeper } from '../../../../src/adapters/log-keeper/client.ts';
 import type { LogKeeper } from '../../../../src/adapters/log-keeper/types.ts';
-import { SIGTERM } from '../../../../src/domain/oci/signals.ts';
+import { SIGTERM } from '../../../../src/domain/values/signals.ts';
 import type { RigOptions } from './rig.ts';
 
 /** Keeps what containers write in memory, by container. */

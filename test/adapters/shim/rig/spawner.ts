@@ -1,6 +1,6 @@
 /** The real spawner, with a note of everything it was asked to run. */
-import { startSpawner } from '../../../../src/adapters/spawner/client.ts';
-import type { RunRequest, Spawner } from '../../../../src/adapters/spawner/types.ts';
+import { startSpawner } from '../../../../src/platform/spawner/client.ts';
+import type { RunRequest, Spawner } from '../../../../src/platform/spawner/types.ts';
 
 export interface RecordingSpawner extends Spawner {
   readonly requests: readonly RunRequest[];

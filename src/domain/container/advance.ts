@@ -1,0 +1,369 @@
+/**
+ * The process manager of a container: looks at how far it is and asks for what comes next.
+ *
+ *   create:  inspection ──> files ──> created
+ *   start:   task ──> started        (StartError when the task could not be started)
+ *   stop:    signal ──(grace)──> SIGKILL ──> exit
+ *   exit:    exited is durable ──> the task is deleted (C3)
+ *   remove, undo: stop ──> task deleted ──> files ──> gone
+ */
+import { hasTimer, openEffectsOn } from '../deciding/open-effects.ts';
+import type { TaskExit } from '../model/tasks.ts';
+import { rulesOf } from '../model/rules.ts';
+import type { Failure } from '../model/errors.ts';
+import { imageIdsOf } from '../image/mounted.ts';
+import { launchIntents } from '../deciding/launch.ts';
+import { containerStream, type ExitReason, imageStream, sandboxStream } from '../model/records.ts';
+import type { Int64 } from '../model/cri.ts';
+import { containerSpecOf } from '../oci/specs.ts';
+import type { Container } from '../model/state.ts';
+import {
+  afterMs,
+  answer,
+  CLAIM_MS,
+  callsWaitingFor,
+  emit,
+  OK,
+  request,
+  retryDelayMs,
+  setTimer,
+  type Turn,
+  wake,
+} from '../deciding/turn.ts';
+import { SIGKILL } from '../values/signals.ts';
+import { hasShim } from '../pod-sandbox/sandboxer.ts';
+import { advanceCheckpoint, isInCheckpoint } from './checkpoint.ts';
+import { contactOf, isAskingShim } from './contact.ts';
+import { isRunning } from './state.ts';
+import { advanceUpdates, isUpdating } from './update.ts';
+
+/** What a shell says of a command that could not be run, and what kubelet expects with StartError. */
+const START_ERROR_STATUS = 128;
+const UNKNOWN_STATUS = 255;
+/** A killed task whose exit did not arrive by then: its shim is asked. */
+const EXIT_OVERDUE_MS = 10_000;
+const GONE_EXIT_OVERDUE_MS = 1_000;
+
+const find = (turn: Turn, id: string): Container | undefined => turn.state.containers.get(id);
+
+export function advanceContainer(turn: Turn, containerId: string): void {
+  const container = find(turn, containerId);
+  if (container === undefined) return;
+  advanceCheckpoint(turn, container);
+  advanceGoal(turn, container);
+  advanceUpdates(turn, containerId);
+}
+
+function advanceGoal(turn: Turn, container: Container): void {
+  switch (container.goal) {
+    case 'create':
+      return advanceCreate(turn, container);
+    case 'run':
+      return advanceTask(turn, container);
+    case 'remove':
+    case 'undo':
+      return advanceTeardown(turn, container);
+  }
+}
+
+function advanceCreate(turn: Turn, container: Container): void {
+  const stream = containerStream(container.id);
+  const { inspection, steps } = container;
+  if (inspection === 'none') return request(turn, stream, { kind: 'InspectContainer' });
+  if (inspection === 'failed' || steps.files === 'failed') {
+    const failure: Failure = container.failure ?? {
+      reason: 'Interrupted',
+      message: `The daemon ended while container ${container.id} was being created; it was undone.`,
+    };
+    return failCreation(turn, container, failure);
+  }
+  if (inspection === 'done' && steps.files === 'none') {
+    // The spec is tried now, so that what it can't be made of is a refusal and not a failed effect.
+    const failure = specFailure(turn, container);
+    if (failure === null) return request(turn, stream, { kind: 'PrepareContainer' });
+    return failCreation(turn, container, failure);
+  }
+  if (steps.files !== 'done') return;
+  // Containers of a pod that is being restored are shown with the pod, or never.
+  if (isOfNewPod(turn, container)) return wake(turn, sandboxStream(container.podSandboxId));
+  const claimed = callsWaitingFor(turn, stream, ['CreateContainer']).some((call) => !call.detached);
+  emit(turn, stream, { type: 'container.created', body: { claimed } });
+  answer(turn, stream, ['CreateContainer'], { ok: true, response: { id: container.id } });
+  if (!claimed) setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
+}
+
+const isOfNewPod = ({ state }: Turn, { podSandboxId }: Container): boolean => {
+  const sandbox = state.sandboxes.get(podSandboxId);
+  return sandbox?.phase === 'creating' && sandbox.goal === 'run';
+};
+
+function failCreation(turn: Turn, container: Container, failure: Failure): void {
+  const podStream = sandboxStream(container.podSandboxId);
+  emit(turn, containerStream(container.id), { type: 'container.failed', body: { failure } });
+  if (isOfNewPod(turn, container)) {
+    emit(turn, podStream, { type: 'sandbox.failed', body: { failure } });
+    wake(turn, podStream);
+  }
+  advanceContainer(turn, container.id);
+}
+
+function specFailure({ state }: Turn, container: Container): Failure | null {
+  if (state.facts === null)
+    return { reason: 'NotServing', message: 'The daemon has not finished starting; try again.' };
+  const built = containerSpecOf(state, state.facts, container);
+  return built.ok ? null : built.failure;
+}
+
+/** Everything about the task: starting it, ending it, and deleting it once its exit is written down. */
+function advanceTask(turn: Turn, container: Container): void {
+  const { steps } = container;
+  const stream = containerStream(container.id);
+  if (container.starting && steps.task === 'none') return advanceStart(turn, container);
+  if (steps.task === 'doing' || steps.task === 'undoing') return;
+  if (steps.task === 'owed') return owe(turn, container);
+  if (container.starting && steps.task === 'failed' && container.lost === null) {
+    const message = container.failure?.message ?? 'The daemon ended while the container was being started.';
+    exited(turn, container, {
+      exitStatus: START_ERROR_STATUS,
+      exitedAtNs: String(turn.input.atNs),
+      reason: 'StartError',
+      message,
+    });
+    const failure = container.failure ?? { reason: 'Interrupted', message };
+    answer(turn, stream, ['StartContainer'], { ok: false, failure });
+    return advanceContainer(turn, container.id);
+  }
+  const over = container.exit !== null || container.lost !== null;
+  if (over && (steps.task === 'done' || steps.task === 'failed') && !isAskingShim(turn.state, container))
+    return request(turn, stream, { kind: 'DeleteTask' });
+  if (container.lost !== null && container.exit === null && steps.task === 'undone') {
+    if (container.startedAtNs === null) return failStart(turn, container.id, container.lost);
+    exited(turn, container, {
+      exitStatus: UNKNOWN_STATUS,
+      exitedAtNs: String(turn.input.atNs),
+      reason: 'Unknown',
+      message: container.lost,
+    });
+    return advanceContainer(turn, container.id);
+  }
+  if (isRunning(container) && contactOf(turn.state, container) === 'gone' && container.lost === null)
+    return loseContainer(turn, container.id, 'the shim that ran it is gone');
+  if (isRunning(container)) return enforceStop(turn, container);
+  if (steps.task === 'undone') wake(turn, sandboxStream(container.podSandboxId));
+}
+
+function advanceStart(turn: Turn, container: Container): void {
+  const sandbox = turn.state.sandboxes.get(container.podSandboxId);
+  if (sandbox?.sandboxer === 'none') {
+    if (sandbox.goal !== 'run' || sandbox.phase !== 'ready')
+      return failStart(turn, container.id, `Pod sandbox ${sandbox.id} is not READY any more.`);
+    // The pod starts its shim for this container, and comes back to it.
+    if (!hasShim(sandbox)) return wake(turn, sandboxStream(sandbox.id));
+  }
+  // A spec that is being changed is not to be read.
+  if (container.update !== undefined || isAskingShim(turn.state, container)) return;
+  request(turn, containerStream(container.id), ...launchIntents(turn.state));
+}
+
+/** Wants the container stopped by `killAtNs` (null: at once). An earlier deadline wins; the signal is sent once. */
+export function askForStop(turn: Turn, container: Container, signal: number, killAtNs: Int64 | null): void {
+  const { stop } = container;
+  const earlier =
+    stop === null || (stop.killAtNs !== null && (killAtNs === null || BigInt(killAtNs) < BigInt(stop.killAtNs)));
+  if (!earlier && container.kill !== 'futile') return;
+  const at = earlier ? killAtNs : stop.killAtNs;
+  emit(turn, containerStream(container.id), { type: 'container.stopping', body: { signal, killAtNs: at } });
+}
+
+/** The timer of this very deadline has just fired: it is over, though the wall clock was set back meanwhile. */
+const isTimeOver = ({ ended }: Turn, stream: string, killAtNs: Int64): boolean =>
+  ended?.stream === stream &&
+  ended.intent.kind === 'WaitUntil' &&
+  ended.intent.purpose === 'grace' &&
+  ended.intent.dueAtNs === killAtNs;
+
+function enforceStop(turn: Turn, container: Container): void {
+  const { stop, kill, killSignal } = container;
+  if (stop === null || container.exitPending || kill === 'sent' || isAskingShim(turn.state, container)) return;
+  const stream = containerStream(container.id);
+  const overdue =
+    stop.killAtNs === null || BigInt(stop.killAtNs) <= turn.input.atNs || isTimeOver(turn, stream, stop.killAtNs);
+  if (overdue) {
+    if (kill === 'done' && killSignal === SIGKILL) return;
+    return request(turn, stream, { kind: 'KillTask', signal: SIGKILL, all: true });
+  }
+  if (kill === 'none' || kill === 'futile')
+    request(turn, stream, { kind: 'KillTask', signal: stop.signal, all: false });
+  const { killAtNs } = stop;
+  if (killAtNs !== null && !hasTimer(turn.state, stream, 'grace', killAtNs)) setTimer(turn, stream, 'grace', killAtNs);
+}
+
+function advanceTeardown(turn: Turn, container: Container): void {
+  const { steps, inspection, id } = container;
+  if (inspection === 'doing' || steps.files === 'doing' || steps.files === 'undoing') return;
+  if (steps.files === 'owed') return owe(turn, container);
+  if (isRunning(container) || container.starting) askForStop(turn, container, SIGKILL, null);
+  if (steps.task !== 'none' && steps.task !== 'undone') {
+    const now = find(turn, id);
+    return now === undefined ? undefined : advanceTask(turn, now);
+  }
+  // CREATED and never started, or its task is gone: an unknown exit of a lost task is still to be written down.
+  if (container.lost !== null && container.exit === null) return advanceTask(turn, container);
+  const stream = containerStream(id);
+  // Its files are being written to.
+  if (isUpdating(turn.state, id) || isInCheckpoint(turn.state, container)) return;
+  if (steps.files === 'done' || steps.files === 'failed') return request(turn, stream, { kind: 'CleanContainer' });
+  emit(turn, stream, { type: 'container.removed', body: {} });
+  answer(turn, stream, ['RemoveContainer', 'StopContainer'], OK);
+  const failure: Failure = container.failure ?? {
+    reason: 'Cancelled',
+    message: `Container ${id} was removed meanwhile.`,
+  };
+  answer(turn, stream, ['CreateContainer', 'StartContainer', 'ReopenContainerLog'], { ok: false, failure });
+  wake(turn, sandboxStream(container.podSandboxId));
+  for (const imageId of imageIdsOf(container)) wake(turn, imageStream(imageId));
+}
+
+/** An undo failed: whoever waits hears of it, and it is tried again later. */
+function owe(turn: Turn, container: Container): void {
+  const stream = containerStream(container.id);
+  const failure = container.owedFailure ?? {
+    reason: 'HostFailed',
+    message: `Container ${container.id} could not be cleaned up.`,
+  };
+  answer(turn, stream, ['RemoveContainer'], { ok: false, failure });
+  answer(turn, stream, ['CreateContainer'], { ok: false, failure: container.failure ?? failure });
+  if (rulesOf(turn.state) >= 2) answer(turn, stream, ['StopContainer'], { ok: false, failure });
+  if (container.starting) answer(turn, stream, ['StartContainer'], { ok: false, failure });
+  const podStream = sandboxStream(container.podSandboxId);
+  answer(turn, podStream, ['StopPodSandbox', 'RemovePodSandbox'], { ok: false, failure });
+  if (!hasTimer(turn.state, stream, 'retry'))
+    setTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(container.undoFailures)));
+}
+
+/** Stops a container because its pod is being stopped. */
+export function stopContainerOf(turn: Turn, containerId: string): void {
+  const container = find(turn, containerId);
+  if (container === undefined || (!isRunning(container) && !container.starting)) return;
+  if (container.stop === null || container.stop.killAtNs !== null || container.kill === 'futile') {
+    askForStop(turn, container, SIGKILL, null);
+    wake(turn, containerStream(containerId));
+  }
+}
+
+/** Removes a container because its pod is being removed. */
+export function removeContainerOf(turn: Turn, containerId: string): void {
+  const container = find(turn, containerId);
+  if (container === undefined || container.goal === 'remove' || container.goal === 'undo') return;
+  emit(turn, containerStream(containerId), { type: 'container.removing', body: {} });
+  wake(turn, containerStream(containerId));
+}
+
+interface Exited {
+  readonly exitStatus: number;
+  readonly exitedAtNs: Int64;
+  readonly reason: ExitReason;
+  readonly message: string;
+}
+
+function exited(turn: Turn, container: Container, body: Exited): void {
+  if (container.exit !== null) return;
+  const stream = containerStream(container.id);
+  emit(turn, stream, { type: 'container.exited', body });
+  answer(turn, stream, ['StopContainer'], OK);
+}
+
+/** Writes down how a task ended. An exit that was already written down stays as it is. */
+export function recordExit(turn: Turn, containerId: string, exit: TaskExit): void {
+  if (writeExit(turn, containerId, exit)) advanceContainer(turn, containerId);
+}
+
+/** Only writes it down: what comes next is not looked at. False when there is nothing to write down. */
+export function writeExit(turn: Turn, containerId: string, exit: TaskExit): boolean {
+  const container = find(turn, containerId);
+  if (container === undefined || container.exit !== null || container.startedAtNs === null) return false;
+  const reason: ExitReason =
+    container.oomed || exit.oomKills > 0 ? 'OOMKilled' : exit.exitStatus === 0 ? 'Completed' : 'Error';
+  exited(turn, container, {
+    exitStatus: exit.exitStatus,
+    exitedAtNs: notBefore(exit.exitedAtNs, container.startedAtNs),
+    reason,
+    message: '',
+  });
+  return true;
+}
+
+/** The start of a task that ends at once is written down after its end: nobody shall see an end before the start. */
+const notBefore = (atNs: Int64, earliestNs: Int64): Int64 => (BigInt(atNs) < BigInt(earliestNs) ? earliestNs : atNs);
+
+/** StartTask succeeded, or a shim was found to run the task: from here on it is RUNNING, or EXITED if it ended already. */
+export function recordStart(turn: Turn, containerId: string, task: { pid: number; startTicks: Int64 }): void {
+  if (writeStart(turn, containerId, task)) advanceContainer(turn, containerId);
+}
+
+/** Only writes it down, as writeExit. */
+export function writeStart(turn: Turn, containerId: string, task: { pid: number; startTicks: Int64 }): boolean {
+  const container = find(turn, containerId);
+  if (container === undefined || container.startedAtNs !== null || container.exit !== null) return false;
+  const stream = containerStream(containerId);
+  emit(turn, stream, { type: 'container.started', body: task });
+  answer(turn, stream, ['StartContainer'], OK);
+  if (container.taskExit !== null) writeExit(turn, containerId, container.taskExit);
+  return true;
+}
+
+/** A start turns out not to have happened; nothing of its task is left. */
+export function failStart(
+  turn: Turn,
+  containerId: string,
+  message: string,
+  reason: Failure['reason'] = 'RuntimeFailed',
+): void {
+  const container = find(turn, containerId);
+  if (container === undefined || container.exit !== null || container.startedAtNs !== null) return;
+  exited(turn, container, {
+    exitStatus: START_ERROR_STATUS,
+    exitedAtNs: String(turn.input.atNs),
+    reason: 'StartError',
+    message,
+  });
+  answer(turn, containerStream(containerId), ['StartContainer'], {
+    ok: false,
+    failure: { reason, message },
+  });
+  wake(turn, containerStream(containerId));
+}
+
+/** Nobody can say any more how the task ends, or whether it was started: kill what is left of it, then say so. */
+export function loseContainer(turn: Turn, containerId: string, message: string): void {
+  const container = find(turn, containerId);
+  if (container === undefined || container.lost !== null || container.exit !== null) return;
+  if (container.startedAtNs === null && !container.startInDoubt) return;
+  emit(turn, containerStream(containerId), { type: 'container.lost', body: { message } });
+  advanceContainer(turn, containerId);
+}
+
+/** A signal was delivered, or not. */
+export function afterKill(turn: Turn, containerId: string, failure: Failure | undefined, alreadyGone: boolean): void {
+  const container = find(turn, containerId);
+  if (container === undefined || container.exit !== null) return;
+  const stream = containerStream(containerId);
+  if (failure !== undefined) {
+    answer(turn, stream, ['StopContainer', 'RemoveContainer'], { ok: false, failure });
+    answer(turn, sandboxStream(container.podSandboxId), ['StopPodSandbox', 'RemovePodSandbox'], { ok: false, failure });
+    // Whoever wants it gone will ask again; a removal that nobody repeats is repeated here.
+    if (container.goal !== 'run' && !hasTimer(turn.state, stream, 'retry'))
+      setTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(1)));
+    return;
+  }
+  if ((alreadyGone || container.killSignal === SIGKILL) && !hasTimer(turn.state, stream, 'exit'))
+    setTimer(turn, stream, 'exit', afterMs(turn, alreadyGone ? GONE_EXIT_OVERDUE_MS : EXIT_OVERDUE_MS));
+  advanceContainer(turn, containerId);
+}
+
+/** A killed task's exit is overdue: ask the shim, unless somebody is asking already. */
+export function askShimForExit(turn: Turn, podSandboxId: string): void {
+  const stream = sandboxStream(podSandboxId);
+  if (openEffectsOn(turn.state, stream).some(({ intent }) => intent.kind === 'ReconnectShim')) return;
+  if (turn.state.sandboxes.get(podSandboxId)?.shim) request(turn, stream, { kind: 'ReconnectShim' });
+}

@@ -1,0 +1,133 @@
+/**
+ * One turn: an input is written into the state, and everything it leads to is decided and written too, at once and
+ * without waiting (C1). What comes out is the list of events; the engine numbers, stores and releases them.
+ * All decisions go through emit, so the state that a decision sees is always the newest.
+ */
+import type { CallOutcome, CallRequest, Event, Input, Intent, Sequenced, TimerPurpose } from '../model/records.ts';
+import { GrpcCode, grpcCodeOf } from '../model/errors.ts';
+import type { NodeState, OpenCall, OpenEffect } from '../model/state.ts';
+import { evolve } from '../turn/evolve.ts';
+import type { Int64 } from '../model/cri.ts';
+
+export interface Turn {
+  readonly state: NodeState;
+  readonly input: Sequenced<Input>;
+  /** The request that an effect.ended answers, as it was before the input was written down. */
+  readonly ended: OpenEffect | null;
+  /** What stood before a daemon.started, which may say of it that it is gone; empty for all other inputs. */
+  readonly stood: Standing;
+  readonly events: Sequenced<Event>[];
+  /** Streams of objects that may have something to do next; decide.ts calls their process managers until none is left. */
+  readonly woken: Set<string>;
+}
+
+/** Starts a turn by writing the input into the state. */
+export function beginTurn(state: NodeState, input: Sequenced<Input>): Turn {
+  const effect = input.type === 'effect.ended' || input.type === 'turn.failed' ? input.body.effect : undefined;
+  const ended = effect === undefined ? null : (state.effects.get(effect) ?? null);
+  const stood = standingOf(state, input);
+  evolve(state, input);
+  return { state, input, ended, stood, events: [], woken: new Set() };
+}
+
+/** Ids of READY sandboxes, and of containers that ran. */
+interface Standing {
+  readonly sandboxes: ReadonlySet<string>;
+  readonly containers: ReadonlySet<string>;
+}
+
+const NOTHING: Standing = { sandboxes: new Set(), containers: new Set() };
+
+function standingOf({ sandboxes, containers }: NodeState, { type }: Sequenced<Input>): Standing {
+  if (type !== 'daemon.started') return NOTHING;
+  return {
+    sandboxes: new Set([...sandboxes.values()].filter(({ phase }) => phase === 'ready').map(({ id }) => id)),
+    containers: new Set([...containers.values()].filter(({ exit }) => exit === null).map(({ id }) => id)),
+  };
+}
+
+/** Records an event of this turn. `call` is the call on whose behalf it happens; by default the input's. */
+export function emit(turn: Turn, stream: string, event: Event, call: number | null = turn.input.call): void {
+  const { input, events } = turn;
+  const seq = input.seq + events.length + 1;
+  const sequenced: Sequenced<Event> = {
+    ...event,
+    seq,
+    atNs: input.atNs,
+    monoNs: input.monoNs,
+    stream,
+    cause: input.seq,
+    call,
+  };
+  events.push(sequenced);
+  evolve(turn.state, sequenced);
+}
+
+/** The call on whose behalf the effect was performed that has just ended; undefined when there is none, or it is over. */
+export const callBehind = ({ state, ended }: Turn): OpenCall | undefined =>
+  ended === null || ended.call === null ? undefined : state.calls.get(ended.call);
+
+/** Has the object's process manager look at it again before the turn ends. */
+export const wake = (turn: Turn, stream: string): void => void turn.woken.add(stream);
+
+export function request(turn: Turn, stream: string, ...effects: readonly Intent[]): void {
+  emit(turn, stream, { type: 'effects.requested', body: { effects } });
+}
+
+/** The same on a call's own stream and on its behalf, also when something else brought it about. */
+export function requestFor(turn: Turn, call: OpenCall, ...effects: readonly Intent[]): void {
+  emit(turn, call.stream, { type: 'effects.requested', body: { effects } }, call.seq);
+}
+
+const NS_PER_MS = 1_000_000n;
+
+export const afterMs = (turn: Turn, delayMs: number): Int64 =>
+  String(turn.input.atNs + BigInt(Math.round(delayMs)) * NS_PER_MS);
+
+export function setTimer(turn: Turn, stream: string, purpose: TimerPurpose, dueAtNs: Int64): void {
+  request(turn, stream, { kind: 'WaitUntil', dueAtNs, purpose });
+}
+
+const RETRY_MS_MIN = 1_000;
+const RETRY_MS_MAX = 60_000;
+
+/** When what an undo owes is tried again: doubling from a second to a minute. */
+export const retryDelayMs = (failures: number): number =>
+  Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** Math.max(0, Math.min(failures - 1, 10)));
+
+/** How long a finished creation waits for somebody to ask for it when its caller went away (C5). */
+export const CLAIM_MS = 120_000;
+
+export function complete(turn: Turn, call: OpenCall, outcome: CallOutcome): void {
+  const durationNs = String(turn.input.monoNs - BigInt(call.monoNs));
+  const common = { method: call.request.method, durationNs, ...(call.detached ? { detached: true } : {}) };
+  const body = outcome.ok
+    ? {
+        ...common,
+        code: GrpcCode.OK,
+        ...(Object.keys(outcome.response).length > 0 ? { response: outcome.response } : {}),
+      }
+    : { ...common, code: grpcCodeOf(outcome.failure), failure: outcome.failure };
+  emit(turn, call.stream, { type: 'call.completed', body }, call.seq);
+}
+
+export type Method = CallRequest['method'];
+
+/** From here on the call waits for this target, as others do (C5). */
+export function join(turn: Turn, call: OpenCall, target: string): void {
+  emit(turn, call.stream, { type: 'call.joined', body: { target } }, call.seq);
+}
+
+export function callsWaitingFor(turn: Turn, target: string, methods: readonly Method[]): OpenCall[] {
+  const waiting: OpenCall[] = [];
+  for (const call of turn.state.calls.values())
+    if (call.target === target && methods.includes(call.request.method)) waiting.push(call);
+  return waiting;
+}
+
+/** Answers every call of these methods that waits for this target. */
+export function answer(turn: Turn, target: string, methods: readonly Method[], outcome: CallOutcome): void {
+  for (const call of callsWaitingFor(turn, target, methods)) complete(turn, call, outcome);
+}
+
+export const OK: CallOutcome = { ok: true, response: {} };

@@ -1,0 +1,151 @@
+/**
+ * The process manager of images: pulls that wait for a deletion to end, and the content of removed images, which goes
+ * once nothing needs it and no pull is under way that might find it there.
+ *
+ *   pull ──> pulled ──(RemoveImage)──> removing ──(content deleted)──> removed
+ */
+import { hasTimer, openEffectsOn } from '../deciding/open-effects.ts';
+import type { Failure } from '../model/errors.ts';
+import { isDoubted } from '../model/journal-doubt.ts';
+import { imageIdsOf, imageIdsOfPod } from './mounted.ts';
+import { findImage } from './names.ts';
+import type { ImageContent } from '../model/image-content.ts';
+import { imageStream, type Intent } from '../model/records.ts';
+import type { Image, NodeState, OpenCall } from '../model/state.ts';
+import {
+  afterMs,
+  answer,
+  emit,
+  request,
+  requestFor,
+  retryDelayMs,
+  setTimer,
+  type Turn,
+  wake,
+} from '../deciding/turn.ts';
+
+const isFetching = ({ kind }: Intent): boolean => kind === 'PullImage' || kind === 'LoadImages';
+
+const openIntent = (state: NodeState, wanted: (intent: Intent) => boolean): boolean => {
+  for (const { intent } of state.effects.values()) if (wanted(intent)) return true;
+  return false;
+};
+
+/** Starts a pull or load unless content is being deleted; then it starts when that ends. */
+export function startFetch(turn: Turn, call: OpenCall): void {
+  const intent = fetchIntent(turn.state, call);
+  if (intent === null || openIntent(turn.state, ({ kind }) => kind === 'DeleteImageContent')) return;
+  requestFor(turn, call, intent);
+}
+
+function fetchIntent(state: NodeState, { request: asked }: OpenCall): Intent | null {
+  switch (asked.method) {
+    case 'PullImage':
+      return {
+        kind: 'PullImage',
+        reference: asked.image,
+        credentials: asked.credentials,
+        ...(asked.runtimeHandler !== undefined && { runtimeHandler: asked.runtimeHandler }),
+      };
+    case 'LoadImages':
+      return { kind: 'LoadImages', upload: asked.newId };
+    case 'RunPodSandbox':
+    case 'RestorePod': {
+      const reference = state.facts?.sandboxImage ?? null;
+      if (reference === null || state.sandboxes.has(asked.newId) || findImage(state, reference) !== undefined)
+        return null;
+      return { kind: 'PullImage', reference, credentials: null };
+    }
+    default:
+      return null;
+  }
+}
+
+/** The fetch that other calls for the same thing have joined, if it is under way or waiting. */
+export function fetchFor(state: NodeState, target: string, except: number): OpenCall | undefined {
+  for (const call of state.calls.values()) if (call.target === target && call.seq !== except) return call;
+  return undefined;
+}
+
+/** `again` takes up a call that was waiting for the sandbox image. */
+export function afterFetch(
+  turn: Turn,
+  stream: string,
+  images: readonly ImageContent[],
+  failure: Failure | undefined,
+  again: (call: OpenCall, failure: Failure | undefined) => void,
+): void {
+  for (const image of images) storeImage(turn, image);
+  const fetcher = [...turn.state.calls.values()].find((call) => call.stream === stream);
+  if (fetcher?.request.method === 'RunPodSandbox' || fetcher?.request.method === 'RestorePod') again(fetcher, failure);
+  else if (fetcher !== undefined) {
+    const imageRefs = images.map(({ id }) => id);
+    answer(
+      turn,
+      fetcher.target,
+      ['PullImage', 'LoadImages'],
+      failure === undefined ? { ok: true, response: { imageRefs } } : { ok: false, failure },
+    );
+  }
+  for (const image of turn.state.images.values()) if (image.removing) wake(turn, imageStream(image.id));
+}
+
+function storeImage(turn: Turn, content: ImageContent): void {
+  // A tag names one image: it moves here from whichever had it.
+  for (const other of turn.state.images.values()) {
+    if (other.id === content.id) continue;
+    const moved = other.content.repoTags.filter((tag) => content.repoTags.includes(tag));
+    if (moved.length > 0) emit(turn, imageStream(other.id), { type: 'image.untagged', body: { repoTags: moved } });
+  }
+  emit(turn, imageStream(content.id), { type: 'image.pulled', body: { image: content } });
+}
+
+export function advanceImage(turn: Turn, imageId: string): void {
+  const image = turn.state.images.get(imageId);
+  const stream = imageStream(imageId);
+  if (image === undefined || !image.removing || openEffectsOn(turn.state, stream).length > 0) return;
+  if (openIntent(turn.state, isFetching)) return;
+  if ([...turn.state.containers.values()].some((container) => imageIdsOf(container).includes(imageId))) return;
+  if ([...turn.state.sandboxes.values()].some((sandbox) => imageIdsOfPod(sandbox).includes(imageId))) return;
+  // An image that the journal does not know may need some of it.
+  if (isDoubted(turn.state)) return;
+  const { blobs, chainIds } = garbageOf(turn.state, image);
+  request(turn, stream, { kind: 'DeleteImageContent', blobs, chainIds });
+}
+
+/** What of the image no other image needs. */
+function garbageOf(state: NodeState, image: Image): { blobs: string[]; chainIds: string[] } {
+  const others = [...state.images.values()].filter(({ id }) => id !== image.id);
+  const blobs = new Set(others.flatMap(({ content }) => content.blobs));
+  const chains = new Set(others.flatMap(({ content }) => content.layers.map(({ chainId }) => chainId)));
+  return {
+    blobs: image.content.blobs.filter((digest) => !blobs.has(digest)),
+    chainIds: [...new Set(image.content.layers.map(({ chainId }) => chainId))].filter(
+      (chainId) => !chains.has(chainId),
+    ),
+  };
+}
+
+export function afterDelete(turn: Turn, imageId: string, failure: Failure | undefined): void {
+  const image = turn.state.images.get(imageId);
+  const stream = imageStream(imageId);
+  if (image !== undefined && image.removing) {
+    if (failure === undefined) emit(turn, stream, { type: 'image.removed', body: {} });
+    else if (!hasTimer(turn.state, stream, 'retry'))
+      setTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(image.undoFailures)));
+  }
+  startWaitingFetches(turn);
+  for (const other of turn.state.images.values()) if (other.removing) wake(turn, imageStream(other.id));
+}
+
+function startWaitingFetches(turn: Turn): void {
+  const started = new Set<string>();
+  for (const call of [...turn.state.calls.values()]) {
+    if (fetchIntent(turn.state, call) === null || started.has(call.target)) continue;
+    started.add(call.target);
+    const underWay = [...turn.state.calls.values()].some(
+      (other) => other.target === call.target && openEffectsOn(turn.state, other.stream).length > 0,
+    );
+    if (!underWay) startFetch(turn, call);
+  }
+}

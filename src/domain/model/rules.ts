@@ -1,0 +1,17 @@
+/**
+ * By which rules decisions are made. Those of a journal are decided again by the rules that held when it was written, so
+ * a decision that would change for an older journal asks here first. Each start of the daemon records its own (C13).
+ *
+ *   1  a task is created and started by one effect, StartTask
+ *   2  CreateTask creates it, StartTask starts it; a start waits for claims of pods that are NOTREADY too; pods and
+ *      containers that it finds gone are told of by records of their own; the random path of kubelet's termination log
+ *      makes no other request
+ *   3  a start fails behind a shim that can't be stopped
+ */
+import type { NodeState } from './state.ts';
+
+/** What is decided by today. */
+export const DECISION_RULES = 3;
+
+/** What the state's journal is written by at this point; absent in the oldest. */
+export const rulesOf = ({ facts }: Pick<NodeState, 'facts'>): number => facts?.rules ?? 1;

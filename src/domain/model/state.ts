@@ -1,0 +1,263 @@
+/**
+ * The write state: all that decisions are made from, folded from the journal by evolve.ts and by nothing else.
+ * The maps are changed in place by evolve; the objects in them are replaced, never changed, so that whoever holds
+ * one holds a moment of it. Everything in here is JSON, so that a snapshot is the state itself.
+ */
+import type { ContainerConfig, Int64, LinuxContainerResources, PodSandboxConfig } from './cri.ts';
+import type { ConfiguredNetwork, PodNetwork } from './cni.ts';
+import type { ContainerFacts } from './container-facts.ts';
+import type { ImageConfig, ImageContent } from './image-content.ts';
+import type { LaunchedTask, Mount, ShimAddress, TaskExit } from './tasks.ts';
+import type { RuntimeHandler } from './runtime-handler.ts';
+import type { Sandboxer, SandboxPlatform } from './sandboxer.ts';
+import type { Failure } from './errors.ts';
+import type { DaemonFacts } from './daemon-facts.ts';
+import type { SelinuxLabels } from './selinux.ts';
+import type { JournalDoubt } from './notes.ts';
+import type { PodRestore } from './pod-restore.ts';
+import type { CallRequest, ExitReason, Intent, PodCheckpoint, PodLimits } from './records.ts';
+
+/**
+ * One acquired thing and its undoing.
+ *
+ *   none ──> doing ──> done ──┐
+ *              └────> failed ─┴──> undoing ──> undone
+ *                       ^             └────> owed ──┐ (undo.retried)
+ *                       └───────────────────────────┘
+ *
+ * Undo derives from intents: whatever is past `none` is undone, whether or not it ever succeeded (C6).
+ */
+export type StepState = 'none' | 'doing' | 'done' | 'failed' | 'undoing' | 'undone' | 'owed';
+
+export type SandboxStep = 'files' | 'netns' | 'namespaces' | 'network' | 'shim' | 'task';
+export type ContainerStep = 'files' | 'task';
+
+/** unknown: not asked since the daemon started. mute: its process lives but it did not answer. */
+export type ShimContact = 'none' | 'connected' | 'unknown' | 'mute' | 'gone';
+
+/** sent: a signal is on its way. futile: there was nothing to signal, or it failed, and no exit came. */
+export type KillState = 'none' | 'sent' | 'done' | 'futile';
+
+/**
+ *   run ──(failure)──> undo ──> gone
+ *    └──> stop ──> (stopped) ──> remove ──> gone
+ */
+export type SandboxGoal = 'run' | 'undo' | 'stop' | 'remove';
+
+export interface PodSandbox {
+  readonly id: string;
+  /** Order of creation: the seq of sandbox.requested. */
+  readonly seq: number;
+  readonly name: string;
+  readonly config: PodSandboxConfig;
+  /** Its limits since they were changed; before, they are those of `config`, which stays as it was asked for (C5). */
+  readonly limits?: PodLimits;
+  readonly runtimeHandler: string;
+  readonly handler: RuntimeHandler;
+  readonly sandboxer: Sandboxer;
+  /** Absent: nothing of it is labelled. */
+  readonly selinux?: SelinuxLabels;
+  /** null with the host's network. */
+  readonly network: PodNetwork | null;
+  /** The configured sandbox image; null with the pause program that scribe carries. */
+  readonly image: { readonly id: string; readonly config: ImageConfig; readonly chainIds: readonly string[] } | null;
+  readonly rootfs: readonly Mount[];
+  readonly createdAtNs: Int64;
+  readonly goal: SandboxGoal;
+  readonly phase: 'creating' | 'ready' | 'notReady';
+  readonly stopped: boolean;
+  readonly steps: Readonly<Record<SandboxStep, StepState>>;
+  readonly ips: readonly string[];
+  readonly networkResult: unknown;
+  readonly shim: ShimAddress | null;
+  readonly shimContact: ShimContact;
+  /** How often in a row it did not answer. */
+  readonly shimSilences: number;
+  /** The pause task, or the sandbox that the shim's own service holds, which may be no process of this node (pid 0). */
+  readonly task: LaunchedTask | null;
+  readonly taskExit: TaskExit | null;
+  /** As the shim's sandbox service told it. */
+  readonly platform?: SandboxPlatform;
+  /** Being written, or was when the daemon ended: then that is still to be cleared up (C19). */
+  readonly checkpoint?: PodCheckpoint;
+  /** The checkpoint that it is restored from; absent: none. */
+  readonly restore?: PodRestore & { readonly begun: boolean };
+  readonly kill: KillState;
+  /** Somebody was told the id, or asked for it again. */
+  readonly claimed: boolean;
+  readonly failure: Failure | null;
+  /** The newest failure of an undo, and how many there were. */
+  readonly owedFailure: Failure | null;
+  readonly undoFailures: number;
+}
+
+/**
+ *   create ──> run ──> remove ──> gone         create ──(failure)──> undo ──> gone
+ * A container's CRI state is derived: see container/state.ts.
+ */
+export type ContainerGoal = 'create' | 'run' | 'remove' | 'undo';
+
+export interface ContainerExit {
+  readonly exitStatus: number;
+  readonly finishedAtNs: Int64;
+  readonly reason: ExitReason;
+  readonly message: string;
+}
+
+/** An image that a container's config mounts as a volume, by the name that the config has for it. */
+export interface MountedImage {
+  readonly image: string;
+  readonly imageId: string;
+  /** Of its layers, base first. */
+  readonly chainIds: readonly string[];
+}
+
+export interface Container {
+  readonly id: string;
+  readonly seq: number;
+  readonly name: string;
+  readonly podSandboxId: string;
+  readonly config: ContainerConfig;
+  /** Its limits since they were changed; before, they are those of `config`, which stays as it was asked for (C5). */
+  readonly resources?: LinuxContainerResources;
+  /** Limits that are being put in force, or may be half-way: after a restart, or without an answer of the shim (C19). */
+  readonly update?: LinuxContainerResources;
+  /** Of that change; absent: none. */
+  readonly updateAnnotations?: Readonly<Record<string, string>>;
+  /** Where a checkpoint's archive is being written, or was when the daemon ended: then that is still to be cleared up (C19). */
+  readonly checkpoint?: string;
+  readonly imageId: string;
+  readonly imageConfig: ImageConfig;
+  readonly chainIds: readonly string[];
+  /** Absent: none. */
+  readonly mountedImages?: readonly MountedImage[];
+  /** The archive whose processes its start restores; absent: it starts anew. */
+  readonly checkpointArchive?: string;
+  readonly createdAtNs: Int64;
+  readonly goal: ContainerGoal;
+  /** container.created was recorded. */
+  readonly created: boolean;
+  readonly inspection: StepState;
+  readonly steps: Readonly<Record<ContainerStep, StepState>>;
+  readonly facts: ContainerFacts | null;
+  readonly rootfs: readonly Mount[];
+  readonly starting: boolean;
+  /** The daemon ended while its start was under way: its shim is asked what became of it (C19). */
+  readonly startInDoubt: boolean;
+  readonly task: LaunchedTask | null;
+  readonly startedAtNs: Int64 | null;
+  /** Seen before StartTask's own outcome was. */
+  readonly taskExit: TaskExit | null;
+  readonly oomed: boolean;
+  /** Its process was found dead at start-up and the exit code is not known yet (C18). */
+  readonly exitPending: boolean;
+  readonly exit: ContainerExit | null;
+  readonly lost: string | null;
+  readonly stop: { readonly signal: number; readonly killAtNs: Int64 | null } | null;
+  readonly kill: KillState;
+  readonly killSignal: number;
+  /** Commands under way. */
+  readonly execs: readonly string[];
+  /** Commands of an earlier life of the daemon: their shim ends them once it answers (C19). */
+  readonly staleExecs: readonly string[];
+  readonly claimed: boolean;
+  readonly failure: Failure | null;
+  readonly owedFailure: Failure | null;
+  readonly undoFailures: number;
+}
+
+export interface Image {
+  readonly id: string;
+  readonly seq: number;
+  readonly content: ImageContent;
+  readonly pulledAtNs: Int64;
+  /** Removed for every client; its content goes once no pull is under way and no container stands on it. */
+  readonly removing: boolean;
+  readonly undoFailures: number;
+}
+
+/** An effect that was requested and has no outcome yet. */
+export interface OpenEffect {
+  readonly id: string;
+  readonly stream: string;
+  readonly intent: Intent;
+  readonly call: number | null;
+}
+
+/** A call without an answer. `target` says what it waits for: see call/target.ts. */
+export interface OpenCall {
+  readonly seq: number;
+  readonly stream: string;
+  readonly request: CallRequest;
+  readonly target: string;
+  readonly monoNs: Int64;
+  readonly detached: boolean;
+}
+
+export interface NodeState {
+  facts: DaemonFacts | null;
+  network: ConfiguredNetwork & {
+    /** Of runtime handlers that have a network of their own, by name. */
+    readonly handlers?: Readonly<Record<string, ConfiguredNetwork>>;
+  };
+  podCidr: string;
+  /** What shows that the journal is not all that was written here, unless somebody knows of it. Absent: nothing. */
+  journalDoubts?: readonly JournalDoubt[] | undefined;
+  /** Digests of heads that the journal does not contain, and of which somebody knows. Absent: none. */
+  acknowledgedHeads?: readonly string[] | undefined;
+  /** SHA-256 of the archives of checkpoints that were written here, oldest first. Absent: none. */
+  checkpointDigests?: readonly string[] | undefined;
+  readonly sandboxes: Map<string, PodSandbox>;
+  readonly containers: Map<string, Container>;
+  readonly images: Map<string, Image>;
+  /** CRI name (name_namespace_uid_attempt) to the id of its one owner, sandboxes and containers alike. */
+  readonly names: Map<string, string>;
+  readonly effects: Map<string, OpenEffect>;
+  readonly calls: Map<number, OpenCall>;
+}
+
+export const initialState = (): NodeState => ({
+  facts: null,
+  network: { confList: null, problem: 'no network configuration was read yet' },
+  podCidr: '',
+  sandboxes: new Map(),
+  containers: new Map(),
+  images: new Map(),
+  names: new Map(),
+  effects: new Map(),
+  calls: new Map(),
+});
+
+export function containersOf(state: NodeState, podSandboxId: string): Container[] {
+  const found: Container[] = [];
+  for (const container of state.containers.values()) if (container.podSandboxId === podSandboxId) found.push(container);
+  return found;
+}
+
+/** Makes one state what another is; the other must not be used any more. */
+export function replaceState(state: NodeState, by: NodeState): void {
+  const { facts, network, podCidr, journalDoubts, acknowledgedHeads, checkpointDigests } = by;
+  Object.assign(state, { facts, network, podCidr, journalDoubts, acknowledgedHeads, checkpointDigests });
+  refill(state.sandboxes, by.sandboxes);
+  refill(state.containers, by.containers);
+  refill(state.images, by.images);
+  refill(state.names, by.names);
+  refill(state.effects, by.effects);
+  refill(state.calls, by.calls);
+}
+
+function refill<Key, Value>(map: Map<Key, Value>, by: ReadonlyMap<Key, Value>): void {
+  map.clear();
+  for (const [key, value] of by) map.set(key, value);
+}
+
+/** A state that evolves on its own from here on; the objects in it are shared, since nobody changes them. */
+export const copyState = (state: NodeState): NodeState => ({
+  ...state,
+  sandboxes: new Map(state.sandboxes),
+  containers: new Map(state.containers),
+  images: new Map(state.images),
+  names: new Map(state.names),
+  effects: new Map(state.effects),
+  calls: new Map(state.calls),
+});

@@ -1,0 +1,120 @@
+/**
+ * decide(state, input): all that follows from one input, as events, in one synchronous turn (C1). Pure: the same
+ * state and input always give the same events, which is what replay rests on (C13). The state is evolved on the way.
+ */
+import { decideCall } from '../call/decide.ts';
+import { afterReadCheckpoint } from '../container/restore.ts';
+import { afterContainerEffect } from '../container/outcomes.ts';
+import { advanceContainer, loseContainer, recordExit } from '../container/advance.ts';
+import { afterDelete, afterFetch, advanceImage } from '../image/advance.ts';
+import { daemonStarted } from '../node/decide.ts';
+import { afterFailedTurn } from '../node/failed-turns.ts';
+import { afterSandboxEffect } from '../pod-sandbox/outcomes.ts';
+import { advancePodSandbox, losePodSandbox } from '../pod-sandbox/advance.ts';
+import { afterReadPodCheckpoint, restorePod } from '../pod-sandbox/restore.ts';
+import { holderOf } from '../pod-sandbox/sandboxer.ts';
+import type { EffectEnded, Event, Input, Sequenced } from '../model/records.ts';
+import { subjectOf } from '../model/records.ts';
+import { containersOf, type NodeState } from '../model/state.ts';
+import type { ImageContent } from '../model/image-content.ts';
+import type { Failure } from '../model/errors.ts';
+import { runPodSandbox } from '../pod-sandbox/decide.ts';
+import { beginTurn, complete, type Turn } from '../deciding/turn.ts';
+import { decidingFor } from '../deciding/turn-failed.ts';
+
+export function decide(state: NodeState, input: Sequenced<Input>): readonly Sequenced<Event>[] {
+  const turn = beginTurn(state, input);
+  react(turn, input);
+  settle(turn);
+  return turn.events;
+}
+
+function react(turn: Turn, input: Sequenced<Input>): void {
+  const { kind, id } = subjectOf(input.stream);
+  switch (input.type) {
+    case 'daemon.started':
+      return daemonStarted(turn, streamsLeftAlone(input));
+    case 'call.received':
+      return decideCall(turn, input);
+    case 'effect.ended':
+      return afterEffect(turn, input.body, kind, id);
+    case 'task.exited':
+      if (kind === 'container') return recordExit(turn, id, input.body.exit);
+      return afterHolderExit(turn, id, input.body.exit.exitStatus);
+    case 'shim.lost':
+      losePodSandbox(turn, id, SHIM_LOST);
+      for (const container of containersOf(turn.state, id)) loseContainer(turn, container.id, SHIM_LOST);
+      return;
+    case 'turn.failed':
+      return afterFailedTurn(turn, input);
+    case 'call.detached':
+    case 'task.oomed':
+    case 'content.damaged':
+    case 'journal.doubted':
+    case 'disk.filled':
+    case 'disk.freed':
+    case 'content.collected':
+    case 'logkeeper.started':
+    case 'logkeeper.ended':
+    case 'network.configured':
+    case 'daemon.stopped':
+      // Written down; it changes what later decisions see.
+      return;
+  }
+}
+
+const SHIM_LOST = 'the shim that ran it is gone';
+
+function afterHolderExit(turn: Turn, podSandboxId: string, exitStatus: number): void {
+  const holder = holderOf(turn.state.sandboxes.get(podSandboxId)?.sandboxer ?? 'pause') ?? 'it';
+  losePodSandbox(turn, podSandboxId, `${holder} ended with status ${exitStatus}`);
+}
+
+function afterEffect(turn: Turn, outcome: EffectEnded, kind: string, id: string): void {
+  if (turn.ended === null) return;
+  switch (kind) {
+    case 'sandbox':
+      return afterSandboxEffect(turn, id, outcome, turn.ended.intent);
+    case 'container':
+      return afterContainerEffect(turn, id, outcome, turn.ended.intent);
+    case 'image':
+      return outcome.kind === 'DeleteImageContent' ? afterDelete(turn, id, outcome.failure) : advanceImage(turn, id);
+    default:
+      if (outcome.kind === 'PullImage')
+        return afterPull(turn, outcome.result === undefined ? [] : [outcome.result.image], outcome.failure);
+      if (outcome.kind === 'ReadPodCheckpoint') return afterReadPodCheckpoint(turn, outcome);
+      if (outcome.kind === 'ReadCheckpoint') return afterReadCheckpoint(turn, outcome);
+      if (outcome.kind === 'LoadImages') return afterPull(turn, outcome.result?.images ?? [], outcome.failure);
+  }
+}
+
+function afterPull(turn: Turn, images: readonly ImageContent[], failure: Failure | undefined): void {
+  afterFetch(turn, turn.input.stream, images, failure, (call, pullFailure) => {
+    if (pullFailure !== undefined) return complete(turn, call, { ok: false, failure: pullFailure });
+    if (call.request.method === 'RunPodSandbox') runPodSandbox(turn, call, call.request);
+    if (call.request.method === 'RestorePod') restorePod(turn, call, call.request);
+  });
+}
+
+/** Lets every woken object's process manager run, until none has anything left to ask for. */
+function settle(turn: Turn): void {
+  const leftAlone = streamsLeftAlone(turn.input);
+  for (const stream of turn.woken) {
+    turn.woken.delete(stream);
+    if (!leftAlone.has(stream)) decidingFor(stream, () => advance(turn, stream));
+  }
+}
+
+function advance(turn: Turn, stream: string): void {
+  const { kind, id } = subjectOf(stream);
+  if (kind === 'sandbox') advancePodSandbox(turn, id);
+  else if (kind === 'container') advanceContainer(turn, id);
+  else if (kind === 'image') advanceImage(turn, id);
+}
+
+const NONE: ReadonlySet<string> = new Set();
+
+const streamsLeftAlone = (input: Input): ReadonlySet<string> =>
+  input.type === 'daemon.started' && input.body.leftAlone !== undefined
+    ? new Set(input.body.leftAlone.map(({ stream }) => stream))
+    : NONE;

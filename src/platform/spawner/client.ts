@@ -1,0 +1,206 @@
+/**
+ * The daemon's side of the spawner (C15): starts it, hands it requests, many at once, and gives back what it answers.
+ * Must start nothing else itself. When the spawner ends unasked, everything under way fails and is killed; the daemon
+ * can not go on without it and has to end as well.
+ */
+import { spawn } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import type { Socket } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { FailureError } from '../../domain/model/errors.ts';
+import { readProcessStat } from '../linux/processes.ts';
+import {
+  createFrameReader,
+  decodeJson,
+  encodeFrame,
+  encodeJson,
+  FRAME_BODY_BYTES_MAX,
+  type Frame,
+  FrameKind,
+  type RunTail,
+  SPAWNER_FD,
+  type SpawnerReply,
+  type SpawnerRequest,
+} from './protocol.ts';
+import { killGroup } from './kill-group.ts';
+import type { NamespacesRequest, RunRequest, Spawner } from './types.ts';
+
+export interface SpawnerOptions {
+  /** A file that the spawner holds an exclusive flock on for as long as it lives; made if missing. */
+  readonly lockPath: string;
+  /** How long the spawner of the previous daemon may take to end, and this one to start. */
+  readonly startTimeoutMs: number;
+}
+
+/** A request that has no reply yet. */
+interface Pending {
+  readonly settle: (reply: SpawnerReply) => void;
+  readonly output?: (frame: Frame) => void;
+  processGroup?: number;
+}
+
+const mainPath = fileURLToPath(new URL('./spawner-main.ts', import.meta.url));
+
+/**
+ * The spawner lives long and does little: a small heap, no threads to help collecting it, and no optimizing compilers,
+ * whose memory (12 MB) would be most of its own.
+ */
+const nodeFlags = ['--max-semi-space-size=1', '--max-old-space-size=32', '--v8-pool-size=0', '--no-opt', '--no-maglev'];
+const environment = ({ NODE_COMPILE_CACHE, SCRIBE_NOFILE }: NodeJS.ProcessEnv): NodeJS.ProcessEnv => ({
+  UV_THREADPOOL_SIZE: '1',
+  ...(SCRIBE_NOFILE === undefined ? {} : { SCRIBE_NOFILE }),
+  ...(NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE }),
+});
+
+const gone: SpawnerReply = {
+  ok: false,
+  reason: 'HostFailed',
+  message: 'The spawner has ended: scribe has to be restarted.',
+};
+
+const holderOf = async (lockPath: string): Promise<string> => {
+  const pid = (await readFile(lockPath, 'utf8').catch(() => '')).trim();
+  return pid === '' ? 'another process' : `process ${pid}`;
+};
+
+/**
+ * Starts the spawner and resolves once it takes requests. It does so only after the spawner of the previous daemon,
+ * which holds the same lock, has ended with all that it was running: whoever waits for this may undo what that daemon
+ * left half done. Rejects with FailureError TimedOut when that takes longer than `startTimeoutMs`, and HostFailed when
+ * the spawner can't run at all.
+ */
+export const startSpawner = async ({ lockPath, startTimeoutMs }: SpawnerOptions): Promise<Spawner> => {
+  const child = spawn(process.execPath, [...nodeFlags, mainPath, lockPath], {
+    detached: true,
+    env: environment(process.env),
+    stdio: ['ignore', 'ignore', 'inherit', 'pipe'],
+  });
+  const socket = child.stdio[SPAWNER_FD] as Socket;
+  const pendings = new Map<number, Pending>();
+  const ready = Promise.withResolvers<void>();
+  const ended = Promise.withResolvers<void>();
+  let lastId = 0;
+  let open = true;
+
+  const receive = (frame: Frame): void => {
+    if (frame.kind === FrameKind.ready) return ready.resolve();
+    const pending = pendings.get(frame.id);
+    if (pending === undefined) return;
+    if (frame.kind === FrameKind.started) pending.processGroup = decodeJson<number>(frame.body);
+    else if (frame.kind === FrameKind.reply) {
+      pendings.delete(frame.id);
+      pending.settle(decodeJson<SpawnerReply>(frame.body));
+    } else pending.output?.(frame);
+  };
+
+  const abandon = (why: string): void => {
+    if (!open) return;
+    open = false;
+    ready.reject(new FailureError('HostFailed', `The spawner could not start: ${why}.`));
+    for (const { processGroup, settle } of pendings.values()) {
+      // The spawner has done this already unless it died without warning.
+      if (processGroup !== undefined) killGroup(processGroup);
+      settle(gone);
+    }
+    pendings.clear();
+    ended.resolve();
+  };
+
+  child.once('error', (error) => abandon(error.message));
+  child.once('exit', (code, signalName) => abandon(`it ended with ${signalName ?? code}, see its standard error`));
+  socket.on('data', createFrameReader(receive));
+  // What a broken connection means is said by the spawner's exit.
+  socket.on('error', () => undefined);
+
+  const timer = setTimeout(() => {
+    void holderOf(lockPath).then((holder) => {
+      const what = `The spawner did not start within ${startTimeoutMs} ms: ${holder} may still hold ${lockPath}`;
+      ready.reject(new FailureError('TimedOut', `${what}; end that process, then start scribe again.`));
+    });
+  }, startTimeoutMs);
+  try {
+    await ready.promise;
+  } catch (error) {
+    child.kill('SIGKILL');
+    throw error;
+  } finally {
+    clearTimeout(timer);
+  }
+
+  const pid = child.pid ?? 0;
+  const stat = await readProcessStat(pid);
+  if (stat === null) throw new FailureError('HostFailed', 'The spawner ended as soon as it had started.');
+
+  /** Sends one request; `settled` tells of the reply, and its result is what the caller gets. */
+  const ask = <T>(
+    request: SpawnerRequest,
+    output?: Pending['output'],
+    stdin?: Uint8Array,
+  ): { id: number; reply: Promise<T> } => {
+    const { promise: reply, resolve, reject } = Promise.withResolvers<T>();
+    lastId = (lastId + 1) % 2 ** 32;
+    const id = lastId;
+    const settle = (answer: SpawnerReply): void => {
+      if (answer.ok) resolve(answer.value as T);
+      else reject(new FailureError(answer.reason, answer.message));
+    };
+    if (!open) settle(gone);
+    else {
+      pendings.set(id, { settle, ...(output && { output }) });
+      if (stdin) socket.write(encodeFrame(FrameKind.stdin, id, stdin));
+      socket.write(encodeJson(FrameKind.request, id, request));
+    }
+    return { id, reply };
+  };
+
+  const run = async ({ stdin, onStdout, signal, ...head }: RunRequest) => {
+    const cancelled = (): FailureError => new FailureError('Cancelled', `${head.command} was cancelled.`);
+    if (signal?.aborted) throw cancelled();
+    if (stdin && stdin.length > FRAME_BODY_BYTES_MAX) {
+      throw new FailureError('HostFailed', `${head.command} can not be given ${stdin.length} bytes of standard input.`);
+    }
+    const collected = { [FrameKind.stdout]: [] as Uint8Array[], [FrameKind.stderr]: [] as Uint8Array[] };
+    const output = ({ kind, body }: Frame): void => {
+      if (kind === FrameKind.stdout && onStdout) onStdout(body);
+      else if (kind === FrameKind.stdout || kind === FrameKind.stderr) collected[kind].push(body);
+    };
+    const { id, reply } = ask<RunTail>({ op: 'run', run: head }, output, stdin);
+    const cancel = (): void => {
+      if (open) socket.write(encodeFrame(FrameKind.cancel, id, new Uint8Array()));
+    };
+    signal?.addEventListener('abort', cancel);
+    try {
+      const tail = await reply;
+      if (signal?.aborted) throw cancelled();
+      return {
+        ...tail,
+        stdout: Buffer.concat(collected[FrameKind.stdout]),
+        stderr: Buffer.concat(collected[FrameKind.stderr]),
+      };
+    } finally {
+      signal?.removeEventListener('abort', cancel);
+    }
+  };
+
+  const pinNamespaces = (namespaces: NamespacesRequest): Promise<void> =>
+    ask<void>({ op: 'pinNamespaces', namespaces }).reply;
+
+  return {
+    pid,
+    startTicks: stat.startTicks,
+    run,
+    startDetached: (program) => ask<{ pid: number; startTicks: string }>({ op: 'startDetached', program }).reply,
+    createNetns: (path) =>
+      pinNamespaces({ pins: { network: path, ipc: null, uts: null }, hostname: null, sysctls: {} }),
+    pinNamespaces,
+    pinNetnsOf: (holder, path) => ask<void>({ op: 'pinNetnsOf', holder, path }).reply,
+    mountMapped: (mapped) => ask<void>({ op: 'mountMapped', mapped }).reply,
+    mount: (mount) => ask<void>({ op: 'mount', mount }).reply,
+    unmount: (target) => ask<void>({ op: 'unmount', target }).reply,
+    ended: ended.promise,
+    close: () => {
+      socket.end();
+      return ended.promise;
+    },
+  };
+};

@@ -1,0 +1,114 @@
+/**
+ * Makes namespaces of pods, in the spawner's process: a thread moves into new ones, sets in them what is asked for, pins
+ * them by bind mounts and moves back within one synchronous turn. Must only be used where that thread starts all
+ * programs: were it left in the wrong namespace, everything after would be too, so a failed way back ends the process.
+ */
+import { closeSync, constants, openSync, statfsSync, writeFileSync } from 'node:fs';
+import { FailureError } from '../../domain/model/errors.ts';
+import {
+  bringLoopbackUp,
+  detachMount,
+  enterNamespace,
+  errorCodeOf,
+  Namespace,
+  setHostname,
+  unshare,
+} from '../linux/syscalls.ts';
+import { openNamespaceOf } from './holder.ts';
+import { mountAs } from './mounts.ts';
+import type { NamespacesRequest, ProcessName } from './types.ts';
+
+/** statfs(2) type of the file system that namespaces are seen through. */
+const NSFS_MAGIC = 0x6e736673;
+
+interface Kind {
+  readonly name: 'network' | 'ipc' | 'uts';
+  readonly flag: number;
+  readonly file: string;
+}
+
+const KINDS: readonly Kind[] = [
+  { name: 'network', flag: Namespace.network, file: '/proc/thread-self/ns/net' },
+  { name: 'ipc', flag: Namespace.ipc, file: '/proc/thread-self/ns/ipc' },
+  { name: 'uts', flag: Namespace.uts, file: '/proc/thread-self/ns/uts' },
+];
+
+const returnTo = (flag: number, home: number): void => {
+  try {
+    enterNamespace(home, flag);
+  } catch (error) {
+    process.stderr.write(`The spawner can not return to its namespaces and ends: ${String(error)}\n`);
+    process.exit(1);
+  }
+};
+
+/** A dot parts a name; a slash stands for a dot within a part, as in the names of some network interfaces. */
+const sysctlFile = (name: string): string =>
+  `/proc/sys/${name.replace(/[./]/g, (separator) => (separator === '.' ? '/' : '.'))}`;
+
+/** What the kernel says of a parameter that there is none of, that can not be changed, or that takes no such value. */
+const IMPOSSIBLE: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES', 'EPERM', 'EINVAL', 'ERANGE']);
+
+const setSysctl = (name: string, value: string): void => {
+  try {
+    writeFileSync(sysctlFile(name), value);
+  } catch (error) {
+    const code = errorCodeOf(error) ?? '';
+    if (!IMPOSSIBLE.has(code)) throw error;
+    const problem = `can not be set to ${JSON.stringify(value)} in a pod (${code}): leave it out, or give a value that it takes`;
+    throw new FailureError('InvalidField', `linux.sysctls[${name}] ${problem}.`);
+  }
+};
+
+/** What a namespace is mounted over; one that is there is left as it is. */
+const makeFile = (path: string): void =>
+  closeSync(openSync(path, constants.O_RDONLY | constants.O_CREAT | constants.O_NOFOLLOW, 0o444));
+
+const isPinned = (path: string): boolean => statfsSync(path).type === NSFS_MAGIC;
+
+/**
+ * Makes a namespace of each kind that has a path and mounts it there; the file is made if missing. All of them being
+ * there already is success; what an earlier try made a part of is made anew.
+ */
+export const pinNamespaces = ({ pins, hostname, sysctls }: NamespacesRequest): void => {
+  const wanted = KINDS.flatMap((kind) => {
+    const path = pins[kind.name];
+    return path === null ? [] : [{ ...kind, path }];
+  });
+  for (const { path } of wanted) makeFile(path);
+  if (wanted.every(({ path }) => isPinned(path))) return;
+  for (const { path } of wanted) if (isPinned(path)) detachMount(path);
+  const homes = wanted.map(({ flag, file }) => ({ flag, fd: openSync(file, 'r') }));
+  try {
+    unshare(wanted.reduce((flags, { flag }) => flags | flag, 0));
+    try {
+      if (pins.network !== null) bringLoopbackUp();
+      if (pins.uts !== null && hostname !== null) setHostname(hostname);
+      for (const [name, value] of Object.entries(sysctls)) setSysctl(name, value);
+      for (const { file, path } of wanted) mountAs(file, path, 'none', ['bind']);
+    } finally {
+      for (const { flag, fd } of homes) returnTo(flag, fd);
+    }
+  } finally {
+    for (const { fd } of homes) closeSync(fd);
+  }
+};
+
+/** The network namespace of a process that made it itself, pinned at `path`. Already being there is success. */
+export const pinNetnsOf = (holder: ProcessName, path: string): void => {
+  makeFile(path);
+  if (isPinned(path)) return;
+  const fd = openNamespaceOf(holder, 'net');
+  const home = openSync('/proc/thread-self/ns/net', 'r');
+  try {
+    enterNamespace(fd, Namespace.network);
+    try {
+      bringLoopbackUp();
+    } finally {
+      returnTo(Namespace.network, home);
+    }
+    mountAs(`/proc/self/fd/${fd}`, path, 'none', ['bind']);
+  } finally {
+    for (const open of [fd, home]) closeSync(open);
+  }
+};

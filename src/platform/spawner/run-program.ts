@@ -1,0 +1,186 @@
+/**
+ * Runs one program to its end, in the spawner's process: in a session and process group of its own, with bounded
+ * output and time. Must leave nothing of the group behind when it was told to kill, and must not know who asked.
+ */
+import { closeSync } from 'node:fs';
+import { messageOf } from '../../domain/model/errors.ts';
+import { Socket } from 'node:net';
+import { makePipe, type Pipe, type ProcessEnd, spawnProgram } from '../linux/spawn.ts';
+import { killGroup } from './kill-group.ts';
+import { giveNewRoot } from './new-root.ts';
+import type { RunHead, RunTail } from './protocol.ts';
+
+export type OutputStream = 'stdout' | 'stderr';
+
+/** Where what a program says and how it ends is told. */
+export interface RunListener {
+  /** false asks for a pause until the program's `resume` is called. */
+  readonly output: (stream: OutputStream, chunk: Uint8Array) => boolean;
+  /** Called once, and nothing after it. */
+  readonly ended: (tail: RunTail) => void;
+}
+
+export interface RunningProgram {
+  /** The program's pid as well. */
+  readonly processGroup: number;
+  /** What it may still take when the daemon has gone. */
+  readonly finishMs: number;
+  /** SIGKILL to the whole process group. */
+  readonly kill: () => void;
+  readonly resume: () => void;
+  /** To be called when the process has been reaped. */
+  readonly reaped: (end: ProcessEnd) => void;
+}
+
+/** How long output may stay open after the program's end, held by something it left behind. */
+const LINGER_MS = 1_000;
+/** A killed program that is not gone by then hangs in the kernel: it runs no more, but its end may never come. */
+const KILL_WAIT_MS = 5_000;
+/** The next daemon has to wait for it. */
+const FINISH_MS_MAX = 10_000;
+const TIMER_MS_MAX = 2 ** 31 - 1;
+
+/** Starts the program with pipes for its streams; ours are returned, the program's ends are closed here. */
+const spawnPiped = (
+  head: RunHead,
+  pipes: { stdin: Pipe | null; stdout: Pipe; stderr: Pipe },
+  nullFd: number,
+): number => {
+  try {
+    return spawnProgram(head, [pipes.stdin?.readFd ?? nullFd, pipes.stdout.writeFd, pipes.stderr.writeFd]);
+  } catch (error) {
+    for (const fd of [pipes.stdin?.writeFd, pipes.stdout.readFd, pipes.stderr.readFd]) {
+      if (fd !== undefined) closeSync(fd);
+    }
+    throw error;
+  } finally {
+    for (const fd of [pipes.stdin?.readFd, pipes.stdout.writeFd, pipes.stderr.writeFd]) {
+      if (fd !== undefined) closeSync(fd);
+    }
+  }
+};
+
+const giveInput = (fd: number, input: Uint8Array): void => {
+  const socket = new Socket({ fd, readable: false, writable: true });
+  // A program need not read what it is given.
+  socket.on('error', () => socket.destroy());
+  socket.end(input, () => socket.destroy());
+};
+
+/**
+ * Starts the program; `nullFd` is /dev/null, its standard input when it is given none. Throws when it could not be
+ * started.
+ */
+export const runProgram = (
+  head: RunHead,
+  input: Uint8Array | undefined,
+  nullFd: number,
+  listener: RunListener,
+): RunningProgram => {
+  const { rootAfterStart } = head;
+  const pipes = {
+    stdin: input || rootAfterStart !== undefined ? makePipe() : null,
+    stdout: makePipe(),
+    stderr: makePipe(),
+  };
+  const processGroup = spawnPiped(head, pipes, nullFd);
+  if (pipes.stdin && input) giveInput(pipes.stdin.writeFd, input);
+
+  let timedOut = false;
+  let truncated = false;
+  let settled = false;
+  let end: ProcessEnd | null = null;
+  let patience: NodeJS.Timeout | undefined;
+  const outputs = new Map<OutputStream, Socket>();
+  /** Held open while a program waits for its root. */
+  let heldStdin = input ? null : (pipes.stdin?.writeFd ?? null);
+
+  const releaseStdin = (): void => {
+    if (heldStdin !== null) closeSync(heldStdin);
+    heldStdin = null;
+  };
+
+  const finish = (): void => {
+    if (settled) return;
+    settled = true;
+    clearTimeout(deadline);
+    clearTimeout(patience);
+    for (const output of outputs.values()) output.destroy();
+    releaseStdin();
+    listener.ended({ ...(end ?? { exitCode: null, signalName: null }), timedOut, truncated });
+  };
+
+  const finishWhenWhole = (): void => {
+    if (end !== null && outputs.size === 0) finish();
+  };
+
+  const linger = (): void => {
+    // Output that waits for the daemon is not lost for that.
+    const waiting = [...outputs.values()].some((output) => output.isPaused());
+    if (waiting) patience = setTimeout(linger, LINGER_MS);
+    else finish();
+  };
+
+  const kill = (): void => {
+    killGroup(processGroup);
+    clearTimeout(patience);
+    patience = setTimeout(finish, KILL_WAIT_MS);
+  };
+
+  const deadline = setTimeout(
+    () => {
+      timedOut = true;
+      kill();
+    },
+    Math.min(head.timeoutMs, TIMER_MS_MAX),
+  );
+
+  /** A program that has no root is not let go on. */
+  const giveRoot = (directory: string): void => {
+    try {
+      giveNewRoot(processGroup, directory);
+    } catch (error) {
+      listener.output('stderr', Buffer.from(`Error: ${directory} can not become its root: ${messageOf(error)}\n`));
+      kill();
+      return;
+    }
+    releaseStdin();
+  };
+
+  const follow = (stream: OutputStream, fd: number): void => {
+    const socket = new Socket({ fd, readable: true, writable: false });
+    outputs.set(stream, socket);
+    let left = head.outputBytesMax;
+    socket.on('data', (chunk: Uint8Array) => {
+      if (stream === 'stdout' && heldStdin !== null && rootAfterStart !== undefined && end === null)
+        giveRoot(rootAfterStart);
+      const kept = chunk.subarray(0, left);
+      left -= kept.length;
+      truncated ||= kept.length < chunk.length;
+      if (kept.length > 0 && !listener.output(stream, kept)) socket.pause();
+    });
+    socket.on('error', () => socket.destroy());
+    socket.once('close', () => {
+      outputs.delete(stream);
+      finishWhenWhole();
+    });
+  };
+  follow('stdout', pipes.stdout.readFd);
+  follow('stderr', pipes.stderr.readFd);
+
+  return {
+    processGroup,
+    finishMs: Math.min(head.finishMs ?? 0, FINISH_MS_MAX),
+    kill,
+    resume: () => {
+      for (const output of outputs.values()) output.resume();
+    },
+    reaped: (how) => {
+      end = how;
+      clearTimeout(deadline);
+      clearTimeout(patience);
+      patience = setTimeout(linger, LINGER_MS);
+      finishWhenWhole();
+    },
+  };
+};

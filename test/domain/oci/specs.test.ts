@@ -1,0 +1,82 @@
+/** What the state says about a container goes into its spec; above all, whose processes it may join. */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { DaemonFacts } from '../../../src/domain/model/daemon-facts.ts';
+import type { SpecResult } from '../../../src/domain/oci/refuse.ts';
+import { containerSpecOf } from '../../../src/domain/oci/specs.ts';
+import { type Container, initialState, type PodSandbox } from '../../../src/domain/model/state.ts';
+import { containerConfig, imageConfig, nodeV2, podConfig, rootFacts, settings } from './support.ts';
+
+const facts: DaemonFacts = {
+  ...{ version: '0', rootDir: '/root', stateDir: '/state', node: nodeV2, handlers: [], defaultHandler: '' },
+  ...{ settings, sandboxImage: null, pauseRootfs: '/pause' },
+};
+
+const startTicks = '1';
+
+const handlerOf = (systemdCgroup: boolean) => ({
+  name: 'runc',
+  runtimeType: 'io.containerd.runc.v2',
+  binaryName: 'runc',
+  systemdCgroup,
+});
+
+/** The fields that specs are made from. */
+const sandbox = (id: string, systemdCgroup = false): PodSandbox =>
+  ({
+    id,
+    config: podConfig,
+    handler: handlerOf(systemdCgroup),
+    network: { netnsPath: `/netns/${id}` },
+    task: { pid: 50, startTicks },
+  }) as PodSandbox;
+
+const container = (id: string, podSandboxId: string, fields: Partial<Container> = {}): Container =>
+  ({ id, podSandboxId, config: containerConfig, imageConfig, facts: rootFacts, ...fields }) as Container;
+
+const running = { created: true, startedAtNs: '5', exit: null, exitPending: false, task: { pid: 77, startTicks } };
+
+const specFor = (target: Container): SpecResult => {
+  const state = initialState();
+  state.sandboxes.set('pod', sandbox('pod'));
+  const namespaceOptions = { pid: 3, targetId: 'target' };
+  const config = { ...containerConfig, linux: { securityContext: { namespaceOptions } } };
+  const debugging = container('debug', 'pod', { config });
+  state.containers.set(debugging.id, debugging);
+  state.containers.set(target.id, target);
+  return containerSpecOf(state, facts, debugging);
+};
+
+const reasonOf = (result: SpecResult): string => (result.ok ? 'built' : result.failure.reason);
+
+describe('a container that joins the processes of another', () => {
+  it('joins those of a running container of its pod', () => {
+    const result = specFor(container('target', 'pod', running));
+    assert.ok(result.ok);
+    assert.ok(result.spec.linux.namespaces.some(({ path }) => path === '/proc/77/ns/pid'));
+  });
+
+  it('joins none of another pod, and none that ended', () => {
+    assert.equal(reasonOf(specFor(container('target', 'other', running))), 'WrongState');
+    const exit = { exitStatus: 0, finishedAtNs: '6', reason: 'Completed' as const, message: '' };
+    assert.equal(reasonOf(specFor(container('target', 'pod', { ...running, exit }))), 'WrongState');
+    assert.equal(reasonOf(specFor(container('target', 'pod', { ...running, exitPending: true }))), 'WrongState');
+    assert.equal(reasonOf(specFor(container('target', 'pod', { ...running, startedAtNs: null }))), 'WrongState');
+    assert.equal(reasonOf(specFor(container('elsewhere', 'pod', running))), 'WrongState');
+  });
+});
+
+describe('the cgroup path', () => {
+  it("has the form of the handler's OCI runtime", () => {
+    const pathWith = (systemdCgroup: boolean): string => {
+      const state = initialState();
+      const config = { ...podConfig, linux: { cgroupParent: systemdCgroup ? 'kubepods.slice' : '/kubepods' } };
+      state.sandboxes.set('pod', { ...sandbox('pod', systemdCgroup), config });
+      const result = containerSpecOf(state, facts, container('c', 'pod'));
+      assert.ok(result.ok);
+      return result.spec.linux.cgroupsPath;
+    };
+    assert.equal(pathWith(false), '/kubepods/c');
+    assert.equal(pathWith(true), 'kubepods.slice:cri-scribe:c');
+  });
+});
