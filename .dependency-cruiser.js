@@ -38,11 +38,33 @@ const wire = '^src/wire/';
 const adapterContracts = '^src/adapters/[^/]+/([^/]+-port|types)\\.ts$';
 const platform = '^src/platform/';
 
+/**
+ * The rooms of the domain, lowest first: a file sees its own room and those below. So there is no circle between rooms,
+ * and a new room has to be given its floor here.
+ */
+const rooms = ['model', 'values', 'oci', 'deciding', 'image', 'container', 'pod-sandbox', 'node', 'call', 'turn'];
+
+const upwards = rooms.map((room, floor) => ({
+  name: `domain-${room}-sees-what-is-below`,
+  comment: 'Each room of the domain sees those below it: docs/decisions/rooms-of-the-domain.md.',
+  severity: 'error',
+  from: { path: `^src/domain/${room}/` },
+  to: { path: '^src/domain/', pathNot: `^src/domain/(${rooms.slice(0, floor + 1).join('|')})/` },
+}));
+
 export default {
   forbidden: [
     only('domain-imports-nothing', 'The domain is pure: no packages, no Node, nothing of ours.', '^src/domain/', [
       '^src/domain/',
     ]),
+    ...upwards,
+    {
+      name: 'domain-has-rooms-only',
+      comment: 'Nothing lies between the rooms: a file belongs to one.',
+      severity: 'error',
+      from: { path: '^src/', pathNot: wire },
+      to: { path: '^src/domain/[^/]+\\.ts$' },
+    },
     only(
       'journal-knows-records-only',
       'The journal is storage: it knows nothing of pods, so it imports nothing of ours.',

@@ -1,7 +1,8 @@
 /** Reads the OCI specs that runtime handlers name in the configuration. Says what is wrong with them, and changes nothing. */
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { type BaseSpec, parseBaseSpec } from '../domain/oci/base-spec.ts';
+import { parseBaseSpec } from '../domain/oci/base-spec.ts';
+import type { BaseSpec } from '../domain/model/base-spec.ts';
 import { parseJson } from '../domain/values/parse-json.ts';
 import type { BaseSpecs } from './config.ts';
 import type { ParsedConfig } from './schema.ts';

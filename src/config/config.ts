@@ -10,8 +10,8 @@ import {
   type RuntimeHandler,
   takesRuncOptions,
 } from '../domain/model/runtime-handler.ts';
-import type { BaseSpec } from '../domain/oci/base-spec.ts';
-import type { CgroupDriver } from '../domain/oci/input.ts';
+import type { BaseSpec } from '../domain/model/base-spec.ts';
+import type { CgroupDriver } from '../domain/model/spec-settings.ts';
 import type { ParsedConfig } from './schema.ts';
 import { parseHostAndPort } from './units.ts';
 

@@ -5,7 +5,7 @@
 import type { CriParts } from '../adapters/cri/parts.ts';
 import { containerStats } from '../adapters/cri/stats.ts';
 import type { StatsReader, StatsTarget, UsageCollector } from '../adapters/stats/types.ts';
-import { containerStateOf } from '../domain/container/state.ts';
+import { containerStateOf } from '../domain/model/container-state.ts';
 import { FailureError } from '../domain/model/errors.ts';
 import { cgroupsPath } from '../domain/oci/resources.ts';
 import { cgroupDriverOf, volumesOf } from '../domain/oci/specs.ts';

@@ -15,7 +15,7 @@ import type {
   UsageCollector,
 } from '../adapters/stats/types.ts';
 import { usageOfAll } from '../adapters/stats/usage.ts';
-import { containerStateOf } from '../domain/container/state.ts';
+import { containerStateOf } from '../domain/model/container-state.ts';
 import { messageOf } from '../domain/model/errors.ts';
 import { podCgroupPath } from '../domain/oci/resources.ts';
 import { subjectOf } from '../domain/model/records.ts';

@@ -11,7 +11,7 @@ import type { NodeState } from '../domain/model/state.ts';
 import type { ReadRow } from '../journal/types.ts';
 
 /**
- * Performs one effect. Rejects with a FailureError (domain/errors.ts) when it could not be done; any other
+ * Performs one effect. Rejects with a FailureError (domain/model/errors.ts) when it could not be done; any other
  * rejection is recorded as HostFailed with its message. Must be safe to call again after a crash half-way.
  * `attach` hands the caller what must not be recorded (exec output): it reaches the reply, not the journal.
  */
@@ -31,7 +31,7 @@ export interface EffectAttachment {
 }
 
 /**
- * One function per kind of effect. main.ts puts it together from the adapters; the simulator has its own. Timers
+ * One function per kind of effect. src/daemon/performers.ts puts it together from the adapters; the simulator has its own. Timers
  * (WaitUntil) are the engine's own, on the clock it was given.
  */
 export type PerformEffects = { readonly [K in Exclude<EffectKind, 'WaitUntil'>]: Perform<K> };

@@ -3,7 +3,8 @@
  * pinned, so that the caller can look for them. What is decided from it is decided by the domain, on the daemon.started
  * that follows.
  */
-import { namespacePins, pinPaths } from '../domain/pod-sandbox/sandboxer.ts';
+import { pinPaths } from '../domain/pod-sandbox/sandboxer.ts';
+import { namespacePins } from '../domain/oci/namespaces.ts';
 import type { NodeState } from '../domain/model/state.ts';
 import type { LaunchedTask } from '../domain/model/tasks.ts';
 

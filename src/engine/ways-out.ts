@@ -3,7 +3,8 @@
  * of inputs, so that a replay decides the same from the records. Decides only which; guarded-turns.ts tries them.
  */
 import { type EffectEnded, type Input, NODE_STREAM, rpcOf } from '../domain/model/records.ts';
-import { countsAsDone, failureOfTurn, ObjectStuckError, type TurnFailed } from '../domain/deciding/turn-failed.ts';
+import { countsAsDone, failureOfTurn, ObjectStuckError } from '../domain/deciding/turn-failed.ts';
+import type { TurnFailed } from '../domain/model/turn-failed.ts';
 
 export interface Draft {
   readonly input: Input;

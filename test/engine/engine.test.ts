@@ -1,7 +1,7 @@
 /** What the engine promises of order and durability, one contract at a time; the simulator shows that they hold together. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { containerStateOf } from '../../src/domain/container/state.ts';
+import { containerStateOf } from '../../src/domain/model/container-state.ts';
 import { FailureError } from '../../src/domain/model/errors.ts';
 import { workOwed } from '../../src/projections/work-owed.ts';
 import { FACTS } from '../simulation/facts.ts';

@@ -1,7 +1,7 @@
 /** Histories that once went wrong, found by checks of what is still owed when nothing happens any more; one test for each. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { containerStateOf } from '../../src/domain/container/state.ts';
+import { containerStateOf } from '../../src/domain/model/container-state.ts';
 import type { ContainerConfig } from '../../src/domain/model/cri.ts';
 import { FailureError } from '../../src/domain/model/errors.ts';
 import type { ObservedTask } from '../../src/domain/model/tasks.ts';

@@ -1,7 +1,7 @@
 /** A task is created and then started: who hears what when either fails, and what a restart in between makes of it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { containerStateOf } from '../../src/domain/container/state.ts';
+import { containerStateOf } from '../../src/domain/model/container-state.ts';
 import { type ContainerConfig, NamespaceMode } from '../../src/domain/model/cri.ts';
 import { FailureError } from '../../src/domain/model/errors.ts';
 import type { LaunchedTask, ObservedTask } from '../../src/domain/model/tasks.ts';

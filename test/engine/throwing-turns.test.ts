@@ -1,7 +1,7 @@
 /** A decider that throws half-way: nothing of its turn stays, nobody waits for ever, and no input goes without a record. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { containerStateOf } from '../../src/domain/container/state.ts';
+import { containerStateOf } from '../../src/domain/model/container-state.ts';
 import { decide } from '../../src/domain/turn/decide.ts';
 import { redecide } from '../../src/domain/turn/redecide.ts';
 import type { BodyOf, Input, Sequenced } from '../../src/domain/model/records.ts';

@@ -17,7 +17,27 @@ const planted: readonly (readonly [file: string, line: string, ...rules: readonl
   ['domain/packages.ts', "import 'rxjs';", 'domain-imports-nothing'],
   ['domain/built-ins.ts', "import 'node:crypto';", 'domain-imports-nothing'],
   ['domain/types.ts', "import type { X } from '../journal/types.ts';", 'domain-imports-nothing'],
-  ['domain/own.ts', "import './model/errors.ts';"],
+
+  ['domain/model/up.ts', "import type { X } from '../oci/own.ts';", 'domain-model-sees-what-is-below'],
+  ['domain/values/up.ts', "import '../oci/own.ts';", 'domain-values-sees-what-is-below'],
+  ['domain/oci/up.ts', "import '../deciding/own.ts';", 'domain-oci-sees-what-is-below'],
+  ['domain/deciding/up.ts', "import '../turn/own.ts';", 'domain-deciding-sees-what-is-below'],
+  ['domain/image/up.ts', "import '../container/decide.ts';", 'domain-image-sees-what-is-below'],
+  ['domain/container/up.ts', "import '../pod-sandbox/own.ts';", 'domain-container-sees-what-is-below'],
+  ['domain/pod-sandbox/up.ts', "import '../node/own.ts';", 'domain-pod-sandbox-sees-what-is-below'],
+  ['domain/node/up.ts', "import '../call/own.ts';", 'domain-node-sees-what-is-below'],
+  ['domain/call/up.ts', "import '../turn/own.ts';", 'domain-call-sees-what-is-below'],
+  ['domain/turn/new-room.ts', "import '../new/own.ts';", 'domain-turn-sees-what-is-below'],
+  ['domain/turn/no-room.ts', "import '../packages.ts';", 'domain-has-rooms-only', 'domain-turn-sees-what-is-below'],
+  [
+    'domain/turn/all.ts',
+    [
+      ...['model/errors', 'values/own', 'oci/own', 'deciding/own', 'image/own', 'container/own'],
+      ...['pod-sandbox/own', 'node/own', 'call/own', 'turn/own'],
+    ]
+      .map((path) => `import '../${path}.ts';`)
+      .join('\n'),
+  ],
 
   ['journal/domain.ts', "import '../domain/model/errors.ts';", 'journal-knows-records-only'],
   ['journal/engine.ts', "import '../engine/ports.ts';", 'journal-knows-records-only'],
@@ -91,7 +111,9 @@ const plain = [
   'journal/types.ts',
   'engine/ports.ts',
   'adapters/cni/own.ts',
-  'domain/container/own.ts',
+  ...['values', 'oci', 'deciding', 'image', 'container', 'pod-sandbox', 'node', 'call', 'turn', 'new'].map(
+    (room) => `domain/${room}/own.ts`,
+  ),
   'platform/ttrpc/client.ts',
   'adapters/images/snapshots-port.ts',
   '../test/a.ts',

@@ -116,9 +116,12 @@ test('the lock file holds every package that one of them asks for, and names no 
   assert.deepEqual(missing, []);
 });
 
+/** The TypeScript in it. */
 const readTree = async (dir: string): Promise<Map<string, string>> => {
   const entries = await readdir(dir, { recursive: true, withFileTypes: true });
-  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  const files = entries
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+    .map((entry) => join(entry.parentPath, entry.name));
   const texts = await Promise.all(
     files.map(async (file) => [relative(dir, file), await readFile(file, 'utf8')] as const),
   );

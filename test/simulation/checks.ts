@@ -2,7 +2,7 @@
  * What must hold, whatever happens. Checkers look at durable records, at the recovered state and at the simulated
  * node; they share no code with what they check beyond the record types.
  */
-import { containerStateOf } from '../../src/domain/container/state.ts';
+import { containerStateOf } from '../../src/domain/model/container-state.ts';
 import type { EffectKind, EffectOf } from '../../src/domain/model/effects.ts';
 import type { Sequenced } from '../../src/domain/model/records.ts';
 import type { NodeState } from '../../src/domain/model/state.ts';

@@ -6,7 +6,7 @@ import type { CallDraft, CallReply } from '../../src/engine/ports.ts';
 import type { ContainerConfig, NamespaceOption, PodSandboxConfig } from '../../src/domain/model/cri.ts';
 import type { CallResponse } from '../../src/domain/model/records.ts';
 import { CHECKPOINT, CHECKPOINT_ARCHIVE, CHECKPOINT_PATH } from './checkpoint.ts';
-import { containerStateOf } from '../../src/domain/container/state.ts';
+import { containerStateOf } from '../../src/domain/model/container-state.ts';
 import type { History } from './history.ts';
 import { AMBIGUOUS, NOBODY } from './model/words.ts';
 import { askedOf, replyOf } from './seen.ts';

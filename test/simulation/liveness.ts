@@ -3,7 +3,7 @@
  * that could be paid, no claim and no command is left over, what is shown is what the world says, and whatever the
  * world holds belongs to somebody who is shown.
  */
-import { containerStateOf } from '../../src/domain/container/state.ts';
+import { containerStateOf } from '../../src/domain/model/container-state.ts';
 import type { Container, NodeState, PodSandbox, StepState } from '../../src/domain/model/state.ts';
 import type { History } from './history.ts';
 import { Violation } from './violation.ts';

@@ -2,7 +2,7 @@
  * The simulated node and the daemon's answers in the words of the model of CRI: what runs, what is left, what clients
  * are shown. The only place that knows both.
  */
-import { containerStateOf } from '../../src/domain/container/state.ts';
+import { containerStateOf } from '../../src/domain/model/container-state.ts';
 import type { Sequenced } from '../../src/domain/model/records.ts';
 import type { Container } from '../../src/domain/model/state.ts';
 import type { CallDraft, CallReply, PerformEffects } from '../../src/engine/ports.ts';

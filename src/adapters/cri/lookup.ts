@@ -3,7 +3,7 @@
  * CRI shows. Reads and throws; remembers nothing.
  */
 import { idFailure, wholeId } from '../../domain/call/canonical.ts';
-import { containerStateOf } from '../../domain/container/state.ts';
+import { containerStateOf } from '../../domain/model/container-state.ts';
 import { FailureError } from '../../domain/model/errors.ts';
 import { shown } from '../../domain/oci/refuse.ts';
 import type { Container, PodSandbox } from '../../domain/model/state.ts';

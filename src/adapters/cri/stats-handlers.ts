@@ -2,7 +2,7 @@
  * Handlers of the calls that ask for numbers: stats of containers and pods, their metrics, and the streams of both. Only
  * what runs has any.
  */
-import { containerStateOf } from '../../domain/container/state.ts';
+import { containerStateOf } from '../../domain/model/container-state.ts';
 import { FailureError } from '../../domain/model/errors.ts';
 import type { PodSandbox } from '../../domain/model/state.ts';
 import type { Handlers } from './context.ts';

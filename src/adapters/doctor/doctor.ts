@@ -5,7 +5,7 @@
  */
 import { type RuntimeHandler, takesRuncOptions } from '../../domain/model/runtime-handler.ts';
 import type { NodeFacts } from '../../domain/model/node-facts.ts';
-import type { CgroupDriver } from '../../domain/oci/input.ts';
+import type { CgroupDriver } from '../../domain/model/spec-settings.ts';
 import { checkCapabilities, checkCgroupDriver, checkCgroups, checkClock, checkKernel } from './host.ts';
 import { checkCniConfiguration, checkCniPlugins, checkIptables, type NetworkSettings } from './network.ts';
 import { checkOciRuntime, checkShim } from './programs.ts';

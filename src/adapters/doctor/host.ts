@@ -2,7 +2,7 @@
  * Checks of the host itself, from facts that were read before: kernel, capabilities, cgroups and clock. Pure.
  */
 import type { NodeFacts } from '../../domain/model/node-facts.ts';
-import type { CgroupDriver } from '../../domain/oci/input.ts';
+import type { CgroupDriver } from '../../domain/model/spec-settings.ts';
 import { type DoctorResult, ok, problem, warning } from './result.ts';
 
 /** pidfd_open and the overlay options that scribe uses are there since then. */

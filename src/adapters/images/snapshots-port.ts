@@ -5,7 +5,7 @@
  */
 import type { CheckpointArchive } from '../../domain/model/effects/checkpoint.ts';
 import type { Mount } from '../../domain/model/tasks.ts';
-import type { PodUserNamespace } from '../../domain/oci/user-namespace.ts';
+import type { PodUserNamespace } from '../../domain/model/user-namespace.ts';
 
 /** Space a container's writable layer takes, counted from its own files only (not those of the image). */
 export interface SnapshotUsage {

@@ -8,7 +8,7 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom
 import { codeName } from '../../domain/model/errors.ts';
 import type { EffectKind } from '../../domain/model/effects.ts';
 import { effectId, rpcOf, type Sequenced } from '../../domain/model/records.ts';
-import { containerStateOf } from '../../domain/container/state.ts';
+import { containerStateOf } from '../../domain/model/container-state.ts';
 import type { NoteRead, ReadModel } from '../../engine/ports.ts';
 
 /** What is asked for at each scrape. */

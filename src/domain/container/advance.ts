@@ -31,10 +31,10 @@ import {
   wake,
 } from '../deciding/turn.ts';
 import { SIGKILL } from '../values/signals.ts';
-import { hasShim } from '../pod-sandbox/sandboxer.ts';
+import { hasShim } from '../deciding/launch.ts';
 import { advanceCheckpoint, isInCheckpoint } from './checkpoint.ts';
 import { contactOf, isAskingShim } from './contact.ts';
-import { isRunning } from './state.ts';
+import { isRunning } from '../model/container-state.ts';
 import { advanceUpdates, isUpdating } from './update.ts';
 
 /** What a shell says of a command that could not be run, and what kubelet expects with StartError. */

@@ -19,7 +19,7 @@ import {
   type Turn,
 } from '../deciding/turn.ts';
 import { isAskingShim } from './contact.ts';
-import { containerStateOf, notFound } from './state.ts';
+import { containerStateOf, notFound } from '../model/container-state.ts';
 
 type CheckpointEnded = Extract<EffectEnded, { kind: 'CheckpointTask' | 'CheckpointPod' }>;
 type CheckpointRequest = Extract<CallRequest, { method: 'CheckpointContainer' }>;

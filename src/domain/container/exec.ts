@@ -12,7 +12,7 @@ import type { WantedStreams } from '../model/streams.ts';
 import type { Container, OpenCall } from '../model/state.ts';
 import { afterMs, complete, emit, OK, request as requestEffects, setTimer, type Turn } from '../deciding/turn.ts';
 import { contactOf, isAskingShim } from './contact.ts';
-import { containerStateOf, isRunning, notFound } from './state.ts';
+import { containerStateOf, isRunning, notFound } from '../model/container-state.ts';
 
 type RequestOf<M extends CallRequest['method']> = Extract<CallRequest, { method: M }>;
 

@@ -26,7 +26,7 @@ import {
 } from '../deciding/turn.ts';
 import { isAskingShim } from './contact.ts';
 import { isSettled } from './evolve.ts';
-import { notFound, resourcesOf } from './state.ts';
+import { notFound, resourcesOf } from '../model/container-state.ts';
 
 type UpdateRequest = Extract<CallRequest, { method: 'UpdateContainerResources' }>;
 

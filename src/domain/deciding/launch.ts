@@ -1,11 +1,22 @@
 /**
- * How a task is launched. Where nobody has to know its process before that runs, both effects are asked for at once, and
+ * How a task is launched, and the shim that launches it. Where nobody has to know its process before that runs, both effects are asked for at once, and
  * StartTask waits for CreateTask: a trip to the disk less. When CreateTask fails, so does StartTask, with the same words:
  * whatever was created is undone by the intent of both (C6).
  */
 import { rulesOf } from '../model/rules.ts';
-import type { Intent } from '../model/records.ts';
-import type { NodeState } from '../model/state.ts';
+import { type Intent, sandboxStream } from '../model/records.ts';
+import type { NodeState, PodSandbox } from '../model/state.ts';
+import { request, type Turn } from './turn.ts';
 
 export const launchIntents = (state: NodeState): readonly Intent[] =>
   rulesOf(state) < 2 ? [{ kind: 'StartTask' }] : [{ kind: 'CreateTask' }, { kind: 'StartTask' }];
+
+/** A shim that tasks can be started with, or that is being asked whether it is one. */
+export const hasShim = ({ steps, shimContact }: Pick<PodSandbox, 'steps' | 'shimContact'>): boolean =>
+  steps.shim === 'done' && shimContact !== 'gone';
+
+/** Starts it while the first container is being made, so that StartContainer finds it there. */
+export function prepareShim(turn: Turn, { id, sandboxer, steps }: PodSandbox): void {
+  if (sandboxer === 'none' && (steps.shim === 'none' || steps.shim === 'undone'))
+    request(turn, sandboxStream(id), { kind: 'StartShim' });
+}

@@ -1,23 +1,8 @@
 /**
- * What is recorded of a turn that threw: a bug of the deciders, met by this input. The state was put back to what it was
- * before the turn; `handling` says what was done with the input instead. docs/decisions/turns-that-throw.md has the why.
+ * A turn that threw: which object it was about, what its input counts as, and what whoever waits is told.
+ * model/turn-failed.ts has what is recorded of it.
  */
 import type { Failure } from '../model/errors.ts';
-
-export interface TurnFailed {
-  /** As it came; without its body where that could not be written down. */
-  readonly input: { readonly type: string; readonly body?: unknown };
-  /** The effect whose outcome it is; absent: it is none. */
-  readonly effect?: string;
-  /** What was thrown. */
-  readonly error: string;
-  /**
-   * refused: a call, answered with INTERNAL; the record is the last of that call. failed: an outcome, taken for a failure
-   * by the turn before this record. noted: written into the state by this record, with the least that follows from it.
-   * none: nothing of it is in the state, but that its effect is over.
-   */
-  readonly handling: 'refused' | 'failed' | 'noted' | 'none';
-}
 
 /**
  * Done, whatever follows: a delivered signal that counts as futile would have its task deleted before the exit is known

@@ -6,11 +6,14 @@
 import type { CallOutcome, CallRequest, Event, Input, Intent, Sequenced, TimerPurpose } from '../model/records.ts';
 import { GrpcCode, grpcCodeOf } from '../model/errors.ts';
 import type { NodeState, OpenCall, OpenEffect } from '../model/state.ts';
-import { evolve } from '../turn/evolve.ts';
 import type { Int64 } from '../model/cri.ts';
+
+export type Evolve = (state: NodeState, record: Sequenced) => void;
 
 export interface Turn {
   readonly state: NodeState;
+  /** Writes a record into the state: turn/evolve.ts, which knows all rooms, as no room may. */
+  readonly evolve: Evolve;
   readonly input: Sequenced<Input>;
   /** The request that an effect.ended answers, as it was before the input was written down. */
   readonly ended: OpenEffect | null;
@@ -22,12 +25,12 @@ export interface Turn {
 }
 
 /** Starts a turn by writing the input into the state. */
-export function beginTurn(state: NodeState, input: Sequenced<Input>): Turn {
+export function beginTurn(state: NodeState, input: Sequenced<Input>, evolve: Evolve): Turn {
   const effect = input.type === 'effect.ended' || input.type === 'turn.failed' ? input.body.effect : undefined;
   const ended = effect === undefined ? null : (state.effects.get(effect) ?? null);
   const stood = standingOf(state, input);
   evolve(state, input);
-  return { state, input, ended, stood, events: [], woken: new Set() };
+  return { state, evolve, input, ended, stood, events: [], woken: new Set() };
 }
 
 /** Ids of READY sandboxes, and of containers that ran. */
@@ -48,7 +51,7 @@ function standingOf({ sandboxes, containers }: NodeState, { type }: Sequenced<In
 
 /** Records an event of this turn. `call` is the call on whose behalf it happens; by default the input's. */
 export function emit(turn: Turn, stream: string, event: Event, call: number | null = turn.input.call): void {
-  const { input, events } = turn;
+  const { state, evolve, input, events } = turn;
   const seq = input.seq + events.length + 1;
   const sequenced: Sequenced<Event> = {
     ...event,
@@ -60,7 +63,7 @@ export function emit(turn: Turn, stream: string, event: Event, call: number | nu
     call,
   };
   events.push(sequenced);
-  evolve(turn.state, sequenced);
+  evolve(state, sequenced);
 }
 
 /** The call on whose behalf the effect was performed that has just ended; undefined when there is none, or it is over. */

@@ -4,7 +4,7 @@
  */
 import type { RuntimeHandler } from './runtime-handler.ts';
 import type { NodeFacts } from './node-facts.ts';
-import type { SpecSettings } from '../oci/input.ts';
+import type { SpecSettings } from './spec-settings.ts';
 import type { SelinuxContexts } from './selinux.ts';
 
 export interface DaemonFacts {

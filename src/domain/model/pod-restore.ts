@@ -1,6 +1,6 @@
 /** What is said of a pod that is restored from a checkpoint: by the request, by the checkpoint, and by the decision. Types only. */
 import type { ContainerConfig, PodSandboxConfig } from './cri.ts';
-import type { PodUserNamespace } from '../oci/user-namespace.ts';
+import type { PodUserNamespace } from './user-namespace.ts';
 
 export interface RestorePodRequest {
   readonly newId: string;

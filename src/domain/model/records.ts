@@ -19,7 +19,7 @@ import type { DaemonFacts } from './daemon-facts.ts';
 import type { DamagedContent, JournalDoubt, NodeEvent, NodeNote } from './notes.ts';
 import type { AttachRequest, ExecRequest } from './streams.ts';
 import type { RestorePodRequest } from './pod-restore.ts';
-import type { TurnFailed } from '../deciding/turn-failed.ts';
+import type { TurnFailed } from './turn-failed.ts';
 
 /** Who called, as the kernel says (SO_PEERCRED), with the start time that makes the pid unique. */
 export interface Caller {

@@ -1,7 +1,12 @@
 /** Runtime handlers: what the configuration says of them, and what their OCI runtimes can do. */
-import type { BaseSpec } from '../oci/base-spec.ts';
-import type { PrivilegedDevices } from '../oci/devices.ts';
+import type { BaseSpec } from './base-spec.ts';
 import type { Sandboxer } from './sandboxer.ts';
+
+/**
+ * What a privileged container gets where it is not given all devices of the node.
+ * allowed: none, but any may be made and used; asked: those that are asked for and no other.
+ */
+export type PrivilegedDevices = 'allowed' | 'asked';
 
 /** Of containerd.runc.v1.Options, in its words. */
 export interface RuncShimOptions {

@@ -93,7 +93,7 @@ export interface PodSandbox {
 
 /**
  *   create ──> run ──> remove ──> gone         create ──(failure)──> undo ──> gone
- * A container's CRI state is derived: see container/state.ts.
+ * A container's CRI state is derived: see container-state.ts.
  */
 export type ContainerGoal = 'create' | 'run' | 'remove' | 'undo';
 

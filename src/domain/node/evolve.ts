@@ -16,7 +16,7 @@ export function evolveNode(state: NodeState, record: Sequenced): void {
     case 'daemon.started': {
       state.network = withoutStrangers(state.network, state.facts, record.body.facts);
       state.facts = record.body.facts;
-      // Effects are forgotten by effect-log.ts; what they were doing is in doubt and therefore to be undone or redone.
+      // Effects are forgotten by deciding/open-effects.ts; what they were doing is in doubt and therefore to be undone or redone.
       const dead = new Set(record.body.deadTasks);
       const { rebooted } = record.body;
       for (const [id, sandbox] of state.sandboxes)

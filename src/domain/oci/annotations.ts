@@ -5,7 +5,7 @@
  */
 import type { ContainerConfig, LinuxContainerResources, PodSandboxConfig } from '../model/cri.ts';
 import { withMatchingKeys } from '../values/glob.ts';
-import type { SpecSettings } from './input.ts';
+import type { SpecSettings } from '../model/spec-settings.ts';
 
 const PREFIX = 'io.kubernetes.cri.';
 /** One shim for all tasks with the same group. */

@@ -3,6 +3,7 @@
  * scribe say. Kept is what a container can have without CRI asking for it; what only scribe or CRI can know may stand in
  * the file, since tools that print specs write it, and counts for nothing.
  */
+import type { BaseSpec } from '../model/base-spec.ts';
 import { type JsonObject, type Read, shapes } from '../values/shape.ts';
 import { checkCapabilityNames } from './capabilities.ts';
 import { DEV } from './devices.ts';
@@ -12,32 +13,12 @@ import type {
   OciDeviceCgroup,
   OciHook,
   OciHooks,
-  OciIntelRdt,
   OciMount,
   OciResources,
   OciRlimit,
   OciRootfsPropagation,
   OciSpec,
 } from '../model/oci.ts';
-
-export interface BaseSpec {
-  readonly env?: readonly string[];
-  /** What a container that adds and drops nothing gets. */
-  readonly capabilities?: readonly string[];
-  readonly noNewPrivileges?: boolean;
-  readonly rlimits?: readonly OciRlimit[];
-  readonly mounts?: readonly OciMount[];
-  readonly hooks?: OciHooks;
-  readonly annotations?: Readonly<Record<string, string>>;
-  readonly sysctl?: Readonly<Record<string, string>>;
-  /** Without the rules of devices. */
-  readonly resources?: OciResources;
-  /** Those that allow something. */
-  readonly deviceRules?: readonly OciDeviceCgroup[];
-  readonly devices?: readonly OciDevice[];
-  readonly rootfsPropagation?: OciRootfsPropagation;
-  readonly intelRdt?: OciIntelRdt;
-}
 
 const HOOK_NAMES = ['prestart', 'createRuntime', 'createContainer', 'startContainer', 'poststart', 'poststop'] as const;
 const CAPABILITY_SETS = ['bounding', 'effective', 'permitted', 'inheritable', 'ambient'];

@@ -2,6 +2,7 @@
  * Devices of a container: which nodes are made in its /dev, and what its device cgroup allows. A privileged container
  * gets every device of the node and may use any. Must not look at the host: DeviceFact says what is there.
  */
+import type { PrivilegedDevices } from '../model/runtime-handler.ts';
 import type { ContainerConfig } from '../model/cri.ts';
 import type { DeviceFact } from '../model/container-facts.ts';
 import { refuse } from './refuse.ts';
@@ -63,12 +64,6 @@ function requested(config: ContainerConfig, facts: readonly DeviceFact[]): reado
 }
 
 export const DEV = '/dev';
-
-/**
- * What a privileged container gets where it is not given all devices of the node.
- * allowed: none, but any may be made and used; asked: those that are asked for and no other.
- */
-export type PrivilegedDevices = 'allowed' | 'asked';
 
 export interface ContainerDevices {
   readonly devices: readonly OciDevice[];

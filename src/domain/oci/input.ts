@@ -2,34 +2,13 @@
  * What specs are built from. All of it is in the journal (configs, facts, settings), so a spec can be built again at
  * any time and comes out the same (C13). Data only.
  */
+import type { SpecSettings } from '../model/spec-settings.ts';
 import type { ContainerConfig, PodSandboxConfig } from '../model/cri.ts';
 import type { ContainerFacts } from '../model/container-facts.ts';
 import type { ImageConfig } from '../model/image-content.ts';
 import type { NamespacePins } from '../model/sandboxer.ts';
-import type { RuntimeHandler } from '../model/runtime-handler.ts';
 import type { NodeFacts } from '../model/node-facts.ts';
 import type { SelinuxLabels } from '../model/selinux.ts';
-
-export type CgroupDriver = 'cgroupfs' | 'systemd';
-
-export interface SpecSettings
-  extends Pick<RuntimeHandler, 'podAnnotations' | 'containerAnnotations' | 'privilegedDevices' | 'baseSpec'> {
-  readonly cgroupDriver: CgroupDriver;
-  /** Never set an oom_score_adj below the daemon's own. */
-  readonly restrictOomScoreAdj: boolean;
-  /** Pods with a network of their own may bind ports below 1024 without a capability. */
-  readonly enableUnprivilegedPorts: boolean;
-  /** Pods with a network of their own may open ICMP echo sockets without CAP_NET_RAW. */
-  readonly enableUnprivilegedIcmp: boolean;
-  /** The runtime handler knows the "rro" mount option; absent: it does not. */
-  readonly recursiveReadOnlyMounts?: boolean;
-  /** The runtime handler's OCI runtime can move network interfaces into a container; absent: it can not. */
-  readonly netDevices?: boolean;
-  /** A class of RDT that a node without resctrl can not give is not given, instead of refused. */
-  readonly ignoreRdtNotEnabledErrors?: boolean;
-  /** A class of block I/O is not given, instead of refused, where no classes are configured. */
-  readonly ignoreBlockIONotEnabledErrors?: boolean;
-}
 
 /** Host paths of what a pod's containers share. */
 export interface SandboxPaths {

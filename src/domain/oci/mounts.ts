@@ -6,12 +6,14 @@
 import { type ContainerConfig, type Mount, MountPropagation, type PodSandboxConfig } from '../model/cri.ts';
 import type { ContainerFacts, MountFact } from '../model/container-facts.ts';
 import { DEV } from './devices.ts';
-import type { ImageMount, ImageVolume, SandboxPaths, SpecSettings } from './input.ts';
+import type { ImageMount, ImageVolume, SandboxPaths } from './input.ts';
+import type { SpecSettings } from '../model/spec-settings.ts';
 import { hasHostIpc } from './namespaces.ts';
 import { cleanPath, pathDepth } from './paths.ts';
 import { refuse, shown } from './refuse.ts';
 import type { OciMount, OciRootfsPropagation } from '../model/oci.ts';
-import { hasOwnUsers, type MappedMount, userNamespaceOf } from './user-namespace.ts';
+import { hasOwnUsers, userNamespaceOf } from './user-namespace.ts';
+import type { MappedMount } from '../model/user-namespace.ts';
 
 const DEV_SHM = '/dev/shm';
 const ETC_RESOLV_CONF = '/etc/resolv.conf';

@@ -5,6 +5,8 @@
  * made it, and root of the pod is to be root of the pod's network.
  */
 import { NamespaceMode, type NamespaceOption, type PodSandboxConfig } from '../model/cri.ts';
+import type { DaemonFacts } from '../model/daemon-facts.ts';
+import { netnsPath } from '../model/paths.ts';
 import type { NamespacePins } from '../model/sandboxer.ts';
 import type { NodeFacts } from '../model/node-facts.ts';
 import { refuse } from './refuse.ts';
@@ -103,3 +105,14 @@ export function containerNamespaces(
     ...(node.cgroup.version === 2 && !privileged ? [fresh('cgroup')] : []),
   ];
 }
+
+/** Where the pod's namespaces are pinned, as far as it has its own. */
+export const namespacePins = (
+  facts: Pick<DaemonFacts, 'stateDir'>,
+  podSandboxId: string,
+  config: PodSandboxConfig,
+): NamespacePins => ({
+  network: hasHostNetwork(config) ? null : netnsPath(facts, podSandboxId),
+  ipc: hasHostIpc(config) ? null : `${facts.stateDir}/ipcns/${podSandboxId}`,
+  uts: hasHostNetwork(config) ? null : `${facts.stateDir}/utsns/${podSandboxId}`,
+});

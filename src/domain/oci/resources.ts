@@ -5,7 +5,7 @@
  */
 import type { HugepageLimit, Int64, LinuxContainerResources } from '../model/cri.ts';
 import type { NodeFacts } from '../model/node-facts.ts';
-import type { CgroupDriver } from './input.ts';
+import type { CgroupDriver } from '../model/spec-settings.ts';
 import { baseName, cleanPath } from './paths.ts';
 import { refuse, refuseField, shown } from './refuse.ts';
 import type { OciCpu, OciHugepageLimit, OciMemory, OciResources } from '../model/oci.ts';

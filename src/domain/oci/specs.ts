@@ -1,16 +1,18 @@
 /** The OCI specs of what is in the state: gathers from it what the builders in oci/ want to know. */
-import { containerStateOf } from '../container/state.ts';
+import { containerStateOf } from '../model/container-state.ts';
 import type { RuntimeHandler } from '../model/runtime-handler.ts';
 import type { DaemonFacts } from '../model/daemon-facts.ts';
 import { containerSpec } from './container-spec.ts';
-import type { CgroupDriver, ImageMount, ImageVolume, SandboxPaths, SpecSettings } from './input.ts';
+import type { ImageMount, ImageVolume, SandboxPaths } from './input.ts';
+import type { CgroupDriver, SpecSettings } from '../model/spec-settings.ts';
 import { imageVolumesOf, mappedMounts } from './mounts.ts';
 import { podSandboxSpec } from './pod-sandbox-spec.ts';
 import type { SpecResult } from './refuse.ts';
 import { podSysctls } from './sysctls.ts';
-import { hasOwnUsers, type MappedMount } from './user-namespace.ts';
+import { hasOwnUsers } from './user-namespace.ts';
+import type { MappedMount } from '../model/user-namespace.ts';
 import { bundlePath, containerDir, imageMountPath, mappedDir, sandboxDir, shmPath } from '../model/paths.ts';
-import { namespacePins } from '../pod-sandbox/sandboxer.ts';
+import { namespacePins } from './namespaces.ts';
 import type { Container, NodeState, PodSandbox } from '../model/state.ts';
 
 /** The image name that the built-in pause program goes by. */

@@ -4,7 +4,7 @@
  * namespaced at all is the OCI runtime's to say, for one that starts a machine per pod can set any.
  */
 import type { PodSandboxConfig } from '../model/cri.ts';
-import type { SpecSettings } from './input.ts';
+import type { SpecSettings } from '../model/spec-settings.ts';
 import { hasHostIpc, hasHostNetwork } from './namespaces.ts';
 import { refuseField, shown } from './refuse.ts';
 import { userNamespaceOf } from './user-namespace.ts';

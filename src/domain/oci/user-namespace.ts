@@ -3,27 +3,11 @@
  * Its containers have the same, and say so again in their own config: a kubelet that forgot it for one of them would
  * otherwise have a container with the node's root in a pod that nobody expects it in.
  */
+import type { IdRange, PodUserNamespace } from '../model/user-namespace.ts';
 import type { OciIdMapping } from '../model/oci.ts';
 import { type IDMapping, type Mount, NamespaceMode, type PodSandboxConfig, type UserNamespace } from '../model/cri.ts';
 import { sameJson } from '../values/json.ts';
 import { refuseField, shown } from './refuse.ts';
-
-/** Ids `first` to `first + length - 1` of the node, seen as 0 to `length - 1`. */
-export interface IdRange {
-  readonly first: number;
-  readonly length: number;
-}
-
-export interface PodUserNamespace {
-  readonly uids: IdRange;
-  readonly gids: IdRange;
-}
-
-/** A tree of the node and the place where it is mounted again, its owners seen through a user namespace. */
-export interface MappedMount {
-  readonly source: string;
-  readonly target: string;
-}
 
 export const NAMESPACE_FIELD = 'linux.security_context.namespace_options';
 const USERNS_FIELD = `${NAMESPACE_FIELD}.userns_options`;

@@ -5,7 +5,8 @@
 import type { ContainerConfig, PodSandboxConfig } from '../model/cri.ts';
 import type { Failure } from '../model/errors.ts';
 import type { NodeFacts } from '../model/node-facts.ts';
-import type { SandboxPaths, SpecSettings } from './input.ts';
+import type { SandboxPaths } from './input.ts';
+import type { SpecSettings } from '../model/spec-settings.ts';
 import { hasHostNetwork } from './namespaces.ts';
 import { podSandboxSpec } from './pod-sandbox-spec.ts';
 import { failureIn } from './refuse.ts';

@@ -3,7 +3,7 @@
  * fields only, and naming nothing outside of its directory. Pure; throws FailureError InvalidField.
  */
 import { FailureError } from '../model/errors.ts';
-import type { IdRange, PodUserNamespace } from '../oci/user-namespace.ts';
+import type { IdRange, PodUserNamespace } from '../model/user-namespace.ts';
 import type { DescribedContainer, DescribedImage, DescribedPod } from '../model/pod-restore.ts';
 import { type Read, type Shapes, shapes } from '../values/shape.ts';
 

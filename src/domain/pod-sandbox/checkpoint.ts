@@ -3,7 +3,7 @@
  * containers go on running, and what a restart cut short is cleared up at once.
  */
 import { checkpointFailure, afterCheckpoint } from '../container/checkpoint.ts';
-import { isRunning, notFound } from '../container/state.ts';
+import { isRunning, notFound } from '../model/container-state.ts';
 import { hasTimer, openEffectsOn } from '../deciding/open-effects.ts';
 import type { Failure } from '../model/errors.ts';
 import { checkAbsolutePath, checkNoParentPart } from '../oci/checks.ts';

@@ -1,5 +1,5 @@
 /** What calls about PodSandboxes lead to: refusals, or a goal that process.ts then works towards. */
-import { containerStateOf } from '../container/state.ts';
+import { containerStateOf } from '../model/container-state.ts';
 import { type BodyOf, type CallRequest, containerStream, sandboxStream } from '../model/records.ts';
 import { sameJson } from '../values/json.ts';
 import { sandboxName } from '../model/names.ts';

@@ -8,7 +8,7 @@ import { containerName } from '../model/names.ts';
 import { type CallResponse, containerStream, sandboxStream } from '../model/records.ts';
 import { containersOf, type NodeState, type PodSandbox } from '../model/state.ts';
 import { emit, type Turn } from '../deciding/turn.ts';
-import { prepareShim } from './shim.ts';
+import { prepareShim } from '../deciding/launch.ts';
 
 /** What the creation of a pod is answered with. */
 export function createdResponse({ id, restore }: PodSandbox): CallResponse {

@@ -6,12 +6,10 @@ import { NamespaceMode, type PodSandboxConfig } from '../model/cri.ts';
 import type { EffectKind } from '../model/effects.ts';
 import type { RuntimeHandler } from '../model/runtime-handler.ts';
 import type { NamespacePins, Sandboxer } from '../model/sandboxer.ts';
-import type { DaemonFacts } from '../model/daemon-facts.ts';
 import { hasHostIpc, hasHostNetwork } from '../oci/namespaces.ts';
 import { hasNamespacedSysctlsOnly } from '../oci/sysctls.ts';
 import { hasOwnUsers } from '../oci/user-namespace.ts';
-import { netnsPath } from '../model/paths.ts';
-import type { PodSandbox, SandboxStep } from '../model/state.ts';
+import type { SandboxStep } from '../model/state.ts';
 
 /** The effect that makes each step, and the one that undoes it. */
 const sandboxSteps = {
@@ -57,23 +55,8 @@ export function sandboxerOf(handler: RuntimeHandler, config: PodSandboxConfig): 
 export const givesUserNamespaces = ({ userNamespaces = false, sandboxer }: RuntimeHandler): boolean =>
   userNamespaces && sandboxer !== 'shim';
 
-/** Where the pod's namespaces are pinned, as far as it has its own. */
-export const namespacePins = (
-  facts: Pick<DaemonFacts, 'stateDir'>,
-  podSandboxId: string,
-  config: PodSandboxConfig,
-): NamespacePins => ({
-  network: hasHostNetwork(config) ? null : netnsPath(facts, podSandboxId),
-  ipc: hasHostIpc(config) ? null : `${facts.stateDir}/ipcns/${podSandboxId}`,
-  uts: hasHostNetwork(config) ? null : `${facts.stateDir}/utsns/${podSandboxId}`,
-});
-
 export const pinPaths = ({ network, ipc, uts }: NamespacePins): readonly string[] =>
   [network, ipc, uts].filter((path) => path !== null);
 
 /** False where the pod shares all of these with the node. */
 export const hasNamespaces = (config: PodSandboxConfig): boolean => !hasHostNetwork(config) || !hasHostIpc(config);
-
-/** A shim that tasks can be started with, or that is being asked whether it is one. */
-export const hasShim = ({ steps, shimContact }: Pick<PodSandbox, 'steps' | 'shimContact'>): boolean =>
-  steps.shim === 'done' && shimContact !== 'gone';

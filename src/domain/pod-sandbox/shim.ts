@@ -4,6 +4,7 @@
  * containers' loss and not the pod's. A failed start is undone and told to who waits for it, and so is a shim that can't be
  * stopped: no start is tried again by itself.
  */
+import { prepareShim } from '../deciding/launch.ts';
 import { failStart } from '../container/advance.ts';
 import { hasTimer, openEffectsOn } from '../deciding/open-effects.ts';
 import type { Failure } from '../model/errors.ts';
@@ -11,15 +12,9 @@ import { containerStream, sandboxStream } from '../model/records.ts';
 import { rulesOf } from '../model/rules.ts';
 import { containersOf, type Container, type PodSandbox } from '../model/state.ts';
 import { afterMs, request, retryDelayMs, setTimer, type Turn, wake } from '../deciding/turn.ts';
-import { hasShim } from './sandboxer.ts';
+import { hasShim } from '../deciding/launch.ts';
 
 const waitsForShim = ({ starting, steps }: Container): boolean => starting && steps.task === 'none';
-
-/** Starts it while the first container is being made, so that StartContainer finds it there. */
-export function prepareShim(turn: Turn, { id, sandboxer, steps }: PodSandbox): void {
-  if (sandboxer === 'none' && (steps.shim === 'none' || steps.shim === 'undone'))
-    request(turn, sandboxStream(id), { kind: 'StartShim' });
-}
 
 /** Called for a pod that is to run and was ready once. */
 export function advanceShim(turn: Turn, sandbox: PodSandbox): void {

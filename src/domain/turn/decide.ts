@@ -20,10 +20,11 @@ import type { ImageContent } from '../model/image-content.ts';
 import type { Failure } from '../model/errors.ts';
 import { runPodSandbox } from '../pod-sandbox/decide.ts';
 import { beginTurn, complete, type Turn } from '../deciding/turn.ts';
+import { evolve } from './evolve.ts';
 import { decidingFor } from '../deciding/turn-failed.ts';
 
 export function decide(state: NodeState, input: Sequenced<Input>): readonly Sequenced<Event>[] {
-  const turn = beginTurn(state, input);
+  const turn = beginTurn(state, input, evolve);
   react(turn, input);
   settle(turn);
   return turn.events;

@@ -2,7 +2,7 @@
  * From an open intent to the whole request an adapter can perform without knowing any state. A function of the state
  * alone, so that a replay gives the same requests. Called in the turn that recorded the intent.
  */
-import { resourcesOf } from '../container/state.ts';
+import { resourcesOf } from '../model/container-state.ts';
 import type { Effect, EffectOf } from '../model/effects.ts';
 import type { CheckpointedTask, TaskCheckpoint } from '../model/effects/checkpoint.ts';
 import { containerLog } from '../container/log.ts';
@@ -20,7 +20,7 @@ import { hasOwnUsers, userNamespaceOf } from '../oci/user-namespace.ts';
 import { bundlePath, checkpointDir, containerDir, netnsPath, restoreDir, sandboxDir, shmPath } from '../model/paths.ts';
 import { type ContainerUpdate, type Intent, subjectOf } from '../model/records.ts';
 import { createPauseTask, createTask, startPauseTask, startTask, usersOf } from './launch-requests.ts';
-import { namespacePins } from '../pod-sandbox/sandboxer.ts';
+import { namespacePins } from '../oci/namespaces.ts';
 import { containerSpecOf, imageMountsOf, pinnedSysctls, sandboxSpecOf, volumesOf } from '../oci/specs.ts';
 import { type Container, containersOf, type NodeState, type OpenEffect, type PodSandbox } from '../model/state.ts';
 

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { type BaseSpec, parseBaseSpec } from '../../../src/domain/oci/base-spec.ts';
+import { parseBaseSpec } from '../../../src/domain/oci/base-spec.ts';
+import type { BaseSpec } from '../../../src/domain/model/base-spec.ts';
 import { buildContainer, imageConfig, privilegedPod, settings, withContext } from './support.ts';
 
 const parse = (content: unknown): BaseSpec =>

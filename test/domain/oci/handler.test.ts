@@ -1,7 +1,7 @@
 /** What the runtime handler of a pod changes in its specs: annotations that are handed on, devices of the privileged. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { PrivilegedDevices } from '../../../src/domain/oci/devices.ts';
+import type { PrivilegedDevices } from '../../../src/domain/model/runtime-handler.ts';
 import { containerQuestions } from '../../../src/domain/oci/container-spec.ts';
 import { configWithoutOrders } from '../../../src/domain/oci/annotations.ts';
 import {

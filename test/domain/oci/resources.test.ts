@@ -7,7 +7,7 @@ import type { NodeFacts } from '../../../src/domain/model/node-facts.ts';
 import { containerSpec } from '../../../src/domain/oci/container-spec.ts';
 import { failureIn as refusalIn } from '../../../src/domain/oci/refuse.ts';
 import { checkSwap, mergedResources, undoingResources } from '../../../src/domain/oci/resources.ts';
-import type { SpecSettings } from '../../../src/domain/oci/input.ts';
+import type { SpecSettings } from '../../../src/domain/model/spec-settings.ts';
 import {
   buildContainer,
   buildSandbox,

@@ -9,12 +9,8 @@ import type { ImageConfig } from '../../../src/domain/model/image-content.ts';
 import type { Failure } from '../../../src/domain/model/errors.ts';
 import type { NodeFacts } from '../../../src/domain/model/node-facts.ts';
 import { containerSpec } from '../../../src/domain/oci/container-spec.ts';
-import type {
-  ContainerSpecInput,
-  PodSandboxSpecInput,
-  SandboxPaths,
-  SpecSettings,
-} from '../../../src/domain/oci/input.ts';
+import type { ContainerSpecInput, PodSandboxSpecInput, SandboxPaths } from '../../../src/domain/oci/input.ts';
+import type { SpecSettings } from '../../../src/domain/model/spec-settings.ts';
 import { podSandboxSpec } from '../../../src/domain/oci/pod-sandbox-spec.ts';
 import type { SpecResult } from '../../../src/domain/oci/refuse.ts';
 import type { OciSpec } from '../../../src/domain/model/oci.ts';

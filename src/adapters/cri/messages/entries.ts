@@ -2,7 +2,7 @@
  * CRI messages of what is in the read model: list entries, statuses, images. Plain functions of one object (and its
  * pod or image); nothing is remembered here.
  */
-import { containerStateOf, resourcesOf } from '../../../domain/container/state.ts';
+import { containerStateOf, resourcesOf } from '../../../domain/model/container-state.ts';
 import { logPath } from '../../../domain/container/log.ts';
 import { criSignalOf, stopSignalOf } from '../../../domain/oci/signals.ts';
 import type { Container, Image, NodeState, PodSandbox } from '../../../domain/model/state.ts';

@@ -1,6 +1,6 @@
 /** Effects that write down what tasks are doing, of one container or of a pod, and what their success says. Types only. */
 import type { PodSandboxConfig } from '../cri.ts';
-import type { PodUserNamespace } from '../../oci/user-namespace.ts';
+import type { PodUserNamespace } from '../user-namespace.ts';
 import type { DescribedImage, DescribedPod } from '../pod-restore.ts';
 import type { Mount } from '../tasks.ts';
 

@@ -5,7 +5,7 @@
 import type { ContainerFacts, ContainerQuestions } from '../container-facts.ts';
 import type { OciResources } from '../oci.ts';
 import type { CheckpointArchive } from './checkpoint.ts';
-import type { PodUserNamespace } from '../../oci/user-namespace.ts';
+import type { PodUserNamespace } from '../user-namespace.ts';
 import type { Bundle, ContainerLog, LaunchedTask, Mount } from '../tasks.ts';
 
 export type ContainerEffect =

@@ -3,7 +3,7 @@
  * Types only. Its shim and its pause task are those of task.ts.
  */
 import type { PodNetwork } from '../cni.ts';
-import type { PodUserNamespace } from '../../oci/user-namespace.ts';
+import type { PodUserNamespace } from '../user-namespace.ts';
 import type { NamespacePins } from '../sandboxer.ts';
 import type { Bundle, LaunchedTask, Mount } from '../tasks.ts';
 

@@ -3,7 +3,7 @@
  * Commands in a container that runs are those of session.ts.
  */
 import type { PodSandboxConfig } from '../cri.ts';
-import type { MappedMount, PodUserNamespace } from '../../oci/user-namespace.ts';
+import type { MappedMount, PodUserNamespace } from '../user-namespace.ts';
 import type { SandboxPlatform } from '../sandboxer.ts';
 import type { RuntimeHandler } from '../runtime-handler.ts';
 import type { ContainerLog, LaunchedTask, Mount, ObservedTask, ShimAddress } from '../tasks.ts';

@@ -1,7 +1,7 @@
 /** The CRI state of a container, derived from what was recorded; the stored state holds no second copy of it. */
-import type { LinuxContainerResources } from '../model/cri.ts';
-import type { Failure } from '../model/errors.ts';
-import type { Container } from '../model/state.ts';
+import type { LinuxContainerResources } from './cri.ts';
+import type { Failure } from './errors.ts';
+import type { Container } from './state.ts';
 
 /**
  *   (creating) ──> CREATED ──> RUNNING ──> EXITED
