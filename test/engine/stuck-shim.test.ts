@@ -1,8 +1,8 @@
 /** A pod without a pause task whose shim ended and can't be cleared up: nobody waits for that. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { containerStateOf } from '../../src/domain/container/state.ts';
-import { FailureError } from '../../src/domain/errors.ts';
+import { containerStateOf } from '../../src/domain/model/container-state.ts';
+import { FailureError } from '../../src/domain/model/errors.ts';
 import { idOf, podConfig, reasonOf, type Rig, startRig } from './rig.ts';
 
 /** Its shim ended and is being cleared up; one container of it was made, `create` makes others. */

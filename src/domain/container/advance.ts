@@ -12,7 +12,7 @@ import type { TaskExit } from '../model/tasks.ts';
 import { rulesOf } from '../model/rules.ts';
 import type { Failure } from '../model/errors.ts';
 import { imageIdsOf } from '../image/mounted.ts';
-import { launchIntents } from '../deciding/launch.ts';
+import { hasShim, launchIntents } from '../deciding/launch.ts';
 import { containerStream, type ExitReason, imageStream, sandboxStream } from '../model/records.ts';
 import type { Int64 } from '../model/cri.ts';
 import { containerSpecOf } from '../oci/specs.ts';
@@ -31,7 +31,6 @@ import {
   wake,
 } from '../deciding/turn.ts';
 import { SIGKILL } from '../values/signals.ts';
-import { hasShim } from '../deciding/launch.ts';
 import { advanceCheckpoint, isInCheckpoint } from './checkpoint.ts';
 import { contactOf, isAskingShim } from './contact.ts';
 import { isRunning } from '../model/container-state.ts';

@@ -4,7 +4,7 @@
  * containers' loss and not the pod's. A failed start is undone and told to who waits for it, and so is a shim that can't be
  * stopped: no start is tried again by itself.
  */
-import { prepareShim } from '../deciding/launch.ts';
+import { hasShim, prepareShim } from '../deciding/launch.ts';
 import { failStart } from '../container/advance.ts';
 import { hasTimer, openEffectsOn } from '../deciding/open-effects.ts';
 import type { Failure } from '../model/errors.ts';
@@ -12,7 +12,6 @@ import { containerStream, sandboxStream } from '../model/records.ts';
 import { rulesOf } from '../model/rules.ts';
 import { containersOf, type Container, type PodSandbox } from '../model/state.ts';
 import { afterMs, request, retryDelayMs, setTimer, type Turn, wake } from '../deciding/turn.ts';
-import { hasShim } from '../deciding/launch.ts';
 
 const waitsForShim = ({ starting, steps }: Container): boolean => starting && steps.task === 'none';
 

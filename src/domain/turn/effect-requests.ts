@@ -11,7 +11,7 @@ import { checkpointDigests } from '../node/checkpoint-digests.ts';
 import type { DaemonFacts } from '../model/daemon-facts.ts';
 import { etcFiles } from '../oci/etc-files.ts';
 import { containerQuestions } from '../oci/container-spec.ts';
-import { hasHostIpc } from '../oci/namespaces.ts';
+import { hasHostIpc, namespacePins } from '../oci/namespaces.ts';
 import { failureIn } from '../oci/refuse.ts';
 import { ociResources, oomScoreAdj, undoingResources } from '../oci/resources.ts';
 import { seccompFileOf, seccompProfileOf } from '../oci/seccomp.ts';
@@ -20,7 +20,6 @@ import { hasOwnUsers, userNamespaceOf } from '../oci/user-namespace.ts';
 import { bundlePath, checkpointDir, containerDir, netnsPath, restoreDir, sandboxDir, shmPath } from '../model/paths.ts';
 import { type ContainerUpdate, type Intent, subjectOf } from '../model/records.ts';
 import { createPauseTask, createTask, startPauseTask, startTask, usersOf } from './launch-requests.ts';
-import { namespacePins } from '../oci/namespaces.ts';
 import { containerSpecOf, imageMountsOf, pinnedSysctls, sandboxSpecOf, volumesOf } from '../oci/specs.ts';
 import { type Container, containersOf, type NodeState, type OpenEffect, type PodSandbox } from '../model/state.ts';
 
