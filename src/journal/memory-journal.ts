@@ -21,17 +21,23 @@ import type { JournalRecord, KeptJournal, ReadQuery, ReadRow, SealedSegment, Sna
 
 /** What is durable. Only grows, but for pruning; handing it to the next journal is what a restart is. */
 export interface MemoryContents {
-  /** Index is seq - 1; record is null once pruned. */
+  /** Index is seq - 1. */
   readonly rows: MemoryRow[];
+  /** Where to look for what was recorded on a stream, or on behalf of a call. */
+  readonly seqsOfStream: Map<string, number[]>;
+  readonly seqsOfCall: Map<number, number[]>;
   readonly chunks: MemoryChunk[];
   readonly closed: SealedSegment[];
   readonly snapshots: Snapshot[];
 }
 
 export interface MemoryRow {
-  readonly record: JournalRecord | null;
-  readonly bodyHash: Uint8Array;
-  readonly hash: Uint8Array;
+  /** Null once pruned. */
+  record: JournalRecord | null;
+  /** What the hashes are taken of: pruned, too. */
+  readonly written: JournalRecord;
+  /** Taken when somebody first asks for them, which most tests never do. */
+  hash: Uint8Array | null;
 }
 
 interface MemoryChunk {
@@ -58,7 +64,14 @@ interface Waiting {
 
 const pageRecords = 256;
 
-export const emptyContents = (): MemoryContents => ({ rows: [], chunks: [], closed: [], snapshots: [] });
+export const emptyContents = (): MemoryContents => ({
+  rows: [],
+  seqsOfStream: new Map(),
+  seqsOfCall: new Map(),
+  chunks: [],
+  closed: [],
+  snapshots: [],
+});
 
 /** Whether a record is what the query asks for; its limit aside. */
 const matches = (query: ReadQuery, record: JournalRecord): boolean =>
@@ -80,7 +93,7 @@ const prune = (contents: MemoryContents, record: JournalRecord): void => {
   for (const [first, last] of seqs) {
     for (let seq = first; seq <= last; seq++) {
       const row = contents.rows[seq - 1];
-      if (row?.record && !isOwnType(row.record.type)) contents.rows[seq - 1] = { ...row, record: null };
+      if (row?.record && !isOwnType(row.record.type)) row.record = null;
     }
   }
   const kept = contents.chunks.filter(({ segment }) => !segments.includes(segment));
@@ -94,12 +107,29 @@ const dropSnapshots = (contents: MemoryContents, beforeSeq: number): void => {
   contents.snapshots.splice(0, contents.snapshots.length, ...kept);
 };
 
+const noteSeq = <K>(seqs: Map<K, number[]>, key: K, seq: number): void => {
+  const known = seqs.get(key);
+  if (known === undefined) seqs.set(key, [seq]);
+  else known.push(seq);
+};
+
 const addRecord = (contents: MemoryContents, record: JournalRecord): void => {
-  const body = bodyHash(record);
-  const previous = contents.rows.at(-1)?.hash ?? GENESIS;
-  contents.rows.push({ record, bodyHash: body, hash: chainHash(previous, record.seq, body) });
+  contents.rows.push({ record, written: record, hash: null });
+  noteSeq(contents.seqsOfStream, record.stream, record.seq);
+  if (record.call !== null) noteSeq(contents.seqsOfCall, record.call, record.seq);
   if (record.type === READS_CLOSED) closeSegment(contents, record);
   if (record.type === JOURNAL_PRUNED) prune(contents, record);
+};
+
+/** The chain's hash after record `seq`. */
+const hashAt = ({ rows }: MemoryContents, seq: number): Uint8Array => {
+  const hashed = rows.findLastIndex(({ hash }, index) => hash !== null && index < seq);
+  let hash = rows[hashed]?.hash ?? GENESIS;
+  for (const row of rows.slice(hashed + 1, seq)) {
+    hash = chainHash(hash, row.written.seq, bodyHash(row.written));
+    row.hash = hash;
+  }
+  return hash;
 };
 
 const encodeRows = (rows: readonly ReadRow[]): Uint8Array => {
@@ -192,6 +222,9 @@ export const createMemoryJournal = (options: MemoryJournalOptions = {}): MemoryJ
     await done;
   };
 
+  const liveOf = (seqs: readonly number[]): JournalRecord[] =>
+    seqs.flatMap((seq) => contents.rows[seq - 1]?.record ?? []);
+
   const live = (from: number, to: number): JournalRecord[] =>
     contents.rows.slice(from - 1, to).flatMap(({ record }) => (record === null ? [] : [record]));
 
@@ -199,7 +232,15 @@ export const createMemoryJournal = (options: MemoryJournalOptions = {}): MemoryJ
     contents,
     failed,
     append,
-    head: () => ({ seq: contents.rows.length, hash: contents.rows.at(-1)?.hash ?? GENESIS }),
+    head: () => {
+      const seq = contents.rows.length;
+      return {
+        seq,
+        get hash() {
+          return hashAt(contents, seq);
+        },
+      };
+    },
     appendRead: (row) => {
       if (ended === null) reads.push(row);
     },
@@ -259,9 +300,8 @@ export const createMemoryJournal = (options: MemoryJournalOptions = {}): MemoryJ
     },
     closedSegments: async () =>
       contents.closed.filter(({ segment }) => contents.chunks.some((chunk) => chunk.segment === segment)),
-    placesOfStream: async (stream) =>
-      isInlineStream(stream) ? [] : live(1, contents.rows.length).filter((record) => record.stream === stream),
-    placesOfCall: async (call) => live(1, contents.rows.length).filter((record) => record.call === call),
+    placesOfStream: async (stream) => (isInlineStream(stream) ? [] : liveOf(contents.seqsOfStream.get(stream) ?? [])),
+    placesOfCall: async (call) => liveOf(contents.seqsOfCall.get(call) ?? []),
     usedBytes: async () => contents.rows.reduce((sum, { record }) => sum + 64 + (record?.body.length ?? 0), 0),
   };
 };

@@ -73,7 +73,8 @@ export function startClients(history: History, count: number): Clients {
       };
       scheduler.after(patienceMs, () => {
         if (over) return;
-        if (!daemon.dead) abort.abort();
+        // Without a reason, one is made, with its stack.
+        if (!daemon.dead) abort.abort('the client has gone');
         finish(null);
       });
       daemon.engine.call(draft, { caller: null, deadlineNs: null, signal: abort.signal }).then(

@@ -3,6 +3,8 @@
  * asked for and of whose end is known. Keeps what pruning takes from the journal.
  */
 import { type Intent, type Sequenced, subjectOf } from '../../src/domain/model/records.ts';
+import { initialState, type NodeState } from '../../src/domain/model/state.ts';
+import { evolve } from '../../src/domain/turn/evolve.ts';
 import { fromJournalRecord } from '../../src/engine/codec.ts';
 import type { MemoryContents } from '../../src/journal/memory-journal.ts';
 import { isOwnType } from '../../src/journal/own-records.ts';
@@ -14,6 +16,8 @@ export interface Durable {
   readonly records: readonly JournalRecord[];
   /** As the domain reads them; null: a record that is the journal's own. */
   readonly parsed: readonly (Sequenced | null)[];
+  /** All of them folded, from the first on. */
+  readonly state: Readonly<NodeState>;
   readonly hasIntent: (stream: string, kind: Intent['kind']) => boolean;
   /** The task of a container or sandbox has ended, or its end can't be known. */
   readonly hasEnd: (id: string) => boolean;
@@ -33,6 +37,7 @@ const hasExit = (result: unknown): boolean => JSON.stringify(result).includes('"
 export function followDurable({ rows }: MemoryContents, hear: (record: Sequenced) => void): Durable {
   const records: JournalRecord[] = [];
   const parsed: (Sequenced | null)[] = [];
+  const state = initialState();
   const intents = new Set<string>();
   const ends = new Set<string>();
 
@@ -41,6 +46,7 @@ export function followDurable({ rows }: MemoryContents, hear: (record: Sequenced
     records.push(record);
     parsed.push(read);
     if (read === null) return;
+    evolve(state, read);
     hear(read);
     if (read.type === 'effects.requested')
       for (const { kind } of read.body.effects) intents.add(`${kind} ${read.stream}`);
@@ -50,6 +56,7 @@ export function followDurable({ rows }: MemoryContents, hear: (record: Sequenced
   return {
     records,
     parsed,
+    state,
     sync() {
       for (let index = records.length; index < rows.length; index += 1) {
         const record = rows[index]?.record;

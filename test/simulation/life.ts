@@ -20,7 +20,6 @@ import type { Kind } from './faulty-performance.ts';
 import type { Daemon, History } from './history.ts';
 import { keepHouse } from './house.ts';
 import { IMAGE } from './images.ts';
-import type { Durable } from './durable.ts';
 import type { Plant } from './plant.ts';
 import { lookAtChanges, watched } from './seen.ts';
 import { Violation } from './violation.ts';
@@ -226,20 +225,17 @@ const decidingWith = (planted: typeof decide | undefined): { decide?: typeof dec
 /** What a start folds: all that is durable, or the newest snapshot and what is behind it. */
 function foldDurable({ contents, durable }: History): NodeState {
   const newest = contents.snapshots.reduce<Snapshot | null>((a, b) => (a === null || b.seq > a.seq ? b : a), null);
+  if (newest === null && contents.rows.every(({ record }) => record !== null)) return copyState(durable.state);
   const state = newest === null ? initialState() : readState(newest.state);
   for (let seq = (newest?.seq ?? 0) + 1; seq <= contents.rows.length; seq += 1) {
     const parsed = durable.parsed[seq - 1];
     if (contents.rows[seq - 1]?.record !== null && parsed !== null && parsed !== undefined) evolve(state, parsed);
   }
-  if (newest !== null) checkSnapshot(newest, state, durable);
+  if (writeState(durable.state) !== writeState(state))
+    throw new Violation(
+      `${newest === null ? 'What was not pruned leads' : `The snapshot after record ${newest.seq} leads`} to another state than the records do.`,
+    );
   return state;
-}
-
-function checkSnapshot({ seq }: Snapshot, state: NodeState, { parsed }: Durable): void {
-  const whole = initialState();
-  for (const record of parsed) if (record !== null) evolve(whole, record);
-  if (writeState(whole) !== writeState(state))
-    throw new Violation(`The snapshot after record ${seq} leads to another state than the records do.`);
 }
 
 /** Exits and deaths reach the daemon as shims tell of them: at times late, twice or never. */

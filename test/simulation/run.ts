@@ -10,9 +10,15 @@ export interface RunOptions {
   readonly progress?: (ended: number, found: number) => void;
 }
 
+/** What a history leaves behind is garbage soon: with the room that threads get otherwise, much of it is moved about first. */
+const YOUNG_MB = 192;
+
 function runShare(share: Share, hear: (progress: Progress) => void): Promise<ShareResult> {
   return new Promise((resolve, reject) => {
-    const worker = new Worker(new URL('./worker.ts', import.meta.url), { workerData: share });
+    const worker = new Worker(new URL('./worker.ts', import.meta.url), {
+      workerData: share,
+      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
+    });
     worker.on('message', (message: Progress | ShareResult) =>
       'crashes' in message ? resolve(message) : hear(message),
     );
