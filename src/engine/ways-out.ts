@@ -62,7 +62,7 @@ function waysFor(draft: Draft, error: string): Way[] {
       handling,
     },
   });
-  const alone = (handling: 'noted' | 'none', words: string): Way => ({
+  const alone = (handling: 'noted' | 'interrupted' | 'none', words: string): Way => ({
     words,
     takes: false,
     handling,
@@ -70,6 +70,7 @@ function waysFor(draft: Draft, error: string): Way[] {
     drafts: (seq) => [{ ...draft, input: failed(handling), call: input.type === 'call.received' ? seq : call }],
   });
   const none = alone('none', 'it was only written down');
+  const interrupted = alone('interrupted', 'it counts as cut short');
   switch (input.type) {
     case 'call.received': {
       const refused: Input = {
@@ -84,18 +85,21 @@ function waysFor(draft: Draft, error: string): Way[] {
     }
     case 'effect.ended': {
       const noted = alone('noted', 'it was noted');
-      if (input.body.failure !== undefined || countsAsDone(input.body.kind)) return [noted, none];
+      if (input.body.failure !== undefined || countsAsDone(input.body.kind)) return [noted, interrupted, none];
       const { effect, kind } = input.body;
       const drafts = (seq: number): Draft[] => [
         // Of its kind, but the compiler can't see that without the result.
         { ...draft, input: { type: 'effect.ended', body: { effect, kind, failure } as EffectEnded } },
         { input: failed('failed'), stream, cause: seq, call },
       ];
-      return [{ words: 'it counts as failed', takes: true, handling: 'failed', drafts }, noted, none];
+      return [{ words: 'it counts as failed', takes: true, handling: 'failed', drafts }, noted, interrupted, none];
     }
     case 'daemon.started':
       // Without its facts there is no daemon.
       return [alone('noted', 'objects are recovered one by one')];
+    case 'task.exited':
+    case 'shim.lost':
+      return [alone('noted', 'it was noted'), interrupted, none];
     default:
       return [alone('noted', 'it was noted'), none];
   }

@@ -193,7 +193,7 @@ test('C3: an exit that nothing can be made of is in the journal before the shim 
   await rig.engine.observe(exitOf(podSandboxId, containerId, 3));
   assert.deepEqual(
     failedTurns(rig).map(({ body }) => body.handling),
-    ['none'],
+    ['interrupted'],
   );
   await assertWhole(rig);
 });

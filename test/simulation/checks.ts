@@ -10,7 +10,7 @@ import type { Observation } from '../../src/engine/ports.ts';
 import type { History } from './history.ts';
 import { checkBearable } from './refusals.ts';
 import { Violation } from './violation.ts';
-import { DEFAULT_SHARES, runningContainers } from './world.ts';
+import { DEFAULT_SHARES, runningContainers, type World } from './world.ts';
 
 /** What clients were told, and may rely on for ever. */
 export interface Ledger {
@@ -93,7 +93,9 @@ function checkShown(ledger: Ledger, state: Readonly<NodeState>): void {
 }
 
 /** Whoever told of something and was answered may forget it: what is durable says it. */
-export function checkAcknowledged(state: Readonly<NodeState>, observation: Observation): void {
+export function checkAcknowledged({ unread }: World, state: Readonly<NodeState>, observation: Observation): void {
+  // What can't be decided about at all is only written down.
+  if ('podSandboxId' in observation && unread.has(observation.podSandboxId)) return;
   if (observation.kind === 'TaskExited') {
     const { containerId, exit } = observation;
     const object = state.containers.get(containerId) ?? state.sandboxes.get(containerId);

@@ -2,7 +2,7 @@
  * The durable records as checks look at them: each is parsed once, when it is first seen, with an index of what was
  * asked for and of whose end is known. Keeps what pruning takes from the journal.
  */
-import { type Intent, type Sequenced, subjectOf } from '../../src/domain/model/records.ts';
+import { type EffectEnded, type Intent, type Sequenced, subjectOf } from '../../src/domain/model/records.ts';
 import { initialState, type NodeState } from '../../src/domain/model/state.ts';
 import { evolve } from '../../src/domain/turn/evolve.ts';
 import { fromJournalRecord } from '../../src/engine/codec.ts';
@@ -27,8 +27,15 @@ const ENDS: readonly string[] = ['task.exited', 'container.exited', 'container.l
 
 const tellsEnd = (record: Sequenced): boolean => {
   if (ENDS.includes(record.type)) return true;
+  if (record.type === 'turn.failed')
+    return ENDS.includes(record.body.input.type) || tellsOutcome(record.body.input.body);
   if (record.type !== 'effect.ended') return false;
-  return record.body.failure !== undefined || (record.body.kind === 'ReconnectShim' && hasExit(record.body.result));
+  return tellsOutcome(record.body);
+};
+
+const tellsOutcome = (body: unknown): boolean => {
+  const { kind, failure, result } = body as Partial<EffectEnded>;
+  return failure !== undefined || (kind === 'ReconnectShim' && hasExit(result));
 };
 
 const hasExit = (result: unknown): boolean => JSON.stringify(result).includes('"exit"');

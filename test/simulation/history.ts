@@ -22,6 +22,7 @@ import { createScheduler, type Scheduler } from './scheduler.ts';
 import { nodeOf, tellModel } from './seen.ts';
 import { Violation } from './violation.ts';
 import { haveWeather } from './weather.ts';
+import { HISTORIES_THAT_THROW } from './throwing.ts';
 import { createWorld, disturb, runningContainers, runOutOfMemory, type World } from './world.ts';
 
 export interface HistoryOptions {
@@ -64,6 +65,8 @@ export interface History {
   foundDead: readonly string[];
   /** Its housekeeping. */
   house: House | null;
+  /** Deciders throw now and then. */
+  readonly turnsThrow: boolean;
   /** What the history is about. */
   readonly target: Boundary;
   /** Sessions are rare unless they are what the history is about. */
@@ -108,6 +111,7 @@ function createHistory(random: Random, target: Boundary): History {
     daemon: null,
     foundDead: [],
     house: null,
+    turnsThrow: random.chance(HISTORIES_THAT_THROW),
     target,
     sessionRate: target.includes('Stream') ? 1 : 0.4,
     // A multiple of three never has users of its own, which the checkpointed pod did not have.

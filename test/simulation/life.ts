@@ -2,7 +2,7 @@
  * Lives of the daemon on the simulated node: how one starts from what is durable, what its disk does, what it is told
  * of the world, and how it ends: killed, or stopped in order.
  */
-import type { decide } from '../../src/domain/turn/decide.ts';
+import { decide } from '../../src/domain/turn/decide.ts';
 import { evolve } from '../../src/domain/turn/evolve.ts';
 import { copyState, initialState, type NodeState } from '../../src/domain/model/state.ts';
 import { readState, writeState } from '../../src/domain/turn/snapshot.ts';
@@ -22,6 +22,7 @@ import { keepHouse } from './house.ts';
 import { IMAGE } from './images.ts';
 import type { Plant } from './plant.ts';
 import { lookAtChanges, watched } from './seen.ts';
+import { decidingIn } from './throwing.ts';
 import { Violation } from './violation.ts';
 import { isAlive, rebootWorld, type SimulatedTask } from './world.ts';
 
@@ -148,7 +149,7 @@ export function createLives(history: History, options: LivesOptions): Lives {
       report: () => undefined,
       diskIsFull: () => world.diskIsFull,
       fatal: ended,
-      ...decidingWith(plant?.decide),
+      decide: decidingIn(history, plant?.decide ?? decide),
     });
     const observe = plant?.observe?.(engine.observe) ?? engine.observe;
     const daemon: Daemon = {
@@ -209,7 +210,7 @@ export function createLives(history: History, options: LivesOptions): Lives {
     if (daemon === null) return;
     daemon.engine.observe(observation).then(
       history.guard(() => {
-        if (!daemon.dead) checkAcknowledged(daemon.view.state, observation);
+        if (!daemon.dead) checkAcknowledged(world, daemon.view.state, observation);
       }),
       () => undefined,
     );
@@ -218,9 +219,6 @@ export function createLives(history: History, options: LivesOptions): Lives {
   hearWorld(history, tell, plant);
   return { start, crash, tell, stop };
 }
-
-const decidingWith = (planted: typeof decide | undefined): { decide?: typeof decide } =>
-  planted === undefined ? {} : { decide: planted };
 
 /** What a start folds: all that is durable, or the newest snapshot and what is behind it. */
 function foldDurable({ contents, durable }: History): NodeState {

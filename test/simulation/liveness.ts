@@ -28,13 +28,13 @@ export function checkLiveness(history: History): void {
   for (const sandbox of state.sandboxes.values()) if (!troubled.has(sandbox.id)) checkSandbox(world, state, sandbox);
   for (const container of state.containers.values())
     if (!troubled.has(container.podSandboxId)) checkContainer(world, state, container);
-  if (!world.broken.has('DeleteImageContent')) checkImages(state);
+  if (!world.broken.has('DeleteImageContent')) checkImages(world, state);
   checkOwners(world, state);
 }
 
 /** Pods with something that fails whenever it is tried, of their own or of a container of theirs. */
 function troubledPods(world: World, { sandboxes, containers }: NodeState): ReadonlySet<string> {
-  const troubled = [...sandboxes.keys()].filter((id) => isBroken(world, id));
+  const troubled = [...sandboxes.keys()].filter((id) => isBroken(world, id) || world.stuck.has(id));
   for (const { id, podSandboxId } of containers.values()) if (isBroken(world, id)) troubled.push(podSandboxId);
   return new Set(troubled);
 }
@@ -99,11 +99,12 @@ function checkContainer(world: World, state: NodeState, container: Container): v
     fail(`${name} can be started and has no bundle`);
 }
 
-function checkImages(state: NodeState): void {
+function checkImages({ stuck }: World, state: NodeState): void {
   const used = new Set([...state.containers.values()].flatMap(imagesUnder));
   for (const { image } of state.sandboxes.values()) if (image !== null) used.add(image.id);
   for (const { id, removing } of state.images.values())
-    if (removing && !used.has(id)) fail(`the image ${id} is removed, and nothing needs it, and it is still there`);
+    if (removing && !used.has(id) && !stuck.has(id))
+      fail(`the image ${id} is removed, and nothing needs it, and it is still there`);
 }
 
 const imagesUnder = ({ imageId, mountedImages = [] }: Container): string[] => [

@@ -24,6 +24,7 @@ export const nodeOf = (world: World): Node => ({
   ranOutOfMemory: (id) => world.oomed.has(id),
   failures: () => world.failures,
   wasCutOff: (podSandboxId) => (podSandboxId === '' ? world.cutOff.size > 0 : world.cutOff.has(podSandboxId)),
+  hadBugs: () => world.threw,
   diskWasFull: () => world.diskWasFull,
   clockWasSet: () => world.clockWasSet,
   exitOfCommand: (execId) => world.commandExits.get(execId),

@@ -78,6 +78,12 @@ export interface World {
   nextCommitFails: boolean;
   /** What fails whenever it is tried, until it is mended: the kind of an effect and whom it is done to. */
   readonly broken: Set<string>;
+  /** A decider has thrown. */
+  threw: boolean;
+  /** Pods and images of which something is not known or not looked at, because deciders threw again and again. */
+  readonly stuck: Set<string>;
+  /** Pods of which an exit, or the end of the shim, was written down and no more. */
+  readonly unread: Set<string>;
   nextPid: number;
   nextAddress: number;
   /** Told of every exit, whoever lives to hear it. */
@@ -115,6 +121,9 @@ export const createWorld = (): World => ({
   clockWasSet: false,
   nextCommitFails: false,
   broken: new Set(),
+  threw: false,
+  stuck: new Set(),
+  unread: new Set(),
   nextPid: 1000,
   nextAddress: 1,
   onExit: () => {},

@@ -40,7 +40,7 @@ import { advanceUpdates, isUpdating } from './update.ts';
 const START_ERROR_STATUS = 128;
 const UNKNOWN_STATUS = 255;
 /** A killed task whose exit did not arrive by then: its shim is asked. */
-const EXIT_OVERDUE_MS = 10_000;
+export const EXIT_OVERDUE_MS = 10_000;
 const GONE_EXIT_OVERDUE_MS = 1_000;
 
 const find = (turn: Turn, id: string): Container | undefined => turn.state.containers.get(id);

@@ -230,6 +230,27 @@ function ended(container: Container, outcome: EffectEnded, intent: Intent | unde
   }
 }
 
+/** Nobody knows how this effect ended. */
+export function cutShortContainer(container: Container, intent: Intent, failure: Failure): Container {
+  switch (intent.kind) {
+    case 'InspectContainer':
+      return { ...container, inspection: 'failed', failure };
+    case 'KillTask':
+      return { ...container, kill: 'none' };
+    case 'StartTask':
+      return { ...container, startInDoubt: container.starting };
+    case 'RunExec':
+    case 'StreamExec': {
+      const execs = container.execs.filter((id) => id !== intent.execId);
+      return { ...container, execs, staleExecs: [...container.staleExecs, intent.execId] };
+    }
+    default: {
+      const step = stepOf(intent.kind);
+      return step === undefined ? container : { ...withStep(container, step, 'failed'), failure };
+    }
+  }
+}
+
 function undone(container: Container, step: ContainerStep, outcome: EffectEnded): Container {
   if (outcome.failure === undefined) return withStep(container, step, 'undone');
   return {

@@ -6,7 +6,8 @@
  *   2  CreateTask creates it, StartTask starts it; a start waits for claims of pods that are NOTREADY too; pods and
  *      containers that it finds gone are told of by records of their own; the random path of kubelet's termination log
  *      makes no other request
- *   3  a start fails behind a shim that can't be stopped
+ *   3  a start fails behind a shim that can't be stopped; what a start passed over is looked at again soon, and
+ *      undone where nobody asks for it
  */
 import type { NodeState } from './state.ts';
 

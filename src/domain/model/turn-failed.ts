@@ -13,7 +13,8 @@ export interface TurnFailed {
   /**
    * refused: a call, answered with INTERNAL; the record is the last of that call. failed: an outcome, taken for a failure
    * by the turn before this record. noted: written into the state by this record, with the least that follows from it.
-   * none: nothing of it is in the state, but that its effect is over.
+   * interrupted: what became of it is in doubt, as after a restart, and is asked for. none: nothing of it is in the state, but
+   * that its effect is over.
    */
-  readonly handling: 'refused' | 'failed' | 'noted' | 'none';
+  readonly handling: 'refused' | 'failed' | 'noted' | 'interrupted' | 'none';
 }

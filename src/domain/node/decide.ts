@@ -4,13 +4,14 @@
  * as failed, and shims as not asked; (3) pids in deadTasks are dead for certain. With a journal that is doubted itself,
  * creations under way are left alone until somebody has acknowledged that.
  */
-import { hasTimer } from '../deciding/open-effects.ts';
 import { containerStream, imageStream, NODE_STREAM, sandboxStream } from '../model/records.ts';
 import { holderOf } from '../pod-sandbox/sandboxer.ts';
 import type { Container, OpenCall, PodSandbox } from '../model/state.ts';
 import { decidingFor } from '../deciding/turn-failed.ts';
-import { afterMs, CLAIM_MS, complete, emit, OK, request, setTimer, type Turn, wake } from '../deciding/turn.ts';
+import { complete, emit, OK, request, type Turn, wake } from '../deciding/turn.ts';
+import { waitForClaimOfContainer, waitForClaimOfPod } from './claims.ts';
 import { REBOOTED } from './evolve.ts';
+import { recoverLater } from './failed-turns.ts';
 import { isDoubted } from '../model/journal-doubt.ts';
 import { rulesOf } from '../model/rules.ts';
 
@@ -33,6 +34,7 @@ export function daemonStarted(turn: Turn, leftAlone: ReadonlySet<string>): void 
     decidingFor(stream, () => resumeContainer(turn, container));
   }
   wakeRemovedImages(turn);
+  if (rulesOf(state) >= 3) recoverLater(turn, [...leftAlone]);
 }
 
 /** What was left alone since the daemon started, because the journal is doubted, is taken up now. */
@@ -58,22 +60,6 @@ const isHalfMadeContainer = ({ created, goal }: Container): boolean => !created 
 
 function wakeRemovedImages(turn: Turn): void {
   for (const image of turn.state.images.values()) if (image.removing) wake(turn, imageStream(image.id));
-}
-
-/** Also of one that is NOTREADY: nobody else will take down what nobody asked for. */
-function waitForClaimOfPod(turn: Turn, { id, goal, phase, claimed }: PodSandbox): void {
-  const isMade = rulesOf(turn.state) < 2 ? phase === 'ready' : phase !== 'creating';
-  if (goal === 'run' && isMade && !claimed) setClaimTimer(turn, sandboxStream(id));
-}
-
-function waitForClaimOfContainer(turn: Turn, { id, goal, created, claimed, starting, exit }: Container): void {
-  if (goal === 'run' && created && !claimed && !starting && exit === null) setClaimTimer(turn, containerStream(id));
-}
-
-/** What nobody asks for again is undone: not while what was asked for may be missing from the journal. */
-function setClaimTimer(turn: Turn, stream: string): void {
-  if (isDoubted(turn.state) || hasTimer(turn.state, stream, 'claim')) return;
-  setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
 }
 
 /** The start itself says that the pod fell over; clients hear of it by a record of its own. */

@@ -4,7 +4,7 @@
  * manager runs.
  */
 import type { TaskExit } from '../model/tasks.ts';
-import { writeExit, writeStart } from '../container/advance.ts';
+import { askShimForExit, EXIT_OVERDUE_MS, writeExit, writeStart } from '../container/advance.ts';
 import { recordUpdate } from '../container/update.ts';
 import { hasTimer } from '../deciding/open-effects.ts';
 import type { Failure } from '../model/errors.ts';
@@ -12,6 +12,7 @@ import { markLost } from '../pod-sandbox/advance.ts';
 import {
   containerStream,
   type EffectEnded,
+  imageStream,
   type Input,
   type InputType,
   sandboxStream,
@@ -20,23 +21,36 @@ import {
 } from '../model/records.ts';
 import { containersOf, type NodeState } from '../model/state.ts';
 import { failureOfTurn } from '../deciding/turn-failed.ts';
-import { afterMs, callBehind, complete, request, retryDelayMs, setTimer, type Turn } from '../deciding/turn.ts';
+import {
+  afterMs,
+  callBehind,
+  CLAIM_MS,
+  complete,
+  request,
+  retryDelayMs,
+  setTimer,
+  type Turn,
+} from '../deciding/turn.ts';
+import { rulesOf } from '../model/rules.ts';
+import { waitForClaimOfContainer, waitForClaimOfPod } from './claims.ts';
 
 type Failed = Sequenced<Extract<Input, { type: 'turn.failed' }>>;
 
 export function afterFailedTurn(turn: Turn, { stream, body }: Failed): void {
   const { handling, input, error } = body;
+  const { state } = turn;
   if (handling === 'refused' || handling === 'failed') return;
   const failure = failureOfTurn(input.type, error);
   switch (input.type as InputType) {
     case 'daemon.started':
-      return recoverLater(turn, failure);
+      return recoverAllLater(turn, failure);
     case 'task.exited':
       if (handling === 'noted') showExit(turn, stream, (input.body as { readonly exit: TaskExit }).exit);
       tellWaiting(turn, stream, failure);
       break;
     case 'effect.ended':
       if (handling === 'noted') showDone(turn, stream, input.body as EffectEnded);
+      if (rulesOf(state) >= 3) goOnWaiting(turn, stream);
       tellWaiting(turn, stream, failure);
       break;
     case 'shim.lost':
@@ -46,16 +60,49 @@ export function afterFailedTurn(turn: Turn, { stream, body }: Failed): void {
       // Nobody waits for it.
       return;
   }
-  if (handling === 'noted') lookAgain(turn, concerned(turn.state, stream));
+  if (handling === 'interrupted') askShim(turn, stream);
+  if (handling === 'noted' || handling === 'interrupted') lookAgain(turn, concerned(state, stream));
+}
+
+/** What the effect was to be followed by in time. One that is looked for every two minutes loops no node. */
+function goOnWaiting(turn: Turn, stream: string): void {
+  const intent = turn.ended?.intent;
+  const exitIsAwaited = intent?.kind === 'KillTask' && !hasTimer(turn.state, stream, 'exit');
+  if (exitIsAwaited) setTimer(turn, stream, 'exit', afterMs(turn, EXIT_OVERDUE_MS));
+  if (intent?.kind !== 'WaitUntil') return;
+  if (intent.purpose === 'claim') setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
+  if (intent.purpose === 'exit') askShim(turn, stream);
+}
+
+/** It knows what runs and how what ran ended. */
+function askShim(turn: Turn, stream: string): void {
+  const { id } = subjectOf(stream);
+  askShimForExit(turn, turn.state.containers.get(id)?.podSandboxId ?? id);
+}
+
+function recoverAllLater(turn: Turn, failure: Failure): void {
+  const { state } = turn;
+  for (const call of [...state.calls.values()]) complete(turn, call, { ok: false, failure });
+  const streams = [
+    ...[...state.sandboxes.keys()].map(sandboxStream),
+    ...[...state.containers.keys()].map(containerStream),
+  ];
+  const removed = [...state.images.values()].filter(({ removing }) => removing).map(({ id }) => imageStream(id));
+  recoverLater(turn, rulesOf(state) < 3 ? streams : [...streams, ...removed]);
 }
 
 /** Each object by itself, so that only the one that can't be decided about stays as it is. */
-function recoverLater(turn: Turn, failure: Failure): void {
-  const { calls, sandboxes, containers } = turn.state;
-  for (const call of [...calls.values()]) complete(turn, call, { ok: false, failure });
-  for (const { id, shimContact } of [...sandboxes.values()])
-    if (shimContact === 'unknown') request(turn, sandboxStream(id), { kind: 'ReconnectShim' });
-  lookAgain(turn, [...[...sandboxes.keys()].map(sandboxStream), ...[...containers.keys()].map(containerStream)]);
+export function recoverLater(turn: Turn, streams: readonly string[]): void {
+  const { sandboxes, containers } = turn.state;
+  for (const stream of streams) {
+    const { id } = subjectOf(stream);
+    const [sandbox, container] = [sandboxes.get(id), containers.get(id)];
+    if (sandbox?.shimContact === 'unknown') request(turn, stream, { kind: 'ReconnectShim' });
+    if (rulesOf(turn.state) < 3) continue;
+    if (sandbox !== undefined) waitForClaimOfPod(turn, sandbox);
+    if (container !== undefined) waitForClaimOfContainer(turn, container);
+  }
+  lookAgain(turn, streams);
 }
 
 /** Once: a look that itself threw is not repeated, so that no object is looked at for ever. */

@@ -141,6 +141,20 @@ function ended(sandbox: PodSandbox, outcome: EffectEnded): PodSandbox {
   return { ...withStep(sandbox, step, 'done'), ...madeBy(outcome) };
 }
 
+/** Nobody knows how this effect ended. */
+export function cutShort(sandbox: PodSandbox, { kind }: Intent, failure: Failure): PodSandbox {
+  if (kind === 'KillTask') return { ...sandbox, kill: 'none' };
+  if (kind === 'ReconnectShim') return muted(sandbox);
+  const step = stepOf(sandbox, kind);
+  return step === undefined ? sandbox : { ...withStep(sandbox, step, 'failed'), failure: sandbox.failure ?? failure };
+}
+
+const muted = (sandbox: PodSandbox): PodSandbox => ({
+  ...sandbox,
+  shimContact: 'mute',
+  shimSilences: sandbox.shimSilences + 1,
+});
+
 const withoutCheckpoint = ({ checkpoint: _checkpoint, ...sandbox }: PodSandbox): PodSandbox => sandbox;
 
 function undone(sandbox: PodSandbox, step: SandboxStep, failure: Failure | undefined): PodSandbox {
@@ -173,7 +187,7 @@ function madeBy(outcome: EffectEnded): Partial<PodSandbox> {
 }
 
 function reconnected(sandbox: PodSandbox, outcome: Extract<EffectEnded, { kind: 'ReconnectShim' }>): PodSandbox {
-  if (outcome.result === undefined) return { ...sandbox, shimContact: 'mute', shimSilences: sandbox.shimSilences + 1 };
+  if (outcome.result === undefined) return muted(sandbox);
   if (outcome.result.gone) return { ...sandbox, shimContact: 'gone' };
   const own = outcome.result.tasks.find((task) => task.containerId === sandbox.id);
   // A task its shim knows nothing of has no exit to wait for.

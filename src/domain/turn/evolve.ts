@@ -4,11 +4,11 @@
  * effects), so that the streams of objects that are gone can be pruned without changing what the rest folds to (C11).
  */
 import { evolveCall } from '../call/evolve.ts';
-import { evolveContainer } from '../container/evolve.ts';
+import { cutShortContainer, evolveContainer } from '../container/evolve.ts';
 import { evolveEffects } from '../deciding/open-effects.ts';
 import { evolveImage } from '../image/evolve.ts';
 import { evolveNode } from '../node/evolve.ts';
-import { evolvePodSandbox } from '../pod-sandbox/evolve.ts';
+import { cutShort, evolvePodSandbox } from '../pod-sandbox/evolve.ts';
 import type { Sequenced } from '../model/records.ts';
 import { subjectOf } from '../model/records.ts';
 import { countsAsDone, failureOfTurn } from '../deciding/turn-failed.ts';
@@ -38,12 +38,26 @@ export function evolve(state: NodeState, record: Sequenced): void {
   }
 }
 
+/** What it did is in doubt, as that of an earlier life is. */
+function interruptEffect(state: NodeState, effect: string, error: string): void {
+  const open = state.effects.get(effect);
+  if (open === undefined) return;
+  state.effects.delete(effect);
+  const { kind, id } = subjectOf(open.stream);
+  const failure = failureOfTurn('effect.ended', error);
+  const sandbox = kind === 'sandbox' ? state.sandboxes.get(id) : undefined;
+  if (sandbox !== undefined) state.sandboxes.set(id, cutShort(sandbox, open.intent, failure));
+  const container = kind === 'container' ? state.containers.get(id) : undefined;
+  if (container !== undefined) state.containers.set(id, cutShortContainer(container, open.intent, failure));
+}
+
 type FailedTurn = Sequenced<Extract<Sequenced, { type: 'turn.failed' }>>;
 
 /** A noted input is written down as it would have been, an outcome as a failure unless that would mislead. */
 function evolveFailedTurn(state: NodeState, record: FailedTurn): void {
   const { handling, input, effect, error } = record.body;
   const { type } = input;
+  if (handling === 'interrupted' && effect !== undefined) return interruptEffect(state, effect, error);
   if (handling === 'none' && effect !== undefined) state.effects.delete(effect);
   if (handling !== 'noted') return;
   const open = effect === undefined ? undefined : state.effects.get(effect);

@@ -25,6 +25,7 @@ export const CODES: Readonly<Record<string, number>> = {
   CniFailed: 2,
   ShimFailed: 2,
   RuntimeFailed: 2,
+  Bug: 13,
 };
 
 /** Something on the node did not work: only where something on the node did not work. */

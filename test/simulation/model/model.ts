@@ -59,6 +59,9 @@ const ENDINGS: readonly string[] = [
   'RemoveImage',
 ];
 
+/** Failures of the daemon itself, of a configuration that it could not take in, and of what a start passed over. */
+const AFTER_BUGS: readonly string[] = ['Bug', 'NetworkNotReady', 'Interrupted'];
+
 export function createModel(node: Node, fail: (message: string) => never): Model {
   const things = new Map<string, Thing>();
   const names = new Map<string, number>();
@@ -126,6 +129,7 @@ export function createModel(node: Node, fail: (message: string) => never): Model
 
   function replied(call: Call, reply: Reply): void {
     const { method } = call.asked;
+    if (node.hadBugs() && AFTER_BUGS.includes(reply.reason ?? '')) return;
     checkNobody(call.asked, reply);
     if (reply.ok) return checkSuccess(call, reply);
     const reason = reply.reason ?? '';

@@ -70,6 +70,8 @@ export interface Node {
   readonly failures: () => number;
   /** What ran it was killed under it, or the node was rebooted; '': of any pod. */
   readonly wasCutOff: (podSandboxId: string) => boolean;
+  /** The daemon met a bug of its own. */
+  readonly hadBugs: () => boolean;
   /** The disk was full at some time. */
   readonly diskWasFull: () => boolean;
   /** Somebody set the wall clock: times say nothing about an order any more. */
