@@ -17,7 +17,7 @@ import { startRegistry } from '../test/support/registry.ts';
 import { loadNow, readEnvironment } from './compare/environment.ts';
 import { type Bench, measureAll, type PhaseName, phaseNames, type Plan, removePods } from './compare/measure.ts';
 import { errorsOf, rowsOf, tableOf } from './compare/report.ts';
-import { type Runtime, runtimeNames, startRuntime } from './compare/runtimes.ts';
+import { type PeerName, type Runtime, startRuntime } from './compare/runtimes.ts';
 
 const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--seconds S] [--only PHASE,...] [--out FILE]
 
@@ -26,6 +26,7 @@ const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--sec
   --loaded N    pods that are there while memory, rates and restarts are measured (100)
   --seconds S   duration of each measurement of a rate (2)
   --only LIST   some phases only: ${phaseNames.join(', ')}
+  --before DIR  another clone of scribe (an earlier commit, say), measured in containerd's place: no goals then
   --out FILE    where every single measurement is written as JSON (a file in the cache directory)
 
 Runs as root. What it builds, it builds once, into scribe/bench/bin of the cache directory (XDG_CACHE_HOME, ~/.cache);
@@ -35,6 +36,7 @@ and how: docs/benchmarks.md.`;
 interface Options {
   readonly plan: Plan;
   readonly out: string | undefined;
+  readonly before: string | undefined;
 }
 
 const positive = (name: string, text: string, isAllowed: (value: number) => boolean): number => {
@@ -60,6 +62,7 @@ const readOptions = (): Options => {
       seconds: { type: 'string', default: '2' },
       only: { type: 'string', default: phaseNames.join(',') },
       out: { type: 'string' },
+      before: { type: 'string' },
       help: { type: 'boolean', default: false },
     },
   });
@@ -73,6 +76,7 @@ const readOptions = (): Options => {
   return {
     plan: { phases, rounds: count('rounds'), pods: count('pods'), loaded: count('loaded'), seconds },
     out: values.out,
+    before: values.before,
   };
 };
 
@@ -90,8 +94,8 @@ const setUp = async (): Promise<void> => {
   if (code !== 0) throw new Error('what the benchmark needs could not be made ready');
 };
 
-/** Both runtimes with the images that they need, in a namespace where nothing else is. */
-const startAll = async (owner: Owner, dir: string, signal: AbortSignal): Promise<Bench> => {
+/** Both sides with the images that they need, in a namespace where nothing else is. */
+const startAll = async (owner: Owner, dir: string, before: string | undefined, signal: AbortSignal): Promise<Bench> => {
   const netns = await netnsOf(owner);
   const registry = await startRegistry(owner, { netns });
   await registry.push('busybox', 'latest', await busyboxImage());
@@ -100,9 +104,10 @@ const startAll = async (owner: Owner, dir: string, signal: AbortSignal): Promise
   });
   await registry.push('pause', 'latest', pause);
   const registryConfigDir = await registry.mirrorsFor([registryName]);
-  const around = { dir, bin, netns, registryConfigDir, pauseImage: `${registryName}/pause:latest` };
+  const pauseImage = `${registryName}/pause:latest`;
+  const around = { dir, bin, netns, registryConfigDir, pauseImage, ...(before === undefined ? {} : { before }) };
   const runtimes: Runtime[] = [];
-  for (const name of runtimeNames) {
+  for (const name of ['scribe', peerOf(before)] as const) {
     signal.throwIfAborted();
     const runtime = await startRuntime(owner, name, around);
     progress(`${name} serves: ${runtime.version}`);
@@ -112,8 +117,10 @@ const startAll = async (owner: Owner, dir: string, signal: AbortSignal): Promise
   return { runtimes, image, dir, clientProgram: join(bin, 'bench-client'), signal, progress };
 };
 
+const peerOf = (before: string | undefined): PeerName => (before === undefined ? 'containerd' : 'before');
+
 /** Measures, prints and writes; resolves with whether nothing failed and every goal was met. */
-const runAndReport = async (bench: Bench, { plan, out }: Options): Promise<boolean> => {
+const runAndReport = async (bench: Bench, { plan, out, before }: Options): Promise<boolean> => {
   const environment = await readEnvironment(bench.runtimes, bin);
   const loadBefore = loadNow();
   const measurements = await measureAll(bench, plan);
@@ -124,14 +131,14 @@ const runAndReport = async (bench: Bench, { plan, out }: Options): Promise<boole
     'load after': loadNow(),
     plan: `rounds ${rounds}, pods ${pods}, loaded ${loaded}, seconds ${seconds}`,
   };
-  const [rows, errors] = [rowsOf(measurements), errorsOf(measurements)];
+  const [rows, errors] = [rowsOf(measurements, peerOf(before)), errorsOf(measurements)];
 
   const path = out ?? join(cacheDir, `results/${new Date().toISOString().replaceAll(':', '-').slice(0, 19)}.json`);
   await mkdir(join(path, '..'), { recursive: true });
   await writeFile(path, `${JSON.stringify({ conditions, plan, rows, errors, measurements }, null, 1)}\n`);
 
   for (const [name, value] of Object.entries(conditions)) console.log(`- ${name}: ${value}`);
-  console.log(`\n${tableOf(rows)}\n`);
+  console.log(`\n${tableOf(rows, peerOf(before))}\n`);
   for (const error of errors) console.log(`FAILED: ${error}`);
   console.log(`every measurement: ${path}`);
   return errors.length === 0 && rows.every(({ goal }) => goal?.met !== false);
@@ -162,7 +169,7 @@ const main = async (options: Options): Promise<void> => {
     await mkdir(cacheDir, { recursive: true });
     const dir = await mkdtemp(join(cacheDir, 'run-'));
     onCleanup(owner, () => rm(dir, { recursive: true, force: true, maxRetries: 3 }));
-    const bench = await startAll(owner, dir, ending.signal);
+    const bench = await startAll(owner, dir, options.before, ending.signal);
     try {
       process.exitCode = (await runAndReport(bench, options)) ? 0 : 1;
     } finally {

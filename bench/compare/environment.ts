@@ -39,7 +39,7 @@ export const readEnvironment = async (runtimes: readonly Runtime[], bin: string)
   return {
     date: new Date().toISOString().slice(0, 10),
     scribe: `commit ${commit}${changes === '' ? '' : ' and changes'}, Node ${process.version}`,
-    peer: runtimes.find(({ name }) => name === 'containerd')?.version ?? '',
+    peer: runtimes.find(({ name }) => name !== 'scribe')?.version ?? '',
     both: `runc ${runc}, shim ${shim}, CNI plugins ${cni}`,
     machine: `${processors.length} × ${processors[0]?.model ?? 'unknown'}, ${Math.round(totalmem() / 2 ** 30)} GiB, Linux ${release()}`,
   };

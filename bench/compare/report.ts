@@ -1,5 +1,6 @@
 /** What the measurements come to, for people: a table in Markdown with medians, ratios, goals, and what failed. Pure. */
 import type { Measurement } from './measure.ts';
+import type { PeerName } from './runtimes.ts';
 import { type Metric, type MetricKey, metrics } from './metrics.ts';
 import { type Comparison, compare } from './statistics.ts';
 
@@ -12,19 +13,23 @@ export interface Row {
 
 const keys = Object.keys(metrics) as MetricKey[];
 
-/** Every metric that was measured, in the order of the table. */
-export const rowsOf = (measurements: readonly Measurement[]): readonly Row[] => {
+/** Every metric that was measured, in the order of the table. Goals are of scribe beside containerd alone. */
+export const rowsOf = (measurements: readonly Measurement[], peerName: PeerName): readonly Row[] => {
   const figuresOf = (key: MetricKey, runtime: Measurement['runtime']): number[] =>
     measurements
       .filter((measurement) => measurement.runtime === runtime)
       .flatMap(({ figures }) => (figures[key] === undefined ? [] : [figures[key]]));
   return keys
-    .map((key) => ({ key, ours: figuresOf(key, 'scribe'), peer: figuresOf(key, 'containerd') }))
+    .map((key) => ({ key, ours: figuresOf(key, 'scribe'), peer: figuresOf(key, peerName) }))
     .filter(({ ours }) => ours.length > 0)
     .map(({ key, ours, peer }) => {
       const { better, goal }: Metric = metrics[key];
       const comparison = compare(ours, peer, better);
-      return { key, comparison, goal: goal === undefined ? null : { text: goal.text, met: goal.isMet(comparison) } };
+      return {
+        key,
+        comparison,
+        goal: goal === undefined || peerName !== 'containerd' ? null : { text: goal.text, met: goal.isMet(comparison) },
+      };
     });
 };
 
@@ -47,8 +52,8 @@ const cellsOf = ({ key, comparison, goal }: Row): readonly string[] => {
 };
 
 /** The rows as a Markdown table that a terminal shows well too. */
-export const tableOf = (rows: readonly Row[]): string => {
-  const head = ['', 'scribe', 'containerd', 'ratio', 'in the rounds', 'goal', ''];
+export const tableOf = (rows: readonly Row[], peerName: PeerName): string => {
+  const head = ['', 'scribe', peerName, 'ratio', 'in the rounds', 'goal', ''];
   const lines = [head, ...rows.map(cellsOf)];
   const widths = head.map((_, column) => Math.max(...lines.map((cells) => cells[column]?.length ?? 0), 2));
   const isText = (column: number): boolean => column === 0 || column >= 5;

@@ -1,5 +1,5 @@
 /**
- * Starts scribe and containerd so that they differ in themselves alone: the same shim, OCI runtime, CNI plugins, pause
+ * Starts scribe and containerd, or another clone's scribe in its place, so that they differ in themselves alone: the same shim, OCI runtime, CNI plugins, pause
  * program, image registry and network namespace, and configurations that say the same. Each has directories, a bridge
  * and a parent cgroup of its own. Whatever is left of a runtime at the end is killed and taken away.
  */
@@ -14,8 +14,9 @@ import type { DaemonDirs } from '../../test/support/leftovers.ts';
 import type { Netns } from '../../test/support/netns.ts';
 import { type BackgroundProcess, startProcess } from '../../test/support/process.ts';
 
-export const runtimeNames = ['scribe', 'containerd'] as const;
-export type RuntimeName = (typeof runtimeNames)[number];
+/** before: the scribe of another clone, in containerd's place. */
+export type RuntimeName = 'scribe' | PeerName;
+export type PeerName = 'containerd' | 'before';
 
 export interface Runtime {
   readonly name: RuntimeName;
@@ -39,15 +40,21 @@ export interface Surroundings {
   readonly netns: Netns;
   /** Directory of hosts.toml files. */
   readonly registryConfigDir: string;
+  /** Another clone of scribe, which is measured in containerd's place; absent: containerd is. */
+  readonly before?: string;
   /** Image of containerd's pause container: it holds the program that scribe brings along. */
   readonly pauseImage: string;
 }
 
-const scribe = join(import.meta.dirname, '../../bin/scribe');
+const thisClone = join(import.meta.dirname, '../..');
 const startTimeoutMs = 60_000;
 
 /** No other network of this machine is in the namespace, so any subnet will do. */
-const subnets: Readonly<Record<RuntimeName, string>> = { scribe: '10.230.0.0/16', containerd: '10.231.0.0/16' };
+const subnets: Readonly<Record<RuntimeName, string>> = {
+  scribe: '10.230.0.0/16',
+  containerd: '10.231.0.0/16',
+  before: '10.231.0.0/16',
+};
 
 const scribeConfig = `
 [runtime]
@@ -115,11 +122,23 @@ const makePlace = async (name: RuntimeName, runDir: string): Promise<Place> => {
   };
 };
 
-const commandLine = (name: RuntimeName, place: Place, { bin, registryConfigDir }: Surroundings): readonly string[] => {
+const commandLine = (name: RuntimeName, place: Place, around: Surroundings): readonly string[] => {
+  const { bin, registryConfigDir, before = thisClone } = around;
   const { socket, dirs, cniConfDir, configPath } = place;
   if (name === 'containerd') return [join(bin, 'containerd'), '--config', configPath];
   return [
-    ...[scribe, 'serve', '--config', configPath, '--socket', socket, '--root', dirs.root, '--state', dirs.state],
+    ...[
+      join(name === 'before' ? before : thisClone, 'bin/scribe'),
+      'serve',
+      '--config',
+      configPath,
+      '--socket',
+      socket,
+      '--root',
+      dirs.root,
+      '--state',
+      dirs.state,
+    ],
     ...['--cni-conf-dir', cniConfDir, '--cni-bin-dir', join(bin, 'cni'), '--registry-config-dir', registryConfigDir],
   ];
 };
@@ -127,7 +146,7 @@ const commandLine = (name: RuntimeName, place: Place, { bin, registryConfigDir }
 /** Starts a runtime and resolves once it answers. It ends, with all it started, when its owner does. */
 export const startRuntime = async (owner: Owner, name: RuntimeName, around: Surroundings): Promise<Runtime> => {
   const place = await makePlace(name, around.dir);
-  await writeFile(place.configPath, name === 'scribe' ? scribeConfig : containerdConfig(place, around));
+  await writeFile(place.configPath, name === 'containerd' ? containerdConfig(place, around) : scribeConfig);
   const argv = around.netns.inside(commandLine(name, place, around));
   // Both find the shim, and the shim the OCI runtime, where PATH says.
   const env = { ...process.env, PATH: `${around.bin}:${process.env['PATH']}` };

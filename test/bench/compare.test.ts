@@ -63,7 +63,7 @@ const twoRounds = (ours: Figures, peer: Figures): Measurement[] =>
   [1, 2].flatMap((round) => [measurement('scribe', round, ours), measurement('containerd', round, peer)]);
 
 const goalsMet = (ours: Figures, peer: Figures): (boolean | undefined)[] =>
-  rowsOf(twoRounds(ours, peer)).map(({ goal }) => goal?.met);
+  rowsOf(twoRounds(ours, peer), 'containerd').map(({ goal }) => goal?.met);
 
 test('goals are held against the ratio, the multiple or the figure itself', () => {
   assert.deepEqual(goalsMet({ runPodSandbox: 100 }, { runPodSandbox: 180 }), [true]);
@@ -78,12 +78,25 @@ test('goals are held against the ratio, the multiple or the figure itself', () =
 
 test('a figure without a goal has none, and what was not measured has no row', () => {
   assert.deepEqual(goalsMet({ version: 1 }, { version: 100 }), [undefined]);
-  assert.deepEqual(rowsOf([]), []);
+  assert.deepEqual(rowsOf([], 'containerd'), []);
+});
+
+test('beside an earlier state of scribe there are no goals', () => {
+  const before = twoRounds({ runPodSandbox: 90 }, { runPodSandbox: 100 }).map((one) =>
+    one.runtime === 'containerd' ? { ...one, runtime: 'before' as const } : one,
+  );
+  const rows = rowsOf(before, 'before');
+  assert.deepEqual(
+    rows.map(({ goal, comparison }) => [goal, comparison.peer]),
+    [[null, 100]],
+  );
+  assert.match(tableOf(rows, 'before'), /\| scribe \| before \|/);
 });
 
 test('the table shows every row with its goal, in columns of equal width', () => {
   const table = tableOf(
-    rowsOf(twoRounds({ runPodSandbox: 51.26, version: 9321 }, { runPodSandbox: 99.9, version: 9000 })),
+    rowsOf(twoRounds({ runPodSandbox: 51.26, version: 9321 }, { runPodSandbox: 99.9, version: 9000 }), 'containerd'),
+    'containerd',
   );
   const lines = table.split('\n');
   assert.equal(lines.length, 4);
