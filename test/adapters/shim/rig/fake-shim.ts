@@ -170,7 +170,11 @@ const serve = async (): Promise<void> => {
   const moody =
     (handler: MethodHandler): MethodHandler =>
     async (payload, context) => {
-      if (mood === 'mute') await new Promise(() => undefined);
+      if (mood === 'mute') {
+        // Not even that the call's deadline has passed.
+        for (const socket of sockets) socket.cork();
+        await new Promise(() => undefined);
+      }
       if (mood === 'hangup') {
         mood = 'good';
         for (const socket of sockets) socket.destroy();
