@@ -69,7 +69,7 @@ export default {
       'journal-knows-records-only',
       'The journal is storage: it knows nothing of pods, so it imports nothing of ours.',
       '^src/journal/',
-      ['^src/journal/', builtIn, npm('better-sqlite3', '@types/better-sqlite3', 'rxjs', 'koffi')],
+      ['^src/journal/', builtIn, npm('better-sqlite3', '@types/better-sqlite3', 'koffi')],
     ),
     only(
       'engine-sees-domain-and-journal',

@@ -3,10 +3,8 @@
  * decides through `commit` when (and whether) a batch becomes durable, and takes `contents` over a simulated crash.
  * Must not be used where anything has to outlive the process.
  */
-import { Subject } from 'rxjs';
 import { bodyHash, chainHash, checkRecord, chunkRoot, GENESIS } from './encoding.ts';
 import { errorOf, JournalError } from './errors.ts';
-import { followPages } from './follow.ts';
 import { isInlineStream } from './streams.ts';
 import {
   checkOwnRecord,
@@ -61,8 +59,6 @@ interface Waiting {
   readonly resolve: () => void;
   readonly reject: (error: Error) => void;
 }
-
-const pageRecords = 256;
 
 export const emptyContents = (): MemoryContents => ({
   rows: [],
@@ -160,7 +156,6 @@ const sealedOf = (contents: MemoryContents, segment: number): SealedSegment => {
 export const createMemoryJournal = (options: MemoryJournalOptions = {}): MemoryJournal => {
   const contents = options.contents ?? emptyContents();
   const commit = options.commit ?? (async () => {});
-  const commits = new Subject<void>();
   let acceptedSeq = contents.rows.length;
   let openSegment =
     1 + Math.max(0, ...contents.closed.map(({ segment }) => segment), ...contents.chunks.map(({ segment }) => segment));
@@ -184,7 +179,6 @@ export const createMemoryJournal = (options: MemoryJournalOptions = {}): MemoryJ
     });
     for (const waiting of [...batch, ...queue]) waiting.reject(ended);
     queue = [];
-    commits.error(ended);
     tellFailed(ended);
   };
 
@@ -202,7 +196,6 @@ export const createMemoryJournal = (options: MemoryJournalOptions = {}): MemoryJ
       for (const record of records) addRecord(contents, record);
       takeReads();
       for (const waiting of batch) waiting.resolve();
-      commits.next();
     }
     pumping = null;
   };
@@ -224,9 +217,6 @@ export const createMemoryJournal = (options: MemoryJournalOptions = {}): MemoryJ
 
   const liveOf = (seqs: readonly number[]): JournalRecord[] =>
     seqs.flatMap((seq) => contents.rows[seq - 1]?.record ?? []);
-
-  const live = (from: number, to: number): JournalRecord[] =>
-    contents.rows.slice(from - 1, to).flatMap(({ record }) => (record === null ? [] : [record]));
 
   return {
     contents,
@@ -253,16 +243,6 @@ export const createMemoryJournal = (options: MemoryJournalOptions = {}): MemoryJ
         yield record;
       }
     },
-    follow: (fromSeq) =>
-      followPages(
-        fromSeq,
-        (cursor) => {
-          const next = Math.max(cursor, Math.min(cursor + pageRecords, contents.rows.length + 1));
-          return { records: live(cursor, next - 1), next, more: next <= contents.rows.length };
-        },
-        commits,
-        queueMicrotask,
-      ),
     writeSnapshot: async (snapshot) => {
       if (ended !== null) throw ended;
       contents.snapshots.push(snapshot);
@@ -275,7 +255,6 @@ export const createMemoryJournal = (options: MemoryJournalOptions = {}): MemoryJ
       await pumping;
       if (ended === null) takeReads();
       ended ??= new JournalError('Closed', 'The journal is closed.');
-      commits.complete();
     },
     seqAtTime: async (tNs) => {
       const later = contents.rows.findIndex(({ record }) => record !== null && record.atNs > tNs);

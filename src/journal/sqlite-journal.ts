@@ -4,11 +4,9 @@
  * never waits for a disk, and reads in short pages only.
  */
 import { Worker } from 'node:worker_threads';
-import { type Observable, Subject } from 'rxjs';
 import type { Db } from './connect.ts';
 import { checkRecord, encodedBytesMax, encodeRecord } from './encoding.ts';
 import { errorOf, JournalError } from './errors.ts';
-import { type FollowPage, followPages } from './follow.ts';
 import { checkOwnRecord } from './own-records.ts';
 import { createReadBuffer } from './read-buffer.ts';
 import { createReader } from './reader.ts';
@@ -17,8 +15,6 @@ import type { FromWriter, ToWriter, WriterOptions, WriterRequest } from './write
 
 /** Read calls that wait for no durable batch are committed after this long. */
 const readsWaitMs = 500;
-/** Newest records that followers are served from, without asking the database. */
-const recentMax = 128;
 /** The writer is small; what it holds at once are the bytes of one batch, outside its heap. */
 const writerLimits = { maxOldGenerationSizeMb: 48, maxYoungGenerationSizeMb: 2 };
 
@@ -56,7 +52,6 @@ interface Asked {
 export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => {
   const { db, unlock, onWalAlarm, onDiskFull, refuseReads, path, walAlarmBytes, reservePath } = parts;
   const reader = createReader(db);
-  const commits = new Subject<void>();
   const reads = createReadBuffer();
   const asked = new Map<number, Asked>();
   let head: JournalHead = reader.head();
@@ -64,7 +59,6 @@ export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => 
   /** Accepted and not yet handed to the writer; handed over and not yet durable. */
   let queued: Waiting[] = [];
   let posted: Waiting[] = [];
-  let recent: JournalRecord[] = [];
   let flushing = false;
   let readsTimer: NodeJS.Timeout | null = null;
   let nextId = 1;
@@ -100,7 +94,6 @@ export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => 
   /** At once, and not when whoever waits for it goes on: the end of the writer may be told in the same breath. */
   const closed = (): void => {
     end(new JournalError('Closed', `The journal ${path} is closed.`));
-    commits.complete();
   };
 
   const fail = (message: string): void => {
@@ -110,7 +103,6 @@ export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => 
       `The journal ${path} takes nothing more since a commit failed: ${message}.`,
     );
     end(error);
-    commits.error(error);
     tellFailed(error);
   };
 
@@ -146,11 +138,7 @@ export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => 
     const done = posted.findIndex(({ records }) => (records.at(-1)?.seq ?? 0) > seq);
     const durable = done < 0 ? posted : posted.slice(0, done);
     posted = done < 0 ? [] : posted.slice(done);
-    if (durable.length === 0) return;
-    for (const { records } of durable) recent.push(...records);
-    if (recent.length > 2 * recentMax) recent = recent.slice(-recentMax);
     for (const { resolve } of durable) resolve();
-    commits.next();
   };
 
   const hear = (message: FromWriter): void => {
@@ -199,15 +187,6 @@ export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => 
     await ask({ kind: 'snapshot', seq, evolverVersion, state }, [state]);
   };
 
-  /** Durable records from the cursor on; from memory when they are new enough. */
-  const followPage = (cursor: number): FollowPage => {
-    const first = recent[0]?.seq ?? head.seq + 1;
-    if (cursor >= first)
-      return { records: recent.slice(cursor - first), next: Math.max(cursor, head.seq + 1), more: false };
-    const { records, next } = reader.page({}, cursor, head.seq);
-    return { records, next, more: next <= head.seq };
-  };
-
   const close = async (): Promise<void> => {
     try {
       if (ended === null) await ask({ kind: 'close' });
@@ -241,8 +220,6 @@ export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => 
       else readsTimer ??= setTimeout(flush, readsWaitMs).unref();
     },
     read: (query = {}) => reader.read({ ...query, toSeq: Math.min(query.toSeq ?? head.seq, head.seq) }),
-    follow: (fromSeq): Observable<readonly JournalRecord[]> =>
-      followPages(Math.max(1, fromSeq), followPage, commits, setImmediate),
     writeSnapshot: async ({ seq, evolverVersion, state }) =>
       writeSnapshotBytes(seq, evolverVersion, new TextEncoder().encode(state)),
     writeSnapshotBytes,

@@ -3,7 +3,6 @@
  * a Journal and pass the same contract suite. A journal knows sequence numbers, streams and hashes; it knows
  * nothing of pods, containers or what a record's body means.
  */
-import type { Observable } from 'rxjs';
 
 /** Of a record's body; longer ones are refused. */
 export const BODY_BYTES_MAX = 16 * 1024 * 1024;
@@ -79,8 +78,6 @@ export interface Journal {
   readonly appendRead: (row: ReadRow) => void;
   /** Records in order of seq, read in short transactions and pages. */
   readonly read: (query?: ReadQuery) => AsyncIterable<JournalRecord>;
-  /** Durable records from `fromSeq` on, without end: pages pulled by this consumer's own cursor. */
-  readonly follow: (fromSeq: number) => Observable<readonly JournalRecord[]>;
   readonly writeSnapshot: (snapshot: Snapshot) => Promise<void>;
   readonly newestSnapshot: (evolverVersion: number) => Promise<Snapshot | null>;
   /** Settles with the error that ended the writer; never settles in a healthy life. */

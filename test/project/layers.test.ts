@@ -42,7 +42,8 @@ const planted: readonly (readonly [file: string, line: string, ...rules: readonl
   ['journal/domain.ts', "import '../domain/model/errors.ts';", 'journal-knows-records-only'],
   ['journal/engine.ts', "import '../engine/ports.ts';", 'journal-knows-records-only'],
   ['journal/package.ts', "import 'zod';", 'journal-knows-records-only'],
-  ['journal/sqlite.ts', "import 'better-sqlite3';\nimport 'node:worker_threads';\nimport 'rxjs';"],
+  ['journal/stream.ts', "import 'rxjs';", 'journal-knows-records-only'],
+  ['journal/sqlite.ts', "import 'better-sqlite3';\nimport 'node:worker_threads';"],
   ['journal/ffi.ts', "import 'koffi';", 'system-calls-in-one-place'],
   ['journal/lock.ts', "import 'koffi';"],
 
