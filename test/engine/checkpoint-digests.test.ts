@@ -1,7 +1,7 @@
 /** What is known of archives that were written here: beyond their containers, over a snapshot, and bounded. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CHECKPOINT_DIGESTS_MAX, checkpointDigests } from '../../src/domain/node/checkpoint-digests.ts';
+import { CHECKPOINT_DIGESTS_MAX, checkpointDigests } from '../../src/domain/container/checkpoint-digests.ts';
 import { NODE_STREAM } from '../../src/domain/model/records.ts';
 import { readState, writeState } from '../../src/domain/turn/snapshot.ts';
 import { CHECKPOINT_ARCHIVE } from '../simulation/checkpoint.ts';

@@ -2,7 +2,7 @@
  * What concerns the node as a whole. daemon.started is the one record that touches every object: it says which
  * processes a restart found dead, and that nobody is in touch with any shim. Its stream is never pruned.
  */
-import { evolveCheckpointDigests } from './checkpoint-digests.ts';
+import { evolveCheckpointDigests } from '../container/checkpoint-digests.ts';
 import { evolveDoubts } from '../model/journal-doubt.ts';
 import { withoutUpdate } from '../container/evolve.ts';
 import { sameJson } from '../values/json.ts';

@@ -7,7 +7,7 @@ import type { Effect, EffectOf } from '../model/effects.ts';
 import type { CheckpointedTask, TaskCheckpoint } from '../model/effects/checkpoint.ts';
 import { containerLog } from '../container/log.ts';
 import type { Failure } from '../model/errors.ts';
-import { checkpointDigests } from '../node/checkpoint-digests.ts';
+import { checkpointDigests } from '../container/checkpoint-digests.ts';
 import type { DaemonFacts } from '../model/daemon-facts.ts';
 import { etcFiles } from '../oci/etc-files.ts';
 import { containerQuestions } from '../oci/container-spec.ts';
