@@ -5,7 +5,7 @@
 import type { Effect, EffectKind, EffectResults } from '../domain/model/effects.ts';
 import { type Failure, FailureError, messageOf } from '../domain/model/errors.ts';
 import type { EffectEnded } from '../domain/model/records.ts';
-import type { EffectRequest } from '../domain/turn/effect-requests.ts';
+import type { EffectRequest } from '../domain/deciding/effect-request.ts';
 import type { Clock, EffectAttachment, EffectContext, Perform, PerformEffects } from './ports.ts';
 
 export interface ReleasedEffect {

@@ -32,6 +32,12 @@ export function userNamespaceOf(config: PodSandboxConfig): PodUserNamespace | nu
   return isOwn(options) ? { uids: rangeOf(options.uids), gids: rangeOf(options.gids) } : null;
 }
 
+/** As requests have it: absent where the pod's users are the node's. */
+export function usersOf(config: PodSandboxConfig): { readonly users?: PodUserNamespace } {
+  const users = userNamespaceOf(config);
+  return users === null ? {} : { users };
+}
+
 export const hasOwnUsers = (config: PodSandboxConfig): boolean => isOwn(optionsOf(config));
 
 /** The node's id for an id of a container; one that the container does not have is nobody's in it anyway. */

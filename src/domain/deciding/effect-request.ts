@@ -1,0 +1,18 @@
+/**
+ * What an effect request is made as: whole, so that an adapter can perform it without knowing any state, or a failure
+ * that the effect ends with at once. Each room makes those of its own objects.
+ */
+import type { Effect } from '../model/effects.ts';
+import type { Failure } from '../model/errors.ts';
+import type { Intent } from '../model/records.ts';
+
+export type EffectRequest =
+  | { readonly ok: true; readonly effect: Effect }
+  | { readonly ok: false; readonly failure: Failure };
+
+export const perform = (effect: Effect): EffectRequest => ({ ok: true, effect });
+
+export const bug = (message: string): EffectRequest => ({ ok: false, failure: { reason: 'Bug', message } });
+
+export const misplaced = (intent: Intent, where: string): EffectRequest =>
+  bug(`${intent.kind} makes no sense for ${where}`);
