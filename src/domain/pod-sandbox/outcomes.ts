@@ -1,9 +1,6 @@
 /** What the outcome of an effect on a PodSandbox leads to. */
-import { endStaleExecs, resumeExecs } from '../container/exec.ts';
-import { advanceContainer, failStart, loseContainer, recordExit, recordStart } from '../container/advance.ts';
-import type { ObservedTask } from '../model/tasks.ts';
+import { containersAfterReconnect, SHIM_GONE } from '../container/recovery.ts';
 import { type EffectEnded, type Intent, sandboxStream } from '../model/records.ts';
-import { containersOf, type Container } from '../model/state.ts';
 import { afterMs, emit, request, retryDelayMs, setTimer, type Turn } from '../deciding/turn.ts';
 import { afterPodCheckpoint } from './checkpoint.ts';
 import { afterStreamPort } from './port-forward.ts';
@@ -63,28 +60,13 @@ function afterTimer(turn: Turn, podSandboxId: string, intent: Intent): void {
   }
 }
 
-const SHIM_GONE = 'its shim ended';
-const SHIM_MUTE = 'its shim does not answer';
-
 function afterReconnect(
   turn: Turn,
   podSandboxId: string,
-  outcome: Extract<EffectEnded, { kind: 'ReconnectShim' }>,
+  { result }: Extract<EffectEnded, { kind: 'ReconnectShim' }>,
 ): void {
-  const { result } = outcome;
   const silences = turn.state.sandboxes.get(podSandboxId)?.shimSilences ?? 0;
-  for (const container of containersOf(turn.state, podSandboxId)) {
-    if (result === undefined) afterMute(turn, container, silences);
-    else if (result.gone) loseContainer(turn, container.id, SHIM_GONE);
-    else
-      afterAnswer(
-        turn,
-        container,
-        result.tasks.find((task) => task.containerId === container.id),
-      );
-    advanceContainer(turn, container.id);
-  }
-  resumeExecs(turn, podSandboxId);
+  containersAfterReconnect(turn, podSandboxId, result, silences);
   const sandbox = turn.state.sandboxes.get(podSandboxId);
   if (sandbox === undefined) return;
   if (result === undefined) setTimer(turn, sandboxStream(podSandboxId), 'retry', afterMs(turn, retryDelayMs(silences)));
@@ -95,36 +77,4 @@ function afterReconnect(
       result?.gone === true ? SHIM_GONE : `${holderOf(sandbox.sandboxer) ?? 'it'} ended`,
     );
   advancePodSandbox(turn, podSandboxId);
-}
-
-/** After so many silences in a row nobody waits for a mute shim's word any more. */
-const SILENCES_MAX = 3;
-
-function afterMute(turn: Turn, container: Container, silences: number): void {
-  if (silences < SILENCES_MAX) return;
-  // Its process is dead and nobody will say how it ended: what is shown now must stay (C18).
-  if (container.startInDoubt || container.exitPending) loseContainer(turn, container.id, SHIM_MUTE);
-}
-
-function afterAnswer(turn: Turn, container: Container, task: ObservedTask | undefined): void {
-  // The shim was not asked for what was made after the question.
-  if (task === undefined) return;
-  switch (task.status) {
-    case 'running':
-      if (container.startInDoubt)
-        recordStart(turn, container.id, { pid: task.pid, startTicks: task.startTicks ?? '0' });
-      return endStaleExecs(turn, container);
-    case 'stopped':
-      if (container.startInDoubt)
-        recordStart(turn, container.id, { pid: task.pid, startTicks: task.startTicks ?? '0' });
-      if (task.exit !== undefined) recordExit(turn, container.id, task.exit);
-      return;
-    case 'created':
-      // It has a process already, which is ended before anybody hears that the container is EXITED.
-      if (container.startInDoubt) loseContainer(turn, container.id, 'the daemon ended before the task was started');
-      return;
-    case 'absent':
-      if (container.startInDoubt) return failStart(turn, container.id, 'the daemon ended before the task was made');
-      return loseContainer(turn, container.id, 'its shim knows nothing of it');
-  }
 }

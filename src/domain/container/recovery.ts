@@ -1,0 +1,63 @@
+/** What the containers of a pod learn when its shim was asked anew: after a restart, or when an exit was overdue. */
+import type { Turn } from '../deciding/turn.ts';
+import type { EffectResults } from '../model/effects.ts';
+import { type Container, containersOf } from '../model/state.ts';
+import type { ObservedTask } from '../model/tasks.ts';
+import { advanceContainer, failStart, loseContainer, recordExit, recordStart } from './advance.ts';
+import { endStaleExecs, resumeExecs } from './exec.ts';
+
+export const SHIM_GONE = 'its shim ended';
+const SHIM_MUTE = 'its shim does not answer';
+
+/** `result`: undefined when it did not answer, for the `silences`-th time in a row. */
+export function containersAfterReconnect(
+  turn: Turn,
+  podSandboxId: string,
+  result: EffectResults['ReconnectShim'] | undefined,
+  silences: number,
+): void {
+  for (const container of containersOf(turn.state, podSandboxId)) {
+    if (result === undefined) afterMute(turn, container, silences);
+    else if (result.gone) loseContainer(turn, container.id, SHIM_GONE);
+    else
+      afterAnswer(
+        turn,
+        container,
+        result.tasks.find((task) => task.containerId === container.id),
+      );
+    advanceContainer(turn, container.id);
+  }
+  resumeExecs(turn, podSandboxId);
+}
+
+/** After so many silences in a row nobody waits for a mute shim's word any more. */
+const SILENCES_MAX = 3;
+
+function afterMute(turn: Turn, container: Container, silences: number): void {
+  if (silences < SILENCES_MAX) return;
+  // Its process is dead and nobody will say how it ended: what is shown now must stay (C18).
+  if (container.startInDoubt || container.exitPending) loseContainer(turn, container.id, SHIM_MUTE);
+}
+
+function afterAnswer(turn: Turn, container: Container, task: ObservedTask | undefined): void {
+  // The shim was not asked for what was made after the question.
+  if (task === undefined) return;
+  switch (task.status) {
+    case 'running':
+      if (container.startInDoubt)
+        recordStart(turn, container.id, { pid: task.pid, startTicks: task.startTicks ?? '0' });
+      return endStaleExecs(turn, container);
+    case 'stopped':
+      if (container.startInDoubt)
+        recordStart(turn, container.id, { pid: task.pid, startTicks: task.startTicks ?? '0' });
+      if (task.exit !== undefined) recordExit(turn, container.id, task.exit);
+      return;
+    case 'created':
+      // It has a process already, which is ended before anybody hears that the container is EXITED.
+      if (container.startInDoubt) loseContainer(turn, container.id, 'the daemon ended before the task was started');
+      return;
+    case 'absent':
+      if (container.startInDoubt) return failStart(turn, container.id, 'the daemon ended before the task was made');
+      return loseContainer(turn, container.id, 'its shim knows nothing of it');
+  }
+}
