@@ -31,6 +31,7 @@ const builtIn = '^(node:)?[a-z_0-9]+(/promises|/web|/posix)?$';
 const decisions = [
   '^src/domain/(turn|deciding)/',
   '^src/domain/[^/]+/(decide|advance|outcomes|evolve)[^/]*\\.ts$',
+  '^src/domain/call/catalogue\\.ts$',
   '^src/domain/model/state\\.ts$',
 ];
 

@@ -1,5 +1,6 @@
 /** `scribe history`: who called what, when, and how it ended, from the journal, with its daemon up or down. */
 import { openReader } from '../journal/open.ts';
+import { callMethods } from '../domain/call/catalogue.ts';
 import { command, failure, misuse, type Values } from './command.ts';
 import { nearest } from '../config/nearest.ts';
 import { counted, localTime, shortUtcTime } from './format.ts';
@@ -125,12 +126,7 @@ const readOptions = (values: Values<typeof options>) => {
 };
 
 /** Calls that are recorded whole; a method that is none of them is looked for among those that only read. */
-const RECORDED: readonly string[] = (
-  'RunPodSandbox StopPodSandbox RemovePodSandbox CreateContainer StartContainer StopContainer RemoveContainer ExecSync ' +
-  'ReopenContainerLog UpdateContainerResources CheckpointContainer CheckpointPod RestorePod UpdatePodSandboxResources PullImage LoadImages RemoveImage UpdateRuntimeConfig SetLogLevel AcknowledgeJournal Exec Attach PortForward ExecSession AttachSession PortForwardSession'
-)
-  .toLowerCase()
-  .split(' ');
+const RECORDED: readonly string[] = callMethods.map((method) => method.toLowerCase());
 
 const namesReads = (methods: readonly string[]): boolean =>
   methods.some((method) => !RECORDED.includes(method.toLowerCase()));

@@ -8,7 +8,7 @@
  * Decisions of one pod never wait for each other and never interleave: a turn is synchronous, so the lanes that
  * serialise a pod's decisions (C4) are the JavaScript loop itself. What waits are effects, and calls for them.
  */
-import { canonical } from '../domain/call/canonical.ts';
+import { fullDiskFailure, requestOf } from '../domain/call/catalogue.ts';
 import { decide as decideInput } from '../domain/turn/decide.ts';
 import { type Failure, messageOf } from '../domain/model/errors.ts';
 import {
@@ -26,16 +26,8 @@ import type { Journal, RecordOwn } from '../journal/types.ts';
 import { createEffectRunner, type EffectEnd } from './effect-runner.ts';
 import { createTurns, type DecidedTurn, type TakenTurn } from './guarded-turns.ts';
 import { newsIn } from './observations.ts';
-import type {
-  CallDraft,
-  CallOptions,
-  CallReply,
-  Clock,
-  EffectAttachment,
-  Ids,
-  Observe,
-  PerformEffects,
-} from './ports.ts';
+import type { CallOptions, CallReply, Clock, EffectAttachment, Ids, Observe, PerformEffects } from './ports.ts';
+import type { CallDraft } from '../domain/call/draft.ts';
 
 export interface EngineOptions {
   readonly journal: Journal;
@@ -130,8 +122,9 @@ export function createEngine(options: EngineOptions): Engine {
 
   function call(draft: CallDraft, { caller, deadlineNs, traceParent, signal }: CallOptions): Promise<CallReply> {
     if (!serving || stopped) return Promise.resolve(refusal(NOT_SERVING));
-    if (options.diskIsFull() && !MAY_RUN_ON_A_FULL_DISK.has(draft.method)) return Promise.resolve(refusal(DISK_FULL));
-    const request = requestOf(draft);
+    const failure = options.diskIsFull() ? fullDiskFailure(draft) : null;
+    if (failure !== null) return Promise.resolve(refusal(failure));
+    const request = readable(draft);
     const body = {
       request,
       caller,
@@ -161,9 +154,9 @@ export function createEngine(options: EngineOptions): Engine {
   }
 
   /** The request as it is decided; one that can't be made so is refused. */
-  function requestOf(draft: CallDraft): CallRequest {
+  function readable(draft: CallDraft): CallRequest {
     try {
-      return canonical(state, identified(draft, ids));
+      return requestOf(state, draft, ids.hex64);
     } catch (error) {
       report(`A request of ${draft.method} could not be read: ${messageOf(error)}`);
       return { method: 'Refused', rpc: draft.method, failure: failureOfTurn(draft.method, messageOf(error)) };
@@ -209,39 +202,3 @@ const NOT_SERVING: Failure = {
   reason: 'NotServing',
   message: 'The daemon is starting or ending; try again in a moment.',
 };
-const DISK_FULL: Failure = {
-  reason: 'DiskFull',
-  message: 'The file system of the root directory is too full for anything but stopping and removing; free some space.',
-};
-
-const MAY_RUN_ON_A_FULL_DISK: ReadonlySet<CallRequest['method']> = new Set([
-  'StopContainer',
-  'RemoveContainer',
-  'StopPodSandbox',
-  'RemovePodSandbox',
-  'RemoveImage',
-]);
-
-function identified(draft: CallDraft, ids: Ids): CallRequest {
-  switch (draft.method) {
-    case 'RunPodSandbox':
-    case 'CreateContainer':
-    case 'ExecSync':
-    case 'Exec':
-    case 'Attach':
-    case 'PortForward':
-    case 'ExecSession':
-    case 'AttachSession':
-    case 'PortForwardSession':
-    case 'LoadImages':
-      return { ...draft, newId: draft.newId ?? ids.hex64() };
-    case 'RestorePod':
-      return {
-        ...draft,
-        newId: draft.newId ?? ids.hex64(),
-        newContainerIds: draft.newContainerIds ?? draft.containerConfigs.map(() => ids.hex64()),
-      };
-    default:
-      return draft;
-  }
-}

@@ -2,9 +2,10 @@
  * The doors between the engine and what surrounds it. Adapters implement PerformEffect and call Observe; the
  * engine knows nothing else of them. Nothing here decides anything.
  */
+import type { CallDraft } from '../domain/call/draft.ts';
 import type { EffectKind, EffectOf, EffectResults } from '../domain/model/effects.ts';
 import type { TaskExit } from '../domain/model/tasks.ts';
-import type { CallOutcome, CallRequest, Caller, Sequenced } from '../domain/model/records.ts';
+import type { CallOutcome, Caller, Sequenced } from '../domain/model/records.ts';
 import type { DamagedContent, JournalDoubt, NodeNote } from '../domain/model/notes.ts';
 import type { LogKeeperEnded, LogKeeperStarted } from '../domain/model/log-keeper.ts';
 import type { NodeState } from '../domain/model/state.ts';
@@ -79,15 +80,6 @@ export interface Ids {
   readonly hex64: () => string;
   readonly uuid: () => string;
 }
-
-/** A call as it comes in: the ids it needs are chosen by the engine. */
-export type CallDraft = CallRequest extends infer R
-  ? R extends { newContainerIds: readonly string[] }
-    ? Omit<R, 'newId' | 'newContainerIds'> & { newId?: string; newContainerIds?: readonly string[] }
-    : R extends { newId: string }
-      ? Omit<R, 'newId'> & { newId?: string }
-      : R
-  : never;
 
 export interface CallReply {
   readonly outcome: CallOutcome;

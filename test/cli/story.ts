@@ -1,5 +1,6 @@
 /** A story that the real engine writes down, for histories to tell; and how the rows of a table are read. */
-import type { CallDraft, CallReply } from '../../src/engine/ports.ts';
+import type { CallReply } from '../../src/engine/ports.ts';
+import type { CallDraft } from '../../src/domain/call/draft.ts';
 import { FailureError } from '../../src/domain/model/errors.ts';
 import type { JournalRecord } from '../../src/journal/types.ts';
 import { exitOf, idOf } from '../engine/rig.ts';

@@ -6,7 +6,7 @@ import { criEventsOf } from '../../src/projections/cri-events.ts';
 import { FACTS } from '../simulation/facts.ts';
 import { NamespaceMode } from '../../src/domain/model/cri.ts';
 import type { DaemonFacts } from '../../src/domain/model/daemon-facts.ts';
-import type { CallDraft } from '../../src/engine/ports.ts';
+import type { CallDraft } from '../../src/domain/call/draft.ts';
 import { exitOf, idOf, podConfig, type Rig, runContainer, startRig } from './rig.ts';
 
 /** "type id" of the events in what was recorded since. */

@@ -1,7 +1,7 @@
 /** A journal that is doubted: what it says was being made is left alone, and nothing is deleted, until somebody knows. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { CallDraft } from '../../src/engine/ports.ts';
+import type { CallDraft } from '../../src/domain/call/draft.ts';
 import { readState, writeState } from '../../src/domain/turn/snapshot.ts';
 import { reasonOf, type Rig, runPod, startRig } from './rig.ts';
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FailureError } from '../../src/domain/model/errors.ts';
-import type { CallDraft } from '../../src/engine/ports.ts';
+import type { CallDraft } from '../../src/domain/call/draft.ts';
 import { exitOf, idOf, podConfig, reasonOf, type Rig, startRig, task } from './rig.ts';
 
 const runOwn: CallDraft = { method: 'RunPodSandbox', config: podConfig(), runtimeHandler: 'own' };

@@ -2,7 +2,8 @@
 import type { DaemonFacts } from '../../src/domain/model/daemon-facts.ts';
 import { copyState, initialState, type NodeState } from '../../src/domain/model/state.ts';
 import { createEngine, type Engine, type EngineOptions } from '../../src/engine/engine.ts';
-import type { CallDraft, CallReply, PerformEffects } from '../../src/engine/ports.ts';
+import type { CallReply, PerformEffects } from '../../src/engine/ports.ts';
+import type { CallDraft } from '../../src/domain/call/draft.ts';
 import { foldJournal } from '../support/fold.ts';
 import { createMemoryJournal, emptyContents, type MemoryContents } from '../../src/journal/memory-journal.ts';
 import type { Journal, JournalRecord } from '../../src/journal/types.ts';

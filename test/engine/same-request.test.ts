@@ -1,7 +1,7 @@
 /** C5 for containers: tries of kubelet, each with another path for the termination log, are for one container. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { CallDraft } from '../../src/engine/ports.ts';
+import type { CallDraft } from '../../src/domain/call/draft.ts';
 import { idOf, reasonOf, runPod, startRig } from './rig.ts';
 
 const image = 'registry.test/app:1';

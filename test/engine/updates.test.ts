@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FailureError } from '../../src/domain/model/errors.ts';
-import type { CallDraft } from '../../src/engine/ports.ts';
+import type { CallDraft } from '../../src/domain/call/draft.ts';
 import { exitOf, reasonOf, runContainer, startRig } from './rig.ts';
 
 const update = (containerId: string, cpuShares: string): CallDraft => ({

@@ -2,7 +2,8 @@
  * Clients as kubelets are: they run pods, repeat calls, give up on slow ones, forget what they began, come back after
  * a restart and clean up. At the end one of them removes everything it can see.
  */
-import type { CallDraft, CallReply } from '../../src/engine/ports.ts';
+import type { CallReply } from '../../src/engine/ports.ts';
+import type { CallDraft } from '../../src/domain/call/draft.ts';
 import type { ContainerConfig, NamespaceOption, PodSandboxConfig } from '../../src/domain/model/cri.ts';
 import type { CallResponse } from '../../src/domain/model/records.ts';
 import { CHECKPOINT, CHECKPOINT_ARCHIVE, CHECKPOINT_PATH } from './checkpoint.ts';

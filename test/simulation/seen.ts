@@ -5,7 +5,8 @@
 import { containerStateOf } from '../../src/domain/model/container-state.ts';
 import type { Sequenced } from '../../src/domain/model/records.ts';
 import type { Container } from '../../src/domain/model/state.ts';
-import type { CallDraft, CallReply, PerformEffects } from '../../src/engine/ports.ts';
+import type { CallReply, PerformEffects } from '../../src/engine/ports.ts';
+import type { CallDraft } from '../../src/domain/call/draft.ts';
 import { criEventsOf } from '../../src/projections/cri-events.ts';
 import type { Model } from './model/model.ts';
 import type { Signals } from './model/signals.ts';

@@ -3,7 +3,8 @@
  * that only read are answered from the read model and noted (C10). Knows no method by name.
  */
 import { codeOfReason, type Failure, FailureError, GrpcCode, grpcCodeOf } from '../../domain/model/errors.ts';
-import type { CallDraft, CallOptions, CallReply } from '../../engine/ports.ts';
+import type { CallOptions, CallReply } from '../../engine/ports.ts';
+import type { CallDraft } from '../../domain/call/draft.ts';
 import type { CallContext } from './context.ts';
 import type { CriParts } from './parts.ts';
 

@@ -2,7 +2,7 @@
  * Which object of the read model a request means: an id or its beginning, as long as it can mean only one, and only what
  * CRI shows. Reads and throws; remembers nothing.
  */
-import { idFailure, wholeId } from '../../domain/call/canonical.ts';
+import { idFailure, wholeId } from '../../domain/call/ids.ts';
 import { containerStateOf } from '../../domain/model/container-state.ts';
 import { FailureError } from '../../domain/model/errors.ts';
 import { shown } from '../../domain/oci/refuse.ts';

@@ -4,17 +4,15 @@
  * Entries come in the order in which they began, so one that is ready waits for the calls before it; live, a call comes
  * when it has ended. Pure: knows neither where records come from nor how entries are shown.
  */
+import { madeBy, subjectsOf } from '../../domain/call/catalogue.ts';
 import { fromJournalRecord } from '../../engine/codec.ts';
 import {
-  containerStream,
   type DomainRecord,
   imageStream,
   type RecordType,
-  sandboxStream,
   type Sequenced,
   subjectOf,
 } from '../../domain/model/records.ts';
-import type { CallRequest } from '../../domain/model/records.ts';
 import type { JournalRecord, ReadRow } from '../../journal/types.ts';
 
 /** A record as it stands in the journal, and what it means. */
@@ -100,52 +98,12 @@ export const knownAs = <T extends RecordType>(type: T, record: JournalRecord): K
   return event === null ? null : { record, event: event as Known<T>['event'] };
 };
 
-/** Objects that a request names. */
-export const streamsOfRequest = (request: CallRequest): string[] => {
-  switch (request.method) {
-    case 'RunPodSandbox':
-      return [sandboxStream(request.newId)];
-    case 'RestorePod':
-      return [sandboxStream(request.newId), ...request.newContainerIds.map(containerStream)];
-    case 'StopPodSandbox':
-    case 'RemovePodSandbox':
-    case 'UpdatePodSandboxResources':
-    case 'CheckpointPod':
-    case 'PortForward':
-    case 'PortForwardSession':
-      return [sandboxStream(request.podSandboxId)];
-    case 'CreateContainer':
-      return [containerStream(request.newId), sandboxStream(request.podSandboxId)];
-    case 'StartContainer':
-    case 'StopContainer':
-    case 'RemoveContainer':
-    case 'ExecSync':
-    case 'Exec':
-    case 'Attach':
-    case 'ExecSession':
-    case 'AttachSession':
-    case 'ReopenContainerLog':
-    case 'CheckpointContainer':
-    case 'UpdateContainerResources':
-      return [containerStream(request.containerId)];
-    case 'PullImage':
-    case 'LoadImages':
-    case 'RemoveImage':
-    case 'UpdateRuntimeConfig':
-    case 'SetLogLevel':
-    case 'AcknowledgeJournal':
-    case 'Refused':
-    case 'Unimplemented':
-      return [];
-  }
-};
-
 /** Objects that an answer names: a call may have joined another that made them. */
-const streamsOfAnswer = ({ event: { body } }: Known<'call.completed'>): string[] => {
+export const streamsOfAnswer = ({ event: { body } }: Known<'call.completed'>): string[] => {
   const { id, imageRefs = [] } = body.response ?? {};
   const images = imageRefs.map(imageStream);
-  if (id === undefined) return images;
-  return body.method === 'RunPodSandbox' || body.method === 'RestorePod' ? [sandboxStream(id)] : [containerStream(id)];
+  const made = id === undefined ? null : madeBy(body.method, id);
+  return made === null ? images : [made];
 };
 
 /**
@@ -175,7 +133,7 @@ export const createCollector = (withEvents: boolean, fromSeq: number, runsAlread
   const begin = (record: JournalRecord): void => {
     const received = knownAs(RECEIVED, record);
     if (received === null) return;
-    const streams = new Set(streamsOfRequest(received.event.body.request));
+    const streams = new Set(subjectsOf(received.event.body.request));
     const entry: CallEntry = { kind: 'call', received, completed: null, events: [], streams };
     open.set(record.seq, entry);
     if (!live) queue.push(entry);

@@ -1,4 +1,5 @@
 /** Every name that a call of a history can have: the RPCs of all services on the socket, and the sessions of clients. */
+import { callMethods } from '../../domain/call/catalogue.ts';
 import { ImageServiceDefinition, RuntimeServiceDefinition } from '../../wire/cri/api.ts';
 import { DaemonDefinition } from '../../wire/scribe/v1/daemon.ts';
 import { ImagesDefinition } from '../../wire/scribe/v1/images.ts';
@@ -13,10 +14,8 @@ const SERVICES: readonly Service[] = [
   DaemonDefinition,
   ImagesDefinition,
 ];
-/** What calls are called that are no RPC of their own. */
-const OTHERS = ['LoadImages', 'ExecSession', 'AttachSession', 'PortForwardSession'];
 
 export const knownMethods = (): readonly string[] => [
   ...SERVICES.flatMap(({ methods }) => Object.values(methods).map(({ name }) => name)),
-  ...OTHERS,
+  ...callMethods,
 ];

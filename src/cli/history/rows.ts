@@ -1,15 +1,16 @@
 /** Entries of a history as rows of a table for people. */
 import { basename } from 'node:path';
+import { subjectsOf } from '../../domain/call/catalogue.ts';
 import { fromJournalRecord } from '../../engine/codec.ts';
 import { codeName } from '../../domain/model/errors.ts';
-import type { CallMethod, CallRequest, CallResponse, Caller } from '../../domain/model/records.ts';
-import { containerStream, imageStream, sandboxStream } from '../../domain/model/records.ts';
+import type { CallMethod, CallResponse, Caller, RequestOf } from '../../domain/model/records.ts';
+import { containerStream, sandboxStream } from '../../domain/model/records.ts';
 import { JOURNAL_PRUNED, parsePruned, parseReadsClosed, READS_CLOSED } from '../../journal/own-records.ts';
 import type { JournalRecord, ReadRow } from '../../journal/types.ts';
 import { bytes, counted, duration, type ShowTime } from '../format.ts';
 import type { Output } from '../io.ts';
 import { createTable, type Style } from '../table.ts';
-import { type CallEntry, type Entry, type EventEntry, type PrunedEntry, streamsOfRequest } from './entries.ts';
+import { type CallEntry, type Entry, type EventEntry, type PrunedEntry, streamsOfAnswer } from './entries.ts';
 import { methodOfEntry } from './filter.ts';
 import { labelOf, type Names, podLabel, podNameOf } from './names.ts';
 import { detailOf, type Words, wordsOf } from './words.ts';
@@ -58,13 +59,9 @@ const objectOf = (names: Names, { received, completed }: CallEntry): string => {
       return request.image;
     case 'LoadImages':
       return answerText(names, completed);
-    case 'UpdateRuntimeConfig':
-    case 'SetLogLevel':
-    case 'AcknowledgeJournal':
-      return 'node';
     default:
-      // Of a pod or container that is there already, or of nothing.
-      return streamsOfRequest(request)
+      // Of what is there already, or of nothing.
+      return subjectsOf(request)
         .map((stream) => labelOf(names, stream))
         .join(', ');
   }
@@ -72,21 +69,15 @@ const objectOf = (names: Names, { received, completed }: CallEntry): string => {
 
 /** What an answer names, when its request is pruned. */
 const answerText = (names: Names, completed: CallEntry['completed']): string => {
-  const { method, response } = completed?.event.body ?? {};
-  const streams = (response?.imageRefs ?? []).map(imageStream);
-  if (response?.id !== undefined) {
-    streams.push(method === 'RunPodSandbox' ? sandboxStream(response.id) : containerStream(response.id));
-  }
+  const streams = completed === null ? [] : streamsOfAnswer(completed);
   return streams.map((stream) => labelOf(names, stream)).join(', ');
 };
 
-type Asking<M extends CallRequest['method']> = Extract<CallRequest, { method: M }>;
-
 /** A request that was refused left no record of a pod; its name is in the request all the same. */
-const podText = (names: Names, id: string, { config }: Asking<'RunPodSandbox'>): string =>
+const podText = (names: Names, id: string, { config }: RequestOf<'RunPodSandbox'>): string =>
   names.pod(id) === null ? podLabel(podNameOf(config.metadata ?? {})) : labelOf(names, sandboxStream(id));
 
-const containerText = (names: Names, id: string, { config, podSandboxId }: Asking<'CreateContainer'>): string =>
+const containerText = (names: Names, id: string, { config, podSandboxId }: RequestOf<'CreateContainer'>): string =>
   names.container(id) === null
     ? `${labelOf(names, sandboxStream(podSandboxId))} ${config.metadata?.name ?? ''}`
     : labelOf(names, containerStream(id));

@@ -79,16 +79,7 @@ export const detailOf = (request: CallRequest): string => {
       return request.level;
     case 'AcknowledgeJournal':
       return shortened(request.reason);
-    case 'StopPodSandbox':
-    case 'RemovePodSandbox':
-    case 'StartContainer':
-    case 'RemoveContainer':
-    case 'ReopenContainerLog':
-    case 'PullImage':
-    case 'LoadImages':
-    case 'RemoveImage':
-    case 'Refused':
-    case 'Unimplemented':
+    default:
       return '';
   }
 };

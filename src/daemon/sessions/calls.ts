@@ -12,7 +12,8 @@ import type {
 } from '../../adapters/streaming/types.ts';
 import { FailureError } from '../../domain/model/errors.ts';
 import { type Caller, type CallResponse, subjectOf } from '../../domain/model/records.ts';
-import type { CallDraft, Ids, ReadModel, TakeCall } from '../../engine/ports.ts';
+import type { Ids, ReadModel, TakeCall } from '../../engine/ports.ts';
+import type { CallDraft } from '../../domain/call/draft.ts';
 
 /** Makes the calls of sessions. All resolve when the session is over, and reject with FailureError. */
 export interface SessionCalls {

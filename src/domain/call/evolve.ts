@@ -1,7 +1,7 @@
 /** Which calls wait for an answer. */
 import type { Sequenced } from '../model/records.ts';
 import type { NodeState } from '../model/state.ts';
-import { targetOf } from './target.ts';
+import { targetOf } from './catalogue.ts';
 
 export function evolveCall(state: NodeState, record: Sequenced): void {
   switch (record.type) {

@@ -11,15 +11,13 @@ import { containerName } from '../model/names.ts';
 import { stopSignalOf } from '../oci/signals.ts';
 import { validateContainerConfig } from '../oci/validate.ts';
 import { prepareShim } from '../deciding/launch.ts';
-import type { CallRequest } from '../model/records.ts';
+import type { RequestOf } from '../model/records.ts';
 import { containerStream } from '../model/records.ts';
 import type { Container, NodeState, OpenCall, PodSandbox } from '../model/state.ts';
 import { complete, emit, join, OK, request as requestEffects, requestFor, type Turn } from '../deciding/turn.ts';
 import { advanceContainer, askForStop } from './advance.ts';
 import { isSameRequest } from './same-request.ts';
 import { containerStateOf, isRunning, notFound } from '../model/container-state.ts';
-
-type RequestOf<M extends CallRequest['method']> = Extract<CallRequest, { method: M }>;
 
 const NS_PER_S = 1_000_000_000n;
 

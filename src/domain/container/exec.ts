@@ -7,14 +7,12 @@ import { hasTimer, openEffectsOn } from '../deciding/open-effects.ts';
 import type { Failure } from '../model/errors.ts';
 import { checkWords } from '../oci/checks.ts';
 import { failureIn } from '../oci/refuse.ts';
-import { type CallRequest, containerStream, type EffectEnded, type Intent } from '../model/records.ts';
+import { type RequestOf, containerStream, type EffectEnded, type Intent } from '../model/records.ts';
 import type { WantedStreams } from '../model/streams.ts';
 import type { Container, OpenCall } from '../model/state.ts';
 import { afterMs, complete, emit, OK, request as requestEffects, setTimer, type Turn } from '../deciding/turn.ts';
 import { contactOf, isAskingShim } from './contact.ts';
 import { containerStateOf, isRunning, notFound } from '../model/container-state.ts';
-
-type RequestOf<M extends CallRequest['method']> = Extract<CallRequest, { method: M }>;
 
 /** A year: longer than anybody waits, and far from what a timer can hold. */
 const MAX_TIMEOUT_S = 31_536_000n;

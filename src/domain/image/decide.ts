@@ -1,13 +1,11 @@
 /** What calls about images lead to. */
-import type { CallRequest } from '../model/records.ts';
+import type { RequestOf } from '../model/records.ts';
 import { imageStream } from '../model/records.ts';
 import { complete, emit, OK, type Turn, wake } from '../deciding/turn.ts';
 import type { OpenCall } from '../model/state.ts';
 import { findImage } from './names.ts';
 import { parseImageReference } from './reference.ts';
 import { fetchFor, startFetch } from './advance.ts';
-
-type RequestOf<M extends CallRequest['method']> = Extract<CallRequest, { method: M }>;
 
 export function pullImage(turn: Turn, call: OpenCall, request: RequestOf<'PullImage'>): void {
   const parsed = parseImageReference(request.image);

@@ -138,6 +138,7 @@ export type CallRequest =
   | { readonly method: 'Unimplemented'; readonly rpc: string };
 
 export type CallMethod = CallRequest['method'];
+export type RequestOf<M extends CallMethod> = Extract<CallRequest, { method: M }>;
 
 /** What goes back to the caller and into the record; output of an exec goes beside it, never in here. */
 export interface CallResponse {
@@ -381,8 +382,7 @@ export type Sequenced<R extends DomainRecord = DomainRecord> = R & {
 export const effectId = (seq: number, index: number): string => `${seq}.${index}`;
 
 /** The RPC as clients call it. */
-export const rpcOf = (request: CallRequest): string =>
-  request.method === 'Unimplemented' || request.method === 'Refused' ? request.rpc : request.method;
+export const rpcOf = (request: CallRequest): string => ('rpc' in request ? request.rpc : request.method);
 
 export const NODE_STREAM = 'node';
 export const sandboxStream = (podSandboxId: string): string => `sandbox/${podSandboxId}`;

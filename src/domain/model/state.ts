@@ -184,7 +184,7 @@ export interface OpenEffect {
   readonly call: number | null;
 }
 
-/** A call without an answer. `target` says what it waits for: see call/target.ts. */
+/** A call without an answer. `target` says what it waits for: see call/catalogue.ts. */
 export interface OpenCall {
   readonly seq: number;
   readonly stream: string;

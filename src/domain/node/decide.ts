@@ -4,7 +4,7 @@
  * as failed, and shims as not asked; (3) pids in deadTasks are dead for certain. With a journal that is doubted itself,
  * creations under way are left alone until somebody has acknowledged that.
  */
-import { containerStream, imageStream, NODE_STREAM, sandboxStream } from '../model/records.ts';
+import { containerStream, imageStream, NODE_STREAM, type RequestOf, sandboxStream } from '../model/records.ts';
 import { holderOf } from '../pod-sandbox/sandboxer.ts';
 import type { Container, OpenCall, PodSandbox } from '../model/state.ts';
 import { decidingFor } from '../deciding/turn-failed.ts';
@@ -35,6 +35,16 @@ export function daemonStarted(turn: Turn, leftAlone: ReadonlySet<string>): void 
   }
   wakeRemovedImages(turn);
   if (rulesOf(state) >= 3) recoverLater(turn, [...leftAlone]);
+}
+
+export function updateRuntimeConfig(turn: Turn, call: OpenCall, { podCidr }: RequestOf<'UpdateRuntimeConfig'>): void {
+  emit(turn, NODE_STREAM, { type: 'node.configured', body: { podCidr } });
+  complete(turn, call, OK);
+}
+
+/** Nothing of the node's state: who set it, and when, is all there is to keep. */
+export function setLogLevel(turn: Turn, call: OpenCall): void {
+  complete(turn, call, OK);
 }
 
 /** What was left alone since the daemon started, because the journal is doubted, is taken up now. */

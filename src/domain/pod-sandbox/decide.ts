@@ -1,6 +1,6 @@
 /** What calls about PodSandboxes lead to: refusals, or a goal that process.ts then works towards. */
 import { containerStateOf } from '../model/container-state.ts';
-import { type BodyOf, type CallRequest, containerStream, sandboxStream } from '../model/records.ts';
+import { type BodyOf, type RequestOf, containerStream, sandboxStream } from '../model/records.ts';
 import { sameJson } from '../values/json.ts';
 import { sandboxName } from '../model/names.ts';
 import { levelOf, ownLevelOf, podLabels } from '../oci/selinux.ts';
@@ -17,8 +17,6 @@ import { networkOf, podNetwork, usesHostNetwork } from './network.ts';
 import { advancePodSandbox } from './advance.ts';
 import { createdResponse, isRestoredWith } from './restoring.ts';
 import { givesUserNamespaces, sandboxerOf } from './sandboxer.ts';
-
-type RequestOf<M extends CallRequest['method']> = Extract<CallRequest, { method: M }>;
 
 type Creation = RequestOf<'RunPodSandbox' | 'RestorePod'>;
 type Requested = BodyOf<'sandbox.requested'>;

@@ -3,11 +3,9 @@
  * that a record says to which port, how long and how much.
  */
 import type { Failure } from '../model/errors.ts';
-import { type CallRequest, type EffectEnded, sandboxStream } from '../model/records.ts';
+import { type RequestOf, type EffectEnded, sandboxStream } from '../model/records.ts';
 import type { OpenCall } from '../model/state.ts';
 import { callBehind, complete, emit, OK, type Turn } from '../deciding/turn.ts';
-
-type RequestOf<M extends CallRequest['method']> = Extract<CallRequest, { method: M }>;
 
 const PORT_MAX = 65_535;
 

@@ -2,6 +2,7 @@
  * decide(state, input): all that follows from one input, as events, in one synchronous turn (C1). Pure: the same
  * state and input always give the same events, which is what replay rests on (C13). The state is evolved on the way.
  */
+import { decideRequest } from '../call/catalogue.ts';
 import { decideCall } from '../call/decide.ts';
 import { afterReadCheckpoint } from '../container/restore.ts';
 import { afterContainerEffect } from '../container/outcomes.ts';
@@ -11,14 +12,13 @@ import { daemonStarted } from '../node/decide.ts';
 import { afterFailedTurn } from '../node/failed-turns.ts';
 import { afterSandboxEffect } from '../pod-sandbox/outcomes.ts';
 import { advancePodSandbox, losePodSandbox } from '../pod-sandbox/advance.ts';
-import { afterReadPodCheckpoint, restorePod } from '../pod-sandbox/restore.ts';
+import { afterReadPodCheckpoint } from '../pod-sandbox/restore.ts';
 import { holderOf } from '../pod-sandbox/sandboxer.ts';
 import type { EffectEnded, Event, Input, Sequenced } from '../model/records.ts';
 import { subjectOf } from '../model/records.ts';
 import { containersOf, type NodeState } from '../model/state.ts';
 import type { ImageContent } from '../model/image-content.ts';
 import type { Failure } from '../model/errors.ts';
-import { runPodSandbox } from '../pod-sandbox/decide.ts';
 import { beginTurn, complete, type Turn } from '../deciding/turn.ts';
 import { evolve } from './evolve.ts';
 import { decidingFor } from '../deciding/turn-failed.ts';
@@ -91,9 +91,8 @@ function afterEffect(turn: Turn, outcome: EffectEnded, kind: string, id: string)
 
 function afterPull(turn: Turn, images: readonly ImageContent[], failure: Failure | undefined): void {
   afterFetch(turn, turn.input.stream, images, failure, (call, pullFailure) => {
-    if (pullFailure !== undefined) return complete(turn, call, { ok: false, failure: pullFailure });
-    if (call.request.method === 'RunPodSandbox') runPodSandbox(turn, call, call.request);
-    if (call.request.method === 'RestorePod') restorePod(turn, call, call.request);
+    if (pullFailure === undefined) decideRequest(turn, call);
+    else complete(turn, call, { ok: false, failure: pullFailure });
   });
 }
 
