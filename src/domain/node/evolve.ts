@@ -5,11 +5,13 @@
 import { evolveCheckpointDigests } from '../container/checkpoint-digests.ts';
 import { evolveDoubts } from '../model/journal-doubt.ts';
 import { withoutUpdate } from '../container/evolve.ts';
+import { interrupted } from '../deciding/steps.ts';
+import { restartedSandbox } from '../pod-sandbox/restarted.ts';
 import { sameJson } from '../values/json.ts';
 import type { Sequenced } from '../model/records.ts';
 import type { RuntimeHandler } from '../model/runtime-handler.ts';
 import type { DaemonFacts } from '../model/daemon-facts.ts';
-import type { Container, ContainerExit, NodeState, PodSandbox, ShimContact, StepState } from '../model/state.ts';
+import type { Container, ContainerExit, NodeState } from '../model/state.ts';
 
 export function evolveNode(state: NodeState, record: Sequenced): void {
   switch (record.type) {
@@ -59,35 +61,6 @@ function withoutStrangers({ handlers, ...network }: Network, before: DaemonFacts
     return cni !== undefined && sameJson(cni, cniIn(before, name));
   });
   return own.length === 0 ? network : { ...network, handlers: Object.fromEntries(own) };
-}
-
-/** A creation under way failed with the daemon; an undo under way is owed again. */
-const interrupted = (step: StepState): StepState =>
-  step === 'doing' ? 'failed' : step === 'undoing' ? 'failed' : step;
-
-function restartedSandbox(sandbox: PodSandbox, rebooted: boolean, dead: boolean): PodSandbox {
-  const { steps } = sandbox;
-  return {
-    ...sandbox,
-    steps: {
-      files: interrupted(steps.files),
-      netns: interrupted(steps.netns),
-      namespaces: interrupted(steps.namespaces),
-      network: interrupted(steps.network),
-      shim: interrupted(steps.shim),
-      task: interrupted(steps.task),
-    },
-    kill: 'none',
-    shimContact: contactAfterRestart(sandbox, rebooted),
-    phase: sandbox.phase === 'ready' && (rebooted || dead) ? 'notReady' : sandbox.phase,
-  };
-}
-
-/** Only a shim that is to go on is asked; one that was being stopped or undone is ended without its help. */
-function contactAfterRestart({ shim, steps, goal, phase }: PodSandbox, rebooted: boolean): ShimContact {
-  if (shim === null) return 'none';
-  if (rebooted) return 'gone';
-  return steps.shim === 'done' && goal !== 'undo' && phase !== 'creating' ? 'unknown' : 'mute';
 }
 
 /** What became of all that ran before. */

@@ -28,12 +28,13 @@
  */
 import { removeContainerOf, stopContainerOf } from '../container/advance.ts';
 import { hasTimer } from '../deciding/open-effects.ts';
+import { isAcquired, isClear } from '../deciding/steps.ts';
 import type { Failure } from '../model/errors.ts';
 import { imageIdsOfPod } from '../image/mounted.ts';
 import { launchIntents } from '../deciding/launch.ts';
 import type { Intent } from '../model/records.ts';
 import { imageStream, sandboxStream } from '../model/records.ts';
-import { containersOf, type NodeState, type PodSandbox, type SandboxStep, type StepState } from '../model/state.ts';
+import { containersOf, type NodeState, type PodSandbox, type SandboxStep } from '../model/state.ts';
 import {
   afterMs,
   answer,
@@ -155,9 +156,6 @@ function mayBegin(sandbox: PodSandbox, step: SandboxStep): boolean {
       return sandbox.steps.shim === 'done' && (taskMakesNetns(sandbox) || isMade(sandbox, 'netns'));
   }
 }
-
-const isAcquired = (step: StepState): boolean => step === 'done' || step === 'failed';
-const isClear = (step: StepState): boolean => step === 'none' || step === 'undone';
 
 function advanceTeardown(turn: Turn, sandbox: PodSandbox): void {
   // What is being made can't be unmade yet, and a shim that was not asked since the restart may still know more.

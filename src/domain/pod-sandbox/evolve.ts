@@ -1,4 +1,5 @@
 /** What a record of its stream changes in a PodSandbox. */
+import { triedAgain } from '../deciding/steps.ts';
 import type { EffectKind } from '../model/effects.ts';
 import type { Failure } from '../model/errors.ts';
 import type { EffectEnded, Intent, Sequenced } from '../model/records.ts';
@@ -97,7 +98,7 @@ function changedBy(sandbox: PodSandbox, record: Sequenced): PodSandbox {
     case 'sandbox.removing':
       return { ...sandbox, goal: 'remove', phase: 'notReady' };
     case 'undo.retried':
-      return { ...sandbox, steps: mapSteps(sandbox, (step) => (step === 'owed' ? 'failed' : step)), owedFailure: null };
+      return { ...sandbox, steps: mapSteps(sandbox, triedAgain), owedFailure: null };
     case 'task.exited':
       return sandbox.taskExit !== null ? sandbox : { ...sandbox, taskExit: record.body.exit };
     case 'shim.lost':

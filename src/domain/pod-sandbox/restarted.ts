@@ -1,0 +1,29 @@
+/** What the daemon's end, or the node's, makes of a PodSandbox: nobody knows how far things are, or is in touch with its shim. */
+import { interrupted } from '../deciding/steps.ts';
+import type { PodSandbox, ShimContact } from '../model/state.ts';
+
+/** `dead`: what held it was found dead, or its namespaces are not pinned any more. */
+export function restartedSandbox(sandbox: PodSandbox, rebooted: boolean, dead: boolean): PodSandbox {
+  const { steps } = sandbox;
+  return {
+    ...sandbox,
+    steps: {
+      files: interrupted(steps.files),
+      netns: interrupted(steps.netns),
+      namespaces: interrupted(steps.namespaces),
+      network: interrupted(steps.network),
+      shim: interrupted(steps.shim),
+      task: interrupted(steps.task),
+    },
+    kill: 'none',
+    shimContact: contactAfterRestart(sandbox, rebooted),
+    phase: sandbox.phase === 'ready' && (rebooted || dead) ? 'notReady' : sandbox.phase,
+  };
+}
+
+/** Only a shim that is to go on is asked; one that was being stopped or undone is ended without its help. */
+function contactAfterRestart({ shim, steps, goal, phase }: PodSandbox, rebooted: boolean): ShimContact {
+  if (shim === null) return 'none';
+  if (rebooted) return 'gone';
+  return steps.shim === 'done' && goal !== 'undo' && phase !== 'creating' ? 'unknown' : 'mute';
+}
