@@ -1,6 +1,6 @@
 /**
  * The places that one daemon has for itself: its socket and its state directory; the root directory is claimed by the
- * journal's own lock (src/journal/lock.ts). Claimed before anything in them is touched, for as long as the process lives.
+ * journal's own lock (src/journal/lock.ts). Claimed before anything in them is touched, and given back last of all.
  * A place that another daemon has ends the start at once, with the pid of who is there. Must write nothing else.
  */
 import { mkdirSync } from 'node:fs';
@@ -8,6 +8,7 @@ import { createConnection } from 'node:net';
 import { dirname, join } from 'node:path';
 import { errorCodeOf, peerCredentials } from '../platform/linux/syscalls.ts';
 import { takeLock } from '../journal/lock.ts';
+import type { Opened } from './closing.ts';
 
 interface Places {
   readonly stateDir: string;
@@ -15,10 +16,10 @@ interface Places {
 }
 
 /** Throws JournalError Locked, or an Error, that names the process that has a place already. The state directory is there. */
-export async function claimPlaces({ stateDir, socketPath }: Places): Promise<void> {
-  takeLock(join(stateDir, 'scribe.lock'), `The state directory ${stateDir}`);
+export async function claimPlaces({ stateDir, socketPath }: Places, opened: Opened): Promise<void> {
+  opened.defer(takeLock(join(stateDir, 'scribe.lock'), `The state directory ${stateDir}`));
   mkdirSync(dirname(socketPath), { recursive: true, mode: 0o711 });
-  takeLock(`${socketPath}.lock`, `The socket ${socketPath}`);
+  opened.defer(takeLock(`${socketPath}.lock`, `The socket ${socketPath}`));
   const listener = await listenerAt(socketPath);
   if (listener !== null)
     throw new Error(`The socket ${socketPath} is in use: ${listener} listens there. Stop it first.`);

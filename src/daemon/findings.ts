@@ -13,6 +13,16 @@ export interface Findings {
   readonly list: () => readonly string[];
 }
 
+/** Told, in a sentence, what nobody may miss: it goes to the log and to `scribe doctor`. */
+export type Report = (sentence: string) => void;
+
+export const reportTo =
+  (findings: Pick<Findings, 'add'>, log: { readonly warn: (message: string) => void }): Report =>
+  (sentence) => {
+    log.warn(sentence);
+    findings.add(sentence);
+  };
+
 export function createFindings(): Findings {
   const sentences = new Set<string>();
   return {

@@ -27,6 +27,7 @@ import type { Config } from '../config/config.ts';
 import { messageOf } from '../domain/model/errors.ts';
 import type { NodeFacts } from '../domain/model/node-facts.ts';
 import type { Observe, PerformEffects } from '../engine/ports.ts';
+import type { Opened } from './closing.ts';
 import type { Credentials } from './credentials.ts';
 import type { OwnPlace } from './own-place.ts';
 import type { Sessions } from './sessions/calls.ts';
@@ -43,6 +44,7 @@ interface Options {
   readonly observe: Observe;
   /** Resolves when the engine runs: what is news before is observed then. */
   readonly whenRunning: Promise<void>;
+  readonly opened: Opened;
   readonly log: Logger;
 }
 
@@ -52,8 +54,6 @@ export interface Performers {
   readonly cni: CniAdapter;
   readonly shim: Pick<ShimAdapter, 'ended' | 'sandboxDetails'>;
   readonly portForwarder: Pick<PortForwarder, 'endPod'>;
-  /** All but the images, which are read until the last. */
-  readonly close: () => Promise<void>;
 }
 
 /** What else may be in the answer of an ExecSync, which is one message: its fields, and what marks output as cut. */
@@ -61,7 +61,7 @@ const ANSWER_BESIDE_OUTPUT_BYTES = 64 * 1024;
 
 /** Starts what they need and reaches the log process of an earlier life, if there is one. */
 export const startPerformers = async (options: Options): Promise<Performers> => {
-  const { config, node, spawner, relabel, vault, credentials, sessions, ownPlace, observe, whenRunning, log } = options;
+  const { config, node, spawner, relabel, vault, credentials, sessions, ownPlace, observe, opened, log } = options;
   const { rootDir, stateDir } = config.serve;
   const roots = [rootDir, stateDir];
   const { processClientOf, portClientOf } = sessions;
@@ -79,6 +79,7 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
     trustedKeyPaths: config.checkpoint.trustedKeyPaths,
     limits: config.limits,
   });
+  opened.defer(images.close);
   const cni = createCniAdapter({
     spawner,
     stateDir,
@@ -93,16 +94,18 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
     observe,
     log,
   });
+  opened.defer(cni.close);
   const logKeeper = await connectLogKeeper({
     stateDir,
     spawner,
     lineBytesMax: config.logs.lineBytesMax,
     log: (message) => log.info(message),
     tell: (news) =>
-      void whenRunning
+      void options.whenRunning
         .then(() => observe(news))
         .catch((error: unknown) => log.warn({ error: messageOf(error) }, 'news of the log keeper is not recorded')),
   });
+  opened.defer(logKeeper.disconnect);
   // One of an earlier life was started where that was.
   ownPlace.takeIn(logKeeper.pid);
   const { execOutputBytesMax, execOutputTotalBytesMax, requestBytesMax } = config.limits;
@@ -118,7 +121,9 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
     stateDir,
     log,
   });
+  opened.defer(shim.close);
   const portForwarder = await createPortForwarder({ spawner, stateDir, portClientOf, log });
+  opened.defer(portForwarder.close);
   const writeBundle = createBundleWriter(vault);
   const apparmor = createApparmor({ spawner, searchPath: ownSearchPath });
   // Nobody waits for it but containers that are to run under it, and only they can fail of it.
@@ -160,17 +165,5 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
       inspectApparmorProfile: apparmor.inspect,
     }),
   };
-  return {
-    perform,
-    images,
-    cni,
-    shim,
-    portForwarder,
-    close: async () => {
-      portForwarder.close();
-      await shim.close();
-      cni.close();
-      logKeeper.disconnect();
-    },
-  };
+  return { perform, images, cni, shim, portForwarder };
 };

@@ -7,15 +7,17 @@ import { createRelabel } from '../platform/linux/selinux.ts';
 import { ownSearchPath } from '../adapters/shim/adapter.ts';
 import { withFeatures } from '../adapters/shim/runtime-features.ts';
 import type { Config } from '../config/config.ts';
-import { isDoubted, isKnownDoubt } from '../domain/model/journal-doubt.ts';
+import { isKnownDoubt, mayLackRecords } from '../domain/model/journal-doubt.ts';
 import { lacksNetwork } from '../domain/pod-sandbox/network.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import type { Clock, Ids, Observe, TakeCall } from '../engine/ports.ts';
 import type { View } from '../projections/view.ts';
+import type { Opened } from './closing.ts';
 import { takeCrashFile } from './crash-file.ts';
 import { createCredentials, type Credentials } from './credentials.ts';
 import type { Die } from './death.ts';
 import { daemonFacts } from './facts.ts';
+import type { Report } from './findings.ts';
 import { type ImageUpkeep, startImageUpkeep } from './image-upkeep.ts';
 import { type Performers, startPerformers } from './performers.ts';
 import { prepareSelinux } from './selinux.ts';
@@ -30,9 +32,9 @@ export interface EngineSources {
   readonly clock: Clock;
   readonly ids: Ids;
   readonly die: Die;
+  readonly opened: Opened;
   readonly log: Logger;
-  /** Told, in a sentence, what nobody may miss. */
-  readonly report: (message: string) => void;
+  readonly report: Report;
 }
 
 export interface RunningEngine {
@@ -44,7 +46,7 @@ export interface RunningEngine {
 }
 
 export async function runEngine(sources: EngineSources): Promise<RunningEngine> {
-  const { config, version, found, view, clock, ids, die, log, report } = sources;
+  const { config, version, found, view, clock, ids, die, opened, log, report } = sources;
   const { journal, state, node, obstacle, spawner, vault, ownPlace, diskGuard } = found;
   let engine: Engine | null = null;
   const begun = Promise.withResolvers<void>();
@@ -87,6 +89,7 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
     ownPlace,
     observe,
     whenRunning: begun.promise,
+    opened,
     log,
   });
   const { images, cni } = performers;
@@ -100,8 +103,9 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
       observe,
       report,
     },
-    () => found.doubts.some((doubt) => !isKnownDoubt(state, doubt)) || isDoubted(view.state),
+    () => mayLackRecords(view.state, found.doubts),
   );
+  opened.defer(imageUpkeep.close);
 
   const running = createEngine({
     journal,
@@ -129,6 +133,7 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
     deadTasks: rebooted ? [] : found.dead,
     crash: takeCrashFile(config.serve.stateDir),
   });
+  opened.defer(() => running.stop('the start failed'));
   found.diskNews.record(running.observe);
   begun.resolve();
   // The network of the last life is in the journal, so pods need not wait for it to be read again.

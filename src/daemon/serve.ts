@@ -1,48 +1,36 @@
 /**
- * The daemon, put together: everything is made here, in the order in which it is needed, and taken apart at the end.
+ * The daemon, put together: everything is made here, in the order in which it is needed.
  *
  *   claim-places.ts nobody else is here, or this ends at once
  *   take-over.ts    lock the journal, start a spawner, fold; find out what is there
  *   run-engine.ts   adapters and engine; daemon.started is recorded: recovery begins
- *   here            the socket opens: serving, until a signal
+ *   open-socket.ts  the socket opens: serving, until a signal
  *
- * When a part that all depends on ends, the daemon ends as a whole and pods stay (C20).
+ * Each part registers its closing where it is opened; when this ends, or fails on the way, they are closed in the reverse
+ * order. When a part that all depends on ends, the daemon ends as a whole and pods stay (C20).
  */
 import { randomBytes } from 'node:crypto';
-import { rmSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
-import { join } from 'node:path';
+import type { Logger } from 'pino';
 import { v7 as uuid } from 'uuid';
-import { startCriServer } from '../adapters/cri/server.ts';
 import { createSystemClock } from '../platform/linux/clock.ts';
 import { createNotify } from '../platform/linux/notify.ts';
 import { refuseCores } from '../platform/linux/syscalls.ts';
-import { createStatsReader } from '../adapters/stats/reader.ts';
-import { createUsageCollector } from '../adapters/stats/usage-collector.ts';
 import type { Config } from '../config/config.ts';
-import { isDoubted, isKnownDoubt } from '../domain/model/journal-doubt.ts';
+import { mayLackRecords } from '../domain/model/journal-doubt.ts';
 import { copyState } from '../domain/model/state.ts';
 import type { Ids } from '../engine/ports.ts';
 import { createView } from '../projections/view.ts';
-import { criParts } from './cri-parts.ts';
-import { daemonPorts } from './daemon-ports.ts';
-import { createDie, dieWith } from './death.ts';
-import { openEventCursor } from './event-cursor.ts';
-import { createFindings } from './findings.ts';
 import { claimPlaces } from './claim-places.ts';
-import { gidOfGroup } from './socket-group.ts';
-import { startHousekeeping } from './housekeeping.ts';
-import { createSessionDoor } from './sessions/door.ts';
-import { createNetworkUpkeep } from './network-upkeep.ts';
-import { startObserving } from './observing.ts';
+import { firstError } from './closing.ts';
+import { createDie, dieWith } from './death.ts';
+import { createFindings, reportTo } from './findings.ts';
+import { createLog } from './log.ts';
 import { makePlaces } from './make-places.ts';
+import { openSocket } from './open-socket.ts';
 import { createReload } from './reload.ts';
 import { runEngine } from './run-engine.ts';
-import { createLog } from './log.ts';
-import { whenPodsEnd } from './sessions/calls.ts';
 import { takeOver } from './take-over.ts';
-
-const NS_PER_MS = 1_000_000n;
 
 export interface ServeOptions {
   readonly version: string;
@@ -51,126 +39,42 @@ export interface ServeOptions {
 }
 
 /** Runs the daemon until it is told to end (SIGTERM, SIGINT). Resolves when it has ended in order. */
-export async function serve(config: Config, { version, reloadConfig }: ServeOptions): Promise<void> {
-  const { rootDir, stateDir } = config.serve;
+export async function serve(config: Config, options: ServeOptions): Promise<void> {
   const log = createLog(config.serve.logLevel);
   process.umask(0o022);
   // Its memory holds credentials and environment values. A limit on cores (RLIMIT_CORE) would reach containers as well.
   refuseCores();
+  try {
+    await live(config, options, log);
+  } catch (error) {
+    throw firstError(error, log);
+  } finally {
+    log.flush();
+  }
+}
+
+async function live(config: Config, { version, reloadConfig }: ServeOptions, log: Logger): Promise<void> {
+  await using opened = new AsyncDisposableStack();
   const findings = createFindings();
-  const report = (message: string): void => {
-    log.warn(message);
-    findings.add(message);
-  };
+  const report = reportTo(findings, log);
   makePlaces(config.serve, report);
-  await claimPlaces(config.serve);
-  const die = createDie(stateDir, log);
+  await claimPlaces(config.serve, opened);
+  const die = createDie(config.serve.stateDir, log);
   const notify = createNotify(process.env.NOTIFY_SOCKET, (message) => log.warn(message));
   const clock = createSystemClock();
 
-  const found = await takeOver(config, findings, log);
-  const { journal, journalPath, node, spawner, vault, diskGuard } = found;
-  // A journal that is doubted may not know what there is.
-  const knowsAllPods =
-    found.state.facts !== null &&
-    !isDoubted(found.state) &&
-    found.doubts.every((doubt) => isKnownDoubt(found.state, doubt));
+  const found = await takeOver(config, { opened, findings, report, log });
+  // Before the engine goes on from that state.
+  const knowsAllPods = found.state.facts !== null && !mayLackRecords(found.state, found.doubts);
   const view = createView(copyState(found.state), found.seq);
-  const { engine, performers, sessions, credentials, imageUpkeep } = await runEngine({
-    config,
-    version,
-    found,
-    view,
-    clock,
-    ids: systemIds,
-    die,
-    log,
-    report,
-  });
-  const { images, cni, shim, portForwarder } = performers;
-
-  whenPodsEnd(view, portForwarder.endPod);
-  const stats = createStatsReader({ cgroup: node.cgroup, clock, report });
-  const usage = createUsageCollector({ clock, mountpoint: join(rootDir, 'containers'), report });
-  const networkUpkeep = createNetworkUpkeep({
-    cni,
-    sandboxes: () => view.state.sandboxes.values(),
-    knowsAllPods,
-    monoMs: () => Number(clock.monoNs() / NS_PER_MS),
-    log,
-    report,
-  });
-  const eventCursor = openEventCursor(stateDir, view.seq(), report);
-  const daemon = daemonPorts({ rootDir, engine, view, clock, findings, log });
-  const { port: streamingPort, tls: streamingTls } = config.streaming;
-  const sessionDoor = createSessionDoor({
-    server: config.streaming,
-    calls: sessions.calls,
-    nowMs: () => Number(clock.monoNs() / NS_PER_MS),
-    log,
-  });
-  // An address or a certificate that can not be used is told now; without either there is nothing to get wrong.
-  if (streamingPort !== 0 || streamingTls !== null) await sessionDoor.start();
-  const observed = await startObserving({
-    config,
-    version,
-    nodeName: node.hostname,
-    take: engine.call,
-    journal,
-    journalPath,
-    view,
-    clock,
-    findings,
-    eventsPassedOver: () => parts.events.passedOver(),
-    log,
-    report,
-  });
-  const { parts, services } = criParts({
-    config,
-    version,
-    view,
-    journal,
-    take: observed.take,
-    noteRead: observed.noteRead,
-    clock,
-    statusesAtNs: engine.publishedUpToNs,
-    vault,
-    credentials,
-    images,
-    stats,
-    usage,
-    eventCursor,
-    networkProblem: networkUpkeep.problem,
-    streaming: { newId: systemIds.hex64, urlFor: sessionDoor.urlFor },
-    sandboxDetails: shim.sandboxDetails,
-    daemon,
-    onPassedOver: (events) => log.warn({ events }, 'container events were passed over: a client is too slow, or late'),
-    report,
-  });
-
-  const cri = await startCriServer({
-    socketPath: config.serve.socketPath,
-    socketMode: config.serve.socketMode,
-    socketGid: await gidOfGroup(config.serve.socketGroup),
-    messageBytesMax: config.limits.requestBytesMax,
-    parts,
-    services,
-    onBug: (rpc, error) => log.error({ error }, `${rpc} failed unexpectedly`),
-  });
-  const housekeeping = startHousekeeping({
-    config: config.journal,
-    journalPath,
-    journal,
-    snapshotSeq: found.snapshotSeq,
-    view,
-    engine,
-    nowNs: clock.nowNs,
-    log,
-    report,
-  });
+  const common = { config, version, found, view, clock, ids: systemIds, opened, log, report };
+  const running = await runEngine({ ...common, die });
+  const { engine, imageUpkeep, performers } = running;
+  const { cri, sessionDoor, networkUpkeep } = await openSocket({ ...common, running, knowsAllPods, findings });
 
   let ending = false;
-  dieWith({ journal, cni, cri, shim, spawner }, die, () => ending);
+  const { images, cni, shim } = performers;
+  dieWith({ journal: found.journal, cni, cri, shim, spawner: found.spawner }, die, () => ending);
 
   imageUpkeep.served();
   networkUpkeep.served();
@@ -196,23 +100,8 @@ export async function serve(config: Config, { version, reloadConfig }: ServeOpti
   // Before the engine ends, so that calls and sessions are written down as they end.
   const [cutOff] = await Promise.all([cri.drain(config.serve.drainTimeoutMs), sessionDoor.close()]);
   if (cutOff > 0) log.warn({ calls: cutOff }, 'calls are cut off, for their time is up');
+  // Before anything is closed, so that whoever still waits is answered.
   await engine.stop(signal);
-  networkUpkeep.close();
-  await cri.close();
-  await housekeeping.close();
-  await observed.close();
-  stats.close();
-  usage.close();
-  await eventCursor.close();
-  await performers.close();
-  imageUpkeep.close();
-  await images.close();
-  await diskGuard.close();
-  await journal.close();
-  await spawner.close();
-  vault.close();
-  rmSync(found.pidPath, { force: true });
-  log.flush();
 }
 
 const systemIds: Ids = { hex64: () => randomBytes(32).toString('hex'), uuid: () => uuid() };

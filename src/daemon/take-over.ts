@@ -6,7 +6,7 @@
  *
  * Throws when another daemon is here. Decides nothing: recovery begins with what the engine is told of this.
  */
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
@@ -21,10 +21,11 @@ import { messageOf } from '../domain/model/errors.ts';
 import { namesIn } from '../platform/linux/files.ts';
 import type { JournalDoubt } from '../domain/model/notes.ts';
 import type { NodeFacts } from '../domain/model/node-facts.ts';
-import { createDiskGuard, type DiskGuard } from '../journal/disk-space.ts';
+import { createDiskGuard, type DiskGuard, type DiskGuardOptions } from '../journal/disk-space.ts';
 import { createDiskNews, type DiskNews } from './disk-news.ts';
 import { findDead } from './find-dead.ts';
-import type { Findings } from './findings.ts';
+import { allSettled, type Opened } from './closing.ts';
+import type { Findings, Report } from './findings.ts';
 import { type OpenedNode, openNode } from './open-node.ts';
 import { type OwnPlace, takeOwnPlace } from './own-place.ts';
 
@@ -33,7 +34,6 @@ const SPAWNER_WAIT_MS = 60_000;
 
 export interface TakenOver extends OpenedNode {
   readonly journalPath: string;
-  readonly pidPath: string;
   readonly ownPlace: OwnPlace;
   readonly node: NodeFacts;
   /** What keeps pods from having users of their own; null: nothing does. */
@@ -47,27 +47,30 @@ export interface TakenOver extends OpenedNode {
   readonly spawner: Spawner;
 }
 
+interface Surroundings {
+  readonly opened: Opened;
+  readonly findings: Findings;
+  readonly report: Report;
+  readonly log: Logger;
+}
+
 /** Root and state directory are there already. */
-export async function takeOver(config: Config, findings: Findings, log: Logger): Promise<TakenOver> {
+export async function takeOver(config: Config, surroundings: Surroundings): Promise<TakenOver> {
+  const { opened, findings, report, log } = surroundings;
   const { rootDir, stateDir } = config.serve;
-  const report = (message: string): void => {
-    log.warn(message);
-    findings.add(message);
-  };
   const journalPath = join(rootDir, 'journal.db');
   const pidPath = join(stateDir, 'scribe.pid');
   const ownPlace = await takeOwnPlace(config.serve, log);
-  const spawnerOptions = { lockPath: join(stateDir, 'spawner.lock'), startTimeoutMs: SPAWNER_WAIT_MS };
   const spawning = Promise.withResolvers<Spawner>();
   // Waited for further down; until then nobody hears it fail.
   spawning.promise.catch(() => undefined);
   const reservePath = join(rootDir, 'reserve');
   const diskNews = createDiskNews(rootDir, findings, log);
   const disk: { guard: DiskGuard | null; wasFull: boolean } = { guard: null, wasFull: false };
-  const opened = openNode({
+  const folded = openNode({
     path: journalPath,
     // This is the one daemon here from now on; the spawner's process starts while the journal is checked and folded.
-    onLocked: () => spawning.resolve(startSpawner(spawnerOptions)),
+    onLocked: () => spawning.resolve(openSpawner(stateDir, opened)),
     refuseReads: () => disk.guard?.isFull() ?? false,
     reservePath,
     onDiskFull() {
@@ -77,21 +80,26 @@ export async function takeOver(config: Config, findings: Findings, log: Logger):
     findings,
     log,
   });
-  const doubts = [...opened.doubts, ...(opened.seq === 0 ? await doubtOfNew(rootDir) : [])];
+  opened.defer(folded.journal.close);
+  const doubts = [...folded.doubts, ...(folded.seq === 0 ? await doubtOfNew(rootDir) : [])];
+  opened.defer(() => rmSync(pidPath, { force: true }));
   writeFileSync(pidPath, `${process.pid}\n`);
 
-  const [node, obstacle, dead, pauseRootfs, vault, diskGuard] = await Promise.all([
+  const [node, obstacle, dead, pauseRootfs, vault, diskGuard] = await allSettled([
     readHostFacts(),
     obstacleToUserNamespaces(config.serve),
-    findDead(opened.state),
+    findDead(folded.state),
     pauseIn(join(rootDir, 'pause'), report),
-    createSecretVault(join(rootDir, 'secrets.key'), { report }),
-    createDiskGuard({
-      reservePath,
-      reserveBytes: config.journal.diskReserveBytes,
-      minFreeBytes: config.journal.diskReserveBytes,
-      onChange: diskNews.changed,
-    }),
+    openVault(join(rootDir, 'secrets.key'), { opened, report }),
+    openDiskGuard(
+      {
+        reservePath,
+        reserveBytes: config.journal.diskReserveBytes,
+        minFreeBytes: config.journal.diskReserveBytes,
+        onChange: diskNews.changed,
+      },
+      opened,
+    ),
     mkdir(join(stateDir, 'netns'), { recursive: true, mode: 0o711 }),
     // ImageFsInfo names it, and kubelet looks for it before the first image is pulled.
     mkdir(join(rootDir, 'images'), { recursive: true, mode: 0o700 }).catch((error: unknown) =>
@@ -101,12 +109,11 @@ export async function takeOver(config: Config, findings: Findings, log: Logger):
   disk.guard = diskGuard;
   if (disk.wasFull) diskGuard.noteFull();
   const spawner = await spawning.promise;
-  log.info({ records: opened.seq, spawner: spawner.pid }, 'journal folded');
+  log.info({ records: folded.seq, spawner: spawner.pid }, 'journal folded');
   return {
-    ...opened,
+    ...folded,
     doubts,
     journalPath,
-    pidPath,
     ownPlace,
     node,
     obstacle,
@@ -117,6 +124,37 @@ export async function takeOver(config: Config, findings: Findings, log: Logger):
     diskNews,
     spawner,
   };
+}
+
+/** Closed at once when it is closed before it has started: what it waits for may take its time. */
+async function openSpawner(stateDir: string, opened: Opened): Promise<Spawner> {
+  const unwanted = new AbortController();
+  const starting = startSpawner({
+    lockPath: join(stateDir, 'spawner.lock'),
+    startTimeoutMs: SPAWNER_WAIT_MS,
+    signal: unwanted.signal,
+  });
+  opened.defer(async () => {
+    unwanted.abort();
+    const spawner = await starting.catch(() => null);
+    await spawner?.close();
+  });
+  return starting;
+}
+
+async function openVault(
+  keyPath: string,
+  { opened, report }: Pick<Surroundings, 'opened' | 'report'>,
+): Promise<SecretVault> {
+  const vault = await createSecretVault(keyPath, { report });
+  opened.defer(vault.close);
+  return vault;
+}
+
+async function openDiskGuard(options: DiskGuardOptions, opened: Opened): Promise<DiskGuard> {
+  const guard = await createDiskGuard(options);
+  opened.defer(guard.close);
+  return guard;
 }
 
 /** Without it pods that need a pause task fail, each by itself; the others and the daemon do not (C20). */

@@ -1,6 +1,6 @@
 /**
- * Locks of the one process that may be somewhere: an exclusive flock on a file of its own, held for as long as the process
- * lives, so that no two daemons ever write one journal. The descriptor is close-on-exec (Node opens all of them so): no child inherits it.
+ * Locks of the one process that may be somewhere: an exclusive flock on a file of its own, held until it is given back or
+ * the process ends, so that no two daemons ever write one journal. The descriptor is close-on-exec (Node opens all of them so): no child inherits it.
  * Lives here and not with the other system calls because the journal imports nothing of the rest of the project.
  */
 import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';

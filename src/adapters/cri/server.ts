@@ -139,6 +139,11 @@ async function listen(listener: NetServer, { socketPath, socketMode, socketGid }
       resolve();
     });
   });
-  if (socketGid !== null) await chown(socketPath, 0, socketGid);
-  await chmod(socketPath, socketMode);
+  try {
+    if (socketGid !== null) await chown(socketPath, 0, socketGid);
+    await chmod(socketPath, socketMode);
+  } catch (error) {
+    listener.close();
+    throw error;
+  }
 }

@@ -125,6 +125,8 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
   const delivery = createDelivery(observe, timings, log);
   const shims = createLiveShims(delivery, log);
   const tasks = new Map<string, LiveTask>();
+  const cgroups = await readCgroupFacts();
+  // Last of what may fail: nobody could close it.
   const listener = await listenTtrpc(paths.eventsSocket, createEventsService(tasks, log));
   const context: ShimContext = {
     paths,
@@ -136,7 +138,7 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
     created: new Map(),
     mounts: spawner,
     reconnectTurn: createPace(RECONNECTS_PER_TURN),
-    counters: createOomCounters(await readCgroupFacts()),
+    counters: createOomCounters(cgroups),
     processClientOf: options.processClientOf,
     execOutput: {
       bytesMax: options.execOutput.bytesMax,

@@ -18,6 +18,12 @@ export const isKnownDoubt = (
   head !== undefined &&
   [...acknowledgedHeads, ...journalDoubts.flatMap((known) => known.head?.digest ?? [])].includes(head.digest);
 
+/** Whether there may be more than the journal says: it is doubted, or `found` has a doubt that is not in it yet. */
+export const mayLackRecords = (
+  state: Pick<NodeState, 'journalDoubts' | 'acknowledgedHeads'>,
+  found: readonly JournalDoubt[],
+): boolean => isDoubted(state) || found.some((doubt) => !isKnownDoubt(state, doubt));
+
 export function evolveDoubts(state: NodeState, record: Sequenced): void {
   const { journalDoubts = [], acknowledgedHeads = [] } = state;
   if (record.type === 'journal.doubted') state.journalDoubts = [...journalDoubts, record.body];

@@ -30,6 +30,8 @@ export interface SpawnerOptions {
   readonly lockPath: string;
   /** How long the spawner of the previous daemon may take to end, and this one to start. */
   readonly startTimeoutMs: number;
+  /** Whoever wants it no more aborts it while it starts; afterwards it has no effect. */
+  readonly signal?: AbortSignal;
 }
 
 /** A request that has no reply yet. */
@@ -69,7 +71,7 @@ const holderOf = async (lockPath: string): Promise<string> => {
  * left half done. Rejects with FailureError TimedOut when that takes longer than `startTimeoutMs`, and HostFailed when
  * the spawner can't run at all.
  */
-export const startSpawner = async ({ lockPath, startTimeoutMs }: SpawnerOptions): Promise<Spawner> => {
+export const startSpawner = async ({ lockPath, startTimeoutMs, signal }: SpawnerOptions): Promise<Spawner> => {
   const child = spawn(process.execPath, [...nodeFlags, mainPath, lockPath], {
     detached: true,
     env: environment(process.env),
@@ -118,13 +120,17 @@ export const startSpawner = async ({ lockPath, startTimeoutMs }: SpawnerOptions)
       ready.reject(new FailureError('TimedOut', `${what}; end that process, then start scribe again.`));
     });
   }, startTimeoutMs);
+  const unwanted = (): void => ready.reject(new FailureError('Cancelled', 'The spawner is not wanted any more.'));
+  signal?.addEventListener('abort', unwanted);
   try {
     await ready.promise;
   } catch (error) {
     child.kill('SIGKILL');
+    await ended.promise;
     throw error;
   } finally {
     clearTimeout(timer);
+    signal?.removeEventListener('abort', unwanted);
   }
 
   const pid = child.pid ?? 0;

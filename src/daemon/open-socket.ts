@@ -1,0 +1,151 @@
+/**
+ * What clients reach, on an engine that runs: figures, sessions, whoever observes, and the socket, which opens last.
+ * Performs and decides nothing.
+ */
+import { join } from 'node:path';
+import { type CriServer, startCriServer } from '../adapters/cri/server.ts';
+import { createStatsReader } from '../adapters/stats/reader.ts';
+import { createUsageCollector } from '../adapters/stats/usage-collector.ts';
+import { type CriComposition, criParts } from './cri-parts.ts';
+import { daemonPorts } from './daemon-ports.ts';
+import { openEventCursor } from './event-cursor.ts';
+import type { Findings } from './findings.ts';
+import { startHousekeeping } from './housekeeping.ts';
+import { createNetworkUpkeep, type NetworkUpkeep } from './network-upkeep.ts';
+import { startObserving } from './observing.ts';
+import type { EngineSources, RunningEngine } from './run-engine.ts';
+import { createSessionDoor, type SessionDoor } from './sessions/door.ts';
+import { whenPodsEnd } from './sessions/calls.ts';
+import { gidOfGroup } from './socket-group.ts';
+
+const NS_PER_MS = 1_000_000n;
+
+interface Sources extends Omit<EngineSources, 'die'> {
+  readonly running: RunningEngine;
+  /** The journal has every pod there may be. */
+  readonly knowsAllPods: boolean;
+  readonly findings: Findings;
+}
+
+export interface OpenSocket {
+  readonly cri: CriServer;
+  readonly sessionDoor: SessionDoor;
+  readonly networkUpkeep: NetworkUpkeep;
+}
+
+export async function openSocket(sources: Sources): Promise<OpenSocket> {
+  const { config, running, view, opened, log } = sources;
+  whenPodsEnd(view, running.performers.portForwarder.endPod);
+  const networkUpkeep = openNetworkUpkeep(sources);
+  const sessionDoor = await openSessionDoor(sources);
+  const { parts, services } = await openParts(sources, { networkUpkeep, sessionDoor });
+  openHousekeeping(sources);
+  const cri = await startCriServer({
+    socketPath: config.serve.socketPath,
+    socketMode: config.serve.socketMode,
+    socketGid: await gidOfGroup(config.serve.socketGroup),
+    messageBytesMax: config.limits.requestBytesMax,
+    parts,
+    services,
+    onBug: (rpc, error) => log.error({ error }, `${rpc} failed unexpectedly`),
+  });
+  opened.defer(cri.close);
+  return { cri, sessionDoor, networkUpkeep };
+}
+
+function openNetworkUpkeep({ running, view, clock, knowsAllPods, opened, log, report }: Sources): NetworkUpkeep {
+  const networkUpkeep = createNetworkUpkeep({
+    cni: running.performers.cni,
+    sandboxes: () => view.state.sandboxes.values(),
+    knowsAllPods,
+    monoMs: () => Number(clock.monoNs() / NS_PER_MS),
+    log,
+    report,
+  });
+  opened.defer(networkUpkeep.close);
+  return networkUpkeep;
+}
+
+async function openSessionDoor({ config, running, clock, opened, log }: Sources): Promise<SessionDoor> {
+  const sessionDoor = createSessionDoor({
+    server: config.streaming,
+    calls: running.sessions.calls,
+    nowMs: () => Number(clock.monoNs() / NS_PER_MS),
+    log,
+  });
+  opened.defer(sessionDoor.close);
+  const { port, tls } = config.streaming;
+  // An address or a certificate that can not be used is told now; without either there is nothing to get wrong.
+  if (port !== 0 || tls !== null) await sessionDoor.start();
+  return sessionDoor;
+}
+
+/** What the services on the socket answer from. */
+async function openParts(
+  sources: Sources,
+  { networkUpkeep, sessionDoor }: Omit<OpenSocket, 'cri'>,
+): Promise<CriComposition> {
+  const { config, version, found, running, view, clock, findings, opened, log, report } = sources;
+  const { journal, journalPath, node, vault } = found;
+  const { engine, performers, credentials } = running;
+  const { rootDir, stateDir } = config.serve;
+  const stats = createStatsReader({ cgroup: node.cgroup, clock, report });
+  opened.defer(stats.close);
+  const usage = createUsageCollector({ clock, mountpoint: join(rootDir, 'containers'), report });
+  opened.defer(usage.close);
+  const eventCursor = openEventCursor(stateDir, view.seq(), report);
+  opened.defer(eventCursor.close);
+  const observed = await startObserving({
+    config,
+    version,
+    nodeName: node.hostname,
+    take: engine.call,
+    journal,
+    journalPath,
+    view,
+    clock,
+    findings,
+    eventsPassedOver: () => composition.parts.events.passedOver(),
+    log,
+    report,
+  });
+  opened.defer(observed.close);
+  const composition = criParts({
+    config,
+    version,
+    view,
+    journal,
+    take: observed.take,
+    noteRead: observed.noteRead,
+    clock,
+    statusesAtNs: engine.publishedUpToNs,
+    vault,
+    credentials,
+    images: performers.images,
+    stats,
+    usage,
+    eventCursor,
+    networkProblem: networkUpkeep.problem,
+    streaming: { newId: sources.ids.hex64, urlFor: sessionDoor.urlFor },
+    sandboxDetails: performers.shim.sandboxDetails,
+    daemon: daemonPorts({ rootDir, engine, view, clock, findings, log }),
+    onPassedOver: (events) => log.warn({ events }, 'container events were passed over: a client is too slow, or late'),
+    report,
+  });
+  return composition;
+}
+
+function openHousekeeping({ config, found, running, view, clock, opened, log, report }: Sources): void {
+  const housekeeping = startHousekeeping({
+    config: config.journal,
+    journalPath: found.journalPath,
+    journal: found.journal,
+    snapshotSeq: found.snapshotSeq,
+    view,
+    engine: running.engine,
+    nowNs: clock.nowNs,
+    log,
+    report,
+  });
+  opened.defer(housekeeping.close);
+}
