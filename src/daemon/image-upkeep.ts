@@ -7,10 +7,9 @@ import type { ImagesAdapter } from '../adapters/images/adapter.ts';
 import type { DamagedContent } from '../domain/model/notes.ts';
 import type { Image, NodeState } from '../domain/model/state.ts';
 import type { Observe } from '../engine/ports.ts';
+import { TIMER_MS_MAX } from '../platform/rpc/timeout.ts';
 
 const COLLECT_EVERY_MS = 3_600_000;
-/** The longest a timer runs; with more it would fire at once. */
-const TIMER_MS_MAX = 2 ** 31 - 1;
 /** The layers of a pull that failed are there for the next attempt, which a kubelet makes within minutes. */
 const UNKNOWN_AGE_MS = 3_600_000;
 

@@ -7,6 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { CniAdapter } from '../adapters/cni/adapter.ts';
 import { messageOf } from '../domain/model/errors.ts';
 import type { PodSandbox } from '../domain/model/state.ts';
+import { orAfter } from '../platform/rpc/timeout.ts';
 
 /** What a restart brings is behind the daemon by then. */
 const FIRST_ROUND_MS = 5_000;
@@ -81,9 +82,7 @@ export function createNetworkUpkeep(options: NetworkUpkeepOptions): NetworkUpkee
     asking ??= ask().finally(() => {
       asking = null;
     });
-    const waited = new AbortController();
-    const answered = asking.finally(() => waited.abort());
-    await Promise.race([answered, delay(STATUS_WAIT_MS, undefined, { signal: waited.signal }).catch(() => undefined)]);
+    await orAfter(asking, STATUS_WAIT_MS, undefined);
     return told === null ? 'the CNI plugins were asked for their STATUS and have not answered yet' : told.problem;
   }
 

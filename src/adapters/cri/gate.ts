@@ -2,6 +2,7 @@
  * Counts the calls under way, so that the daemon can end in order: from then on nobody is let in, and those inside have
  * a bounded time to come to their end. Knows no call by name.
  */
+import { orAfter } from '../../platform/rpc/timeout.ts';
 
 export interface Gate {
   /** Aborted when the daemon begins to end. Who only follows what happens, and would never come to an end, ends then. */
@@ -32,10 +33,7 @@ export const createGate = (): Gate => {
     close: async (timeoutMs) => {
       closing.abort();
       if (inside === 0) return 0;
-      const { promise: late, resolve } = Promise.withResolvers<void>();
-      const timer = setTimeout(resolve, timeoutMs);
-      await Promise.race([empty, late]);
-      clearTimeout(timer);
+      await orAfter(empty, timeoutMs, undefined);
       return inside;
     },
   };

@@ -5,9 +5,9 @@
 import { chmod, chown, mkdir, rm } from 'node:fs/promises';
 import { createServer, type Server as NetServer, type Socket } from 'node:net';
 import { dirname } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Server, ServerCredentials } from '@grpc/grpc-js';
 import type { Failure } from '../../domain/model/errors.ts';
+import { orAfter } from '../../platform/rpc/timeout.ts';
 import { ImageServiceDefinition, RuntimeServiceDefinition } from '../../wire/cri/api.ts';
 import { HealthDefinition } from '../../wire/grpc/health/v1/health.ts';
 import { ServerReflectionDefinition } from '../../wire/grpc/reflection/v1/reflection.ts';
@@ -114,7 +114,7 @@ export async function startCriServer(options: CriServerOptions): Promise<CriServ
       });
       // Whoever is answered already has nothing to wait for, and goes by himself.
       injector.destroy();
-      await Promise.race([closed, sleep(LAST_ANSWERS_MS, undefined, { ref: false })]);
+      await orAfter(closed, LAST_ANSWERS_MS, undefined);
       for (const socket of sockets) socket.destroy();
       await closed;
       server.forceShutdown();

@@ -5,10 +5,9 @@
  */
 import { readlink, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { namesIn } from '../../platform/linux/files.ts';
 import { isAtOrBelow, readMountInfo } from '../../platform/linux/mounts.ts';
-import { holdProcess, type ProcessStat, readProcessStat } from '../../platform/linux/processes.ts';
+import { endsWithin, holdProcess, type ProcessStat, readProcessStat } from '../../platform/linux/processes.ts';
 import { detachMount } from '../../platform/linux/syscalls.ts';
 
 export type Stray =
@@ -72,7 +71,7 @@ const end = async (process: ProcessStat): Promise<void> => {
   if (held === null) return;
   try {
     held.kill(SIGKILL);
-    await Promise.race([held.ended, sleep(END_WAIT_MS)]);
+    await endsWithin(held, END_WAIT_MS);
   } finally {
     held.release();
   }

@@ -2,6 +2,7 @@
  * Work that several ask for and that is done once: whoever asks while it is under way gets the same result. It is
  * aborted when the last of them has gone. Keeps nothing once it has ended: a later caller starts it anew.
  */
+import { unlessAborted } from '../../platform/rpc/timeout.ts';
 
 /**
  * Runs `start` for the first caller of a key. Rejects with the signal's reason for a caller that gives up; for the last
@@ -18,13 +19,6 @@ interface Running<T> {
   readonly abort: AbortController;
   callers: number;
 }
-
-const unlessAborted = <T>(result: Promise<T>, signal: AbortSignal): Promise<T> =>
-  new Promise((resolve, reject) => {
-    const giveUp = (): void => reject(signal.reason as Error);
-    signal.addEventListener('abort', giveUp, { once: true });
-    result.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp));
-  });
 
 export const createSharedWork = <T>(): SharedWork<T> => {
   const running = new Map<string, Running<T>>();

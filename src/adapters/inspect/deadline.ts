@@ -3,6 +3,7 @@
  * for ever; the caller at least is told which path it is, instead of waiting with it.
  */
 import { FailureError } from '../../domain/model/errors.ts';
+import { within } from '../../platform/rpc/timeout.ts';
 
 /** Rejects with TimedOut, naming `what`, after `timeoutMs`; with Interrupted when the daemon ends. */
 export async function withDeadline<T>(
@@ -11,20 +12,12 @@ export async function withDeadline<T>(
   signal: AbortSignal,
   work: Promise<T>,
 ): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const interrupted = (): void =>
-    reject(new FailureError('Interrupted', `the daemon ended while it waited for ${what}`));
-  const timer = setTimeout(() => {
-    reject(new FailureError('TimedOut', `${what} gave no answer for ${timeoutMs} ms: is its file system reachable?`));
-  }, timeoutMs);
-  signal.addEventListener('abort', interrupted, { once: true });
-  if (signal.aborted) interrupted();
-  // Whichever comes second must not be an unhandled rejection.
-  work.catch(() => undefined);
+  const late = (): FailureError =>
+    new FailureError('TimedOut', `${what} gave no answer for ${timeoutMs} ms: is its file system reachable?`);
   try {
-    return await Promise.race([work, promise]);
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener('abort', interrupted);
+    return await within(work, timeoutMs, late, signal);
+  } catch (error) {
+    if (!signal.aborted || error !== signal.reason) throw error;
+    throw new FailureError('Interrupted', `the daemon ended while it waited for ${what}`);
   }
 }

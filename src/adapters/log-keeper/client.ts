@@ -6,8 +6,9 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open as openFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
+import { type Backoff, untilDone } from '../../platform/rpc/retry.ts';
+import { orAfter, within } from '../../platform/rpc/timeout.ts';
 import type { Spawner } from '../../platform/spawner/types.ts';
 import { createAttachedPlaces } from './attached-places.ts';
 import { ConnectionLost } from './connection.ts';
@@ -17,11 +18,10 @@ import type { AttachedBytes, AttachmentEnd } from '../streaming/types.ts';
 import type { KeptOutput, LogKeeper, LogKeeperNews } from './types.ts';
 
 const REQUEST_TIMEOUT_MS = 30_000;
-const RETRY_FIRST_MS = 100;
-const RETRY_MAX_MS = 5000;
+const BACKOFF: Backoff = { firstMs: 100, lastMs: 5000 };
 /** A keeper that lives no longer than this may be dying of what it is given: the next one is not started at once. */
 const SHORT_LIFE_MS = 2000;
-const SHORT_LIFE_WAIT_MS = 250;
+const BACKOFF_OF_SHORT_LIFE: Backoff = { ...BACKOFF, firstMs: 250 };
 /** An attachment may notice the end of its keeper so much before the connection for requests does. */
 const LOSS_NOTICE_MS = 1000;
 const HOLD_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
@@ -49,20 +49,8 @@ const holdFifos = async ({ stdoutFifo, stderrFifo }: KeptOutput): Promise<readon
   return opened.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
 };
 
-const within = async <T>(giveUpAtMs: number, promise: Promise<T>): Promise<T> => {
-  const timer = new AbortController();
-  const timeIsOver = delay(Math.max(0, giveUpAtMs - performance.now()), undefined, { signal: timer.signal }).then(
-    () => {
-      throw new FailureError('TimedOut', 'There is no log keeper to ask: see the log for why none could be started.');
-    },
-  );
-  timeIsOver.catch(() => undefined);
-  try {
-    return await Promise.race([promise, timeIsOver]);
-  } finally {
-    timer.abort();
-  }
-};
+const noKeeper = (): FailureError =>
+  new FailureError('TimedOut', 'There is no log keeper to ask: see the log for why none could be started.');
 
 const release = async (holds: readonly FileHandle[]): Promise<void> => {
   await Promise.all(holds.map((hold) => hold.close()));
@@ -123,18 +111,16 @@ export const connectLogKeeper = async (options: LogKeeperOptions): Promise<LogKe
     return found;
   };
 
-  const connectAgain = async (firstWaitMs: number): Promise<FoundKeeper> => {
-    for (let waitMs = firstWaitMs; ; waitMs = Math.min(Math.max(RETRY_FIRST_MS, 2 * waitMs), RETRY_MAX_MS)) {
-      try {
-        await delay(waitMs, undefined, { signal: disconnected.signal });
-        const found = await connect();
-        log(`The log keeper was replaced by a new one (pid ${found.greeting.pid})`);
-        return found;
-      } catch (error) {
-        if (disconnected.signal.aborted) throw interrupted();
-        log(`No log keeper could be started, trying again: ${messageOf(error)}`);
-      }
-    }
+  const connectAgain = async (hadShortLife: boolean): Promise<FoundKeeper> => {
+    const { signal } = disconnected;
+    const onFailure = (error: unknown): void => {
+      signal.throwIfAborted();
+      log(`No log keeper could be started, trying again: ${messageOf(error)}`);
+    };
+    const tries = hadShortLife ? { backoff: BACKOFF_OF_SHORT_LIFE, failuresBefore: 1 } : { backoff: BACKOFF };
+    const found = await untilDone(connect, { ...tries, signal, onFailure });
+    log(`The log keeper was replaced by a new one (pid ${found.greeting.pid})`);
+    return found;
   };
 
   /** Sees to it that the keeper found is replaced when it goes. */
@@ -145,7 +131,7 @@ export const connectLogKeeper = async (options: LogKeeperOptions): Promise<LogKe
       if (disconnected.signal.aborted) return;
       log(`The log keeper (pid ${found.greeting.pid}) has gone; another takes over`);
       const livedMs = performance.now() - startedMs;
-      current = connectAgain(livedMs < SHORT_LIFE_MS ? SHORT_LIFE_WAIT_MS : 0).then(use);
+      current = connectAgain(livedMs < SHORT_LIFE_MS).then(use);
       // Whoever asks next is told; nobody may have asked.
       current.catch(() => undefined);
     });
@@ -160,8 +146,8 @@ export const connectLogKeeper = async (options: LogKeeperOptions): Promise<LogKe
   const ask = async (request: KeeperRequest, timeoutMs: number): Promise<unknown> => {
     const giveUpAtMs = performance.now() + timeoutMs;
     for (;;) {
-      if (disconnected.signal.aborted) throw interrupted();
-      const { connection } = await within(giveUpAtMs, current);
+      disconnected.signal.throwIfAborted();
+      const { connection } = await within(current, giveUpAtMs - performance.now(), noKeeper);
       try {
         return await connection.request(request, giveUpAtMs - performance.now());
       } catch (error) {
@@ -176,15 +162,15 @@ export const connectLogKeeper = async (options: LogKeeperOptions): Promise<LogKe
   const hearAll = async (hear: (keeperPath: string) => Promise<AttachmentEnd>): Promise<AttachedBytes> => {
     const heard = { stdoutBytes: 0, stderrBytes: 0 };
     for (;;) {
-      if (disconnected.signal.aborted) throw interrupted();
-      const { connection } = await within(performance.now() + REQUEST_TIMEOUT_MS, current);
+      disconnected.signal.throwIfAborted();
+      const { connection } = await within(current, REQUEST_TIMEOUT_MS, noKeeper);
       const { end, stdoutBytes, stderrBytes } = await hear(servingPath(directory.dir));
       heard.stdoutBytes += stdoutBytes;
       heard.stderrBytes += stderrBytes;
       if (end === 'over') return heard;
       // When the keeper has gone, the next one goes on; one that is still there has refused.
       const gone = connection.closed.then(() => true);
-      if (!(await Promise.race([gone, delay(LOSS_NOTICE_MS, false, { ref: false })])))
+      if (!(await orAfter(gone, LOSS_NOTICE_MS, false)))
         throw new FailureError('HostFailed', 'The log keeper refused a client: it has as many as it takes.');
     }
   };
@@ -226,7 +212,7 @@ export const connectLogKeeper = async (options: LogKeeperOptions): Promise<LogKe
     },
     list: async () => parseIds(await ask({ op: 'list' }, REQUEST_TIMEOUT_MS)),
     disconnect: () => {
-      disconnected.abort();
+      disconnected.abort(interrupted());
       void Promise.all([...known.keys()].map(forget));
       void current.then(
         ({ connection }) => {

@@ -4,6 +4,7 @@
  */
 import type { Socket } from 'node:net';
 import { FailureError } from '../../domain/model/errors.ts';
+import { orAfter } from '../../platform/rpc/timeout.ts';
 import { type AttachWish, createAttached } from './attached.ts';
 import { type FifoReader, openFifoReader } from './fifo-reader.ts';
 import { openLogFile } from './log-file.ts';
@@ -69,16 +70,6 @@ const hold = (target: Lane, rest: Uint8Array): void => {
   }
   target.held.set(rest);
   target.heldLength = rest.length;
-};
-
-/** Resolves with the promise, or once the time is over. */
-export const within = async (timeoutMs: number, promise: Promise<unknown>): Promise<void> => {
-  let timer: NodeJS.Timeout | undefined;
-  const timeIsOver = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, Math.max(0, timeoutMs));
-  });
-  await Promise.race([promise, timeIsOver]);
-  clearTimeout(timer);
 };
 
 const heldOf = (lane: Lane): Buffer => lane.held.subarray(0, lane.heldLength);
@@ -182,7 +173,7 @@ export const createContainerOutput = (options: ContainerOutputOptions): Containe
       const ended = new Promise<void>((resolve) => {
         wakeFinisher = resolve;
       });
-      await within(timeoutMs, ended);
+      await orAfter(ended, timeoutMs, undefined);
     }
     for (const lane of lanes) {
       lane.reader?.close();
@@ -191,7 +182,7 @@ export const createContainerOutput = (options: ContainerOutputOptions): Containe
     }
     attached.end();
     // A disk that hangs is not waited for either.
-    if (log !== null) await within(timeoutMs - (performance.now() - startedMs), log.close());
+    if (log !== null) await orAfter(log.close(), timeoutMs - (performance.now() - startedMs), undefined);
   };
 
   return {

@@ -6,7 +6,8 @@
 import type { Socket } from 'node:net';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import type { AttachWish } from './attached.ts';
-import { type ContainerOutput, createContainerOutput, type HeldLines, within } from './container-output.ts';
+import { orAfter } from '../../platform/rpc/timeout.ts';
+import { type ContainerOutput, createContainerOutput, type HeldLines } from './container-output.ts';
 import { openInHand, readInHand } from './in-hand.ts';
 import { type KeeperName, readBootId, readKeeperState, writeKeeperState } from './keeper-state.ts';
 import { type Greeting, type KeeperRequest, PROTOCOL_VERSION } from './protocol.ts';
@@ -186,7 +187,7 @@ export const createKeeper = ({ dir, name, encoder, report, onAdopted, onEnd }: K
     handOver: async () => {
       if (!adopted) return;
       const abandoned = Promise.all(outputs.values().map((output) => output.abandon()));
-      await within(HANDOVER_TIMEOUT_MS, abandoned);
+      await orAfter(abandoned, HANDOVER_TIMEOUT_MS, undefined);
       save((output) => output.heldLines(), true);
     },
   };

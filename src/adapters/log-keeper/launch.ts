@@ -9,7 +9,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import { SIGKILL, SIGTERM } from '../../domain/values/signals.ts';
-import { type HeldProcess, holdProcess, readBootId } from '../../platform/linux/processes.ts';
+import { endsWithin, type HeldProcess, holdProcess, readBootId } from '../../platform/linux/processes.ts';
+import { within } from '../../platform/rpc/timeout.ts';
 import type { Spawner } from '../../platform/spawner/types.ts';
 import { connectToKeeper, type KeeperConnection } from './connection.ts';
 import { type KeeperName, type KeeperState, NO_STATE, parseKeeperState, statePath } from './keeper-state.ts';
@@ -64,14 +65,12 @@ const greet = async (path: string): Promise<MetKeeper> => {
 const endKeeper = async (name: KeeperName, signal: number): Promise<boolean> => {
   const held = await holdProcess(name);
   if (held === null) return false;
-  const timer = setTimeout(() => held.kill(SIGKILL), END_TIMEOUT_MS);
-  const giveUp = Promise.withResolvers<void>();
-  const lastTimer = setTimeout(giveUp.resolve, 2 * END_TIMEOUT_MS);
   held.kill(signal);
-  // One that hangs in the kernel is not waited for: with SIGKILL pending it will never read again.
-  await Promise.race([held.ended, giveUp.promise]);
-  clearTimeout(timer);
-  clearTimeout(lastTimer);
+  if (!(await endsWithin(held, END_TIMEOUT_MS))) {
+    held.kill(SIGKILL);
+    // One that hangs in the kernel is not waited for: with SIGKILL pending it will never read again.
+    await endsWithin(held, END_TIMEOUT_MS);
+  }
   held.release();
   return true;
 };
@@ -112,11 +111,8 @@ const startKeeper = async ({ dir, spawner }: KeeperDirectory): Promise<MetKeeper
   const { NODE_COMPILE_CACHE } = process.env;
   const { appeared, stop } = appearance(dir, path);
   let held: HeldProcess | null = null;
-  const timeout = Promise.withResolvers<never>();
-  const timer = setTimeout(() => {
-    const what = `The log keeper was not ready within ${START_TIMEOUT_MS} ms`;
-    timeout.reject(new FailureError('TimedOut', `${what}: see ${outputPath}.`));
-  }, START_TIMEOUT_MS);
+  const late = (): FailureError =>
+    new FailureError('TimedOut', `The log keeper was not ready within ${START_TIMEOUT_MS} ms: see ${outputPath}.`);
   try {
     const name = await spawner.startDetached({
       command: process.execPath,
@@ -129,10 +125,9 @@ const startKeeper = async ({ dir, spawner }: KeeperDirectory): Promise<MetKeeper
     const endedEarly = Promise.resolve(held?.ended).then(() => {
       throw new FailureError('HostFailed', `The log keeper ended as soon as it had started: see ${outputPath}.`);
     });
-    await Promise.race([appeared, endedEarly, timeout.promise]);
+    await within(Promise.race([appeared, endedEarly]), START_TIMEOUT_MS, late);
     return await greet(path);
   } finally {
-    clearTimeout(timer);
     stop();
     held?.release();
   }

@@ -20,6 +20,7 @@ import {
 import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
+import { type Backoff, backoffMs } from '../../platform/rpc/retry.ts';
 import { openBeneath } from './open-beneath.ts';
 import type { LogPlace } from './in-hand.ts';
 import type { WriteRecords } from './records.ts';
@@ -29,8 +30,7 @@ const DIRECTORY_MODE = 0o755;
 const NEWLINE = 10;
 /** A write that takes longer than this makes its file count as slow, until one takes less again. */
 const SLOW_WRITE_MS = 50;
-const RETRY_FIRST_MS = 100;
-const RETRY_MAX_MS = 5000;
+const BACKOFF: Backoff = { firstMs: 100, lastMs: 5000 };
 // Not blocking: what stands at the path might be a FIFO that somebody else has put there.
 const OPEN_FLAGS =
   constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK;
@@ -103,7 +103,7 @@ export const openLogFile = ({ path: firstPath, directory, note, report }: LogFil
   let lostRecords = 0;
   let failing = false;
   let obstacle: string | null = null;
-  let retryDelayMs = RETRY_FIRST_MS;
+  let failures = 0;
   let retryTimer: NodeJS.Timeout | undefined;
   let slow = false;
   let queue: Buffer[] = [];
@@ -117,8 +117,8 @@ export const openLogFile = ({ path: firstPath, directory, note, report }: LogFil
     fd = null;
     if (!failing) report(`Dropping output, the log ${path} can't be written: ${messageOf(error)}`);
     failing = true;
-    retryTimer = setTimeout(retry, retryDelayMs);
-    retryDelayMs = Math.min(retryDelayMs * 2, RETRY_MAX_MS);
+    failures += 1;
+    retryTimer = setTimeout(retry, backoffMs(BACKOFF, failures));
   };
 
   /** bytes[done, used) were not written. The record that was cut in two is taken back, and counts as lost. */
@@ -191,7 +191,7 @@ export const openLogFile = ({ path: firstPath, directory, note, report }: LogFil
     }
     if (!isOpen() || !failing) return;
     failing = false;
-    retryDelayMs = RETRY_FIRST_MS;
+    failures = 0;
     report(`Writing the log ${path} again; ${lost} records were lost`);
   };
 

@@ -12,14 +12,13 @@ import type { Logger } from 'pino';
 import type { EffectOf } from '../../domain/model/effects.ts';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import type { Perform, PerformEffects } from '../../engine/ports.ts';
+import { TIMER_MS_MAX, within } from '../../platform/rpc/timeout.ts';
 import type { Spawner } from '../../platform/spawner/types.ts';
 import type { ForwardedBytes, ForwardTarget, PortClient } from '../streaming/types.ts';
 
 /** A pod's forwarder without connections is kept so long: clients often come again at once. */
 const IDLE_END_MS = 30_000;
 const START_TIMEOUT_MS = 20_000;
-/** As long as a timer holds; a forwarder is ended otherwise. */
-const LIFETIME_MS = 2 ** 31 - 1;
 const OUTPUT_BYTES_MAX = 4096;
 /** Connections to one pod at a time. */
 const CONNECTIONS_MAX = 1000;
@@ -67,16 +66,16 @@ export const createPortForwarder = async (options: PortForwarderOptions): Promis
   const startForwarder = (podSandboxId: string, netnsPath: string): Forwarder => {
     const path = joinPath(dir, `${randomBytes(4).toString('hex')}.sock`);
     const stop = new AbortController();
-    const { promise: ready, resolve, reject } = Promise.withResolvers<void>();
-    const fail = (why: string): void =>
-      reject(new FailureError('HostFailed', `The forwarder of pod sandbox ${podSandboxId} did not start: ${why}.`));
-    const timer = setTimeout(() => {
-      fail(`it was not ready within ${START_TIMEOUT_MS} ms`);
+    const { promise: started, resolve, reject } = Promise.withResolvers<void>();
+    const notStarted = (why: string): FailureError =>
+      new FailureError('HostFailed', `The forwarder of pod sandbox ${podSandboxId} did not start: ${why}.`);
+    const late = (): FailureError => {
       stop.abort();
-    }, START_TIMEOUT_MS);
+      return notStarted(`it was not ready within ${START_TIMEOUT_MS} ms`);
+    };
+    const ready = within(started, START_TIMEOUT_MS, late);
     const over = (why: string): void => {
-      clearTimeout(timer);
-      fail(why);
+      reject(notStarted(why));
       void rm(path, { force: true });
       const pod = pods.get(podSandboxId);
       if (pod?.forwarder?.path === path) pod.forwarder = null;
@@ -87,12 +86,10 @@ export const createPortForwarder = async (options: PortForwarderOptions): Promis
         args: [...nodeFlags, mainPath, path, netnsPath],
         env: {},
         cwd: '/',
-        timeoutMs: LIFETIME_MS,
+        // As long as there is a pod: it is ended otherwise.
+        timeoutMs: TIMER_MS_MAX,
         outputBytesMax: OUTPUT_BYTES_MAX,
-        onStdout: () => {
-          clearTimeout(timer);
-          resolve();
-        },
+        onStdout: () => resolve(),
         signal: stop.signal,
       })
       .then(

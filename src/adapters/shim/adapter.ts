@@ -122,7 +122,7 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
     await mkdir(dir, { recursive: true, mode: 0o700 });
   }
 
-  const delivery = createDelivery(observe, timings, log);
+  const delivery = createDelivery(observe, timings.retry, log);
   const shims = createLiveShims(delivery, log);
   const tasks = new Map<string, LiveTask>();
   const cgroups = await readCgroupFacts();

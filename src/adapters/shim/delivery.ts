@@ -5,8 +5,7 @@
 import type { Logger } from 'pino';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import type { Observation, Observe } from '../../engine/ports.ts';
-import { createBackoff } from './retry.ts';
-import type { ShimTimings } from './timings.ts';
+import { type Backoff, untilDone } from '../../platform/rpc/retry.ts';
 
 export interface Delivery {
   /** Resolves once the fact is durable; rejects only when the adapter is closed before. */
@@ -14,29 +13,18 @@ export interface Delivery {
   readonly close: () => void;
 }
 
-export const createDelivery = (
-  observe: Observe,
-  timings: Pick<ShimTimings, 'retryFirstMs' | 'retryLastMs'>,
-  log: Logger,
-): Delivery => {
+export const createDelivery = (observe: Observe, backoff: Backoff, log: Logger): Delivery => {
   const queues = new Map<string, Promise<void>>();
   const stop = new AbortController();
 
   const insist = async (id: string, observation: Observation): Promise<void> => {
-    const backoff = createBackoff(timings);
-    for (;;) {
-      if (stop.signal.aborted)
-        throw new FailureError('Interrupted', `The daemon ends; ${observation.kind} of ${id} is not recorded.`);
-      try {
-        await observe(observation);
-        return;
-      } catch (error) {
-        log.error(
-          { id, kind: observation.kind, error: messageOf(error) },
-          'a fact could not be recorded; trying again',
-        );
-        await backoff.pause(stop.signal).catch(() => undefined);
-      }
+    const { kind } = observation;
+    const onFailure = (error: unknown): void =>
+      log.error({ id, kind, error: messageOf(error) }, 'a fact could not be recorded; trying again');
+    try {
+      await untilDone(() => observe(observation), { backoff, signal: stop.signal, onFailure });
+    } catch {
+      throw new FailureError('Interrupted', `The daemon ends; ${kind} of ${id} is not recorded.`);
     }
   };
 

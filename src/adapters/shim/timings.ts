@@ -2,6 +2,8 @@
  * How long the shim adapter waits for what, in milliseconds. A shim that answers nothing costs its own pod these times
  * and nobody else anything.
  */
+import type { Backoff } from '../../platform/rpc/retry.ts';
+
 export interface ShimTimings {
   /** `-v`, `start` and `delete` of the shim binary. */
   readonly binaryMs: number;
@@ -29,9 +31,8 @@ export interface ShimTimings {
   readonly drainSilenceMs: number;
   /** … and for this long in all. */
   readonly drainMs: number;
-  /** Delays between tries of a failed observation and of a failed connection: doubling from the first to the last. */
-  readonly retryFirstMs: number;
-  readonly retryLastMs: number;
+  /** Between tries of a failed observation and of a failed connection. */
+  readonly retry: Backoff;
 }
 
 export const defaultTimings: ShimTimings = {
@@ -48,6 +49,5 @@ export const defaultTimings: ShimTimings = {
   logCloseMs: 2_000,
   drainSilenceMs: 1_000,
   drainMs: 5_000,
-  retryFirstMs: 100,
-  retryLastMs: 10_000,
+  retry: { firstMs: 100, lastMs: 10_000 },
 };

@@ -1,4 +1,5 @@
 /** Notices that nothing has moved for a while. */
+import { TIMER_MS_MAX } from '../../platform/rpc/timeout.ts';
 
 export interface IdleWatch {
   /** Something has moved. */
@@ -6,11 +7,8 @@ export interface IdleWatch {
   readonly stop: () => void;
 }
 
-/** setTimeout's limit; waiting longer is waiting for that long. */
-const timeoutMsMax = 2_147_483_647;
-
 export const watchIdle = (timeoutMs: number, onIdle: () => void): IdleWatch => {
-  const timer = setTimeout(onIdle, Math.min(timeoutMs, timeoutMsMax));
+  const timer = setTimeout(onIdle, Math.min(timeoutMs, TIMER_MS_MAX));
   return {
     touch: () => {
       timer.refresh();

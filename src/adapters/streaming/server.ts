@@ -8,7 +8,7 @@ import { createServer, type IncomingMessage, type ServerOptions, type ServerResp
 import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, isIPv6 } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { orAfter } from '../../platform/rpc/timeout.ts';
 import { watchIdle } from './idle.ts';
 import {
   acceptedVersionsHeader,
@@ -239,7 +239,7 @@ export const createStreamingServer = async (options: StreamingServerOptions): Pr
         });
       });
       server.closeAllConnections();
-      await Promise.race([closed, sleep(LAST_WORDS_MS, undefined, { ref: false })]);
+      await orAfter(closed, LAST_WORDS_MS, undefined);
       for (const cutOff of live) cutOff();
       await closed;
     },

@@ -2,7 +2,6 @@
  * Hands spans to a collector by OTLP over HTTP, in batches, in the background. What does not fit while the collector is
  * slow or away is dropped and counted; nothing waits for it, and no failure of it is more than a line in the log.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { diag, DiagLogLevel, type Tracer } from '@opentelemetry/api';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { resourceFromAttributes } from '@opentelemetry/resources';
@@ -15,6 +14,7 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
 import { messageOf } from '../../domain/model/errors.ts';
+import { orAfter } from '../../platform/rpc/timeout.ts';
 
 const EXPORT_TIMEOUT_MS = 5_000;
 const EVERY_MS = 1_000;
@@ -112,9 +112,10 @@ export const createExporter = (options: ExporterOptions): Exporter => {
     tracer: provider.getTracer(SERVICE, version),
     counts: () => ({ ended, exported }),
     close: () =>
-      Promise.race([
+      orAfter(
         provider.shutdown().catch((error: unknown) => warn(`Spans were left behind: ${messageOf(error)}`)),
-        sleep(EXPORT_TIMEOUT_MS),
-      ]),
+        EXPORT_TIMEOUT_MS,
+        undefined,
+      ),
   };
 };

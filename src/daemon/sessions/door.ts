@@ -3,12 +3,12 @@
  * first needed, keeps the tokens, and makes each session's call. When the thread ends, its sessions have lost their
  * clients, and the next URL starts another.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { createTokens, type Tokens } from '../../adapters/streaming/tokens.ts';
 import type { StreamingRequest } from '../../adapters/streaming/types.ts';
 import { urlOf } from '../../adapters/streaming/urls.ts';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
+import { orAfter } from '../../platform/rpc/timeout.ts';
 import type { SessionCalls } from './calls.ts';
 import { carried, type FromThread, type SessionSubject, type ToThread } from './messages.ts';
 import { createRemoteClients } from './remote-clients.ts';
@@ -153,7 +153,7 @@ const startThread = ({ server, calls, log }: SessionDoorOptions, tokens: Tokens,
       say({ kind: 'close' });
       await closed.promise;
       // So that they are written down.
-      await Promise.race([Promise.all(underWay), sleep(ENDS_MS, undefined, { ref: false })]);
+      await orAfter(Promise.all(underWay), ENDS_MS, undefined);
       // What commands still write is read until the daemon ends.
       worker.unref();
     },

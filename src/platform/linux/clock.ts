@@ -3,12 +3,11 @@
  * offset between the two, which is taken anew when somebody has set the wall clock.
  */
 import type { Clock } from '../../engine/ports.ts';
+import { TIMER_MS_MAX } from '../rpc/timeout.ts';
 
 const NS_PER_MS = 1_000_000n;
 /** Further apart than rounding explains: the wall clock was stepped or has drifted. */
 const OFFSET_ERROR_NS_MAX = 2n * NS_PER_MS;
-/** What setTimeout can hold; longer waits are made of several. */
-const TIMER_MS_MAX = 2_000_000_000;
 
 export function createSystemClock(): Clock {
   const monoNs = (): bigint => process.hrtime.bigint();
@@ -28,6 +27,7 @@ export function createSystemClock(): Clock {
     let timer: NodeJS.Timeout;
     const wait = (): void => {
       const leftMs = Number((dueAtNs - nowNs() + NS_PER_MS - 1n) / NS_PER_MS);
+      // What no timer can hold is waited for in several parts.
       if (leftMs <= 0) timer = setTimeout(fire, 0);
       else timer = leftMs > TIMER_MS_MAX ? setTimeout(wait, TIMER_MS_MAX) : setTimeout(fire, leftMs);
     };

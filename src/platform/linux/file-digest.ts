@@ -3,6 +3,7 @@
  * way where one is asked for, so that what is used later is what was hashed, whoever changes the file meanwhile.
  */
 import { Worker } from 'node:worker_threads';
+import { unlessAborted } from '../rpc/timeout.ts';
 
 export interface DigestWork {
   /** Descriptor, read from its beginning. */
@@ -17,16 +18,13 @@ export interface DigestWork {
 export const digestOf = async (work: DigestWork, signal?: AbortSignal): Promise<string> => {
   signal?.throwIfAborted();
   const { promise, resolve, reject } = Promise.withResolvers<string>();
-  const abort = (): void => reject(signal?.reason as Error);
   const thread = new Worker(new URL('./file-digest-thread.ts', import.meta.url), { workerData: work });
   thread.once('message', resolve);
   thread.once('error', reject);
   thread.once('exit', () => reject(new Error('the thread that hashes has ended')));
-  signal?.addEventListener('abort', abort);
   try {
-    return await promise;
+    return await (signal === undefined ? promise : unlessAborted(promise, signal));
   } finally {
-    signal?.removeEventListener('abort', abort);
     await thread.terminate();
   }
 };

@@ -5,6 +5,7 @@
  */
 import { readFile, readlink } from 'node:fs/promises';
 import { node } from 'koffi';
+import { orAfter } from '../rpc/timeout.ts';
 import { closeDescriptor, errorCodeOf, openPidfd, signalPidfd } from './syscalls.ts';
 
 export interface ProcessStat {
@@ -109,6 +110,14 @@ export interface HeldProcess {
   /** Gives up the hold; the process itself is left alone. Doing it again is nothing. */
   readonly release: () => void;
 }
+
+/** Waits for a process to end; false when it takes longer. */
+export const endsWithin = ({ ended }: Pick<HeldProcess, 'ended'>, waitMs: number): Promise<boolean> =>
+  orAfter(
+    ended.then(() => true),
+    waitMs,
+    false,
+  );
 
 /**
  * Takes hold of exactly this process; null when it has ended. The hold does not keep the event loop running by

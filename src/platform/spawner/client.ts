@@ -9,6 +9,7 @@ import type { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { FailureError } from '../../domain/model/errors.ts';
 import { readProcessStat } from '../linux/processes.ts';
+import { orAfter } from '../rpc/timeout.ts';
 import {
   createFrameReader,
   decodeJson,
@@ -114,22 +115,20 @@ export const startSpawner = async ({ lockPath, startTimeoutMs, signal }: Spawner
   // What a broken connection means is said by the spawner's exit.
   socket.on('error', () => undefined);
 
-  const timer = setTimeout(() => {
-    void holderOf(lockPath).then((holder) => {
-      const what = `The spawner did not start within ${startTimeoutMs} ms: ${holder} may still hold ${lockPath}`;
-      ready.reject(new FailureError('TimedOut', `${what}; end that process, then start scribe again.`));
-    });
-  }, startTimeoutMs);
   const unwanted = (): void => ready.reject(new FailureError('Cancelled', 'The spawner is not wanted any more.'));
   signal?.addEventListener('abort', unwanted);
+  const isReady = ready.promise.then(() => true);
   try {
-    await ready.promise;
+    if (!(await orAfter(isReady, startTimeoutMs, false))) {
+      const holder = await holderOf(lockPath);
+      const what = `The spawner did not start within ${startTimeoutMs} ms: ${holder} may still hold ${lockPath}`;
+      throw new FailureError('TimedOut', `${what}; end that process, then start scribe again.`);
+    }
   } catch (error) {
     child.kill('SIGKILL');
     await ended.promise;
     throw error;
   } finally {
-    clearTimeout(timer);
     signal?.removeEventListener('abort', unwanted);
   }
 

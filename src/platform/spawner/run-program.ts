@@ -6,6 +6,7 @@ import { closeSync } from 'node:fs';
 import { messageOf } from '../../domain/model/errors.ts';
 import { Socket } from 'node:net';
 import { makePipe, type Pipe, type ProcessEnd, spawnProgram } from '../linux/spawn.ts';
+import { TIMER_MS_MAX } from '../rpc/timeout.ts';
 import { killGroup } from './kill-group.ts';
 import { giveNewRoot } from './new-root.ts';
 import type { RunHead, RunTail } from './protocol.ts';
@@ -38,7 +39,6 @@ const LINGER_MS = 1_000;
 const KILL_WAIT_MS = 5_000;
 /** The next daemon has to wait for it. */
 const FINISH_MS_MAX = 10_000;
-const TIMER_MS_MAX = 2 ** 31 - 1;
 
 /** Starts the program with pipes for its streams; ours are returned, the program's ends are closed here. */
 const spawnPiped = (

@@ -8,6 +8,7 @@ import { createServer } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { FailureError, GrpcCode } from '../../domain/model/errors.ts';
 import { Request, Response } from '../../wire/ttrpc.ts';
+import { TIMER_MS_MAX, within } from '../rpc/timeout.ts';
 import {
   createFrameDecoder,
   encodeFrame,
@@ -38,8 +39,6 @@ const connectionsMax = 8192;
 /** sun_path holds 108 bytes with its final zero. */
 const socketPathBytesMax = 107;
 const nsPerMs = 1_000_000n;
-/** setTimeout's limit; longer deadlines are none. */
-const timeoutMsMax = 2_147_483_647n;
 
 const statusOf = (error: unknown): TtrpcStatusError =>
   error instanceof TtrpcStatusError
@@ -58,18 +57,15 @@ const encodeAnswer = (payload: Uint8Array): Uint8Array => {
 };
 
 /** Rejects with DEADLINE_EXCEEDED when the caller's own deadline has passed: it has forgotten the call by then. */
-const within = async (timeoutNano: bigint, work: Promise<Uint8Array>): Promise<Uint8Array> => {
-  const timeoutMs = timeoutNano / nsPerMs + 1n;
-  if (timeoutNano <= 0n || timeoutMs > timeoutMsMax) return work;
-  const { promise: expired, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => {
-    reject(new TtrpcStatusError(GrpcCode.DEADLINE_EXCEEDED, 'the deadline of the call has passed'));
-  }, Number(timeoutMs));
-  try {
-    return await Promise.race([work, expired]);
-  } finally {
-    clearTimeout(timer);
-  }
+const withinDeadline = async (timeoutNano: bigint, work: Promise<Uint8Array>): Promise<Uint8Array> => {
+  const timeoutMs = Number(timeoutNano / nsPerMs + 1n);
+  // What no timer can hold is no deadline.
+  if (timeoutNano <= 0n || timeoutMs > TIMER_MS_MAX) return work;
+  return within(
+    work,
+    timeoutMs,
+    () => new TtrpcStatusError(GrpcCode.DEADLINE_EXCEEDED, 'the deadline of the call has passed'),
+  );
 };
 
 const tableOf = (services: TtrpcServices): ReadonlyMap<string, ReadonlyMap<string, MethodHandler>> =>
@@ -109,7 +105,7 @@ export const serveTtrpc = (
     const handle = methods.get(request.method);
     if (handle === undefined) throw new TtrpcStatusError(GrpcCode.UNIMPLEMENTED, `method ${request.method}`);
     const metadata = new Map(request.metadata.map(({ key, value }) => [key.toLowerCase(), value]));
-    return encodeAnswer(await within(BigInt(request.timeoutNano), handle(request.payload, { metadata })));
+    return encodeAnswer(await withinDeadline(BigInt(request.timeoutNano), handle(request.payload, { metadata })));
   };
 
   const run = async (streamId: number, request: Request): Promise<void> => {

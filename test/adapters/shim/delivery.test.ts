@@ -6,7 +6,7 @@ import { createDelivery } from '../../../src/adapters/shim/delivery.ts';
 import type { Observation } from '../../../src/engine/ports.ts';
 
 const log = pino({ level: 'silent' });
-const timings = { retryFirstMs: 2, retryLastMs: 8 };
+const backoff = { firstMs: 2, lastMs: 8 };
 const exitOf = (containerId: string): Observation => ({
   kind: 'TaskExited',
   podSandboxId: 'pod',
@@ -30,7 +30,7 @@ describe('delivery of facts', () => {
         }
         return Promise.resolve();
       },
-      timings,
+      backoff,
       log,
     );
     const order: string[] = [];
@@ -47,11 +47,7 @@ describe('delivery of facts', () => {
   });
 
   it('gives up when the adapter is closed, and says so', async () => {
-    const delivery = createDelivery(
-      () => Promise.reject(new Error('no')),
-      { retryFirstMs: 60_000, retryLastMs: 60_000 },
-      log,
-    );
+    const delivery = createDelivery(() => Promise.reject(new Error('no')), { firstMs: 60_000, lastMs: 60_000 }, log);
     const pending = delivery.deliver('a', exitOf('a'));
     setImmediate(delivery.close);
     await assert.rejects(pending, { name: 'FailureError' });

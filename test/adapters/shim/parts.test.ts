@@ -15,7 +15,7 @@ import { makeFifo, openFifoReader } from '../../../src/adapters/shim/fifos.ts';
 import { openLogDrain } from '../../../src/adapters/shim/process/log-drain.ts';
 import { cgroupPathOfSpec, createOomCounters, memoryCgroupPath } from '../../../src/adapters/shim/tasks/oom.ts';
 import { checkBundlePath, checkedId, shimPaths } from '../../../src/adapters/shim/paths.ts';
-import { orAfter } from '../../../src/adapters/shim/retry.ts';
+import { orAfter } from '../../../src/platform/rpc/timeout.ts';
 import { exitTimeNs } from '../../../src/adapters/shim/tasks/timestamps.ts';
 
 const run = promisify(execFile);

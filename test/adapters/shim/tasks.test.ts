@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { isAlive } from '../../../src/platform/linux/processes.ts';
-import { orAfter } from '../../../src/adapters/shim/retry.ts';
+import { orAfter } from '../../../src/platform/rpc/timeout.ts';
 import { dialShim } from '../../../src/adapters/shim/process/live-shim.ts';
 import type { TaskClient } from '../../../src/adapters/shim/task-client.ts';
 import { createTtrpcClient } from '../../../src/platform/ttrpc/client.ts';

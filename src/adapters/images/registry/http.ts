@@ -8,6 +8,7 @@ import { Agent as HttpAgent, type IncomingMessage, type OutgoingHttpHeaders, req
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { getCACertificates } from 'node:tls';
 import { FailureError, type FailureReason } from '../../../domain/model/errors.ts';
+import { TIMER_MS_MAX } from '../../../platform/rpc/timeout.ts';
 import { connectionProblem } from './connection-errors.ts';
 import { isLoopback, type TlsMaterial } from './hosts.ts';
 import { guardedLookup, isLocalAddress, LocalAddressError, type Lookup, lookupBySystem } from './local-addresses.ts';
@@ -15,8 +16,6 @@ import { guardedLookup, isLocalAddress, LocalAddressError, type Lookup, lookupBy
 const REDIRECTS_MAX = 10;
 const DISCARD_BYTES_MAX = 64 * 1024;
 const SOCKETS_PER_HOST_MAX = 16;
-/** The longest a timer runs; with more it would fire at once. */
-const TIMER_MS_MAX = 2 ** 31 - 1;
 
 /** A request that failed, and whether the same server may do better when it is asked again. */
 export class RequestError extends FailureError {

@@ -4,6 +4,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { FailureError, type FailureReason, messageOf } from '../../../domain/model/errors.ts';
+import { type Backoff, backoffMs } from '../../../platform/rpc/retry.ts';
 import { RequestError } from './http.ts';
 
 export interface RetryOptions {
@@ -62,6 +63,7 @@ export const tryServers = async <Server, T>(
   { attemptsMax, retryDelayMs, what, signal, gained = () => 0 }: Attempts,
 ): Promise<T> => {
   const failures = new Map<Server, RequestError>();
+  const backoff: Backoff = { firstMs: retryDelayMs, lastMs: DELAY_MS_MAX };
   let left = servers;
   for (let round = 0; round < attemptsMax && left.length > 0; round += 1) {
     const gainedBefore = gained();
@@ -81,8 +83,8 @@ export const tryServers = async <Server, T>(
     if (gained() > gainedBefore) round = -1;
     const isLastRound = round + 1 >= attemptsMax;
     if (left.length === 0 || isLastRound || retryAfterMs > RETRY_AFTER_MS_MAX) break;
-    const backoffMs = Math.min(DELAY_MS_MAX, retryDelayMs * 2 ** Math.max(0, round));
-    await delay(Math.max(retryAfterMs, backoffMs * (1 + JITTER * Math.random())), undefined, { signal });
+    const pauseMs = backoffMs(backoff, Math.max(0, round) + 1) * (1 + JITTER * Math.random());
+    await delay(Math.max(retryAfterMs, pauseMs), undefined, { signal });
   }
   throw summarize(
     servers.flatMap((server) => failures.get(server) ?? []),

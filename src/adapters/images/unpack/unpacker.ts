@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import type { ImageLayer } from '../../../domain/model/image-content.ts';
 import { FailureError } from '../../../domain/model/errors.ts';
 import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
+import { unlessAborted } from '../../../platform/rpc/timeout.ts';
 import type { Spawner } from '../../../platform/spawner/types.ts';
 import { blobPath, type ImageLayout, INFO_FILE, LAYER_DIR, layerDir, snapshotDir, snapshotName } from '../layout.ts';
 import type { Semaphore } from '../../../platform/linux/semaphore.ts';
@@ -88,15 +89,7 @@ export const createUnpacker = (options: {
       wait.resolve();
       return;
     }
-    signal.throwIfAborted();
-    const aborted = Promise.withResolvers<never>();
-    const giveUp = (): void => aborted.reject(signal.reason);
-    signal.addEventListener('abort', giveUp, { once: true });
-    try {
-      await Promise.race([wait.promise, aborted.promise]);
-    } finally {
-      signal.removeEventListener('abort', giveUp);
-    }
+    await unlessAborted(wait.promise, signal);
   };
 
   /** Where it is now; null when there was nothing. */

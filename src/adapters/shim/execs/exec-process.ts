@@ -13,12 +13,11 @@ import { isNotFound } from '../../../platform/ttrpc/status.ts';
 import type { JsonObject } from '../bundle-spec.ts';
 import type { ShimContext } from '../context.ts';
 import type { ExecStream } from '../paths.ts';
-import { orAfter } from '../retry.ts';
+import { orAfter, TIMER_MS_MAX } from '../../../platform/rpc/timeout.ts';
 import type { TaskClient } from '../task-client.ts';
 import type { ExecOutput } from './exec-output.ts';
 
 const processType = 'types.containerd.io/opencontainers/runtime-spec/1/Process';
-const timerMsMax = 2_147_483_647;
 
 export interface ExecName {
   readonly podSandboxId: string;
@@ -139,7 +138,7 @@ export const runToEnd = async (
   const { promise: exited, resolve: onExit, reject: onFailure } = Promise.withResolvers<number>();
   const run = async (): Promise<void> => {
     // What it has to wait for its turn is not its own time.
-    if (timeoutMs !== null) timer = setTimeout(onUnwanted, Math.min(timeoutMs, timerMsMax)).unref();
+    if (timeoutMs !== null) timer = setTimeout(onUnwanted, Math.min(timeoutMs, TIMER_MS_MAX)).unref();
     const starting = client.start(call, context.timings.launchMs);
     const ended = client.wait(call, null).then(({ exitStatus }) => exitStatus);
     // A failed start ends the Wait too, with a status that means nothing: nobody listens to it then.

@@ -10,10 +10,10 @@ import { dial } from '../../../platform/linux/dial.ts';
 import type { HeldProcess } from '../../../platform/linux/processes.ts';
 import { createSemaphore, type Semaphore } from '../../../platform/linux/semaphore.ts';
 import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
+import { orAfter } from '../../../platform/rpc/timeout.ts';
 import { createTtrpcClient } from '../../../platform/ttrpc/client.ts';
 import { socketPathOf } from './bootstrap.ts';
 import type { LogDrain } from './log-drain.ts';
-import { orAfter } from '../retry.ts';
 import { createTaskClient, type TaskClient } from '../task-client.ts';
 
 const dialAgainMs = 20;

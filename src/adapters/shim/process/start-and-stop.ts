@@ -8,13 +8,12 @@ import type { EffectOf, EffectResults } from '../../../domain/model/effects.ts';
 import type { ShimAddress } from '../../../domain/model/tasks.ts';
 import { FailureError, GrpcCode, messageOf } from '../../../domain/model/errors.ts';
 import { SIGKILL, SIGTERM } from '../../../domain/values/signals.ts';
-import { type HeldProcess, holdProcess } from '../../../platform/linux/processes.ts';
+import { endsWithin, type HeldProcess, holdProcess } from '../../../platform/linux/processes.ts';
 import { hasStatus } from '../../../platform/ttrpc/status.ts';
 import { socketPathOf } from './bootstrap.ts';
 import type { ShimContext } from '../context.ts';
 import { attempting } from '../failures.ts';
 import { type LogDrain, openLogDrain } from './log-drain.ts';
-import { orAfter } from '../retry.ts';
 import { createLiveShim, dialShim, isRefused, type LiveShim } from './live-shim.ts';
 import { findShimsOf, identifyShim } from './identify.ts';
 import type { TaskClient } from '../task-client.ts';
@@ -66,14 +65,6 @@ const removeDeadSocket = async ({ timings }: ShimContext, address: string): Prom
     if (isRefused(error)) await unlink(path).catch(() => undefined);
   }
 };
-
-/** Waits for a process to end. False when it takes longer. */
-const endsWithin = (process: HeldProcess, waitMs: number): Promise<boolean> =>
-  orAfter(
-    process.ended.then(() => true),
-    waitMs,
-    false,
-  );
 
 /** Sends one signal after the other until the process has ended. False when it outlives even the last. */
 const seeEnd = async (process: HeldProcess, signals: readonly number[], waitMs: number): Promise<boolean> => {

@@ -6,11 +6,11 @@
 import type { Logger } from 'pino';
 import { messageOf } from '../../../domain/model/errors.ts';
 import type { LaunchedTask, TaskExit } from '../../../domain/model/tasks.ts';
+import { untilDone } from '../../../platform/rpc/retry.ts';
 import { isNotFound } from '../../../platform/ttrpc/status.ts';
 import type { Timestamp } from '../../../wire/google/protobuf/timestamp.ts';
 import type { Delivery } from '../delivery.ts';
 import type { OomCounters } from './oom.ts';
-import { createBackoff } from '../retry.ts';
 import type { LiveShims } from '../process/live-shims.ts';
 import type { TaskClient } from '../task-client.ts';
 import { exitTimeNs } from './timestamps.ts';
@@ -107,20 +107,17 @@ export const createLiveTask = (options: LiveTaskOptions): LiveTask => {
   };
 
   const waitForExit = async (): Promise<void> => {
-    const backoff = createBackoff(timings);
-    while (!isOver()) {
-      try {
-        const client = await shims.clientOf(podSandboxId);
-        const { exitStatus, exitedAt } = await options.wait(client);
-        await reportExit({ pid: 0, exitStatus, exitedAt });
-        return;
-      } catch (error) {
-        // A gone shim is reported as such, and a task that is not there was deleted.
-        if (isOver() || isNotFound(error)) return;
-        log.warn({ containerId, error: messageOf(error) }, 'waiting for the exit of a task failed; trying again');
-        await backoff.pause(stop.signal).catch(() => undefined);
-      }
-    }
+    const waitOnce = async (): Promise<void> => {
+      const client = await shims.clientOf(podSandboxId);
+      const { exitStatus, exitedAt } = await options.wait(client);
+      await reportExit({ pid: 0, exitStatus, exitedAt });
+    };
+    const onFailure = (error: unknown): void => {
+      // A gone shim is reported as such, and a task that is not there was deleted.
+      if (isOver() || isNotFound(error)) throw error;
+      log.warn({ containerId, error: messageOf(error) }, 'waiting for the exit of a task failed; trying again');
+    };
+    await untilDone(waitOnce, { backoff: timings.retry, signal: stop.signal, onFailure }).catch(() => undefined);
   };
 
   return {

@@ -20,8 +20,7 @@ const shortTimings = {
   detailsMs: 300,
   reapMs: 300,
   shimExitMs: 300,
-  retryFirstMs: 5,
-  retryLastMs: 20,
+  retry: { firstMs: 5, lastMs: 20 },
 };
 
 /** Resolves with the path of its binary; `dir` is where it keeps its sockets and hears of its mood. */
