@@ -152,6 +152,58 @@ const sealedOf = (contents: MemoryContents, segment: number): SealedSegment => {
   };
 };
 
+type Reading = Pick<
+  KeptJournal,
+  | 'read'
+  | 'newestSnapshot'
+  | 'seqAtTime'
+  | 'readReads'
+  | 'closedSegments'
+  | 'placesOfStream'
+  | 'placesOfCall'
+  | 'usedBytes'
+>;
+
+/** Questions about what is durable. */
+const readingOf = (contents: MemoryContents): Reading => {
+  const liveOf = (seqs: readonly number[]): JournalRecord[] =>
+    seqs.flatMap((seq) => contents.rows[seq - 1]?.record ?? []);
+
+  return {
+    read: async function* (query = {}) {
+      let left = query.limit ?? Number.MAX_SAFE_INTEGER;
+      for (let seq = query.fromSeq ?? 1; seq <= contents.rows.length && left > 0; seq++) {
+        const record = contents.rows[seq - 1]?.record;
+        if (!record || !matches(query, record)) continue;
+        left--;
+        yield record;
+      }
+    },
+    newestSnapshot: async (evolverVersion) =>
+      contents.snapshots
+        .filter((snapshot) => snapshot.evolverVersion === evolverVersion)
+        .reduce<Snapshot | null>((a, b) => (a === null || b.seq > a.seq ? b : a), null),
+    seqAtTime: async (tNs) => {
+      const later = contents.rows.findIndex(({ record }) => record !== null && record.atNs > tNs);
+      return later < 0 ? contents.rows.length : later;
+    },
+    readReads: async function* (query = {}) {
+      let left = query.limit ?? Number.MAX_SAFE_INTEGER;
+      for (const row of contents.chunks.flatMap((chunk) => decodeReadRows(chunk.rows))) {
+        if (left <= 0) return;
+        if (row.atNs < (query.fromNs ?? 0n) || (query.toNs !== undefined && row.atNs > query.toNs)) continue;
+        left--;
+        yield row;
+      }
+    },
+    closedSegments: async () =>
+      contents.closed.filter(({ segment }) => contents.chunks.some((chunk) => chunk.segment === segment)),
+    placesOfStream: async (stream) => (isInlineStream(stream) ? [] : liveOf(contents.seqsOfStream.get(stream) ?? [])),
+    placesOfCall: async (call) => liveOf(contents.seqsOfCall.get(call) ?? []),
+    usedBytes: async () => contents.rows.reduce((sum, { record }) => sum + 64 + (record?.body.length ?? 0), 0),
+  };
+};
+
 /** Opens a journal in memory, on the contents of an earlier one if given. Nothing in it ever rejects but append. */
 export const createMemoryJournal = (options: MemoryJournalOptions = {}): MemoryJournal => {
   const contents = options.contents ?? emptyContents();
@@ -215,10 +267,8 @@ export const createMemoryJournal = (options: MemoryJournalOptions = {}): MemoryJ
     await done;
   };
 
-  const liveOf = (seqs: readonly number[]): JournalRecord[] =>
-    seqs.flatMap((seq) => contents.rows[seq - 1]?.record ?? []);
-
   return {
+    ...readingOf(contents),
     contents,
     failed,
     append,
@@ -234,40 +284,14 @@ export const createMemoryJournal = (options: MemoryJournalOptions = {}): MemoryJ
     appendRead: (row) => {
       if (ended === null) reads.push(row);
     },
-    read: async function* (query = {}) {
-      let left = query.limit ?? Number.MAX_SAFE_INTEGER;
-      for (let seq = query.fromSeq ?? 1; seq <= contents.rows.length && left > 0; seq++) {
-        const record = contents.rows[seq - 1]?.record;
-        if (!record || !matches(query, record)) continue;
-        left--;
-        yield record;
-      }
-    },
     writeSnapshot: async (snapshot) => {
       if (ended !== null) throw ended;
       contents.snapshots.push(snapshot);
     },
-    newestSnapshot: async (evolverVersion) =>
-      contents.snapshots
-        .filter((snapshot) => snapshot.evolverVersion === evolverVersion)
-        .reduce<Snapshot | null>((a, b) => (a === null || b.seq > a.seq ? b : a), null),
     close: async () => {
       await pumping;
       if (ended === null) takeReads();
       ended ??= new JournalError('Closed', 'The journal is closed.');
-    },
-    seqAtTime: async (tNs) => {
-      const later = contents.rows.findIndex(({ record }) => record !== null && record.atNs > tNs);
-      return later < 0 ? contents.rows.length : later;
-    },
-    readReads: async function* (query = {}) {
-      let left = query.limit ?? Number.MAX_SAFE_INTEGER;
-      for (const row of contents.chunks.flatMap((chunk) => decodeReadRows(chunk.rows))) {
-        if (left <= 0) return;
-        if (row.atNs < (query.fromNs ?? 0n) || (query.toNs !== undefined && row.atNs > query.toNs)) continue;
-        left--;
-        yield row;
-      }
     },
     sealReads: async () => {
       takeReads();
@@ -277,10 +301,5 @@ export const createMemoryJournal = (options: MemoryJournalOptions = {}): MemoryJ
         .filter((segment) => !contents.closed.some((sealed) => sealed.segment === segment))
         .map((segment) => sealedOf(contents, segment));
     },
-    closedSegments: async () =>
-      contents.closed.filter(({ segment }) => contents.chunks.some((chunk) => chunk.segment === segment)),
-    placesOfStream: async (stream) => (isInlineStream(stream) ? [] : liveOf(contents.seqsOfStream.get(stream) ?? [])),
-    placesOfCall: async (call) => liveOf(contents.seqsOfCall.get(call) ?? []),
-    usedBytes: async () => contents.rows.reduce((sum, { record }) => sum + 64 + (record?.body.length ?? 0), 0),
   };
 };

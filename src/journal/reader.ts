@@ -180,6 +180,72 @@ const filterOf = (query: ReadQuery, names: NameReader): Filter | null => {
   return { sql: terms.join(' AND '), values };
 };
 
+/** Finds the last record that is not past a moment. */
+const createTimeIndex = (db: Db, head: () => JournalHead): JournalReader['seqAtTime'] => {
+  const checkpointAt = db
+    .prepare<[number], { seq: bigint; at_max: bigint }>(
+      'SELECT seq, at_max FROM checkpoints WHERE seq <= ? ORDER BY seq DESC LIMIT 1',
+    )
+    .safeIntegers();
+  /** The last checkpoint that is not past a moment: at_max grows with seq, so halving finds it. */
+  const checkpointBefore = (tNs: bigint): number => {
+    let [low, high] = [0, head().seq];
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      const found = checkpointAt.get(middle);
+      if (found === undefined || Number(found.seq) <= low || found.at_max <= tNs) low = middle;
+      else high = Number(found.seq) - 1;
+    }
+    const last = checkpointAt.get(low);
+    return last !== undefined && last.at_max <= tNs ? Number(last.seq) : 0;
+  };
+
+  /** The first seq whose record is later than a moment. */
+  const firstLater = (tNs: bigint): number | undefined =>
+    db
+      .prepare<[number, bigint], number>('SELECT seq FROM records WHERE seq > ? AND at > ? ORDER BY seq LIMIT 1')
+      .pluck()
+      .get(checkpointBefore(tNs), tNs);
+
+  return (tNs) => {
+    const later = firstLater(tNs);
+    return later === undefined ? head().seq : later - 1;
+  };
+};
+
+/** Reads what was noted of read calls. */
+const createReadsReader = (db: Db): Pick<JournalReader, 'readsPage' | 'readReads'> => {
+  const chunksFrom = db.prepare<[number], { id: number; rows: Buffer }>(
+    `SELECT id, rows FROM read_chunks WHERE id >= ? AND id <= ${Number.MAX_SAFE_INTEGER} ORDER BY id LIMIT ${chunksPerPage}`,
+  );
+  const readsPage = (cursor: number): ReadsPage => {
+    const chunks = chunksFrom.all(cursor);
+    const last = chunks.at(-1);
+    return {
+      rows: chunks.flatMap(({ rows }) => decodeReadRows(rows)),
+      next: last === undefined ? cursor : last.id + 1,
+    };
+  };
+
+  return {
+    readsPage,
+    readReads: async function* (query = {}) {
+      let left = query.limit ?? Number.MAX_SAFE_INTEGER;
+      let cursor = 0;
+      for (let page = readsPage(cursor); page.next > cursor && left > 0; page = readsPage(cursor)) {
+        for (const row of page.rows) {
+          if (left <= 0) return;
+          if (row.atNs < (query.fromNs ?? 0n) || (query.toNs !== undefined && row.atNs > query.toNs)) continue;
+          left--;
+          yield row;
+        }
+        cursor = page.next;
+        await otherTurns();
+      }
+    },
+  };
+};
+
 export const createReader = (db: Db): JournalReader => {
   const names = createNameReader(db);
   const decode = createRecordDecoder(names);
@@ -197,14 +263,6 @@ export const createReader = (db: Db): JournalReader => {
   const byCall = db.prepare<[number], { seq: number; stream: number | string }>(
     'SELECT seq, stream FROM records WHERE call = ? ORDER BY seq',
   );
-  const chunksFrom = db.prepare<[number], { id: number; rows: Buffer }>(
-    `SELECT id, rows FROM read_chunks WHERE id >= ? AND id <= ${Number.MAX_SAFE_INTEGER} ORDER BY id LIMIT ${chunksPerPage}`,
-  );
-  const checkpointAt = db
-    .prepare<[number], { seq: bigint; at_max: bigint }>(
-      'SELECT seq, at_max FROM checkpoints WHERE seq <= ? ORDER BY seq DESC LIMIT 1',
-    )
-    .safeIntegers();
   let window = windowMin;
 
   const statementOf = (filter: string): ReturnType<typeof prepareRaw> => {
@@ -233,44 +291,13 @@ export const createReader = (db: Db): JournalReader => {
     return { records: rows.map(decode), next: full ? (rows.at(-1)?.[0] ?? through) + 1 : through + 1 };
   };
 
-  /** The last checkpoint that is not past a moment: at_max grows with seq, so halving finds it. */
-  const checkpointBefore = (tNs: bigint): number => {
-    let [low, high] = [0, head().seq];
-    while (low < high) {
-      const middle = Math.ceil((low + high) / 2);
-      const found = checkpointAt.get(middle);
-      if (found === undefined || Number(found.seq) <= low || found.at_max <= tNs) low = middle;
-      else high = Number(found.seq) - 1;
-    }
-    const last = checkpointAt.get(low);
-    return last !== undefined && last.at_max <= tNs ? Number(last.seq) : 0;
-  };
-
-  /** The first seq whose record is later than a moment. */
-  const firstLater = (tNs: bigint): number | undefined =>
-    db
-      .prepare<[number, bigint], number>('SELECT seq FROM records WHERE seq > ? AND at > ? ORDER BY seq LIMIT 1')
-      .pluck()
-      .get(checkpointBefore(tNs), tNs);
-
-  const seqAtTime = (tNs: bigint): number => {
-    const later = firstLater(tNs);
-    return later === undefined ? head().seq : later - 1;
-  };
-
-  const readsPage = (cursor: number): ReadsPage => {
-    const chunks = chunksFrom.all(cursor);
-    const last = chunks.at(-1);
-    return {
-      rows: chunks.flatMap(({ rows }) => decodeReadRows(rows)),
-      next: last === undefined ? cursor : last.id + 1,
-    };
-  };
+  const seqAtTime = createTimeIndex(db, head);
 
   return {
     head,
     page,
     seqAtTime,
+    ...createReadsReader(db),
     read: async function* (query = {}) {
       const headSeq = head().seq;
       const last = Math.min(headSeq, query.toSeq ?? headSeq);
@@ -281,21 +308,6 @@ export const createReader = (db: Db): JournalReader => {
         yield* records.slice(0, left);
         left -= records.length;
         cursor = next;
-        await otherTurns();
-      }
-    },
-    readsPage,
-    readReads: async function* (query = {}) {
-      let left = query.limit ?? Number.MAX_SAFE_INTEGER;
-      let cursor = 0;
-      for (let page = readsPage(cursor); page.next > cursor && left > 0; page = readsPage(cursor)) {
-        for (const row of page.rows) {
-          if (left <= 0) return;
-          if (row.atNs < (query.fromNs ?? 0n) || (query.toNs !== undefined && row.atNs > query.toNs)) continue;
-          left--;
-          yield row;
-        }
-        cursor = page.next;
         await otherTurns();
       }
     },

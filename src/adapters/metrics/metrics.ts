@@ -65,12 +65,8 @@ const eventLoopDelay = (registers: Registry[]): void => {
   });
 };
 
-export const createMetrics = (sources: MetricsSources): Metrics => {
-  const { view } = sources;
-  const registry = new Registry();
-  const registers = [registry];
-  collectDefaultMetrics({ register: registry });
-
+/** What is told as it happens. */
+const instrumentsOf = (registers: Registry[]) => {
   const calls = new Counter({
     name: 'scribe_calls_total',
     help: 'Calls that were answered, by RPC and gRPC code.',
@@ -108,8 +104,35 @@ export const createMetrics = (sources: MetricsSources): Metrics => {
     help: 'Records that this life of the daemon has made durable.',
     registers,
   });
+  return { calls, callSeconds, effects, effectSeconds, commitSeconds, records };
+};
 
-  /** A figure that is read when it is asked for. */
+/** Figures that are read when they are asked for. */
+const addGauges = (registers: Registry[], sources: MetricsSources): void => {
+  addNumbers(registers, sources);
+  eventLoopDelay(registers);
+  addStates(registers, sources);
+  const journalBytes: Gauge<'file'> = new Gauge({
+    name: 'scribe_journal_bytes',
+    help: "Sizes of the journal's files: the database and its write-ahead log.",
+    labelNames: ['file'],
+    registers,
+    collect: async () => {
+      const { database, wal } = await sources.journalBytes();
+      journalBytes.set({ file: 'database' }, database);
+      journalBytes.set({ file: 'wal' }, wal);
+    },
+  });
+  new Gauge({
+    name: 'scribe_build_info',
+    help: 'Always 1; the label says which scribe this is.',
+    labelNames: ['version'],
+    registers,
+  }).set({ version: sources.version }, 1);
+};
+
+const addNumbers = (registers: Registry[], sources: MetricsSources): void => {
+  const { state } = sources.view;
   const gauge = (name: string, help: string, read: () => number): void => {
     const made: Gauge = new Gauge({ name, help, registers, collect: () => made.set(read()) });
   };
@@ -124,7 +147,6 @@ export const createMetrics = (sources: MetricsSources): Metrics => {
       },
     });
   };
-  const { state } = view;
   gauge('scribe_calls_in_progress', 'Calls that change something and have no answer yet.', () => state.calls.size);
   gauge(
     'scribe_effects_in_progress',
@@ -148,7 +170,9 @@ export const createMetrics = (sources: MetricsSources): Metrics => {
   );
   counter('scribe_spans_total', 'Spans of calls and effects that were traced.', () => sources.spans().ended);
   counter('scribe_spans_exported_total', 'Those of them that the collector has taken.', () => sources.spans().exported);
-  eventLoopDelay(registers);
+};
+
+const addStates = (registers: Registry[], { view: { state } }: MetricsSources): void => {
   const stateGauge = (name: string, help: string, statesNow: () => Iterable<string>): void => {
     const made: Gauge<'state'> = new Gauge({
       name,
@@ -167,23 +191,13 @@ export const createMetrics = (sources: MetricsSources): Metrics => {
   stateGauge('scribe_containers', 'Containers that are there, by state.', () =>
     [...state.containers.values()].flatMap((container) => containerStateOf(container) ?? []),
   );
-  const journalBytes: Gauge<'file'> = new Gauge({
-    name: 'scribe_journal_bytes',
-    help: "Sizes of the journal's files: the database and its write-ahead log.",
-    labelNames: ['file'],
-    registers,
-    collect: async () => {
-      const { database, wal } = await sources.journalBytes();
-      journalBytes.set({ file: 'database' }, database);
-      journalBytes.set({ file: 'wal' }, wal);
-    },
-  });
-  new Gauge({
-    name: 'scribe_build_info',
-    help: 'Always 1; the label says which scribe this is.',
-    labelNames: ['version'],
-    registers,
-  }).set({ version: sources.version }, 1);
+};
+
+export const createMetrics = (sources: MetricsSources): Metrics => {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const { calls, callSeconds, effects, effectSeconds, commitSeconds, records } = instrumentsOf([registry]);
+  addGauges([registry], sources);
 
   const callsUnderWay = new Map<number, { readonly method: string; readonly monoNs: bigint }>();
   const effectsUnderWay = new Map<string, { readonly kind: EffectKind; readonly monoNs: bigint }>();

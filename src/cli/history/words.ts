@@ -121,6 +121,74 @@ const exitWords = (status: number, reason: string, message: string): string =>
 const plain = (what: string, outcome = ''): Words => ({ what, outcome, style: 'plain' });
 const bad = (what: string, outcome: string): Words => ({ what, outcome, style: 'bad' });
 
+type Of<T extends string> = Extract<Sequenced<DomainRecord>, { readonly type: `${T}.${string}` }>;
+
+/** What a record about a pod, a container or an image says. */
+const objectWords = (event: Of<'sandbox' | 'container' | 'image'>): Words => {
+  switch (event.type) {
+    case 'sandbox.requested':
+      return plain('pod requested', event.body.name);
+    case 'sandbox.restoring':
+      return plain('pod restoring', 'its containers are being made');
+    case 'sandbox.ready':
+      return plain('pod ready', event.body.claimed ? '' : 'nobody waits for it');
+    case 'sandbox.claimed':
+      return plain('pod asked for again');
+    case 'sandbox.failed':
+      return bad('pod given up', event.body.failure.message);
+    case 'sandbox.lost':
+      return bad('pod lost', event.body.message);
+    case 'sandbox.updated':
+      return plain('pod limits changed', podLimitsWords(event.body));
+    case 'sandbox.stopping':
+      return plain('pod stopping');
+    case 'sandbox.stopped':
+      return plain('pod stopped');
+    case 'sandbox.removing':
+      return plain('pod being removed');
+    case 'sandbox.removed':
+      return plain('pod removed');
+    case 'container.requested':
+      return plain(
+        'container requested',
+        event.body.checkpointArchive === undefined ? event.body.name : `${event.body.name}, from a checkpoint`,
+      );
+    case 'container.created':
+      return plain('container created', event.body.claimed ? '' : 'nobody waits for it');
+    case 'container.claimed':
+      return plain('container asked for again');
+    case 'container.failed':
+      return bad('container given up', event.body.failure.message);
+    case 'container.starting':
+      return plain('container starting');
+    case 'container.started':
+      return plain('container started', `pid ${event.body.pid}`);
+    case 'container.stopping':
+      return plain('container stopping', `signal ${event.body.signal}`);
+    case 'container.exited': {
+      const { exitStatus, reason, message } = event.body;
+      const outcome = exitWords(exitStatus, reason, message);
+      return { what: 'container exited', outcome, style: exitStatus === 0 ? 'plain' : 'bad' };
+    }
+    case 'container.updated':
+      return plain('limits changed', limitsWords(event.body.resources));
+    case 'container.lost':
+      return bad('container lost', event.body.message);
+    case 'container.removing':
+      return plain('container being removed');
+    case 'container.removed':
+      return plain('container removed');
+    case 'image.pulled':
+      return plain('image is there', event.body.image.repoTags.join(', '));
+    case 'image.untagged':
+      return plain('image lost tags', event.body.repoTags.join(', '));
+    case 'image.removing':
+      return plain('image being removed');
+    case 'image.removed':
+      return plain('image removed');
+  }
+};
+
 /** What a record says; null for the two that are parts of a call. */
 export const wordsOf = (event: Sequenced<DomainRecord>): Words | null => {
   switch (event.type) {
@@ -194,69 +262,11 @@ export const wordsOf = (event: Sequenced<DomainRecord>): Words | null => {
     }
     case 'shim.lost':
       return bad('shim lost', 'its process has gone');
-    case 'sandbox.requested':
-      return plain('pod requested', event.body.name);
-    case 'sandbox.restoring':
-      return plain('pod restoring', 'its containers are being made');
-    case 'sandbox.ready':
-      return plain('pod ready', event.body.claimed ? '' : 'nobody waits for it');
-    case 'sandbox.claimed':
-      return plain('pod asked for again');
-    case 'sandbox.failed':
-      return bad('pod given up', event.body.failure.message);
-    case 'sandbox.lost':
-      return bad('pod lost', event.body.message);
-    case 'sandbox.updated':
-      return plain('pod limits changed', podLimitsWords(event.body));
-    case 'sandbox.stopping':
-      return plain('pod stopping');
-    case 'sandbox.stopped':
-      return plain('pod stopped');
-    case 'sandbox.removing':
-      return plain('pod being removed');
-    case 'sandbox.removed':
-      return plain('pod removed');
     case 'undo.retried':
       return plain('undo tried again');
-    case 'container.requested':
-      return plain(
-        'container requested',
-        event.body.checkpointArchive === undefined ? event.body.name : `${event.body.name}, from a checkpoint`,
-      );
-    case 'container.created':
-      return plain('container created', event.body.claimed ? '' : 'nobody waits for it');
-    case 'container.claimed':
-      return plain('container asked for again');
-    case 'container.failed':
-      return bad('container given up', event.body.failure.message);
-    case 'container.starting':
-      return plain('container starting');
-    case 'container.started':
-      return plain('container started', `pid ${event.body.pid}`);
-    case 'container.stopping':
-      return plain('container stopping', `signal ${event.body.signal}`);
-    case 'container.exited': {
-      const { exitStatus, reason, message } = event.body;
-      const outcome = exitWords(exitStatus, reason, message);
-      return { what: 'container exited', outcome, style: exitStatus === 0 ? 'plain' : 'bad' };
-    }
-    case 'container.updated':
-      return plain('limits changed', limitsWords(event.body.resources));
-    case 'container.lost':
-      return bad('container lost', event.body.message);
-    case 'container.removing':
-      return plain('container being removed');
-    case 'container.removed':
-      return plain('container removed');
-    case 'image.pulled':
-      return plain('image is there', event.body.image.repoTags.join(', '));
-    case 'image.untagged':
-      return plain('image lost tags', event.body.repoTags.join(', '));
-    case 'image.removing':
-      return plain('image being removed');
-    case 'image.removed':
-      return plain('image removed');
     case 'node.configured':
       return plain('node configured', `pod CIDR ${event.body.podCidr}`);
+    default:
+      return objectWords(event);
   }
 };

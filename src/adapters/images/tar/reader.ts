@@ -59,6 +59,30 @@ const isMeta = (type: TarHeader['type']): type is TarMetaType =>
 
 const paddingOf = (sizeBytes: number): number => (BLOCK_BYTES - (sizeBytes % BLOCK_BYTES)) % BLOCK_BYTES;
 
+/** What extended headers said of the member that follows them. */
+interface SaidBefore {
+  readonly pax: PaxOverrides;
+  readonly longName: string | null;
+  readonly longLink: string | null;
+}
+
+const mergedEntry = (own: TarHeader, type: TarEntryType, { pax, longName, longLink }: SaidBefore): TarEntry => {
+  const { isOldForm, ...said } = own;
+  const entry: TarEntry = {
+    ...said,
+    ...(longName === null ? {} : { path: longName }),
+    ...(longLink === null ? {} : { linkPath: longLink }),
+    ...pax,
+    type,
+    sizeBytes: carriesData(type) ? (pax.sizeBytes ?? own.sizeBytes) : 0,
+  };
+  if (entry.path.length > PATH_BYTES_MAX || entry.linkPath.length > PATH_BYTES_MAX) {
+    throw invalidArchive(`a name is longer than ${PATH_BYTES_MAX} bytes`);
+  }
+  // Only the whole name tells: the header alone may end in a slash where the name was cut off.
+  return isOldForm && entry.path.endsWith('/') ? { ...entry, type: 'directory' } : entry;
+};
+
 /** `mayBeSparse`: members of files with holes are let through as they are, for sparse.ts to read. */
 export const createTarReader = (handler: TarHandler, { mayBeSparse = false } = {}): TarReader => {
   let state: State = { at: 'header' };
@@ -70,25 +94,8 @@ export const createTarReader = (handler: TarHandler, { mayBeSparse = false } = {
   let longLink: string | null = null;
   let metaPaddingBytes = 0;
 
-  const mergedEntry = (own: TarHeader, type: TarEntryType): TarEntry => {
-    const { isOldForm, ...said } = own;
-    const entry: TarEntry = {
-      ...said,
-      ...(longName === null ? {} : { path: longName }),
-      ...(longLink === null ? {} : { linkPath: longLink }),
-      ...pax,
-      type,
-      sizeBytes: carriesData(type) ? (pax.sizeBytes ?? own.sizeBytes) : 0,
-    };
-    if (entry.path.length > PATH_BYTES_MAX || entry.linkPath.length > PATH_BYTES_MAX) {
-      throw invalidArchive(`a name is longer than ${PATH_BYTES_MAX} bytes`);
-    }
-    // Only the whole name tells: the header alone may end in a slash where the name was cut off.
-    return isOldForm && entry.path.endsWith('/') ? { ...entry, type: 'directory' } : entry;
-  };
-
   const startEntry = (own: TarHeader, type: TarEntryType): State => {
-    const entry = mergedEntry(own, type);
+    const entry = mergedEntry(own, type, { pax, longName, longLink });
     pax = nothingSaid;
     longName = null;
     longLink = null;
