@@ -49,7 +49,7 @@ type Attachments = ReturnType<Parameters<CniAdapter['gc']>[0]>;
 /** Every pod that plugins may keep something for, whatever became of it. */
 const attachmentsOf = (sandboxes: Iterable<PodSandbox>): Attachments =>
   [...sandboxes].flatMap(({ network, steps }) =>
-    network === null || steps.network === 'none' || steps.network === 'undone'
+    network === null || steps.network === undefined || steps.network === 'undone'
       ? []
       : [{ containerID: network.podSandboxId, ifname: network.ifName }],
   );

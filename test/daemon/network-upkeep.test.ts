@@ -21,7 +21,8 @@ const networkOf = (id: string): PodNetwork => ({
 
 const podIn = (name: string, network: StepState, over: Partial<PodSandbox> = {}): PodSandbox => {
   const sandbox = podSandbox(idOf(name), { network: networkOf(idOf(name)), ...over });
-  return { ...sandbox, steps: { ...sandbox.steps, network } };
+  const { network: _attached, ...steps } = sandbox.steps;
+  return { ...sandbox, steps: network === 'none' ? steps : { ...steps, network } };
 };
 
 const setUp = (pods: readonly PodSandbox[], knowsAllPods = true) => {

@@ -12,7 +12,8 @@ export type EffectRequest =
 
 export const perform = (effect: Effect): EffectRequest => ({ ok: true, effect });
 
-export const bug = (message: string): EffectRequest => ({ ok: false, failure: { reason: 'Bug', message } });
+export type Refusal = Extract<EffectRequest, { readonly ok: false }>;
 
-export const misplaced = (intent: Intent, where: string): EffectRequest =>
-  bug(`${intent.kind} makes no sense for ${where}`);
+export const bug = (message: string): Refusal => ({ ok: false, failure: { reason: 'Bug', message } });
+
+export const misplaced = (intent: Intent, where: string): Refusal => bug(`${intent.kind} makes no sense for ${where}`);

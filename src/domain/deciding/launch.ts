@@ -6,10 +6,15 @@
 import { rulesOf } from '../model/rules.ts';
 import { type Intent, sandboxStream } from '../model/records.ts';
 import type { NodeState, PodSandbox } from '../model/state.ts';
+import { isClear } from './steps.ts';
 import { request, type Turn } from './turn.ts';
 
+/** By the oldest rules the last of them did it all. */
+export const askedTogether = (state: NodeState, effects: readonly Intent[]): readonly Intent[] =>
+  rulesOf(state) < 2 ? effects.slice(-1) : effects;
+
 export const launchIntents = (state: NodeState): readonly Intent[] =>
-  rulesOf(state) < 2 ? [{ kind: 'StartTask' }] : [{ kind: 'CreateTask' }, { kind: 'StartTask' }];
+  askedTogether(state, [{ kind: 'CreateTask' }, { kind: 'StartTask' }]);
 
 /** A shim that tasks can be started with, or that is being asked whether it is one. */
 export const hasShim = ({ steps, shimContact }: Pick<PodSandbox, 'steps' | 'shimContact'>): boolean =>
@@ -17,6 +22,5 @@ export const hasShim = ({ steps, shimContact }: Pick<PodSandbox, 'steps' | 'shim
 
 /** Starts it while the first container is being made, so that StartContainer finds it there. */
 export function prepareShim(turn: Turn, { id, sandboxer, steps }: PodSandbox): void {
-  if (sandboxer === 'none' && (steps.shim === 'none' || steps.shim === 'undone'))
-    request(turn, sandboxStream(id), { kind: 'StartShim' });
+  if (sandboxer === 'none' && isClear(steps.shim ?? 'none')) request(turn, sandboxStream(id), { kind: 'StartShim' });
 }

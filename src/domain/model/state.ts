@@ -5,6 +5,7 @@
  */
 import type { ContainerConfig, Int64, LinuxContainerResources, PodSandboxConfig } from './cri.ts';
 import type { ConfiguredNetwork, PodNetwork } from './cni.ts';
+import type { SandboxStep } from './effects/pod-sandbox.ts';
 import type { ContainerFacts } from './container-facts.ts';
 import type { ImageConfig, ImageContent } from './image-content.ts';
 import type { LaunchedTask, Mount, ShimAddress, TaskExit } from './tasks.ts';
@@ -29,7 +30,6 @@ import type { CallRequest, ExitReason, Intent, PodCheckpoint, PodLimits } from '
  */
 export type StepState = 'none' | 'doing' | 'done' | 'failed' | 'undoing' | 'undone' | 'owed';
 
-export type SandboxStep = 'files' | 'netns' | 'namespaces' | 'network' | 'shim' | 'task';
 export type ContainerStep = 'files' | 'task';
 
 /** unknown: not asked since the daemon started. mute: its process lives but it did not answer. */
@@ -66,7 +66,8 @@ export interface PodSandbox {
   readonly goal: SandboxGoal;
   readonly phase: 'creating' | 'ready' | 'notReady';
   readonly stopped: boolean;
-  readonly steps: Readonly<Record<SandboxStep, StepState>>;
+  /** Absent: none. A step that is new here changes nothing about pods that were made without it. */
+  readonly steps: Readonly<Partial<Record<SandboxStep, Exclude<StepState, 'none'>>>>;
   readonly ips: readonly string[];
   readonly networkResult: unknown;
   readonly shim: ShimAddress | null;

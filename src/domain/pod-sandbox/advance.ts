@@ -2,25 +2,8 @@
  * The process manager of a PodSandbox: looks at how far it is and asks for what comes next. It is called after
  * everything that may have moved it, asks for nothing twice, and waits for nothing.
  *
- *   run:     files ──> shim ──┐
- *            netns ──┬────────┴──> task ──┐
- *                    └──> network ────────┴──> ready
- *   With a user namespace the task makes the network namespace, in the pod's own users' name:
- *
- *   run:     files ──> shim ──> task ──> netns ──> network ──> ready
- *
- *   stop:    containers' tasks ──> task ──┬──> shim          (network is detached meanwhile)
- *            network ─────────────────────┴──> netns ──> stopped
- *   remove, undo: the same, then containers and files ──> gone
- *
- * Where the shim has a sandbox service of its own, its sandbox is the task: StartSandbox and StopSandbox make and undo it,
- * and one that does not stop ends with its shim.
- *
- * A pod without a pause task is ready without a shim, which comes and goes with its containers (shim.ts). Its network is
- * asked for together with the namespaces that it is attached to.
- *
- *   run:     files, namespaces, network ──> ready
- *   stop:    containers' tasks ──> shim, network ──> namespaces ──> stopped
+ * The steps, and what each waits for, are a table: steps.ts. A pod without a pause task is ready without a shim, which
+ * comes and goes with its containers (shim.ts).
  *
  * A pod that is restored from a checkpoint has its containers made before it is ready (restoring.ts).
  *
@@ -31,10 +14,10 @@ import { hasTimer } from '../deciding/open-effects.ts';
 import { isAcquired, isClear } from '../deciding/steps.ts';
 import type { Failure } from '../model/errors.ts';
 import { imageIdsOfPod } from '../image/mounted.ts';
-import { launchIntents } from '../deciding/launch.ts';
+import { askedTogether } from '../deciding/launch.ts';
 import type { Intent } from '../model/records.ts';
 import { imageStream, sandboxStream } from '../model/records.ts';
-import { containersOf, type NodeState, type PodSandbox, type SandboxStep } from '../model/state.ts';
+import { containersOf, type NodeState, type PodSandbox, type StepState } from '../model/state.ts';
 import {
   afterMs,
   answer,
@@ -51,12 +34,11 @@ import {
 } from '../deciding/turn.ts';
 import { rulesOf } from '../model/rules.ts';
 import { SIGKILL } from '../values/signals.ts';
-import { hasOwnUsers } from '../oci/user-namespace.ts';
 import { advancePodCheckpoint } from './checkpoint.ts';
-import { SANDBOX_STEPS } from './evolve.ts';
 import { createdResponse, isRestored, restoreFailure, showRestored } from './restoring.ts';
-import { hasNamespaces, holderOf, stepEffects } from './sandboxer.ts';
+import { holderOf } from './sandboxer.ts';
 import { advanceShim } from './shim.ts';
+import { stateOf, type StepRow, stepsOf, stepsToUndo } from './steps.ts';
 
 /** Calls that make a pod. */
 const CREATIONS = ['RunPodSandbox', 'RestorePod'] as const satisfies readonly Method[];
@@ -80,9 +62,10 @@ function advanceRun(turn: Turn, sandbox: PodSandbox): void {
     emit(turn, stream, { type: 'sandbox.failed', body: { failure } });
     return advancePodSandbox(turn, sandbox.id);
   }
-  const next = SANDBOX_STEPS.filter((step) => sandbox.steps[step] === 'none' && mayBegin(sandbox, step));
-  if (next.length > 0) return request(turn, stream, ...next.flatMap((step) => makingOf(turn.state, sandbox, step)));
-  if (!SANDBOX_STEPS.every((step) => isMade(sandbox, step)) || !isRestored(turn, sandbox)) return;
+  const steps = stepsOf(sandbox);
+  const next = steps.filter((row) => mayBegin(sandbox, row));
+  if (next.length > 0) return request(turn, stream, ...next.flatMap(({ make }) => makingOf(turn.state, make)));
+  if (!steps.every((row) => isMade(sandbox, row)) || !isRestored(turn, sandbox)) return;
   const target = stream;
   const claimed = callsWaitingFor(turn, target, CREATIONS).some((call) => !call.detached);
   emit(turn, stream, { type: 'sandbox.ready', body: { claimed } });
@@ -91,10 +74,14 @@ function advanceRun(turn: Turn, sandbox: PodSandbox): void {
   if (!claimed) setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
 }
 
-function makingOf(state: NodeState, { sandboxer }: PodSandbox, step: SandboxStep): readonly Intent[] {
-  const { make } = stepEffects(sandboxer, step);
-  return make === 'StartTask' ? launchIntents(state) : [{ kind: make }];
-}
+const makingOf = (state: NodeState, make: StepRow['make']): readonly Intent[] =>
+  askedTogether(
+    state,
+    make.map(({ kind }) => ({ kind })),
+  );
+
+const isAnyStep = ({ steps }: PodSandbox, state: StepState): boolean =>
+  Object.values(steps).some((step) => step === state);
 
 function failureOf(state: NodeState, sandbox: PodSandbox): Failure | null {
   if (sandbox.taskExit !== null)
@@ -102,8 +89,7 @@ function failureOf(state: NodeState, sandbox: PodSandbox): Failure | null {
       reason: 'RuntimeFailed',
       message: `Pod sandbox ${sandbox.id} was not ready yet when ${holderOf(sandbox.sandboxer) ?? 'it'} ended with status ${sandbox.taskExit.exitStatus}.`,
     };
-  if (!SANDBOX_STEPS.some((step) => sandbox.steps[step] === 'failed'))
-    return restoreFailure(state, sandbox) ?? shimFailure(state, sandbox);
+  if (!isAnyStep(sandbox, 'failed')) return restoreFailure(state, sandbox) ?? shimFailure(state, sandbox);
   return (
     sandbox.failure ?? {
       reason: 'Interrupted',
@@ -117,49 +103,23 @@ function shimFailure(state: NodeState, { id, sandboxer, shimContact }: PodSandbo
   return { reason: 'ShimFailed', message: `The shim of pod sandbox ${id} ended before the pod was ready.` };
 }
 
-/** What has to be made before the pod is ready. */
-function isNeeded({ network, sandboxer, config }: PodSandbox, step: SandboxStep): boolean {
-  switch (step) {
-    case 'files':
-      return true;
-    case 'network':
-      return network !== null;
-    case 'netns':
-      return network !== null && sandboxer !== 'none';
-    case 'namespaces':
-      return sandboxer === 'none' && hasNamespaces(config);
-    case 'shim':
-    case 'task':
-      return sandboxer !== 'none';
-  }
-}
+/** Or the pod does without. */
+const isMade = (sandbox: PodSandbox, { step, needed }: StepRow): boolean =>
+  !needed(sandbox) || stateOf(sandbox, step) === 'done';
 
-const isMade = (sandbox: PodSandbox, step: SandboxStep): boolean =>
-  !isNeeded(sandbox, step) || sandbox.steps[step] === 'done';
-
-const taskMakesNetns = ({ config }: PodSandbox): boolean => hasOwnUsers(config);
-
-function mayBegin(sandbox: PodSandbox, step: SandboxStep): boolean {
-  if (!isNeeded(sandbox, step)) return false;
-  switch (step) {
-    case 'files':
-    case 'namespaces':
-      return true;
-    case 'netns':
-      return !taskMakesNetns(sandbox) || sandbox.steps.task === 'done';
-    case 'network':
-      // Pins are asked for in the same turn, and AttachNetwork waits for them: a trip to the disk less.
-      return isMade(sandbox, 'netns');
-    case 'shim':
-      return sandbox.steps.files === 'done';
-    case 'task':
-      return sandbox.steps.shim === 'done' && (taskMakesNetns(sandbox) || isMade(sandbox, 'netns'));
-  }
+function mayBegin(sandbox: PodSandbox, { step, needed, after, follows }: StepRow): boolean {
+  if (!needed(sandbox) || stateOf(sandbox, step) !== 'none') return false;
+  const steps = stepsOf(sandbox);
+  // What it follows is asked for by the same record, or was made long ago.
+  const isFollowed = (row: StepRow): boolean => isMade(sandbox, row) || mayBegin(sandbox, row);
+  return steps.every(
+    (row) => (!after.includes(row.step) || isMade(sandbox, row)) && (row.step !== follows || isFollowed(row)),
+  );
 }
 
 function advanceTeardown(turn: Turn, sandbox: PodSandbox): void {
   // What is being made can't be unmade yet, and a shim that was not asked since the restart may still know more.
-  if (SANDBOX_STEPS.some((step) => sandbox.steps[step] === 'doing')) return;
+  if (isAnyStep(sandbox, 'doing')) return;
   if (sandbox.shimContact === 'unknown' && sandbox.goal !== 'undo') return;
   if (sandbox.goal !== 'stop')
     for (const container of containersOf(turn.state, sandbox.id)) removeContainerOf(turn, container.id);
@@ -177,45 +137,51 @@ function advanceTeardown(turn: Turn, sandbox: PodSandbox): void {
 
 /** What can be undone at this moment. */
 function undoable(turn: Turn, sandbox: PodSandbox): Intent[] {
-  const { steps } = sandbox;
   const containers = containersOf(turn.state, sandbox.id);
-  const tasksGone = containers.every((container) => isClear(container.steps.task));
-  const next: Intent[] = [];
-  const undo = (step: SandboxStep): void => void next.push({ kind: stepEffects(sandbox.sandboxer, step).undo });
-
-  if (tasksGone && isAcquired(steps.network)) undo('network');
-  if (tasksGone && isAcquired(steps.task)) {
-    // C3: the exit of the pause task is seen before Delete destroys its source, where a shim can still tell it.
-    if (
-      sandbox.sandboxer === 'pause' &&
-      steps.task === 'done' &&
-      sandbox.taskExit === null &&
-      sandbox.shimContact === 'connected' &&
-      sandbox.kill !== 'futile'
-    ) {
-      if (sandbox.kill === 'none') next.push({ kind: 'KillTask', signal: SIGKILL, all: true });
-    } else undo('task');
-  }
-  if (isClear(steps.task) && tasksGone && isAcquired(steps.shim)) undo('shim');
-  const networkTried = isClear(steps.network) || steps.network === 'owed';
-  if (isClear(steps.task) && networkTried && isAcquired(steps.netns)) undo('netns');
-  if (tasksGone && networkTried && isAcquired(steps.namespaces)) undo('namespaces');
-  const restGone = HELD_STEPS.every((step) => isClear(steps[step]));
-  if (sandbox.goal !== 'stop' && restGone && containers.length === 0 && isAcquired(steps.files)) undo('files');
-  return next;
+  if (!containers.every((container) => isClear(container.steps.task))) return [];
+  const keepsNothing = sandbox.goal !== 'stop' && containers.length === 0 && isClearButKept(sandbox);
+  return stepsToUndo(sandbox)
+    .filter((row) => (keepsNothing || row.isKept !== true) && mayUndo(sandbox, row))
+    .flatMap((row) => undoingOf(sandbox, row));
 }
 
-/** All but what a stopped pod keeps until it is removed. */
-const HELD_STEPS = ['task', 'network', 'shim', 'netns', 'namespaces'] as const satisfies readonly SandboxStep[];
+function mayUndo(sandbox: PodSandbox, { step, undoAfter, undoAfterTrying = [] }: StepRow): boolean {
+  const isTried = (state: StepState): boolean => isClear(state) || state === 'owed';
+  return (
+    isAcquired(stateOf(sandbox, step)) &&
+    undoAfter.every((before) => isClear(stateOf(sandbox, before))) &&
+    undoAfterTrying.every((before) => isTried(stateOf(sandbox, before)))
+  );
+}
+
+/** C3: the exit of the pause task is seen before Delete destroys its source, where a shim can still tell it. */
+function undoingOf(sandbox: PodSandbox, { step, undo }: StepRow): readonly Intent[] {
+  const { sandboxer, steps, taskExit, shimContact, kill } = sandbox;
+  const exitIsDue =
+    step === 'task' &&
+    sandboxer === 'pause' &&
+    steps.task === 'done' &&
+    taskExit === null &&
+    shimContact === 'connected' &&
+    kill !== 'futile';
+  if (!exitIsDue) return [{ kind: undo.kind }];
+  return kill === 'none' ? [{ kind: 'KillTask', signal: SIGKILL, all: true }] : [];
+}
+
+/** Nothing is left but what a stopped pod keeps until it is removed. */
+const isClearButKept = (sandbox: PodSandbox): boolean =>
+  stepsOf(sandbox).every(({ step, isKept }) => isKept === true || isClear(stateOf(sandbox, step)));
+
+const isAllClear = (sandbox: PodSandbox): boolean =>
+  stepsOf(sandbox).every(({ step }) => isClear(stateOf(sandbox, step)));
 
 function finish(turn: Turn, sandbox: PodSandbox): void {
-  const { steps, id } = sandbox;
+  const { id } = sandbox;
   const stream = sandboxStream(id);
-  const clear = (names: readonly SandboxStep[]): boolean => names.every((step) => isClear(steps[step]));
-  if (clear(HELD_STEPS)) {
+  if (isClearButKept(sandbox)) {
     if (!sandbox.stopped && sandbox.goal !== 'undo') emit(turn, stream, { type: 'sandbox.stopped', body: {} });
     answer(turn, stream, ['StopPodSandbox'], OK);
-    if (sandbox.goal !== 'stop' && clear(['files']) && containersOf(turn.state, id).length === 0) {
+    if (sandbox.goal !== 'stop' && isAllClear(sandbox) && containersOf(turn.state, id).length === 0) {
       emit(turn, stream, { type: 'sandbox.removed', body: {} });
       for (const imageId of imageIdsOfPod(sandbox)) wake(turn, imageStream(imageId));
       answer(turn, stream, ['RemovePodSandbox'], OK);
@@ -227,8 +193,8 @@ function finish(turn: Turn, sandbox: PodSandbox): void {
       return;
     }
   }
-  const undoing = SANDBOX_STEPS.some((step) => steps[step] === 'undoing') || sandbox.kill === 'sent';
-  if (undoing || sandbox.owedFailure === null || !SANDBOX_STEPS.some((step) => steps[step] === 'owed')) return;
+  const undoing = isAnyStep(sandbox, 'undoing') || sandbox.kill === 'sent';
+  if (undoing || sandbox.owedFailure === null || !isAnyStep(sandbox, 'owed')) return;
   // Everything that could be undone was; the rest is owed. Callers hear of it now, and it is tried again.
   const failure = sandbox.owedFailure;
   answer(turn, stream, ['StopPodSandbox', 'RemovePodSandbox'], { ok: false, failure });

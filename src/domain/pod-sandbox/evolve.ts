@@ -1,19 +1,10 @@
 /** What a record of its stream changes in a PodSandbox. */
 import { triedAgain } from '../deciding/steps.ts';
-import type { EffectKind } from '../model/effects.ts';
+import type { SandboxStep } from '../model/effects/pod-sandbox.ts';
 import type { Failure } from '../model/errors.ts';
 import type { EffectEnded, Intent, Sequenced } from '../model/records.ts';
-import type { Image, NodeState, PodSandbox, SandboxStep, StepState } from '../model/state.ts';
-import { stepEffects } from './sandboxer.ts';
-
-export const SANDBOX_STEPS = [
-  'files',
-  'netns',
-  'namespaces',
-  'network',
-  'shim',
-  'task',
-] as const satisfies readonly SandboxStep[];
+import type { Image, NodeState, PodSandbox } from '../model/state.ts';
+import { roleOf, type StepRow } from './steps.ts';
 
 export function evolvePodSandbox(state: NodeState, id: string, record: Sequenced): void {
   if (record.type === 'sandbox.requested') {
@@ -57,7 +48,7 @@ function requested(id: string, record: Requested, image: Image | undefined): Pod
     goal: 'run',
     phase: 'creating',
     stopped: false,
-    steps: { files: 'none', netns: 'none', namespaces: 'none', network: 'none', shim: 'none', task: 'none' },
+    steps: {},
     ips: [],
     networkResult: null,
     shim: null,
@@ -98,7 +89,7 @@ function changedBy(sandbox: PodSandbox, record: Sequenced): PodSandbox {
     case 'sandbox.removing':
       return { ...sandbox, goal: 'remove', phase: 'notReady' };
     case 'undo.retried':
-      return { ...sandbox, steps: mapSteps(sandbox, triedAgain), owedFailure: null };
+      return { ...sandbox, steps: mapSteps(sandbox.steps, triedAgain), owedFailure: null };
     case 'task.exited':
       return sandbox.taskExit !== null ? sandbox : { ...sandbox, taskExit: record.body.exit };
     case 'shim.lost':
@@ -115,39 +106,32 @@ function started(sandbox: PodSandbox, intent: Intent): PodSandbox {
     const { outputPath, containerIds } = intent;
     return { ...sandbox, checkpoint: { outputPath, containerIds } };
   }
-  const step = stepOf(sandbox, kind);
-  if (step === undefined) return sandbox;
-  return withStep(sandbox, step, stepEffects(sandbox.sandboxer, step).make === kind ? 'doing' : 'undoing');
+  const role = roleOf(sandbox, kind);
+  if (role === undefined) return sandbox;
+  return withStep(sandbox, role.row.step, role.is === 'undone' ? 'undoing' : 'doing');
 }
-
-/** The step that this effect makes or undoes. */
-const stepOf = ({ sandboxer }: PodSandbox, kind: EffectKind): SandboxStep | undefined =>
-  SANDBOX_STEPS.find((step) => {
-    const { make, undo } = stepEffects(sandboxer, step);
-    return make === kind || undo === kind;
-  });
 
 function ended(sandbox: PodSandbox, outcome: EffectEnded): PodSandbox {
   if (outcome.kind === 'KillTask') return { ...sandbox, kill: outcome.failure !== undefined ? 'futile' : 'done' };
   if (outcome.kind === 'ReconnectShim') return reconnected(sandbox, outcome);
   if (outcome.kind === 'CheckpointPod') return withoutCheckpoint(sandbox);
   if (outcome.kind === 'EndPodCheckpoint') return outcome.failure === undefined ? withoutCheckpoint(sandbox) : sandbox;
-  // What does not stop ends with its shim, which is ended next, by force where it does not go.
-  if (outcome.kind === 'StopSandbox') return undone(sandbox, 'task', undefined);
-  const step = stepOf(sandbox, outcome.kind);
-  if (step === undefined) return sandbox;
-  if (stepEffects(sandbox.sandboxer, step).undo === outcome.kind) return undone(sandbox, step, outcome.failure);
+  const role = roleOf(sandbox, outcome.kind);
+  if (role === undefined || role.is === 'begun') return sandbox;
+  const { row, effect } = role;
+  if (role.is === 'undone') return undone(sandbox, row, outcome.failure);
   if (outcome.failure !== undefined)
-    return { ...withStep(sandbox, step, 'failed'), failure: sandbox.failure ?? outcome.failure };
-  return { ...withStep(sandbox, step, 'done'), ...madeBy(outcome) };
+    return { ...withStep(sandbox, row.step, 'failed'), failure: sandbox.failure ?? outcome.failure };
+  return { ...withStep(sandbox, row.step, 'done'), ...effect.made(outcome) };
 }
 
 /** Nobody knows how this effect ended. */
 export function cutShort(sandbox: PodSandbox, { kind }: Intent, failure: Failure): PodSandbox {
   if (kind === 'KillTask') return { ...sandbox, kill: 'none' };
   if (kind === 'ReconnectShim') return muted(sandbox);
-  const step = stepOf(sandbox, kind);
-  return step === undefined ? sandbox : { ...withStep(sandbox, step, 'failed'), failure: sandbox.failure ?? failure };
+  const role = roleOf(sandbox, kind);
+  if (role === undefined || role.is === 'begun') return sandbox;
+  return { ...withStep(sandbox, role.row.step, 'failed'), failure: sandbox.failure ?? failure };
 }
 
 const muted = (sandbox: PodSandbox): PodSandbox => ({
@@ -158,33 +142,10 @@ const muted = (sandbox: PodSandbox): PodSandbox => ({
 
 const withoutCheckpoint = ({ checkpoint: _checkpoint, ...sandbox }: PodSandbox): PodSandbox => sandbox;
 
-function undone(sandbox: PodSandbox, step: SandboxStep, failure: Failure | undefined): PodSandbox {
-  if (failure === undefined) return { ...withStep(sandbox, step, 'undone'), ...forgottenWith(sandbox, step) };
-  return { ...withStep(sandbox, step, 'owed'), owedFailure: failure, undoFailures: sandbox.undoFailures + 1 };
-}
-
-/** A pod that goes on without its shim may get another one. */
-const forgottenWith = ({ sandboxer, goal }: PodSandbox, step: SandboxStep): Partial<PodSandbox> =>
-  step === 'shim' && sandboxer === 'none' && goal === 'run' ? { shim: null, shimContact: 'none', shimSilences: 0 } : {};
-
-/** What a successful effect tells of the sandbox. */
-function madeBy(outcome: EffectEnded): Partial<PodSandbox> {
-  switch (outcome.kind) {
-    case 'PreparePodSandbox':
-      return { rootfs: outcome.result?.rootfs ?? [] };
-    case 'AttachNetwork':
-      return { ips: outcome.result?.ips ?? [], networkResult: outcome.result?.result ?? null };
-    case 'StartShim':
-      return { shim: outcome.result?.shim ?? null, shimContact: 'connected' };
-    case 'StartTask':
-      return { task: outcome.result?.task ?? null };
-    case 'StartSandbox': {
-      const { task = null, platform } = outcome.result ?? {};
-      return { task, ...(platform === undefined ? {} : { platform }) };
-    }
-    default:
-      return {};
-  }
+function undone(sandbox: PodSandbox, row: StepRow, failure: Failure | undefined): PodSandbox {
+  if (failure !== undefined && row.goesWith === undefined)
+    return { ...withStep(sandbox, row.step, 'owed'), owedFailure: failure, undoFailures: sandbox.undoFailures + 1 };
+  return { ...withStep(sandbox, row.step, 'undone'), ...(sandbox.goal === 'run' ? row.forgotten : {}) };
 }
 
 function reconnected(sandbox: PodSandbox, outcome: Extract<EffectEnded, { kind: 'ReconnectShim' }>): PodSandbox {
@@ -202,16 +163,13 @@ function reconnected(sandbox: PodSandbox, outcome: Extract<EffectEnded, { kind: 
   };
 }
 
-const withStep = (sandbox: PodSandbox, step: SandboxStep, to: StepState): PodSandbox => ({
+type Steps = PodSandbox['steps'];
+type Asked = NonNullable<Steps[SandboxStep]>;
+
+const withStep = (sandbox: PodSandbox, step: SandboxStep, to: Asked): PodSandbox => ({
   ...sandbox,
   steps: { ...sandbox.steps, [step]: to },
 });
 
-const mapSteps = (sandbox: PodSandbox, change: (step: StepState) => StepState): PodSandbox['steps'] => ({
-  files: change(sandbox.steps.files),
-  netns: change(sandbox.steps.netns),
-  namespaces: change(sandbox.steps.namespaces),
-  network: change(sandbox.steps.network),
-  shim: change(sandbox.steps.shim),
-  task: change(sandbox.steps.task),
-});
+export const mapSteps = (steps: Steps, change: (step: Asked) => Asked): Steps =>
+  Object.fromEntries(Object.entries(steps).map(([step, state]) => [step, change(state)]));

@@ -1,20 +1,13 @@
 /** What the daemon's end, or the node's, makes of a PodSandbox: nobody knows how far things are, or is in touch with its shim. */
 import { interrupted } from '../deciding/steps.ts';
 import type { PodSandbox, ShimContact } from '../model/state.ts';
+import { mapSteps } from './evolve.ts';
 
 /** `dead`: what held it was found dead, or its namespaces are not pinned any more. */
 export function restartedSandbox(sandbox: PodSandbox, rebooted: boolean, dead: boolean): PodSandbox {
-  const { steps } = sandbox;
   return {
     ...sandbox,
-    steps: {
-      files: interrupted(steps.files),
-      netns: interrupted(steps.netns),
-      namespaces: interrupted(steps.namespaces),
-      network: interrupted(steps.network),
-      shim: interrupted(steps.shim),
-      task: interrupted(steps.task),
-    },
+    steps: mapSteps(sandbox.steps, interrupted),
     kill: 'none',
     shimContact: contactAfterRestart(sandbox, rebooted),
     phase: sandbox.phase === 'ready' && (rebooted || dead) ? 'notReady' : sandbox.phase,

@@ -3,29 +3,11 @@
  * asked for, and written down with it: what it is made with is what it is taken down with.
  */
 import { NamespaceMode, type PodSandboxConfig } from '../model/cri.ts';
-import type { EffectKind } from '../model/effects.ts';
 import type { RuntimeHandler } from '../model/runtime-handler.ts';
 import type { NamespacePins, Sandboxer } from '../model/sandboxer.ts';
 import { hasHostIpc, hasHostNetwork } from '../oci/namespaces.ts';
 import { hasNamespacedSysctlsOnly } from '../oci/sysctls.ts';
 import { hasOwnUsers } from '../oci/user-namespace.ts';
-import type { SandboxStep } from '../model/state.ts';
-
-/** The effect that makes each step, and the one that undoes it. */
-const sandboxSteps = {
-  files: { make: 'PreparePodSandbox', undo: 'CleanPodSandbox' },
-  netns: { make: 'CreateNetns', undo: 'RemoveNetns' },
-  namespaces: { make: 'PinNamespaces', undo: 'UnpinNamespaces' },
-  network: { make: 'AttachNetwork', undo: 'DetachNetwork' },
-  shim: { make: 'StartShim', undo: 'StopShim' },
-  task: { make: 'StartTask', undo: 'DeleteTask' },
-} as const satisfies Record<SandboxStep, { make: EffectKind; undo: EffectKind }>;
-
-/** Takes the place of a pause task where the shim has a sandbox service of its own. */
-const OWN_SANDBOX = { make: 'StartSandbox', undo: 'StopSandbox' } as const;
-
-export const stepEffects = (sandboxer: Sandboxer, step: SandboxStep) =>
-  step === 'task' && sandboxer === 'shim' ? OWN_SANDBOX : sandboxSteps[step];
 
 /** Something runs that ends when the pod falls over, and that stands for it: null where nothing does. */
 export const holderOf = (sandboxer: Sandboxer): string | null => {

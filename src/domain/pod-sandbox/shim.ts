@@ -21,7 +21,7 @@ export function advanceShim(turn: Turn, sandbox: PodSandbox): void {
   if (sandboxer !== 'none' || phase !== 'ready') return;
   const containers = containersOf(turn.state, id);
   switch (steps.shim) {
-    case 'none':
+    case undefined:
     case 'undone':
       if (containers.some(waitsForShim)) prepareShim(turn, sandbox);
       return;

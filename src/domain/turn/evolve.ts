@@ -15,7 +15,7 @@ import { countsAsDone, failureOfTurn } from '../deciding/turn-failed.ts';
 import type { NodeState } from '../model/state.ts';
 
 /** Raised whenever evolve gives another state for the same records: older snapshots are then ignored (C14). */
-export const EVOLVER_VERSION = 4;
+export const EVOLVER_VERSION = 5;
 
 export function evolve(state: NodeState, record: Sequenced): void {
   if (record.type === 'turn.failed') return evolveFailedTurn(state, record);

@@ -47,7 +47,7 @@ export const podSandbox = (id: string, overrides: Partial<PodSandbox> = {}): Pod
   goal: 'run',
   phase: 'ready',
   stopped: false,
-  steps: { files: 'done', netns: 'done', namespaces: 'none', network: 'done', shim: 'done', task: 'done' },
+  steps: { files: 'done', netns: 'done', network: 'done', shim: 'done', task: 'done' },
   ips: ['10.1.2.3', 'fd00::3'],
   networkResult: null,
   shim: null,

@@ -1,4 +1,5 @@
 /** The info maps of verbose replies: JSON for people and tools. Holds tokens where secrets were (C12). */
+import { SANDBOX_STEPS, stateOf } from '../../../domain/pod-sandbox/steps.ts';
 import { limitsOf } from '../../../domain/pod-sandbox/update.ts';
 import type { Container, NodeState, PodSandbox } from '../../../domain/model/state.ts';
 import type { CriParts } from '../parts.ts';
@@ -24,7 +25,7 @@ export const podSandboxInfo = (sandbox: PodSandbox): Readonly<Record<string, unk
   config: sandbox.config,
   ...limitsOf(sandbox),
   cniResult: sandbox.networkResult,
-  steps: sandbox.steps,
+  steps: Object.fromEntries(SANDBOX_STEPS.map((step) => [step, stateOf(sandbox, step)])),
 });
 
 export const containerInfo = (container: Container): Readonly<Record<string, unknown>> => ({

@@ -7,6 +7,9 @@ import type { PodUserNamespace } from '../user-namespace.ts';
 import type { NamespacePins } from '../sandboxer.ts';
 import type { Bundle, LaunchedTask, Mount } from '../tasks.ts';
 
+/** What a pod is made of, by effects of this file and of task.ts: src/domain/pod-sandbox/steps.ts has which. */
+export type SandboxStep = 'files' | 'netns' | 'namespaces' | 'network' | 'shim' | 'task';
+
 export type PodSandboxEffect =
   /** Makes <dir> with hostname, hosts, resolv.conf and shm (a tmpfs mount), and the pause bundle when there is one. */
   | {
@@ -53,7 +56,6 @@ export type PodSandboxEffect =
       readonly sysctls: Readonly<Record<string, string>>;
     }
   | { readonly kind: 'UnpinNamespaces'; readonly podSandboxId: string; readonly pins: NamespacePins }
-  /** Begins once a PinNamespaces of the same pod that is under way has succeeded. */
   | { readonly kind: 'AttachNetwork'; readonly podSandboxId: string; readonly network: PodNetwork }
   | {
       readonly kind: 'DetachNetwork';
