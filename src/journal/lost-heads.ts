@@ -8,6 +8,7 @@ import { existsSync, readFileSync, renameSync } from 'node:fs';
 import { basename } from 'node:path';
 import { type Checkpoint, freePath, readHeadFile } from './checkpoints.ts';
 import type { Db } from './connect.ts';
+import { chainHash, GENESIS } from './encoding.ts';
 
 export interface LostHead {
   /** Name of the file that is kept. */
@@ -20,10 +21,30 @@ export interface LostHead {
 
 const KEPT = 'lost';
 
-const hashAt = (db: Db, seq: number): Buffer | undefined =>
-  db.prepare<[number], Buffer>('SELECT hash FROM records WHERE seq = ?').pluck().get(seq);
+interface Link {
+  readonly seq: number;
+  readonly hash: Buffer;
+}
 
-/** Why the checkpoint beside the journal is none of its own; null: it is, or there is none. Reads one row. */
+/** The chain's hash after a record. One that was pruned keeps only what it is computed from, beginning at the last that is known. */
+const hashAt = (db: Db, seq: number): Buffer | undefined => {
+  const known = db
+    .prepare<[number, number], Link>(
+      `SELECT * FROM (SELECT seq, hash FROM records WHERE seq <= ? AND hash IS NOT NULL ORDER BY seq DESC LIMIT 1)
+       UNION ALL
+       SELECT * FROM (SELECT seq, hash FROM checkpoints WHERE seq <= ? ORDER BY seq DESC LIMIT 1)
+       ORDER BY seq DESC LIMIT 1`,
+    )
+    .get(seq, seq) ?? { seq: 0, hash: GENESIS };
+  const pruned = db
+    .prepare<[number, number], Buffer>('SELECT body_hash FROM records WHERE seq > ? AND seq <= ? ORDER BY seq')
+    .pluck()
+    .all(known.seq, seq);
+  if (pruned.length !== seq - known.seq) return undefined;
+  return pruned.reduce((hash, body, index) => chainHash(hash, known.seq + 1 + index, body), Buffer.from(known.hash));
+};
+
+/** Why the checkpoint beside the journal is none of its own; null: it is, or there is none. */
 export const lossOf = (db: Db, path: string, beside: Checkpoint | string | null, endSeq: number): string | null => {
   if (beside === null || typeof beside === 'string') return beside;
   if (beside.seq > endSeq)

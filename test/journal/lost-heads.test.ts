@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { verifyJournal } from '../../src/journal/verify.ts';
 import { tempDir } from '../support/temp-dir.ts';
-import { openTemporary, recordAt, recordsFrom } from './support.ts';
+import { openTemporary, pruneSeqs, recordAt, recordsFrom } from './support.ts';
 
 /** A closed journal of `count` records; resolves with its path. */
 const journalOf = async (t: TestContext, count: number): Promise<string> => {
@@ -58,6 +58,20 @@ test('a copy that was written on past the head has another hash where the head w
   assert.match(findings.join('\n'), /put back and written on: .* another hash of record 7/);
   assert.equal(lostHeads.length, 1);
   await journal.close();
+});
+
+test('a head whose record was pruned since is still that of its journal', async (t) => {
+  const path = await journalOf(t, 5);
+  const head = readFileSync(`${path}.head`);
+  const { journal } = await openTemporary(t, { path });
+  await journal.append([recordAt(6)]);
+  await pruneSeqs(journal, [3, 4, 5]);
+  await journal.close();
+  // As where the daemon dies before it signs again.
+  writeFileSync(`${path}.head`, head);
+  const { findings, lostHeads, ...opened } = await openTemporary(t, { path });
+  assert.deepEqual([findings, lostHeads], [[], []]);
+  await opened.journal.close();
 });
 
 test('a new journal where an older one was deleted, and a head that is unreadable, are told too', async (t) => {
