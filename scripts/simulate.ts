@@ -7,13 +7,14 @@ import { parseArgs } from 'node:util';
 import { BOUNDARIES } from '../test/simulation/boundaries.ts';
 import { runHistories } from '../test/simulation/run.ts';
 
-const HELP = `Usage: node scripts/simulate.ts [HISTORIES] [--seed N] [--threads N]
+const HELP = `Usage: node scripts/simulate.ts [HISTORIES] [--seed N] [--threads N] [--sqlite]
 
 Runs so many simulated histories (10000) and tells what was found, shrunk to what matters.
 
   --seed N     begin with this seed instead of a fresh one; one history of a seed is
                node scripts/simulate.ts 1 --seed N
   --threads N  so many threads instead of one a core
+  --sqlite     on the journal that scribe runs on, and not on its twin in memory
   --help       this text
 
 Ends with status 1 when something was found, and 2 when it can't tell what is wanted.`;
@@ -36,7 +37,12 @@ const numberIn = (name: string, text: string | undefined, otherwise: number, lea
 
 const parsed = (() => {
   try {
-    const options = { seed: { type: 'string' }, threads: { type: 'string' }, help: { type: 'boolean' } } as const;
+    const options = {
+      seed: { type: 'string' },
+      threads: { type: 'string' },
+      sqlite: { type: 'boolean' },
+      help: { type: 'boolean' },
+    } as const;
     return parseArgs({ options, allowPositionals: true });
   } catch (error) {
     return wrong(error instanceof Error ? error.message : String(error));
@@ -60,6 +66,7 @@ const result = await runHistories({
   firstSeed,
   count,
   threads,
+  onSqlite: parsed.values.sqlite === true,
   progress(ended, found) {
     const isTerminal = process.stdout.isTTY;
     if (performance.now() - saidMs < (isTerminal ? 500 : 30_000)) return;

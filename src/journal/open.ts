@@ -16,7 +16,8 @@ import { takeLock } from './lock.ts';
 import { keepLostHead, type LostHead, lossOf, lostHeads } from './lost-heads.ts';
 import { listMigrations, type Migration, migrate, refuseNewer } from './migrate.ts';
 import { createReader, impossibleKeys, type JournalReader } from './reader.ts';
-import { type SqliteJournal, startSqliteJournal } from './sqlite-journal.ts';
+import { type SqliteJournal, startSqliteJournal, startWriterThread } from './sqlite-journal.ts';
+import type { StartWriter } from './writer-messages.ts';
 
 export interface OpenOptions {
   /** The database; everything else of the journal is beside it. */
@@ -39,6 +40,8 @@ export interface OpenOptions {
   readonly onDiskFull?: () => void;
   /** While true, read calls are counted but not kept: see createDiskGuard. */
   readonly refuseReads?: () => boolean;
+  /** The writer; in a thread of its own by default. */
+  readonly startWriter?: StartWriter;
 }
 
 export interface OpenedJournal {
@@ -98,8 +101,8 @@ const checkTail = (db: Db, path: string): { readonly findings: string[]; readonl
 
 const openWhole = (options: OpenOptions, unlock: () => void): Omit<OpenedJournal, 'setAside'> => {
   const { path, walAlarmBytes = walAlarmBytesDefault, onWalAlarm = () => {}, refuseReads = () => false } = options;
-  const { reservePath = null, onDiskFull = () => {} } = options;
-  const parts = { path, walAlarmBytes, onWalAlarm, refuseReads, reservePath, onDiskFull };
+  const { reservePath = null, onDiskFull = () => {}, startWriter = startWriterThread } = options;
+  const parts = { path, walAlarmBytes, onWalAlarm, refuseReads, reservePath, onDiskFull, startWriter };
   const findings: string[] = [];
   // Opening needs room of its own, for the log and its index.
   if (reservePath !== null) giveUpReserveIfTight(reservePath);

@@ -11,7 +11,7 @@ import { checkOwnRecord } from './own-records.ts';
 import { createReadBuffer } from './read-buffer.ts';
 import { createReader } from './reader.ts';
 import type { JournalHead, JournalRecord, KeptJournal, SealedSegment } from './types.ts';
-import type { FromWriter, ToWriter, WriterOptions, WriterRequest } from './writer-messages.ts';
+import type { FromWriter, StartWriter, WriterOptions, WriterRequest } from './writer-messages.ts';
 
 /** Read calls that wait for no durable batch are committed after this long. */
 const readsWaitMs = 500;
@@ -28,6 +28,7 @@ export interface SqliteJournalParts extends WriterOptions {
   readonly onDiskFull: () => void;
   /** True while rows of read calls are counted only. */
   readonly refuseReads: () => boolean;
+  readonly startWriter: StartWriter;
 }
 
 export interface SqliteJournal extends KeptJournal {
@@ -48,9 +49,28 @@ interface Asked {
   readonly reject: (error: Error) => void;
 }
 
+/** The writer in a thread of its own. */
+export const startWriterThread: StartWriter = (options, { said, failed, ended }) => {
+  const worker = new Worker(new URL('./writer-thread.ts', import.meta.url), {
+    name: 'scribe journal',
+    workerData: options,
+    resourceLimits: writerLimits,
+  });
+  worker.on('message', said);
+  worker.on('error', failed);
+  worker.on('exit', ended);
+  return {
+    post: (message, transfer) =>
+      worker.postMessage(
+        message,
+        transfer.map(({ buffer }) => buffer as ArrayBuffer),
+      ),
+  };
+};
+
 /** Starts the writer on a journal that is migrated and locked. Resolves nothing: the first append waits for it. */
 export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => {
-  const { db, unlock, onWalAlarm, onDiskFull, refuseReads, path, walAlarmBytes, reservePath } = parts;
+  const { db, unlock, onWalAlarm, onDiskFull, refuseReads, startWriter, path, walAlarmBytes, reservePath } = parts;
   const reader = createReader(db);
   const reads = createReadBuffer();
   const asked = new Map<number, Asked>();
@@ -72,13 +92,9 @@ export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => 
   });
 
   const options: WriterOptions = { path, walAlarmBytes, reservePath };
-  const worker = new Worker(new URL('./writer.ts', import.meta.url), {
-    name: 'scribe journal',
-    workerData: options,
-    resourceLimits: writerLimits,
-  });
+  let tellGone: () => void = () => {};
   const gone = new Promise<void>((resolve) => {
-    worker.once('exit', () => resolve());
+    tellGone = resolve;
   });
 
   const end = (error: JournalError): void => {
@@ -106,12 +122,6 @@ export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => 
     tellFailed(error);
   };
 
-  const post = (message: ToWriter, transfer: readonly Uint8Array[]): void =>
-    worker.postMessage(
-      message,
-      transfer.map(({ buffer }) => buffer as ArrayBuffer),
-    );
-
   const flush = (): void => {
     flushing = false;
     if (ended !== null) return;
@@ -122,7 +132,7 @@ export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => 
     if (records.length === 0 && chunk === null) return;
     posted = posted.length === 0 ? queued : posted.concat(queued);
     queued = [];
-    post({ kind: 'append', records, reads: chunk }, chunk === null ? [records] : [records, chunk.rows]);
+    writer.post({ kind: 'append', records, reads: chunk }, chunk === null ? [records] : [records, chunk.rows]);
   };
 
   const flushSoon = (): void => {
@@ -163,9 +173,14 @@ export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => 
     }
   };
 
-  worker.on('message', hear);
-  worker.on('error', (error) => fail(errorOf(error).message));
-  worker.on('exit', (code) => fail(`its writer ended with code ${code}`));
+  const writer = startWriter(options, {
+    said: hear,
+    failed: (error) => fail(errorOf(error).message),
+    ended: (code) => {
+      tellGone();
+      fail(`its writer ended with code ${code}`);
+    },
+  });
 
   const ask = async (
     request: WriterRequest,
@@ -177,7 +192,7 @@ export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => 
     if (request.kind === 'close') closeId = id;
     return new Promise((resolve, reject) => {
       asked.set(id, { resolve, reject });
-      post({ ...request, id }, transfer);
+      writer.post({ ...request, id }, transfer);
     });
   };
 

@@ -37,3 +37,25 @@ export type FromWriter =
   /** The write-ahead log passed its limit; null when it is back under it. */
   | { readonly kind: 'walAlarm'; readonly bytes: number | null }
   | { readonly kind: 'failed'; readonly message: string };
+
+/** What the writer hears and says. */
+export interface WriterPort {
+  readonly hear: (hear: (message: ToWriter) => void) => void;
+  /** The next message, where one waits already. */
+  readonly next: () => ToWriter | undefined;
+  readonly say: (message: FromWriter) => void;
+  readonly close: () => void;
+}
+
+/** What the writer's thread tells whoever started it. */
+export interface WriterNews {
+  readonly said: (message: FromWriter) => void;
+  readonly failed: (error: unknown) => void;
+  readonly ended: (code: number) => void;
+}
+
+/** Starts the writer; the simulator has one without a thread, whose disk it decides about. */
+export type StartWriter = (
+  options: WriterOptions,
+  news: WriterNews,
+) => { readonly post: (message: ToWriter, transfer: readonly Uint8Array[]) => void };

@@ -1,9 +1,9 @@
 /**
- * The writer thread: the one connection that writes. Takes whatever is queued as one transaction, answers once it is
- * on disk, and checkpoints the write-ahead log between batches. A commit that finds no room gives up the reserve and is
- * tried again; the first that fails ends it: nothing that comes after can be promised (C7). Started by sqlite-journal.ts, which has migrated the file and holds the lock.
+ * The writer: the one connection that writes. Takes whatever is queued as one transaction, answers once it is on disk,
+ * and checkpoints the write-ahead log between batches. A commit that finds no room gives up the reserve and is tried
+ * again; the first that fails ends it: nothing that comes after can be promised (C7). Runs in writer-thread.ts, and
+ * without a thread in the simulator; whoever starts it has migrated the file and holds the lock.
  */
-import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { type Batches, createBatches } from './batch.ts';
 import { loadKey, writeHeadFile } from './checkpoints.ts';
 import { connectWriter, isFull } from './connect.ts';
@@ -11,7 +11,7 @@ import { errorOf } from './errors.ts';
 import { giveUpReserve } from './disk-space.ts';
 import { journalFiles } from './files.ts';
 import { createWalKeeper } from './wal.ts';
-import type { AppendMessage, FromWriter, ToWriter, WriterOptions, WriterRequest } from './writer-messages.ts';
+import type { AppendMessage, ToWriter, WriterOptions, WriterPort, WriterRequest } from './writer-messages.ts';
 
 /** The checkpoint beside the journal is made anew this long after a commit. */
 const signAfterMs = 10_000;
@@ -25,14 +25,10 @@ const messagesPerTurn = 1024;
 
 const sleeper = new Int32Array(new SharedArrayBuffer(4));
 
-const nextOf = (port: NonNullable<typeof parentPort>): ToWriter | undefined => {
-  const received: { readonly message: unknown } | undefined = receiveMessageOnPort(port);
-  return received?.message as ToWriter | undefined;
-};
-
-const run = (port: NonNullable<typeof parentPort>, options: WriterOptions): void => {
+/** Hears what is to be written until it is closed, or a commit fails. */
+export const runWriter = (port: WriterPort, options: WriterOptions): void => {
   const files = journalFiles(options.path);
-  const say = (message: FromWriter): void => port.postMessage(message);
+  const { say } = port;
   const db = connectWriter(options.path);
   const key = loadKey(files.key, []);
   let batches = createBatches(db, key);
@@ -107,7 +103,7 @@ const run = (port: NonNullable<typeof parentPort>, options: WriterOptions): void
       appends = [];
     };
     let message: ToWriter | undefined = first;
-    for (; message !== undefined; message = ++taken < messagesPerTurn ? nextOf(port) : undefined) {
+    for (; message !== undefined; message = ++taken < messagesPerTurn ? port.next() : undefined) {
       if (message.kind === 'append') appends.push(message);
       else {
         flush();
@@ -129,7 +125,5 @@ const run = (port: NonNullable<typeof parentPort>, options: WriterOptions): void
     }
   };
 
-  port.on('message', (message: ToWriter) => guarded(() => work(message)));
+  port.hear((message) => guarded(() => work(message)));
 };
-
-if (parentPort !== null) run(parentPort, workerData as WriterOptions);

@@ -6,9 +6,9 @@ import { type EffectEnded, type Intent, type Sequenced, subjectOf } from '../../
 import { initialState, type NodeState } from '../../src/domain/model/state.ts';
 import { evolve } from '../../src/domain/turn/evolve.ts';
 import { fromJournalRecord } from '../../src/engine/codec.ts';
-import type { MemoryContents } from '../../src/journal/memory-journal.ts';
 import { isOwnType } from '../../src/journal/own-records.ts';
 import type { JournalRecord } from '../../src/journal/types.ts';
+import type { Disk } from './disk.ts';
 
 export interface Durable {
   /** Takes in what has become durable since. */
@@ -41,7 +41,11 @@ const tellsOutcome = (body: unknown): boolean => {
 const hasExit = (result: unknown): boolean => JSON.stringify(result).includes('"exit"');
 
 /** `hear` is told of each record that the domain knows, once it is durable. */
-export function followDurable({ rows }: MemoryContents, hear: (record: Sequenced) => void): Durable {
+export function followDurable(
+  { contents, look }: Pick<Disk, 'contents' | 'look'>,
+  hear: (record: Sequenced) => void,
+): Durable {
+  const { rows } = contents;
   const records: JournalRecord[] = [];
   const parsed: (Sequenced | null)[] = [];
   const state = initialState();
@@ -65,6 +69,7 @@ export function followDurable({ rows }: MemoryContents, hear: (record: Sequenced
     parsed,
     state,
     sync() {
+      look();
       for (let index = records.length; index < rows.length; index += 1) {
         const record = rows[index]?.record;
         if (record === null || record === undefined) throw new Error(`Record ${index + 1} was pruned unseen.`);

@@ -20,6 +20,7 @@ export function checkEnd(history: History, plant: Plant | undefined): void {
   if (left.length > 0) throw new Violation(`All was removed and this is left: ${left.join(', ')}.`);
   if (daemon === null) throw new Violation('No daemon lives at the end.');
   durable.sync();
+  history.disk.check();
   const all = durable.parsed.filter((record) => record !== null);
   const live = writeState(daemon.engine.state);
   const differs = (name: string, text: string): void => {

@@ -3,12 +3,13 @@
  * Everything that varies comes from the seed. A plant replaces one piece by a faulty one, to see that it is found.
  */
 import type { Engine } from '../../src/engine/engine.ts';
-import { createMemoryJournal, emptyContents, type MemoryContents } from '../../src/journal/memory-journal.ts';
+import { createMemoryJournal, type MemoryContents } from '../../src/journal/memory-journal.ts';
 import type { JournalRecord } from '../../src/journal/types.ts';
 import type { View } from '../../src/projections/view.ts';
 import { BOUNDARIES, type Boundary, type CrashPlace } from './boundaries.ts';
 import { createLedger, type Ledger } from './checks.ts';
 import { startClients } from './clients.ts';
+import { createMemoryDisk, type Disk } from './disk.ts';
 import { type Durable, followDurable } from './durable.ts';
 import { checkEnd } from './ending.ts';
 import type { House } from './house.ts';
@@ -17,9 +18,10 @@ import { createLives } from './life.ts';
 import { createModel, type Model } from './model/model.ts';
 import type { Plant } from './plant.ts';
 import { beQuiet } from './quiet.ts';
-import { createChoices, type Random, type Stretch } from './random.ts';
+import { type CountedRandom, createChoices, type Random, type Stretch } from './random.ts';
 import { createScheduler, type Scheduler } from './scheduler.ts';
 import { nodeOf, tellModel } from './seen.ts';
+import { createSqliteDisk } from './sqlite-disk.ts';
 import { Violation } from './violation.ts';
 import { haveWeather } from './weather.ts';
 import { HISTORIES_THAT_THROW } from './throwing.ts';
@@ -32,6 +34,8 @@ export interface HistoryOptions {
   readonly plant?: Plant;
   /** How much happens; chosen by the seed where it is absent. */
   readonly size?: { readonly clients: number; readonly steps: number };
+  /** On the journal that scribe runs on, in a directory of its own, and not on its twin in memory. */
+  readonly onSqlite?: boolean;
   /** Choices that are put back to what happens when nothing does. */
   readonly uneventful?: readonly Stretch[];
 }
@@ -56,6 +60,7 @@ export interface History {
   readonly scheduler: Scheduler;
   readonly world: World;
   readonly contents: MemoryContents;
+  readonly disk: Disk;
   readonly durable: Durable;
   readonly ledger: Ledger;
   readonly model: Model;
@@ -94,8 +99,8 @@ const CUT_SHORT = [
   ['EndPodCheckpoint', 'CheckpointPod'],
 ] as const;
 
-function createHistory(random: Random, target: Boundary): History {
-  const contents = emptyContents();
+function createHistory(random: Random, { target, onSqlite, plant }: HistoryOptions): History {
+  const disk = onSqlite === true ? createSqliteDisk(random, plant?.startWriter) : createMemoryDisk();
   const world = createWorld();
   const model = createModel(nodeOf(world), (message) => {
     throw new Violation(message);
@@ -104,8 +109,9 @@ function createHistory(random: Random, target: Boundary): History {
     random,
     scheduler: createScheduler(random),
     world,
-    contents,
-    durable: followDurable(contents, (record) => tellModel(model, record)),
+    contents: disk.contents,
+    disk,
+    durable: followDurable(disk, (record) => tellModel(model, record)),
     model,
     ledger: createLedger(),
     daemon: null,
@@ -134,9 +140,17 @@ function createHistory(random: Random, target: Boundary): History {
 }
 
 export async function runHistory(options: HistoryOptions): Promise<HistoryResult> {
+  const random = createChoices(options.seed, options.uneventful ?? []);
+  const history = createHistory(random, options);
+  try {
+    return await run(history, random, options);
+  } finally {
+    history.disk.dispose();
+  }
+}
+
+async function run(history: History, random: CountedRandom, options: HistoryOptions): Promise<HistoryResult> {
   const { seed, target, plant, size } = options;
-  const random = createChoices(seed, options.uneventful ?? []);
-  const history = createHistory(random, target);
   const { scheduler, world } = history;
   const crashes = new Map<CrashPlace, number>();
   // What is cleared up only by a daemon that has not begun it has to be cut short first.

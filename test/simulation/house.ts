@@ -57,7 +57,9 @@ export function keepHouse(
       const tookMs = random.chance(0.5) ? 0.05 : 5;
       scheduler.after(tookMs, () => {
         busy = false;
-        if (!daemon.dead) void journal.writeSnapshot({ seq, evolverVersion: EVOLVER_VERSION, state: text });
+        if (daemon.dead) return;
+        // A journal that ends meanwhile has none.
+        journal.writeSnapshot({ seq, evolverVersion: EVOLVER_VERSION, state: text }).catch(() => undefined);
       });
       if (!history.calm && random.chance(DIES_SOON_RATE)) scheduler.after(tookMs + 0.1, die);
     },

@@ -3,20 +3,19 @@
  * of the world, and how it ends: killed, or stopped in order.
  */
 import { decide } from '../../src/domain/turn/decide.ts';
-import { evolve } from '../../src/domain/turn/evolve.ts';
-import { copyState, initialState, type NodeState } from '../../src/domain/model/state.ts';
-import { readState, writeState } from '../../src/domain/turn/snapshot.ts';
+import { copyState, type NodeState } from '../../src/domain/model/state.ts';
+import { writeState } from '../../src/domain/turn/snapshot.ts';
 import { createEngine } from '../../src/engine/engine.ts';
 import type { Observation } from '../../src/engine/ports.ts';
 import { pinsThatShouldBe, tasksThatShouldRun } from '../../src/engine/recovery.ts';
-import { createMemoryJournal } from '../../src/journal/memory-journal.ts';
-import type { JournalRecord, Snapshot } from '../../src/journal/types.ts';
+import type { JournalRecord } from '../../src/journal/types.ts';
 import { createView } from '../../src/projections/view.ts';
 import type { Boundary, CrashPlace, EffectMoment } from './boundaries.ts';
 import { CHECKS, checkAcknowledged, checkRecovered } from './checks.ts';
 import { simulatedEffects } from './effects.ts';
 import { CONF_LIST, factsOf } from './facts.ts';
 import type { Kind } from './faulty-performance.ts';
+import type { Durable } from './durable.ts';
 import type { Daemon, History } from './history.ts';
 import { keepHouse } from './house.ts';
 import { IMAGE } from './images.ts';
@@ -101,11 +100,10 @@ export function createLives(history: History, options: LivesOptions): Lives {
       if (!isFailedCommit(error)) return history.violate(error);
       crash('failed commit');
     };
-    const memory = createMemoryJournal({ contents, commit: (records) => commit(life, records) });
-    const journal = plant?.journal?.(memory) ?? memory;
-    durable.sync();
-    const state = foldDurable(history);
-    const view = createView(copyState(state), memory.head().seq);
+    const { journal: kept, state } = history.disk.open((records) => commit(life, records), durable);
+    const journal = plant?.journal?.(kept) ?? kept;
+    checkFold(state, durable);
+    const view = createView(copyState(state), kept.head().seq);
     checkRecovered(history.ledger, state, rebooted);
 
     const real = simulatedEffects({
@@ -163,7 +161,7 @@ export function createLives(history: History, options: LivesOptions): Lives {
       },
     };
     history.daemon = daemon;
-    history.house = keepHouse(history, daemon, memory, plant, () => crash('between steps'));
+    history.house = keepHouse(history, daemon, kept, plant, () => crash('between steps'));
     const dead = tasksThatShouldRun(state).filter(({ task }) => !isAlive(world, task.pid));
     const unpinned = pinsThatShouldBe(state).filter(({ paths }) => !paths.every((path) => world.netns.has(path)));
     const facts = factsOf(seed, IMAGE.repoTags[0] ?? null);
@@ -220,20 +218,9 @@ export function createLives(history: History, options: LivesOptions): Lives {
   return { start, crash, tell, stop };
 }
 
-/** What a start folds: all that is durable, or the newest snapshot and what is behind it. */
-function foldDurable({ contents, durable }: History): NodeState {
-  const newest = contents.snapshots.reduce<Snapshot | null>((a, b) => (a === null || b.seq > a.seq ? b : a), null);
-  if (newest === null && contents.rows.every(({ record }) => record !== null)) return copyState(durable.state);
-  const state = newest === null ? initialState() : readState(newest.state);
-  for (let seq = (newest?.seq ?? 0) + 1; seq <= contents.rows.length; seq += 1) {
-    const parsed = durable.parsed[seq - 1];
-    if (contents.rows[seq - 1]?.record !== null && parsed !== null && parsed !== undefined) evolve(state, parsed);
-  }
+function checkFold(state: NodeState, durable: Durable): void {
   if (writeState(durable.state) !== writeState(state))
-    throw new Violation(
-      `${newest === null ? 'What was not pruned leads' : `The snapshot after record ${newest.seq} leads`} to another state than the records do.`,
-    );
-  return state;
+    throw new Violation('What a start finds leads to another state than all records do.');
 }
 
 /** Exits and deaths reach the daemon as shims tell of them: at times late, twice or never. */

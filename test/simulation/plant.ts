@@ -2,6 +2,7 @@
 import type { decide } from '../../src/domain/turn/decide.ts';
 import type { Clock, Observe, PerformEffects } from '../../src/engine/ports.ts';
 import type { NodeState } from '../../src/domain/model/state.ts';
+import type { StartWriter } from '../../src/journal/writer-messages.ts';
 import type { Journal } from '../../src/journal/types.ts';
 import type { Boundary } from './boundaries.ts';
 import type { Daemon } from './history.ts';
@@ -14,6 +15,8 @@ export interface Plant {
   readonly decide?: typeof decide;
   readonly perform?: (real: PerformEffects, world: World) => PerformEffects;
   readonly journal?: (real: Journal) => Journal;
+  /** On the journal that scribe runs on only. */
+  readonly startWriter?: (real: StartWriter) => StartWriter;
   readonly observe?: (real: Observe) => Observe;
   readonly clock?: (real: Clock) => Clock;
   /** The state that a snapshot is made of, with the last record in it. */

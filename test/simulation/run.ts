@@ -6,6 +6,8 @@ export interface RunOptions {
   readonly firstSeed: number;
   readonly count: number;
   readonly threads: number;
+  /** On the journal that scribe runs on. */
+  readonly onSqlite?: boolean;
   /** Histories that have ended, those of all threads. */
   readonly progress?: (ended: number, found: number) => void;
 }
@@ -27,14 +29,20 @@ function runShare(share: Share, hear: (progress: Progress) => void): Promise<Sha
 }
 
 /** One result, of all histories together. */
-export async function runHistories({ firstSeed, count, threads, progress }: RunOptions): Promise<ShareResult> {
+export async function runHistories({
+  firstSeed,
+  count,
+  threads,
+  onSqlite = false,
+  progress,
+}: RunOptions): Promise<ShareResult> {
   const each = Math.ceil(count / threads);
   const heard = new Map<number, Progress>();
   const sum = (key: keyof Progress): number => [...heard.values()].reduce((total, one) => total + one[key], 0);
   const shares = await Promise.all(
     Array.from({ length: threads }, (_, index) =>
       runShare(
-        { firstSeed: firstSeed + index * each, count: Math.max(0, Math.min(each, count - index * each)) },
+        { firstSeed: firstSeed + index * each, count: Math.max(0, Math.min(each, count - index * each)), onSqlite },
         (one) => {
           heard.set(index, one);
           progress?.(sum('ended'), sum('found'));

@@ -7,6 +7,7 @@ import { shrink } from './shrink.ts';
 export interface Share {
   readonly firstSeed: number;
   readonly count: number;
+  readonly onSqlite: boolean;
 }
 
 export interface Progress {
@@ -27,13 +28,13 @@ const FAILURES_MAX = 5;
 const SHRUNK_MAX = 1;
 const PROGRESS_EVERY = 50;
 
-async function told(seed: number, error: unknown): Promise<string> {
-  const shrunk = await shrink({ seed, target: targetOfSeed(seed) });
+async function told(seed: number, onSqlite: boolean, error: unknown): Promise<string> {
+  const shrunk = await shrink({ seed, target: targetOfSeed(seed), onSqlite });
   const message = error instanceof Error ? error.message : String(error);
   return shrunk === null ? `${message} (and not when it was run again)` : report(shrunk);
 }
 
-async function run({ firstSeed, count }: Share): Promise<ShareResult> {
+async function run({ firstSeed, count, onSqlite }: Share): Promise<ShareResult> {
   const crashes = new Map<string, number>();
   const failures: { seed: number; target: string; message: string }[] = [];
   let steps = 0;
@@ -42,14 +43,18 @@ async function run({ firstSeed, count }: Share): Promise<ShareResult> {
   for (let seed = firstSeed; seed < firstSeed + count && failures.length < FAILURES_MAX; seed += 1) {
     const target = targetOfSeed(seed);
     try {
-      const result = await runHistory({ seed, target });
+      const result = await runHistory({ seed, target, onSqlite });
       histories += 1;
       steps += result.steps;
       stepsMin = Math.min(stepsMin, result.steps);
       for (const [boundary, times] of result.crashes) crashes.set(boundary, (crashes.get(boundary) ?? 0) + times);
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
-      failures.push({ seed, target, message: failures.length < SHRUNK_MAX ? await told(seed, error) : message });
+      failures.push({
+        seed,
+        target,
+        message: failures.length < SHRUNK_MAX ? await told(seed, onSqlite, error) : message,
+      });
     }
     const ended = seed - firstSeed + 1;
     if (ended % PROGRESS_EVERY === 0) parentPort?.postMessage({ ended, found: failures.length } satisfies Progress);
