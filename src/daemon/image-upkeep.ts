@@ -7,7 +7,7 @@ import type { ImagesAdapter } from '../adapters/images/adapter.ts';
 import type { DamagedContent } from '../domain/model/notes.ts';
 import type { Image, NodeState } from '../domain/model/state.ts';
 import type { Observe } from '../engine/ports.ts';
-import { TIMER_MS_MAX } from '../platform/rpc/timeout.ts';
+import { timerMs } from '../platform/rpc/timeout.ts';
 
 const COLLECT_EVERY_MS = 3_600_000;
 /** The layers of a pull that failed are there for the next attempt, which a kubelet makes within minutes. */
@@ -93,7 +93,7 @@ export function startImageUpkeep(options: ImageUpkeepOptions, keepsAll: () => bo
   let checking = false;
 
   function every(intervalMs: number, work: () => void): void {
-    timers.push(setInterval(work, Math.min(intervalMs, TIMER_MS_MAX)).unref());
+    timers.push(setInterval(work, timerMs(intervalMs)).unref());
   }
 
   /** Every image that it is part of gets a record: `scribe history --image` shows it. */

@@ -4,6 +4,7 @@
  */
 import { createConnection } from 'node:net';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
+import { createPendingReplies } from '../../platform/rpc/pending.ts';
 import { createLineReader, encodeLine, type KeeperRequest, parseReply, REPLY_BYTES_MAX } from './protocol.ts';
 
 /** A request was not answered because the connection ended: it may have been performed or not. */
@@ -21,24 +22,19 @@ export interface KeeperConnection {
   readonly destroy: () => void;
 }
 
-interface Pending {
-  readonly resolve: (result: unknown) => void;
-  readonly reject: (error: Error) => void;
-}
-
 /** Connects to the unix socket at `path`; rejects with the error of connect(2) when nobody listens there. */
 export const connectToKeeper = async (path: string): Promise<KeeperConnection> => {
-  const pendings = new Map<number, Pending>();
+  const pending = createPendingReplies<unknown>();
   const closed = Promise.withResolvers<void>();
-  let open = true;
   let lastNumber = 0;
 
   const receive = (line: string): void => {
     try {
       const reply = parseReply(line);
-      const pending = pendings.get(reply.number);
-      if ('failure' in reply) pending?.reject(new FailureError(reply.failure.reason, reply.failure.message));
-      else pending?.resolve(reply.result);
+      if ('failure' in reply) {
+        const { reason, message } = reply.failure;
+        pending.reject(reply.number, new FailureError(reason, message));
+      } else pending.resolve(reply.number, reply.result);
     } catch (error) {
       socket.destroy(new Error(`The log keeper at ${path} sent what is no reply: ${messageOf(error)}`));
     }
@@ -55,28 +51,20 @@ export const connectToKeeper = async (path: string): Promise<KeeperConnection> =
     createLineReader(REPLY_BYTES_MAX, receive, () => socket.destroy()),
   );
   socket.on('close', () => {
-    open = false;
-    for (const { reject } of pendings.values()) reject(new ConnectionLost(`The log keeper at ${path} has gone`));
+    pending.close(new ConnectionLost(`The log keeper at ${path} has gone`));
     closed.resolve();
   });
 
-  const request: KeeperConnection['request'] = async (message, timeoutMs) => {
-    if (!open) throw new ConnectionLost(`The log keeper at ${path} has gone`);
+  const request: KeeperConnection['request'] = (message, timeoutMs) => {
     lastNumber += 1;
     const number = lastNumber;
-    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
-    pendings.set(number, { resolve, reject });
-    const timer = setTimeout(() => {
+    const late = (): FailureError => {
       const what = `The log keeper did not answer ${message.op} within ${timeoutMs} ms`;
-      reject(new FailureError('TimedOut', `${what}: the disk its logs are on may hang.`));
-    }, timeoutMs);
-    socket.write(encodeLine({ number, ...message }));
-    try {
-      return await promise;
-    } finally {
-      clearTimeout(timer);
-      pendings.delete(number);
-    }
+      return new FailureError('TimedOut', `${what}: the disk its logs are on may hang.`);
+    };
+    const reply = pending.wait(number, { bound: { timeoutMs, late } });
+    if (pending.has(number)) socket.write(encodeLine({ number, ...message }));
+    return reply;
   };
 
   return {

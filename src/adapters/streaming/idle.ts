@@ -1,5 +1,5 @@
 /** Notices that nothing has moved for a while. */
-import { TIMER_MS_MAX } from '../../platform/rpc/timeout.ts';
+import { timerMs } from '../../platform/rpc/timeout.ts';
 
 export interface IdleWatch {
   /** Something has moved. */
@@ -8,7 +8,7 @@ export interface IdleWatch {
 }
 
 export const watchIdle = (timeoutMs: number, onIdle: () => void): IdleWatch => {
-  const timer = setTimeout(onIdle, Math.min(timeoutMs, TIMER_MS_MAX));
+  const timer = setTimeout(onIdle, timerMs(timeoutMs));
   return {
     touch: () => {
       timer.refresh();

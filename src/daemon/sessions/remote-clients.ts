@@ -12,6 +12,7 @@ import type {
   Pump,
   TerminalSize,
 } from '../../adapters/streaming/types.ts';
+import { createPendingReplies } from '../../platform/rpc/pending.ts';
 import { type FromThread, revived, type ToThread } from './messages.ts';
 
 /** What the thread says of clients and of work that it was given. */
@@ -38,17 +39,17 @@ interface Client {
 
 interface Work {
   readonly onAttached: () => void;
-  readonly resolve: (result: AttachmentEnd | ForwardedBytes) => void;
-  readonly reject: (error: Error) => void;
 }
+
+const closeFile = (fd: number): Promise<void> => new Promise((resolve) => close(fd, () => resolve()));
 
 export const createRemoteClients = (say: (message: ToThread) => void): RemoteClients => {
   const clients = new Map<number, Client>();
-  const pumps = new Map<number, () => void>();
-  const works = new Map<number, Work>();
+  const pumps = createPendingReplies<void>();
+  const works = createPendingReplies<AttachmentEnd | ForwardedBytes, Work>();
   let lastNumber = 0;
-  /** Why nothing can be asked of the thread any more. */
-  let ended: Error | null = null;
+  /** Nothing can be asked of the thread any more. */
+  let hasEnded = false;
 
   const nextNumber = (): number => {
     lastNumber += 1;
@@ -58,53 +59,38 @@ export const createRemoteClients = (say: (message: ToThread) => void): RemoteCli
   const addClient = (session: number): Client => {
     const client: Client = { gone: new AbortController(), size: null, hear: null };
     clients.set(session, client);
-    if (ended !== null) client.gone.abort();
+    if (hasEnded) client.gone.abort();
     return client;
   };
 
   const startPump = (fd: number, start: (pump: number, meter: Meter) => void): Pump => {
     const pump = nextNumber();
     const meter = createMeter();
-    const { promise, resolve } = Promise.withResolvers<void>();
-    if (ended === null) {
-      pumps.set(pump, resolve);
-      start(pump, meter);
-    } else close(fd, () => resolve());
-    return { ended: promise, ...readMeter(meter), close: () => say({ kind: 'closePump', pump }) };
+    // A pump ends with its thread, too.
+    const ended = hasEnded ? closeFile(fd) : pumps.wait(pump).catch(() => undefined);
+    if (!hasEnded) start(pump, meter);
+    return { ended, ...readMeter(meter), close: () => say({ kind: 'closePump', pump }) };
   };
 
-  const startWork = <R extends AttachmentEnd | ForwardedBytes>(
+  const startWork = async <R extends AttachmentEnd | ForwardedBytes>(
     start: (work: number) => void,
     signal: AbortSignal,
     onAttached: () => void = () => undefined,
-  ): Promise<R> =>
-    new Promise<R>((resolve, reject) => {
-      if (ended !== null) {
-        reject(ended);
-        return;
-      }
-      const work = nextNumber();
-      const cancel = (): void => say({ kind: 'cancel', work });
-      const settle = (): void => {
-        works.delete(work);
-        signal.removeEventListener('abort', cancel);
-      };
-      works.set(work, {
-        onAttached,
-        resolve: (result) => {
-          settle();
-          // The thread answers a piece of work with what that work gives.
-          resolve(result as R);
-        },
-        reject: (error) => {
-          settle();
-          reject(error);
-        },
-      });
-      start(work);
-      signal.addEventListener('abort', cancel);
-      if (signal.aborted) cancel();
-    });
+  ): Promise<R> => {
+    const work = nextNumber();
+    const result = works.wait(work, { note: { onAttached } });
+    if (hasEnded) return (await result) as R;
+    const cancel = (): void => say({ kind: 'cancel', work });
+    start(work);
+    signal.addEventListener('abort', cancel);
+    if (signal.aborted) cancel();
+    try {
+      // The thread answers a piece of work with what that work gives.
+      return (await result) as R;
+    } finally {
+      signal.removeEventListener('abort', cancel);
+    }
+  };
 
   return {
     processClient: (session, has) => {
@@ -144,28 +130,22 @@ export const createRemoteClients = (say: (message: ToThread) => void): RemoteCli
           clients.get(message.session)?.gone.abort();
           return;
         case 'pumpEnded':
-          pumps.get(message.pump)?.();
-          pumps.delete(message.pump);
-          return;
+          return pumps.resolve(message.pump, undefined);
         case 'attached':
-          works.get(message.work)?.onAttached();
-          return;
+          return works.noteOf(message.work)?.onAttached();
         case 'done':
-          works.get(message.work)?.resolve(message.result);
-          return;
+          return works.resolve(message.work, message.result);
         case 'notDone':
-          works.get(message.work)?.reject(revived(message.error));
-          return;
+          return works.reject(message.work, revived(message.error));
         default:
           message satisfies never;
       }
     },
     fail: (error) => {
-      ended = error;
+      hasEnded = true;
       for (const { gone } of clients.values()) gone.abort();
-      for (const end of pumps.values()) end();
-      for (const { reject } of [...works.values()]) reject(error);
-      pumps.clear();
+      pumps.close(error);
+      works.close(error);
     },
   };
 };

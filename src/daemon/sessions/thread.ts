@@ -18,6 +18,7 @@ import type {
   StreamingRequest,
 } from '../../adapters/streaming/types.ts';
 import { messageOf } from '../../domain/model/errors.ts';
+import { createPendingReplies } from '../../platform/rpc/pending.ts';
 import { carried, type FromThread, revived, type SessionSubject, type ToThread } from './messages.ts';
 
 export type ThreadOptions = Omit<StreamingServerOptions, 'backend' | 'redeem' | 'log'>;
@@ -26,48 +27,32 @@ interface Held {
   /** null: a forwarded connection. */
   readonly streams: SessionStreams | null;
   readonly connection: Duplex | null;
-  readonly over: (exitCode: number) => void;
-  readonly failed: (error: Error) => void;
 }
 
 const serve = async (port: NonNullable<typeof parentPort>, options: ThreadOptions): Promise<void> => {
   const say = (message: FromThread): void => port.postMessage(message);
-  const sessions = new Map<number, Held>();
+  const sessions = createPendingReplies<number, Held>();
   const pumps = new Map<number, RunningPump>();
   const works = new Map<number, AbortController>();
-  const redeeming = new Map<number, (request: StreamingRequest | null) => void>();
+  const redeeming = createPendingReplies<StreamingRequest | null>();
   let lastNumber = 0;
 
   /** Has the daemon perform a session, and resolves as it says. */
-  const perform = (
-    subject: SessionSubject,
-    client: Pick<Held, 'streams' | 'connection'>,
-    signal: AbortSignal,
-  ): Promise<number> =>
-    new Promise((over, failed) => {
-      lastNumber += 1;
-      const session = lastNumber;
-      const settle = (): void => {
-        sessions.delete(session);
-        signal.removeEventListener('abort', leave);
-      };
-      const leave = (): void => say({ kind: 'gone', session });
-      sessions.set(session, {
-        ...client,
-        over: (exitCode) => {
-          settle();
-          over(exitCode);
-        },
-        failed: (error) => {
-          settle();
-          failed(error);
-        },
-      });
-      say({ kind: 'begun', session, subject });
-      client.streams?.onResize((size) => say({ kind: 'resized', session, size }));
-      signal.addEventListener('abort', leave);
-      if (signal.aborted) leave();
-    });
+  const perform = async (subject: SessionSubject, client: Held, signal: AbortSignal): Promise<number> => {
+    lastNumber += 1;
+    const session = lastNumber;
+    const leave = (): void => say({ kind: 'gone', session });
+    const over = sessions.wait(session, { note: client });
+    say({ kind: 'begun', session, subject });
+    client.streams?.onResize((size) => say({ kind: 'resized', session, size }));
+    signal.addEventListener('abort', leave);
+    if (signal.aborted) leave();
+    try {
+      return await over;
+    } finally {
+      signal.removeEventListener('abort', leave);
+    }
+  };
 
   const backend: StreamingBackend = {
     exec: async (request, streams) => ({
@@ -113,48 +98,45 @@ const serve = async (port: NonNullable<typeof parentPort>, options: ThreadOption
   const server = await createStreamingServer({
     ...options,
     backend,
-    redeem: (named) =>
-      new Promise((resolve) => {
-        lastNumber += 1;
-        redeeming.set(lastNumber, resolve);
-        say({ kind: 'redeem', number: lastNumber, named });
-      }),
+    redeem: (named) => {
+      lastNumber += 1;
+      say({ kind: 'redeem', number: lastNumber, named });
+      return redeeming.wait(lastNumber);
+    },
     log: { warn: (message) => say({ kind: 'warned', message }) },
   });
 
   const take = (message: ToThread): void => {
     switch (message.kind) {
       case 'redeemed':
-        redeeming.get(message.number)?.(message.request);
-        redeeming.delete(message.number);
-        return;
+        return redeeming.resolve(message.number, message.request);
       case 'pumpOutput': {
         const { pump, fd, stream, meter } = message;
-        const client = sessions.get(message.session)?.streams;
+        const client = sessions.noteOf(message.session)?.streams;
         // The shim waits for a reader, also when nobody hears it any more.
         return addPump(pump, pumpOutput(fd, client?.[stream] ?? null, meter));
       }
       case 'pumpInput': {
         const { pump, fd, meter } = message;
-        const client = sessions.get(message.session)?.streams?.stdin ?? null;
+        const client = sessions.noteOf(message.session)?.streams?.stdin ?? null;
         return client === null ? refusePump(pump, fd) : addPump(pump, pumpInput(fd, client, meter));
       }
       case 'closePump':
         return pumps.get(message.pump)?.close();
       case 'dropInput':
         sessions
-          .get(message.session)
+          .noteOf(message.session)
           ?.streams?.stdin?.on('error', () => undefined)
           .resume();
         return;
       case 'hear': {
         const { attachment, session, work: number } = message;
-        const { stdout = null, stderr = null } = sessions.get(session)?.streams ?? {};
+        const { stdout = null, stderr = null } = sessions.noteOf(session)?.streams ?? {};
         const onAttached = (): void => say({ kind: 'attached', work: number });
         return void work(number, (signal) => hearContainer({ ...attachment, stdout, stderr, signal, onAttached }));
       }
       case 'forward': {
-        const connection = sessions.get(message.session)?.connection;
+        const connection = sessions.noteOf(message.session)?.connection;
         const { target } = message;
         return void work(message.work, (signal) =>
           connection == null ? Promise.reject(new Error('the client has gone')) : forward(connection, target, signal),
@@ -163,9 +145,9 @@ const serve = async (port: NonNullable<typeof parentPort>, options: ThreadOption
       case 'cancel':
         return works.get(message.work)?.abort();
       case 'over':
-        return sessions.get(message.session)?.over(message.exitCode);
+        return sessions.resolve(message.session, message.exitCode);
       case 'failed':
-        return sessions.get(message.session)?.failed(revived(message.error));
+        return sessions.reject(message.session, revived(message.error));
       case 'close':
         return void server.close().then(() => say({ kind: 'closed' }));
       default:

@@ -6,8 +6,8 @@
 /** As long as a timer holds, 24 days: one that is set for longer fires at once. */
 export const TIMER_MS_MAX = 2 ** 31 - 1;
 
-/** What is left of a time may be less than nothing. */
-const timerMs = (timeoutMs: number): number => Math.max(0, Math.min(timeoutMs, TIMER_MS_MAX));
+/** As a timer takes it. What is left of a time may be less than nothing. */
+export const timerMs = (timeoutMs: number): number => Math.max(0, Math.min(timeoutMs, TIMER_MS_MAX));
 
 /** The work's result, or `late` after `timeoutMs`. */
 export const orAfter = async <T, L>(work: Promise<T>, timeoutMs: number, late: L): Promise<T | L> => {

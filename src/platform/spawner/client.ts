@@ -9,6 +9,7 @@ import type { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { FailureError } from '../../domain/model/errors.ts';
 import { readProcessStat } from '../linux/processes.ts';
+import { createPendingReplies } from '../rpc/pending.ts';
 import { orAfter } from '../rpc/timeout.ts';
 import {
   createFrameReader,
@@ -35,11 +36,10 @@ export interface SpawnerOptions {
   readonly signal?: AbortSignal;
 }
 
-/** A request that has no reply yet. */
-interface Pending {
-  readonly settle: (reply: SpawnerReply) => void;
-  readonly output?: (frame: Frame) => void;
-  processGroup?: number;
+/** What is known of a request that has no reply yet. */
+interface UnderWay {
+  readonly output: ((frame: Frame) => void) | null;
+  processGroup: number | null;
 }
 
 const mainPath = fileURLToPath(new URL('./spawner-main.ts', import.meta.url));
@@ -54,12 +54,6 @@ const environment = ({ NODE_COMPILE_CACHE, SCRIBE_NOFILE }: NodeJS.ProcessEnv): 
   ...(SCRIBE_NOFILE === undefined ? {} : { SCRIBE_NOFILE }),
   ...(NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE }),
 });
-
-const gone: SpawnerReply = {
-  ok: false,
-  reason: 'HostFailed',
-  message: 'The spawner has ended: scribe has to be restarted.',
-};
 
 const holderOf = async (lockPath: string): Promise<string> => {
   const pid = (await readFile(lockPath, 'utf8').catch(() => '')).trim();
@@ -79,7 +73,7 @@ export const startSpawner = async ({ lockPath, startTimeoutMs, signal }: Spawner
     stdio: ['ignore', 'ignore', 'inherit', 'pipe'],
   });
   const socket = child.stdio[SPAWNER_FD] as Socket;
-  const pendings = new Map<number, Pending>();
+  const pending = createPendingReplies<unknown, UnderWay>();
   const ready = Promise.withResolvers<void>();
   const ended = Promise.withResolvers<void>();
   let lastId = 0;
@@ -87,25 +81,25 @@ export const startSpawner = async ({ lockPath, startTimeoutMs, signal }: Spawner
 
   const receive = (frame: Frame): void => {
     if (frame.kind === FrameKind.ready) return ready.resolve();
-    const pending = pendings.get(frame.id);
-    if (pending === undefined) return;
-    if (frame.kind === FrameKind.started) pending.processGroup = decodeJson<number>(frame.body);
+    const underWay = pending.noteOf(frame.id);
+    if (underWay === undefined) return;
+    if (frame.kind === FrameKind.started) underWay.processGroup = decodeJson<number>(frame.body);
     else if (frame.kind === FrameKind.reply) {
-      pendings.delete(frame.id);
-      pending.settle(decodeJson<SpawnerReply>(frame.body));
-    } else pending.output?.(frame);
+      const reply = decodeJson<SpawnerReply>(frame.body);
+      if (reply.ok) pending.resolve(frame.id, reply.value);
+      else pending.reject(frame.id, new FailureError(reply.reason, reply.message));
+    } else underWay.output?.(frame);
   };
 
   const abandon = (why: string): void => {
     if (!open) return;
     open = false;
     ready.reject(new FailureError('HostFailed', `The spawner could not start: ${why}.`));
-    for (const { processGroup, settle } of pendings.values()) {
+    for (const { processGroup } of pending.notes()) {
       // The spawner has done this already unless it died without warning.
-      if (processGroup !== undefined) killGroup(processGroup);
-      settle(gone);
+      if (processGroup !== null) killGroup(processGroup);
     }
-    pendings.clear();
+    pending.close(new FailureError('HostFailed', 'The spawner has ended: scribe has to be restarted.'));
     ended.resolve();
   };
 
@@ -136,22 +130,16 @@ export const startSpawner = async ({ lockPath, startTimeoutMs, signal }: Spawner
   const stat = await readProcessStat(pid);
   if (stat === null) throw new FailureError('HostFailed', 'The spawner ended as soon as it had started.');
 
-  /** Sends one request; `settled` tells of the reply, and its result is what the caller gets. */
+  /** Sends one request; the spawner answers it with what it gives. */
   const ask = <T>(
     request: SpawnerRequest,
-    output?: Pending['output'],
+    output: UnderWay['output'] = null,
     stdin?: Uint8Array,
   ): { id: number; reply: Promise<T> } => {
-    const { promise: reply, resolve, reject } = Promise.withResolvers<T>();
     lastId = (lastId + 1) % 2 ** 32;
     const id = lastId;
-    const settle = (answer: SpawnerReply): void => {
-      if (answer.ok) resolve(answer.value as T);
-      else reject(new FailureError(answer.reason, answer.message));
-    };
-    if (!open) settle(gone);
-    else {
-      pendings.set(id, { settle, ...(output && { output }) });
+    const reply = pending.wait(id, { note: { output, processGroup: null } }) as Promise<T>;
+    if (open) {
       if (stdin) socket.write(encodeFrame(FrameKind.stdin, id, stdin));
       socket.write(encodeJson(FrameKind.request, id, request));
     }

@@ -6,7 +6,7 @@ import { closeSync } from 'node:fs';
 import { messageOf } from '../../domain/model/errors.ts';
 import { Socket } from 'node:net';
 import { makePipe, type Pipe, type ProcessEnd, spawnProgram } from '../linux/spawn.ts';
-import { TIMER_MS_MAX } from '../rpc/timeout.ts';
+import { timerMs } from '../rpc/timeout.ts';
 import { killGroup } from './kill-group.ts';
 import { giveNewRoot } from './new-root.ts';
 import type { RunHead, RunTail } from './protocol.ts';
@@ -127,13 +127,10 @@ export const runProgram = (
     patience = setTimeout(finish, KILL_WAIT_MS);
   };
 
-  const deadline = setTimeout(
-    () => {
-      timedOut = true;
-      kill();
-    },
-    Math.min(head.timeoutMs, TIMER_MS_MAX),
-  );
+  const deadline = setTimeout(() => {
+    timedOut = true;
+    kill();
+  }, timerMs(head.timeoutMs));
 
   /** A program that has no root is not let go on. */
   const giveRoot = (directory: string): void => {

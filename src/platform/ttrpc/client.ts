@@ -6,6 +6,7 @@
 import type { Duplex } from 'node:stream';
 import { GrpcCode } from '../../domain/model/errors.ts';
 import { Request, Response } from '../../wire/ttrpc.ts';
+import { createPendingReplies } from '../rpc/pending.ts';
 import {
   createFrameDecoder,
   encodeFrame,
@@ -34,62 +35,37 @@ export interface TtrpcClient {
   readonly close: () => void;
 }
 
-interface PendingCall {
-  readonly resolve: (payload: Buffer) => void;
-  readonly reject: (error: Error) => void;
-  readonly timer: NodeJS.Timeout | null;
-}
-
 const streamIdMax = 0xffff_ffff;
 const nsPerMs = 1_000_000n;
 
 /** Speaks ttrpc as a client over `stream`, which it owns from now on. `name` tells connections apart in messages. */
 export const createTtrpcClient = (stream: Duplex, name: string): TtrpcClient => {
-  const pending = new Map<number, PendingCall>();
+  const pending = createPendingReplies<Buffer>();
   let nextStreamId = 1;
   let open = true;
   const { promise: closed, resolve: settleClosed } = Promise.withResolvers<void>();
-
-  const take = (streamId: number): PendingCall | undefined => {
-    const call = pending.get(streamId);
-    if (call === undefined) return undefined;
-    pending.delete(streamId);
-    if (call.timer !== null) clearTimeout(call.timer);
-    return call;
-  };
 
   const shut = (cause?: Error): void => {
     if (!open) return;
     open = false;
     stream.destroy();
-    for (const streamId of [...pending.keys()]) {
-      take(streamId)?.reject(new TtrpcClosedError(`the connection to ${name} closed before it answered`, { cause }));
-    }
+    pending.close(new TtrpcClosedError(`the connection to ${name} closed before it answered`, { cause }));
     settleClosed();
   };
 
   const onFrame = (frame: Frame | OversizeFrame): void => {
     // Unknown types, and Data on calls that are not streams, are ignored.
-    if (frame.type !== FrameType.Response) return;
-    const call = take(frame.streamId);
-    if (call === undefined) return;
-    if (frame.kind === 'oversize') {
-      call.reject(
-        new TtrpcStatusError(
-          GrpcCode.RESOURCE_EXHAUSTED,
-          `the answer of ${name} has ${frame.sizeBytes} bytes, above the limit`,
-        ),
-      );
-      return;
-    }
+    const { streamId } = frame;
+    if (frame.type !== FrameType.Response || !pending.has(streamId)) return;
+    const fail = (code: number, message: string): void => pending.reject(streamId, new TtrpcStatusError(code, message));
+    if (frame.kind === 'oversize')
+      return fail(GrpcCode.RESOURCE_EXHAUSTED, `the answer of ${name} has ${frame.sizeBytes} bytes, above the limit`);
     try {
       const { status, payload } = Response.decode(frame.data);
-      if (status === undefined || status.code === GrpcCode.OK) call.resolve(payload);
-      else call.reject(new TtrpcStatusError(status.code, status.message));
+      if (status === undefined || status.code === GrpcCode.OK) pending.resolve(streamId, payload);
+      else fail(status.code, status.message);
     } catch (error) {
-      call.reject(
-        new TtrpcStatusError(GrpcCode.INTERNAL, `${name} answered what can not be decoded: ${String(error)}`),
-      );
+      fail(GrpcCode.INTERNAL, `${name} answered what can not be decoded: ${String(error)}`);
     }
   };
 
@@ -125,18 +101,11 @@ export const createTtrpcClient = (stream: Duplex, name: string): TtrpcClient => 
       }
       const streamId = nextStreamId;
       nextStreamId += 2;
-      return new Promise<Buffer>((resolve, reject) => {
-        const expire = (): void => {
-          take(streamId)?.reject(
-            new TtrpcStatusError(
-              GrpcCode.DEADLINE_EXCEEDED,
-              `${name} did not answer ${method} within ${timeoutMs ?? 0} ms`,
-            ),
-          );
-        };
-        pending.set(streamId, { resolve, reject, timer: timeoutMs === null ? null : setTimeout(expire, timeoutMs) });
-        stream.write(encodeFrame(streamId, FrameType.Request, 0, data));
-      });
+      const late = (): Error =>
+        new TtrpcStatusError(GrpcCode.DEADLINE_EXCEEDED, `${name} did not answer ${method} within ${timeoutMs} ms`);
+      const reply = pending.wait(streamId, timeoutMs === null ? {} : { bound: { timeoutMs, late } });
+      stream.write(encodeFrame(streamId, FrameType.Request, 0, data));
+      return reply;
     },
     isOpen: () => open,
     closed,

@@ -4,6 +4,7 @@
  */
 import type { ImageContent, ImageLayer } from '../../../domain/model/image-content.ts';
 import { FailureError } from '../../../domain/model/errors.ts';
+import { createPendingReplies } from '../../../platform/rpc/pending.ts';
 import { type BackgroundThread, createBackgroundThread } from '../background-thread.ts';
 import type { PullProgress, RegistryCredentials } from '../types.ts';
 import type { Unpacker } from '../unpack/unpacker.ts';
@@ -35,7 +36,6 @@ interface Finished {
 interface Job {
   readonly label: string;
   readonly abort: AbortController;
-  readonly finished: PromiseWithResolvers<Finished>;
   /** Layers of each image, as the thread named them. */
   readonly layers: Map<string, readonly ImageLayer[]>;
   readonly unpacked: Promise<void>[];
@@ -52,6 +52,7 @@ export const createPullJobs = (
   onProgress: (progress: PullProgress) => void,
 ): PullJobs => {
   const jobs = new Map<number, Job>();
+  const pending = createPendingReplies<Finished>();
   let lastJob = 0;
   let { registryConfigDirs } = options;
 
@@ -85,16 +86,14 @@ export const createPullJobs = (
         return onProgress({ reference: job.label, digest, phase: 'downloading', bytesDone, bytesTotal });
       }
       case 'finished':
-        return job.finished.resolve(message);
+        return pending.resolve(message.job, message);
       case 'failed':
-        return job.finished.reject(new FailureError(message.failure.reason, message.failure.message));
+        return pending.reject(message.job, new FailureError(message.failure.reason, message.failure.message));
     }
   };
 
-  const breakAll = (error: Error): void => {
-    const failure = broken(`The thread that pulls images broke: ${error.message}.`);
-    for (const job of jobs.values()) job.finished.reject(failure);
-  };
+  const breakAll = (error: Error): void =>
+    pending.failAll(broken(`The thread that pulls images broke: ${error.message}.`));
 
   const thread: BackgroundThread<ToPullThread> = createBackgroundThread<ToPullThread, FromPullThread>({
     program: new URL('./thread.ts', import.meta.url),
@@ -111,18 +110,18 @@ export const createPullJobs = (
     const job: Job = {
       label,
       abort: new AbortController(),
-      finished: Promise.withResolvers(),
       layers: new Map(),
       unpacked: [],
       releases: [],
     };
     jobs.set(id, job);
+    const reply = pending.wait(id);
     const cancel = (): void => job.abort.abort(new FailureError('Cancelled', `The pull of ${label} was cancelled.`));
     signal.addEventListener('abort', cancel, { once: true });
     job.abort.signal.addEventListener('abort', () => thread.post({ kind: 'cancel', job: id }), { once: true });
     thread.post(messageOf(id));
     try {
-      const finished = await job.finished.promise;
+      const finished = await reply;
       await Promise.all(job.unpacked);
       return finished;
     } catch (error) {

@@ -8,7 +8,7 @@ import { Agent as HttpAgent, type IncomingMessage, type OutgoingHttpHeaders, req
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { getCACertificates } from 'node:tls';
 import { FailureError, type FailureReason } from '../../../domain/model/errors.ts';
-import { TIMER_MS_MAX } from '../../../platform/rpc/timeout.ts';
+import { timerMs } from '../../../platform/rpc/timeout.ts';
 import { connectionProblem } from './connection-errors.ts';
 import { isLoopback, type TlsMaterial } from './hosts.ts';
 import { guardedLookup, isLocalAddress, LocalAddressError, type Lookup, lookupBySystem } from './local-addresses.ts';
@@ -114,7 +114,7 @@ const createAgent = (url: URL, tls: TlsMaterial, authorities: () => readonly str
 
 /** Keeps connections for reuse until it is closed. `progressTimeoutMs` bounds the time without a byte of any response. */
 export const createHttpClient = (progressTimeoutMs: number, lookup: Lookup = lookupBySystem): HttpClient => {
-  const idleTimeoutMs = Math.min(progressTimeoutMs, TIMER_MS_MAX);
+  const idleTimeoutMs = timerMs(progressTimeoutMs);
   const agents = new Map<string, Agent>();
   /** Connections to the very host of a URL, by its name, and not to a proxy. */
   const direct = new WeakSet<object>();
@@ -167,12 +167,9 @@ export const createHttpClient = (progressTimeoutMs: number, lookup: Lookup = loo
           if (host === url.hostname) direct.add(socket);
         });
         clearTimeout(deadline);
-        deadline = setTimeout(
-          () => {
-            outgoing.destroy(new Error(`no connection within ${request.dialTimeoutMs} ms`));
-          },
-          Math.min(request.dialTimeoutMs, TIMER_MS_MAX),
-        );
+        deadline = setTimeout(() => {
+          outgoing.destroy(new Error(`no connection within ${request.dialTimeoutMs} ms`));
+        }, timerMs(request.dialTimeoutMs));
         socket.once('connect', () => {
           clearTimeout(deadline);
           deadline = setTimeout(() => outgoing.destroy(stalled(url, idleTimeoutMs)), idleTimeoutMs);

@@ -5,6 +5,7 @@
 import { lstat, readdir, rmdir, unlink } from 'node:fs/promises';
 import { FailureError } from '../../../domain/model/errors.ts';
 import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
+import { createPendingReplies } from '../../../platform/rpc/pending.ts';
 import { createBackgroundThread } from '../background-thread.ts';
 import type { LooksRequest } from './looks.ts';
 import type { OpaqueRequest } from './opaque.ts';
@@ -81,7 +82,7 @@ const measureSmall = async (tree: SmallTree): Promise<TreeSize> => {
 };
 
 export const createTrees = (): Trees => {
-  const waiting = new Map<number, PromiseWithResolvers<TreeSize | null>>();
+  const pending = createPendingReplies<TreeSize | null>();
   let lastId = 0;
 
   const thread = createBackgroundThread<ToTreeThread, FromTreeThread>({
@@ -89,24 +90,18 @@ export const createTrees = (): Trees => {
     data: null,
     idleMs: IDLE_MS,
     onMessage: ({ id, size, error }) => {
-      const wait = waiting.get(id);
-      waiting.delete(id);
-      if (error === null) wait?.resolve(size);
-      else wait?.reject(new FailureError('HostFailed', `A directory tree could not be dealt with: ${error}.`));
-      if (waiting.size === 0) thread.rest();
+      if (error === null) pending.resolve(id, size);
+      else pending.reject(id, new FailureError('HostFailed', `A directory tree could not be dealt with: ${error}.`));
+      if (pending.size() === 0) thread.rest();
     },
-    onFailure: (error) => {
-      for (const wait of waiting.values()) wait.reject(error);
-      waiting.clear();
-    },
+    onFailure: pending.failAll,
   });
 
   const ask = (request: TreeRequest): Promise<TreeSize | null> => {
     lastId += 1;
-    const wait = Promise.withResolvers<TreeSize | null>();
-    waiting.set(lastId, wait);
+    const reply = pending.wait(lastId);
     thread.post({ id: lastId, ...request });
-    return wait.promise;
+    return reply;
   };
 
   let syncing: Promise<unknown> = Promise.resolve();

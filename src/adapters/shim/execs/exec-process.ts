@@ -13,7 +13,7 @@ import { isNotFound } from '../../../platform/ttrpc/status.ts';
 import type { JsonObject } from '../bundle-spec.ts';
 import type { ShimContext } from '../context.ts';
 import type { ExecStream } from '../paths.ts';
-import { orAfter, TIMER_MS_MAX } from '../../../platform/rpc/timeout.ts';
+import { orAfter, timerMs } from '../../../platform/rpc/timeout.ts';
 import type { TaskClient } from '../task-client.ts';
 import type { ExecOutput } from './exec-output.ts';
 
@@ -138,7 +138,7 @@ export const runToEnd = async (
   const { promise: exited, resolve: onExit, reject: onFailure } = Promise.withResolvers<number>();
   const run = async (): Promise<void> => {
     // What it has to wait for its turn is not its own time.
-    if (timeoutMs !== null) timer = setTimeout(onUnwanted, Math.min(timeoutMs, TIMER_MS_MAX)).unref();
+    if (timeoutMs !== null) timer = setTimeout(onUnwanted, timerMs(timeoutMs)).unref();
     const starting = client.start(call, context.timings.launchMs);
     const ended = client.wait(call, null).then(({ exitStatus }) => exitStatus);
     // A failed start ends the Wait too, with a status that means nothing: nobody listens to it then.
