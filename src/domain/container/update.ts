@@ -11,7 +11,8 @@ import type { DaemonFacts } from '../model/daemon-facts.ts';
 import { checkResources } from '../oci/checks.ts';
 import { failureIn } from '../oci/refuse.ts';
 import { checkSwap, mergedResources, ociResources } from '../oci/resources.ts';
-import { type CallRequest, type ContainerUpdate, containerStream, type Intent } from '../model/records.ts';
+import { type CallRequest, containerStream, type Intent } from '../model/records.ts';
+import type { ContainerUpdate } from '../model/effects/container.ts';
 import type { Container, NodeState, OpenCall } from '../model/state.ts';
 import {
   afterMs,

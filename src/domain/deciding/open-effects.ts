@@ -1,6 +1,7 @@
 /** Which effects were requested and have no outcome yet: folded from effects.requested, effect.ended and the ends of objects. */
+import type { TimerPurpose } from '../model/effects.ts';
 import type { Int64 } from '../model/cri.ts';
-import { effectId, type RecordType, type Sequenced, type TimerPurpose } from '../model/records.ts';
+import { effectId, type RecordType, type Sequenced } from '../model/records.ts';
 import type { NodeState, OpenEffect } from '../model/state.ts';
 
 export function evolveEffects(state: NodeState, record: Sequenced): void {

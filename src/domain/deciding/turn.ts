@@ -3,7 +3,8 @@
  * without waiting (C1). What comes out is the list of events; the engine numbers, stores and releases them.
  * All decisions go through emit, so the state that a decision sees is always the newest.
  */
-import type { CallOutcome, CallRequest, Event, Input, Intent, Sequenced, TimerPurpose } from '../model/records.ts';
+import type { TimerPurpose } from '../model/effects.ts';
+import type { CallOutcome, CallRequest, Event, Input, Intent, Sequenced } from '../model/records.ts';
 import { GrpcCode, grpcCodeOf } from '../model/errors.ts';
 import type { NodeState, OpenCall, OpenEffect } from '../model/state.ts';
 import type { Int64 } from '../model/cri.ts';

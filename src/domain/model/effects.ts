@@ -6,12 +6,12 @@
  * by what they are done to. Must not hold secrets: tokens stand for them, and the adapter fills them in (C12).
  */
 import type { Int64 } from './cri.ts';
-import type { CheckpointEffect, CheckpointResults } from './effects/checkpoint.ts';
-import type { ContainerEffect, ContainerResults } from './effects/container.ts';
-import type { ImageEffect, ImageResults } from './effects/image.ts';
-import type { PodSandboxEffect, PodSandboxResults } from './effects/pod-sandbox.ts';
-import type { SessionEffect, SessionResults } from './effects/session.ts';
-import type { TaskEffect, TaskResults } from './effects/task.ts';
+import type { CheckpointEffect, CheckpointIntents, CheckpointResults } from './effects/checkpoint.ts';
+import type { ContainerEffect, ContainerIntents, ContainerResults } from './effects/container.ts';
+import type { ImageEffect, ImageIntents, ImageResults } from './effects/image.ts';
+import type { PodSandboxEffect, PodSandboxIntents, PodSandboxResults } from './effects/pod-sandbox.ts';
+import type { SessionEffect, SessionIntents, SessionResults } from './effects/session.ts';
+import type { TaskEffect, TaskIntents, TaskResults } from './effects/task.ts';
 
 export type Effect =
   | PodSandboxEffect
@@ -21,7 +21,7 @@ export type Effect =
   | SessionEffect
   | ImageEffect
   /** Succeeds at `dueAtNs` of the wall clock, at once when that is past. */
-  | { readonly kind: 'WaitUntil'; readonly dueAtNs: Int64; readonly purpose: string };
+  | { readonly kind: 'WaitUntil'; readonly dueAtNs: Int64; readonly purpose: TimerPurpose };
 
 export type EffectKind = Effect['kind'];
 export type EffectOf<K extends EffectKind> = Extract<Effect, { kind: K }>;
@@ -36,3 +36,23 @@ export interface EffectResults
     ImageResults {
   readonly WaitUntil: Record<string, never>;
 }
+
+/**
+ * What each effect's intent says beside its kind; null for nothing, since the rest of the request follows from the state.
+ * Recorded: a kind of effect without its line is a compile error.
+ */
+export interface EffectIntents
+  extends PodSandboxIntents,
+    TaskIntents,
+    ContainerIntents,
+    CheckpointIntents,
+    SessionIntents,
+    ImageIntents {
+  readonly WaitUntil: { readonly dueAtNs: Int64; readonly purpose: TimerPurpose };
+}
+
+/**
+ * grace: a stop's SIGKILL. exit: a killed task's exit is overdue, so its shim is asked. retry: what is owed is tried
+ * again. claim: a creation that nobody asked for again is undone.
+ */
+export type TimerPurpose = 'grace' | 'exit' | 'retry' | 'claim';

@@ -9,7 +9,7 @@
  */
 import type { ContainerConfig, Int64, LinuxContainerResources, PodSandboxConfig } from './cri.ts';
 import type { CniConfList } from './cni.ts';
-import type { EffectKind, EffectResults } from './effects.ts';
+import type { EffectIntents, EffectKind, EffectResults } from './effects.ts';
 import type { ImageContent } from './image-content.ts';
 import type { TaskExit } from './tasks.ts';
 import type { SandboxRequested } from './sandbox-requested.ts';
@@ -35,19 +35,6 @@ export interface Caller {
 export interface PodLimits {
   readonly overhead?: LinuxContainerResources;
   readonly resources?: LinuxContainerResources;
-}
-
-/** Limits that are to hold, with what the request says of the change itself. */
-export interface ContainerUpdate {
-  readonly resources: LinuxContainerResources;
-  /** Absent: none. */
-  readonly annotations?: Readonly<Record<string, string>>;
-}
-
-/** Which containers of a pod are checkpointed together, and into which directory. */
-export interface PodCheckpoint {
-  readonly outputPath: string;
-  readonly containerIds: readonly string[];
 }
 
 /** Calls that change something. Ids in them are whole (prefixes are resolved at the door) and secrets are tokens. */
@@ -160,63 +147,11 @@ export type CallOutcome =
   | { readonly ok: false; readonly failure: Failure };
 
 /** What is to be done, in an `effects.requested` record on the stream of the object it is done to. */
-export type Intent =
-  | {
-      readonly kind: Exclude<
-        EffectKind,
-        | 'KillTask'
-        | 'WaitUntil'
-        | 'RunExec'
-        | 'EndExec'
-        | 'StreamExec'
-        | 'StreamAttach'
-        | 'StreamPort'
-        | 'UpdateContainer'
-        | 'CheckpointTask'
-        | 'EndCheckpoint'
-        | 'CheckpointPod'
-        | 'EndPodCheckpoint'
-        | 'ReadPodCheckpoint'
-        | 'ReadCheckpoint'
-        | 'PullImage'
-        | 'DeleteImageContent'
-        | 'LoadImages'
-      >;
-    }
-  | { readonly kind: 'KillTask'; readonly signal: number; readonly all: boolean }
-  | { readonly kind: 'WaitUntil'; readonly dueAtNs: Int64; readonly purpose: TimerPurpose }
-  | {
-      readonly kind: 'RunExec';
-      readonly execId: string;
-      readonly args: readonly string[];
-      readonly timeoutMs: number | null;
-    }
-  | { readonly kind: 'EndExec'; readonly execId: string }
-  | { readonly kind: 'StreamExec'; readonly execId: string; readonly args: readonly string[]; readonly tty: boolean }
-  | { readonly kind: 'StreamAttach'; readonly sessionId: string }
-  | { readonly kind: 'StreamPort'; readonly sessionId: string; readonly port: number }
-  | { readonly kind: 'CheckpointTask'; readonly location: string; readonly timeoutMs: number | null }
-  | { readonly kind: 'EndCheckpoint'; readonly location: string }
-  | ({ readonly kind: 'CheckpointPod' } & PodCheckpoint)
-  | ({ readonly kind: 'EndPodCheckpoint' } & PodCheckpoint)
-  | { readonly kind: 'ReadPodCheckpoint'; readonly checkpointPath: string }
-  | { readonly kind: 'ReadCheckpoint'; readonly location: string }
-  /** All limits that are to hold, those that stay as they are too. */
-  | ({ readonly kind: 'UpdateContainer' } & ContainerUpdate)
-  | {
-      readonly kind: 'PullImage';
-      readonly reference: string;
-      readonly credentials: string | null;
-      readonly runtimeHandler?: string;
-    }
-  | { readonly kind: 'LoadImages'; readonly upload: string }
-  | { readonly kind: 'DeleteImageContent'; readonly blobs: readonly string[]; readonly chainIds: readonly string[] };
-
-/**
- * grace: a stop's SIGKILL. exit: a killed task's exit is overdue, so its shim is asked. retry: what is owed is tried
- * again. claim: a creation that nobody asked for again is undone.
- */
-export type TimerPurpose = 'grace' | 'exit' | 'retry' | 'claim';
+export type Intent = {
+  readonly [K in EffectKind]: EffectIntents[K] extends null
+    ? { readonly kind: K }
+    : { readonly kind: K } & EffectIntents[K];
+}[EffectKind];
 
 /** An effect's outcome. `effect` is the id of the request: <seq of effects.requested>.<index>. */
 export type EffectEnded = {

@@ -16,7 +16,8 @@ import type { DaemonFacts } from './daemon-facts.ts';
 import type { SelinuxLabels } from './selinux.ts';
 import type { JournalDoubt } from './notes.ts';
 import type { PodRestore } from './pod-restore.ts';
-import type { CallRequest, ExitReason, Intent, PodCheckpoint, PodLimits } from './records.ts';
+import type { CallRequest, ExitReason, Intent, PodLimits } from './records.ts';
+import type { PodCheckpoint } from './effects/checkpoint.ts';
 
 /**
  * One acquired thing and its undoing.

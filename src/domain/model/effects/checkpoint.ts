@@ -82,3 +82,19 @@ export interface CheckpointResults {
   readonly ReadPodCheckpoint: { readonly pod: DescribedPod };
   readonly ReadCheckpoint: { readonly image: DescribedImage };
 }
+
+/** Which containers of a pod are checkpointed together, and into which directory. */
+export interface PodCheckpoint {
+  readonly outputPath: string;
+  readonly containerIds: readonly string[];
+}
+
+/** What their intents say; null for nothing. */
+export interface CheckpointIntents {
+  readonly CheckpointTask: { readonly location: string; readonly timeoutMs: number | null };
+  readonly EndCheckpoint: { readonly location: string };
+  readonly CheckpointPod: PodCheckpoint;
+  readonly EndPodCheckpoint: PodCheckpoint;
+  readonly ReadPodCheckpoint: { readonly checkpointPath: string };
+  readonly ReadCheckpoint: { readonly location: string };
+}

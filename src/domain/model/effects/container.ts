@@ -2,6 +2,7 @@
  * Effects on one container beside the life of its task (its files, log and limits), and what their success
  * says. Types only.
  */
+import type { LinuxContainerResources } from '../cri.ts';
 import type { ContainerFacts, ContainerQuestions } from '../container-facts.ts';
 import type { OciResources } from '../oci.ts';
 import type { CheckpointArchive } from './checkpoint.ts';
@@ -51,4 +52,21 @@ export interface ContainerResults {
   readonly CleanContainer: Record<string, never>;
   readonly ReopenLog: Record<string, never>;
   readonly UpdateContainer: Record<string, never>;
+}
+
+/** Limits that are to hold, with what the request says of the change itself. */
+export interface ContainerUpdate {
+  readonly resources: LinuxContainerResources;
+  /** Absent: none. */
+  readonly annotations?: Readonly<Record<string, string>>;
+}
+
+/** What their intents say; null for nothing. */
+export interface ContainerIntents {
+  readonly InspectContainer: null;
+  readonly PrepareContainer: null;
+  readonly CleanContainer: null;
+  readonly ReopenLog: null;
+  /** All limits that are to hold, those that stay as they are too. */
+  readonly UpdateContainer: ContainerUpdate;
 }

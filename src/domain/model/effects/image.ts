@@ -24,3 +24,12 @@ export interface ImageResults {
   readonly LoadImages: { readonly images: readonly ImageContent[] };
   readonly DeleteImageContent: { readonly freedBytes: number };
 }
+
+/** What their intents say: all of it. */
+export interface ImageIntents {
+  readonly PullImage: Whole<'PullImage'>;
+  readonly LoadImages: Whole<'LoadImages'>;
+  readonly DeleteImageContent: Whole<'DeleteImageContent'>;
+}
+
+type Whole<K extends ImageEffect['kind']> = Omit<Extract<ImageEffect, { kind: K }>, 'kind'>;

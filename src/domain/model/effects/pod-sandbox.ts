@@ -76,3 +76,15 @@ export interface PodSandboxResults {
   readonly AttachNetwork: { readonly ips: readonly string[]; readonly result: unknown };
   readonly DetachNetwork: Record<string, never>;
 }
+
+/** What their intents say; null for nothing. */
+export interface PodSandboxIntents {
+  readonly PreparePodSandbox: null;
+  readonly CleanPodSandbox: null;
+  readonly CreateNetns: null;
+  readonly RemoveNetns: null;
+  readonly PinNamespaces: null;
+  readonly UnpinNamespaces: null;
+  readonly AttachNetwork: null;
+  readonly DetachNetwork: null;
+}

@@ -66,3 +66,16 @@ export interface SessionResults {
   readonly StreamAttach: StreamedBytes;
   readonly StreamPort: { readonly toPodBytes: number; readonly fromPodBytes: number };
 }
+
+/** What their intents say; null for nothing. */
+export interface SessionIntents {
+  readonly RunExec: {
+    readonly execId: string;
+    readonly args: readonly string[];
+    readonly timeoutMs: number | null;
+  };
+  readonly EndExec: { readonly execId: string };
+  readonly StreamExec: { readonly execId: string; readonly args: readonly string[]; readonly tty: boolean };
+  readonly StreamAttach: { readonly sessionId: string };
+  readonly StreamPort: { readonly sessionId: string; readonly port: number };
+}

@@ -115,3 +115,16 @@ export interface TaskResults {
   readonly KillTask: { readonly alreadyGone: boolean };
   readonly DeleteTask: Record<string, never>;
 }
+
+/** What their intents say; null for nothing. */
+export interface TaskIntents {
+  readonly StartShim: null;
+  readonly StopShim: null;
+  readonly ReconnectShim: null;
+  readonly StartSandbox: null;
+  readonly StopSandbox: null;
+  readonly CreateTask: null;
+  readonly StartTask: null;
+  readonly KillTask: { readonly signal: number; readonly all: boolean };
+  readonly DeleteTask: null;
+}
