@@ -14,7 +14,7 @@ export function isClosedStream(state: NodeState, stream: string): boolean {
       return !state.images.has(id);
     case 'call':
       return ![...state.calls.values()].some((call) => call.stream === stream);
-    default:
+    case 'node':
       return false;
   }
 }

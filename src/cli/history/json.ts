@@ -22,7 +22,8 @@ const namedObject = (names: Names, stream: string): object | null => {
     }
     case 'image':
       return { kind, id, name: names.image(id) };
-    default:
+    case 'call':
+    case 'node':
       return null;
   }
 };

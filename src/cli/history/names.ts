@@ -113,7 +113,9 @@ export const labelOf = (names: Names, stream: string): string => {
     }
     case 'image':
       return `${names.image(id) ?? 'image'} ${short}`;
-    default:
-      return kind === 'node' ? 'node' : '';
+    case 'call':
+      return '';
+    case 'node':
+      return 'node';
   }
 };

@@ -2,16 +2,17 @@
  * From an intent on a container to the whole request that an adapter can perform. A function of the state alone, so that
  * a replay gives the same requests.
  */
-import { type EffectRequest, misplaced, perform } from '../deciding/effect-request.ts';
+import { type EffectRequest, misplaced, type NoneOf, perform } from '../deciding/effect-request.ts';
 import { resourcesOf } from '../model/container-state.ts';
 import { NamespaceMode } from '../model/cri.ts';
 import type { DaemonFacts } from '../model/daemon-facts.ts';
 import type { EffectOf } from '../model/effects.ts';
-import type { CheckpointedTask, TaskCheckpoint } from '../model/effects/checkpoint.ts';
+import type { CheckpointedTask, CheckpointIntents, TaskCheckpoint } from '../model/effects/checkpoint.ts';
+import type { SessionIntents } from '../model/effects/session.ts';
 import type { MappedMounts } from '../model/effects/task.ts';
 import { bundlePath, checkpointDir, containerDir, restoreDir } from '../model/paths.ts';
 import type { Intent } from '../model/records.ts';
-import type { ContainerUpdate } from '../model/effects/container.ts';
+import type { ContainerIntents, ContainerUpdate } from '../model/effects/container.ts';
 import type { Container, NodeState, PodSandbox } from '../model/state.ts';
 import { containerQuestions } from '../oci/container-spec.ts';
 import { failureIn } from '../oci/refuse.ts';
@@ -21,6 +22,12 @@ import { containerSpecOf, imageMountsOf, mappedMountsOf, volumesOf } from '../oc
 import { hasOwnUsers, userNamespaceOf, usersOf } from '../oci/user-namespace.ts';
 import { checkpointDigests } from './checkpoint-digests.ts';
 import { containerLog } from './log.ts';
+
+/** Those of a pod and of what can be restored are made elsewhere; StreamPort's streams go to a pod. */
+type Own =
+  | keyof ContainerIntents
+  | Exclude<keyof SessionIntents, 'StreamPort'>
+  | Exclude<keyof CheckpointIntents, 'CheckpointPod' | 'EndPodCheckpoint' | 'ReadPodCheckpoint' | 'ReadCheckpoint'>;
 
 export function containerRequest(
   state: NodeState,
@@ -102,7 +109,7 @@ export function containerRequest(
     case 'WaitUntil':
       return perform(intent);
     default:
-      return misplaced(intent, 'a container');
+      return misplaced(intent satisfies NoneOf<Own>, 'a container');
   }
 }
 

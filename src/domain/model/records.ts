@@ -325,8 +325,21 @@ export const containerStream = (containerId: string): string => `container/${con
 export const imageStream = (imageId: string): string => `image/${imageId}`;
 export const callStream = (callId: string): string => `call/${callId}`;
 
-/** The object a stream tells of: its kind and id. */
-export function subjectOf(stream: string): { readonly kind: string; readonly id: string } {
-  const slash = stream.indexOf('/');
-  return slash < 0 ? { kind: stream, id: '' } : { kind: stream.slice(0, slash), id: stream.slice(slash + 1) };
+const OBJECT_KINDS = ['sandbox', 'container', 'image', 'call'] as const;
+export type ObjectKind = (typeof OBJECT_KINDS)[number];
+export type SubjectKind = ObjectKind | typeof NODE_STREAM;
+
+/** What a stream tells of. The id of the node is empty. */
+export interface Subject {
+  readonly kind: SubjectKind;
+  readonly id: string;
 }
+
+/** A stream that is named otherwise would be the node's. */
+export function subjectOf(stream: string): Subject {
+  const slash = stream.indexOf('/');
+  const kind = OBJECT_KINDS.find((known) => stream.slice(0, Math.max(0, slash)) === known);
+  return kind === undefined ? NODE : { kind, id: stream.slice(slash + 1) };
+}
+
+const NODE: Subject = { kind: NODE_STREAM, id: '' };

@@ -126,7 +126,8 @@ function concerned(state: NodeState, stream: string): string[] {
     }
     case 'image':
       return state.images.has(id) ? [stream] : [];
-    default:
+    case 'call':
+    case 'node':
       return [];
   }
 }

@@ -15,7 +15,7 @@ import { advancePodSandbox, losePodSandbox } from '../pod-sandbox/advance.ts';
 import { afterReadPodCheckpoint } from '../pod-sandbox/restore.ts';
 import { holderOf } from '../pod-sandbox/sandboxer.ts';
 import type { EffectEnded, Event, Input, Sequenced } from '../model/records.ts';
-import { subjectOf } from '../model/records.ts';
+import { type Subject, type SubjectKind, subjectOf } from '../model/records.ts';
 import { containersOf, type NodeState } from '../model/state.ts';
 import type { ImageContent } from '../model/image-content.ts';
 import type { Failure } from '../model/errors.ts';
@@ -31,14 +31,15 @@ export function decide(state: NodeState, input: Sequenced<Input>): readonly Sequ
 }
 
 function react(turn: Turn, input: Sequenced<Input>): void {
-  const { kind, id } = subjectOf(input.stream);
+  const subject = subjectOf(input.stream);
+  const { kind, id } = subject;
   switch (input.type) {
     case 'daemon.started':
       return daemonStarted(turn, streamsLeftAlone(input));
     case 'call.received':
       return decideCall(turn, input);
     case 'effect.ended':
-      return afterEffect(turn, input.body, kind, id);
+      return afterEffect(turn, input.body, subject);
     case 'task.exited':
       if (kind === 'container') return recordExit(turn, id, input.body.exit);
       return afterHolderExit(turn, id, input.body.exit.exitStatus);
@@ -71,7 +72,7 @@ function afterHolderExit(turn: Turn, podSandboxId: string, exitStatus: number): 
   losePodSandbox(turn, podSandboxId, `${holder} ended with status ${exitStatus}`);
 }
 
-function afterEffect(turn: Turn, outcome: EffectEnded, kind: string, id: string): void {
+function afterEffect(turn: Turn, outcome: EffectEnded, { kind, id }: Subject): void {
   if (turn.ended === null) return;
   switch (kind) {
     case 'sandbox':
@@ -80,13 +81,21 @@ function afterEffect(turn: Turn, outcome: EffectEnded, kind: string, id: string)
       return afterContainerEffect(turn, id, outcome, turn.ended.intent);
     case 'image':
       return outcome.kind === 'DeleteImageContent' ? afterDelete(turn, id, outcome.failure) : advanceImage(turn, id);
-    default:
-      if (outcome.kind === 'PullImage')
-        return afterPull(turn, outcome.result === undefined ? [] : [outcome.result.image], outcome.failure);
-      if (outcome.kind === 'ReadPodCheckpoint') return afterReadPodCheckpoint(turn, outcome);
-      if (outcome.kind === 'ReadCheckpoint') return afterReadCheckpoint(turn, outcome);
-      if (outcome.kind === 'LoadImages') return afterPull(turn, outcome.result?.images ?? [], outcome.failure);
+    case 'call':
+      return afterCallEffect(turn, outcome);
+    case 'node':
+      // Nothing is requested for it.
+      return;
   }
+}
+
+/** What a call had done before there was an object that it could be about. */
+function afterCallEffect(turn: Turn, outcome: EffectEnded): void {
+  if (outcome.kind === 'PullImage')
+    return afterPull(turn, outcome.result === undefined ? [] : [outcome.result.image], outcome.failure);
+  if (outcome.kind === 'LoadImages') return afterPull(turn, outcome.result?.images ?? [], outcome.failure);
+  if (outcome.kind === 'ReadPodCheckpoint') return afterReadPodCheckpoint(turn, outcome);
+  if (outcome.kind === 'ReadCheckpoint') return afterReadCheckpoint(turn, outcome);
 }
 
 function afterPull(turn: Turn, images: readonly ImageContent[], failure: Failure | undefined): void {
@@ -105,11 +114,17 @@ function settle(turn: Turn): void {
   }
 }
 
+const processManagers: { readonly [K in SubjectKind]: ((turn: Turn, id: string) => void) | null } = {
+  sandbox: advancePodSandbox,
+  container: advanceContainer,
+  image: advanceImage,
+  call: null,
+  node: null,
+};
+
 function advance(turn: Turn, stream: string): void {
   const { kind, id } = subjectOf(stream);
-  if (kind === 'sandbox') advancePodSandbox(turn, id);
-  else if (kind === 'container') advanceContainer(turn, id);
-  else if (kind === 'image') advanceImage(turn, id);
+  processManagers[kind]?.(turn, id);
 }
 
 const NONE: ReadonlySet<string> = new Set();

@@ -13,20 +13,25 @@ export function effectRequest(state: NodeState, { stream, intent }: OpenEffect):
   const { facts } = state;
   const { kind, id } = subjectOf(stream);
   if (facts === null) return bug(`${intent.kind} was requested before the daemon had started`);
-  if (kind === 'sandbox') {
-    const sandbox = state.sandboxes.get(id);
-    return sandbox === undefined
-      ? bug(`${intent.kind} was requested for a pod sandbox that is gone`)
-      : podSandboxRequest(state, facts, sandbox, intent);
+  switch (kind) {
+    case 'sandbox': {
+      const sandbox = state.sandboxes.get(id);
+      return sandbox === undefined
+        ? bug(`${intent.kind} was requested for a pod sandbox that is gone`)
+        : podSandboxRequest(state, facts, sandbox, intent);
+    }
+    case 'container': {
+      const container = state.containers.get(id);
+      const sandbox = container === undefined ? undefined : state.sandboxes.get(container.podSandboxId);
+      return container === undefined || sandbox === undefined
+        ? bug(`${intent.kind} was requested for a container that is gone`)
+        : containerRequest(state, facts, sandbox, container, intent);
+    }
+    case 'image':
+    case 'call':
+    case 'node':
+      return forCall(state, intent);
   }
-  if (kind === 'container') {
-    const container = state.containers.get(id);
-    const sandbox = container === undefined ? undefined : state.sandboxes.get(container.podSandboxId);
-    return container === undefined || sandbox === undefined
-      ? bug(`${intent.kind} was requested for a container that is gone`)
-      : containerRequest(state, facts, sandbox, container, intent);
-  }
-  return forCall(state, intent);
 }
 
 /** What a call asks for before there is an object that it could be about; all else is about images. */

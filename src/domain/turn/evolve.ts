@@ -33,7 +33,7 @@ export function evolve(state: NodeState, record: Sequenced): void {
       return evolveImage(state, id, record);
     case 'call':
       return evolveCall(state, record);
-    default:
+    case 'node':
       return evolveNode(state, record);
   }
 }
