@@ -76,16 +76,16 @@ const partsOf = (path: string): string[] => path.split('/').filter((part) => par
 
 /**
  * What `path` leads to from the image's root, all links followed; null when it leads nowhere. `layerDirs` are the
- * layers' directories, base first. "../../adapters" at the root stays there, as in a container.
+ * layers' directories, base first. ".." at the root stays there, as in a container.
  */
 export const resolveInLayers = async (layerDirs: readonly string[], path: string): Promise<LayerEntry | null> => {
   const root: LayerDirectory = { kind: 'directory', dirs: layerDirs.toReversed() };
   const todo = partsOf(path);
-  /** Directories on the way, so that "../../adapters" has somewhere to go. */
+  /** Directories on the way, so that ".." has somewhere to go. */
   let way: LayerDirectory[] = [];
   let links = 0;
   for (let part = todo.shift(); part !== undefined; part = todo.shift()) {
-    if (part === '../../adapters') {
+    if (part === '..') {
       way.pop();
       continue;
     }
