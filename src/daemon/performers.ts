@@ -20,7 +20,7 @@ import type { Relabel } from '../platform/linux/selinux.ts';
 import { connectLogKeeper } from '../adapters/log-keeper/client.ts';
 import { createPortForwarder, type PortForwarder } from '../adapters/port-forward/adapter.ts';
 import { createSandboxEffects } from '../adapters/sandbox/effects.ts';
-import { createPins } from '../adapters/sandbox/pins.ts';
+import { createPinEffects } from '../adapters/sandbox/pins.ts';
 import { createShimAdapter, ownSearchPath, type ShimAdapter } from '../adapters/shim/adapter.ts';
 import type { Spawner } from '../platform/spawner/types.ts';
 import type { Config } from '../config/config.ts';
@@ -129,7 +129,6 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
   // Nobody waits for it but containers that are to run under it, and only they can fail of it.
   if (node.apparmor)
     void apparmor.loadDefault().then((fact) => log[fact.loaded ? 'info' : 'warn'](fact, 'AppArmor profile'));
-  const pins = createPins({ spawner, roots });
   const perform: PerformEffects = {
     ...createSandboxEffects({ spawner, writeBundle, snapshots: images.snapshots, roots, readSeccompProfile }),
     ...createBundleEffects({
@@ -141,12 +140,8 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
       roots,
       reservedBytes: defaultImageLimits.reservedBytes,
     }),
-    ...pins.effects,
+    ...createPinEffects({ spawner, roots }),
     ...cni.effects,
-    AttachNetwork: async (effect, context) => {
-      await pins.whenPinned(effect.podSandboxId);
-      return cni.effects.AttachNetwork(effect, context);
-    },
     ...shim.effects,
     ReadCheckpoint: async ({ location, knownDigests }, { signal }) => {
       await shim.needCriu(`The checkpoint ${location}`);

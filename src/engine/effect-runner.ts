@@ -1,6 +1,7 @@
 /**
  * Performs released effects and reports how they ended. Knows which are under way; decides nothing, retries nothing:
- * what a failure means is the process managers' business. Timers live here too, since a timer is an effect.
+ * what a failure means is the process managers' business. An effect that follows another begins without a word of the
+ * journal in between. Timers live here too, since a timer is an effect.
  */
 import type { Effect, EffectKind, EffectResults } from '../domain/model/effects.ts';
 import { type Failure, FailureError, messageOf } from '../domain/model/errors.ts';
@@ -14,6 +15,8 @@ export interface ReleasedEffect {
   readonly request: EffectRequest;
   /** seq of the call that it is for. */
   readonly call: number | null;
+  /** An effect released with it: it begins once that has succeeded, and fails with its words when that fails. */
+  readonly follows: string | null;
 }
 
 export interface EffectEnd {
@@ -37,8 +40,19 @@ export interface EffectRunnerOptions {
   readonly ended: (end: EffectEnd) => void;
 }
 
+interface Running {
+  readonly kind: EffectKind;
+  readonly sinceMonoNs: bigint;
+  readonly followers: Follower[];
+}
+
+interface Follower {
+  readonly begin: () => void;
+  readonly fail: (failure: Failure) => void;
+}
+
 export function createEffectRunner({ perform, clock, ended }: EffectRunnerOptions): EffectRunner {
-  const running = new Map<string, { readonly kind: EffectKind; readonly sinceMonoNs: bigint }>();
+  const running = new Map<string, Running>();
   const timers = new Set<() => void>();
   const abort = new AbortController();
 
@@ -46,6 +60,9 @@ export function createEffectRunner({ perform, clock, ended }: EffectRunnerOption
     running.delete(end.body.effect);
     if (!abort.signal.aborted) ended(end);
   };
+
+  const fail = (id: string, kind: EffectKind, failure: Failure): void =>
+    finish({ body: { effect: id, kind, failure } as EffectEnded, attachment: null });
 
   function startTimer(id: string, dueAtNs: bigint): void {
     const forget = clock.at(dueAtNs, () => {
@@ -64,17 +81,23 @@ export function createEffectRunner({ perform, clock, ended }: EffectRunnerOption
       attach: (attached) => (attachment = attached),
     };
     const outcome = await performOne(perform, effect, context);
+    const followers = abort.signal.aborted ? [] : (running.get(id)?.followers ?? []);
+    if ('result' in outcome) for (const { begin } of followers) begin();
     finish({ body: { effect: id, kind: effect.kind, ...outcome } as EffectEnded, attachment });
+    if ('failure' in outcome) for (const follower of followers) follower.fail(outcome.failure);
   }
 
   return {
-    start({ id, kind, request }, callerGone) {
+    start({ id, kind, request, follows }, callerGone) {
       if (abort.signal.aborted) return;
-      running.set(id, { kind, sinceMonoNs: clock.monoNs() });
-      if (!request.ok)
-        return finish({ body: { effect: id, kind, failure: request.failure } as EffectEnded, attachment: null });
-      if (request.effect.kind === 'WaitUntil') return startTimer(id, BigInt(request.effect.dueAtNs));
-      void run(id, request.effect, callerGone);
+      running.set(id, { kind, sinceMonoNs: clock.monoNs(), followers: [] });
+      if (!request.ok) return fail(id, kind, request.failure);
+      const { effect } = request;
+      if (effect.kind === 'WaitUntil') return startTimer(id, BigInt(effect.dueAtNs));
+      const begin = (): void => void run(id, effect, callerGone);
+      const followed = follows === null ? undefined : running.get(follows);
+      if (followed === undefined) return begin();
+      followed.followers.push({ begin, fail: (failure) => fail(id, kind, failure) });
     },
     underWay: () => [...running].map(([id, { kind, sinceMonoNs }]) => ({ id, kind, sinceMonoNs })),
     stop() {

@@ -5,7 +5,7 @@
  * for less at every try, and is recorded; when nothing goes, the daemon ends (C7). No input goes without its record.
  */
 import type { decide as decideInput } from '../domain/turn/decide.ts';
-import { effectRequest } from '../domain/turn/effect-requests.ts';
+import { effectRequest, followedEffect } from '../domain/turn/effect-requests.ts';
 import { messageOf } from '../domain/model/errors.ts';
 import { evolve } from '../domain/turn/evolve.ts';
 import { effectId, type Input, type Sequenced } from '../domain/model/records.ts';
@@ -110,11 +110,18 @@ export function createTurns(options: TurnsOptions): Turns {
 
   function released(record: Sequenced): ReleasedEffect[] {
     if (record.type !== 'effects.requested') return [];
-    return record.body.effects.flatMap((intent, index) => {
-      const open = state.effects.get(effectId(record.seq, index));
-      // Already pointless in the turn that asked for it: a timer that something else fulfilled.
-      return open === undefined ? [] : [{ id: open.id, kind: intent.kind, request: requestOf(open), call: open.call }];
-    });
+    // A timer that something else fulfilled is pointless already in the turn that asked for it.
+    const together = record.body.effects.flatMap((_, index) => state.effects.get(effectId(record.seq, index)) ?? []);
+    const released = new Map<string, ReleasedEffect>();
+    for (const open of together) {
+      const { id, intent, call } = open;
+      const follows = followedEffect(state, open, together);
+      // What follows an effect that no request can be made for fails as that does.
+      const stuck = follows === null ? undefined : released.get(follows)?.request;
+      const request = stuck?.ok === false ? stuck : requestOf(open);
+      released.set(id, { id, kind: intent.kind, request, call, follows });
+    }
+    return [...released.values()];
   }
 
   /** An effect that no request can be made for fails; what its turn decided stands. */

@@ -1,13 +1,14 @@
 /** A task is created and then started: who hears what when either fails, and what a restart in between makes of it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { CallDraft } from '../../src/domain/call/draft.ts';
 import { containerStateOf } from '../../src/domain/model/container-state.ts';
 import { type ContainerConfig, NamespaceMode } from '../../src/domain/model/cri.ts';
 import { FailureError } from '../../src/domain/model/errors.ts';
 import type { LaunchedTask, ObservedTask } from '../../src/domain/model/tasks.ts';
 import type { CallReply, PerformEffects } from '../../src/engine/ports.ts';
 import { FACTS } from '../simulation/facts.ts';
-import { exitOf, idOf, reasonOf, type Rig, type RigOptions, runPod, startRig, task } from './rig.ts';
+import { exitOf, idOf, podConfig, reasonOf, type Rig, type RigOptions, runPod, startRig, task } from './rig.ts';
 
 const hang = (): Promise<never> => new Promise(() => {});
 const settled = async ({ settle }: Rig): Promise<void> => {
@@ -104,20 +105,74 @@ test('C2: the process of a task is durable before it is started, where StartTask
   assert.equal(containerStateOf(container), 'CONTAINER_CREATED');
 });
 
-test('C6: a task that can not be created is deleted once its start has failed too, and the caller hears why', async () => {
-  const { promise: startFails, reject: failStart } = Promise.withResolvers<never>();
+const endsOf = ({ contents }: Rig, stream: string): unknown[] =>
+  contents.rows.flatMap(({ record }) => {
+    if (record?.type !== 'effect.ended' || record.stream !== stream) return [];
+    const { kind, failure } = JSON.parse(record.body) as { kind: string; failure?: unknown };
+    return [failure === undefined ? { kind } : { kind, failure }];
+  });
+
+test('a task is started once it is created, and not before', async () => {
+  const { promise: created, resolve } = Promise.withResolvers<ReturnType<typeof task>>();
+  let started = false;
+  const { rig, reply } = await startContainer({
+    CreateTask: () => created,
+    StartTask: async () => {
+      started = true;
+      return task(12);
+    },
+  });
+  assert.equal(started, false);
+  resolve(task(12));
+  assert.equal(reasonOf(await reply), 'OK');
+  assert.equal(started, true);
+  assert.equal(rig.errors.length, 0);
+});
+
+test('C6: a task that can not be created is not started, which is recorded in the same words, and it is deleted', async () => {
   const failure = new FailureError('RuntimeFailed', 'There is no such program.');
+  let started = false;
   const { rig, containerId, reply } = await startContainer({
     CreateTask: () => Promise.reject(failure),
-    StartTask: () => startFails,
+    StartTask: async () => {
+      started = true;
+      return task(12);
+    },
   });
-  assert.ok(!rig.performed.includes('DeleteTask'));
-  failStart(failure);
   const { outcome } = await reply;
   assert.deepEqual(outcome, { ok: false, failure: failure.failure });
   await settled(rig);
-  assert.ok(rig.performed.includes('DeleteTask'));
+  assert.equal(started, false);
+  assert.deepEqual(endsOf(rig, `container/${containerId}`).slice(-3), [
+    { kind: 'CreateTask', failure: failure.failure },
+    { kind: 'StartTask', failure: failure.failure },
+    { kind: 'DeleteTask' },
+  ]);
   assert.equal(rig.engine.state.containers.get(containerId)?.exit?.reason, 'StartError');
+});
+
+const ownProcesses: CallDraft = {
+  method: 'RunPodSandbox',
+  config: { ...podConfig(), linux: { securityContext: { namespaceOptions: { pid: NamespaceMode.CONTAINER } } } },
+  runtimeHandler: '',
+};
+
+test('the network is attached once the namespaces are pinned, and fails with them', async () => {
+  const { promise: pinned, resolve } = Promise.withResolvers<Record<string, never>>();
+  const rig = await startRig({ perform: { PinNamespaces: () => pinned } });
+  const reply = rig.call(ownProcesses);
+  await settled(rig);
+  assert.ok(!rig.performed.includes('AttachNetwork'));
+  resolve({});
+  assert.equal(reasonOf(await reply), 'OK');
+  assert.ok(rig.performed.includes('AttachNetwork'));
+
+  const failure = new FailureError('HostFailed', 'There is no room.');
+  const full = await startRig({ perform: { PinNamespaces: () => Promise.reject(failure) } });
+  assert.deepEqual((await full.call(ownProcesses)).outcome, { ok: false, failure: failure.failure });
+  assert.ok(!full.performed.includes('AttachNetwork'));
+  await settled(full);
+  assert.ok(full.performed.includes('DetachNetwork'));
 });
 
 for (const [status, expected] of [

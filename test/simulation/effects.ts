@@ -8,7 +8,6 @@ import { DIED, fail, faultyPerformance, type SimulatedEffectsOptions } from './f
 import { CHECKPOINT, CHECKPOINTED_IMAGE } from './checkpoint.ts';
 import { DATA_IMAGE, IMAGE } from './images.ts';
 import { DEFAULT_SHARES, endTask, isAlive, type SimulatedShim, type SimulatedTask, shimOf } from './world.ts';
-import { waiting } from './waiting.ts';
 
 const NOTHING = {};
 
@@ -16,10 +15,6 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
   const { world, scheduler, random } = options;
 
   const performing = faultyPerformance(options);
-
-  /** The network is attached to what is pinned. */
-  const pinning = waiting<EffectOf<'PinNamespaces'>, EffectOf<'AttachNetwork'>>(({ podSandboxId }) => podSandboxId);
-  const creating = waiting<EffectOf<'CreateTask'>, EffectOf<'StartTask'>>(({ containerId }) => containerId);
 
   const needLayers = (chainIds: readonly string[]): void => {
     for (const chain of chainIds) if (!world.chains.has(chain)) fail('HostFailed', `layer ${chain} is missing`);
@@ -139,30 +134,26 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
       world.netns.delete(path);
       return NOTHING;
     }),
-    PinNamespaces: pinning.first(
-      performing('PinNamespaces', 1, ({ pins: { network, ipc, uts } }, half) => {
-        for (const path of [ipc, uts]) if (path !== null) world.netns.add(path);
-        half();
-        if (network !== null) world.netns.add(network);
-        return NOTHING;
-      }),
-    ),
+    PinNamespaces: performing('PinNamespaces', 1, ({ pins: { network, ipc, uts } }, half) => {
+      for (const path of [ipc, uts]) if (path !== null) world.netns.add(path);
+      half();
+      if (network !== null) world.netns.add(network);
+      return NOTHING;
+    }),
     UnpinNamespaces: performing('UnpinNamespaces', 1, ({ pins: { network, ipc, uts } }, half) => {
       for (const path of [network, uts]) if (path !== null) world.netns.delete(path);
       half();
       if (ipc !== null) world.netns.delete(ipc);
       return NOTHING;
     }),
-    AttachNetwork: pinning.second(
-      performing('AttachNetwork', 40, ({ podSandboxId, network }, half) => {
-        if (!world.netns.has(network.netnsPath)) fail('CniFailed', 'the netns is missing');
-        const address = `10.0.${world.nextAddress >> 8}.${world.nextAddress & 255}`;
-        world.nextAddress += 1;
-        world.addresses.set(address, podSandboxId);
-        half();
-        return { ips: [address], result: { ips: [{ address }] } };
-      }),
-    ),
+    AttachNetwork: performing('AttachNetwork', 40, ({ podSandboxId, network }, half) => {
+      if (!world.netns.has(network.netnsPath)) fail('CniFailed', 'the netns is missing');
+      const address = `10.0.${world.nextAddress >> 8}.${world.nextAddress & 255}`;
+      world.nextAddress += 1;
+      world.addresses.set(address, podSandboxId);
+      half();
+      return { ips: [address], result: { ips: [{ address }] } };
+    }),
     DetachNetwork: performing('DetachNetwork', 30, ({ podSandboxId }, half) => {
       half();
       for (const [address, owner] of world.addresses) if (owner === podSandboxId) world.addresses.delete(address);
@@ -248,34 +239,30 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
       world.snapshots.delete(containerId);
       return NOTHING;
     }),
-    CreateTask: creating.first(
-      performing('CreateTask', 20, ({ podSandboxId, containerId, checkpointDir }, half) => {
-        const shim = tasksOf(podSandboxId);
-        if (!world.bundles.has(containerId)) fail('RuntimeFailed', 'there is no bundle');
-        if (!world.dirs.has(podSandboxId)) fail('RuntimeFailed', 'the files of the pod are gone');
-        if (podSandboxId !== containerId && !world.snapshots.has(containerId))
-          fail('RuntimeFailed', 'there is no root file system');
-        if (shim.tasks.has(containerId)) fail('RuntimeFailed', 'the task exists already');
-        if (checkpointDir !== undefined && !world.unpacked.has(checkpointDir))
-          fail('RuntimeFailed', 'there is no checkpoint');
-        const task = newTask(podSandboxId, containerId);
-        shim.tasks.set(containerId, task);
-        half();
-        return { task: { pid: task.pid, startTicks: String(task.pid) } };
-      }),
-    ),
-    StartTask: creating.second(
-      performing('StartTask', 15, ({ podSandboxId, containerId, restored }, half) => {
-        const task = tasksOf(podSandboxId).tasks.get(containerId);
-        if (task?.status !== 'created') return fail('RuntimeFailed', 'there is no task to start');
-        half();
-        task.status = 'running';
-        world.everRan.add(containerId);
-        if (restored !== undefined) world.unpacked.delete(restored.checkpointDir);
-        if (podSandboxId !== containerId && random.chance(0.2)) endTask(world, scheduler, task, random.below(3));
-        return { task: { pid: task.pid, startTicks: String(task.pid) } };
-      }),
-    ),
+    CreateTask: performing('CreateTask', 20, ({ podSandboxId, containerId, checkpointDir }, half) => {
+      const shim = tasksOf(podSandboxId);
+      if (!world.bundles.has(containerId)) fail('RuntimeFailed', 'there is no bundle');
+      if (!world.dirs.has(podSandboxId)) fail('RuntimeFailed', 'the files of the pod are gone');
+      if (podSandboxId !== containerId && !world.snapshots.has(containerId))
+        fail('RuntimeFailed', 'there is no root file system');
+      if (shim.tasks.has(containerId)) fail('RuntimeFailed', 'the task exists already');
+      if (checkpointDir !== undefined && !world.unpacked.has(checkpointDir))
+        fail('RuntimeFailed', 'there is no checkpoint');
+      const task = newTask(podSandboxId, containerId);
+      shim.tasks.set(containerId, task);
+      half();
+      return { task: { pid: task.pid, startTicks: String(task.pid) } };
+    }),
+    StartTask: performing('StartTask', 15, ({ podSandboxId, containerId, restored }, half) => {
+      const task = tasksOf(podSandboxId).tasks.get(containerId);
+      if (task?.status !== 'created') return fail('RuntimeFailed', 'there is no task to start');
+      half();
+      task.status = 'running';
+      world.everRan.add(containerId);
+      if (restored !== undefined) world.unpacked.delete(restored.checkpointDir);
+      if (podSandboxId !== containerId && random.chance(0.2)) endTask(world, scheduler, task, random.below(3));
+      return { task: { pid: task.pid, startTicks: String(task.pid) } };
+    }),
     KillTask: performing('KillTask', 3, ({ podSandboxId, containerId, signal }, half) => {
       const task = tasksOf(podSandboxId).tasks.get(containerId);
       half();

@@ -34,8 +34,8 @@ export interface ShimContext {
   readonly attachOutput: LogKeeper['attach'];
   /** The tasks that this daemon has started or found again, by container. */
   readonly tasks: Map<string, LiveTask>;
-  /** Those that are being created, or wait to be started. */
-  readonly created: Map<string, Promise<CreatedTask>>;
+  /** Those that were created and are not started. */
+  readonly created: Map<string, CreatedTask>;
   /** A start asks for the shims of all pods at once. */
   readonly reconnectTurn: Turn;
 }

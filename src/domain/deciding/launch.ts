@@ -1,8 +1,9 @@
 /**
- * How a task is launched, and the shim that launches it. Where nobody has to know its process before that runs, both effects are asked for at once, and
- * StartTask waits for CreateTask: a trip to the disk less. When CreateTask fails, so does StartTask, with the same words:
- * whatever was created is undone by the intent of both (C6).
+ * How a task is launched, and the shim that launches it. Where nobody has to know its process before it runs, both effects
+ * are asked for by one record, and StartTask begins once CreateTask has succeeded: a trip to the disk less. When CreateTask
+ * fails, so does StartTask, with the same words: whatever was created is undone by the intent of both (C6).
  */
+import type { EffectKind } from '../model/effects.ts';
 import { rulesOf } from '../model/rules.ts';
 import { type Intent, sandboxStream } from '../model/records.ts';
 import type { NodeState, PodSandbox } from '../model/state.ts';
@@ -12,6 +13,10 @@ import { request, type Turn } from './turn.ts';
 /** By the oldest rules the last of them did it all. */
 export const askedTogether = (state: NodeState, effects: readonly Intent[]): readonly Intent[] =>
   rulesOf(state) < 2 ? effects.slice(-1) : effects;
+
+/** The effect that has to succeed before this one begins, where one record asks for both. */
+export const launchedAfter = (kind: EffectKind): EffectKind | undefined =>
+  kind === 'StartTask' ? 'CreateTask' : undefined;
 
 export const launchIntents = (state: NodeState): readonly Intent[] =>
   askedTogether(state, [{ kind: 'CreateTask' }, { kind: 'StartTask' }]);

@@ -1,13 +1,15 @@
 /**
- * From an open intent to the whole request of its effect: the room of what it is about makes it. Called in the turn that
- * recorded the intent.
+ * From an open intent to the whole request of its effect, and to the effect that it follows: the room of what it is about
+ * knows both. Called in the turn that recorded the intent.
  */
 import { containerRequest, readCheckpointRequest } from '../container/requests.ts';
 import { bug, type EffectRequest, perform } from '../deciding/effect-request.ts';
+import { launchedAfter } from '../deciding/launch.ts';
 import { imageRequest } from '../image/requests.ts';
 import { type Intent, subjectOf } from '../model/records.ts';
 import type { NodeState, OpenEffect } from '../model/state.ts';
 import { podSandboxRequest } from '../pod-sandbox/requests.ts';
+import { followedBy } from '../pod-sandbox/steps.ts';
 
 export function effectRequest(state: NodeState, { stream, intent }: OpenEffect): EffectRequest {
   const { facts } = state;
@@ -38,4 +40,19 @@ export function effectRequest(state: NodeState, { stream, intent }: OpenEffect):
 function forCall(state: NodeState, intent: Intent): EffectRequest {
   if (intent.kind === 'ReadPodCheckpoint') return perform(intent);
   return intent.kind === 'ReadCheckpoint' ? readCheckpointRequest(state, intent) : imageRequest(intent);
+}
+
+/**
+ * Which of the effects that were asked for together has to succeed before this one begins, and fails it when it fails;
+ * null: this one begins at once.
+ */
+export function followedEffect(
+  { sandboxes }: NodeState,
+  { stream, intent }: OpenEffect,
+  together: readonly OpenEffect[],
+): string | null {
+  const { kind, id } = subjectOf(stream);
+  const sandbox = kind === 'sandbox' ? sandboxes.get(id) : undefined;
+  const followed = sandbox === undefined ? launchedAfter(intent.kind) : followedBy(sandbox, intent.kind);
+  return together.find((other) => other.intent.kind === followed)?.id ?? null;
 }

@@ -1,7 +1,6 @@
 /**
- * The effects CreateTask and StartTask. Both may be asked for at once: StartTask then begins when CreateTask's process is
- * there, and fails with the same words when it never is. Each may be a repetition of one that a crash cut short, so each
- * first finds out how far things are; one that fails leaves nothing of the task behind.
+ * The effects CreateTask and StartTask, which begins when that is done. Each may be a repetition of one that a crash cut
+ * short, so each first finds out how far things are; one that fails leaves nothing of the task behind.
  */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -119,17 +118,9 @@ const create = async (context: ShimContext, effect: CreateTask): Promise<Created
 };
 
 export const createTask = async (context: ShimContext, effect: CreateTask): Promise<EffectResults['CreateTask']> => {
-  const { containerId } = effect;
-  const creating = create(context, effect);
-  context.created.set(containerId, creating);
-  try {
-    const { process } = await creating;
-    return { task: (await process) ?? { pid: 0, startTicks: '0' } };
-  } catch (error) {
-    // A StartTask that was asked for together with this has it by now.
-    if (context.created.get(containerId) === creating) context.created.delete(containerId);
-    throw error;
-  }
+  const created = await create(context, effect);
+  context.created.set(effect.containerId, created);
+  return { task: (await created.process) ?? { pid: 0, startTicks: '0' } };
 };
 
 /** Holds the memory of the container, which is in use now. What can't be removed here goes with the container. */
@@ -143,10 +134,10 @@ const dropCheckpoint = async ({ log }: ShimContext, { containerId, restored }: S
 export const startTask = async (context: ShimContext, effect: StartTask): Promise<EffectResults['StartTask']> => {
   const { podSandboxId, containerId, bundlePath, restored } = effect;
   const { shims, timings } = context;
-  const creating = context.created.get(containerId);
-  if (creating === undefined)
+  const created = context.created.get(containerId);
+  if (created === undefined)
     throw new FailureError('RuntimeFailed', `There is no task of container ${containerId} that could be started.`);
-  const { live, process: known, isStarted } = await creating;
+  const { live, process: known, isStarted } = created;
   const client = await shims.clientOf(podSandboxId);
   const start = (): Promise<{ readonly pid: number }> =>
     client.start({ id: containerId, execId: WHOLE_TASK }, timings.launchMs);

@@ -74,7 +74,7 @@ export type TaskEffect =
       /** Where a checkpoint is unpacked whose processes go on; absent: it starts anew. */
       readonly checkpointDir?: string;
     }
-  /** Starts a task that was created, once a CreateTask under way is done. */
+  /** Starts a task that was created. */
   | {
       readonly kind: 'StartTask';
       readonly podSandboxId: string;

@@ -269,15 +269,13 @@ export const startOf = ({
   bundlePath,
 });
 
-/** Asks for both at once; a creation that fails is heard of by its StartTask. */
+/** One after the other. */
 export const launch = async (
   effects: Pick<ShimEffects, 'CreateTask' | 'StartTask'>,
   effect: EffectOf<'CreateTask'>,
 ): Promise<EffectResults['StartTask']> => {
-  const created = effects.CreateTask(effect, openContext()).catch(() => undefined);
-  const started = await effects.StartTask(startOf(effect), openContext());
-  await created;
-  return started;
+  await effects.CreateTask(effect, openContext());
+  return effects.StartTask(startOf(effect), openContext());
 };
 
 export const deleteOf = ({
