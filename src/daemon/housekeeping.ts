@@ -4,7 +4,7 @@
  * and tried again, since none of it is needed for what was promised.
  */
 import type { Config } from '../config/config.ts';
-import { isClosedStream, isProbe } from '../engine/closed-streams.ts';
+import { isClosedStream, isProbe } from '../domain/turn/closed-streams.ts';
 import type { RecordOwn } from '../journal/types.ts';
 import { createRetention } from '../journal/retention.ts';
 import { takeSnapshot } from '../journal/snapshots.ts';

@@ -25,7 +25,7 @@ import { failureOfTurn } from '../domain/deciding/turn-failed.ts';
 import type { Journal, RecordOwn } from '../journal/types.ts';
 import { createEffectRunner, type EffectEnd } from './effect-runner.ts';
 import { createTurns, type DecidedTurn, type TakenTurn } from './guarded-turns.ts';
-import { newsIn } from './observations.ts';
+import { newsIn } from '../domain/turn/observations.ts';
 import type { CallOptions, CallReply, Clock, EffectAttachment, Ids, Observe, PerformEffects } from './ports.ts';
 import type { CallDraft } from '../domain/call/draft.ts';
 

@@ -2,12 +2,10 @@
  * The doors between the engine and what surrounds it. Adapters implement PerformEffect and call Observe; the
  * engine knows nothing else of them. Nothing here decides anything.
  */
+import type { Observation } from '../domain/model/observation.ts';
 import type { CallDraft } from '../domain/call/draft.ts';
 import type { EffectKind, EffectOf, EffectResults } from '../domain/model/effects.ts';
-import type { TaskExit } from '../domain/model/tasks.ts';
 import type { CallOutcome, Caller, Sequenced } from '../domain/model/records.ts';
-import type { DamagedContent, JournalDoubt, NodeNote } from '../domain/model/notes.ts';
-import type { LogKeeperEnded, LogKeeperStarted } from '../domain/model/log-keeper.ts';
 import type { NodeState } from '../domain/model/state.ts';
 import type { ReadRow } from '../journal/types.ts';
 
@@ -37,34 +35,7 @@ export interface EffectAttachment {
  */
 export type PerformEffects = { readonly [K in Exclude<EffectKind, 'WaitUntil'>]: Perform<K> };
 
-/** Facts that arrive unasked. The promise resolves once the fact is durable: only then may a shim be answered (C3). */
-export type Observation =
-  /** execId is null for the container's own task. The same exit may be observed any number of times. */
-  | {
-      readonly kind: 'TaskExited';
-      readonly podSandboxId: string;
-      readonly containerId: string;
-      readonly execId: string | null;
-      readonly exit: TaskExit;
-    }
-  | { readonly kind: 'TaskOomed'; readonly containerId: string }
-  /** The connection to a shim closed and its process is gone. */
-  | { readonly kind: 'ShimLost'; readonly podSandboxId: string }
-  | ({ readonly kind: 'LogKeeperStarted' } & LogKeeperStarted)
-  | ({ readonly kind: 'LogKeeperEnded' } & LogKeeperEnded)
-  /** Of an image that is whole as far as the journal knows. */
-  | { readonly kind: 'ContentDamaged'; readonly imageId: string; readonly damaged: DamagedContent }
-  | { readonly kind: 'JournalDoubted'; readonly doubt: JournalDoubt }
-  | { readonly kind: 'NodeNoted'; readonly note: NodeNote }
-  /** The CNI configuration changed: a conflist to use from now on, or why there is none. */
-  | {
-      readonly kind: 'NetworkConfigured';
-      /** Whose pods it is for; absent: those of handlers that have none of their own. */
-      readonly handler?: string;
-      readonly confList: unknown;
-      readonly problem: string | null;
-    };
-
+/** Resolves once the fact is durable: only then may a shim be answered (C3). */
 export type Observe = (observation: Observation) => Promise<void>;
 
 /** Wall clock and monotonic clock, in nanoseconds. The simulator's are virtual. */

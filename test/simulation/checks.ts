@@ -6,7 +6,7 @@ import { containerStateOf } from '../../src/domain/model/container-state.ts';
 import type { EffectKind, EffectOf } from '../../src/domain/model/effects.ts';
 import type { Sequenced } from '../../src/domain/model/records.ts';
 import type { NodeState } from '../../src/domain/model/state.ts';
-import type { Observation } from '../../src/engine/ports.ts';
+import type { Observation } from '../../src/domain/model/observation.ts';
 import type { History } from './history.ts';
 import { checkBearable } from './refusals.ts';
 import { Violation } from './violation.ts';

@@ -3,7 +3,7 @@ import { evolve } from '../../src/domain/turn/evolve.ts';
 import { redecide } from '../../src/domain/turn/redecide.ts';
 import { writeState, readState } from '../../src/domain/turn/snapshot.ts';
 import { initialState, type NodeState } from '../../src/domain/model/state.ts';
-import { isClosedStream } from '../../src/engine/closed-streams.ts';
+import { isClosedStream } from '../../src/domain/turn/closed-streams.ts';
 import type { Sequenced } from '../../src/domain/model/records.ts';
 import { CHECKS } from './checks.ts';
 import type { History } from './history.ts';

@@ -5,7 +5,7 @@
 import { EVOLVER_VERSION } from '../../src/domain/turn/evolve.ts';
 import { writeState } from '../../src/domain/turn/snapshot.ts';
 import type { NodeState } from '../../src/domain/model/state.ts';
-import { isClosedStream, isProbe } from '../../src/engine/closed-streams.ts';
+import { isClosedStream, isProbe } from '../../src/domain/turn/closed-streams.ts';
 import type { KeptJournal } from '../../src/journal/types.ts';
 import { createRetention } from '../../src/journal/retention.ts';
 import type { Daemon, History } from './history.ts';

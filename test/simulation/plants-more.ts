@@ -1,5 +1,5 @@
 /** More bugs to be found: of liveness, order, restarts and acknowledging. Those that clients hear of are in model/. */
-import { isClosedStream } from '../../src/engine/closed-streams.ts';
+import { isClosedStream } from '../../src/domain/turn/closed-streams.ts';
 import { altered, withEvents, withoutEffects } from './altered.ts';
 import type { Plant } from './plant.ts';
 

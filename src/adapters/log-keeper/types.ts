@@ -1,7 +1,7 @@
 /**
  * What the daemon asks of the log keeper (C16): the process that reads containers' output and outlives the daemon.
  */
-import type { Observation } from '../../engine/ports.ts';
+import type { Observation } from '../../domain/model/observation.ts';
 import type { AttachedBytes, AttachmentEnd } from '../streaming/types.ts';
 
 export interface OpenLogRequest {

@@ -4,7 +4,8 @@
  */
 import type { Logger } from 'pino';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
-import type { Observation, Observe } from '../../engine/ports.ts';
+import type { Observation } from '../../domain/model/observation.ts';
+import type { Observe } from '../../engine/ports.ts';
 import { type Backoff, untilDone } from '../../platform/rpc/retry.ts';
 
 export interface Delivery {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { type CniAdapter, createCniAdapter } from '../../../src/adapters/cni/adapter.ts';
-import type { Observation } from '../../../src/engine/ports.ts';
+import type { Observation } from '../../../src/domain/model/observation.ts';
 
 const ARRIVAL_MS_MAX = 10_000;
 

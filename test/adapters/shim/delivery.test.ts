@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { pino } from 'pino';
 import { createDelivery } from '../../../src/adapters/shim/delivery.ts';
-import type { Observation } from '../../../src/engine/ports.ts';
+import type { Observation } from '../../../src/domain/model/observation.ts';
 
 const log = pino({ level: 'silent' });
 const backoff = { firstMs: 2, lastMs: 8 };

@@ -1,6 +1,6 @@
 /** Which streams and calls are over: what the journal may prune whole, when it is old enough. Pure. */
-import { type BodyOf, subjectOf } from '../domain/model/records.ts';
-import type { NodeState } from '../domain/model/state.ts';
+import { type BodyOf, subjectOf } from '../model/records.ts';
+import type { NodeState } from '../model/state.ts';
 
 /** Streams of objects that are gone: their bodies may be pruned without changing what the rest folds to (C11). */
 export function isClosedStream(state: NodeState, stream: string): boolean {

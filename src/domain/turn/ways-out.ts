@@ -2,9 +2,9 @@
  * What is done with an input whose turn threw, best way first: each asks for less than the one before. Every way is made
  * of inputs, so that a replay decides the same from the records. Decides only which; guarded-turns.ts tries them.
  */
-import { type EffectEnded, type Input, NODE_STREAM, rpcOf } from '../domain/model/records.ts';
-import { countsAsDone, failureOfTurn, ObjectStuckError } from '../domain/deciding/turn-failed.ts';
-import type { TurnFailed } from '../domain/model/turn-failed.ts';
+import { type EffectEnded, type Input, NODE_STREAM, rpcOf } from '../model/records.ts';
+import { countsAsDone, failureOfTurn, ObjectStuckError } from '../deciding/turn-failed.ts';
+import type { TurnFailed } from '../model/turn-failed.ts';
 
 export interface Draft {
   readonly input: Input;

@@ -3,10 +3,10 @@
  * pinned, so that the caller can look for them. What is decided from it is decided by the domain, on the daemon.started
  * that follows.
  */
-import { pinPaths } from '../domain/pod-sandbox/sandboxer.ts';
-import { namespacePins } from '../domain/oci/namespaces.ts';
-import type { NodeState } from '../domain/model/state.ts';
-import type { LaunchedTask } from '../domain/model/tasks.ts';
+import { pinPaths } from '../pod-sandbox/sandboxer.ts';
+import { namespacePins } from '../oci/namespaces.ts';
+import type { NodeState } from '../model/state.ts';
+import type { LaunchedTask } from '../model/tasks.ts';
 
 /** Sandboxes and containers that were running when the journal ends, with the process each should be. */
 export function tasksThatShouldRun(state: NodeState): { readonly id: string; readonly task: LaunchedTask }[] {

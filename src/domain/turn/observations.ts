@@ -2,12 +2,12 @@
  * Which observations say something new. Exits come late, twice or out of order (C3), so one that is already written
  * down, or that is of an object long gone, makes no record; whoever observed it is answered all the same.
  */
-import type { CniConfList } from '../domain/model/cni.ts';
-import { sameJson } from '../domain/values/json.ts';
-import { containerStream, imageStream, type Input, NODE_STREAM, sandboxStream } from '../domain/model/records.ts';
-import { isKnownDoubt } from '../domain/model/journal-doubt.ts';
-import type { NodeState } from '../domain/model/state.ts';
-import type { Observation } from './ports.ts';
+import type { CniConfList } from '../model/cni.ts';
+import { sameJson } from '../values/json.ts';
+import { containerStream, imageStream, type Input, NODE_STREAM, sandboxStream } from '../model/records.ts';
+import { isKnownDoubt } from '../model/journal-doubt.ts';
+import type { NodeState } from '../model/state.ts';
+import type { Observation } from '../model/observation.ts';
 
 export interface News {
   readonly stream: string;

@@ -1,8 +1,8 @@
 /** C11: what may be pruned of an object that is still there: commands that are over, and no others. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Container, initialState } from '../../src/domain/model/state.ts';
-import { isProbe } from '../../src/engine/closed-streams.ts';
+import { type Container, initialState } from '../../../src/domain/model/state.ts';
+import { isProbe } from '../../../src/domain/turn/closed-streams.ts';
 
 const BODY = JSON.stringify({
   request: { method: 'ExecSync', containerId: 'c', cmd: ['true'], timeoutSeconds: '0', newId: 'x' },
