@@ -21,7 +21,7 @@ export const allSettled = async <T extends readonly unknown[]>(
   },
 ): Promise<T> => {
   await Promise.allSettled(works);
-  return (await Promise.all(works)) as unknown as T;
+  return await Promise.all(works);
 };
 
 /** What went wrong first, which is what somebody has to mend; what could not be closed after it is for the log. */

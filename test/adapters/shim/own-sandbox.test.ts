@@ -39,12 +39,12 @@ describe("a shim's own sandbox", { timeout: 60_000 }, () => {
   /** An answer of the one comes while the other's is waited for: in one of many tries, since the machine may be busy. */
   const isOvertaken = async (mute: Pod, good: Pod): Promise<boolean> => {
     for (let tries = 0; tries < 20; tries += 1) {
-      let isOver = false;
+      const answered = { isOver: false };
       const waiting = rig.adapter.sandboxDetails(mute.podSandboxId).then(() => {
-        isOver = true;
+        answered.isOver = true;
       });
       await rig.adapter.sandboxDetails(good.podSandboxId);
-      const overtaken = !isOver;
+      const overtaken = !answered.isOver;
       await waiting;
       if (overtaken) return true;
     }
