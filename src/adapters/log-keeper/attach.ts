@@ -6,7 +6,7 @@ import { createConnection, type Socket } from 'node:net';
 import type { Writable } from 'node:stream';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import type { Attachment, AttachmentEnd } from '../streaming/types.ts';
-import { FRAME_HEAD_BYTES, OutputFrame } from './attached.ts';
+import { OutputFrame, outputFrames } from './attached.ts';
 import { encodeLine, parseReply } from './protocol.ts';
 
 const REPLY_BYTES_MAX = 16 * 1024;
@@ -46,11 +46,12 @@ const createFrameCutter = ({ accepted, failed, output, ended }: FrameEvents): ((
   };
 
   const takeHead = (chunk: Buffer): Buffer => {
-    const wanted = FRAME_HEAD_BYTES - head.length;
+    const wanted = outputFrames.headBytes - head.length;
     head = Buffer.concat([head, chunk.subarray(0, wanted)]);
-    if (head.length < FRAME_HEAD_BYTES) return Buffer.alloc(0);
-    kind = head.readUInt8(0);
-    left = head.readUInt32BE(1);
+    if (head.length < outputFrames.headBytes) return Buffer.alloc(0);
+    kind = outputFrames.headOf(head, 0);
+    left = outputFrames.bodyBytesOf(head, 0);
+    if (left > outputFrames.bodyBytesMax) throw new Error(`a frame of ${left} bytes`);
     head = Buffer.alloc(0);
     if (kind === OutputFrame.ended || kind === OutputFrame.tooSlow) ended(kind);
     return chunk.subarray(wanted);

@@ -8,6 +8,7 @@
  *   rest     what the container wrote
  */
 import type { Socket } from 'node:net';
+import { encodeFrame, type FrameForm } from '../../platform/rpc/framing.ts';
 import type { StreamName } from './records.ts';
 
 export const OutputFrame = {
@@ -19,7 +20,21 @@ export const OutputFrame = {
   tooSlow: 3,
 } as const;
 
-export const FRAME_HEAD_BYTES = 5;
+/** A keeper reads less at once. */
+const PIECE_BYTES_MAX = 1024 * 1024;
+
+/** The head is the kind. */
+export const outputFrames: FrameForm<number> = {
+  headBytes: 5,
+  bodyBytesMax: PIECE_BYTES_MAX,
+  writeHead: (target, kind, pieceBytes) => {
+    target.writeUInt8(kind, 0);
+    target.writeUInt32BE(pieceBytes, 1);
+  },
+  headOf: (source, at) => source.readUInt8(at),
+  bodyBytesOf: (source, at) => source.readUInt32BE(at + 1),
+};
+
 /** What may wait for one client, beside what the kernel holds. */
 const WAITING_BYTES_MAX = 4 * 1024 * 1024;
 
@@ -38,14 +53,6 @@ export interface Attached {
   readonly drop: () => void;
 }
 
-const frameOf = (kind: number, piece: Uint8Array): Buffer => {
-  const frame = Buffer.allocUnsafe(FRAME_HEAD_BYTES + piece.length);
-  frame.writeUInt8(kind, 0);
-  frame.writeUInt32BE(piece.length, 1);
-  frame.set(piece, FRAME_HEAD_BYTES);
-  return frame;
-};
-
 const NOTHING = new Uint8Array();
 
 export const createAttached = (): Attached => {
@@ -53,7 +60,7 @@ export const createAttached = (): Attached => {
 
   const finish = (socket: Socket, kind: number): void => {
     clients.delete(socket);
-    socket.end(frameOf(kind, NOTHING));
+    socket.end(encodeFrame(outputFrames, kind, NOTHING));
   };
 
   return {
@@ -63,7 +70,7 @@ export const createAttached = (): Attached => {
     },
     share: (stream, piece) => {
       if (clients.size === 0) return;
-      const frame = frameOf(OutputFrame[stream], piece);
+      const frame = encodeFrame(outputFrames, OutputFrame[stream], piece);
       for (const [socket, wish] of clients) {
         if (!wish[stream]) continue;
         if (socket.writableLength > WAITING_BYTES_MAX) finish(socket, OutputFrame.tooSlow);

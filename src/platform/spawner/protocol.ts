@@ -8,6 +8,7 @@
  *   rest     the body: JSON, or bytes of a stream
  */
 import type { FailureReason } from '../../domain/model/errors.ts';
+import { createFrameReader as createReader, encodeFrame as encode, type FrameForm } from '../rpc/framing.ts';
 import type { MappedMountsRequest, NamespacesRequest, ProcessName, RunRequest, RunResult, Spawner } from './types.ts';
 
 /** The descriptor that the spawner's end of the socket pair is at. */
@@ -58,14 +59,23 @@ const HEAD_BYTES = 5;
 /** A stdin goes in one frame; nothing that is run is told more than this. */
 export const FRAME_BODY_BYTES_MAX = 64 * 1024 * 1024;
 
-export const encodeFrame = (kind: FrameKind, id: number, body: Uint8Array): Uint8Array => {
-  const frame = Buffer.allocUnsafe(LENGTH_BYTES + HEAD_BYTES + body.length);
-  frame.writeUInt32BE(HEAD_BYTES + body.length, 0);
-  frame.writeUInt32BE(id, LENGTH_BYTES);
-  frame.writeUInt8(kind, LENGTH_BYTES + 4);
-  frame.set(body, LENGTH_BYTES + HEAD_BYTES);
-  return frame;
+const form: FrameForm<Pick<Frame, 'kind' | 'id'>> = {
+  headBytes: LENGTH_BYTES + HEAD_BYTES,
+  bodyBytesMax: FRAME_BODY_BYTES_MAX,
+  writeHead: (target, { kind, id }, bodyBytes) => {
+    target.writeUInt32BE(HEAD_BYTES + bodyBytes, 0);
+    target.writeUInt32BE(id, LENGTH_BYTES);
+    target.writeUInt8(kind, LENGTH_BYTES + 4);
+  },
+  headOf: (source, at) => ({
+    id: source.readUInt32BE(at + LENGTH_BYTES),
+    kind: source.readUInt8(at + LENGTH_BYTES + 4) as FrameKind,
+  }),
+  bodyBytesOf: (source, at) => source.readUInt32BE(at) - HEAD_BYTES,
 };
+
+export const encodeFrame = (kind: FrameKind, id: number, body: Uint8Array): Uint8Array =>
+  encode(form, { kind, id }, body);
 
 export const encodeJson = (kind: FrameKind, id: number, value: unknown): Uint8Array =>
   encodeFrame(kind, id, Buffer.from(JSON.stringify(value)));
@@ -77,32 +87,10 @@ export const decodeJson = <T>(body: Uint8Array): T => JSON.parse(Buffer.from(bod
  * Takes pieces of the stream as they come and calls `onFrame` for each whole frame. Throws on a length that no frame
  * has, after which the stream is of no more use.
  */
-export const createFrameReader = (onFrame: (frame: Frame) => void): ((chunk: Uint8Array) => void) => {
-  let pieces: Uint8Array[] = [];
-  let held = 0;
-  let wanted = LENGTH_BYTES;
-  return (chunk) => {
-    pieces.push(chunk);
-    held += chunk.length;
-    if (held < wanted) return;
-    let buffer = pieces.length === 1 ? Buffer.from(chunk.buffer, chunk.byteOffset, held) : Buffer.concat(pieces, held);
-    wanted = LENGTH_BYTES;
-    while (buffer.length >= LENGTH_BYTES) {
-      const length = buffer.readUInt32BE(0);
-      if (length < HEAD_BYTES || length > HEAD_BYTES + FRAME_BODY_BYTES_MAX)
-        throw new Error(`A frame of ${length} bytes`);
-      wanted = LENGTH_BYTES + length;
-      if (buffer.length < wanted) break;
-      const kind = buffer.readUInt8(LENGTH_BYTES + 4) as FrameKind;
-      onFrame({
-        kind,
-        id: buffer.readUInt32BE(LENGTH_BYTES),
-        body: buffer.subarray(LENGTH_BYTES + HEAD_BYTES, wanted),
-      });
-      buffer = buffer.subarray(wanted);
-      wanted = LENGTH_BYTES;
-    }
-    pieces = buffer.length > 0 ? [buffer] : [];
-    held = buffer.length;
-  };
-};
+export const createFrameReader = (onFrame: (frame: Frame) => void): ((chunk: Buffer) => void) =>
+  createReader(form, {
+    frame: (head, body) => onFrame({ ...head, body }),
+    misfit: (_head, bodyBytes) => {
+      throw new Error(`A frame of ${HEAD_BYTES + bodyBytes} bytes`);
+    },
+  });

@@ -8,7 +8,7 @@ import { GrpcCode } from '../../domain/model/errors.ts';
 import { Request, Response } from '../../wire/ttrpc.ts';
 import { createPendingReplies } from '../rpc/pending.ts';
 import {
-  createFrameDecoder,
+  createFrameReader,
   encodeFrame,
   type Frame,
   FrameType,
@@ -69,10 +69,7 @@ export const createTtrpcClient = (stream: Duplex, name: string): TtrpcClient => 
     }
   };
 
-  const decoder = createFrameDecoder(onFrame);
-  stream.on('data', (chunk: Buffer) => {
-    decoder.push(chunk);
-  });
+  stream.on('data', createFrameReader(onFrame));
   stream.on('error', shut);
   stream.on('end', () => {
     shut();

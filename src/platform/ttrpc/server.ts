@@ -10,7 +10,7 @@ import { FailureError, GrpcCode } from '../../domain/model/errors.ts';
 import { Request, Response } from '../../wire/ttrpc.ts';
 import { TIMER_MS_MAX, within } from '../rpc/timeout.ts';
 import {
-  createFrameDecoder,
+  createFrameReader,
   encodeFrame,
   type Frame,
   FrameType,
@@ -145,12 +145,12 @@ export const serveTtrpc = (
     void run(streamId, request);
   };
 
-  const decoder = createFrameDecoder((frame) => {
-    if (frame.type === FrameType.Request) onRequest(frame);
-  });
-  stream.on('data', (chunk: Buffer) => {
-    decoder.push(chunk);
-  });
+  stream.on(
+    'data',
+    createFrameReader((frame) => {
+      if (frame.type === FrameType.Request) onRequest(frame);
+    }),
+  );
   stream.on('drain', () => {
     stream.resume();
   });

@@ -9,7 +9,7 @@ import { after, before, describe, it } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { createTtrpcClient, type TtrpcClient } from '../../../src/platform/ttrpc/client.ts';
 import {
-  createFrameDecoder,
+  createFrameReader,
   encodeFrame,
   type Frame,
   FrameType,
@@ -202,14 +202,14 @@ describe('ttrpc over a unix socket', () => {
     const socket = await dial();
     const got = new Map<number, Response>();
     const { promise: done, resolve } = Promise.withResolvers<void>();
-    const decoder = createFrameDecoder((frame) => {
-      assert.equal(frame.type, FrameType.Response);
-      got.set(frame.streamId, Response.decode((frame as Frame).data));
-      if (got.size === answers) resolve();
-    });
-    socket.on('data', (chunk: Buffer) => {
-      decoder.push(chunk);
-    });
+    socket.on(
+      'data',
+      createFrameReader((frame) => {
+        assert.equal(frame.type, FrameType.Response);
+        got.set(frame.streamId, Response.decode((frame as Frame).data));
+        if (got.size === answers) resolve();
+      }),
+    );
     for (const piece of bytes) socket.write(piece);
     if (halfClose) socket.end();
     await done;
@@ -256,13 +256,13 @@ describe('ttrpc over a unix socket', () => {
     const socket = await dial();
     const codes: number[] = [];
     const { promise: done, resolve } = Promise.withResolvers<void>();
-    const decoder = createFrameDecoder((frame) => {
-      codes.push(Response.decode((frame as Frame).data).status?.code ?? 0);
-      if (codes.length === 2) resolve();
-    });
-    socket.on('data', (chunk: Buffer) => {
-      decoder.push(chunk);
-    });
+    socket.on(
+      'data',
+      createFrameReader((frame) => {
+        codes.push(Response.decode((frame as Frame).data).status?.code ?? 0);
+        if (codes.length === 2) resolve();
+      }),
+    );
     socket.write(Buffer.concat([request(7), request(7)]));
     await done;
     socket.destroy();

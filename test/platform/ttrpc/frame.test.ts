@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import {
-  createFrameDecoder,
+  createFrameReader,
   encodeFrame,
   type Frame,
   FrameType,
@@ -15,8 +15,8 @@ import { Response } from '../../../src/wire/ttrpc.ts';
 
 const decodeAll = (chunks: readonly Buffer[]): (Frame | OversizeFrame)[] => {
   const frames: (Frame | OversizeFrame)[] = [];
-  const decoder = createFrameDecoder((frame) => frames.push(frame));
-  for (const chunk of chunks) decoder.push(chunk);
+  const read = createFrameReader((frame) => frames.push(frame));
+  for (const chunk of chunks) read(chunk);
   return frames;
 };
 
