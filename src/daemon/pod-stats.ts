@@ -15,7 +15,7 @@ import type {
   UsageCollector,
 } from '../adapters/stats/types.ts';
 import { usageOfAll } from '../adapters/stats/usage.ts';
-import { containerStateOf } from '../domain/model/container-state.ts';
+import { containerStateOf, liveTaskOf } from '../domain/model/container-state.ts';
 import { messageOf } from '../domain/model/errors.ts';
 import { podCgroupPath } from '../domain/oci/resources.ts';
 import { subjectOf } from '../domain/model/records.ts';
@@ -86,7 +86,7 @@ export function createPodStats(options: PodStatsOptions): Pick<CriParts, 'podSta
   ): Promise<readonly InterfaceCounters[] | null> {
     if (network === null) return null;
     const pause = taskExit === null ? task : null;
-    for (const process of [pause, ...running.map((container) => container.task)]) {
+    for (const process of [pause, ...running.map(liveTaskOf)]) {
       if (process === null) continue;
       // One that has just ended tells nothing; the next may.
       const interfaces = await tried(`the interfaces of pod ${id}`, () => reader.readInterfaces(process));

@@ -1,6 +1,7 @@
 /** What is still owed: undos that failed and will be tried again, and objects that are waiting for an effect. For doctor. */
 import type { Failure } from '../domain/model/errors.ts';
 import type { NodeState, StepState } from '../domain/model/state.ts';
+import { containerStepsOf } from '../domain/model/container-state.ts';
 import { containerStream, sandboxStream } from '../domain/model/records.ts';
 
 export interface OwedWork {
@@ -21,6 +22,7 @@ export function workOwed(state: Readonly<NodeState>): OwedWork[] {
     if (steps.length > 0) owed.push({ stream, steps, failure: object.owedFailure, attempts: object.undoFailures });
   };
   for (const sandbox of state.sandboxes.values()) note(sandboxStream(sandbox.id), sandbox);
-  for (const container of state.containers.values()) note(containerStream(container.id), container);
+  for (const container of state.containers.values())
+    note(containerStream(container.id), { ...container, steps: containerStepsOf(container) });
   return owed;
 }

@@ -9,6 +9,7 @@ import type { DomainRecord, Sequenced } from '../../src/domain/model/records.ts'
 import { container, idOf, podSandbox, testModel } from '../adapters/cri/support.ts';
 import { eventually } from '../support/pods.ts';
 import { tempDir } from '../support/temp-dir.ts';
+import { CREATED } from '../support/phases.ts';
 
 const pod = idOf('a');
 const overlay = (upper: string): readonly Mount[] => [
@@ -65,7 +66,7 @@ const setUp = (t: TestContext) => {
     sandboxes: [podSandbox(pod, { config })],
     containers: [
       container(idOf('c1'), pod, { rootfs: overlay('/upper/c1') }),
-      container(idOf('c2'), pod, { rootfs: overlay('/upper/c2'), startedAtNs: null }),
+      container(idOf('c2'), pod, { rootfs: overlay('/upper/c2'), phase: CREATED }),
     ],
   });
   const made = fakes();

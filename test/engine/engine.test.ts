@@ -1,7 +1,7 @@
 /** What the engine promises of order and durability, one contract at a time; the simulator shows that they hold together. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { containerStateOf } from '../../src/domain/model/container-state.ts';
+import { containerStateOf, containerExitOf } from '../../src/domain/model/container-state.ts';
 import { FailureError } from '../../src/domain/model/errors.ts';
 import { workOwed } from '../../src/projections/work-owed.ts';
 import { FACTS } from '../simulation/facts.ts';
@@ -73,7 +73,7 @@ test('C3: an exit is written down once, however often it is told', async () => {
   await rig.settle();
   const exits = rig.contents.rows.filter(({ record }) => record?.type === 'container.exited');
   assert.equal(exits.length, 1);
-  assert.equal(rig.view.state.containers.get(containerId)?.exit?.exitStatus, 3);
+  assert.equal(containerExitOf(rig.view.state.containers.get(containerId))?.exitStatus, 3);
 });
 
 test('C4: a stop with grace 0 overtakes one that waits', async () => {
@@ -247,12 +247,12 @@ test('C18: a task found dead lists as EXITED at once, and its code is the one th
   const found = container();
   assert.ok(found !== undefined);
   assert.equal(containerStateOf(found), 'CONTAINER_EXITED');
-  assert.equal(found.exit, null);
+  assert.equal(containerExitOf(found), null);
   tell();
   for (let i = 0; i < 3; i += 1) await second.settle();
-  assert.equal(container()?.exit?.exitStatus, 7);
+  assert.equal(containerExitOf(container())?.exitStatus, 7);
   await second.engine.observe({ ...exitOf('', containerId, 9) });
-  assert.equal(container()?.exit?.exitStatus, 7);
+  assert.equal(containerExitOf(container())?.exitStatus, 7);
 });
 
 test('C19: after a crash creations are undone, and a start is finished or failed by what its shim says', async () => {
@@ -297,6 +297,6 @@ test('C19: after a crash creations are undone, and a start is finished or failed
     const container = fourth.view.state.containers.get(containerId);
     assert.ok(container !== undefined);
     assert.equal(containerStateOf(container), expected);
-    if (status === 'absent') assert.equal(container.exit?.reason, 'StartError');
+    if (status === 'absent') assert.equal(containerExitOf(container)?.reason, 'StartError');
   }
 });

@@ -8,6 +8,7 @@ import { NamespaceMode } from '../../src/domain/model/cri.ts';
 import type { DaemonFacts } from '../../src/domain/model/daemon-facts.ts';
 import type { CallDraft } from '../../src/domain/call/draft.ts';
 import { exitOf, idOf, podConfig, type Rig, runContainer, startRig } from './rig.ts';
+import { containerExitOf } from '../../src/domain/model/container-state.ts';
 
 /** "type id" of the events in what was recorded since. */
 const eventsSince = ({ contents }: Rig, seq: number): string[] =>
@@ -65,7 +66,7 @@ test('after a reboot every pod and container that ran gives CONTAINER_STOPPED, a
     eventsSince(next, before).sort(),
     [containerId, podSandboxId].map((id) => `CONTAINER_STOPPED_EVENT ${id}`).sort(),
   );
-  const exit = next.view.state.containers.get(containerId)?.exit;
+  const exit = containerExitOf(next.view.state.containers.get(containerId));
   assert.deepEqual([exit?.exitStatus, exit?.message], [255, 'the node was rebooted']);
 });
 

@@ -1,7 +1,7 @@
 /** Histories that once went wrong, found by checks of what is still owed when nothing happens any more; one test for each. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { containerStateOf } from '../../src/domain/model/container-state.ts';
+import { containerStateOf, containerExitOf, runOf } from '../../src/domain/model/container-state.ts';
 import type { ContainerConfig } from '../../src/domain/model/cri.ts';
 import { FailureError } from '../../src/domain/model/errors.ts';
 import type { ObservedTask } from '../../src/domain/model/tasks.ts';
@@ -118,7 +118,7 @@ test('a command of an earlier life that could not be ended is ended while the da
     },
   });
   await settled(second);
-  const stale = (): readonly string[] | undefined => second.engine.state.containers.get(containerId)?.staleExecs;
+  const stale = (): readonly string[] | undefined => runOf(second.engine.state.containers.get(containerId))?.staleExecs;
   assert.equal(stale()?.length, 1);
   // Tried again until it has ended, and no more then.
   for (let i = 0; i < 4; i += 1) await second.advance(60_000);
@@ -182,7 +182,7 @@ for (const [which, reconnect] of doubts)
     kill({});
     await settled(rig);
     assert.equal(stateIn(rig, containerId), 'CONTAINER_EXITED');
-    const exit = rig.engine.state.containers.get(containerId)?.exit;
+    const exit = containerExitOf(rig.engine.state.containers.get(containerId));
     assert.deepEqual([exit?.reason, exit?.exitStatus], ['StartError', 128]);
     const reply = answer();
     assert.ok(reply !== null);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { CallDraft } from '../../src/domain/call/draft.ts';
-import { containerStateOf } from '../../src/domain/model/container-state.ts';
+import { containerExitOf, containerStateOf } from '../../src/domain/model/container-state.ts';
 import { type ContainerConfig, NamespaceMode } from '../../src/domain/model/cri.ts';
 import { FailureError } from '../../src/domain/model/errors.ts';
 import type { LaunchedTask, ObservedTask } from '../../src/domain/model/tasks.ts';
@@ -148,7 +148,7 @@ test('C6: a task that can not be created is not started, which is recorded in th
     { kind: 'StartTask', failure: failure.failure },
     { kind: 'DeleteTask' },
   ]);
-  assert.equal(rig.engine.state.containers.get(containerId)?.exit?.reason, 'StartError');
+  assert.equal(containerExitOf(rig.engine.state.containers.get(containerId))?.reason, 'StartError');
 });
 
 const ownProcesses: CallDraft = {
@@ -209,6 +209,6 @@ for (const [status, expected] of [
       assert.ok(container !== undefined);
       assert.equal(containerStateOf(container), expected);
       const how = { running: undefined, stopped: 'Error', created: 'StartError', absent: 'StartError' } as const;
-      assert.equal(container.exit?.reason, how[status]);
+      assert.equal(containerExitOf(container)?.reason, how[status]);
       assert.equal(next.performed.includes('DeleteTask'), status !== 'running');
     });

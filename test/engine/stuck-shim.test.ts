@@ -1,7 +1,7 @@
 /** A pod without a pause task whose shim ended and can't be cleared up: nobody waits for that. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { containerStateOf } from '../../src/domain/model/container-state.ts';
+import { containerStateOf, containerExitOf } from '../../src/domain/model/container-state.ts';
 import { FailureError } from '../../src/domain/model/errors.ts';
 import { idOf, podConfig, reasonOf, type Rig, startRig } from './rig.ts';
 
@@ -36,7 +36,7 @@ test('a StartContainer behind a shim that can not be stopped fails, and the next
   const failed = rig.view.state.containers.get(containerId);
   assert.ok(failed !== undefined);
   assert.equal(containerStateOf(failed), 'CONTAINER_EXITED');
-  assert.equal(failed.exit?.reason, 'StartError');
+  assert.equal(containerExitOf(failed)?.reason, 'StartError');
 
   isStuck = false;
   await rig.advance(60_000);

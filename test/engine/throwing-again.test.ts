@@ -6,6 +6,7 @@ import type { Input, Sequenced } from '../../src/domain/model/records.ts';
 import { ObjectStuckError } from '../../src/domain/deciding/turn-failed.ts';
 import { emptyContents } from '../../src/journal/memory-journal.ts';
 import { exitOf, idOf, reasonOf, type Rig, runContainer, runPod, startRig } from './rig.ts';
+import { containerExitOf, runOf } from '../../src/domain/model/container-state.ts';
 
 type When = (input: Sequenced<Input>) => boolean;
 
@@ -86,7 +87,7 @@ test('a start of which not even a note can be made is settled with the shim', as
   plant.on = true;
   assert.equal(reasonOf(await rig.call({ method: 'StartContainer', containerId })), 'Bug');
   await settled(rig);
-  assert.notEqual(rig.view.state.containers.get(containerId)?.startedAtNs, null);
+  assert.notEqual(runOf(rig.view.state.containers.get(containerId)), null);
 });
 
 test('an exit of which not even a note can be made is asked for', async () => {
@@ -108,7 +109,7 @@ test('an exit of which not even a note can be made is asked for', async () => {
   plant.on = true;
   await rig.engine.observe(exitOf(podSandboxId, containerId, 3));
   await settled(rig);
-  assert.equal(rig.view.state.containers.get(containerId)?.exit?.exitStatus, 3);
+  assert.equal(containerExitOf(rig.view.state.containers.get(containerId))?.exitStatus, 3);
 });
 
 test('the exit is asked for when the turn of its signal threw and nobody tells of it', async () => {

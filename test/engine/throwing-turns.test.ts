@@ -1,7 +1,7 @@
 /** A decider that throws half-way: nothing of its turn stays, nobody waits for ever, and no input goes without a record. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { containerStateOf } from '../../src/domain/model/container-state.ts';
+import { containerStateOf, containerExitOf, runOf } from '../../src/domain/model/container-state.ts';
 import { decide } from '../../src/domain/turn/decide.ts';
 import { redecide } from '../../src/domain/turn/redecide.ts';
 import type { BodyOf, Input, Sequenced } from '../../src/domain/model/records.ts';
@@ -177,7 +177,7 @@ test('C3: an exit whose turn throws is in the journal before the shim is answere
   const container = rig.view.state.containers.get(containerId);
   assert.ok(container !== undefined);
   assert.equal(containerStateOf(container), 'CONTAINER_EXITED');
-  assert.equal(container.exit?.exitStatus, 3);
+  assert.equal(containerExitOf(container)?.exitStatus, 3);
   assert.equal(reasonOf(await stopping), 'OK');
   assert.equal(reasonOf(await rig.call({ method: 'RemoveContainer', containerId })), 'OK');
   await assertWhole(rig);
@@ -258,7 +258,7 @@ test('what else comes unasked and throws is noted: it is written into the state,
   const noted = failedTurns(rig).map(({ body }) => body);
   assert.deepEqual(noted.map(({ input }) => input.type).toSorted(), [...types].toSorted());
   assert.ok(noted.every(({ handling }) => handling === 'noted'));
-  assert.equal(rig.view.state.containers.get(containerId)?.oomed, true);
+  assert.equal(runOf(rig.view.state.containers.get(containerId))?.oomed, true);
   assert.equal(rig.view.state.network.problem, 'gone');
   assert.equal(rig.view.state.sandboxes.get(podSandboxId)?.shimContact, 'gone');
   pulled();

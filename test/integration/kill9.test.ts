@@ -18,6 +18,7 @@ import { noLeftovers } from '../support/leftovers.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
 import { eventually, inParallel, ownPids, removePod, runPod, statusOf } from '../support/pods.ts';
 import { tempDir } from '../support/temp-dir.ts';
+import { liveTaskOf } from '../../src/domain/model/container-state.ts';
 
 const pods = Number(process.env['SCRIBE_PODS'] ?? 100);
 const atOnce = 6;
@@ -111,7 +112,7 @@ describe(`${pods} containers in ${pods} pods, and the daemon is killed`, () => {
     const expected = new Map(made.map(({ containerId }) => [containerId, CONTAINER_RUNNING as ContainerState]));
     assert.deepEqual(statesIn(await daemon.cri.runtime.listContainers()), expected);
     const before = stateOf(daemon);
-    const pidOf = (id: string): number => before.containers.get(id)?.task?.pid ?? 0;
+    const pidOf = (id: string): number => liveTaskOf(before.containers.get(id))?.pid ?? 0;
 
     await daemon.kill();
     await writeFile(join(signals, 'go'), '');

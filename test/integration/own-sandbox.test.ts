@@ -21,6 +21,7 @@ import { headOf, recordsOf, stateOf } from '../support/journal.ts';
 import { noLeftovers, processesOf } from '../support/leftovers.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
 import { containerConfig, eventually, ownPids, podConfig, removePod, statusOf } from '../support/pods.ts';
+import { liveTaskOf } from '../../src/domain/model/container-state.ts';
 
 const sleeper = ['sleep', '1000'];
 const runtimeHandler = 'own';
@@ -124,7 +125,7 @@ sandboxer = "shim"
     const { pid, sandbox } = sandboxOf(podSandboxId);
     const namespacesOf = (process: number): Promise<string[]> =>
       Promise.all(['ipc', 'uts', 'pid'].map((name) => readlink(`/proc/${process}/ns/${name}`)));
-    const taskPid = (containerId: string): number => stateOf(daemon).containers.get(containerId)?.task?.pid ?? 0;
+    const taskPid = (containerId: string): number => liveTaskOf(stateOf(daemon).containers.get(containerId))?.pid ?? 0;
     assert.deepEqual(await namespacesOf(taskPid(one)), await namespacesOf(pid));
     assert.deepEqual(await namespacesOf(taskPid(other)), await namespacesOf(pid));
     assert.equal(await shell(one, 'hostname; cat /proc/1/comm; ip -4 -o addr show eth0 | wc -l'), 'sharing\nexe\n1\n');

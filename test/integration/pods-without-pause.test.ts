@@ -22,6 +22,7 @@ import { noLeftovers } from '../support/leftovers.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
 import { containerConfig, eventually, ownPids, podConfig, removePod, runPod, statusOf } from '../support/pods.ts';
 import { runOk } from '../support/process.ts';
+import { liveTaskOf } from '../../src/domain/model/container-state.ts';
 
 const sleeper = ['sleep', '1000'];
 const { CONTAINER_EXITED, CONTAINER_RUNNING } = ContainerState;
@@ -94,7 +95,7 @@ describe('pods without a pause task', () => {
       ['netns', 'ipcns', 'utsns'].map(async (place) => (await stat(join(state, place, podSandboxId))).ino),
     );
     const namespacesOf = async (containerId: string): Promise<string[]> => {
-      const { pid } = stateOf(daemon).containers.get(containerId)?.task ?? { pid: 0 };
+      const { pid } = liveTaskOf(stateOf(daemon).containers.get(containerId)) ?? { pid: 0 };
       return Promise.all(['net', 'ipc', 'uts', 'pid'].map((name) => readlink(`/proc/${pid}/ns/${name}`)));
     };
     const [first, second] = [await namespacesOf(one), await namespacesOf(other)];

@@ -5,6 +5,7 @@ import { connect } from 'node:net';
 import { describe, it } from 'node:test';
 import * as wire from '../../src/wire/cri/api.ts';
 import { container, idOf, podSandbox, startServer, testModel } from '../adapters/cri/support.ts';
+import { running } from '../support/phases.ts';
 
 describe('clients of the socket', { timeout: 60_000 }, () => {
   it('rapid reset: streams that are begun and cancelled by the thousand hold up nobody else', async (t) => {
@@ -36,7 +37,7 @@ describe('clients of the socket', { timeout: 60_000 }, () => {
       sandboxes: [podSandbox(idOf('a'), { createdAtNs: most })],
       containers: [
         container(idOf('c'), idOf('a'), {
-          startedAtNs: '1700000000000000001',
+          phase: running({ startedAtNs: '1700000000000000001' }),
           config: { linux: { resources: { memoryLimitInBytes: most, cpuShares: '9007199254740993' } } },
         }),
       ],

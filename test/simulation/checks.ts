@@ -2,7 +2,16 @@
  * What must hold, whatever happens. Checkers look at durable records, at the recovered state and at the simulated
  * node; they share no code with what they check beyond the record types.
  */
-import { containerStateOf } from '../../src/domain/model/container-state.ts';
+import {
+  containerStateOf,
+  execsOf,
+  containerExitOf,
+  isCreated,
+  isRunning,
+  liveTaskOf,
+  runOf,
+  taskStepOf,
+} from '../../src/domain/model/container-state.ts';
 import type { EffectKind, EffectOf } from '../../src/domain/model/effects.ts';
 import type { Sequenced } from '../../src/domain/model/records.ts';
 import type { NodeState } from '../../src/domain/model/state.ts';
@@ -46,12 +55,12 @@ export function checkRecovered(ledger: Ledger, state: NodeState, _rebooted: bool
   }
   for (const id of ledger.started) {
     const container = state.containers.get(id);
-    if (container !== undefined && container.startedAtNs === null)
+    if (container !== undefined && runOf(container) === null)
       fail(`Container ${id} was answered as started; a restart finds it not started.`);
   }
   for (const id of ledger.stopped) {
     const container = state.containers.get(id);
-    if (container !== undefined && container.startedAtNs !== null && container.exit === null)
+    if (container !== undefined && isRunning(container))
       fail(`Container ${id} was answered as stopped; a restart finds it running.`);
   }
   for (const id of ledger.removed)
@@ -83,7 +92,9 @@ function checkLabels(state: Readonly<NodeState>): void {
 }
 
 function checkShown(ledger: Ledger, state: Readonly<NodeState>): void {
-  for (const { id, exit } of state.containers.values()) {
+  for (const container of state.containers.values()) {
+    const { id } = container;
+    const exit = containerExitOf(container);
     const shown = ledger.shown.get(id);
     if (shown !== undefined && exit === null) fail(`Container ${id} was EXITED with ${shown} and is not any more.`);
     if (shown !== undefined && exit !== null && exit.exitStatus !== shown)
@@ -98,10 +109,13 @@ export function checkAcknowledged({ unread }: World, state: Readonly<NodeState>,
   if ('podSandboxId' in observation && unread.has(observation.podSandboxId)) return;
   if (observation.kind === 'TaskExited') {
     const { containerId, exit } = observation;
-    const object = state.containers.get(containerId) ?? state.sandboxes.get(containerId);
-    if (object === undefined || object.taskExit !== null || object.task?.pid !== exit.pid) return;
-    if ('exit' in object && object.exit !== null) return;
-    if (object.steps.task === 'done') fail(`The exit of ${containerId} was acknowledged and is not durable.`);
+    const container = state.containers.get(containerId);
+    const sandbox = state.sandboxes.get(containerId);
+    const isAwaited =
+      container === undefined
+        ? sandbox?.taskExit === null && sandbox.task?.pid === exit.pid && sandbox.steps.task === 'done'
+        : liveTaskOf(container)?.pid === exit.pid && taskStepOf(container) === 'done';
+    if (isAwaited) fail(`The exit of ${containerId} was acknowledged and is not durable.`);
   }
   if (observation.kind === 'ShimLost') {
     const sandbox = state.sandboxes.get(observation.podSandboxId);
@@ -151,7 +165,7 @@ function checkExecs({ daemon, world }: History): void {
     const container = daemon?.engine.state.containers.get(task.id);
     if (container === undefined) continue;
     for (const execId of task.execs)
-      if (!container.execs.includes(execId) && !container.staleExecs.includes(execId))
+      if (!execsOf(container).includes(execId))
         fail(`The command ${execId} runs in container ${task.id} and nobody knows of it.`);
   }
 }
@@ -179,10 +193,11 @@ function checkRestored({ sandboxes, containers }: Readonly<NodeState>): void {
   for (const { id, restore, phase, goal } of sandboxes.values())
     for (const { containerId } of restore?.containers ?? []) {
       const container = containers.get(containerId);
-      if (container?.created === true && container.goal === 'run' && container.steps.files !== 'done')
+      if (container === undefined) continue;
+      if (isCreated(container) && container.goal === 'run' && container.files !== 'done')
         fail(`Container ${containerId} is shown before it is made.`);
-      if (goal === 'run' && container !== undefined && container.created !== (phase !== 'creating'))
-        fail(`Container ${containerId} is ${container.created ? 'shown before' : 'not shown with'} its pod ${id}.`);
+      if (goal === 'run' && isCreated(container) !== (phase !== 'creating'))
+        fail(`Container ${containerId} is ${isCreated(container) ? 'shown before' : 'not shown with'} its pod ${id}.`);
     }
 }
 
@@ -191,10 +206,9 @@ function checkLimits({ daemon, world }: History): void {
   for (const task of runningContainers(world)) {
     if (world.shims.get(task.podSandboxId)?.alive !== true) continue;
     const container = daemon?.engine.state.containers.get(task.id);
-    if (container === undefined || container.startedAtNs === null || container.update !== undefined) continue;
+    if (container?.phase.kind !== 'running' || container.update !== undefined) continue;
     const shown = Number(container.resources?.cpuShares ?? DEFAULT_SHARES);
-    if (container.lost === null && container.exit === null && !container.exitPending && shown !== task.shares)
-      fail(`Container ${task.id} has ${task.shares} CPU shares and shows ${shown}.`);
+    if (shown !== task.shares) fail(`Container ${task.id} has ${task.shares} CPU shares and shows ${shown}.`);
   }
 }
 

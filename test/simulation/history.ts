@@ -248,22 +248,13 @@ function describe({ daemon }: History): string {
         owedFailure,
       }),
     ),
-    containers: [...state.containers.values()].map(
-      ({ id, podSandboxId, goal, steps, inspection, kill, exit, lost, stop, startInDoubt, starting, exitPending }) => ({
-        id: id.slice(-4),
-        pod: podSandboxId.slice(-4),
-        goal,
-        steps,
-        inspection,
-        kill,
-        exit,
-        lost,
-        stop,
-        startInDoubt,
-        starting,
-        exitPending,
-      }),
-    ),
+    containers: [...state.containers.values()].map(({ id, podSandboxId, goal, files, phase }) => ({
+      id: id.slice(-4),
+      pod: podSandboxId.slice(-4),
+      goal,
+      files,
+      phase,
+    })),
     images: [...state.images.values()].map(({ removing }) => removing),
   });
 }

@@ -3,7 +3,15 @@
  * that could be paid, no claim and no command is left over, what is shown is what the world says, and whatever the
  * world holds belongs to somebody who is shown.
  */
-import { containerStateOf } from '../../src/domain/model/container-state.ts';
+import {
+  containerStateOf,
+  containerStepsOf,
+  execsOf,
+  isClaimed,
+  isStarting,
+  mayHaveTask,
+  stopOf,
+} from '../../src/domain/model/container-state.ts';
 import type { Container, NodeState, PodSandbox, StepState } from '../../src/domain/model/state.ts';
 import type { History } from './history.ts';
 import { Violation } from './violation.ts';
@@ -56,7 +64,7 @@ function checkSandbox(world: World, state: NodeState, sandbox: PodSandbox): void
   if (goal === 'stop' && !stopped && !isHeldUp) fail(`${name} is not stopped`);
   checkSteps(name, sandbox.steps);
   if (sandbox.checkpoint !== undefined) fail(`${name} is in a checkpoint`);
-  if (!claimed && ![...state.containers.values()].some((one) => one.podSandboxId === id && one.claimed))
+  if (!claimed && ![...state.containers.values()].some((one) => one.podSandboxId === id && isClaimed(one)))
     fail(`${name} is there and nobody claimed it`);
   const holds = world.shims.get(id)?.tasks.get(id)?.status === 'running';
   if (phase === 'ready' && sandboxer !== 'none' && !holds) fail(`${name} is READY and what holds it does not run`);
@@ -71,13 +79,13 @@ function checkSandbox(world: World, state: NodeState, sandbox: PodSandbox): void
 }
 
 function checkContainer(world: World, state: NodeState, container: Container): void {
-  const { id, goal, steps, stop, exit } = container;
+  const { id, goal, phase } = container;
   const name = `container ${id}`;
   if (goal !== 'run') fail(`${name} is still there, its goal is ${goal}`);
-  checkSteps(name, steps);
-  if (container.starting) fail(`${name} is being started`);
-  if (container.exitPending || (container.lost !== null && exit === null)) fail(`nobody has said how ${name} ended`);
-  if (!container.claimed) fail(`${name} is there and nobody claimed it`);
+  checkSteps(name, containerStepsOf(container));
+  if (isStarting(container)) fail(`${name} is being started`);
+  if (phase.kind === 'dead' || phase.kind === 'lost') fail(`nobody has said how ${name} ended`);
+  if (!isClaimed(container)) fail(`${name} is there and nobody claimed it`);
   if (container.checkpoint !== undefined) fail(`${name} is in a checkpoint`);
   if (container.update !== undefined) fail(`the limits of ${name} are being changed`);
   const task = tasksIn(world, container.podSandboxId).find((one) => one.id === id);
@@ -85,13 +93,12 @@ function checkContainer(world: World, state: NodeState, container: Container): v
   const shown = containerStateOf(container);
   if (shown === 'CONTAINER_RUNNING' && !runs) fail(`${name} is RUNNING and its process is not`);
   if (shown !== 'CONTAINER_RUNNING' && runs) fail(`${name} is ${shown} and its process runs`);
-  if (shown === 'CONTAINER_RUNNING' && stop !== null && !world.unkilled.has(id))
+  if (shown === 'CONTAINER_RUNNING' && stopOf(container) !== null && !world.unkilled.has(id))
     fail(`${name} runs and was to be stopped`);
-  if (runs && container.staleExecs.length + container.execs.length > 0)
-    fail(`${name} has commands that nobody waits for`);
+  if (runs && execsOf(container).length > 0) fail(`${name} has commands that nobody waits for`);
   if (runs && task.execs.size > 0) fail(`a command runs in ${name} that nobody began`);
   if (runs && task.frozen) fail(`${name} is frozen`);
-  if (exit !== null && steps.task !== 'undone' && steps.task !== 'none') fail(`the task of ${name} is not deleted`);
+  if (phase.kind === 'exited' && mayHaveTask(container)) fail(`the task of ${name} is not deleted`);
   const pod = state.sandboxes.get(container.podSandboxId);
   if (pod === undefined) fail(`${name} has no pod`);
   if (pod?.stopped === true && runs) fail(`${name} runs in a stopped pod`);

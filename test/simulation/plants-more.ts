@@ -2,6 +2,7 @@
 import { isClosedStream } from '../../src/domain/turn/closed-streams.ts';
 import { altered, withEvents, withoutEffects } from './altered.ts';
 import type { Plant } from './plant.ts';
+import { containerExitOf, isRunning } from '../../src/domain/model/container-state.ts';
 
 const LIVENESS: readonly Plant[] = [
   {
@@ -66,7 +67,7 @@ const ORDER: readonly Plant[] = [
       if (input.type !== 'effect.ended' || input.body.kind !== 'KillTask' || input.body.failure !== undefined)
         return events;
       const container = before.containers.get(input.stream.slice('container/'.length));
-      if (container === undefined || container.exit !== null || container.startedAtNs === null) return events;
+      if (container === undefined || !isRunning(container)) return events;
       if (events.some(({ type }) => type === 'container.exited')) return events;
       const body = { exitStatus: 137, exitedAtNs: String(input.atNs), reason: 'Error', message: '' } as const;
       const { stream, atNs, monoNs, seq } = input;
@@ -85,7 +86,7 @@ const RESTARTS: readonly Plant[] = [
     name: 'a stream that is pruned before it is closed',
     isClosed: ({ view }, stream) =>
       isClosedStream(view.state, stream) ||
-      (view.state.containers.get(stream.slice('container/'.length))?.exit ?? null) !== null,
+      containerExitOf(view.state.containers.get(stream.slice('container/'.length))) !== null,
   },
   { name: 'tasks that died with nobody looking', deadTasks: () => [] },
   {

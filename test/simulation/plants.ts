@@ -6,6 +6,7 @@ import { decide } from '../../src/domain/turn/decide.ts';
 import { evolve } from '../../src/domain/turn/evolve.ts';
 import type { Event, Sequenced } from '../../src/domain/model/records.ts';
 import type { Plant } from './plant.ts';
+import { isCreated } from '../../src/domain/model/container-state.ts';
 
 export const PLANTS: readonly Plant[] = [
   {
@@ -85,7 +86,9 @@ export const PLANTS: readonly Plant[] = [
     name: 'content deleted while a container has it mounted',
     decide(state, input) {
       // Whoever looks for what still needs an image sees roots only.
-      const mounting = [...state.containers.values()].filter((one) => one.created && one.mountedImages !== undefined);
+      const mounting = [...state.containers.values()].filter(
+        (one) => isCreated(one) && one.mountedImages !== undefined,
+      );
       for (const one of mounting) state.containers.set(one.id, { ...one, mountedImages: [] });
       const events = decide(state, input);
       for (const { id, mountedImages = [] } of mounting) {

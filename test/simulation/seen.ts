@@ -2,7 +2,7 @@
  * The simulated node and the daemon's answers in the words of the model of CRI: what runs, what is left, what clients
  * are shown. The only place that knows both.
  */
-import { containerStateOf } from '../../src/domain/model/container-state.ts';
+import { containerStateOf, containerExitOf, startedAtNsOf } from '../../src/domain/model/container-state.ts';
 import type { Sequenced } from '../../src/domain/model/records.ts';
 import type { Container } from '../../src/domain/model/state.ts';
 import type { CallReply, PerformEffects } from '../../src/engine/ports.ts';
@@ -67,14 +67,15 @@ const atOf = (ns: string | null | undefined): bigint | null => (ns === null || n
 function shownOf(container: Container): ShownContainer | null {
   const state = containerStateOf(container);
   if (state === null) return null;
-  const { id, exit } = container;
+  const { id } = container;
+  const exit = containerExitOf(container);
   return {
     id,
     state,
     reason: exit?.reason ?? '',
     exitCode: exit?.exitStatus ?? 0,
     createdAtNs: BigInt(container.createdAtNs),
-    startedAtNs: atOf(container.startedAtNs),
+    startedAtNs: atOf(startedAtNsOf(container)),
     finishedAtNs: atOf(exit?.finishedAtNs),
   };
 }

@@ -16,6 +16,7 @@ import type { NodeState, PodSandbox } from '../../src/domain/model/state.ts';
 import type { Daemon } from './daemon.ts';
 import { stateOf } from './journal.ts';
 import { mountsBelow } from './leftovers.ts';
+import { liveTaskOf } from '../../src/domain/model/container-state.ts';
 
 const shimTimeoutMs = 5_000;
 const betweenLooksMs = 100;
@@ -110,7 +111,7 @@ const wrongWithPod = async (
     }
     for (const container of own) {
       const runs = containers.get(container.id) === ContainerState.CONTAINER_RUNNING;
-      await check(`container ${container.id}`, container.id, runs, container.task?.pid);
+      await check(`container ${container.id}`, container.id, runs, liveTaskOf(container)?.pid);
       const rootfs = `${daemon.dirs.state}/bundles/${container.id}/rootfs`;
       if (runs && !mounts.has(rootfs)) wrong.push(`container ${container.id} has no root file system mounted`);
     }

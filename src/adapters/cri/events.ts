@@ -4,11 +4,11 @@
  * A new one begins after what was last delivered to anybody, at most five minutes back, over restarts too.
  */
 import type { CriEvent, CriEventsOf, ReadModel } from '../../engine/ports.ts';
+import { isCreated, isExitPending } from '../../domain/model/container-state.ts';
 import { type Sequenced, subjectOf } from '../../domain/model/records.ts';
 import type { Container, PodSandbox } from '../../domain/model/state.ts';
 import * as wire from '../../wire/cri/api.ts';
 import { containersIn, containerStatuses, podSandboxStatus } from './messages/entries.ts';
-import { isUnsure } from './exits.ts';
 
 const EVENTS_MAX = 1000;
 const KEPT_NS = 300_000_000_000n;
@@ -135,8 +135,9 @@ export function createContainerEvents(options: ContainerEventsOptions): Containe
 
   function tell(event: CriEvent): void {
     const podSandboxId = podSandboxIdOf(event);
+    const subject = containers.get(event.containerId);
     // One whose creation was undone was never there for anybody.
-    const isHidden = containers.get(event.containerId)?.created === false;
+    const isHidden = subject !== undefined && !isCreated(subject);
     if (!isHidden)
       log.push({ event, sandbox: sandboxes.get(podSandboxId), containers: containersIn(state, podSandboxId) });
     if (event.type !== 'CONTAINER_DELETED_EVENT') return;
@@ -149,7 +150,7 @@ export function createContainerEvents(options: ContainerEventsOptions): Containe
     if (events.length === 0) return;
     held = [];
     for (const event of events) {
-      const mustWait = containersIn(state, podSandboxIdOf(event)).some(isUnsure);
+      const mustWait = containersIn(state, podSandboxIdOf(event)).some(isExitPending);
       if (mustWait && held.length < EVENTS_MAX) held.push(event);
       else tell(event);
     }

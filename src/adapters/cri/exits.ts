@@ -4,12 +4,9 @@
  */
 import type { ReadModel } from '../../engine/ports.ts';
 import { FailureError } from '../../domain/model/errors.ts';
-import type { Container } from '../../domain/model/state.ts';
 
 /** Longer than a shim is waited for after a restart, shorter than kubelet waits. */
 const EXIT_WAIT_MS = 8_000;
-
-export const isUnsure = ({ exitPending }: Container): boolean => exitPending;
 
 /**
  * Resolves once `isKnown`, asked at every change of the read model, says so.

@@ -4,6 +4,7 @@
  * contract has them: seconds are cut. Every container has every family, 0 where there is no limit or the kernel keeps no
  * account, but for pressure and the CPU quota, where that would say something else.
  */
+import { startedAtNsOf } from '../../domain/model/container-state.ts';
 import type { Container, PodSandbox } from '../../domain/model/state.ts';
 import type { CgroupFigure, CgroupFigures, DeviceBytes, FileSystemFigures, InterfaceCounters } from '../stats/types.ts';
 import * as wire from '../../wire/cri/api.ts';
@@ -198,9 +199,10 @@ const ofContainers: readonly Described<ContainerFigures>[] = [
     help: 'When it was started, in seconds since 1970.',
     type: GAUGE,
     labelKeys: [],
-    valuesOf: ({ container: { startedAtNs } }) => [
-      { labels: [], value: startedAtNs === null ? undefined : wholeSeconds(BigInt(startedAtNs)) },
-    ],
+    valuesOf: ({ container }) => {
+      const startedAtNs = startedAtNsOf(container);
+      return [{ labels: [], value: startedAtNs === null ? undefined : wholeSeconds(BigInt(startedAtNs)) }];
+    },
   },
   figure('container_spec_cpu_period', 'CPU period, in microseconds.', GAUGE, 'cpuPeriodUs'),
   optionalFigure(

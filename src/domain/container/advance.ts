@@ -16,7 +16,7 @@ import { hasShim, launchIntents } from '../deciding/launch.ts';
 import { containerStream, type ExitReason, imageStream, sandboxStream } from '../model/records.ts';
 import type { Int64 } from '../model/cri.ts';
 import { containerSpecOf } from '../oci/specs.ts';
-import type { Container } from '../model/state.ts';
+import type { Container, ContainerPhase, ContainerRun, StepState } from '../model/state.ts';
 import {
   afterMs,
   answer,
@@ -33,7 +33,7 @@ import {
 import { SIGKILL } from '../values/signals.ts';
 import { advanceCheckpoint, isInCheckpoint } from './checkpoint.ts';
 import { contactOf, isAskingShim } from './contact.ts';
-import { isRunning } from '../model/container-state.ts';
+import { isRunning, isStarting, isStartInDoubt, mayHaveTask, runOf, stopOf } from '../model/container-state.ts';
 import { advanceUpdates, isUpdating } from './update.ts';
 
 /** What a shell says of a command that could not be run, and what kubelet expects with StartError. */
@@ -42,6 +42,8 @@ const UNKNOWN_STATUS = 255;
 /** A killed task whose exit did not arrive by then: its shim is asked. */
 export const EXIT_OVERDUE_MS = 10_000;
 const GONE_EXIT_OVERDUE_MS = 1_000;
+
+type PhaseOf<K extends ContainerPhase['kind']> = Extract<ContainerPhase, { kind: K }>;
 
 const find = (turn: Turn, id: string): Container | undefined => turn.state.containers.get(id);
 
@@ -54,35 +56,29 @@ export function advanceContainer(turn: Turn, containerId: string): void {
 }
 
 function advanceGoal(turn: Turn, container: Container): void {
-  switch (container.goal) {
-    case 'create':
-      return advanceCreate(turn, container);
-    case 'run':
-      return advanceTask(turn, container);
-    case 'remove':
-    case 'undo':
-      return advanceTeardown(turn, container);
-  }
+  if (container.goal !== 'run') return advanceTeardown(turn, container);
+  if (container.phase.kind === 'creating') return advanceCreate(turn, container, container.phase.inspection);
+  advanceTask(turn, container);
 }
 
-function advanceCreate(turn: Turn, container: Container): void {
+function advanceCreate(turn: Turn, container: Container, inspection: StepState): void {
   const stream = containerStream(container.id);
-  const { inspection, steps } = container;
+  const { files } = container;
   if (inspection === 'none') return request(turn, stream, { kind: 'InspectContainer' });
-  if (inspection === 'failed' || steps.files === 'failed') {
+  if (inspection === 'failed' || files === 'failed') {
     const failure: Failure = container.failure ?? {
       reason: 'Interrupted',
       message: `The daemon ended while container ${container.id} was being created; it was undone.`,
     };
     return failCreation(turn, container, failure);
   }
-  if (inspection === 'done' && steps.files === 'none') {
+  if (inspection === 'done' && files === 'none') {
     // The spec is tried now, so that what it can't be made of is a refusal and not a failed effect.
     const failure = specFailure(turn, container);
     if (failure === null) return request(turn, stream, { kind: 'PrepareContainer' });
     return failCreation(turn, container, failure);
   }
-  if (steps.files !== 'done') return;
+  if (files !== 'done') return;
   // Containers of a pod that is being restored are shown with the pod, or never.
   if (isOfNewPod(turn, container)) return wake(turn, sandboxStream(container.podSandboxId));
   const claimed = callsWaitingFor(turn, stream, ['CreateContainer']).some((call) => !call.detached);
@@ -115,40 +111,65 @@ function specFailure({ state }: Turn, container: Container): Failure | null {
 
 /** Everything about the task: starting it, ending it, and deleting it once its exit is written down. */
 function advanceTask(turn: Turn, container: Container): void {
-  const { steps } = container;
-  const stream = containerStream(container.id);
-  if (container.starting && steps.task === 'none') return advanceStart(turn, container);
-  if (steps.task === 'doing' || steps.task === 'undoing') return;
-  if (steps.task === 'owed') return owe(turn, container);
-  if (container.starting && steps.task === 'failed' && container.lost === null) {
-    const message = container.failure?.message ?? 'The daemon ended while the container was being started.';
-    exited(turn, container, {
-      exitStatus: START_ERROR_STATUS,
-      exitedAtNs: String(turn.input.atNs),
-      reason: 'StartError',
-      message,
-    });
-    const failure = container.failure ?? { reason: 'Interrupted', message };
-    answer(turn, stream, ['StartContainer'], { ok: false, failure });
-    return advanceContainer(turn, container.id);
+  const { phase, id } = container;
+  switch (phase.kind) {
+    case 'creating':
+    case 'created':
+      return;
+    case 'starting':
+      if (phase.launch === 'none') return advanceStart(turn, container);
+      return phase.launch === 'failed' ? startFailed(turn, container) : undefined;
+    case 'running':
+    case 'dead':
+      if (contactOf(turn.state, container) === 'gone') return loseContainer(turn, id, 'the shim that ran it is gone');
+      return phase.kind === 'running' ? enforceStop(turn, container, phase.run) : undefined;
+    case 'startLost':
+    case 'lost':
+    case 'exited':
+      return advanceDeletion(turn, container, phase);
   }
-  const over = container.exit !== null || container.lost !== null;
-  if (over && (steps.task === 'done' || steps.task === 'failed') && !isAskingShim(turn.state, container))
-    return request(turn, stream, { kind: 'DeleteTask' });
-  if (container.lost !== null && container.exit === null && steps.task === 'undone') {
-    if (container.startedAtNs === null) return failStart(turn, container.id, container.lost);
-    exited(turn, container, {
-      exitStatus: UNKNOWN_STATUS,
-      exitedAtNs: String(turn.input.atNs),
-      reason: 'Unknown',
-      message: container.lost,
-    });
-    return advanceContainer(turn, container.id);
+}
+
+function startFailed(turn: Turn, container: Container): void {
+  const message = container.failure?.message ?? 'The daemon ended while the container was being started.';
+  exited(turn, container, startError(turn, message));
+  const failure = container.failure ?? { reason: 'Interrupted', message };
+  answer(turn, containerStream(container.id), ['StartContainer'], { ok: false, failure });
+  advanceContainer(turn, container.id);
+}
+
+/** Of a task that is over or given up. How one ended that was given up can be told once nothing of it is left. */
+function advanceDeletion(turn: Turn, container: Container, phase: PhaseOf<'startLost' | 'lost' | 'exited'>): void {
+  switch (phase.taskLeft) {
+    case 'none':
+    case 'undoing':
+      return;
+    case 'owed':
+      return owe(turn, container);
+    case 'done':
+    case 'failed':
+      if (!isAskingShim(turn.state, container)) request(turn, containerStream(container.id), { kind: 'DeleteTask' });
+      return;
+    case 'undone':
+      return afterDeletion(turn, container, phase);
   }
-  if (isRunning(container) && contactOf(turn.state, container) === 'gone' && container.lost === null)
-    return loseContainer(turn, container.id, 'the shim that ran it is gone');
-  if (isRunning(container)) return enforceStop(turn, container);
-  if (steps.task === 'undone') wake(turn, sandboxStream(container.podSandboxId));
+}
+
+function afterDeletion(turn: Turn, container: Container, phase: PhaseOf<'startLost' | 'lost' | 'exited'>): void {
+  switch (phase.kind) {
+    case 'startLost':
+      return failStart(turn, container.id, phase.message);
+    case 'lost':
+      exited(turn, container, {
+        exitStatus: UNKNOWN_STATUS,
+        exitedAtNs: String(turn.input.atNs),
+        reason: 'Unknown',
+        message: phase.message,
+      });
+      return advanceContainer(turn, container.id);
+    case 'exited':
+      return wake(turn, sandboxStream(container.podSandboxId));
+  }
 }
 
 function advanceStart(turn: Turn, container: Container): void {
@@ -166,10 +187,10 @@ function advanceStart(turn: Turn, container: Container): void {
 
 /** Wants the container stopped by `killAtNs` (null: at once). An earlier deadline wins; the signal is sent once. */
 export function askForStop(turn: Turn, container: Container, signal: number, killAtNs: Int64 | null): void {
-  const { stop } = container;
+  const stop = stopOf(container);
   const earlier =
     stop === null || (stop.killAtNs !== null && (killAtNs === null || BigInt(killAtNs) < BigInt(stop.killAtNs)));
-  if (!earlier && container.kill !== 'futile') return;
+  if (!earlier && stop.kill !== 'futile') return;
   const at = earlier ? killAtNs : stop.killAtNs;
   emit(turn, containerStream(container.id), { type: 'container.stopping', body: { signal, killAtNs: at } });
 }
@@ -181,37 +202,34 @@ const isTimeOver = ({ ended }: Turn, stream: string, killAtNs: Int64): boolean =
   ended.intent.purpose === 'grace' &&
   ended.intent.dueAtNs === killAtNs;
 
-function enforceStop(turn: Turn, container: Container): void {
-  const { stop, kill, killSignal } = container;
-  if (stop === null || container.exitPending || kill === 'sent' || isAskingShim(turn.state, container)) return;
+function enforceStop(turn: Turn, container: Container, { stop }: ContainerRun): void {
+  if (stop === null || stop.kill === 'sent' || isAskingShim(turn.state, container)) return;
+  const { kill, killSignal, killAtNs } = stop;
   const stream = containerStream(container.id);
-  const overdue =
-    stop.killAtNs === null || BigInt(stop.killAtNs) <= turn.input.atNs || isTimeOver(turn, stream, stop.killAtNs);
-  if (overdue) {
+  if (killAtNs === null || BigInt(killAtNs) <= turn.input.atNs || isTimeOver(turn, stream, killAtNs)) {
     if (kill === 'done' && killSignal === SIGKILL) return;
     return request(turn, stream, { kind: 'KillTask', signal: SIGKILL, all: true });
   }
   if (kill === 'none' || kill === 'futile')
     request(turn, stream, { kind: 'KillTask', signal: stop.signal, all: false });
-  const { killAtNs } = stop;
-  if (killAtNs !== null && !hasTimer(turn.state, stream, 'grace', killAtNs)) setTimer(turn, stream, 'grace', killAtNs);
+  if (!hasTimer(turn.state, stream, 'grace', killAtNs)) setTimer(turn, stream, 'grace', killAtNs);
 }
 
 function advanceTeardown(turn: Turn, container: Container): void {
-  const { steps, inspection, id } = container;
-  if (inspection === 'doing' || steps.files === 'doing' || steps.files === 'undoing') return;
-  if (steps.files === 'owed') return owe(turn, container);
-  if (isRunning(container) || container.starting) askForStop(turn, container, SIGKILL, null);
-  if (steps.task !== 'none' && steps.task !== 'undone') {
+  const { phase, files, id } = container;
+  const isInspected = phase.kind === 'creating' && phase.inspection === 'doing';
+  if (isInspected || files === 'doing' || files === 'undoing') return;
+  if (files === 'owed') return owe(turn, container);
+  if (isRunning(container) || isStarting(container)) askForStop(turn, container, SIGKILL, null);
+  // An unknown exit of a lost task is still to be written down when nothing of it is left.
+  if (mayHaveTask(container) || phase.kind === 'lost' || phase.kind === 'startLost') {
     const now = find(turn, id);
     return now === undefined ? undefined : advanceTask(turn, now);
   }
-  // CREATED and never started, or its task is gone: an unknown exit of a lost task is still to be written down.
-  if (container.lost !== null && container.exit === null) return advanceTask(turn, container);
   const stream = containerStream(id);
   // Its files are being written to.
   if (isUpdating(turn.state, id) || isInCheckpoint(turn.state, container)) return;
-  if (steps.files === 'done' || steps.files === 'failed') return request(turn, stream, { kind: 'CleanContainer' });
+  if (files === 'done' || files === 'failed') return request(turn, stream, { kind: 'CleanContainer' });
   emit(turn, stream, { type: 'container.removed', body: {} });
   answer(turn, stream, ['RemoveContainer', 'StopContainer'], OK);
   const failure: Failure = container.failure ?? {
@@ -233,7 +251,7 @@ function owe(turn: Turn, container: Container): void {
   answer(turn, stream, ['RemoveContainer'], { ok: false, failure });
   answer(turn, stream, ['CreateContainer'], { ok: false, failure: container.failure ?? failure });
   if (rulesOf(turn.state) >= 2) answer(turn, stream, ['StopContainer'], { ok: false, failure });
-  if (container.starting) answer(turn, stream, ['StartContainer'], { ok: false, failure });
+  if (isStarting(container)) answer(turn, stream, ['StartContainer'], { ok: false, failure });
   const podStream = sandboxStream(container.podSandboxId);
   answer(turn, podStream, ['StopPodSandbox', 'RemovePodSandbox'], { ok: false, failure });
   if (!hasTimer(turn.state, stream, 'retry'))
@@ -243,8 +261,9 @@ function owe(turn: Turn, container: Container): void {
 /** Stops a container because its pod is being stopped. */
 export function stopContainerOf(turn: Turn, containerId: string): void {
   const container = find(turn, containerId);
-  if (container === undefined || (!isRunning(container) && !container.starting)) return;
-  if (container.stop === null || container.stop.killAtNs !== null || container.kill === 'futile') {
+  if (container === undefined || (!isRunning(container) && !isStarting(container))) return;
+  const stop = stopOf(container);
+  if (stop === null || stop.killAtNs !== null || stop.kill === 'futile') {
     askForStop(turn, container, SIGKILL, null);
     wake(turn, containerStream(containerId));
   }
@@ -265,8 +284,14 @@ interface Exited {
   readonly message: string;
 }
 
+const startError = (turn: Turn, message: string): Exited => ({
+  exitStatus: START_ERROR_STATUS,
+  exitedAtNs: String(turn.input.atNs),
+  reason: 'StartError',
+  message,
+});
+
 function exited(turn: Turn, container: Container, body: Exited): void {
-  if (container.exit !== null) return;
   const stream = containerStream(container.id);
   emit(turn, stream, { type: 'container.exited', body });
   answer(turn, stream, ['StopContainer'], OK);
@@ -280,12 +305,13 @@ export function recordExit(turn: Turn, containerId: string, exit: TaskExit): voi
 /** Only writes it down: what comes next is not looked at. False when there is nothing to write down. */
 export function writeExit(turn: Turn, containerId: string, exit: TaskExit): boolean {
   const container = find(turn, containerId);
-  if (container === undefined || container.exit !== null || container.startedAtNs === null) return false;
+  const run = container === undefined || !isRunning(container) ? null : runOf(container);
+  if (container === undefined || run === null) return false;
   const reason: ExitReason =
-    container.oomed || exit.oomKills > 0 ? 'OOMKilled' : exit.exitStatus === 0 ? 'Completed' : 'Error';
+    run.oomed || exit.oomKills > 0 ? 'OOMKilled' : exit.exitStatus === 0 ? 'Completed' : 'Error';
   exited(turn, container, {
     exitStatus: exit.exitStatus,
-    exitedAtNs: notBefore(exit.exitedAtNs, container.startedAtNs),
+    exitedAtNs: notBefore(exit.exitedAtNs, run.startedAtNs),
     reason,
     message: '',
   });
@@ -303,11 +329,12 @@ export function recordStart(turn: Turn, containerId: string, task: { pid: number
 /** Only writes it down, as writeExit. */
 export function writeStart(turn: Turn, containerId: string, task: { pid: number; startTicks: Int64 }): boolean {
   const container = find(turn, containerId);
-  if (container === undefined || container.startedAtNs !== null || container.exit !== null) return false;
+  if (container?.phase.kind !== 'starting') return false;
+  const { exitSeen } = container.phase;
   const stream = containerStream(containerId);
   emit(turn, stream, { type: 'container.started', body: task });
   answer(turn, stream, ['StartContainer'], OK);
-  if (container.taskExit !== null) writeExit(turn, containerId, container.taskExit);
+  if (exitSeen !== null) writeExit(turn, containerId, exitSeen);
   return true;
 }
 
@@ -319,13 +346,8 @@ export function failStart(
   reason: Failure['reason'] = 'RuntimeFailed',
 ): void {
   const container = find(turn, containerId);
-  if (container === undefined || container.exit !== null || container.startedAtNs !== null) return;
-  exited(turn, container, {
-    exitStatus: START_ERROR_STATUS,
-    exitedAtNs: String(turn.input.atNs),
-    reason: 'StartError',
-    message,
-  });
+  if (container === undefined || !isStarting(container)) return;
+  exited(turn, container, startError(turn, message));
   answer(turn, containerStream(containerId), ['StartContainer'], {
     ok: false,
     failure: { reason, message },
@@ -336,8 +358,8 @@ export function failStart(
 /** Nobody can say any more how the task ends, or whether it was started: kill what is left of it, then say so. */
 export function loseContainer(turn: Turn, containerId: string, message: string): void {
   const container = find(turn, containerId);
-  if (container === undefined || container.lost !== null || container.exit !== null) return;
-  if (container.startedAtNs === null && !container.startInDoubt) return;
+  const kind = container?.phase.kind;
+  if (container === undefined || !(kind === 'running' || kind === 'dead' || isStartInDoubt(container))) return;
   emit(turn, containerStream(containerId), { type: 'container.lost', body: { message } });
   advanceContainer(turn, containerId);
 }
@@ -345,7 +367,7 @@ export function loseContainer(turn: Turn, containerId: string, message: string):
 /** A signal was delivered, or not. */
 export function afterKill(turn: Turn, containerId: string, failure: Failure | undefined, alreadyGone: boolean): void {
   const container = find(turn, containerId);
-  if (container === undefined || container.exit !== null) return;
+  if (container === undefined || container.phase.kind === 'exited') return;
   const stream = containerStream(containerId);
   if (failure !== undefined) {
     answer(turn, stream, ['StopContainer', 'RemoveContainer'], { ok: false, failure });
@@ -355,7 +377,7 @@ export function afterKill(turn: Turn, containerId: string, failure: Failure | un
       setTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(1)));
     return;
   }
-  if ((alreadyGone || container.killSignal === SIGKILL) && !hasTimer(turn.state, stream, 'exit'))
+  if ((alreadyGone || stopOf(container)?.killSignal === SIGKILL) && !hasTimer(turn.state, stream, 'exit'))
     setTimer(turn, stream, 'exit', afterMs(turn, alreadyGone ? GONE_EXIT_OVERDUE_MS : EXIT_OVERDUE_MS));
   advanceContainer(turn, containerId);
 }

@@ -19,7 +19,7 @@ import {
   type Turn,
 } from '../deciding/turn.ts';
 import { isAskingShim } from './contact.ts';
-import { containerStateOf, notFound } from '../model/container-state.ts';
+import { containerStateOf, isCreated, notFound } from '../model/container-state.ts';
 
 type CheckpointEnded = Extract<EffectEnded, { kind: 'CheckpointTask' | 'CheckpointPod' }>;
 type CheckpointRequest = Extract<CallRequest, { method: 'CheckpointContainer' }>;
@@ -58,7 +58,7 @@ export function checkpointFailure(state: NodeState, container: Container): Failu
 
 function refusal(state: NodeState, { containerId, location, timeoutSeconds }: CheckpointRequest): Failure | null {
   const container = state.containers.get(containerId);
-  if (container === undefined || !container.created) return notFound(containerId);
+  if (container === undefined || !isCreated(container)) return notFound(containerId);
   const invalid = failureIn(() => {
     checkAbsolutePath('location', location);
     checkNoParentPart('location', location);

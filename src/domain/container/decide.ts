@@ -17,7 +17,7 @@ import type { Container, NodeState, OpenCall, PodSandbox } from '../model/state.
 import { complete, emit, join, OK, request as requestEffects, requestFor, type Turn } from '../deciding/turn.ts';
 import { advanceContainer, askForStop } from './advance.ts';
 import { isSameRequest } from './same-request.ts';
-import { containerStateOf, isRunning, notFound } from '../model/container-state.ts';
+import { containerStateOf, isCreated, isRunning, isStarting, notFound } from '../model/container-state.ts';
 
 const NS_PER_S = 1_000_000_000n;
 
@@ -98,9 +98,10 @@ function archiveFailure(
 /** The same name again (C5). */
 function repeat(turn: Turn, call: OpenCall, request: RequestOf<'CreateContainer'>, owner: Container): void {
   const same = isSameRequest(turn.state, owner.config, request.config);
-  if (same && owner.goal === 'create') return join(turn, call, containerStream(owner.id));
-  if (same && owner.goal === 'run' && !owner.starting && containerStateOf(owner) === 'CONTAINER_CREATED') {
-    if (!owner.claimed && !call.detached)
+  if (same && owner.goal === 'run' && owner.phase.kind === 'creating')
+    return join(turn, call, containerStream(owner.id));
+  if (same && owner.goal === 'run' && owner.phase.kind === 'created') {
+    if (!owner.phase.claimed && !call.detached)
       emit(turn, containerStream(owner.id), { type: 'container.claimed', body: {} });
     return complete(turn, call, { ok: true, response: { id: owner.id } });
   }
@@ -116,12 +117,12 @@ function repeat(turn: Turn, call: OpenCall, request: RequestOf<'CreateContainer'
 
 export function startContainer(turn: Turn, call: OpenCall, { containerId }: RequestOf<'StartContainer'>): void {
   const container = turn.state.containers.get(containerId);
-  if (container === undefined || !container.created)
+  if (container === undefined || !isCreated(container))
     return complete(turn, call, { ok: false, failure: notFound(containerId) });
   const sandbox = turn.state.sandboxes.get(container.podSandboxId);
   const state = containerStateOf(container);
   // A second StartContainer while the first is under way is the same call again and gets the same answer.
-  if (container.starting && container.goal === 'run') return;
+  if (isStarting(container) && container.goal === 'run') return;
   if (state !== 'CONTAINER_CREATED' || container.goal !== 'run')
     return complete(turn, call, {
       ok: false,
@@ -148,8 +149,7 @@ export function stopContainer(
   { containerId, timeoutSeconds }: RequestOf<'StopContainer'>,
 ): void {
   const container = turn.state.containers.get(containerId);
-  if (container === undefined || container.exit !== null || (!isRunning(container) && !container.starting))
-    return complete(turn, call, OK);
+  if (container === undefined || (!isRunning(container) && !isStarting(container))) return complete(turn, call, OK);
   const graceNs = BigInt(timeoutSeconds) * NS_PER_S;
   const killAtNs = graceNs <= 0n ? null : String(turn.input.atNs + graceNs);
   askForStop(turn, container, stopSignalOf(container.config, container.imageConfig), killAtNs);
@@ -160,17 +160,16 @@ export function removeContainer(turn: Turn, call: OpenCall, { containerId }: Req
   const container = turn.state.containers.get(containerId);
   if (container === undefined) return complete(turn, call, OK);
   const stream = containerStream(containerId);
-  if (container.goal === 'create' || container.goal === 'run')
-    emit(turn, stream, { type: 'container.removing', body: {} });
+  if (container.goal === 'run') emit(turn, stream, { type: 'container.removing', body: {} });
   if (container.owedFailure !== null) emit(turn, stream, { type: 'undo.retried', body: {} });
   advanceContainer(turn, containerId);
 }
 
 export function reopenContainerLog(turn: Turn, call: OpenCall, { containerId }: RequestOf<'ReopenContainerLog'>): void {
   const container = turn.state.containers.get(containerId);
-  if (container === undefined || !container.created)
+  if (container === undefined || !isCreated(container))
     return complete(turn, call, { ok: false, failure: notFound(containerId) });
-  if (!isRunning(container) || container.exitPending)
+  if (containerStateOf(container) !== 'CONTAINER_RUNNING')
     return complete(turn, call, {
       ok: false,
       failure: { reason: 'WrongState', message: `Container ${containerId} is not running; its log is not open.` },

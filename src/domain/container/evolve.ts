@@ -2,15 +2,9 @@
 import type { Failure, FailureReason } from '../model/errors.ts';
 import type { EffectEnded, Intent, Sequenced } from '../model/records.ts';
 import { chainIdsOf } from '../image/mounted.ts';
-import type { Container, ContainerStep, MountedImage, NodeState, StepState } from '../model/state.ts';
-
-/** The effect that makes each step, and the one that undoes it. */
-const containerSteps = {
-  files: { make: 'PrepareContainer', undo: 'CleanContainer' },
-  task: { make: 'StartTask', undo: 'DeleteTask' },
-} as const;
-
-const CONTAINER_STEPS = ['files', 'task'] as const satisfies readonly ContainerStep[];
+import { type Container, type ContainerExit, type MountedImage, type NodeState } from '../model/state.ts';
+import { interrupted, triedAgain } from '../deciding/steps.ts';
+import * as phases from './phases.ts';
 
 export function evolveContainer(state: NodeState, id: string, record: Sequenced, ended: Intent | undefined): void {
   if (record.type === 'container.requested') {
@@ -64,27 +58,11 @@ function requested(
     ...(mountedImages === undefined ? {} : { mountedImages }),
     ...(checkpointArchive === undefined ? {} : { checkpointArchive }),
     createdAtNs: String(record.atNs),
-    goal: 'create',
-    created: false,
-    inspection: 'none',
-    steps: { files: 'none', task: 'none' },
+    goal: 'run',
+    phase: phases.CREATING,
+    files: 'none',
     facts: null,
     rootfs: [],
-    starting: false,
-    startInDoubt: false,
-    task: null,
-    startedAtNs: null,
-    taskExit: null,
-    oomed: false,
-    exitPending: false,
-    exit: null,
-    lost: null,
-    stop: null,
-    kill: 'none',
-    killSignal: 0,
-    execs: [],
-    staleExecs: [],
-    claimed: false,
     failure: null,
     owedFailure: null,
     undoFailures: 0,
@@ -92,66 +70,51 @@ function requested(
 }
 
 function changedBy(container: Container, record: Sequenced, intent: Intent | undefined): Container {
+  const { phase } = container;
   switch (record.type) {
     case 'effects.requested':
-      return record.body.effects.reduce(started, container);
+      return record.body.effects.reduce(begun, container);
     case 'effect.ended':
       return ended(container, record.body, intent);
     case 'container.created':
-      return { ...container, created: true, goal: 'run', claimed: record.body.claimed };
+      return { ...container, goal: 'run', phase: phases.created(phase, record.body.claimed) };
     case 'container.claimed':
-      return { ...container, claimed: true };
+      return { ...container, phase: phases.claimed(phase) };
     case 'container.failed':
       return { ...container, goal: 'undo', failure: record.body.failure };
     case 'container.starting':
-      return { ...container, starting: true, claimed: true };
-    case 'container.started':
-      return {
-        ...container,
-        starting: false,
-        startInDoubt: false,
-        task: { pid: record.body.pid, startTicks: record.body.startTicks },
-        startedAtNs: String(record.atNs),
-        steps: { ...container.steps, task: 'done' },
-      };
+      return { ...container, phase: phases.starting(phase) };
+    case 'container.started': {
+      const { pid, startTicks } = record.body;
+      return { ...container, phase: phases.started(phase, { pid, startTicks }, String(record.atNs)) };
+    }
     case 'container.stopping':
-      return { ...container, stop: record.body };
+      return { ...container, phase: phases.stopping(phase, record.body) };
     case 'container.exited': {
       const { exitStatus, exitedAtNs, reason, message } = record.body;
-      const step = container.steps.task === 'doing' ? 'failed' : container.steps.task;
-      return {
-        ...container,
-        starting: false,
-        startInDoubt: false,
-        exitPending: false,
-        steps: { ...container.steps, task: step },
-        exit: { exitStatus, finishedAtNs: exitedAtNs, reason, message },
-      };
+      return { ...container, phase: phases.exited(phase, { exitStatus, finishedAtNs: exitedAtNs, reason, message }) };
     }
     case 'container.updated':
       return { ...withoutUpdate(container), resources: record.body.resources };
     case 'container.lost':
-      return withoutDoubt({ ...container, lost: record.body.message });
+      return { ...container, phase: phases.lost(phase, record.body.message) };
     case 'container.removing':
       return { ...container, goal: 'remove' };
     case 'undo.retried':
       return {
         ...container,
         owedFailure: null,
-        steps: { files: owedAgain(container.steps.files), task: owedAgain(container.steps.task) },
+        files: triedAgain(container.files),
+        phase: phases.withTaskLeft(phase, triedAgain),
       };
     case 'task.exited':
-      return container.taskExit !== null ? container : { ...container, taskExit: record.body.exit };
+      return { ...container, phase: phases.exitSeen(phase, record.body.exit) };
     case 'task.oomed':
-      return { ...container, oomed: true };
+      return { ...container, phase: phases.oomed(phase) };
     default:
       return container;
   }
 }
-
-/** What became of its start will not be known: whatever there may be of a task is to be deleted. */
-const withoutDoubt = (container: Container): Container =>
-  container.startInDoubt ? { ...withStep(container, 'task', 'failed'), startInDoubt: false } : container;
 
 /** Refused as a whole, with the limits from before in force; any other failure leaves in doubt which ones are. */
 const REFUSALS: readonly FailureReason[] = ['RuntimeFailed', 'HostLacks', 'InvalidField', 'Bug'];
@@ -160,110 +123,128 @@ export const isSettled = (failure: Failure | undefined): boolean =>
   failure === undefined || REFUSALS.includes(failure.reason);
 
 /** Nothing is being changed about its limits any more. */
-export const withoutUpdate = ({
-  update: _update,
-  updateAnnotations: _annotations,
-  ...container
-}: Container): Container => container;
+const withoutUpdate = ({ update: _update, ...container }: Container): Container => container;
 
 const withoutCheckpoint = ({ checkpoint: _checkpoint, ...container }: Container): Container => container;
 
-const owedAgain = (step: StepState): StepState => (step === 'owed' ? 'failed' : step);
-
-function started(container: Container, intent: Intent): Container {
+/** An effect on it is requested. */
+function begun(container: Container, intent: Intent): Container {
+  const { phase } = container;
   switch (intent.kind) {
     case 'InspectContainer':
-      return { ...container, inspection: 'doing' };
+      return { ...container, phase: phases.inspected(phase, 'doing') };
+    case 'PrepareContainer':
+      return { ...container, files: 'doing' };
+    case 'CleanContainer':
+      return { ...container, files: 'undoing' };
+    case 'StartTask':
+      return { ...container, phase: phases.launched(phase, 'doing') };
+    case 'DeleteTask':
+      return { ...container, phase: phases.withTaskLeft(phase, () => 'undoing') };
     case 'KillTask':
-      return { ...container, kill: 'sent', killSignal: intent.signal };
-    case 'UpdateContainer':
-      return {
-        ...withoutUpdate(container),
-        update: intent.resources,
-        ...(intent.annotations === undefined ? {} : { updateAnnotations: intent.annotations }),
-      };
+      return { ...container, phase: phases.killed(phase, 'sent', intent.signal) };
+    case 'UpdateContainer': {
+      const { kind: _kind, ...update } = intent;
+      return { ...container, update };
+    }
     case 'CheckpointTask':
       return { ...container, checkpoint: intent.location };
     case 'RunExec':
     case 'StreamExec':
-      return { ...container, execs: [...container.execs, intent.execId] };
-    default: {
-      const step = stepOf(intent.kind);
-      if (step === undefined) return container;
-      return withStep(container, step, containerSteps[step].make === intent.kind ? 'doing' : 'undoing');
-    }
+      return {
+        ...container,
+        phase: phases.withRun(phase, (run) => ({ ...run, execs: [...run.execs, intent.execId] })),
+      };
+    default:
+      return container;
   }
 }
 
 function ended(container: Container, outcome: EffectEnded, intent: Intent | undefined): Container {
+  const { phase } = container;
   switch (outcome.kind) {
     case 'InspectContainer':
-      if (outcome.result === undefined) return { ...container, inspection: 'failed', failure: outcome.failure ?? null };
-      return { ...container, inspection: 'done', facts: outcome.result.facts };
+      return outcome.result === undefined
+        ? { ...container, phase: phases.inspected(phase, 'failed'), failure: outcome.failure ?? null }
+        : { ...container, phase: phases.inspected(phase, 'done'), facts: outcome.result.facts };
+    case 'PrepareContainer':
+      return outcome.failure === undefined
+        ? { ...container, files: 'done', rootfs: outcome.result?.rootfs ?? [] }
+        : { ...container, files: 'failed', failure: outcome.failure };
+    case 'CleanContainer':
+      return outcome.failure === undefined
+        ? { ...container, files: 'undone' }
+        : { ...owing(container, outcome.failure), files: 'owed' };
+    case 'StartTask':
+      // Of one that succeeded container.started says the rest.
+      return outcome.failure === undefined
+        ? container
+        : { ...container, phase: phases.launched(phase, 'failed'), failure: outcome.failure };
+    case 'DeleteTask':
+      return outcome.failure === undefined
+        ? { ...container, phase: phases.withTaskLeft(phase, () => 'undone') }
+        : { ...owing(container, outcome.failure), phase: phases.withTaskLeft(phase, () => 'owed') };
     case 'KillTask':
-      return { ...container, kill: outcome.failure !== undefined ? 'futile' : 'done' };
+      return { ...container, phase: phases.killed(phase, outcome.failure !== undefined ? 'futile' : 'done') };
     case 'RunExec':
-    case 'StreamExec': {
-      const execId = intent?.kind === outcome.kind ? intent.execId : '';
-      return { ...container, execs: container.execs.filter((id) => id !== execId) };
-    }
+    case 'StreamExec':
+      return intent?.kind === outcome.kind ? withoutExec(container, 'execs', intent.execId) : container;
+    case 'EndExec':
+      return intent?.kind === 'EndExec' && outcome.failure === undefined
+        ? withoutExec(container, 'staleExecs', intent.execId)
+        : container;
     case 'UpdateContainer':
       return isSettled(outcome.failure) ? withoutUpdate(container) : container;
     case 'CheckpointTask':
       return withoutCheckpoint(container);
     case 'EndCheckpoint':
       return outcome.failure === undefined ? withoutCheckpoint(container) : container;
-    case 'EndExec': {
-      const execId = intent?.kind === 'EndExec' && outcome.failure === undefined ? intent.execId : '';
-      return { ...container, staleExecs: container.staleExecs.filter((id) => id !== execId) };
-    }
-    default: {
-      const step = stepOf(outcome.kind);
-      if (step === undefined) return container;
-      if (containerSteps[step].undo === outcome.kind) return undone(container, step, outcome);
-      if (outcome.failure !== undefined) return { ...withStep(container, step, 'failed'), failure: outcome.failure };
-      return {
-        ...withStep(container, step, 'done'),
-        rootfs: outcome.kind === 'PrepareContainer' ? (outcome.result?.rootfs ?? []) : container.rootfs,
-      };
-    }
+    default:
+      return container;
   }
 }
+
+const owing = (container: Container, failure: Failure): Container => ({
+  ...container,
+  owedFailure: failure,
+  undoFailures: container.undoFailures + 1,
+});
+
+const withoutExec = (container: Container, list: 'execs' | 'staleExecs', execId: string): Container => ({
+  ...container,
+  phase: phases.withRun(container.phase, (run) => ({ ...run, [list]: run[list].filter((id) => id !== execId) })),
+});
 
 /** Nobody knows how this effect ended. */
 export function cutShortContainer(container: Container, intent: Intent, failure: Failure): Container {
+  const { phase } = container;
   switch (intent.kind) {
     case 'InspectContainer':
-      return { ...container, inspection: 'failed', failure };
-    case 'KillTask':
-      return { ...container, kill: 'none' };
+      return { ...container, phase: phases.inspected(phase, 'failed'), failure };
+    case 'PrepareContainer':
+    case 'CleanContainer':
+      return { ...container, files: 'failed', failure };
     case 'StartTask':
-      return { ...container, startInDoubt: container.starting };
+      return { ...container, phase: phases.launched(phase, 'inDoubt') };
+    case 'DeleteTask':
+      return { ...container, phase: phases.withTaskLeft(phase, () => 'failed'), failure };
+    case 'KillTask':
+      return { ...container, phase: phases.killed(phase, 'none') };
     case 'RunExec':
     case 'StreamExec': {
-      const execs = container.execs.filter((id) => id !== intent.execId);
-      return { ...container, execs, staleExecs: [...container.staleExecs, intent.execId] };
+      const { execId } = intent;
+      const cut = withoutExec(container, 'execs', execId);
+      const owed = phases.withRun(cut.phase, (run) => ({ ...run, staleExecs: [...run.staleExecs, execId] }));
+      return { ...cut, phase: owed };
     }
-    default: {
-      const step = stepOf(intent.kind);
-      return step === undefined ? container : { ...withStep(container, step, 'failed'), failure };
-    }
+    default:
+      return container;
   }
 }
 
-function undone(container: Container, step: ContainerStep, outcome: EffectEnded): Container {
-  if (outcome.failure === undefined) return withStep(container, step, 'undone');
-  return {
-    ...withStep(container, step, 'owed'),
-    owedFailure: outcome.failure,
-    undoFailures: container.undoFailures + 1,
-  };
-}
-
-const stepOf = (kind: string): ContainerStep | undefined =>
-  CONTAINER_STEPS.find((name) => containerSteps[name].make === kind || containerSteps[name].undo === kind);
-
-const withStep = (container: Container, step: ContainerStep, to: StepState): Container => ({
-  ...container,
-  steps: { ...container.steps, [step]: to },
+/** A daemon has started, perhaps after the node's end, which `exit` is of whatever ran: limits and bundles ended then too. */
+export const restartedContainer = (container: Container, exit: ContainerExit | null, dead: boolean): Container => ({
+  ...(exit === null ? container : withoutUpdate(container)),
+  files: interrupted(container.files),
+  phase: phases.restarted(container.phase, exit, dead),
 });

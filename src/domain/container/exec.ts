@@ -12,7 +12,7 @@ import type { WantedStreams } from '../model/streams.ts';
 import type { Container, OpenCall } from '../model/state.ts';
 import { afterMs, complete, emit, OK, request as requestEffects, setTimer, type Turn } from '../deciding/turn.ts';
 import { contactOf, isAskingShim } from './contact.ts';
-import { containerStateOf, isRunning, notFound } from '../model/container-state.ts';
+import { containerStateOf, isCreated, isRunning, notFound, runOf } from '../model/container-state.ts';
 
 /** A year: longer than anybody waits, and far from what a timer can hold. */
 const MAX_TIMEOUT_S = 31_536_000n;
@@ -62,7 +62,8 @@ const COMMANDS = 'commands run only in a RUNNING one';
 const CLIENTS = 'clients attach only to a RUNNING one';
 
 function missing({ state }: Turn, containerId: string): Failure | null {
-  return state.containers.get(containerId)?.created === true ? null : notFound(containerId);
+  const container = state.containers.get(containerId);
+  return container !== undefined && isCreated(container) ? null : notFound(containerId);
 }
 
 function notRunning({ state }: Turn, containerId: string, rule: string): Failure | null {
@@ -129,12 +130,12 @@ export function resumeExecs(turn: Turn, podSandboxId: string): void {
 const END_RETRY_MS = 5_000;
 
 /** Ends what an earlier life of the daemon left running; whoever began it was told that it was interrupted. */
-export function endStaleExecs(turn: Turn, { id, staleExecs }: Container): void {
-  const stream = containerStream(id);
+export function endStaleExecs(turn: Turn, container: Container): void {
+  const stream = containerStream(container.id);
   const ending = openEffectsOn(turn.state, stream).flatMap(({ intent }) =>
     intent.kind === 'EndExec' ? [intent.execId] : [],
   );
-  const effects = staleExecs
+  const effects = (runOf(container)?.staleExecs ?? [])
     .filter((execId) => !ending.includes(execId))
     .map((execId): Intent => ({ kind: 'EndExec', execId }));
   if (effects.length > 0) requestEffects(turn, stream, ...effects);

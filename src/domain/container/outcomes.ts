@@ -1,6 +1,7 @@
 /** What the outcome of an effect on a container leads to. */
 import type { EffectEnded, Intent } from '../model/records.ts';
 import { answer, type Turn } from '../deciding/turn.ts';
+import { containerExitOf } from '../model/container-state.ts';
 import { containerStream } from '../model/records.ts';
 import { afterCheckpoint, afterEndCheckpoint } from './checkpoint.ts';
 import { afterEndExec, afterExec, retryStaleExecs } from './exec.ts';
@@ -56,7 +57,7 @@ function afterTimer(turn: Turn, containerId: string, intent: Intent): void {
       retryOwedContainer(turn, container);
       return retryStaleExecs(turn, containerId);
     case 'exit':
-      return container.exit === null ? askShimForExit(turn, container.podSandboxId) : undefined;
+      return containerExitOf(container) === null ? askShimForExit(turn, container.podSandboxId) : undefined;
     case 'grace':
       return advanceContainer(turn, containerId);
   }

@@ -1,5 +1,6 @@
 /** What the containers of a pod learn when its shim was asked anew: after a restart, or when an exit was overdue. */
 import type { Turn } from '../deciding/turn.ts';
+import { isExitPending, isStartInDoubt } from '../model/container-state.ts';
 import type { EffectResults } from '../model/effects.ts';
 import { type Container, containersOf } from '../model/state.ts';
 import type { ObservedTask } from '../model/tasks.ts';
@@ -36,7 +37,7 @@ const SILENCES_MAX = 3;
 function afterMute(turn: Turn, container: Container, silences: number): void {
   if (silences < SILENCES_MAX) return;
   // Its process is dead and nobody will say how it ended: what is shown now must stay (C18).
-  if (container.startInDoubt || container.exitPending) loseContainer(turn, container.id, SHIM_MUTE);
+  if (isStartInDoubt(container) || isExitPending(container)) loseContainer(turn, container.id, SHIM_MUTE);
 }
 
 function afterAnswer(turn: Turn, container: Container, task: ObservedTask | undefined): void {
@@ -44,20 +45,20 @@ function afterAnswer(turn: Turn, container: Container, task: ObservedTask | unde
   if (task === undefined) return;
   switch (task.status) {
     case 'running':
-      if (container.startInDoubt)
+      if (isStartInDoubt(container))
         recordStart(turn, container.id, { pid: task.pid, startTicks: task.startTicks ?? '0' });
       return endStaleExecs(turn, container);
     case 'stopped':
-      if (container.startInDoubt)
+      if (isStartInDoubt(container))
         recordStart(turn, container.id, { pid: task.pid, startTicks: task.startTicks ?? '0' });
       if (task.exit !== undefined) recordExit(turn, container.id, task.exit);
       return;
     case 'created':
       // It has a process already, which is ended before anybody hears that the container is EXITED.
-      if (container.startInDoubt) loseContainer(turn, container.id, 'the daemon ended before the task was started');
+      if (isStartInDoubt(container)) loseContainer(turn, container.id, 'the daemon ended before the task was started');
       return;
     case 'absent':
-      if (container.startInDoubt) return failStart(turn, container.id, 'the daemon ended before the task was made');
+      if (isStartInDoubt(container)) return failStart(turn, container.id, 'the daemon ended before the task was made');
       return loseContainer(turn, container.id, 'its shim knows nothing of it');
   }
 }

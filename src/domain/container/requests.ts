@@ -3,7 +3,7 @@
  * a replay gives the same requests.
  */
 import { type EffectRequest, misplaced, type NoneOf, perform } from '../deciding/effect-request.ts';
-import { resourcesOf } from '../model/container-state.ts';
+import { isRunning, liveTaskOf, resourcesOf } from '../model/container-state.ts';
 import { NamespaceMode } from '../model/cri.ts';
 import type { DaemonFacts } from '../model/daemon-facts.ts';
 import type { EffectOf } from '../model/effects.ts';
@@ -125,8 +125,6 @@ function labelsOf({ selinux }: PodSandbox, { config, facts }: Container): Pick<E
     : { labels: { mount, paths: pathsToRelabel(selinux, config, facts) } };
 }
 
-export const mayHaveTask = ({ steps }: Container): boolean => steps.task !== 'none' && steps.task !== 'undone';
-
 export const checkpointedTask = (facts: DaemonFacts, containerId: string): CheckpointedTask => ({
   containerId,
   bundlePath: bundlePath(facts, containerId),
@@ -168,7 +166,7 @@ function updateRequest(
     podSandboxId: container.podSandboxId,
     containerId: container.id,
     bundlePath: bundlePath(facts, container.id),
-    hasTask: container.startedAtNs !== null,
+    hasTask: isRunning(container),
     resources,
     ...(annotations === undefined ? {} : { annotations }),
     previous: undoingResources(ociResources(resourcesOf(container), node), resources),
@@ -194,7 +192,7 @@ const taskOf = (facts: DaemonFacts, { handler }: PodSandbox, { id: containerId, 
 /** The spec names a process by its pid, which may be another's by the time of the start. */
 function targetOf({ containers }: NodeState, { config }: Container): Pick<EffectOf<'CreateTask'>, 'target'> {
   const { pid, targetId = '' } = config.linux?.securityContext?.namespaceOptions ?? {};
-  return pid === NamespaceMode.TARGET ? { target: containers.get(targetId)?.task ?? null } : {};
+  return pid === NamespaceMode.TARGET ? { target: liveTaskOf(containers.get(targetId)) } : {};
 }
 
 function createTask(

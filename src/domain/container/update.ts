@@ -27,7 +27,7 @@ import {
 } from '../deciding/turn.ts';
 import { isAskingShim } from './contact.ts';
 import { isSettled } from './evolve.ts';
-import { notFound, resourcesOf } from '../model/container-state.ts';
+import { isCreated, notFound, resourcesOf } from '../model/container-state.ts';
 
 type UpdateRequest = Extract<CallRequest, { method: 'UpdateContainerResources' }>;
 
@@ -36,7 +36,7 @@ const FIELD = 'linux';
 
 export function updateContainerResources(turn: Turn, call: OpenCall, { containerId, resources }: UpdateRequest): void {
   const container = turn.state.containers.get(containerId);
-  if (container === undefined || !container.created)
+  if (container === undefined || !isCreated(container))
     return complete(turn, call, { ok: false, failure: notFound(containerId) });
   const failure = failureIn(() => checkResources(FIELD, resources));
   if (failure !== null) return complete(turn, call, { ok: false, failure });
@@ -53,16 +53,28 @@ export const isUpdating = (state: NodeState, containerId: string): boolean =>
 type Way = 'task' | 'spec' | 'record' | 'wait';
 
 function wayOf(state: NodeState, container: Container): Way {
-  if (container.exit !== null || container.exitPending || container.lost !== null) return 'record';
-  if (container.startedAtNs !== null) return isAskingShim(state, container) ? 'wait' : 'task';
-  return container.steps.task === 'none' ? 'spec' : 'wait';
+  const { phase } = container;
+  switch (phase.kind) {
+    case 'creating':
+    case 'created':
+      return 'spec';
+    case 'starting':
+      return phase.launch === 'none' ? 'spec' : 'wait';
+    case 'running':
+      return isAskingShim(state, container) ? 'wait' : 'task';
+    case 'startLost':
+    case 'dead':
+    case 'lost':
+    case 'exited':
+      return 'record';
+  }
 }
 
 /** Takes up the change that a restart cut short, then those that calls wait for, in their order. */
 export function advanceUpdates(turn: Turn, containerId: string): void {
   for (;;) {
     const container = turn.state.containers.get(containerId);
-    if (container === undefined || !container.created) return;
+    if (container === undefined || !isCreated(container)) return;
     const [call] = callsWaiting(turn, containerId);
     if (container.goal !== 'run') {
       if (call === undefined) return;
@@ -73,7 +85,7 @@ export function advanceUpdates(turn: Turn, containerId: string): void {
     if (way === 'wait' || isUpdating(turn.state, containerId)) return;
     if (container.update !== undefined) {
       if (call === undefined && hasTimer(turn.state, containerStream(containerId), 'retry')) return;
-      begin(turn, container, updateOf(container.update, container.updateAnnotations), way, null);
+      begin(turn, container, container.update, way, null);
       continue;
     }
     if (call === undefined || call.request.method !== 'UpdateContainerResources') return;

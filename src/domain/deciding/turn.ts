@@ -6,6 +6,7 @@
 import type { TimerPurpose } from '../model/effects.ts';
 import type { CallOutcome, CallRequest, Event, Input, Intent, Sequenced } from '../model/records.ts';
 import { GrpcCode, grpcCodeOf } from '../model/errors.ts';
+import { containerExitOf } from '../model/container-state.ts';
 import type { NodeState, OpenCall, OpenEffect } from '../model/state.ts';
 import type { Int64 } from '../model/cri.ts';
 
@@ -46,7 +47,9 @@ function standingOf({ sandboxes, containers }: NodeState, { type }: Sequenced<In
   if (type !== 'daemon.started') return NOTHING;
   return {
     sandboxes: new Set([...sandboxes.values()].filter(({ phase }) => phase === 'ready').map(({ id }) => id)),
-    containers: new Set([...containers.values()].filter(({ exit }) => exit === null).map(({ id }) => id)),
+    containers: new Set(
+      [...containers.values()].filter((container) => containerExitOf(container) === null).map(({ id }) => id),
+    ),
   };
 }
 

@@ -1,7 +1,8 @@
-/** The CRI state of a container, derived from what was recorded; the stored state holds no second copy of it. */
-import type { LinuxContainerResources } from './cri.ts';
+/** What the phases of a container say: its CRI state first, then what deciders and readers ask most. Must decide nothing. */
+import type { Int64, LinuxContainerResources } from './cri.ts';
 import type { Failure } from './errors.ts';
-import type { Container } from './state.ts';
+import type { Container, ContainerExit, ContainerRun, ContainerStop, StepState } from './state.ts';
+import type { LaunchedTask } from './tasks.ts';
 
 /**
  *   (creating) ──> CREATED ──> RUNNING ──> EXITED
@@ -11,14 +12,115 @@ import type { Container } from './state.ts';
 export type ContainerState = 'CONTAINER_CREATED' | 'CONTAINER_RUNNING' | 'CONTAINER_EXITED';
 
 /** null while it is being created or its creation is being undone: CRI does not show it then. */
-export function containerStateOf(container: Container): ContainerState | null {
-  if (!container.created) return null;
-  if (container.exit !== null || container.exitPending) return 'CONTAINER_EXITED';
-  return container.startedAtNs === null ? 'CONTAINER_CREATED' : 'CONTAINER_RUNNING';
+export function containerStateOf({ phase }: Container): ContainerState | null {
+  switch (phase.kind) {
+    case 'creating':
+      return null;
+    case 'created':
+    case 'starting':
+    case 'startLost':
+      return 'CONTAINER_CREATED';
+    case 'running':
+      return 'CONTAINER_RUNNING';
+    case 'lost':
+      return phase.foundDead ? 'CONTAINER_EXITED' : 'CONTAINER_RUNNING';
+    case 'dead':
+    case 'exited':
+      return 'CONTAINER_EXITED';
+  }
 }
 
+/** container.created was recorded: clients may know of it. */
+export const isCreated = ({ phase }: Container): boolean => phase.kind !== 'creating';
+
+/** Somebody was told its id, or asked for it again. */
+export const isClaimed = ({ phase }: Container): boolean =>
+  phase.kind === 'created' ? phase.claimed : phase.kind !== 'creating';
+
+/** StartContainer was asked for, and nobody can say yet how that went. */
+export const isStarting = ({ phase }: Container): boolean => phase.kind === 'starting' || phase.kind === 'startLost';
+
+/** Its start waits for what it needs: nothing was asked of a shim. */
+export const waitsToStart = ({ phase }: Container): boolean => phase.kind === 'starting' && phase.launch === 'none';
+
+/** Whether its start was under way when the daemon ended, so that its shim has to say what became of it (C19). */
+export const isStartInDoubt = ({ phase }: Container): boolean =>
+  phase.kind === 'starting' && phase.launch === 'inDoubt';
+
 /** Its process may be alive: it was launched, and no exit is known. */
-export const isRunning = (container: Container): boolean => container.startedAtNs !== null && container.exit === null;
+export const isRunning = ({ phase: { kind } }: Container): boolean =>
+  kind === 'running' || kind === 'dead' || kind === 'lost';
+
+/** It is shown as EXITED, and nobody knows the exit code yet (C18). */
+export const isExitPending = ({ phase }: Container): boolean =>
+  phase.kind === 'dead' || (phase.kind === 'lost' && phase.foundDead);
+
+/** null until it was started. */
+export const runOf = (container: Container | undefined): ContainerRun | null =>
+  container !== undefined && 'run' in container.phase ? container.phase.run : null;
+
+/** null: nobody wants it stopped, or it never ran. */
+export const stopOf = ({ phase }: Container): ContainerStop | null =>
+  'stop' in phase ? phase.stop : 'run' in phase ? (phase.run?.stop ?? null) : null;
+
+export const startedAtNsOf = (container: Container): Int64 | null => runOf(container)?.startedAtNs ?? null;
+
+/** null as long as it has not exited. */
+export const containerExitOf = (container: Container | undefined): ContainerExit | null =>
+  container?.phase.kind === 'exited' ? container.phase.exit : null;
+
+/** The process that it should be: null before its start, and once its exit is known. */
+export const liveTaskOf = (container: Container | undefined): LaunchedTask | null =>
+  container !== undefined && isRunning(container) ? (runOf(container)?.task ?? null) : null;
+
+/** Of making its task, or of deleting it. */
+export function taskStepOf({ phase }: Container): StepState {
+  switch (phase.kind) {
+    case 'creating':
+    case 'created':
+      return 'none';
+    case 'starting':
+      return phase.launch === 'inDoubt' ? 'doing' : phase.launch;
+    case 'running':
+    case 'dead':
+      return 'done';
+    case 'startLost':
+    case 'lost':
+    case 'exited':
+      return phase.taskLeft;
+  }
+}
+
+/** A shim may have something of a task of it. */
+export function mayHaveTask(container: Container): boolean {
+  const step = taskStepOf(container);
+  return step !== 'none' && step !== 'undone';
+}
+
+export const containerStepsOf = (container: Container): Readonly<Record<'files' | 'task', StepState>> => ({
+  files: container.files,
+  task: taskStepOf(container),
+});
+
+/** Nobody has told yet how this process of it ended. */
+export function awaitsExit(container: Container, pid: number): boolean {
+  const { phase } = container;
+  if (phase.kind === 'exited' || !mayHaveTask(container)) return false;
+  return 'run' in phase ? phase.run.task.pid === pid : 'exitSeen' in phase && phase.exitSeen === null;
+}
+
+/** It has a task, or may have one, and nobody has told yet that it ran out of memory. */
+export function mayRunOutOfMemory(container: Container): boolean {
+  const { phase } = container;
+  if (phase.kind === 'exited') return false;
+  return 'run' in phase ? !phase.run.oomed : 'oomed' in phase && !phase.oomed;
+}
+
+/** Commands in it that are not known to have ended. */
+export function execsOf(container: Container): readonly string[] {
+  const run = runOf(container);
+  return run === null ? [] : [...run.execs, ...run.staleExecs];
+}
 
 /** The limits that hold for it: those it was created with, until they are changed. */
 export const resourcesOf = ({ resources, config }: Container): LinuxContainerResources | undefined =>

@@ -18,6 +18,7 @@ import type { JournalDoubt } from './notes.ts';
 import type { PodRestore } from './pod-restore.ts';
 import type { CallRequest, ExitReason, Intent, PodLimits } from './records.ts';
 import type { PodCheckpoint } from './effects/checkpoint.ts';
+import type { ContainerUpdate } from './effects/container.ts';
 
 /**
  * One acquired thing and its undoing.
@@ -30,8 +31,6 @@ import type { PodCheckpoint } from './effects/checkpoint.ts';
  * Undo derives from intents: whatever is past `none` is undone, whether or not it ever succeeded (C6).
  */
 export type StepState = 'none' | 'doing' | 'done' | 'failed' | 'undoing' | 'undone' | 'owed';
-
-export type ContainerStep = 'files' | 'task';
 
 /** unknown: not asked since the daemon started. mute: its process lives but it did not answer. */
 export type ShimContact = 'none' | 'connected' | 'unknown' | 'mute' | 'gone';
@@ -93,11 +92,8 @@ export interface PodSandbox {
   readonly undoFailures: number;
 }
 
-/**
- *   create ──> run ──> remove ──> gone         create ──(failure)──> undo ──> gone
- * A container's CRI state is derived: see container-state.ts.
- */
-export type ContainerGoal = 'create' | 'run' | 'remove' | 'undo';
+/** undo: its creation failed, or nobody asked for it. */
+export type ContainerGoal = 'run' | 'remove' | 'undo';
 
 export interface ContainerExit {
   readonly exitStatus: number;
@@ -105,6 +101,76 @@ export interface ContainerExit {
   readonly reason: ExitReason;
   readonly message: string;
 }
+
+/** How it is wanted to end, and how far that is. */
+export interface ContainerStop {
+  readonly signal: number;
+  /** null: at once. */
+  readonly killAtNs: Int64 | null;
+  readonly kill: KillState;
+  /** The signal that was sent last; 0: none was. */
+  readonly killSignal: number;
+}
+
+/** From StartContainer on, as long as nobody can say that it runs. */
+interface ContainerStart {
+  /** An exit that was told of before the start was. */
+  readonly exitSeen: TaskExit | null;
+  readonly oomed: boolean;
+  readonly stop: ContainerStop | null;
+}
+
+/** What is known of a container since it was started. */
+export interface ContainerRun {
+  readonly task: LaunchedTask;
+  readonly startedAtNs: Int64;
+  readonly oomed: boolean;
+  readonly stop: ContainerStop | null;
+  /** Commands under way. */
+  readonly execs: readonly string[];
+  /** Commands of an earlier life of the daemon: their shim ends them once it answers (C19). */
+  readonly staleExecs: readonly string[];
+}
+
+/** How far the deletion of a task is that is over, or given up. none: there never was one. */
+export type TaskLeft = Exclude<StepState, 'doing'>;
+
+/**
+ *   creating ──> created ──> starting ──> running ──────────────> exited
+ *                             │  │           │  └──> dead ─────────^ ^
+ *                             │  │           └────────┴──> lost ─────┤
+ *                             │  └──(in doubt)──> startLost ─────────┤
+ *                             └──(StartError)────────────────────────┘
+ *
+ * Whatever its phase, its goal may become `remove` or `undo`: it is then stopped, its task is deleted, and it is gone. What
+ * CRI shows of each phase is in container-state.ts, and every way from one to another in container/phases.ts.
+ */
+export type ContainerPhase =
+  /** Until container.created, which follows when its files are made. */
+  | { readonly kind: 'creating'; readonly inspection: 'none' | 'doing' | 'done' | 'failed' }
+  | { readonly kind: 'created'; readonly claimed: boolean }
+  /** inDoubt: the daemon ended while its start was under way, and its shim is asked what became of it (C19). */
+  | ({ readonly kind: 'starting'; readonly launch: 'none' | 'doing' | 'inDoubt' | 'failed' } & ContainerStart)
+  /** What became of its start will not be known: what there may be of a task is deleted, and the start has failed then. */
+  | ({ readonly kind: 'startLost'; readonly message: string; readonly taskLeft: TaskLeft } & ContainerStart)
+  | { readonly kind: 'running'; readonly run: ContainerRun }
+  /** Its process was found dead at start-up and the exit code is not known yet (C18). */
+  | { readonly kind: 'dead'; readonly run: ContainerRun }
+  /** Nobody will tell its exit code: what may be left of its task is deleted, and it has exited then. */
+  | {
+      readonly kind: 'lost';
+      readonly run: ContainerRun;
+      readonly message: string;
+      readonly foundDead: boolean;
+      readonly taskLeft: TaskLeft;
+    }
+  /** run: null when its start failed. */
+  | {
+      readonly kind: 'exited';
+      readonly exit: ContainerExit;
+      readonly run: ContainerRun | null;
+      readonly taskLeft: TaskLeft;
+    };
 
 /** An image that a container's config mounts as a volume, by the name that the config has for it. */
 export interface MountedImage {
@@ -123,9 +189,7 @@ export interface Container {
   /** Its limits since they were changed; before, they are those of `config`, which stays as it was asked for (C5). */
   readonly resources?: LinuxContainerResources;
   /** Limits that are being put in force, or may be half-way: after a restart, or without an answer of the shim (C19). */
-  readonly update?: LinuxContainerResources;
-  /** Of that change; absent: none. */
-  readonly updateAnnotations?: Readonly<Record<string, string>>;
+  readonly update?: ContainerUpdate;
   /** Where a checkpoint's archive is being written, or was when the daemon ended: then that is still to be cleared up (C19). */
   readonly checkpoint?: string;
   readonly imageId: string;
@@ -137,32 +201,11 @@ export interface Container {
   readonly checkpointArchive?: string;
   readonly createdAtNs: Int64;
   readonly goal: ContainerGoal;
-  /** container.created was recorded. */
-  readonly created: boolean;
-  readonly inspection: StepState;
-  readonly steps: Readonly<Record<ContainerStep, StepState>>;
+  readonly phase: ContainerPhase;
+  readonly files: StepState;
+  /** null until it was inspected. */
   readonly facts: ContainerFacts | null;
   readonly rootfs: readonly Mount[];
-  readonly starting: boolean;
-  /** The daemon ended while its start was under way: its shim is asked what became of it (C19). */
-  readonly startInDoubt: boolean;
-  readonly task: LaunchedTask | null;
-  readonly startedAtNs: Int64 | null;
-  /** Seen before StartTask's own outcome was. */
-  readonly taskExit: TaskExit | null;
-  readonly oomed: boolean;
-  /** Its process was found dead at start-up and the exit code is not known yet (C18). */
-  readonly exitPending: boolean;
-  readonly exit: ContainerExit | null;
-  readonly lost: string | null;
-  readonly stop: { readonly signal: number; readonly killAtNs: Int64 | null } | null;
-  readonly kill: KillState;
-  readonly killSignal: number;
-  /** Commands under way. */
-  readonly execs: readonly string[];
-  /** Commands of an earlier life of the daemon: their shim ends them once it answers (C19). */
-  readonly staleExecs: readonly string[];
-  readonly claimed: boolean;
   readonly failure: Failure | null;
   readonly owedFailure: Failure | null;
   readonly undoFailures: number;

@@ -12,8 +12,8 @@ export function waitForClaimOfPod(turn: Turn, { id, goal, phase, claimed }: PodS
   if (goal === 'run' && isMade && !claimed) setClaimTimer(turn, sandboxStream(id));
 }
 
-export function waitForClaimOfContainer(turn: Turn, { id, goal, created, claimed, starting, exit }: Container): void {
-  if (goal === 'run' && created && !claimed && !starting && exit === null) setClaimTimer(turn, containerStream(id));
+export function waitForClaimOfContainer(turn: Turn, { id, goal, phase }: Container): void {
+  if (goal === 'run' && phase.kind === 'created' && !phase.claimed) setClaimTimer(turn, containerStream(id));
 }
 
 /** What nobody asks for again is undone: not while what was asked for may be missing from the journal. */

@@ -6,6 +6,7 @@
  */
 import { containerStream, imageStream, NODE_STREAM, type RequestOf, sandboxStream } from '../model/records.ts';
 import { holderOf } from '../pod-sandbox/sandboxer.ts';
+import { containerExitOf, isCreated } from '../model/container-state.ts';
 import type { Container, OpenCall, PodSandbox } from '../model/state.ts';
 import { decidingFor } from '../deciding/turn-failed.ts';
 import { complete, emit, OK, request, type Turn, wake } from '../deciding/turn.ts';
@@ -66,7 +67,7 @@ export function acknowledgeJournal(turn: Turn, call: OpenCall): void {
 }
 
 const isHalfMade = ({ phase, goal }: PodSandbox): boolean => phase === 'creating' || goal === 'undo';
-const isHalfMadeContainer = ({ created, goal }: Container): boolean => !created || goal === 'undo';
+const isHalfMadeContainer = (container: Container): boolean => !isCreated(container) || container.goal === 'undo';
 
 function wakeRemovedImages(turn: Turn): void {
   for (const image of turn.state.images.values()) if (image.removing) wake(turn, imageStream(image.id));
@@ -82,7 +83,9 @@ function tellLost(turn: Turn, { id, phase, goal, sandboxer }: PodSandbox): void 
 }
 
 /** A reboot ends all containers at once; how one ended otherwise its shim is asked for. */
-function tellExited(turn: Turn, { id, exit }: Container): void {
+function tellExited(turn: Turn, container: Container): void {
+  const { id } = container;
+  const exit = containerExitOf(container);
   if (rulesOf(turn.state) < 2 || exit === null || !turn.stood.containers.has(id)) return;
   const { exitStatus, finishedAtNs: exitedAtNs, reason, message } = exit;
   emit(turn, containerStream(id), { type: 'container.exited', body: { exitStatus, exitedAtNs, reason, message } });

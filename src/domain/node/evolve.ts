@@ -4,14 +4,14 @@
  */
 import { evolveCheckpointDigests } from '../container/checkpoint-digests.ts';
 import { evolveDoubts } from '../model/journal-doubt.ts';
-import { withoutUpdate } from '../container/evolve.ts';
-import { interrupted } from '../deciding/steps.ts';
+import { restartedContainer } from '../container/evolve.ts';
 import { restartedSandbox } from '../pod-sandbox/restarted.ts';
 import { sameJson } from '../values/json.ts';
 import type { Sequenced } from '../model/records.ts';
 import type { RuntimeHandler } from '../model/runtime-handler.ts';
 import type { DaemonFacts } from '../model/daemon-facts.ts';
-import type { Container, ContainerExit, NodeState } from '../model/state.ts';
+import type { ContainerExit, NodeState } from '../model/state.ts';
+import type { Int64 } from '../model/cri.ts';
 
 export function evolveNode(state: NodeState, record: Sequenced): void {
   switch (record.type) {
@@ -23,8 +23,9 @@ export function evolveNode(state: NodeState, record: Sequenced): void {
       const { rebooted } = record.body;
       for (const [id, sandbox] of state.sandboxes)
         state.sandboxes.set(id, restartedSandbox(sandbox, rebooted, dead.has(id)));
+      const exit = rebooted ? exitByReboot(String(record.atNs)) : null;
       for (const [id, container] of state.containers)
-        state.containers.set(id, restartedContainer(container, rebooted ? String(record.atNs) : null, dead.has(id)));
+        state.containers.set(id, restartedContainer(container, exit, dead.has(id)));
       return;
     }
     case 'network.configured':
@@ -66,29 +67,9 @@ function withoutStrangers({ handlers, ...network }: Network, before: DaemonFacts
 /** What became of all that ran before. */
 export const REBOOTED = 'the node was rebooted';
 
-function restartedContainer(container: Container, rebootedAtNs: string | null, dead: boolean): Container {
-  const running = container.task !== null && container.exit === null;
-  const startInDoubt = container.starting && container.steps.task === 'doing' && rebootedAtNs === null;
-  const restarted: Container = {
-    // Limits end with the boot, and so does the bundle they would be written into.
-    ...(rebootedAtNs === null ? container : withoutUpdate(container)),
-    inspection: interrupted(container.inspection),
-    steps: {
-      files: interrupted(container.steps.files),
-      task: startInDoubt ? 'doing' : interrupted(container.steps.task),
-    },
-    startInDoubt,
-    kill: 'none',
-    exitPending: running && rebootedAtNs === null && (dead || container.exitPending),
-    execs: [],
-    staleExecs: rebootedAtNs === null ? [...container.staleExecs, ...container.execs] : [],
-  };
-  if (!running || rebootedAtNs === null) return restarted;
-  const exit: ContainerExit = {
-    exitStatus: 255,
-    finishedAtNs: rebootedAtNs,
-    reason: 'Unknown',
-    message: REBOOTED,
-  };
-  return { ...restarted, exit };
-}
+const exitByReboot = (finishedAtNs: Int64): ContainerExit => ({
+  exitStatus: 255,
+  finishedAtNs,
+  reason: 'Unknown',
+  message: REBOOTED,
+});

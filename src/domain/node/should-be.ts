@@ -5,6 +5,7 @@
  */
 import { pinPaths } from '../pod-sandbox/sandboxer.ts';
 import { namespacePins } from '../oci/namespaces.ts';
+import { liveTaskOf } from '../model/container-state.ts';
 import type { NodeState } from '../model/state.ts';
 import type { LaunchedTask } from '../model/tasks.ts';
 
@@ -14,8 +15,10 @@ export function tasksThatShouldRun(state: NodeState): { readonly id: string; rea
   // A sandbox that its shim holds elsewhere is no process of this node: its shim is asked.
   for (const { id, task, taskExit } of state.sandboxes.values())
     if (task !== null && task.pid !== 0 && taskExit === null) tasks.push({ id, task });
-  for (const { id, task, exit } of state.containers.values())
-    if (task !== null && exit === null) tasks.push({ id, task });
+  for (const container of state.containers.values()) {
+    const task = liveTaskOf(container);
+    if (task !== null) tasks.push({ id: container.id, task });
+  }
   return tasks;
 }
 

@@ -1,5 +1,5 @@
 /** The OCI specs of what is in the state: gathers from it what the builders in oci/ want to know. */
-import { containerStateOf } from '../model/container-state.ts';
+import { containerStateOf, liveTaskOf } from '../model/container-state.ts';
 import type { RuntimeHandler } from '../model/runtime-handler.ts';
 import type { DaemonFacts } from '../model/daemon-facts.ts';
 import { containerSpec } from './container-spec.ts';
@@ -100,7 +100,7 @@ export const mappedMountsOf = (facts: DaemonFacts, container: Container): readon
 function targetPidOf(state: NodeState, { config, podSandboxId }: Container): number | null {
   const target = state.containers.get(config.linux?.securityContext?.namespaceOptions?.targetId ?? '');
   if (target?.podSandboxId !== podSandboxId || containerStateOf(target) !== 'CONTAINER_RUNNING') return null;
-  return target.task?.pid ?? null;
+  return liveTaskOf(target)?.pid ?? null;
 }
 
 /** A sandbox of the shim's own may be no process of this node: a machine with namespaces of its own. */

@@ -12,6 +12,7 @@
 import { removeContainerOf, stopContainerOf } from '../container/advance.ts';
 import { hasTimer } from '../deciding/open-effects.ts';
 import { isAcquired, isClear } from '../deciding/steps.ts';
+import { mayHaveTask } from '../model/container-state.ts';
 import type { Failure } from '../model/errors.ts';
 import { imageIdsOfPod } from '../image/mounted.ts';
 import { askedTogether } from '../deciding/launch.ts';
@@ -138,7 +139,7 @@ function advanceTeardown(turn: Turn, sandbox: PodSandbox): void {
 /** What can be undone at this moment. */
 function undoable(turn: Turn, sandbox: PodSandbox): Intent[] {
   const containers = containersOf(turn.state, sandbox.id);
-  if (!containers.every((container) => isClear(container.steps.task))) return [];
+  if (containers.some(mayHaveTask)) return [];
   const keepsNothing = sandbox.goal !== 'stop' && containers.length === 0 && isClearButKept(sandbox);
   return stepsToUndo(sandbox)
     .filter((row) => (keepsNothing || row.isKept !== true) && mayUndo(sandbox, row))

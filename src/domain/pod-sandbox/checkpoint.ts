@@ -3,7 +3,7 @@
  * containers go on running, and what a restart cut short is cleared up at once.
  */
 import { checkpointFailure, afterCheckpoint } from '../container/checkpoint.ts';
-import { isRunning, notFound } from '../model/container-state.ts';
+import { isCreated, isRunning, notFound } from '../model/container-state.ts';
 import { hasTimer, openEffectsOn } from '../deciding/open-effects.ts';
 import type { Failure } from '../model/errors.ts';
 import { checkAbsolutePath, checkNoParentPart } from '../oci/checks.ts';
@@ -42,7 +42,7 @@ function choose(state: NodeState, { podSandboxId, outputPath, containerIds }: Ch
   if (containerIds.length === 0) chosen.push(...containersOf(state, podSandboxId).filter(isRunning));
   for (const id of new Set(containerIds)) {
     const container = state.containers.get(id);
-    if (container === undefined || !container.created || container.podSandboxId !== podSandboxId)
+    if (container === undefined || !isCreated(container) || container.podSandboxId !== podSandboxId)
       return refused(notFound(id));
     chosen.push(container);
   }

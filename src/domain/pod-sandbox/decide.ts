@@ -1,5 +1,5 @@
 /** What calls about PodSandboxes lead to: refusals, or a goal that process.ts then works towards. */
-import { containerStateOf } from '../model/container-state.ts';
+import { isClaimed } from '../model/container-state.ts';
 import { type BodyOf, type RequestOf, containerStream, sandboxStream } from '../model/records.ts';
 import { sameJson } from '../values/json.ts';
 import { sandboxName } from '../model/names.ts';
@@ -134,10 +134,10 @@ function repeat(turn: Turn, call: OpenCall, request: Creation, owner: PodSandbox
 }
 
 /** The pod and what came with it have a client that knows of them. */
-function claim(turn: Turn, { id: podSandboxId, claimed: isClaimed }: PodSandbox): void {
-  if (!isClaimed) emit(turn, sandboxStream(podSandboxId), { type: 'sandbox.claimed', body: {} });
-  for (const { id, claimed } of containersOf(turn.state, podSandboxId))
-    if (!claimed) emit(turn, containerStream(id), { type: 'container.claimed', body: {} });
+function claim(turn: Turn, { id: podSandboxId, claimed }: PodSandbox): void {
+  if (!claimed) emit(turn, sandboxStream(podSandboxId), { type: 'sandbox.claimed', body: {} });
+  for (const container of containersOf(turn.state, podSandboxId))
+    if (!isClaimed(container)) emit(turn, containerStream(container.id), { type: 'container.claimed', body: {} });
 }
 
 /** The part of a creation that says what it restores, for a comparison of two. */
@@ -158,10 +158,7 @@ function isUntouched(state: NodeState, { id, restore }: PodSandbox): boolean {
     containers.length === (restore?.containers.length ?? 0) &&
     containers.every(
       (container) =>
-        isRestoredWith(restore, container.id) &&
-        container.goal === 'run' &&
-        !container.starting &&
-        containerStateOf(container) === 'CONTAINER_CREATED',
+        isRestoredWith(restore, container.id) && container.goal === 'run' && container.phase.kind === 'created',
     )
   );
 }

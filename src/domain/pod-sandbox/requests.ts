@@ -2,7 +2,8 @@
  * From an intent on a PodSandbox to the whole request that an adapter can perform. A function of the state alone, so
  * that a replay gives the same requests. Those that make or undo a step are with its row in steps.ts.
  */
-import { checkpointedTask, mayHaveTask, taskCheckpoint } from '../container/requests.ts';
+import { checkpointedTask, taskCheckpoint } from '../container/requests.ts';
+import { mayHaveTask } from '../model/container-state.ts';
 import { type EffectRequest, misplaced, perform } from '../deciding/effect-request.ts';
 import type { DaemonFacts } from '../model/daemon-facts.ts';
 import { bundlePath } from '../model/paths.ts';

@@ -3,6 +3,7 @@
  * when each of them is made. One that can't be made fails the pod, and the pod's undo takes the rest (C6).
  */
 import { advanceContainer } from '../container/advance.ts';
+import { isClaimed } from '../model/container-state.ts';
 import type { Failure } from '../model/errors.ts';
 import { containerName } from '../model/names.ts';
 import { type CallResponse, containerStream, sandboxStream } from '../model/records.ts';
@@ -32,9 +33,7 @@ export function restoreFailure(state: NodeState, { id, restore, shimContact, san
 export function isRestored(turn: Turn, { id: podSandboxId, restore }: PodSandbox): boolean {
   if (restore === undefined) return true;
   if (restore.begun)
-    return restore.containers.every(
-      ({ containerId }) => turn.state.containers.get(containerId)?.steps.files === 'done',
-    );
+    return restore.containers.every(({ containerId }) => turn.state.containers.get(containerId)?.files === 'done');
   emit(turn, sandboxStream(podSandboxId), { type: 'sandbox.restoring', body: {} });
   for (const { containerId, config, ...rest } of restore.containers) {
     const name = containerName(config.metadata ?? {}, podSandboxId);
@@ -55,7 +54,7 @@ export function showRestored(turn: Turn, sandbox: PodSandbox, claimed: boolean):
 
 /** Somebody knows of a pod whose containers he makes or uses; those that it was restored with are nobody's yet. */
 export const hasClaimedContainers = (state: NodeState, { id, restore }: PodSandbox): boolean =>
-  containersOf(state, id).some((container) => container.claimed || !isRestoredWith(restore, container.id));
+  containersOf(state, id).some((container) => isClaimed(container) || !isRestoredWith(restore, container.id));
 
 export const isRestoredWith = (restore: PodSandbox['restore'], id: string): boolean =>
   restore?.containers.some(({ containerId }) => containerId === id) ?? false;

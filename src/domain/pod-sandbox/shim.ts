@@ -9,11 +9,10 @@ import { failStart } from '../container/advance.ts';
 import { hasTimer, openEffectsOn } from '../deciding/open-effects.ts';
 import type { Failure } from '../model/errors.ts';
 import { containerStream, sandboxStream } from '../model/records.ts';
+import { mayHaveTask, waitsToStart } from '../model/container-state.ts';
 import { rulesOf } from '../model/rules.ts';
 import { containersOf, type Container, type PodSandbox } from '../model/state.ts';
 import { afterMs, request, retryDelayMs, setTimer, type Turn, wake } from '../deciding/turn.ts';
-
-const waitsForShim = ({ starting, steps }: Container): boolean => starting && steps.task === 'none';
 
 /** Called for a pod that is to run and was ready once. */
 export function advanceShim(turn: Turn, sandbox: PodSandbox): void {
@@ -23,13 +22,13 @@ export function advanceShim(turn: Turn, sandbox: PodSandbox): void {
   switch (steps.shim) {
     case undefined:
     case 'undone':
-      if (containers.some(waitsForShim)) prepareShim(turn, sandbox);
+      if (containers.some(waitsToStart)) prepareShim(turn, sandbox);
       return;
     case 'failed':
       return request(turn, sandboxStream(id), { kind: 'StopShim' });
     case 'done': {
       const idle = containers.length === 0 && shimContact !== 'unknown';
-      const tasksGone = containers.every(({ steps: { task } }) => task === 'none' || task === 'undone');
+      const tasksGone = !containers.some(mayHaveTask);
       if ((idle || shimContact === 'gone') && tasksGone && !isAsked(turn, id))
         request(turn, sandboxStream(id), { kind: 'StopShim' });
       return;
@@ -51,7 +50,7 @@ export function advanceShim(turn: Turn, sandbox: PodSandbox): void {
 function failStartsBehind(turn: Turn, { id, owedFailure }: PodSandbox, containers: readonly Container[]): void {
   const why = owedFailure === null ? 'it is tried again' : owedFailure.message;
   const message = `The shim of pod sandbox ${id} ended and could not be cleared up, so that no other can be started: ${why}`;
-  for (const container of containers.filter(waitsForShim)) failStart(turn, container.id, message, 'ShimFailed');
+  for (const container of containers.filter(waitsToStart)) failStart(turn, container.id, message, 'ShimFailed');
 }
 
 /** Its answer could otherwise be taken for that of the shim that comes after. */
@@ -62,7 +61,7 @@ const isAsked = (turn: Turn, podSandboxId: string): boolean =>
 export function afterStartShim(turn: Turn, podSandboxId: string, failure: Failure | undefined): void {
   const sandbox = turn.state.sandboxes.get(podSandboxId);
   if (sandbox === undefined || sandbox.sandboxer !== 'none') return;
-  for (const container of containersOf(turn.state, podSandboxId).filter(waitsForShim)) {
+  for (const container of containersOf(turn.state, podSandboxId).filter(waitsToStart)) {
     if (failure !== undefined) failStart(turn, container.id, failure.message, failure.reason);
     else if (hasShim(sandbox)) wake(turn, containerStream(container.id));
   }

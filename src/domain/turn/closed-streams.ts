@@ -1,5 +1,6 @@
 /** Which streams and calls are over: what the journal may prune whole, when it is old enough. Pure. */
 import { type BodyOf, subjectOf } from '../model/records.ts';
+import { execsOf } from '../model/container-state.ts';
 import type { NodeState } from '../model/state.ts';
 
 /** Streams of objects that are gone: their bodies may be pruned without changing what the rest folds to (C11). */
@@ -30,5 +31,5 @@ export function isProbe(state: NodeState, { body }: { readonly body: string }): 
   const { request } = JSON.parse(body) as BodyOf<'call.received'>;
   if (request.method !== 'ExecSync') return false;
   const container = state.containers.get(request.containerId);
-  return container === undefined || ![...container.execs, ...container.staleExecs].includes(request.newId);
+  return container === undefined || !execsOf(container).includes(request.newId);
 }

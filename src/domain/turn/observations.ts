@@ -4,6 +4,7 @@
  */
 import type { CniConfList } from '../model/cni.ts';
 import { sameJson } from '../values/json.ts';
+import { awaitsExit, mayRunOutOfMemory } from '../model/container-state.ts';
 import { containerStream, imageStream, type Input, NODE_STREAM, sandboxStream } from '../model/records.ts';
 import { isKnownDoubt } from '../model/journal-doubt.ts';
 import type { NodeState } from '../model/state.ts';
@@ -20,7 +21,7 @@ export function newsIn(state: NodeState, observation: Observation): News | null 
       return exitNews(state, observation);
     case 'TaskOomed': {
       const container = state.containers.get(observation.containerId);
-      if (container === undefined || container.oomed || container.exit !== null) return null;
+      if (container === undefined || !mayRunOutOfMemory(container)) return null;
       return { stream: containerStream(container.id), input: { type: 'task.oomed', body: {} } };
     }
     case 'ShimLost': {
@@ -65,11 +66,13 @@ function exitNews(
 ): News | null {
   // An exec's exit is its effect's outcome.
   if (execId !== null) return null;
-  const object = state.containers.get(containerId) ?? state.sandboxes.get(containerId);
-  if (object === undefined || object.taskExit !== null) return null;
-  if (object.task !== null && object.task.pid !== exit.pid) return null;
-  if (object.steps.task === 'none' || object.steps.task === 'undone') return null;
-  if ('exit' in object && object.exit !== null) return null;
-  const stream = state.containers.has(containerId) ? containerStream(containerId) : sandboxStream(containerId);
-  return { stream, input: { type: 'task.exited', body: { exit } } };
+  const input: Input = { type: 'task.exited', body: { exit } };
+  const container = state.containers.get(containerId);
+  if (container !== undefined)
+    return awaitsExit(container, exit.pid) ? { stream: containerStream(containerId), input } : null;
+  const sandbox = state.sandboxes.get(containerId);
+  if (sandbox === undefined || sandbox.taskExit !== null) return null;
+  if (sandbox.task !== null && sandbox.task.pid !== exit.pid) return null;
+  if (sandbox.steps.task === undefined || sandbox.steps.task === 'undone') return null;
+  return { stream: sandboxStream(containerId), input };
 }

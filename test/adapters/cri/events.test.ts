@@ -14,6 +14,7 @@ import { openEventCursor } from '../../../src/daemon/event-cursor.ts';
 import { eventually } from '../../support/pods.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 import { container, idOf, podSandbox, startServer, testModel } from './support.ts';
+import { CREATED, CREATING, DEAD, exited } from '../../support/phases.ts';
 
 const minutesNs = (minutes: number): bigint => BigInt(minutes) * 60_000_000_000n;
 const pod = idOf('a');
@@ -99,7 +100,7 @@ describe('GetContainerEvents', { timeout: 20_000 }, () => {
     await settle();
     const ready = podSandbox(pod);
     view.put({ sandboxes: [ready] }, [record({ type: 'sandbox.ready', body: { claimed: true } }, `sandbox/${pod}`)]);
-    const creating = container(first, pod, { startedAtNs: null });
+    const creating = container(first, pod, { phase: CREATED });
     view.put({ containers: [creating] }, [
       record({ type: 'container.created', body: { claimed: true } }, `container/${first}`),
     ]);
@@ -108,7 +109,7 @@ describe('GetContainerEvents', { timeout: 20_000 }, () => {
       record({ type: 'container.started', body: { pid: 1, startTicks: '1' } }, `container/${first}`),
     ]);
     const exit = { exitStatus: 3, finishedAtNs: '9000', reason: 'Error', message: '' } as const;
-    view.put({ containers: [{ ...running, exit }] }, [
+    view.put({ containers: [{ ...running, phase: exited(exit) }] }, [
       record(
         { type: 'container.exited', body: { exitStatus: 3, exitedAtNs: '9000', reason: 'Error', message: '' } },
         `container/${first}`,
@@ -148,7 +149,7 @@ describe('GetContainerEvents', { timeout: 20_000 }, () => {
   it('does not tell of a container whose creation was undone', async () => {
     const { view, events, record, start } = setUp();
     view.put({ sandboxes: [podSandbox(pod)], containers: [] });
-    const undone = container(first, pod, { created: false });
+    const undone = container(first, pod, { phase: CREATING });
     const { ids, end } = listen(events);
     view.put({ containers: [undone] }, [record({ type: 'container.starting', body: {} }, `container/${first}`)]);
     view.remove([first], [record({ type: 'container.removed', body: {} }, `container/${first}`)]);
@@ -244,7 +245,7 @@ describe('GetContainerEvents', { timeout: 20_000 }, () => {
 
   it('C18: an event of a pod waits until the exit codes of its containers are known', async () => {
     const { view, events, record, start, cursor } = setUp();
-    const unsure = container(first, pod, { exitPending: true });
+    const unsure = container(first, pod, { phase: DEAD });
     view.put({ sandboxes: [podSandbox(pod)], containers: [unsure] });
     const { heard, end } = listen(events);
     view.put({ sandboxes: [podSandbox(pod, { phase: 'notReady' })] }, [
@@ -261,7 +262,7 @@ describe('GetContainerEvents', { timeout: 20_000 }, () => {
     );
     assert.equal(cursor.deliveredSeq(), 0, 'after a restart now, what waits would never be told');
     const exit = { exitStatus: 7, finishedAtNs: '9', reason: 'Error', message: '' } as const;
-    view.put({ containers: [{ ...unsure, exitPending: false, exit }] }, [
+    view.put({ containers: [{ ...unsure, phase: exited(exit) }] }, [
       record(
         { type: 'container.exited', body: { exitStatus: 7, exitedAtNs: '9', reason: 'Error', message: '' } },
         `container/${first}`,

@@ -13,14 +13,14 @@ import type { Container } from '../../../src/domain/model/state.ts';
 import type { ReadRow } from '../../../src/journal/types.ts';
 import { withReason } from '../../support/failures.ts';
 import { container, idOf, partsOf, podSandbox, testModel } from './support.ts';
+import { DEAD, exited } from '../../support/phases.ts';
 
 const pod = idOf('a');
 const id = idOf('c1');
-const unsure = container(id, pod, { exitPending: true });
-const exited: Container = {
+const unsure = container(id, pod, { phase: DEAD });
+const ended: Container = {
   ...unsure,
-  exitPending: false,
-  exit: { exitStatus: 42, finishedAtNs: '77', reason: 'Error', message: '' },
+  phase: exited({ exitStatus: 42, finishedAtNs: '77', reason: 'Error', message: '' }),
 };
 const context: CallContext = {
   caller: null,
@@ -67,7 +67,7 @@ describe('a container found dead after a restart', () => {
     view.put({ sandboxes: [podSandbox(idOf('b'))] });
     await settle();
     assert.equal(answers, 0, 'nothing was told yet');
-    view.put({ containers: [exited] });
+    view.put({ containers: [ended] });
     const [byId, byPrefix, ofPod] = await Promise.all([status(id), status('c1'), podStatus(), ...asked]);
     assert.deepEqual([byId.status?.exitCode, byPrefix.status?.exitCode], [42, 42]);
     assert.deepEqual(
@@ -99,7 +99,7 @@ describe('a container found dead after a restart', () => {
         ['PodSandboxStatus', 14],
       ],
     );
-    view.put({ containers: [exited] });
+    view.put({ containers: [ended] });
     assert.equal((await status(id)).status?.exitCode, 42);
   });
 

@@ -7,6 +7,7 @@ import { createLists } from '../../../src/adapters/cri/lists.ts';
 import * as wire from '../../../src/wire/cri/api.ts';
 import type { Container, PodSandbox } from '../../../src/domain/model/state.ts';
 import { container, idOf, image, podSandbox, startServer, testModel } from './support.ts';
+import { CREATED, CREATING, exited } from '../../support/phases.ts';
 
 const { CONTAINER_CREATED, CONTAINER_RUNNING, CONTAINER_EXITED } = wire.ContainerState;
 const { SANDBOX_READY, SANDBOX_NOTREADY } = wire.PodSandboxState;
@@ -27,10 +28,10 @@ const pods: readonly PodSandbox[] = [
 /** With the states that CRI shows them in; null for one it does not. */
 const containers: readonly (readonly [Container, wire.ContainerState | null])[] = [
   [container(idOf('c01'), idOf('aa1')), CONTAINER_RUNNING],
-  [container(idOf('c02'), idOf('aa1'), { startedAtNs: null }), CONTAINER_CREATED],
-  [labelled(container(idOf('d01'), idOf('aa2'), { exit }), { app: 'web', tier: 'x' }), CONTAINER_EXITED],
+  [container(idOf('c02'), idOf('aa1'), { phase: CREATED }), CONTAINER_CREATED],
+  [labelled(container(idOf('d01'), idOf('aa2'), { phase: exited(exit) }), { app: 'web', tier: 'x' }), CONTAINER_EXITED],
   [labelled(container(idOf('d02'), idOf('bb')), { app: 'web', tier: 'y' }), CONTAINER_RUNNING],
-  [container(idOf('e'), idOf('bb'), { created: false }), null],
+  [container(idOf('e'), idOf('bb'), { phase: CREATING }), null],
 ];
 
 const filled = () => {
@@ -140,7 +141,7 @@ describe('lists', { timeout: 20_000 }, () => {
     assert.equal(lists.containers(undefined), before);
     const [one] = containers[0] ?? [];
     assert.ok(one);
-    view.put({ containers: [{ ...one, exit }] });
+    view.put({ containers: [{ ...one, phase: exited(exit) }] });
     const after = wire.ListContainersResponse.decode(lists.containers(undefined));
     assert.deepEqual(
       after.containers.map(({ state }) => state),
@@ -159,7 +160,7 @@ describe('lists', { timeout: 20_000 }, () => {
     view.put({ images: [image('sha256:i1', { content: { ...content, repoTags: ['other.test/name:1'] } })] });
     const { status } = wire.ContainerStatusResponse.decode(containerStatus(one) ?? new Uint8Array());
     assert.equal(status?.image?.image, 'other.test/name:1');
-    assert.equal(containerStatus({ ...one, created: false }), null);
+    assert.equal(containerStatus({ ...one, phase: CREATING }), null);
   });
 
   it('are the same over the socket, and noted with what was asked for', async (t) => {

@@ -14,6 +14,7 @@ import { cleanupAfterAll, onCleanup } from '../../support/cleanup.ts';
 import { stateOf } from '../../support/journal.ts';
 import { busyboxName, startNode, type TestNode } from '../../support/node.ts';
 import { eventually, runPod } from '../../support/pods.ts';
+import { liveTaskOf } from '../../../src/domain/model/container-state.ts';
 
 const { CONTAINER_RUNNING, CONTAINER_EXITED } = ContainerState;
 const sleeper = ['sleep', '1000'];
@@ -38,7 +39,7 @@ describe('a daemon that was killed and starts again', { timeout: 60_000 }, () =>
     ]);
     const { sandboxes, containers } = stateOf(daemon);
     const shimPid = sandboxes.get(dies.podSandboxId)?.shim?.pid ?? 0;
-    const taskPid = containers.get(dies.containerId)?.task?.pid ?? 0;
+    const taskPid = liveTaskOf(containers.get(dies.containerId))?.pid ?? 0;
     assert.ok(shimPid > 0 && taskPid > 0);
     await daemon.kill();
 
@@ -129,7 +130,7 @@ describe('a daemon that was killed and starts again', { timeout: 60_000 }, () =>
       ),
     );
     heard.length = 0;
-    const taskPid = stateOf(daemon).containers.get(containerId)?.task?.pid ?? 0;
+    const taskPid = liveTaskOf(stateOf(daemon).containers.get(containerId))?.pid ?? 0;
     await daemon.kill();
     process.kill(taskPid, 'SIGKILL');
     await eventually('the task is dead', isGone(taskPid));

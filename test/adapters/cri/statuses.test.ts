@@ -6,6 +6,7 @@ import { GrpcCode } from '../../../src/domain/model/errors.ts';
 import { codeOf } from '../../../scripts/lib/cri-client.ts';
 import { FACTS } from '../../simulation/facts.ts';
 import { container, idOf, image, podSandbox, startServer, testModel } from './support.ts';
+import { CREATED, CREATING, exited } from '../../support/phases.ts';
 
 const pod = idOf('a');
 const id = idOf('c');
@@ -34,9 +35,9 @@ const filled = () => {
       container(id, pod, {
         config,
         facts: { user: { uid: 1000, gid: 0, additionalGids: [7] }, devices: [], mounts: [] },
-        exit: { exitStatus: 137, finishedAtNs: '4000', reason: 'OOMKilled', message: 'told by the kernel' },
+        phase: exited({ exitStatus: 137, finishedAtNs: '4000', reason: 'OOMKilled', message: 'told by the kernel' }),
       }),
-      container(idOf('d'), pod, { startedAtNs: null }),
+      container(idOf('d'), pod, { phase: CREATED }),
     ],
     images: [image('sha256:i1')],
   });
@@ -88,7 +89,7 @@ describe('statuses', { timeout: 20_000 }, () => {
   it('what is not there, or not yet, is not found; nothing is guessed from an empty or ambiguous id', async (t) => {
     const view = filled();
     view.put({ sandboxes: [podSandbox(idOf('e'), { phase: 'creating' })], containers: [container(idOf('cf'), pod)] });
-    view.put({ containers: [container(idOf('f'), pod, { created: false })] });
+    view.put({ containers: [container(idOf('f'), pod, { phase: CREATING })] });
     const { cri, reads } = await startServer(t, { view });
     const { runtime } = cri;
     const refused: readonly (readonly [() => Promise<unknown>, number])[] = [

@@ -29,6 +29,7 @@ import { type CriClient, criClient } from '../../../scripts/lib/cri-client.ts';
 import { FACTS } from '../../simulation/facts.ts';
 import { type Owner, onCleanup } from '../../support/cleanup.ts';
 import { tempDir } from '../../support/temp-dir.ts';
+import { running } from '../../support/phases.ts';
 
 export const idOf = (digits: string): string => digits.padEnd(64, '0');
 
@@ -75,26 +76,10 @@ export const container = (id: string, podSandboxId: string, overrides: Partial<C
   chainIds: [],
   createdAtNs: '2000',
   goal: 'run',
-  created: true,
-  inspection: 'done',
-  steps: { files: 'done', task: 'done' },
+  phase: running(),
+  files: 'done',
   facts: null,
   rootfs: [],
-  starting: false,
-  startInDoubt: false,
-  task: { pid: 42, startTicks: '8' },
-  startedAtNs: '3000',
-  taskExit: null,
-  oomed: false,
-  exitPending: false,
-  exit: null,
-  lost: null,
-  stop: null,
-  kill: 'none',
-  killSignal: 0,
-  execs: [],
-  staleExecs: [],
-  claimed: true,
   failure: null,
   owedFailure: null,
   undoFailures: 0,

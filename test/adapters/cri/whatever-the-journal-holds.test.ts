@@ -19,8 +19,9 @@ import { containerInfo, podSandboxInfo } from '../../../src/adapters/cri/message
 import { containerStats, podSandboxStats } from '../../../src/adapters/cri/stats.ts';
 import * as wire from '../../../src/wire/cri/api.ts';
 import type * as domain from '../../../src/domain/model/cri.ts';
-import type { Container, Image, PodSandbox } from '../../../src/domain/model/state.ts';
+import type { Container, ContainerExit, ContainerPhase, Image, PodSandbox } from '../../../src/domain/model/state.ts';
 import { container, idOf, image, podSandbox, startServer, testModel } from './support.ts';
+import { CREATED, exited, running } from '../../support/phases.ts';
 
 /** All that JSON takes for a number. */
 const number = fc.oneof(
@@ -166,11 +167,16 @@ const containers: fc.Arbitrary<Container> = fc
       },
       imageConfig: { stopSignal: one.imageStopSignal },
       createdAtNs: one.createdAtNs,
-      startedAtNs: one.startedAtNs,
       facts: { user: one.user, devices: [], mounts: [] },
-      exit: one.exit,
+      phase: phaseOf(one),
     }),
   );
+
+function phaseOf({ startedAtNs, exit }: { startedAtNs: string | null; exit: ContainerExit | null }): ContainerPhase {
+  if (exit !== null && startedAtNs === null) return { kind: 'exited', exit, run: null, taskLeft: 'none' };
+  if (exit !== null && startedAtNs !== null) return exited(exit, { startedAtNs });
+  return startedAtNs === null ? CREATED : running({ startedAtNs });
+}
 
 const images: fc.Arbitrary<Image> = fc
   .record({ user: fc.oneof(text, int64Text), sizeBytes: number, repoTags: texts, repoDigests: texts })
@@ -248,7 +254,7 @@ describe('whatever the journal holds', { timeout: 60_000 }, () => {
     const exit = { exitStatus: 2 ** 32 - 1, finishedAtNs: '5', reason: 'Error', message: '' } as const;
     view.put({
       sandboxes: [podSandbox(idOf('a'))],
-      containers: [container(idOf('c'), idOf('a'), { exit })],
+      containers: [container(idOf('c'), idOf('a'), { phase: exited(exit) })],
       images: [{ ...odd, content: { ...odd.content, config: { user: '9223372036854775808' } } }, image('sha256:i2')],
     });
     const { cri } = await startServer(t, { view });

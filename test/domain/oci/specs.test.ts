@@ -4,8 +4,9 @@ import { describe, it } from 'node:test';
 import type { DaemonFacts } from '../../../src/domain/model/daemon-facts.ts';
 import type { SpecResult } from '../../../src/domain/oci/refuse.ts';
 import { containerSpecOf } from '../../../src/domain/oci/specs.ts';
-import { type Container, initialState, type PodSandbox } from '../../../src/domain/model/state.ts';
+import { type Container, type ContainerPhase, initialState, type PodSandbox } from '../../../src/domain/model/state.ts';
 import { containerConfig, imageConfig, nodeV2, podConfig, rootFacts, settings } from './support.ts';
+import { CREATED, DEAD, exited, running } from '../../support/phases.ts';
 
 const facts: DaemonFacts = {
   ...{ version: '0', rootDir: '/root', stateDir: '/state', node: nodeV2, handlers: [], defaultHandler: '' },
@@ -34,7 +35,10 @@ const sandbox = (id: string, systemdCgroup = false): PodSandbox =>
 const container = (id: string, podSandboxId: string, fields: Partial<Container> = {}): Container =>
   ({ id, podSandboxId, config: containerConfig, imageConfig, facts: rootFacts, ...fields }) as Container;
 
-const running = { created: true, startedAtNs: '5', exit: null, exitPending: false, task: { pid: 77, startTicks } };
+const inPhase = (phase: ContainerPhase, podSandboxId = 'pod', id = 'target'): Container =>
+  container(id, podSandboxId, { phase });
+
+const RUNNING = running({ task: { pid: 77, startTicks } });
 
 const specFor = (target: Container): SpecResult => {
   const state = initialState();
@@ -51,18 +55,18 @@ const reasonOf = (result: SpecResult): string => (result.ok ? 'built' : result.f
 
 describe('a container that joins the processes of another', () => {
   it('joins those of a running container of its pod', () => {
-    const result = specFor(container('target', 'pod', running));
+    const result = specFor(inPhase(RUNNING));
     assert.ok(result.ok);
     assert.ok(result.spec.linux.namespaces.some(({ path }) => path === '/proc/77/ns/pid'));
   });
 
   it('joins none of another pod, and none that ended', () => {
-    assert.equal(reasonOf(specFor(container('target', 'other', running))), 'WrongState');
+    assert.equal(reasonOf(specFor(inPhase(RUNNING, 'other'))), 'WrongState');
     const exit = { exitStatus: 0, finishedAtNs: '6', reason: 'Completed' as const, message: '' };
-    assert.equal(reasonOf(specFor(container('target', 'pod', { ...running, exit }))), 'WrongState');
-    assert.equal(reasonOf(specFor(container('target', 'pod', { ...running, exitPending: true }))), 'WrongState');
-    assert.equal(reasonOf(specFor(container('target', 'pod', { ...running, startedAtNs: null }))), 'WrongState');
-    assert.equal(reasonOf(specFor(container('elsewhere', 'pod', running))), 'WrongState');
+    assert.equal(reasonOf(specFor(inPhase(exited(exit)))), 'WrongState');
+    assert.equal(reasonOf(specFor(inPhase(DEAD))), 'WrongState');
+    assert.equal(reasonOf(specFor(inPhase(CREATED))), 'WrongState');
+    assert.equal(reasonOf(specFor(inPhase(RUNNING, 'pod', 'elsewhere'))), 'WrongState');
   });
 });
 

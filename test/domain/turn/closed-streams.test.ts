@@ -1,16 +1,17 @@
 /** C11: what may be pruned of an object that is still there: commands that are over, and no others. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Container, initialState } from '../../../src/domain/model/state.ts';
+import { type Container, type ContainerRun, initialState } from '../../../src/domain/model/state.ts';
 import { isProbe } from '../../../src/domain/turn/closed-streams.ts';
+import { running } from '../../support/phases.ts';
 
 const BODY = JSON.stringify({
   request: { method: 'ExecSync', containerId: 'c', cmd: ['true'], timeoutSeconds: '0', newId: 'x' },
 });
 
-const stateWith = (part: Partial<Pick<Container, 'execs' | 'staleExecs'>>) => {
+const stateWith = (run: Partial<ContainerRun>) => {
   const state = initialState();
-  state.containers.set('c', { execs: [], staleExecs: [], ...part } as unknown as Container);
+  state.containers.set('c', { phase: running(run) } as Container);
   return state;
 };
 

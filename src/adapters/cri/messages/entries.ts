@@ -2,7 +2,12 @@
  * CRI messages of what is in the read model: list entries, statuses, images. Plain functions of one object (and its
  * pod or image); nothing is remembered here.
  */
-import { containerStateOf, resourcesOf } from '../../../domain/model/container-state.ts';
+import {
+  containerStateOf,
+  containerExitOf,
+  resourcesOf,
+  startedAtNsOf,
+} from '../../../domain/model/container-state.ts';
 import { logPath } from '../../../domain/container/log.ts';
 import { criSignalOf, stopSignalOf } from '../../../domain/oci/signals.ts';
 import type { Container, Image, NodeState, PodSandbox } from '../../../domain/model/state.ts';
@@ -92,7 +97,8 @@ export function containerStatus(
   container: Container,
   state: wire.ContainerState,
 ): wire.ContainerStatus {
-  const { config, exit } = container;
+  const { config } = container;
+  const exit = containerExitOf(container);
   const resources = resourcesOf(container);
   const image = nodeState.images.get(container.imageId);
   const sandbox = nodeState.sandboxes.get(container.podSandboxId);
@@ -102,7 +108,7 @@ export function containerStatus(
     metadata: containerMetadata(config.metadata ?? {}),
     state,
     createdAt: int64(container.createdAtNs),
-    startedAt: int64(container.startedAtNs ?? UNSET),
+    startedAt: int64(startedAtNsOf(container) ?? UNSET),
     finishedAt: int64(exit?.finishedAtNs ?? UNSET),
     exitCode: int32(exit?.exitStatus ?? 0),
     image: {

@@ -1,5 +1,6 @@
 /** The info maps of verbose replies: JSON for people and tools. Holds tokens where secrets were (C12). */
 import { SANDBOX_STEPS, stateOf } from '../../../domain/pod-sandbox/steps.ts';
+import { containerStepsOf, liveTaskOf } from '../../../domain/model/container-state.ts';
 import { limitsOf } from '../../../domain/pod-sandbox/update.ts';
 import type { Container, NodeState, PodSandbox } from '../../../domain/model/state.ts';
 import type { CriParts } from '../parts.ts';
@@ -30,11 +31,11 @@ export const podSandboxInfo = (sandbox: PodSandbox): Readonly<Record<string, unk
 
 export const containerInfo = (container: Container): Readonly<Record<string, unknown>> => ({
   sandboxID: container.podSandboxId,
-  pid: container.exit === null ? (container.task?.pid ?? 0) : 0,
+  pid: liveTaskOf(container)?.pid ?? 0,
   removing: container.goal === 'remove',
   imageId: container.imageId,
   config: container.config,
-  steps: container.steps,
+  steps: containerStepsOf(container),
 });
 
 /** What confines containers here beside namespaces and capabilities; null before the daemon knows. */

@@ -2,12 +2,13 @@
  * The RPCs on containers, commands in them aside that a client streams with: each as a call to the engine or a question
  * to the read model. Decides nothing itself.
  */
+import { isExitPending } from '../../../domain/model/container-state.ts';
 import { FailureError } from '../../../domain/model/errors.ts';
 import type { Container } from '../../../domain/model/state.ts';
 import type * as wire from '../../../wire/cri/api.ts';
 import { reading, take } from '../calls.ts';
 import type { Handlers } from '../context.ts';
-import { isUnsure, whenExitsAreKnown } from '../exits.ts';
+import { whenExitsAreKnown } from '../exits.ts';
 import { containerState, containerStatus } from '../messages/entries.ts';
 import { int32 } from '../messages/numbers.ts';
 import { containerConfig, linuxContainerResources, required } from '../messages/from-wire.ts';
@@ -74,9 +75,12 @@ export function containerHandlers(
       ({ containerId }) => containerId,
       ({ containerId, verbose }) => {
         const found = container(containerId);
-        if (!isUnsure(found)) return statusReply(parts, found, verbose);
+        if (!isExitPending(found)) return statusReply(parts, found, verbose);
         const { id } = found;
-        const isKnown = (): boolean => view.state.containers.get(id)?.exitPending !== true;
+        const isKnown = (): boolean => {
+          const now = view.state.containers.get(id);
+          return now === undefined || !isExitPending(now);
+        };
         return whenExitsAreKnown(view, isKnown, `container ${id}`).then(() =>
           statusReply(parts, container(id), verbose),
         );

@@ -1,10 +1,11 @@
 /**
  * The RPCs on pod sandboxes: each as a call to the engine or a question to the read model. Decides nothing itself.
  */
+import { isExitPending } from '../../../domain/model/container-state.ts';
 import type * as wire from '../../../wire/cri/api.ts';
 import { reading, take } from '../calls.ts';
 import type { Handlers } from '../context.ts';
-import { isUnsure, whenExitsAreKnown } from '../exits.ts';
+import { whenExitsAreKnown } from '../exits.ts';
 import { containersIn, containerStatuses, podSandboxStatus } from '../messages/entries.ts';
 import { linuxContainerResources, podSandboxConfig, required } from '../messages/from-wire.ts';
 import { hasOwnSandbox, infoWhen, podSandboxInfo } from '../messages/verbose.ts';
@@ -51,7 +52,7 @@ export function podSandboxHandlers(
       ({ podSandboxId }) => podSandboxId,
       ({ podSandboxId, verbose }) => {
         const { id } = sandbox(podSandboxId);
-        const isKnown = (): boolean => !containersIn(view.state, id).some(isUnsure);
+        const isKnown = (): boolean => !containersIn(view.state, id).some(isExitPending);
         const answer = (details: Readonly<Record<string, unknown>> = {}): wire.PodSandboxStatusResponse => {
           const found = sandbox(id);
           return {

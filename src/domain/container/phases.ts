@@ -1,0 +1,153 @@
+/**
+ * Every way from one phase of a container to another, and what changes within one. What makes no sense in a phase changes
+ * nothing: evolve never fails. The picture is with the type, in model/state.ts.
+ */
+import type {
+  ContainerExit,
+  ContainerPhase,
+  ContainerRun,
+  ContainerStop,
+  KillState,
+  TaskLeft,
+} from '../model/state.ts';
+import { interrupted } from '../deciding/steps.ts';
+import type { LaunchedTask, TaskExit } from '../model/tasks.ts';
+
+type PhaseOf<K extends ContainerPhase['kind']> = Extract<ContainerPhase, { kind: K }>;
+
+export const CREATING: ContainerPhase = { kind: 'creating', inspection: 'none' };
+
+export const inspected = (phase: ContainerPhase, inspection: PhaseOf<'creating'>['inspection']): ContainerPhase =>
+  phase.kind === 'creating' ? { kind: 'creating', inspection } : phase;
+
+export const created = (phase: ContainerPhase, claimed: boolean): ContainerPhase =>
+  phase.kind === 'creating' ? { kind: 'created', claimed } : phase;
+
+export const claimed = (phase: ContainerPhase): ContainerPhase =>
+  phase.kind === 'created' ? { kind: 'created', claimed: true } : phase;
+
+export const starting = (phase: ContainerPhase): ContainerPhase =>
+  phase.kind === 'created' ? { kind: 'starting', launch: 'none', exitSeen: null, oomed: false, stop: null } : phase;
+
+export const launched = (phase: ContainerPhase, launch: PhaseOf<'starting'>['launch']): ContainerPhase =>
+  phase.kind === 'starting' ? { ...phase, launch } : phase;
+
+export function started(phase: ContainerPhase, task: LaunchedTask, startedAtNs: string): ContainerPhase {
+  if (phase.kind !== 'starting') return phase;
+  const { oomed, stop } = phase;
+  return { kind: 'running', run: { task, startedAtNs, oomed, stop, execs: [], staleExecs: [] } };
+}
+
+/** Nobody will say any more how it ends, or whether it was started. */
+export function lost(phase: ContainerPhase, message: string): ContainerPhase {
+  switch (phase.kind) {
+    case 'starting': {
+      const { exitSeen, oomed, stop } = phase;
+      return phase.launch === 'inDoubt'
+        ? { kind: 'startLost', message, taskLeft: 'failed', exitSeen, oomed, stop }
+        : phase;
+    }
+    case 'running':
+    case 'dead':
+      return { kind: 'lost', run: phase.run, message, foundDead: phase.kind === 'dead', taskLeft: 'done' };
+    default:
+      return phase;
+  }
+}
+
+export function exited(phase: ContainerPhase, exit: ContainerExit): ContainerPhase {
+  switch (phase.kind) {
+    case 'creating':
+    case 'created':
+      return phase;
+    case 'starting':
+      return { kind: 'exited', exit, run: null, taskLeft: phase.launch === 'none' ? 'none' : 'failed' };
+    case 'startLost':
+      return { kind: 'exited', exit, run: null, taskLeft: phase.taskLeft };
+    case 'running':
+    case 'dead':
+      return { kind: 'exited', exit, run: phase.run, taskLeft: 'done' };
+    case 'lost':
+      return { kind: 'exited', exit, run: phase.run, taskLeft: phase.taskLeft };
+    case 'exited':
+      return { ...phase, exit };
+  }
+}
+
+/** An exit told of while the start is not: it counts once that is. */
+export const exitSeen = (phase: ContainerPhase, exit: TaskExit): ContainerPhase =>
+  'exitSeen' in phase && phase.exitSeen === null ? { ...phase, exitSeen: exit } : phase;
+
+export const oomed = (phase: ContainerPhase): ContainerPhase =>
+  'oomed' in phase ? { ...phase, oomed: true } : withRun(phase, (run) => ({ ...run, oomed: true }));
+
+export function withRun(phase: ContainerPhase, change: (run: ContainerRun) => ContainerRun): ContainerPhase {
+  return 'run' in phase && phase.run !== null ? { ...phase, run: change(phase.run) } : phase;
+}
+
+export function stopping(
+  phase: ContainerPhase,
+  { signal, killAtNs }: Pick<ContainerStop, 'signal' | 'killAtNs'>,
+): ContainerPhase {
+  const wanted = (stop: ContainerStop | null): ContainerStop => ({
+    kill: 'none',
+    killSignal: 0,
+    ...stop,
+    signal,
+    killAtNs,
+  });
+  return 'stop' in phase
+    ? { ...phase, stop: wanted(phase.stop) }
+    : withRun(phase, (run) => ({ ...run, stop: wanted(run.stop) }));
+}
+
+/** `killSignal` is left out where the signal stays the same. */
+export const killed = (phase: ContainerPhase, kill: KillState, killSignal?: number): ContainerPhase =>
+  withRun(phase, (run) =>
+    run.stop === null
+      ? run
+      : { ...run, stop: { ...run.stop, kill, ...(killSignal === undefined ? {} : { killSignal }) } },
+  );
+
+export const withTaskLeft = (phase: ContainerPhase, change: (left: TaskLeft) => TaskLeft): ContainerPhase =>
+  'taskLeft' in phase ? { ...phase, taskLeft: change(phase.taskLeft) } : phase;
+
+/**
+ * A daemon has started. `exit` is how the node's end has ended whatever ran; null: it did not end. `dead`: its process was
+ * found dead.
+ */
+export function restarted(phase: ContainerPhase, exit: ContainerExit | null, dead: boolean): ContainerPhase {
+  switch (phase.kind) {
+    case 'creating':
+      return { kind: 'creating', inspection: interrupted(phase.inspection) };
+    case 'created':
+      return phase;
+    case 'starting':
+      if (phase.launch === 'none' || phase.launch === 'failed') return phase;
+      return { ...phase, launch: exit === null ? 'inDoubt' : 'failed' };
+    case 'startLost':
+      return { ...phase, taskLeft: interrupted(phase.taskLeft) };
+    case 'running':
+    case 'dead': {
+      const run = restartedRun(phase.run, exit !== null);
+      if (exit !== null) return { kind: 'exited', exit, run, taskLeft: 'done' };
+      return { kind: dead ? 'dead' : phase.kind, run };
+    }
+    case 'lost': {
+      const [run, taskLeft] = [restartedRun(phase.run, exit !== null), interrupted(phase.taskLeft)];
+      if (exit !== null) return { kind: 'exited', exit, run, taskLeft };
+      return { ...phase, run, taskLeft, foundDead: dead || phase.foundDead };
+    }
+    case 'exited': {
+      const run = phase.run === null ? null : restartedRun(phase.run, exit !== null);
+      return { ...phase, run, taskLeft: interrupted(phase.taskLeft) };
+    }
+  }
+}
+
+const restartedRun = (run: ContainerRun, rebooted: boolean): ContainerRun => ({
+  ...run,
+  stop: run.stop === null ? null : { ...run.stop, kill: 'none' },
+  execs: [],
+  staleExecs: rebooted ? [] : [...run.staleExecs, ...run.execs],
+});
