@@ -29,7 +29,7 @@ import type { NodeFacts } from '../domain/model/node-facts.ts';
 import type { Observe, PerformEffects } from '../engine/ports.ts';
 import type { Opened } from './closing.ts';
 import type { Credentials } from './credentials.ts';
-import type { OwnPlace } from './own-place.ts';
+import type { OwnCgroup } from './own-cgroup.ts';
 import type { Sessions } from './sessions/calls.ts';
 
 interface Options {
@@ -40,7 +40,7 @@ interface Options {
   readonly vault: SecretVault;
   readonly credentials: Pick<Credentials, 'find'>;
   readonly sessions: Pick<Sessions, 'processClientOf' | 'portClientOf'>;
-  readonly ownPlace: OwnPlace;
+  readonly ownCgroup: OwnCgroup;
   readonly observe: Observe;
   /** Resolves when the engine runs: what is news before is observed then. */
   readonly whenRunning: Promise<void>;
@@ -61,7 +61,7 @@ const ANSWER_BESIDE_OUTPUT_BYTES = 64 * 1024;
 
 /** Starts what they need and reaches the log process of an earlier life, if there is one. */
 export const startPerformers = async (options: Options): Promise<Performers> => {
-  const { config, node, spawner, relabel, vault, credentials, sessions, ownPlace, observe, opened, log } = options;
+  const { config, node, spawner, relabel, vault, credentials, sessions, ownCgroup, observe, opened, log } = options;
   const { rootDir, stateDir } = config.serve;
   const roots = [rootDir, stateDir];
   const { processClientOf, portClientOf } = sessions;
@@ -107,7 +107,7 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
   });
   opened.defer(logKeeper.disconnect);
   // One of an earlier life was started where that was.
-  ownPlace.takeIn(logKeeper.pid);
+  ownCgroup.takeIn(logKeeper.pid);
   const { execOutputBytesMax, execOutputTotalBytesMax, requestBytesMax } = config.limits;
   const shim = await createShimAdapter({
     spawner,

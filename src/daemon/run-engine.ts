@@ -47,7 +47,7 @@ export interface RunningEngine {
 
 export async function runEngine(sources: EngineSources): Promise<RunningEngine> {
   const { config, version, found, view, clock, ids, die, opened, log, report } = sources;
-  const { journal, state, node, obstacle, spawner, vault, ownPlace, diskGuard } = found;
+  const { journal, state, node, obstacle, spawner, vault, ownCgroup, diskGuard } = found;
   let engine: Engine | null = null;
   const begun = Promise.withResolvers<void>();
   const started = (): Engine => {
@@ -86,7 +86,7 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
     vault,
     credentials,
     sessions,
-    ownPlace,
+    ownCgroup,
     observe,
     whenRunning: begun.promise,
     opened,

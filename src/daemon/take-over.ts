@@ -1,7 +1,7 @@
 /**
  * What a start finds and takes over, before anything is made of it:
  *
- *   own place, lock ──┬──> check and fold the journal ──> who died, host facts, … ──┬──> taken over
+ *   own cgroup, lock ─┬──> check and fold the journal ──> who died, host facts, … ──┬──> taken over
  *                     └──> spawner (the old one has to be gone first) ──────────────┘
  *
  * Throws when another daemon is here. Decides nothing: recovery begins with what the engine is told of this.
@@ -27,14 +27,14 @@ import { findDead } from './find-dead.ts';
 import { allSettled, type Opened } from './closing.ts';
 import type { Findings, Report } from './findings.ts';
 import { type OpenedNode, openNode } from './open-node.ts';
-import { type OwnPlace, takeOwnPlace } from './own-place.ts';
+import { type OwnCgroup, joinOwnCgroup } from './own-cgroup.ts';
 
 /** How long the previous daemon's spawner may take to end what it was running. */
 const SPAWNER_WAIT_MS = 60_000;
 
 export interface TakenOver extends OpenedNode {
   readonly journalPath: string;
-  readonly ownPlace: OwnPlace;
+  readonly ownCgroup: OwnCgroup;
   readonly node: NodeFacts;
   /** What keeps pods from having users of their own; null: nothing does. */
   readonly obstacle: Awaited<ReturnType<typeof obstacleToUserNamespaces>>;
@@ -60,7 +60,7 @@ export async function takeOver(config: Config, surroundings: Surroundings): Prom
   const { rootDir, stateDir } = config.serve;
   const journalPath = join(rootDir, 'journal.db');
   const pidPath = join(stateDir, 'scribe.pid');
-  const ownPlace = await takeOwnPlace(config.serve, log);
+  const ownCgroup = await joinOwnCgroup(config.serve, log);
   const spawning = Promise.withResolvers<Spawner>();
   // Waited for further down; until then nobody hears it fail.
   spawning.promise.catch(() => undefined);
@@ -114,7 +114,7 @@ export async function takeOver(config: Config, surroundings: Surroundings): Prom
     ...folded,
     doubts,
     journalPath,
-    ownPlace,
+    ownCgroup,
     node,
     obstacle,
     dead,

@@ -11,12 +11,12 @@ interface Log {
   readonly warn: (fields: object, message: string) => void;
 }
 
-export interface OwnPlace {
+export interface OwnCgroup {
   /** Moves a process that was there before the daemon to where the daemon is. */
   readonly takeIn: (pid: number) => void;
 }
 
-export async function takeOwnPlace({ cgroup, oomScoreAdj }: Config['serve'], log: Log): Promise<OwnPlace> {
+export async function joinOwnCgroup({ cgroup, oomScoreAdj }: Config['serve'], log: Log): Promise<OwnCgroup> {
   if (oomScoreAdj !== null) {
     const actual = setOomScoreAdj(oomScoreAdj);
     if (actual === oomScoreAdj) log.info({ oomScoreAdj }, 'OOM score set');
