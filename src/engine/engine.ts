@@ -5,8 +5,8 @@
  *   input ──> turn: decide, number, evolve ──> journal.append ──(durable)──> publish ──> replies
  *                                                                              └──> effects ──> outcomes ──> input
  *
- * Decisions of one pod never wait for each other and never interleave: a turn is synchronous, so the lanes that
- * serialise a pod's decisions (C4) are the JavaScript loop itself. What waits are effects, and calls for them.
+ * Decisions of one pod never wait for each other and never interleave (C4): a turn is synchronous, so the JavaScript
+ * loop itself serialises them. What waits are effects, and calls for them.
  */
 import { fullDiskFailure, requestOf } from '../domain/call/catalogue.ts';
 import { decide as decideInput } from '../domain/turn/decide.ts';

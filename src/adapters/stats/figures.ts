@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import type { CgroupFacts } from '../../domain/model/node-facts.ts';
 import { cgroupDirectory } from '../../platform/linux/cgroup-path.ts';
-import type { RunInLane } from './lanes.ts';
+import type { WithBuffer } from './buffer-pool.ts';
 import { numberOf, parseNumber, parsePressure } from './parse.ts';
 import { readStart } from './read-start.ts';
 import { processFigures } from './processes.ts';
@@ -231,11 +231,11 @@ export const readFigures = async (
   cgroup: Cgroup,
   { cgroupPath }: StatsTarget,
   wanted: FiguresWanted,
-  inLane: RunInLane,
+  withBuffer: WithBuffer,
 ): Promise<CgroupFigures | null> => {
   const directory = cgroupDirectory(cgroupPath);
   if (directory === null) return null;
-  return inLane(async (buffer) => {
+  return withBuffer(async (buffer) => {
     const texts: Record<string, string> = {};
     for (const [name, path] of pathsIn(cgroup, directory)) {
       const text = await readStart(path, buffer);

@@ -10,13 +10,13 @@ import { cgroupDirectory } from '../../platform/linux/cgroup-path.ts';
 import { type CgroupFile, FILE_BYTES_MAX, type OpenFiles, openCgroupFiles } from './cgroup-files.ts';
 import { type CpuRate, createCpuRate } from './cpu-rate.ts';
 import { readFigures } from './figures.ts';
-import { createLanes } from './lanes.ts';
+import { createBufferPool } from './buffer-pool.ts';
 import { readInterfaces } from './network.ts';
 import type { CgroupUsage, StatsReader, StatsTarget } from './types.ts';
 import { cgroupUsage, cpuTimeNs } from './usage.ts';
 
 /** Reads under way at once: as many as libuv has threads, so that others' reads get their turn. */
-const LANES = 4;
+const BUFFERS = 4;
 /** Between the samples of containers that nobody asks about. */
 const SAMPLE_INTERVAL_MS = 10_000;
 
@@ -79,7 +79,7 @@ const filesIn = (
 export const createStatsReader = ({ cgroup, clock, report }: StatsReaderOptions): StatsReader => {
   const { version } = cgroup;
   const watched = new Map<string, Watched>();
-  const inLane = createLanes(LANES, FILE_BYTES_MAX);
+  const withBuffer = createBufferPool(BUFFERS, FILE_BYTES_MAX);
 
   const closeFiles = async ({ files, look: underWay }: Watched): Promise<void> => {
     // A descriptor must not be closed under a read: its number could be another file's by then.
@@ -103,7 +103,7 @@ export const createStatsReader = ({ cgroup, clock, report }: StatsReaderOptions)
     if (known !== undefined) return known;
     const directory = cgroupDirectory(target.cgroupPath);
     if (directory === null) return null;
-    const files = inLane(() => openCgroupFiles(filesIn(cgroup, directory, target.withProcesses ?? false)));
+    const files = withBuffer(() => openCgroupFiles(filesIn(cgroup, directory, target.withProcesses ?? false)));
     const container: Watched = { target, files, rate: createCpuRate(), look: null };
     watched.set(target.id, container);
     return container;
@@ -111,7 +111,7 @@ export const createStatsReader = ({ cgroup, clock, report }: StatsReaderOptions)
 
   const look = async ({ files, rate }: Watched): Promise<CgroupUsage | null> => {
     const open = await files;
-    const texts = open === null ? null : await inLane(open.read);
+    const texts = open === null ? null : await withBuffer(open.read);
     if (texts === null) return null;
     const cpuNs = cpuTimeNs(version, texts);
     const nanoCores = cpuNs === undefined ? undefined : rate.add(clock.monoNs(), cpuNs);
@@ -157,8 +157,8 @@ export const createStatsReader = ({ cgroup, clock, report }: StatsReaderOptions)
   return {
     read,
     readAll,
-    readFigures: (target, wanted) => readFigures(cgroup, target, wanted, inLane),
-    readInterfaces: (process) => inLane((buffer) => readInterfaces(process, buffer)),
+    readFigures: (target, wanted) => readFigures(cgroup, target, wanted, withBuffer),
+    readInterfaces: (process) => withBuffer((buffer) => readInterfaces(process, buffer)),
     watch: (target) => void tryRead(target),
     forget,
     close: () => {

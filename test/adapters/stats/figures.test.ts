@@ -6,7 +6,7 @@ import { describe, it, type TestContext } from 'node:test';
 import fc from 'fast-check';
 import { readFigures } from '../../../src/adapters/stats/figures.ts';
 import { readFileSystem } from '../../../src/adapters/stats/file-system.ts';
-import { createLanes } from '../../../src/adapters/stats/lanes.ts';
+import { createBufferPool } from '../../../src/adapters/stats/buffer-pool.ts';
 import { parseNetDev, readInterfaces } from '../../../src/adapters/stats/network.ts';
 import { readProcessStat } from '../../../src/platform/linux/processes.ts';
 import { netnsOf } from '../../support/netns.ts';
@@ -14,7 +14,7 @@ import { runOk, startProcess } from '../../support/process.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 import { cgroupOf, hierarchies } from './support.ts';
 
-const inLane = createLanes(1, 16 * 1024);
+const withBuffer = createBufferPool(1, 16 * 1024);
 
 /** Writes the files of one cgroup below each of the controllers' roots. */
 const tree = async (t: TestContext, files: Readonly<Record<string, string>>): Promise<string> => {
@@ -49,7 +49,7 @@ describe('figures of a cgroup', () => {
       'pids.current': '12\n',
       'pids.max': 'max\n',
     });
-    const figures = await readFigures({ version: 2, controllers: { memory: root } }, target, 'cgroup', inLane);
+    const figures = await readFigures({ version: 2, controllers: { memory: root } }, target, 'cgroup', withBuffer);
     assert.ok(figures);
     const { cpuNs, cpuUserNs, cfsThrottledPeriods, cfsThrottledNs, cpuQuotaUs, cpuPeriodUs, cpuShares } = figures;
     assert.deepEqual([cpuNs, cpuUserNs, cfsThrottledPeriods], [5_000_000_000n, 3_000_000_000n, 4n]);
@@ -102,7 +102,7 @@ describe('figures of a cgroup', () => {
       'pids.current': '12\n',
     });
     const controllers = { cpu: root, cpuacct: root, memory: root, pids: root, blkio: root };
-    const figures = await readFigures({ version: 1, controllers }, target, 'cgroup', inLane);
+    const figures = await readFigures({ version: 1, controllers }, target, 'cgroup', withBuffer);
     assert.ok(figures);
     const { cpuNs, cpuUserNs, cpuSystemNs, cfsThrottledNs, cpuShares, cpuQuotaUs } = figures;
     assert.deepEqual([cpuNs, cpuUserNs, cpuSystemNs], [5_000_000_000n, 3_000_000_000n, 2_000_000_000n]);
@@ -125,7 +125,7 @@ describe('figures of a cgroup', () => {
     // They end by themselves, should the test do so before them.
     const work = await group.run('for n in $(seq 1000); do sleep 15 >&- 2>&- & done; echo all; wait');
     await work.until(/all/);
-    const figures = await readFigures({ version, controllers }, { id: 'c', cgroupPath: group.path }, 'all', inLane);
+    const figures = await readFigures({ version, controllers }, { id: 'c', cgroupPath: group.path }, 'all', withBuffer);
     await work.stop();
     const listed = await readFile(join(controllers['memory'] ?? '', group.path, 'cgroup.procs'), 'utf8');
     for (const pid of listed.trim().split('\n')) process.kill(Number(pid), 'SIGKILL');
@@ -144,7 +144,7 @@ describe('figures of a cgroup', () => {
     `;
     const work = await group.run(`ulimit -S -n 1234; ${process.execPath} -e '${script}' & wait`);
     await work.until(/all 30/);
-    const read = () => readFigures({ version, controllers }, { id: 'c', cgroupPath: group.path }, 'all', inLane);
+    const read = () => readFigures({ version, controllers }, { id: 'c', cgroupPath: group.path }, 'all', withBuffer);
     const figures = await read();
     await work.stop();
     const listed = await readFile(join(controllers['memory'] ?? '', group.path, 'cgroup.procs'), 'utf8');
@@ -159,7 +159,7 @@ describe('figures of a cgroup', () => {
     const line = (_: unknown, index: number): string => `8:${100 + index} rbytes=1000000000 wbytes=0 rios=3 wios=0\n`;
     const devices = Array.from({ length: 600 }, line);
     const root = await tree(t, { 'io.stat': devices.join('') });
-    const figures = await readFigures({ version: 2, controllers: { io: root } }, target, 'cgroup', inLane);
+    const figures = await readFigures({ version: 2, controllers: { io: root } }, target, 'cgroup', withBuffer);
     const { readBytes = 0n, reads = 0n } = figures ?? {};
     assert.ok(reads > 300n);
     assert.equal(readBytes, (reads / 3n) * 1_000_000_000n);
@@ -168,8 +168,8 @@ describe('figures of a cgroup', () => {
   it('are none of one that is gone, or that can not be known', async (t) => {
     const root = await tempDir(t);
     const cgroup = { version: 2, controllers: { memory: root } } as const;
-    assert.equal(await readFigures(cgroup, target, 'cgroup', inLane), null);
-    assert.equal(await readFigures(cgroup, { id: 'x', cgroupPath: '/a/../..' }, 'all', inLane), null);
+    assert.equal(await readFigures(cgroup, target, 'cgroup', withBuffer), null);
+    assert.equal(await readFigures(cgroup, { id: 'x', cgroupPath: '/a/../..' }, 'all', withBuffer), null);
   });
 });
 

@@ -1,9 +1,9 @@
-/** So much work at once and no more, each with a buffer of its own; the rest waits its turn, in order. */
+/** A pool of buffers: so much work at once as there are, each with its own; the rest waits its turn, in order. */
 
-/** Runs `work` when a lane is free, with the lane's buffer, which is its own until it settles. */
-export type RunInLane = <T>(work: (buffer: Buffer) => Promise<T>) => Promise<T>;
+/** Runs `work` when a buffer is free, which is its own until it settles. */
+export type WithBuffer = <T>(work: (buffer: Buffer) => Promise<T>) => Promise<T>;
 
-export const createLanes = (count: number, bufferBytes: number): RunInLane => {
+export const createBufferPool = (count: number, bufferBytes: number): WithBuffer => {
   const idle: Buffer[] = Array.from({ length: count }, () => Buffer.allocUnsafeSlow(bufferBytes));
   const waiting: ((buffer: Buffer) => void)[] = [];
 
