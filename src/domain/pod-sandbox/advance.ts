@@ -36,7 +36,7 @@ import {
 import { rulesOf } from '../model/rules.ts';
 import { SIGKILL } from '../values/signals.ts';
 import { advancePodCheckpoint } from './checkpoint.ts';
-import { createdResponse, isRestored, restoreFailure, showRestored } from './restoring.ts';
+import { createdResponse, isRestored, restoreContainers, restoreFailure, showRestored } from './restoring.ts';
 import { holderOf } from './sandboxer.ts';
 import { advanceShim } from './shim.ts';
 import { stateOf, type StepRow, stepsOf, stepsToUndo } from './steps.ts';
@@ -66,7 +66,8 @@ function advanceRun(turn: Turn, sandbox: PodSandbox): void {
   const steps = stepsOf(sandbox);
   const next = steps.filter((row) => mayBegin(sandbox, row));
   if (next.length > 0) return request(turn, stream, ...next.flatMap(({ make }) => makingOf(turn.state, make)));
-  if (!steps.every((row) => isMade(sandbox, row)) || !isRestored(turn, sandbox)) return;
+  if (!steps.every((row) => isMade(sandbox, row))) return;
+  if (!isRestored(turn.state, sandbox)) return restoreContainers(turn, sandbox);
   const target = stream;
   const claimed = callsWaitingFor(turn, target, CREATIONS).some((call) => !call.detached);
   emit(turn, stream, { type: 'sandbox.ready', body: { claimed } });

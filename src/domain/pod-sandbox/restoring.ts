@@ -29,11 +29,14 @@ export function restoreFailure(state: NodeState, { id, restore, shimContact, san
   return { reason: 'Cancelled', message };
 }
 
-/** Whether the containers are made too; those that were not asked for yet are now. */
-export function isRestored(turn: Turn, { id: podSandboxId, restore }: PodSandbox): boolean {
-  if (restore === undefined) return true;
-  if (restore.begun)
-    return restore.containers.every(({ containerId }) => turn.state.containers.get(containerId)?.files === 'done');
+/** The containers are made too. */
+export const isRestored = (state: NodeState, { restore }: PodSandbox): boolean =>
+  restore === undefined ||
+  (restore.begun && restore.containers.every(({ containerId }) => state.containers.get(containerId)?.files === 'done'));
+
+/** Asks for the containers, once. */
+export function restoreContainers(turn: Turn, { id: podSandboxId, restore }: PodSandbox): void {
+  if (restore === undefined || restore.begun) return;
   emit(turn, sandboxStream(podSandboxId), { type: 'sandbox.restoring', body: {} });
   for (const { containerId, config, ...rest } of restore.containers) {
     const name = containerName(config.metadata ?? {}, podSandboxId);
@@ -41,7 +44,6 @@ export function isRestored(turn: Turn, { id: podSandboxId, restore }: PodSandbox
     emit(turn, containerStream(containerId), { type: 'container.requested', body });
   }
   for (const { containerId } of restore.containers) advanceContainer(turn, containerId);
-  return false;
 }
 
 /** Shows the containers of a pod that has just become READY. */
