@@ -28,6 +28,20 @@ export async function take<M extends Method>(
   return completed(await parts.take(draft, optionsOf(context)));
 }
 
+/** Wraps a call that changes something into a handler: `fields` makes its request, `reply` the answer of what came of it. */
+export const calling =
+  <M extends Method, Request, Response>(
+    parts: CriParts,
+    method: M,
+    fields: (request: Request) => FieldsOf<M>,
+    reply: (taken: Taken) => Response,
+  ): ((request: Request, context: CallContext) => Promise<Response>) =>
+  async (request, context) =>
+    reply(await take(parts, method, () => fields(request), context));
+
+/** The answer that says only that it was done. */
+export const done = (): Record<string, never> => ({});
+
 /** What `make` gives; when it refuses the request, that is journaled as the refusal of a call and thrown. */
 export async function checked<T>(parts: CriParts, rpc: string, make: () => T, context: CallContext): Promise<T> {
   try {

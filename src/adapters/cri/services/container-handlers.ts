@@ -6,7 +6,7 @@ import { isExitPending } from '../../../domain/model/container-state.ts';
 import { FailureError } from '../../../domain/model/errors.ts';
 import type { Container } from '../../../domain/model/state.ts';
 import type * as wire from '../../../wire/cri/api.ts';
-import { reading, take } from '../calls.ts';
+import { calling, done, reading } from '../calls.ts';
 import type { Handlers } from '../context.ts';
 import { whenExitsAreKnown } from '../exits.ts';
 import { containerState, containerStatus } from '../messages/entries.ts';
@@ -36,27 +36,23 @@ export function containerHandlers(
   const { view, lists } = parts;
 
   return {
-    async createContainer({ podSandboxId, config }, context) {
-      const reply = await take(
-        parts,
-        'CreateContainer',
-        () => ({ podSandboxId, config: containerConfig(required(config, 'config'), parts.tokenOf) }),
-        context,
-      );
-      return { containerId: reply.outcome.response.id ?? '' };
-    },
-    async startContainer({ containerId }, context) {
-      await take(parts, 'StartContainer', () => ({ containerId }), context);
-      return {};
-    },
-    async stopContainer({ containerId, timeout }, context) {
-      await take(parts, 'StopContainer', () => ({ containerId, timeoutSeconds: timeout }), context);
-      return {};
-    },
-    async removeContainer({ containerId }, context) {
-      await take(parts, 'RemoveContainer', () => ({ containerId }), context);
-      return {};
-    },
+    createContainer: calling(
+      parts,
+      'CreateContainer',
+      ({ podSandboxId, config }) => ({
+        podSandboxId,
+        config: containerConfig(required(config, 'config'), parts.tokenOf),
+      }),
+      ({ outcome }) => ({ containerId: outcome.response.id ?? '' }),
+    ),
+    startContainer: calling(parts, 'StartContainer', ({ containerId }) => ({ containerId }), done),
+    stopContainer: calling(
+      parts,
+      'StopContainer',
+      ({ containerId, timeout }) => ({ containerId, timeoutSeconds: timeout }),
+      done,
+    ),
+    removeContainer: calling(parts, 'RemoveContainer', ({ containerId }) => ({ containerId }), done),
     listContainers: reading(
       parts,
       'ListContainers',
@@ -87,36 +83,27 @@ export function containerHandlers(
       },
     ),
 
-    async execSync({ containerId, cmd, timeout }, context) {
-      const { outcome, attachment } = await take(
-        parts,
-        'ExecSync',
-        () => ({ containerId, cmd, timeoutSeconds: timeout }),
-        context,
-      );
-      return {
+    execSync: calling(
+      parts,
+      'ExecSync',
+      ({ containerId, cmd, timeout }) => ({ containerId, cmd, timeoutSeconds: timeout }),
+      ({ outcome, attachment }) => ({
         stdout: bufferOf(attachment?.stdout),
         stderr: bufferOf(attachment?.stderr),
         exitCode: int32(outcome.response.exitCode ?? 0),
-      };
-    },
-    async reopenContainerLog({ containerId }, context) {
-      await take(parts, 'ReopenContainerLog', () => ({ containerId }), context);
-      return {};
-    },
-    async updateContainerResources({ containerId, linux, annotations }, context) {
-      await take(
-        parts,
-        'UpdateContainerResources',
-        () => ({
-          containerId,
-          resources: linuxContainerResources(required(linux, 'linux')),
-          ...(Object.keys(annotations).length === 0 ? {} : { annotations }),
-        }),
-        context,
-      );
-      return {};
-    },
+      }),
+    ),
+    reopenContainerLog: calling(parts, 'ReopenContainerLog', ({ containerId }) => ({ containerId }), done),
+    updateContainerResources: calling(
+      parts,
+      'UpdateContainerResources',
+      ({ containerId, linux, annotations }) => ({
+        containerId,
+        resources: linuxContainerResources(required(linux, 'linux')),
+        ...(Object.keys(annotations).length === 0 ? {} : { annotations }),
+      }),
+      done,
+    ),
   };
 }
 

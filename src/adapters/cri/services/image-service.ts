@@ -3,7 +3,7 @@ import { FailureError } from '../../../domain/model/errors.ts';
 import { findImage } from '../../../domain/image/names.ts';
 import * as wire from '../../../wire/cri/api.ts';
 import type { Handlers } from '../context.ts';
-import { reading, take } from '../calls.ts';
+import { calling, done, reading } from '../calls.ts';
 import type { CriParts } from '../parts.ts';
 import { streamedList } from '../streamed-lists.ts';
 import { infoWhen } from '../messages/verbose.ts';
@@ -36,23 +36,17 @@ export function imageService(parts: CriParts): Handlers<typeof wire.ImageService
         };
       },
     ),
-    async pullImage({ image, auth }, context) {
-      const { outcome } = await take(
-        parts,
-        'PullImage',
-        () => ({
-          image: named(image, 'image.image'),
-          credentials: auth === undefined || isEmptyAuth(auth) ? null : parts.keepCredentials(auth),
-          ...(image?.runtimeHandler ? { runtimeHandler: image.runtimeHandler } : {}),
-        }),
-        context,
-      );
-      return { imageRef: outcome.response.imageRefs?.[0] ?? '' };
-    },
-    async removeImage({ image }, context) {
-      await take(parts, 'RemoveImage', () => ({ image: named(image, 'image.image') }), context);
-      return {};
-    },
+    pullImage: calling(
+      parts,
+      'PullImage',
+      ({ image, auth }) => ({
+        image: named(image, 'image.image'),
+        credentials: auth === undefined || isEmptyAuth(auth) ? null : parts.keepCredentials(auth),
+        ...(image?.runtimeHandler ? { runtimeHandler: image.runtimeHandler } : {}),
+      }),
+      ({ outcome }) => ({ imageRef: outcome.response.imageRefs?.[0] ?? '' }),
+    ),
+    removeImage: calling(parts, 'RemoveImage', ({ image }) => ({ image: named(image, 'image.image') }), done),
     imageFsInfo: reading(
       parts,
       'ImageFsInfo',

@@ -3,7 +3,7 @@
  */
 import { isExitPending } from '../../../domain/model/container-state.ts';
 import type * as wire from '../../../wire/cri/api.ts';
-import { reading, take } from '../calls.ts';
+import { calling, done, reading } from '../calls.ts';
 import type { Handlers } from '../context.ts';
 import { whenExitsAreKnown } from '../exits.ts';
 import { containersIn, containerStatuses, podSandboxStatus } from '../messages/entries.ts';
@@ -29,23 +29,14 @@ export function podSandboxHandlers(
   const { view, lists } = parts;
 
   return {
-    async runPodSandbox({ config, runtimeHandler }, context) {
-      const reply = await take(
-        parts,
-        'RunPodSandbox',
-        () => ({ config: podSandboxConfig(required(config, 'config')), runtimeHandler }),
-        context,
-      );
-      return { podSandboxId: reply.outcome.response.id ?? '' };
-    },
-    async stopPodSandbox({ podSandboxId }, context) {
-      await take(parts, 'StopPodSandbox', () => ({ podSandboxId }), context);
-      return {};
-    },
-    async removePodSandbox({ podSandboxId }, context) {
-      await take(parts, 'RemovePodSandbox', () => ({ podSandboxId }), context);
-      return {};
-    },
+    runPodSandbox: calling(
+      parts,
+      'RunPodSandbox',
+      ({ config, runtimeHandler }) => ({ config: podSandboxConfig(required(config, 'config')), runtimeHandler }),
+      ({ outcome }) => ({ podSandboxId: outcome.response.id ?? '' }),
+    ),
+    stopPodSandbox: calling(parts, 'StopPodSandbox', ({ podSandboxId }) => ({ podSandboxId }), done),
+    removePodSandbox: calling(parts, 'RemovePodSandbox', ({ podSandboxId }) => ({ podSandboxId }), done),
     podSandboxStatus: reading(
       parts,
       'PodSandboxStatus',
@@ -81,18 +72,15 @@ export function podSandboxHandlers(
       ({ filter }) => filter?.id ?? '',
       ({ filter }) => lists.podSandboxes(filter),
     ),
-    async updatePodSandboxResources({ podSandboxId, overhead, resources }, context) {
-      await take(
-        parts,
-        'UpdatePodSandboxResources',
-        () => ({
-          podSandboxId,
-          ...(overhead === undefined ? {} : { overhead: linuxContainerResources(overhead) }),
-          ...(resources === undefined ? {} : { resources: linuxContainerResources(resources) }),
-        }),
-        context,
-      );
-      return {};
-    },
+    updatePodSandboxResources: calling(
+      parts,
+      'UpdatePodSandboxResources',
+      ({ podSandboxId, overhead, resources }) => ({
+        podSandboxId,
+        ...(overhead === undefined ? {} : { overhead: linuxContainerResources(overhead) }),
+        ...(resources === undefined ? {} : { resources: linuxContainerResources(resources) }),
+      }),
+      done,
+    ),
   };
 }

@@ -4,7 +4,7 @@
  */
 import { refuseField, shown } from '../../../domain/oci/refuse.ts';
 import * as wire from '../../../wire/cri/api.ts';
-import { everything, reading, take } from '../calls.ts';
+import { calling, done, everything, reading } from '../calls.ts';
 import { following, type Handlers } from '../context.ts';
 import { shownObjects } from '../lookup.ts';
 import { containerConfig, podSandboxConfig, required } from '../messages/from-wire.ts';
@@ -35,20 +35,25 @@ export function runtimeService(parts: CriParts): Handlers<typeof wire.RuntimeSer
     ...sessionHandlers(parts),
     ...statsHandlers(parts, shownNow),
 
-    async checkpointContainer({ containerId, location, timeout }, context) {
-      await take(parts, 'CheckpointContainer', () => ({ containerId, location, timeoutSeconds: timeout }), context);
-      return {};
-    },
-    async checkpointPod({ podSandboxId, outputPath, containerIds, options }, context) {
-      const fields = (): { podSandboxId: string; outputPath: string; containerIds: readonly string[] } => {
+    checkpointContainer: calling(
+      parts,
+      'CheckpointContainer',
+      ({ containerId, location, timeout }) => ({ containerId, location, timeoutSeconds: timeout }),
+      done,
+    ),
+    checkpointPod: calling(
+      parts,
+      'CheckpointPod',
+      ({ podSandboxId, outputPath, containerIds, options }) => {
         refuseOptions(options);
         return { podSandboxId, outputPath, containerIds };
-      };
-      await take(parts, 'CheckpointPod', fields, context);
-      return {};
-    },
-    async restorePod({ checkpointPath, config, runtimeHandler, options, containerConfigs }, context) {
-      const fields = () => {
+      },
+      done,
+    ),
+    restorePod: calling(
+      parts,
+      'RestorePod',
+      ({ checkpointPath, config, runtimeHandler, options, containerConfigs }) => {
         refuseOptions(options);
         return {
           checkpointPath,
@@ -56,23 +61,21 @@ export function runtimeService(parts: CriParts): Handlers<typeof wire.RuntimeSer
           runtimeHandler,
           containerConfigs: containerConfigs.map((one) => containerConfig(one, parts.tokenOf)),
         };
-      };
-      const { outcome } = await take(parts, 'RestorePod', fields, context);
-      const { id = '', containerIds = {} } = outcome.response;
-      return {
-        podSandboxId: id,
-        restoredContainers: Object.entries(containerIds).map(([name, containerId]) => ({ name, containerId })),
-      };
-    },
-    async updateRuntimeConfig({ runtimeConfig }, context) {
-      await take(
-        parts,
-        'UpdateRuntimeConfig',
-        () => ({ podCidr: runtimeConfig?.networkConfig?.podCidr ?? '' }),
-        context,
-      );
-      return {};
-    },
+      },
+      ({ outcome }) => ({
+        podSandboxId: outcome.response.id ?? '',
+        restoredContainers: Object.entries(outcome.response.containerIds ?? {}).map(([name, containerId]) => ({
+          name,
+          containerId,
+        })),
+      }),
+    ),
+    updateRuntimeConfig: calling(
+      parts,
+      'UpdateRuntimeConfig',
+      ({ runtimeConfig }) => ({ podCidr: runtimeConfig?.networkConfig?.podCidr ?? '' }),
+      done,
+    ),
 
     status: reading(parts, 'Status', everything, async ({ verbose }) => {
       const { problem: unread, confList } = view.state.network;
