@@ -18,6 +18,7 @@ import { imageFileReader } from '../adapters/inspect/image-files.ts';
 import { readSeccompProfile } from '../adapters/inspect/seccomp-file.ts';
 import type { Relabel } from '../platform/linux/selinux.ts';
 import { connectLogKeeper } from '../adapters/log-keeper/client.ts';
+import type { LogKeeper } from '../adapters/log-keeper/types.ts';
 import { createPortForwarder, type PortForwarder } from '../adapters/port-forward/adapter.ts';
 import { createSandboxEffects } from '../adapters/sandbox/effects.ts';
 import { createPinEffects } from '../adapters/sandbox/pins.ts';
@@ -59,12 +60,51 @@ export interface Performers {
 /** What else may be in the answer of an ExecSync, which is one message: its fields, and what marks output as cut. */
 const ANSWER_BESIDE_OUTPUT_BYTES = 64 * 1024;
 
+/** Reaches the one of an earlier life, or starts one. */
+const openLogKeeper = async (options: Options): Promise<LogKeeper> => {
+  const { config, spawner, ownCgroup, observe, whenRunning, opened, log } = options;
+  const logKeeper = await connectLogKeeper({
+    stateDir: config.serve.stateDir,
+    spawner,
+    lineBytesMax: config.logs.lineBytesMax,
+    log: (message) => log.info(message),
+    tell: (news) =>
+      void whenRunning
+        .then(() => observe(news))
+        .catch((error: unknown) => log.warn({ error: messageOf(error) }, 'news of the log keeper is not recorded')),
+  });
+  opened.defer(logKeeper.disconnect);
+  // One of an earlier life was started where that was.
+  ownCgroup.takeIn(logKeeper.pid);
+  return logKeeper;
+};
+
+const openShim = async (
+  { config, spawner, sessions, observe, opened, log }: Options,
+  logKeeper: LogKeeper,
+): Promise<ShimAdapter> => {
+  const { execOutputBytesMax, execOutputTotalBytesMax, requestBytesMax } = config.limits;
+  const shim = await createShimAdapter({
+    spawner,
+    logKeeper,
+    observe,
+    processClientOf: sessions.processClientOf,
+    execOutput: {
+      bytesMax: Math.min(execOutputBytesMax, requestBytesMax - ANSWER_BESIDE_OUTPUT_BYTES),
+      totalBytesMax: execOutputTotalBytesMax,
+    },
+    stateDir: config.serve.stateDir,
+    log,
+  });
+  opened.defer(shim.close);
+  return shim;
+};
+
 /** Starts what they need and reaches the log process of an earlier life, if there is one. */
 export const startPerformers = async (options: Options): Promise<Performers> => {
-  const { config, node, spawner, relabel, vault, credentials, sessions, ownCgroup, observe, opened, log } = options;
+  const { config, node, spawner, relabel, vault, credentials, sessions, observe, opened, log } = options;
   const { rootDir, stateDir } = config.serve;
   const roots = [rootDir, stateDir];
-  const { processClientOf, portClientOf } = sessions;
   const images = createImagesAdapter({
     root: rootDir,
     registryConfigDirs: config.images.registryConfigDirs,
@@ -95,34 +135,9 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
     log,
   });
   opened.defer(cni.close);
-  const logKeeper = await connectLogKeeper({
-    stateDir,
-    spawner,
-    lineBytesMax: config.logs.lineBytesMax,
-    log: (message) => log.info(message),
-    tell: (news) =>
-      void options.whenRunning
-        .then(() => observe(news))
-        .catch((error: unknown) => log.warn({ error: messageOf(error) }, 'news of the log keeper is not recorded')),
-  });
-  opened.defer(logKeeper.disconnect);
-  // One of an earlier life was started where that was.
-  ownCgroup.takeIn(logKeeper.pid);
-  const { execOutputBytesMax, execOutputTotalBytesMax, requestBytesMax } = config.limits;
-  const shim = await createShimAdapter({
-    spawner,
-    logKeeper,
-    observe,
-    processClientOf,
-    execOutput: {
-      bytesMax: Math.min(execOutputBytesMax, requestBytesMax - ANSWER_BESIDE_OUTPUT_BYTES),
-      totalBytesMax: execOutputTotalBytesMax,
-    },
-    stateDir,
-    log,
-  });
-  opened.defer(shim.close);
-  const portForwarder = await createPortForwarder({ spawner, stateDir, portClientOf, log });
+  const logKeeper = await openLogKeeper(options);
+  const shim = await openShim(options, logKeeper);
+  const portForwarder = await createPortForwarder({ spawner, stateDir, portClientOf: sessions.portClientOf, log });
   opened.defer(portForwarder.close);
   const writeBundle = createBundleWriter(vault);
   const apparmor = createApparmor({ spawner, searchPath: ownSearchPath });

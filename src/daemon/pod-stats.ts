@@ -36,9 +36,13 @@ export interface PodStatsOptions {
   readonly report: (message: string) => void;
 }
 
-export function createPodStats(options: PodStatsOptions): Pick<CriParts, 'podStatsOf' | 'podMetricsOf'> {
-  const { view, reader, usage, clock, containers, report } = options;
+function targetOf({ id, handler, config }: PodSandbox): StatsTarget | null {
+  const cgroupPath = podCgroupPath(cgroupDriverOf(handler), config.linux?.cgroupParent);
+  return cgroupPath === null ? null : { id, cgroupPath, withProcesses: true };
+}
 
+/** Pods are sampled from their first container on, so that its first stats can tell its nano cores. */
+function watchPods({ view, reader }: Pick<PodStatsOptions, 'view' | 'reader'>): void {
   function watchPodOf(containerId: string): void {
     const container = view.state.containers.get(containerId);
     const sandbox = container === undefined ? undefined : view.state.sandboxes.get(container.podSandboxId);
@@ -46,7 +50,6 @@ export function createPodStats(options: PodStatsOptions): Pick<CriParts, 'podSta
     if (target !== null) reader.watch(target);
   }
 
-  // Sampled from the first container on, so that its first stats can tell its nano cores.
   view.onChange((records) => {
     for (const { type, stream } of records) {
       const { id } = subjectOf(stream);
@@ -60,15 +63,10 @@ export function createPodStats(options: PodStatsOptions): Pick<CriParts, 'podSta
       if (containerStateOf(container) === 'CONTAINER_RUNNING') watchPodOf(container.id);
     }
   }, WATCH_AFTER_MS).unref();
+}
 
-  /** By pod, in one walk: a node has as many containers as pods, and more. */
-  function runningByPod(): ReadonlyMap<string, readonly Container[]> {
-    const running = [...view.state.containers.values()].filter(
-      (container) => containerStateOf(container) === 'CONTAINER_RUNNING',
-    );
-    return Map.groupBy(running, ({ podSandboxId }) => podSandboxId);
-  }
-
+/** What is read of one pod or container at a time. */
+function createReadings({ reader, usage, clock, containers, report }: PodStatsOptions) {
   /** What is there all the same is told; what can't be read is reported and passed over. */
   async function tried<T>(what: string, work: () => Promise<T | null>): Promise<T | null> {
     try {
@@ -95,9 +93,46 @@ export function createPodStats(options: PodStatsOptions): Pick<CriParts, 'podSta
     return null;
   }
 
-  function targetOf({ id, handler, config }: PodSandbox): StatsTarget | null {
-    const cgroupPath = podCgroupPath(cgroupDriverOf(handler), config.linux?.cgroupParent);
-    return cgroupPath === null ? null : { id, cgroupPath, withProcesses: true };
+  /** null where its cgroups have gone, or can't be read. */
+  async function readFigures(container: Container, wanted: FiguresWanted): Promise<CgroupFigures | null> {
+    const target = containers.targetOf(container);
+    if (target === null) return null;
+    return tried(`the cgroups of container ${container.id}`, () => reader.readFigures(target, wanted));
+  }
+
+  async function processesIn(running: readonly Container[]): Promise<bigint | undefined> {
+    const figures = await Promise.all(running.map((container) => readFigures(container, 'cgroup')));
+    const counts = figures.flatMap((found) => found?.threads ?? []);
+    return counts.length === 0 ? undefined : counts.reduce((sum, count) => sum + count, 0n);
+  }
+
+  async function figuresOf(
+    container: Container,
+    fileSystem: FileSystemFigures | undefined,
+  ): Promise<ContainerFigures[]> {
+    const figures = await readFigures(container, 'all');
+    if (figures === null) return [];
+    const layer = usage.usageOf(container.id);
+    const usedBytes = layer?.usedBytes === undefined ? undefined : BigInt(layer.usedBytes.value);
+    const counted =
+      layer === undefined || usedBytes === undefined ? undefined : { usedBytes, countedAtNs: layer.timestamp };
+    return [{ container, figures, layer: counted, fileSystem, seenAtNs: clock.nowNs() }];
+  }
+
+  return { tried, interfacesOf, processesIn, figuresOf };
+}
+
+export function createPodStats(options: PodStatsOptions): Pick<CriParts, 'podStatsOf' | 'podMetricsOf'> {
+  const { view, reader, clock, containers } = options;
+  const { tried, interfacesOf, processesIn, figuresOf } = createReadings(options);
+  watchPods(options);
+
+  /** By pod, in one walk: a node has as many containers as pods, and more. */
+  function runningByPod(): ReadonlyMap<string, readonly Container[]> {
+    const running = [...view.state.containers.values()].filter(
+      (container) => containerStateOf(container) === 'CONTAINER_RUNNING',
+    );
+    return Map.groupBy(running, ({ podSandboxId }) => podSandboxId);
   }
 
   async function podStatsOf(sandboxes: readonly PodSandbox[]) {
@@ -125,32 +160,6 @@ export function createPodStats(options: PodStatsOptions): Pick<CriParts, 'podSta
       return [podSandboxStats(sandbox, { timestamp, usage: podUsage, interfaces, containers: statsInside })];
     });
     return (await Promise.all(all)).flat();
-  }
-
-  /** null where its cgroups have gone, or can't be read. */
-  async function readFigures(container: Container, wanted: FiguresWanted): Promise<CgroupFigures | null> {
-    const target = containers.targetOf(container);
-    if (target === null) return null;
-    return tried(`the cgroups of container ${container.id}`, () => reader.readFigures(target, wanted));
-  }
-
-  async function processesIn(running: readonly Container[]): Promise<bigint | undefined> {
-    const figures = await Promise.all(running.map((container) => readFigures(container, 'cgroup')));
-    const counts = figures.flatMap((found) => found?.threads ?? []);
-    return counts.length === 0 ? undefined : counts.reduce((sum, count) => sum + count, 0n);
-  }
-
-  async function figuresOf(
-    container: Container,
-    fileSystem: FileSystemFigures | undefined,
-  ): Promise<ContainerFigures[]> {
-    const figures = await readFigures(container, 'all');
-    if (figures === null) return [];
-    const layer = usage.usageOf(container.id);
-    const usedBytes = layer?.usedBytes === undefined ? undefined : BigInt(layer.usedBytes.value);
-    const counted =
-      layer === undefined || usedBytes === undefined ? undefined : { usedBytes, countedAtNs: layer.timestamp };
-    return [{ container, figures, layer: counted, fileSystem, seenAtNs: clock.nowNs() }];
   }
 
   async function podMetricsOf(sandboxes: readonly PodSandbox[]) {

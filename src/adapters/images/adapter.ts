@@ -15,11 +15,11 @@ import type { Spawner } from '../../platform/spawner/types.ts';
 import { type Collected, collectUnknown } from './collection.ts';
 import { createFetchTurns } from './fetch-turns.ts';
 import { imageLayout } from './layout.ts';
-import { createPullJobs } from './pull/jobs.ts';
+import { createPullJobs, type PullJobs } from './pull/jobs.ts';
 import { createSemaphore } from '../../platform/linux/semaphore.ts';
 import type { Snapshots } from './snapshots-port.ts';
 import { createSnapshots } from './snapshots.ts';
-import { createTrees } from './trees/trees.ts';
+import { createTrees, type Trees } from './trees/trees.ts';
 import {
   defaultImageLimits,
   type ImageLimits,
@@ -29,7 +29,7 @@ import {
   type RegistryCredentials,
 } from './types.ts';
 import { type CheckpointArchives, createCheckpointArchives } from './unpack/checkpoint.ts';
-import { createUnpacker } from './unpack/unpacker.ts';
+import { createUnpacker, type Unpacker } from './unpack/unpacker.ts';
 import { createUploads } from './uploads.ts';
 import { createImageUsage, type ImageFsUsage, type StoredContent, takeInventory } from './usage.ts';
 
@@ -97,15 +97,82 @@ const checkRoot = (root: string): void => {
   );
 };
 
+/** Removes what is in the directory and was not touched for `ageMs`, but what `keep` names. */
+const removeOld = async (
+  trees: Trees,
+  directory: string,
+  ageMs: number,
+  keep: ReadonlySet<string> = new Set(),
+): Promise<void> => {
+  const beforeMs = Date.now() - ageMs;
+  for (const name of await namesIn(directory)) {
+    const path = join(directory, name);
+    const stats = keep.has(name) ? null : await stat(path).catch(() => null);
+    if (stats !== null && stats.mtimeMs <= beforeMs) await trees.remove(path);
+  }
+};
+
+const credentialsOf = (
+  token: string | null,
+  credentials: ImagesAdapterOptions['credentials'],
+): RegistryCredentials | null => {
+  if (token === null) return null;
+  const found = credentials(token);
+  if (found !== null) return found;
+  throw new FailureError('Interrupted', 'The credentials of the pull are not known any more: pull the image again.');
+};
+
+interface EffectParts {
+  readonly credentials: ImagesAdapterOptions['credentials'];
+  readonly turns: ReturnType<typeof createFetchTurns>;
+  readonly jobs: PullJobs;
+  readonly uploads: ReturnType<typeof createUploads>;
+  readonly unpacker: Unpacker;
+  readonly trees: Trees;
+  /** What is in the store has changed. */
+  readonly recount: () => void;
+}
+
+const effectsOf = (parts: EffectParts): ImagesAdapter['effects'] => {
+  const { credentials, turns, jobs, uploads, unpacker, trees, recount } = parts;
+  const removeSnapshot = async (chainId: string): Promise<number> => {
+    const taken = await unpacker.takeAway(chainId);
+    if (taken === null) return 0;
+    await trees.remove(taken.path);
+    return taken.info.usedBytes;
+  };
+
+  const fetch = async <T>(work: () => Promise<T>, imagesOf: (fetched: T) => readonly ImageContent[]): Promise<T> => {
+    try {
+      return await turns.fetch(work, imagesOf);
+    } finally {
+      recount();
+    }
+  };
+
+  return {
+    PullImage: async ({ reference, credentials: token }, { signal }) => {
+      const given = credentialsOf(token, credentials);
+      const pull = (): Promise<ImageContent> => jobs.pull(reference, given, signal);
+      return { image: await fetch(pull, (image) => [image]) };
+    },
+    LoadImages: async ({ upload }, { signal }) => {
+      const load = async () => await jobs.load(await uploads.receive(upload, signal), upload, signal);
+      return { images: await fetch(load, (images) => images) };
+    },
+    DeleteImageContent: async ({ blobs, chainIds }) => {
+      // Layers before blobs: should it end half-way, what is left can still be unpacked again or deleted again.
+      let freedBytes = 0;
+      for (const chainId of chainIds) freedBytes += await removeSnapshot(chainId);
+      if (blobs.length > 0) freedBytes += await jobs.removeBlobs(blobs);
+      recount();
+      return { freedBytes };
+    },
+  };
+};
+
 export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapter => {
   const { root, platform, spawner, credentials, log } = options;
-  const {
-    registryConfigDirs,
-    mirrorCredentials,
-    maxConcurrentDownloads,
-    maxConcurrentDownloadsPerRegistry,
-    progressTimeoutMs,
-  } = options;
   checkRoot(root);
   const limits: ImageLimits = { ...defaultImageLimits, ...options.limits };
   const layout = imageLayout(root);
@@ -143,11 +210,11 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
   const jobs = createPullJobs(
     {
       root,
-      registryConfigDirs,
-      mirrorCredentials,
-      maxConcurrentDownloads,
-      maxConcurrentDownloadsPerRegistry,
-      progressTimeoutMs,
+      registryConfigDirs: options.registryConfigDirs,
+      mirrorCredentials: options.mirrorCredentials,
+      maxConcurrentDownloads: options.maxConcurrentDownloads,
+      maxConcurrentDownloadsPerRegistry: options.maxConcurrentDownloadsPerRegistry,
+      progressTimeoutMs: options.progressTimeoutMs,
       platform,
       limits,
     },
@@ -157,60 +224,8 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
     },
   );
 
-  const credentialsOf = (token: string | null): RegistryCredentials | null => {
-    if (token === null) return null;
-    const found = credentials(token);
-    if (found !== null) return found;
-    throw new FailureError('Interrupted', 'The credentials of the pull are not known any more: pull the image again.');
-  };
-
-  const removeSnapshot = async (chainId: string): Promise<number> => {
-    const taken = await unpacker.takeAway(chainId);
-    if (taken === null) return 0;
-    await trees.remove(taken.path);
-    return taken.info.usedBytes;
-  };
-
-  const fetch = async <T>(work: () => Promise<T>, imagesOf: (fetched: T) => readonly ImageContent[]): Promise<T> => {
-    try {
-      return await turns.fetch(work, imagesOf);
-    } finally {
-      recountInBackground();
-    }
-  };
-
-  const effects: ImagesAdapter['effects'] = {
-    PullImage: async ({ reference, credentials: token }, { signal }) => {
-      const given = credentialsOf(token);
-      const pull = (): Promise<ImageContent> => jobs.pull(reference, given, signal);
-      return { image: await fetch(pull, (image) => [image]) };
-    },
-    LoadImages: async ({ upload }, { signal }) => {
-      const load = async () => await jobs.load(await uploads.receive(upload, signal), upload, signal);
-      return { images: await fetch(load, (images) => images) };
-    },
-    DeleteImageContent: async ({ blobs, chainIds }) => {
-      // Layers before blobs: should it end half-way, what is left can still be unpacked again or deleted again.
-      let freedBytes = 0;
-      for (const chainId of chainIds) freedBytes += await removeSnapshot(chainId);
-      if (blobs.length > 0) freedBytes += await jobs.removeBlobs(blobs);
-      recountInBackground();
-      return { freedBytes };
-    },
-  };
-
-  /** Removes what is in the directory and was not touched for `ageMs`, but what `keep` names. */
-  const removeOld = async (directory: string, ageMs: number, keep: ReadonlySet<string> = new Set()): Promise<void> => {
-    const beforeMs = Date.now() - ageMs;
-    for (const name of await namesIn(directory)) {
-      const path = join(directory, name);
-      const stats = keep.has(name) ? null : await stat(path).catch(() => null);
-      if (stats !== null && stats.mtimeMs <= beforeMs) await trees.remove(path);
-    }
-  };
-
   return {
-    effects,
+    effects: effectsOf({ credentials, turns, jobs, uploads, unpacker, trees, recount: recountInBackground }),
     setRegistryConfigDirs: jobs.setRegistryConfigDirs,
     snapshots,
     checkpointArchives,
@@ -228,9 +243,9 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
     collectUnknown: (needed, ageMs) => turns.collect(needed, (all) => collectUnknown(layout, all, ageMs)),
     checkContent: jobs.checkBlobs,
     collectLeftovers: async () => {
-      await removeOld(layout.unpack, 0, unpacker.active.union(checkpointArchives.active));
-      await removeOld(layout.trash, 0);
-      await removeOld(layout.ingest, LEFTOVER_AGE_MS);
+      await removeOld(trees, layout.unpack, 0, unpacker.active.union(checkpointArchives.active));
+      await removeOld(trees, layout.trash, 0);
+      await removeOld(trees, layout.ingest, LEFTOVER_AGE_MS);
       await usage.recount();
     },
     close: async () => {

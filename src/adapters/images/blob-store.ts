@@ -55,17 +55,57 @@ const asDiskFull = (error: unknown): unknown => {
   return code === 'ENOSPC' || code === 'EDQUOT' ? full() : error;
 };
 
+const syncDirectory = async (path: string): Promise<void> => {
+  const handle = await open(path, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+};
+
+/** Hashes what an earlier attempt left, so that the digest at the end covers it too. */
+const hashKept = async (path: string, hash: Hash, sizeBytes: number): Promise<number> => {
+  const handle = await open(path, 'r');
+  let offset = 0;
+  try {
+    const buffer = Buffer.allocUnsafe(READ_BYTES);
+    for (;;) {
+      const { bytesRead } = await handle.read(buffer, 0, READ_BYTES, offset);
+      if (bytesRead === 0) break;
+      offset += bytesRead;
+      if (offset > sizeBytes) return offset;
+      hash.update(buffer.subarray(0, bytesRead));
+    }
+  } finally {
+    await handle.close();
+  }
+  return offset;
+};
+
+const hasBlob = async (layout: ImageLayout, digest: string): Promise<boolean> => {
+  try {
+    return (await stat(blobPath(layout, digest))).isFile();
+  } catch (error) {
+    if (errorCodeOf(error) === 'ENOENT') return false;
+    throw error;
+  }
+};
+
+const removeBlob = (layout: ImageLayout, digest: string): number => {
+  const path = blobPath(layout, digest);
+  try {
+    const { size } = statSync(path);
+    unlinkSync(path);
+    return size;
+  } catch (error) {
+    if (errorCodeOf(error) === 'ENOENT') return 0;
+    throw error;
+  }
+};
+
 export const createBlobStore = (layout: ImageLayout, reservedBytes: number): BlobStore => {
   const syncTurn = createSemaphore(SYNCS_AT_ONCE);
-
-  const syncDirectory = async (path: string): Promise<void> => {
-    const handle = await open(path, 'r');
-    try {
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-  };
 
   const name = async (from: string, digest: string): Promise<void> => {
     await mkdir(layout.blobs, { recursive: true, mode: DIRECTORY_MODE });
@@ -73,37 +113,9 @@ export const createBlobStore = (layout: ImageLayout, reservedBytes: number): Blo
     await syncTurn(never, () => syncDirectory(layout.blobs));
   };
 
-  const has = async (digest: string): Promise<boolean> => {
-    try {
-      return (await stat(blobPath(layout, digest))).isFile();
-    } catch (error) {
-      if (errorCodeOf(error) === 'ENOENT') return false;
-      throw error;
-    }
-  };
-
   const checkSpace = async (neededBytes: number): Promise<void> => {
     const { bavail, bsize } = await statfs(layout.ingest);
     if (bavail * bsize - neededBytes < reservedBytes) throw full();
-  };
-
-  /** Hashes what an earlier attempt left, so that the digest at the end covers it too. */
-  const hashKept = async (path: string, hash: Hash, sizeBytes: number): Promise<number> => {
-    const handle = await open(path, 'r');
-    let offset = 0;
-    try {
-      const buffer = Buffer.allocUnsafe(READ_BYTES);
-      for (;;) {
-        const { bytesRead } = await handle.read(buffer, 0, READ_BYTES, offset);
-        if (bytesRead === 0) break;
-        offset += bytesRead;
-        if (offset > sizeBytes) return offset;
-        hash.update(buffer.subarray(0, bytesRead));
-      }
-    } finally {
-      await handle.close();
-    }
-    return offset;
   };
 
   const openPartial = async (digest: string, sizeBytes: number): Promise<PartialBlob> => {
@@ -163,7 +175,8 @@ export const createBlobStore = (layout: ImageLayout, reservedBytes: number): Blo
   };
 
   return {
-    has,
+    has: (digest) => hasBlob(layout, digest),
+    remove: (digest) => removeBlob(layout, digest),
     openPartial,
     read: async (digest, bytesMax) => {
       const { size } = await stat(blobPath(layout, digest));
@@ -173,7 +186,7 @@ export const createBlobStore = (layout: ImageLayout, reservedBytes: number): Blo
     },
     put: async (bytes) => {
       const digest = sha256Of(bytes);
-      if (await has(digest)) return digest;
+      if (await hasBlob(layout, digest)) return digest;
       await mkdir(layout.ingest, { recursive: true, mode: DIRECTORY_MODE });
       // A name of its own: two pulls may come by the same manifest at once.
       const path = join(layout.ingest, `${randomUUID()}${WRITING_SUFFIX}`);
@@ -188,7 +201,7 @@ export const createBlobStore = (layout: ImageLayout, reservedBytes: number): Blo
       return digest;
     },
     adopt: async (path, digest) => {
-      if (await has(digest)) return await rm(path, { force: true });
+      if (await hasBlob(layout, digest)) return await rm(path, { force: true });
       const handle = await open(path, 'r');
       try {
         await syncTurn(never, () => handle.sync());
@@ -196,17 +209,6 @@ export const createBlobStore = (layout: ImageLayout, reservedBytes: number): Blo
         await handle.close();
       }
       await name(path, digest);
-    },
-    remove: (digest) => {
-      const path = blobPath(layout, digest);
-      try {
-        const { size } = statSync(path);
-        unlinkSync(path);
-        return size;
-      } catch (error) {
-        if (errorCodeOf(error) === 'ENOENT') return 0;
-        throw error;
-      }
     },
   };
 };

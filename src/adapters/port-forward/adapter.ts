@@ -55,53 +55,63 @@ interface Pod {
   idleTimer: NodeJS.Timeout | undefined;
 }
 
+const startForwarder = (
+  { spawner, log }: Pick<PortForwarderOptions, 'spawner' | 'log'>,
+  path: string,
+  { podSandboxId, netnsPath }: { readonly podSandboxId: string; readonly netnsPath: string },
+  onEnd: () => void,
+): Forwarder => {
+  const stop = new AbortController();
+  const { promise: started, resolve, reject } = Promise.withResolvers<void>();
+  const notStarted = (why: string): FailureError =>
+    new FailureError('HostFailed', `The forwarder of pod sandbox ${podSandboxId} did not start: ${why}.`);
+  const late = (): FailureError => {
+    stop.abort();
+    return notStarted(`it was not ready within ${START_TIMEOUT_MS} ms`);
+  };
+  const ready = within(started, START_TIMEOUT_MS, late);
+  const over = (why: string): void => {
+    reject(notStarted(why));
+    void rm(path, { force: true });
+    onEnd();
+  };
+  spawner
+    .run({
+      command: process.execPath,
+      args: [...nodeFlags, mainPath, path, netnsPath],
+      env: {},
+      cwd: '/',
+      // As long as there is a pod: it is ended otherwise.
+      timeoutMs: TIMER_MS_MAX,
+      outputBytesMax: OUTPUT_BYTES_MAX,
+      onStdout: () => resolve(),
+      signal: stop.signal,
+    })
+    .then(
+      ({ stderr }) => {
+        const said = Buffer.from(stderr).toString().trim();
+        log.warn({ podSandboxId, said }, 'a forwarder has ended by itself');
+        over(said || 'it ended');
+      },
+      (error: unknown) => over(messageOf(error)),
+    );
+  ready.catch(() => undefined);
+  return { path, ready, end: () => stop.abort() };
+};
+
 export const createPortForwarder = async (options: PortForwarderOptions): Promise<PortForwarder> => {
-  const { spawner, log } = options;
   const dir = joinPath(options.stateDir, 'forward');
   // Sockets of an earlier daemon's forwarders, which ended with it.
   await rm(dir, { recursive: true, force: true });
   await mkdir(dir, { recursive: true, mode: 0o700 });
   const pods = new Map<string, Pod>();
 
-  const startForwarder = (podSandboxId: string, netnsPath: string): Forwarder => {
+  const forwarderOf = (podSandboxId: string, netnsPath: string): Forwarder => {
     const path = joinPath(dir, `${randomBytes(4).toString('hex')}.sock`);
-    const stop = new AbortController();
-    const { promise: started, resolve, reject } = Promise.withResolvers<void>();
-    const notStarted = (why: string): FailureError =>
-      new FailureError('HostFailed', `The forwarder of pod sandbox ${podSandboxId} did not start: ${why}.`);
-    const late = (): FailureError => {
-      stop.abort();
-      return notStarted(`it was not ready within ${START_TIMEOUT_MS} ms`);
-    };
-    const ready = within(started, START_TIMEOUT_MS, late);
-    const over = (why: string): void => {
-      reject(notStarted(why));
-      void rm(path, { force: true });
+    return startForwarder(options, path, { podSandboxId, netnsPath }, () => {
       const pod = pods.get(podSandboxId);
       if (pod?.forwarder?.path === path) pod.forwarder = null;
-    };
-    spawner
-      .run({
-        command: process.execPath,
-        args: [...nodeFlags, mainPath, path, netnsPath],
-        env: {},
-        cwd: '/',
-        // As long as there is a pod: it is ended otherwise.
-        timeoutMs: TIMER_MS_MAX,
-        outputBytesMax: OUTPUT_BYTES_MAX,
-        onStdout: () => resolve(),
-        signal: stop.signal,
-      })
-      .then(
-        ({ stderr }) => {
-          const said = Buffer.from(stderr).toString().trim();
-          log.warn({ podSandboxId, said }, 'a forwarder has ended by itself');
-          over(said || 'it ended');
-        },
-        (error: unknown) => over(messageOf(error)),
-      );
-    ready.catch(() => undefined);
-    return { path, ready, end: () => stop.abort() };
+    });
   };
 
   const podOf = (podSandboxId: string): Pod => {
@@ -124,7 +134,7 @@ export const createPortForwarder = async (options: PortForwarderOptions): Promis
     { podSandboxId, port, netnsPath }: EffectOf<'StreamPort'>,
   ): Promise<ForwardTarget> => {
     if (netnsPath === null) return { port, forwarderPath: null };
-    pod.forwarder ??= startForwarder(podSandboxId, netnsPath);
+    pod.forwarder ??= forwarderOf(podSandboxId, netnsPath);
     await pod.forwarder.ready;
     return { port, forwarderPath: pod.forwarder.path };
   };

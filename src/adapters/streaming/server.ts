@@ -8,6 +8,7 @@ import { createServer, type IncomingMessage, type ServerOptions, type ServerResp
 import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, isIPv6 } from 'node:net';
 import type { Duplex } from 'node:stream';
+import type { WebSocket } from 'ws';
 import { orAfter } from '../../platform/rpc/timeout.ts';
 import { watchIdle } from './idle.ts';
 import {
@@ -105,6 +106,64 @@ const switchToSpdy = ({ socket, head }: Upgrade, protocolName: string): void => 
   if (head.length > 0) socket.unshift(head);
 };
 
+type ContextOf = (socket: Duplex) => ConnectionContext;
+
+const upgradeToSpdy = (upgrade: Upgrade, contextOf: ContextOf): void => {
+  const { message, socket, request } = upgrade;
+  const offered = namesIn(message.headers[protocolVersionHeader]);
+  const end = (): void => {
+    socket.end();
+  };
+  if (request.kind === 'PortForward') {
+    const chosen = choose(offered, spdyPortProtocols);
+    if (chosen === null) {
+      refuse(socket, Refusal.noProtocol, acceptedOf(spdyPortProtocols));
+      return;
+    }
+    switchToSpdy(upgrade, chosen.name);
+    servePortsOverSpdy(socket, end, request, contextOf(socket));
+    return;
+  }
+  const chosen = choose(offered, spdyProcessProtocols);
+  if (chosen === null) {
+    refuse(socket, Refusal.noProtocol, acceptedOf(spdyProcessProtocols));
+    return;
+  }
+  switchToSpdy(upgrade, chosen.name);
+  serveProcessOverSpdy(socket, end, request, chosen.protocol, contextOf(socket));
+};
+
+const upgradeToSocket = (
+  { message, socket, request }: Upgrade,
+  contextOf: ContextOf,
+  takeOver: (chosen: string, serve: (webSocket: WebSocket) => void) => void,
+): void => {
+  const offered = namesIn(message.headers[offeredProtocolsHeader]);
+  if (request.kind !== 'PortForward') {
+    const chosen = choose(offered, socketProcessProtocols);
+    if (chosen === null) {
+      refuse(socket, Refusal.noProtocol);
+      return;
+    }
+    takeOver(chosen.name, (webSocket) => {
+      void serveProcessOverSocket(webSocket, request, chosen.protocol, contextOf(socket));
+    });
+    return;
+  }
+  const chosen = choose(offered, socketPortProtocols);
+  const isTunnel = chosen?.protocol === 'tunnel';
+  const ports = isTunnel ? [] : portsOf(request, new URLSearchParams((message.url ?? '').split('?')[1]));
+  if (chosen === null || ports === null) {
+    refuse(socket, chosen === null ? Refusal.noProtocol : Refusal.badPorts);
+    return;
+  }
+  takeOver(chosen.name, (webSocket) => {
+    const context = contextOf(socket);
+    if (isTunnel) tunnelPorts(webSocket, request, context);
+    else void servePortsOverSocket(webSocket, request, ports, chosen.protocol === 'base64', context);
+  });
+};
+
 /** Starts listening; rejects when the address is taken or the certificate can not be read. */
 export const createStreamingServer = async (options: StreamingServerOptions): Promise<StreamingServer> => {
   const { backend, idleTimeoutMs, streamCreationTimeoutMs, log } = options;
@@ -141,58 +200,6 @@ export const createStreamingServer = async (options: StreamingServerOptions): Pr
     return { backend, log, signal: controller.signal, streamCreationTimeoutMs, onData: idle.touch };
   };
 
-  const upgradeToSpdy = (upgrade: Upgrade): void => {
-    const { message, socket, request } = upgrade;
-    const offered = namesIn(message.headers[protocolVersionHeader]);
-    const end = (): void => {
-      socket.end();
-    };
-    if (request.kind === 'PortForward') {
-      const chosen = choose(offered, spdyPortProtocols);
-      if (chosen === null) {
-        refuse(socket, Refusal.noProtocol, acceptedOf(spdyPortProtocols));
-        return;
-      }
-      switchToSpdy(upgrade, chosen.name);
-      servePortsOverSpdy(socket, end, request, contextOf(socket));
-      return;
-    }
-    const chosen = choose(offered, spdyProcessProtocols);
-    if (chosen === null) {
-      refuse(socket, Refusal.noProtocol, acceptedOf(spdyProcessProtocols));
-      return;
-    }
-    switchToSpdy(upgrade, chosen.name);
-    serveProcessOverSpdy(socket, end, request, chosen.protocol, contextOf(socket));
-  };
-
-  const upgradeToSocket = ({ message, socket, head, request }: Upgrade): void => {
-    const offered = namesIn(message.headers[offeredProtocolsHeader]);
-    if (request.kind !== 'PortForward') {
-      const chosen = choose(offered, socketProcessProtocols);
-      if (chosen === null) {
-        refuse(socket, Refusal.noProtocol);
-        return;
-      }
-      takeOver(message, socket, head, chosen.name, log, (webSocket) => {
-        void serveProcessOverSocket(webSocket, request, chosen.protocol, contextOf(socket));
-      });
-      return;
-    }
-    const chosen = choose(offered, socketPortProtocols);
-    const isTunnel = chosen?.protocol === 'tunnel';
-    const ports = isTunnel ? [] : portsOf(request, new URLSearchParams((message.url ?? '').split('?')[1]));
-    if (chosen === null || ports === null) {
-      refuse(socket, chosen === null ? Refusal.noProtocol : Refusal.badPorts);
-      return;
-    }
-    takeOver(message, socket, head, chosen.name, log, (webSocket) => {
-      const context = contextOf(socket);
-      if (isTunnel) tunnelPorts(webSocket, request, context);
-      else void servePortsOverSocket(webSocket, request, ports, chosen.protocol === 'base64', context);
-    });
-  };
-
   const upgrade = async (message: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> => {
     const hangUp = (): void => {
       socket.destroy();
@@ -203,8 +210,11 @@ export const createStreamingServer = async (options: StreamingServerOptions): Pr
     if (socket.destroyed) return;
     const wanted = message.headers.upgrade?.toLowerCase() ?? '';
     if (request === null) refuse(socket, Refusal.notFound);
-    else if (wanted === 'websocket') upgradeToSocket({ message, socket, head, request });
-    else if (wanted.includes(spdyUpgrade.toLowerCase())) upgradeToSpdy({ message, socket, head, request });
+    else if (wanted === 'websocket')
+      upgradeToSocket({ message, socket, head, request }, contextOf, (chosen, serve) =>
+        takeOver(message, socket, head, chosen, log, serve),
+      );
+    else if (wanted.includes(spdyUpgrade.toLowerCase())) upgradeToSpdy({ message, socket, head, request }, contextOf);
     else refuse(socket, Refusal.noUpgrade);
   };
   const answer = async (message: IncomingMessage, response: ServerResponse): Promise<void> => {

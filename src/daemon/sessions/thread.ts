@@ -29,18 +29,15 @@ interface Held {
   readonly connection: Duplex | null;
 }
 
-const serve = async (port: NonNullable<typeof parentPort>, options: ThreadOptions): Promise<void> => {
-  const say = (message: FromThread): void => port.postMessage(message);
+type Say = (message: FromThread) => void;
+
+/** Sessions that clients have begun, each performed by the daemon. */
+const createSessions = (say: Say, nextNumber: () => number) => {
   const sessions = createPendingReplies<number, Held>();
-  const pumps = new Map<number, RunningPump>();
-  const works = new Map<number, AbortController>();
-  const redeeming = createPendingReplies<StreamingRequest | null>();
-  let lastNumber = 0;
 
   /** Has the daemon perform a session, and resolves as it says. */
   const perform = async (subject: SessionSubject, client: Held, signal: AbortSignal): Promise<number> => {
-    lastNumber += 1;
-    const session = lastNumber;
+    const session = nextNumber();
     const leave = (): void => say({ kind: 'gone', session });
     const over = sessions.wait(session, { note: client });
     say({ kind: 'begun', session, subject });
@@ -66,6 +63,12 @@ const serve = async (port: NonNullable<typeof parentPort>, options: ThreadOption
     },
   };
 
+  return { sessions, backend };
+};
+
+const createPumps = (say: Say) => {
+  const pumps = new Map<number, RunningPump>();
+
   const addPump = (number: number, pump: RunningPump): void => {
     pumps.set(number, pump);
     void pump.ended.then(() => {
@@ -79,6 +82,13 @@ const serve = async (port: NonNullable<typeof parentPort>, options: ThreadOption
     close(fd, () => undefined);
     say({ kind: 'pumpEnded', pump: number });
   };
+
+  return { pumps, addPump, refusePump };
+};
+
+/** What the daemon has asked for and waits for. */
+const createWorks = (say: Say) => {
+  const works = new Map<number, AbortController>();
 
   const work = async (
     number: number,
@@ -95,13 +105,28 @@ const serve = async (port: NonNullable<typeof parentPort>, options: ThreadOption
     }
   };
 
+  return { works, work };
+};
+
+const serve = async (port: NonNullable<typeof parentPort>, options: ThreadOptions): Promise<void> => {
+  const say = (message: FromThread): void => port.postMessage(message);
+  let lastNumber = 0;
+  const nextNumber = (): number => {
+    lastNumber += 1;
+    return lastNumber;
+  };
+  const { sessions, backend } = createSessions(say, nextNumber);
+  const { pumps, addPump, refusePump } = createPumps(say);
+  const { works, work } = createWorks(say);
+  const redeeming = createPendingReplies<StreamingRequest | null>();
+
   const server = await createStreamingServer({
     ...options,
     backend,
     redeem: (named) => {
-      lastNumber += 1;
-      say({ kind: 'redeem', number: lastNumber, named });
-      return redeeming.wait(lastNumber);
+      const number = nextNumber();
+      say({ kind: 'redeem', number, named });
+      return redeeming.wait(number);
     },
     log: { warn: (message) => say({ kind: 'warned', message }) },
   });

@@ -42,9 +42,38 @@ interface Job {
   readonly releases: (() => void)[];
 }
 
+const newJob = (label: string): Job => ({
+  label,
+  abort: new AbortController(),
+  layers: new Map(),
+  unpacked: [],
+  releases: [],
+});
+
 const IDLE_MS = 15_000;
 
 const broken = (message: string): FailureError => new FailureError('HostFailed', message);
+
+/** Once it is there; whoever waits for the job waits for it too. */
+const unpackLayer = (
+  job: Job,
+  { image, index }: { readonly image: string; readonly index: number },
+  unpacker: Unpacker,
+  onProgress: (progress: PullProgress) => void,
+): void => {
+  const layers = job.layers.get(image) ?? [];
+  const layer = layers[index];
+  if (layer === undefined) return;
+  const below = layers.slice(0, index).map(({ chainId }) => chainId);
+  const tell = (phase: PullProgress['phase'], bytesDone: number): void =>
+    onProgress({ reference: job.label, digest: layer.digest, phase, bytesDone, bytesTotal: layer.sizeBytes });
+  const unpacking = unpacker
+    .unpack(layer, below, job.abort.signal, (bytesDone) => tell('unpacking', bytesDone))
+    .then(() => tell('done', layer.sizeBytes));
+  // Whichever part of a job fails first ends the others.
+  unpacking.catch((error: unknown) => job.abort.abort(error));
+  job.unpacked.push(unpacking);
+};
 
 export const createPullJobs = (
   options: PullThreadOptions,
@@ -56,21 +85,6 @@ export const createPullJobs = (
   let lastJob = 0;
   let { registryConfigDirs } = options;
 
-  const unpackLayer = (job: Job, image: string, index: number): void => {
-    const layers = job.layers.get(image) ?? [];
-    const layer = layers[index];
-    if (layer === undefined) return;
-    const below = layers.slice(0, index).map(({ chainId }) => chainId);
-    const tell = (phase: PullProgress['phase'], bytesDone: number): void =>
-      onProgress({ reference: job.label, digest: layer.digest, phase, bytesDone, bytesTotal: layer.sizeBytes });
-    const unpacking = unpacker
-      .unpack(layer, below, job.abort.signal, (bytesDone) => tell('unpacking', bytesDone))
-      .then(() => tell('done', layer.sizeBytes));
-    // Whichever part of a job fails first ends the others.
-    unpacking.catch((error: unknown) => job.abort.abort(error));
-    job.unpacked.push(unpacking);
-  };
-
   const take = (message: FromPullThread): void => {
     const job = jobs.get(message.job);
     if (job === undefined) return;
@@ -80,7 +94,7 @@ export const createPullJobs = (
         job.releases.push(unpacker.hold(message.layers.map(({ chainId }) => chainId)));
         return;
       case 'layerReady':
-        return unpackLayer(job, message.image, message.index);
+        return unpackLayer(job, message, unpacker, onProgress);
       case 'progress': {
         const { digest, bytesDone, bytesTotal } = message;
         return onProgress({ reference: job.label, digest, phase: 'downloading', bytesDone, bytesTotal });
@@ -107,13 +121,7 @@ export const createPullJobs = (
     signal.throwIfAborted();
     lastJob += 1;
     const id = lastJob;
-    const job: Job = {
-      label,
-      abort: new AbortController(),
-      layers: new Map(),
-      unpacked: [],
-      releases: [],
-    };
+    const job = newJob(label);
     jobs.set(id, job);
     const reply = pending.wait(id);
     const cancel = (): void => job.abort.abort(new FailureError('Cancelled', `The pull of ${label} was cancelled.`));

@@ -45,6 +45,21 @@ type BlobServer =
 const DIAL_TIMEOUT_MS = 30_000;
 const octets = 'application/octet-stream';
 
+const readDocument = async (
+  response: HttpResponse,
+  url: URL,
+): Promise<FetchedDocument & { readonly digest: string }> => {
+  if (response.status !== 200) throw await failureOf(response, url);
+  const bytes = await readWhole(response, DOCUMENT_BYTES_MAX, `the manifest at ${shownUrl(url)}`);
+  const mediaType = response.header('content-type').replace(/;.*$/, '').trim();
+  return { bytes, mediaType, digest: sha256Of(bytes) };
+};
+
+const foreignServers = (descriptor: Descriptor): readonly BlobServer[] =>
+  descriptor.urls
+    .filter((url) => URL.canParse(url) && new URL(url).protocol === 'https:')
+    .map((url) => ({ kind: 'foreign', url: new URL(url) }));
+
 export const createRegistry = (options: {
   readonly reference: ImageReference;
   readonly endpoints: readonly Endpoint[];
@@ -61,16 +76,6 @@ export const createRegistry = (options: {
 
   const withCapability = (capability: HostCapability): readonly Endpoint[] =>
     endpoints.filter((endpoint) => endpoint.capabilities.has(capability));
-
-  const readDocument = async (
-    response: HttpResponse,
-    url: URL,
-  ): Promise<FetchedDocument & { readonly digest: string }> => {
-    if (response.status !== 200) throw await failureOf(response, url);
-    const bytes = await readWhole(response, DOCUMENT_BYTES_MAX, `the manifest at ${shownUrl(url)}`);
-    const mediaType = response.header('content-type').replace(/;.*$/, '').trim();
-    return { bytes, mediaType, digest: sha256Of(bytes) };
-  };
 
   const documentHeaders = { accept: acceptedDocuments };
 
@@ -120,11 +125,6 @@ export const createRegistry = (options: {
     const common = { tls, dialTimeoutMs: DIAL_TIMEOUT_MS, isNamedFromAfar };
     return http.send({ ...common, url, method: 'GET', headers: {}, publicHeaders }, signal);
   };
-
-  const foreignServers = (descriptor: Descriptor): readonly BlobServer[] =>
-    descriptor.urls
-      .filter((url) => URL.canParse(url) && new URL(url).protocol === 'https:')
-      .map((url) => ({ kind: 'foreign', url: new URL(url) }));
 
   return {
     resolve: (signal) => {

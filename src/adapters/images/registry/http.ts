@@ -112,6 +112,66 @@ const createAgent = (url: URL, tls: TlsMaterial, authorities: () => readonly str
   });
 };
 
+async function* pieces(url: URL, message: IncomingMessage, idleTimeoutMs: number): AsyncGenerator<Buffer> {
+  const timer = setTimeout(() => message.destroy(stalled(url, idleTimeoutMs)), idleTimeoutMs);
+  try {
+    for await (const chunk of message as AsyncIterable<Buffer>) {
+      timer.refresh();
+      yield chunk;
+    }
+  } catch (error) {
+    throw error instanceof FailureError ? error : unreachable(url, error);
+  } finally {
+    clearTimeout(timer);
+    message.destroy();
+  }
+}
+
+const responseOf = (
+  message: IncomingMessage,
+  body: AsyncIterable<Buffer>,
+  { isDirect, isLocal }: Pick<HttpResponse, 'isDirect' | 'isLocal'>,
+): HttpResponse => {
+  return {
+    status: message.statusCode ?? 0,
+    header: (name) => {
+      const value = message.headers[name];
+      return Array.isArray(value) ? value.join(', ') : (value ?? '');
+    },
+    body,
+    isDirect,
+    isLocal,
+    discard: async () => {
+      let bytes = 0;
+      try {
+        for await (const chunk of body) {
+          bytes += chunk.length;
+          if (bytes > DISCARD_BYTES_MAX) return;
+        }
+      } catch {
+        // Nobody wanted it.
+      }
+    },
+  };
+};
+
+const redirected = (from: URL, location: string, origin: URL, isGuarded: boolean): URL => {
+  if (!URL.canParse(location, from.href)) {
+    throw new RequestError('RegistryFailed', `${shownUrl(from)} redirects to something that is no address`, {
+      retryable: false,
+    });
+  }
+  const to = new URL(location, from);
+  if (isGuarded) refuseLocal(to, `a redirect of ${shownUrl(from)}`);
+  // A server that is spoken to in plain text may go on so itself; nobody else becomes one by its word.
+  const isAllowed =
+    to.protocol === 'https:' || (to.protocol === 'http:' && (isLoopback(to.host) || to.origin === origin.origin));
+  if (isAllowed) return to;
+  throw new RequestError('RegistryFailed', `${shownUrl(from)} redirects to ${shownUrl(to)}, which is not https`, {
+    retryable: false,
+  });
+};
+
 /** Keeps connections for reuse until it is closed. `progressTimeoutMs` bounds the time without a byte of any response. */
 export const createHttpClient = (progressTimeoutMs: number, lookup: Lookup = lookupBySystem): HttpClient => {
   const idleTimeoutMs = timerMs(progressTimeoutMs);
@@ -132,21 +192,6 @@ export const createHttpClient = (progressTimeoutMs: number, lookup: Lookup = loo
     agents.set(key, agent);
     return agent;
   };
-
-  async function* pieces(url: URL, message: IncomingMessage): AsyncGenerator<Buffer> {
-    const timer = setTimeout(() => message.destroy(stalled(url, idleTimeoutMs)), idleTimeoutMs);
-    try {
-      for await (const chunk of message as AsyncIterable<Buffer>) {
-        timer.refresh();
-        yield chunk;
-      }
-    } catch (error) {
-      throw error instanceof FailureError ? error : unreachable(url, error);
-    } finally {
-      clearTimeout(timer);
-      message.destroy();
-    }
-  }
 
   const exchange = (
     request: HttpRequest,
@@ -187,48 +232,6 @@ export const createHttpClient = (progressTimeoutMs: number, lookup: Lookup = loo
       outgoing.end(request.body);
     });
 
-  const responseOf = (url: URL, message: IncomingMessage, isDirect: boolean, isLocal: boolean): HttpResponse => {
-    const body = pieces(url, message);
-    return {
-      status: message.statusCode ?? 0,
-      header: (name) => {
-        const value = message.headers[name];
-        return Array.isArray(value) ? value.join(', ') : (value ?? '');
-      },
-      body,
-      isDirect,
-      isLocal,
-      discard: async () => {
-        let bytes = 0;
-        try {
-          for await (const chunk of body) {
-            bytes += chunk.length;
-            if (bytes > DISCARD_BYTES_MAX) return;
-          }
-        } catch {
-          // Nobody wanted it.
-        }
-      },
-    };
-  };
-
-  const redirected = (from: URL, location: string, origin: URL, isGuarded: boolean): URL => {
-    if (!URL.canParse(location, from.href)) {
-      throw new RequestError('RegistryFailed', `${shownUrl(from)} redirects to something that is no address`, {
-        retryable: false,
-      });
-    }
-    const to = new URL(location, from);
-    if (isGuarded) refuseLocal(to, `a redirect of ${shownUrl(from)}`);
-    // A server that is spoken to in plain text may go on so itself; nobody else becomes one by its word.
-    const isAllowed =
-      to.protocol === 'https:' || (to.protocol === 'http:' && (isLoopback(to.host) || to.origin === origin.origin));
-    if (isAllowed) return to;
-    throw new RequestError('RegistryFailed', `${shownUrl(from)} redirects to ${shownUrl(to)}, which is not https`, {
-      retryable: false,
-    });
-  };
-
   const send: HttpClient['send'] = async (request, signal) => {
     let url = request.url;
     let isGuarded = request.isNamedFromAfar === true;
@@ -250,7 +253,7 @@ export const createHttpClient = (progressTimeoutMs: number, lookup: Lookup = loo
         isLocal = isLoopback(url.host) || isLocalAddress(url.hostname) || isOnIt;
         isGuarded ||= !isLocal;
       }
-      const response = responseOf(url, message, isDirect, isLocal);
+      const response = responseOf(message, pieces(url, message, idleTimeoutMs), { isDirect, isLocal });
       const location = response.header('location');
       const isRedirect =
         [301, 302, 303, 307, 308].includes(response.status) && location !== '' && request.method !== 'POST';

@@ -53,6 +53,50 @@ const syncDirectory = async (path: string): Promise<void> => {
   }
 };
 
+/** Where it is now; null when there was nothing. */
+const moveToTrash = async (layout: ImageLayout, path: string): Promise<string | null> => {
+  await mkdir(layout.trash, { recursive: true, mode: DIRECTORY_MODE });
+  const trashed = join(layout.trash, randomUUID());
+  try {
+    await rename(path, trashed);
+    return trashed;
+  } catch (error) {
+    if (errorCodeOf(error) === 'ENOENT') return null;
+    throw error;
+  }
+};
+
+const isUnpacked = async (layout: ImageLayout, chainId: string): Promise<boolean> => {
+  const info = await readSnapshotInfo(snapshotDir(layout, chainId));
+  if (info === null) return false;
+  if (info.chainId === chainId) return true;
+  throw new FailureError(
+    'HostFailed',
+    `Layers ${chainId} and ${info.chainId} would have the same name: remove the other image first.`,
+  );
+};
+
+/** What is held, however often. */
+const createHolds = (): Pick<Unpacker, 'hold'> & { readonly has: (chainId: string) => boolean } => {
+  const held = new Map<string, number>();
+  return {
+    has: (chainId) => held.has(chainId),
+    hold: (chainIds) => {
+      for (const chainId of chainIds) held.set(chainId, (held.get(chainId) ?? 0) + 1);
+      return () => {
+        for (const chainId of chainIds) {
+          const count = (held.get(chainId) ?? 0) - 1;
+          if (count > 0) held.set(chainId, count);
+          else held.delete(chainId);
+        }
+      };
+    },
+  };
+};
+
+const sourceOf = (layout: ImageLayout, { digest, diffId }: ImageLayer) =>
+  ({ archivePath: blobPath(layout, digest), name: `Layer ${digest}`, form: 'layer', diffId }) as const;
+
 export const createUnpacker = (options: {
   readonly layout: ImageLayout;
   readonly spawner: Spawner;
@@ -64,27 +108,17 @@ export const createUnpacker = (options: {
 }): Unpacker => {
   const { layout, spawner, inTurn, limits, trees, onSnapshot } = options;
   const shared = createSharedWork<void>();
-  const held = new Map<string, number>();
+  const held = createHolds();
   const waiting = new Map<string, PromiseWithResolvers<void>>();
   const active = new Set<string>();
   /** Layers on their way out: whoever wants one waits until it is gone, and unpacks it anew. */
   const leaving = new Map<string, Promise<unknown>>();
 
-  const isUnpacked = async (chainId: string): Promise<boolean> => {
-    const info = await readSnapshotInfo(snapshotDir(layout, chainId));
-    if (info === null) return false;
-    if (info.chainId === chainId) return true;
-    throw new FailureError(
-      'HostFailed',
-      `Layers ${chainId} and ${info.chainId} would have the same name: remove the other image first.`,
-    );
-  };
-
   /** Resolves when somebody has unpacked the layer. Only a caller whose pull asks for that layer too may wait. */
   const whenUnpacked = async (chainId: string, signal: AbortSignal): Promise<void> => {
     const wait = waiting.get(chainId) ?? Promise.withResolvers<void>();
     waiting.set(chainId, wait);
-    if (await isUnpacked(chainId)) {
+    if (await isUnpacked(layout, chainId)) {
       waiting.delete(chainId);
       wait.resolve();
       return;
@@ -92,25 +126,12 @@ export const createUnpacker = (options: {
     await unlessAborted(wait.promise, signal);
   };
 
-  /** Where it is now; null when there was nothing. */
-  const moveToTrash = async (path: string): Promise<string | null> => {
-    await mkdir(layout.trash, { recursive: true, mode: DIRECTORY_MODE });
-    const trashed = join(layout.trash, randomUUID());
-    try {
-      await rename(path, trashed);
-      return trashed;
-    } catch (error) {
-      if (errorCodeOf(error) === 'ENOENT') return null;
-      throw error;
-    }
-  };
-
   const putInPlace = async (directory: string, info: SnapshotInfo): Promise<void> => {
     await writeFile(join(directory, INFO_FILE), JSON.stringify(info), { mode: 0o600, flush: true });
     await mkdir(layout.snapshots, { recursive: true, mode: DIRECTORY_MODE });
     const place = snapshotDir(layout, info.chainId);
     // Something without a good note may be in the way.
-    await moveToTrash(place);
+    await moveToTrash(layout, place);
     await rename(directory, place);
     await syncDirectory(layout.snapshots);
     onSnapshot(info);
@@ -125,7 +146,7 @@ export const createUnpacker = (options: {
     onProgress: (bytesDone: number) => void,
   ): Promise<void> => {
     await leaving.get(layer.chainId);
-    if (await isUnpacked(layer.chainId)) return;
+    if (await isUnpacked(layout, layer.chainId)) return;
     const name = `${snapshotName(layer.chainId)}-${randomUUID()}`;
     const directory = join(layout.unpack, name);
     active.add(name);
@@ -133,17 +154,7 @@ export const createUnpacker = (options: {
     try {
       const { done, implied, opaque } = await inTurn(signal, async () => {
         await mkdir(root, { recursive: true, mode: DIRECTORY_MODE });
-        return await runUnpacker({
-          spawner,
-          limits,
-          archivePath: blobPath(layout, layer.digest),
-          name: `Layer ${layer.digest}`,
-          form: 'layer',
-          directory: root,
-          diffId: layer.diffId,
-          signal,
-          onProgress,
-        });
+        return await runUnpacker({ ...sourceOf(layout, layer), spawner, limits, directory: root, signal, onProgress });
       });
       await trees.markOpaque({ root, opaque });
       if (implied.length > 0) {
@@ -164,23 +175,14 @@ export const createUnpacker = (options: {
 
   return {
     active,
+    hold: held.hold,
     unpack: (layer, below, signal, onProgress) =>
       shared(layer.chainId, signal, (sharedSignal) => unpackNow(layer, below, sharedSignal, onProgress)),
-    hold: (chainIds) => {
-      for (const chainId of chainIds) held.set(chainId, (held.get(chainId) ?? 0) + 1);
-      return () => {
-        for (const chainId of chainIds) {
-          const count = (held.get(chainId) ?? 0) - 1;
-          if (count > 0) held.set(chainId, count);
-          else held.delete(chainId);
-        }
-      };
-    },
     takeAway: async (chainId) => {
       const directory = snapshotDir(layout, chainId);
       const info = await readSnapshotInfo(directory);
       if (info === null || info.chainId !== chainId || held.has(chainId) || leaving.has(chainId)) return null;
-      const moving = moveToTrash(directory);
+      const moving = moveToTrash(layout, directory);
       leaving.set(
         chainId,
         moving.catch(() => undefined),

@@ -69,15 +69,32 @@ const lingerMs = 10_000;
 /** While nothing is read, only writing tells whether the client is still there. */
 const probeIntervalMs = 20_000;
 
-export const serveSpdy = (transport: Duplex, options: SpdyOptions): SpdyConnection => {
-  const streams = new Map<number, StreamEntry>();
-  const decoder = createFrameDecoder();
-  const inflater = createHeaderInflater();
-  const emptyBlock = createEmptyBlocks();
-  const { promise: closed, resolve: settleClosed } = Promise.withResolvers<void>();
-  let lastStreamId = 0;
+/** In frames that let other streams take turns. */
+const sendData = (transport: Duplex, id: number, chunk: Buffer, sent: (error?: Error | null) => void): void => {
+  transport.cork();
+  for (let from = 0; from < chunk.length; from += dataBytesMax) {
+    const data = chunk.subarray(from, from + dataBytesMax);
+    transport.write(encodeDataHeader(id, false, data.length));
+    if (from + dataBytesMax < chunk.length) transport.write(data);
+    else transport.write(data, sent);
+  }
+  transport.uncork();
+};
+
+interface Answers {
+  readonly answer: (frame: Buffer) => void;
+  /** The client has more of them to read than it may. */
+  readonly areUnread: () => boolean;
+  readonly untilRead: () => Promise<void>;
+  /** Waits, and keeps asking the client for a sign of life meanwhile. */
+  readonly waitProbing: (room: Promise<void>) => Promise<void>;
+  /** Nobody waits any more. */
+  readonly close: () => void;
+}
+
+/** What the server says for itself: bounded by what the client reads. */
+const createAnswers = (transport: Duplex): Answers => {
   let lastPingId = 0;
-  let isOver = false;
   let unreadAnswerBytes = 0;
   let answersRead: (() => void) | null = null;
 
@@ -90,56 +107,59 @@ export const serveSpdy = (transport: Duplex, options: SpdyOptions): SpdyConnecti
     });
   };
 
+  const untilRead = async (): Promise<void> => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    answersRead = resolve;
+    if (transport.destroyed) resolve();
+    await promise;
+    answersRead = null;
+  };
+
+  const waitProbing = async (room: Promise<void>): Promise<void> => {
+    const timer = setInterval(() => {
+      lastPingId += 2;
+      answer(encodePing(lastPingId));
+    }, probeIntervalMs);
+    await room.finally(() => {
+      clearInterval(timer);
+    });
+  };
+
+  return {
+    answer,
+    areUnread: () => unreadAnswerBytes > answerBytesMax,
+    untilRead,
+    waitProbing,
+    close: () => answersRead?.(),
+  };
+};
+
+/** The streams that are open. */
+const createStreams = (transport: Duplex, options: SpdyOptions, answer: (frame: Buffer) => void) => {
+  const emptyBlock = createEmptyBlocks();
+  const streams = new Map<number, StreamEntry>();
+
   const forgetWhenOver = (id: number, entry: StreamEntry): void => {
     if (entry.isInputOver && entry.isOutputOver && streams.get(id) === entry) streams.delete(id);
   };
+
   /** Both halves close; nothing is said to the client. */
   const drop = (id: number, entry: StreamEntry): void => {
     streams.delete(id);
     entry.inbox.readable.destroy();
     entry.output.destroy();
   };
+
   const dropAll = (): void => {
     for (const [id, entry] of [...streams]) drop(id, entry);
-  };
-
-  const close = (): void => {
-    if (isOver) return;
-    isOver = true;
-    answer(encodeGoAway(lastStreamId));
-    dropAll();
-    options.end();
-    const timer = setTimeout(() => transport.destroy(), lingerMs);
-    void closed.then(() => {
-      clearTimeout(timer);
-    });
-  };
-
-  const onTransportClosed = (): void => {
-    isOver = true;
-    dropAll();
-    inflater.close();
-    answersRead?.();
-    settleClosed();
-  };
-
-  const send = (id: number, chunk: Buffer, sent: (error?: Error | null) => void): void => {
-    options.onData();
-    transport.cork();
-    for (let from = 0; from < chunk.length; from += dataBytesMax) {
-      const data = chunk.subarray(from, from + dataBytesMax);
-      transport.write(encodeDataHeader(id, false, data.length));
-      if (from + dataBytesMax < chunk.length) transport.write(data);
-      else transport.write(data, sent);
-    }
-    transport.uncork();
   };
 
   const open = (id: number, headers: SpdyHeaders, fin: boolean): void => {
     const inbox = createInbox(options.holdBytesMax);
     const output = createOutlet({
       send: (chunk, sent) => {
-        send(id, chunk, sent);
+        options.onData();
+        sendData(transport, id, chunk, sent);
       },
       end: (sent) => {
         entry.isOutputOver = true;
@@ -159,6 +179,46 @@ export const serveSpdy = (transport: Duplex, options: SpdyOptions): SpdyConnecti
     options.onStream({ id, headers, input: inbox.readable, output, reset });
   };
 
+  const endInput = (id: number): void => {
+    const entry = streams.get(id);
+    if (entry === undefined) return;
+    entry.isInputOver = true;
+    entry.inbox.end();
+    forgetWhenOver(id, entry);
+  };
+
+  return { streams, open, endInput, drop, dropAll };
+};
+
+export const serveSpdy = (transport: Duplex, options: SpdyOptions): SpdyConnection => {
+  const decoder = createFrameDecoder();
+  const inflater = createHeaderInflater();
+  const { promise: closed, resolve: settleClosed } = Promise.withResolvers<void>();
+  let lastStreamId = 0;
+  let isOver = false;
+  const { answer, areUnread, untilRead, waitProbing, close: closeAnswers } = createAnswers(transport);
+  const { streams, open, endInput, drop, dropAll } = createStreams(transport, options, answer);
+
+  const close = (): void => {
+    if (isOver) return;
+    isOver = true;
+    answer(encodeGoAway(lastStreamId));
+    dropAll();
+    options.end();
+    const timer = setTimeout(() => transport.destroy(), lingerMs);
+    void closed.then(() => {
+      clearTimeout(timer);
+    });
+  };
+
+  const onTransportClosed = (): void => {
+    isOver = true;
+    dropAll();
+    inflater.close();
+    closeAnswers();
+    settleClosed();
+  };
+
   const onSynStream = async (id: number, flags: number, block: Buffer): Promise<void> => {
     const headers = parseHeaders(await inflater.inflate(block));
     if (isOver) return;
@@ -173,14 +233,6 @@ export const serveSpdy = (transport: Duplex, options: SpdyOptions): SpdyConnecti
       return;
     }
     open(id, headers, (flags & flagFin) !== 0);
-  };
-
-  const endInput = (id: number): void => {
-    const entry = streams.get(id);
-    if (entry === undefined) return;
-    entry.isInputOver = true;
-    entry.inbox.end();
-    forgetWhenOver(id, entry);
   };
 
   const onData = (id: number, data: Buffer, fin: boolean): Promise<void> | null => {
@@ -217,31 +269,13 @@ export const serveSpdy = (transport: Duplex, options: SpdyOptions): SpdyConnecti
     }
   };
 
-  const untilAnswersAreRead = async (): Promise<void> => {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    answersRead = resolve;
-    if (transport.destroyed) resolve();
-    await promise;
-    answersRead = null;
-  };
-
-  const waitProbing = async (room: Promise<void>): Promise<void> => {
-    const timer = setInterval(() => {
-      lastPingId += 2;
-      answer(encodePing(lastPingId));
-    }, probeIntervalMs);
-    await room.finally(() => {
-      clearInterval(timer);
-    });
-  };
-
   const read = async (): Promise<void> => {
     for await (const chunk of transport as AsyncIterable<Buffer>) {
       decoder.push(chunk);
       for (let frame = decoder.next(); frame !== null; frame = decoder.next()) {
         const room = onFrame(frame);
         if (room !== null) await waitProbing(room);
-        if (unreadAnswerBytes > answerBytesMax) await untilAnswersAreRead();
+        if (areUnread()) await untilRead();
       }
     }
   };
