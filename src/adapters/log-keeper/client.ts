@@ -56,19 +56,10 @@ const release = async (holds: readonly FileHandle[]): Promise<void> => {
   await Promise.all(holds.map((hold) => hold.close()));
 };
 
-/**
- * Connects to the log keeper of this state directory, or starts it. The result's pid and startTicks are those of the
- * process that keeps the logs at the moment. All its operations may be repeated; they reject with FailureError, and
- * outlast the death of a keeper. What a keeper loses when it is killed: the unfinished line of each stream, and what
- * it was reading at that moment, 64 KiB at most; the log and a record say where that may have been. One that is ended
- * by SIGTERM loses nothing.
- */
-export const connectLogKeeper = async (options: LogKeeperOptions): Promise<LogKeeper> => {
-  const { stateDir, spawner, lineBytesMax, log, tell } = options;
-  const directory = { dir: join(stateDir, 'log-keeper'), spawner, report: log };
+/** What containers' output is read for the daemon. */
+const createKnownOutputs = () => {
   const known = new Map<string, KeptOutput>();
   const holds = new Map<string, Promise<readonly FileHandle[]>>();
-  const disconnected = new AbortController();
 
   const remember = (request: KeptOutput): void => {
     known.set(request.containerId, request);
@@ -82,32 +73,55 @@ export const connectLogKeeper = async (options: LogKeeperOptions): Promise<LogKe
     if (held !== undefined) await release(await held);
   };
 
-  /** Brings keeper and daemon to the same knowledge: the state file it started from may be older, or lost. */
-  const reconcile = async ({ connection, greeting }: FoundKeeper): Promise<void> => {
-    const kept = new Map(greeting.containers.map((container) => [container.containerId, container]));
-    const repeat = async (request: KeeperRequest): Promise<void> => {
-      try {
-        await connection.request(request, REQUEST_TIMEOUT_MS);
-      } catch (error) {
-        log(`The log keeper can't go on with a container: ${messageOf(error)}`);
-      }
-    };
-    const differing = [...known.values()].flatMap((request): KeeperRequest[] => {
-      const { containerId, logPath } = request;
-      const found = kept.get(containerId);
-      if (found === undefined) return [{ op: 'open', isNew: false, ...request }];
-      return logPath === null || found.logPath === logPath ? [] : [{ op: 'reopen', containerId, logPath }];
-    });
-    for (const container of greeting.containers) if (!known.has(container.containerId)) remember(container);
-    await Promise.all(differing.map(repeat));
+  return { known, remember, forget };
+};
+
+type KnownOutputs = ReturnType<typeof createKnownOutputs>;
+
+/** Brings keeper and daemon to the same knowledge: the state file it started from may be older, or lost. */
+const reconcile = async (
+  { connection, greeting }: FoundKeeper,
+  { known, remember }: KnownOutputs,
+  log: (message: string) => void,
+): Promise<void> => {
+  const kept = new Map(greeting.containers.map((container) => [container.containerId, container]));
+  const repeat = async (request: KeeperRequest): Promise<void> => {
+    try {
+      await connection.request(request, REQUEST_TIMEOUT_MS);
+    } catch (error) {
+      log(`The log keeper can't go on with a container: ${messageOf(error)}`);
+    }
   };
+  const differing = [...known.values()].flatMap((request): KeeperRequest[] => {
+    const { containerId, logPath } = request;
+    const found = kept.get(containerId);
+    if (found === undefined) return [{ op: 'open', isNew: false, ...request }];
+    return logPath === null || found.logPath === logPath ? [] : [{ op: 'reopen', containerId, logPath }];
+  });
+  for (const container of greeting.containers) if (!known.has(container.containerId)) remember(container);
+  await Promise.all(differing.map(repeat));
+};
+
+/**
+ * Connects to the log keeper of this state directory, or starts it. The result's pid and startTicks are those of the
+ * process that keeps the logs at the moment. All its operations may be repeated; they reject with FailureError, and
+ * outlast the death of a keeper. What a keeper loses when it is killed: the unfinished line of each stream, and what
+ * it was reading at that moment, 64 KiB at most; the log and a record say where that may have been. One that is ended
+ * by SIGTERM loses nothing.
+ */
+export const connectLogKeeper = async (options: LogKeeperOptions): Promise<LogKeeper> => {
+  const { stateDir, spawner, lineBytesMax, log, tell } = options;
+  const directory = { dir: join(stateDir, 'log-keeper'), spawner, report: log };
+  const outputs = createKnownOutputs();
+  const { known, remember, forget } = outputs;
+  const disconnected = new AbortController();
 
   const connect = async (): Promise<FoundKeeper> => {
     const found = await findKeeper(directory);
     const { greeting: met, replaced, isNew } = found;
     if (replaced !== null) tell({ kind: 'LogKeeperEnded', ...replaced.name, reason: replaced.why });
     if (isNew) tell({ kind: 'LogKeeperStarted', pid: met.pid, startTicks: met.startTicks, doubtful: met.doubtful });
-    await reconcile(found);
+    await reconcile(found, outputs, log);
     return found;
   };
 

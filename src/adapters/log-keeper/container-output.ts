@@ -74,6 +74,57 @@ const hold = (target: Lane, rest: Uint8Array): void => {
 
 const heldOf = (lane: Lane): Buffer => lane.held.subarray(0, lane.heldLength);
 
+const readersOf = (lanes: readonly Lane[]) => {
+  const isReading = (): boolean => lanes.some((lane) => lane.reader !== null);
+
+  const eachReader = (act: (reader: FifoReader) => void): void => {
+    for (const { reader } of lanes) if (reader !== null) act(reader);
+  };
+
+  const resumeOnceWritten = (writing: Promise<void>): void => {
+    eachReader((reader) => reader.pause());
+    void writing.then(() => eachReader((reader) => reader.resume()));
+  };
+
+  return { isReading, eachReader, resumeOnceWritten };
+};
+
+const laneOf = (stream: StreamName, path: string, held: Buffer = NO_BYTES): Lane => {
+  return { stream, path, reader: null, held, heldLength: held.length };
+};
+interface LaneEvents {
+  /** False: what follows is read later. */
+  readonly receive: (lane: Lane, length: number) => boolean;
+  readonly ended: (lane: Lane) => void;
+}
+
+const openLane = (lane: Lane, readArea: Buffer, hears: LaneEvents): void => {
+  if (lane.reader?.isAt(lane.path) === true) return;
+  // What is left in one that was replaced belongs to the log as well, and before what comes now.
+  lane.reader?.pull();
+  const reader = openFifoReader({
+    path: lane.path,
+    readArea,
+    onData: (length) => hears.receive(lane, length),
+    onEnd: () => hears.ended(lane),
+  });
+  lane.reader?.close();
+  lane.reader = reader;
+};
+
+const openLanes = (lanes: readonly Lane[], readArea: Buffer, hears: LaneEvents): void => {
+  // One that can't be opened must not keep the other from being read.
+  const failures = lanes.flatMap((lane) => {
+    try {
+      openLane(lane, readArea, hears);
+      return [];
+    } catch (error) {
+      return [error];
+    }
+  });
+  if (failures.length > 0) throw failures[0];
+};
+
 /** Opens nothing but the log file: openFifos does the rest, and throws where that can't be done. */
 export const createContainerOutput = (options: ContainerOutputOptions): ContainerOutput => {
   const { encoder, inHand, report, onEnd } = options;
@@ -86,27 +137,13 @@ export const createContainerOutput = (options: ContainerOutputOptions): Containe
       : openLogFile({ path, ...(directory === undefined ? {} : { directory }), note: encoder.note, report });
   let wakeFinisher = (): void => undefined;
 
-  const laneOf = (stream: StreamName, path: string): Lane => {
-    const held = options.held[stream] ?? NO_BYTES;
-    return { stream, path, reader: null, held, heldLength: held.length };
-  };
   const lanes = [
-    laneOf('stdout', request.stdoutFifo),
-    ...(request.stderrFifo === null ? [] : [laneOf('stderr', request.stderrFifo)]),
+    laneOf('stdout', request.stdoutFifo, options.held.stdout),
+    ...(request.stderrFifo === null ? [] : [laneOf('stderr', request.stderrFifo, options.held.stderr)]),
   ];
 
   const attached = createAttached();
-
-  const isReading = (): boolean => lanes.some((lane) => lane.reader !== null);
-
-  const eachReader = (act: (reader: FifoReader) => void): void => {
-    for (const { reader } of lanes) if (reader !== null) act(reader);
-  };
-
-  const resumeOnceWritten = (writing: Promise<void>): void => {
-    eachReader((reader) => reader.pause());
-    void writing.then(() => eachReader((reader) => reader.resume()));
-  };
+  const { isReading, eachReader, resumeOnceWritten } = readersOf(lanes);
 
   const receive = (lane: Lane, length: number): boolean => {
     // Every byte passes here once, as the container wrote it.
@@ -139,32 +176,7 @@ export const createContainerOutput = (options: ContainerOutputOptions): Containe
     onEnd();
   };
 
-  const openLane = (lane: Lane): void => {
-    if (lane.reader?.isAt(lane.path) === true) return;
-    // What is left in one that was replaced belongs to the log as well, and before what comes now.
-    lane.reader?.pull();
-    const reader = openFifoReader({
-      path: lane.path,
-      readArea: encoder.readArea,
-      onData: (length) => receive(lane, length),
-      onEnd: () => laneEnded(lane),
-    });
-    lane.reader?.close();
-    lane.reader = reader;
-  };
-
-  const openFifos = (): void => {
-    // One that can't be opened must not keep the other from being read.
-    const failures = lanes.flatMap((lane) => {
-      try {
-        openLane(lane);
-        return [];
-      } catch (error) {
-        return [error];
-      }
-    });
-    if (failures.length > 0) throw failures[0];
-  };
+  const openFifos = (): void => openLanes(lanes, encoder.readArea, { receive, ended: laneEnded });
 
   const finish: ContainerOutput['finish'] = async (timeoutMs) => {
     eachReader((reader) => reader.pull());

@@ -41,14 +41,14 @@ export interface KeeperOptions {
   readonly onEnd: () => void;
 }
 
-export const createKeeper = ({ dir, name, encoder, report, onAdopted, onEnd }: KeeperOptions): Keeper => {
-  const bootId = readBootId();
-  const inHand = openInHand(dir, report);
-  const outputs = new Map<string, ContainerOutput>();
-  const closing = new Map<string, Promise<void>>();
-  let adopted = false;
-  let doubtful: readonly string[] = [];
+type Outputs = Map<string, ContainerOutput>;
 
+/** Writes down what is open, for a successor. */
+const createSaving = (
+  { dir, name, report }: Pick<KeeperOptions, 'dir' | 'name' | 'report'>,
+  bootId: string,
+  outputs: Outputs,
+) => {
   const save = (heldOf: (output: ContainerOutput) => HeldLines, isWhole: boolean): void => {
     const kept = [...outputs.values()].map((output) => ({ request: output.request(), held: heldOf(output) }));
     writeKeeperState(dir, bootId, name, kept, isWhole);
@@ -64,6 +64,48 @@ export const createKeeper = ({ dir, name, encoder, report, onAdopted, onEnd }: K
       report(messageOf(error));
     }
   };
+
+  return { save, saveOpen, trySaveOpen };
+};
+
+const createClosing = (outputs: Outputs, closed: () => void) => {
+  const closing = new Map<string, Promise<void>>();
+
+  const finish = async (containerId: string, output: ContainerOutput, timeoutMs: number): Promise<void> => {
+    try {
+      await output.finish(timeoutMs);
+    } finally {
+      outputs.delete(containerId);
+      closing.delete(containerId);
+    }
+    closed();
+  };
+
+  const close = async (containerId: string, timeoutMs: number): Promise<void> => {
+    const output = outputs.get(containerId);
+    if (output === undefined) return;
+    const under = closing.get(containerId) ?? finish(containerId, output, timeoutMs);
+    closing.set(containerId, under);
+    await under;
+  };
+
+  return { close, under: (containerId: string): Promise<void> | undefined => closing.get(containerId) };
+};
+
+const outputOf = (outputs: Outputs, containerId: string, consequence: string): ContainerOutput => {
+  const output = outputs.get(containerId);
+  if (output !== undefined) return output;
+  throw new FailureError('WrongState', `The output of container ${containerId} is not being read, so ${consequence}.`);
+};
+
+export const createKeeper = ({ dir, name, encoder, report, onAdopted, onEnd }: KeeperOptions): Keeper => {
+  const bootId = readBootId();
+  const inHand = openInHand(dir, report);
+  const outputs = new Map<string, ContainerOutput>();
+  const { save, saveOpen, trySaveOpen } = createSaving({ dir, name, report }, bootId, outputs);
+  const closing = createClosing(outputs, trySaveOpen);
+  let adopted = false;
+  let doubtful: readonly string[] = [];
 
   const add = (request: KeptOutput, held: HeldLines): ContainerOutput => {
     const output = createContainerOutput({ request, held, encoder, inHand, report, onEnd });
@@ -102,7 +144,7 @@ export const createKeeper = ({ dir, name, encoder, report, onAdopted, onEnd }: K
 
   const open = async (request: KeptOutput, isNew: boolean): Promise<void> => {
     const { containerId, stdoutFifo, stderrFifo } = request;
-    await closing.get(containerId);
+    await closing.under(containerId);
     const existing = outputs.get(containerId);
     if (existing !== undefined) {
       const before = existing.request();
@@ -128,36 +170,9 @@ export const createKeeper = ({ dir, name, encoder, report, onAdopted, onEnd }: K
     }
   };
 
-  const outputOf = (containerId: string, consequence: string): ContainerOutput => {
-    const output = outputs.get(containerId);
-    if (output !== undefined) return output;
-    throw new FailureError(
-      'WrongState',
-      `The output of container ${containerId} is not being read, so ${consequence}.`,
-    );
-  };
-
   const reopen = async (containerId: string, logPath: string): Promise<void> => {
-    await outputOf(containerId, "its log can't be opened anew").reopen(logPath);
+    await outputOf(outputs, containerId, "its log can't be opened anew").reopen(logPath);
     trySaveOpen();
-  };
-
-  const finish = async (containerId: string, output: ContainerOutput, timeoutMs: number): Promise<void> => {
-    try {
-      await output.finish(timeoutMs);
-    } finally {
-      outputs.delete(containerId);
-      closing.delete(containerId);
-    }
-    trySaveOpen();
-  };
-
-  const close = async (containerId: string, timeoutMs: number): Promise<void> => {
-    const output = outputs.get(containerId);
-    if (output === undefined) return;
-    const under = closing.get(containerId) ?? finish(containerId, output, timeoutMs);
-    closing.set(containerId, under);
-    await under;
   };
 
   const perform = async (request: KeeperRequest): Promise<unknown> => {
@@ -170,9 +185,9 @@ export const createKeeper = ({ dir, name, encoder, report, onAdopted, onEnd }: K
       case 'reopen':
         return reopen(request.containerId, request.logPath);
       case 'close':
-        return close(request.containerId, request.timeoutMs);
+        return closing.close(request.containerId, request.timeoutMs);
       case 'attach':
-        outputOf(request.containerId, ATTACH_LACKS);
+        outputOf(outputs, request.containerId, ATTACH_LACKS);
         return null;
       case 'list':
       case 'bye':

@@ -45,9 +45,12 @@ const MAX_FILE_MODE = 0o177777;
 const MAX_HOOK_TIMEOUT_S = 86_400;
 const MOST = Number.MAX_SAFE_INTEGER;
 
-/** `bad` is told what is wrong with the parsed content of the file, and must throw. */
-export function parseBaseSpec(content: unknown, bad: (problem: string) => never): BaseSpec {
-  const { object, list, text, whole, flag } = shapes(bad);
+type Bad = (problem: string) => never;
+
+/** Values as they occur in many places. */
+const valuesOf = (bad: Bad) => {
+  const shape = shapes(bad);
+  const { object, list, text, whole } = shape;
   const optional = <T>(fields: JsonObject, key: string, at: string, read: Read<T>): { [K in string]?: T } =>
     fields[key] === undefined ? {} : { [key]: read(fields[key], at === '' ? key : `${at}.${key}`) };
   const anyObject: Read<JsonObject> = (value, at) => object(value, at, Object.keys(value ?? {}));
@@ -65,7 +68,22 @@ export function parseBaseSpec(content: unknown, bad: (problem: string) => never)
       list(value, at, item);
   const texts: Read<Readonly<Record<string, string>>> = (value, at) =>
     Object.fromEntries(Object.entries(anyObject(value, at)).map(([key, one]) => [key, plain(one, `${at}.${key}`)]));
+  const flat =
+    (readers: Readonly<Record<string, Read<unknown>>>): Read<object> =>
+    (value, at) => {
+      const fields = object(value, at, Object.keys(readers));
+      return Object.assign(
+        {},
+        ...Object.entries(readers).map(([key, read]) => optional(fields, key, at, read)),
+      ) as object;
+    };
 
+  return { ...shape, optional, plain, absolute, env, limit, natural, id, deviceNumber, lines, texts, flat };
+};
+
+type Values = ReturnType<typeof valuesOf>;
+
+const processReaders = ({ object, list, text, natural, lines, optional }: Values, bad: Bad) => {
   const rlimit: Read<OciRlimit> = (value, at) => {
     const fields = object(value, at, ['type', 'soft', 'hard']);
     const soft = natural(fields['soft'], `${at}.soft`);
@@ -82,6 +100,11 @@ export function parseBaseSpec(content: unknown, bad: (problem: string) => never)
     for (const name of CAPABILITY_SETS) optional(sets, name, at, lines(capability));
     return list(sets['bounding'] ?? [], `${at}.bounding`, capability);
   };
+
+  return { rlimit, capabilities };
+};
+
+const mountReaders = ({ object, list, whole, plain, absolute, env, lines, optional }: Values) => {
   const mount: Read<OciMount> = (value, at) => {
     const fields = object(value, at, ['destination', 'type', 'source', 'options']);
     const type = fields['type'] === undefined ? undefined : plain(fields['type'], `${at}.type`);
@@ -106,6 +129,13 @@ export function parseBaseSpec(content: unknown, bad: (problem: string) => never)
     const each = HOOK_NAMES.map((name) => optional(fields, name, at, (some, where) => list(some, where, hook)));
     return Object.assign({}, ...each) as OciHooks;
   };
+
+  return { mount, hooks };
+};
+
+const linuxReaders = (values: Values) => {
+  const { object, list, text, whole, flag, optional, plain, absolute, limit, natural, id } = values;
+  const { deviceNumber, lines, texts, flat } = values;
   const device: Read<OciDevice> = (value, at) => {
     const fields = object(value, at, ['path', 'type', 'major', 'minor', 'fileMode', 'uid', 'gid']);
     const type = text(fields['type'], `${at}.type`, /^[bcup]$/, 'b, c, u or p').replace('u', 'c') as OciDevice['type'];
@@ -129,15 +159,6 @@ export function parseBaseSpec(content: unknown, bad: (problem: string) => never)
       access: text(fields['access'] ?? 'rwm', `${at}.access`, /^[rwm]*$/, 'some of r, w and m'),
     };
   };
-  const flat =
-    (readers: Readonly<Record<string, Read<unknown>>>): Read<object> =>
-    (value, at) => {
-      const fields = object(value, at, Object.keys(readers));
-      return Object.assign(
-        {},
-        ...Object.entries(readers).map(([key, read]) => optional(fields, key, at, read)),
-      ) as object;
-    };
   const resources = flat({
     devices: (value, at) => list(value, at, deviceRule),
     memory: flat({ limit, reservation: limit, swap: limit, swappiness: natural, disableOOMKiller: flag }),
@@ -169,6 +190,16 @@ export function parseBaseSpec(content: unknown, bad: (problem: string) => never)
       'private, slave, shared, or one of these after r',
     ) as OciRootfsPropagation;
 
+  return { device, resources, intelRdt, propagation };
+};
+
+/** `bad` is told what is wrong with the parsed content of the file, and must throw. */
+export function parseBaseSpec(content: unknown, bad: (problem: string) => never): BaseSpec {
+  const values = valuesOf(bad);
+  const { object, list, flag, env, lines, texts, optional } = values;
+  const { rlimit, capabilities } = processReaders(values, bad);
+  const { mount, hooks } = mountReaders(values);
+  const { device, resources, intelRdt, propagation } = linuxReaders(values);
   const spec = object(content, 'it', [...passedOver.spec, 'process', 'mounts', 'hooks', 'annotations', 'linux']);
   const processKeys = ['env', 'capabilities', 'noNewPrivileges', 'rlimits'];
   const process = object(spec['process'] ?? {}, 'process', [...passedOver.process, ...processKeys]);

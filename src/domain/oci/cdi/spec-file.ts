@@ -68,12 +68,10 @@ const anyEdits = (spec: CdiSpec, uses: (edits: CdiEdits) => unknown): boolean =>
 
 const isEmpty = (edits: CdiEdits): boolean => !Object.values(edits).some(isPresent);
 
-/** @throws {FailureError} HostFailed, saying what of the file at `path` is wrong */
-export function parseCdiSpec(content: unknown, path: string): CdiSpec {
-  const bad = (problem: string): never => {
-    throw new FailureError('HostFailed', `the CDI spec ${path}: ${problem}`);
-  };
-  const { object, list, text, whole, flag } = shapes(bad);
+/** Values as they occur in many places. */
+const valuesOf = (bad: (problem: string) => never) => {
+  const shape = shapes(bad);
+  const { list, text, whole } = shape;
   const optional = <T>(fields: JsonObject, key: string, at: string, read: Read<T>): { [K in string]?: T } =>
     fields[key] === undefined ? {} : { [key]: read(fields[key], `${at}.${key}`) };
 
@@ -89,6 +87,12 @@ export function parseCdiSpec(content: unknown, path: string): CdiSpec {
     (value, name) =>
       list(value, name, item);
 
+  return { ...shape, bad, optional, absolute, plain, anyPlain, env, id, deviceNumber, interfaceName, lines };
+};
+
+type Values = ReturnType<typeof valuesOf>;
+
+const deviceReaders = ({ object, text, whole, absolute, id, deviceNumber, interfaceName, optional }: Values) => {
   // "u" is an unbuffered character device: the same.
   const deviceType: Read<DeviceType> = (value, name) =>
     text(value, name, /^[bcup]$/, 'b, c, u or p').replace('u', 'c') as DeviceType;
@@ -115,6 +119,11 @@ export function parseCdiSpec(content: unknown, path: string): CdiSpec {
       name: interfaceName(fields['name'], `${at}.name`),
     };
   };
+
+  return { deviceNode, netDevice };
+};
+
+const mountReaders = ({ object, list, text, whole, absolute, plain, anyPlain, env, lines, optional }: Values) => {
   const mount: Read<CdiMount> = (value, at) => {
     const fields = object(value, at, ['hostPath', 'containerPath', 'type', 'options']);
     return {
@@ -135,6 +144,14 @@ export function parseCdiSpec(content: unknown, path: string): CdiSpec {
       ...optional(fields, 'timeout', at, (seconds, name) => whole(seconds, name, 1, MAX_HOOK_TIMEOUT_S)),
     };
   };
+
+  return { mount, hook };
+};
+
+const editsReader = (values: Values): Read<CdiEdits> => {
+  const { object, list, text, flag, plain, env, id, lines, optional } = values;
+  const { deviceNode, netDevice } = deviceReaders(values);
+  const { mount, hook } = mountReaders(values);
   const intelRdt: Read<CdiIntelRdt> = (value, at) => {
     const fields = object(value, at, ['closID', 'l3CacheSchema', 'memBwSchema', 'schemata', 'enableMonitoring']);
     const closID: Read<string> = (one, name) =>
@@ -147,7 +164,7 @@ export function parseCdiSpec(content: unknown, path: string): CdiSpec {
       ...optional(fields, 'enableMonitoring', at, flag),
     };
   };
-  const edits: Read<CdiEdits> = (value, at) => {
+  return (value, at) => {
     const keys = ['env', 'deviceNodes', 'netDevices', 'hooks', 'mounts', 'intelRdt', 'additionalGids'];
     const fields = object(value, at, keys);
     const found: CdiEdits = {
@@ -161,10 +178,20 @@ export function parseCdiSpec(content: unknown, path: string): CdiSpec {
     };
     for (const key of ['hostInterfaceName', 'name'] as const) {
       const names = (found.netDevices ?? []).map((device) => device[key]);
-      if (new Set(names).size < names.length) bad(`${at}.netDevices has the same ${key} twice`);
+      if (new Set(names).size < names.length) values.bad(`${at}.netDevices has the same ${key} twice`);
     }
     return found;
   };
+};
+
+/** @throws {FailureError} HostFailed, saying what of the file at `path` is wrong */
+export function parseCdiSpec(content: unknown, path: string): CdiSpec {
+  const bad = (problem: string): never => {
+    throw new FailureError('HostFailed', `the CDI spec ${path}: ${problem}`);
+  };
+  const values = valuesOf(bad);
+  const { object, list, text, plain, anyPlain, optional } = values;
+  const edits = editsReader(values);
   const annotations: Read<JsonObject> = (value, at) => {
     const fields = object(value, at, Object.keys(value ?? {}));
     for (const [key, one] of Object.entries(fields)) anyPlain(one, `${at}.${key}`);
