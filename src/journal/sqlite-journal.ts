@@ -9,7 +9,7 @@ import { checkRecord, encodedBytesMax, encodeRecord } from './encoding.ts';
 import { errorOf, JournalError } from './errors.ts';
 import { checkOwnRecord } from './own-records.ts';
 import { createReadBuffer } from './read-buffer.ts';
-import { createReader } from './reader.ts';
+import { createReader, type JournalReader } from './reader.ts';
 import type { JournalHead, JournalRecord, KeptJournal, SealedSegment } from './types.ts';
 import type { FromWriter, StartWriter, WriterOptions, WriterRequest } from './writer-messages.ts';
 
@@ -68,43 +68,125 @@ export const startWriterThread: StartWriter = (options, { said, failed, ended })
   };
 };
 
+/** Records that were accepted and are not durable yet: those not yet handed to the writer, and those that are. */
+const createWaiting = () => {
+  let queued: Waiting[] = [];
+  let posted: Waiting[] = [];
+  return {
+    add: (records: readonly JournalRecord[]): Promise<void> =>
+      new Promise((resolve, reject) => {
+        queued.push({ records, resolve, reject });
+      }),
+    queued: (): readonly Waiting[] => queued,
+    handOver: (): void => {
+      posted = posted.length === 0 ? queued : posted.concat(queued);
+      queued = [];
+    },
+    resolveThrough: (seq: number): void => {
+      const done = posted.findIndex(({ records }) => (records.at(-1)?.seq ?? 0) > seq);
+      const durable = done < 0 ? posted : posted.slice(0, done);
+      posted = done < 0 ? [] : posted.slice(done);
+      for (const { resolve } of durable) resolve();
+    },
+    reject: (error: Error): void => {
+      for (const each of [...posted, ...queued]) each.reject(error);
+      posted = [];
+      queued = [];
+    },
+  };
+};
+
+/** What the writer was asked and has not answered. */
+const createAsked = () => {
+  const asked = new Map<number, Asked>();
+  let lastId = 0;
+  return {
+    add: (): { readonly id: number; readonly answer: Promise<readonly SealedSegment[]> } => {
+      lastId += 1;
+      const { promise: answer, resolve, reject } = Promise.withResolvers<readonly SealedSegment[]>();
+      asked.set(lastId, { resolve, reject });
+      return { id: lastId, answer };
+    },
+    answer: (id: number, sealed: readonly SealedSegment[]): void => {
+      asked.get(id)?.resolve(sealed);
+      asked.delete(id);
+    },
+    refuse: (id: number, error: Error): void => {
+      asked.get(id)?.reject(error);
+      asked.delete(id);
+    },
+    reject: (error: Error): void => {
+      for (const { reject } of asked.values()) reject(error);
+      asked.clear();
+    },
+  };
+};
+
+interface WriterEvents extends Pick<SqliteJournalParts, 'onDiskFull' | 'onWalAlarm'> {
+  readonly committed: (seq: number, hash: Uint8Array, readChunks: number) => void;
+  readonly answered: (id: number, sealed: readonly SealedSegment[]) => void;
+  readonly refused: (id: number, error: Error) => void;
+  readonly fail: (message: string) => void;
+}
+
+const hear = (message: FromWriter, hears: WriterEvents): void => {
+  switch (message.kind) {
+    case 'committed':
+      return hears.committed(message.seq, message.hash, message.readChunks);
+    case 'answer':
+      return hears.answered(message.id, message.sealed);
+    case 'refused':
+      return hears.refused(message.id, new JournalError('BadRecord', message.message));
+    case 'diskFull':
+      return hears.onDiskFull();
+    case 'walAlarm':
+      return hears.onWalAlarm(message.bytes);
+    case 'failed':
+      return hears.fail(message.message);
+  }
+};
+
+const checkAll = (records: readonly JournalRecord[], firstSeq: number): void =>
+  records.forEach((record, index) => {
+    checkRecord(record, firstSeq + index);
+    checkOwnRecord(record);
+  });
+
+/** What may be asked whether or not the writer has ended. */
+const questionsTo = (reader: JournalReader) =>
+  ({
+    newestSnapshot: async (evolverVersion) => reader.newestSnapshot(evolverVersion),
+    seqAtTime: async (tNs) => reader.seqAtTime(tNs),
+    readReads: (query) => reader.readReads(query),
+    closedSegments: async () => reader.closedSegments(),
+    placesOfStream: async (stream) => reader.placesOfStream(stream),
+    placesOfCall: async (call) => reader.placesOfCall(call),
+    usedBytes: async () => reader.usedBytes(),
+  }) satisfies Partial<SqliteJournal>;
+
 /** Starts the writer on a journal that is migrated and locked. Resolves nothing: the first append waits for it. */
 export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => {
   const { db, unlock, onWalAlarm, onDiskFull, refuseReads, startWriter, path, walAlarmBytes, reservePath } = parts;
   const reader = createReader(db);
   const reads = createReadBuffer();
-  const asked = new Map<number, Asked>();
+  const waiting = createWaiting();
+  const asked = createAsked();
   let head: JournalHead = reader.head();
   let acceptedSeq = head.seq;
-  /** Accepted and not yet handed to the writer; handed over and not yet durable. */
-  let queued: Waiting[] = [];
-  let posted: Waiting[] = [];
   let flushing = false;
   let readsTimer: NodeJS.Timeout | null = null;
-  let nextId = 1;
   let ended: JournalError | null = null;
   let closing: Promise<void> | null = null;
   /** Of the request to close; its answer is the last that the writer says. */
   let closeId: number | null = null;
-  let tellFailed: (error: Error) => void = () => {};
-  const failed = new Promise<Error>((resolve) => {
-    tellFailed = resolve;
-  });
-
-  const options: WriterOptions = { path, walAlarmBytes, reservePath };
-  let tellGone: () => void = () => {};
-  const gone = new Promise<void>((resolve) => {
-    tellGone = resolve;
-  });
+  const { promise: failed, resolve: tellFailed } = Promise.withResolvers<Error>();
+  const { promise: gone, resolve: tellGone } = Promise.withResolvers<void>();
 
   const end = (error: JournalError): void => {
     ended = error;
     if (readsTimer !== null) clearTimeout(readsTimer);
-    for (const waiting of [...posted, ...queued]) waiting.reject(error);
-    for (const { reject } of asked.values()) reject(error);
-    posted = [];
-    queued = [];
-    asked.clear();
+    waiting.reject(error);
+    asked.reject(error);
   };
 
   /** At once, and not when whoever waits for it goes on: the end of the writer may be told in the same breath. */
@@ -127,11 +209,10 @@ export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => 
     if (ended !== null) return;
     if (readsTimer !== null) clearTimeout(readsTimer);
     readsTimer = null;
-    const records = encodeBatch(queued);
+    const records = encodeBatch(waiting.queued());
     const chunk = reads.take();
     if (records.length === 0 && chunk === null) return;
-    posted = posted.length === 0 ? queued : posted.concat(queued);
-    queued = [];
+    waiting.handOver();
     writer.post({ kind: 'append', records, reads: chunk }, chunk === null ? [records] : [records, chunk.rows]);
   };
 
@@ -145,42 +226,26 @@ export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => 
   const committed = (seq: number, hash: Uint8Array, readChunks: number): void => {
     head = { seq, hash };
     reads.committed(readChunks);
-    const done = posted.findIndex(({ records }) => (records.at(-1)?.seq ?? 0) > seq);
-    const durable = done < 0 ? posted : posted.slice(0, done);
-    posted = done < 0 ? [] : posted.slice(done);
-    for (const { resolve } of durable) resolve();
+    waiting.resolveThrough(seq);
   };
 
-  const hear = (message: FromWriter): void => {
-    switch (message.kind) {
-      case 'committed':
-        return committed(message.seq, message.hash, message.readChunks);
-      case 'answer':
-        asked.get(message.id)?.resolve(message.sealed);
-        asked.delete(message.id);
-        if (message.id === closeId) closed();
-        return;
-      case 'refused':
-        asked.get(message.id)?.reject(new JournalError('BadRecord', message.message));
-        asked.delete(message.id);
-        return;
-      case 'diskFull':
-        return onDiskFull();
-      case 'walAlarm':
-        return onWalAlarm(message.bytes);
-      case 'failed':
-        return fail(message.message);
-    }
+  const answered = (id: number, sealed: readonly SealedSegment[]): void => {
+    asked.answer(id, sealed);
+    if (id === closeId) closed();
   };
 
-  const writer = startWriter(options, {
-    said: hear,
-    failed: (error) => fail(errorOf(error).message),
-    ended: (code) => {
-      tellGone();
-      fail(`its writer ended with code ${code}`);
+  const hears = { committed, answered, refused: asked.refuse, onDiskFull, onWalAlarm, fail };
+  const writer = startWriter(
+    { path, walAlarmBytes, reservePath },
+    {
+      said: (message) => hear(message, hears),
+      failed: (error) => fail(errorOf(error).message),
+      ended: (code) => {
+        tellGone();
+        fail(`its writer ended with code ${code}`);
+      },
     },
-  });
+  );
 
   const ask = async (
     request: WriterRequest,
@@ -188,12 +253,10 @@ export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => 
   ): Promise<readonly SealedSegment[]> => {
     if (ended !== null) throw ended;
     flush();
-    const id = nextId++;
+    const { id, answer } = asked.add();
     if (request.kind === 'close') closeId = id;
-    return new Promise((resolve, reject) => {
-      asked.set(id, { resolve, reject });
-      writer.post({ ...request, id }, transfer);
-    });
+    writer.post({ ...request, id }, transfer);
+    return answer;
   };
 
   const writeSnapshotBytes = async (seq: number, evolverVersion: number, state: Uint8Array): Promise<void> => {
@@ -213,20 +276,16 @@ export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => 
   };
 
   return {
+    ...questionsTo(reader),
     failed,
     head: () => head,
     append: async (records) => {
       if (ended !== null) throw ended;
-      records.forEach((record, index) => {
-        checkRecord(record, acceptedSeq + 1 + index);
-        checkOwnRecord(record);
-      });
+      checkAll(records, acceptedSeq + 1);
       if (records.length === 0) return;
       acceptedSeq += records.length;
       flushSoon();
-      await new Promise<void>((resolve, reject) => {
-        queued.push({ records, resolve, reject });
-      });
+      await waiting.add(records);
     },
     appendRead: (row) => {
       if (ended !== null) return;
@@ -238,19 +297,12 @@ export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => 
     writeSnapshot: async ({ seq, evolverVersion, state }) =>
       writeSnapshotBytes(seq, evolverVersion, new TextEncoder().encode(state)),
     writeSnapshotBytes,
-    newestSnapshot: async (evolverVersion) => reader.newestSnapshot(evolverVersion),
     close: async () => {
       closing ??= close();
       return closing;
     },
-    seqAtTime: async (tNs) => reader.seqAtTime(tNs),
-    readReads: (query) => reader.readReads(query),
     sealReads: async () => ask({ kind: 'seal' }),
-    closedSegments: async () => reader.closedSegments(),
-    placesOfStream: async (stream) => reader.placesOfStream(stream),
-    placesOfCall: async (call) => reader.placesOfCall(call),
     waitingRecords: () => acceptedSeq - head.seq,
-    usedBytes: async () => reader.usedBytes(),
   };
 };
 

@@ -102,6 +102,26 @@ const reconcile = async (
   await Promise.all(differing.map(repeat));
 };
 
+/** Hears a container to its end, by one keeper after the other. */
+const hearAll = async (
+  hear: (keeperPath: string) => Promise<AttachmentEnd>,
+  keeperPath: string,
+  keeperNow: () => Promise<FoundKeeper>,
+): Promise<AttachedBytes> => {
+  const heard = { stdoutBytes: 0, stderrBytes: 0 };
+  for (;;) {
+    const { connection } = await keeperNow();
+    const { end, stdoutBytes, stderrBytes } = await hear(keeperPath);
+    heard.stdoutBytes += stdoutBytes;
+    heard.stderrBytes += stderrBytes;
+    if (end === 'over') return heard;
+    // When the keeper has gone, the next one goes on; one that is still there has refused.
+    const gone = connection.closed.then(() => true);
+    if (!(await orAfter(gone, LOSS_NOTICE_MS, false)))
+      throw new FailureError('HostFailed', 'The log keeper refused a client: it has as many as it takes.');
+  }
+};
+
 /**
  * Connects to the log keeper of this state directory, or starts it. The result's pid and startTicks are those of the
  * process that keeps the logs at the moment. All its operations may be repeated; they reject with FailureError, and
@@ -173,20 +193,9 @@ export const connectLogKeeper = async (options: LogKeeperOptions): Promise<LogKe
 
   const takePlace = createAttachedPlaces();
 
-  const hearAll = async (hear: (keeperPath: string) => Promise<AttachmentEnd>): Promise<AttachedBytes> => {
-    const heard = { stdoutBytes: 0, stderrBytes: 0 };
-    for (;;) {
-      disconnected.signal.throwIfAborted();
-      const { connection } = await within(current, REQUEST_TIMEOUT_MS, noKeeper);
-      const { end, stdoutBytes, stderrBytes } = await hear(servingPath(directory.dir));
-      heard.stdoutBytes += stdoutBytes;
-      heard.stderrBytes += stderrBytes;
-      if (end === 'over') return heard;
-      // When the keeper has gone, the next one goes on; one that is still there has refused.
-      const gone = connection.closed.then(() => true);
-      if (!(await orAfter(gone, LOSS_NOTICE_MS, false)))
-        throw new FailureError('HostFailed', 'The log keeper refused a client: it has as many as it takes.');
-    }
+  const keeperNow = async (): Promise<FoundKeeper> => {
+    disconnected.signal.throwIfAborted();
+    return within(current, REQUEST_TIMEOUT_MS, noKeeper);
   };
 
   return {
@@ -219,7 +228,7 @@ export const connectLogKeeper = async (options: LogKeeperOptions): Promise<LogKe
     attach: async (containerId, hear) => {
       const leave = takePlace(containerId);
       try {
-        return await hearAll(hear);
+        return await hearAll(hear, servingPath(directory.dir), keeperNow);
       } finally {
         leave();
       }

@@ -98,6 +98,11 @@ const outputOf = (outputs: Outputs, containerId: string, consequence: string): C
   throw new FailureError('WrongState', `The output of container ${containerId} is not being read, so ${consequence}.`);
 };
 
+const refuseOtherFifos = (before: KeptOutput, { containerId, stdoutFifo, stderrFifo }: KeptOutput): void => {
+  if (before.stdoutFifo !== stdoutFifo || before.stderrFifo !== stderrFifo)
+    throw new FailureError('WrongState', `The output of container ${containerId} is read from other FIFOs already.`);
+};
+
 export const createKeeper = ({ dir, name, encoder, report, onAdopted, onEnd }: KeeperOptions): Keeper => {
   const bootId = readBootId();
   const inHand = openInHand(dir, report);
@@ -143,16 +148,11 @@ export const createKeeper = ({ dir, name, encoder, report, onAdopted, onEnd }: K
   });
 
   const open = async (request: KeptOutput, isNew: boolean): Promise<void> => {
-    const { containerId, stdoutFifo, stderrFifo } = request;
+    const { containerId } = request;
     await closing.under(containerId);
     const existing = outputs.get(containerId);
     if (existing !== undefined) {
-      const before = existing.request();
-      if (before.stdoutFifo !== stdoutFifo || before.stderrFifo !== stderrFifo)
-        throw new FailureError(
-          'WrongState',
-          `The output of container ${containerId} is read from other FIFOs already.`,
-        );
+      refuseOtherFifos(existing.request(), request);
       existing.openFifos();
       return;
     }

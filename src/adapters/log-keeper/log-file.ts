@@ -96,8 +96,14 @@ const countRecords = (bytes: Uint8Array, start: number, end: number): number => 
   return count;
 };
 
-/** Opens the log at once; when that fails, output is dropped and counted until it can be opened. */
-export const openLogFile = ({ path: firstPath, directory, note, report }: LogFileOptions): LogFile => {
+/**
+ * The file behind the log, which comes and goes: what can't be written is counted, and the file is tried again until it
+ * can be. `write` is for a record that says what was lost.
+ */
+const createTarget = (
+  { path: firstPath, directory, note, report }: LogFileOptions,
+  write: (record: Buffer, used: number) => void,
+) => {
   let path = firstPath;
   let fd: number | null = null;
   let lostRecords = 0;
@@ -105,9 +111,6 @@ export const openLogFile = ({ path: firstPath, directory, note, report }: LogFil
   let obstacle: string | null = null;
   let failures = 0;
   let retryTimer: NodeJS.Timeout | undefined;
-  let slow = false;
-  let queue: Buffer[] = [];
-  let writing: Promise<void> | null = null;
 
   const isOpen = (): boolean => fd !== null;
 
@@ -135,48 +138,6 @@ export const openLogFile = ({ path: firstPath, directory, note, report }: LogFil
     drop(error);
   };
 
-  const writeNow = (bytes: Buffer, used: number): void => {
-    if (fd === null) {
-      lostRecords += countRecords(bytes, 0, used);
-      return;
-    }
-    const startedMs = performance.now();
-    let done = 0;
-    try {
-      while (done < used) done += writeSync(fd, bytes, done, used - done);
-    } catch (error) {
-      writeFailed(bytes, done, used, error);
-    }
-    slow = performance.now() - startedMs > SLOW_WRITE_MS;
-  };
-
-  const writeQueue = async (): Promise<void> => {
-    for (let chunk = queue.shift(); chunk !== undefined; chunk = queue.shift()) {
-      if (fd === null) {
-        lostRecords += countRecords(chunk, 0, chunk.length);
-        continue;
-      }
-      const startedMs = performance.now();
-      let done = 0;
-      try {
-        while (done < chunk.length) done += (await write(fd, chunk, done, chunk.length - done)).bytesWritten;
-      } catch (error) {
-        writeFailed(chunk, done, chunk.length, error);
-      }
-      slow = performance.now() - startedMs > SLOW_WRITE_MS;
-    }
-    writing = null;
-  };
-
-  const append: WriteRecords = (bytes, used) => {
-    if (!slow && writing === null) {
-      writeNow(bytes, used);
-      return;
-    }
-    queue.push(Buffer.from(bytes.subarray(0, used)));
-    writing ??= writeQueue();
-  };
-
   /** Takes an open file into use, and says in it what is missing before. */
   const use = (newFd: number): void => {
     clearTimeout(retryTimer);
@@ -185,7 +146,7 @@ export const openLogFile = ({ path: firstPath, directory, note, report }: LogFil
     lostRecords = 0;
     if (lost > 0) {
       const record = note(`scribe: ${lost} log records were lost here because the log could not be written`);
-      writeNow(record, record.length);
+      write(record, record.length);
       // The note is no output: had it been lost too, it must not be counted as such.
       if (!isOpen()) lostRecords = lost;
     }
@@ -203,49 +164,118 @@ export const openLogFile = ({ path: firstPath, directory, note, report }: LogFil
     }
   };
 
-  const reopen: LogFile['reopen'] = async (newPath) => {
-    await writing;
-    let newFd: number;
+  const openAt = (newPath: string): number => {
     try {
-      newFd = openLog(newPath, directory);
+      return openLog(newPath, directory);
     } catch (error) {
       throw new FailureError('HostFailed', `Opening the log ${newPath} failed: ${messageOf(error)}`);
     }
-    if (fd !== null) closeSync(fd);
-    path = newPath;
-    use(newFd);
   };
 
-  const close: LogFile['close'] = async () => {
-    clearTimeout(retryTimer);
-    await writing;
-    clearTimeout(retryTimer);
-    if (lostRecords > 0) report(`The log ${path} is closed; ${lostRecords} records of its end were lost`);
-    if (fd !== null) closeSync(fd);
-    fd = null;
-    queue = [];
+  return {
+    /** null: it can't be written now. */
+    fd: (): number | null => fd,
+    lose: (bytes: Uint8Array, used: number): void => {
+      lostRecords += countRecords(bytes, 0, used);
+    },
+    writeFailed,
+    retry,
+    reopen: (newPath: string): void => {
+      const newFd = openAt(newPath);
+      if (fd !== null) closeSync(fd);
+      path = newPath;
+      use(newFd);
+    },
+    obstacle: (): string | null => (failing ? obstacle : null),
+    stopTrying: (): void => clearTimeout(retryTimer),
+    close: (): void => {
+      clearTimeout(retryTimer);
+      if (lostRecords > 0) report(`The log ${path} is closed; ${lostRecords} records of its end were lost`);
+      if (fd !== null) closeSync(fd);
+      fd = null;
+    },
+  };
+};
+
+/** Opens the log at once; when that fails, output is dropped and counted until it can be opened. */
+export const openLogFile = (options: LogFileOptions): LogFile => {
+  let slow = false;
+  let queue: Buffer[] = [];
+  let writing: Promise<void> | null = null;
+
+  const writeNow = (bytes: Buffer, used: number): void => {
+    const fd = target.fd();
+    if (fd === null) return target.lose(bytes, used);
+    const startedMs = performance.now();
+    let done = 0;
+    try {
+      while (done < used) done += writeSync(fd, bytes, done, used - done);
+    } catch (error) {
+      target.writeFailed(bytes, done, used, error);
+    }
+    slow = performance.now() - startedMs > SLOW_WRITE_MS;
   };
 
-  retry();
+  const target = createTarget(options, writeNow);
+
+  const writeQueue = async (): Promise<void> => {
+    for (let chunk = queue.shift(); chunk !== undefined; chunk = queue.shift()) {
+      const fd = target.fd();
+      if (fd === null) {
+        target.lose(chunk, chunk.length);
+        continue;
+      }
+      const startedMs = performance.now();
+      let done = 0;
+      try {
+        while (done < chunk.length) done += (await write(fd, chunk, done, chunk.length - done)).bytesWritten;
+      } catch (error) {
+        target.writeFailed(chunk, done, chunk.length, error);
+      }
+      slow = performance.now() - startedMs > SLOW_WRITE_MS;
+    }
+    writing = null;
+  };
+
+  const append: WriteRecords = (bytes, used) => {
+    if (!slow && writing === null) {
+      writeNow(bytes, used);
+      return;
+    }
+    queue.push(Buffer.from(bytes.subarray(0, used)));
+    writing ??= writeQueue();
+  };
+
+  target.retry();
   return {
     append,
     place: () => {
+      const fd = target.fd();
       if (fd === null || slow || writing !== null) return null;
       const { ino, size } = fstatSync(fd);
       return { inode: ino, sizeBytes: size };
     },
     cutBackTo: ({ inode, sizeBytes }) => {
+      const fd = target.fd();
       if (fd === null) return;
       const { ino, size } = fstatSync(fd);
       if (ino === inode && size > sizeBytes) ftruncateSync(fd, sizeBytes);
     },
     say: (text) => {
-      const record = note(text);
+      const record = options.note(text);
       append(record, record.length);
     },
-    obstacle: () => (failing ? obstacle : null),
+    obstacle: target.obstacle,
     settled: () => writing,
-    reopen,
-    close,
+    reopen: async (newPath) => {
+      await writing;
+      target.reopen(newPath);
+    },
+    close: async () => {
+      target.stopTrying();
+      await writing;
+      target.close();
+      queue = [];
+    },
   };
 };

@@ -79,23 +79,56 @@ const mayCarry = (name: string): boolean =>
   name === 'system.posix_acl_access' ||
   name === 'system.posix_acl_default';
 
-export const createExtractor = (limits: ExtractLimits): Extractor => {
-  const { form } = limits;
-  const { what, again } = wordsOfForm[form];
-  const described = new Map<string, TarEntry>();
-  const implied = new Set<string>(['']);
-  const opaque = new Set<string>();
+/** What was made takes room, and the archive may not ask for more than its limits. */
+const createTally = (limits: ExtractLimits) => {
+  const { what, again } = wordsOfForm[limits.form];
   let entries = 0;
   let bytes = 0;
   let usedBytes = 0;
   let inodesUsed = 0;
   let bytesSinceCheck = 0;
-  let open: { readonly fd: number; readonly path: string; readonly entry: TarEntry; at: number } | null = null;
 
   const count = (sizeBytes: number): void => {
     inodesUsed += 1;
     usedBytes += Math.ceil(sizeBytes / DISK_BLOCK_BYTES) * DISK_BLOCK_BYTES;
   };
+
+  const checkSpace = (): void => {
+    const { bavail, bsize } = statfsSync('/');
+    if (bavail * bsize < limits.reservedBytes) {
+      throw new FailureError('DiskFull', `The disk is too full to unpack it: make room and ${again}.`);
+    }
+  };
+
+  return {
+    count,
+    takeEntry: (entry: TarEntry): void => {
+      entries += 1;
+      bytes += entry.sizeBytes;
+      if (entries > limits.entriesMax) throw tooMuch(what, `more than ${limits.entriesMax} files`);
+      if (bytes > limits.bytesMax) throw tooMuch(what, `more than ${limits.bytesMax} bytes`);
+      if (entry.uid > ID_MAX || entry.gid > ID_MAX) {
+        throw invalidArchive(`the owner of ${shownPath(entry.path)} is beyond the range of user ids`);
+      }
+      if (entries % SPACE_CHECK_ENTRIES === 1) checkSpace();
+    },
+    takeData: (lengthBytes: number): void => {
+      bytesSinceCheck += lengthBytes;
+      if (bytesSinceCheck < SPACE_CHECK_BYTES) return;
+      bytesSinceCheck = 0;
+      checkSpace();
+    },
+    used: () => ({ usedBytes, inodesUsed }),
+  };
+};
+
+type Tally = ReturnType<typeof createTally>;
+
+/** The directories of the tree and what is known of them; what is in the way of something else goes. */
+const createTree = (form: ExtractLimits['form'], count: Tally['count']) => {
+  const described = new Map<string, TarEntry>();
+  const implied = new Set<string>(['']);
+  const opaque = new Set<string>();
 
   const setXattrs = (path: string, entry: TarEntry): void => {
     for (const [name, value] of entry.xattrs) {
@@ -124,13 +157,6 @@ export const createExtractor = (limits: ExtractLimits): Extractor => {
       opaque.add(path);
     },
   });
-
-  const checkSpace = (): void => {
-    const { bavail, bsize } = statfsSync('/');
-    if (bavail * bsize < limits.reservedBytes) {
-      throw new FailureError('DiskFull', `The disk is too full to unpack it: make room and ${again}.`);
-    }
-  };
 
   /** Runs `make`, which must not replace anything; what is in its way is removed first, if it may be. */
   const makeExclusively = (path: string, make: () => void): void => {
@@ -174,6 +200,26 @@ export const createExtractor = (limits: ExtractLimits): Extractor => {
     described.set(path, entry);
   };
 
+  /** Directories take their looks last, for making what is in them changes these. */
+  const finish = (): Pick<ExtractResult, 'implied' | 'opaque'> => {
+    for (const [path, entry] of described) {
+      lchownSync(fsPath(path), entry.uid, entry.gid);
+      chmodSync(fsPath(path), entry.mode);
+      setXattrs(path, entry);
+      setTimesNow(callPath(path), entry.mtime.seconds, entry.mtime.nanoseconds);
+    }
+    return { implied: [...implied], opaque: [...opaque] };
+  };
+
+  return { opaque, directories, setXattrs, makeExclusively, makeDirectory, finish };
+};
+
+type Tree = ReturnType<typeof createTree>;
+
+/** Regular files, each written to while it is the current member. */
+const createFiles = ({ setXattrs, makeExclusively }: Tree, { count, takeData }: Tally) => {
+  let open: { readonly fd: number; readonly path: string; readonly entry: TarEntry; at: number } | null = null;
+
   const makeFile = (path: string, entry: TarEntry): void => {
     let fd = -1;
     makeExclusively(path, () => {
@@ -194,6 +240,27 @@ export const createExtractor = (limits: ExtractLimits): Extractor => {
     setTimesOfOpenNow(fd, entry.mtime.seconds, entry.mtime.nanoseconds);
     closeSync(fd);
   };
+
+  const write: FileHandler['data'] = (chunk) => {
+    if (open === null) return;
+    for (let written = 0; written < chunk.length; )
+      written += writeSync(open.fd, chunk, written, chunk.length - written, open.at + written);
+    open.at += chunk.length;
+    takeData(chunk.length);
+  };
+
+  const skip: FileHandler['hole'] = (lengthBytes) => {
+    if (open === null) return;
+    open.at += lengthBytes;
+    ftruncateSync(open.fd, open.at);
+  };
+
+  return { makeFile, finishFile, write, skip };
+};
+
+/** Links, nodes and whiteouts: what is made in one step. */
+const createMakers = (form: ExtractLimits['form'], tree: Tree, { count }: Tally) => {
+  const { opaque, directories, setXattrs, makeExclusively } = tree;
 
   const makeSymbolicLink = (path: string, entry: TarEntry): void => {
     if (entry.linkPath === '') throw invalidArchive(`the symbolic link ${shownPath(path)} is empty`);
@@ -248,6 +315,17 @@ export const createExtractor = (limits: ExtractLimits): Extractor => {
     makeWhiteout(directory, name.slice(WHITEOUT_PREFIX.length));
   };
 
+  return { makeSymbolicLink, makeHardLink, makeNode, takeMarker };
+};
+
+export const createExtractor = (limits: ExtractLimits): Extractor => {
+  const { form } = limits;
+  const tally = createTally(limits);
+  const tree = createTree(form, tally.count);
+  const { directories, makeDirectory } = tree;
+  const { makeFile, finishFile, write, skip } = createFiles(tree, tally);
+  const { makeSymbolicLink, makeHardLink, makeNode, takeMarker } = createMakers(form, tree, tally);
+
   const make = (entry: TarEntry): void => {
     const place = directories.place(entry.path);
     if (place === null) {
@@ -279,45 +357,15 @@ export const createExtractor = (limits: ExtractLimits): Extractor => {
   const handler: FileHandler = {
     entry: (member) => {
       const entry = form === 'files' || form === 'description' ? plain(member) : member;
-      entries += 1;
-      bytes += entry.sizeBytes;
-      if (entries > limits.entriesMax) throw tooMuch(what, `more than ${limits.entriesMax} files`);
-      if (bytes > limits.bytesMax) throw tooMuch(what, `more than ${limits.bytesMax} bytes`);
-      if (entry.uid > ID_MAX || entry.gid > ID_MAX) {
-        throw invalidArchive(`the owner of ${shownPath(entry.path)} is beyond the range of user ids`);
-      }
-      if (entries % SPACE_CHECK_ENTRIES === 1) checkSpace();
+      tally.takeEntry(entry);
       if (form !== 'description' || isDescription(entry)) make(entry);
     },
-    data: (chunk) => {
-      if (open === null) return;
-      for (let written = 0; written < chunk.length; )
-        written += writeSync(open.fd, chunk, written, chunk.length - written, open.at + written);
-      open.at += chunk.length;
-      bytesSinceCheck += chunk.length;
-      if (bytesSinceCheck < SPACE_CHECK_BYTES) return;
-      bytesSinceCheck = 0;
-      checkSpace();
-    },
-    hole: (lengthBytes) => {
-      if (open === null) return;
-      open.at += lengthBytes;
-      ftruncateSync(open.fd, open.at);
-    },
+    data: write,
+    hole: skip,
     endEntry: finishFile,
   };
 
-  const finish = (): ExtractResult => {
-    for (const [path, entry] of described) {
-      lchownSync(fsPath(path), entry.uid, entry.gid);
-      chmodSync(fsPath(path), entry.mode);
-      setXattrs(path, entry);
-      setTimesNow(callPath(path), entry.mtime.seconds, entry.mtime.nanoseconds);
-    }
-    return { usedBytes, inodesUsed, implied: [...implied], opaque: [...opaque] };
-  };
-
-  return { handler, finish };
+  return { handler, finish: () => ({ ...tree.finish(), ...tally.used() }) };
 };
 
 const inDirectory = (directory: string, name: string): string => (directory === '' ? name : `${directory}/${name}`);
