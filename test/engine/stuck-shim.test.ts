@@ -1,9 +1,9 @@
-/** A pod without a pause task whose shim ended and can't be cleared up: nobody waits for that. */
+/** Shims that can't be stopped, and shims that don't answer: nobody waits for ever, and nobody is told what may not be so. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { containerStateOf, containerExitOf } from '../../src/domain/model/container-state.ts';
 import { FailureError } from '../../src/domain/model/errors.ts';
-import { idOf, podConfig, reasonOf, type Rig, startRig } from './rig.ts';
+import { idOf, podConfig, reasonOf, type Rig, runPod, startRig, task } from './rig.ts';
 
 /** Its shim ended and is being cleared up; one container of it was made, `create` makes others. */
 async function podOfStuckShim(
@@ -52,4 +52,28 @@ test('a StartContainer that waits while the shim is being stopped is told when t
   assert.equal(rig.engine.state.calls.size, 1);
   reject(new FailureError('HostFailed', 'its bundle is busy.'));
   assert.equal(reasonOf(await reply), 'ShimFailed');
+});
+
+test('a container whose start was not answered is EXITED when what may run of it was ended, and not before', async () => {
+  const { promise, resolve } = Promise.withResolvers<Record<string, never>>();
+  const rig = await startRig({
+    perform: {
+      StartTask: async ({ podSandboxId, containerId }) => {
+        if (containerId === podSandboxId) return task(11);
+        throw new FailureError('TimedOut', 'The shim did not answer.');
+      },
+      DeleteTask: () => promise,
+    },
+  });
+  await rig.call({ method: 'PullImage', image: 'registry.test/app:1', credentials: null });
+  const podSandboxId = idOf(await rig.call(runPod()));
+  const config = { metadata: { name: 'c' }, image: { image: 'registry.test/app:1' } };
+  const containerId = idOf(await rig.call({ method: 'CreateContainer', podSandboxId, config }));
+  const started = rig.call({ method: 'StartContainer', containerId });
+  for (let i = 0; i < 10; i += 1) await rig.settle();
+  assert.ok(rig.performed.includes('DeleteTask'));
+  assert.equal(rig.view.state.containers.get(containerId)?.exit, null);
+  resolve({});
+  assert.equal(reasonOf(await started), 'TimedOut');
+  assert.equal(rig.view.state.containers.get(containerId)?.exit?.reason, 'StartError');
 });

@@ -182,6 +182,7 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
       for (const task of shim?.tasks.values() ?? [])
         if (task.status === 'running') fail('ShimFailed', 'tasks still run');
       world.shims.delete(podSandboxId);
+      world.mute.delete(podSandboxId);
       return NOTHING;
     }),
     ReconnectShim: performing('ReconnectShim', 3, ({ podSandboxId, containerIds, sandboxPid }, half) => {

@@ -6,14 +6,17 @@ import type { EffectKind, EffectOf, EffectResults } from '../../src/domain/model
 import { FailureError, type FailureReason } from '../../src/domain/model/errors.ts';
 import type { Observe } from '../../src/engine/ports.ts';
 import type { EffectMoment } from './boundaries.ts';
+import type { Dimensions } from './dimensions.ts';
 import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
+import { awaitAnswer, keyOf, type Kind } from './unresponsive.ts';
 import type { World } from './world.ts';
 
 export interface SimulatedEffectsOptions {
   readonly world: World;
   readonly scheduler: Scheduler;
   readonly random: Random;
+  readonly dimensions: Dimensions;
   /** True once the daemon that asked has died: nothing more happens on its behalf. */
   readonly isDead: () => boolean;
   /** Tells the history that a boundary was reached; it may kill the daemon there. */
@@ -25,7 +28,6 @@ export interface SimulatedEffectsOptions {
   readonly observe: () => Observe;
 }
 
-export type Kind = Exclude<EffectKind, 'WaitUntil'>;
 export type Work<K extends Kind> = (effect: EffectOf<K>, half: () => void) => EffectResults[K];
 
 export const fail = (reason: FailureReason, message: string): never => {
@@ -52,28 +54,26 @@ const LASTING: ReadonlySet<Kind> = new Set([
 ]);
 const LASTING_RATE = 0.2;
 
-const brokenKey = (kind: Kind, effect: EffectOf<Kind>): string => {
-  if ('containerId' in effect) return `${kind} ${effect.containerId}`;
-  return 'podSandboxId' in effect ? `${kind} ${effect.podSandboxId}` : kind;
-};
-
 /** Waits, works in two halves, and answers; the daemon may die before, between and after. */
 export const faultyPerformance = (options: SimulatedEffectsOptions) => {
-  const { scheduler, random, isDead, reached, isCalm } = options;
+  const { scheduler, random, isDead, reached, isCalm, dimensions } = options;
+  const lastingRate = dimensions.failuresLast ? 0.8 : LASTING_RATE;
+  const unresponsive = { ...options, mayHang: () => dimensions.effectsHang && !isCalm() };
   const failureRate = (): number => (isCalm() ? 0 : FAILURE_RATE);
   return <K extends Kind>(kind: K, delayMs: number, work: Work<K>) =>
     (effect: EffectOf<K>): Promise<EffectResults[K]> =>
       new Promise((resolve, reject) => {
-        const go = (): void => {
-          if (isDead()) return;
-          reached(kind, 'before');
+        const fails = (error: unknown): void => {
+          if (error === DIED) return;
+          options.world.failures += 1;
+          scheduler.after(delayMs * 0.3, () => void (isDead() ? undefined : reject(error)));
+        };
+        const goOn = (): void => {
           if (isDead()) return;
           try {
-            options.check(kind, effect);
-            if (options.world.broken.has(brokenKey(kind, effect)))
-              fail('HostFailed', `${kind} fails until it is mended`);
+            if (options.world.broken.has(keyOf(kind, effect))) fail('HostFailed', `${kind} fails until it is mended`);
             if (random.chance(failureRate())) {
-              if (LASTING.has(kind) && random.chance(LASTING_RATE)) options.world.broken.add(brokenKey(kind, effect));
+              if (LASTING.has(kind) && random.chance(lastingRate)) options.world.broken.add(keyOf(kind, effect));
               fail('HostFailed', `${kind} failed before it began`);
             }
             const halfFails = random.chance(failureRate());
@@ -87,10 +87,29 @@ export const faultyPerformance = (options: SimulatedEffectsOptions) => {
             if (isDead()) return;
             scheduler.after(delayMs * 0.3, () => void (isDead() ? undefined : resolve(result)));
           } catch (error) {
-            if (error === DIED) return;
-            options.world.failures += 1;
-            scheduler.after(delayMs * 0.3, () => void (isDead() ? undefined : reject(error)));
+            fails(error);
           }
+        };
+        const giveUp = (): void => {
+          if (isDead()) return;
+          try {
+            // Whether it was carried out can't be told.
+            if (random.chance(0.3)) work(effect, () => undefined);
+            fail('TimedOut', `${kind} was not answered`);
+          } catch (error) {
+            fails(error);
+          }
+        };
+        const go = (): void => {
+          if (isDead()) return;
+          reached(kind, 'before');
+          if (isDead()) return;
+          try {
+            options.check(kind, effect);
+          } catch (error) {
+            return fails(error);
+          }
+          awaitAnswer(unresponsive, kind, effect, { goOn, giveUp });
         };
         // Now and then something hangs for a long while.
         scheduler.after(random.chance(isCalm() ? 0 : HANG_RATE) ? 30_000 : delayMs, go);

@@ -16,6 +16,7 @@ import type { House } from './house.ts';
 import { Finding } from './finding.ts';
 import { createLives } from './life.ts';
 import { createModel, type Model } from './model/model.ts';
+import { type Dimensions, drawDimensions } from './dimensions.ts';
 import type { Plant } from './plant.ts';
 import { beQuiet } from './quiet.ts';
 import { type CountedRandom, createChoices, type Random, type Stretch } from './random.ts';
@@ -24,7 +25,6 @@ import { nodeOf, tellModel } from './seen.ts';
 import { createSqliteDisk } from './sqlite-disk.ts';
 import { Violation } from './violation.ts';
 import { haveWeather } from './weather.ts';
-import { HISTORIES_THAT_THROW } from './throwing.ts';
 import { createWorld, disturb, runningContainers, runOutOfMemory, type World } from './world.ts';
 
 export interface HistoryOptions {
@@ -70,8 +70,7 @@ export interface History {
   foundDead: readonly string[];
   /** Its housekeeping. */
   house: House | null;
-  /** Deciders throw now and then. */
-  readonly turnsThrow: boolean;
+  readonly dimensions: Dimensions;
   /** What the history is about. */
   readonly target: Boundary;
   /** Sessions are rare unless they are what the history is about. */
@@ -117,7 +116,7 @@ function createHistory(random: Random, { target, onSqlite, plant }: HistoryOptio
     daemon: null,
     foundDead: [],
     house: null,
-    turnsThrow: random.chance(HISTORIES_THAT_THROW),
+    dimensions: drawDimensions(random),
     target,
     sessionRate: target.includes('Stream') ? 1 : 0.4,
     // A multiple of three never has users of its own, which the checkpointed pod did not have.
@@ -157,7 +156,8 @@ async function run(history: History, random: CountedRandom, options: HistoryOpti
   const cutShort = CUT_SHORT.find(([clearedUpBy]) => target.includes(clearedUpBy))?.[1] ?? null;
   let targetIn = cutShort !== null || random.chance(0.7) ? 1 : 2 + random.below(2);
   // What only happens after a restart needs an earlier crash to be reached.
-  const crashRate = /ReconnectShim|daemon.started/.test(target) ? 0.02 : 0.004;
+  const diesOften = history.dimensions.failuresLast || /ReconnectShim|daemon.started/.test(target);
+  const crashRate = diesOften ? 0.02 : 0.004;
   // Tasks that run out of memory and shims that die are rare unless they are what the history is about.
   const disturbRate = target.includes('shim.lost') ? 0.08 : 0.02;
   const oomRate = target.includes('oomed') ? 0.5 : 0;

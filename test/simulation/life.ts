@@ -14,7 +14,7 @@ import type { Boundary, CrashPlace, EffectMoment } from './boundaries.ts';
 import { CHECKS, checkAcknowledged, checkRecovered } from './checks.ts';
 import { simulatedEffects } from './effects.ts';
 import { CONF_LIST, factsOf } from './facts.ts';
-import type { Kind } from './faulty-performance.ts';
+import type { Kind } from './unresponsive.ts';
 import type { Durable } from './durable.ts';
 import type { Daemon, History } from './history.ts';
 import { keepHouse } from './house.ts';
@@ -51,6 +51,7 @@ export interface LivesOptions {
 
 /** How soon whoever keeps the daemon running starts it again. */
 const RESTART_MS = 200;
+const MUTE_AGAIN_MS = 3_000;
 const REBOOT_RATE = 0.07;
 const SLOW_RATE = 0.005;
 const COMMIT_FAILED = 'the disk is broken';
@@ -110,6 +111,7 @@ export function createLives(history: History, options: LivesOptions): Lives {
       world,
       scheduler,
       random,
+      dimensions: history.dimensions,
       isDead: () => life.dead,
       reached: (kind, moment) => {
         const boundary = life.dead ? null : options.diesInEffect(kind, moment);
@@ -237,9 +239,18 @@ function hearWorld(history: History, tell: (observation: Observation) => void, p
     const hearing = history.daemon;
     const isAwaited = (): boolean =>
       hearing !== null && !hearing.dead && world.shims.get(task.podSandboxId)?.alive === true;
-    if (world.shims.get(task.podSandboxId)?.alive) ledger.trueExits.set(task.id, task.exitStatus);
+    const { mute } = world;
+    const isHeard = world.shims.get(task.podSandboxId)?.alive === true && !mute.has(task.podSandboxId);
+    if (isHeard) ledger.trueExits.set(task.id, task.exitStatus);
     if (plant?.deleteAtExit) world.shims.get(task.podSandboxId)?.tasks.delete(task.id);
     if (task.isSilent) return;
+    // What a mute shim has to tell it tells when it speaks again, to who is still connected.
+    const tellLate = (): void => {
+      if (!isAwaited()) return;
+      if (mute.has(task.podSandboxId)) scheduler.after(MUTE_AGAIN_MS, tellLate);
+      else tell(observation);
+    };
+    if (mute.has(task.podSandboxId)) return tellLate();
     // The pending Wait answers whoever asked; the event goes to whoever listens.
     scheduler.after(3, () => void (isAwaited() ? tell(observation) : undefined));
     if (random.chance(0.8)) scheduler.after(random.chance(0.2) ? 3000 : 3, () => tell(observation));

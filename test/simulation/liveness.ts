@@ -12,7 +12,9 @@ import {
   mayHaveTask,
   stopOf,
 } from '../../src/domain/model/container-state.ts';
+import { type CallRequest, subjectOf } from '../../src/domain/model/records.ts';
 import type { Container, NodeState, PodSandbox, StepState } from '../../src/domain/model/state.ts';
+import { LONGEST_MS } from './unresponsive.ts';
 import type { History } from './history.ts';
 import { Violation } from './violation.ts';
 import { hasRunning, isBroken, tasksIn, type World } from './world.ts';
@@ -25,20 +27,53 @@ export function checkLiveness(history: History): void {
   const { daemon, world, scheduler } = history;
   if (daemon === null) return fail('no daemon lives');
   const { state } = daemon.engine;
-  for (const { seq, request } of state.calls.values()) fail(`the ${request.method} of record ${seq} has no answer`);
+  const troubled = troubledPods(world, state);
+  for (const { seq, request, target } of state.calls.values())
+    if (!mayWait(world, state, request, target)) fail(`the ${request.method} of record ${seq} has no answer`);
+  const sinceNs = new Map(daemon.engine.underWay().map((effect) => [effect.id, effect.sinceMonoNs]));
   for (const { id, intent, stream } of state.effects.values()) {
-    if (intent.kind !== 'WaitUntil') fail(`${intent.kind} on ${stream} (${id}) is under way`);
-    else if (!world.clockWasSet && BigInt(intent.dueAtNs) < scheduler.nowNs())
+    const { id: object } = subjectOf(stream);
+    const pod = state.containers.get(object)?.podSandboxId ?? object;
+    if (intent.kind !== 'WaitUntil') {
+      const isNew = scheduler.monoNs() - (sinceNs.get(id) ?? 0n) < LONGEST_NS;
+      if (!isNew && !hangs(world, intent.kind, pod, state)) fail(`${intent.kind} on ${stream} (${id}) is under way`);
+      if (isNew && !troubled.has(pod)) fail(`${intent.kind} on ${stream} (${id}) has only just begun`);
+    } else if (!world.clockWasSet && BigInt(intent.dueAtNs) < scheduler.nowNs())
       fail(`the timer ${intent.purpose} on ${stream} is overdue`);
   }
   // What can't be paid is owed; that is judged by what is broken on the node, not by what the daemon says.
-  const troubled = troubledPods(world, state);
   for (const sandbox of state.sandboxes.values()) if (!troubled.has(sandbox.id)) checkSandbox(world, state, sandbox);
   for (const container of state.containers.values())
     if (!troubled.has(container.podSandboxId)) checkContainer(world, state, container);
-  if (!world.broken.has('DeleteImageContent')) checkImages(world, state);
+  if (!world.broken.has(DELETION) && !world.hung.has(DELETION)) checkImages(world, state);
   checkOwners(world, state);
 }
+
+const DELETION = 'DeleteImageContent';
+const LONGEST_NS = BigInt(LONGEST_MS) * 1_000_000n;
+
+/** It is done to this pod, or to a container of it, or to an image, and nothing ends it but somebody who mends the node. */
+function hangs({ hung }: World, kind: string, pod: string, { containers }: NodeState): boolean {
+  return [...hung.keys()].some((key) => {
+    const [hanging, id = ''] = key.split(' ');
+    return hanging === kind && (id === '' || id === pod || containers.get(id)?.podSandboxId === pod);
+  });
+}
+
+/** Nobody can be told of what hangs in a file system, nor of an image that is to be fetched behind a deletion that does. */
+function mayWait(world: World, state: NodeState, request: CallRequest, target: string): boolean {
+  const { containerId = '', podSandboxId = '' } = request as { containerId?: string; podSandboxId?: string };
+  const named = target === '' ? (containerId === '' ? podSandboxId : containerId) : subjectOf(target).id;
+  const pod = state.containers.get(named)?.podSandboxId ?? named;
+  const hanging = [...world.hung.keys()];
+  if (hanging.includes(DELETION) && FETCHING.includes(request.method)) return true;
+  return hanging.some((key) => {
+    const [, id = ''] = key.split(' ');
+    return id !== '' && (state.containers.get(id)?.podSandboxId ?? id) === pod;
+  });
+}
+
+const FETCHING: readonly string[] = ['PullImage', 'LoadImages', 'RunPodSandbox', 'RestorePod'];
 
 /** Pods with something that fails whenever it is tried, of their own or of a container of theirs. */
 function troubledPods(world: World, { sandboxes, containers }: NodeState): ReadonlySet<string> {
@@ -108,7 +143,13 @@ function checkContainer(world: World, state: NodeState, container: Container): v
 
 function checkImages({ stuck }: World, state: NodeState): void {
   const used = new Set([...state.containers.values()].flatMap(imagesUnder));
-  for (const { image } of state.sandboxes.values()) if (image !== null) used.add(image.id);
+  for (const { image, restore } of state.sandboxes.values()) {
+    if (image !== null) used.add(image.id);
+    const { containers = [], begun = true } = restore ?? {};
+    for (const container of begun ? [] : containers)
+      for (const id of [container.imageId, ...(container.mountedImages ?? []).map(({ imageId }) => imageId)])
+        used.add(id);
+  }
   for (const { id, removing } of state.images.values())
     if (removing && !used.has(id) && !stuck.has(id))
       fail(`the image ${id} is removed, and nothing needs it, and it is still there`);

@@ -1,12 +1,39 @@
 /** Bugs that only show where a dimension of its own is simulated: deciders that throw, mute shims, what never ends. */
-import { withoutEffects } from './altered.ts';
+import type { Intent } from '../../src/domain/model/records.ts';
+import { withEvents, withoutEffects } from './altered.ts';
 import type { Plant } from './plant.ts';
+
+const isRetry = (intent: Intent): boolean => intent.kind === 'WaitUntil' && intent.purpose === 'retry';
 
 export const DIMENSION_PLANTS: readonly Plant[] = [
   {
     name: 'nobody looks again after a turn that threw',
+    decide: withoutEffects((intent, input) => isRetry(intent) && input.type === 'turn.failed'),
+  },
+  {
+    name: 'a mute shim that is not asked again',
+    target: 'append daemon.started kept',
     decide: withoutEffects(
-      (intent, input) => intent.kind === 'WaitUntil' && intent.purpose === 'retry' && input.type === 'turn.failed',
+      (intent, input) => isRetry(intent) && input.type === 'effect.ended' && input.body.kind === 'ReconnectShim',
     ),
+  },
+  {
+    name: 'EXITED when a start was not answered',
+    decide: withEvents((event, input, before) => {
+      if (event.type !== 'container.lost' || input.type !== 'effect.ended' || input.body.kind !== 'StartTask')
+        return event;
+      const container = before.containers.get(event.stream.slice('container/'.length));
+      if (container === undefined) return event;
+      const { message } = event.body;
+      const body = { exitStatus: 128, exitedAtNs: String(input.atNs), reason: 'StartError', message } as const;
+      return { ...event, type: 'container.exited', body };
+    }),
+  },
+  {
+    name: 'an undo that is given up after five failures',
+    decide: withoutEffects((intent, input, { sandboxes, containers }) => {
+      const id = input.stream.slice(input.stream.indexOf('/') + 1);
+      return isRetry(intent) && ((sandboxes.get(id) ?? containers.get(id))?.undoFailures ?? 0) >= 5;
+    }),
   },
 ];

@@ -4,6 +4,7 @@
  */
 import type { History } from './history.ts';
 import { checkLiveness } from './liveness.ts';
+import { mend } from './unresponsive.ts';
 
 /** Longer than a claim (two minutes), the longest wait between two tries (one), and a few of these in a row. */
 const QUIET_NS = 420_000_000_000n;
@@ -17,7 +18,7 @@ export async function beQuiet(history: History, { mended }: { readonly mended: b
   const held: (() => void)[] = [];
   history.held = held;
   history.world.diskIsFull = false;
-  if (mended) history.world.broken.clear();
+  if (mended) mend(history.world);
   history.world.nextCommitFails = false;
   const untilNs = scheduler.nowNs() + QUIET_NS;
   // Time passes even where nothing is left to do.

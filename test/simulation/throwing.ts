@@ -87,10 +87,7 @@ function noteStuck(world: Stuck, state: NodeState, input: Sequenced<Input>): voi
   for (const { stream } of input.body.leftAlone ?? []) stick(world, state, stream);
 }
 
-/** Histories in which turns throw are some. */
-export const HISTORIES_THAT_THROW = 0.1;
-
 export const decidingIn = (history: History, decide: Decide): Decide =>
-  history.turnsThrow
+  history.dimensions.turnsThrow
     ? throwing({ random: history.random, world: history.world, isCalm: () => history.calm }, decide)
     : decide;

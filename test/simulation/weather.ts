@@ -4,10 +4,12 @@
  */
 import type { History } from './history.ts';
 import type { Lives } from './life.ts';
+import { muteSomeShim } from './unresponsive.ts';
 
 const STOP_RATE = 0.002;
 const HOUSE_RATE = 0.02;
 const CLOCK_RATE = 0.001;
+const MUTE_RATE = 0.1;
 const FULL_RATE = 0.002;
 const COMMIT_FAILS_RATE = 0.0005;
 
@@ -27,6 +29,7 @@ export function haveWeather(history: History, lives: Lives): void {
     world.clockWasSet = true;
     scheduler.setClock(BigInt(ms) * NS_PER_MS);
   }
+  if (history.dimensions.shimsAreMute && random.chance(MUTE_RATE)) muteSomeShim(world, scheduler, random);
   if (random.chance(FULL_RATE)) {
     world.diskIsFull = true;
     world.diskWasFull = true;

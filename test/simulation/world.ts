@@ -78,6 +78,10 @@ export interface World {
   nextCommitFails: boolean;
   /** What fails whenever it is tried, until it is mended: the kind of an effect and whom it is done to. */
   readonly broken: Set<string>;
+  /** Pods whose shim lives and answers nothing. */
+  readonly mute: Set<string>;
+  /** What hangs whenever it is tried, until it is mended, and what then goes on. */
+  readonly hung: Map<string, readonly (() => void)[]>;
   /** A decider has thrown. */
   threw: boolean;
   /** Pods and images of which something is not known or not looked at, because deciders threw again and again. */
@@ -121,6 +125,8 @@ export const createWorld = (): World => ({
   clockWasSet: false,
   nextCommitFails: false,
   broken: new Set(),
+  mute: new Set(),
+  hung: new Map(),
   threw: false,
   stuck: new Set(),
   unread: new Set(),
@@ -158,6 +164,7 @@ function killShim(world: World, podSandboxId: string): void {
   const shim = shimOf(world, podSandboxId);
   if (shim === undefined) return;
   shim.alive = false;
+  world.mute.delete(podSandboxId);
   world.cutOff.add(podSandboxId);
   for (const task of shim.tasks.values()) if (task.status === 'running') world.orphans.set(task.id, task);
   world.onShimDeath(podSandboxId);
@@ -172,6 +179,7 @@ export function rebootWorld(world: World): void {
   world.specShares.clear();
   world.netns.clear();
   world.shims.clear();
+  world.mute.clear();
   world.orphans.clear();
 }
 
@@ -184,8 +192,9 @@ export function tasksIn(world: World, podSandboxId: string | null): SimulatedTas
   ];
 }
 
-/** Something that is done to it fails whenever it is tried. */
-export const isBroken = (world: World, id: string): boolean => [...world.broken].some((key) => key.endsWith(` ${id}`));
+/** Something that is done to it fails whenever it is tried, or is not answered. */
+export const isBroken = ({ broken, hung, mute }: World, id: string): boolean =>
+  mute.has(id) || [...broken, ...hung.keys()].some((key) => key.endsWith(` ${id}`));
 
 export const hasRunning = (world: World, podSandboxId: string): boolean =>
   tasksIn(world, podSandboxId).some(({ status }) => status === 'running');

@@ -132,6 +132,10 @@ function advanceTask(turn: Turn, container: Container): void {
 
 function startFailed(turn: Turn, container: Container): void {
   const message = container.failure?.message ?? 'The daemon ended while the container was being started.';
+  if (mayRun(container.failure) && rulesOf(turn.state) >= 3) {
+    emit(turn, containerStream(container.id), { type: 'container.lost', body: { message } });
+    return advanceContainer(turn, container.id);
+  }
   exited(turn, container, startError(turn, message));
   const failure = container.failure ?? { reason: 'Interrupted', message };
   answer(turn, containerStream(container.id), ['StartContainer'], { ok: false, failure });
@@ -158,7 +162,12 @@ function advanceDeletion(turn: Turn, container: Container, phase: PhaseOf<'start
 function afterDeletion(turn: Turn, container: Container, phase: PhaseOf<'startLost' | 'lost' | 'exited'>): void {
   switch (phase.kind) {
     case 'startLost':
-      return failStart(turn, container.id, phase.message);
+      return failStart(
+        turn,
+        container.id,
+        phase.message,
+        rulesOf(turn.state) < 3 ? undefined : container.failure?.reason,
+      );
     case 'lost':
       exited(turn, container, {
         exitStatus: UNKNOWN_STATUS,
@@ -171,6 +180,10 @@ function afterDeletion(turn: Turn, container: Container, phase: PhaseOf<'startLo
       return wake(turn, sandboxStream(container.podSandboxId));
   }
 }
+
+/** Nobody answered whether it was started: its process is ended before anybody hears that the container is EXITED. */
+const mayRun = (failure: Failure | null): boolean =>
+  failure !== null && (failure.reason === 'TimedOut' || failure.reason === 'ShimFailed');
 
 function advanceStart(turn: Turn, container: Container): void {
   const sandbox = turn.state.sandboxes.get(container.podSandboxId);

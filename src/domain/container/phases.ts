@@ -43,7 +43,7 @@ export function lost(phase: ContainerPhase, message: string): ContainerPhase {
   switch (phase.kind) {
     case 'starting': {
       const { exitSeen, oomed, stop } = phase;
-      return phase.launch === 'inDoubt'
+      return phase.launch === 'inDoubt' || phase.launch === 'failed'
         ? { kind: 'startLost', message, taskLeft: 'failed', exitSeen, oomed, stop }
         : phase;
     }

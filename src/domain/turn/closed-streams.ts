@@ -1,10 +1,17 @@
 /** Which streams and calls are over: what the journal may prune whole, when it is old enough. Pure. */
+import { openEffectsOn } from '../deciding/open-effects.ts';
 import { type BodyOf, subjectOf } from '../model/records.ts';
 import { execsOf } from '../model/container-state.ts';
 import type { NodeState } from '../model/state.ts';
 
-/** Streams of objects that are gone: their bodies may be pruned without changing what the rest folds to (C11). */
-export function isClosedStream(state: NodeState, stream: string): boolean {
+/**
+ * Streams of objects that are gone and on which nothing is under way any more: their bodies may be pruned without changing
+ * what the rest folds to (C11). A session, or a signal that hangs, may outlive its pod.
+ */
+export const isClosedStream = (state: NodeState, stream: string): boolean =>
+  isOver(state, stream) && openEffectsOn(state, stream).length === 0;
+
+function isOver(state: NodeState, stream: string): boolean {
   const { kind, id } = subjectOf(stream);
   switch (kind) {
     case 'sandbox':

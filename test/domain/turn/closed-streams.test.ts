@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Container, type ContainerRun, initialState } from '../../../src/domain/model/state.ts';
-import { isProbe } from '../../../src/domain/turn/closed-streams.ts';
+import { isClosedStream, isProbe } from '../../../src/domain/turn/closed-streams.ts';
 import { running } from '../../support/phases.ts';
 
 const BODY = JSON.stringify({
@@ -21,4 +21,13 @@ test('C11: a command that is over may be pruned, one that is still to be ended m
   assert.equal(isProbe(stateWith({ staleExecs: ['x'] }), { body: BODY }), false);
   assert.equal(isProbe(stateWith({ execs: ['x'] }), { body: BODY }), false);
   assert.equal(isProbe(stateWith({}), { body: '{"request":{"method":"StopContainer","containerId":"c"}}' }), false);
+});
+
+test('C11: the stream of a pod that is gone may be pruned when nothing of it is under way any more', () => {
+  const state = initialState();
+  assert.equal(isClosedStream(state, 'sandbox/p'), true);
+  const intent = { kind: 'StreamPort', sessionId: 's', port: 80 } as const;
+  state.effects.set('1.0', { id: '1.0', stream: 'sandbox/p', intent, call: null });
+  assert.equal(isClosedStream(state, 'sandbox/p'), false);
+  assert.equal(isClosedStream(state, 'sandbox/other'), true);
 });

@@ -29,7 +29,14 @@ export const CODES: Readonly<Record<string, number>> = {
 };
 
 /** Something on the node did not work: only where something on the node did not work. */
-export const NODE_FAILED: readonly string[] = ['HostFailed', 'CniFailed', 'ShimFailed', 'RuntimeFailed', 'HostLacks'];
+export const NODE_FAILED: readonly string[] = [
+  'HostFailed',
+  'CniFailed',
+  'ShimFailed',
+  'RuntimeFailed',
+  'TimedOut',
+  'HostLacks',
+];
 
 /** Failures of the daemon itself, which any call may have. */
 const OF_THE_DAEMON: readonly string[] = ['NotServing', 'DiskFull'];

@@ -155,7 +155,8 @@ export function createModel(node: Node, fail: (message: string) => never): Model
 
   /** A failure of the node, on a node on which nothing has failed and nothing was cut off. */
   function checkFailedForReason({ asked }: Call, reason: string): void {
-    if (node.failures() > 0) return;
+    // A command has its own time.
+    if (node.failures() > 0 || (asked.method === 'ExecSync' && reason === 'TimedOut')) return;
     const pod = asked.podSandboxId ?? things.get(asked.containerId ?? '')?.podSandboxId ?? '';
     if (!node.wasCutOff(pod)) fail(`${asked.method} was answered with ${reason} and nothing has failed.`);
   }

@@ -1,0 +1,25 @@
+/**
+ * What only some histories are about, besides what happens in all of them: drawn once, at their beginning, so that most
+ * histories stay as plain as most days of a node are.
+ */
+import type { Random } from './random.ts';
+
+export interface Dimensions {
+  /** Deciders throw now and then. */
+  readonly turnsThrow: boolean;
+  /** Shims live and answer nothing, for a while or until somebody mends them. */
+  readonly shimsAreMute: boolean;
+  /** Effects hang: for as long as their adapters wait, or, where nothing bounds them, until somebody mends the node. */
+  readonly effectsHang: boolean;
+  /** What fails goes on failing, and the daemon dies often. */
+  readonly failuresLast: boolean;
+}
+
+const RATE = 0.1;
+
+export const drawDimensions = (random: Random): Dimensions => ({
+  turnsThrow: random.chance(RATE),
+  shimsAreMute: random.chance(RATE),
+  effectsHang: random.chance(RATE),
+  failuresLast: random.chance(RATE),
+});
