@@ -31,6 +31,8 @@ const FROM_ARCHIVE = 1;
 const OWN_IDS = [{ hostId: 65_536, length: 65_536 }];
 const OWN_USERS = { uids: OWN_IDS, gids: OWN_IDS };
 const PATIENCE_MS = 4000;
+const LONG_PATIENCE_MS = 60_000;
+const NS_PER_MS = 1_000_000n;
 
 interface MadePod {
   readonly podSandboxId: string;
@@ -78,7 +80,8 @@ export function startClients(history: History, count: number): Clients {
         if (!daemon.dead) abort.abort('the client has gone');
         finish(null);
       });
-      daemon.engine.call(draft, { caller: null, deadlineNs: null, signal: abort.signal }).then(
+      const deadlineNs = history.dimensions.sessionsLast ? scheduler.nowNs() + BigInt(patienceMs) * NS_PER_MS : null;
+      daemon.engine.call(draft, { caller: null, deadlineNs, signal: abort.signal }).then(
         (reply) => (daemon.dead ? undefined : finish(reply)),
         () => finish(null),
       );
@@ -86,6 +89,14 @@ export function startClients(history: History, count: number): Clients {
   }
 
   const pause = (ms: number): Promise<void> => new Promise((resolve) => scheduler.after(ms, resolve));
+  /** Where sessions last, whoever has one does something else beside it. */
+  const meanwhile = async (session: Promise<unknown>): Promise<void> => {
+    if (!history.dimensions.sessionsLast) await session;
+  };
+  const sessionPatience = (): number => {
+    const patienceMs = impatient();
+    return history.dimensions.sessionsLast && random.chance(0.3) ? LONG_PATIENCE_MS : patienceMs;
+  };
   const impatient = (): number => (random.chance(0.2) ? 30 : PATIENCE_MS);
 
   async function runPod(): Promise<void> {
@@ -204,9 +215,11 @@ export function startClients(history: History, count: number): Clients {
     if (history.target.includes('ReopenLog')) await call({ method: 'ReopenContainerLog', containerId });
     if (history.target.includes('CheckpointPod'))
       await call({ method: 'CheckpointPod', podSandboxId, outputPath: '/p', containerIds: [] });
-    if (random.chance(0.8))
-      await call({ method: 'ExecSync', containerId, cmd: ['true'], timeoutSeconds: '5' }, impatient());
-    await stream(podSandboxId, containerId);
+    if (random.chance(0.8)) {
+      const timeoutSeconds = history.dimensions.sessionsLast && random.chance(0.5) ? '0' : '5';
+      await meanwhile(call({ method: 'ExecSync', containerId, cmd: ['true'], timeoutSeconds }, sessionPatience()));
+    }
+    await meanwhile(stream(podSandboxId, containerId));
     if (random.chance(0.5)) await call({ method: 'ReopenContainerLog', containerId });
     if (random.chance(0.8))
       await call({ method: 'CheckpointContainer', containerId, location: '/c.tar', timeoutSeconds: '0' }, impatient());
@@ -225,7 +238,7 @@ export function startClients(history: History, count: number): Clients {
     const allowedBy = `allowed-${sessions++}`;
     const session = async (allow: CallDraft, begin: CallDraft): Promise<void> => {
       const allowed = await call(allow);
-      if (allowed?.outcome.ok) await call(begin, impatient());
+      if (allowed?.outcome.ok) await meanwhile(call(begin, sessionPatience()));
     };
     const command = { ...wanted, cmd: ['sh'] };
     if (random.chance(history.sessionRate))

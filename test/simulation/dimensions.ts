@@ -13,6 +13,8 @@ export interface Dimensions {
   readonly effectsHang: boolean;
   /** What fails goes on failing, and the daemon dies often. */
   readonly failuresLast: boolean;
+  /** Commands and sessions go on until their client leaves. */
+  readonly sessionsLast: boolean;
 }
 
 const RATE = 0.1;
@@ -22,4 +24,5 @@ export const drawDimensions = (random: Random): Dimensions => ({
   shimsAreMute: random.chance(RATE),
   effectsHang: random.chance(RATE),
   failuresLast: random.chance(RATE),
+  sessionsLast: random.chance(RATE),
 });

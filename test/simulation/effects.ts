@@ -8,6 +8,7 @@ import { DIED, fail, faultyPerformance, type SimulatedEffectsOptions } from './f
 import { CHECKPOINT, CHECKPOINTED_IMAGE } from './checkpoint.ts';
 import { DATA_IMAGE, IMAGE } from './images.ts';
 import { DEFAULT_SHARES, endTask, isAlive, type SimulatedShim, type SimulatedTask, shimOf } from './world.ts';
+import { sessionEffects } from './session-effects.ts';
 
 const NOTHING = {};
 
@@ -72,23 +73,6 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
     const task = world.shims.get(podSandboxId)?.tasks.get(containerId);
     if (task !== undefined && task.status === 'running') endTask(world, scheduler, task, 137);
     world.shims.get(podSandboxId)?.tasks.delete(containerId);
-  }
-
-  /** Runs until it ends, or until somebody ends it: it goes on when the daemon dies. */
-  function runCommand(
-    { podSandboxId, containerId, execId }: EffectOf<'RunExec' | 'StreamExec'>,
-    half: () => void,
-  ): void {
-    const task = tasksOf(podSandboxId).tasks.get(containerId);
-    if (task?.status !== 'running') return fail('RuntimeFailed', 'the container does not run');
-    task.execs.add(execId);
-    try {
-      half();
-    } catch (error) {
-      if (error !== DIED) task.execs.delete(execId);
-      throw error;
-    }
-    task.execs.delete(execId);
   }
 
   const observed = (containerId: string, task: SimulatedTask | undefined): ObservedTask => {
@@ -280,23 +264,7 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
       removeTask(podSandboxId, containerId);
       return NOTHING;
     }),
-    RunExec: performing('RunExec', 20, (effect, half) => {
-      runCommand(effect, half);
-      return { exitStatus: random.below(2), timedOut: random.chance(0.1), stdoutBytes: 3, stderrBytes: 0 };
-    }),
-    StreamExec: performing('StreamExec', 30, (effect, half) => {
-      runCommand(effect, half);
-      return { exitStatus: random.below(2), stdinBytes: 1, stdoutBytes: 3, stderrBytes: 0 };
-    }),
-    StreamAttach: performing('StreamAttach', 30, (_effect, half) => {
-      half();
-      return { stdinBytes: 1, stdoutBytes: 3, stderrBytes: 0 };
-    }),
-    StreamPort: performing('StreamPort', 30, ({ netnsPath }, half) => {
-      if (netnsPath !== null && !world.netns.has(netnsPath)) fail('HostFailed', 'the netns is gone');
-      half();
-      return { toPodBytes: 1, fromPodBytes: 3 };
-    }),
+    ...sessionEffects(options, performing, tasksOf),
     EndExec: performing('EndExec', 2, ({ podSandboxId, containerId, execId }, half) => {
       half();
       shimOf(world, podSandboxId)?.tasks.get(containerId)?.execs.delete(execId);

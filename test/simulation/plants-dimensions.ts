@@ -36,4 +36,18 @@ export const DIMENSION_PLANTS: readonly Plant[] = [
       return isRetry(intent) && ((sandboxes.get(id) ?? containers.get(id))?.undoFailures ?? 0) >= 5;
     }),
   },
+  {
+    name: 'a command that runs on when nobody waits for it',
+    perform: (real) => ({
+      ...real,
+      RunExec: (effect, { signal, attach }) => real.RunExec(effect, { signal, attach }),
+    }),
+  },
+  {
+    name: 'a session of a pod that is gone and has no answer',
+    decide: withEvents((event, input, { sandboxes }) => {
+      const isOfGonePod = input.stream.startsWith('sandbox/') && !sandboxes.has(input.stream.slice('sandbox/'.length));
+      return event.type === 'call.completed' && isOfGonePod ? null : event;
+    }),
+  },
 ];
