@@ -1,7 +1,7 @@
 /** Shims that can't be stopped, and shims that don't answer: nobody waits for ever, and nobody is told what may not be so. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { containerStateOf, containerExitOf } from '../../src/domain/model/container-state.ts';
+import { containerExitOf, containerStateOf } from '../../src/domain/model/container-state.ts';
 import { FailureError } from '../../src/domain/model/errors.ts';
 import { idOf, podConfig, reasonOf, type Rig, runPod, startRig, task } from './rig.ts';
 
@@ -72,8 +72,8 @@ test('a container whose start was not answered is EXITED when what may run of it
   const started = rig.call({ method: 'StartContainer', containerId });
   for (let i = 0; i < 10; i += 1) await rig.settle();
   assert.ok(rig.performed.includes('DeleteTask'));
-  assert.equal(rig.view.state.containers.get(containerId)?.exit, null);
+  assert.equal(containerExitOf(rig.view.state.containers.get(containerId)), null);
   resolve({});
   assert.equal(reasonOf(await started), 'TimedOut');
-  assert.equal(rig.view.state.containers.get(containerId)?.exit?.reason, 'StartError');
+  assert.equal(containerExitOf(rig.view.state.containers.get(containerId))?.reason, 'StartError');
 });

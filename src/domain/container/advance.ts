@@ -32,7 +32,7 @@ import {
 } from '../deciding/turn.ts';
 import { SIGKILL } from '../values/signals.ts';
 import { advanceCheckpoint, isInCheckpoint } from './checkpoint.ts';
-import { contactOf, isAskingShim } from './contact.ts';
+import { contactOf, isAskingShim, mayRun } from './contact.ts';
 import { isRunning, isStarting, isStartInDoubt, mayHaveTask, runOf, stopOf } from '../model/container-state.ts';
 import { advanceUpdates, isUpdating } from './update.ts';
 
@@ -162,12 +162,8 @@ function advanceDeletion(turn: Turn, container: Container, phase: PhaseOf<'start
 function afterDeletion(turn: Turn, container: Container, phase: PhaseOf<'startLost' | 'lost' | 'exited'>): void {
   switch (phase.kind) {
     case 'startLost':
-      return failStart(
-        turn,
-        container.id,
-        phase.message,
-        rulesOf(turn.state) < 3 ? undefined : container.failure?.reason,
-      );
+      if (rulesOf(turn.state) < 3) return failStart(turn, container.id, phase.message);
+      return failStart(turn, container.id, phase.message, container.failure?.reason);
     case 'lost':
       exited(turn, container, {
         exitStatus: UNKNOWN_STATUS,
@@ -180,10 +176,6 @@ function afterDeletion(turn: Turn, container: Container, phase: PhaseOf<'startLo
       return wake(turn, sandboxStream(container.podSandboxId));
   }
 }
-
-/** Nobody answered whether it was started: its process is ended before anybody hears that the container is EXITED. */
-const mayRun = (failure: Failure | null): boolean =>
-  failure !== null && (failure.reason === 'TimedOut' || failure.reason === 'ShimFailed');
 
 function advanceStart(turn: Turn, container: Container): void {
   const sandbox = turn.state.sandboxes.get(container.podSandboxId);

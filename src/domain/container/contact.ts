@@ -1,4 +1,5 @@
 /** What is known of the shim that runs a container. */
+import type { Failure } from '../model/errors.ts';
 import type { Container, NodeState, ShimContact } from '../model/state.ts';
 
 /** The contact of its pod's shim; none when there is no pod. */
@@ -8,3 +9,7 @@ export const contactOf = (state: NodeState, container: Container): ShimContact =
 /** A pod whose shim was not asked since the daemon started is left alone until it was (C18). */
 export const isAskingShim = (state: NodeState, container: Container): boolean =>
   contactOf(state, container) === 'unknown';
+
+/** Nobody answered whether it was started: its process is ended before anybody hears that the container is EXITED. */
+export const mayRun = (failure: Failure | null): boolean =>
+  failure !== null && (failure.reason === 'TimedOut' || failure.reason === 'ShimFailed');
