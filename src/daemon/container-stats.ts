@@ -9,7 +9,7 @@ import { containerStateOf } from '../domain/model/container-state.ts';
 import { FailureError } from '../domain/model/errors.ts';
 import { cgroupsPath } from '../domain/oci/resources.ts';
 import { cgroupDriverOf, volumesOf } from '../domain/oci/specs.ts';
-import { type Sequenced, subjectOf } from '../domain/model/records.ts';
+import { subjectOf } from '../domain/model/records.ts';
 import type { Container } from '../domain/model/state.ts';
 import type { ReadModel } from '../engine/ports.ts';
 
@@ -63,23 +63,20 @@ export function createContainerStats(options: ContainerStatsOptions): ContainerS
     if (upperDir !== null) usage.watch(container.id, [upperDir, ...volumes]);
   }
 
-  function hear({ type, stream }: Sequenced): void {
-    if (type === 'container.started') {
-      const container = view.state.containers.get(subjectOf(stream).id);
-      if (container !== undefined && containerStateOf(container) === 'CONTAINER_RUNNING') watch(container);
-    }
-    if (type === 'container.exited' || type === 'container.removed') {
-      const { id } = subjectOf(stream);
-      reader.forget(id);
-      usage.forget(id);
-    }
+  function watchIfRunning(container: Container | undefined): void {
+    if (container !== undefined && containerStateOf(container) === 'CONTAINER_RUNNING') watch(container);
   }
 
-  view.onChange((records) => records.forEach(hear));
+  view
+    .recordsOf('container.started')
+    .subscribe(({ stream }) => watchIfRunning(view.state.containers.get(subjectOf(stream).id)));
+  view.recordsOf('container.exited', 'container.removed').subscribe(({ stream }) => {
+    const { id } = subjectOf(stream);
+    reader.forget(id);
+    usage.forget(id);
+  });
   setTimeout(() => {
-    for (const container of view.state.containers.values()) {
-      if (containerStateOf(container) === 'CONTAINER_RUNNING') watch(container);
-    }
+    for (const container of view.state.containers.values()) watchIfRunning(container);
   }, WATCH_AFTER_MS).unref();
 
   return {

@@ -25,7 +25,7 @@ import { fromJournalRecord } from '../engine/codec.ts';
 import type { Clock, NoteRead, TakeCall } from '../engine/ports.ts';
 import type { SqliteJournal } from '../journal/sqlite-journal.ts';
 import { criEventsOf, TOLD_TYPES } from '../projections/cri-events.ts';
-import type { View } from '../projections/view.ts';
+import type { PublishedView } from '../engine/published-view.ts';
 import { createContainerStats } from './container-stats.ts';
 import type { Credentials } from './credentials.ts';
 import { createPodStats } from './pod-stats.ts';
@@ -33,7 +33,7 @@ import { createPodStats } from './pod-stats.ts';
 export interface CriSources {
   readonly config: Config;
   readonly version: string;
-  readonly view: View;
+  readonly view: PublishedView;
   readonly journal: SqliteJournal;
   readonly take: TakeCall;
   readonly noteRead: NoteRead;

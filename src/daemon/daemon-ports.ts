@@ -2,7 +2,7 @@
 import type { DaemonPorts } from '../adapters/cri/services/scribe-daemon.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Clock } from '../engine/ports.ts';
-import type { View } from '../projections/view.ts';
+import type { PublishedView } from '../engine/published-view.ts';
 import { workOwed } from '../projections/work-owed.ts';
 import type { Findings } from './findings.ts';
 import { type HasStates, takeSettledStates } from './live-states.ts';
@@ -13,7 +13,7 @@ const SETTLED_WAIT_MS = 2_000;
 export interface DaemonPortsSources {
   readonly rootDir: string;
   readonly engine: Pick<Engine, 'underWay'> & HasStates;
-  readonly view: View;
+  readonly view: PublishedView;
   readonly clock: Pick<Clock, 'monoNs'>;
   readonly findings: Findings;
   /** The daemon's logger. */

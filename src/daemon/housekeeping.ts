@@ -3,13 +3,14 @@
  * minutes, read segments closed on the way. All of it in the background and one thing at a time; a failure is logged
  * and tried again, since none of it is needed for what was promised.
  */
+import { filter, Subject, takeUntil } from 'rxjs';
 import type { Config } from '../config/config.ts';
 import { isClosedStream, isProbe } from '../domain/turn/closed-streams.ts';
 import type { RecordOwn } from '../journal/types.ts';
 import { createRetention } from '../journal/retention.ts';
 import { takeSnapshot } from '../journal/snapshots.ts';
 import type { SqliteJournal } from '../journal/sqlite-journal.ts';
-import type { View } from '../projections/view.ts';
+import type { PublishedView } from '../engine/published-view.ts';
 import { type HasStates, type LiveStates, takeStates } from './live-states.ts';
 
 const RETENTION_EVERY_MS = 10 * 60_000;
@@ -21,7 +22,7 @@ export interface HousekeepingOptions {
   readonly journal: SqliteJournal;
   /** Where the start's fold began: records since then count towards the next snapshot. */
   readonly snapshotSeq: number;
-  readonly view: View;
+  readonly view: PublishedView;
   readonly engine: HasStates & { readonly recordOwn: RecordOwn };
   readonly nowNs: () => bigint;
   readonly log: {
@@ -94,13 +95,14 @@ export function startHousekeeping(options: HousekeepingOptions): Housekeeping {
     );
   }
 
-  const stopHearing = view.onChange(() => {
-    if (comparisonOwed && engine.isSettled()) {
-      comparisonOwed = false;
-      const states = takeStates(view, engine);
-      inTurn('the comparison of states', () => compare(states));
-    }
-    if (view.seq() - snapshotSeq < config.snapshotEveryRecords) return;
+  const closing = new Subject<void>();
+  const changes = view.changes.pipe(takeUntil(closing));
+  changes.pipe(filter(() => comparisonOwed && engine.isSettled())).subscribe(() => {
+    comparisonOwed = false;
+    const states = takeStates(view, engine);
+    inTurn('the comparison of states', () => compare(states));
+  });
+  changes.pipe(filter(() => view.seq() - snapshotSeq >= config.snapshotEveryRecords)).subscribe(() => {
     snapshotSeq = view.seq();
     inTurn('the snapshot', snapshot);
   });
@@ -118,7 +120,7 @@ export function startHousekeeping(options: HousekeepingOptions): Housekeeping {
     async close() {
       closed = true;
       clearInterval(timer);
-      stopHearing();
+      closing.next();
       await working;
     },
   };

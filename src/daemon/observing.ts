@@ -4,12 +4,13 @@
  */
 import { stat } from 'node:fs/promises';
 import type { Logger } from 'pino';
+import { Subject, takeUntil } from 'rxjs';
 import { errorCodeOf } from '../platform/linux/syscalls.ts';
 import type { Config } from '../config/config.ts';
 import { grpcCodeOf, messageOf } from '../domain/model/errors.ts';
-import type { Clock, NoteRead, TakeCall } from '../engine/ports.ts';
+import type { Sequenced } from '../domain/model/records.ts';
+import type { Clock, NoteRead, ReadModel, TakeCall } from '../engine/ports.ts';
 import type { SqliteJournal } from '../journal/sqlite-journal.ts';
-import type { View } from '../projections/view.ts';
 import type { Findings } from './findings.ts';
 
 interface Sources {
@@ -19,7 +20,7 @@ interface Sources {
   readonly take: TakeCall;
   readonly journal: Pick<SqliteJournal, 'appendRead' | 'waitingRecords'>;
   readonly journalPath: string;
-  readonly view: Pick<View, 'state' | 'onChange'>;
+  readonly view: Pick<ReadModel, 'state' | 'changes'>;
   readonly clock: Pick<Clock, 'monoNs' | 'nowNs'>;
   readonly findings: Findings;
   readonly eventsPassedOver: () => number;
@@ -36,7 +37,7 @@ export interface Observed {
 }
 
 interface Observer {
-  readonly hearRecords: Parameters<View['onChange']>[0];
+  readonly hearRecords: (records: readonly Sequenced[]) => void;
   readonly hearRead: NoteRead;
   readonly close: () => Promise<void> | void;
 }
@@ -50,7 +51,8 @@ export const startObserving = async (sources: Sources): Promise<Observed> => {
   const tracing = await startTracing(sources);
   const metrics = await startMetrics(sources, tracing);
   const observers: readonly Observer[] = [tracing, metrics].filter((observer) => observer !== null);
-  const stops = observers.map(({ hearRecords }) => view.onChange(hearRecords));
+  const closing = new Subject<void>();
+  for (const { hearRecords } of observers) view.changes.pipe(takeUntil(closing)).subscribe(hearRecords);
   return {
     take: observers.length === 0 ? take : telling(take, observers, sources.clock),
     noteRead:
@@ -61,7 +63,7 @@ export const startObserving = async (sources: Sources): Promise<Observed> => {
             for (const { hearRead } of observers) hearRead(row, traceParent);
           },
     close: async () => {
-      for (const stop of stops) stop();
+      closing.next();
       for (const { close } of observers) await close();
     },
   };

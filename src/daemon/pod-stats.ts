@@ -50,13 +50,8 @@ function watchPods({ view, reader }: Pick<PodStatsOptions, 'view' | 'reader'>): 
     if (target !== null) reader.watch(target);
   }
 
-  view.onChange((records) => {
-    for (const { type, stream } of records) {
-      const { id } = subjectOf(stream);
-      if (type === 'container.started') watchPodOf(id);
-      if (type === 'sandbox.stopping' || type === 'sandbox.removed') reader.forget(id);
-    }
-  });
+  view.recordsOf('container.started').subscribe(({ stream }) => watchPodOf(subjectOf(stream).id));
+  view.recordsOf('sandbox.stopping', 'sandbox.removed').subscribe(({ stream }) => reader.forget(subjectOf(stream).id));
 
   setTimeout(() => {
     for (const container of view.state.containers.values()) {

@@ -11,7 +11,7 @@ import { isKnownDoubt, mayLackRecords } from '../domain/model/journal-doubt.ts';
 import { lacksNetwork } from '../domain/pod-sandbox/network.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import type { Clock, Ids, Observe, TakeCall } from '../engine/ports.ts';
-import type { View } from '../projections/view.ts';
+import type { PublishedView } from '../engine/published-view.ts';
 import type { Opened } from './closing.ts';
 import { takeCrashFile } from './crash-file.ts';
 import { createCredentials, type Credentials } from './credentials.ts';
@@ -28,7 +28,7 @@ export interface EngineSources {
   readonly config: Config;
   readonly version: string;
   readonly found: TakenOver;
-  readonly view: View;
+  readonly view: PublishedView;
   readonly clock: Clock;
   readonly ids: Ids;
   readonly die: Die;
@@ -114,7 +114,7 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
     clock,
     ids,
     boot: node.bootId,
-    publish: view.apply,
+    publish: view.publish,
     published: view.state,
     report,
     diskIsFull: diskGuard.isFull,

@@ -20,6 +20,7 @@ import type { Config } from '../config/config.ts';
 import { mayLackRecords } from '../domain/model/journal-doubt.ts';
 import { copyState } from '../domain/model/state.ts';
 import type { Ids } from '../engine/ports.ts';
+import { publishedView } from '../engine/published-view.ts';
 import { createView } from '../projections/view.ts';
 import { claimPlaces } from './claim-places.ts';
 import { firstError } from './closing.ts';
@@ -30,6 +31,7 @@ import { makePlaces } from './make-places.ts';
 import { openSocket } from './open-socket.ts';
 import { createReload } from './reload.ts';
 import { runEngine } from './run-engine.ts';
+import { reportThrownBySubscribers } from './subscribers.ts';
 import { takeOver } from './take-over.ts';
 
 export interface ServeOptions {
@@ -60,13 +62,14 @@ async function live(config: Config, { version, reloadConfig }: ServeOptions, log
   makePlaces(config.serve, report);
   await claimPlaces(config.serve, opened);
   const die = createDie(config.serve.stateDir, log);
+  reportThrownBySubscribers(log, report);
   const notify = createNotify(process.env.NOTIFY_SOCKET, (message) => log.warn(message));
   const clock = createSystemClock();
 
   const found = await takeOver(config, { opened, findings, report, log });
   // Before the engine goes on from that state.
   const knowsAllPods = found.state.facts !== null && !mayLackRecords(found.state, found.doubts);
-  const view = createView(copyState(found.state), found.seq);
+  const view = publishedView(createView(copyState(found.state), found.seq));
   const common = { config, version, found, view, clock, ids: systemIds, opened, log, report };
   const running = await runEngine({ ...common, die });
   const { engine, imageUpkeep, performers } = running;

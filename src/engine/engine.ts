@@ -1,6 +1,6 @@
 /**
  * The engine: takes inputs, decides them in one synchronous turn, has the journal keep the records, and lets out what
- * follows from them once they are durable (C1): replies, effects, projections, followers.
+ * follows from them once they are durable (C1): replies, effects, projections, subscribers.
  *
  *   input ──> turn: decide, number, evolve ──> journal.append ──(durable)──> publish ──> replies
  *                                                                              └──> effects ──> outcomes ──> input

@@ -2,6 +2,7 @@
  * The doors between the engine and what surrounds it. Adapters implement PerformEffect and call Observe; the
  * engine knows nothing else of them. Nothing here decides anything.
  */
+import type { Observable } from 'rxjs';
 import type { Observation } from '../domain/model/observation.ts';
 import type { CallDraft } from '../domain/call/draft.ts';
 import type { EffectKind, EffectOf, EffectResults } from '../domain/model/effects.ts';
@@ -70,13 +71,22 @@ export interface CallOptions {
 
 export type TakeCall = (request: CallDraft, options: CallOptions) => Promise<CallReply>;
 
+export type RecordType = Sequenced['type'];
+export type RecordOf<T extends RecordType> = Sequenced & { readonly type: T };
+
+/** Durable changes, told when the state shows them. Neither stream ever errs. */
+export interface Changes {
+  /** Each is the records of one turn. */
+  readonly changes: Observable<readonly Sequenced[]>;
+  /** The records of these types, one by one. */
+  readonly recordsOf: <T extends RecordType>(...types: readonly T[]) => Observable<RecordOf<T>>;
+}
+
 /** What clients are shown: folded from durable records. For reading only. */
-export interface ReadModel {
+export interface ReadModel extends Changes {
   readonly state: Readonly<NodeState>;
   /** Each number grows with every change of its kind of object: what was built from it is then out of date. */
   readonly versions: () => { readonly sandboxes: number; readonly containers: number; readonly images: number };
-  /** Calls `hear` after every durable change, with what changed it; the returned function ends that. */
-  readonly onChange: (hear: (records: readonly Sequenced[]) => void) => () => void;
 }
 
 /** Notes an answered read call; never waits (C10). The caller's traceparent is for who traces, and is not kept. */

@@ -20,8 +20,6 @@ export interface View {
   /** Each number grows with every change of its kind of object. */
   readonly versions: () => Versions;
   readonly apply: (records: readonly Sequenced[]) => void;
-  /** Calls `hear` after every apply; the returned function ends that. */
-  readonly onChange: (hear: (records: readonly Sequenced[]) => void) => () => void;
 }
 
 /** `state` is folded up to `seq` and belongs to the view from here on. */
@@ -30,7 +28,6 @@ export function createView(state: NodeState, seq: number): View {
   let sandboxes = 0;
   let containers = 0;
   let images = 0;
-  const listeners = new Set<(records: readonly Sequenced[]) => void>();
 
   function count(record: Sequenced): void {
     const { kind } = subjectOf(record.stream);
@@ -51,11 +48,6 @@ export function createView(state: NodeState, seq: number): View {
         count(record);
         last = record.seq;
       }
-      for (const hear of listeners) hear(records);
-    },
-    onChange(hear) {
-      listeners.add(hear);
-      return () => void listeners.delete(hear);
     },
   };
 }

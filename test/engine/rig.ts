@@ -7,14 +7,15 @@ import type { CallDraft } from '../../src/domain/call/draft.ts';
 import { foldJournal } from '../support/fold.ts';
 import { createMemoryJournal, emptyContents, type MemoryContents } from '../../src/journal/memory-journal.ts';
 import type { Journal, JournalRecord } from '../../src/journal/types.ts';
-import { createView, type View } from '../../src/projections/view.ts';
+import { type PublishedView, publishedView } from '../../src/engine/published-view.ts';
+import { createView } from '../../src/projections/view.ts';
 import { CONF_LIST, FACTS } from '../simulation/facts.ts';
 import { CHECKPOINT, CHECKPOINTED_IMAGE } from '../simulation/checkpoint.ts';
 import { IMAGE } from '../simulation/images.ts';
 
 export interface Rig {
   readonly engine: Engine;
-  readonly view: View;
+  readonly view: PublishedView;
   readonly contents: MemoryContents;
   /** Kinds of effects that were begun, in order. */
   readonly performed: string[];
@@ -94,7 +95,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
     options.journal ??
     createMemoryJournal({ contents, ...(options.commit === undefined ? {} : { commit: options.commit }) });
   const state: NodeState = contents.rows.length === 0 ? initialState() : await foldJournal(journal);
-  const view = createView(copyState(state), journal.head().seq);
+  const view = publishedView(createView(copyState(state), journal.head().seq));
   const performed: string[] = [];
   const errors: Error[] = [];
   const reports: string[] = [];
@@ -132,7 +133,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
     },
     ids: { hex64: () => String(++ids).padStart(64, '0'), uuid: () => `call-${++ids}` },
     boot: 'boot',
-    publish: view.apply,
+    publish: view.publish,
     published: view.state,
     report: (message) => reports.push(message),
     diskIsFull: options.diskIsFull ?? (() => false),

@@ -3,6 +3,7 @@
  * subscriber walks along it at its own pace, so a stalled one loses its oldest events (counted) and holds up nobody.
  * A new one begins after what was last delivered to anybody, at most five minutes back, over restarts too.
  */
+import { buffer, firstValueFrom, from, fromEvent, map, merge, share, skipUntil, Subject, take } from 'rxjs';
 import type { CriEvent, CriEventsOf, ReadModel } from '../../engine/ports.ts';
 import { isCreated, isExitPending } from '../../domain/model/container-state.ts';
 import { type Sequenced, subjectOf } from '../../domain/model/records.ts';
@@ -51,8 +52,6 @@ interface Told {
 interface Subscriber {
   /** Position of the event that it is to be told next. */
   next: number;
-  /** Called when there may be one. */
-  wake: () => void;
 }
 
 /** The last EVENTS_MAX events; positions count from the first one ever. */
@@ -99,6 +98,8 @@ export function createContainerEvents(options: ContainerEventsOptions): Containe
     for (const subscriber of subscribers) passOver(subscriber, first);
   });
   const subscribers = new Set<Subscriber>();
+  /** The log has grown. */
+  const grown = new Subject<void>();
   /** Objects as they were last: their last event is told when they are gone. */
   const sandboxes = new Map(state.sandboxes);
   const containers = new Map(state.containers);
@@ -146,7 +147,8 @@ export function createContainerEvents(options: ContainerEventsOptions): Containe
   }
 
   function hear(records: readonly Sequenced[]): void {
-    const events = [...held, ...records.flatMap((record) => [...eventsOf(record)])];
+    const events = [...held];
+    for (const record of records) events.push(...eventsOf(record));
     if (events.length === 0) return;
     held = [];
     for (const event of events) {
@@ -154,22 +156,21 @@ export function createContainerEvents(options: ContainerEventsOptions): Containe
       if (mustWait && held.length < EVENTS_MAX) held.push(event);
       else tell(event);
     }
-    for (const { wake } of subscribers) wake();
+    grown.next();
   }
 
-  // What comes meanwhile is kept for after the backlog, so that events stay in order.
-  let waiting: Sequenced[] | null = [];
-  view.onChange((records) => {
-    for (const record of records) note(record);
-    if (waiting === null) hear(records);
-    else waiting.push(...records);
-  });
-  const ready = options.backlog.then((records) => {
-    const live = waiting ?? [];
-    waiting = null;
-    hear(records.filter(({ seq }) => seq > cursor.deliveredSeq()));
-    hear(live);
-  });
+  view.changes.subscribe((records) => records.forEach(note));
+  const backlog = from(options.backlog).pipe(
+    map((records) => records.filter(({ seq }) => seq > cursor.deliveredSeq())),
+    share(),
+  );
+  // In order: the backlog, what came while it was read, and from then on what comes.
+  const meanwhile = view.changes.pipe(
+    buffer(backlog),
+    take(1),
+    map((changes) => changes.flat()),
+  );
+  merge(backlog, meanwhile, view.changes.pipe(skipUntil(backlog))).subscribe(hear);
 
   /** Up to which record all is delivered, when the event before `position` is: some records tell two, and some have to wait. */
   function wholeUpTo(seq: number, position: number): number {
@@ -182,11 +183,11 @@ export function createContainerEvents(options: ContainerEventsOptions): Containe
     send: (event: wire.ContainerEventResponse) => Promise<void>,
     signal: AbortSignal,
   ): Promise<void> {
-    await ready;
-    const subscriber: Subscriber = { next: undelivered, wake: () => undefined };
+    await options.backlog;
+    const subscriber: Subscriber = { next: undelivered };
     passOver(subscriber, log.first());
     subscribers.add(subscriber);
-    signal.addEventListener('abort', () => subscriber.wake(), { once: true });
+    const news = merge(grown, fromEvent(signal, 'abort'));
     const isAborted = (): boolean => signal.aborted;
     try {
       while (!isAborted()) {
@@ -194,9 +195,7 @@ export function createContainerEvents(options: ContainerEventsOptions): Containe
         log.first();
         const told = log.at(subscriber.next);
         if (told === undefined) {
-          await new Promise<void>((resolve) => {
-            subscriber.wake = resolve;
-          });
+          await firstValueFrom(news);
           continue;
         }
         const after = subscriber.next + 1;

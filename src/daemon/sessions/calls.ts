@@ -89,11 +89,9 @@ export function createSessions(take: TakeCall, ids: Ids): Sessions {
   };
 }
 
-const ENDS: readonly string[] = ['sandbox.stopping', 'sandbox.lost', 'sandbox.removing', 'sandbox.failed'];
-
 /** Calls `end` with the id of each pod that is about to go. */
-export function whenPodsEnd(view: ReadModel, end: (podSandboxId: string) => void): void {
-  view.onChange((records) => {
-    for (const { type, stream } of records) if (ENDS.includes(type)) end(subjectOf(stream).id);
-  });
+export function whenPodsEnd(view: Pick<ReadModel, 'recordsOf'>, end: (podSandboxId: string) => void): void {
+  view
+    .recordsOf('sandbox.stopping', 'sandbox.lost', 'sandbox.removing', 'sandbox.failed')
+    .subscribe(({ stream }) => end(subjectOf(stream).id));
 }

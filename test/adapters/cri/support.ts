@@ -24,7 +24,8 @@ import type { PerformEffects, ReadModel, TakeCall } from '../../../src/engine/po
 import { createMemoryJournal, type MemoryJournal } from '../../../src/journal/memory-journal.ts';
 import type { ReadRow } from '../../../src/journal/types.ts';
 import { criEventsOf } from '../../../src/projections/cri-events.ts';
-import { createView, type View } from '../../../src/projections/view.ts';
+import { createChanges, type PublishedView, publishedView } from '../../../src/engine/published-view.ts';
+import { createView } from '../../../src/projections/view.ts';
 import { type CriClient, criClient } from '../../../scripts/lib/cri-client.ts';
 import { FACTS } from '../../simulation/facts.ts';
 import { type Owner, onCleanup } from '../../support/cleanup.ts';
@@ -119,19 +120,17 @@ export interface TestModel extends ReadModel {
 /** A read model that holds what the test puts into it. */
 export const testModel = (): TestModel => {
   const state = initialState();
-  const listeners = new Set<(records: readonly Sequenced[]) => void>();
+  const { changes, recordsOf, tell } = createChanges();
   let version = 0;
   const changed = (records: readonly Sequenced[]): void => {
     version += 1;
-    for (const hear of listeners) hear(records);
+    tell(records);
   };
   return {
     state,
     versions: () => ({ sandboxes: version, containers: version, images: version }),
-    onChange: (hear) => {
-      listeners.add(hear);
-      return () => void listeners.delete(hear);
-    },
+    changes,
+    recordsOf,
     put: ({ sandboxes = [], containers = [], images = [] }, records = []) => {
       for (const one of sandboxes) state.sandboxes.set(one.id, one);
       for (const one of containers) state.containers.set(one.id, one);
@@ -227,7 +226,7 @@ export const startServer = async (owner: Owner, options: TestServerOptions = {})
 export interface TestEngine {
   readonly engine: Engine;
   readonly journal: MemoryJournal;
-  readonly view: View;
+  readonly view: PublishedView;
   /** Bodies of the durable records of a type, in order. */
   readonly recorded: <T extends 'call.received' | 'call.completed' | 'call.detached'>(type: T) => BodyOf<T>[];
 }
@@ -242,7 +241,7 @@ const performing = (own: Partial<PerformEffects>): PerformEffects =>
 export const startEngine = async (owner: Owner, own: Partial<PerformEffects> = {}): Promise<TestEngine> => {
   const journal = createMemoryJournal();
   const state = initialState();
-  const view = createView(copyState(state), 0);
+  const view = publishedView(createView(copyState(state), 0));
   let ids = 0;
   const engine = createEngine({
     journal,
@@ -258,7 +257,7 @@ export const startEngine = async (owner: Owner, own: Partial<PerformEffects> = {
     },
     ids: { hex64: () => idOf(String((ids += 1))), uuid: () => String((ids += 1)) },
     boot: 'boot',
-    publish: view.apply,
+    publish: view.publish,
     published: view.state,
     report: () => undefined,
     diskIsFull: () => false,

@@ -1,0 +1,18 @@
+/**
+ * Whoever follows the view does so on its own account: what one of them throws is a line in the log and a finding, and
+ * the others, the engine and the daemon go on (C20). rxjs would throw it again where nobody handles it, which ends the
+ * daemon. A subscriber that threw hears the next change all the same.
+ */
+import { config } from 'rxjs';
+import { messageOf } from '../domain/model/errors.ts';
+
+/** @param log  told of the whole error; @param report  told in a sentence */
+export function reportThrownBySubscribers(
+  log: { readonly error: (fields: object, message: string) => void },
+  report: (message: string) => void,
+): void {
+  config.onUnhandledError = (error: unknown) => {
+    log.error({ error }, 'a subscriber of the view threw');
+    report(`Something that follows what the daemon records failed, and goes on: ${messageOf(error)}`);
+  };
+}
