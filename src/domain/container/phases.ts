@@ -55,10 +55,12 @@ export function lost(phase: ContainerPhase, message: string): ContainerPhase {
   }
 }
 
+/** An exit that is known stays as it is. */
 export function exited(phase: ContainerPhase, exit: ContainerExit): ContainerPhase {
   switch (phase.kind) {
     case 'creating':
     case 'created':
+    case 'exited':
       return phase;
     case 'starting':
       return { kind: 'exited', exit, run: null, taskLeft: phase.launch === 'none' ? 'none' : 'failed' };
@@ -69,8 +71,6 @@ export function exited(phase: ContainerPhase, exit: ContainerExit): ContainerPha
       return { kind: 'exited', exit, run: phase.run, taskLeft: 'done' };
     case 'lost':
       return { kind: 'exited', exit, run: phase.run, taskLeft: phase.taskLeft };
-    case 'exited':
-      return { ...phase, exit };
   }
 }
 
