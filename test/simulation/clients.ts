@@ -9,6 +9,7 @@ import type { CallResponse } from '../../src/domain/model/records.ts';
 import { CHECKPOINT, CHECKPOINT_ARCHIVE, CHECKPOINT_PATH } from './checkpoint.ts';
 import { containerStateOf } from '../../src/domain/model/container-state.ts';
 import type { History } from './history.ts';
+import { PAUSE_IMAGE } from './images.ts';
 import { AMBIGUOUS, NOBODY } from './model/words.ts';
 import { askedOf, replyOf } from './seen.ts';
 
@@ -24,6 +25,7 @@ const IMAGE_MOUNT = {
 };
 const IMAGE_MOUNT_RATE = 0.3;
 const OWN_SANDBOX_RATE = 0.3;
+const OWN_NETWORK_RATE = 0.2;
 /** Without a draw of its own, so that seeds mean what they meant. */
 const OWN_USERS_EVERY = 3;
 /** The one of a pod's containers that is made from a checkpoint, but where the pod has users of its own. */
@@ -105,6 +107,7 @@ export function startClients(history: History, count: number): Clients {
     if (random.chance(IMAGE_MOUNT_RATE))
       await call({ method: 'PullImage', image: DATA_IMAGE_NAME, credentials: null }, impatient());
     if (random.chance(0.2)) await call({ method: 'RemoveImage', image: 'registry.test/app:1' });
+    if (random.chance(0.1)) await call({ method: 'RemoveImage', image: PAUSE_IMAGE.id });
     const network = random.chance(0.15) ? 2 : 0;
     const usernsOptions = pod % OWN_USERS_EVERY === 1 && network === 0 ? { usernsOptions: OWN_USERS } : {};
     const config: PodSandboxConfig = {
@@ -116,7 +119,7 @@ export function startClients(history: History, count: number): Clients {
         },
       },
     };
-    const runtimeHandler = random.chance(OWN_SANDBOX_RATE) ? 'own' : '';
+    const runtimeHandler = random.chance(OWN_SANDBOX_RATE) ? 'own' : random.chance(OWN_NETWORK_RATE) ? 'net' : '';
     const made =
       pod % history.restoredEvery === 0
         ? await restorePod(config, runtimeHandler, usernsOptions)

@@ -6,7 +6,8 @@ import type { OciResources } from '../../src/domain/model/oci.ts';
 import type { PerformEffects } from '../../src/engine/ports.ts';
 import { DIED, fail, faultyPerformance, type SimulatedEffectsOptions } from './faulty-performance.ts';
 import { CHECKPOINT, CHECKPOINTED_IMAGE } from './checkpoint.ts';
-import { DATA_IMAGE, IMAGE } from './images.ts';
+import { given, newProcess, pulledImage } from './changing.ts';
+import { IMAGE } from './images.ts';
 import { DEFAULT_SHARES, endTask, isAlive, type SimulatedShim, type SimulatedTask, shimOf } from './world.ts';
 import { sessionEffects } from './session-effects.ts';
 
@@ -36,7 +37,10 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
   const fetch = (image: ImageContent, half: () => void): ImageContent => {
     for (const blob of image.blobs) world.blobs.add(blob);
     half();
-    for (const { chainId } of image.layers) world.chains.add(chainId);
+    for (const { chainId } of image.layers) {
+      world.chains.add(chainId);
+      world.changing.damaged.delete(chainId);
+    }
     return image;
   };
 
@@ -46,7 +50,7 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
   const newTask = (podSandboxId: string, id: string): SimulatedTask => ({
     id,
     podSandboxId,
-    pid: world.nextPid++,
+    ...newProcess(world.changing, random),
     status: 'created',
     exitStatus: 0,
     exitedAtNs: 0n,
@@ -77,7 +81,7 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
 
   const observed = (containerId: string, task: SimulatedTask | undefined): ObservedTask => {
     if (task === undefined) return { containerId, status: 'absent', pid: 0 };
-    const base = { containerId, status: task.status, pid: task.pid, startTicks: String(task.pid) };
+    const base = { containerId, status: task.status, pid: task.pid, startTicks: task.startTicks };
     if (task.status !== 'stopped') return base;
     return {
       ...base,
@@ -108,7 +112,7 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
       return NOTHING;
     }),
     CreateNetns: performing('CreateNetns', 1, ({ path, holder }, half) => {
-      if (holder !== undefined && !isAlive(world, holder.pid)) fail('WrongState', 'the pause task has ended');
+      if (holder !== undefined && !isAlive(world, holder)) fail('WrongState', 'the pause task has ended');
       world.netns.add(path);
       half();
       return NOTHING;
@@ -148,7 +152,7 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
       const known = shimOf(world, podSandboxId);
       const shim = known ?? {
         podSandboxId,
-        pid: world.nextPid++,
+        pid: newProcess(world.changing, random).pid,
         alive: true,
         tasks: new Map<string, SimulatedTask>(),
       };
@@ -185,7 +189,7 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
       // Some pods fall over by themselves.
       if (random.chance(0.05)) scheduler.after(50, () => endTask(world, scheduler, sandbox, 1));
       return {
-        task: { pid: sandbox.pid, startTicks: String(sandbox.pid) },
+        task: { pid: sandbox.pid, startTicks: sandbox.startTicks },
         platform: { os: 'linux', architecture: 'amd64' },
       };
     }),
@@ -236,7 +240,7 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
       const task = newTask(podSandboxId, containerId);
       shim.tasks.set(containerId, task);
       half();
-      return { task: { pid: task.pid, startTicks: String(task.pid) } };
+      return { task: { pid: task.pid, startTicks: task.startTicks } };
     }),
     StartTask: performing('StartTask', 15, ({ podSandboxId, containerId, restored }, half) => {
       const task = tasksOf(podSandboxId).tasks.get(containerId);
@@ -246,7 +250,7 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
       world.everRan.add(containerId);
       if (restored !== undefined) world.unpacked.delete(restored.checkpointDir);
       if (podSandboxId !== containerId && random.chance(0.2)) endTask(world, scheduler, task, random.below(3));
-      return { task: { pid: task.pid, startTicks: String(task.pid) } };
+      return { task: { pid: task.pid, startTicks: task.startTicks } };
     }),
     KillTask: performing('KillTask', 3, ({ podSandboxId, containerId, signal }, half) => {
       const task = tasksOf(podSandboxId).tasks.get(containerId);
@@ -337,10 +341,12 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
     }),
     PullImage: fetching(
       performing('PullImage', 50, ({ reference }, half) => ({
-        image: fetch(DATA_IMAGE.repoTags.includes(reference) ? DATA_IMAGE : IMAGE, half),
+        image: fetch(pulledImage(world.changing, random, reference), half),
       })),
     ),
-    LoadImages: fetching(performing('LoadImages', 50, (_effect, half) => ({ images: [fetch(IMAGE, half)] }))),
+    LoadImages: fetching(
+      performing('LoadImages', 50, (_effect, half) => ({ images: [fetch(given(world.changing, IMAGE), half)] })),
+    ),
     DeleteImageContent: performing('DeleteImageContent', 5, ({ blobs, chainIds }, half) => {
       for (const blob of blobs) world.blobs.delete(blob);
       half();

@@ -8,6 +8,7 @@ import type { JournalRecord } from '../../src/journal/types.ts';
 import type { View } from '../../src/projections/view.ts';
 import { BOUNDARIES, type Boundary, type CrashPlace } from './boundaries.ts';
 import { createLedger, type Ledger } from './checks.ts';
+import { createChanging } from './changing.ts';
 import { startClients } from './clients.ts';
 import { createMemoryDisk, type Disk } from './disk.ts';
 import { type Durable, followDurable } from './durable.ts';
@@ -98,9 +99,9 @@ const CUT_SHORT = [
   ['EndPodCheckpoint', 'CheckpointPod'],
 ] as const;
 
-function createHistory(random: Random, { target, onSqlite, plant }: HistoryOptions): History {
+function createHistory(random: Random, { seed, target, onSqlite, plant }: HistoryOptions): History {
   const disk = onSqlite === true ? createSqliteDisk(random, plant?.startWriter) : createMemoryDisk();
-  const world = createWorld();
+  const world = createWorld(createChanging(random, seed));
   const model = createModel(nodeOf(world), (message) => {
     throw new Violation(message);
   });

@@ -11,14 +11,14 @@ import { pinsThatShouldBe, tasksThatShouldRun } from '../../src/domain/node/shou
 import type { JournalRecord } from '../../src/journal/types.ts';
 import { createView } from '../../src/projections/view.ts';
 import type { Boundary, CrashPlace, EffectMoment } from './boundaries.ts';
+import { changeConfiguration, configureNetwork, NET_HANDLER } from './changing.ts';
+import { checkChanging, checkDamageNoted, checkImageNames } from './changing-checks.ts';
 import { CHECKS, checkAcknowledged, checkRecovered } from './checks.ts';
 import { simulatedEffects } from './effects.ts';
-import { CONF_LIST, factsOf } from './facts.ts';
 import type { Kind } from './unresponsive.ts';
 import type { Durable } from './durable.ts';
 import type { Daemon, History } from './history.ts';
 import { keepHouse } from './house.ts';
-import { IMAGE } from './images.ts';
 import type { Plant } from './plant.ts';
 import { lookAtChanges, watched } from './seen.ts';
 import { decidingIn } from './throwing.ts';
@@ -60,7 +60,7 @@ const isFailedCommit = (error: unknown): boolean => error instanceof Error && er
 
 export function createLives(history: History, options: LivesOptions): Lives {
   const { random, scheduler, world, contents, durable } = history;
-  const { seed, plant } = options;
+  const { plant } = options;
   let restarting = false;
   let started = 0;
   let nextId = 0;
@@ -91,6 +91,8 @@ export function createLives(history: History, options: LivesOptions): Lives {
     const rebooted = !history.calm && contents.rows.length > 0 && random.chance(REBOOT_RATE);
     if (rebooted) rebootWorld(world);
     world.fetching = 0;
+    if (world.changing.configurationChanges && !history.calm && contents.rows.length > 0)
+      changeConfiguration(world.changing, random);
     history.model.signals.restarted();
     started += 1;
     const number = started;
@@ -121,6 +123,7 @@ export function createLives(history: History, options: LivesOptions): Lives {
       check: history.guard((kind, effect) => {
         durable.sync();
         CHECKS.beforeEffect(history, kind, effect);
+        checkChanging(history, effect);
         if (effect.kind === 'KillTask')
           history.model.signals.sent(effect.containerId, effect.podSandboxId, effect.signal, scheduler.nowNs());
       }),
@@ -143,6 +146,7 @@ export function createLives(history: History, options: LivesOptions): Lives {
         view.apply(records);
         durable.sync();
         CHECKS.afterPublish(history, view.state, records);
+        checkImageNames(view.state, records);
         lookAtChanges(history.model, view.state.containers, records);
       }),
       published: view.state,
@@ -164,18 +168,19 @@ export function createLives(history: History, options: LivesOptions): Lives {
     };
     history.daemon = daemon;
     history.house = keepHouse(history, daemon, kept, plant, () => crash('between steps'));
-    const dead = tasksThatShouldRun(state).filter(({ task }) => !isAlive(world, task.pid));
+    const dead = tasksThatShouldRun(state).filter(({ task }) => !isAlive(world, task));
     const unpinned = pinsThatShouldBe(state).filter(({ paths }) => !paths.every((path) => world.netns.has(path)));
-    const facts = factsOf(seed, IMAGE.repoTags[0] ?? null);
     const found = [...dead, ...unpinned].map(({ id }) => id);
     history.foundDead = found;
-    const deadTasks = plant?.deadTasks?.(found) ?? found;
-    engine.start({ facts, rebooted, deadTasks, crash: null }).catch(ended);
-    tell({ kind: 'NetworkConfigured', confList: CONF_LIST, problem: null });
-    if (random.chance(0.6)) {
-      const confList = { ...CONF_LIST, name: `sim${random.below(3)}` };
-      scheduler.after(50, () => tell({ kind: 'NetworkConfigured', confList, problem: null }));
-    }
+    const deadTasks = plant?.deadTasks?.(found, state, world) ?? found;
+    engine.start({ facts: world.changing.facts, rebooted, deadTasks, crash: null }).catch(ended);
+    const configure = (number: number): void => {
+      for (const handler of ['', NET_HANDLER.name])
+        tell({ kind: 'NetworkConfigured', problem: null, ...configureNetwork(world.changing, handler, number) });
+    };
+    configure(0);
+    const other = random.below(3);
+    if (random.chance(0.6)) scheduler.after(50, () => configure(other));
   }
 
   /** The disk: a batch takes a moment, and a crash meanwhile loses it or keeps it. */
@@ -210,7 +215,9 @@ export function createLives(history: History, options: LivesOptions): Lives {
     if (daemon === null) return;
     daemon.engine.observe(observation).then(
       history.guard(() => {
-        if (!daemon.dead) checkAcknowledged(world, daemon.view.state, observation);
+        if (daemon.dead) return;
+        checkAcknowledged(world, daemon.view.state, observation);
+        checkDamageNoted(history, observation);
       }),
       () => undefined,
     );

@@ -46,6 +46,7 @@ export function checkLiveness(history: History): void {
   for (const container of state.containers.values())
     if (!troubled.has(container.podSandboxId)) checkContainer(world, state, container);
   if (!world.broken.has(DELETION) && !world.hung.has(DELETION)) checkImages(world, state);
+  checkLayers(world, state);
   checkOwners(world, state);
 }
 
@@ -153,6 +154,13 @@ function checkImages({ stuck }: World, state: NodeState): void {
   for (const { id, removing } of state.images.values())
     if (removing && !used.has(id) && !stuck.has(id))
       fail(`the image ${id} is removed, and nothing needs it, and it is still there`);
+}
+
+/** Of an image that is shown all is there, but what was damaged since it was pulled. */
+function checkLayers({ chains, changing }: World, { images }: NodeState): void {
+  for (const { id, content, removing } of images.values())
+    for (const { chainId } of removing ? [] : content.layers)
+      if (!chains.has(chainId) && !changing.damaged.has(chainId)) fail(`the layer ${chainId} of image ${id} is gone`);
 }
 
 const imagesUnder = ({ imageId, mountedImages = [] }: Container): string[] => [

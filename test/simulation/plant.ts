@@ -24,7 +24,7 @@ export interface Plant {
   /** What pruning takes for a stream on which nothing will be recorded again. */
   readonly isClosed?: (daemon: Daemon, stream: string) => boolean;
   /** Which tasks a start finds dead. */
-  readonly deadTasks?: (found: readonly string[]) => readonly string[];
+  readonly deadTasks?: (found: readonly string[], state: Readonly<NodeState>, world: World) => readonly string[];
   /** Deletes a task at its exit, before the exit is written down. */
   readonly deleteAtExit?: boolean;
 }

@@ -4,6 +4,7 @@
  * done to it, and nothing of what the daemon thinks.
  */
 import type { EffectKind, EffectOf } from '../../src/domain/model/effects.ts';
+import type { RuntimeHandler } from '../../src/domain/model/runtime-handler.ts';
 import { Violation } from './violation.ts';
 import { type SimulatedTask, tasksIn, type World } from './world.ts';
 
@@ -30,6 +31,15 @@ function checkUnused(world: World, paths: readonly (string | null)[], podSandbox
   const [first] = running;
   if (first !== undefined && paths.some((path) => path !== null && world.netns.has(path)))
     refuse(`The namespaces of ${podSandboxId} are unpinned while ${first.id} runs in them.`);
+}
+
+/** What makes a pod ends it, whatever handlers the configuration has since. */
+function checkHandler(world: World, kind: string, podSandboxId: string, handler: RuntimeHandler): void {
+  const began = world.changing.shimHandlers.get(podSandboxId);
+  const now = JSON.stringify(handler);
+  if (began !== undefined && began !== now)
+    refuse(`${kind} of ${podSandboxId} is asked of ${now}, its shim is of ${began}.`);
+  world.changing.shimHandlers.set(podSandboxId, now);
 }
 
 const checks: { readonly [K in EffectKind]?: Check<K> } = {
@@ -60,7 +70,14 @@ const checks: { readonly [K in EffectKind]?: Check<K> } = {
     if (task !== undefined) refuse(`The files of pod ${podSandboxId} are deleted while ${task.id} runs.`);
     if (world.shims.get(podSandboxId)?.alive) refuse(`The files of pod ${podSandboxId} are deleted under its shim.`);
   },
-  StopShim(world, { podSandboxId, hasSandbox }) {
+  PreparePodSandbox(world, { podSandboxId, chainIds }) {
+    world.standsOn.set(podSandboxId, chainIds ?? []);
+  },
+  StartShim: (world, { podSandboxId, handler }) => checkHandler(world, 'StartShim', podSandboxId, handler),
+  CreateTask: (world, { podSandboxId, handler }) => checkHandler(world, 'CreateTask', podSandboxId, handler),
+  DeleteTask: (world, { podSandboxId, handler }) => checkHandler(world, 'DeleteTask', podSandboxId, handler),
+  StopShim(world, { podSandboxId, handler, hasSandbox }) {
+    checkHandler(world, 'StopShim', podSandboxId, handler);
     if (world.shims.get(podSandboxId)?.alive !== true) return;
     const left = runningIn(world, podSandboxId).filter(({ id }) => hasSandbox !== true || id !== podSandboxId);
     if (left.length > 0) refuse(`The shim of ${podSandboxId} is stopped while ${left[0]?.id} runs.`);
@@ -73,7 +90,8 @@ const checks: { readonly [K in EffectKind]?: Check<K> } = {
     if (task?.status === 'running') refuse(`The files of container ${containerId} are deleted while it runs.`);
     world.standsOn.delete(containerId);
   },
-  StartTask(world, { podSandboxId, containerId }) {
+  StartTask(world, { podSandboxId, containerId, handler }) {
+    checkHandler(world, 'StartTask', podSandboxId, handler);
     if (isRunning(world, podSandboxId, containerId)) refuse(`${containerId} is started while it runs.`);
   },
   KillTask(_world, { containerId, signal }) {

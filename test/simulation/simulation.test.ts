@@ -8,6 +8,7 @@ import { availableParallelism } from 'node:os';
 import { test } from 'node:test';
 import { BOUNDARIES } from './boundaries.ts';
 import { runHistory, targetOfSeed } from './history.ts';
+import { CHANGING_PLANTS } from './plants-changing.ts';
 import { MORE_PLANTS } from './plants-more.ts';
 import { DIMENSION_PLANTS } from './plants-dimensions.ts';
 import { PLANTS } from './plants.ts';
@@ -50,7 +51,7 @@ test(`C1 C2 C3 C4 C5 C6 C19: ${HISTORIES} histories from seed ${SEED} keep every
 /** Soon is what makes a clean run mean something: a bug that shows seldom says where the daemon has to die for it. */
 const TRIES = 2000;
 
-for (const plant of [...PLANTS, ...MORE_PLANTS, ...TOLD_PLANTS, ...DIMENSION_PLANTS]) {
+for (const plant of [...PLANTS, ...MORE_PLANTS, ...TOLD_PLANTS, ...DIMENSION_PLANTS, ...CHANGING_PLANTS]) {
   // Always the same seeds: that these bugs are found is a fact about the checks, and no matter of luck.
   test(`the simulator finds: ${plant.name}`, async (t) => {
     for (let seed = 1; seed <= TRIES; seed += 1) {

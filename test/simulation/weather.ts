@@ -3,6 +3,7 @@
  * somebody sets, orders to stop, housekeeping, and failures that last until somebody mends what is broken.
  */
 import type { History } from './history.ts';
+import { damageContent } from './damage.ts';
 import type { Lives } from './life.ts';
 import { muteSomeShim } from './unresponsive.ts';
 
@@ -12,6 +13,8 @@ const CLOCK_RATE = 0.001;
 const MUTE_RATE = 0.1;
 const FULL_RATE = 0.002;
 const COMMIT_FAILS_RATE = 0.0005;
+
+const DAMAGE_RATE = 0.01;
 
 const FULL_MS = 400;
 const NS_PER_MS = 1_000_000n;
@@ -24,6 +27,7 @@ export function haveWeather(history: History, lives: Lives): void {
   if (random.chance(STOP_RATE)) lives.stop();
   if (random.chance(HOUSE_RATE)) (random.chance(0.5) ? history.house?.snapshot : history.house?.prune)?.();
   if (random.chance(COMMIT_FAILS_RATE)) world.nextCommitFails = true;
+  if (world.changing.contentIsDamaged && random.chance(DAMAGE_RATE)) damageContent(history, lives.tell);
   if (random.chance(CLOCK_RATE)) {
     const ms = random.chance(0.5) ? -random.below(BACK_MS_MAX) : random.below(FORTH_MS_MAX);
     world.clockWasSet = true;

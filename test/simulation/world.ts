@@ -2,6 +2,8 @@
  * The simulated node outside the daemon: files, namespaces, addresses, shims with their tasks, images. It outlives
  * every daemon. Effects are performed on it by effects.ts; here is only what exists, and what happens by itself.
  */
+import type { LaunchedTask } from '../../src/domain/model/tasks.ts';
+import { type Changing, freePid } from './changing.ts';
 import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
 
@@ -12,6 +14,7 @@ export interface SimulatedTask {
   readonly id: string;
   readonly podSandboxId: string;
   readonly pid: number;
+  readonly startTicks: string;
   status: 'created' | 'running' | 'stopped';
   exitStatus: number;
   exitedAtNs: bigint;
@@ -88,7 +91,7 @@ export interface World {
   readonly stuck: Set<string>;
   /** Pods of which an exit, or the end of the shim, was written down and no more. */
   readonly unread: Set<string>;
-  nextPid: number;
+  readonly changing: Changing;
   nextAddress: number;
   /** Told of every exit, whoever lives to hear it. */
   onExit: (task: SimulatedTask) => void;
@@ -97,7 +100,7 @@ export interface World {
   onOom: (task: SimulatedTask) => void;
 }
 
-export const createWorld = (): World => ({
+export const createWorld = (changing: Changing): World => ({
   dirs: new Set(),
   bundles: new Set(),
   imageMounts: new Map(),
@@ -130,7 +133,7 @@ export const createWorld = (): World => ({
   threw: false,
   stuck: new Set(),
   unread: new Set(),
-  nextPid: 1000,
+  changing,
   nextAddress: 1,
   onExit: () => {},
   onShimDeath: () => {},
@@ -154,6 +157,7 @@ export function endTask(
   task.exitStatus = exitStatus;
   task.exitedAtNs = scheduler.nowNs();
   task.oomKills = oomKills;
+  freePid(world.changing, task.pid);
   world.ends.set(task.id, { exitStatus, atNs: task.exitedAtNs, oomKills });
   if (oomKills > 0) world.oomed.add(task.id);
   if (task.id === task.podSandboxId) world.cutOff.add(task.id);
@@ -199,12 +203,16 @@ export const isBroken = ({ broken, hung, mute }: World, id: string): boolean =>
 export const hasRunning = (world: World, podSandboxId: string): boolean =>
   tasksIn(world, podSandboxId).some(({ status }) => status === 'running');
 
-export function isAlive(world: World, pid: number): boolean {
-  for (const shim of world.shims.values())
-    for (const task of shim.tasks.values()) if (task.pid === pid && task.status === 'running') return true;
-  for (const task of world.orphans.values()) if (task.pid === pid && task.status === 'running') return true;
-  return false;
-}
+/** Whoever has its pid now may be another: pid and start time name a process. */
+export const isAlive = (world: World, { pid, startTicks }: LaunchedTask): boolean =>
+  processesOf(world).some((task) => task.pid === pid && task.startTicks === startTicks);
+
+/** Some process has this pid. */
+export const isTaken = (world: World, pid: number): boolean =>
+  world.changing.strangers.has(pid) || processesOf(world).some((task) => task.pid === pid);
+
+const processesOf = (world: World): SimulatedTask[] =>
+  tasksIn(world, null).filter(({ status }) => status === 'running');
 
 export const runningContainers = (world: World): SimulatedTask[] =>
   [...world.shims.values()].flatMap((shim) =>

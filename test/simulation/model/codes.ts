@@ -46,8 +46,8 @@ const CREATING: readonly string[] = [...NODE_FAILED, 'NameTaken', 'Cancelled', '
 const ENDING: readonly string[] = [...NODE_FAILED, 'AmbiguousId'];
 
 const allowed: Readonly<Record<string, readonly string[]>> = {
-  RunPodSandbox: CREATING,
-  RestorePod: CREATING,
+  RunPodSandbox: [...CREATING, 'UnknownRuntimeHandler'],
+  RestorePod: [...CREATING, 'UnknownRuntimeHandler', 'InvalidField'],
   CreateContainer: [...CREATING, 'PodSandboxNotFound', 'InvalidField', 'AmbiguousId'],
   StartContainer: USING,
   StopContainer: ENDING,

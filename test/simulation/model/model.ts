@@ -138,6 +138,11 @@ export function createModel(node: Node, fail: (message: string) => never): Model
     if (reason === 'ContainerNotFound' || reason === 'PodSandboxNotFound') checkNotFound(call.asked, reason);
     if (reason === 'NameTaken') checkNameTaken(call.asked);
     if (reason === 'WrongState') checkWrongState(call.asked);
+    // What goes on needs the image that it was checkpointed with.
+    if (reason === 'InvalidField' && method === 'RestorePod' && !node.hadMovingTags())
+      fail('RestorePod was answered with InvalidField and nothing else was asked for than was checkpointed.');
+    if (reason === 'UnknownRuntimeHandler' && !node.lackedHandler(call.asked.runtimeHandler ?? ''))
+      fail(`${method} was told that ${call.asked.runtimeHandler ?? ''} is no runtime handler.`);
     if (reason === 'AmbiguousId' && call.asked.containerId !== AMBIGUOUS)
       fail(`${method} of a whole id was called ambiguous.`);
     if (reason === 'DiskFull' && (ENDINGS.includes(method) || !node.diskWasFull()))
@@ -224,6 +229,9 @@ export function createModel(node: Node, fail: (message: string) => never): Model
         return checkExec(call.asked, reply);
       case 'PullImage':
         if (reply.imageRefs?.length !== 1) fail(`PullImage was answered with ${reply.imageRefs?.length ?? 0} images.`);
+        for (const id of reply.imageRefs)
+          if (!node.gave(call.asked.image ?? '', id))
+            fail(`PullImage was answered with ${id}, which no registry gave.`);
         if (imageRemovals === 0 && !node.hasLayers()) fail('PullImage was answered with OK and there is no layer.');
         return;
       default:

@@ -18,6 +18,7 @@ export interface Asked {
   readonly newId?: string;
   readonly config?: { readonly metadata?: { readonly name?: string } };
   readonly image?: string;
+  readonly runtimeHandler?: string;
 }
 
 export interface Reply {
@@ -72,6 +73,12 @@ export interface Node {
   readonly wasCutOff: (podSandboxId: string) => boolean;
   /** The daemon met a bug of its own. */
   readonly hadBugs: () => boolean;
+  /** Some start did not have this runtime handler. */
+  readonly lackedHandler: (name: string) => boolean;
+  /** Some tag has named two images. */
+  readonly hadMovingTags: () => boolean;
+  /** A registry or an archive gave this image for this name. */
+  readonly gave: (reference: string, imageId: string) => boolean;
   /** The disk was full at some time. */
   readonly diskWasFull: () => boolean;
   /** Somebody set the wall clock: times say nothing about an order any more. */
