@@ -10,7 +10,7 @@ import { type AddressInfo, isIPv6 } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
 import { orAfter } from '../../platform/rpc/timeout.ts';
-import { watchIdle } from './idle.ts';
+import { watchIdle } from '../../platform/rpc/idle.ts';
 import {
   acceptedVersionsHeader,
   choose,

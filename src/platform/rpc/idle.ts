@@ -1,5 +1,5 @@
 /** Notices that nothing has moved for a while. */
-import { timerMs } from '../../platform/rpc/timeout.ts';
+import { timerMs } from './timeout.ts';
 
 export interface IdleWatch {
   /** Something has moved. */
