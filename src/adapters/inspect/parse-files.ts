@@ -6,6 +6,7 @@ import { Worker } from 'node:worker_threads';
 import type { CdiSpec } from '../../domain/model/cdi.ts';
 import type { BlockIOClasses } from '../../domain/model/classes.ts';
 import { messageOf } from '../../domain/model/errors.ts';
+import { watchIdle } from '../../platform/rpc/idle.ts';
 
 /** What each kind of file says. */
 export interface FileContents {
@@ -50,9 +51,9 @@ async function parseInThread<K extends FileKind>(
     workerData: { kind, files } satisfies ParseRequest,
     resourceLimits: { maxOldGenerationSizeMb: MEMORY_MB_MAX },
   });
-  const timer = setTimeout(() => end(`that took more than ${timeoutMs} ms`), timeoutMs);
+  const idle = watchIdle(timeoutMs, () => end(`that took more than ${timeoutMs} ms`));
   thread.on('message', (file: ParsedFile<K>) => {
-    timer.refresh();
+    idle.touch();
     if (parsed.push(file) === files.length) end('all are parsed');
   });
   thread.on('error', (error) => end(messageOf(error)));
@@ -60,7 +61,7 @@ async function parseInThread<K extends FileKind>(
   try {
     return { end: await ended, parsed };
   } finally {
-    clearTimeout(timer);
+    idle.stop();
     await thread.terminate();
   }
 }

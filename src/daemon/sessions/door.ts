@@ -8,7 +8,7 @@ import { createTokens, type Tokens } from '../../adapters/streaming/tokens.ts';
 import type { StreamingRequest } from '../../adapters/streaming/types.ts';
 import { urlOf } from '../../adapters/streaming/urls.ts';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
-import { orAfter } from '../../platform/rpc/timeout.ts';
+import { orAfter, unlessAborted } from '../../platform/rpc/timeout.ts';
 import type { SessionCalls } from './calls.ts';
 import { carried, type FromThread, type SessionSubject, type ToThread } from './messages.ts';
 import { createRemoteClients } from './remote-clients.ts';
@@ -54,8 +54,7 @@ const cannotListen = ({ address, port, tls }: ThreadOptions, why: string): Failu
 const startThread = ({ server, calls, log }: SessionDoorOptions, tokens: Tokens, onEnd: () => void): Thread => {
   const listening = Promise.withResolvers<string>();
   const closed = Promise.withResolvers<void>();
-  const ending = Promise.withResolvers<never>();
-  ending.promise.catch(() => undefined);
+  const ending = new AbortController();
   const underWay = new Set<Promise<void>>();
   let isExpectedToEnd = false;
 
@@ -94,7 +93,7 @@ const startThread = ({ server, calls, log }: SessionDoorOptions, tokens: Tokens,
   const begin = async (session: number, subject: SessionSubject): Promise<void> => {
     const performed = perform(session, subject);
     try {
-      say({ kind: 'over', session, exitCode: await Promise.race([performed, ending.promise]) });
+      say({ kind: 'over', session, exitCode: await unlessAborted(performed, ending.signal) });
     } catch (error) {
       say({ kind: 'failed', session, error: carried(error) });
     }
@@ -149,7 +148,7 @@ const startThread = ({ server, calls, log }: SessionDoorOptions, tokens: Tokens,
     close: async () => {
       isExpectedToEnd = true;
       worker.ref();
-      ending.reject(new FailureError('NotServing', 'The daemon is ending; begin anew in a moment.'));
+      ending.abort(new FailureError('NotServing', 'The daemon is ending; begin anew in a moment.'));
       say({ kind: 'close' });
       await closed.promise;
       // So that they are written down.

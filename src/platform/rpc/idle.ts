@@ -1,4 +1,4 @@
-/** Notices that nothing has moved for a while. */
+/** Notices, once, that nothing has moved for a while. Keeps a process alive until then, or until it is stopped. */
 import { timerMs } from './timeout.ts';
 
 export interface IdleWatch {

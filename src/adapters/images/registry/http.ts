@@ -8,6 +8,7 @@ import { Agent as HttpAgent, type IncomingMessage, type OutgoingHttpHeaders, req
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { getCACertificates } from 'node:tls';
 import { FailureError, type FailureReason } from '../../../domain/model/errors.ts';
+import { watchIdle } from '../../../platform/rpc/idle.ts';
 import { timerMs } from '../../../platform/rpc/timeout.ts';
 import { connectionProblem } from './connection-errors.ts';
 import { isLoopback, type TlsMaterial } from './hosts.ts';
@@ -113,16 +114,16 @@ const createAgent = (url: URL, tls: TlsMaterial, authorities: () => readonly str
 };
 
 async function* pieces(url: URL, message: IncomingMessage, idleTimeoutMs: number): AsyncGenerator<Buffer> {
-  const timer = setTimeout(() => message.destroy(stalled(url, idleTimeoutMs)), idleTimeoutMs);
+  const idle = watchIdle(idleTimeoutMs, () => message.destroy(stalled(url, idleTimeoutMs)));
   try {
     for await (const chunk of message as AsyncIterable<Buffer>) {
-      timer.refresh();
+      idle.touch();
       yield chunk;
     }
   } catch (error) {
     throw error instanceof FailureError ? error : unreachable(url, error);
   } finally {
-    clearTimeout(timer);
+    idle.stop();
     message.destroy();
   }
 }
