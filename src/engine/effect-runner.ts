@@ -92,7 +92,7 @@ export function createEffectRunner({ perform, clock, ended }: EffectRunnerOption
       if (abort.signal.aborted) return;
       running.set(id, { kind, sinceMonoNs: clock.monoNs(), followers: [] });
       if (!request.ok) return fail(id, kind, request.failure);
-      const { effect } = request;
+      const effect = request.value;
       if (effect.kind === 'WaitUntil') return startTimer(id, BigInt(effect.dueAtNs));
       const begin = (): void => void run(id, effect, callerGone);
       const followed = follows === null ? undefined : running.get(follows);

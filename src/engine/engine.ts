@@ -101,7 +101,7 @@ export function createEngine(options: EngineOptions): Engine {
     if (call === null || waiter === undefined) return;
     waiting.delete(call);
     const outcome: CallOutcome =
-      body.failure === undefined ? { ok: true, response: body.response ?? {} } : { ok: false, failure: body.failure };
+      body.failure === undefined ? { ok: true, value: body.response ?? {} } : { ok: false, failure: body.failure };
     waiter.resolve({ outcome, attachment: waiter.attachment });
   }
 

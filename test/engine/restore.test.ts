@@ -27,7 +27,7 @@ async function rigWithImage(perform: RigOptions['perform'] = {}): Promise<Rig> {
 }
 
 const containersIn = ({ outcome }: CallReply): readonly string[] =>
-  outcome.ok ? Object.values(outcome.response.containerIds ?? {}) : [];
+  outcome.ok ? Object.values(outcome.value.containerIds ?? {}) : [];
 const isEmpty = ({ engine: { state } }: Rig): boolean =>
   state.sandboxes.size + state.containers.size + state.names.size === 0;
 

@@ -183,7 +183,7 @@ export const runPod = (name = 'pod'): CallDraft => ({
 
 export const idOf = ({ outcome }: CallReply): string => {
   if (!outcome.ok) throw new Error(`${outcome.failure.reason}: ${outcome.failure.message}`);
-  return outcome.response.id ?? '';
+  return outcome.value.id ?? '';
 };
 
 export const reasonOf = ({ outcome }: CallReply): string => (outcome.ok ? 'OK' : outcome.failure.reason);

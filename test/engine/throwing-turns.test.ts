@@ -262,7 +262,7 @@ test('what else comes unasked and throws is noted: it is written into the state,
   assert.equal(rig.view.state.network.problem, 'gone');
   assert.equal(rig.view.state.sandboxes.get(podSandboxId)?.shimContact, 'gone');
   pulled();
-  idOf({ ...(await slow), outcome: { ok: true, response: { id: 'answered' } } });
+  idOf({ ...(await slow), outcome: { ok: true, value: { id: 'answered' } } });
   await assertWhole(rig);
 });
 

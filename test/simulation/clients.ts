@@ -180,9 +180,9 @@ export function startClients(history: History, count: number): Clients {
       const calls = random.chance(0.1) ? [call(draft, impatient()), call(draft)] : [call(draft, impatient())];
       for (const answer of await Promise.all(calls)) {
         if (answer === null || !answer.outcome.ok) continue;
-        const id = answer.outcome.response.id ?? '';
+        const id = answer.outcome.value.id ?? '';
         history.ledger.created.set(id, kind);
-        return answer.outcome.response;
+        return answer.outcome.value;
       }
       await pause(50);
     }

@@ -50,7 +50,7 @@ export const askedOf = (draft: CallDraft): Asked => draft;
 
 export function replyOf({ outcome }: CallReply): Reply {
   if (!outcome.ok) return { ok: false, reason: outcome.failure.reason };
-  const { containerIds, ...response } = outcome.response;
+  const { containerIds, ...response } = outcome.value;
   return {
     ok: true,
     ...response,

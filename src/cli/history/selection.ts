@@ -49,12 +49,12 @@ const isPod = (wanted: string, id: string, metadata: PodSandboxMetadata): boolea
 /** A reference in its whole form; the text itself when it is none. */
 const wholeReference = (text: string): string => {
   const parsed = parseImageReference(text);
-  return parsed.ok ? formatImageReference(parsed.reference) : text;
+  return parsed.ok ? formatImageReference(parsed.value) : text;
 };
 
 const tagOf = (text: string): string | null => {
   const parsed = parseImageReference(text);
-  return parsed.ok ? repoTagOf(parsed.reference) : null;
+  return parsed.ok ? repoTagOf(parsed.value) : null;
 };
 
 const isImageId = (wanted: string, id: string): boolean =>

@@ -58,7 +58,7 @@ export function createSessions(take: TakeCall, ids: Ids): Sessions {
 
   async function hold(draft: CallDraft, caller: Caller | null, signal: AbortSignal): Promise<CallResponse> {
     const { outcome } = await take(draft, { caller, deadlineNs: null, signal });
-    if (outcome.ok) return outcome.response;
+    if (outcome.ok) return outcome.value;
     throw new FailureError(outcome.failure.reason, outcome.failure.message);
   }
 

@@ -180,7 +180,7 @@ const catalogue: Catalogue = {
     subjects: () => [],
     whole: (_, request) => {
       const parsed = parseImageReference(request.image);
-      return parsed.ok ? { ...request, image: formatImageReference(parsed.reference) } : request;
+      return parsed.ok ? { ...request, image: formatImageReference(parsed.value) } : request;
     },
     target: ({ image, credentials }) => `pull/${image}${credentials === null ? '' : `#${credentials}`}`,
     onFullDisk: 'refused',

@@ -83,7 +83,7 @@ function advanceCreate(turn: Turn, container: Container, inspection: StepState):
   if (isOfNewPod(turn, container)) return wake(turn, sandboxStream(container.podSandboxId));
   const claimed = callsWaitingFor(turn, stream, ['CreateContainer']).some((call) => !call.detached);
   emit(turn, stream, { type: 'container.created', body: { claimed } });
-  answer(turn, stream, ['CreateContainer'], { ok: true, response: { id: container.id } });
+  answer(turn, stream, ['CreateContainer'], { ok: true, value: { id: container.id } });
   if (!claimed) setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
 }
 

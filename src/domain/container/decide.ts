@@ -64,7 +64,7 @@ export function createContainer(
       name,
       podSandboxId,
       config,
-      ...images.found,
+      ...images.value,
       ...(location === null ? {} : { checkpointArchive: location }),
     },
   });
@@ -103,7 +103,7 @@ function repeat(turn: Turn, call: OpenCall, request: RequestOf<'CreateContainer'
   if (same && owner.goal === 'run' && owner.phase.kind === 'created') {
     if (!owner.phase.claimed && !call.detached)
       emit(turn, containerStream(owner.id), { type: 'container.claimed', body: {} });
-    return complete(turn, call, { ok: true, response: { id: owner.id } });
+    return complete(turn, call, { ok: true, value: { id: owner.id } });
   }
   const why = same ? 'was started already or is being removed' : 'exists with another configuration';
   complete(turn, call, {

@@ -178,7 +178,7 @@ export function afterExec(
   const { stdoutBytes, stderrBytes } = result;
   complete(turn, call, {
     ok: true,
-    response: {
+    value: {
       ...('exitStatus' in result ? { exitCode: result.exitStatus } : {}),
       ...('stdinBytes' in result ? { stdinBytes: result.stdinBytes } : {}),
       stdoutBytes,

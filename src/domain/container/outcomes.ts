@@ -28,7 +28,7 @@ export function afterContainerEffect(turn: Turn, containerId: string, outcome: E
         turn,
         containerStream(containerId),
         ['ReopenContainerLog'],
-        outcome.failure === undefined ? { ok: true, response: {} } : { ok: false, failure: outcome.failure },
+        outcome.failure === undefined ? { ok: true, value: {} } : { ok: false, failure: outcome.failure },
       );
     case 'CheckpointTask':
       afterCheckpoint(turn, outcome);

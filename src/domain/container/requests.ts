@@ -57,7 +57,7 @@ export function containerRequest(
       return perform({
         kind: 'PrepareContainer',
         containerId,
-        bundle: { id: containerId, path: bundle, spec: built.spec },
+        bundle: { id: containerId, path: bundle, spec: built.value },
         chainIds: container.chainIds,
         imageVolumes: volumesOf(facts, container),
         imageMounts: imageMountsOf(facts, container).map(({ chainIds, hostPath }) => ({ chainIds, hostPath })),

@@ -112,7 +112,7 @@ export function complete(turn: Turn, call: OpenCall, outcome: CallOutcome): void
     ? {
         ...common,
         code: GrpcCode.OK,
-        ...(Object.keys(outcome.response).length > 0 ? { response: outcome.response } : {}),
+        ...(Object.keys(outcome.value).length > 0 ? { response: outcome.value } : {}),
       }
     : { ...common, code: grpcCodeOf(outcome.failure), failure: outcome.failure };
   emit(turn, call.stream, { type: 'call.completed', body }, call.seq);
@@ -137,4 +137,4 @@ export function answer(turn: Turn, target: string, methods: readonly Method[], o
   for (const call of callsWaitingFor(turn, target, methods)) complete(turn, call, outcome);
 }
 
-export const OK: CallOutcome = { ok: true, response: {} };
+export const OK: CallOutcome = { ok: true, value: {} };

@@ -84,7 +84,7 @@ export function afterFetch(
       turn,
       fetcher.target,
       ['PullImage', 'LoadImages'],
-      failure === undefined ? { ok: true, response: { imageRefs } } : { ok: false, failure },
+      failure === undefined ? { ok: true, value: { imageRefs } } : { ok: false, failure },
     );
   }
   for (const image of turn.state.images.values()) if (image.removing) wake(turn, imageStream(image.id));

@@ -12,7 +12,7 @@ export function pullImage(turn: Turn, call: OpenCall, request: RequestOf<'PullIm
   if (!parsed.ok)
     return complete(turn, call, {
       ok: false,
-      failure: { reason: 'InvalidField', message: `image.image ${parsed.problem}` },
+      failure: { reason: 'InvalidField', message: `image.image ${parsed.failure}` },
     });
   fetchImages(turn, call);
 }
@@ -28,6 +28,6 @@ export function removeImage(turn: Turn, call: OpenCall, request: RequestOf<'Remo
   const image = findImage(turn.state, request.image);
   if (image === undefined) return complete(turn, call, OK);
   emit(turn, imageStream(image.id), { type: 'image.removing', body: {} });
-  complete(turn, call, { ok: true, response: { imageRefs: [image.id] } });
+  complete(turn, call, { ok: true, value: { imageRefs: [image.id] } });
   wake(turn, imageStream(image.id));
 }

@@ -3,7 +3,7 @@
  * back from removal, be it as their root or as a volume.
  */
 import type { ContainerConfig, Mount } from '../model/cri.ts';
-import type { Failure } from '../model/errors.ts';
+import { refused, type Result, succeeded } from '../model/result.ts';
 import { shown } from '../oci/refuse.ts';
 import type { Container, NodeState, PodSandbox } from '../model/state.ts';
 import { findImage } from './names.ts';
@@ -20,47 +20,44 @@ const imageNamesIn = (mounts: readonly Mount[] | undefined): readonly string[] =
   ...new Set((mounts ?? []).flatMap(({ image }) => (image === undefined ? [] : [image.image ?? '']))),
 ];
 
-type ImagesToMount =
-  | { readonly ok: true; readonly images: readonly { readonly image: string; readonly imageId: string }[] }
-  | { readonly ok: false; readonly failure: Failure };
+interface MountedImage {
+  readonly image: string;
+  readonly imageId: string;
+}
 
 /** The images that a config mounts, as they are on this node now: creating a container never pulls. */
-function imagesToMount(state: Pick<NodeState, 'images'>, { mounts }: ContainerConfig): ImagesToMount {
-  const images: { image: string; imageId: string }[] = [];
+function imagesToMount(state: Pick<NodeState, 'images'>, { mounts }: ContainerConfig): Result<readonly MountedImage[]> {
+  const images: MountedImage[] = [];
   for (const image of imageNamesIn(mounts)) {
     const found = findImage(state, image);
     if (found === undefined) {
       const message = `${IMAGE_VOLUME_FAILED}: mounts.image ${shown(image)} is not on this node; pull it first.`;
-      return { ok: false, failure: { reason: 'ImageNotFound', message } };
+      return refused({ reason: 'ImageNotFound', message });
     }
     images.push({ image, imageId: found.id });
   }
-  return { ok: true, images };
+  return succeeded(images);
 }
 
 /** What a container stands on, as its record says it. */
 interface ContainerImages {
   readonly imageId: string;
   /** Absent: none. */
-  readonly mountedImages?: readonly { readonly image: string; readonly imageId: string }[];
+  readonly mountedImages?: readonly MountedImage[];
 }
 
-export type ImagesFound =
-  | { readonly ok: true; readonly found: ContainerImages }
-  | { readonly ok: false; readonly failure: Failure };
-
 /** The images of a config, its root's and those of its volumes, or which of them is not there. */
-export function imagesOf(state: Pick<NodeState, 'images'>, config: ContainerConfig): ImagesFound {
+export function imagesOf(state: Pick<NodeState, 'images'>, config: ContainerConfig): Result<ContainerImages> {
   const name = config.image?.image ?? '';
   const image = findImage(state, name);
   if (image === undefined) {
     const message = `image.image "${name}" is not on this node; pull it first.`;
-    return { ok: false, failure: { reason: 'ImageNotFound', message } };
+    return refused({ reason: 'ImageNotFound', message });
   }
   const mounted = imagesToMount(state, config);
   if (!mounted.ok) return mounted;
-  const mountedImages = mounted.images.length === 0 ? {} : { mountedImages: mounted.images };
-  return { ok: true, found: { imageId: image.id, ...mountedImages } };
+  const mountedImages = mounted.value.length === 0 ? {} : { mountedImages: mounted.value };
+  return succeeded({ imageId: image.id, ...mountedImages });
 }
 
 /** Ids of all images that a container stands on: its root's, then those of its volumes. */

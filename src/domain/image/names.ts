@@ -18,7 +18,7 @@ const visible = (image: Image | undefined): Image | undefined =>
 function findByReference(state: Pick<NodeState, 'images'>, text: string): Image | undefined {
   const parsed = parseImageReference(text);
   if (!parsed.ok) return undefined;
-  const { reference } = parsed;
+  const reference = parsed.value;
   const tag = repoTagOf(reference);
   const byDigest = reference.digest === null ? null : `${repositoryOf(reference)}@${reference.digest}`;
   for (const image of state.images.values()) {

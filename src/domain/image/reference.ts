@@ -3,6 +3,7 @@
  * normalise what a request names with it, the images adapter finds the registry by it. Pure. References come from
  * anyone who may write a pod, so the text is bounded first and every pattern below reads it in one pass.
  */
+import { refused, type Result, succeeded } from '../model/result.ts';
 
 /** A reference with nothing left to guess: host and path are complete, and at least one of tag and digest is there. */
 export interface ImageReference {
@@ -15,10 +16,8 @@ export interface ImageReference {
   readonly digest: string | null;
 }
 
-export type ParsedReference =
-  | { readonly ok: true; readonly reference: ImageReference }
-  /** One sentence that names the reference and what is wrong with it. */
-  | { readonly ok: false; readonly problem: string };
+/** Or one sentence that names the reference and what is wrong with it. */
+export type ParsedReference = Result<ImageReference, string>;
 
 const DEFAULT_HOST = 'docker.io';
 const DEFAULT_TAG = 'latest';
@@ -81,11 +80,8 @@ const shown = (text: string): string => JSON.stringify(text.length > 120 ? `${te
  * both are given. Never throws; the work is linear in the text, of which at most 512 characters are taken.
  */
 export const parseImageReference = (text: string): ParsedReference => {
-  const problem = (what: string): ParsedReference => ({
-    ok: false,
-    problem: `The image reference ${shown(text)} ${what}.`,
-  });
-  if (text === '') return { ok: false, problem: 'The image reference is empty.' };
+  const problem = (what: string): ParsedReference => refused(`The image reference ${shown(text)} ${what}.`);
+  if (text === '') return refused('The image reference is empty.');
   if (text.length > REFERENCE_LENGTH_MAX) return problem(`is longer than ${REFERENCE_LENGTH_MAX} characters`);
   if (HEX_ID.test(text)) return problem('is an image id, not a name: give the name the registry knows the image by');
 
@@ -105,7 +101,7 @@ export const parseImageReference = (text: string): ParsedReference => {
   if (host.length + 1 + path.length > NAME_LENGTH_MAX) {
     return problem(`has a name longer than ${NAME_LENGTH_MAX} characters`);
   }
-  return { ok: true, reference: { host, path, tag: tag ?? (digest === null ? DEFAULT_TAG : null), digest } };
+  return succeeded({ host, path, tag: tag ?? (digest === null ? DEFAULT_TAG : null), digest });
 };
 
 /** host/path, without tag or digest. */

@@ -19,6 +19,7 @@ import type { DaemonFacts } from './daemon-facts.ts';
 import type { DamagedContent, JournalDoubt, NodeEvent, NodeNote } from './notes.ts';
 import type { AttachRequest, ExecRequest } from './streams.ts';
 import type { RestorePodRequest } from './pod-restore.ts';
+import type { Result } from './result.ts';
 import type { TurnFailed } from './turn-failed.ts';
 
 /** Who called, as the kernel says (SO_PEERCRED), with the start time that makes the pid unique. */
@@ -142,9 +143,7 @@ export interface CallResponse {
   readonly fromPodBytes?: number;
 }
 
-export type CallOutcome =
-  | { readonly ok: true; readonly response: CallResponse }
-  | { readonly ok: false; readonly failure: Failure };
+export type CallOutcome = Result<CallResponse>;
 
 /** What is to be done, in an `effects.requested` record on the stream of the object it is done to. */
 export type Intent = {

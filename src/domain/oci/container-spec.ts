@@ -3,6 +3,7 @@
  * the image, what the devices and mount sources are. The config was validated before (validate-container.ts); what
  * fails here fails because of this node, this image or this pod.
  */
+import type { Result } from '../model/result.ts';
 import type { ContainerConfig, LinuxContainerSecurityContext, Mount, PodSandboxConfig } from '../model/cri.ts';
 import { SupplementalGroupsPolicy } from '../model/cri.ts';
 import { applyCdiEdits } from './cdi/apply.ts';
@@ -24,7 +25,7 @@ import type { ContainerSpecInput, ImageMount } from './input.ts';
 import { containerMounts } from './mounts.ts';
 import { containerNamespaces } from './namespaces.ts';
 import { processArgs, processCwd, processEnv } from './process.ts';
-import { refuse, refuseField, type SpecResult, shown, specResult } from './refuse.ts';
+import { refuse, refuseField, resultOf, shown } from './refuse.ts';
 import { cgroupsPath, ociResources, oomScoreAdj } from './resources.ts';
 import { ociSeccomp, seccompFileOf, seccompProfileOf } from './seccomp.ts';
 import { checkSelinux, pathsToRelabel, taskLabels } from './selinux.ts';
@@ -111,8 +112,8 @@ export function containerQuestions({
 }
 
 /** Fails with what of the config can not be done with this image, in this pod, on this node. */
-export function containerSpec(input: ContainerSpecInput): SpecResult {
-  return specResult(() => {
+export function containerSpec(input: ContainerSpecInput): Result<OciSpec> {
+  return resultOf(() => {
     const { baseSpec } = input.settings;
     const spec = baseSpec === undefined ? build(input) : overBaseSpec(baseSpec, build(input));
     const { cdi } = input.facts;

@@ -3,6 +3,7 @@
  * needs nothing, so it gets nothing: no capabilities, a read-only root, no /sys. What it can see of /proc is masked
  * all the same, because a container that shares its PID namespace can look through /proc/1/root.
  */
+import type { Result } from '../model/result.ts';
 import type { LinuxSandboxSecurityContext } from '../model/cri.ts';
 import { sandboxAnnotations } from './annotations.ts';
 import { noCapabilities } from './capabilities.ts';
@@ -11,7 +12,7 @@ import type { PodSandboxSpecInput } from './input.ts';
 import { sandboxMounts } from './mounts.ts';
 import { hasHostNetwork, sandboxNamespaces } from './namespaces.ts';
 import { processArgs, processCwd, processEnv } from './process.ts';
-import { type SpecResult, refuse, shown, specResult } from './refuse.ts';
+import { refuse, resultOf, shown } from './refuse.ts';
 import { cgroupsPath, oomScoreAdj, sandboxResources } from './resources.ts';
 import { pauseSeccomp, seccompProfileOf } from './seccomp.ts';
 import { checkSelinux, taskLabels } from './selinux.ts';
@@ -48,8 +49,8 @@ function sandboxUser(context: LinuxSandboxSecurityContext | undefined, imageUser
 }
 
 /** Fails with what of the config can not be done on this node; the config itself was validated before. */
-export function podSandboxSpec(input: PodSandboxSpecInput): SpecResult {
-  return specResult(() => build(input));
+export function podSandboxSpec(input: PodSandboxSpecInput): Result<OciSpec> {
+  return resultOf(() => build(input));
 }
 
 function build(input: PodSandboxSpecInput): OciSpec {

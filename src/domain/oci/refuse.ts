@@ -3,11 +3,7 @@
  * config; at their border it becomes data, which is what deciders record. Must not know any field itself.
  */
 import { type Failure, FailureError, type FailureReason } from '../model/errors.ts';
-import type { OciSpec } from '../model/oci.ts';
-
-export type SpecResult =
-  | { readonly ok: true; readonly spec: OciSpec }
-  | { readonly ok: false; readonly failure: Failure };
+import { refused, type Result, succeeded } from '../model/result.ts';
 
 /** @throws {FailureError} always */
 export function refuse(reason: FailureReason, message: string): never {
@@ -17,26 +13,20 @@ export function refuse(reason: FailureReason, message: string): never {
 /** `field` is the CRI field (as in api.proto); `problem` goes on from it: "is empty: give the pod a name". */
 export const refuseField = (field: string, problem: string): never => refuse('InvalidField', `${field} ${problem}`);
 
-function failureOf(error: unknown): Failure {
-  if (error instanceof FailureError) return error.failure;
-  throw error;
-}
-
-export function specResult(build: () => OciSpec): SpecResult {
+/** What `make` gives, or why it refused. */
+export function resultOf<T>(make: () => T): Result<T> {
   try {
-    return { ok: true, spec: build() };
+    return succeeded(make());
   } catch (error) {
-    return { ok: false, failure: failureOf(error) };
+    if (error instanceof FailureError) return refused(error.failure);
+    throw error;
   }
 }
 
-export function failureIn(check: () => void): Failure | null {
-  try {
-    check();
-    return null;
-  } catch (error) {
-    return failureOf(error);
-  }
+/** Why `check` refused. */
+export function failureIn(check: () => unknown): Failure | null {
+  const result = resultOf(check);
+  return result.ok ? null : result.failure;
 }
 
 const MAX_SHOWN = 120;

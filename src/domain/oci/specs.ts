@@ -1,4 +1,6 @@
 /** The OCI specs of what is in the state: gathers from it what the builders in oci/ want to know. */
+import type { OciSpec } from '../model/oci.ts';
+import type { Result } from '../model/result.ts';
 import { containerStateOf, liveTaskOf } from '../model/container-state.ts';
 import type { RuntimeHandler } from '../model/runtime-handler.ts';
 import type { DaemonFacts } from '../model/daemon-facts.ts';
@@ -7,7 +9,6 @@ import type { ImageMount, ImageVolume, SandboxPaths } from './input.ts';
 import type { CgroupDriver, SpecSettings } from '../model/spec-settings.ts';
 import { imageVolumesOf, mappedMounts } from './mounts.ts';
 import { podSandboxSpec } from './pod-sandbox-spec.ts';
-import type { SpecResult } from './refuse.ts';
 import { podSysctls } from './sysctls.ts';
 import { hasOwnUsers } from './user-namespace.ts';
 import type { MappedMount } from '../model/user-namespace.ts';
@@ -54,7 +55,7 @@ const selinuxOf = ({ selinux }: Pick<PodSandbox, 'selinux'>): Pick<PodSandbox, '
 export function sandboxSpecOf(
   facts: DaemonFacts,
   sandbox: Pick<PodSandbox, 'id' | 'config' | 'network' | 'image' | 'handler' | 'selinux'>,
-): SpecResult {
+): Result<OciSpec> {
   return podSandboxSpec({
     podSandboxId: sandbox.id,
     config: sandbox.config,
@@ -108,7 +109,7 @@ const sandboxPidOf = ({ sandboxer, task }: PodSandbox): number | null =>
   sandboxer === 'shim' && task?.pid === 0 ? null : (task?.pid ?? 0);
 
 /** Fails when the container's config asks for what this pod, image or node can't give. */
-export function containerSpecOf(state: NodeState, facts: DaemonFacts, container: Container): SpecResult {
+export function containerSpecOf(state: NodeState, facts: DaemonFacts, container: Container): Result<OciSpec> {
   const sandbox = state.sandboxes.get(container.podSandboxId);
   if (sandbox === undefined || container.facts === null)
     return {

@@ -72,7 +72,7 @@ function advanceRun(turn: Turn, sandbox: PodSandbox): void {
   const claimed = callsWaitingFor(turn, target, CREATIONS).some((call) => !call.detached);
   emit(turn, stream, { type: 'sandbox.ready', body: { claimed } });
   showRestored(turn, sandbox, claimed);
-  answer(turn, target, CREATIONS, { ok: true, response: createdResponse(sandbox) });
+  answer(turn, target, CREATIONS, { ok: true, value: createdResponse(sandbox) });
   if (!claimed) setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
 }
 

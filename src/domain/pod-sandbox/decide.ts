@@ -120,7 +120,7 @@ function repeat(turn: Turn, call: OpenCall, request: Creation, owner: PodSandbox
     if (owner.phase === 'creating') return join(turn, call, sandboxStream(owner.id));
     if (owner.phase === 'ready' && isUntouched(turn.state, owner)) {
       if (!call.detached) claim(turn, owner);
-      return complete(turn, call, { ok: true, response: createdResponse(owner) });
+      return complete(turn, call, { ok: true, value: createdResponse(owner) });
     }
   }
   const why = same ? 'is already in use or being taken down' : 'exists with another configuration';

@@ -49,7 +49,7 @@ const portFailure = (port: number): Failure | null =>
 export function afterStreamPort(turn: Turn, { result, failure }: Extract<EffectEnded, { kind: 'StreamPort' }>): void {
   const call = callBehind(turn);
   if (call === undefined) return;
-  if (result !== undefined) return complete(turn, call, { ok: true, response: result });
+  if (result !== undefined) return complete(turn, call, { ok: true, value: result });
   const unknown: Failure = { reason: 'Bug', message: 'StreamPort ended without a result.' };
   complete(turn, call, { ok: false, failure: failure ?? unknown });
 }

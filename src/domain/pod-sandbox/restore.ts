@@ -78,12 +78,12 @@ function match(state: NodeState, request: RestoreRequest, described: DescribedPo
     if (wrong !== null) return refused({ ...wrong, message: `container_configs ${shown(name)}: ${wrong.message}` });
     const images = imagesOf(state, containerConfig);
     if (!images.ok) return refused(images.failure);
-    const other = imageFailure(state, container, images.found.imageId);
+    const other = imageFailure(state, container, images.value.imageId);
     if (other !== null) return refused(other);
     containers.push({
       containerId: newContainerIds[index] ?? '',
       config: containerConfig,
-      ...images.found,
+      ...images.value,
       checkpointArchive: `${checkpointPath}/${container.archive}`,
     });
   }

@@ -4,7 +4,8 @@
  * (evolve.ts) and the requests (requests.ts) all work from this table; nothing else knows the order of steps. Must decide
  * nothing.
  */
-import { type EffectRequest, misplaced, perform, type Refusal } from '../deciding/effect-request.ts';
+import { type EffectRequest, misplaced, perform } from '../deciding/effect-request.ts';
+import type { Refused } from '../model/result.ts';
 import type { DaemonFacts } from '../model/daemon-facts.ts';
 import type { Effect, EffectKind, EffectOf, EffectResults } from '../model/effects.ts';
 import type { SandboxStep } from '../model/effects/pod-sandbox.ts';
@@ -256,7 +257,7 @@ export interface StepEffect {
 /** `request`: all of it but what it is and the pod's id. */
 function effect<K extends PlainKind>(
   kind: K,
-  request: (sandbox: PodSandbox, facts: DaemonFacts) => Asked<K> | Refusal,
+  request: (sandbox: PodSandbox, facts: DaemonFacts) => Asked<K> | Refused,
   made: (result: EffectResults[K]) => Partial<PodSandbox> = () => ({}),
 ): StepEffect {
   return {
@@ -277,7 +278,7 @@ const SHM_SIZE_BYTES = 64 * 1024 * 1024;
 /** For a sandbox whose containers are gone already; what takes longer ends with its shim. */
 const STOP_SANDBOX_SECONDS = 10;
 
-function preparePodSandbox(sandbox: PodSandbox, facts: DaemonFacts): Asked<'PreparePodSandbox'> | Refusal {
+function preparePodSandbox(sandbox: PodSandbox, facts: DaemonFacts): Asked<'PreparePodSandbox'> | Refused {
   const { id, config, image, selinux } = sandbox;
   const built = sandboxSpecOf(facts, sandbox);
   if (!built.ok) return built;
@@ -285,7 +286,7 @@ function preparePodSandbox(sandbox: PodSandbox, facts: DaemonFacts): Asked<'Prep
     dir: sandboxDir(facts, id),
     files: etcFiles(config, facts.node),
     shm: hasHostIpc(config) ? null : { path: shmPath(facts, id), sizeBytes: SHM_SIZE_BYTES },
-    bundle: { id, path: bundlePath(facts, id), spec: built.spec },
+    bundle: { id, path: bundlePath(facts, id), spec: built.value },
     seccompProfilePath: seccompFileOf(seccompProfileOf(config.linux?.securityContext)),
     chainIds: image?.chainIds ?? null,
     ...(selinux === undefined ? {} : { mountLabel: selinux.mount }),

@@ -11,7 +11,7 @@ it('C10: a request that is refused for its size is recorded with who sent it', {
     messageBytesMax,
     take: (draft, { caller }) => {
       if (draft.method === 'Refused') refused.push([draft.rpc, draft.failure.reason, caller?.pid]);
-      return Promise.resolve({ outcome: { ok: true, response: {} }, attachment: null });
+      return Promise.resolve({ outcome: { ok: true, value: {} }, attachment: null });
     },
   });
   const client = rawClient(t, server.socket);

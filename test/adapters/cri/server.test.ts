@@ -219,7 +219,7 @@ describe('the end of the daemon', { timeout: 60_000 }, () => {
     await eventually('the call is taken', async () => (await versionOf(server)).version !== '');
     const drained = server.drain(60_000);
     await assert.rejects(versionOf(server), ending);
-    answer.resolve({ outcome: { ok: true, response: {} }, attachment: null });
+    answer.resolve({ outcome: { ok: true, value: {} }, attachment: null });
     assert.equal(await drained, 0);
     await call;
   });

@@ -167,7 +167,7 @@ export interface TestServerOptions {
   readonly services?: (parts: CriParts, options: ServiceOptions) => readonly ServiceParts[];
 }
 
-const NOTHING: TakeCall = () => Promise.resolve({ outcome: { ok: true, response: {} }, attachment: null });
+const NOTHING: TakeCall = () => Promise.resolve({ outcome: { ok: true, value: {} }, attachment: null });
 
 /** Parts that know nothing but what they are given; reads are noted in `reads`. */
 export const partsOf = (view: ReadModel, reads: ReadRow[], overrides: Partial<CriParts> = {}): CriParts => ({

@@ -14,8 +14,8 @@ const digest = `sha256:${'0123456789abcdef'.repeat(4)}`;
 
 const parsed = (text: string): ImageReference => {
   const result = parseImageReference(text);
-  assert.ok(result.ok, result.ok ? '' : result.problem);
-  return result.reference;
+  assert.ok(result.ok, result.ok ? '' : result.failure);
+  return result.value;
 };
 
 const normal = (text: string): string => formatImageReference(parsed(text));
@@ -85,7 +85,7 @@ describe('image references', () => {
     for (const text of refused) {
       const result = parseImageReference(text);
       assert.ok(!result.ok, text);
-      assert.match(result.problem, /^The image reference .*\.$/);
+      assert.match(result.failure, /^The image reference .*\.$/);
     }
   });
 
@@ -142,10 +142,10 @@ describe('image references', () => {
         (text) => {
           const result = parseImageReference(text);
           if (!result.ok) return;
-          const once = formatImageReference(result.reference);
-          assert.deepEqual(parsed(once), result.reference);
+          const once = formatImageReference(result.value);
+          assert.deepEqual(parsed(once), result.value);
           assert.equal(normal(once), once);
-          const { host, path, tag, digest } = result.reference;
+          const { host, path, tag, digest } = result.value;
           assert.ok(host.length > 0 && path.length > 0 && (tag !== null || digest !== null));
           assert.ok(once.length <= 512 + 'docker.io/library/:latest'.length);
           assert.ok(!path.split('/').includes('..') && !/[\s\0]/.test(once));

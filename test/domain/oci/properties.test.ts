@@ -50,11 +50,11 @@ describe('any config', { timeout: 60_000 }, () => {
         seen.accepted += 1;
         const result = podSandboxSpec(sandboxInput(config, { node, netnsPath: hasHostNetwork(config) ? null : '/n' }));
         assert.ok(result.ok, 'what was validated must build');
-        assert.deepEqual(JSON.parse(JSON.stringify(result.spec)), result.spec);
-        assert.deepEqual(result.spec.process.capabilities.bounding, []);
-        assert.doesNotMatch(result.spec.hostname ?? '', /[\s/]/);
+        assert.deepEqual(JSON.parse(JSON.stringify(result.value)), result.value);
+        assert.deepEqual(result.value.process.capabilities.bounding, []);
+        assert.doesNotMatch(result.value.hostname ?? '', /[\s/]/);
         assert.equal(
-          result.spec.linux.namespaces.some(({ type }) => type === 'network'),
+          result.value.linux.namespaces.some(({ type }) => type === 'network'),
           !hasHostNetwork(config),
         );
       }),
@@ -84,8 +84,8 @@ describe('any config', { timeout: 60_000 }, () => {
           return assertReadable(result.failure.message);
         }
         seen.accepted += 1;
-        const { process, linux, mounts } = result.spec;
-        assert.deepEqual(JSON.parse(JSON.stringify(result.spec)), result.spec);
+        const { process, linux, mounts } = result.value;
+        assert.deepEqual(JSON.parse(JSON.stringify(result.value)), result.value);
         assert.ok(process.capabilities.bounding.every((name) => node.capabilities.includes(name)));
         assert.deepEqual([process.capabilities.inheritable, process.capabilities.ambient], [[], []]);
         const usesAnyDevice = linux.resources.devices?.some(({ allow, type }) => allow && type === undefined) ?? false;

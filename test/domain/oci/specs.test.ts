@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { DaemonFacts } from '../../../src/domain/model/daemon-facts.ts';
-import type { SpecResult } from '../../../src/domain/oci/refuse.ts';
+import type { OciSpec } from '../../../src/domain/model/oci.ts';
+import type { Result } from '../../../src/domain/model/result.ts';
 import { containerSpecOf } from '../../../src/domain/oci/specs.ts';
 import { type Container, type ContainerPhase, initialState, type PodSandbox } from '../../../src/domain/model/state.ts';
 import { containerConfig, imageConfig, nodeV2, podConfig, rootFacts, settings } from './support.ts';
@@ -40,7 +41,7 @@ const inPhase = (phase: ContainerPhase, podSandboxId = 'pod', id = 'target'): Co
 
 const RUNNING = running({ task: { pid: 77, startTicks } });
 
-const specFor = (target: Container): SpecResult => {
+const specFor = (target: Container): Result<OciSpec> => {
   const state = initialState();
   state.sandboxes.set('pod', sandbox('pod'));
   const namespaceOptions = { pid: 3, targetId: 'target' };
@@ -51,13 +52,13 @@ const specFor = (target: Container): SpecResult => {
   return containerSpecOf(state, facts, debugging);
 };
 
-const reasonOf = (result: SpecResult): string => (result.ok ? 'built' : result.failure.reason);
+const reasonOf = (result: Result<OciSpec>): string => (result.ok ? 'built' : result.failure.reason);
 
 describe('a container that joins the processes of another', () => {
   it('joins those of a running container of its pod', () => {
     const result = specFor(inPhase(RUNNING));
     assert.ok(result.ok);
-    assert.ok(result.spec.linux.namespaces.some(({ path }) => path === '/proc/77/ns/pid'));
+    assert.ok(result.value.linux.namespaces.some(({ path }) => path === '/proc/77/ns/pid'));
   });
 
   it('joins none of another pod, and none that ended', () => {
@@ -78,7 +79,7 @@ describe('the cgroup path', () => {
       state.sandboxes.set('pod', { ...sandbox('pod', systemdCgroup), config });
       const result = containerSpecOf(state, facts, container('c', 'pod'));
       assert.ok(result.ok);
-      return result.spec.linux.cgroupsPath;
+      return result.value.linux.cgroupsPath;
     };
     assert.equal(pathWith(false), '/kubepods/c');
     assert.equal(pathWith(true), 'kubepods.slice:cri-scribe:c');

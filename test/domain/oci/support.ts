@@ -12,7 +12,7 @@ import { containerSpec } from '../../../src/domain/oci/container-spec.ts';
 import type { ContainerSpecInput, PodSandboxSpecInput, SandboxPaths } from '../../../src/domain/oci/input.ts';
 import type { SpecSettings } from '../../../src/domain/model/spec-settings.ts';
 import { podSandboxSpec } from '../../../src/domain/oci/pod-sandbox-spec.ts';
-import type { SpecResult } from '../../../src/domain/oci/refuse.ts';
+import type { Result } from '../../../src/domain/model/result.ts';
 import type { OciSpec } from '../../../src/domain/model/oci.ts';
 
 export const POD_ID = 'a'.repeat(64);
@@ -136,12 +136,12 @@ export const containerInput = (
   ...overrides,
 });
 
-export const specIn = (result: SpecResult): OciSpec => {
+export const specIn = (result: Result<OciSpec>): OciSpec => {
   assert.ok(result.ok, result.ok ? '' : `refused: ${result.failure.message}`);
-  return result.spec;
+  return result.value;
 };
 
-export const failureIn = (result: SpecResult): Failure => {
+export const failureIn = (result: Result<OciSpec>): Failure => {
   assert.ok(!result.ok, 'was not refused');
   return result.failure;
 };

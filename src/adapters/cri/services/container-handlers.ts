@@ -43,7 +43,7 @@ export function containerHandlers(
         podSandboxId,
         config: containerConfig(required(config, 'config'), parts.tokenOf),
       }),
-      ({ outcome }) => ({ containerId: outcome.response.id ?? '' }),
+      ({ outcome }) => ({ containerId: outcome.value.id ?? '' }),
     ),
     startContainer: calling(parts, 'StartContainer', ({ containerId }) => ({ containerId }), done),
     stopContainer: calling(
@@ -90,7 +90,7 @@ export function containerHandlers(
       ({ outcome, attachment }) => ({
         stdout: bufferOf(attachment?.stdout),
         stderr: bufferOf(attachment?.stderr),
-        exitCode: int32(outcome.response.exitCode ?? 0),
+        exitCode: int32(outcome.value.exitCode ?? 0),
       }),
     ),
     reopenContainerLog: calling(parts, 'ReopenContainerLog', ({ containerId }) => ({ containerId }), done),

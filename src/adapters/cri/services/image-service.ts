@@ -44,7 +44,7 @@ export function imageService(parts: CriParts): Handlers<typeof wire.ImageService
         credentials: auth === undefined || isEmptyAuth(auth) ? null : parts.keepCredentials(auth),
         ...(image?.runtimeHandler ? { runtimeHandler: image.runtimeHandler } : {}),
       }),
-      ({ outcome }) => ({ imageRef: outcome.response.imageRefs?.[0] ?? '' }),
+      ({ outcome }) => ({ imageRef: outcome.value.imageRefs?.[0] ?? '' }),
     ),
     removeImage: calling(parts, 'RemoveImage', ({ image }) => ({ image: named(image, 'image.image') }), done),
     imageFsInfo: reading(

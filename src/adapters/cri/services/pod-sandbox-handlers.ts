@@ -33,7 +33,7 @@ export function podSandboxHandlers(
       parts,
       'RunPodSandbox',
       ({ config, runtimeHandler }) => ({ config: podSandboxConfig(required(config, 'config')), runtimeHandler }),
-      ({ outcome }) => ({ podSandboxId: outcome.response.id ?? '' }),
+      ({ outcome }) => ({ podSandboxId: outcome.value.id ?? '' }),
     ),
     stopPodSandbox: calling(parts, 'StopPodSandbox', ({ podSandboxId }) => ({ podSandboxId }), done),
     removePodSandbox: calling(parts, 'RemovePodSandbox', ({ podSandboxId }) => ({ podSandboxId }), done),

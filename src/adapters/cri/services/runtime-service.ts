@@ -63,8 +63,8 @@ export function runtimeService(parts: CriParts): Handlers<typeof wire.RuntimeSer
         };
       },
       ({ outcome }) => ({
-        podSandboxId: outcome.response.id ?? '',
-        restoredContainers: Object.entries(outcome.response.containerIds ?? {}).map(([name, containerId]) => ({
+        podSandboxId: outcome.value.id ?? '',
+        restoredContainers: Object.entries(outcome.value.containerIds ?? {}).map(([name, containerId]) => ({
           name,
           containerId,
         })),

@@ -56,7 +56,7 @@ export function imagesService(parts: CriParts, transfers: ImageTransfers): Handl
       try {
         await withProgress(upload, send, async () => {
           const { outcome } = await take(parts, 'LoadImages', () => ({ newId: upload }), context);
-          return outcome.response.imageRefs ?? [];
+          return outcome.value.imageRefs ?? [];
         });
       } finally {
         transfers.forgetUpload(upload);
@@ -77,7 +77,7 @@ export function imagesService(parts: CriParts, transfers: ImageTransfers): Handl
             });
       await withProgress(reference, send, async () => {
         const { outcome } = await take(parts, 'PullImage', () => ({ image: reference, credentials }), context);
-        return outcome.response.imageRefs ?? [];
+        return outcome.value.imageRefs ?? [];
       });
     },
   };
@@ -105,8 +105,8 @@ function newestOf(send: Send): { readonly put: (progress: ImageProgress) => void
 
 function referenceOf(image: string): string {
   const parsed = parseImageReference(image);
-  if (!parsed.ok) throw new FailureError('InvalidField', `image: ${parsed.problem}`);
-  return formatImageReference(parsed.reference);
+  if (!parsed.ok) throw new FailureError('InvalidField', `image: ${parsed.failure}`);
+  return formatImageReference(parsed.value);
 }
 
 /** Hands the chunks on as fast as they are taken; a client that goes away cuts the stream. Never rejects. */

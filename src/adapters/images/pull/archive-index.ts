@@ -73,8 +73,8 @@ const nameIn = (annotations: ReadonlyMap<string, string>): string | null => {
 const namesOf = (text: string | null, digest: string): Pick<ArchivedImage, 'repoTags' | 'repoDigests'> => {
   const result = text === null ? null : parseImageReference(text);
   if (result?.ok !== true) return { repoTags: [], repoDigests: [] };
-  const repoTag = repoTagOf(result.reference);
-  return { repoTags: repoTag === null ? [] : [repoTag], repoDigests: [repoDigestOf(result.reference, digest)] };
+  const repoTag = repoTagOf(result.value);
+  return { repoTags: repoTag === null ? [] : [repoTag], repoDigests: [repoDigestOf(result.value, digest)] };
 };
 
 const archivedImage = (descriptor: Descriptor): ArchivedImage => ({
@@ -116,7 +116,7 @@ const textsOf = (value: unknown, what: string, max: number): readonly string[] =
 
 const tagOf = (text: string): readonly string[] => {
   const result = parseImageReference(text);
-  const tag = result.ok ? repoTagOf(result.reference) : null;
+  const tag = result.ok ? repoTagOf(result.value) : null;
   if (tag === null) throw invalidImageArchive(`${shown(text)} is no name with a tag`);
   return [tag];
 };

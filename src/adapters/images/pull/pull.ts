@@ -35,8 +35,8 @@ export interface PullObserver {
 
 const parsed = (reference: string): ImageReference => {
   const result = parseImageReference(reference);
-  if (!result.ok) throw new FailureError('InvalidField', result.problem);
-  return result.reference;
+  if (!result.ok) throw new FailureError('InvalidField', result.failure);
+  return result.value;
 };
 
 const download = async (
