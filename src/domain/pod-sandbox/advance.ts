@@ -64,9 +64,10 @@ function advanceRun(turn: Turn, sandbox: PodSandbox): void {
     return advancePodSandbox(turn, sandbox.id);
   }
   const steps = stepsOf(sandbox);
-  const next = steps.filter((row) => mayBegin(sandbox, row));
+  const rules = rulesOf(turn.state);
+  const next = steps.filter((row) => mayBegin(sandbox, row, rules));
   if (next.length > 0) return request(turn, stream, ...next.flatMap(({ make }) => makingOf(turn.state, make)));
-  if (!steps.every((row) => isMade(sandbox, row))) return;
+  if (!steps.every((row) => isMade(sandbox, row, rules))) return;
   if (!isRestored(turn.state, sandbox)) return restoreContainers(turn, sandbox);
   const target = stream;
   const claimed = callsWaitingFor(turn, target, CREATIONS).some((call) => !call.detached);
@@ -106,16 +107,16 @@ function shimFailure(state: NodeState, { id, sandboxer, shimContact }: PodSandbo
 }
 
 /** Or the pod does without. */
-const isMade = (sandbox: PodSandbox, { step, needed }: StepRow): boolean =>
-  !needed(sandbox) || stateOf(sandbox, step) === 'done';
+const isMade = (sandbox: PodSandbox, { step, needed }: StepRow, rules: number): boolean =>
+  !needed(sandbox, rules) || stateOf(sandbox, step) === 'done';
 
-function mayBegin(sandbox: PodSandbox, { step, needed, after, follows }: StepRow): boolean {
-  if (!needed(sandbox) || stateOf(sandbox, step) !== 'none') return false;
+function mayBegin(sandbox: PodSandbox, { step, needed, after, follows }: StepRow, rules: number): boolean {
+  if (!needed(sandbox, rules) || stateOf(sandbox, step) !== 'none') return false;
   const steps = stepsOf(sandbox);
   // What it follows is asked for by the same record, or was made long ago.
-  const isFollowed = (row: StepRow): boolean => isMade(sandbox, row) || mayBegin(sandbox, row);
+  const isFollowed = (row: StepRow): boolean => isMade(sandbox, row, rules) || mayBegin(sandbox, row, rules);
   return steps.every(
-    (row) => (!after.includes(row.step) || isMade(sandbox, row)) && (row.step !== follows || isFollowed(row)),
+    (row) => (!after.includes(row.step) || isMade(sandbox, row, rules)) && (row.step !== follows || isFollowed(row)),
   );
 }
 

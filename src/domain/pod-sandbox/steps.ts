@@ -36,8 +36,8 @@ export interface StepRow {
    */
   readonly make: readonly [StepEffect, ...StepEffect[]];
   readonly undo: StepEffect;
-  /** False: the pod is ready without it. */
-  readonly needed: (sandbox: PodSandbox) => boolean;
+  /** False: the pod is ready without it. A step that older journals do not have asks for the rules that it came with (C13). */
+  readonly needed: (sandbox: PodSandbox, rules: number) => boolean;
   /** These have to be made before, where they are needed. */
   readonly after: readonly SandboxStep[];
   /** Asked for by the same record as this step, where that is needed, and begun once it is made: a trip to the disk less. */
