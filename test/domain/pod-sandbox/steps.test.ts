@@ -120,7 +120,7 @@ function stuckIn(rows: readonly StepRow[], waitsOf: (row: StepRow) => readonly s
 const requestFaults = ({ make, undo }: StepRow, variant: Variant): string[] =>
   [...make, undo].flatMap(({ kind, request }) => {
     const asked = request(pods[variant], FACTS);
-    return asked.ok && asked.effect.kind === kind && JSON.stringify(asked.effect).includes(pods[variant].id)
+    return asked.ok && asked.value.kind === kind && JSON.stringify(asked.value).includes(pods[variant].id)
       ? []
       : [`${kind} has no request`];
   });
