@@ -5,7 +5,7 @@
  *   node scripts/gen.ts [directory to write to, instead of the repository]
  */
 import { spawnSync } from 'node:child_process';
-import { globSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const top = join(import.meta.dirname, '..');
@@ -132,6 +132,10 @@ const keepEveryKey = (path: string): void => {
   if (kept !== text) writeFileSync(path, kept + putEntry);
 };
 
+// The directory is emptied first, so that nothing stays of what proto/ has no more.
+const readme = join(target, 'src/wire/README.md');
+const words = existsSync(readme) ? readFileSync(readme) : null;
 buf(['generate', '-o', target]);
+if (words !== null) writeFileSync(readme, words);
 for (const path of globSync('src/wire/**/*.ts', { cwd: target })) keepEveryKey(join(target, path));
 writeFileSync(join(target, 'src/wire/descriptors.ts'), descriptorsModule());

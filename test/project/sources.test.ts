@@ -3,7 +3,7 @@
  * registries, and generated code that is what the generator makes of proto/.
  */
 import assert from 'node:assert/strict';
-import { readFile, readdir } from 'node:fs/promises';
+import { mkdir, readFile, readdir, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { test } from 'node:test';
 import { runOk } from '../support/process.ts';
@@ -128,9 +128,13 @@ const readTree = async (dir: string): Promise<Map<string, string>> => {
   return new Map(texts.sort(([a], [b]) => a.localeCompare(b)));
 };
 
-test('the generated code is what the generator makes of proto/', async (t) => {
+test('the generated code is what the generator makes of proto/, and what is written beside it stays', async (t) => {
   const dir = await tempDir(t);
+  const readme = join(dir, generated, 'README.md');
+  await mkdir(join(dir, generated), { recursive: true });
+  await writeFile(readme, 'written by hand');
   await runOk([process.execPath, join(top, 'scripts/gen.ts'), dir], { cwd: top, timeoutMs: 60_000 });
+  assert.equal(await readFile(readme, 'utf8'), 'written by hand');
   assert.ok((await readFile(join(dir, generated, 'descriptors.ts'), 'utf8')).includes('runtime.v1.RuntimeService'));
   const [made, committed] = await Promise.all([readTree(join(dir, generated)), readTree(join(top, generated))]);
   assert.deepEqual([...committed.keys()], [...made.keys()]);
