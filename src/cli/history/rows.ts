@@ -1,9 +1,9 @@
 /** Entries of a history as rows of a table for people. */
 import { basename } from 'node:path';
-import { subjectsOf } from '../../domain/call/catalogue.ts';
+import { isAllowing, subjectsOf } from '../../domain/call/catalogue.ts';
 import { fromJournalRecord } from '../../engine/codec.ts';
 import { codeName } from '../../domain/model/errors.ts';
-import type { CallMethod, CallResponse, Caller, RequestOf } from '../../domain/model/records.ts';
+import type { CallResponse, Caller, RequestOf } from '../../domain/model/records.ts';
 import { containerStream, sandboxStream } from '../../domain/model/records.ts';
 import { JOURNAL_PRUNED, parsePruned, parseReadsClosed, READS_CLOSED } from '../../journal/own-records.ts';
 import type { JournalRecord, ReadRow } from '../../journal/types.ts';
@@ -93,10 +93,6 @@ const movedText = ({
   if (toPodBytes !== undefined) return `, ${bytes(toPodBytes)} to the pod, ${bytes(fromPodBytes)} from it`;
   return stdinBytes === undefined ? '' : `, ${bytes(stdinBytes)} in, ${bytes(stdoutBytes + stderrBytes)} out`;
 };
-
-/** Such a call runs nothing: its session, if a client begins one, is a call of its own. */
-const isAllowing = (method: CallMethod): boolean =>
-  method === 'Exec' || method === 'Attach' || method === 'PortForward';
 
 const outcomeOf = ({ received, completed }: CallEntry): { readonly outcome: string; readonly style: Style } => {
   const detail = received === null ? '' : detailOf(received.event.body.request);

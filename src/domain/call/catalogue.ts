@@ -51,6 +51,8 @@ interface Row<R extends CallRequest> {
   readonly decide: (turn: Turn, call: OpenCall, request: R) => void;
   /** Stream of the object whose id its answer gives; absent: an answer gives none. */
   readonly made?: (id: string) => string;
+  /** It runs nothing: the session that it allows, if a client begins one, is a call of its own. */
+  readonly isAllowing?: true;
 }
 
 /** Ids of what it makes; those that a draft has already stay. */
@@ -114,6 +116,8 @@ const making = (stream: (id: string) => string) => ({
   made: stream,
 });
 
+const allowing = { ...withNewId, target: nothing, isAllowing: true } as const;
+
 const catalogue: Catalogue = {
   RunPodSandbox: {
     ...making(sandboxStream),
@@ -149,7 +153,7 @@ const catalogue: Catalogue = {
     onFullDisk: 'refused',
     decide: checkpointPod,
   },
-  PortForward: { ...ofPod, ...withNewId, target: nothing, onFullDisk: 'refused', decide: portForward },
+  PortForward: { ...ofPod, ...allowing, onFullDisk: 'refused', decide: portForward },
   PortForwardSession: { ...ofPod, ...until('session'), onFullDisk: 'refused', decide: portForwardSession },
 
   CreateContainer: {
@@ -171,8 +175,8 @@ const catalogue: Catalogue = {
   },
   CheckpointContainer: { ...ofContainer, target: container, onFullDisk: 'refused', decide: checkpointContainer },
   ExecSync: { ...ofContainer, ...until('exec'), onFullDisk: 'refused', decide: execSync },
-  Exec: { ...ofContainer, ...withNewId, target: nothing, onFullDisk: 'refused', decide: exec },
-  Attach: { ...ofContainer, ...withNewId, target: nothing, onFullDisk: 'refused', decide: attach },
+  Exec: { ...ofContainer, ...allowing, onFullDisk: 'refused', decide: exec },
+  Attach: { ...ofContainer, ...allowing, onFullDisk: 'refused', decide: attach },
   ExecSession: { ...ofContainer, ...until('session'), onFullDisk: 'refused', decide: execSession },
   AttachSession: { ...ofContainer, ...until('session'), onFullDisk: 'refused', decide: attachSession },
 
@@ -227,6 +231,9 @@ export const targetOf = (request: CallRequest): string => rowOf(request.method).
 
 /** Stream of the object whose id an answer to this method gives. */
 export const madeBy = (method: CallMethod, id: string): string | null => rowOf(method).made?.(id) ?? null;
+
+/** Its answer allows a session, and says nothing of what the session does. */
+export const isAllowing = (method: CallMethod): boolean => rowOf(method).isAllowing === true;
 
 /** Decides the call, also once more when what it waited for is there. */
 export const decideRequest = (turn: Turn, call: OpenCall): void =>

@@ -6,7 +6,7 @@ import { hasTimer, openEffectsOn } from '../deciding/open-effects.ts';
 import type { Failure } from '../model/errors.ts';
 import { checkAbsolutePath, checkNoParentPart, checkTimeout } from '../oci/checks.ts';
 import { failureIn, refuseField } from '../oci/refuse.ts';
-import { type CallRequest, containerStream, type EffectEnded, NODE_STREAM, sandboxStream } from '../model/records.ts';
+import { type RequestOf, containerStream, type EffectEnded, NODE_STREAM, sandboxStream } from '../model/records.ts';
 import type { Container, NodeState, OpenCall } from '../model/state.ts';
 import {
   afterMs,
@@ -22,7 +22,7 @@ import { isAskingShim } from './contact.ts';
 import { containerStateOf, isCreated, notFound } from '../model/container-state.ts';
 
 type CheckpointEnded = Extract<EffectEnded, { kind: 'CheckpointTask' | 'CheckpointPod' }>;
-type CheckpointRequest = Extract<CallRequest, { method: 'CheckpointContainer' }>;
+type CheckpointRequest = RequestOf<'CheckpointContainer'>;
 
 const RETRY_MS = 5_000;
 

@@ -11,7 +11,7 @@ import type { DaemonFacts } from '../model/daemon-facts.ts';
 import { checkResources } from '../oci/checks.ts';
 import { failureIn } from '../oci/refuse.ts';
 import { checkSwap, mergedResources, ociResources } from '../oci/resources.ts';
-import { type CallRequest, containerStream, type Intent } from '../model/records.ts';
+import { type RequestOf, containerStream, type Intent } from '../model/records.ts';
 import type { ContainerUpdate } from '../model/effects/container.ts';
 import type { Container, NodeState, OpenCall } from '../model/state.ts';
 import {
@@ -29,7 +29,7 @@ import { isAskingShim } from './contact.ts';
 import { isSettled } from './evolve.ts';
 import { isCreated, notFound, resourcesOf } from '../model/container-state.ts';
 
-type UpdateRequest = Extract<CallRequest, { method: 'UpdateContainerResources' }>;
+type UpdateRequest = RequestOf<'UpdateContainerResources'>;
 
 /** The message of the request that holds the limits. */
 const FIELD = 'linux';

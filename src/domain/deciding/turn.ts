@@ -4,7 +4,7 @@
  * All decisions go through emit, so the state that a decision sees is always the newest.
  */
 import type { TimerPurpose } from '../model/effects.ts';
-import type { CallOutcome, CallRequest, Event, Input, Intent, Sequenced } from '../model/records.ts';
+import type { CallMethod, CallOutcome, Event, Input, Intent, Sequenced } from '../model/records.ts';
 import { GrpcCode, grpcCodeOf } from '../model/errors.ts';
 import { containerExitOf } from '../model/container-state.ts';
 import type { NodeState, OpenCall, OpenEffect } from '../model/state.ts';
@@ -118,14 +118,12 @@ export function complete(turn: Turn, call: OpenCall, outcome: CallOutcome): void
   emit(turn, call.stream, { type: 'call.completed', body }, call.seq);
 }
 
-export type Method = CallRequest['method'];
-
 /** From here on the call waits for this target, as others do (C5). */
 export function join(turn: Turn, call: OpenCall, target: string): void {
   emit(turn, call.stream, { type: 'call.joined', body: { target } }, call.seq);
 }
 
-export function callsWaitingFor(turn: Turn, target: string, methods: readonly Method[]): OpenCall[] {
+export function callsWaitingFor(turn: Turn, target: string, methods: readonly CallMethod[]): OpenCall[] {
   const waiting: OpenCall[] = [];
   for (const call of turn.state.calls.values())
     if (call.target === target && methods.includes(call.request.method)) waiting.push(call);
@@ -133,7 +131,7 @@ export function callsWaitingFor(turn: Turn, target: string, methods: readonly Me
 }
 
 /** Answers every call of these methods that waits for this target. */
-export function answer(turn: Turn, target: string, methods: readonly Method[], outcome: CallOutcome): void {
+export function answer(turn: Turn, target: string, methods: readonly CallMethod[], outcome: CallOutcome): void {
   for (const call of callsWaitingFor(turn, target, methods)) complete(turn, call, outcome);
 }
 

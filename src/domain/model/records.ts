@@ -325,7 +325,7 @@ export const imageStream = (imageId: string): string => `image/${imageId}`;
 export const callStream = (callId: string): string => `call/${callId}`;
 
 const OBJECT_KINDS = ['sandbox', 'container', 'image', 'call'] as const;
-export type ObjectKind = (typeof OBJECT_KINDS)[number];
+type ObjectKind = (typeof OBJECT_KINDS)[number];
 export type SubjectKind = ObjectKind | typeof NODE_STREAM;
 
 /** What a stream tells of. The id of the node is empty. */

@@ -16,7 +16,7 @@ import { mayHaveTask } from '../model/container-state.ts';
 import type { Failure } from '../model/errors.ts';
 import { imageIdsOfPod } from '../image/mounted.ts';
 import { askedTogether } from '../deciding/launch.ts';
-import type { Intent } from '../model/records.ts';
+import type { CallMethod, Intent } from '../model/records.ts';
 import { imageStream, sandboxStream } from '../model/records.ts';
 import { containersOf, type NodeState, type PodSandbox, type StepState } from '../model/state.ts';
 import {
@@ -25,7 +25,6 @@ import {
   CLAIM_MS,
   callsWaitingFor,
   emit,
-  type Method,
   OK,
   request,
   retryDelayMs,
@@ -42,7 +41,7 @@ import { advanceShim } from './shim.ts';
 import { stateOf, type StepRow, stepsOf, stepsToUndo } from './steps.ts';
 
 /** Calls that make a pod. */
-const CREATIONS = ['RunPodSandbox', 'RestorePod'] as const satisfies readonly Method[];
+const CREATIONS = ['RunPodSandbox', 'RestorePod'] as const satisfies readonly CallMethod[];
 
 /** A killed pause task whose exit did not arrive by then: its shim is asked. */
 const EXIT_OVERDUE_MS = 5_000;

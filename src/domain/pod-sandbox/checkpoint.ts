@@ -8,11 +8,11 @@ import { hasTimer, openEffectsOn } from '../deciding/open-effects.ts';
 import type { Failure } from '../model/errors.ts';
 import { checkAbsolutePath, checkNoParentPart } from '../oci/checks.ts';
 import { failureIn } from '../oci/refuse.ts';
-import { type CallRequest, containerStream, type EffectEnded, type Intent, sandboxStream } from '../model/records.ts';
+import { type RequestOf, containerStream, type EffectEnded, type Intent, sandboxStream } from '../model/records.ts';
 import { type Container, containersOf, type NodeState, type OpenCall, type PodSandbox } from '../model/state.ts';
 import { afterMs, complete, emit, request as requestEffects, setTimer, type Turn, wake } from '../deciding/turn.ts';
 
-type CheckpointRequest = Extract<CallRequest, { method: 'CheckpointPod' }>;
+type CheckpointRequest = RequestOf<'CheckpointPod'>;
 type Chosen =
   | { readonly ok: true; readonly containerIds: readonly string[] }
   | { readonly ok: false; readonly failure: Failure };

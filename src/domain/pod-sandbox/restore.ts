@@ -11,14 +11,14 @@ import { checkAbsolutePath, checkNoParentPart } from '../oci/checks.ts';
 import { failureIn, shown } from '../oci/refuse.ts';
 import { userNamespaceOf } from '../oci/user-namespace.ts';
 import { validateContainerConfig } from '../oci/validate.ts';
-import { type CallRequest, type EffectEnded, sandboxStream } from '../model/records.ts';
+import { type RequestOf, type EffectEnded, sandboxStream } from '../model/records.ts';
 import type { NodeState, OpenCall } from '../model/state.ts';
 import { callBehind, complete, emit, requestFor, type Turn } from '../deciding/turn.ts';
 import { requestedSandbox } from './decide.ts';
 import { advancePodSandbox } from './advance.ts';
 import type { DescribedContainer, DescribedPod, RestoredContainer } from '../model/pod-restore.ts';
 
-type RestoreRequest = Extract<CallRequest, { method: 'RestorePod' }>;
+type RestoreRequest = RequestOf<'RestorePod'>;
 type Matched =
   | { readonly ok: true; readonly containers: readonly RestoredContainer[] }
   | { readonly ok: false; readonly failure: Failure };

@@ -6,11 +6,11 @@ import type { LinuxContainerResources } from '../model/cri.ts';
 import { checkResources } from '../oci/checks.ts';
 import { failureIn } from '../oci/refuse.ts';
 import { mergedResources } from '../oci/resources.ts';
-import { type CallRequest, type PodLimits, sandboxStream } from '../model/records.ts';
+import { type RequestOf, type PodLimits, sandboxStream } from '../model/records.ts';
 import type { OpenCall, PodSandbox } from '../model/state.ts';
 import { complete, emit, OK, type Turn } from '../deciding/turn.ts';
 
-type UpdateRequest = Extract<CallRequest, { method: 'UpdatePodSandboxResources' }>;
+type UpdateRequest = RequestOf<'UpdatePodSandboxResources'>;
 
 /** The limits that hold for it: those it was made with, until they are changed. */
 export const limitsOf = ({ limits, config }: PodSandbox): PodLimits =>
