@@ -112,6 +112,12 @@ export default {
         npm('koffi', '@types/koffi', '@bufbuild/protobuf'),
       ],
     ),
+    only(
+      'rpc-knows-nobody',
+      'Waiting for answers is the same whoever gives them: no words of any protocol, and small enough for every process.',
+      '^src/platform/rpc/',
+      ['^src/platform/rpc/', builtIn],
+    ),
     {
       name: 'adapters-decide-nothing',
       comment: 'Deciding and evolving belong to the engine; an adapter uses only the vocabulary and the pure helpers.',

@@ -4,8 +4,9 @@
  */
 import { createConnection } from 'node:net';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
+import { createLineReader } from '../../platform/rpc/lines.ts';
 import { createPendingReplies } from '../../platform/rpc/pending.ts';
-import { createLineReader, encodeLine, type KeeperRequest, parseReply, REPLY_BYTES_MAX } from './protocol.ts';
+import { encodeLine, type KeeperRequest, parseReply, REPLY_BYTES_MAX } from './protocol.ts';
 
 /** A request was not answered because the connection ended: it may have been performed or not. */
 export class ConnectionLost extends Error {}

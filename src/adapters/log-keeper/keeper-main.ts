@@ -7,9 +7,9 @@ import { chmodSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { flushCompileCache } from 'node:module';
 import { createServer, type Socket } from 'node:net';
 import { FailureError, type Failure, messageOf } from '../../domain/model/errors.ts';
+import { createLineReader } from '../../platform/rpc/lines.ts';
 import { createKeeper, type Keeper } from './keeper.ts';
 import {
-  createLineReader,
   encodeLine,
   type KeeperRequest,
   listeningPath,

@@ -4,9 +4,9 @@
  */
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { readLine } from '../../platform/rpc/lines.ts';
 import type { ForwardedBytes, ForwardTarget } from '../streaming/types.ts';
 import { dialHalfOpen, dialLoopback, join } from './loopback.ts';
-import { readLine } from './read-line.ts';
 
 const connect = async ({ port, forwarderPath }: ForwardTarget): Promise<Socket> => {
   if (forwarderPath === null) return dialLoopback(port);

@@ -8,8 +8,8 @@ import { openSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { messageOf } from '../../domain/model/errors.ts';
 import { enterNamespace, Namespace } from '../../platform/linux/syscalls.ts';
+import { readLine } from '../../platform/rpc/lines.ts';
 import { dialLoopback, join } from './loopback.ts';
-import { readLine } from './read-line.ts';
 
 const CONNECTIONS_MAX = 1024;
 

@@ -4,13 +4,13 @@ import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { NO_STATE, parseKeeperState } from '../../../src/adapters/log-keeper/keeper-state.ts';
 import {
-  createLineReader,
   encodeLine,
   type KeeperRequest,
   parseKeptOutput,
   parseReply,
   parseRequest,
 } from '../../../src/adapters/log-keeper/protocol.ts';
+import { createLineReader } from '../../../src/platform/rpc/lines.ts';
 import { FailureError } from '../../../src/domain/model/errors.ts';
 
 const path = fc
@@ -36,20 +36,6 @@ const request: fc.Arbitrary<KeeperRequest> = fc.oneof(
   fc.constantFrom({ op: 'list' as const }, { op: 'bye' as const }),
 );
 
-const linesOf = (chunks: readonly Buffer[], bytesMax: number): { lines: string[]; tooLong: number } => {
-  const lines: string[] = [];
-  let tooLong = 0;
-  const read = createLineReader(
-    bytesMax,
-    (line) => lines.push(line),
-    () => {
-      tooLong += 1;
-    },
-  );
-  chunks.forEach(read);
-  return { lines, tooLong };
-};
-
 describe('the protocol of the log keeper', () => {
   it('carries every request as it is, in whatever pieces', () => {
     fc.assert(
@@ -58,20 +44,14 @@ describe('the protocol of the log keeper', () => {
         const pieces = Array.from({ length: Math.ceil(bytes.length / pieceBytes) }, (_, piece) =>
           bytes.subarray(piece * pieceBytes, (piece + 1) * pieceBytes),
         );
-        const { lines, tooLong } = linesOf(pieces, 100_000);
+        const lines: string[] = [];
+        pieces.forEach(createLineReader(100_000, (line) => lines.push(line), assert.fail));
         assert.deepEqual(
           lines.map((line) => parseRequest(JSON.parse(line))),
           requests,
         );
-        assert.equal(tooLong, 0);
       }),
     );
-  });
-
-  it('ends with the first line that is too long, and says so once', () => {
-    const pieces = ['short\n', 'x'.repeat(11), 'y\n', 'short\n'].map((text) => Buffer.from(text));
-    assert.deepEqual(linesOf(pieces, 10), { lines: ['short'], tooLong: 1 });
-    assert.deepEqual(linesOf([Buffer.from('0123456789\n')], 10), { lines: ['0123456789'], tooLong: 0 });
   });
 
   it('answers anything else with a failure, never with a crash', () => {
