@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { containerExitOf, containerStateOf } from '../../src/domain/model/container-state.ts';
 import { FailureError } from '../../src/domain/model/errors.ts';
-import { idOf, podConfig, reasonOf, type Rig, runPod, startRig, task } from './rig.ts';
+import { idOf, podConfig, reasonOf, type Rig, runContainer, runPod, startRig, task } from './rig.ts';
 
 /** Its shim ended and is being cleared up; one container of it was made, `create` makes others. */
 async function podOfStuckShim(
@@ -76,4 +76,18 @@ test('a container whose start was not answered is EXITED when what may run of it
   resolve({});
   assert.equal(reasonOf(await started), 'TimedOut');
   assert.equal(containerExitOf(rig.view.state.containers.get(containerId))?.reason, 'StartError');
+});
+
+test('a container whose shim is mute is killed and removed without it, after its shim was asked three times', async () => {
+  const deaf = async (): Promise<never> => {
+    throw new FailureError('TimedOut', 'The shim did not answer.');
+  };
+  const rig = await startRig({ perform: { KillTask: deaf, ReconnectShim: deaf } });
+  const { containerId } = await runContainer(rig);
+  assert.equal(reasonOf(await rig.call({ method: 'RemoveContainer', containerId })), 'TimedOut');
+  assert.ok(rig.view.state.containers.has(containerId));
+  for (let i = 0; i < 20; i += 1) await rig.advance(5_000);
+  assert.ok(!rig.view.state.containers.has(containerId));
+  assert.ok(rig.performed.includes('DeleteTask'));
+  assert.ok(rig.performed.filter((kind) => kind === 'ReconnectShim').length >= 3);
 });

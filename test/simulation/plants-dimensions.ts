@@ -18,6 +18,12 @@ export const DIMENSION_PLANTS: readonly Plant[] = [
     ),
   },
   {
+    name: 'a mute shim that holds up a removal',
+    decide: withEvents((event) =>
+      event.type === 'container.lost' && event.body.message === 'its shim does not answer' ? null : event,
+    ),
+  },
+  {
     name: 'EXITED when a start was not answered',
     decide: withEvents((event, input, before) => {
       if (event.type !== 'container.lost' || input.type !== 'effect.ended' || input.body.kind !== 'StartTask')

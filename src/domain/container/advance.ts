@@ -32,7 +32,7 @@ import {
 } from '../deciding/turn.ts';
 import { SIGKILL } from '../values/signals.ts';
 import { advanceCheckpoint, isInCheckpoint } from './checkpoint.ts';
-import { contactOf, isAskingShim, mayRun } from './contact.ts';
+import { contactOf, isAskingShim, isUnanswered } from './contact.ts';
 import { isRunning, isStarting, isStartInDoubt, mayHaveTask, runOf, stopOf } from '../model/container-state.ts';
 import { advanceUpdates, isUpdating } from './update.ts';
 
@@ -132,7 +132,7 @@ function advanceTask(turn: Turn, container: Container): void {
 
 function startFailed(turn: Turn, container: Container): void {
   const message = container.failure?.message ?? 'The daemon ended while the container was being started.';
-  if (mayRun(container.failure) && rulesOf(turn.state) >= 3) {
+  if (isUnanswered(container.failure) && rulesOf(turn.state) >= 3) {
     emit(turn, containerStream(container.id), { type: 'container.lost', body: { message } });
     return advanceContainer(turn, container.id);
   }
@@ -380,6 +380,7 @@ export function afterKill(turn: Turn, containerId: string, failure: Failure | un
     // Whoever wants it gone will ask again; a removal that nobody repeats is repeated here.
     if (container.goal !== 'run' && !hasTimer(turn.state, stream, 'retry'))
       setTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(1)));
+    if (isUnanswered(failure) && rulesOf(turn.state) >= 3) askShimForExit(turn, container.podSandboxId);
     return;
   }
   if ((alreadyGone || stopOf(container)?.killSignal === SIGKILL) && !hasTimer(turn.state, stream, 'exit'))

@@ -10,6 +10,9 @@ export const contactOf = (state: NodeState, container: Container): ShimContact =
 export const isAskingShim = (state: NodeState, container: Container): boolean =>
   contactOf(state, container) === 'unknown';
 
-/** Nobody answered whether it was started: its process is ended before anybody hears that the container is EXITED. */
-export const mayRun = (failure: Failure | null): boolean =>
+/**
+ * Nobody answered whether it was done. What was started so is ended before anybody hears that it is EXITED; who did not
+ * take a signal is asked whether it is still there.
+ */
+export const isUnanswered = (failure: Failure | null): boolean =>
   failure !== null && (failure.reason === 'TimedOut' || failure.reason === 'ShimFailed');

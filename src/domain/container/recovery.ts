@@ -1,9 +1,11 @@
 /** What the containers of a pod learn when its shim was asked anew: after a restart, or when an exit was overdue. */
 import type { Turn } from '../deciding/turn.ts';
-import { isExitPending, isStartInDoubt } from '../model/container-state.ts';
+import { isExitPending, isStartInDoubt, stopOf } from '../model/container-state.ts';
 import type { EffectResults } from '../model/effects.ts';
+import { rulesOf } from '../model/rules.ts';
 import { type Container, containersOf } from '../model/state.ts';
 import type { ObservedTask } from '../model/tasks.ts';
+import { SIGKILL } from '../values/signals.ts';
 import { advanceContainer, failStart, loseContainer, recordExit, recordStart } from './advance.ts';
 import { endStaleExecs, resumeExecs } from './exec.ts';
 
@@ -36,8 +38,10 @@ const SILENCES_MAX = 3;
 
 function afterMute(turn: Turn, container: Container, silences: number): void {
   if (silences < SILENCES_MAX) return;
-  // Its process is dead and nobody will say how it ended: what is shown now must stay (C18).
-  if (isStartInDoubt(container) || isExitPending(container)) loseContainer(turn, container.id, SHIM_MUTE);
+  // Its process is dead and nobody will say how it ended: what is shown now must stay (C18). One that is to be killed is
+  // killed without its shim, since nobody else can.
+  const isKilled = rulesOf(turn.state) >= 3 && stopOf(container)?.killSignal === SIGKILL;
+  if (isStartInDoubt(container) || isExitPending(container) || isKilled) loseContainer(turn, container.id, SHIM_MUTE);
 }
 
 function afterAnswer(turn: Turn, container: Container, task: ObservedTask | undefined): void {

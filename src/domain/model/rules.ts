@@ -7,7 +7,8 @@
  *      containers that it finds gone are told of by records of their own; the random path of kubelet's termination log
  *      makes no other request
  *   3  a start fails behind a shim that can't be stopped; what a start passed over is looked at again soon, and
- *      undone where nobody asks for it; a start that was not answered is EXITED when what may run of it was ended
+ *      undone where nobody asks for it; a start that was not answered is EXITED when what may run of it was ended; a
+ *      task that is to be killed is ended without its shim when that is mute
  */
 import type { NodeState } from './state.ts';
 
