@@ -118,7 +118,7 @@ function advanceTask(turn: Turn, container: Container): void {
       return;
     case 'starting':
       if (phase.launch === 'none') return advanceStart(turn, container);
-      return phase.launch === 'failed' ? startFailed(turn, container) : undefined;
+      return phase.launch === 'failed' ? giveUpStart(turn, container) : undefined;
     case 'running':
     case 'dead':
       if (contactOf(turn.state, container) === 'gone') return loseContainer(turn, id, 'the shim that ran it is gone');
@@ -130,13 +130,13 @@ function advanceTask(turn: Turn, container: Container): void {
   }
 }
 
-function startFailed(turn: Turn, container: Container): void {
+function giveUpStart(turn: Turn, container: Container): void {
   const message = container.failure?.message ?? 'The daemon ended while the container was being started.';
   if (isUnanswered(container.failure) && rulesOf(turn.state) >= 3) {
     emit(turn, containerStream(container.id), { type: 'container.lost', body: { message } });
     return advanceContainer(turn, container.id);
   }
-  exited(turn, container, startError(turn, message));
+  writeEnd(turn, container, startError(turn, message));
   const failure = container.failure ?? { reason: 'Interrupted', message };
   answer(turn, containerStream(container.id), ['StartContainer'], { ok: false, failure });
   advanceContainer(turn, container.id);
@@ -165,7 +165,7 @@ function afterDeletion(turn: Turn, container: Container, phase: PhaseOf<'startLo
       if (rulesOf(turn.state) < 3) return failStart(turn, container.id, phase.message);
       return failStart(turn, container.id, phase.message, container.failure?.reason);
     case 'lost':
-      exited(turn, container, {
+      writeEnd(turn, container, {
         exitStatus: UNKNOWN_STATUS,
         exitedAtNs: String(turn.input.atNs),
         reason: 'Unknown',
@@ -296,7 +296,7 @@ const startError = (turn: Turn, message: string): Exited => ({
   message,
 });
 
-function exited(turn: Turn, container: Container, body: Exited): void {
+function writeEnd(turn: Turn, container: Container, body: Exited): void {
   const stream = containerStream(container.id);
   emit(turn, stream, { type: 'container.exited', body });
   answer(turn, stream, ['StopContainer'], OK);
@@ -314,7 +314,7 @@ export function writeExit(turn: Turn, containerId: string, exit: TaskExit): bool
   if (container === undefined || run === null) return false;
   const reason: ExitReason =
     run.oomed || exit.oomKills > 0 ? 'OOMKilled' : exit.exitStatus === 0 ? 'Completed' : 'Error';
-  exited(turn, container, {
+  writeEnd(turn, container, {
     exitStatus: exit.exitStatus,
     exitedAtNs: notBefore(exit.exitedAtNs, run.startedAtNs),
     reason,
@@ -352,7 +352,7 @@ export function failStart(
 ): void {
   const container = find(turn, containerId);
   if (container === undefined || !isStarting(container)) return;
-  exited(turn, container, startError(turn, message));
+  writeEnd(turn, container, startError(turn, message));
   answer(turn, containerStream(containerId), ['StartContainer'], {
     ok: false,
     failure: { reason, message },

@@ -105,7 +105,7 @@ function changedBy(container: Container, record: Sequenced, intent: Intent | und
         ...container,
         owedFailure: null,
         files: triedAgain(container.files),
-        phase: phases.withTaskLeft(phase, triedAgain),
+        phase: phases.deletedAgain(phase),
       };
     case 'task.exited':
       return { ...container, phase: phases.exitSeen(phase, record.body.exit) };
@@ -140,7 +140,7 @@ function begun(container: Container, intent: Intent): Container {
     case 'StartTask':
       return { ...container, phase: phases.launched(phase, 'doing') };
     case 'DeleteTask':
-      return { ...container, phase: phases.withTaskLeft(phase, () => 'undoing') };
+      return { ...container, phase: phases.withTaskLeft(phase, 'undoing') };
     case 'KillTask':
       return { ...container, phase: phases.killed(phase, 'sent', intent.signal) };
     case 'UpdateContainer': {
@@ -182,8 +182,8 @@ function ended(container: Container, outcome: EffectEnded, intent: Intent | unde
         : { ...container, phase: phases.launched(phase, 'failed'), failure: outcome.failure };
     case 'DeleteTask':
       return outcome.failure === undefined
-        ? { ...container, phase: phases.withTaskLeft(phase, () => 'undone') }
-        : { ...owing(container, outcome.failure), phase: phases.withTaskLeft(phase, () => 'owed') };
+        ? { ...container, phase: phases.withTaskLeft(phase, 'undone') }
+        : { ...owing(container, outcome.failure), phase: phases.withTaskLeft(phase, 'owed') };
     case 'KillTask':
       return { ...container, phase: phases.killed(phase, outcome.failure !== undefined ? 'futile' : 'done') };
     case 'RunExec':
@@ -227,7 +227,7 @@ export function cutShortContainer(container: Container, intent: Intent, failure:
     case 'StartTask':
       return { ...container, phase: phases.launched(phase, 'inDoubt') };
     case 'DeleteTask':
-      return { ...container, phase: phases.withTaskLeft(phase, () => 'failed'), failure };
+      return { ...container, phase: phases.withTaskLeft(phase, 'failed'), failure };
     case 'KillTask':
       return { ...container, phase: phases.killed(phase, 'none') };
     case 'RunExec':

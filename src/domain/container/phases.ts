@@ -109,8 +109,12 @@ export const killed = (phase: ContainerPhase, kill: KillState, killSignal?: numb
       : { ...run, stop: { ...run.stop, kill, ...(killSignal === undefined ? {} : { killSignal }) } },
   );
 
-export const withTaskLeft = (phase: ContainerPhase, change: (left: TaskLeft) => TaskLeft): ContainerPhase =>
-  'taskLeft' in phase ? { ...phase, taskLeft: change(phase.taskLeft) } : phase;
+export const withTaskLeft = (phase: ContainerPhase, taskLeft: TaskLeft): ContainerPhase =>
+  'taskLeft' in phase ? { ...phase, taskLeft } : phase;
+
+/** A deletion that failed is tried once more. */
+export const deletedAgain = (phase: ContainerPhase): ContainerPhase =>
+  'taskLeft' in phase && phase.taskLeft === 'owed' ? { ...phase, taskLeft: 'failed' } : phase;
 
 /**
  * A daemon has started. `exit` is how the node's end has ended whatever ran; null: it did not end. `dead`: its process was
@@ -138,10 +142,10 @@ export function restarted(phase: ContainerPhase, exit: ContainerExit | null, dea
       if (exit !== null) return { kind: 'exited', exit, run, taskLeft };
       return { ...phase, run, taskLeft, foundDead: dead || phase.foundDead };
     }
-    case 'exited': {
-      const run = phase.run === null ? null : restartedRun(phase.run, exit !== null);
-      return { ...phase, run, taskLeft: interrupted(phase.taskLeft) };
-    }
+    case 'exited':
+      return phase.run === null
+        ? { ...phase, taskLeft: interrupted(phase.taskLeft) }
+        : { ...phase, run: restartedRun(phase.run, exit !== null), taskLeft: interrupted(phase.taskLeft) };
   }
 }
 

@@ -132,14 +132,14 @@ export interface ContainerRun {
   readonly staleExecs: readonly string[];
 }
 
-/** How far the deletion of a task is that is over, or given up. none: there never was one. */
-export type TaskLeft = Exclude<StepState, 'doing'>;
+/** How far the deletion is of a task that is over, or given up. failed: it is still to be deleted. */
+export type TaskLeft = 'failed' | 'undoing' | 'undone' | 'owed';
 
 /**
  *   creating ──> created ──> starting ──> running ──────────────> exited
  *                             │  │           │  └──> dead ─────────^ ^
  *                             │  │           └────────┴──> lost ─────┤
- *                             │  └──(in doubt)──> startLost ─────────┤
+ *                             │  └──(no answer)─> startLost ─────────┤
  *                             └──(StartError)────────────────────────┘
  *
  * Whatever its phase, its goal may become `remove` or `undo`: it is then stopped, its task is deleted, and it is gone. What
@@ -151,7 +151,7 @@ export type ContainerPhase =
   | { readonly kind: 'created'; readonly claimed: boolean }
   /** inDoubt: the daemon ended while its start was under way, and its shim is asked what became of it (C19). */
   | ({ readonly kind: 'starting'; readonly launch: 'none' | 'doing' | 'inDoubt' | 'failed' } & ContainerStart)
-  /** What became of its start will not be known: what there may be of a task is deleted, and the start has failed then. */
+  /** What became of its start nobody will tell: what there may be of a task is deleted, and the start has failed then. */
   | ({ readonly kind: 'startLost'; readonly message: string; readonly taskLeft: TaskLeft } & ContainerStart)
   | { readonly kind: 'running'; readonly run: ContainerRun }
   /** Its process was found dead at start-up and the exit code is not known yet (C18). */
@@ -162,15 +162,13 @@ export type ContainerPhase =
       readonly run: ContainerRun;
       readonly message: string;
       readonly foundDead: boolean;
-      readonly taskLeft: TaskLeft;
+      readonly taskLeft: 'done' | TaskLeft;
     }
-  /** run: null when its start failed. */
-  | {
-      readonly kind: 'exited';
-      readonly exit: ContainerExit;
-      readonly run: ContainerRun | null;
-      readonly taskLeft: TaskLeft;
-    };
+  /** The second when its start failed, perhaps before there was a task. */
+  | ({ readonly kind: 'exited'; readonly exit: ContainerExit } & (
+      | { readonly run: ContainerRun; readonly taskLeft: 'done' | TaskLeft }
+      | { readonly run: null; readonly taskLeft: 'none' | TaskLeft }
+    ));
 
 /** An image that a container's config mounts as a volume, by the name that the config has for it. */
 export interface MountedImage {
