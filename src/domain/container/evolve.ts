@@ -2,7 +2,7 @@
 import type { Failure, FailureReason } from '../model/errors.ts';
 import type { EffectEnded, Intent, Sequenced } from '../model/records.ts';
 import { chainIdsOf } from '../image/mounted.ts';
-import { type Container, type ContainerExit, type MountedImage, type NodeState } from '../model/state.ts';
+import type { Container, ContainerExit, MountedImage, NodeState } from '../model/state.ts';
 import { interrupted, triedAgain } from '../deciding/steps.ts';
 import * as phases from './phases.ts';
 
