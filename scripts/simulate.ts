@@ -76,10 +76,14 @@ const result = await runHistories({
   },
 });
 for (const { seed, message } of result.failures) console.log(`\nFound with seed ${seed}:\n${message}`);
+const eachMs = result.threadMs / (result.histories + result.failures.length);
 const crashes = new Map(result.crashes);
 const never = BOUNDARIES.filter((boundary) => !crashes.has(boundary));
 console.log(
   `\n${result.histories} histories without a finding, ${result.failures.length} with one, in ${seconds().toFixed(0)} s; ${result.steps} steps, ${[...crashes.values()].reduce((a, b) => a + b, 0)} ends of the daemon`,
+);
+console.log(
+  `${(result.histories / seconds()).toFixed(0)} a second; each took ${eachMs.toFixed(1)} ms of processor time, or ${(eachMs / result.yardstickMs).toFixed(1)} yardsticks of ${result.yardstickMs.toFixed(1)} ms`,
 );
 if (count >= ALL_BOUNDARIES && never.length > 0) console.log(`The daemon never died at: ${never.join(', ')}`);
 process.exitCode = result.failures.length > 0 ? 1 : 0;

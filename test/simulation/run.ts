@@ -56,6 +56,8 @@ export async function runHistories({
   return {
     histories: shares.reduce((total, share) => total + share.histories, 0),
     steps: shares.reduce((total, share) => total + share.steps, 0),
+    threadMs: shares.reduce((total, share) => total + share.threadMs, 0),
+    yardstickMs: shares.reduce((total, share) => total + share.yardstickMs, 0) / shares.length,
     stepsMin: Math.min(...shares.map((share) => share.stepsMin)),
     crashes: [...crashes],
     failures: shares.flatMap((share) => share.failures),

@@ -3,6 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { report } from './report.ts';
 import { runHistory, targetOfSeed } from './history.ts';
 import { shrink } from './shrink.ts';
+import { threadMs, yardstickMs } from './yardstick.ts';
 
 export interface Share {
   readonly firstSeed: number;
@@ -20,6 +21,9 @@ export interface ShareResult {
   readonly steps: number;
   readonly stepsMin: number;
   readonly crashes: readonly (readonly [string, number])[];
+  /** Processor time of its thread, and how long the yardstick took there. */
+  readonly threadMs: number;
+  readonly yardstickMs: number;
   readonly failures: readonly { readonly seed: number; readonly target: string; readonly message: string }[];
 }
 
@@ -40,6 +44,7 @@ async function run({ firstSeed, count, onSqlite }: Share): Promise<ShareResult> 
   let steps = 0;
   let stepsMin = Number.POSITIVE_INFINITY;
   let histories = 0;
+  const beganMs = threadMs();
   for (let seed = firstSeed; seed < firstSeed + count && failures.length < FAILURES_MAX; seed += 1) {
     const target = targetOfSeed(seed);
     try {
@@ -59,7 +64,8 @@ async function run({ firstSeed, count, onSqlite }: Share): Promise<ShareResult> 
     const ended = seed - firstSeed + 1;
     if (ended % PROGRESS_EVERY === 0) parentPort?.postMessage({ ended, found: failures.length } satisfies Progress);
   }
-  return { histories, steps, stepsMin, crashes: [...crashes], failures };
+  const usedMs = threadMs() - beganMs;
+  return { threadMs: usedMs, yardstickMs: yardstickMs(), histories, steps, stepsMin, crashes: [...crashes], failures };
 }
 
 parentPort?.postMessage(await run(workerData as Share));
