@@ -5,6 +5,7 @@ import { decide } from '../../src/domain/turn/decide.ts';
 import type { Input, Sequenced } from '../../src/domain/model/records.ts';
 import { ObjectStuckError } from '../../src/domain/deciding/turn-failed.ts';
 import { emptyContents } from '../../src/journal/memory-journal.ts';
+import { IMAGE } from '../simulation/images.ts';
 import { exitOf, idOf, reasonOf, type Rig, runContainer, runPod, startRig } from './rig.ts';
 import { containerExitOf, runOf } from '../../src/domain/model/container-state.ts';
 
@@ -180,4 +181,28 @@ test('C5: what nobody claimed is undone also where the start could not be decide
   const rig = await startRig({ contents, decide: plant.decide });
   await rig.advance(121_000);
   assert.equal([...rig.view.state.sandboxes.values()].filter(({ goal }) => goal === 'run').length, 0);
+});
+
+test('a call that waits for content to be deleted is told when what follows from the end of that throws', async () => {
+  const plant = throwing(
+    (input) => input.type === 'effect.ended' && input.body.kind === 'DeleteImageContent',
+    () => new TypeError('planted'),
+  );
+  let end: () => void = () => {};
+  const rig = await startRig({
+    decide: plant.decide,
+    perform: { DeleteImageContent: () => new Promise((resolve) => (end = () => resolve({ freedBytes: 1 }))) },
+  });
+  const [app = ''] = IMAGE.repoTags;
+  const pull = { method: 'PullImage', image: app, credentials: null } as const;
+  assert.equal(reasonOf(await rig.call(pull)), 'OK');
+  assert.equal(reasonOf(await rig.call({ method: 'RemoveImage', image: app })), 'OK');
+  await rig.settle();
+  const pulled = rig.call(pull);
+  await rig.settle();
+  plant.on = true;
+  end();
+  assert.equal(reasonOf(await pulled), 'Bug');
+  plant.on = false;
+  assert.equal(reasonOf(await rig.call(pull)), 'OK');
 });

@@ -138,6 +138,12 @@ export function afterDelete(turn: Turn, imageId: string, failure: Failure | unde
   for (const other of turn.state.images.values()) if (other.removing) wake(turn, imageStream(other.id));
 }
 
+/** Calls that wait for content to be deleted before anything is fetched for them. */
+export const waitingForDeletion = (state: NodeState): OpenCall[] =>
+  [...state.calls.values()].filter(
+    (call) => fetchIntent(state, call) !== null && openEffectsOn(state, call.stream).length === 0,
+  );
+
 function startWaitingFetches(turn: Turn): void {
   const started = new Set<string>();
   for (const call of [...turn.state.calls.values()]) {

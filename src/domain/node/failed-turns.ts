@@ -5,6 +5,7 @@
  */
 import type { TaskExit } from '../model/tasks.ts';
 import { askShimForExit, EXIT_OVERDUE_MS, writeExit, writeStart } from '../container/advance.ts';
+import { waitingForDeletion } from '../image/advance.ts';
 import { recordUpdate } from '../container/update.ts';
 import { hasTimer } from '../deciding/open-effects.ts';
 import type { Failure } from '../model/errors.ts';
@@ -50,7 +51,10 @@ export function afterFailedTurn(turn: Turn, { stream, body }: Failed): void {
       break;
     case 'effect.ended':
       if (handling === 'noted') showDone(turn, stream, input.body as EffectEnded);
-      if (rulesOf(state) >= 3) goOnWaiting(turn, stream);
+      if (rulesOf(state) >= 3) {
+        goOnWaiting(turn, stream);
+        tellFetchers(turn, failure);
+      }
       tellWaiting(turn, stream, failure);
       break;
     case 'shim.lost':
@@ -72,6 +76,12 @@ function goOnWaiting(turn: Turn, stream: string): void {
   if (intent?.kind !== 'WaitUntil') return;
   if (intent.purpose === 'claim') setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
   if (intent.purpose === 'exit') askShim(turn, stream);
+}
+
+/** The deletion is tried again, unless a pull makes that pointless: then nothing would take up who waits for its end. */
+function tellFetchers(turn: Turn, failure: Failure): void {
+  if (turn.ended?.intent.kind !== 'DeleteImageContent') return;
+  for (const call of waitingForDeletion(turn.state)) complete(turn, call, { ok: false, failure });
 }
 
 /** It knows what runs and how what ran ended. */
