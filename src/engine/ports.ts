@@ -6,7 +6,7 @@ import type { Observable } from 'rxjs';
 import type { Observation } from '../domain/model/observation.ts';
 import type { CallDraft } from '../domain/call/draft.ts';
 import type { EffectKind, EffectOf, EffectResults } from '../domain/model/effects.ts';
-import type { CallOutcome, Caller, Sequenced } from '../domain/model/records.ts';
+import type { CallOutcome, Caller, RecordType, Sequenced } from '../domain/model/records.ts';
 import type { NodeState } from '../domain/model/state.ts';
 import type { ReadRow } from '../journal/types.ts';
 
@@ -71,7 +71,6 @@ export interface CallOptions {
 
 export type TakeCall = (request: CallDraft, options: CallOptions) => Promise<CallReply>;
 
-export type RecordType = Sequenced['type'];
 export type RecordOf<T extends RecordType> = Sequenced & { readonly type: T };
 
 /** Durable changes, told when the state shows them. Neither stream ever errs. */

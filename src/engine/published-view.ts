@@ -6,8 +6,8 @@
  * to its onUnhandledError in a turn of its own (src/daemon/subscribers.ts).
  */
 import { merge, Subject } from 'rxjs';
-import type { Sequenced } from '../domain/model/records.ts';
-import type { Changes, ReadModel, RecordOf, RecordType } from './ports.ts';
+import type { RecordType, Sequenced } from '../domain/model/records.ts';
+import type { Changes, ReadModel, RecordOf } from './ports.ts';
 
 /** A projection: folds durable records into what it shows. */
 interface Fold extends Omit<ReadModel, keyof Changes> {
