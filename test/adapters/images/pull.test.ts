@@ -24,6 +24,12 @@ describe('pulling images', { timeout: 90_000 }, () => {
     registry = await startFilledRegistry(owner);
   });
 
+  it('fails at once when it is asked for after the end', async (t) => {
+    const store = await startStore(t);
+    await store.adapter.close();
+    assert.equal((await failureOf(store.pull(`${registry.host}/forms/oci:v1`))).reason, 'Interrupted');
+  });
+
   it('pulls OCI and Docker images with layers of every compression', async (t) => {
     const store = await startStore(t);
     for (const docker of [false, true]) {

@@ -172,7 +172,7 @@ export const createPullJobs = (
     close: async () => {
       for (const job of jobs.values()) job.abort.abort(new FailureError('Interrupted', 'The daemon ends.'));
       await thread.close();
-      breakAll(new Error('the daemon ends'));
+      pending.close(new FailureError('Interrupted', 'The daemon ends.'));
     },
   };
 };
