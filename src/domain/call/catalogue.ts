@@ -27,6 +27,7 @@ import {
   sandboxStream,
 } from '../model/records.ts';
 import type { NodeState, OpenCall } from '../model/state.ts';
+import { refused } from '../model/result.ts';
 import { acknowledgeJournal, setLogLevel, updateRuntimeConfig } from '../node/decide.ts';
 import { checkpointPod } from '../pod-sandbox/checkpoint.ts';
 import { removePodSandbox, runPodSandbox, stopPodSandbox } from '../pod-sandbox/decide.ts';
@@ -201,16 +202,17 @@ const catalogue: Catalogue = {
   Refused: {
     ...ofNothing,
     onFullDisk: 'refused',
-    decide: (turn, call, { failure }) => complete(turn, call, { ok: false, failure }),
+    decide: (turn, call, { failure }) => complete(turn, call, refused(failure)),
   },
   Unimplemented: {
     ...ofNothing,
     onFullDisk: 'refused',
     decide: (turn, call, { rpc }) =>
-      complete(turn, call, {
-        ok: false,
-        failure: { reason: 'NotImplemented', message: `${rpc} is not offered by this version of scribe.` },
-      }),
+      complete(
+        turn,
+        call,
+        refused({ reason: 'NotImplemented', message: `${rpc} is not offered by this version of scribe.` }),
+      ),
   },
 };
 

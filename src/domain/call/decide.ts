@@ -1,6 +1,7 @@
 /** What follows from a call's arrival: it is refused when its ids can't be meant for one object, else decided. */
 import { complete, type Turn } from '../deciding/turn.ts';
 import type { Input, Sequenced } from '../model/records.ts';
+import { refused } from '../model/result.ts';
 import { decideRequest } from './catalogue.ts';
 import { requestIdFailure } from './ids.ts';
 
@@ -11,5 +12,5 @@ export function decideCall(turn: Turn, { seq }: CallReceived): void {
   if (call === undefined) return;
   const failure = requestIdFailure(turn.state, call.request);
   if (failure === null) decideRequest(turn, call);
-  else complete(turn, call, { ok: false, failure });
+  else complete(turn, call, refused(failure));
 }

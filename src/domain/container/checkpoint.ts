@@ -20,6 +20,7 @@ import {
 } from '../deciding/turn.ts';
 import { isAskingShim } from './contact.ts';
 import { containerStateOf, isCreated, notFound } from '../model/container-state.ts';
+import { refused } from '../model/result.ts';
 
 type CheckpointEnded = Extract<EffectEnded, { kind: 'CheckpointTask' | 'CheckpointPod' }>;
 type CheckpointRequest = RequestOf<'CheckpointContainer'>;
@@ -71,7 +72,7 @@ function refusal(state: NodeState, { containerId, location, timeoutSeconds }: Ch
 
 export function checkpointContainer(turn: Turn, call: OpenCall, request: CheckpointRequest): void {
   const failure = refusal(turn.state, request);
-  if (failure !== null) return complete(turn, call, { ok: false, failure });
+  if (failure !== null) return complete(turn, call, refused(failure));
   const { containerId, location, timeoutSeconds } = request;
   const timeoutMs = timeoutSeconds === '0' ? null : Number(timeoutSeconds) * 1000;
   const effects = [{ kind: 'CheckpointTask', location, timeoutMs }] as const;
@@ -84,7 +85,7 @@ export function afterCheckpoint(turn: Turn, { failure, result }: CheckpointEnded
     emit(turn, NODE_STREAM, { type: 'checkpoint.written', body: { digests: result.digests } }, null);
   const call = callBehind(turn);
   if (call === undefined) return;
-  complete(turn, call, failure === undefined ? OK : { ok: false, failure });
+  complete(turn, call, failure === undefined ? OK : refused(failure));
 }
 
 /** Clears up after a checkpoint that a restart cut short. */

@@ -18,6 +18,7 @@ import { complete, emit, join, OK, request as requestEffects, requestFor, type T
 import { advanceContainer, askForStop } from './advance.ts';
 import { isSameRequest } from './same-request.ts';
 import { containerStateOf, isCreated, isRunning, isStarting, notFound } from '../model/container-state.ts';
+import { refused, succeeded } from '../model/result.ts';
 
 const NS_PER_S = 1_000_000_000n;
 
@@ -30,7 +31,7 @@ export function createContainer(
 ): void {
   const { state } = turn;
   const { config, newId, podSandboxId } = request;
-  const refuse = (failure: Failure): void => complete(turn, call, { ok: false, failure });
+  const refuse = (failure: Failure): void => complete(turn, call, refused(failure));
 
   const { facts } = state;
   if (facts === null)
@@ -103,42 +104,44 @@ function repeat(turn: Turn, call: OpenCall, request: RequestOf<'CreateContainer'
   if (same && owner.goal === 'run' && owner.phase.kind === 'created') {
     if (!owner.phase.claimed && !call.detached)
       emit(turn, containerStream(owner.id), { type: 'container.claimed', body: {} });
-    return complete(turn, call, { ok: true, value: { id: owner.id } });
+    return complete(turn, call, succeeded({ id: owner.id }));
   }
   const why = same ? 'was started already or is being removed' : 'exists with another configuration';
-  complete(turn, call, {
-    ok: false,
-    failure: {
+  complete(
+    turn,
+    call,
+    refused({
       reason: 'NameTaken',
       message: `The container name ${owner.name} is held by ${owner.id}, which ${why}; raise metadata.attempt or remove that container.`,
-    },
-  });
+    }),
+  );
 }
 
 export function startContainer(turn: Turn, call: OpenCall, { containerId }: RequestOf<'StartContainer'>): void {
   const container = turn.state.containers.get(containerId);
-  if (container === undefined || !isCreated(container))
-    return complete(turn, call, { ok: false, failure: notFound(containerId) });
+  if (container === undefined || !isCreated(container)) return complete(turn, call, refused(notFound(containerId)));
   const sandbox = turn.state.sandboxes.get(container.podSandboxId);
   const state = containerStateOf(container);
   // A second StartContainer while the first is under way is the same call again and gets the same answer.
   if (isStarting(container) && container.goal === 'run') return;
   if (state !== 'CONTAINER_CREATED' || container.goal !== 'run')
-    return complete(turn, call, {
-      ok: false,
-      failure: {
+    return complete(
+      turn,
+      call,
+      refused({
         reason: 'WrongState',
         message: `Container ${containerId} is ${state ?? 'being removed'}; only a CREATED one can be started.`,
-      },
-    });
+      }),
+    );
   if (sandbox === undefined || sandbox.goal !== 'run' || sandbox.phase !== 'ready')
-    return complete(turn, call, {
-      ok: false,
-      failure: {
+    return complete(
+      turn,
+      call,
+      refused({
         reason: 'WrongState',
         message: `Pod sandbox ${container.podSandboxId} of container ${containerId} is not READY.`,
-      },
-    });
+      }),
+    );
   emit(turn, containerStream(containerId), { type: 'container.starting', body: {} });
   advanceContainer(turn, containerId);
 }
@@ -167,12 +170,12 @@ export function removeContainer(turn: Turn, call: OpenCall, { containerId }: Req
 
 export function reopenContainerLog(turn: Turn, call: OpenCall, { containerId }: RequestOf<'ReopenContainerLog'>): void {
   const container = turn.state.containers.get(containerId);
-  if (container === undefined || !isCreated(container))
-    return complete(turn, call, { ok: false, failure: notFound(containerId) });
+  if (container === undefined || !isCreated(container)) return complete(turn, call, refused(notFound(containerId)));
   if (containerStateOf(container) !== 'CONTAINER_RUNNING')
-    return complete(turn, call, {
-      ok: false,
-      failure: { reason: 'WrongState', message: `Container ${containerId} is not running; its log is not open.` },
-    });
+    return complete(
+      turn,
+      call,
+      refused({ reason: 'WrongState', message: `Container ${containerId} is not running; its log is not open.` }),
+    );
   requestEffects(turn, containerStream(containerId), { kind: 'ReopenLog' });
 }

@@ -13,6 +13,7 @@ import type { Container, OpenCall } from '../model/state.ts';
 import { afterMs, complete, emit, OK, request as requestEffects, setTimer, type Turn } from '../deciding/turn.ts';
 import { contactOf, isAskingShim } from './contact.ts';
 import { containerStateOf, isCreated, isRunning, notFound, runOf } from '../model/container-state.ts';
+import { refused, succeeded } from '../model/result.ts';
 
 /** A year: longer than anybody waits, and far from what a timer can hold. */
 const MAX_TIMEOUT_S = 31_536_000n;
@@ -37,13 +38,13 @@ export function exec(turn: Turn, call: OpenCall, request: RequestOf<'Exec'>): vo
     commandFailure(cmd) ??
     streamsFailure(request) ??
     notRunning(turn, containerId, COMMANDS);
-  complete(turn, call, failure === null ? OK : { ok: false, failure });
+  complete(turn, call, failure === null ? OK : refused(failure));
 }
 
 export function attach(turn: Turn, call: OpenCall, request: RequestOf<'Attach'>): void {
   const { containerId } = request;
   const failure = missing(turn, containerId) ?? streamsFailure(request) ?? notRunning(turn, containerId, CLIENTS);
-  complete(turn, call, failure === null ? OK : { ok: false, failure });
+  complete(turn, call, failure === null ? OK : refused(failure));
 }
 
 export function execSession(turn: Turn, call: OpenCall, request: RequestOf<'ExecSession'>): void {
@@ -102,14 +103,14 @@ function streamsFailure({ tty, stdin, stdout, stderr }: WantedStreams): Failure 
 }
 
 function begin(turn: Turn, call: OpenCall, containerId: string, failure: Failure | null, intent: Intent): void {
-  if (failure !== null) return complete(turn, call, { ok: false, failure });
+  if (failure !== null) return complete(turn, call, refused(failure));
   const container = turn.state.containers.get(containerId);
   // Nobody speaks to the shim yet (C18): resumeExecs takes the call up again when it has answered, or will not.
   if (container === undefined || isAskingShim(turn.state, container)) return;
   if (call.detached) {
     const what = intent.kind === 'StreamAttach' ? 'session' : 'command';
     const message = `The caller went away before the ${what} began.`;
-    return complete(turn, call, { ok: false, failure: { reason: 'Cancelled', message } });
+    return complete(turn, call, refused({ reason: 'Cancelled', message }));
   }
   emit(turn, containerStream(containerId), { type: 'effects.requested', body: { effects: [intent] } }, call.seq);
 }
@@ -166,23 +167,25 @@ export function afterExec(
   if (call === undefined) return;
   const { result, failure } = outcome;
   if (result === undefined)
-    return complete(turn, call, {
-      ok: false,
-      failure: failure ?? { reason: 'Bug', message: `${outcome.kind} ended without a result.` },
-    });
+    return complete(
+      turn,
+      call,
+      refused(failure ?? { reason: 'Bug', message: `${outcome.kind} ended without a result.` }),
+    );
   if ('timedOut' in result && result.timedOut) {
     const timeoutMs = intent.kind === 'RunExec' ? (intent.timeoutMs ?? 0) : 0;
     const message = `The command did not end within ${timeoutMs} ms and was killed.`;
-    return complete(turn, call, { ok: false, failure: { reason: 'TimedOut', message } });
+    return complete(turn, call, refused({ reason: 'TimedOut', message }));
   }
   const { stdoutBytes, stderrBytes } = result;
-  complete(turn, call, {
-    ok: true,
-    value: {
+  complete(
+    turn,
+    call,
+    succeeded({
       ...('exitStatus' in result ? { exitCode: result.exitStatus } : {}),
       ...('stdinBytes' in result ? { stdinBytes: result.stdinBytes } : {}),
       stdoutBytes,
       stderrBytes,
-    },
-  });
+    }),
+  );
 }

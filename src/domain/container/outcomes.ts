@@ -3,6 +3,7 @@ import type { EffectEnded, Intent } from '../model/records.ts';
 import { answer, type Turn } from '../deciding/turn.ts';
 import { containerExitOf } from '../model/container-state.ts';
 import { containerStream } from '../model/records.ts';
+import { refused, succeeded } from '../model/result.ts';
 import { afterCheckpoint, afterEndCheckpoint } from './checkpoint.ts';
 import { afterEndExec, afterExec, retryStaleExecs } from './exec.ts';
 import { advanceContainer, afterKill, askShimForExit, recordStart } from './advance.ts';
@@ -28,7 +29,7 @@ export function afterContainerEffect(turn: Turn, containerId: string, outcome: E
         turn,
         containerStream(containerId),
         ['ReopenContainerLog'],
-        outcome.failure === undefined ? { ok: true, value: {} } : { ok: false, failure: outcome.failure },
+        outcome.failure === undefined ? succeeded({}) : refused(outcome.failure),
       );
     case 'CheckpointTask':
       afterCheckpoint(turn, outcome);

@@ -14,6 +14,7 @@ import { bundlePath, checkpointDir, containerDir, restoreDir } from '../model/pa
 import type { Intent } from '../model/records.ts';
 import type { ContainerIntents, ContainerUpdate } from '../model/effects/container.ts';
 import type { Container, NodeState, PodSandbox } from '../model/state.ts';
+import { refused } from '../model/result.ts';
 import { containerQuestions } from '../oci/container-spec.ts';
 import { failureIn } from '../oci/refuse.ts';
 import { ociResources, oomScoreAdj, undoingResources } from '../oci/resources.ts';
@@ -159,7 +160,7 @@ function updateRequest(
 ): EffectRequest {
   const { node, settings } = facts;
   const failure = failureIn(() => ociResources(wanted, node));
-  if (failure !== null) return { ok: false, failure };
+  if (failure !== null) return refused(failure);
   const resources = ociResources(wanted, node);
   return perform({
     kind: 'UpdateContainer',

@@ -28,6 +28,7 @@ import {
 import { isAskingShim } from './contact.ts';
 import { isSettled } from './evolve.ts';
 import { isCreated, notFound, resourcesOf } from '../model/container-state.ts';
+import { refused } from '../model/result.ts';
 
 type UpdateRequest = RequestOf<'UpdateContainerResources'>;
 
@@ -36,10 +37,9 @@ const FIELD = 'linux';
 
 export function updateContainerResources(turn: Turn, call: OpenCall, { containerId, resources }: UpdateRequest): void {
   const container = turn.state.containers.get(containerId);
-  if (container === undefined || !isCreated(container))
-    return complete(turn, call, { ok: false, failure: notFound(containerId) });
+  if (container === undefined || !isCreated(container)) return complete(turn, call, refused(notFound(containerId)));
   const failure = failureIn(() => checkResources(FIELD, resources));
-  if (failure !== null) return complete(turn, call, { ok: false, failure });
+  if (failure !== null) return complete(turn, call, refused(failure));
   advanceUpdates(turn, containerId);
 }
 
@@ -78,7 +78,7 @@ export function advanceUpdates(turn: Turn, containerId: string): void {
     const [call] = callsWaiting(turn, containerId);
     if (container.goal !== 'run') {
       if (call === undefined) return;
-      complete(turn, call, { ok: false, failure: removedMeanwhile(containerId) });
+      complete(turn, call, refused(removedMeanwhile(containerId)));
       continue;
     }
     const way = wayOf(turn.state, container);
@@ -91,7 +91,7 @@ export function advanceUpdates(turn: Turn, containerId: string): void {
     if (call === undefined || call.request.method !== 'UpdateContainerResources') return;
     const wanted = wantedResources(container, call.request, way);
     const failure = refusal(turn.state.facts, wanted);
-    if (failure !== null) complete(turn, call, { ok: false, failure });
+    if (failure !== null) complete(turn, call, refused(failure));
     else begin(turn, container, updateOf(wanted, call.request.annotations), way, call);
   }
 }
@@ -157,13 +157,13 @@ export function recordUpdate(turn: Turn, containerId: string, failure: Failure |
       body: { resources: intent.resources },
     });
   const call = callBehind(turn);
-  if (call?.request.method === 'UpdateContainerResources') complete(turn, call, isDone ? OK : { ok: false, failure });
+  if (call?.request.method === 'UpdateContainerResources') complete(turn, call, isDone ? OK : refused(failure));
   if (!isDone && !isSettled(failure)) tryLater(turn, containerId, failure);
 }
 
 /** Nobody can say which limits are in force: those that were wanted are put in force once the shim answers again. */
 function tryLater(turn: Turn, containerId: string, failure: Failure): void {
   const stream = containerStream(containerId);
-  answer(turn, stream, ['UpdateContainerResources'], { ok: false, failure });
+  answer(turn, stream, ['UpdateContainerResources'], refused(failure));
   if (!hasTimer(turn.state, stream, 'retry')) setTimer(turn, stream, 'retry', afterMs(turn, RETRY_MS));
 }

@@ -9,6 +9,7 @@ import { GrpcCode, grpcCodeOf } from '../model/errors.ts';
 import { containerExitOf } from '../model/container-state.ts';
 import type { NodeState, OpenCall, OpenEffect } from '../model/state.ts';
 import type { Int64 } from '../model/cri.ts';
+import { succeeded } from '../model/result.ts';
 
 export type Evolve = (state: NodeState, record: Sequenced) => void;
 
@@ -135,4 +136,4 @@ export function answer(turn: Turn, target: string, methods: readonly CallMethod[
   for (const call of callsWaitingFor(turn, target, methods)) complete(turn, call, outcome);
 }
 
-export const OK: CallOutcome = { ok: true, value: {} };
+export const OK: CallOutcome = succeeded({});

@@ -3,6 +3,7 @@ import type { RequestOf } from '../model/records.ts';
 import { imageStream } from '../model/records.ts';
 import { complete, emit, OK, type Turn, wake } from '../deciding/turn.ts';
 import type { OpenCall } from '../model/state.ts';
+import { refused, succeeded } from '../model/result.ts';
 import { findImage } from './names.ts';
 import { parseImageReference } from './reference.ts';
 import { fetchFor, startFetch } from './advance.ts';
@@ -10,10 +11,7 @@ import { fetchFor, startFetch } from './advance.ts';
 export function pullImage(turn: Turn, call: OpenCall, request: RequestOf<'PullImage'>): void {
   const parsed = parseImageReference(request.image);
   if (!parsed.ok)
-    return complete(turn, call, {
-      ok: false,
-      failure: { reason: 'InvalidField', message: `image.image ${parsed.failure}` },
-    });
+    return complete(turn, call, refused({ reason: 'InvalidField', message: `image.image ${parsed.failure}` }));
   fetchImages(turn, call);
 }
 
@@ -28,6 +26,6 @@ export function removeImage(turn: Turn, call: OpenCall, request: RequestOf<'Remo
   const image = findImage(turn.state, request.image);
   if (image === undefined) return complete(turn, call, OK);
   emit(turn, imageStream(image.id), { type: 'image.removing', body: {} });
-  complete(turn, call, { ok: true, value: { imageRefs: [image.id] } });
+  complete(turn, call, succeeded({ imageRefs: [image.id] }));
   wake(turn, imageStream(image.id));
 }

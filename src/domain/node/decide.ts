@@ -15,14 +15,12 @@ import { REBOOTED } from './evolve.ts';
 import { recoverLater } from './failed-turns.ts';
 import { isDoubted } from '../model/journal-doubt.ts';
 import { rulesOf } from '../model/rules.ts';
+import { refused } from '../model/result.ts';
 
 export function daemonStarted(turn: Turn, leftAlone: ReadonlySet<string>): void {
   const { state } = turn;
   for (const call of [...state.calls.values()])
-    complete(turn, call, {
-      ok: false,
-      failure: { reason: 'Interrupted', message: 'The daemon ended while the call was under way.' },
-    });
+    complete(turn, call, refused({ reason: 'Interrupted', message: 'The daemon ended while the call was under way.' }));
   const isHeld = isDoubted(state);
   for (const sandbox of [...state.sandboxes.values()]) {
     const stream = sandboxStream(sandbox.id);
@@ -53,7 +51,7 @@ export function acknowledgeJournal(turn: Turn, call: OpenCall): void {
   const { state } = turn;
   if (!isDoubted(state)) {
     const message = 'Nothing shows that the journal is not all that was written here: there is nothing to acknowledge.';
-    return complete(turn, call, { ok: false, failure: { reason: 'WrongState', message } });
+    return complete(turn, call, refused({ reason: 'WrongState', message }));
   }
   emit(turn, NODE_STREAM, { type: 'journal.acknowledged', body: {} });
   complete(turn, call, OK);

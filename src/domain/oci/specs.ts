@@ -1,6 +1,5 @@
 /** The OCI specs of what is in the state: gathers from it what the builders in oci/ want to know. */
 import type { OciSpec } from '../model/oci.ts';
-import type { Result } from '../model/result.ts';
 import { containerStateOf, liveTaskOf } from '../model/container-state.ts';
 import type { RuntimeHandler } from '../model/runtime-handler.ts';
 import type { DaemonFacts } from '../model/daemon-facts.ts';
@@ -15,6 +14,7 @@ import type { MappedMount } from '../model/user-namespace.ts';
 import { bundlePath, containerDir, imageMountPath, mappedDir, sandboxDir, shmPath } from '../model/paths.ts';
 import { namespacePins } from './namespaces.ts';
 import type { Container, NodeState, PodSandbox } from '../model/state.ts';
+import { refused, type Result } from '../model/result.ts';
 
 /** The image name that the built-in pause program goes by. */
 const PAUSE_NAME = 'scribe/pause';
@@ -112,10 +112,7 @@ const sandboxPidOf = ({ sandboxer, task }: PodSandbox): number | null =>
 export function containerSpecOf(state: NodeState, facts: DaemonFacts, container: Container): Result<OciSpec> {
   const sandbox = state.sandboxes.get(container.podSandboxId);
   if (sandbox === undefined || container.facts === null)
-    return {
-      ok: false,
-      failure: { reason: 'Bug', message: `Container ${container.id} was asked for its spec too early.` },
-    };
+    return refused({ reason: 'Bug', message: `Container ${container.id} was asked for its spec too early.` });
   return containerSpec({
     containerId: container.id,
     config: container.config,

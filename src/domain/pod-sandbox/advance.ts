@@ -33,6 +33,7 @@ import {
   wake,
 } from '../deciding/turn.ts';
 import { rulesOf } from '../model/rules.ts';
+import { refused, succeeded } from '../model/result.ts';
 import { SIGKILL } from '../values/signals.ts';
 import { advancePodCheckpoint } from './checkpoint.ts';
 import { createdResponse, isRestored, restoreContainers, restoreFailure, showRestored } from './restoring.ts';
@@ -72,7 +73,7 @@ function advanceRun(turn: Turn, sandbox: PodSandbox): void {
   const claimed = callsWaitingFor(turn, target, CREATIONS).some((call) => !call.detached);
   emit(turn, stream, { type: 'sandbox.ready', body: { claimed } });
   showRestored(turn, sandbox, claimed);
-  answer(turn, target, CREATIONS, { ok: true, value: createdResponse(sandbox) });
+  answer(turn, target, CREATIONS, succeeded(createdResponse(sandbox)));
   if (!claimed) setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
 }
 
@@ -191,7 +192,7 @@ function finish(turn: Turn, sandbox: PodSandbox): void {
         reason: 'Cancelled',
         message: `Pod sandbox ${id} was removed while it was being made.`,
       };
-      answer(turn, stream, CREATIONS, { ok: false, failure });
+      answer(turn, stream, CREATIONS, refused(failure));
       return;
     }
   }
@@ -199,8 +200,8 @@ function finish(turn: Turn, sandbox: PodSandbox): void {
   if (undoing || sandbox.owedFailure === null || !isAnyStep(sandbox, 'owed')) return;
   // Everything that could be undone was; the rest is owed. Callers hear of it now, and it is tried again.
   const failure = sandbox.owedFailure;
-  answer(turn, stream, ['StopPodSandbox', 'RemovePodSandbox'], { ok: false, failure });
-  answer(turn, stream, CREATIONS, { ok: false, failure: sandbox.failure ?? failure });
+  answer(turn, stream, ['StopPodSandbox', 'RemovePodSandbox'], refused(failure));
+  answer(turn, stream, CREATIONS, refused(sandbox.failure ?? failure));
   if (!hasTimer(turn.state, stream, 'retry'))
     setTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(sandbox.undoFailures)));
 }

@@ -5,25 +5,24 @@
 import { checkpointFailure, afterCheckpoint } from '../container/checkpoint.ts';
 import { isCreated, isRunning, notFound } from '../model/container-state.ts';
 import { hasTimer, openEffectsOn } from '../deciding/open-effects.ts';
-import type { Failure } from '../model/errors.ts';
 import { checkAbsolutePath, checkNoParentPart } from '../oci/checks.ts';
+import { type Refused, refused, type Result, succeeded } from '../model/result.ts';
 import { failureIn } from '../oci/refuse.ts';
 import { type RequestOf, containerStream, type EffectEnded, type Intent, sandboxStream } from '../model/records.ts';
 import { type Container, containersOf, type NodeState, type OpenCall, type PodSandbox } from '../model/state.ts';
 import { afterMs, complete, emit, request as requestEffects, setTimer, type Turn, wake } from '../deciding/turn.ts';
 
 type CheckpointRequest = RequestOf<'CheckpointPod'>;
-type Chosen =
-  | { readonly ok: true; readonly containerIds: readonly string[] }
-  | { readonly ok: false; readonly failure: Failure };
 
 const RETRY_MS = 5_000;
 
-const refused = (failure: Failure): Chosen => ({ ok: false, failure });
-const wrongState = (message: string): Chosen => refused({ reason: 'WrongState', message });
+const wrongState = (message: string): Refused => refused({ reason: 'WrongState', message });
 
 /** Those that are to be checkpointed. */
-function choose(state: NodeState, { podSandboxId, outputPath, containerIds }: CheckpointRequest): Chosen {
+function choose(
+  state: NodeState,
+  { podSandboxId, outputPath, containerIds }: CheckpointRequest,
+): Result<readonly string[]> {
   const sandbox = state.sandboxes.get(podSandboxId);
   if (sandbox === undefined || sandbox.phase === 'creating')
     return refused({
@@ -52,14 +51,14 @@ function choose(state: NodeState, { podSandboxId, outputPath, containerIds }: Ch
     const failure = checkpointFailure(state, container);
     if (failure !== null) return refused(failure);
   }
-  return { ok: true, containerIds: chosen.map(({ id }) => id) };
+  return succeeded(chosen.map(({ id }) => id));
 }
 
 export function checkpointPod(turn: Turn, call: OpenCall, request: CheckpointRequest): void {
   const chosen = choose(turn.state, request);
   if (!chosen.ok) return complete(turn, call, chosen);
   const { podSandboxId, outputPath } = request;
-  const effects = [{ kind: 'CheckpointPod', outputPath, containerIds: chosen.containerIds }] as const;
+  const effects = [{ kind: 'CheckpointPod', outputPath, containerIds: chosen.value }] as const;
   emit(turn, sandboxStream(podSandboxId), { type: 'effects.requested', body: { effects } }, call.seq);
 }
 

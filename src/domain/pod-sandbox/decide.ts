@@ -11,6 +11,7 @@ import { complete, emit, join, OK, type Turn } from '../deciding/turn.ts';
 import type { PodSandboxConfig } from '../model/cri.ts';
 import type { Failure } from '../model/errors.ts';
 import { type RuntimeHandler, startsMachines } from '../model/runtime-handler.ts';
+import { refused, succeeded } from '../model/result.ts';
 import { findImage } from '../image/names.ts';
 import { startFetch } from '../image/advance.ts';
 import { networkOf, podNetwork, usesHostNetwork } from './network.ts';
@@ -34,7 +35,7 @@ export function requestedSandbox(turn: Turn, call: OpenCall, request: Creation):
   const { facts } = state;
   const { config, newId } = request;
   const refuse = (failure: Failure): null => {
-    complete(turn, call, { ok: false, failure });
+    complete(turn, call, refused(failure));
     return null;
   };
 
@@ -120,17 +121,18 @@ function repeat(turn: Turn, call: OpenCall, request: Creation, owner: PodSandbox
     if (owner.phase === 'creating') return join(turn, call, sandboxStream(owner.id));
     if (owner.phase === 'ready' && isUntouched(turn.state, owner)) {
       if (!call.detached) claim(turn, owner);
-      return complete(turn, call, { ok: true, value: createdResponse(owner) });
+      return complete(turn, call, succeeded(createdResponse(owner)));
     }
   }
   const why = same ? 'is already in use or being taken down' : 'exists with another configuration';
-  complete(turn, call, {
-    ok: false,
-    failure: {
+  complete(
+    turn,
+    call,
+    refused({
       reason: 'NameTaken',
       message: `The pod sandbox name ${owner.name} is held by ${owner.id}, which ${why}; raise metadata.attempt or remove that sandbox.`,
-    },
-  });
+    }),
+  );
 }
 
 /** The pod and what came with it have a client that knows of them. */

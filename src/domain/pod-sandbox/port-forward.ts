@@ -5,6 +5,7 @@
 import type { Failure } from '../model/errors.ts';
 import { type RequestOf, type EffectEnded, sandboxStream } from '../model/records.ts';
 import type { OpenCall } from '../model/state.ts';
+import { refused, succeeded } from '../model/result.ts';
 import { callBehind, complete, emit, OK, type Turn } from '../deciding/turn.ts';
 
 const PORT_MAX = 65_535;
@@ -13,14 +14,14 @@ const PORT_MAX = 65_535;
 export function portForward(turn: Turn, call: OpenCall, request: RequestOf<'PortForward'>): void {
   const { podSandboxId, ports } = request;
   const failure = ports.reduce<Failure | null>((found, port) => found ?? portFailure(port), null);
-  const refused = missing(turn, podSandboxId) ?? failure ?? notReady(turn, podSandboxId);
-  complete(turn, call, refused === null ? OK : { ok: false, failure: refused });
+  const refusal = missing(turn, podSandboxId) ?? failure ?? notReady(turn, podSandboxId);
+  complete(turn, call, refusal === null ? OK : refused(refusal));
 }
 
 export function portForwardSession(turn: Turn, call: OpenCall, request: RequestOf<'PortForwardSession'>): void {
   const { podSandboxId, port, newId: sessionId } = request;
   const failure = missing(turn, podSandboxId) ?? portFailure(port) ?? notReady(turn, podSandboxId);
-  if (failure !== null) return complete(turn, call, { ok: false, failure });
+  if (failure !== null) return complete(turn, call, refused(failure));
   const effects = [{ kind: 'StreamPort', sessionId, port }] as const;
   emit(turn, sandboxStream(podSandboxId), { type: 'effects.requested', body: { effects } }, call.seq);
 }
@@ -49,7 +50,7 @@ const portFailure = (port: number): Failure | null =>
 export function afterStreamPort(turn: Turn, { result, failure }: Extract<EffectEnded, { kind: 'StreamPort' }>): void {
   const call = callBehind(turn);
   if (call === undefined) return;
-  if (result !== undefined) return complete(turn, call, { ok: true, value: result });
+  if (result !== undefined) return complete(turn, call, succeeded(result));
   const unknown: Failure = { reason: 'Bug', message: 'StreamPort ended without a result.' };
-  complete(turn, call, { ok: false, failure: failure ?? unknown });
+  complete(turn, call, refused(failure ?? unknown));
 }

@@ -16,15 +16,12 @@ import type { NodeState, OpenCall } from '../model/state.ts';
 import { callBehind, complete, emit, requestFor, type Turn } from '../deciding/turn.ts';
 import { requestedSandbox } from './decide.ts';
 import { advancePodSandbox } from './advance.ts';
+import { type Refused, refused, type Result, succeeded } from '../model/result.ts';
 import type { DescribedContainer, DescribedPod, RestoredContainer } from '../model/pod-restore.ts';
 
 type RestoreRequest = RequestOf<'RestorePod'>;
-type Matched =
-  | { readonly ok: true; readonly containers: readonly RestoredContainer[] }
-  | { readonly ok: false; readonly failure: Failure };
 
-const refused = (failure: Failure): Matched => ({ ok: false, failure });
-const invalid = (message: string): Matched => refused({ reason: 'InvalidField', message });
+const invalid = (message: string): Refused => refused({ reason: 'InvalidField', message });
 
 /** `described` is what the checkpoint says, once it was read on the call's behalf. */
 export function restorePod(turn: Turn, call: OpenCall, request: RestoreRequest, described?: DescribedPod): void {
@@ -33,13 +30,13 @@ export function restorePod(turn: Turn, call: OpenCall, request: RestoreRequest, 
     checkAbsolutePath('checkpoint_path', checkpointPath);
     checkNoParentPart('checkpoint_path', checkpointPath);
   });
-  if (failure !== null) return complete(turn, call, { ok: false, failure });
+  if (failure !== null) return complete(turn, call, refused(failure));
   const requested = requestedSandbox(turn, call, request);
   if (requested === null) return;
   if (described === undefined) return requestFor(turn, call, { kind: 'ReadPodCheckpoint', checkpointPath });
   const matched = match(turn.state, request, described);
   if (!matched.ok) return complete(turn, call, matched);
-  const restore = { checkpointPath, containers: matched.containers };
+  const restore = { checkpointPath, containers: matched.value };
   emit(turn, sandboxStream(newId), { type: 'sandbox.requested', body: { ...requested, restore } });
   advancePodSandbox(turn, newId);
 }
@@ -51,11 +48,15 @@ export function afterReadPodCheckpoint(
   const call = callBehind(turn);
   if (call?.request.method !== 'RestorePod') return;
   if (result !== undefined) return restorePod(turn, call, call.request, result.pod);
-  if (failure !== undefined) complete(turn, call, { ok: false, failure });
+  if (failure !== undefined) complete(turn, call, refused(failure));
 }
 
 /** Every container of the checkpoint with its config, in the configs' order. */
-function match(state: NodeState, request: RestoreRequest, described: DescribedPod): Matched {
+function match(
+  state: NodeState,
+  request: RestoreRequest,
+  described: DescribedPod,
+): Result<readonly RestoredContainer[]> {
   const { checkpointPath, config, containerConfigs, newContainerIds } = request;
   if (!sameJson(userNamespaceOf(config), described.users))
     return invalid(
@@ -77,7 +78,7 @@ function match(state: NodeState, request: RestoreRequest, described: DescribedPo
     const wrong = validateContainerConfig(containerConfig, config);
     if (wrong !== null) return refused({ ...wrong, message: `container_configs ${shown(name)}: ${wrong.message}` });
     const images = imagesOf(state, containerConfig);
-    if (!images.ok) return refused(images.failure);
+    if (!images.ok) return images;
     const other = imageFailure(state, container, images.value.imageId);
     if (other !== null) return refused(other);
     containers.push({
@@ -87,7 +88,7 @@ function match(state: NodeState, request: RestoreRequest, described: DescribedPo
       checkpointArchive: `${checkpointPath}/${container.archive}`,
     });
   }
-  return { ok: true, containers };
+  return succeeded(containers);
 }
 
 /** Its memory maps files of the image that it was made from: with those of another one it would go on into nowhere. */

@@ -8,6 +8,7 @@ import { failureIn } from '../oci/refuse.ts';
 import { mergedResources } from '../oci/resources.ts';
 import { type RequestOf, type PodLimits, sandboxStream } from '../model/records.ts';
 import type { OpenCall, PodSandbox } from '../model/state.ts';
+import { refused } from '../model/result.ts';
 import { complete, emit, OK, type Turn } from '../deciding/turn.ts';
 
 type UpdateRequest = RequestOf<'UpdatePodSandboxResources'>;
@@ -28,23 +29,25 @@ export function updatePodSandboxResources(turn: Turn, call: OpenCall, request: U
   const { podSandboxId } = request;
   const sandbox = turn.state.sandboxes.get(podSandboxId);
   if (sandbox === undefined || sandbox.phase === 'creating')
-    return complete(turn, call, {
-      ok: false,
-      failure: { reason: 'PodSandboxNotFound', message: `pod_sandbox_id ${podSandboxId} names no pod sandbox.` },
-    });
+    return complete(
+      turn,
+      call,
+      refused({ reason: 'PodSandboxNotFound', message: `pod_sandbox_id ${podSandboxId} names no pod sandbox.` }),
+    );
   if (sandbox.goal === 'remove' || sandbox.goal === 'undo')
-    return complete(turn, call, {
-      ok: false,
-      failure: {
+    return complete(
+      turn,
+      call,
+      refused({
         reason: 'WrongState',
         message: `Pod sandbox ${podSandboxId} is being removed; its limits can not be changed any more.`,
-      },
-    });
+      }),
+    );
   const failure = failureIn(() => {
     checkResources('overhead', request.overhead);
     checkResources('resources', request.resources);
   });
-  if (failure !== null) return complete(turn, call, { ok: false, failure });
+  if (failure !== null) return complete(turn, call, refused(failure));
   const current = limitsOf(sandbox);
   const overhead = merged(current.overhead, request.overhead);
   const resources = merged(current.resources, request.resources);

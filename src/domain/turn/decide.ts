@@ -19,6 +19,7 @@ import { type Subject, type SubjectKind, subjectOf } from '../model/records.ts';
 import { containersOf, type NodeState } from '../model/state.ts';
 import type { ImageContent } from '../model/image-content.ts';
 import type { Failure } from '../model/errors.ts';
+import { refused } from '../model/result.ts';
 import { beginTurn, complete, type Turn } from '../deciding/turn.ts';
 import { evolve } from './evolve.ts';
 import { decidingFor } from '../deciding/turn-failed.ts';
@@ -101,7 +102,7 @@ function afterCallEffect(turn: Turn, outcome: EffectEnded): void {
 function afterPull(turn: Turn, images: readonly ImageContent[], failure: Failure | undefined): void {
   afterFetch(turn, turn.input.stream, images, failure, (call, pullFailure) => {
     if (pullFailure === undefined) decideRequest(turn, call);
-    else complete(turn, call, { ok: false, failure: pullFailure });
+    else complete(turn, call, refused(pullFailure));
   });
 }
 
