@@ -109,7 +109,7 @@ export default {
         '^src/domain/(model|values)/',
         '^src/engine/ports\\.ts$',
         builtIn,
-        npm('koffi', '@types/koffi', '@bufbuild/protobuf'),
+        npm('koffi', '@types/koffi', '@bufbuild/protobuf', 'zod'),
       ],
     ),
     only(
@@ -173,6 +173,27 @@ export default {
       npm('@opentelemetry'),
       '^src/adapters/traces/',
     ),
+    belongsTo(
+      'zod-is-for-what-others-wrote',
+      'Foreign documents are read by schemas where they come in: docs/decisions/foreign-json.md.',
+      npm('zod'),
+      '^src/(config/|adapters/|platform/foreign-json\\.ts$)',
+    ),
+    {
+      name: 'small-programs-load-no-zod',
+      comment: 'It takes 3 MB of each thread and process: docs/decisions/foreign-json.md.',
+      severity: 'error',
+      from: {
+        path: [
+          '^src/platform/spawner/spawner-main\\.ts$',
+          '^src/adapters/(log-keeper/keeper|port-forward/forwarder)-main\\.ts$',
+          '^src/adapters/images/(unpack/child|trees/thread)\\.ts$',
+          '^src/adapters/inspect/parse-thread\\.ts$',
+          '^src/(daemon/sessions/thread|journal/writer-thread)\\.ts$',
+        ],
+      },
+      to: { path: npm('zod'), reachable: true },
+    },
     {
       name: 'source-stays-in-src',
       comment: 'What ships needs nothing of the tests, the scripts or the benchmarks.',

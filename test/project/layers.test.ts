@@ -41,7 +41,7 @@ const planted: readonly (readonly [file: string, line: string, ...rules: readonl
 
   ['journal/domain.ts', "import '../domain/model/errors.ts';", 'journal-knows-records-only'],
   ['journal/engine.ts', "import '../engine/ports.ts';", 'journal-knows-records-only'],
-  ['journal/package.ts', "import 'zod';", 'journal-knows-records-only'],
+  ['journal/package.ts', "import 'pino';", 'journal-knows-records-only'],
   ['journal/stream.ts', "import 'rxjs';", 'journal-knows-records-only'],
   ['journal/sqlite.ts', "import 'better-sqlite3';\nimport 'node:worker_threads';"],
   ['journal/ffi.ts', "import 'koffi';", 'system-calls-in-one-place'],
@@ -100,6 +100,13 @@ const planted: readonly (readonly [file: string, line: string, ...rules: readonl
   ['adapters/cri/own.ts', "import '@grpc/grpc-js';"],
   ['wire/api.ts', "import '@bufbuild/protobuf/wire';"],
   ['wire/types.ts', "import '../adapters/cri/own.ts';", 'wire-is-generated'],
+
+  ['adapters/cni/schema.ts', "import 'zod';"],
+  ['platform/foreign-json.ts', "import 'zod';"],
+  ['platform/linux/schema.ts', "import 'zod';", 'zod-is-for-what-others-wrote'],
+  ['daemon/schema.ts', "import 'zod';", 'zod-is-for-what-others-wrote'],
+  ['adapters/log-keeper/keeper-main.ts', "import './schema.ts';", 'small-programs-load-no-zod'],
+  ['adapters/log-keeper/schema.ts', "import 'zod';"],
 
   ['config/own.ts', "import 'zod';\nimport 'smol-toml';\nimport 'node:fs';\nimport '../domain/model/errors.ts';"],
   ['config/adapter.ts', "import '../adapters/cri/own.ts';", 'config-stands-alone'],

@@ -8,7 +8,7 @@ import { open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as z from 'zod';
 import type { CniConfList, CniPluginConf } from '../../domain/model/cni.ts';
-import { parseJson } from '../../domain/values/parse-json.ts';
+import { parseAs } from '../../platform/foreign-json.ts';
 import { highestSupported, OLDEST_VERSION, supportedVersionsText } from './versions.ts';
 
 const CONF_BYTES_MAX = 1024 * 1024;
@@ -53,7 +53,8 @@ const flagSchema = z.union([
     .transform((text) => text === 'true'),
 ]);
 
-const versionFields = { cniVersion: z.string().optional(), cniVersions: z.array(z.string()).optional() };
+const versionSchema = z.string().max(64);
+const versionFields = { cniVersion: versionSchema.optional(), cniVersions: z.array(versionSchema).max(64).optional() };
 
 const confListSchema = z.looseObject({
   ...versionFields,
@@ -65,19 +66,6 @@ const confListSchema = z.looseObject({
 });
 
 const singleSchema = pluginSchema.extend({ ...versionFields, name: nameSchema });
-
-const firstIssue = (error: z.ZodError): string => {
-  const issue = error.issues[0];
-  if (issue === undefined) return error.message;
-  return issue.path.length === 0 ? issue.message : `${issue.path.join('.')}: ${issue.message}`;
-};
-
-/** Throws an Error whose message says what is wrong with the file, without its name. */
-const parse = <T>(schema: z.ZodType<T>, text: string): T => {
-  const parsed = schema.safeParse(parseJson(text));
-  if (!parsed.success) throw new Error(firstIssue(parsed.error));
-  return parsed.data;
-};
 
 const chosenVersion = (conf: { cniVersion?: string | undefined; cniVersions?: string[] | undefined }): string => {
   const named = [...(conf.cniVersions ?? []), ...(conf.cniVersion === undefined ? [] : [conf.cniVersion])];
@@ -129,11 +117,11 @@ const addedPlugins = async (directory: string, room: number): Promise<CniPluginC
     throw error;
   }
   if (names.length > room) throw new Error(`has more than ${PLUGINS_MAX} plugins with those of ${directory}`);
-  return Promise.all(names.map(async (name) => parse(pluginSchema, await readBounded(join(directory, name)))));
+  return Promise.all(names.map(async (name) => parseAs(pluginSchema, await readBounded(join(directory, name)))));
 };
 
 const loadConfList = async (directory: string, path: string): Promise<LoadedNetwork> => {
-  const conf = parse(confListSchema, await readBounded(path));
+  const conf = parseAs(confListSchema, await readBounded(path));
   const inlined = conf.plugins ?? [];
   const added =
     conf.loadOnlyInlinedPlugins === true
@@ -151,7 +139,7 @@ const loadConfList = async (directory: string, path: string): Promise<LoadedNetw
 };
 
 const loadSingle = async (path: string): Promise<LoadedNetwork> => {
-  const { cniVersion, cniVersions, name, ...plugin } = parse(singleSchema, await readBounded(path));
+  const { cniVersion, cniVersions, name, ...plugin } = parseAs(singleSchema, await readBounded(path));
   const version = chosenVersion({ cniVersion, cniVersions });
   return { path, confList: { cniVersion: version, name, plugins: [plugin] }, disableGC: false };
 };

@@ -4,6 +4,7 @@
  */
 import { isIP } from 'node:net';
 import * as z from 'zod';
+import { problemOf, readAs } from '../../platform/foreign-json.ts';
 import { isSupportedVersion } from './versions.ts';
 
 const MESSAGE_LENGTH_MAX = 1024;
@@ -14,13 +15,15 @@ export type IpPreference = 'ipv4' | 'ipv6' | 'cni';
 
 const entries = <T extends z.ZodType>(entry: T) => z.array(entry).max(ENTRIES_MAX).nullish();
 
-const legacyIpSchema = z.looseObject({ ip: z.string() }).nullish();
+const addressSchema = z.string().max(64);
+
+const legacyIpSchema = z.looseObject({ ip: addressSchema }).nullish();
 
 const resultSchema = z.looseObject({
   cniVersion: z.string().nullish(),
   /** Since 0.3.0. */
-  interfaces: entries(z.looseObject({ name: z.string() })),
-  ips: entries(z.looseObject({ address: z.string(), interface: z.number().int().nullish() })),
+  interfaces: entries(z.looseObject({ name: z.string().max(255) })),
+  ips: entries(z.looseObject({ address: addressSchema, interface: z.number().int().nullish() })),
   /** Up to 0.2.0. */
   ip4: legacyIpSchema,
   ip6: legacyIpSchema,
@@ -88,8 +91,7 @@ export const parseAddResult = (stdout: string, confVersion: string, ifName: stri
   const json = parseJson(stdout);
   const parsed = resultSchema.safeParse(json);
   if (!parsed.success) {
-    const issue = parsed.error.issues[0];
-    throw new Error(`is malformed (${cleanText(`${issue?.path.join('.') ?? ''}: ${issue?.message ?? ''}`)})`);
+    throw new Error(`is malformed (${cleanText(problemOf(parsed.error))})`);
   }
   const named = parsed.data.cniVersion ?? '';
   const cniVersion = named === '' ? confVersion : named;
@@ -100,14 +102,14 @@ export const parseAddResult = (stdout: string, confVersion: string, ifName: stri
 
 /** What a plugin that failed has to say: its error structure, else its stderr, else its stdout. */
 export const parsePluginError = (stdout: string, stderr: string): PluginError => {
-  try {
-    const { code, msg, details } = errorSchema.parse(JSON.parse(stdout));
+  const said = readAs(errorSchema, stdout);
+  if (said !== null) {
+    const { code, msg, details } = said;
     const text = details === undefined || details === '' ? msg : `${msg}; ${details}`;
     return { code: code ?? null, message: cleanText(text) };
-  } catch {
-    const text = [stderr, stdout].map(cleanText).find((candidate) => candidate !== '');
-    return { code: null, message: text ?? 'it gave no reason' };
   }
+  const text = [stderr, stdout].map(cleanText).find((candidate) => candidate !== '');
+  return { code: null, message: text ?? 'it gave no reason' };
 };
 
 /** The pod's primary address first, the others after it in the plugins' order. */

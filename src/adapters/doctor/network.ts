@@ -2,7 +2,9 @@
  * Checks of the pod network: a configuration, its plugins and what they in turn need. The configuration is handed in
  * as the daemon reads it.
  */
+import * as z from 'zod';
 import type { CniConfList } from '../../domain/model/cni.ts';
+import { readAs } from '../../platform/foreign-json.ts';
 import { type DoctorResult, ok, problem, warning } from './result.ts';
 import { findIn, findProgram, outputOf } from './tools.ts';
 
@@ -15,6 +17,8 @@ export interface NetworkSettings {
   /** Why there is no confList. */
   readonly problem: string | null;
 }
+
+const VERSIONS_MAX = 100;
 
 const CONFIGURATION = 'CNI configuration';
 const PLUGINS = 'CNI plugins';
@@ -37,23 +41,24 @@ export const checkCniConfiguration = (settings: NetworkSettings): DoctorResult =
   return ok(check, `network ${confList.name}, CNI ${confList.cniVersion}: ${types}`);
 };
 
+const ipamSchema = z.object({ type: z.string() });
+
 /** Plugins of the chain and those that they call for addresses. */
 const pluginTypes = (confList: CniConfList): string[] => {
   const types = confList.plugins.flatMap((plugin) => {
-    const ipam = plugin.ipam as { readonly type?: unknown } | null | undefined;
-    return typeof ipam?.type === 'string' ? [plugin.type, ipam.type] : [plugin.type];
+    const ipam = ipamSchema.safeParse(plugin.ipam);
+    return ipam.success ? [plugin.type, ipam.data.type] : [plugin.type];
   });
   return [...new Set(types)];
 };
 
+const versionsSchema = z.object({ supportedVersions: z.array(z.string()).max(VERSIONS_MAX) });
+
 /** Versions of CNI that a plugin speaks, null when it does not say. */
-const versionsOf = async (program: string, cniVersion: string): Promise<readonly unknown[] | null> => {
+const versionsOf = async (program: string, cniVersion: string): Promise<readonly string[] | null> => {
   try {
-    const told: unknown = JSON.parse(
-      await outputOf(program, [], { CNI_COMMAND: 'VERSION' }, JSON.stringify({ cniVersion })),
-    );
-    const versions = (told as { readonly supportedVersions?: unknown }).supportedVersions;
-    return Array.isArray(versions) ? versions : null;
+    const told = await outputOf(program, [], { CNI_COMMAND: 'VERSION' }, JSON.stringify({ cniVersion }));
+    return readAs(versionsSchema, told)?.supportedVersions ?? null;
   } catch {
     return null;
   }

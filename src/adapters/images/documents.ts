@@ -3,6 +3,7 @@
  * few fields that are used out. Pure. What could be read in two ways (an index that is also a manifest, a document
  * that contradicts its own media type) is refused, and so is everything larger than its bound.
  */
+import * as z from 'zod';
 import { IMAGE_VOLUMES_MAX, type ImageConfig } from '../../domain/model/image-content.ts';
 import { FailureError } from '../../domain/model/errors.ts';
 import { isDigest } from '../../domain/image/reference.ts';
@@ -69,17 +70,127 @@ const LAYER_TYPE =
 /** For the Accept header, what is preferred first. */
 export const acceptedDocuments: string = [...indexTypes, ...manifestTypes].join(', ');
 
-type Json = Record<string, unknown>;
-
 const invalid = (what: string): FailureError => new FailureError('ImageInvalid', `The image is not valid: ${what}.`);
-
-const isObject = (value: unknown): value is Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** A media type for messages: it is hostile text. */
 const shown = (text: string): string => JSON.stringify(text.slice(0, 100));
 
-const parseJson = (bytes: Buffer, what: string): Json => {
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const isTexts = (value: unknown): value is readonly string[] =>
+  Array.isArray(value) && value.every((item) => typeof item === 'string');
+
+/** `field` names it in messages: "User of its config". What is not there is "". */
+const textOf = (field: string) =>
+  z
+    .string(`${field} is not text`)
+    .nullish()
+    .transform((value) => value ?? '');
+
+/** One issue for a whole list, however many of its entries are no texts. */
+const textsOf = (field: string) =>
+  z
+    .custom<readonly string[]>(isTexts, `${field} is not a list of texts`)
+    .nullish()
+    .transform((value) => value ?? []);
+
+/** Its length is looked at before its entries are. */
+const listOf = <T extends z.ZodType>(field: string, entry: T, max: number, tooMany: string) =>
+  z
+    .array(z.unknown(), `${field} is not a list`)
+    .max(max, tooMany)
+    .nullish()
+    .transform((value) => value ?? [])
+    .pipe(z.array(entry));
+
+/** What is no object there says nothing. */
+const ifObject = <T extends z.ZodType>(schema: T) =>
+  z
+    .preprocess((value) => (isObject(value) ? value : null), schema.nullable())
+    .optional()
+    .transform((value) => value ?? null);
+
+const platformSchema = z.object({
+  os: textOf('os of its platform'),
+  architecture: textOf('architecture of its platform'),
+  variant: textOf('variant of its platform'),
+});
+
+const annotationsOf = (value: unknown): ReadonlyMap<string, string> => {
+  const pairs = isObject(value) ? Object.entries(value) : [];
+  return new Map(pairs.filter((pair): pair is [string, string] => typeof pair[1] === 'string'));
+};
+
+const descriptorOf = (what: string) => {
+  const noSize = `its ${what} has no size between 0 and ${BLOB_BYTES_MAX} bytes`;
+  return z
+    .object(
+      {
+        digest: textOf(`digest of its ${what}`).refine(isDigest, `its ${what} has no sha256 digest`),
+        size: z.int(noSize).min(0, noSize).max(BLOB_BYTES_MAX, noSize),
+        mediaType: textOf(`mediaType of its ${what}`),
+        platform: ifObject(platformSchema),
+        annotations: z.unknown().optional().transform(annotationsOf),
+        urls: textsOf(`urls of its ${what}`).transform((urls) => urls.slice(0, URLS_MAX)),
+      },
+      `its ${what} is not described`,
+    )
+    .transform(({ size: sizeBytes, ...rest }): Descriptor => ({ ...rest, sizeBytes }));
+};
+
+const layerSchema = descriptorOf('layer').refine(({ mediaType }) => LAYER_TYPE.test(mediaType), {
+  error: ({ input }) => `it has a layer of type ${shown((input as Descriptor).mediaType)}, not a file system layer`,
+});
+
+const configDescriptorSchema = descriptorOf('config').refine(({ mediaType }) => configTypes.has(mediaType), {
+  error: ({ input }) => `its config is of type ${shown((input as Descriptor).mediaType)}, so it is no container image`,
+});
+
+const indexSchema = z.object({
+  manifests: listOf(
+    'manifests of its index',
+    descriptorOf('manifest'),
+    MANIFESTS_MAX,
+    `its index has more than ${MANIFESTS_MAX} entries`,
+  ),
+});
+
+const manifestSchema = z.object({
+  config: configDescriptorSchema,
+  layers: listOf('layers of its manifest', layerSchema, LAYERS_MAX, `it has more than ${LAYERS_MAX} layers`),
+});
+
+const mediaTypeSchema = z.object({ mediaType: textOf('mediaType of its manifest') });
+
+const configSchema = z.object({
+  os: textOf('os of its config'),
+  architecture: textOf('architecture of its config'),
+  rootfs: ifObject(
+    z.object({
+      diff_ids: textsOf('diff_ids of its config').refine(
+        (ids) => ids.every(isDigest),
+        'its config names layers by something that is no sha256 digest',
+      ),
+    }),
+  ),
+  config: ifObject(
+    z.object({
+      User: textOf('User of its config'),
+      WorkingDir: textOf('WorkingDir of its config'),
+      StopSignal: textOf('StopSignal of its config'),
+      Env: textsOf('Env of its config'),
+      Entrypoint: textsOf('Entrypoint of its config'),
+      Cmd: textsOf('Cmd of its config'),
+      Volumes: z
+        .unknown()
+        .optional()
+        .transform((value) => (isObject(value) ? Object.keys(value) : [])),
+    }),
+  ),
+});
+
+const parseJson = (bytes: Buffer, what: string): object => {
   if (bytes.length > DOCUMENT_BYTES_MAX) throw invalid(`its ${what} is larger than ${DOCUMENT_BYTES_MAX} bytes`);
   let value: unknown;
   try {
@@ -91,90 +202,16 @@ const parseJson = (bytes: Buffer, what: string): Json => {
   return value;
 };
 
-const own = (object: Json, key: string): unknown => (Object.hasOwn(object, key) ? object[key] : undefined);
-
-const text = (object: Json, key: string, what: string): string => {
-  const value = own(object, key) ?? '';
-  if (typeof value !== 'string') throw invalid(`${key} of its ${what} is not text`);
-  return value;
+/** The messages of the schemas here say what of the image is not valid. */
+const read = <T>(schema: z.ZodType<T>, document: object): T => {
+  const parsed = schema.safeParse(document);
+  if (parsed.success) return parsed.data;
+  throw invalid(parsed.error.issues[0]?.message ?? 'it is not as it must be');
 };
 
-const list = (object: Json, key: string, what: string): readonly unknown[] => {
-  const value = own(object, key) ?? [];
-  if (!Array.isArray(value)) throw invalid(`${key} of its ${what} is not a list`);
-  return value as unknown[];
-};
-
-const texts = (object: Json, key: string, what: string): readonly string[] => {
-  const values = list(object, key, what);
-  if (!values.every((value) => typeof value === 'string'))
-    throw invalid(`${key} of its ${what} is not a list of texts`);
-  return values;
-};
-
-const parsePlatform = (value: unknown): Descriptor['platform'] => {
-  if (!isObject(value)) return null;
-  const what = 'platform';
-  return {
-    os: text(value, 'os', what),
-    architecture: text(value, 'architecture', what),
-    variant: text(value, 'variant', what),
-  };
-};
-
-const parseAnnotations = (value: unknown): ReadonlyMap<string, string> => {
-  const pairs = isObject(value) ? Object.entries(value) : [];
-  return new Map(pairs.filter((pair): pair is [string, string] => typeof pair[1] === 'string'));
-};
-
-const parseDescriptor = (value: unknown, what: string): Descriptor => {
-  if (!isObject(value)) throw invalid(`its ${what} is not described`);
-  const digest = text(value, 'digest', what);
-  const sizeBytes = own(value, 'size');
-  if (!isDigest(digest)) throw invalid(`its ${what} has no sha256 digest`);
-  if (
-    typeof sizeBytes !== 'number' ||
-    !Number.isSafeInteger(sizeBytes) ||
-    sizeBytes < 0 ||
-    sizeBytes > BLOB_BYTES_MAX
-  ) {
-    throw invalid(`its ${what} has no size between 0 and ${BLOB_BYTES_MAX} bytes`);
-  }
-  return {
-    mediaType: text(value, 'mediaType', what),
-    digest,
-    sizeBytes,
-    platform: parsePlatform(own(value, 'platform')),
-    annotations: parseAnnotations(own(value, 'annotations')),
-    urls: texts(value, 'urls', what).slice(0, URLS_MAX),
-  };
-};
-
-const parseLayer = (value: unknown): Descriptor => {
-  const layer = parseDescriptor(value, 'layer');
-  if (!LAYER_TYPE.test(layer.mediaType))
-    throw invalid(`it has a layer of type ${shown(layer.mediaType)}, not a file system layer`);
-  return layer;
-};
-
-const parseIndexFields = (document: Json): Index => {
-  const manifests = list(document, 'manifests', 'index');
-  if (manifests.length > MANIFESTS_MAX) throw invalid(`its index has more than ${MANIFESTS_MAX} entries`);
-  return { kind: 'index', manifests: manifests.map((manifest) => parseDescriptor(manifest, 'manifest')) };
-};
-
-const parseManifestFields = (document: Json): Manifest => {
-  const config = parseDescriptor(own(document, 'config'), 'config');
-  if (!configTypes.has(config.mediaType)) {
-    throw invalid(`its config is of type ${shown(config.mediaType)}, so it is no container image`);
-  }
-  const layers = list(document, 'layers', 'manifest');
-  if (layers.length > LAYERS_MAX) throw invalid(`it has more than ${LAYERS_MAX} layers`);
-  return { kind: 'manifest', config, layers: layers.map(parseLayer) };
-};
-
-const refuseSchema1 = (document: Json, claimedType: string): void => {
-  if (schema1Types.has(claimedType) || own(document, 'schemaVersion') === 1 || Object.hasOwn(document, 'fsLayers')) {
+const refuseSchema1 = (document: object, claimedType: string): void => {
+  const isFirst = 'schemaVersion' in document && document.schemaVersion === 1;
+  if (schema1Types.has(claimedType) || isFirst || Object.hasOwn(document, 'fsLayers')) {
     throw invalid('it is in Docker schema 1, a form that is not supported any more: push it again with a current tool');
   }
 };
@@ -186,7 +223,7 @@ const refuseSchema1 = (document: Json, claimedType: string): void => {
 export const parseDocument = (bytes: Buffer, claimedType: string): Index | Manifest => {
   const document = parseJson(bytes, 'manifest');
   refuseSchema1(document, claimedType);
-  const ownType = text(document, 'mediaType', 'manifest');
+  const { mediaType: ownType } = read(mediaTypeSchema, document);
   const hasManifests = Object.hasOwn(document, 'manifests');
   const hasLayers = Object.hasOwn(document, 'layers') || Object.hasOwn(document, 'config');
   if (hasManifests === hasLayers) throw invalid('its manifest is not clearly an index or a manifest');
@@ -194,7 +231,9 @@ export const parseDocument = (bytes: Buffer, claimedType: string): Index | Manif
   const contrary = hasManifests ? manifestTypes : indexTypes;
   if (ownType !== '' && !matching.has(ownType)) throw invalid(`its manifest calls itself ${shown(ownType)}`);
   if (contrary.has(claimedType)) throw invalid(`its manifest is not the ${shown(claimedType)} it is said to be`);
-  return hasManifests ? parseIndexFields(document) : parseManifestFields(document);
+  return hasManifests
+    ? { kind: 'index', ...read(indexSchema, document) }
+    : { kind: 'manifest', ...read(manifestSchema, document) };
 };
 
 /** A number that no id can be is no name of anybody either: neither a wrapped id nor a user of that name is meant. */
@@ -205,21 +244,13 @@ const checkUser = (user: string): void => {
   }
 };
 
-const parseConfigFields = (document: Json): ImageConfig => {
-  const value = own(document, 'config');
-  const fields = isObject(value) ? value : {};
-  const what = 'config';
-  const user = text(fields, 'User', what);
+const imageConfigOf = (fields: z.output<typeof configSchema>['config']): ImageConfig => {
+  if (fields === null) return {};
+  const { User: user, Env: env, Entrypoint: entrypoint, Cmd: cmd, WorkingDir: workingDir } = fields;
+  const { StopSignal: stopSignal, Volumes: volumes } = fields;
   checkUser(user);
-  const workingDir = text(fields, 'WorkingDir', what);
-  const stopSignal = text(fields, 'StopSignal', what);
-  const env = texts(fields, 'Env', what);
-  const entrypoint = texts(fields, 'Entrypoint', what);
-  const cmd = texts(fields, 'Cmd', what);
-  const volumes = own(fields, 'Volumes');
-  const volumePaths = isObject(volumes) ? Object.keys(volumes) : [];
-  if (volumePaths.length > IMAGE_VOLUMES_MAX) {
-    throw invalid(`its config declares ${volumePaths.length} volumes, more than ${IMAGE_VOLUMES_MAX}`);
+  if (volumes.length > IMAGE_VOLUMES_MAX) {
+    throw invalid(`its config declares ${volumes.length} volumes, more than ${IMAGE_VOLUMES_MAX}`);
   }
   const config: ImageConfig = {
     ...(user === '' ? {} : { user }),
@@ -227,7 +258,7 @@ const parseConfigFields = (document: Json): ImageConfig => {
     ...(entrypoint.length === 0 ? {} : { entrypoint }),
     ...(cmd.length === 0 ? {} : { cmd }),
     ...(workingDir === '' ? {} : { workingDir }),
-    ...(volumePaths.length === 0 ? {} : { volumes: volumePaths }),
+    ...(volumes.length === 0 ? {} : { volumes }),
     ...(stopSignal === '' ? {} : { stopSignal }),
   };
   // It is recorded with every container that is made from the image.
@@ -239,15 +270,8 @@ const parseConfigFields = (document: Json): ImageConfig => {
 
 /** Parses an image config. Throws FailureError ImageInvalid. */
 export const parseConfig = (bytes: Buffer): ConfigDocument => {
-  const document = parseJson(bytes, 'config');
-  const rootfs = own(document, 'rootfs');
-  const diffIds = isObject(rootfs) ? texts(rootfs, 'diff_ids', 'config') : [];
-  if (!diffIds.every(isDigest)) throw invalid('its config names layers by something that is no sha256 digest');
-  return {
-    platform: { os: text(document, 'os', 'config'), architecture: text(document, 'architecture', 'config') },
-    diffIds,
-    config: parseConfigFields(document),
-  };
+  const { os, architecture, rootfs, config } = read(configSchema, parseJson(bytes, 'config'));
+  return { platform: { os, architecture }, diffIds: rootfs?.diff_ids ?? [], config: imageConfigOf(config) };
 };
 
 /** Higher is better; 0 does not run here. A later variant of amd64 may need what this machine has not. */

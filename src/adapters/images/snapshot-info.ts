@@ -4,32 +4,22 @@
  */
 import { lstat, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import * as z from 'zod';
 import { isDigest } from '../../domain/image/reference.ts';
+import { readAs } from '../../platform/foreign-json.ts';
 import { errorCodeOf } from '../../platform/linux/syscalls.ts';
 import { INFO_FILE, LAYER_DIR } from './layout.ts';
 
-export interface SnapshotInfo {
-  readonly chainId: string;
-  readonly diffId: string;
-  readonly usedBytes: number;
-  readonly inodesUsed: number;
-}
+const digestSchema = z.string().refine(isDigest);
+const countSchema = z.int().nonnegative();
+const infoSchema = z.object({
+  chainId: digestSchema,
+  diffId: digestSchema,
+  usedBytes: countSchema,
+  inodesUsed: countSchema,
+});
 
-const isCount = (value: unknown): value is number =>
-  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
-
-const parseInfo = (text: string): SnapshotInfo | null => {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return null;
-  }
-  const { chainId, diffId, usedBytes, inodesUsed } = (value ?? {}) as Record<string, unknown>;
-  const isNamed = typeof chainId === 'string' && isDigest(chainId) && typeof diffId === 'string' && isDigest(diffId);
-  if (!isNamed || !isCount(usedBytes) || !isCount(inodesUsed)) return null;
-  return { chainId, diffId, usedBytes, inodesUsed };
-};
+export type SnapshotInfo = Readonly<z.output<typeof infoSchema>>;
 
 /** The note in a snapshot's directory; null when there is no such snapshot, or one whose note or layer is not whole. */
 export const readSnapshotInfo = async (directory: string): Promise<SnapshotInfo | null> => {
@@ -38,7 +28,7 @@ export const readSnapshotInfo = async (directory: string): Promise<SnapshotInfo 
       readFile(join(directory, INFO_FILE), 'utf8'),
       lstat(join(directory, LAYER_DIR)),
     ]);
-    return layer.isDirectory() ? parseInfo(text) : null;
+    return layer.isDirectory() ? readAs(infoSchema, text) : null;
   } catch (error) {
     const code = errorCodeOf(error);
     if (code === 'ENOENT' || code === 'ENOTDIR') return null;

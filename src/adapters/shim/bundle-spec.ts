@@ -5,19 +5,26 @@
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
+import * as z from 'zod';
 import type { EffectOf } from '../../domain/model/effects.ts';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import type { OciResources } from '../../domain/model/oci.ts';
-import { parseJson } from '../../domain/values/parse-json.ts';
+import { parseAs } from '../../platform/foreign-json.ts';
 import { writeFileWhole } from '../../platform/linux/files.ts';
 
 const configBytesMax = 16 * 1024 * 1024;
+const CGROUPS_PATH_MAX = 4096;
 
 /** A JSON object whose fields are not known here: passed on as it is. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-const isJsonObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
+/** What others wrote into a part of the spec is kept as it is. */
+const partSchema = z.looseObject({}).optional().catch(undefined);
+const cgroupsPathSchema = z.string().max(CGROUPS_PATH_MAX);
+const specSchema = z.looseObject({ process: partSchema, linux: partSchema });
+const pageSchema = z.object({ pageSize: z.string() });
+
+type Spec = z.output<typeof specSchema>;
 
 const readBounded = async (path: string): Promise<Buffer> => {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
@@ -41,20 +48,14 @@ const configMode = 0o600;
 const configPath = (bundlePath: string): string => join(bundlePath, 'config.json');
 
 /** It holds secrets in the clear, so that no message may quote it. */
-const parsed = (path: string, text: string): unknown => {
-  try {
-    return parseJson(text);
-  } catch (error) {
-    throw new FailureError('HostFailed', `${path} ${messageOf(error)}.`);
-  }
-};
-
-const readSpec = async (bundlePath: string): Promise<JsonObject> => {
+const readSpec = async (bundlePath: string): Promise<Spec> => {
   const path = configPath(bundlePath);
   const text = (await readBounded(path)).toString('utf8');
-  const spec = parsed(path, text);
-  if (isJsonObject(spec)) return spec;
-  throw new FailureError('HostFailed', `${path} holds no OCI spec.`);
+  try {
+    return parseAs(specSchema, text);
+  } catch (error) {
+    throw new FailureError('HostFailed', `${path} holds no OCI spec: it ${messageOf(error)}.`);
+  }
 };
 
 /**
@@ -67,7 +68,7 @@ export const readExecProcess = async (
   terminal: boolean,
 ): Promise<JsonObject> => {
   const { process } = await readSpec(bundlePath);
-  if (!isJsonObject(process)) throw new FailureError('HostFailed', `The spec in ${bundlePath} has no process.`);
+  if (process === undefined) throw new FailureError('HostFailed', `The spec in ${bundlePath} has no process.`);
   const { consoleSize: _consoleSize, commandLine: _commandLine, ...rest } = process;
   return { ...rest, args, terminal, ...(terminal ? { env: withTerm(rest['env']) } : {}) };
 };
@@ -80,20 +81,16 @@ const withTerm = (env: unknown): readonly unknown[] => {
 
 /** linux.cgroupsPath of the spec, or null when it can't be read. */
 export const readCgroupsPath = async (bundlePath: string): Promise<string | null> => {
-  const spec = await readSpec(bundlePath).catch((): JsonObject => ({}));
-  const { linux } = spec;
-  if (!isJsonObject(linux)) return null;
-  return typeof linux['cgroupsPath'] === 'string' ? linux['cgroupsPath'] : null;
+  const spec = await readSpec(bundlePath).catch(() => null);
+  return cgroupsPathSchema.safeParse(spec?.linux?.['cgroupsPath']).data ?? null;
 };
 
-const objectIn = (value: unknown): JsonObject => (isJsonObject(value) ? value : {});
-
-const pageSizeOf = (page: unknown): unknown => objectIn(page)['pageSize'];
+const pageSizeOf = (page: unknown): string | undefined => pageSchema.safeParse(page).data?.pageSize;
 
 /** Limits on top of those that stand there: what they do not name stays, within memory and the like too. */
 const withLimits = (old: JsonObject, limits: OciResources): JsonObject => {
   const both = (key: 'memory' | 'cpu' | 'unified'): JsonObject =>
-    limits[key] === undefined ? {} : { [key]: { ...objectIn(old[key]), ...limits[key] } };
+    limits[key] === undefined ? {} : { [key]: { ...partSchema.parse(old[key]), ...limits[key] } };
   const { hugepageLimits = [] } = limits;
   const known = Array.isArray(old['hugepageLimits']) ? (old['hugepageLimits'] as readonly unknown[]) : [];
   const kept = known.filter((page) => !hugepageLimits.some(({ pageSize }) => pageSize === pageSizeOf(page)));
@@ -115,12 +112,12 @@ export const writeLimits = async (
 ): Promise<void> => {
   const spec = await readSpec(bundlePath);
   const { linux, process } = spec;
-  if (!isJsonObject(linux) || !isJsonObject(process))
+  if (linux === undefined || process === undefined)
     throw new FailureError('HostFailed', `The spec in ${bundlePath} is not one of a container.`);
   const changed = {
     ...spec,
     process: { ...process, oomScoreAdj },
-    linux: { ...linux, resources: withLimits(objectIn(linux['resources']), resources) },
+    linux: { ...linux, resources: withLimits(partSchema.parse(linux['resources']) ?? {}, resources) },
   };
   await writeFileWhole(configPath(bundlePath), JSON.stringify(changed), configMode);
 };

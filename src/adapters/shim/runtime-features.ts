@@ -2,8 +2,10 @@
  * What an OCI runtime can do beyond what all can: asked of the runtime itself (its `features` command, OCI runtime
  * specification, features.md), through the spawner, once per start. A runtime that does not answer can nothing more.
  */
+import * as z from 'zod';
 import { escapesFromRunc, type KnownEscapes } from '../../domain/node/known-escapes.ts';
 import { type RuntimeHandler, takesRuncOptions } from '../../domain/model/runtime-handler.ts';
+import { readAs } from '../../platform/foreign-json.ts';
 import type { Spawner } from '../../platform/spawner/types.ts';
 
 export interface RuntimeFeatures {
@@ -18,6 +20,9 @@ export interface RuntimeFeatures {
 const none: RuntimeFeatures = { recursiveReadOnlyMounts: false, netDevices: false, userNamespaces: false };
 const timeoutMs = 5_000;
 const outputBytesMax = 1024 * 1024;
+/** More than the kernel will have for long. */
+const WORDS_MAX = 10_000;
+const VERSION_CHARACTERS_MAX = 256;
 const mountSetattrSince = [5, 12] as const;
 const mappedTmpfsSince = [6, 3] as const;
 
@@ -26,41 +31,39 @@ const isSince = (kernelRelease: string, [major, minor]: readonly [number, number
   return Number(ours) > major || (Number(ours) === major && Number(next) >= minor);
 };
 
-/** What is read of it; nothing says that it is as it should be. */
-interface FeaturesDocument {
-  readonly mountOptions?: unknown;
-  readonly linux?: {
-    readonly namespaces?: unknown;
-    readonly netDevices?: { readonly enabled?: unknown } | null;
-  } | null;
-  readonly annotations?: Readonly<Record<string, unknown>> | null;
-}
+const wordsSchema = z.array(z.string()).max(WORDS_MAX).catch([]);
 
-const lists = (list: unknown, word: string): boolean => Array.isArray(list) && list.includes(word);
+/** What is read of it. A field that is not as it should be says nothing, and the others what they say. */
+const featuresSchema = z.object({
+  mountOptions: wordsSchema,
+  linux: z
+    .object({
+      namespaces: wordsSchema,
+      netDevices: z.object({ enabled: z.boolean() }).optional().catch(undefined),
+    })
+    .optional()
+    .catch(undefined),
+  annotations: z
+    .object({ 'org.opencontainers.runc.version': z.string().max(VERSION_CHARACTERS_MAX) })
+    .optional()
+    .catch(undefined),
+});
 
 /** Reads what `features` printed; anything that is no such document means none. */
 export const parseRuntimeFeatures = (text: string, kernelRelease: string): RuntimeFeatures => {
-  try {
-    const document = JSON.parse(text) as FeaturesDocument | null;
-    return {
-      recursiveReadOnlyMounts: lists(document?.mountOptions, 'rro') && isSince(kernelRelease, mountSetattrSince),
-      netDevices: document?.linux?.netDevices?.enabled === true,
-      userNamespaces: lists(document?.linux?.namespaces, 'user') && isSince(kernelRelease, mappedTmpfsSince),
-    };
-  } catch {
-    return none;
-  }
+  const document = readAs(featuresSchema, text);
+  if (document === null) return none;
+  const { mountOptions, linux } = document;
+  return {
+    recursiveReadOnlyMounts: mountOptions.includes('rro') && isSince(kernelRelease, mountSetattrSince),
+    netDevices: linux?.netDevices?.enabled === true,
+    userNamespaces: linux?.namespaces.includes('user') === true && isSince(kernelRelease, mappedTmpfsSince),
+  };
 };
 
 /** The version of runc that printed it; null: it was none. */
-const runcVersionIn = (text: string): string | null => {
-  try {
-    const version = (JSON.parse(text) as FeaturesDocument | null)?.annotations?.['org.opencontainers.runc.version'];
-    return typeof version === 'string' ? version : null;
-  } catch {
-    return null;
-  }
-};
+const runcVersionIn = (text: string): string | null =>
+  readAs(featuresSchema, text)?.annotations?.['org.opencontainers.runc.version'] ?? null;
 
 export interface RuntimeFeaturesOptions {
   readonly spawner: Pick<Spawner, 'run'>;

@@ -13,7 +13,9 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
+import * as z from 'zod';
 import { messageOf } from '../../domain/model/errors.ts';
+import { readAs } from '../../platform/foreign-json.ts';
 import { orAfter } from '../../platform/rpc/timeout.ts';
 
 const EXPORT_TIMEOUT_MS = 5_000;
@@ -44,15 +46,10 @@ export interface Exporter {
   readonly close: () => Promise<void>;
 }
 
+const errorSchema = z.object({ message: z.string() });
+
 /** The library makes JSON of an error, with its stack and all that the collector answered; the message says enough. */
-const sentenceOf = (told: string): string => {
-  try {
-    const { message } = JSON.parse(told) as { readonly message?: unknown };
-    return typeof message === 'string' ? message : told;
-  } catch {
-    return told;
-  }
-};
+const sentenceOf = (told: string): string => readAs(errorSchema, told)?.message ?? told;
 
 /** Tells one thing in a minute, shortened. */
 const sparingly = (warn: (message: string) => void) => {

@@ -3,6 +3,7 @@
  * Pure functions over its JSON files, which are as hostile as everything else in it. Names are only ever compared
  * with the names of the archive's own members.
  */
+import * as z from 'zod';
 import { FailureError } from '../../../domain/model/errors.ts';
 import { parseImageReference, repoDigestOf, repoTagOf } from '../../../domain/image/reference.ts';
 import { type Descriptor, MediaType, parseDocument } from '../documents.ts';
@@ -106,14 +107,6 @@ export const imagesOfOciIndex = (bytes: Buffer, wanted: Platform): readonly Arch
   return merged((fitting.length > 0 ? fitting : manifests).map(archivedImage));
 };
 
-const textsOf = (value: unknown, what: string, max: number): readonly string[] => {
-  const values: unknown = value ?? [];
-  if (!Array.isArray(values) || values.length > max || !values.every((item) => typeof item === 'string')) {
-    throw invalidImageArchive(`${what} in its ${DOCKER_MANIFEST_FILE} is no list of at most ${max} names`);
-  }
-  return values;
-};
-
 const tagOf = (text: string): readonly string[] => {
   const result = parseImageReference(text);
   const tag = result.ok ? repoTagOf(result.value) : null;
@@ -121,12 +114,38 @@ const tagOf = (text: string): readonly string[] => {
   return [tag];
 };
 
-const writtenImage = (entry: unknown, find: FindMember): WrittenImage => {
-  const { Config, Layers, RepoTags } = (entry ?? {}) as Record<string, unknown>;
-  const member = (name: unknown): StoredMember => {
-    const found = typeof name === 'string' ? find(cleanName(name)) : null;
-    if (found === null)
-      throw invalidImageArchive(`it has no ${shown(String(name))}, which its ${DOCKER_MANIFEST_FILE} names`);
+/** One issue for a whole list, however many of its entries are none. */
+const namesIn = (field: string, max: number) =>
+  z
+    .custom<readonly string[]>(
+      (value) => Array.isArray(value) && value.length <= max && value.every((name) => typeof name === 'string'),
+      `${field} in its ${DOCKER_MANIFEST_FILE} is no list of at most ${max} names`,
+    )
+    .nullish();
+
+const dockerManifestSchema = z
+  .array(z.unknown(), `its ${DOCKER_MANIFEST_FILE} is no list of at most ${IMAGES_MAX} images`)
+  .min(1, `its ${DOCKER_MANIFEST_FILE} is no list of at most ${IMAGES_MAX} images`)
+  .max(IMAGES_MAX, `its ${DOCKER_MANIFEST_FILE} is no list of at most ${IMAGES_MAX} images`)
+  .pipe(
+    z.array(
+      z.object(
+        {
+          Config: z.string(`Config in its ${DOCKER_MANIFEST_FILE} is no name`),
+          Layers: namesIn('Layers', LAYERS_MAX),
+          RepoTags: namesIn('RepoTags', TAGS_MAX),
+        },
+        `its ${DOCKER_MANIFEST_FILE} has an entry that is no image`,
+      ),
+    ),
+  );
+
+type DockerImage = z.output<typeof dockerManifestSchema>[number];
+
+const writtenImage = ({ Config, Layers, RepoTags }: DockerImage, find: FindMember): WrittenImage => {
+  const member = (name: string): StoredMember => {
+    const found = find(cleanName(name));
+    if (found === null) throw invalidImageArchive(`it has no ${shown(name)}, which its ${DOCKER_MANIFEST_FILE} names`);
     return found;
   };
   const described = ({ digest, sizeBytes }: StoredMember, mediaType: string): object => ({
@@ -138,24 +157,23 @@ const writtenImage = (entry: unknown, find: FindMember): WrittenImage => {
     schemaVersion: 2,
     mediaType: MediaType.dockerManifest,
     config: described(member(Config), MediaType.dockerConfig),
-    layers: textsOf(Layers, 'Layers', LAYERS_MAX).map((layer) => described(member(layer), MediaType.dockerTar)),
+    layers: (Layers ?? []).map((layer) => described(member(layer), MediaType.dockerTar)),
   };
   return {
     manifest: Buffer.from(JSON.stringify(manifest)),
-    repoTags: textsOf(RepoTags, 'RepoTags', TAGS_MAX).flatMap(tagOf),
+    repoTags: (RepoTags ?? []).flatMap(tagOf),
   };
 };
 
 /** Images of `docker save`'s manifest.json, each with the manifest that it would have had in a registry. */
 export const imagesOfDockerManifest = (bytes: Buffer, find: FindMember): readonly WrittenImage[] => {
-  let entries: unknown;
+  let content: unknown;
   try {
-    entries = JSON.parse(bytes.toString('utf8'));
+    content = JSON.parse(bytes.toString('utf8'));
   } catch {
     throw invalidImageArchive(`its ${DOCKER_MANIFEST_FILE} is not JSON`);
   }
-  if (!Array.isArray(entries) || entries.length === 0 || entries.length > IMAGES_MAX) {
-    throw invalidImageArchive(`its ${DOCKER_MANIFEST_FILE} is no list of at most ${IMAGES_MAX} images`);
-  }
-  return entries.map((entry) => writtenImage(entry, find));
+  const entries = dockerManifestSchema.safeParse(content);
+  if (!entries.success) throw invalidImageArchive(entries.error.issues[0]?.message ?? 'it is not as it must be');
+  return entries.data.map((entry) => writtenImage(entry, find));
 };

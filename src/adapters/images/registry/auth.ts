@@ -3,6 +3,8 @@
  * credentials or a bearer token from the server the challenge names. Answers are kept for the length of one pull.
  * Secrets appear in no message.
  */
+import * as z from 'zod';
+import { readAs } from '../../../platform/foreign-json.ts';
 import { isRetryable } from './failures.ts';
 import { isLoopback, type TlsMaterial } from './hosts.ts';
 import { type HttpClient, type HttpResponse, readWhole, refuseLocal, RequestError, shownUrl } from './http.ts';
@@ -59,18 +61,13 @@ const realmOf = (challenge: Challenge, { url: asker, isLocal }: Asker): URL => {
   return url;
 };
 
+const tokenField = z.string().max(TOKEN_BYTES_MAX).nullish();
+const tokenSchema = z.object({ token: tokenField, access_token: tokenField });
+
 const tokenOf = (body: Buffer, realm: URL): string => {
-  let value: unknown;
-  try {
-    value = JSON.parse(body.toString('utf8'));
-  } catch {
-    value = null;
-  }
-  const { token, access_token: accessToken } = (value ?? {}) as Record<string, unknown>;
-  const found = token || accessToken;
-  if (typeof found !== 'string' || !HEADER_SAFE.test(found)) {
-    throw denied(`the token server ${shownUrl(realm)} answered without a token`);
-  }
+  const answer = readAs(tokenSchema, body.toString('utf8'));
+  const found = answer?.token || answer?.access_token;
+  if (!found || !HEADER_SAFE.test(found)) throw denied(`the token server ${shownUrl(realm)} answered without a token`);
   return found;
 };
 

@@ -2,6 +2,8 @@
  * What a registry's refusals mean in the words of the catalogue, and what of its own words may be repeated. Registries
  * are strangers: their texts are cut short and stripped of everything that could forge a log.
  */
+import * as z from 'zod';
+import { readAs } from '../../../platform/foreign-json.ts';
 import { type HttpResponse, RequestError, readWhole, shownUrl } from './http.ts';
 
 const ERROR_BYTES_MAX = 64 * 1024;
@@ -10,6 +12,11 @@ const ERROR_TEXT_MAX = 200;
 /** What servers of Go and nginx answer, as text, to a request in plain http at a port for https. */
 const WANTS_HTTPS = /HTTP request .{0,20}to (?:an )?HTTPS/i;
 
+const wordSchema = z.string().max(ERROR_BYTES_MAX).optional().catch(undefined);
+const errorSchema = z.object({ code: wordSchema, message: wordSchema });
+/** Only the first is told. */
+const errorsSchema = z.object({ errors: z.tuple([errorSchema]).rest(z.unknown()) });
+
 /** The registry's own words (distribution-spec, "Error Codes"), as far as they can be shown. */
 const explanationOf = async (response: HttpResponse, url: URL): Promise<string> => {
   try {
@@ -17,9 +24,8 @@ const explanationOf = async (response: HttpResponse, url: URL): Promise<string> 
     if (url.protocol === 'http:' && WANTS_HTTPS.test(body)) {
       return ": it speaks https, so write https:// in the registry's hosts.toml";
     }
-    const { errors } = JSON.parse(body) as { errors?: { code?: unknown; message?: unknown }[] };
-    const [first] = errors ?? [];
-    const words = [first?.code, first?.message].filter((word) => typeof word === 'string').join(': ');
+    const [first] = readAs(errorsSchema, body)?.errors ?? [];
+    const words = [first?.code, first?.message].filter((word) => word !== undefined).join(': ');
     return words === '' ? '' : ` (${words.replace(/[^\x20-\x7e]+/g, ' ').slice(0, ERROR_TEXT_MAX)})`;
   } catch {
     return '';

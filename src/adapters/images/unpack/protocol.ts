@@ -1,8 +1,8 @@
 /**
  * What the daemon and an unpacking child say to each other: the request is the child's one argument, its answers are
- * lines of JSON on stdout. The child reads hostile archives, so the daemon takes its answers as hostile too.
+ * lines of JSON on stdout, which reports.ts reads. The child loads this file: it must stay small.
  */
-import { FailureError, type FailureReason, codeOfReason } from '../../../domain/model/errors.ts';
+import type { FailureReason } from '../../../domain/model/errors.ts';
 
 /**
  * What an archive holds. layer: a layer of an image, as registries have it. changes: a container's writable layer, in
@@ -45,50 +45,6 @@ export type UnpackReport =
   | { readonly kind: 'done'; readonly usedBytes: number; readonly inodesUsed: number }
   | { readonly kind: 'failed'; readonly reason: FailureReason; readonly message: string };
 
-const LINE_BYTES_MAX = 64 * 1024;
-
 /** What a child may say altogether; its other reports are a small part of that. */
 export const REPORT_BYTES_MAX = 8 * 1024 * 1024;
 export const DIRECTORIES_BYTES_MAX = REPORT_BYTES_MAX / 2;
-
-const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
-
-const parseReport = (line: string): UnpackReport | null => {
-  const value = JSON.parse(line) as Record<string, unknown> | null;
-  const { kind, bytesDone, path, usedBytes, inodesUsed, reason, message } = value ?? {};
-  if (kind === 'loaded') return { kind };
-  if (kind === 'progress' && isCount(bytesDone)) return { kind, bytesDone };
-  if ((kind === 'implied' || kind === 'opaque') && typeof path === 'string') return { kind, path };
-  if (kind === 'done' && isCount(usedBytes) && isCount(inodesUsed)) return { kind, usedBytes, inodesUsed };
-  if (
-    kind === 'failed' &&
-    typeof reason === 'string' &&
-    Object.hasOwn(codeOfReason, reason) &&
-    typeof message === 'string'
-  ) {
-    return { kind, reason: reason as FailureReason, message };
-  }
-  return null;
-};
-
-const badAnswer = (): FailureError => new FailureError('HostFailed', 'The unpacking process answered with nonsense.');
-
-/** Takes pieces of the child's stdout as they come; throws FailureError HostFailed on what is no report. */
-export const createReportReader = (onReport: (report: UnpackReport) => void): ((chunk: Uint8Array) => void) => {
-  let rest = Buffer.alloc(0);
-  return (chunk) => {
-    rest = Buffer.concat([rest, chunk]);
-    for (let end = rest.indexOf(0x0a); end >= 0; end = rest.indexOf(0x0a)) {
-      let report: UnpackReport | null;
-      try {
-        report = parseReport(rest.toString('utf8', 0, end));
-      } catch {
-        report = null;
-      }
-      if (report === null) throw badAnswer();
-      onReport(report);
-      rest = rest.subarray(end + 1);
-    }
-    if (rest.length > LINE_BYTES_MAX) throw badAnswer();
-  };
-};

@@ -7,7 +7,8 @@ import { FailureError } from '../../../domain/model/errors.ts';
 import { JAILER_PATH, jailedCommand } from '../../../platform/linux/jailed-command.ts';
 import type { RunResult, Spawner } from '../../../platform/spawner/types.ts';
 import type { ImageLimits } from '../types.ts';
-import { createReportReader, REPORT_BYTES_MAX, type UnpackReport, type UnpackRequest } from './protocol.ts';
+import { REPORT_BYTES_MAX, type UnpackReport, type UnpackRequest } from './protocol.ts';
+import { createReportReader } from './reports.ts';
 
 const CHILD = fileURLToPath(new URL('./child.ts', import.meta.url));
 const CHILD_HEAP_MB = 384;

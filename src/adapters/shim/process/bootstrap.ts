@@ -6,7 +6,9 @@
  *   2.0 to 2.2   stdin empty             stdout: JSON {version, address, protocol} task service v3
  *   2.3          stdin BootstrapParams   stdout: BootstrapResult (protobuf)        task service v3
  */
+import * as z from 'zod';
 import { FailureError } from '../../../domain/model/errors.ts';
+import { readAs } from '../../../platform/foreign-json.ts';
 import { BootstrapParams, BootstrapResult, LogLevel } from '../../../wire/runtime/bootstrap/v1/bootstrap.ts';
 
 /** The namespace that all of a kubelet's containers live in. */
@@ -119,27 +121,25 @@ const parseProtobuf = (stdout: Uint8Array): StartOutput | null => {
   }
 };
 
-const parseJson = (text: string): StartOutput | null => {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value !== 'object' || value === null) return null;
-    const { version, address, protocol }: { version?: unknown; address?: unknown; protocol?: unknown } = value;
-    if (typeof version !== 'number' || version < 2 || typeof address !== 'string') return null;
-    return { version, address, protocol: typeof protocol === 'string' ? protocol : ttrpcProtocol };
-  } catch {
-    return null;
-  }
-};
-
 const ttrpcProtocol = 'ttrpc';
 const addressBytesMax = 1024;
+
+const startOutputSchema: z.ZodType<StartOutput> = z.object({
+  version: z.number().min(2),
+  address: z.string(),
+  protocol: z
+    .string()
+    .optional()
+    .catch(undefined)
+    .transform((protocol) => protocol ?? ttrpcProtocol),
+});
 
 /** What `start` printed, in whichever of the three forms. Throws ShimFailed when scribe can't speak to such a shim. */
 export const parseStartOutput = (stdout: Uint8Array): ShimEndpoint => {
   const text = Buffer.from(stdout).toString('utf8').trim();
   const { version, address, protocol } =
     parseProtobuf(stdout) ??
-    parseJson(text) ??
+    readAs(startOutputSchema, text) ??
     ({ version: 2, address: text, protocol: ttrpcProtocol } satisfies StartOutput);
   if (protocol !== ttrpcProtocol && protocol !== '') {
     throw new FailureError('ShimFailed', `The shim speaks ${shown(protocol)}; scribe speaks ttrpc to shims only.`);
