@@ -247,7 +247,7 @@ export const stepRequest = (sandbox: PodSandbox, facts: DaemonFacts, kind: Effec
 type PlainKind = { [K in EffectKind]: { readonly kind: K } extends Intent ? K : never }[EffectKind];
 type Asked<K extends EffectKind> = Omit<EffectOf<K>, 'kind' | 'podSandboxId'>;
 
-export interface StepEffect {
+interface StepEffect {
   readonly kind: PlainKind;
   readonly request: (sandbox: PodSandbox, facts: DaemonFacts) => EffectRequest;
   /** What its success says of the pod. */
