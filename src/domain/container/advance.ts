@@ -8,12 +8,12 @@
  *   remove, undo: stop ──> task deleted ──> files ──> gone
  */
 import { hasTimer, openEffectsOn } from '../deciding/open-effects.ts';
-import type { TaskExit } from '../model/tasks.ts';
+import type { LaunchedTask, TaskExit } from '../model/tasks.ts';
 import { rulesOf } from '../model/rules.ts';
 import type { Failure } from '../model/errors.ts';
 import { imageIdsOf } from '../image/mounted.ts';
 import { hasShim, launchIntents } from '../deciding/launch.ts';
-import { containerStream, type ExitReason, imageStream, sandboxStream } from '../model/records.ts';
+import { containerStream, imageStream, sandboxStream } from '../model/records.ts';
 import type { Int64 } from '../model/cri.ts';
 import { containerSpecOf } from '../oci/specs.ts';
 import type { Container, ContainerPhase, ContainerRun, StepState } from '../model/state.ts';
@@ -33,12 +33,10 @@ import {
 import { SIGKILL } from '../values/signals.ts';
 import { advanceCheckpoint, isInCheckpoint } from './checkpoint.ts';
 import { contactOf, isAskingShim, isUnanswered } from './contact.ts';
-import { isRunning, isStarting, isStartInDoubt, mayHaveTask, runOf, stopOf } from '../model/container-state.ts';
+import { isRunning, isStarting, isStartInDoubt, mayHaveTask, stopOf } from '../model/container-state.ts';
 import { advanceUpdates, isUpdating } from './update.ts';
+import { writeExit, writeStart, writeStartError, writeUnknownEnd } from './writing.ts';
 
-/** What a shell says of a command that could not be run, and what kubelet expects with StartError. */
-const START_ERROR_STATUS = 128;
-const UNKNOWN_STATUS = 255;
 /** A killed task whose exit did not arrive by then: its shim is asked. */
 export const EXIT_OVERDUE_MS = 10_000;
 const GONE_EXIT_OVERDUE_MS = 1_000;
@@ -136,7 +134,7 @@ function giveUpStart(turn: Turn, container: Container): void {
     emit(turn, containerStream(container.id), { type: 'container.lost', body: { message } });
     return advanceContainer(turn, container.id);
   }
-  writeEnd(turn, container, startError(turn, message));
+  writeStartError(turn, container, message);
   const failure = container.failure ?? { reason: 'Interrupted', message };
   answer(turn, containerStream(container.id), ['StartContainer'], { ok: false, failure });
   advanceContainer(turn, container.id);
@@ -165,12 +163,7 @@ function afterDeletion(turn: Turn, container: Container, phase: PhaseOf<'startLo
       if (rulesOf(turn.state) < 3) return failStart(turn, container.id, phase.message);
       return failStart(turn, container.id, phase.message, container.failure?.reason);
     case 'lost':
-      writeEnd(turn, container, {
-        exitStatus: UNKNOWN_STATUS,
-        exitedAtNs: String(turn.input.atNs),
-        reason: 'Unknown',
-        message: phase.message,
-      });
+      writeUnknownEnd(turn, container, phase.message);
       return advanceContainer(turn, container.id);
     case 'exited':
       return wake(turn, sandboxStream(container.podSandboxId));
@@ -282,65 +275,14 @@ export function removeContainerOf(turn: Turn, containerId: string): void {
   wake(turn, containerStream(containerId));
 }
 
-interface Exited {
-  readonly exitStatus: number;
-  readonly exitedAtNs: Int64;
-  readonly reason: ExitReason;
-  readonly message: string;
-}
-
-const startError = (turn: Turn, message: string): Exited => ({
-  exitStatus: START_ERROR_STATUS,
-  exitedAtNs: String(turn.input.atNs),
-  reason: 'StartError',
-  message,
-});
-
-function writeEnd(turn: Turn, container: Container, body: Exited): void {
-  const stream = containerStream(container.id);
-  emit(turn, stream, { type: 'container.exited', body });
-  answer(turn, stream, ['StopContainer'], OK);
-}
-
 /** Writes down how a task ended. An exit that was already written down stays as it is. */
 export function recordExit(turn: Turn, containerId: string, exit: TaskExit): void {
   if (writeExit(turn, containerId, exit)) advanceContainer(turn, containerId);
 }
 
-/** Only writes it down: what comes next is not looked at. False when there is nothing to write down. */
-export function writeExit(turn: Turn, containerId: string, exit: TaskExit): boolean {
-  const container = find(turn, containerId);
-  const run = container === undefined || !isRunning(container) ? null : runOf(container);
-  if (container === undefined || run === null) return false;
-  const reason: ExitReason =
-    run.oomed || exit.oomKills > 0 ? 'OOMKilled' : exit.exitStatus === 0 ? 'Completed' : 'Error';
-  writeEnd(turn, container, {
-    exitStatus: exit.exitStatus,
-    exitedAtNs: notBefore(exit.exitedAtNs, run.startedAtNs),
-    reason,
-    message: '',
-  });
-  return true;
-}
-
-/** The start of a task that ends at once is written down after its end: nobody shall see an end before the start. */
-const notBefore = (atNs: Int64, earliestNs: Int64): Int64 => (BigInt(atNs) < BigInt(earliestNs) ? earliestNs : atNs);
-
 /** StartTask succeeded, or a shim was found to run the task: from here on it is RUNNING, or EXITED if it ended already. */
-export function recordStart(turn: Turn, containerId: string, task: { pid: number; startTicks: Int64 }): void {
+export function recordStart(turn: Turn, containerId: string, task: LaunchedTask): void {
   if (writeStart(turn, containerId, task)) advanceContainer(turn, containerId);
-}
-
-/** Only writes it down, as writeExit. */
-export function writeStart(turn: Turn, containerId: string, task: { pid: number; startTicks: Int64 }): boolean {
-  const container = find(turn, containerId);
-  if (container?.phase.kind !== 'starting') return false;
-  const { exitSeen } = container.phase;
-  const stream = containerStream(containerId);
-  emit(turn, stream, { type: 'container.started', body: task });
-  answer(turn, stream, ['StartContainer'], OK);
-  if (exitSeen !== null) writeExit(turn, containerId, exitSeen);
-  return true;
 }
 
 /** A start turns out not to have happened; nothing of its task is left. */
@@ -352,7 +294,7 @@ export function failStart(
 ): void {
   const container = find(turn, containerId);
   if (container === undefined || !isStarting(container)) return;
-  writeEnd(turn, container, startError(turn, message));
+  writeStartError(turn, container, message);
   answer(turn, containerStream(containerId), ['StartContainer'], {
     ok: false,
     failure: { reason, message },

@@ -1,0 +1,63 @@
+/**
+ * What is written down of how a task began and ended, and who is told. What comes next is not looked at: that is
+ * advance.ts, and a turn that threw is to be without it (node/failed-turns.ts).
+ */
+import { answer, emit, OK, type Turn } from '../deciding/turn.ts';
+import { isRunning, runOf } from '../model/container-state.ts';
+import type { Int64 } from '../model/cri.ts';
+import { type BodyOf, containerStream, type ExitReason } from '../model/records.ts';
+import type { Container } from '../model/state.ts';
+import type { LaunchedTask, TaskExit } from '../model/tasks.ts';
+
+/** What a shell says of a command that could not be run, and what kubelet expects with StartError. */
+const START_ERROR_STATUS = 128;
+const UNKNOWN_STATUS = 255;
+
+function writeEnd(turn: Turn, container: Container, body: BodyOf<'container.exited'>): void {
+  const stream = containerStream(container.id);
+  emit(turn, stream, { type: 'container.exited', body });
+  answer(turn, stream, ['StopContainer'], OK);
+}
+
+/** What the OCI runtime or the shim said of a start that failed. */
+export function writeStartError(turn: Turn, container: Container, message: string): void {
+  const exitedAtNs = String(turn.input.atNs);
+  writeEnd(turn, container, { exitStatus: START_ERROR_STATUS, exitedAtNs, reason: 'StartError', message });
+}
+
+/** Nobody will tell how it ended. */
+export function writeUnknownEnd(turn: Turn, container: Container, message: string): void {
+  const exitedAtNs = String(turn.input.atNs);
+  writeEnd(turn, container, { exitStatus: UNKNOWN_STATUS, exitedAtNs, reason: 'Unknown', message });
+}
+
+/** False when there is nothing to write down. */
+export function writeExit(turn: Turn, containerId: string, exit: TaskExit): boolean {
+  const container = turn.state.containers.get(containerId);
+  const run = container === undefined || !isRunning(container) ? null : runOf(container);
+  if (container === undefined || run === null) return false;
+  const reason: ExitReason =
+    run.oomed || exit.oomKills > 0 ? 'OOMKilled' : exit.exitStatus === 0 ? 'Completed' : 'Error';
+  writeEnd(turn, container, {
+    exitStatus: exit.exitStatus,
+    exitedAtNs: notBefore(exit.exitedAtNs, run.startedAtNs),
+    reason,
+    message: '',
+  });
+  return true;
+}
+
+/** The start of a task that ends at once is written down after its end: nobody shall see an end before the start. */
+const notBefore = (atNs: Int64, earliestNs: Int64): Int64 => (BigInt(atNs) < BigInt(earliestNs) ? earliestNs : atNs);
+
+/** False when it began already, or never will. */
+export function writeStart(turn: Turn, containerId: string, task: LaunchedTask): boolean {
+  const container = turn.state.containers.get(containerId);
+  if (container?.phase.kind !== 'starting') return false;
+  const { exitSeen } = container.phase;
+  const stream = containerStream(containerId);
+  emit(turn, stream, { type: 'container.started', body: task });
+  answer(turn, stream, ['StartContainer'], OK);
+  if (exitSeen !== null) writeExit(turn, containerId, exitSeen);
+  return true;
+}
