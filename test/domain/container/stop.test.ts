@@ -1,0 +1,124 @@
+/** StopContainer, and how a container ends: by a signal, after its grace, by itself, or unseen while the daemon was away. */
+import { describe, it } from 'node:test';
+import { given } from '../given.ts';
+import {
+  allSucceeds,
+  CONTAINER,
+  createdContainer,
+  exitedContainer,
+  exits,
+  fails,
+  isDue,
+  restart,
+  runningContainer,
+  shimIsGone,
+  shimSays,
+  stopContainer,
+  succeeds,
+} from '../happenings.ts';
+
+const EXIT = { pid: 12, exitStatus: 7, exitedAtNs: '1800000000000000005', oomKills: 0 };
+
+describe('StopContainer', () => {
+  it('sends the stop signal, and waits for as long as it was given', () => {
+    given(runningContainer)
+      .when(stopContainer('30'), succeeds('KillTask'))
+      .follows({ records: ['container.stopping'], asks: ['KillTask', 'wait: grace'] });
+  });
+
+  it('answers when the exit is written down', () => {
+    given(runningContainer, stopContainer('30'), succeeds('KillTask'))
+      .when(exits(143))
+      .follows({ records: ['container.exited'], asks: ['DeleteTask'], answers: ['StopContainer OK'] });
+  });
+
+  it('kills what has not ended in time', () => {
+    given(runningContainer, stopContainer('30'), succeeds('KillTask'))
+      .when(isDue('grace'))
+      .follows({ asks: ['KillTask'] });
+  });
+
+  it('kills at once when no time is given, also where another stop still waits (C4)', () => {
+    given(runningContainer)
+      .when(stopContainer('0'))
+      .follows({ records: ['container.stopping'], asks: ['KillTask'] });
+    given(runningContainer, stopContainer('30'), succeeds('KillTask'))
+      .when(stopContainer('0'))
+      .follows({ records: ['container.stopping'], asks: ['KillTask'] });
+  });
+
+  it('answers all who asked by one exit', () => {
+    given(runningContainer, stopContainer('30'), stopContainer('0'), allSucceeds)
+      .when(exits(137))
+      .follows({
+        records: ['container.exited'],
+        asks: ['DeleteTask'],
+        answers: ['StopContainer OK', 'StopContainer OK'],
+      });
+  });
+
+  it('has the shim asked when a killed task does not tell of its end', () => {
+    given(runningContainer, stopContainer('0'), succeeds('KillTask'))
+      .when(isDue('exit'))
+      .follows({ asks: ['ReconnectShim'] });
+  });
+
+  it('answers OK for a container that does not run, or is not there', () => {
+    given(createdContainer)
+      .when(stopContainer())
+      .follows({ answers: ['StopContainer OK'] });
+    given(exitedContainer)
+      .when(stopContainer())
+      .follows({ answers: ['StopContainer OK'] });
+    given()
+      .when(stopContainer())
+      .follows({ answers: ['StopContainer OK'] });
+  });
+
+  it('is carried on after a restart of the daemon, though its caller is told that it was interrupted (C19)', () => {
+    given(runningContainer, stopContainer('30'))
+      .when(restart(), shimSays({ status: 'running' }))
+      .follows({ asks: ['ReconnectShim', 'KillTask', 'wait: grace'], answers: ['StopContainer Interrupted'] });
+  });
+});
+
+describe('an exit', () => {
+  it('is written down before its task is deleted (C3)', () => {
+    given(runningContainer)
+      .when(exits(3))
+      .follows({ records: ['container.exited'], asks: ['DeleteTask'] });
+  });
+
+  it('counts once, however often it is told (C3)', () => {
+    given(runningContainer, exits(3)).when(exits(4)).follows({});
+  });
+
+  it('leaves a task that could not be deleted for later', () => {
+    given(runningContainer, exits(3))
+      .when(fails('DeleteTask'))
+      .follows({ asks: ['wait: retry'] });
+  });
+});
+
+describe('a container that ran when the daemon ended', () => {
+  it('runs on when its shim says so', () => {
+    given(runningContainer)
+      .when(restart(), shimSays({ status: 'running' }))
+      .follows({ asks: ['ReconnectShim'] });
+  });
+
+  it('that was found dead ends with the code that its shim tells, and with no other before (C18)', () => {
+    given(runningContainer)
+      .when(restart({ deadTasks: [CONTAINER] }))
+      .follows({ asks: ['ReconnectShim'] });
+    given(runningContainer, restart({ deadTasks: [CONTAINER] }))
+      .when(shimSays({ status: 'stopped', exit: EXIT }))
+      .follows({ records: ['container.exited'], asks: ['DeleteTask'] });
+  });
+
+  it('is lost with its shim: what may be left of it is ended, and its code is not known', () => {
+    given(runningContainer, restart())
+      .when(shimIsGone, allSucceeds)
+      .follows({ records: ['container.lost', 'container.exited'], asks: ['DeleteTask', 'StopShim'] });
+  });
+});

@@ -1,0 +1,48 @@
+/** A turn that threw, through a bug: the least that must follow from its input all the same, and who is looked at again. */
+import { describe, it } from 'node:test';
+import { given } from '../given.ts';
+import { containerStream } from '../../../src/domain/model/records.ts';
+import type { TurnFailed } from '../../../src/domain/model/turn-failed.ts';
+import { CONTAINER, isDue, runningContainer, stopContainer, succeeds } from '../happenings.ts';
+import type { Happening } from '../given.ts';
+
+const exit = { pid: 12, exitStatus: 3, exitedAtNs: '1800000000000000001', oomKills: 0 };
+
+/** Deciding what follows from the container's exit threw; how it is handled is the engine's to say. */
+const exitThrows =
+  (handling: TurnFailed['handling']): Happening =>
+  (tell) => {
+    const input = { type: 'task.exited', body: { exit } } as const;
+    const body = { handling, input, error: 'a bug' };
+    tell({ type: 'turn.failed', body, stream: containerStream(CONTAINER), call: null });
+  };
+
+describe('an exit whose turn threw', () => {
+  it('is shown all the same, and container and pod are looked at again soon', () => {
+    given(runningContainer)
+      .when(exitThrows('noted'))
+      .follows({ records: ['container.exited'], asks: ['wait: retry', 'wait: retry'] });
+  });
+
+  it('is followed at that look by what should have followed at once', () => {
+    given(runningContainer, exitThrows('noted'))
+      .when(isDue('retry'))
+      .follows({ asks: ['DeleteTask'] });
+  });
+
+  it('answers the calls that waited for it', () => {
+    given(runningContainer, stopContainer(), succeeds('KillTask'))
+      .when(exitThrows('noted'))
+      .follows({
+        records: ['container.exited'],
+        asks: ['wait: retry', 'wait: retry'],
+        answers: ['StopContainer OK'],
+      });
+  });
+
+  it('is asked of the shim where not even that could be written down, and calls that waited for it fail', () => {
+    given(runningContainer, stopContainer(), succeeds('KillTask'))
+      .when(exitThrows('interrupted'))
+      .follows({ asks: ['ReconnectShim', 'wait: retry', 'wait: retry'], answers: ['StopContainer Bug'] });
+  });
+});

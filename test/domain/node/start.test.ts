@@ -1,0 +1,91 @@
+/** The start of the daemon, a reboot of the node, and calls about the node itself. */
+import { describe, it } from 'node:test';
+import { given } from '../given.ts';
+import {
+  allSucceeds,
+  call,
+  createdContainer,
+  exitedContainer,
+  readyPod,
+  restart,
+  runningContainer,
+  runPod,
+  stopPod,
+} from '../happenings.ts';
+
+const reboot = restart({ rebooted: true });
+
+describe('a start of the daemon', () => {
+  it('asks for nothing where there is nothing', () => {
+    given().when(restart()).follows({});
+  });
+
+  it('tells every caller of before that the call was interrupted', () => {
+    given(readyPod, stopPod, call({ method: 'PullImage', image: 'registry.test/app:1', credentials: null }))
+      .when(restart())
+      .follows({ asks: ['DetachNetwork'], answers: ['StopPodSandbox Interrupted', 'PullImage Interrupted'] });
+  });
+});
+
+describe('a reboot of the node', () => {
+  it('has every READY pod lost', () => {
+    given(readyPod)
+      .when(reboot)
+      .follows({ records: ['sandbox.lost'] });
+  });
+
+  it('has ended what ran, with a code that nobody knows', () => {
+    given(runningContainer)
+      .when(reboot)
+      .follows({ records: ['sandbox.lost', 'container.exited'], asks: ['DeleteTask'] });
+  });
+
+  it('leaves containers that did not run as they were', () => {
+    given(createdContainer)
+      .when(reboot)
+      .follows({ records: ['sandbox.lost'] });
+    given(exitedContainer)
+      .when(reboot)
+      .follows({ records: ['sandbox.lost'] });
+  });
+
+  it('has undone what was being made', () => {
+    given(runPod())
+      .when(reboot, allSucceeds)
+      .follows({
+        records: ['sandbox.failed', 'sandbox.removed'],
+        asks: ['DetachNetwork', 'UnpinNamespaces', 'CleanPodSandbox'],
+        answers: ['RunPodSandbox Interrupted'],
+      });
+  });
+
+  it('frees the address of a pod of before when that is stopped', () => {
+    given(runningContainer, reboot, allSucceeds)
+      .when(stopPod, allSucceeds)
+      .follows({
+        records: ['sandbox.stopping', 'sandbox.stopped'],
+        asks: ['DetachNetwork', 'StopShim', 'UnpinNamespaces'],
+        answers: ['StopPodSandbox OK'],
+      });
+  });
+});
+
+describe('UpdateRuntimeConfig', () => {
+  it('writes the pod CIDR down and answers', () => {
+    given()
+      .when(call({ method: 'UpdateRuntimeConfig', podCidr: '10.0.0.0/16' }))
+      .follows({ records: ['node.configured'], answers: ['UpdateRuntimeConfig OK'] });
+  });
+});
+
+describe('a request that was refused before it was a call', () => {
+  it('is written down with its answer, and changes nothing', () => {
+    const failure = { reason: 'InvalidField', message: 'It could not be read.' } as const;
+    given()
+      .when(call({ method: 'Refused', rpc: 'RunPodSandbox', failure }))
+      .follows({ answers: ['Refused InvalidField'] });
+    given()
+      .when(call({ method: 'Unimplemented', rpc: 'Later' }))
+      .follows({ answers: ['Unimplemented NotImplemented'] });
+  });
+});
