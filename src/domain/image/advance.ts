@@ -4,6 +4,7 @@
  *
  *   pull ──> pulled ──(RemoveImage)──> removing ──(content deleted)──> removed
  */
+import { refused, succeeded } from '../model/result.ts';
 import { hasTimer, openEffectsOn } from '../deciding/open-effects.ts';
 import type { Failure } from '../model/errors.ts';
 import { isDoubted } from '../model/journal-doubt.ts';
@@ -84,7 +85,7 @@ export function afterFetch(
       turn,
       fetcher.target,
       ['PullImage', 'LoadImages'],
-      failure === undefined ? { ok: true, value: { imageRefs } } : { ok: false, failure },
+      failure === undefined ? succeeded({ imageRefs }) : refused(failure),
     );
   }
   for (const image of turn.state.images.values()) if (image.removing) wake(turn, imageStream(image.id));
