@@ -114,17 +114,11 @@ export function createEngine(options: EngineOptions): Engine {
     submit({ type: 'effect.ended', body }, open.stream, Number.parseInt(body.effect, 10), open.call);
   }
 
-  const refusal = (failure: Failure): CallReply => ({
-    outcome: { ok: false, failure },
-    attachment: null,
-    unrecorded: true,
-  });
-
   function call(draft: CallDraft, { caller, deadlineNs, traceParent, signal }: CallOptions): Promise<CallReply> {
     if (!serving || stopped) return Promise.resolve(refusal(NOT_SERVING));
     const failure = options.diskIsFull() ? fullDiskFailure(draft) : null;
     if (failure !== null) return Promise.resolve(refusal(failure));
-    const request = readable(draft);
+    const request = readable(draft, options);
     const body = {
       request,
       caller,
@@ -151,16 +145,6 @@ export function createEngine(options: EngineOptions): Engine {
       if (signal?.aborted) detach();
       else signal?.addEventListener('abort', detach, { once: true });
     });
-  }
-
-  /** The request as it is decided; one that can't be made so is refused. */
-  function readable(draft: CallDraft): CallRequest {
-    try {
-      return requestOf(state, draft, ids.hex64);
-    } catch (error) {
-      report(`A request of ${draft.method} could not be read: ${messageOf(error)}`);
-      return { method: 'Refused', rpc: draft.method, failure: failureOfTurn(draft.method, messageOf(error)) };
-    }
   }
 
   const observe: Observe = async (observation) => {
@@ -196,6 +180,25 @@ export function createEngine(options: EngineOptions): Engine {
       waiting.clear();
     },
   };
+}
+
+const refusal = (failure: Failure): CallReply => ({
+  outcome: { ok: false, failure },
+  attachment: null,
+  unrecorded: true,
+});
+
+/** The request as it is decided; one that can't be made so is refused. */
+function readable(
+  draft: CallDraft,
+  { state, ids, report }: Pick<EngineOptions, 'state' | 'ids' | 'report'>,
+): CallRequest {
+  try {
+    return requestOf(state, draft, ids.hex64);
+  } catch (error) {
+    report(`A request of ${draft.method} could not be read: ${messageOf(error)}`);
+    return { method: 'Refused', rpc: draft.method, failure: failureOfTurn(draft.method, messageOf(error)) };
+  }
 }
 
 const NOT_SERVING: Failure = {

@@ -53,6 +53,38 @@ export interface TurnsOptions {
   readonly fatal: (error: Error) => void;
 }
 
+/** The effects that a record requests. */
+function releasedBy(record: Sequenced, state: NodeState, report: TurnsOptions['report']): ReleasedEffect[] {
+  if (record.type !== 'effects.requested') return [];
+  // A timer that something else fulfilled is pointless already in the turn that asked for it.
+  const together = record.body.effects.flatMap((_, index) => state.effects.get(effectId(record.seq, index)) ?? []);
+  const released = new Map<string, ReleasedEffect>();
+  for (const open of together) {
+    const { id, intent, call } = open;
+    const follows = followedEffect(state, open, together);
+    // What follows an effect that no request can be made for fails as that does.
+    const stuck = follows === null ? undefined : released.get(follows)?.request;
+    const request = stuck?.ok === false ? stuck : requestOf(open, state, report);
+    released.set(id, { id, kind: intent.kind, request, call, follows });
+  }
+  return [...released.values()];
+}
+
+/** An effect that no request can be made for fails; what its turn decided stands. */
+function requestOf(
+  open: Parameters<typeof effectRequest>[1],
+  state: NodeState,
+  report: TurnsOptions['report'],
+): ReleasedEffect['request'] {
+  try {
+    return effectRequest(state, open);
+  } catch (error) {
+    const what = `the request of ${open.intent.kind}`;
+    report(`${what} on ${open.stream} could not be made: ${shown(error)}`);
+    return { ok: false, failure: failureOfTurn(what, messageOf(error)) };
+  }
+}
+
 export function createTurns(options: TurnsOptions): Turns {
   const { journal, state, published, clock, boot, decide, release, report, fatal } = options;
   /** Turns that are not durable yet, oldest first. */
@@ -82,7 +114,7 @@ export function createTurns(options: TurnsOptions): Turns {
       const rows = records.map((record) => toJournalRecord(record, boot));
       const tooLong = rows.find(({ body }) => isTooLong(body));
       if (tooLong !== undefined) throw new Error(`the record ${tooLong.type} is too long for the journal`);
-      return { records, rows, effects: records.flatMap(released) };
+      return { records, rows, effects: records.flatMap((record) => releasedBy(record, state, report)) };
     } catch (error) {
       putBack();
       throw error;
@@ -106,33 +138,6 @@ export function createTurns(options: TurnsOptions): Turns {
     const before = copyState(published);
     for (const { records } of unpublished) for (const record of records) evolve(before, record);
     replaceState(state, before);
-  }
-
-  function released(record: Sequenced): ReleasedEffect[] {
-    if (record.type !== 'effects.requested') return [];
-    // A timer that something else fulfilled is pointless already in the turn that asked for it.
-    const together = record.body.effects.flatMap((_, index) => state.effects.get(effectId(record.seq, index)) ?? []);
-    const released = new Map<string, ReleasedEffect>();
-    for (const open of together) {
-      const { id, intent, call } = open;
-      const follows = followedEffect(state, open, together);
-      // What follows an effect that no request can be made for fails as that does.
-      const stuck = follows === null ? undefined : released.get(follows)?.request;
-      const request = stuck?.ok === false ? stuck : requestOf(open);
-      released.set(id, { id, kind: intent.kind, request, call, follows });
-    }
-    return [...released.values()];
-  }
-
-  /** An effect that no request can be made for fails; what its turn decided stands. */
-  function requestOf(open: Parameters<typeof effectRequest>[1]): ReleasedEffect['request'] {
-    try {
-      return effectRequest(state, open);
-    } catch (error) {
-      const what = `the request of ${open.intent.kind}`;
-      report(`${what} on ${open.stream} could not be made: ${shown(error)}`);
-      return { ok: false, failure: failureOfTurn(what, messageOf(error)) };
-    }
   }
 
   function takeOtherwise(draft: Draft, first: unknown): TakenTurn {

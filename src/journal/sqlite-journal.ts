@@ -10,7 +10,7 @@ import { errorOf, JournalError } from './errors.ts';
 import { checkOwnRecord } from './own-records.ts';
 import { createReadBuffer } from './read-buffer.ts';
 import { createReader, type JournalReader } from './reader.ts';
-import type { JournalHead, JournalRecord, KeptJournal, SealedSegment } from './types.ts';
+import type { JournalHead, JournalRecord, KeptJournal, ReadRow, SealedSegment } from './types.ts';
 import type { FromWriter, StartWriter, WriterOptions, WriterRequest } from './writer-messages.ts';
 
 /** Read calls that wait for no durable batch are committed after this long. */
@@ -164,19 +164,16 @@ const questionsTo = (reader: JournalReader) =>
     usedBytes: async () => reader.usedBytes(),
   }) satisfies Partial<SqliteJournal>;
 
-/** Starts the writer on a journal that is migrated and locked. Resolves nothing: the first append waits for it. */
-export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => {
-  const { db, unlock, onWalAlarm, onDiskFull, refuseReads, startWriter, path, walAlarmBytes, reservePath } = parts;
-  const reader = createReader(db);
+/** What is on its way to the disk, and the writer that takes it there. */
+const createWriting = (parts: SqliteJournalParts, durableHead: JournalHead) => {
+  const { onWalAlarm, onDiskFull, refuseReads, startWriter, path, walAlarmBytes, reservePath } = parts;
   const reads = createReadBuffer();
   const waiting = createWaiting();
   const asked = createAsked();
-  let head: JournalHead = reader.head();
-  let acceptedSeq = head.seq;
+  let head = durableHead;
   let flushing = false;
   let readsTimer: NodeJS.Timeout | null = null;
   let ended: JournalError | null = null;
-  let closing: Promise<void> | null = null;
   /** Of the request to close; its answer is the last that the writer says. */
   let closeId: number | null = null;
   const { promise: failed, resolve: tellFailed } = Promise.withResolvers<Error>();
@@ -259,15 +256,46 @@ export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => 
     return answer;
   };
 
+  const addRead = (row: ReadRow): void => {
+    if (ended !== null) return;
+    if (refuseReads()) reads.refuse();
+    else if (reads.add(row)) flush();
+    else readsTimer ??= setTimeout(flush, readsWaitMs).unref();
+  };
+
+  return {
+    head: () => head,
+    /** Why nothing more is taken. */
+    ended: () => ended,
+    failed,
+    gone,
+    /** Resolves when they are durable. */
+    add: (records: readonly JournalRecord[]): Promise<void> => {
+      flushSoon();
+      return waiting.add(records);
+    },
+    addRead,
+    ask,
+  };
+};
+
+/** Starts the writer on a journal that is migrated and locked. Resolves nothing: the first append waits for it. */
+export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => {
+  const { db, unlock } = parts;
+  const reader = createReader(db);
+  const { head, ended, failed, gone, add, addRead, ask } = createWriting(parts, reader.head());
+  let acceptedSeq = head().seq;
+  let closing: Promise<void> | null = null;
+
   const writeSnapshotBytes = async (seq: number, evolverVersion: number, state: Uint8Array): Promise<void> => {
-    if (seq > head.seq)
-      throw new JournalError('BadRecord', `A snapshot at ${seq} is past the last record ${head.seq}.`);
+    if (seq > head().seq)
+      throw new JournalError('BadRecord', `A snapshot at ${seq} is past the last record ${head().seq}.`);
     await ask({ kind: 'snapshot', seq, evolverVersion, state }, [state]);
   };
 
   const close = async (): Promise<void> => {
     try {
-      if (ended === null) await ask({ kind: 'close' });
+      if (ended() === null) await ask({ kind: 'close' });
     } finally {
       await gone;
       db.close();
@@ -278,22 +306,17 @@ export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => 
   return {
     ...questionsTo(reader),
     failed,
-    head: () => head,
+    head,
     append: async (records) => {
-      if (ended !== null) throw ended;
+      const why = ended();
+      if (why !== null) throw why;
       checkAll(records, acceptedSeq + 1);
       if (records.length === 0) return;
       acceptedSeq += records.length;
-      flushSoon();
-      await waiting.add(records);
+      await add(records);
     },
-    appendRead: (row) => {
-      if (ended !== null) return;
-      if (refuseReads()) reads.refuse();
-      else if (reads.add(row)) flush();
-      else readsTimer ??= setTimeout(flush, readsWaitMs).unref();
-    },
-    read: (query = {}) => reader.read({ ...query, toSeq: Math.min(query.toSeq ?? head.seq, head.seq) }),
+    appendRead: addRead,
+    read: (query = {}) => reader.read({ ...query, toSeq: Math.min(query.toSeq ?? head().seq, head().seq) }),
     writeSnapshot: async ({ seq, evolverVersion, state }) =>
       writeSnapshotBytes(seq, evolverVersion, new TextEncoder().encode(state)),
     writeSnapshotBytes,
@@ -302,7 +325,7 @@ export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => 
       return closing;
     },
     sealReads: async () => ask({ kind: 'seal' }),
-    waitingRecords: () => acceptedSeq - head.seq,
+    waitingRecords: () => acceptedSeq - head().seq,
   };
 };
 

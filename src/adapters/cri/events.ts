@@ -91,22 +91,8 @@ function createEventLog(nowNs: () => bigint, onDrop: (first: number) => void): E
   };
 }
 
-export function createContainerEvents(options: ContainerEventsOptions): ContainerEvents {
-  const { view, eventsOf, cursor } = options;
-  const { state } = view;
-  const log = createEventLog(options.nowNs, (first) => {
-    for (const subscriber of subscribers) passOver(subscriber, first);
-  });
-  const subscribers = new Set<Subscriber>();
-  /** The log has grown. */
-  const grown = new Subject<void>();
-  /** Objects as they were last: their last event is told when they are gone. */
-  const sandboxes = new Map(state.sandboxes);
-  const containers = new Map(state.containers);
-  /** Events of pods with a container whose exit code is not known since the restart: a code is told once (C18). */
-  let held: CriEvent[] = [];
-  /** Where a new subscriber begins. */
-  let undelivered = 0;
+/** Counts what subscribers were too late for, and tells of it now and then. */
+function createPassedOver(options: Pick<ContainerEventsOptions, 'nowNs' | 'onPassedOver'>) {
   let passedOver = 0;
   /** How many of them were told of, and when. */
   let toldOf = 0;
@@ -122,6 +108,27 @@ export function createContainerEvents(options: ContainerEventsOptions): Containe
     options.onPassedOver(passedOver - toldOf);
     [toldOf, toldAtNs] = [passedOver, nowNs];
   }
+
+  return { passOver, passedOver: () => passedOver };
+}
+
+export function createContainerEvents(options: ContainerEventsOptions): ContainerEvents {
+  const { view, eventsOf, cursor } = options;
+  const { state } = view;
+  const { passOver, passedOver } = createPassedOver(options);
+  const log = createEventLog(options.nowNs, (first) => {
+    for (const subscriber of subscribers) passOver(subscriber, first);
+  });
+  const subscribers = new Set<Subscriber>();
+  /** The log has grown. */
+  const grown = new Subject<void>();
+  /** Objects as they were last: their last event is told when they are gone. */
+  const sandboxes = new Map(state.sandboxes);
+  const containers = new Map(state.containers);
+  /** Events of pods with a container whose exit code is not known since the restart: a code is told once (C18). */
+  let held: CriEvent[] = [];
+  /** Where a new subscriber begins. */
+  let undelivered = 0;
 
   const podSandboxIdOf = ({ containerId }: CriEvent): string =>
     containers.get(containerId)?.podSandboxId ?? containerId;
@@ -219,5 +226,5 @@ export function createContainerEvents(options: ContainerEventsOptions): Containe
     containersStatuses: containerStatuses(state, ofPod),
   });
 
-  return { subscribe, passedOver: () => passedOver };
+  return { subscribe, passedOver };
 }

@@ -102,6 +102,24 @@ const reconcile = async (
   await Promise.all(differing.map(repeat));
 };
 
+/** Asks the keeper of the moment, and its successor if that one dies before it has answered. */
+const askKeeper = async (
+  request: KeeperRequest,
+  timeoutMs: number,
+  keeperWithin: (timeoutMs: number) => Promise<FoundKeeper>,
+): Promise<unknown> => {
+  const giveUpAtMs = performance.now() + timeoutMs;
+  for (;;) {
+    const { connection } = await keeperWithin(giveUpAtMs - performance.now());
+    try {
+      return await connection.request(request, giveUpAtMs - performance.now());
+    } catch (error) {
+      if (!(error instanceof ConnectionLost)) throw error;
+      await connection.closed;
+    }
+  }
+};
+
 /** Hears a container to its end, by one keeper after the other. */
 const hearAll = async (
   hear: (keeperPath: string) => Promise<AttachmentEnd>,
@@ -176,27 +194,14 @@ export const connectLogKeeper = async (options: LogKeeperOptions): Promise<LogKe
   let { greeting } = first;
   let current = Promise.resolve(use(first));
 
-  /** Asks the keeper of the moment, and its successor if that one dies before it has answered. */
-  const ask = async (request: KeeperRequest, timeoutMs: number): Promise<unknown> => {
-    const giveUpAtMs = performance.now() + timeoutMs;
-    for (;;) {
-      disconnected.signal.throwIfAborted();
-      const { connection } = await within(current, giveUpAtMs - performance.now(), noKeeper);
-      try {
-        return await connection.request(request, giveUpAtMs - performance.now());
-      } catch (error) {
-        if (!(error instanceof ConnectionLost)) throw error;
-        await connection.closed;
-      }
-    }
-  };
-
   const takePlace = createAttachedPlaces();
 
-  const keeperNow = async (): Promise<FoundKeeper> => {
+  const keeperWithin = async (timeoutMs: number): Promise<FoundKeeper> => {
     disconnected.signal.throwIfAborted();
-    return within(current, REQUEST_TIMEOUT_MS, noKeeper);
+    return within(current, timeoutMs, noKeeper);
   };
+  const ask = (request: KeeperRequest, timeoutMs: number): Promise<unknown> =>
+    askKeeper(request, timeoutMs, keeperWithin);
 
   return {
     get pid() {
@@ -228,7 +233,7 @@ export const connectLogKeeper = async (options: LogKeeperOptions): Promise<LogKe
     attach: async (containerId, hear) => {
       const leave = takePlace(containerId);
       try {
-        return await hearAll(hear, servingPath(directory.dir), keeperNow);
+        return await hearAll(hear, servingPath(directory.dir), () => keeperWithin(REQUEST_TIMEOUT_MS));
       } finally {
         leave();
       }

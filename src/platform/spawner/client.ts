@@ -60,6 +60,43 @@ const holderOf = async (lockPath: string): Promise<string> => {
   return pid === '' ? 'another process' : `process ${pid}`;
 };
 
+const inTime = async (ready: Promise<void>, lockPath: string, timeoutMs: number): Promise<void> => {
+  const isReady = ready.then(() => true);
+  if (await orAfter(isReady, timeoutMs, false)) return;
+  const holder = await holderOf(lockPath);
+  const what = `The spawner did not start within ${timeoutMs} ms: ${holder} may still hold ${lockPath}`;
+  throw new FailureError('TimedOut', `${what}; end that process, then start scribe again.`);
+};
+
+const collectOutput = (onStdout: RunRequest['onStdout']) => {
+  const pieces = { [FrameKind.stdout]: [] as Uint8Array[], [FrameKind.stderr]: [] as Uint8Array[] };
+  return {
+    output: ({ kind, body }: Frame): void => {
+      if (kind === FrameKind.stdout && onStdout) onStdout(body);
+      else if (kind === FrameKind.stdout || kind === FrameKind.stderr) pieces[kind].push(body);
+    },
+    collected: () => ({
+      stdout: Buffer.concat(pieces[FrameKind.stdout]),
+      stderr: Buffer.concat(pieces[FrameKind.stderr]),
+    }),
+  };
+};
+
+/** What is asked for and answered in one message. */
+const operationsOf = (ask: <T>(request: SpawnerRequest) => Promise<T>) => {
+  const pinNamespaces = (namespaces: NamespacesRequest): Promise<void> => ask({ op: 'pinNamespaces', namespaces });
+  return {
+    pinNamespaces,
+    startDetached: (program) => ask({ op: 'startDetached', program }),
+    createNetns: (path) =>
+      pinNamespaces({ pins: { network: path, ipc: null, uts: null }, hostname: null, sysctls: {} }),
+    pinNetnsOf: (holder, path) => ask({ op: 'pinNetnsOf', holder, path }),
+    mountMapped: (mapped) => ask({ op: 'mountMapped', mapped }),
+    mount: (mount) => ask({ op: 'mount', mount }),
+    unmount: (target) => ask({ op: 'unmount', target }),
+  } satisfies Partial<Spawner>;
+};
+
 /**
  * Starts the spawner and resolves once it takes requests. It does so only after the spawner of the previous daemon,
  * which holds the same lock, has ended with all that it was running: whoever waits for this may undo what that daemon
@@ -111,13 +148,8 @@ export const startSpawner = async ({ lockPath, startTimeoutMs, signal }: Spawner
 
   const unwanted = (): void => ready.reject(new FailureError('Cancelled', 'The spawner is not wanted any more.'));
   signal?.addEventListener('abort', unwanted);
-  const isReady = ready.promise.then(() => true);
   try {
-    if (!(await orAfter(isReady, startTimeoutMs, false))) {
-      const holder = await holderOf(lockPath);
-      const what = `The spawner did not start within ${startTimeoutMs} ms: ${holder} may still hold ${lockPath}`;
-      throw new FailureError('TimedOut', `${what}; end that process, then start scribe again.`);
-    }
+    await inTime(ready.promise, lockPath, startTimeoutMs);
   } catch (error) {
     child.kill('SIGKILL');
     await ended.promise;
@@ -152,11 +184,7 @@ export const startSpawner = async ({ lockPath, startTimeoutMs, signal }: Spawner
     if (stdin && stdin.length > FRAME_BODY_BYTES_MAX) {
       throw new FailureError('HostFailed', `${head.command} can not be given ${stdin.length} bytes of standard input.`);
     }
-    const collected = { [FrameKind.stdout]: [] as Uint8Array[], [FrameKind.stderr]: [] as Uint8Array[] };
-    const output = ({ kind, body }: Frame): void => {
-      if (kind === FrameKind.stdout && onStdout) onStdout(body);
-      else if (kind === FrameKind.stdout || kind === FrameKind.stderr) collected[kind].push(body);
-    };
+    const { output, collected } = collectOutput(onStdout);
     const { id, reply } = ask<RunTail>({ op: 'run', run: head }, output, stdin);
     const cancel = (): void => {
       if (open) socket.write(encodeFrame(FrameKind.cancel, id, new Uint8Array()));
@@ -165,31 +193,17 @@ export const startSpawner = async ({ lockPath, startTimeoutMs, signal }: Spawner
     try {
       const tail = await reply;
       if (signal?.aborted) throw cancelled();
-      return {
-        ...tail,
-        stdout: Buffer.concat(collected[FrameKind.stdout]),
-        stderr: Buffer.concat(collected[FrameKind.stderr]),
-      };
+      return { ...tail, ...collected() };
     } finally {
       signal?.removeEventListener('abort', cancel);
     }
   };
 
-  const pinNamespaces = (namespaces: NamespacesRequest): Promise<void> =>
-    ask<void>({ op: 'pinNamespaces', namespaces }).reply;
-
   return {
     pid,
     startTicks: stat.startTicks,
     run,
-    startDetached: (program) => ask<{ pid: number; startTicks: string }>({ op: 'startDetached', program }).reply,
-    createNetns: (path) =>
-      pinNamespaces({ pins: { network: path, ipc: null, uts: null }, hostname: null, sysctls: {} }),
-    pinNamespaces,
-    pinNetnsOf: (holder, path) => ask<void>({ op: 'pinNetnsOf', holder, path }).reply,
-    mountMapped: (mapped) => ask<void>({ op: 'mountMapped', mapped }).reply,
-    mount: (mount) => ask<void>({ op: 'mount', mount }).reply,
-    unmount: (target) => ask<void>({ op: 'unmount', target }).reply,
+    ...operationsOf(<T>(request: SpawnerRequest) => ask<T>(request).reply),
     ended: ended.promise,
     close: () => {
       socket.end();

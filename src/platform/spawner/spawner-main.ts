@@ -93,6 +93,21 @@ const endWhenGone = (groups: ReadonlySet<number>, deadlineS: number): void => {
   setTimeout(() => endWhenGone(groups, deadlineS), END_LOOK_MS);
 };
 
+const performAtOnce = (request: Exclude<SpawnerRequest, { readonly op: 'run' | 'startDetached' }>): void => {
+  switch (request.op) {
+    case 'pinNamespaces':
+      return pinNamespaces(request.namespaces);
+    case 'mount':
+      return mountFrom(request.mount);
+    case 'pinNetnsOf':
+      return pinNetnsOf(request.holder, request.path);
+    case 'mountMapped':
+      return mountAllMapped(request.mapped);
+    case 'unmount':
+      for (let left = STACKED_MOUNTS_MAX; left > 0 && detachMount(request.target); ) left -= 1;
+  }
+};
+
 const serve = (): void => {
   const running = new Map<number, RunningProgram>();
   const requestOfGroup = new Map<number, number>();
@@ -134,23 +149,9 @@ const serve = (): void => {
         } catch (error) {
           return startFailure(request.program.command, error);
         }
-      case 'pinNamespaces':
-        pinNamespaces(request.namespaces);
+      default:
+        performAtOnce(request);
         return { ok: true, value: null };
-      case 'mount':
-        mountFrom(request.mount);
-        return { ok: true, value: null };
-      case 'pinNetnsOf':
-        pinNetnsOf(request.holder, request.path);
-        return { ok: true, value: null };
-      case 'mountMapped':
-        mountAllMapped(request.mapped);
-        return { ok: true, value: null };
-      case 'unmount': {
-        let left = STACKED_MOUNTS_MAX;
-        while (left > 0 && detachMount(request.target)) left -= 1;
-        return { ok: true, value: null };
-      }
     }
   };
 
