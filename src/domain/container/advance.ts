@@ -34,6 +34,7 @@ import { SIGKILL } from '../values/signals.ts';
 import { advanceCheckpoint, isInCheckpoint } from './checkpoint.ts';
 import { contactOf, isAskingShim, isUnanswered } from './contact.ts';
 import { isRunning, isStarting, isStartInDoubt, mayHaveTask, stopOf } from '../model/container-state.ts';
+import { refused, succeeded } from '../model/result.ts';
 import { advanceUpdates, isUpdating } from './update.ts';
 import { writeExit, writeStart, writeStartError, writeUnknownEnd } from './writing.ts';
 
@@ -81,7 +82,7 @@ function advanceCreate(turn: Turn, container: Container, inspection: StepState):
   if (isOfNewPod(turn, container)) return wake(turn, sandboxStream(container.podSandboxId));
   const claimed = callsWaitingFor(turn, stream, ['CreateContainer']).some((call) => !call.detached);
   emit(turn, stream, { type: 'container.created', body: { claimed } });
-  answer(turn, stream, ['CreateContainer'], { ok: true, value: { id: container.id } });
+  answer(turn, stream, ['CreateContainer'], succeeded({ id: container.id }));
   if (!claimed) setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
 }
 
@@ -136,7 +137,7 @@ function giveUpStart(turn: Turn, container: Container): void {
   }
   writeStartError(turn, container, message);
   const failure = container.failure ?? { reason: 'Interrupted', message };
-  answer(turn, containerStream(container.id), ['StartContainer'], { ok: false, failure });
+  answer(turn, containerStream(container.id), ['StartContainer'], refused(failure));
   advanceContainer(turn, container.id);
 }
 
@@ -234,7 +235,7 @@ function advanceTeardown(turn: Turn, container: Container): void {
     reason: 'Cancelled',
     message: `Container ${id} was removed meanwhile.`,
   };
-  answer(turn, stream, ['CreateContainer', 'StartContainer', 'ReopenContainerLog'], { ok: false, failure });
+  answer(turn, stream, ['CreateContainer', 'StartContainer', 'ReopenContainerLog'], refused(failure));
   wake(turn, sandboxStream(container.podSandboxId));
   for (const imageId of imageIdsOf(container)) wake(turn, imageStream(imageId));
 }
@@ -246,12 +247,12 @@ function owe(turn: Turn, container: Container): void {
     reason: 'HostFailed',
     message: `Container ${container.id} could not be cleaned up.`,
   };
-  answer(turn, stream, ['RemoveContainer'], { ok: false, failure });
-  answer(turn, stream, ['CreateContainer'], { ok: false, failure: container.failure ?? failure });
-  if (rulesOf(turn.state) >= 2) answer(turn, stream, ['StopContainer'], { ok: false, failure });
-  if (isStarting(container)) answer(turn, stream, ['StartContainer'], { ok: false, failure });
+  answer(turn, stream, ['RemoveContainer'], refused(failure));
+  answer(turn, stream, ['CreateContainer'], refused(container.failure ?? failure));
+  if (rulesOf(turn.state) >= 2) answer(turn, stream, ['StopContainer'], refused(failure));
+  if (isStarting(container)) answer(turn, stream, ['StartContainer'], refused(failure));
   const podStream = sandboxStream(container.podSandboxId);
-  answer(turn, podStream, ['StopPodSandbox', 'RemovePodSandbox'], { ok: false, failure });
+  answer(turn, podStream, ['StopPodSandbox', 'RemovePodSandbox'], refused(failure));
   if (!hasTimer(turn.state, stream, 'retry'))
     setTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(container.undoFailures)));
 }
@@ -295,10 +296,7 @@ export function failStart(
   const container = find(turn, containerId);
   if (container === undefined || !isStarting(container)) return;
   writeStartError(turn, container, message);
-  answer(turn, containerStream(containerId), ['StartContainer'], {
-    ok: false,
-    failure: { reason, message },
-  });
+  answer(turn, containerStream(containerId), ['StartContainer'], refused({ reason, message }));
   wake(turn, containerStream(containerId));
 }
 
@@ -317,8 +315,8 @@ export function afterKill(turn: Turn, containerId: string, failure: Failure | un
   if (container === undefined || container.phase.kind === 'exited') return;
   const stream = containerStream(containerId);
   if (failure !== undefined) {
-    answer(turn, stream, ['StopContainer', 'RemoveContainer'], { ok: false, failure });
-    answer(turn, sandboxStream(container.podSandboxId), ['StopPodSandbox', 'RemovePodSandbox'], { ok: false, failure });
+    answer(turn, stream, ['StopContainer', 'RemoveContainer'], refused(failure));
+    answer(turn, sandboxStream(container.podSandboxId), ['StopPodSandbox', 'RemovePodSandbox'], refused(failure));
     // Whoever wants it gone will ask again; a removal that nobody repeats is repeated here.
     if (container.goal !== 'run' && !hasTimer(turn.state, stream, 'retry'))
       setTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(1)));

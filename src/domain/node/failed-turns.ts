@@ -34,6 +34,7 @@ import {
   type Turn,
 } from '../deciding/turn.ts';
 import { rulesOf } from '../model/rules.ts';
+import { refused } from '../model/result.ts';
 import { waitForClaimOfContainer, waitForClaimOfPod } from './claims.ts';
 
 type Failed = Sequenced<Extract<Input, { type: 'turn.failed' }>>;
@@ -82,7 +83,7 @@ function goOnWaiting(turn: Turn, stream: string): void {
 /** The deletion is tried again, unless a pull makes that pointless: then nothing would take up who waits for its end. */
 function tellFetchers(turn: Turn, failure: Failure): void {
   if (turn.ended?.intent.kind !== 'DeleteImageContent') return;
-  for (const call of waitingForDeletion(turn.state)) complete(turn, call, { ok: false, failure });
+  for (const call of waitingForDeletion(turn.state)) complete(turn, call, refused(failure));
 }
 
 /** It knows what runs and how what ran ended. */
@@ -93,7 +94,7 @@ function askShim(turn: Turn, stream: string): void {
 
 function recoverAllLater(turn: Turn, failure: Failure): void {
   const { state } = turn;
-  for (const call of [...state.calls.values()]) complete(turn, call, { ok: false, failure });
+  for (const call of [...state.calls.values()]) complete(turn, call, refused(failure));
   const streams = [
     ...[...state.sandboxes.keys()].map(sandboxStream),
     ...[...state.containers.keys()].map(containerStream),
@@ -162,6 +163,6 @@ function tellWaiting(turn: Turn, stream: string, failure: Failure): void {
   const behind = callBehind(turn);
   for (const call of [...turn.state.calls.values()]) {
     const waits = call === behind || call.target === stream || (call.target !== '' && call.target === behind?.target);
-    if (waits) complete(turn, call, { ok: false, failure });
+    if (waits) complete(turn, call, refused(failure));
   }
 }
