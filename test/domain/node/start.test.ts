@@ -78,6 +78,14 @@ describe('UpdateRuntimeConfig', () => {
   });
 });
 
+describe('SetLogLevel', () => {
+  it('is written down and answered; whoever writes the log does the rest', () => {
+    given()
+      .when(call({ method: 'SetLogLevel', level: 'debug' }))
+      .follows({ answers: ['SetLogLevel OK'] });
+  });
+});
+
 describe('a request that was refused before it was a call', () => {
   it('is written down with its answer, and changes nothing', () => {
     const failure = { reason: 'InvalidField', message: 'It could not be read.' } as const;

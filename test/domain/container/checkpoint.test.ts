@@ -1,0 +1,82 @@
+/** CheckpointContainer and CheckpointPod: what runs is written down and runs on; what was cut short is cleared up. */
+import { describe, it } from 'node:test';
+import { given } from '../given.ts';
+import {
+  call,
+  CONTAINER,
+  createdContainer,
+  fails,
+  POD,
+  restart,
+  runningContainer,
+  shimSays,
+  succeeds,
+} from '../happenings.ts';
+
+const checkpointAt = (location: string) =>
+  call({ method: 'CheckpointContainer', containerId: CONTAINER, location, timeoutSeconds: '0' });
+const checkpoint = checkpointAt('/backup/app.tar');
+const checkpointPod = call({
+  method: 'CheckpointPod',
+  podSandboxId: POD,
+  outputPath: '/backup/pod',
+  containerIds: [],
+});
+
+describe('CheckpointContainer', () => {
+  it('has the checkpoint written, and answers', () => {
+    given(runningContainer)
+      .when(checkpoint, succeeds('CheckpointTask'))
+      .follows({ asks: ['CheckpointTask'], answers: ['CheckpointContainer OK'] });
+  });
+
+  it('fails with the words of the runtime; the container runs on', () => {
+    given(runningContainer, checkpoint)
+      .when(fails('CheckpointTask', 'RuntimeFailed'))
+      .follows({ answers: ['CheckpointContainer RuntimeFailed'] });
+  });
+
+  it('is refused for a container that does not run, or is being checkpointed already', () => {
+    given(createdContainer)
+      .when(checkpoint)
+      .follows({ answers: ['CheckpointContainer WrongState'] });
+    given(runningContainer, checkpoint)
+      .when(checkpoint)
+      .follows({ answers: ['CheckpointContainer WrongState'] });
+  });
+
+  it('is refused for a place that is no absolute path', () => {
+    given(runningContainer)
+      .when(checkpointAt('app.tar'))
+      .follows({ answers: ['CheckpointContainer InvalidField'] });
+  });
+
+  it('is cleared up after a restart of the daemon, and the caller is told (C19)', () => {
+    given(runningContainer, checkpoint)
+      .when(restart(), shimSays({ status: 'running' }))
+      .follows({ asks: ['ReconnectShim', 'EndCheckpoint'], answers: ['CheckpointContainer Interrupted'] });
+  });
+});
+
+describe('CheckpointPod', () => {
+  it('has all that runs written down together, and answers', () => {
+    given(runningContainer)
+      .when(checkpointPod, succeeds('CheckpointPod'))
+      .follows({ asks: ['CheckpointPod'], answers: ['CheckpointPod OK'] });
+  });
+
+  it('is refused where nothing runs, or there is no pod', () => {
+    given(createdContainer)
+      .when(checkpointPod)
+      .follows({ answers: ['CheckpointPod WrongState'] });
+    given()
+      .when(checkpointPod)
+      .follows({ answers: ['CheckpointPod PodSandboxNotFound'] });
+  });
+
+  it('is cleared up after a restart of the daemon, and the caller is told (C19)', () => {
+    given(runningContainer, checkpointPod)
+      .when(restart(), shimSays({ status: 'running' }))
+      .follows({ asks: ['ReconnectShim', 'EndPodCheckpoint'], answers: ['CheckpointPod Interrupted'] });
+  });
+});

@@ -1,0 +1,63 @@
+/** RestorePod: a pod and its containers made of a checkpoint, shown together or not at all. */
+import { describe, it } from 'node:test';
+import { CHECKPOINT } from '../../simulation/checkpoint.ts';
+import { given } from '../given.ts';
+import { allSucceeds, call, containerConfig, fails, POD, podConfig, pulledImage, succeeds } from '../happenings.ts';
+
+const restoring = (...names: readonly string[]) =>
+  call({
+    method: 'RestorePod',
+    newId: POD,
+    newContainerIds: names.map((name) => `${name}-id`),
+    checkpointPath: '/backup/pod',
+    config: podConfig(),
+    runtimeHandler: '',
+    containerConfigs: names.map((name) => containerConfig({ metadata: { name } })),
+  });
+const readCheckpoint = succeeds('ReadPodCheckpoint', { pod: CHECKPOINT });
+
+describe('RestorePod', () => {
+  it('reads first what there is in the checkpoint', () => {
+    given(pulledImage)
+      .when(restoring('c0', 'c1'))
+      .follows({ asks: ['ReadPodCheckpoint'] });
+  });
+
+  it('makes the pod like any other', () => {
+    given(pulledImage, restoring('c0', 'c1'))
+      .when(readCheckpoint)
+      .follows({ records: ['sandbox.requested'], asks: ['PreparePodSandbox', 'PinNamespaces', 'AttachNetwork'] });
+  });
+
+  it('then makes the containers, and shows all of it at once', () => {
+    given(pulledImage, restoring('c0', 'c1'), readCheckpoint)
+      .when(allSucceeds)
+      .follows({
+        records: [
+          'sandbox.restoring',
+          'container.requested',
+          'container.requested',
+          'sandbox.ready',
+          'container.created',
+          'container.created',
+        ],
+        asks: ['InspectContainer', 'InspectContainer', 'PrepareContainer', 'PrepareContainer', 'StartShim'],
+        answers: ['RestorePod OK'],
+      });
+  });
+
+  it('is refused when the configs are not those of what is in the checkpoint', () => {
+    given(pulledImage, restoring('c0'))
+      .when(readCheckpoint)
+      .follows({ answers: ['RestorePod InvalidField'] });
+  });
+
+  it('is refused when the checkpoint can not be read, or its image is not there', () => {
+    given(pulledImage, restoring('c0', 'c1'))
+      .when(fails('ReadPodCheckpoint'))
+      .follows({ answers: ['RestorePod HostFailed'] });
+    given(restoring('c0', 'c1'))
+      .when(readCheckpoint)
+      .follows({ answers: ['RestorePod ImageNotFound'] });
+  });
+});
