@@ -19,10 +19,12 @@ export interface Dimensions {
 
 const RATE = 0.1;
 
-export const drawDimensions = (random: Random): Dimensions => ({
+/** `wanted`: one that it is about in any case. */
+export const drawDimensions = (random: Random, wanted?: keyof Dimensions): Dimensions => ({
   turnsThrow: random.chance(RATE),
   shimsAreMute: random.chance(RATE),
   effectsHang: random.chance(RATE),
   failuresLast: random.chance(RATE),
   sessionsLast: random.chance(RATE),
+  ...(wanted === undefined ? {} : { [wanted]: true }),
 });

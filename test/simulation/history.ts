@@ -117,7 +117,7 @@ function createHistory(random: Random, { seed, target, onSqlite, plant }: Histor
     daemon: null,
     foundDead: [],
     house: null,
-    dimensions: drawDimensions(random),
+    dimensions: drawDimensions(random, plant?.dimension),
     target,
     sessionRate: target.includes('Stream') ? 1 : 0.4,
     // A multiple of three never has users of its own, which the checkpointed pod did not have.
