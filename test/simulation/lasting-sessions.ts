@@ -17,7 +17,7 @@ const LASTING_RATE = 0.5;
 const LOOK_MS = 400;
 const NS_PER_MS = 1_000_000n;
 
-export interface Session<K extends SessionKind> {
+interface Session<K extends SessionKind> {
   /** As it is performed when it takes a moment only. */
   readonly brief: (effect: EffectOf<K>) => Promise<EffectResults[K]>;
   readonly begin: (effect: EffectOf<K>) => Promise<unknown>;

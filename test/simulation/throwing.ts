@@ -18,7 +18,7 @@ const TWICE_RATE = 0.7;
 type Decide = typeof decideInput;
 
 /** Decides as `decide` does, and throws now and then, for so many tries of the input of one number. */
-export function throwing({ random, world, isCalm }: ThrowingOptions, decide: Decide): Decide {
+function throwing({ random, world, isCalm }: ThrowingOptions, decide: Decide): Decide {
   let failing: { readonly seq: number; left: number } | null = null;
 
   function throwsAt(input: Sequenced<Input>): boolean {
@@ -65,7 +65,7 @@ interface Stuck {
   readonly unread: Set<string>;
 }
 
-export interface ThrowingOptions {
+interface ThrowingOptions {
   readonly random: Random;
   readonly world: Stuck & { threw: boolean };
   readonly isCalm: () => boolean;

@@ -71,7 +71,7 @@ export const keyOf = (kind: Kind, effect: EffectOf<Kind>): string => {
   return 'podSandboxId' in effect ? `${kind} ${effect.podSandboxId}` : kind;
 };
 
-export interface UnresponsiveOptions {
+interface UnresponsiveOptions {
   readonly world: World;
   readonly random: Random;
   readonly scheduler: Scheduler;
@@ -79,7 +79,7 @@ export interface UnresponsiveOptions {
 }
 
 /** What becomes of an effect that begins: it goes on (now, or after a while), or is given up with nothing or all of it done. */
-export interface Turns {
+interface Turns {
   readonly goOn: () => void;
   readonly giveUp: () => void;
 }
