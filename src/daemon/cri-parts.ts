@@ -110,7 +110,7 @@ export function criParts(sources: CriSources): CriComposition {
     newUploadId: randomUUID,
     acceptUpload: images.acceptUpload,
     forgetUpload: images.forgetUpload,
-    observeProgress: images.observeProgress,
+    progress: images.progress,
   };
   return {
     parts,

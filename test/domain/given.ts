@@ -14,7 +14,7 @@ export type Happening = (tell: (input: Told) => void, state: NodeState) => void;
 export type Told = Input & Pick<Sequenced, 'stream' | 'call'> & { readonly atNs?: bigint };
 
 /** All that follows, in order; what is left out must be nothing. */
-export interface Follows {
+interface Follows {
   readonly records?: readonly string[];
   /** Kinds of effects; of timers, what they are for. */
   readonly asks?: readonly string[];

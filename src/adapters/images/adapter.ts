@@ -7,6 +7,7 @@ import { stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
+import { type Observable, Subject } from 'rxjs';
 import { FailureError } from '../../domain/model/errors.ts';
 import type { ImageContent } from '../../domain/model/image-content.ts';
 import type { PerformEffects } from '../../engine/ports.ts';
@@ -65,8 +66,8 @@ export interface ImagesAdapter {
   /** Keeps a stream for the LoadImages effect that will name it. It is destroyed if `forgetUpload` comes first. */
   readonly acceptUpload: (upload: string, stream: Readable) => void;
   readonly forgetUpload: (upload: string) => void;
-  /** The observer is told of every layer's progress until the returned function is called. */
-  readonly observeProgress: (observer: (progress: PullProgress) => void) => () => void;
+  /** Every layer's, of all that is pulled and loaded. */
+  readonly progress: Observable<PullProgress>;
   /** As it was counted last, without waiting. */
   readonly imageFsUsage: () => ImageFsUsage;
   /** What is whole in the store, so that what no image needs can be found after a crash. */
@@ -181,7 +182,7 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
   const unpackedTrees = createTrees();
   const snapshots = createSnapshots(layout, trees);
   const usage = createImageUsage(layout);
-  const observers = new Set<(progress: PullProgress) => void>();
+  const progress = new Subject<PullProgress>();
   const uploads = createUploads(layout.ingest, limits.reservedBytes);
   const turns = createFetchTurns();
 
@@ -219,9 +220,7 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
       limits,
     },
     unpacker,
-    (progress) => {
-      for (const observer of observers) observer(progress);
-    },
+    (made) => progress.next(made),
   );
 
   return {
@@ -231,10 +230,7 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
     checkpointArchives,
     acceptUpload: uploads.accept,
     forgetUpload: uploads.forget,
-    observeProgress: (observer) => {
-      observers.add(observer);
-      return () => observers.delete(observer);
-    },
+    progress: progress.asObservable(),
     imageFsUsage: usage.current,
     listContent: async () => {
       const { blobs, chainIds } = await takeInventory(layout);

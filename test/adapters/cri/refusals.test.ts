@@ -1,6 +1,7 @@
 /** Requests that are refused before anybody decides: the code, the words, the record, and that nothing changed. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { NEVER } from 'rxjs';
 import { imagesService } from '../../../src/adapters/cri/services/scribe-images.ts';
 import { serviceOf } from '../../../src/adapters/cri/service.ts';
 import { ImageServiceDefinition, RuntimeServiceDefinition } from '../../../src/wire/cri/api.ts';
@@ -115,7 +116,7 @@ describe('refusals at the door', { timeout: 20_000 }, () => {
       newUploadId: () => 'upload',
       acceptUpload: () => undefined,
       forgetUpload: () => undefined,
-      observeProgress: () => () => undefined,
+      progress: NEVER,
     };
     const { socket } = await startServer(t, {
       view,

@@ -4,6 +4,7 @@ import type { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { describe, it } from 'node:test';
 import { type ClientDuplexStream, Metadata } from '@grpc/grpc-js';
+import { type ObservedValueOf, Subject } from 'rxjs';
 import { type ImageTransfers, imagesService } from '../../../src/adapters/cri/services/scribe-images.ts';
 import { serviceOf } from '../../../src/adapters/cri/service.ts';
 import { ImageProgress, ImagesDefinition, LoadRequest } from '../../../src/wire/scribe/v1/images.ts';
@@ -32,14 +33,15 @@ const outcomeOf = (load: Load): Promise<{ readonly progress: ImageProgress[]; re
     load.on('status', ({ code }: { readonly code: number }) => resolve({ progress, code }));
   });
 
-type Hear = Parameters<ImageTransfers['observeProgress']>[0];
+type Hear = (progress: ObservedValueOf<ImageTransfers['progress']>) => void;
 type Perform = (stream: Readable, hearing: Hear) => Promise<readonly ImageContent[]>;
 
 /** A server whose LoadImages is `perform`, with the streams it has accepted. */
 const serve = async (owner: Owner, perform: Perform): Promise<{ client: RawClient; forgotten: string[] }> => {
   const uploads = new Map<string, Readable>();
   const forgotten: string[] = [];
-  let hearing: Hear = () => undefined;
+  const progress = new Subject<Parameters<Hear>[0]>();
+  const hearing: Hear = (made) => progress.next(made);
   const { engine, view } = await startEngine(owner, {
     async LoadImages({ upload }) {
       const stream = uploads.get(upload);
@@ -56,10 +58,7 @@ const serve = async (owner: Owner, perform: Perform): Promise<{ client: RawClien
       forgotten.push(upload);
       uploads.get(upload)?.destroy();
     },
-    observeProgress(hear) {
-      hearing = hear;
-      return () => undefined;
-    },
+    progress,
   };
   const { socket } = await startServer(owner, {
     view,

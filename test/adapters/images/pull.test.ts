@@ -171,9 +171,9 @@ describe('pulling images', { timeout: 90_000 }, () => {
     const image = buildImage([{ tar: tar([{ path: 'f', data: Buffer.alloc(3_000_000, 7) }]), compression: 'none' }]);
     await registry.push('progress', 'v1', image);
     const seen: PullProgress[] = [];
-    const stop = store.adapter.observeProgress((progress) => seen.push(progress));
+    const following = store.adapter.progress.subscribe((progress) => seen.push(progress));
     await store.pull(`${registry.host}/progress:v1`);
-    stop();
+    following.unsubscribe();
     const { digest, size } = image.layers[0] ?? assert.fail();
     assert.ok(seen.every((progress) => progress.digest === digest && progress.bytesTotal === size));
     assert.deepEqual([...new Set(seen.map(({ phase }) => phase))], ['downloading', 'unpacking', 'done']);
@@ -226,11 +226,11 @@ describe('pulling images', { timeout: 90_000 }, () => {
     const reference = `${registry.host}/cancelled:v1`;
     for (const phase of ['downloading', 'unpacking', 'done'] as const) {
       const abort = new AbortController();
-      const stop = store.adapter.observeProgress((progress) => {
+      const following = store.adapter.progress.subscribe((progress) => {
         if (progress.phase === phase) abort.abort(new Error('enough'));
       });
       const outcome = await failureOf(store.pull(reference, undefined, abort.signal)).catch(() => null);
-      stop();
+      following.unsubscribe();
       if (outcome !== null) assert.equal(outcome.reason, 'Cancelled');
       assert.deepEqual(await readdir(join(store.root, 'images/unpack')).catch(() => []), []);
     }
@@ -267,7 +267,7 @@ describe('pulling images', { timeout: 90_000 }, () => {
     assert.deepEqual(await readdir(join(root, 'images/trash')), []);
     assert.deepEqual(await readdir(join(root, 'images/ingest')), [`${hex}.partial`]);
     const downloaded: number[] = [];
-    second.adapter.observeProgress(({ phase, bytesDone }) => {
+    second.adapter.progress.subscribe(({ phase, bytesDone }) => {
       if (phase === 'downloading') downloaded.push(bytesDone);
     });
     const pulled = await second.pull(`${registry.host}/restart:v1`);

@@ -23,7 +23,7 @@ const adapter = createImagesAdapter({
   log: { warn: () => undefined },
 });
 await adapter.collectLeftovers();
-adapter.observeProgress(({ phase, digest }) => console.log(`${phase} ${digest}`));
+adapter.progress.subscribe(({ phase, digest }) => console.log(`${phase} ${digest}`));
 const context = { signal: new AbortController().signal, attach: () => undefined };
 await adapter.effects.PullImage({ kind: 'PullImage', reference, credentials: null }, context);
 console.log('pulled');

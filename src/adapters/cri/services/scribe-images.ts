@@ -4,6 +4,7 @@
  */
 import type { Readable } from 'node:stream';
 import { PassThrough } from 'node:stream';
+import { filter, type Observable } from 'rxjs';
 import { FailureError } from '../../../domain/model/errors.ts';
 import { formatImageReference, parseImageReference } from '../../../domain/image/reference.ts';
 import type { ImagesDefinition, ImageProgress } from '../../../wire/scribe/v1/images.ts';
@@ -15,15 +16,14 @@ export interface ImageTransfers {
   readonly newUploadId: () => string;
   readonly acceptUpload: (upload: string, stream: Readable) => void;
   readonly forgetUpload: (upload: string) => void;
-  readonly observeProgress: (
-    hear: (progress: {
-      reference: string;
-      digest: string;
-      phase: string;
-      bytesDone: number;
-      bytesTotal: number;
-    }) => void,
-  ) => () => void;
+  /** Of all that is pulled and loaded. */
+  readonly progress: Observable<{
+    readonly reference: string;
+    readonly digest: string;
+    readonly phase: string;
+    readonly bytesDone: number;
+    readonly bytesTotal: number;
+  }>;
 }
 
 type Send = (progress: ImageProgress) => Promise<void>;
@@ -32,16 +32,17 @@ export function imagesService(parts: CriParts, transfers: ImageTransfers): Handl
   /** Sends progress of `reference` while `work` runs, then the ids it gave. */
   async function withProgress(reference: string, send: Send, work: () => Promise<readonly string[]>): Promise<void> {
     const newest = newestOf(send);
-    const stop = transfers.observeProgress(({ reference: about, digest, phase, bytesDone, bytesTotal }) => {
-      if (about === reference)
-        newest.put({ digest, phase, bytesDone: String(bytesDone), bytesTotal: String(bytesTotal), imageIds: [] });
-    });
+    const following = transfers.progress
+      .pipe(filter(({ reference: about }) => about === reference))
+      .subscribe(({ digest, phase, bytesDone, bytesTotal }) =>
+        newest.put({ digest, phase, bytesDone: String(bytesDone), bytesTotal: String(bytesTotal), imageIds: [] }),
+      );
     try {
       const imageIds = await work();
       await newest.sent();
       await send({ digest: '', phase: 'done', bytesDone: '0', bytesTotal: '0', imageIds: [...imageIds] });
     } finally {
-      stop();
+      following.unsubscribe();
     }
   }
 
