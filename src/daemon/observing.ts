@@ -42,6 +42,8 @@ interface Observer {
   readonly close: () => Promise<void> | void;
 }
 
+type Read = Parameters<NoteRead>;
+
 interface Tracing extends Observer {
   readonly counts: () => { readonly ended: number; readonly exported: number };
 }
@@ -52,15 +54,19 @@ export const startObserving = async (sources: Sources): Promise<Observed> => {
   const metrics = await startMetrics(sources, tracing);
   const observers: readonly Observer[] = [tracing, metrics].filter((observer) => observer !== null);
   const closing = new Subject<void>();
-  for (const { hearRecords } of observers) view.changes.pipe(takeUntil(closing)).subscribe(hearRecords);
+  const reads = new Subject<Read>();
+  for (const { hearRecords, hearRead } of observers) {
+    view.changes.pipe(takeUntil(closing)).subscribe(hearRecords);
+    reads.pipe(takeUntil(closing)).subscribe((read) => hearRead(...read));
+  }
   return {
-    take: observers.length === 0 ? take : telling(take, observers, sources.clock),
+    take: observers.length === 0 ? take : telling(take, (...read) => reads.next(read), sources.clock),
     noteRead:
       observers.length === 0
         ? journal.appendRead
         : (row, traceParent) => {
             journal.appendRead(row);
-            for (const { hearRead } of observers) hearRead(row, traceParent);
+            reads.next([row, traceParent]);
           },
     close: async () => {
       closing.next();
@@ -71,7 +77,7 @@ export const startObserving = async (sources: Sources): Promise<Observed> => {
 
 /** A node whose disk is full refuses calls: that is when somebody looks. */
 const telling =
-  (take: TakeCall, observers: readonly Observer[], { monoNs, nowNs }: Sources['clock']): TakeCall =>
+  (take: TakeCall, tell: NoteRead, { monoNs, nowNs }: Sources['clock']): TakeCall =>
   async (draft, options) => {
     const startNs = monoNs();
     const reply = await take(draft, options);
@@ -86,7 +92,7 @@ const telling =
       callerUid: caller?.uid ?? 0,
       subject: '',
     };
-    for (const { hearRead } of observers) hearRead(row, () => traceParent);
+    tell(row, () => traceParent);
     return reply;
   };
 
