@@ -92,6 +92,13 @@ describe('image documents', () => {
       failed(() => parseDocument(changed({ layers: [{ ...layer, digest: bad }] }), ''));
     }
     assert.match(failed(() => parseDocument(changed({ layers: Array(128).fill(layer) }), '')).message, /more than 127/);
+    // Many and wrong: none of them is looked at.
+    assert.match(
+      failed(() => parseDocument(changed({ layers: Array(1_000_000).fill(0) }), '')).message,
+      /more than 127/,
+    );
+    const env = { config: { Env: Array(1_000_000).fill(0) } };
+    assert.match(failed(() => parseConfig(json(env))).message, /Env of its config is not a list of texts/);
     for (const bytes of [json([]), json(null), json(7), Buffer.from('{'), Buffer.alloc(DOCUMENT_BYTES_MAX + 1, 0x20)]) {
       assert.equal(failed(() => parseDocument(bytes, '')).reason, 'ImageInvalid');
     }

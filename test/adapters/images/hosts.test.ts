@@ -5,7 +5,8 @@ import { dirname, join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { parseChallenges } from '../../../src/adapters/images/registry/auth.ts';
 import { identityFor } from '../../../src/adapters/images/registry/credentials.ts';
-import { findEndpoints, isLoopback, parseDuration } from '../../../src/adapters/images/registry/hosts.ts';
+import { parseDuration } from '../../../src/adapters/images/registry/hosts-file.ts';
+import { findEndpoints, isLoopback } from '../../../src/adapters/images/registry/hosts.ts';
 import { makeCertificates } from '../../support/images/fault-server.ts';
 import { failureOf } from '../../support/images/store.ts';
 import { tempDir } from '../../support/temp-dir.ts';
@@ -178,6 +179,9 @@ describe('registry hosts', () => {
       verify: ['[host."https://m"]\nskip_verify = "yes"', /neither true nor false/],
       ca: ['[host."https://m"]\nca = "missing.pem"', /missing\.pem/],
       host: ['host = "x"', /not a table/],
+      hosts: ['host."https://m" = "x"', /host\."https:\/\/m" is not a table/],
+      client: ['[host."https://m"]\nclient = [[7]]', /client is neither a file nor pairs of files/],
+      header: ['[host."https://m".header]\nX-A = 7', /X-A is not text/],
     };
     const files = Object.entries(cases).map(([name, [text]]) => [`${name}.example/hosts.toml`, text] as const);
     const directory = await configured(t, Object.fromEntries(files));

@@ -10,7 +10,8 @@ import type { RegistryCredentials } from '../types.ts';
 import { type BlobSink, fillSink } from './blob.ts';
 import { createEndpointClient } from './endpoint.ts';
 import { failureOf, isRetryable, wrongDigest } from './failures.ts';
-import { type Endpoint, type HostCapability, isLoopback } from './hosts.ts';
+import type { HostCapability } from './hosts-file.ts';
+import { type Endpoint, isLoopback } from './hosts.ts';
 import { type HttpClient, type HttpResponse, readWhole, refuseLocal, shownUrl } from './http.ts';
 import { type RetryOptions, tryServers } from './retry.ts';
 

@@ -6,11 +6,19 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
 import { parse, type TomlTable } from 'smol-toml';
+import type * as z from 'zod';
 import { FailureError, messageOf } from '../../../domain/model/errors.ts';
 import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
+import {
+  FILE_KEYS,
+  type HostCapability,
+  hostsSchema,
+  isTable,
+  SERVER_KEYS,
+  serverSchema,
+  type ServerWords,
+} from './hosts-file.ts';
 import { authorityProblem, clientPairProblem } from './pem.ts';
-
-export type HostCapability = 'pull' | 'resolve' | 'push';
 
 /** Certificates and keys in PEM. */
 export interface TlsMaterial {
@@ -40,20 +48,6 @@ const DEFAULT_DIRECTORY = '_default';
 const everything: ReadonlySet<HostCapability> = new Set(['pull', 'resolve', 'push']);
 const noTls: TlsMaterial = { ca: [], clientPairs: [], skipVerify: false };
 
-/** What hosts.toml says of a server. */
-const SERVER_KEYS: ReadonlySet<string> = new Set([
-  'capabilities',
-  'ca',
-  'client',
-  'skip_verify',
-  'header',
-  'override_path',
-  'dial_timeout',
-]);
-const FILE_KEYS: ReadonlySet<string> = new Set([...SERVER_KEYS, 'server', 'host']);
-
-type Table = TomlTable;
-
 /** True for hosts (with or without port) that can only be this machine. */
 export const isLoopback = (host: string): boolean =>
   /^(?:localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[(?:::1|(?:0{1,4}:){7}0{0,3}1)\])(?::\d{1,5})?$/i.test(host);
@@ -80,43 +74,15 @@ const readIfThere = async (path: string): Promise<string | null> => {
   }
 };
 
-const unitMs: Readonly<Record<string, number>> = {
-  ns: 1e-6,
-  us: 1e-3,
-  µs: 1e-3,
-  ms: 1,
-  s: 1000,
-  m: 60_000,
-  h: 3_600_000,
-};
-
-/** Go's form of a duration: "1.5s", "1m30s". null for anything else. */
-export const parseDuration = (text: string): number | null => {
-  const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)/g)];
-  if (parts.length === 0 || parts.map(([part]) => part).join('') !== text) return null;
-  return parts.reduce((sum, [, amount, unit]) => sum + Number(amount) * (unitMs[unit ?? ''] ?? 0), 0);
-};
-
-const isTable = (value: unknown): value is Table =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
-
-const asList = (value: unknown): readonly unknown[] => (Array.isArray(value) ? (value as unknown[]) : [value]);
-
 interface ConfigFile {
   readonly path: string;
   readonly directory: string;
 }
 
-const textsOf = (file: ConfigFile, table: Table, key: string): readonly string[] => {
-  const values = table[key] === undefined ? [] : asList(table[key]);
-  if (!values.every((value) => typeof value === 'string')) throw badConfig(file.path, `${key} is not text`);
-  return values;
-};
-
-const booleanOf = (file: ConfigFile, table: Table, key: string): boolean => {
-  const value = table[key] ?? false;
-  if (typeof value !== 'boolean') throw badConfig(file.path, `${key} is neither true nor false`);
-  return value;
+const readAs = <T>(schema: z.ZodType<T>, file: ConfigFile, content: unknown): T => {
+  const parsed = schema.safeParse(content);
+  if (parsed.success) return parsed.data;
+  throw badConfig(file.path, parsed.error.issues[0]?.message ?? 'it is not as it must be');
 };
 
 const pathFrom = (file: ConfigFile, path: string): string => (isAbsolute(path) ? path : join(file.directory, path));
@@ -139,40 +105,20 @@ const readPair = async (
   return { cert, key };
 };
 
-const readClientPair = (file: ConfigFile, value: unknown): Promise<TlsMaterial['clientPairs'][number]> => {
-  const [certPath, keyPath] = asList(value);
-  const isPair = typeof certPath === 'string' && (keyPath === undefined || typeof keyPath === 'string');
-  if (!isPair) throw badConfig(file.path, 'client is neither a file nor pairs of files');
-  return readPair(file.path, pathFrom(file, certPath), pathFrom(file, keyPath || certPath));
-};
+const readClientPair = (
+  file: ConfigFile,
+  [certPath = '', keyPath]: readonly string[],
+): Promise<TlsMaterial['clientPairs'][number]> =>
+  readPair(file.path, pathFrom(file, certPath), pathFrom(file, keyPath || certPath));
 
-const readTls = async (file: ConfigFile, table: Table): Promise<TlsMaterial> => ({
-  ca: await Promise.all(textsOf(file, table, 'ca').map((path) => readAuthority(file.path, pathFrom(file, path)))),
-  clientPairs: await Promise.all(
-    (table.client === undefined ? [] : asList(table.client)).map((value) => readClientPair(file, value)),
-  ),
-  skipVerify: booleanOf(file, table, 'skip_verify'),
+const readTls = async (
+  file: ConfigFile,
+  { ca, client, skip_verify: skipVerify }: ServerWords,
+): Promise<TlsMaterial> => ({
+  ca: await Promise.all(ca.map((path) => readAuthority(file.path, pathFrom(file, path)))),
+  clientPairs: await Promise.all(client.map((pair) => readClientPair(file, pair))),
+  skipVerify,
 });
-
-const readHeaders = (file: ConfigFile, table: Table): Endpoint['headers'] => {
-  const header = table.header ?? {};
-  if (!isTable(header)) throw badConfig(file.path, 'header is not a table');
-  return Object.fromEntries(Object.keys(header).map((name) => [name, textsOf(file, header, name)]));
-};
-
-const readCapabilities = (file: ConfigFile, table: Table): ReadonlySet<HostCapability> => {
-  const words = textsOf(file, table, 'capabilities');
-  const unknown = words.find((word) => !everything.has(word as HostCapability));
-  if (unknown !== undefined) throw badConfig(file.path, `there is no capability ${JSON.stringify(unknown)}`);
-  return words.length === 0 ? everything : new Set(words as HostCapability[]);
-};
-
-const readDialTimeout = (file: ConfigFile, table: Table): number => {
-  if (table.dial_timeout === undefined) return DIAL_TIMEOUT_MS;
-  const timeoutMs = typeof table.dial_timeout === 'string' ? parseDuration(table.dial_timeout) : null;
-  if (timeoutMs === null) throw badConfig(file.path, 'dial_timeout is not a duration like "5s"');
-  return timeoutMs === 0 ? DIAL_TIMEOUT_MS : timeoutMs;
-};
 
 const parseBase = (file: ConfigFile, address: string, overridePath: boolean): { host: string; base: string } => {
   const withScheme = /^https?:\/\//i.test(address) ? address : `https://${address}`;
@@ -184,20 +130,26 @@ const parseBase = (file: ConfigFile, address: string, overridePath: boolean): { 
   return { host, base: `${protocol}//${host}${apiPath}` };
 };
 
-const readEndpoint = async (file: ConfigFile, address: string, table: Table, namespace: string): Promise<Endpoint> => {
-  const { host, base } = parseBase(file, address, booleanOf(file, table, 'override_path'));
+const readEndpoint = async (
+  file: ConfigFile,
+  address: string,
+  content: unknown,
+  namespace: string,
+): Promise<Endpoint> => {
+  const words = readAs(serverSchema, file, content);
+  const { host, base } = parseBase(file, address, words.override_path);
   return {
     host,
     base,
-    capabilities: readCapabilities(file, table),
-    headers: readHeaders(file, table),
-    tls: await readTls(file, table),
-    dialTimeoutMs: readDialTimeout(file, table),
+    capabilities: words.capabilities,
+    headers: words.header,
+    tls: await readTls(file, words),
+    dialTimeoutMs: words.dial_timeout || DIAL_TIMEOUT_MS,
     namespace: host === serverOf(namespace) ? null : namespace,
   };
 };
 
-const parseToml = (file: ConfigFile, text: string): Table => {
+const parseToml = (file: ConfigFile, text: string): TomlTable => {
   try {
     return parse(text);
   } catch (error) {
@@ -221,17 +173,12 @@ const upstream = (registryHost: string, tls: TlsMaterial): Endpoint => {
 
 const readHostsFile = async (file: ConfigFile, text: string, registryHost: string): Promise<readonly Endpoint[]> => {
   const table = parseToml(file, text);
-  const hosts = table.host ?? {};
-  if (!isTable(hosts)) throw badConfig(file.path, 'host is not a table of servers');
+  const { server, host } = readAs(hostsSchema, file, table);
   const mirrors = await Promise.all(
-    Object.entries(hosts).map(([address, fields]) => {
-      if (!isTable(fields)) throw badConfig(file.path, `host.${JSON.stringify(address)} is not a table`);
-      return readEndpoint(file, address, fields, registryHost);
-    }),
+    host.map(([address, content]) => readEndpoint(file, address, content, registryHost)),
   );
-  if (table.server === undefined) return [...mirrors, upstream(registryHost, noTls)];
-  if (typeof table.server !== 'string') throw badConfig(file.path, 'server is not text');
-  return [...mirrors, await readEndpoint(file, table.server, table, registryHost)];
+  if (server === undefined) return [...mirrors, upstream(registryHost, noTls)];
+  return [...mirrors, await readEndpoint(file, server, table, registryHost)];
 };
 
 /** Docker's form: *.crt are authorities, *.cert with *.key client certificates. */
@@ -287,9 +234,9 @@ export const readRegistryDirectory = async (directory: string, registryHost: str
 export const unknownHostsKeys = async (directory: string): Promise<readonly { path: string; key: string }[]> => {
   const path = join(directory, HOSTS_FILE);
   const table = parseToml({ path, directory }, (await readIfThere(path)) ?? '');
-  const unknownIn = (fields: Table, known: ReadonlySet<string>): string[] =>
+  const unknownIn = (fields: object, known: ReadonlySet<string>): string[] =>
     Object.keys(fields).filter((key) => !known.has(key));
-  const hosts = isTable(table.host) ? Object.values(table.host).filter(isTable) : [];
+  const hosts = isTable(table.host) ? Object.values(table.host).filter((host) => isTable(host)) : [];
   const keys = [...unknownIn(table, FILE_KEYS), ...hosts.flatMap((host) => unknownIn(host, SERVER_KEYS))];
   return keys.map((key) => ({ path, key }));
 };

@@ -1,0 +1,103 @@
+/**
+ * What a hosts.toml may say, as schemas: its words for servers, what each must be, and what is meant where it says
+ * nothing. The messages name the key. Reads no file, and none of those that are named in it.
+ */
+import * as z from 'zod';
+
+export type HostCapability = 'pull' | 'resolve' | 'push';
+
+type Table = Readonly<Record<string, unknown>>;
+
+const everything: ReadonlySet<HostCapability> = new Set(['pull', 'resolve', 'push']);
+
+const unitMs: Readonly<Record<string, number>> = {
+  ns: 1e-6,
+  us: 1e-3,
+  µs: 1e-3,
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+};
+
+/** Go's form of a duration: "1.5s", "1m30s". null for anything else. */
+export const parseDuration = (text: string): number | null => {
+  const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)/g)];
+  if (parts.length === 0 || parts.map(([part]) => part).join('') !== text) return null;
+  return parts.reduce((sum, [, amount, unit]) => sum + Number(amount) * (unitMs[unit ?? ''] ?? 0), 0);
+};
+
+export const isTable = (value: unknown): value is Table =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
+
+const asList = (value: unknown): readonly unknown[] => (Array.isArray(value) ? (value as unknown[]) : [value]);
+
+const areTexts = (values: readonly unknown[]): boolean => values.every((value) => typeof value === 'string');
+
+/** One text, or a list of them. */
+const textsOf = (key: string) =>
+  z
+    .custom<string | readonly string[]>((value) => areTexts(asList(value)), `${key} is not text`)
+    .transform((value) => (typeof value === 'string' ? [value] : value));
+
+const flagOf = (key: string) => z.boolean(`${key} is neither true nor false`).default(false);
+
+const capabilitiesSchema = textsOf('capabilities').transform((words, context) => {
+  const unknown = words.find((word) => !everything.has(word as HostCapability));
+  if (unknown !== undefined)
+    context.addIssue({ code: 'custom', message: `there is no capability ${JSON.stringify(unknown)}` });
+  return words.length === 0 ? everything : new Set(words as readonly HostCapability[]);
+});
+
+const headerSchema = z.custom<Table>(isTable, 'header is not a table').transform((header, context) => {
+  const names = Object.keys(header);
+  const bad = names.find((name) => !areTexts(asList(header[name])));
+  if (bad !== undefined) context.addIssue({ code: 'custom', message: `${bad} is not text` });
+  return Object.fromEntries(names.map((name) => [name, asList(header[name]) as readonly string[]]));
+});
+
+/** Certificate files, each alone or with the file of its key. */
+const clientSchema = z
+  .custom<string | readonly (string | readonly string[])[]>(
+    (value) => asList(value).every((pair) => areTexts(asList(pair)) && asList(pair).length > 0),
+    'client is neither a file nor pairs of files',
+  )
+  .transform((value) => asList(value).map((pair) => asList(pair) as readonly string[]));
+
+const timeoutSchema = z
+  .custom<string>(
+    (value) => typeof value === 'string' && parseDuration(value) !== null,
+    'dial_timeout is not a duration like "5s"',
+  )
+  .transform((text) => parseDuration(text) ?? 0);
+
+/** What is said of a server. */
+export const serverSchema = z.object({
+  capabilities: capabilitiesSchema.default(everything),
+  ca: textsOf('ca').default([]),
+  client: clientSchema.default([]),
+  skip_verify: flagOf('skip_verify'),
+  header: headerSchema.default({}),
+  override_path: flagOf('override_path'),
+  /** In milliseconds; 0: as long as usual. */
+  dial_timeout: timeoutSchema.default(0),
+});
+
+export type ServerWords = z.output<typeof serverSchema>;
+
+/** The servers that stand for a registry, in order, and the registry itself where the file names it. */
+export const hostsSchema = z.object({
+  server: z.string('server is not text').optional(),
+  host: z
+    .custom<Table>(isTable, 'host is not a table of servers')
+    .transform((hosts, context) => {
+      for (const [address, fields] of Object.entries(hosts))
+        if (!isTable(fields))
+          context.addIssue({ code: 'custom', message: `host.${JSON.stringify(address)} is not a table` });
+      return Object.entries(hosts);
+    })
+    .default([]),
+});
+
+export const SERVER_KEYS: ReadonlySet<string> = new Set(Object.keys(serverSchema.shape));
+export const FILE_KEYS: ReadonlySet<string> = new Set([...SERVER_KEYS, ...Object.keys(hostsSchema.shape)]);
