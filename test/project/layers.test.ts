@@ -21,6 +21,7 @@ const planted: readonly (readonly [file: string, line: string, ...rules: readonl
   ['domain/model/up.ts', "import type { X } from '../oci/own.ts';", 'domain-model-sees-what-is-below'],
   ['domain/values/up.ts', "import '../oci/own.ts';", 'domain-values-sees-what-is-below'],
   ['domain/oci/up.ts', "import '../deciding/own.ts';", 'domain-oci-sees-what-is-below'],
+  ['domain/nri/up.ts', "import '../deciding/own.ts';", 'domain-nri-sees-what-is-below'],
   ['domain/deciding/up.ts', "import '../turn/own.ts';", 'domain-deciding-sees-what-is-below'],
   ['domain/image/up.ts', "import '../container/decide.ts';", 'domain-image-sees-what-is-below'],
   ['domain/container/up.ts', "import '../pod-sandbox/own.ts';", 'domain-container-sees-what-is-below'],
@@ -32,7 +33,7 @@ const planted: readonly (readonly [file: string, line: string, ...rules: readonl
   [
     'domain/turn/all.ts',
     [
-      ...['model/errors', 'values/own', 'oci/own', 'deciding/own', 'image/own', 'container/own'],
+      ...['model/errors', 'values/own', 'oci/own', 'nri/own', 'deciding/own', 'image/own', 'container/own'],
       ...['pod-sandbox/own', 'node/own', 'call/own', 'turn/own'],
     ]
       .map((path) => `import '../${path}.ts';`)
@@ -122,7 +123,7 @@ const plain = [
   'journal/types.ts',
   'engine/ports.ts',
   'adapters/cni/own.ts',
-  ...['values', 'oci', 'deciding', 'image', 'container', 'pod-sandbox', 'node', 'call', 'turn', 'new'].map(
+  ...['values', 'oci', 'nri', 'deciding', 'image', 'container', 'pod-sandbox', 'node', 'call', 'turn', 'new'].map(
     (room) => `domain/${room}/own.ts`,
   ),
   'platform/ttrpc/client.ts',

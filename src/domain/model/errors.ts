@@ -45,6 +45,8 @@ export const codeOfReason = {
   HostLacks: GrpcCode.FAILED_PRECONDITION,
   /** The archive of a checkpoint that nobody who is trusted made. */
   CheckpointUntrusted: GrpcCode.PERMISSION_DENIED,
+  /** Two NRI plugins set the same thing. */
+  PluginConflict: GrpcCode.FAILED_PRECONDITION,
   NetworkNotReady: GrpcCode.FAILED_PRECONDITION,
   /** The message begins with RegistryUnavailable, by which kubelet tells it from a bad image. */
   RegistryFailed: GrpcCode.UNAVAILABLE,

@@ -34,6 +34,28 @@ export interface OciRlimit {
   readonly hard: number;
 }
 
+export interface OciIOPriority {
+  readonly class: string;
+  readonly priority: number;
+}
+
+export interface OciScheduler {
+  readonly policy: string;
+  readonly nice?: number;
+  readonly priority?: number;
+  readonly flags?: readonly string[];
+  /** These three in nanoseconds. */
+  readonly runtime?: number;
+  readonly deadline?: number;
+  readonly period?: number;
+}
+
+export interface OciMemoryPolicy {
+  readonly mode: string;
+  readonly nodes: string;
+  readonly flags?: readonly string[];
+}
+
 export interface OciProcess {
   readonly terminal?: boolean;
   readonly user: OciUser;
@@ -46,6 +68,8 @@ export interface OciProcess {
   readonly apparmorProfile?: string;
   readonly selinuxLabel?: string;
   readonly rlimits?: readonly OciRlimit[];
+  readonly ioPriority?: OciIOPriority;
+  readonly scheduler?: OciScheduler;
 }
 
 export interface OciMount {
@@ -83,13 +107,21 @@ export interface OciDeviceCgroup {
 
 export interface OciMemory {
   readonly limit?: number;
+  readonly reservation?: number;
   readonly swap?: number;
+  readonly kernel?: number;
+  readonly kernelTCP?: number;
+  readonly swappiness?: number;
+  readonly disableOOMKiller?: boolean;
+  readonly useHierarchy?: boolean;
 }
 
 export interface OciCpu {
   readonly shares?: number;
   readonly quota?: number;
   readonly period?: number;
+  readonly realtimeRuntime?: number;
+  readonly realtimePeriod?: number;
   readonly cpus?: string;
   readonly mems?: string;
 }
@@ -197,6 +229,7 @@ export interface OciLinux {
   readonly intelRdt?: OciIntelRdt;
   /** By the name of the interface on the host. */
   readonly netDevices?: Readonly<Record<string, { readonly name: string }>>;
+  readonly memoryPolicy?: OciMemoryPolicy;
 }
 
 export interface OciSpec {

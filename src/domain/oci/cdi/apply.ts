@@ -75,7 +75,7 @@ function hooksOf(hooks: readonly CdiHook<SecretEnv>[]): OciHooks | undefined {
 }
 
 /** Those that were there are run first. */
-const withHooks = (base: OciHooks = {}, added: OciHooks): OciHooks =>
+export const withHooks = (base: OciHooks = {}, added: OciHooks): OciHooks =>
   Object.fromEntries(
     HOOK_NAMES.map((name) => [name, [...(base[name] ?? []), ...(added[name] ?? [])]] as const).filter(
       ([, some]) => some.length > 0,

@@ -38,7 +38,8 @@ function perDevice(
 const withEntries = <T extends object>(fields: Readonly<Record<string, readonly unknown[]>>): Partial<T> =>
   Object.fromEntries(Object.entries(fields).filter(([, entries]) => entries.length > 0)) as Partial<T>;
 
-function blockIO(facts: readonly BlockIOFact[]): OciBlockIO {
+/** Limits of a class. */
+export function blockIO(facts: readonly BlockIOFact[]): OciBlockIO {
   const weight = facts.findLast((fact) => fact.devices === null && fact.weight !== undefined)?.weight;
   const rates = (field: Parameters<typeof perDevice>[1]): readonly OciThrottleDevice[] =>
     perDevice(facts, field).map(([{ major, minor }, rate]) => ({ major, minor, rate }));
