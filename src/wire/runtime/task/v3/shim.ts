@@ -2435,7 +2435,7 @@ export interface MessageFns<T> {
 }
 
 /** An assignment to a key named __proto__ would add no entry. */
-function putEntry<T>(map: { [key: string]: T }, key: string, value: T): void {
+function putEntry<T>(map: { [key: string]: T }, key: string | number, value: T): void {
   if (key === "__proto__") {
     globalThis.Object.defineProperty(map, key, { value, enumerable: true, configurable: true, writable: true });
   } else {
