@@ -29,7 +29,8 @@ import type {
 import { applyCdiEdits, withHooks } from '../oci/cdi/apply.ts';
 import { blockIO } from '../oci/classes/apply.ts';
 import { cleanPath, pathDepth } from '../oci/paths.ts';
-import { refuse, type SpecResult, shown, specResult } from '../oci/refuse.ts';
+import { refuse, resultOf, shown } from '../oci/refuse.ts';
+import { type Result, succeeded } from '../model/result.ts';
 import { bareKey, isMarked } from './marks.ts';
 import { envKey } from './merge.ts';
 import { toOciResources } from './resources.ts';
@@ -44,9 +45,13 @@ export interface AdjustmentFacts {
 }
 
 /** Fails with HostLacks or InvalidField, in words that name what of the adjustment can't be. */
-export function withAdjustmentApplied(spec: OciSpec, adjust: ContainerAdjustment, facts: AdjustmentFacts): SpecResult {
-  if (Object.keys(adjust).length === 0) return { ok: true, spec };
-  return specResult(() => applied(spec, adjust, facts));
+export function withAdjustmentApplied(
+  spec: OciSpec,
+  adjust: ContainerAdjustment,
+  facts: AdjustmentFacts,
+): Result<OciSpec> {
+  if (Object.keys(adjust).length === 0) return succeeded(spec);
+  return resultOf(() => applied(spec, adjust, facts));
 }
 
 function applied(spec: OciSpec, adjust: ContainerAdjustment, facts: AdjustmentFacts): OciSpec {

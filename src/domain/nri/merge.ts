@@ -13,7 +13,7 @@
  *   other values                                  -              one owner
  *   hooks, rules of devices                       -              all, one behind the other
  */
-import { type Failure, FailureError } from '../model/errors.ts';
+import { FailureError } from '../model/errors.ts';
 import type {
   ContainerAdjustment,
   FieldOwners,
@@ -26,6 +26,8 @@ import type {
 } from '../model/nri.ts';
 import { HOOK_NAMES } from '../model/cdi.ts';
 import type { OciEnv, OciHooks } from '../model/oci.ts';
+import type { Result } from '../model/result.ts';
+import { resultOf } from '../oci/refuse.ts';
 import { bareKey, isMarked, MARK } from './marks.ts';
 
 export interface Merged {
@@ -33,23 +35,18 @@ export interface Merged {
   readonly owners: FieldOwners;
 }
 
-export type MergeResult =
-  | { readonly ok: true; readonly merged: Merged }
-  | { readonly ok: false; readonly failure: Failure };
-
 export const NOTHING_MERGED: Merged = { adjust: {}, owners: { simple: {}, compound: {} } };
 
-/** `plugin` is "NN-name". Fails with PluginConflict. */
-export function withAdjustment({ adjust, owners }: Merged, plugin: string, answer: ContainerAdjustment): MergeResult {
-  const claims = claimsOf(owners, plugin);
-  try {
-    const merged = mergeAdjustment(claims, adjust, answer);
-    return { ok: true, merged: { adjust: merged, owners: claims.owners() } };
-  } catch (error) {
-    if (error instanceof FailureError) return { ok: false, failure: error.failure };
-    throw error;
-  }
-}
+/** `plugin` is "NN-name". Refused with PluginConflict. */
+export const withAdjustment = (
+  { adjust, owners }: Merged,
+  plugin: string,
+  answer: ContainerAdjustment,
+): Result<Merged> =>
+  resultOf(() => {
+    const claims = claimsOf(owners, plugin);
+    return { adjust: mergeAdjustment(claims, adjust, answer), owners: claims.owners() };
+  });
 
 /** What one plugin claims while its answer is read. */
 interface Claims {

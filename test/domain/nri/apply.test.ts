@@ -19,7 +19,7 @@ const base: OciSpec = buildContainer({
 const adjusted = (adjust: ContainerAdjustment, from = base, around = facts): OciSpec => {
   const result = withAdjustmentApplied(from, adjust, around);
   assert.ok(result.ok, result.ok ? '' : result.failure.message);
-  return result.spec;
+  return result.value;
 };
 const refused = (adjust: ContainerAdjustment, around = facts): string => {
   const result = withAdjustmentApplied(base, adjust, around);

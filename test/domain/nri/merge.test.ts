@@ -3,20 +3,21 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import type { ContainerAdjustment, LinuxContainerAdjustment, NriResources } from '../../../src/domain/model/nri.ts';
-import { type Merged, type MergeResult, NOTHING_MERGED, withAdjustment } from '../../../src/domain/nri/merge.ts';
+import { type Result, succeeded } from '../../../src/domain/model/result.ts';
+import { type Merged, NOTHING_MERGED, withAdjustment } from '../../../src/domain/nri/merge.ts';
 
 const [FIRST, SECOND, THIRD] = ['10-first', '20-second', '30-third'] as const;
 
-const mergeAll = (answers: readonly (readonly [plugin: string, answer: ContainerAdjustment])[]): MergeResult =>
-  answers.reduce<MergeResult>(
-    (result, [plugin, answer]) => (result.ok ? withAdjustment(result.merged, plugin, answer) : result),
-    { ok: true, merged: NOTHING_MERGED },
+const mergeAll = (answers: readonly (readonly [plugin: string, answer: ContainerAdjustment])[]): Result<Merged> =>
+  answers.reduce<Result<Merged>>(
+    (result, [plugin, answer]) => (result.ok ? withAdjustment(result.value, plugin, answer) : result),
+    succeeded(NOTHING_MERGED),
   );
 
 const merged = (...answers: (readonly [string, ContainerAdjustment])[]): Merged => {
   const result = mergeAll(answers);
   assert.ok(result.ok, result.ok ? '' : result.failure.message);
-  return result.merged;
+  return result.value;
 };
 
 const conflict = (...answers: (readonly [string, ContainerAdjustment])[]): string => {
@@ -172,9 +173,9 @@ describe('what plugins change in a container', () => {
       fc.property(answers, (list) => {
         const before = mergeAll(plugins(list));
         if (!before.ok) return;
-        const text = JSON.stringify(before.merged);
-        for (const [, answer] of [...owned, ...removals]) withAdjustment(before.merged, '99-last', answer);
-        assert.equal(JSON.stringify(before.merged), text);
+        const text = JSON.stringify(before.value);
+        for (const [, answer] of [...owned, ...removals]) withAdjustment(before.value, '99-last', answer);
+        assert.equal(JSON.stringify(before.value), text);
       }),
     );
   });
