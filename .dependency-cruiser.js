@@ -43,7 +43,19 @@ const platform = '^src/platform/';
  * The rooms of the domain, lowest first: a file sees its own room and those below. So there is no circle between rooms,
  * and a new room has to be given its floor here.
  */
-const rooms = ['model', 'values', 'oci', 'nri', 'deciding', 'image', 'container', 'pod-sandbox', 'node', 'call', 'turn'];
+const rooms = [
+  'model',
+  'values',
+  'oci',
+  'nri',
+  'deciding',
+  'image',
+  'container',
+  'pod-sandbox',
+  'node',
+  'call',
+  'turn',
+];
 
 const upwards = rooms.map((room, floor) => ({
   name: `domain-${room}-sees-what-is-below`,
