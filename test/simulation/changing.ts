@@ -7,16 +7,13 @@ import type { ImageContent } from '../../src/domain/model/image-content.ts';
 import type { DaemonFacts } from '../../src/domain/model/daemon-facts.ts';
 import type { RuntimeHandler } from '../../src/domain/model/runtime-handler.ts';
 import type { LaunchedTask } from '../../src/domain/model/tasks.ts';
+import type { Dimensions } from './dimensions.ts';
 import { CONF_LIST, factsOf } from './facts.ts';
 import { DATA_IMAGE, IMAGE, NEWER_IMAGE, PAUSE_IMAGE } from './images.ts';
 import type { Random } from './random.ts';
 
 export interface Changing {
-  /** Which of these happen in this history. */
-  readonly configurationChanges: boolean;
-  readonly tagsMove: boolean;
-  readonly contentIsDamaged: boolean;
-  readonly pidsAreReused: boolean;
+  readonly dimensions: Dimensions;
   facts: DaemonFacts;
   /** Handlers that some start did not have. */
   readonly lacked: Set<string>;
@@ -38,7 +35,6 @@ export interface Changing {
   nextTicks: number;
 }
 
-const CHANGES_RATE = 0.3;
 const EACH_RATE = 0.4;
 const MOVES_RATE = 0.15;
 const REUSED_RATE = 0.5;
@@ -54,13 +50,10 @@ export const NET_HANDLER: RuntimeHandler = {
   cni: { confDir: '/etc/cni/other' },
 };
 
-export const createChanging = (random: Random, seed: number): Changing => {
+export const createChanging = (dimensions: Dimensions, seed: number): Changing => {
   const facts = factsOf(seed, IMAGE.repoTags[0] ?? null);
   return {
-    configurationChanges: random.chance(CHANGES_RATE),
-    tagsMove: random.chance(CHANGES_RATE),
-    contentIsDamaged: random.chance(CHANGES_RATE),
-    pidsAreReused: random.chance(CHANGES_RATE),
+    dimensions,
     facts: { ...facts, handlers: [...facts.handlers, NET_HANDLER] },
     lacked: new Set(),
     networks: new Map(),
@@ -118,7 +111,7 @@ const IMAGES: readonly ImageContent[] = [DATA_IMAGE, PAUSE_IMAGE];
 /** What a registry gives for a reference. */
 export function pulledImage(changing: Changing, random: Random, reference: string): ImageContent {
   const other = IMAGES.find(({ repoTags }) => repoTags.includes(reference));
-  if (other === undefined && changing.tagsMove && random.chance(MOVES_RATE))
+  if (other === undefined && changing.dimensions.tagsMove && random.chance(MOVES_RATE))
     changing.app = changing.app === IMAGE ? NEWER_IMAGE : IMAGE;
   return given(changing, other ?? changing.app);
 }
@@ -132,14 +125,15 @@ export function given({ given: ids }: Changing, image: ImageContent): ImageConte
 /** A process of this node: pid and start time name it for ever. */
 export function newProcess(changing: Changing, random: Random): LaunchedTask {
   const startTicks = String(changing.nextTicks++);
-  const reused = changing.pidsAreReused && random.chance(REUSED_RATE) ? changing.freePids.shift() : undefined;
+  const reused =
+    changing.dimensions.pidsAreReused && random.chance(REUSED_RATE) ? changing.freePids.shift() : undefined;
   if (reused !== undefined) changing.strangers.delete(reused);
   return { pid: reused ?? changing.nextPid++, startTicks };
 }
 
 /** A process has ended, and its pid goes to whoever comes next. */
 export function freePid(changing: Changing, pid: number): void {
-  if (!changing.pidsAreReused || changing.freePids.includes(pid)) return;
+  if (!changing.dimensions.pidsAreReused || changing.freePids.includes(pid)) return;
   changing.freePids.push(pid);
   changing.strangers.add(pid);
 }

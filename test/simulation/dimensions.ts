@@ -15,9 +15,19 @@ export interface Dimensions {
   readonly failuresLast: boolean;
   /** Commands and sessions go on until their client leaves. */
   readonly sessionsLast: boolean;
+  /** Handlers, their runtimes and the sandbox image are others after a restart. */
+  readonly configurationChanges: boolean;
+  /** A tag names another image at the next pull. */
+  readonly tagsMove: boolean;
+  /** Layers are lost from the disk. */
+  readonly contentIsDamaged: boolean;
+  /** The pid of a process that has ended is another's. */
+  readonly pidsAreReused: boolean;
 }
 
 const RATE = 0.1;
+/** Of what leads to nothing else that is out of the way. */
+const CHANGES_RATE = 0.3;
 
 /** `wanted`: one that it is about in any case. */
 export const drawDimensions = (random: Random, wanted?: keyof Dimensions): Dimensions => ({
@@ -26,5 +36,9 @@ export const drawDimensions = (random: Random, wanted?: keyof Dimensions): Dimen
   effectsHang: random.chance(RATE),
   failuresLast: random.chance(RATE),
   sessionsLast: random.chance(RATE),
+  configurationChanges: random.chance(CHANGES_RATE),
+  tagsMove: random.chance(CHANGES_RATE),
+  contentIsDamaged: random.chance(CHANGES_RATE),
+  pidsAreReused: random.chance(CHANGES_RATE),
   ...(wanted === undefined ? {} : { [wanted]: true }),
 });

@@ -101,7 +101,8 @@ const CUT_SHORT = [
 
 function createHistory(random: Random, { seed, target, onSqlite, plant }: HistoryOptions): History {
   const disk = onSqlite === true ? createSqliteDisk(random, plant?.startWriter) : createMemoryDisk();
-  const world = createWorld(createChanging(random, seed));
+  const dimensions = drawDimensions(random, plant?.dimension);
+  const world = createWorld(createChanging(dimensions, seed));
   const model = createModel(nodeOf(world), (message) => {
     throw new Violation(message);
   });
@@ -117,7 +118,7 @@ function createHistory(random: Random, { seed, target, onSqlite, plant }: Histor
     daemon: null,
     foundDead: [],
     house: null,
-    dimensions: drawDimensions(random, plant?.dimension),
+    dimensions,
     target,
     sessionRate: target.includes('Stream') ? 1 : 0.4,
     // A multiple of three never has users of its own, which the checkpointed pod did not have.

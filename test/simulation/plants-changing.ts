@@ -8,10 +8,12 @@ import { isTaken } from './world.ts';
 export const CHANGING_PLANTS: readonly Plant[] = [
   {
     name: 'a tag that two images have',
+    dimension: 'tagsMove',
     decide: withEvents((event) => (event.type === 'image.untagged' ? null : event)),
   },
   {
     name: 'damage that is acknowledged and not written down',
+    dimension: 'contentIsDamaged',
     observe: (real) => (observation) => (observation.kind === 'ContentDamaged' ? Promise.resolve() : real(observation)),
   },
   {
@@ -26,6 +28,7 @@ export const CHANGING_PLANTS: readonly Plant[] = [
   },
   {
     name: 'a shim that is stopped by the handler of today',
+    dimension: 'configurationChanges',
     perform: (real, { changing }) => ({
       ...real,
       StopShim(effect, context) {
@@ -36,6 +39,7 @@ export const CHANGING_PLANTS: readonly Plant[] = [
   },
   {
     name: "a dead task whose pid is another's",
+    dimension: 'pidsAreReused',
     deadTasks: (found, state, world) => {
       const pins = new Set(pinsThatShouldBe(state).map(({ id }) => id));
       const taken = tasksThatShouldRun(state).filter(({ task }) => isTaken(world, task.pid));
@@ -44,6 +48,7 @@ export const CHANGING_PLANTS: readonly Plant[] = [
   },
   {
     name: 'a sandbox image that goes from under a pause task',
+    dimension: 'configurationChanges',
     decide(state, input) {
       // Whoever looks for what still needs an image does not see pods.
       const standing = [...state.sandboxes.values()].filter(({ image, phase }) => image !== null && phase === 'ready');

@@ -27,7 +27,7 @@ export function haveWeather(history: History, lives: Lives): void {
   if (random.chance(STOP_RATE)) lives.stop();
   if (random.chance(HOUSE_RATE)) (random.chance(0.5) ? history.house?.snapshot : history.house?.prune)?.();
   if (random.chance(COMMIT_FAILS_RATE)) world.nextCommitFails = true;
-  if (world.changing.contentIsDamaged && random.chance(DAMAGE_RATE)) damageContent(history, lives.tell);
+  if (history.dimensions.contentIsDamaged && random.chance(DAMAGE_RATE)) damageContent(history, lives.tell);
   if (random.chance(CLOCK_RATE)) {
     const ms = random.chance(0.5) ? -random.below(BACK_MS_MAX) : random.below(FORTH_MS_MAX);
     world.clockWasSet = true;
