@@ -6,7 +6,7 @@
 import { join } from 'node:path';
 import { FailureError } from '../../domain/model/errors.ts';
 import type { Bundle } from '../../domain/model/tasks.ts';
-import type { OciEnv, OciHook, OciSpec } from '../../domain/model/oci.ts';
+import type { OciArg, OciEnv, OciHook, OciSpec } from '../../domain/model/oci.ts';
 import { makeDirectory, makeDirectoryOfPod, writeFileWhole } from '../../platform/linux/files.ts';
 import type { SecretVault } from './secrets.ts';
 
@@ -15,17 +15,22 @@ export type WriteBundle = (bundle: Bundle) => Promise<void>;
 const CONFIG_MODE = 0o600;
 
 /** JSON can hold text only, so a value that is none can't be handed on to an OCI runtime. */
-const textOf = (name: string, value: Uint8Array): string => {
+const textOf = (what: string, value: Uint8Array): string => {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(value);
   } catch (cause) {
-    const message = `The value of the environment variable ${name} is not valid UTF-8: encode it as text.`;
+    const message = `The value of ${what} is not valid UTF-8: encode it as text.`;
     throw new FailureError('InvalidField', message, { cause });
   }
 };
 
 const filled = (env: OciEnv, vault: Pick<SecretVault, 'fill'>): string =>
-  typeof env === 'string' ? env : `${env.name}=${textOf(env.name, vault.fill(env.token))}`;
+  typeof env === 'string'
+    ? env
+    : `${env.name}=${textOf(`the environment variable ${env.name}`, vault.fill(env.token))}`;
+
+const filledArg = (arg: OciArg, vault: Pick<SecretVault, 'fill'>): string =>
+  typeof arg === 'string' ? arg : textOf('an argument', vault.fill(arg.token));
 
 /** config.json's text, the secrets of its process and its hooks filled in. */
 const configOf = (spec: OciSpec, vault: Pick<SecretVault, 'fill'>): string => {
@@ -35,7 +40,7 @@ const configOf = (spec: OciSpec, vault: Pick<SecretVault, 'fill'>): string => {
   const named = Object.entries(hooks ?? {}).map(([name, some]: [string, readonly OciHook[]]) => [name, some.map(hook)]);
   return JSON.stringify({
     ...spec,
-    process: { ...process, env: filledIn(process.env) },
+    process: { ...process, args: process.args.map((arg) => filledArg(arg, vault)), env: filledIn(process.env) },
     ...(hooks === undefined ? {} : { hooks: Object.fromEntries(named) as unknown }),
   });
 };

@@ -4,7 +4,7 @@
  * "-" takes away what stands there. Types, and the numbers that the protocol gives to fields; no behaviour.
  */
 import type { Int64 } from './cri.ts';
-import type { OciDevice, OciDeviceCgroup, OciEnv, OciHooks, OciMount, OciSeccomp } from './oci.ts';
+import type { OciArg, OciDevice, OciDeviceCgroup, OciEnv, OciHooks, OciMount, OciSeccomp } from './oci.ts';
 
 /** Enum Field of the protocol: what a plugin can own in a container. */
 export const NRI_FIELDS = {
@@ -160,7 +160,7 @@ export interface ContainerAdjustment {
   /** Fully qualified names: vendor.com/class=device. */
   readonly cdiDevices?: readonly string[];
   /** With an empty first one they take the place of what another plugin said. */
-  readonly args?: readonly string[];
+  readonly args?: readonly OciArg[];
 }
 
 /**

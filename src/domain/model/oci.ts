@@ -1,7 +1,7 @@
 /**
  * The part of the OCI runtime specification (config.json, as runc and crun 1.x read it) that scribe writes,
- * in the specification's own words. One thing differs from the file: an env entry may be a secret token, which the
- * bundle adapter turns into "NAME=value" when it writes config.json (C12). Data only, no behaviour.
+ * in the specification's own words. One thing differs from the file: an env entry or an argument may be a secret token,
+ * which the bundle adapter turns into its value when it writes config.json (C12). Data only, no behaviour.
  */
 
 /** An env entry whose value is a secret: never text in the journal. Kept apart from text so that no image can forge one. */
@@ -12,6 +12,14 @@ export interface SecretEnv {
 
 /** "NAME=value" as config.json has it, or a secret to be filled in. */
 export type OciEnv = string | SecretEnv;
+
+/** An argument that is a secret: an NRI plugin gave it. */
+export interface SecretArg {
+  readonly token: string;
+}
+
+/** An argument as config.json has it, or a secret to be filled in. */
+export type OciArg = string | SecretArg;
 
 export interface OciUser {
   readonly uid: number;
@@ -59,7 +67,7 @@ export interface OciMemoryPolicy {
 export interface OciProcess {
   readonly terminal?: boolean;
   readonly user: OciUser;
-  readonly args: readonly string[];
+  readonly args: readonly OciArg[];
   readonly env: readonly OciEnv[];
   readonly cwd: string;
   readonly capabilities: OciCapabilities;

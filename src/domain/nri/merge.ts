@@ -25,7 +25,7 @@ import type {
   NriResources,
 } from '../model/nri.ts';
 import { HOOK_NAMES } from '../model/cdi.ts';
-import type { OciEnv, OciHooks } from '../model/oci.ts';
+import type { OciArg, OciEnv, OciHooks } from '../model/oci.ts';
 import type { Result } from '../model/result.ts';
 import { resultOf } from '../oci/refuse.ts';
 import { bareKey, isMarked, MARK } from './marks.ts';
@@ -205,9 +205,9 @@ const OVERRIDE = '';
 
 function mergeArgs(
   claims: Claims,
-  before: readonly string[] | undefined,
-  answer: readonly string[] = [],
-): readonly string[] | undefined {
+  before: readonly OciArg[] | undefined,
+  answer: readonly OciArg[] = [],
+): readonly OciArg[] | undefined {
   if (answer.length === 0) return before;
   const overrides = answer[0] === OVERRIDE;
   if (overrides) claims.clear('Args');

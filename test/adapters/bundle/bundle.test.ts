@@ -27,7 +27,7 @@ import { makeNode, NodeType, readXattr, writeXattr } from '../../../src/platform
 import type { EffectOf } from '../../../src/domain/model/effects.ts';
 import type { Bundle, Mount } from '../../../src/domain/model/tasks.ts';
 import { FailureError } from '../../../src/domain/model/errors.ts';
-import type { OciEnv } from '../../../src/domain/model/oci.ts';
+import type { OciArg, OciEnv } from '../../../src/domain/model/oci.ts';
 import type { EffectContext } from '../../../src/engine/ports.ts';
 import { onCleanup } from '../../support/cleanup.ts';
 import { requireRoot } from '../../support/netns.ts';
@@ -42,14 +42,14 @@ before(requireRoot);
 const failedWith = (reason: string) => (error: unknown) =>
   error instanceof FailureError && error.failure.reason === reason;
 
-const bundleAt = (path: string, env: readonly OciEnv[]): Bundle => ({
+const bundleAt = (path: string, env: readonly OciEnv[], args: readonly OciArg[] = ['sh']): Bundle => ({
   id: containerId,
   path,
   spec: {
     ociVersion: '1.0.2',
     process: {
       user: { uid: 0, gid: 0 },
-      args: ['sh'],
+      args,
       env,
       cwd: '/',
       capabilities: { bounding: [], effective: [], permitted: [], inheritable: [], ambient: [] },
@@ -89,6 +89,16 @@ describe('bundles', () => {
     assert.equal((await stat(bundle.path)).mode & 0o777, 0o700);
     const holders = await runOk(['grep', '-rl', 's3cr3t', dir]);
     assert.equal(holders.trim(), join(bundle.path, 'config.json'));
+  });
+
+  it('C12: hold the values of secret arguments, each in its place', async (t) => {
+    const { dir, vault, writeBundle } = await setUp(t);
+    const bundle = bundleAt(join(dir, 'bundle'), [], ['login', { token: vault.tokenOf('--key=s3cr3t') }, '-v']);
+    await writeBundle(bundle);
+    const config = JSON.parse(await readFile(join(bundle.path, 'config.json'), 'utf8')) as {
+      process: { args: string[] };
+    };
+    assert.deepEqual(config.process.args, ['login', '--key=s3cr3t', '-v']);
   });
 
   it('are refused when a secret is not known any more, or is no text', async (t) => {
