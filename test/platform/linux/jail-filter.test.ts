@@ -5,7 +5,7 @@ import { describe, it } from 'node:test';
 import { promisify } from 'node:util';
 
 const source = (path: string): string =>
-  JSON.stringify(new URL(`../../../src/adapters/linux/${path}`, import.meta.url));
+  JSON.stringify(new URL(`../../../src/platform/linux/${path}`, import.meta.url));
 
 /** What it says on stdout, after it has put itself under the filter. Nothing is printed by a stream, as in the child. */
 const filtered = async (script: string): Promise<unknown> => {
