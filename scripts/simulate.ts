@@ -5,9 +5,11 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { BOUNDARIES } from '../test/simulation/boundaries.ts';
+import { DIMENSIONS, type Dimension } from '../test/simulation/dimensions.ts';
 import { runHistories } from '../test/simulation/run.ts';
 
 const HELP = `Usage: node scripts/simulate.ts [HISTORIES] [--seed N] [--threads N] [--sqlite]
+                                [--about WHAT]...
 
 Runs so many simulated histories (10000) and tells what was found, shrunk to what matters.
 
@@ -15,6 +17,8 @@ Runs so many simulated histories (10000) and tells what was found, shrunk to wha
                node scripts/simulate.ts 1 --seed N
   --threads N  so many threads instead of one a core
   --sqlite     on the journal that scribe runs on, and not on its twin in memory
+  --about WHAT histories that are all about what few are otherwise: "all", or some of
+               ${DIMENSIONS.join('\n               ')}
   --help       this text
 
 Ends with status 1 when something was found, and 2 when it can't tell what is wanted.`;
@@ -41,6 +45,7 @@ const parsed = (() => {
       seed: { type: 'string' },
       threads: { type: 'string' },
       sqlite: { type: 'boolean' },
+      about: { type: 'string', multiple: true },
       help: { type: 'boolean' },
     } as const;
     return parseArgs({ options, allowPositionals: true });
@@ -58,6 +63,14 @@ const count = numberIn('HISTORIES', parsed.positionals[0], 10_000, 1);
 const firstSeed = numberIn('--seed', parsed.values.seed, Date.now() % 1_000_000_000, 0);
 const threads = Math.min(count, numberIn('--threads', parsed.values.threads, availableParallelism(), 1));
 
+const about = (parsed.values.about ?? []).flatMap((name): readonly Dimension[] => {
+  if (name === 'all') return DIMENSIONS;
+  const dimension = DIMENSIONS.find((one) => one === name);
+  return dimension === undefined
+    ? wrong(`--about is "${name}"; give all or one of ${DIMENSIONS.join(', ')}.`)
+    : [dimension];
+});
+
 const startedMs = performance.now();
 const seconds = (): number => (performance.now() - startedMs) / 1000;
 console.log(`${count} histories from seed ${firstSeed} on ${threads} threads`);
@@ -67,6 +80,7 @@ const result = await runHistories({
   count,
   threads,
   onSqlite: parsed.values.sqlite === true,
+  about,
   progress(ended, found) {
     const isTerminal = process.stdout.isTTY;
     if (performance.now() - saidMs < (isTerminal ? 500 : 30_000)) return;

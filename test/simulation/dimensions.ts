@@ -4,41 +4,39 @@
  */
 import type { Random } from './random.ts';
 
-export interface Dimensions {
-  /** Deciders throw now and then. */
-  readonly turnsThrow: boolean;
-  /** Shims live and answer nothing, for a while or until somebody mends them. */
-  readonly shimsAreMute: boolean;
-  /** Effects hang: for as long as their adapters wait, or, where nothing bounds them, until somebody mends the node. */
-  readonly effectsHang: boolean;
-  /** What fails goes on failing, and the daemon dies often. */
-  readonly failuresLast: boolean;
-  /** Commands and sessions go on until their client leaves. */
-  readonly sessionsLast: boolean;
-  /** Handlers, their runtimes and the sandbox image are others after a restart. */
-  readonly configurationChanges: boolean;
-  /** A tag names another image at the next pull. */
-  readonly tagsMove: boolean;
-  /** Layers are lost from the disk. */
-  readonly contentIsDamaged: boolean;
-  /** The pid of a process that has ended is another's. */
-  readonly pidsAreReused: boolean;
-}
-
 const RATE = 0.1;
 /** Of what leads to nothing else that is out of the way. */
 const CHANGES_RATE = 0.3;
 
-/** `wanted`: one that it is about in any case. */
-export const drawDimensions = (random: Random, wanted?: keyof Dimensions): Dimensions => ({
-  turnsThrow: random.chance(RATE),
-  shimsAreMute: random.chance(RATE),
-  effectsHang: random.chance(RATE),
-  failuresLast: random.chance(RATE),
-  sessionsLast: random.chance(RATE),
-  configurationChanges: random.chance(CHANGES_RATE),
-  tagsMove: random.chance(CHANGES_RATE),
-  contentIsDamaged: random.chance(CHANGES_RATE),
-  pidsAreReused: random.chance(CHANGES_RATE),
-  ...(wanted === undefined ? {} : { [wanted]: true }),
-});
+/** How many histories are about each. */
+const RATES = {
+  /** Deciders throw now and then. */
+  turnsThrow: RATE,
+  /** Shims live and answer nothing, for a while or until somebody mends them. */
+  shimsAreMute: RATE,
+  /** Effects hang: for as long as their adapters wait, or, where nothing bounds them, until somebody mends the node. */
+  effectsHang: RATE,
+  /** What fails goes on failing, and the daemon dies often. */
+  failuresLast: RATE,
+  /** Commands and sessions go on until their client leaves. */
+  sessionsLast: RATE,
+  /** Handlers, their runtimes and the sandbox image are others after a restart. */
+  configurationChanges: CHANGES_RATE,
+  /** A tag names another image at the next pull. */
+  tagsMove: CHANGES_RATE,
+  /** Layers are lost from the disk. */
+  contentIsDamaged: CHANGES_RATE,
+  /** The pid of a process that has ended is another's. */
+  pidsAreReused: CHANGES_RATE,
+} as const;
+
+export type Dimension = keyof typeof RATES;
+export type Dimensions = Readonly<Record<Dimension, boolean>>;
+
+export const DIMENSIONS = Object.keys(RATES) as readonly Dimension[];
+
+/** `wanted`: what it is about in any case. */
+export const drawDimensions = (random: Random, wanted: readonly Dimension[]): Dimensions =>
+  Object.fromEntries(
+    DIMENSIONS.map((dimension) => [dimension, random.chance(RATES[dimension]) || wanted.includes(dimension)]),
+  ) as Dimensions;

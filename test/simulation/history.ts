@@ -17,7 +17,7 @@ import type { House } from './house.ts';
 import { Finding } from './finding.ts';
 import { createLives } from './life.ts';
 import { createModel, type Model } from './model/model.ts';
-import { type Dimensions, drawDimensions } from './dimensions.ts';
+import { type Dimension, type Dimensions, drawDimensions } from './dimensions.ts';
 import type { Plant } from './plant.ts';
 import { beQuiet } from './quiet.ts';
 import { type CountedRandom, createChoices, type Random, type Stretch } from './random.ts';
@@ -33,6 +33,8 @@ export interface HistoryOptions {
   /** Where the daemon dies first; random moments besides. */
   readonly target: Boundary;
   readonly plant?: Plant;
+  /** Dimensions that it is about in any case. */
+  readonly about?: readonly Dimension[];
   /** How much happens; chosen by the seed where it is absent. */
   readonly size?: { readonly clients: number; readonly steps: number };
   /** On the journal that scribe runs on, in a directory of its own, and not on its twin in memory. */
@@ -99,9 +101,9 @@ const CUT_SHORT = [
   ['EndPodCheckpoint', 'CheckpointPod'],
 ] as const;
 
-function createHistory(random: Random, { seed, target, onSqlite, plant }: HistoryOptions): History {
+function createHistory(random: Random, { seed, target, onSqlite, plant, about }: HistoryOptions): History {
   const disk = onSqlite === true ? createSqliteDisk(random, plant?.startWriter) : createMemoryDisk();
-  const dimensions = drawDimensions(random, plant?.dimension);
+  const dimensions = drawDimensions(random, plant?.about ?? about ?? []);
   const world = createWorld(createChanging(dimensions, seed));
   const model = createModel(nodeOf(world), (message) => {
     throw new Violation(message);

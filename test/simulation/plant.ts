@@ -5,7 +5,7 @@ import type { NodeState } from '../../src/domain/model/state.ts';
 import type { StartWriter } from '../../src/journal/writer-messages.ts';
 import type { Journal } from '../../src/journal/types.ts';
 import type { Boundary } from './boundaries.ts';
-import type { Dimensions } from './dimensions.ts';
+import type { Dimension } from './dimensions.ts';
 import type { Daemon } from './history.ts';
 import type { World } from './world.ts';
 
@@ -14,7 +14,7 @@ export interface Plant {
   /** Where the daemon has to die for the bug to matter, if that is seldom; whatever comes up otherwise. */
   readonly target?: Boundary;
   /** What histories have to be about for the bug to matter; whatever they are about otherwise. */
-  readonly dimension?: keyof Dimensions;
+  readonly about?: readonly Dimension[];
   readonly decide?: typeof decide;
   readonly perform?: (real: PerformEffects, world: World) => PerformEffects;
   readonly journal?: (real: Journal) => Journal;

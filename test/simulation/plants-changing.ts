@@ -8,12 +8,12 @@ import { isTaken } from './world.ts';
 export const CHANGING_PLANTS: readonly Plant[] = [
   {
     name: 'a tag that two images have',
-    dimension: 'tagsMove',
+    about: ['tagsMove'],
     decide: withEvents((event) => (event.type === 'image.untagged' ? null : event)),
   },
   {
     name: 'damage that is acknowledged and not written down',
-    dimension: 'contentIsDamaged',
+    about: ['contentIsDamaged'],
     observe: (real) => (observation) => (observation.kind === 'ContentDamaged' ? Promise.resolve() : real(observation)),
   },
   {
@@ -28,7 +28,7 @@ export const CHANGING_PLANTS: readonly Plant[] = [
   },
   {
     name: 'a shim that is stopped by the handler of today',
-    dimension: 'configurationChanges',
+    about: ['configurationChanges'],
     perform: (real, { changing }) => ({
       ...real,
       StopShim(effect, context) {
@@ -39,7 +39,7 @@ export const CHANGING_PLANTS: readonly Plant[] = [
   },
   {
     name: "a dead task whose pid is another's",
-    dimension: 'pidsAreReused',
+    about: ['pidsAreReused'],
     deadTasks: (found, state, world) => {
       const pins = new Set(pinsThatShouldBe(state).map(({ id }) => id));
       const taken = tasksThatShouldRun(state).filter(({ task }) => isTaken(world, task.pid));
@@ -48,7 +48,7 @@ export const CHANGING_PLANTS: readonly Plant[] = [
   },
   {
     name: 'a sandbox image that goes from under a pause task',
-    dimension: 'configurationChanges',
+    about: ['configurationChanges'],
     decide(state, input) {
       // Whoever looks for what still needs an image does not see pods.
       const standing = [...state.sandboxes.values()].filter(({ image, phase }) => image !== null && phase === 'ready');

@@ -8,12 +8,12 @@ const isRetry = (intent: Intent): boolean => intent.kind === 'WaitUntil' && inte
 export const DIMENSION_PLANTS: readonly Plant[] = [
   {
     name: 'nobody looks again after a turn that threw',
-    dimension: 'turnsThrow',
+    about: ['turnsThrow'],
     decide: withoutEffects((intent, input) => isRetry(intent) && input.type === 'turn.failed'),
   },
   {
     name: 'a mute shim that is not asked again',
-    dimension: 'shimsAreMute',
+    about: ['shimsAreMute'],
     target: 'append daemon.started kept',
     decide: withoutEffects(
       (intent, input) => isRetry(intent) && input.type === 'effect.ended' && input.body.kind === 'ReconnectShim',
@@ -21,14 +21,14 @@ export const DIMENSION_PLANTS: readonly Plant[] = [
   },
   {
     name: 'a mute shim that holds up a removal',
-    dimension: 'shimsAreMute',
+    about: ['shimsAreMute'],
     decide: withEvents((event) =>
       event.type === 'container.lost' && event.body.message === 'its shim does not answer' ? null : event,
     ),
   },
   {
     name: 'EXITED when a start was not answered',
-    dimension: 'effectsHang',
+    about: ['effectsHang'],
     decide: withEvents((event, input, before) => {
       if (event.type !== 'container.lost' || input.type !== 'effect.ended' || input.body.kind !== 'StartTask')
         return event;
@@ -41,7 +41,7 @@ export const DIMENSION_PLANTS: readonly Plant[] = [
   },
   {
     name: 'an undo that is given up after five failures',
-    dimension: 'failuresLast',
+    about: ['failuresLast'],
     decide: withoutEffects((intent, input, { sandboxes, containers }) => {
       const id = input.stream.slice(input.stream.indexOf('/') + 1);
       return isRetry(intent) && ((sandboxes.get(id) ?? containers.get(id))?.undoFailures ?? 0) >= 5;
@@ -49,7 +49,7 @@ export const DIMENSION_PLANTS: readonly Plant[] = [
   },
   {
     name: 'a command that runs on when nobody waits for it',
-    dimension: 'sessionsLast',
+    about: ['sessionsLast'],
     perform: (real) => ({
       ...real,
       RunExec: (effect, { signal, attach }) => real.RunExec(effect, { signal, attach }),
@@ -57,7 +57,7 @@ export const DIMENSION_PLANTS: readonly Plant[] = [
   },
   {
     name: 'a session of a pod that is gone and has no answer',
-    dimension: 'sessionsLast',
+    about: ['sessionsLast'],
     decide: withEvents((event, input, { sandboxes }) => {
       const isOfGonePod = input.stream.startsWith('sandbox/') && !sandboxes.has(input.stream.slice('sandbox/'.length));
       return event.type === 'call.completed' && isOfGonePod ? null : event;

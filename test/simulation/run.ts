@@ -1,5 +1,6 @@
 /** Many histories on many threads: who asks hears how far it is, and what was found. */
 import { Worker } from 'node:worker_threads';
+import type { Dimension } from './dimensions.ts';
 import type { Progress, Share, ShareResult } from './worker.ts';
 
 export interface RunOptions {
@@ -8,6 +9,8 @@ export interface RunOptions {
   readonly threads: number;
   /** On the journal that scribe runs on. */
   readonly onSqlite?: boolean;
+  /** Dimensions that all of them are about; few are about each otherwise. */
+  readonly about?: readonly Dimension[];
   /** Histories that have ended, those of all threads. */
   readonly progress?: (ended: number, found: number) => void;
 }
@@ -34,6 +37,7 @@ export async function runHistories({
   count,
   threads,
   onSqlite = false,
+  about = [],
   progress,
 }: RunOptions): Promise<ShareResult> {
   const each = Math.ceil(count / threads);
@@ -42,7 +46,12 @@ export async function runHistories({
   const shares = await Promise.all(
     Array.from({ length: threads }, (_, index) =>
       runShare(
-        { firstSeed: firstSeed + index * each, count: Math.max(0, Math.min(each, count - index * each)), onSqlite },
+        {
+          firstSeed: firstSeed + index * each,
+          count: Math.max(0, Math.min(each, count - index * each)),
+          onSqlite,
+          about,
+        },
         (one) => {
           heard.set(index, one);
           progress?.(sum('ended'), sum('found'));

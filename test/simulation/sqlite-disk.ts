@@ -80,7 +80,7 @@ function createChannel(commit: Commit): Channel {
   };
 
   async function pump(): Promise<void> {
-    while (inbox.length > 0 && !isCut) {
+    while (inbox.length > 0) {
       const appends = leadingAppends();
       try {
         // The history asks a record's type and cause only.
@@ -90,7 +90,8 @@ function createChannel(commit: Commit): Channel {
         news?.said({ kind: 'failed', message });
         return;
       }
-      if (!isCut) write(Math.max(1, appends.length));
+      if (isCut) return;
+      write(Math.max(1, appends.length));
     }
     pumping = false;
   }

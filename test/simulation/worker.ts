@@ -1,7 +1,8 @@
 /** Runs a share of the histories in a thread of its own and reports counts, and the first seeds that fail. */
 import { parentPort, workerData } from 'node:worker_threads';
+import type { Dimension } from './dimensions.ts';
 import { report } from './report.ts';
-import { runHistory, targetOfSeed } from './history.ts';
+import { type HistoryOptions, runHistory, targetOfSeed } from './history.ts';
 import { shrink } from './shrink.ts';
 import { threadMs, yardstickMs } from './yardstick.ts';
 
@@ -9,6 +10,7 @@ export interface Share {
   readonly firstSeed: number;
   readonly count: number;
   readonly onSqlite: boolean;
+  readonly about: readonly Dimension[];
 }
 
 export interface Progress {
@@ -32,13 +34,13 @@ const FAILURES_MAX = 5;
 const SHRUNK_MAX = 1;
 const PROGRESS_EVERY = 50;
 
-async function told(seed: number, onSqlite: boolean, error: unknown): Promise<string> {
-  const shrunk = await shrink({ seed, target: targetOfSeed(seed), onSqlite });
+async function told(options: HistoryOptions, error: unknown): Promise<string> {
+  const shrunk = await shrink(options);
   const message = error instanceof Error ? error.message : String(error);
   return shrunk === null ? `${message} (and not when it was run again)` : report(shrunk);
 }
 
-async function run({ firstSeed, count, onSqlite }: Share): Promise<ShareResult> {
+async function run({ firstSeed, count, onSqlite, about }: Share): Promise<ShareResult> {
   const crashes = new Map<string, number>();
   const failures: { seed: number; target: string; message: string }[] = [];
   let steps = 0;
@@ -47,8 +49,9 @@ async function run({ firstSeed, count, onSqlite }: Share): Promise<ShareResult> 
   const beganMs = threadMs();
   for (let seed = firstSeed; seed < firstSeed + count && failures.length < FAILURES_MAX; seed += 1) {
     const target = targetOfSeed(seed);
+    const options = { seed, target, onSqlite, about };
     try {
-      const result = await runHistory({ seed, target, onSqlite });
+      const result = await runHistory(options);
       histories += 1;
       steps += result.steps;
       stepsMin = Math.min(stepsMin, result.steps);
@@ -58,7 +61,7 @@ async function run({ firstSeed, count, onSqlite }: Share): Promise<ShareResult> 
       failures.push({
         seed,
         target,
-        message: failures.length < SHRUNK_MAX ? await told(seed, onSqlite, error) : message,
+        message: failures.length < SHRUNK_MAX ? await told(options, error) : message,
       });
     }
     const ended = seed - firstSeed + 1;
