@@ -1,20 +1,23 @@
 /**
- * Programs in Go that stand on the other end of a protocol in tests: built on demand from a directory beside this file
- * into the cache directory, where a change of their sources makes another one.
+ * Programs in Go that stand on the other end of a protocol in tests: built on demand from a directory beside this file, or
+ * one of a module that has several, into the cache directory, where a change of their sources makes another one.
  */
 import { createHash } from 'node:crypto';
 import { access, mkdir, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { run } from './process.ts';
 
 const cache = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'scribe/bin');
 /** kubelet has three thousand packages. */
 const buildTimeoutMs = 1_500_000;
 
-const hashOf = async (sources: string): Promise<string> => {
+const hashOf = async (directories: ReadonlySet<string>): Promise<string> => {
   const hash = createHash('sha256');
-  for (const name of (await readdir(sources)).sort()) hash.update(await readFile(join(sources, name)));
+  for (const directory of directories) {
+    const files = (await readdir(directory, { withFileTypes: true })).filter((entry) => entry.isFile());
+    for (const name of files.map((file) => file.name).sort()) hash.update(await readFile(join(directory, name)));
+  }
   return hash.digest('hex').slice(0, 16);
 };
 
@@ -32,10 +35,15 @@ const build = async (sources: string, path: string): Promise<void> => {
   await rm(made, { force: true });
 };
 
-/** The path of the program of that directory; builds it the first time, which takes minutes on a small machine. */
+/**
+ * The path of the program of that directory ("kubelet", "nri-plugins/logger"); builds it the first time, which takes
+ * minutes on a small machine.
+ */
 export const goProgram = async (name: string): Promise<string> => {
   const sources = join(import.meta.dirname, name);
-  const path = join(cache, `${name}-${await hashOf(sources)}`);
+  const [module = ''] = name.split('/');
+  const hash = await hashOf(new Set([join(import.meta.dirname, module), sources]));
+  const path = join(cache, `${basename(name)}-${hash}`);
   await access(path).catch(() => build(sources, path));
   return path;
 };
