@@ -12,9 +12,9 @@ import { openEventCursor } from './event-cursor.ts';
 import type { Findings } from './findings.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { createNetworkUpkeep, type NetworkUpkeep } from './network-upkeep.ts';
-import { startObserving } from './observing.ts';
+import { startObserving } from './metrics-and-traces.ts';
 import type { EngineSources, RunningEngine } from './run-engine.ts';
-import { createSessionDoor, type SessionDoor } from './sessions/door.ts';
+import { createSessionDoor, type SessionDoor } from './sessions/listener.ts';
 import { whenPodsEnd } from './sessions/calls.ts';
 import { gidOfGroup } from './socket-group.ts';
 

@@ -15,7 +15,7 @@ import type { PublishedView } from '../engine/published-view.ts';
 import type { Opened } from './closing.ts';
 import { takeCrashFile } from './crash-file.ts';
 import { createCredentials, type Credentials } from './credentials.ts';
-import type { Die } from './death.ts';
+import type { Die } from './fatal-end.ts';
 import { daemonFacts } from './facts.ts';
 import type { Report } from './findings.ts';
 import { type ImageUpkeep, startImageUpkeep } from './image-upkeep.ts';

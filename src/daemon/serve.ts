@@ -24,7 +24,7 @@ import { publishedView } from '../engine/published-view.ts';
 import { createView } from '../projections/view.ts';
 import { claimPlaces } from './claim-places.ts';
 import { firstError } from './closing.ts';
-import { createDie, dieWith } from './death.ts';
+import { createDie, dieWith } from './fatal-end.ts';
 import { createFindings, reportTo } from './findings.ts';
 import { createLog } from './log.ts';
 import { makePlaces } from './make-places.ts';

@@ -15,7 +15,7 @@ import { BODY_BYTES_MAX, type Journal, type JournalRecord, type RecordOwn } from
 import { toJournalRecord } from './codec.ts';
 import type { ReleasedEffect } from './effect-runner.ts';
 import type { Clock } from './ports.ts';
-import { type Draft, nameOf, nextWay, shown } from '../domain/turn/ways-out.ts';
+import { type Draft, nameOf, nextWay, shown } from '../domain/turn/after-a-throw.ts';
 
 export interface DecidedTurn {
   readonly records: readonly Sequenced[];

@@ -16,7 +16,7 @@ import { healthService } from './services/health.ts';
 import { imageService } from './services/image-service.ts';
 import { optionsOf } from './calls.ts';
 import type { CriParts } from './parts.ts';
-import { createGate } from './gate.ts';
+import { createGate } from './calls-under-way.ts';
 import { createPeers } from './peers.ts';
 import { refusedForSize } from './refused-for-size.ts';
 import { reflectionService, ServerReflectionAlphaDefinition } from './services/reflection.ts';

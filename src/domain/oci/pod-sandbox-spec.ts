@@ -20,7 +20,7 @@ import { podHostname } from './etc-files.ts';
 import { podSysctls } from './sysctls.ts';
 import { OCI_VERSION, type OciSpec, type OciUser } from '../model/oci.ts';
 import { ociMappings } from './user-namespace.ts';
-import { words } from './words.ts';
+import { words } from '../values/words.ts';
 
 /** The last to be killed for lack of memory, but for what the node itself runs on. */
 const PAUSE_OOM_SCORE_ADJ = -998;

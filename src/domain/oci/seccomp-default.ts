@@ -8,7 +8,7 @@
  */
 import type { NodeFacts } from '../model/node-facts.ts';
 import type { OciSeccomp, OciSyscall } from '../model/oci.ts';
-import { words } from './words.ts';
+import { words } from '../values/words.ts';
 
 const files = `
   access close close_range copy_file_range creat dup dup2 dup3 faccessat faccessat2 fadvise64 fadvise64_64 fallocate

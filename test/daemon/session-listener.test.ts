@@ -11,7 +11,7 @@ import { describe, it, type TestContext } from 'node:test';
 import { makeFifo, openFifoReader } from '../../src/adapters/shim/fifos.ts';
 import type { ExecRequest } from '../../src/adapters/streaming/types.ts';
 import type { SessionCalls } from '../../src/daemon/sessions/calls.ts';
-import { createSessionDoor, type SessionDoor } from '../../src/daemon/sessions/door.ts';
+import { createSessionDoor, type SessionDoor } from '../../src/daemon/sessions/listener.ts';
 import { FailureError } from '../../src/domain/model/errors.ts';
 import { onCleanup } from '../support/cleanup.ts';
 import { runOk } from '../support/process.ts';

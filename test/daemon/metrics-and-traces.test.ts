@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { pino } from 'pino';
 import { createFindings } from '../../src/daemon/findings.ts';
-import { startObserving } from '../../src/daemon/observing.ts';
+import { startObserving } from '../../src/daemon/metrics-and-traces.ts';
 import type { CallReply } from '../../src/engine/ports.ts';
 import { onCleanup } from '../support/cleanup.ts';
 import { testModel } from '../adapters/cri/support.ts';
