@@ -48,7 +48,7 @@ function sandboxUser(context: LinuxSandboxSecurityContext | undefined, imageUser
   return groups.length === 0 ? user : { ...user, additionalGids: groups.map(Number) };
 }
 
-/** Fails with what of the config can not be done on this node; the config itself was validated before. */
+/** Fails with what of the config cannot be done on this node; the config itself was validated before. */
 export function podSandboxSpec(input: PodSandboxSpecInput): Result<OciSpec> {
   return resultOf(() => build(input));
 }

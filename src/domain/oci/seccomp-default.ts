@@ -78,7 +78,7 @@ const communication = `
   msgctl msgget msgrcv msgsnd semctl semget semop semtimedop semtimedop_time64 shmat shmctl shmdt shmget
 `;
 
-/** Since Linux 4.8 a traced process can not slip past its filter (older kernels are not supported). */
+/** Since Linux 4.8 a traced process cannot slip past its filter (older kernels are not supported). */
 const tracing = 'ptrace process_vm_readv process_vm_writev';
 
 const byCapability: Readonly<Record<string, string>> = {
