@@ -6,19 +6,13 @@ import type { LinuxContainerResources } from '../model/cri.ts';
 import { checkResources } from '../oci/checks.ts';
 import { failureIn } from '../oci/refuse.ts';
 import { mergedResources } from '../oci/resources.ts';
-import { type RequestOf, type PodLimits, sandboxStream } from '../model/records.ts';
-import type { OpenCall, PodSandbox } from '../model/state.ts';
+import { type RequestOf, sandboxStream } from '../model/records.ts';
+import { limitsOf } from '../model/pod-sandbox-state.ts';
+import type { OpenCall } from '../model/state.ts';
 import { refused } from '../model/result.ts';
 import { complete, emit, OK, type Turn } from '../deciding/turn.ts';
 
 type UpdateRequest = RequestOf<'UpdatePodSandboxResources'>;
-
-/** The limits that hold for it: those it was made with, until they are changed. */
-export const limitsOf = ({ limits, config }: PodSandbox): PodLimits =>
-  limits ?? {
-    ...(config.linux?.overhead === undefined ? {} : { overhead: config.linux.overhead }),
-    ...(config.linux?.resources === undefined ? {} : { resources: config.linux.resources }),
-  };
 
 const merged = (
   current: LinuxContainerResources | undefined,

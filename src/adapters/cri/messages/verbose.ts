@@ -1,7 +1,7 @@
 /** The info maps of verbose replies: JSON for people and tools. Holds tokens where secrets were (C12). */
 import { SANDBOX_STEPS, stateOf } from '../../../domain/pod-sandbox/steps.ts';
 import { containerStepsOf, liveTaskOf } from '../../../domain/model/container-state.ts';
-import { limitsOf } from '../../../domain/pod-sandbox/update.ts';
+import { limitsOf } from '../../../domain/model/pod-sandbox-state.ts';
 import type { Container, NodeState, PodSandbox } from '../../../domain/model/state.ts';
 import type { CriParts } from '../parts.ts';
 
