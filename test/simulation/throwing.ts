@@ -4,10 +4,11 @@
  * not looked at: these wait for the next call or the next start.
  */
 import type { decide as decideInput } from '../../src/domain/turn/decide.ts';
-import { type Input, type Sequenced, subjectOf } from '../../src/domain/model/records.ts';
+import { type EffectEnded, type Input, type Sequenced, subjectOf } from '../../src/domain/model/records.ts';
 import type { NodeState } from '../../src/domain/model/state.ts';
 import { ObjectStuckError } from '../../src/domain/deciding/turn-failed.ts';
 import type { History } from './history.ts';
+import type { Signals } from './model/signals.ts';
 import type { Random } from './random.ts';
 
 const THROW_RATE = 0.02;
@@ -18,7 +19,7 @@ const TWICE_RATE = 0.7;
 type Decide = typeof decideInput;
 
 /** Decides as `decide` does, and throws now and then, for so many tries of the input of one number. */
-function throwing({ random, world, isCalm }: ThrowingOptions, decide: Decide): Decide {
+function throwing({ random, world, signals, isCalm }: ThrowingOptions, decide: Decide): Decide {
   let failing: { readonly seq: number; left: number } | null = null;
 
   function throwsAt(input: Sequenced<Input>): boolean {
@@ -33,6 +34,7 @@ function throwing({ random, world, isCalm }: ThrowingOptions, decide: Decide): D
   return (state, input) => {
     const isThrowing = throwsAt(input);
     if (!isThrowing) noteStuck(world, state, input);
+    if (!isThrowing && isSignalInDoubt(input)) signals.failed(subjectOf(input.stream).id);
     const isLastLook = isThrowing && isLook(state, input);
     const events = decide(state, input);
     if (isLastLook) stick(world, state, input.stream);
@@ -59,6 +61,12 @@ function isLook({ effects }: NodeState, input: Sequenced<Input>): boolean {
   return intent?.kind === 'WaitUntil' && intent.purpose === 'retry';
 }
 
+/** It is sent again, as after a restart: nobody knows whether it was delivered. */
+const isSignalInDoubt = (input: Input): boolean =>
+  input.type === 'turn.failed' &&
+  input.body.handling === 'interrupted' &&
+  (input.body.input.body as Partial<EffectEnded>).kind === 'KillTask';
+
 interface Stuck {
   /** Pods and images of which something is not known or not looked at. */
   readonly stuck: Set<string>;
@@ -68,6 +76,7 @@ interface Stuck {
 interface ThrowingOptions {
   readonly random: Random;
   readonly world: Stuck & { threw: boolean };
+  readonly signals: Signals;
   readonly isCalm: () => boolean;
 }
 
@@ -89,5 +98,13 @@ function noteStuck(world: Stuck, state: NodeState, input: Sequenced<Input>): voi
 
 export const decidingIn = (history: History, decide: Decide): Decide =>
   history.dimensions.turnsThrow
-    ? throwing({ random: history.random, world: history.world, isCalm: () => history.calm }, decide)
+    ? throwing(
+        {
+          random: history.random,
+          world: history.world,
+          signals: history.model.signals,
+          isCalm: () => history.calm,
+        },
+        decide,
+      )
     : decide;
