@@ -16,6 +16,8 @@ cd "$top"
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/scribe/bin
 bench_bin=${SCRIBE_BENCH_BIN:-${XDG_CACHE_HOME:-$HOME/.cache}/scribe/bench/bin}
 cri_tools_version=v1.36.0
+# What critest's NRI specs, newer than that release, are built with: test/support/critest-nri.
+nri_version=v0.12.1
 containerd_version=v2.3.7
 cni_plugins_version=v1.9.1
 log=
@@ -156,7 +158,7 @@ usable_go_in_apt() {
 }
 
 has_cri_tools() {
-  [ -x "$cache/crictl" ] && [ -x "$cache/critest" ] && [ "$(cat "$cache/cri-tools.version")" = "$cri_tools_version" ]
+  [ -x "$cache/crictl" ] && [ -x "$cache/critest" ] && [ -x "$cache/critest-nri" ] && [ "$(cat "$cache/cri-tools.version")" = "$cri_tools_version" ]
 }
 
 # Makes sure of a Go that can build what is named.
@@ -187,15 +189,25 @@ build_program() {
   mv "$file.new" "$file"
 }
 
+# Builds critest of the fetched source under this name.
+build_critest() {
+  quietly "building $1" env -C "$build/source" GOFLAGS=-mod=mod go test -c -ldflags '-s -w' -o "$cache/$1.new" ./cmd/critest ||
+    fail "building $1 failed (output above)." "The sources are in $build"
+  mv "$cache/$1.new" "$cache/$1"
+}
+
 cri_tools() {
   ! has_cri_tools || return 0
   need_go "crictl and critest" cri-tools
   mkdir -p "$cache"
   fetch_source "cri-tools $cri_tools_version" "sigs.k8s.io/cri-tools@$cri_tools_version"
   build_program "$cache/crictl" -ldflags "-s -w -X sigs.k8s.io/cri-tools/pkg/version.Version=$cri_tools_version" ./cmd/crictl
-  quietly "building critest" env -C "$build/source" go test -c -ldflags '-s -w' -o "$cache/critest.new" ./cmd/critest ||
-    fail "building critest failed (output above)." "The sources are in $build"
-  mv "$cache/critest.new" "$cache/critest"
+  build_critest critest
+  cp test/support/critest-nri/*.go "$build/source/pkg/validate"
+  sed -i 's/framework\.TestContext\.NRISocketPath/nriSocketPath/' "$build"/source/pkg/validate/nri_*linux.go
+  quietly "fetching NRI's stub" env -C "$build/source" GOFLAGS=-mod=mod go get "github.com/containerd/nri@$nri_version" ||
+    fail "the Go module proxy did not deliver NRI $nri_version (output above)." "Is it reachable (go env GOPROXY)?"
+  build_critest critest-nri
   echo "$cri_tools_version" >"$cache/cri-tools.version"
   rm -rf "$build"
   say "crictl and critest are in $cache"

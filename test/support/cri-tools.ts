@@ -4,7 +4,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 
 /** Absolute path of the tool; fails with the remedy where it has not been built. */
-export const criTool = (name: 'crictl' | 'critest'): string => {
+export const criTool = (name: 'crictl' | 'critest' | 'critest-nri'): string => {
   const path = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'scribe/bin', name);
   try {
     accessSync(path, constants.X_OK);
