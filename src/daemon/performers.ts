@@ -163,6 +163,9 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
       return { image: await images.checkpointArchives.readImage({ path: location, knownDigests }, signal) };
     },
     ...portForwarder.effects,
+    // No plugin registers.
+    CallPlugins: async () => ({ answers: [] }),
+    SynchronizePlugin: async () => ({}),
     ...images.effects,
     InspectContainer: createInspectContainer({
       readImageFile: imageFileReader(images.snapshots.layerDirs),

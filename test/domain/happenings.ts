@@ -109,9 +109,10 @@ const RESULTS: Results = {
   RunExec: { exitStatus: 0, timedOut: false, stdoutBytes: 2, stderrBytes: 0 },
   PullImage: { image: IMAGE },
   DeleteImageContent: { freedBytes: 1 },
+  CallPlugins: { answers: [] },
 };
 
-const end = (tell: (input: Told) => void, { id, stream, call, intent }: OpenEffect, outcome: object): void =>
+export const end = (tell: (input: Told) => void, { id, stream, call, intent }: OpenEffect, outcome: object): void =>
   tell({ type: 'effect.ended', body: { effect: id, kind: intent.kind, ...outcome } as EffectEnded, stream, call });
 
 const endAll =

@@ -18,7 +18,7 @@ const restorePod = (names: readonly string[] = ['c0', 'c1']): CallDraft => ({
   containerConfigs: names.map(config),
 });
 
-/** Pause tasks cannot be signalled in here: nobody waits for their exit. */
+/** Pause tasks can not be signalled in here: nobody waits for their exit. */
 async function rigWithImage(perform: RigOptions['perform'] = {}): Promise<Rig> {
   const KillTask = () => Promise.reject(new FailureError('HostFailed', 'no signal'));
   const rig = await startRig({ perform: { KillTask, ...perform } });

@@ -87,6 +87,8 @@ const successes: PerformEffects = {
   PullImage: async () => ({ image: IMAGE }),
   LoadImages: async () => ({ images: [IMAGE] }),
   DeleteImageContent: async () => ({ freedBytes: 0 }),
+  CallPlugins: async () => ({ answers: [] }),
+  SynchronizePlugin: async () => ({}),
 };
 
 export async function startRig(options: RigOptions = {}): Promise<Rig> {

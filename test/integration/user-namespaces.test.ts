@@ -226,7 +226,7 @@ describe('pods with users of their own', () => {
       runtime.createContainer({ podSandboxId, config: without, sandboxConfig }),
       withCode(GrpcCode.INVALID_ARGUMENT, /userns_options is not that of the pod/),
     );
-    // A file system that cannot be mapped is found out when the container is started.
+    // A file system that can not be mapped is found out when the container is started.
     const mount = { hostPath: '/proc/sys/vm', containerPath: '/vm', uidMappings: mappings, gidMappings: mappings };
     const config = containerConfig('main', busyboxName, ['sleep', '1000'], { ...ownUsers, mounts: [mount] });
     const { containerId } = await runtime.createContainer({ podSandboxId, config, sandboxConfig });

@@ -26,6 +26,8 @@ const inputs = {
   'task.oomed': true,
   'shim.lost': true,
   'network.configured': true,
+  'nri.plugin.registered': false,
+  'nri.plugin.closed': false,
   'daemon.stopped': false,
   // Nothing follows from it, and nothing is changed by it.
   'content.damaged': false,
@@ -76,6 +78,8 @@ const effects = {
   PullImage: true,
   LoadImages: true,
   DeleteImageContent: true,
+  CallPlugins: false,
+  SynchronizePlugin: false,
   WaitUntil: false,
 } as const satisfies Record<EffectKind, boolean>;
 

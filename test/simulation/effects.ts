@@ -9,6 +9,7 @@ import { CHECKPOINT, CHECKPOINTED_IMAGE } from './checkpoint.ts';
 import { given, newProcess, pulledImage } from './changing.ts';
 import { IMAGE } from './images.ts';
 import { DEFAULT_SHARES, endTask, isAlive, type SimulatedShim, type SimulatedTask, shimOf } from './world.ts';
+import { pluginEffects } from './plugins.ts';
 import { sessionEffects } from './session-effects.ts';
 
 const NOTHING = {};
@@ -269,6 +270,7 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
       return NOTHING;
     }),
     ...sessionEffects(options, performing, tasksOf),
+    ...pluginEffects(performing),
     EndExec: performing('EndExec', 2, ({ podSandboxId, containerId, execId }, half) => {
       half();
       shimOf(world, podSandboxId)?.tasks.get(containerId)?.execs.delete(execId);
@@ -300,7 +302,7 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
         half();
         task.frozen = false;
       } catch (error) {
-        // Who fails thaws; who dies cannot.
+        // Who fails thaws; who dies can not.
         task.frozen = error === DIED;
         throw error;
       }

@@ -74,6 +74,8 @@ const TOLD: ReadonlySet<string> = new Set<RecordType>([
   'daemon.started',
   'daemon.stopped',
   'network.configured',
+  'nri.plugin.registered',
+  'nri.plugin.closed',
   'container.exited',
   'container.lost',
   'sandbox.lost',

@@ -8,6 +8,8 @@ import {
   type Sequenced,
   subjectOf,
 } from '../../domain/model/records.ts';
+import { pluginName } from '../../domain/nri/plugins.ts';
+import type { FieldOwners } from '../../domain/model/nri.ts';
 import type { WantedStreams } from '../../domain/model/streams.ts';
 import { bytes, counted } from '../format.ts';
 import type { Style } from '../table.ts';
@@ -108,12 +110,27 @@ const intentWords = (intent: Intent): string => {
       return `ReadPodCheckpoint from ${shortened(intent.checkpointPath)}`;
     case 'UpdateContainer':
       return `UpdateContainer ${limitsWords(intent.resources)}`;
+    case 'CallPlugins':
+      return `${intent.hook} of NRI plugins ${intent.plugins.join(', ')}`;
+    case 'SynchronizePlugin':
+      return `Synchronize of NRI plugin ${intent.plugin}`;
     case 'PullImage':
       return `PullImage ${intent.reference}${intent.runtimeHandler === undefined ? '' : ` for ${intent.runtimeHandler}`}`;
     default:
       return intent.kind;
   }
 };
+
+/** Who of the NRI plugins set what. */
+const ownersWords = ({ simple, compound }: FieldOwners): string =>
+  shortened(
+    [
+      ...Object.entries(simple).map(([field, plugin]) => `${field} by ${plugin}`),
+      ...Object.entries(compound).flatMap(([field, keys]) =>
+        Object.entries(keys).map(([key, plugin]) => `${field} ${key} by ${plugin}`),
+      ),
+    ].join(', '),
+  );
 
 const exitWords = (status: number, reason: string, message: string): string =>
   `exit ${status}, ${reason}${message === '' ? '' : `: ${message}`}`;
@@ -153,6 +170,8 @@ const objectWords = (event: Of<'sandbox' | 'container' | 'image'>): Words => {
         'container requested',
         event.body.checkpointArchive === undefined ? event.body.name : `${event.body.name}, from a checkpoint`,
       );
+    case 'container.adjusted':
+      return plain('container adjusted', ownersWords(event.body.owners));
     case 'container.created':
       return plain('container created', event.body.claimed ? '' : 'nobody waits for it');
     case 'container.claimed':
@@ -262,6 +281,10 @@ export const wordsOf = (event: Sequenced<DomainRecord>): Words | null => {
     }
     case 'shim.lost':
       return bad('shim lost', 'its process has gone');
+    case 'nri.plugin.registered':
+      return plain('NRI plugin registered', `${pluginName(event.body)}: ${event.body.hooks.join(', ')}`);
+    case 'nri.plugin.closed':
+      return plain('NRI plugin closed', `${event.body.id}: ${event.body.reason}`);
     case 'undo.retried':
       return plain('undo tried again');
     case 'node.configured':

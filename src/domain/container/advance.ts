@@ -15,8 +15,8 @@ import { imageIdsOf } from '../image/mounted.ts';
 import { hasShim, launchIntents } from '../deciding/launch.ts';
 import { containerStream, imageStream, sandboxStream } from '../model/records.ts';
 import type { Int64 } from '../model/cri.ts';
-import { containerSpecOf } from '../oci/specs.ts';
 import type { Container, ContainerPhase, ContainerRun, StepState } from '../model/state.ts';
+import { askPlugins } from '../deciding/hooks.ts';
 import {
   afterMs,
   answer,
@@ -30,13 +30,16 @@ import {
   type Turn,
   wake,
 } from '../deciding/turn.ts';
+import { pluginsFor } from '../nri/plugins.ts';
 import { SIGKILL } from '../values/signals.ts';
 import { advanceCheckpoint, isInCheckpoint } from './checkpoint.ts';
 import { contactOf, isAskingShim, isUnanswered } from './contact.ts';
+import { hasLostPlugins, isAnnounced, isBeingCreatedByPlugins, waitsForHook } from './hooks.ts';
+import { adjustedSpecOf } from '../nri/spec.ts';
 import { isRunning, isStarting, isStartInDoubt, mayHaveTask, stopOf } from '../model/container-state.ts';
 import { refused, succeeded } from '../model/result.ts';
 import { advanceUpdates, isUpdating } from './update.ts';
-import { writeExit, writeStart, writeStartError, writeUnknownEnd } from './starts-and-exits.ts';
+import { writeExit, writeStart, writeStartError, writeUnknownEnd } from './writing.ts';
 
 /** A killed task whose exit did not arrive by then: its shim is asked. */
 export const EXIT_OVERDUE_MS = 10_000;
@@ -64,7 +67,7 @@ function advanceCreate(turn: Turn, container: Container, inspection: StepState):
   const stream = containerStream(container.id);
   const { files } = container;
   if (inspection === 'none') return request(turn, stream, { kind: 'InspectContainer' });
-  if (inspection === 'failed' || files === 'failed') {
+  if (inspection === 'failed' || files === 'failed' || hasLostPlugins(container)) {
     const failure: Failure = container.failure ?? {
       reason: 'Interrupted',
       message: `The daemon ended while container ${container.id} was being created; it was undone.`,
@@ -74,14 +77,16 @@ function advanceCreate(turn: Turn, container: Container, inspection: StepState):
   if (inspection === 'done' && files === 'none') {
     // The spec is tried now, so that what it can't be made of is a refusal and not a failed effect.
     const failure = specFailure(turn, container);
-    if (failure === null) return request(turn, stream, { kind: 'PrepareContainer' });
-    return failCreation(turn, container, failure);
+    if (failure !== null) return failCreation(turn, container, failure);
+    if (waitsForHook(turn, container, 'CreateContainer')) return;
+    return request(turn, stream, { kind: 'PrepareContainer' });
   }
   if (files !== 'done') return;
   // Containers of a pod that is being restored are shown with the pod, or never.
   if (isOfNewPod(turn, container)) return wake(turn, sandboxStream(container.podSandboxId));
   const claimed = callsWaitingFor(turn, stream, ['CreateContainer']).some((call) => !call.detached);
   emit(turn, stream, { type: 'container.created', body: { claimed } });
+  askPlugins(turn, stream, 'PostCreateContainer');
   answer(turn, stream, ['CreateContainer'], succeeded({ id: container.id }));
   if (!claimed) setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
 }
@@ -91,7 +96,7 @@ const isOfNewPod = ({ state }: Turn, { podSandboxId }: Container): boolean => {
   return sandbox?.phase === 'creating' && sandbox.goal === 'run';
 };
 
-function failCreation(turn: Turn, container: Container, failure: Failure): void {
+export function failCreation(turn: Turn, container: Container, failure: Failure): void {
   const podStream = sandboxStream(container.podSandboxId);
   emit(turn, containerStream(container.id), { type: 'container.failed', body: { failure } });
   if (isOfNewPod(turn, container)) {
@@ -104,7 +109,7 @@ function failCreation(turn: Turn, container: Container, failure: Failure): void 
 function specFailure({ state }: Turn, container: Container): Failure | null {
   if (state.facts === null)
     return { reason: 'NotServing', message: 'The daemon has not finished starting; try again.' };
-  const built = containerSpecOf(state, state.facts, container);
+  const built = adjustedSpecOf(state, state.facts, container);
   return built.ok ? null : built.failure;
 }
 
@@ -117,6 +122,7 @@ function advanceTask(turn: Turn, container: Container): void {
       return;
     case 'starting':
       if (phase.launch === 'none') return advanceStart(turn, container);
+      if (phase.launch === 'made') return advanceMade(turn, container);
       return phase.launch === 'failed' ? giveUpStart(turn, container) : undefined;
     case 'running':
     case 'dead':
@@ -151,6 +157,8 @@ function advanceDeletion(turn: Turn, container: Container, phase: PhaseOf<'start
       return owe(turn, container);
     case 'done':
     case 'failed':
+      if (waitsForHook(turn, container, 'StopContainer')) return;
+      if (phase.kind === 'exited') answer(turn, containerStream(container.id), ['StopContainer'], OK);
       if (!isAskingShim(turn.state, container)) request(turn, containerStream(container.id), { kind: 'DeleteTask' });
       return;
     case 'undone':
@@ -181,7 +189,15 @@ function advanceStart(turn: Turn, container: Container): void {
   }
   // A spec that is being changed is not to be read.
   if (container.update !== undefined || isAskingShim(turn.state, container)) return;
-  request(turn, containerStream(container.id), ...launchIntents(turn.state));
+  const stream = containerStream(container.id);
+  if (pluginsFor(turn.state, 'StartContainer').length > 0) return request(turn, stream, { kind: 'CreateTask' });
+  request(turn, stream, ...launchIntents(turn.state));
+}
+
+/** Plugins know its process before it runs. */
+function advanceMade(turn: Turn, container: Container): void {
+  if (waitsForHook(turn, container, 'StartContainer')) return;
+  request(turn, containerStream(container.id), { kind: 'StartTask' });
 }
 
 /** Wants the container stopped by `killAtNs` (null: at once). An earlier deadline wins; the signal is sent once. */
@@ -217,7 +233,7 @@ function enforceStop(turn: Turn, container: Container, { stop }: ContainerRun): 
 function advanceTeardown(turn: Turn, container: Container): void {
   const { phase, files, id } = container;
   const isInspected = phase.kind === 'creating' && phase.inspection === 'doing';
-  if (isInspected || files === 'doing' || files === 'undoing') return;
+  if (isInspected || files === 'doing' || files === 'undoing' || isBeingCreatedByPlugins(container)) return;
   if (files === 'owed') return owe(turn, container);
   if (isRunning(container) || isStarting(container)) askForStop(turn, container, SIGKILL, null);
   // An unknown exit of a lost task is still to be written down when nothing of it is left.
@@ -228,7 +244,9 @@ function advanceTeardown(turn: Turn, container: Container): void {
   const stream = containerStream(id);
   // Its files are being written to.
   if (isUpdating(turn.state, id) || isInCheckpoint(turn.state, container)) return;
+  if (isAnnounced(container) && waitsForHook(turn, container, 'StopContainer')) return;
   if (files === 'done' || files === 'failed') return request(turn, stream, { kind: 'CleanContainer' });
+  if (isAnnounced(container) && waitsForHook(turn, container, 'RemoveContainer')) return;
   emit(turn, stream, { type: 'container.removed', body: {} });
   answer(turn, stream, ['RemoveContainer', 'StopContainer'], OK);
   const failure: Failure = container.failure ?? {
@@ -283,7 +301,9 @@ export function recordExit(turn: Turn, containerId: string, exit: TaskExit): voi
 
 /** StartTask succeeded, or a shim was found to run the task: from here on it is RUNNING, or EXITED if it ended already. */
 export function recordStart(turn: Turn, containerId: string, task: LaunchedTask): void {
-  if (writeStart(turn, containerId, task)) advanceContainer(turn, containerId);
+  if (!writeStart(turn, containerId, task)) return;
+  askPlugins(turn, containerStream(containerId), 'PostStartContainer');
+  advanceContainer(turn, containerId);
 }
 
 /** A start turns out not to have happened; nothing of its task is left. */

@@ -1,9 +1,11 @@
 /** What a record of its stream changes in a container. */
+import type { ContainerFacts } from '../model/container-facts.ts';
 import type { Failure, FailureReason } from '../model/errors.ts';
+import type { HookState, PluginHook } from '../model/nri-plugins.ts';
 import type { EffectEnded, Intent, Sequenced } from '../model/records.ts';
 import { chainIdsOf } from '../image/mounted.ts';
 import type { Container, ContainerExit, MountedImage, NodeState } from '../model/state.ts';
-import { interrupted, triedAgain } from '../deciding/step-states.ts';
+import { interrupted, triedAgain } from '../deciding/steps.ts';
 import * as phases from './phases.ts';
 
 export function evolveContainer(state: NodeState, id: string, record: Sequenced, ended: Intent | undefined): void {
@@ -76,6 +78,11 @@ function changedBy(container: Container, record: Sequenced, intent: Intent | und
       return record.body.effects.reduce(begun, container);
     case 'effect.ended':
       return ended(container, record.body, intent);
+    case 'container.adjusted': {
+      const { resources, ...adjusted } = record.body;
+      const nri = { hooks: {}, ...container.nri, adjusted };
+      return { ...container, ...(resources === undefined ? {} : { resources }), nri };
+    }
     case 'container.created':
       return { ...container, goal: 'run', phase: phases.created(phase, record.body.claimed) };
     case 'container.claimed':
@@ -137,6 +144,8 @@ function begun(container: Container, intent: Intent): Container {
       return { ...container, files: 'doing' };
     case 'CleanContainer':
       return { ...container, files: 'undoing' };
+    case 'CreateTask':
+      return { ...container, phase: phases.launched(phase, 'making') };
     case 'StartTask':
       return { ...container, phase: phases.launched(phase, 'doing') };
     case 'DeleteTask':
@@ -149,6 +158,8 @@ function begun(container: Container, intent: Intent): Container {
     }
     case 'CheckpointTask':
       return { ...container, checkpoint: intent.location };
+    case 'CallPlugins':
+      return withHook(container, intent.hook, 'doing');
     case 'RunExec':
     case 'StreamExec':
       return {
@@ -166,7 +177,7 @@ function ended(container: Container, outcome: EffectEnded, intent: Intent | unde
     case 'InspectContainer':
       return outcome.result === undefined
         ? { ...container, phase: phases.inspected(phase, 'failed'), failure: outcome.failure ?? null }
-        : { ...container, phase: phases.inspected(phase, 'done'), facts: outcome.result.facts };
+        : { ...withFacts(container, outcome.result.facts), phase: phases.inspected(phase, 'done') };
     case 'PrepareContainer':
       return outcome.failure === undefined
         ? { ...container, files: 'done', rootfs: outcome.result?.rootfs ?? [] }
@@ -175,6 +186,8 @@ function ended(container: Container, outcome: EffectEnded, intent: Intent | unde
       return outcome.failure === undefined
         ? { ...container, files: 'undone' }
         : { ...owing(container, outcome.failure), files: 'owed' };
+    case 'CreateTask':
+      return phase.kind === 'starting' && phase.launch === 'making' ? madeTask(container, outcome) : container;
     case 'StartTask':
       // Of one that succeeded container.started says the rest.
       return outcome.failure === undefined
@@ -195,6 +208,8 @@ function ended(container: Container, outcome: EffectEnded, intent: Intent | unde
         : container;
     case 'UpdateContainer':
       return isSettled(outcome.failure) ? withoutUpdate(container) : container;
+    case 'CallPlugins':
+      return intent?.kind === 'CallPlugins' ? asked(container, intent.hook, outcome.failure) : container;
     case 'CheckpointTask':
       return withoutCheckpoint(container);
     case 'EndCheckpoint':
@@ -203,6 +218,39 @@ function ended(container: Container, outcome: EffectEnded, intent: Intent | unde
       return container;
   }
 }
+
+/** Once plugins have changed it, only the names that they brought in are looked up. */
+const withFacts = (container: Container, facts: ContainerFacts): Container =>
+  container.nri?.adjusted === undefined || container.facts === null
+    ? { ...container, facts }
+    : { ...container, nri: { ...container.nri, facts } };
+
+const madeTask = (
+  container: Container,
+  { result, failure }: Extract<EffectEnded, { kind: 'CreateTask' }>,
+): Container =>
+  result === undefined
+    ? { ...container, phase: phases.launched(container.phase, 'failed'), failure: failure ?? null }
+    : { ...container, phase: phases.made(container.phase, result.task) };
+
+const withHook = (container: Container, hook: PluginHook, to: HookState): Container => ({
+  ...container,
+  nri: { ...container.nri, hooks: { ...container.nri?.hooks, [hook]: to } },
+});
+
+/** Nobody can make a container of what plugins may have said of it; of all else they count as told. */
+const toldOf = (hook: PluginHook): HookState => (hook === 'CreateContainer' ? 'failed' : 'done');
+
+const asked = (container: Container, hook: PluginHook, failure: Failure | undefined): Container =>
+  failure === undefined
+    ? withHook(container, hook, 'done')
+    : { ...withHook(container, hook, toldOf(hook)), ...(hook === 'CreateContainer' ? { failure } : {}) };
+
+const restartedNri = ({ nri }: Container): Pick<Container, 'nri'> => {
+  if (nri === undefined) return {};
+  const told = ([hook, to]: [string, HookState]) => [hook, to === 'doing' ? toldOf(hook as PluginHook) : to] as const;
+  return { nri: { ...nri, hooks: Object.fromEntries(Object.entries(nri.hooks).map(told)) } };
+};
 
 const owing = (container: Container, failure: Failure): Container => ({
   ...container,
@@ -224,6 +272,12 @@ export function cutShortContainer(container: Container, intent: Intent, failure:
     case 'PrepareContainer':
     case 'CleanContainer':
       return { ...container, files: 'failed', failure };
+    case 'CallPlugins':
+      return asked(container, intent.hook, failure);
+    case 'CreateTask':
+      return phase.kind === 'starting' && phase.launch === 'making'
+        ? { ...container, phase: phases.launched(phase, 'inDoubt') }
+        : container;
     case 'StartTask':
       return { ...container, phase: phases.launched(phase, 'inDoubt') };
     case 'DeleteTask':
@@ -245,6 +299,7 @@ export function cutShortContainer(container: Container, intent: Intent, failure:
 /** A daemon has started, perhaps after the node's end, which `exit` is of whatever ran: limits and bundles ended then too. */
 export const restartedContainer = (container: Container, exit: ContainerExit | null, dead: boolean): Container => ({
   ...(exit === null ? container : withoutUpdate(container)),
+  ...restartedNri(container),
   files: interrupted(container.files),
   phase: phases.restarted(container.phase, exit, dead),
 });

@@ -4,6 +4,7 @@ import { answer, type Turn } from '../deciding/turn.ts';
 import { containerExitOf } from '../model/container-state.ts';
 import { containerStream } from '../model/records.ts';
 import { refused, succeeded } from '../model/result.ts';
+import { afterHook } from './after-hooks.ts';
 import { afterCheckpoint, afterEndCheckpoint } from './checkpoint.ts';
 import { afterEndExec, afterExec, retryStaleExecs } from './exec.ts';
 import { advanceContainer, afterKill, askShimForExit, recordStart } from './advance.ts';
@@ -40,6 +41,8 @@ export function afterContainerEffect(turn: Turn, containerId: string, outcome: E
     case 'UpdateContainer':
       recordUpdate(turn, containerId, outcome.failure, intent);
       return advanceContainer(turn, containerId);
+    case 'CallPlugins':
+      return afterHook(turn, containerId, outcome, intent);
     case 'WaitUntil':
       return afterTimer(turn, containerId, intent);
     default:

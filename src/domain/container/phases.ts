@@ -10,7 +10,7 @@ import type {
   KillState,
   TaskLeft,
 } from '../model/state.ts';
-import { interrupted } from '../deciding/step-states.ts';
+import { interrupted } from '../deciding/steps.ts';
 import type { LaunchedTask, TaskExit } from '../model/tasks.ts';
 
 type PhaseOf<K extends ContainerPhase['kind']> = Extract<ContainerPhase, { kind: K }>;
@@ -28,6 +28,10 @@ export const claimed = (phase: ContainerPhase): ContainerPhase =>
 
 export const starting = (phase: ContainerPhase): ContainerPhase =>
   phase.kind === 'created' ? { kind: 'starting', launch: 'none', exitSeen: null, oomed: false, stop: null } : phase;
+
+/** Its task is there, and waits to be started. */
+export const made = (phase: ContainerPhase, task: LaunchedTask): ContainerPhase =>
+  phase.kind === 'starting' && phase.launch === 'making' ? { ...phase, launch: 'made', made: task } : phase;
 
 export const launched = (phase: ContainerPhase, launch: PhaseOf<'starting'>['launch']): ContainerPhase =>
   phase.kind === 'starting' ? { ...phase, launch } : phase;

@@ -6,6 +6,7 @@ import { type EffectRequest, misplaced, type NoneOf, perform } from '../deciding
 import { isRunning, liveTaskOf, resourcesOf } from '../model/container-state.ts';
 import { NamespaceMode } from '../model/cri.ts';
 import type { DaemonFacts } from '../model/daemon-facts.ts';
+import type { ContainerQuestions } from '../model/container-facts.ts';
 import type { EffectOf } from '../model/effects.ts';
 import type { CheckpointedTask, CheckpointIntents, TaskCheckpoint } from '../model/effects/checkpoint.ts';
 import type { SessionIntents } from '../model/effects/session.ts';
@@ -13,20 +14,26 @@ import type { MappedMounts } from '../model/effects/task.ts';
 import { bundlePath, checkpointDir, containerDir, restoreDir } from '../model/paths.ts';
 import type { Intent } from '../model/records.ts';
 import type { ContainerIntents, ContainerUpdate } from '../model/effects/container.ts';
+import type { ContainerAdjustment } from '../model/nri.ts';
 import type { Container, NodeState, PodSandbox } from '../model/state.ts';
+import { containerNow } from '../nri/of-state.ts';
+import { pluginsOf } from '../nri/plugins.ts';
 import { refused } from '../model/result.ts';
 import { containerQuestions } from '../oci/container-spec.ts';
 import { failureIn } from '../oci/refuse.ts';
 import { ociResources, oomScoreAdj, undoingResources } from '../oci/resources.ts';
 import { pathsToRelabel, taskLabels } from '../oci/selinux.ts';
-import { containerSpecOf, imageMountsOf, mappedMountsOf, volumesOf } from '../oci/specs.ts';
+import { imageMountsOf, mappedMountsOf, volumesOf } from '../oci/specs.ts';
 import { hasOwnUsers, userNamespaceOf, usersOf } from '../oci/user-namespace.ts';
 import { checkpointDigests } from './checkpoint-digests.ts';
 import { containerLog } from './log.ts';
+import { adjustedSpecOf } from '../nri/spec.ts';
+import { podSandboxView } from '../nri/views.ts';
 
 /** Those of a pod and of what can be restored are made elsewhere; StreamPort's streams go to a pod. */
 type Own =
   | keyof ContainerIntents
+  | 'CallPlugins'
   | Exclude<keyof SessionIntents, 'StreamPort'>
   | Exclude<keyof CheckpointIntents, 'CheckpointPod' | 'EndPodCheckpoint' | 'ReadPodCheckpoint' | 'ReadCheckpoint'>;
 
@@ -42,18 +49,9 @@ export function containerRequest(
   const users = userNamespaceOf(sandbox.config);
   switch (intent.kind) {
     case 'InspectContainer':
-      return perform({
-        kind: 'InspectContainer',
-        containerId,
-        questions: containerQuestions({
-          ...container,
-          sandboxConfig: sandbox.config,
-          privilegedDevices: sandbox.handler.privilegedDevices,
-          node: facts.node,
-        }),
-      });
+      return perform({ kind: 'InspectContainer', containerId, questions: questionsOf(facts, sandbox, container) });
     case 'PrepareContainer': {
-      const built = containerSpecOf(state, facts, container);
+      const built = adjustedSpecOf(state, facts, container);
       if (!built.ok) return built;
       return perform({
         kind: 'PrepareContainer',
@@ -107,12 +105,40 @@ export function containerRequest(
       return perform({ ...intent, ...checkpointedTask(facts, containerId) });
     case 'UpdateContainer':
       return updateRequest(facts, container, intent);
+    case 'CallPlugins':
+      return perform({
+        kind: 'CallPlugins',
+        hook: intent.hook,
+        plugins: pluginsOf(state, intent.plugins),
+        pod: podSandboxView(facts, sandbox),
+        container: containerNow(state, facts, container, intent.hook),
+      });
     case 'WaitUntil':
       return perform(intent);
     default:
       return misplaced(intent satisfies NoneOf<Own>, 'a container');
   }
 }
+
+/** Once plugins have changed it, what the names in their changes stand for. */
+function questionsOf(facts: DaemonFacts, sandbox: PodSandbox, container: Container): ContainerQuestions {
+  const questions = containerQuestions({
+    ...container,
+    sandboxConfig: sandbox.config,
+    privilegedDevices: sandbox.handler.privilegedDevices,
+    node: facts.node,
+  });
+  const adjust = container.nri?.adjusted?.adjust;
+  return adjust === undefined ? questions : { ...questions, ...namesIn(adjust) };
+}
+
+const namesIn = ({
+  cdiDevices,
+  linux,
+}: ContainerAdjustment): Pick<ContainerQuestions, 'cdiDevices' | 'blockIOClass'> => ({
+  cdiDevices: cdiDevices ?? [],
+  ...(linux?.resources?.blockioClass === undefined ? {} : { blockIOClass: linux.resources.blockioClass }),
+});
 
 export const readCheckpointRequest = (
   state: NodeState,

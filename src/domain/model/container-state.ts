@@ -80,7 +80,7 @@ export function taskStepOf({ phase }: Container): StepState {
     case 'created':
       return 'none';
     case 'starting':
-      return phase.launch === 'inDoubt' ? 'doing' : phase.launch;
+      return phase.launch === 'none' || phase.launch === 'failed' ? phase.launch : 'doing';
     case 'running':
     case 'dead':
       return 'done';

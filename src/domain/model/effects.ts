@@ -9,6 +9,7 @@ import type { Int64 } from './cri.ts';
 import type { CheckpointEffect, CheckpointIntents, CheckpointResults } from './effects/checkpoint.ts';
 import type { ContainerEffect, ContainerIntents, ContainerResults } from './effects/container.ts';
 import type { ImageEffect, ImageIntents, ImageResults } from './effects/image.ts';
+import type { NriEffect, NriIntents, NriResults } from './effects/nri.ts';
 import type { PodSandboxEffect, PodSandboxIntents, PodSandboxResults } from './effects/pod-sandbox.ts';
 import type { SessionEffect, SessionIntents, SessionResults } from './effects/session.ts';
 import type { TaskEffect, TaskIntents, TaskResults } from './effects/task.ts';
@@ -20,6 +21,7 @@ export type Effect =
   | CheckpointEffect
   | SessionEffect
   | ImageEffect
+  | NriEffect
   /** Succeeds at `dueAtNs` of the wall clock, at once when that is past. */
   | { readonly kind: 'WaitUntil'; readonly dueAtNs: Int64; readonly purpose: TimerPurpose };
 
@@ -33,7 +35,8 @@ export interface EffectResults
     ContainerResults,
     CheckpointResults,
     SessionResults,
-    ImageResults {
+    ImageResults,
+    NriResults {
   readonly WaitUntil: Record<string, never>;
 }
 
@@ -47,7 +50,8 @@ export interface EffectIntents
     ContainerIntents,
     CheckpointIntents,
     SessionIntents,
-    ImageIntents {
+    ImageIntents,
+    NriIntents {
   readonly WaitUntil: { readonly dueAtNs: Int64; readonly purpose: TimerPurpose };
 }
 

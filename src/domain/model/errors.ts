@@ -47,6 +47,8 @@ export const codeOfReason = {
   CheckpointUntrusted: GrpcCode.PERMISSION_DENIED,
   /** Two NRI plugins set the same thing. */
   PluginConflict: GrpcCode.FAILED_PRECONDITION,
+  /** An NRI plugin did not allow it; the message has its words. */
+  PluginRefused: GrpcCode.FAILED_PRECONDITION,
   NetworkNotReady: GrpcCode.FAILED_PRECONDITION,
   /** The message begins with RegistryUnavailable, by which kubelet tells it from a bad image. */
   RegistryFailed: GrpcCode.UNAVAILABLE,

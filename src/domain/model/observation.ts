@@ -1,6 +1,7 @@
 /** Facts about the world that arrive unasked, in the words of whoever observes them. Types only. */
 import type { LogKeeperEnded, LogKeeperStarted } from './log-keeper.ts';
 import type { DamagedContent, JournalDoubt, NodeNote } from './notes.ts';
+import type { NriNote } from './nri-plugins.ts';
 import type { TaskExit } from './tasks.ts';
 
 export type Observation =
@@ -21,6 +22,8 @@ export type Observation =
   | { readonly kind: 'ContentDamaged'; readonly imageId: string; readonly damaged: DamagedContent }
   | { readonly kind: 'JournalDoubted'; readonly doubt: JournalDoubt }
   | { readonly kind: 'NodeNoted'; readonly note: NodeNote }
+  /** A plugin registered, or is gone. */
+  | { readonly kind: 'NriNoted'; readonly note: NriNote }
   /** The CNI configuration changed: a conflist to use from now on, or why there is none. */
   | {
       readonly kind: 'NetworkConfigured';

@@ -17,6 +17,7 @@ import type { Failure, GrpcCode } from './errors.ts';
 import type { LogKeeperEnded, LogKeeperStarted } from './log-keeper.ts';
 import type { DaemonFacts } from './daemon-facts.ts';
 import type { DamagedContent, JournalDoubt, NodeEvent, NodeNote } from './notes.ts';
+import type { ContainerAdjusted, NriNote } from './nri-plugins.ts';
 import type { AttachRequest, ExecRequest } from './streams.ts';
 import type { RestorePodRequest } from './pod-restore.ts';
 import type { Result } from './result.ts';
@@ -38,7 +39,7 @@ export interface PodLimits {
   readonly resources?: LinuxContainerResources;
 }
 
-/** Calls that change something. Ids in them are whole (prefixes are resolved by the CRI listener) and secrets are tokens. */
+/** Calls that change something. Ids in them are whole (prefixes are resolved at the door) and secrets are tokens. */
 export type CallRequest =
   | {
       readonly method: 'RunPodSandbox';
@@ -201,6 +202,7 @@ export type Input =
   | { readonly type: 'content.damaged'; readonly body: DamagedContent }
   | { readonly type: 'journal.doubted'; readonly body: JournalDoubt }
   | NodeNote
+  | NriNote
   | { readonly type: 'logkeeper.started'; readonly body: LogKeeperStarted }
   | { readonly type: 'logkeeper.ended'; readonly body: LogKeeperEnded }
   | {
@@ -248,6 +250,14 @@ export type Event =
         readonly mountedImages?: readonly { readonly image: string; readonly imageId: string }[];
         /** Path of the archive whose processes its start restores; absent: it starts anew. */
         readonly checkpointArchive?: string;
+      };
+    }
+  /** What NRI plugins changed in its spec, put together from their answers. */
+  | {
+      readonly type: 'container.adjusted';
+      readonly body: ContainerAdjusted & {
+        /** All its limits, where some of CRI's words are among what was changed; absent: they stay. */
+        readonly resources?: LinuxContainerResources;
       };
     }
   | { readonly type: 'container.created'; readonly body: { readonly claimed: boolean } }

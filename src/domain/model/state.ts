@@ -19,6 +19,7 @@ import type { PodRestore } from './pod-restore.ts';
 import type { CallRequest, ExitReason, Intent, PodLimits } from './records.ts';
 import type { PodCheckpoint } from './effects/checkpoint.ts';
 import type { ContainerUpdate } from './effects/container.ts';
+import type { ContainerNri, NriPlugin } from './nri-plugins.ts';
 
 /**
  * One acquired thing and its undoing.
@@ -132,6 +133,12 @@ export interface ContainerRun {
   readonly staleExecs: readonly string[];
 }
 
+/**
+ * Of its task. Where somebody has to know its process before it runs, it is made by itself: making ──> made, with the
+ * process. inDoubt: the daemon ended while its start was under way, and its shim is asked what became of it (C19).
+ */
+export type ContainerLaunch = 'none' | 'making' | 'made' | 'doing' | 'inDoubt' | 'failed';
+
 /** How far the deletion is of a task that is over, or given up. failed: it is still to be deleted. */
 export type TaskLeft = 'failed' | 'undoing' | 'undone' | 'owed';
 
@@ -149,8 +156,7 @@ export type ContainerPhase =
   /** Until container.created, which follows when its files are made. */
   | { readonly kind: 'creating'; readonly inspection: 'none' | 'doing' | 'done' | 'failed' }
   | { readonly kind: 'created'; readonly claimed: boolean }
-  /** inDoubt: the daemon ended while its start was under way, and its shim is asked what became of it (C19). */
-  | ({ readonly kind: 'starting'; readonly launch: 'none' | 'doing' | 'inDoubt' | 'failed' } & ContainerStart)
+  | ({ readonly kind: 'starting'; readonly launch: ContainerLaunch; readonly made?: LaunchedTask } & ContainerStart)
   /** What became of its start nobody will tell: what there may be of a task is deleted, and the start has failed then. */
   | ({ readonly kind: 'startLost'; readonly message: string; readonly taskLeft: TaskLeft } & ContainerStart)
   | { readonly kind: 'running'; readonly run: ContainerRun }
@@ -201,6 +207,8 @@ export interface Container {
   readonly goal: ContainerGoal;
   readonly phase: ContainerPhase;
   readonly files: StepState;
+  /** Absent: no NRI plugin has anything to do with it. */
+  readonly nri?: ContainerNri;
   /** null until it was inspected. */
   readonly facts: ContainerFacts | null;
   readonly rootfs: readonly Mount[];
@@ -250,6 +258,8 @@ export interface NodeState {
   acknowledgedHeads?: readonly string[] | undefined;
   /** SHA-256 of the archives of checkpoints that were written here, oldest first. Absent: none. */
   checkpointDigests?: readonly string[] | undefined;
+  /** NRI plugins that are there, in the order in which they registered. Absent: none. */
+  nriPlugins?: readonly NriPlugin[] | undefined;
   readonly sandboxes: Map<string, PodSandbox>;
   readonly containers: Map<string, Container>;
   readonly images: Map<string, Image>;
@@ -279,8 +289,8 @@ export function containersOf(state: NodeState, podSandboxId: string): Container[
 
 /** Makes one state what another is; the other must not be used any more. */
 export function replaceState(state: NodeState, by: NodeState): void {
-  const { facts, network, podCidr, journalDoubts, acknowledgedHeads, checkpointDigests } = by;
-  Object.assign(state, { facts, network, podCidr, journalDoubts, acknowledgedHeads, checkpointDigests });
+  const { facts, network, podCidr, journalDoubts, acknowledgedHeads, checkpointDigests, nriPlugins } = by;
+  Object.assign(state, { facts, network, podCidr, journalDoubts, acknowledgedHeads, checkpointDigests, nriPlugins });
   refill(state.sandboxes, by.sandboxes);
   refill(state.containers, by.containers);
   refill(state.images, by.images);

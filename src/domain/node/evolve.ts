@@ -5,19 +5,23 @@
 import { evolveCheckpointDigests } from '../container/checkpoint-digests.ts';
 import { evolveDoubts } from '../model/journal-doubt.ts';
 import { restartedContainer } from '../container/evolve.ts';
-import { restartedSandbox } from '../pod-sandbox/after-restart.ts';
+import { restartedSandbox } from '../pod-sandbox/restarted.ts';
 import { sameJson } from '../values/json.ts';
-import type { Sequenced } from '../model/records.ts';
+import type { Intent, Sequenced } from '../model/records.ts';
+import { evolvePlugins, forgetPlugin } from '../nri/plugins.ts';
 import type { RuntimeHandler } from '../model/runtime-handler.ts';
 import type { DaemonFacts } from '../model/daemon-facts.ts';
 import type { ContainerExit, NodeState } from '../model/state.ts';
 import type { Int64 } from '../model/cri.ts';
 
-export function evolveNode(state: NodeState, record: Sequenced): void {
+/** `ended`: what was asked for that has just ended. */
+export function evolveNode(state: NodeState, record: Sequenced, ended: Intent | undefined): void {
   switch (record.type) {
     case 'daemon.started': {
       state.network = withoutStrangers(state.network, state.facts, record.body.facts);
       state.facts = record.body.facts;
+      // Whoever was there has to come again.
+      state.nriPlugins = undefined;
       // Effects are forgotten by deciding/open-effects.ts; what they were doing is in doubt and therefore to be undone or redone.
       const dead = new Set(record.body.deadTasks);
       const { rebooted } = record.body;
@@ -36,6 +40,13 @@ export function evolveNode(state: NodeState, record: Sequenced): void {
       return evolveDoubts(state, record);
     case 'checkpoint.written':
       return evolveCheckpointDigests(state, record.body.digests);
+    case 'nri.plugin.registered':
+    case 'nri.plugin.closed':
+      return evolvePlugins(state, record);
+    case 'effect.ended':
+      // Who does not know what there is, is not asked about it.
+      if (ended?.kind === 'SynchronizePlugin' && record.body.failure !== undefined) forgetPlugin(state, ended.plugin);
+      return;
     case 'node.configured':
       state.podCidr = record.body.podCidr;
       return;

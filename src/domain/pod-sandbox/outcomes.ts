@@ -5,7 +5,7 @@ import { afterMs, emit, request, retryDelayMs, setTimer, type Turn } from '../de
 import { afterPodCheckpoint } from './checkpoint.ts';
 import { afterStreamPort } from './port-forward.ts';
 import { advancePodSandbox, afterPauseKill, losePodSandbox } from './advance.ts';
-import { hasClaimedContainers } from './restored-containers.ts';
+import { hasClaimedContainers } from './restoring.ts';
 import { holderOf } from './sandboxer.ts';
 import { afterStartShim } from './shim.ts';
 

@@ -15,12 +15,12 @@ import { advancePodSandbox, losePodSandbox } from '../pod-sandbox/advance.ts';
 import { afterReadPodCheckpoint } from '../pod-sandbox/restore.ts';
 import { holderOf } from '../pod-sandbox/sandboxer.ts';
 import type { EffectEnded, Event, Input, Sequenced } from '../model/records.ts';
-import { type Subject, type SubjectKind, subjectOf } from '../model/records.ts';
+import { NODE_STREAM, type Subject, type SubjectKind, subjectOf } from '../model/records.ts';
 import { containersOf, type NodeState } from '../model/state.ts';
 import type { ImageContent } from '../model/image-content.ts';
 import type { Failure } from '../model/errors.ts';
 import { refused } from '../model/result.ts';
-import { beginTurn, complete, type Turn } from '../deciding/turn.ts';
+import { beginTurn, complete, request, type Turn } from '../deciding/turn.ts';
 import { evolve } from './evolve.ts';
 import { decidingFor } from '../deciding/turn-failed.ts';
 
@@ -48,6 +48,8 @@ function react(turn: Turn, input: Sequenced<Input>): void {
       losePodSandbox(turn, id, SHIM_LOST);
       for (const container of containersOf(turn.state, id)) loseContainer(turn, container.id, SHIM_LOST);
       return;
+    case 'nri.plugin.registered':
+      return request(turn, NODE_STREAM, { kind: 'SynchronizePlugin', plugin: input.body.id });
     case 'turn.failed':
       return afterFailedTurn(turn, input);
     case 'call.detached':
@@ -60,6 +62,7 @@ function react(turn: Turn, input: Sequenced<Input>): void {
     case 'logkeeper.started':
     case 'logkeeper.ended':
     case 'network.configured':
+    case 'nri.plugin.closed':
     case 'daemon.stopped':
       // Written down; it changes what later decisions see.
       return;
@@ -85,7 +88,7 @@ function afterEffect(turn: Turn, outcome: EffectEnded, { kind, id }: Subject): v
     case 'call':
       return afterCallEffect(turn, outcome);
     case 'node':
-      // Nothing is requested for it.
+      // What plugins were told needs nothing more.
       return;
   }
 }

@@ -8,6 +8,7 @@ import { launchedAfter } from '../deciding/launch.ts';
 import { imageRequest } from '../image/requests.ts';
 import { type Intent, subjectOf } from '../model/records.ts';
 import type { NodeState, OpenEffect } from '../model/state.ts';
+import { nodeRequest } from '../node/requests.ts';
 import { podSandboxRequest } from '../pod-sandbox/requests.ts';
 import { followedBy } from '../pod-sandbox/steps.ts';
 
@@ -29,9 +30,10 @@ export function effectRequest(state: NodeState, { stream, intent }: OpenEffect):
         ? bug(`${intent.kind} was requested for a container that is gone`)
         : containerRequest(state, facts, sandbox, container, intent);
     }
+    case 'node':
+      return nodeRequest(state, facts, intent);
     case 'image':
     case 'call':
-    case 'node':
       return forCall(state, intent);
   }
 }

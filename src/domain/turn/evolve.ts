@@ -34,7 +34,7 @@ export function evolve(state: NodeState, record: Sequenced): void {
     case 'call':
       return evolveCall(state, record);
     case 'node':
-      return evolveNode(state, record);
+      return evolveNode(state, record, ended?.intent);
   }
 }
 

@@ -6,6 +6,7 @@ import type { CniConfList } from '../model/cni.ts';
 import { sameJson } from '../values/json.ts';
 import { awaitsExit, mayRunOutOfMemory } from '../model/container-state.ts';
 import { containerStream, imageStream, type Input, NODE_STREAM, sandboxStream } from '../model/records.ts';
+import { isPresent } from '../nri/plugins.ts';
 import { isKnownDoubt } from '../model/journal-doubt.ts';
 import type { NodeState } from '../model/state.ts';
 import type { Observation } from '../model/observation.ts';
@@ -49,6 +50,12 @@ export function newsIn(state: NodeState, observation: Observation): News | null 
       return { stream: NODE_STREAM, input: { type: 'journal.doubted', body: observation.doubt } };
     case 'NodeNoted':
       return { stream: NODE_STREAM, input: observation.note };
+    case 'NriNoted': {
+      const { note } = observation;
+      // Who is closed twice, or was never recorded, is no news.
+      if (isPresent(state, note.body.id) !== (note.type === 'nri.plugin.closed')) return null;
+      return { stream: NODE_STREAM, input: note };
+    }
     case 'NetworkConfigured': {
       const { handler, problem } = observation;
       const network = { confList: observation.confList as CniConfList | null, problem };

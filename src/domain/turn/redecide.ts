@@ -24,6 +24,8 @@ const INPUT_TYPES: Readonly<Record<InputType, true>> = {
   'logkeeper.started': true,
   'logkeeper.ended': true,
   'network.configured': true,
+  'nri.plugin.registered': true,
+  'nri.plugin.closed': true,
   'turn.failed': true,
 };
 

@@ -8,11 +8,12 @@ export const writeState = (state: NodeState): string => [...statePieces(state)].
 
 /** The same text in pieces, of an object each at most: for whoever must not stop for as long as the whole takes. */
 export function* statePieces({ facts, network, podCidr, ...lists }: NodeState): Generator<string> {
-  const { journalDoubts, acknowledgedHeads, checkpointDigests } = lists;
+  const { journalDoubts, acknowledgedHeads, checkpointDigests, nriPlugins } = lists;
   yield `{"facts":${JSON.stringify(facts)},"network":${JSON.stringify(network)},"podCidr":${JSON.stringify(podCidr)}`;
   if (journalDoubts !== undefined) yield `,"journalDoubts":${JSON.stringify(journalDoubts)}`;
   if (acknowledgedHeads !== undefined) yield `,"acknowledgedHeads":${JSON.stringify(acknowledgedHeads)}`;
   if (checkpointDigests !== undefined) yield `,"checkpointDigests":${JSON.stringify(checkpointDigests)}`;
+  if (nriPlugins !== undefined) yield `,"nriPlugins":${JSON.stringify(nriPlugins)}`;
   yield* listPieces('sandboxes', lists.sandboxes.values());
   yield* listPieces('containers', lists.containers.values());
   yield* listPieces('images', lists.images.values());
@@ -50,6 +51,7 @@ export function readState(text: string): NodeState {
   if (written.journalDoubts !== undefined) state.journalDoubts = written.journalDoubts;
   if (written.acknowledgedHeads !== undefined) state.acknowledgedHeads = written.acknowledgedHeads;
   if (written.checkpointDigests !== undefined) state.checkpointDigests = written.checkpointDigests;
+  if (written.nriPlugins !== undefined) state.nriPlugins = written.nriPlugins;
   for (const sandbox of written.sandboxes) state.sandboxes.set(sandbox.id, sandbox);
   for (const container of written.containers) state.containers.set(container.id, container);
   for (const image of written.images) state.images.set(image.id, image);

@@ -7,6 +7,7 @@ import { isRunning, runOf } from '../model/container-state.ts';
 import type { Int64 } from '../model/cri.ts';
 import { type BodyOf, containerStream, type ExitReason } from '../model/records.ts';
 import type { Container } from '../model/state.ts';
+import { isEndToBeTold } from './hooks.ts';
 import type { LaunchedTask, TaskExit } from '../model/tasks.ts';
 
 /** What a shell says of a command that could not be run, and what kubelet expects with StartError. */
@@ -16,7 +17,8 @@ const UNKNOWN_STATUS = 255;
 function writeEnd(turn: Turn, container: Container, body: BodyOf<'container.exited'>): void {
   const stream = containerStream(container.id);
   emit(turn, stream, { type: 'container.exited', body });
-  answer(turn, stream, ['StopContainer'], OK);
+  const ended = turn.state.containers.get(container.id);
+  if (ended === undefined || !isEndToBeTold(turn.state, ended)) answer(turn, stream, ['StopContainer'], OK);
 }
 
 /** What the OCI runtime or the shim said of a start that failed. */

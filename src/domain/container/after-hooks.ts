@@ -1,0 +1,69 @@
+/** What the answers of NRI plugins about a container lead to: its spec is changed, or what was begun is given up. */
+import type { Failure } from '../model/errors.ts';
+import type { ContainerAdjustment } from '../model/nri.ts';
+import { containerStream, type EffectEnded, type Intent } from '../model/records.ts';
+import { refused } from '../model/result.ts';
+import type { Container } from '../model/state.ts';
+import { mergedAnswers, vetoIn } from '../nri/answers.ts';
+import type { Merged } from '../nri/merge.ts';
+import { toCriResources } from '../nri/resources.ts';
+import { mergedResources } from '../oci/resources.ts';
+import { resourcesOf } from '../model/container-state.ts';
+import { answer, emit, request, type Turn } from '../deciding/turn.ts';
+import { advanceContainer, failCreation } from './advance.ts';
+import { writeStartError } from './writing.ts';
+
+type Ended = Extract<EffectEnded, { kind: 'CallPlugins' }>;
+
+export function afterHook(turn: Turn, containerId: string, outcome: Ended, intent: Intent): void {
+  const container = turn.state.containers.get(containerId);
+  if (container === undefined || intent.kind !== 'CallPlugins') return;
+  const answers = outcome.result?.answers ?? [];
+  const veto = (): Failure | null => outcome.failure ?? vetoIn(answers, intent.hook, `container ${containerId}`);
+  switch (intent.hook) {
+    case 'CreateContainer': {
+      const merged = mergedAnswers(answers);
+      const failure = veto() ?? (merged.ok ? null : merged.failure);
+      if (failure !== null && container.goal === 'run') return failCreation(turn, container, failure);
+      if (failure === null && merged.ok) adjust(turn, container, merged.value);
+      break;
+    }
+    case 'StartContainer': {
+      const failure = veto();
+      if (failure !== null) giveUpStart(turn, container, failure);
+      break;
+    }
+    default:
+    // Nothing can be refused any more: what they said is written down.
+  }
+  advanceContainer(turn, containerId);
+}
+
+/** Its task is made, and not started. */
+function giveUpStart(turn: Turn, container: Container, failure: Failure): void {
+  if (container.phase.kind !== 'starting') return;
+  writeStartError(turn, container, failure.message);
+  answer(turn, containerStream(container.id), ['StartContainer'], refused(failure));
+}
+
+function adjust(turn: Turn, container: Container, merged: Merged): void {
+  if (Object.keys(merged.adjust).length === 0) return;
+  const stream = containerStream(container.id);
+  emit(turn, stream, { type: 'container.adjusted', body: { ...merged, ...resourcesWith(container, merged.adjust) } });
+  // What names stand for has to be known before the spec is built.
+  if (container.goal === 'run' && hasNames(merged.adjust)) request(turn, stream, { kind: 'InspectContainer' });
+}
+
+const hasNames = ({ cdiDevices = [], linux }: ContainerAdjustment): boolean =>
+  cdiDevices.length > 0 || linux?.resources?.blockioClass !== undefined;
+
+/** A later change of limits begins with what plugins set. */
+function resourcesWith(container: Container, { linux = {} }: ContainerAdjustment) {
+  const { oomScoreAdj } = linux;
+  const changes = {
+    ...toCriResources(linux.resources ?? {}),
+    ...(oomScoreAdj === undefined ? {} : { oomScoreAdj: String(oomScoreAdj) }),
+  };
+  if (Object.keys(changes).length === 0) return {};
+  return { resources: mergedResources(resourcesOf(container) ?? {}, changes) };
+}

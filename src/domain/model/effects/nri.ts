@@ -1,0 +1,37 @@
+/** Effects on NRI plugins, and what their success says. Types only. */
+import type { NriPlugin, PluginAnswer, PluginHook } from '../nri-plugins.ts';
+import type { NriContainer, NriPodSandbox } from '../nri-views.ts';
+
+export type NriEffect =
+  /** Tells a plugin that has just registered what there is; what it is asked meanwhile waits for that. */
+  | {
+      readonly kind: 'SynchronizePlugin';
+      readonly plugin: NriPlugin;
+      readonly pods: readonly NriPodSandbox[];
+      readonly containers: readonly NriContainer[];
+    }
+  /**
+   * Asks plugins one after the other; each sees the container as those before it changed it. What is asked about one
+   * object is asked in the order in which it was requested. Bounded: a plugin that does not answer is left out.
+   */
+  | {
+      readonly kind: 'CallPlugins';
+      readonly hook: PluginHook;
+      readonly plugins: readonly NriPlugin[];
+      readonly pod: NriPodSandbox;
+      /** Absent: it is about the pod. */
+      readonly container?: NriContainer;
+    };
+
+export interface NriResults {
+  readonly SynchronizePlugin: Record<string, never>;
+  /** In the order in which they were asked; who was not reached any more is not among them. */
+  readonly CallPlugins: { readonly answers: readonly PluginAnswer[] };
+}
+
+/** What their intents say; the views follow from the state. */
+export interface NriIntents {
+  readonly SynchronizePlugin: { readonly plugin: string };
+  /** Ids of the plugins, in the order in which they are asked. */
+  readonly CallPlugins: { readonly hook: PluginHook; readonly plugins: readonly string[] };
+}

@@ -1,0 +1,40 @@
+/** From an intent on the node to the whole request that an adapter can perform: a function of the state alone. */
+import { isAnnounced } from '../container/hooks.ts';
+import { bug, type EffectRequest, misplaced, perform } from '../deciding/effect-request.ts';
+import { containerStateOf } from '../model/container-state.ts';
+import type { DaemonFacts } from '../model/daemon-facts.ts';
+import type { NriContainer } from '../model/nri-views.ts';
+import type { Intent } from '../model/records.ts';
+import type { Container, NodeState } from '../model/state.ts';
+import { containerNow } from '../nri/of-state.ts';
+import { pluginsOf } from '../nri/plugins.ts';
+import { podSandboxView } from '../nri/views.ts';
+
+export function nodeRequest(state: NodeState, facts: DaemonFacts, intent: Intent): EffectRequest {
+  if (intent.kind !== 'SynchronizePlugin') return misplaced(intent, 'the node');
+  const [plugin] = pluginsOf(state, [intent.plugin]);
+  if (plugin === undefined) return bug(`plugin ${intent.plugin} is to be told what there is, but is not there`);
+  return perform({
+    kind: 'SynchronizePlugin',
+    plugin,
+    pods: inOrder(state.sandboxes)
+      .filter(({ phase }) => phase !== 'creating')
+      .map((sandbox) => podSandboxView(facts, sandbox)),
+    containers: inOrder(state.containers)
+      .filter(isToBeTold)
+      .map((container) => shown(containerNow(state, facts, container))),
+  });
+}
+
+const inOrder = <T extends { readonly seq: number }>(objects: ReadonlyMap<string, T>): readonly T[] =>
+  [...objects.values()].toSorted((a, b) => a.seq - b.seq);
+
+/** Announced to the others and not over: from here on the plugin is asked about it like them. */
+const isToBeTold = (container: Container): boolean =>
+  isAnnounced(container) &&
+  container.nri?.hooks.StopContainer === undefined &&
+  containerStateOf(container) !== 'CONTAINER_EXITED';
+
+/** One that is still being made has been announced already, as one that will be there. */
+const shown = (container: NriContainer): NriContainer =>
+  container.state === 'CONTAINER_UNKNOWN' ? { ...container, state: 'CONTAINER_CREATED' } : container;

@@ -1,0 +1,28 @@
+/** What plugins answered to one hook, as it counts for whoever asked: pure, so that a replay needs no plugin (C13). */
+import type { Failure } from '../model/errors.ts';
+import type { PluginAnswer, PluginHook } from '../model/nri-plugins.ts';
+import type { Result } from '../model/result.ts';
+import { type Merged, NOTHING_MERGED, withAdjustment } from './merge.ts';
+
+/** The first who said no; null: nobody did. One that did not answer says nothing. `what` was asked about. */
+export function vetoIn(answers: readonly PluginAnswer[], hook: PluginHook, what: string): Failure | null {
+  for (const { plugin, failure } of answers)
+    if (failure?.kind === 'refused')
+      return {
+        reason: 'PluginRefused',
+        message: `NRI plugin "${plugin}" refused ${hook} of ${what}: ${failure.message}`,
+      };
+  return null;
+}
+
+/** What all of them change together. Refused with PluginConflict. */
+export function mergedAnswers(answers: readonly PluginAnswer[]): Result<Merged> {
+  let merged = NOTHING_MERGED;
+  for (const { plugin, answer } of answers) {
+    if (answer?.hook !== 'CreateContainer' || answer.adjust === undefined) continue;
+    const next = withAdjustment(merged, plugin, answer.adjust);
+    if (!next.ok) return next;
+    merged = next.value;
+  }
+  return { ok: true, value: merged };
+}

@@ -1,0 +1,28 @@
+/** What NRI plugins are told of a container at this moment: with what plugins changed in it, and its process if there is one. */
+import type { DaemonFacts } from '../model/daemon-facts.ts';
+import type { NriContainer } from '../model/nri-views.ts';
+import type { PluginHook } from '../model/nri-plugins.ts';
+import type { Container, NodeState } from '../model/state.ts';
+import { adjustedSpecOf } from './spec.ts';
+import { containerView } from './views.ts';
+
+/** `hook`: absent when a plugin is told of all there is. */
+export function containerNow(
+  state: NodeState,
+  facts: DaemonFacts,
+  container: Container,
+  hook?: PluginHook,
+): NriContainer {
+  const { phase, nri, podSandboxId } = container;
+  const built = adjustedSpecOf(state, facts, container);
+  const blockioClass = nri?.adjusted?.adjust.linux?.resources?.blockioClass;
+  const made = 'made' in phase ? phase.made : undefined;
+  return containerView(state, {
+    container,
+    sandbox: state.sandboxes.get(podSandboxId),
+    spec: built.ok ? built.value : null,
+    ...(blockioClass === undefined ? {} : { blockioClass }),
+    ...(made === undefined ? {} : { task: made }),
+    ...(hook === 'StopContainer' ? { handlesExit: true } : {}),
+  });
+}

@@ -1,0 +1,31 @@
+/** Which NRI plugins are there, and who of them wants to be asked what: folded from records. */
+import type { PluginHook, NriNote, NriPlugin } from '../model/nri-plugins.ts';
+import type { NodeState } from '../model/state.ts';
+
+type Present = Pick<NodeState, 'nriPlugins'>;
+
+export const isPresent = ({ nriPlugins = [] }: Present, pluginId: string): boolean =>
+  nriPlugins.some(({ id }) => id === pluginId);
+
+/** In the order in which they are asked. */
+export const pluginsFor = ({ nriPlugins = [] }: Present, hook: PluginHook): readonly NriPlugin[] =>
+  nriPlugins
+    .filter(({ hooks }) => hooks.includes(hook))
+    .toSorted((a, b) => (a.index < b.index ? -1 : a.index > b.index ? 1 : 0));
+
+/** Those of these ids that are still there, in their order. */
+export const pluginsOf = ({ nriPlugins = [] }: Present, ids: readonly string[]): readonly NriPlugin[] =>
+  ids.flatMap((id) => nriPlugins.find((plugin) => plugin.id === id) ?? []);
+
+/** How plugins are called in words, and as owners of fields. */
+export const pluginName = ({ index, name }: Pick<NriPlugin, 'index' | 'name'>): string => `${index}-${name}`;
+
+export function evolvePlugins(state: NodeState, note: NriNote): void {
+  if (note.type === 'nri.plugin.closed') return forgetPlugin(state, note.body.id);
+  state.nriPlugins = [...(state.nriPlugins ?? []), note.body];
+}
+
+export function forgetPlugin(state: NodeState, pluginId: string): void {
+  const left = (state.nriPlugins ?? []).filter(({ id }) => id !== pluginId);
+  state.nriPlugins = left.length === 0 ? undefined : left;
+}

@@ -1,0 +1,57 @@
+/** What a plugin is told when it comes. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { given, type Happening } from '../given.ts';
+import {
+  allSucceeds,
+  CONTAINER,
+  containerConfig,
+  createContainer,
+  createdContainer,
+  exitedContainer,
+  POD,
+  pulledImage,
+  readyPod,
+  removeContainer,
+  runningContainer,
+  runPod,
+  stopPod,
+  succeeds,
+} from '../happenings.ts';
+import { closes, plugin, registers, requested } from './plugin-happenings.ts';
+
+const told = (...happenings: readonly Happening[]) => {
+  const { state } = given(...happenings, registers(plugin('20', 'late', 'CreateContainer')));
+  const { pods, containers } = requested(state, 'SynchronizePlugin');
+  return [pods.map(({ id }) => id), containers.map(({ id, state: word }) => [id, word])];
+};
+
+test('every pod that clients may know of, and every container that is created or runs', () => {
+  assert.deepEqual(told(), [[], []]);
+  assert.deepEqual(told(runPod()), [[], []], 'it is being made');
+  assert.deepEqual(told(readyPod), [[POD], []]);
+  assert.deepEqual(told(createdContainer), [[POD], [[CONTAINER, 'CONTAINER_CREATED']]]);
+  assert.deepEqual(told(runningContainer), [[POD], [[CONTAINER, 'CONTAINER_RUNNING']]]);
+  assert.deepEqual(told(exitedContainer), [[POD], []]);
+  assert.deepEqual(told(readyPod, stopPod, allSucceeds), [[POD], []], 'also where it is NOTREADY');
+});
+
+test('in the order in which it was made', () => {
+  const more = createContainer(containerConfig({ metadata: { name: 'second' } }), 'another');
+  assert.deepEqual(told(createdContainer, more, allSucceeds)[1], [
+    [CONTAINER, 'CONTAINER_CREATED'],
+    ['another', 'CONTAINER_CREATED'],
+  ]);
+});
+
+test('what others were asked about before, and is not made yet; nothing that others hear the end of', () => {
+  const early = plugin('10', 'early', 'CreateContainer', 'StopContainer', 'RemoveContainer');
+  const creating = [pulledImage, readyPod, createContainer()];
+  assert.deepEqual(told(...creating)[1], [], 'it will be asked about it');
+  const asked = [registers(early), succeeds('SynchronizePlugin'), ...creating, succeeds('InspectContainer')];
+  assert.deepEqual(told(...asked)[1], [[CONTAINER, 'CONTAINER_CREATED']]);
+  assert.deepEqual(told(...creating, succeeds('InspectContainer'))[1], [[CONTAINER, 'CONTAINER_CREATED']]);
+  const ending = [registers(early), succeeds('SynchronizePlugin'), createdContainer, removeContainer];
+  assert.deepEqual(told(...ending)[1], []);
+  assert.deepEqual(told(...ending, closes(early.id))[1], []);
+});
