@@ -52,6 +52,8 @@ export interface LivesOptions {
 /** How soon whoever keeps the daemon running starts it again. */
 const RESTART_MS = 200;
 const MUTE_AGAIN_MS = 3_000;
+/** Longer than StartShim takes to answer once the shim is there: who has no connection yet is told of its loss afterwards. */
+const LOSS_MS = 8;
 const REBOOT_RATE = 0.07;
 const SLOW_RATE = 0.005;
 const COMMIT_FAILED = 'the disk is broken';
@@ -269,7 +271,7 @@ function hearWorld(history: History, tell: (observation: Observation) => void, p
   world.onShimDeath = (podSandboxId) => {
     const hearing = history.daemon;
     const isConnected = (): boolean => hearing !== null && !hearing.dead;
-    scheduler.after(3, () => void (isConnected() ? tell({ kind: 'ShimLost', podSandboxId }) : undefined));
+    scheduler.after(LOSS_MS, () => void (isConnected() ? tell({ kind: 'ShimLost', podSandboxId }) : undefined));
   };
 }
 
