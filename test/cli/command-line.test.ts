@@ -189,7 +189,7 @@ describe('config', () => {
   });
 });
 
-test('serve: a configuration that can not be used ends it with a sentence', async (t) => {
+test('serve: a configuration that cannot be used ends it with a sentence', async (t) => {
   const dir = await tempDir(t);
   const words = ['serve', '--root', join(dir, 'same'), '--state', join(dir, 'same')];
   const { exitStatus, stderr } = await scribe(words);

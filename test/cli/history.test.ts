@@ -87,7 +87,7 @@ describe('history', () => {
     );
   });
 
-  test('what others wrote can not steer the terminal', async () => {
+  test('what others wrote cannot steer the terminal', async () => {
     const text = await history();
     assert.doesNotMatch(text.replaceAll('\n', ''), /\p{Cc}/u);
     assert.match(text, /UNKNOWN: the bridge \\u\{1b\}\[31mburns/);

@@ -85,7 +85,7 @@ describe('image pull', () => {
     assert.match(file.stderr, /: nobody listens\./);
   });
 
-  test('a malicious daemon can not steer the terminal', async (t) => {
+  test('a malicious daemon cannot steer the terminal', async (t) => {
     const { socketPath } = await fakeDaemon(t, {
       async pull(_request, send) {
         send({ digest: 'x\u001b[2J', phase: '\u001b[31mred', bytesDone: '1', bytesTotal: '2' });
@@ -129,7 +129,7 @@ describe('image load', () => {
     assert.equal(Buffer.concat(got).toString(), 'a tar file');
   });
 
-  test('what can not be read is said before anything is asked', async (t) => {
+  test('what cannot be read is said before anything is asked', async (t) => {
     const dir = await tempDir(t);
     const missing = await scribe(['image', 'load', '--socket', join(dir, 'none'), join(dir, 'missing.tar')]);
     assert.equal(missing.exitStatus, 1);

@@ -223,7 +223,7 @@ describe('loading the configuration', () => {
       assert.match(said[index + 1] ?? '', problem);
   });
 
-  it('can not be changed once loaded', async (t) => {
+  it('cannot be changed once loaded', async (t) => {
     const config = await load(t, '');
     const write = (): void => {
       Object.assign(config.runtime.handlers[0] ?? {}, { name: 'x' });

@@ -106,7 +106,7 @@ describe('stats of containers', { timeout: 20_000 }, () => {
     assert.equal(await stats.statsOf(gone), null);
   });
 
-  it('are looked for where the handler of the pod puts them; one that can not be there does not fail the list', async (t) => {
+  it('are looked for where the handler of the pod puts them; one that cannot be there does not fail the list', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] });
     const view = testModel();
     const inSlice = { metadata: { name: 'p' }, linux: { cgroupParent: 'a.slice' } };

@@ -158,7 +158,7 @@ describe('stats of pods', { timeout: 20_000 }, () => {
     assert.ok(!watched.includes(idOf('b')));
   });
 
-  it('metrics: a container that can not be read costs its own and is reported', async () => {
+  it('metrics: a container that cannot be read costs its own and is reported', async () => {
     const { stats, pods, reports } = setUp();
     const metrics = await stats.podMetricsOf(pods);
     assert.deepEqual(

@@ -116,7 +116,7 @@ describe('the door to sessions', { timeout: 60_000 }, () => {
     assert.deepEqual(gone, ['exec', 'exec']);
   });
 
-  it('says which address it can not have, and tries anew for the next', async (t) => {
+  it('says which address it cannot have, and tries anew for the next', async (t) => {
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
     const { port } = other.address() as AddressInfo;

@@ -189,7 +189,7 @@ for (const [which, reconnect] of doubts)
     assert.equal(reasonOf(reply), 'RuntimeFailed');
   });
 
-test('a start in doubt whose process can not be killed is tried again, and its caller hears why', async () => {
+test('a start in doubt whose process cannot be killed is tried again, and its caller hears why', async () => {
   let refusing = true;
   const { rig, containerId } = await startInDoubt({
     ReconnectShim: async () => ({ gone: true, tasks: [] }),
@@ -258,7 +258,7 @@ test('a pod whose shim ends while its network is being attached fails, and is no
   assert.equal(rig.engine.state.sandboxes.size, 0);
 });
 
-test('a StopContainer is answered when the task of a container without a shim can not be deleted', async () => {
+test('a StopContainer is answered when the task of a container without a shim cannot be deleted', async () => {
   const rig = await startRig({
     perform: {
       DeleteTask: async () => {

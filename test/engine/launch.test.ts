@@ -129,7 +129,7 @@ test('a task is started once it is created, and not before', async () => {
   assert.equal(rig.errors.length, 0);
 });
 
-test('C6: a task that can not be created is not started, which is recorded in the same words, and it is deleted', async () => {
+test('C6: a task that cannot be created is not started, which is recorded in the same words, and it is deleted', async () => {
   const failure = new FailureError('RuntimeFailed', 'There is no such program.');
   let started = false;
   const { rig, containerId, reply } = await startContainer({

@@ -18,7 +18,7 @@ const restorePod = (names: readonly string[] = ['c0', 'c1']): CallDraft => ({
   containerConfigs: names.map(config),
 });
 
-/** Pause tasks can not be signalled in here: nobody waits for their exit. */
+/** Pause tasks cannot be signalled in here: nobody waits for their exit. */
 async function rigWithImage(perform: RigOptions['perform'] = {}): Promise<Rig> {
   const KillTask = () => Promise.reject(new FailureError('HostFailed', 'no signal'));
   const rig = await startRig({ perform: { KillTask, ...perform } });
@@ -70,7 +70,7 @@ test('C5: one whose caller has gone stays when its containers are used', async (
   assert.equal(rig.engine.state.containers.size, 2);
 });
 
-test('C6: a container that can not be made takes the pod with it, and the caller hears why', async () => {
+test('C6: a container that cannot be made takes the pod with it, and the caller hears why', async () => {
   const rig = await rigWithImage({
     PrepareContainer: async ({ checkpoint }) => {
       if (checkpoint?.path === `${CHECKPOINT_PATH}/c1.tar`) throw new FailureError('InvalidField', 'It is no archive.');

@@ -22,7 +22,7 @@ async function podOfStuckShim(
   return { rig, create };
 }
 
-test('a StartContainer behind a shim that can not be stopped fails, and the next one starts when it can', async () => {
+test('a StartContainer behind a shim that cannot be stopped fails, and the next one starts when it can', async () => {
   let isStuck = true;
   const { rig, create } = await podOfStuckShim(async () => {
     if (isStuck) throw new FailureError('HostFailed', 'its bundle is busy.');

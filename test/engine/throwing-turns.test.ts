@@ -101,7 +101,7 @@ test('a turn that throws leaves in place what others have on their way to the di
   await assertWhole(rig);
 });
 
-test('a call that can not even be refused is answered once the journal has it', async () => {
+test('a call that cannot even be refused is answered once the journal has it', async () => {
   const plant = planted(
     (input) => input.type === 'call.received' && input.body.request.method !== 'UpdateRuntimeConfig',
   );
@@ -115,7 +115,7 @@ test('a call that can not even be refused is answered once the journal has it', 
   await assertWhole(rig);
 });
 
-test('a request that the journal can not hold is refused, and what it was is said without it', async () => {
+test('a request that the journal cannot hold is refused, and what it was is said without it', async () => {
   const rig = await startRig();
   const annotations = { huge: '\u0001'.repeat(3_000_000) };
   const reply = await rig.call({
@@ -143,7 +143,7 @@ test('an outcome whose turn throws counts as a failure: what was made is undone,
   await assertWhole(rig);
 });
 
-test('an outcome that can not be decided at all is noted: whoever waits is told, and removing works', async () => {
+test('an outcome that cannot be decided at all is noted: whoever waits is told, and removing works', async () => {
   const plant = planted(isOutcome('AttachNetwork'));
   const rig = await startRig({ decide: plant.decide });
   plant.on = true;
@@ -302,7 +302,7 @@ test('C20: a start passes over the one object that nothing can be decided about,
   await assertFolded(rig);
 });
 
-test('C20: a start that can not be decided at all serves, and recovers one object after the other', async () => {
+test('C20: a start that cannot be decided at all serves, and recovers one object after the other', async () => {
   const contents = emptyContents();
   const { podSandboxId, containerId } = await runContainer(await startRig({ contents }));
   const plant = planted((input) => input.type === 'daemon.started');
@@ -320,7 +320,7 @@ test('C20: a start that can not be decided at all serves, and recovers one objec
   await assertWhole(rig);
 });
 
-test('an outcome that can not be decided when it comes is taken up by a look at its pod', async () => {
+test('an outcome that cannot be decided when it comes is taken up by a look at its pod', async () => {
   const plant = planted(isOutcome('AttachNetwork'));
   const rig = await startRig({ decide: plant.decide });
   plant.on = true;

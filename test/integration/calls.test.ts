@@ -176,7 +176,7 @@ describe('calls', () => {
     await Promise.all(created.map((reply) => runtime.removeContainer(reply)));
   });
 
-  test('what can not be is refused with the field that is wrong, recorded, and changes nothing', async () => {
+  test('what cannot be is refused with the field that is wrong, recorded, and changes nothing', async () => {
     const { daemon } = node;
     const context = (securityContext: object): Ask => podWith({ linux: { securityContext } });
     const inContainer = (securityContext: object): Ask => containerWith({ linux: { securityContext } });

@@ -65,7 +65,7 @@ devices:
       await shell('head -c 3 /dev/vendor0 | wc -c; stat -c %a,%t,%T /dev/vendor0; id -G'),
       '3\n440,1,5\n0 4444\n',
     );
-    // The kernel's log: who may only read it can not write to it, root or not.
+    // The kernel's log: who may only read it cannot write to it, root or not.
     assert.match(await shell('echo x > /dev/vendor1'), /not permitted/);
     assert.match(await shell('echo x > /usr/lib/vendor'), /Read-only/);
     assert.equal(await readFile(join(dir, 'hooks'), 'utf8'), `made ${secret}-2\n`);

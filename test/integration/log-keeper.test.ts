@@ -68,7 +68,7 @@ describe('the log keeper', () => {
     await eventually('more lines', async () => (await log()).length > lengthBefore, 30_000);
   });
 
-  test('can not write a log of 300 characters, so that the start fails and says why', async () => {
+  test('cannot write a log of 300 characters, so that the start fails and says why', async () => {
     const { runtime } = node.daemon.cri;
     const containerId = await create('nameless', `${'x'.repeat(300)}.log`);
     await assert.rejects(

@@ -198,7 +198,7 @@ describe('pods', () => {
     const { podSandboxId } = await runPod(daemon, 'server', busyboxName, server, { pod }, t);
     const client = await runPod(daemon, 'client', busyboxName, sleeper, {}, t);
     const { status } = await runtime.podSandboxStatus({ podSandboxId });
-    // Static busybox can not look names up, which its wget does even for an address.
+    // Static busybox cannot look names up, which its wget does even for an address.
     const get = (host: string, port: number): string[] => [
       'sh',
       '-c',

@@ -156,7 +156,7 @@ describe('a pod that is restored', () => {
 
   test('without a pause task has them too', () => goesOn(ownPids));
 
-  test('and can not go on has a start that failed, and is removed as any other', async () => {
+  test('and cannot go on has a start that failed, and is removed as any other', async () => {
     const restored = await restore(pod('failing'));
     const { main = '' } = idsOf(restored);
     await writeFile(join(criu.tools, 'fails'), '');

@@ -78,7 +78,7 @@ describe('sessions', { timeout: 900_000 }, () => {
     assert.match(history.stdout, /exit 5, \d+ B in, \d+ B out \(stdin stdout stderr: sh -c read line/);
   });
 
-  test('what can not be is refused, with the code that clients rely on', async () => {
+  test('what cannot be is refused, with the code that clients rely on', async () => {
     const { runtime } = node.daemon.cri;
     const streams = { stdout: true, stderr: true };
     const refused = (call: Promise<unknown>, code: number, words: RegExp): Promise<void> =>

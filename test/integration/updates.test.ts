@@ -174,7 +174,7 @@ describe('limits', () => {
     assert.equal(await inForce(containerId, 'shares'), '150');
   });
 
-  test('that can not be are refused with the name of the field, and so is what is not there', async () => {
+  test('that cannot be are refused with the name of the field, and so is what is not there', async () => {
     const containerId = await start('refuses', { cpuShares: '512' });
     const { runtime } = node.daemon.cri;
     const invalid = (message: RegExp): ((error: unknown) => boolean) => withCode(GrpcCode.INVALID_ARGUMENT, message);

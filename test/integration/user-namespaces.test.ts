@@ -205,7 +205,7 @@ describe('pods with users of their own', () => {
     await removePod(node.daemon, podSandboxId);
   });
 
-  test('are announced for handlers whose runtime can, and refused for those whose can not', async () => {
+  test('are announced for handlers whose runtime can, and refused for those whose cannot', async () => {
     const { runtime } = node.daemon.cri;
     const { runtimeHandlers } = await runtime.status({});
     const able = (handler: string) => runtimeHandlers.find(({ name }) => name === handler)?.features?.userNamespaces;
@@ -226,7 +226,7 @@ describe('pods with users of their own', () => {
       runtime.createContainer({ podSandboxId, config: without, sandboxConfig }),
       withCode(GrpcCode.INVALID_ARGUMENT, /userns_options is not that of the pod/),
     );
-    // A file system that can not be mapped is found out when the container is started.
+    // A file system that cannot be mapped is found out when the container is started.
     const mount = { hostPath: '/proc/sys/vm', containerPath: '/vm', uidMappings: mappings, gidMappings: mappings };
     const config = containerConfig('main', busyboxName, ['sleep', '1000'], { ...ownUsers, mounts: [mount] });
     const { containerId } = await runtime.createContainer({ podSandboxId, config, sandboxConfig });

@@ -60,7 +60,7 @@ test('C14: a fold that fails takes nothing else with it', async (t) => {
   await journal.append([recordAt(11)]);
 });
 
-test('C20: a record that can not be folded is passed over and named, the same way every time', async (t) => {
+test('C20: a record that cannot be folded is passed over and named, the same way every time', async (t) => {
   const path = join(await tempDir(t), 'journal.db');
   const { journal } = await openTemporary(t, { path });
   await journal.append([...recordsFrom(1, 5), recordAt(6, { body: 'no json' }), recordAt(7)]);

@@ -1,4 +1,4 @@
-/** bin/scribe works from a clone wherever it is called from, and says what to do where it can not. */
+/** bin/scribe works from a clone wherever it is called from, and says what to do where it cannot. */
 import assert from 'node:assert/strict';
 import { chmod, copyFile, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** scripts/setup.sh installs nothing where nothing is missing, and says what to do where it can not install. */
+/** scripts/setup.sh installs nothing where nothing is missing, and says what to do where it cannot install. */
 import assert from 'node:assert/strict';
 import { copyFile, mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

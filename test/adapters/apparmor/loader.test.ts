@@ -79,7 +79,7 @@ describe('AppArmor profiles', { timeout: 60_000 }, () => {
     assert.equal(await count(), 2);
   });
 
-  it('of ours that can not be loaded is a fact with its reason; one of an earlier life serves', async (t) => {
+  it('of ours that cannot be loaded is a fact with its reason; one of an earlier life serves', async (t) => {
     const apparmor = await fakeNode(t, 'echo bad; echo "no such\nrule" >&2; exit 3');
     const problem = 'apparmor_parser ended with 3: no such; rule';
     assert.deepEqual(await apparmor.inspect('scribe-default'), { loaded: false, problem });

@@ -310,7 +310,7 @@ describe('image volumes', () => {
     assert.deepEqual([root.uid, root.gid, root.mode & 0o7777], [7, 8, 0o1770]);
   });
 
-  it('can not be led out of the image', async (t) => {
+  it('cannot be led out of the image', async (t) => {
     const { dir, layers, base, top } = await layersOf(t);
     const secret = join(dir, 'host-secret');
     await mkdir(secret);

@@ -151,7 +151,7 @@ describe('plugins that misbehave', { timeout: 60_000 }, () => {
     assert.equal((await failureOf(attached)).reason, 'Interrupted');
   });
 
-  it('reports a plugin that can not be executed', async (t) => {
+  it('reports a plugin that cannot be executed', async (t) => {
     const node = await makeNode(t);
     const adapter = node.adapter({ spawner: { run: () => Promise.reject(new Error('exec format error')) } });
     await adapter.start();

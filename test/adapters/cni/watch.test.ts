@@ -200,7 +200,7 @@ describe('the watch on CNI configurations', { timeout: 60_000 }, () => {
     assert.equal(unasked(), 0);
   });
 
-  it('C20: says why its watch ended when what it observes can not be recorded', async (t) => {
+  it('C20: says why its watch ended when what it observes cannot be recorded', async (t) => {
     const dir = await mkdtemp(join(tmpdir(), 'scribe-cni-watch-'));
     await makeConfDir(dir, 'a');
     let refuse = false;

@@ -318,7 +318,7 @@ describe('where events were delivered to', { timeout: 20_000 }, () => {
     assert.equal(openEventCursor(dir, 41, fails).deliveredSeq(), 0);
   });
 
-  it('a directory that can not be written to is reported, once', async (t) => {
+  it('a directory that cannot be written to is reported, once', async (t) => {
     const reports: string[] = [];
     const cursor = openEventCursor(`${await tempDir(t)}/none`, 9, (message) => void reports.push(message));
     cursor.deliver(1);

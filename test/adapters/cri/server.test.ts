@@ -102,7 +102,7 @@ describe('failures', { timeout: 20_000 }, () => {
     await stillServes(server);
   });
 
-  it('a message that can not be decoded is refused', async (t) => {
+  it('a message that cannot be decoded is refused', async (t) => {
     const server = await startServer(t);
     const client = rawClient(t, server.socket);
     // A field that ends before its length does, a number that never ends, and a kind of field that there is not.

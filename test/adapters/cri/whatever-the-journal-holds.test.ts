@@ -270,7 +270,7 @@ describe('whatever the journal holds', { timeout: 60_000 }, () => {
     assert.equal((await cri.runtime.podSandboxStatus({ podSandboxId: 'a' })).containersStatuses[0]?.exitCode, -1);
   });
 
-  it('one that can not be encoded is missing in its list, is told of, and nothing else is missing', () => {
+  it('one that cannot be encoded is missing in its list, is told of, and nothing else is missing', () => {
     const view = testModel();
     const broken = image('sha256:broken');
     view.put({

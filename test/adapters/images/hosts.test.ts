@@ -146,7 +146,7 @@ describe('registry hosts', () => {
     assert.deepEqual(b?.tls, { ca: [cert], clientPairs: [{ cert, key }], skipVerify: false });
   });
 
-  it('says which certificate or key can not be used, before a server is asked', async (t) => {
+  it('says which certificate or key cannot be used, before a server is asked', async (t) => {
     const [one, other] = [await certificateTexts(t), await certificateTexts(t)];
     const files = { 'cert.pem': one.cert, 'key.pem': one.key, 'other-key.pem': other.key };
     const cases: readonly (readonly [string, RegExp])[] = [

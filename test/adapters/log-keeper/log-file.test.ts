@@ -55,7 +55,7 @@ describe('logs in trouble', () => {
     assert.match(said, /Writing the log .*\/full\/0\.log again; \d+ records were lost/);
   });
 
-  it('C16: a directory that can not be made stalls nobody; the log begins when it can', async (t) => {
+  it('C16: a directory that cannot be made stalls nobody; the log begins when it can', async (t) => {
     const { connect, stateDir } = await fixtureOf(t);
     const keeper = await connect();
     const container = await containerIn(stateDir, 'blocked');

@@ -102,7 +102,7 @@ describe('what start prints', () => {
     assert.deepEqual(parseStartOutput(text(address)), { address, taskApi: 2 });
     assert.deepEqual(parseStartOutput(text(`${address}\n`)), { address, taskApi: 2 });
   });
-  it('is refused when scribe can not speak to such a shim', () => {
+  it('is refused when scribe cannot speak to such a shim', () => {
     const json = (value: object): Uint8Array =>
       text(JSON.stringify({ address, version: 3, protocol: 'ttrpc', ...value }));
     assert.throws(() => parseStartOutput(json({ protocol: 'grpc' })), /speaks "grpc"/);

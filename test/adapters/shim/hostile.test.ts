@@ -56,7 +56,7 @@ describe('a shim that misbehaves', { timeout: 60_000 }, () => {
     assert.equal(await isAlive(pod.shim), false);
   });
 
-  it('can not have another process killed by lying about its pid', async () => {
+  it('cannot have another process killed by lying about its pid', async () => {
     await writeFile(join(fake.dir, 'mood'), 'lying');
     await assert.rejects(rig.startPod(), /says that its pid is 1, which is no shim/);
     await rm(join(fake.dir, 'mood'));

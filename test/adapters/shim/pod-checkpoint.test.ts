@@ -1,4 +1,4 @@
-/** Freezing the containers of a pod together for its checkpoint, when one of them can not be. */
+/** Freezing the containers of a pod together for its checkpoint, when one of them cannot be. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { whileFrozen } from '../../../src/adapters/shim/pod-checkpoint.ts';

@@ -286,7 +286,7 @@ for (const { version, path } of await testShims()) {
       await Promise.all([target, joining].map(remove));
     });
 
-    it('that was created only is deleted, and can not be started after that', async () => {
+    it('that was created only is deleted, and cannot be started after that', async () => {
       const one = await container(['sleep', '1000']);
       const { task } = await rig.adapter.effects.CreateTask(one, openContext());
       await remove(one);

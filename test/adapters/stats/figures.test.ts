@@ -165,7 +165,7 @@ describe('figures of a cgroup', () => {
     assert.equal(readBytes, (reads / 3n) * 1_000_000_000n);
   });
 
-  it('are none of one that is gone, or that can not be known', async (t) => {
+  it('are none of one that is gone, or that cannot be known', async (t) => {
     const root = await tempDir(t);
     const cgroup = { version: 2, controllers: { memory: root } } as const;
     assert.equal(await readFigures(cgroup, target, 'cgroup', withBuffer), null);

@@ -84,7 +84,7 @@ describe('the stats reader', () => {
     }
   });
 
-  it('goes on after cgroups that can not be opened', async (t) => {
+  it('goes on after cgroups that cannot be opened', async (t) => {
     const root = await tempDir(t);
     await writeFile(`${root}/c`, 'no directory');
     const problems: string[] = [];

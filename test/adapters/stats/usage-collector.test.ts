@@ -110,7 +110,7 @@ describe('counting a tree', () => {
     assert.ok(((await measureTree(dir, noPause))?.usedBytes ?? 0) >= 5 * 1024 * 1024);
   });
 
-  it('says when something can not be read, and counts the rest', async (t) => {
+  it('says when something cannot be read, and counts the rest', async (t) => {
     requireRoot();
     const dir = await tempDir(t);
     await chmod(dir, 0o755);

@@ -17,6 +17,6 @@ test('CVE-2019-5736, CVE-2025-31133, CVE-2025-52565, CVE-2025-52881: a runc is t
     assert.deepEqual(cvesOf(version), [], version);
 });
 
-test('a version that can not be read is trusted with nothing', () => {
+test('a version that cannot be read is trusted with nothing', () => {
   assert.deepEqual(cvesOf('what'), ['CVE-2019-5736', 'CVE-2024-21626', ...MOUNTS]);
 });

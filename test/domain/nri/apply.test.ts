@@ -202,7 +202,7 @@ describe('an adjustment in the OCI spec', () => {
     assert.equal(adjusted(adjust, base, { node: nodeV1 }).linux.resources.hugepageLimits, undefined);
   });
 
-  it('classes are those of the node, and one that it can not give is refused', () => {
+  it('classes are those of the node, and one that it cannot give is refused', () => {
     const blockIO = [{ devices: null, weight: 50 }];
     const spec = adjusted(limits({ blockioClass: 'slow' }), base, { ...facts, blockIO });
     assert.deepEqual(spec.linux.resources.blockIO, { weight: 50 });

@@ -63,7 +63,7 @@ describe('environment', () => {
     assert.deepEqual(processOf({}, { cmd: ['x'], env }).env.slice(2), ['A=2=3', 'B=']);
   });
 
-  it('an image can not name a token', () => {
+  it('an image cannot name a token', () => {
     const { env } = processOf({}, { cmd: ['x'], env: ['A=t1', '[object Object]=t1'] });
     assert.ok(env.every((entry) => typeof entry === 'string'));
   });

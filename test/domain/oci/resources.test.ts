@@ -175,7 +175,7 @@ describe('oom_score_adj', () => {
     buildContainer(withResources({ oomScoreAdj }), { node, settings: { ...settings, restrictOomScoreAdj } }).process
       .oomScoreAdj;
 
-  it('is what is asked for, unless the daemon can not or may not lower it', () => {
+  it('is what is asked for, unless the daemon cannot or may not lower it', () => {
     assert.equal(scoreOf('-900', { ...nodeV2, ownOomScoreAdj: 100 }), -900);
     assert.equal(scoreOf('-900', { ...nodeV2, ownOomScoreAdj: 100 }, true), 100);
     assert.equal(scoreOf('-900', nodeV1), 0);

@@ -77,7 +77,7 @@ describe('capabilities', () => {
     assert.match(refused.message, /add_ambient_capabilities asks for CAP_SYS_RESOURCE/);
   });
 
-  it('can not be more than the daemon has', () => {
+  it('cannot be more than the daemon has', () => {
     assert.deepEqual(given(['ALL'], [], nodeV1), nodeV1.capabilities);
     const failure = refusal({ capabilities: { addCapabilities: ['SYS_RESOURCE'] } }, { node: nodeV1 });
     assert.equal(failure.reason, 'HostLacks');
@@ -284,7 +284,7 @@ describe('AppArmor', () => {
     }
   });
 
-  it('a container that says nothing runs unconfined where the profile can not be loaded', () => {
+  it('a container that says nothing runs unconfined where the profile cannot be loaded', () => {
     assert.equal(profileOf({}, missing), undefined);
     assert.equal(build({}, { node }).process.apparmorProfile, undefined, 'as journals of before have it');
   });
@@ -326,7 +326,7 @@ describe('namespaces', () => {
     assert.equal(pidOf(NamespaceMode.POD, { sandboxConfig: hostPid }), undefined);
   });
 
-  it('a container can not have more of the node than its pod, whatever it says', () => {
+  it('a container cannot have more of the node than its pod, whatever it says', () => {
     const { NODE } = NamespaceMode;
     const spec = build({ namespaceOptions: { network: NODE, ipc: NODE, pid: NODE } });
     assert.deepEqual(of(spec.linux.namespaces), of(build({}).linux.namespaces));

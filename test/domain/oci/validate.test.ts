@@ -207,7 +207,7 @@ describe('PodSandboxConfig', () => {
     );
   });
 
-  it('says what only this node can not do', () => {
+  it('says what only this node cannot do', () => {
     const seccomp = { linux: { securityContext: { seccomp: {} } } };
     assert.equal(pod(seccomp, { ...nodeV1, seccomp: false })?.reason, 'HostLacks');
     const facts = { node: nodeV2, settings: { ...settings, cgroupDriver: 'systemd' as const } };

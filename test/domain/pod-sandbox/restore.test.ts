@@ -52,7 +52,7 @@ describe('RestorePod', () => {
       .follows({ answers: ['RestorePod InvalidField'] });
   });
 
-  it('is refused when the checkpoint can not be read, or its image is not there', () => {
+  it('is refused when the checkpoint cannot be read, or its image is not there', () => {
     given(pulledImage, restoring('c0', 'c1'))
       .when(fails('ReadPodCheckpoint'))
       .follows({ answers: ['RestorePod HostFailed'] });

@@ -92,7 +92,7 @@ describe('labels', { timeout: 60_000 }, () => {
     await writeLabel('/proc/version', LABEL);
   });
 
-  it('that can not be given are a failure, and the work ends when it is told to', async (t) => {
+  it('that cannot be given are a failure, and the work ends when it is told to', async (t) => {
     const { dir, relabel } = await setUp(t);
     const isReason = (reason: string) => (error: unknown) =>
       error instanceof FailureError && error.failure.reason === reason;

@@ -155,7 +155,7 @@ describe('run', () => {
     process.kill(Number(text(result.stdout)), 'SIGKILL');
   });
 
-  it('refuses what can not be started, saying why', { timeout }, async (t) => {
+  it('refuses what cannot be started, saying why', { timeout }, async (t) => {
     const dir = await tempDir(t);
     const spawner = await spawnerOf(t, dir);
     await writeFile(join(dir, 'plain'), '');
@@ -260,7 +260,7 @@ describe('mounts and namespaces', () => {
     assert.equal((await stat(path)).ino, made);
   });
 
-  it('fails to make one where it can not be pinned', { timeout }, async (t) => {
+  it('fails to make one where it cannot be pinned', { timeout }, async (t) => {
     const spawner = await spawnerOf(t, await tempDir(t));
     await assert.rejects(spawner.createNetns('/no/such/netns'), withReason('HostFailed', /ENOENT/));
   });
