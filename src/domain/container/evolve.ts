@@ -1,10 +1,11 @@
 /** What a record of its stream changes in a container. */
 import type { ContainerFacts } from '../model/container-facts.ts';
 import type { Failure, FailureReason } from '../model/errors.ts';
-import type { HookState, PluginHook } from '../model/nri-plugins.ts';
+import type { PluginHook } from '../model/nri-plugins.ts';
 import type { EffectEnded, Intent, Sequenced } from '../model/records.ts';
 import { chainIdsOf } from '../image/mounted.ts';
 import type { Container, ContainerExit, MountedImage, NodeState } from '../model/state.ts';
+import { restartedHooks, withAnswers, withHook } from '../nri/told.ts';
 import { interrupted, triedAgain } from '../deciding/steps.ts';
 import * as phases from './phases.ts';
 
@@ -233,24 +234,10 @@ const madeTask = (
     ? { ...container, phase: phases.launched(container.phase, 'failed'), failure: failure ?? null }
     : { ...container, phase: phases.made(container.phase, result.task) };
 
-const withHook = (container: Container, hook: PluginHook, to: HookState): Container => ({
-  ...container,
-  nri: { ...container.nri, hooks: { ...container.nri?.hooks, [hook]: to } },
+const asked = (container: Container, hook: PluginHook, failure: Failure | undefined): Container => ({
+  ...withAnswers(container, hook, failure),
+  ...(failure !== undefined && hook === 'CreateContainer' ? { failure } : {}),
 });
-
-/** Nobody can make a container of what plugins may have said of it; of all else they count as told. */
-const toldOf = (hook: PluginHook): HookState => (hook === 'CreateContainer' ? 'failed' : 'done');
-
-const asked = (container: Container, hook: PluginHook, failure: Failure | undefined): Container =>
-  failure === undefined
-    ? withHook(container, hook, 'done')
-    : { ...withHook(container, hook, toldOf(hook)), ...(hook === 'CreateContainer' ? { failure } : {}) };
-
-const restartedNri = ({ nri }: Container): Pick<Container, 'nri'> => {
-  if (nri === undefined) return {};
-  const told = ([hook, to]: [string, HookState]) => [hook, to === 'doing' ? toldOf(hook as PluginHook) : to] as const;
-  return { nri: { ...nri, hooks: Object.fromEntries(Object.entries(nri.hooks).map(told)) } };
-};
 
 const owing = (container: Container, failure: Failure): Container => ({
   ...container,
@@ -298,8 +285,7 @@ export function cutShortContainer(container: Container, intent: Intent, failure:
 
 /** A daemon has started, perhaps after the node's end, which `exit` is of whatever ran: limits and bundles ended then too. */
 export const restartedContainer = (container: Container, exit: ContainerExit | null, dead: boolean): Container => ({
-  ...(exit === null ? container : withoutUpdate(container)),
-  ...restartedNri(container),
+  ...restartedHooks(exit === null ? container : withoutUpdate(container)),
   files: interrupted(container.files),
   phase: phases.restarted(container.phase, exit, dead),
 });

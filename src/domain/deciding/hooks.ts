@@ -2,7 +2,7 @@
  * Has NRI plugins asked: one effect for all who want this hook, so that nothing is asked for, and nothing recorded, where
  * nobody does.
  */
-import type { PluginHook } from '../model/nri-plugins.ts';
+import type { HooksTold, PluginHook } from '../model/nri-plugins.ts';
 import { pluginsFor } from '../nri/plugins.ts';
 import { request, type Turn } from './turn.ts';
 
@@ -12,4 +12,15 @@ export function askPlugins(turn: Turn, stream: string, hook: PluginHook): boolea
   if (plugins.length === 0) return false;
   request(turn, stream, { kind: 'CallPlugins', hook, plugins });
   return true;
+}
+
+/** Plugins are being asked what they are asked once about one object: since now, or before. */
+export function isAskedOnce(
+  turn: Turn,
+  stream: string,
+  { nri }: { readonly nri?: { readonly hooks: HooksTold } },
+  hook: PluginHook,
+): boolean {
+  const asked = nri?.hooks[hook];
+  return asked === undefined ? askPlugins(turn, stream, hook) : asked === 'doing';
 }

@@ -40,10 +40,12 @@ export interface PluginAnswer {
 /** failed: nobody can say what plugins were told. */
 export type HookState = 'doing' | 'done' | 'failed';
 
+/** How far each hook is that plugins were asked about one object; absent: they were not. */
+export type HooksTold = Readonly<Partial<Record<PluginHook, HookState>>>;
+
 /** What NRI plugins have to do with a container. */
 export interface ContainerNri {
-  /** How far each hook is that they were asked; absent: they were not. */
-  readonly hooks: Readonly<Partial<Record<PluginHook, HookState>>>;
+  readonly hooks: HooksTold;
   /** What they changed in its spec, and who set what; absent: nothing. */
   readonly adjusted?: ContainerAdjusted;
   /** What names in the adjustment stand for; absent: there are none. */

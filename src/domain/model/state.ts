@@ -19,7 +19,7 @@ import type { PodRestore } from './pod-restore.ts';
 import type { CallRequest, ExitReason, Intent, PodLimits } from './records.ts';
 import type { PodCheckpoint } from './effects/checkpoint.ts';
 import type { ContainerUpdate } from './effects/container.ts';
-import type { ContainerNri, NriPlugin } from './nri-plugins.ts';
+import type { ContainerNri, HooksTold, NriPlugin } from './nri-plugins.ts';
 
 /**
  * One acquired thing and its undoing.
@@ -80,6 +80,8 @@ export interface PodSandbox {
   readonly taskExit: TaskExit | null;
   /** As the shim's sandbox service told it. */
   readonly platform?: SandboxPlatform;
+  /** How far NRI plugins were asked about it; absent: they were not. */
+  readonly nri?: { readonly hooks: HooksTold };
   /** Being written, or was when the daemon ended: then that is still to be cleared up (C19). */
   readonly checkpoint?: PodCheckpoint;
   /** The checkpoint that it is restored from; absent: none. */

@@ -5,7 +5,7 @@ import { containerStateOf } from '../model/container-state.ts';
 import type { DaemonFacts } from '../model/daemon-facts.ts';
 import type { NriContainer } from '../model/nri-views.ts';
 import type { Intent } from '../model/records.ts';
-import type { Container, NodeState } from '../model/state.ts';
+import type { Container, NodeState, PodSandbox } from '../model/state.ts';
 import { containerNow } from '../nri/of-state.ts';
 import { pluginsOf } from '../nri/plugins.ts';
 import { podSandboxView } from '../nri/views.ts';
@@ -18,7 +18,7 @@ export function nodeRequest(state: NodeState, facts: DaemonFacts, intent: Intent
     kind: 'SynchronizePlugin',
     plugin,
     pods: inOrder(state.sandboxes)
-      .filter(({ phase }) => phase !== 'creating')
+      .filter(isPodToBeTold)
       .map((sandbox) => podSandboxView(facts, sandbox)),
     containers: inOrder(state.containers)
       .filter(isToBeTold)
@@ -28,6 +28,11 @@ export function nodeRequest(state: NodeState, facts: DaemonFacts, intent: Intent
 
 const inOrder = <T extends { readonly seq: number }>(objects: ReadonlyMap<string, T>): readonly T[] =>
   [...objects.values()].toSorted((a, b) => a.seq - b.seq);
+
+/** Clients may know of it, or others were asked about it; and nobody was told that it is gone. */
+const isPodToBeTold = ({ phase, restore, nri }: PodSandbox): boolean =>
+  (phase !== 'creating' || nri?.hooks.RunPodSandbox !== undefined || restore?.begun === true) &&
+  nri?.hooks.RemovePodSandbox === undefined;
 
 /** Announced to the others and not over: from here on the plugin is asked about it like them. */
 const isToBeTold = (container: Container): boolean =>

@@ -15,7 +15,9 @@ import { isAcquired, isClear } from '../deciding/steps.ts';
 import { mayHaveTask } from '../model/container-state.ts';
 import type { Failure } from '../model/errors.ts';
 import { imageIdsOfPod } from '../image/mounted.ts';
+import { isAskedOnce } from '../deciding/hooks.ts';
 import { askedTogether } from '../deciding/launch.ts';
+import { pluginsFor } from '../nri/plugins.ts';
 import type { CallMethod, Intent } from '../model/records.ts';
 import { imageStream, sandboxStream } from '../model/records.ts';
 import { containersOf, type NodeState, type PodSandbox, type StepState } from '../model/state.ts';
@@ -39,7 +41,7 @@ import { advancePodCheckpoint } from './checkpoint.ts';
 import { createdResponse, isRestored, restoreContainers, restoreFailure, showRestored } from './restoring.ts';
 import { holderOf } from './sandboxer.ts';
 import { advanceShim } from './shim.ts';
-import { stateOf, type StepRow, stepsOf, stepsToUndo } from './steps.ts';
+import { stateOf, STOP_HOOK_AFTER_TRYING, type StepRow, stepsOf, stepsToUndo } from './steps.ts';
 
 /** Calls that make a pod. */
 const CREATIONS = ['RunPodSandbox', 'RestorePod'] as const satisfies readonly CallMethod[];
@@ -68,6 +70,7 @@ function advanceRun(turn: Turn, sandbox: PodSandbox): void {
   const next = steps.filter((row) => mayBegin(sandbox, row, rules));
   if (next.length > 0) return request(turn, stream, ...next.flatMap(({ make }) => makingOf(turn.state, make)));
   if (!steps.every((row) => isMade(sandbox, row, rules))) return;
+  if (isAskedOnce(turn, stream, sandbox, 'RunPodSandbox')) return;
   if (!isRestored(turn.state, sandbox)) return restoreContainers(turn, sandbox);
   const target = stream;
   const claimed = callsWaitingFor(turn, target, CREATIONS).some((call) => !call.detached);
@@ -92,7 +95,8 @@ function failureOf(state: NodeState, sandbox: PodSandbox): Failure | null {
       reason: 'RuntimeFailed',
       message: `Pod sandbox ${sandbox.id} was not ready yet when ${holderOf(sandbox.sandboxer) ?? 'it'} ended with status ${sandbox.taskExit.exitStatus}.`,
     };
-  if (!isAnyStep(sandbox, 'failed')) return restoreFailure(state, sandbox) ?? shimFailure(state, sandbox);
+  const isDoubtful = isAnyStep(sandbox, 'failed') || sandbox.nri?.hooks.RunPodSandbox === 'failed';
+  if (!isDoubtful) return restoreFailure(state, sandbox) ?? shimFailure(state, sandbox);
   return (
     sandbox.failure ?? {
       reason: 'Interrupted',
@@ -122,7 +126,7 @@ function mayBegin(sandbox: PodSandbox, { step, needed, after, follows }: StepRow
 
 function advanceTeardown(turn: Turn, sandbox: PodSandbox): void {
   // What is being made can't be unmade yet, and a shim that was not asked since the restart may still know more.
-  if (isAnyStep(sandbox, 'doing')) return;
+  if (isAnyStep(sandbox, 'doing') || sandbox.nri?.hooks.RunPodSandbox === 'doing') return;
   if (sandbox.shimContact === 'unknown' && sandbox.goal !== 'undo') return;
   if (sandbox.goal !== 'stop')
     for (const container of containersOf(turn.state, sandbox.id)) removeContainerOf(turn, container.id);
@@ -130,26 +134,41 @@ function advanceTeardown(turn: Turn, sandbox: PodSandbox): void {
 
   const now = turn.state.sandboxes.get(sandbox.id);
   if (now === undefined) return;
-  const next = undoable(turn, now);
+  const isHeldUp = waitsForStopHook(turn, now);
+  const next = undoable(turn, now, isHeldUp);
   if (next.length > 0) {
     request(turn, sandboxStream(now.id), ...next);
     return;
   }
-  finish(turn, now);
+  if (!isHeldUp) finish(turn, now);
+}
+
+/** NRI plugins are to hear of its stop, or are hearing of it: the rest waits. */
+function waitsForStopHook(turn: Turn, sandbox: PodSandbox): boolean {
+  const { nri, goal, id } = sandbox;
+  // What was never announced need not be taken back.
+  if (goal === 'undo' && nri?.hooks.RunPodSandbox === undefined) return false;
+  if (nri?.hooks.StopPodSandbox === undefined && pluginsFor(turn.state, 'StopPodSandbox').length === 0) return false;
+  const mayRun = containersOf(turn.state, id).some(mayHaveTask);
+  if (mayRun || !STOP_HOOK_AFTER_TRYING.every((step) => isTried(stateOf(sandbox, step))))
+    return nri?.hooks.StopPodSandbox === undefined;
+  return isAskedOnce(turn, sandboxStream(id), sandbox, 'StopPodSandbox');
 }
 
 /** What can be undone at this moment. */
-function undoable(turn: Turn, sandbox: PodSandbox): Intent[] {
+function undoable(turn: Turn, sandbox: PodSandbox, isHeldUp: boolean): Intent[] {
   const containers = containersOf(turn.state, sandbox.id);
   if (containers.some(mayHaveTask)) return [];
   const keepsNothing = sandbox.goal !== 'stop' && containers.length === 0 && isClearButKept(sandbox);
   return stepsToUndo(sandbox)
+    .filter((row) => !(isHeldUp && row.undoAfterHook === true))
     .filter((row) => (keepsNothing || row.isKept !== true) && mayUndo(sandbox, row))
     .flatMap((row) => undoingOf(sandbox, row));
 }
 
+const isTried = (state: StepState): boolean => isClear(state) || state === 'owed';
+
 function mayUndo(sandbox: PodSandbox, { step, undoAfter, undoAfterTrying = [] }: StepRow): boolean {
-  const isTried = (state: StepState): boolean => isClear(state) || state === 'owed';
   return (
     isAcquired(stateOf(sandbox, step)) &&
     undoAfter.every((before) => isClear(stateOf(sandbox, before))) &&
@@ -185,6 +204,8 @@ function finish(turn: Turn, sandbox: PodSandbox): void {
     if (!sandbox.stopped && sandbox.goal !== 'undo') emit(turn, stream, { type: 'sandbox.stopped', body: {} });
     answer(turn, stream, ['StopPodSandbox'], OK);
     if (sandbox.goal !== 'stop' && isAllClear(sandbox) && containersOf(turn.state, id).length === 0) {
+      const isAnnounced = sandbox.goal === 'remove' || sandbox.nri?.hooks.RunPodSandbox !== undefined;
+      if (isAnnounced && isAskedOnce(turn, stream, sandbox, 'RemovePodSandbox')) return;
       emit(turn, stream, { type: 'sandbox.removed', body: {} });
       for (const imageId of imageIdsOfPod(sandbox)) wake(turn, imageStream(imageId));
       answer(turn, stream, ['RemovePodSandbox'], OK);

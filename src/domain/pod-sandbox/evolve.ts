@@ -4,9 +4,11 @@ import type { SandboxStep } from '../model/effects/pod-sandbox.ts';
 import type { Failure } from '../model/errors.ts';
 import type { EffectEnded, Intent, Sequenced } from '../model/records.ts';
 import type { Image, NodeState, PodSandbox } from '../model/state.ts';
+import { withAnswers, withHook } from '../nri/told.ts';
+import type { PluginHook } from '../model/nri-plugins.ts';
 import { roleOf, type StepRow } from './steps.ts';
 
-export function evolvePodSandbox(state: NodeState, id: string, record: Sequenced): void {
+export function evolvePodSandbox(state: NodeState, id: string, record: Sequenced, intent: Intent | undefined): void {
   if (record.type === 'sandbox.requested') {
     state.names.set(record.body.name, id);
     const image = record.body.imageId === null ? undefined : state.images.get(record.body.imageId);
@@ -20,7 +22,7 @@ export function evolvePodSandbox(state: NodeState, id: string, record: Sequenced
     state.names.delete(sandbox.name);
     return;
   }
-  const changed = changedBy(sandbox, record);
+  const changed = changedBy(sandbox, record, intent);
   if (changed !== sandbox) state.sandboxes.set(id, changed);
 }
 
@@ -64,12 +66,14 @@ function requested(id: string, record: Requested, image: Image | undefined): Pod
   };
 }
 
-function changedBy(sandbox: PodSandbox, record: Sequenced): PodSandbox {
+function changedBy(sandbox: PodSandbox, record: Sequenced, intent: Intent | undefined): PodSandbox {
   switch (record.type) {
     case 'effects.requested':
       return record.body.effects.reduce(started, sandbox);
     case 'effect.ended':
-      return ended(sandbox, record.body);
+      return intent?.kind === 'CallPlugins'
+        ? asked(sandbox, intent.hook, record.body.failure)
+        : ended(sandbox, record.body);
     case 'sandbox.restoring':
       return sandbox.restore === undefined ? sandbox : { ...sandbox, restore: { ...sandbox.restore, begun: true } };
     case 'sandbox.ready':
@@ -106,6 +110,7 @@ function started(sandbox: PodSandbox, intent: Intent): PodSandbox {
     const { outputPath, containerIds } = intent;
     return { ...sandbox, checkpoint: { outputPath, containerIds } };
   }
+  if (kind === 'CallPlugins') return withHook(sandbox, intent.hook, 'doing');
   const role = roleOf(sandbox, kind);
   if (role === undefined) return sandbox;
   return withStep(sandbox, role.row.step, role.is === 'undone' ? 'undoing' : 'doing');
@@ -126,13 +131,20 @@ function ended(sandbox: PodSandbox, outcome: EffectEnded): PodSandbox {
 }
 
 /** Nobody knows how this effect ended. */
-export function cutShort(sandbox: PodSandbox, { kind }: Intent, failure: Failure): PodSandbox {
+export function cutShort(sandbox: PodSandbox, intent: Intent, failure: Failure): PodSandbox {
+  const { kind } = intent;
+  if (kind === 'CallPlugins') return asked(sandbox, intent.hook, failure);
   if (kind === 'KillTask') return { ...sandbox, kill: 'none' };
   if (kind === 'ReconnectShim') return muted(sandbox);
   const role = roleOf(sandbox, kind);
   if (role === undefined || role.is === 'begun') return sandbox;
   return { ...withStep(sandbox, role.row.step, 'failed'), failure: sandbox.failure ?? failure };
 }
+
+const asked = (sandbox: PodSandbox, hook: PluginHook, failure: Failure | undefined): PodSandbox => ({
+  ...withAnswers(sandbox, hook, failure),
+  ...(failure !== undefined && hook === 'RunPodSandbox' ? { failure: sandbox.failure ?? failure } : {}),
+});
 
 const muted = (sandbox: PodSandbox): PodSandbox => ({
   ...sandbox,

@@ -2,6 +2,7 @@
 import { containersAfterReconnect, SHIM_GONE } from '../container/recovery.ts';
 import { type EffectEnded, type Intent, sandboxStream } from '../model/records.ts';
 import { afterMs, emit, request, retryDelayMs, setTimer, type Turn } from '../deciding/turn.ts';
+import { vetoIn } from '../nri/answers.ts';
 import { afterPodCheckpoint } from './checkpoint.ts';
 import { afterStreamPort } from './port-forward.ts';
 import { advancePodSandbox, afterPauseKill, losePodSandbox } from './advance.ts';
@@ -24,11 +25,28 @@ export function afterSandboxEffect(turn: Turn, podSandboxId: string, outcome: Ef
     case 'EndPodCheckpoint':
       afterPodCheckpoint(turn, podSandboxId, outcome, intent);
       return advancePodSandbox(turn, podSandboxId);
+    case 'CallPlugins':
+      return afterHook(turn, podSandboxId, outcome, intent);
     case 'WaitUntil':
       return afterTimer(turn, podSandboxId, intent);
     default:
       return advancePodSandbox(turn, podSandboxId);
   }
+}
+
+/** A plugin may refuse that it runs; nothing else can be refused. */
+function afterHook(
+  turn: Turn,
+  podSandboxId: string,
+  { result }: Extract<EffectEnded, { kind: 'CallPlugins' }>,
+  intent: Intent,
+): void {
+  const sandbox = turn.state.sandboxes.get(podSandboxId);
+  if (sandbox === undefined || intent.kind !== 'CallPlugins') return;
+  const failure = vetoIn(result?.answers ?? [], intent.hook, `pod sandbox ${podSandboxId}`);
+  if (intent.hook === 'RunPodSandbox' && failure !== null && sandbox.goal === 'run')
+    emit(turn, sandboxStream(podSandboxId), { type: 'sandbox.failed', body: { failure } });
+  advancePodSandbox(turn, podSandboxId);
 }
 
 function afterTimer(turn: Turn, podSandboxId: string, intent: Intent): void {

@@ -10,6 +10,8 @@ import { bundlePath } from '../model/paths.ts';
 import type { Intent } from '../model/records.ts';
 import { containersOf, type NodeState, type PodSandbox } from '../model/state.ts';
 import { userNamespaceOf } from '../oci/user-namespace.ts';
+import { pluginsOf } from '../nri/plugins.ts';
+import { podSandboxView } from '../nri/views.ts';
 import { stepRequest } from './steps.ts';
 
 export function podSandboxRequest(
@@ -70,6 +72,13 @@ export function podSandboxRequest(
       });
     case 'StreamPort':
       return perform({ ...intent, podSandboxId, netnsPath: network?.netnsPath ?? null });
+    case 'CallPlugins':
+      return perform({
+        kind: 'CallPlugins',
+        hook: intent.hook,
+        plugins: pluginsOf(state, intent.plugins),
+        pod: podSandboxView(facts, sandbox),
+      });
     case 'WaitUntil':
       return perform(intent);
     default:

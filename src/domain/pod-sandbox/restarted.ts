@@ -1,12 +1,13 @@
 /** What the daemon's end, or the node's, makes of a PodSandbox: nobody knows how far things are, or is in touch with its shim. */
 import { interrupted } from '../deciding/steps.ts';
 import type { PodSandbox, ShimContact } from '../model/state.ts';
+import { restartedHooks } from '../nri/told.ts';
 import { mapSteps } from './evolve.ts';
 
 /** `dead`: what held it was found dead, or its namespaces are not pinned any more. */
 export function restartedSandbox(sandbox: PodSandbox, rebooted: boolean, dead: boolean): PodSandbox {
   return {
-    ...sandbox,
+    ...restartedHooks(sandbox),
     steps: mapSteps(sandbox.steps, interrupted),
     kill: 'none',
     shimContact: contactAfterRestart(sandbox, rebooted),

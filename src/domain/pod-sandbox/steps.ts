@@ -48,6 +48,8 @@ export interface StepRow {
   readonly undoAfter: readonly SandboxStep[];
   /** The undoing of these was tried, and may be owed. */
   readonly undoAfterTrying?: readonly SandboxStep[];
+  /** NRI plugins hear of the pod's stop before it is undone. */
+  readonly undoAfterHook?: true;
   /** Where its undoing fails, it goes with this one. */
   readonly goesWith?: SandboxStep;
   /** What is forgotten with it when it is undone in a pod that goes on. */
@@ -72,6 +74,12 @@ export interface StepRow {
  *
  *   run:     files, namespaces, network ──> ready
  *   stop:    containers' tasks ──> shim, network ──> namespaces ──> stopped
+ *
+ * NRI plugins that want to are asked, or told, in between; nobody waits where none does:
+ *
+ *   run:     all of it ──> RunPodSandbox ──> ready
+ *   stop:    task ──> StopPodSandbox ──> network, netns, namespaces
+ *   remove:  all of it ──> RemovePodSandbox ──> gone
  */
 const always = (): boolean => true;
 const hasNetwork = ({ network }: PodSandbox): boolean => network !== null;
@@ -89,6 +97,7 @@ const netns = {
   needed: hasNetwork,
   undoAfter: ['task'],
   undoAfterTrying: ['network'],
+  undoAfterHook: true,
 } as const;
 
 const pauseTask = {
@@ -145,6 +154,7 @@ export const STEP_ROWS: readonly StepRow[] = [
     after: [],
     undoAfter: [],
     undoAfterTrying: ['network'],
+    undoAfterHook: true,
   },
   {
     step: 'network',
@@ -163,6 +173,7 @@ export const STEP_ROWS: readonly StepRow[] = [
     after: ['netns'],
     follows: 'namespaces',
     undoAfter: [],
+    undoAfterHook: true,
   },
   { ...pauseTask, of: ['pause'], after: ['shim', 'netns'] },
   { ...pauseTask, of: ['pauseOfUsers'], after: ['shim'] },
@@ -182,6 +193,9 @@ export const STEP_ROWS: readonly StepRow[] = [
     goesWith: 'shim',
   },
 ];
+
+/** NRI plugins hear of the pod's stop once the undoing of these was tried. */
+export const STOP_HOOK_AFTER_TRYING: readonly SandboxStep[] = ['task'];
 
 /** Of whatever pod. */
 export const SANDBOX_STEPS: readonly SandboxStep[] = [...new Set(STEP_ROWS.map(({ step }) => step))];

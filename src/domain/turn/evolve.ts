@@ -26,7 +26,7 @@ export function evolve(state: NodeState, record: Sequenced): void {
   evolveEffects(state, record);
   switch (kind) {
     case 'sandbox':
-      return evolvePodSandbox(state, id, record);
+      return evolvePodSandbox(state, id, record, ended?.intent);
     case 'container':
       return evolveContainer(state, id, record, ended?.intent);
     case 'image':

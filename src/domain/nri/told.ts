@@ -1,0 +1,25 @@
+/** How far the hooks are that plugins are asked about one object: what records make of it. Must decide nothing. */
+import type { Failure } from '../model/errors.ts';
+import type { HookState, HooksTold, PluginHook } from '../model/nri-plugins.ts';
+
+type WithNri = { readonly nri?: { readonly hooks: HooksTold } };
+
+/** Nobody can make anything of what plugins may have said to these; of all else they count as told. */
+const toldOf = (hook: PluginHook): HookState =>
+  hook === 'CreateContainer' || hook === 'RunPodSandbox' ? 'failed' : 'done';
+
+export const withHook = <T extends WithNri>(object: T, hook: PluginHook, to: HookState): T => ({
+  ...object,
+  nri: { ...object.nri, hooks: { ...object.nri?.hooks, [hook]: to } },
+});
+
+/** What was asked is over; `failure`: nobody knows what was said. */
+export const withAnswers = <T extends WithNri>(object: T, hook: PluginHook, failure: Failure | undefined): T =>
+  withHook(object, hook, failure === undefined ? 'done' : toldOf(hook));
+
+/** The daemon ended in the middle of it. */
+export function restartedHooks<T extends WithNri>(object: T): T {
+  if (object.nri === undefined) return object;
+  const told = ([hook, to]: [string, HookState]) => [hook, to === 'doing' ? toldOf(hook as PluginHook) : to] as const;
+  return { ...object, nri: { ...object.nri, hooks: Object.fromEntries(Object.entries(object.nri.hooks).map(told)) } };
+}

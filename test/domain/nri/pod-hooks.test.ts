@@ -1,0 +1,104 @@
+/** Where in a pod's life NRI plugins are asked, and what follows from what they say. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { given } from '../given.ts';
+import {
+  allSucceeds,
+  exits,
+  readyPod,
+  removePod,
+  restart,
+  runningContainer,
+  runPod,
+  runPodWithPause,
+  stopPod,
+  succeeds,
+} from '../happenings.ts';
+import { answered, closes, plugin, registers, requested, says } from './plugin-happenings.ts';
+
+const pods = plugin('10', 'pods', 'RunPodSandbox', 'StopPodSandbox', 'RemovePodSandbox');
+const withPods = given.bind(null, registers(pods), succeeds('SynchronizePlugin'));
+
+const made = [runPod(), succeeds('PreparePodSandbox'), succeeds('PinNamespaces')] as const;
+
+test('a pod is READY when plugins let it run', () => {
+  const story = withPods(...made).when(succeeds('AttachNetwork'));
+  story.follows({ asks: ['CallPlugins'] });
+  const { hook, pod } = requested(story.state, 'CallPlugins');
+  assert.deepEqual([hook, pod.ips], ['RunPodSandbox', ['10.0.0.2']]);
+  withPods(...made, succeeds('AttachNetwork'))
+    .when(answered('RunPodSandbox', says('10-pods', 'unanswered')))
+    .follows({ records: ['sandbox.ready'], answers: ['RunPodSandbox OK'] });
+});
+
+test('a veto undoes the pod; plugins hear that it is stopped and removed, past what they say to it', () => {
+  const asked = withPods.bind(null, ...made, succeeds('AttachNetwork'));
+  const no = answered('RunPodSandbox', says('10-pods', 'refused', 'not here'));
+  asked()
+    .when(no)
+    .follows({ records: ['sandbox.failed'], asks: ['CallPlugins'] });
+  asked(no)
+    .when(answered('StopPodSandbox', says('10-pods', 'refused')))
+    .follows({ asks: ['DetachNetwork'] });
+  const gone = asked(no, answered('StopPodSandbox'), succeeds('DetachNetwork'), succeeds('UnpinNamespaces'));
+  assert.deepEqual([...gone.state.effects.values()].at(-1)?.intent.kind, 'CleanPodSandbox');
+  const removing = asked(
+    no,
+    answered('StopPodSandbox'),
+    succeeds('DetachNetwork'),
+    succeeds('UnpinNamespaces'),
+    succeeds('CleanPodSandbox'),
+  );
+  assert.equal(requested(removing.state, 'CallPlugins').hook, 'RemovePodSandbox');
+  removing
+    .when(answered('RemovePodSandbox', says('10-pods', 'closed')))
+    .follows({ records: ['sandbox.removed'], answers: ['RunPodSandbox PluginRefused'] });
+});
+
+test('plugins hear of a stop when no task is left, and before the network goes', () => {
+  withPods(readyPod)
+    .when(stopPod)
+    .follows({ records: ['sandbox.stopping'], asks: ['CallPlugins'] });
+  withPods(readyPod, stopPod)
+    .when(answered('StopPodSandbox'))
+    .follows({ asks: ['DetachNetwork'] });
+  const running = withPods(runningContainer).when(stopPod);
+  running.follows({ records: ['sandbox.stopping', 'container.stopping'], asks: ['KillTask'] });
+  const ended = withPods(runningContainer, stopPod, succeeds('KillTask'), exits(137)).when(succeeds('DeleteTask'));
+  ended.follows({ asks: ['CallPlugins', 'StopShim'] });
+  const withPause = withPods(runPodWithPause, allSucceeds).when(stopPod);
+  withPause.follows({ records: ['sandbox.stopping'], asks: ['KillTask'] });
+});
+
+test('plugins hear once that a pod was stopped, and that it is gone when nothing of it is left', () => {
+  withPods(readyPod, stopPod, allSucceeds)
+    .when(stopPod)
+    .follows({ answers: ['StopPodSandbox OK'] });
+  const removing = withPods(readyPod, stopPod, allSucceeds, removePod).when(succeeds('CleanPodSandbox'));
+  removing.follows({ asks: ['CallPlugins'] });
+  assert.equal(requested(removing.state, 'CallPlugins').hook, 'RemovePodSandbox');
+  withPods(readyPod, stopPod, allSucceeds, removePod, succeeds('CleanPodSandbox'))
+    .when(answered('RemovePodSandbox'))
+    .follows({ records: ['sandbox.removed'], answers: ['RemovePodSandbox OK'] });
+});
+
+test('nobody waits for a plugin that has gone', () => {
+  withPods(readyPod, closes(pods.id))
+    .when(stopPod)
+    .follows({ records: ['sandbox.stopping'], asks: ['DetachNetwork'] });
+});
+
+test('C19: a pod of which a restart left in doubt what plugins said is undone; a stop goes on', () => {
+  withPods(...made, succeeds('AttachNetwork'))
+    .when(restart())
+    .follows({ records: ['sandbox.failed'], asks: ['DetachNetwork'], answers: ['RunPodSandbox Interrupted'] });
+  withPods(readyPod, stopPod)
+    .when(restart())
+    .follows({ asks: ['DetachNetwork'], answers: ['StopPodSandbox Interrupted'] });
+});
+
+test('a plugin that comes while others are asked about a pod is told of it', () => {
+  const late = plugin('20', 'late', 'StopPodSandbox');
+  const { state } = withPods(...made, succeeds('AttachNetwork')).when(registers(late));
+  assert.equal(requested(state, 'SynchronizePlugin').pods.length, 1);
+});
