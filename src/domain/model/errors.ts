@@ -49,6 +49,8 @@ export const codeOfReason = {
   PluginConflict: GrpcCode.FAILED_PRECONDITION,
   /** An NRI plugin did not allow it; the message has its words. */
   PluginRefused: GrpcCode.FAILED_PRECONDITION,
+  /** An NRI plugin answered what can not be; the message names the field. */
+  PluginInvalid: GrpcCode.FAILED_PRECONDITION,
   NetworkNotReady: GrpcCode.FAILED_PRECONDITION,
   /** The message begins with RegistryUnavailable, by which kubelet tells it from a bad image. */
   RegistryFailed: GrpcCode.UNAVAILABLE,
