@@ -52,7 +52,7 @@ const phasesOf = (text: string): readonly PhaseName[] => {
   return phaseNames.filter((phase) => wanted.includes(phase));
 };
 
-/** Throws one sentence for anything that it can not take. */
+/** Throws one sentence for anything that it cannot take. */
 const readOptions = (): Options => {
   const { values } = parseArgs({
     options: {

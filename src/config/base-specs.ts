@@ -28,7 +28,7 @@ const parse = (text: string): BaseSpec =>
     throw new Error(problem);
   });
 
-/** Adds a sentence to `problems` for each file that can not be used: handler, file, field. */
+/** Adds a sentence to `problems` for each file that cannot be used: handler, file, field. */
 export const readBaseSpecs = async ({ handlers }: ParsedConfig['runtime'], problems: string[]): Promise<BaseSpecs> => {
   const specs = new Map<string, BaseSpec>();
   for (const [name, { base_runtime_spec: path }] of Object.entries(handlers)) {

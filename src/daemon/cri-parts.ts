@@ -1,4 +1,4 @@
-/** What the CRI services are given: doors to the engine, the read model and the adapters that know numbers. */
+/** What the CRI services are given: ways to the engine, the read model and the adapters that know numbers. */
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { type DaemonPorts, daemonService } from '../adapters/cri/services/scribe-daemon.ts';
@@ -22,7 +22,7 @@ import { givesUserNamespaces } from '../domain/pod-sandbox/sandboxer.ts';
 import type { Sequenced } from '../domain/model/records.ts';
 import type { NodeState } from '../domain/model/state.ts';
 import { fromJournalRecord } from '../engine/codec.ts';
-import type { Clock, NoteRead, TakeCall } from '../engine/ports.ts';
+import type { Clock, NoteRead, SubmitCall } from '../engine/ports.ts';
 import type { SqliteJournal } from '../journal/sqlite-journal.ts';
 import { criEventsOf, TOLD_TYPES } from '../projections/cri-events.ts';
 import type { PublishedView } from '../engine/published-view.ts';
@@ -35,7 +35,7 @@ export interface CriSources {
   readonly version: string;
   readonly view: PublishedView;
   readonly journal: SqliteJournal;
-  readonly take: TakeCall;
+  readonly submit: SubmitCall;
   readonly noteRead: NoteRead;
   readonly clock: Clock;
   readonly statusesAtNs: CriParts['statusesAtNs'];
@@ -63,7 +63,7 @@ export function criParts(sources: CriSources): CriComposition {
   const containers = createContainerStats({ view, reader: stats, usage });
   const parts: CriParts = {
     version: sources.version,
-    take: sources.take,
+    submit: sources.submit,
     view,
     lists: createLists(view, pinnedBy(pinnedNames(config)), (id, error) =>
       sources.report(`${id} is missing in lists, because it could not be encoded: ${messageOf(error)}`),

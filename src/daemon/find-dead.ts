@@ -5,7 +5,7 @@
 import { readMountInfo } from '../platform/linux/mounts.ts';
 import { isAlive } from '../platform/linux/processes.ts';
 import type { NodeState } from '../domain/model/state.ts';
-import { pinsThatShouldBe, tasksThatShouldRun } from '../domain/node/should-be.ts';
+import { pinsThatShouldBe, tasksThatShouldRun } from '../domain/node/expected-tasks.ts';
 
 /** Ids of tasks whose process does not run: pid and start time name it for ever. And of pods that lack a pin. */
 export async function findDead(state: NodeState): Promise<string[]> {

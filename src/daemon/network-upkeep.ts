@@ -35,7 +35,7 @@ export interface NetworkUpkeepOptions {
 }
 
 export interface NetworkUpkeep {
-  /** Why the plugins take no pods now; null when they do, or can not be asked. */
+  /** Why the plugins take no pods now; null when they do, or cannot be asked. */
   readonly problem: () => Promise<string | null>;
   /** The daemon serves: rounds may begin. */
   readonly served: () => void;

@@ -12,9 +12,9 @@ import { openEventCursor } from './event-cursor.ts';
 import type { Findings } from './findings.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { createNetworkUpkeep, type NetworkUpkeep } from './network-upkeep.ts';
-import { startObserving } from './observing.ts';
+import { startObserving } from './metrics-and-traces.ts';
 import type { EngineSources, RunningEngine } from './run-engine.ts';
-import { createSessionDoor, type SessionDoor } from './sessions/door.ts';
+import { createSessionListener, type SessionListener } from './sessions/listener.ts';
 import { whenPodsEnd } from './sessions/calls.ts';
 import { gidOfGroup } from './socket-group.ts';
 
@@ -29,7 +29,7 @@ interface Sources extends Omit<EngineSources, 'die'> {
 
 export interface OpenSocket {
   readonly cri: CriServer;
-  readonly sessionDoor: SessionDoor;
+  readonly sessionListener: SessionListener;
   readonly networkUpkeep: NetworkUpkeep;
 }
 
@@ -37,8 +37,8 @@ export async function openSocket(sources: Sources): Promise<OpenSocket> {
   const { config, running, view, opened, log } = sources;
   whenPodsEnd(view, running.performers.portForwarder.endPod);
   const networkUpkeep = openNetworkUpkeep(sources);
-  const sessionDoor = await openSessionDoor(sources);
-  const { parts, services } = await openParts(sources, { networkUpkeep, sessionDoor });
+  const sessionListener = await openSessionListener(sources);
+  const { parts, services } = await openParts(sources, { networkUpkeep, sessionListener });
   openHousekeeping(sources);
   const cri = await startCriServer({
     socketPath: config.serve.socketPath,
@@ -50,7 +50,7 @@ export async function openSocket(sources: Sources): Promise<OpenSocket> {
     onBug: (rpc, error) => log.error({ error }, `${rpc} failed unexpectedly`),
   });
   opened.defer(cri.close);
-  return { cri, sessionDoor, networkUpkeep };
+  return { cri, sessionListener, networkUpkeep };
 }
 
 function openNetworkUpkeep({ running, view, clock, knowsAllPods, opened, log, report }: Sources): NetworkUpkeep {
@@ -66,24 +66,24 @@ function openNetworkUpkeep({ running, view, clock, knowsAllPods, opened, log, re
   return networkUpkeep;
 }
 
-async function openSessionDoor({ config, running, clock, opened, log }: Sources): Promise<SessionDoor> {
-  const sessionDoor = createSessionDoor({
+async function openSessionListener({ config, running, clock, opened, log }: Sources): Promise<SessionListener> {
+  const sessionListener = createSessionListener({
     server: config.streaming,
     calls: running.sessions.calls,
     nowMs: () => Number(clock.monoNs() / NS_PER_MS),
     log,
   });
-  opened.defer(sessionDoor.close);
+  opened.defer(sessionListener.close);
   const { port, tls } = config.streaming;
-  // An address or a certificate that can not be used is told now; without either there is nothing to get wrong.
-  if (port !== 0 || tls !== null) await sessionDoor.start();
-  return sessionDoor;
+  // An address or a certificate that cannot be used is told now; without either there is nothing to get wrong.
+  if (port !== 0 || tls !== null) await sessionListener.start();
+  return sessionListener;
 }
 
 /** What the services on the socket answer from. */
 async function openParts(
   sources: Sources,
-  { networkUpkeep, sessionDoor }: Omit<OpenSocket, 'cri'>,
+  { networkUpkeep, sessionListener }: Omit<OpenSocket, 'cri'>,
 ): Promise<CriComposition> {
   const { config, version, found, running, view, clock, findings, opened, log, report } = sources;
   const { journal, journalPath, node, vault } = found;
@@ -99,7 +99,7 @@ async function openParts(
     config,
     version,
     nodeName: node.hostname,
-    take: engine.call,
+    submit: engine.call,
     journal,
     journalPath,
     view,
@@ -115,7 +115,7 @@ async function openParts(
     version,
     view,
     journal,
-    take: observed.take,
+    submit: observed.submit,
     noteRead: observed.noteRead,
     clock,
     statusesAtNs: engine.publishedUpToNs,
@@ -126,7 +126,7 @@ async function openParts(
     usage,
     eventCursor,
     networkProblem: networkUpkeep.problem,
-    streaming: { newId: sources.ids.hex64, urlFor: sessionDoor.urlFor },
+    streaming: { newId: sources.ids.hex64, urlFor: sessionListener.urlFor },
     sandboxDetails: performers.shim.sandboxDetails,
     daemon: daemonPorts({ rootDir, engine, view, clock, findings, log }),
     onPassedOver: (events) => log.warn({ events }, 'container events were passed over: a client is too slow, or late'),

@@ -10,12 +10,12 @@ import type { Config } from '../config/config.ts';
 import { isKnownDoubt, mayLackRecords } from '../domain/model/journal-doubt.ts';
 import { lacksNetwork } from '../domain/pod-sandbox/network.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
-import type { Clock, Ids, Observe, TakeCall } from '../engine/ports.ts';
+import type { Clock, Ids, Observe, SubmitCall } from '../engine/ports.ts';
 import type { PublishedView } from '../engine/published-view.ts';
 import type { Opened } from './closing.ts';
 import { takeCrashFile } from './crash-file.ts';
 import { createCredentials, type Credentials } from './credentials.ts';
-import type { Die } from './death.ts';
+import type { Die } from './fatal-end.ts';
 import { daemonFacts } from './facts.ts';
 import type { Report } from './findings.ts';
 import { type ImageUpkeep, startImageUpkeep } from './image-upkeep.ts';
@@ -55,7 +55,7 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
     return engine;
   };
   const observe: Observe = async (observation) => started().observe(observation);
-  const take: TakeCall = async (draft, options) => started().call(draft, options);
+  const submit: SubmitCall = async (draft, options) => started().call(draft, options);
 
   if (obstacle !== null) log.info(obstacle, 'pods with users of their own are refused');
   const handlers = withFeatures(
@@ -77,7 +77,7 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
   const { pauseRootfs } = found;
   const selinux = prepareSelinux({ config: config.runtime, node, pauseRootfs, relabel, report });
   const credentials = createCredentials();
-  const sessions = createSessions(take, ids);
+  const sessions = createSessions(submit, ids);
   const performers = await startPerformers({
     config,
     node,

@@ -24,7 +24,7 @@ import { publishedView } from '../engine/published-view.ts';
 import { createView } from '../projections/view.ts';
 import { claimPlaces } from './claim-places.ts';
 import { firstError } from './closing.ts';
-import { createDie, dieWith } from './death.ts';
+import { createDie, dieWith } from './fatal-end.ts';
 import { createFindings, reportTo } from './findings.ts';
 import { createLog } from './log.ts';
 import { makePlaces } from './make-places.ts';
@@ -73,7 +73,7 @@ async function live(config: Config, { version, reloadConfig }: ServeOptions, log
   const common = { config, version, found, view, clock, ids: systemIds, opened, log, report };
   const running = await runEngine({ ...common, die });
   const { engine, imageUpkeep, performers } = running;
-  const { cri, sessionDoor, networkUpkeep } = await openSocket({ ...common, running, knowsAllPods, findings });
+  const { cri, sessionListener, networkUpkeep } = await openSocket({ ...common, running, knowsAllPods, findings });
 
   let ending = false;
   const { images, cni, shim } = performers;
@@ -101,7 +101,7 @@ async function live(config: Config, { version, reloadConfig }: ServeOptions, log
   log.info({ signal }, 'ending; pods stay');
   notify.stopping();
   // Before the engine ends, so that calls and sessions are written down as they end.
-  const [cutOff] = await Promise.all([cri.drain(config.serve.drainTimeoutMs), sessionDoor.close()]);
+  const [cutOff] = await Promise.all([cri.drain(config.serve.drainTimeoutMs), sessionListener.close()]);
   if (cutOff > 0) log.warn({ calls: cutOff }, 'calls are cut off, for their time is up');
   // Before anything is closed, so that whoever still waits is answered.
   await engine.stop(signal);

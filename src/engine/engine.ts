@@ -24,7 +24,7 @@ import type { NodeState } from '../domain/model/state.ts';
 import { failureOfTurn } from '../domain/deciding/turn-failed.ts';
 import type { Journal, RecordOwn } from '../journal/types.ts';
 import { createEffectRunner, type EffectEnd } from './effect-runner.ts';
-import { createTurns, type DecidedTurn, type TakenTurn } from './guarded-turns.ts';
+import { createTurns, type DecidedTurn, type SubmittedTurn } from './guarded-turns.ts';
 import { newsIn } from '../domain/turn/observations.ts';
 import type { CallOptions, CallReply, Clock, EffectAttachment, Ids, Observe, PerformEffects } from './ports.ts';
 import type { CallDraft } from '../domain/call/draft.ts';
@@ -87,8 +87,8 @@ export function createEngine(options: EngineOptions): Engine {
   const runner = createEffectRunner({ perform: options.perform, clock, ended: effectEnded });
   const turns = createTurns({ journal, state, published, clock, boot, decide, release, report, fatal });
 
-  const submit = (input: Input, stream: string, cause: number | null, call: number | null): TakenTurn =>
-    turns.take({ input, stream, cause, call });
+  const submit = (input: Input, stream: string, cause: number | null, call: number | null): SubmittedTurn =>
+    turns.submit({ input, stream, cause, call });
 
   function release({ records, effects }: DecidedTurn): void {
     publish(records);

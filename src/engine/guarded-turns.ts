@@ -15,14 +15,14 @@ import { BODY_BYTES_MAX, type Journal, type JournalRecord, type RecordOwn } from
 import { toJournalRecord } from './codec.ts';
 import type { ReleasedEffect } from './effect-runner.ts';
 import type { Clock } from './ports.ts';
-import { type Draft, nameOf, nextWay, shown } from '../domain/turn/ways-out.ts';
+import { type Draft, nameOf, nextWay, shown } from '../domain/turn/after-a-throw.ts';
 
 export interface DecidedTurn {
   readonly records: readonly Sequenced[];
   readonly effects: readonly ReleasedEffect[];
 }
 
-export interface TakenTurn {
+export interface SubmittedTurn {
   /** Of the input's record; null when the input could not be taken, and the journal says only that. */
   readonly seq: number | null;
   /** Resolves when the turn's records are durable and released. */
@@ -30,7 +30,7 @@ export interface TakenTurn {
 }
 
 export interface Turns {
-  readonly take: (draft: Draft) => TakenTurn;
+  readonly submit: (draft: Draft) => SubmittedTurn;
   readonly recordOwn: RecordOwn;
   /** When the newest that was taken is durable. */
   readonly newestDurable: () => Promise<void>;
@@ -92,11 +92,11 @@ export function createTurns(options: TurnsOptions): Turns {
   let nextSeq = journal.head().seq + 1;
   let newestDurable: Promise<void> = Promise.resolve();
 
-  function take(draft: Draft): TakenTurn {
+  function submit(draft: Draft): SubmittedTurn {
     try {
       return append(decided(draft));
     } catch (error) {
-      return takeOtherwise(draft, error);
+      return decideOtherwise(draft, error);
     }
   }
 
@@ -121,7 +121,7 @@ export function createTurns(options: TurnsOptions): Turns {
     }
   }
 
-  function append({ records, effects, rows }: ReturnType<typeof decided>): TakenTurn {
+  function append({ records, effects, rows }: ReturnType<typeof decided>): SubmittedTurn {
     const turn: DecidedTurn = { records, effects };
     nextSeq += records.length;
     unpublished.add(turn);
@@ -140,7 +140,7 @@ export function createTurns(options: TurnsOptions): Turns {
     replaceState(state, before);
   }
 
-  function takeOtherwise(draft: Draft, first: unknown): TakenTurn {
+  function decideOtherwise(draft: Draft, first: unknown): SubmittedTurn {
     const { input, stream } = draft;
     const what = `${nameOf(input)} on ${stream}`;
     let error = first;
@@ -162,7 +162,7 @@ export function createTurns(options: TurnsOptions): Turns {
   }
 
   return {
-    take,
+    submit,
     recordOwn(own) {
       const at = { atNs: clock.nowNs(), monoNs: clock.monoNs() };
       const record = { ...own, ...at, seq: nextSeq, boot, cause: null, call: null };

@@ -1,5 +1,5 @@
 /**
- * The doors between the engine and what surrounds it. Adapters implement PerformEffect and call Observe; the
+ * The interfaces between the engine and what surrounds it. Adapters implement PerformEffect and call Observe; the
  * engine knows nothing else of them. Nothing here decides anything.
  */
 import type { Observable } from 'rxjs';
@@ -56,7 +56,7 @@ export interface Ids {
 export interface CallReply {
   readonly outcome: CallOutcome;
   readonly attachment: EffectAttachment | null;
-  /** Refused at the door (C7, C18): no record tells of it. */
+  /** Refused before it is decided about (C7, C18): no record tells of it. */
   readonly unrecorded?: true;
 }
 
@@ -69,7 +69,7 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
-export type TakeCall = (request: CallDraft, options: CallOptions) => Promise<CallReply>;
+export type SubmitCall = (request: CallDraft, options: CallOptions) => Promise<CallReply>;
 
 export type RecordOf<T extends RecordType> = Sequenced & { readonly type: T };
 

@@ -1,6 +1,6 @@
 /**
  * Room on the journal's file system: says whether there is enough to take on more work, so that a full disk is
- * refused at the door (C7), and keeps a file of real blocks, the reserve, that is given up when it gets tight or when
+ * refused before it is decided about (C7), and keeps a file of real blocks, the reserve, that is given up when it gets tight or when
  * a commit finds no room at all, so that stopping and removing still can be written down. Looks once a second: no
  * kernel interface tells.
  */

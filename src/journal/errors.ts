@@ -10,7 +10,7 @@ export type JournalErrorCode =
   | 'Locked'
   /** A newer scribe wrote it; this one must not touch it. */
   | 'NewerSchema'
-  /** SQLite can not read it, or it is no journal. Set it aside whole. */
+  /** SQLite cannot read it, or it is no journal. Set it aside whole. */
   | 'Corrupt'
   /** SQLite, the file system or a setting is not what durability needs. */
   | 'Unsafe'

@@ -75,7 +75,7 @@ export const createRecordDecoder = (names: NameReader): ((row: RawRecord) => Jou
 };
 
 /**
- * Why a journal's keys can not be what was written, or null. JavaScript's numbers do not hold larger ones exactly, so
+ * Why a journal's keys cannot be what was written, or null. JavaScript's numbers do not hold larger ones exactly, so
  * whoever reads on past this would go round in circles; reading itself passes over such rows.
  */
 export const impossibleKeys = (db: Db): string | null => {

@@ -36,7 +36,7 @@ export const createWalKeeper = (db: Db, alarmBytes: number, onAlarm: (bytes: num
   let triedAtPages = 0;
   let batches = 0;
 
-  /** A disk that is full stops no commit yet: the log still holds everything, and the door is shut (C7). */
+  /** A disk that is full stops no commit yet: the log still holds everything, and nothing is let in any more (C7). */
   const unlessFull = (work: () => void): void => {
     try {
       work();

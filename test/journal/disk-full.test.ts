@@ -1,5 +1,5 @@
 /**
- * A disk that fills up, on a small file system of its own: it is refused at the door, what must still be written
+ * A disk that fills up, on a small file system of its own: it is refused before it is decided about, what must still be written
  * finds its reserve, and when a commit fails all the same, the journal ends and has lost nothing (C7).
  */
 import assert from 'node:assert/strict';
@@ -74,7 +74,7 @@ test('C7: the guard says full before a commit could fail, and the reserve carrie
   assert.equal(guard.isFull(), false);
   assert.equal(reserved(), 6 * mebibyte);
   const { journal } = await openTemporary(t, { path, refuseReads: guard.isFull });
-  // Ordinary work, refused at the door.
+  // Ordinary work, refused before it is decided about.
   while (!(await guard.look())) await journal.append([large(journal.head().seq + 1)]);
   assert.deepEqual([guard.isFull(), changes], [true, [true]]);
   // Somebody else takes the rest.

@@ -302,7 +302,7 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
         half();
         task.frozen = false;
       } catch (error) {
-        // Who fails thaws; who dies can not.
+        // Who fails thaws; who dies cannot.
         task.frozen = error === DIED;
         throw error;
       }

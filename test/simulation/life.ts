@@ -7,7 +7,7 @@ import { copyState, type NodeState } from '../../src/domain/model/state.ts';
 import { writeState } from '../../src/domain/turn/snapshot.ts';
 import { createEngine } from '../../src/engine/engine.ts';
 import type { Observation } from '../../src/domain/model/observation.ts';
-import { pinsThatShouldBe, tasksThatShouldRun } from '../../src/domain/node/should-be.ts';
+import { pinsThatShouldBe, tasksThatShouldRun } from '../../src/domain/node/expected-tasks.ts';
 import type { JournalRecord } from '../../src/journal/types.ts';
 import { createView } from '../../src/projections/view.ts';
 import type { Boundary, CrashPlace, EffectMoment } from './boundaries.ts';

@@ -1,6 +1,6 @@
 /** Bugs that only show on a node that changes: its configuration, its images, its content, its pids. */
 import { decide } from '../../src/domain/turn/decide.ts';
-import { pinsThatShouldBe, tasksThatShouldRun } from '../../src/domain/node/should-be.ts';
+import { pinsThatShouldBe, tasksThatShouldRun } from '../../src/domain/node/expected-tasks.ts';
 import { withEvents } from './altered.ts';
 import type { Plant } from './plant.ts';
 import { isTaken } from './world.ts';

@@ -1,5 +1,5 @@
 /**
- * Mounts image layers for a pod with users of its own: overlayfs can not be mounted with mapped ids, but it can be made of
+ * Mounts image layers for a pod with users of its own: overlayfs cannot be mounted with mapped ids, but it can be made of
  * layers that are. They are mounted so for the moment in which the overlay is made, which keeps them for itself.
  */
 import { join } from 'node:path';

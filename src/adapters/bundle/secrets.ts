@@ -1,5 +1,5 @@
 /**
- * The vault: where secrets wait between the door of the daemon, which takes them out of requests, and the adapter that
+ * The vault: where secrets wait between the CRI listener, which takes them out of requests, and the adapter that
  * needs them (C12). In between, records hold tokens. A token is a digest keyed with a key that never leaves the node:
  * the same value always has the same token, so that a retried request is the same request, and no token tells its
  * value. Values are kept in memory only, and not for long; after a restart they are gone, as what was not finished by

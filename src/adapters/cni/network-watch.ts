@@ -25,7 +25,7 @@ export interface NetworkWatchOptions {
   readonly maxConfFiles: number;
   readonly observe: Observe;
   readonly log: CniLog;
-  /** Told why the directory can not be watched any longer. */
+  /** Told why the directory cannot be watched any longer. */
   readonly fail: (error: Error) => void;
 }
 

@@ -16,7 +16,7 @@ type Taken = CallReply & { readonly outcome: { readonly ok: true } };
  * Runs a call through the engine; a refusal or failure is thrown. `fields` makes the request: what it refuses is
  * written down as a call too (C10).
  */
-export async function take<M extends Method>(
+export async function submit<M extends Method>(
   parts: CriParts,
   method: M,
   fields: () => FieldsOf<M>,
@@ -25,7 +25,7 @@ export async function take<M extends Method>(
   const request = await checked(parts, method, fields, context);
   // The compiler can't see that the fields of this method with this method's name are one of the drafts.
   const draft = { method, ...request } as unknown as CallDraft;
-  return completed(await parts.take(draft, optionsOf(context)));
+  return completed(await parts.submit(draft, optionsOf(context)));
 }
 
 /** Wraps a call that changes something into a handler: `fields` makes its request, `reply` the answer of what came of it. */
@@ -37,7 +37,7 @@ export const calling =
     reply: (taken: Taken) => Response,
   ): ((request: Request, context: CallContext) => Promise<Response>) =>
   async (request, context) =>
-    reply(await take(parts, method, () => fields(request), context));
+    reply(await submit(parts, method, () => fields(request), context));
 
 /** The answer that says only that it was done. */
 export const done = (): Record<string, never> => ({});
@@ -48,7 +48,7 @@ export async function checked<T>(parts: CriParts, rpc: string, make: () => T, co
     return make();
   } catch (error) {
     if (!(error instanceof FailureError)) throw error;
-    const { outcome } = await parts.take({ method: 'Refused', rpc, failure: error.failure }, optionsOf(context));
+    const { outcome } = await parts.submit({ method: 'Refused', rpc, failure: error.failure }, optionsOf(context));
     throw outcome.ok ? error : thrown(outcome.failure);
   }
 }

@@ -1,9 +1,9 @@
 /**
- * What the CRI services are made from: doors to the engine, the read model, and what other adapters know. Types only:
+ * What the CRI services are made from: ways to the engine, the read model, and what other adapters know. Types only:
  * src/daemon/cri-parts.ts puts the parts together, calls.ts makes calls with them.
  */
 import type { Container, PodSandbox } from '../../domain/model/state.ts';
-import type { NoteRead, ReadModel, TakeCall } from '../../engine/ports.ts';
+import type { NoteRead, ReadModel, SubmitCall } from '../../engine/ports.ts';
 import type { StreamingRequest } from '../streaming/types.ts';
 import type * as wire from '../../wire/cri/api.ts';
 import type { ContainerEvents } from './events.ts';
@@ -11,7 +11,7 @@ import type { Lists } from './lists.ts';
 
 export interface CriParts {
   readonly version: string;
-  readonly take: TakeCall;
+  readonly submit: SubmitCall;
   readonly view: ReadModel;
   readonly lists: Lists;
   readonly events: ContainerEvents;

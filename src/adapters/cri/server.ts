@@ -16,7 +16,7 @@ import { healthService } from './services/health.ts';
 import { imageService } from './services/image-service.ts';
 import { optionsOf } from './calls.ts';
 import type { CriParts } from './parts.ts';
-import { createGate } from './gate.ts';
+import { createGate } from './calls-under-way.ts';
 import { createPeers } from './peers.ts';
 import { refusedForSize } from './refused-for-size.ts';
 import { reflectionService, ServerReflectionAlphaDefinition } from './services/reflection.ts';
@@ -67,7 +67,7 @@ export async function startCriServer(options: CriServerOptions): Promise<CriServ
       refusedForSize(async (rpc, peer) => {
         const message = `The request is larger than ${options.messageBytesMax} bytes: nothing of it was read.`;
         const draft = { method: 'Refused', rpc, failure: { reason: 'TooLarge', message } } as const;
-        await parts.take(draft, { caller: peers.callerAt(peer), deadlineNs: null });
+        await parts.submit(draft, { caller: peers.callerAt(peer), deadlineNs: null });
       }),
     ],
   });
@@ -124,7 +124,7 @@ export async function startCriServer(options: CriServerOptions): Promise<CriServ
 }
 
 async function refuse(parts: CriParts, rpc: string, context: CallContext): Promise<Failure> {
-  const { outcome } = await parts.take({ method: 'Unimplemented', rpc }, optionsOf(context));
+  const { outcome } = await parts.submit({ method: 'Unimplemented', rpc }, optionsOf(context));
   return outcome.ok ? { reason: 'NotImplemented', message: `${rpc} is not offered.` } : outcome.failure;
 }
 

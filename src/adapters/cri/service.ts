@@ -14,7 +14,7 @@ import {
 import { type Failure, FailureError, grpcCodeOf } from '../../domain/model/errors.ts';
 import type { MessageFns } from '../../wire/cri/api.ts';
 import { type CallContext, DAEMON_ENDS, type Handlers, type Reply, type ServiceShape } from './context.ts';
-import type { Gate } from './gate.ts';
+import type { Gate } from './calls-under-way.ts';
 import type { Peers } from './peers.ts';
 
 export interface ServiceParts {

@@ -49,7 +49,7 @@ export function createCdiSpecs({ dirs, log }: CdiSpecsOptions): CdiSpecs {
   let known: ReadonlyMap<string, KnownFile> = new Map();
   let reading: Promise<unknown> = Promise.resolve();
 
-  /** Something can not be read: told once. It is looked at again each time, as rights may change. */
+  /** Something cannot be read: told once. It is looked at again each time, as rights may change. */
   const unusable = (path: string, problem: string): KnownFile => {
     if (known.get(path)?.problem !== problem) log.warn({ path, problem }, UNUSABLE);
     return { path, problem, signature: '' };

@@ -66,7 +66,7 @@ async function walk(hostPath: string, dir: string, depth: number, budget: { entr
       continue;
     }
     const type = typeOf(stats);
-    // A FIFO in /dev is some daemon's door (initctl), no device.
+    // A FIFO in /dev is where some daemon listens (initctl), no device.
     if (type !== null && type !== 'p') facts.push(factOf(hostPath, path, type, stats));
   }
   return facts;

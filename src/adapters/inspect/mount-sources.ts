@@ -53,7 +53,7 @@ function mountOf(table: MountTable, path: string): MountInfo | undefined {
   return mount !== undefined || path === '/' ? mount : mountOf(table, dirname(path));
 }
 
-/** Rejects with HostFailed when the path can not be resolved or made, InvalidField when it leads nowhere. `table` is the daemon's mount table. */
+/** Rejects with HostFailed when the path cannot be resolved or made, InvalidField when it leads nowhere. `table` is the daemon's mount table. */
 export async function inspectMountSource(hostPath: string, table: () => Promise<MountTable>): Promise<MountFact> {
   try {
     const realPath = await resolved(hostPath);

@@ -33,7 +33,7 @@ export interface TrustedFile {
 
 /**
  * Reads the file unless its signature is `known`. Rejects with HostFailed when it is not regular, too large, or others
- * than root can write to it; with the system's error when it can not be opened.
+ * than root can write to it; with the system's error when it cannot be opened.
  */
 export async function readTrustedFile(path: string, maxBytes: number, known?: string): Promise<TrustedFile> {
   const { O_RDONLY, O_NONBLOCK, O_NOCTTY } = constants;

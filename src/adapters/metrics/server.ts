@@ -34,7 +34,7 @@ const answer = (response: ServerResponse, code: number, body: string, contentTyp
   response.end(response.req.method === 'HEAD' ? undefined : body);
 };
 
-/** Rejects with the system's error when the address can not be listened on. */
+/** Rejects with the system's error when the address cannot be listened on. */
 export const startMetricsServer = async (options: MetricsServerOptions): Promise<MetricsServer> => {
   const { host, port, contentType, text, timeoutMs = TIMEOUT_MS } = options;
   let reading: Promise<string> | null = null;

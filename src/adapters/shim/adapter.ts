@@ -21,7 +21,7 @@ import { createOutputMemory } from './execs/exec-output.ts';
 import { endExec, runExec } from './execs/run-exec.ts';
 import type { LiveTask } from './tasks/live-task.ts';
 import { createOomCounters } from './tasks/oom.ts';
-import { createPace } from './process/pace.ts';
+import { createPace } from './process/spread-over-turns.ts';
 import { shimPaths } from './paths.ts';
 import { startShim, stopShim } from './process/start-and-stop.ts';
 import { reconnectShim } from './process/reconnect.ts';

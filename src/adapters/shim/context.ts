@@ -8,7 +8,7 @@ import type { OutputMemory } from './execs/exec-output.ts';
 import type { Delivery } from './delivery.ts';
 import type { CreatedTask, LiveTask } from './tasks/live-task.ts';
 import type { OomCounters } from './tasks/oom.ts';
-import type { Turn } from './process/pace.ts';
+import type { Turn } from './process/spread-over-turns.ts';
 import type { ShimPaths } from './paths.ts';
 import type { LiveShims } from './process/live-shims.ts';
 import type { ShimBinaries } from './process/shim-binary.ts';

@@ -164,7 +164,7 @@ const upgradeToSocket = (
   });
 };
 
-/** Starts listening; rejects when the address is taken or the certificate can not be read. */
+/** Starts listening; rejects when the address is taken or the certificate cannot be read. */
 export const createStreamingServer = async (options: StreamingServerOptions): Promise<StreamingServer> => {
   const { backend, idleTimeoutMs, streamCreationTimeoutMs, log } = options;
   const takeOver = createTakeOver();

@@ -12,7 +12,7 @@ import type {
 } from '../../adapters/streaming/types.ts';
 import { FailureError } from '../../domain/model/errors.ts';
 import { type Caller, type CallResponse, subjectOf } from '../../domain/model/records.ts';
-import type { Ids, ReadModel, TakeCall } from '../../engine/ports.ts';
+import type { Ids, ReadModel, SubmitCall } from '../../engine/ports.ts';
 import type { CallDraft } from '../../domain/call/draft.ts';
 
 /** Makes the calls of sessions. All resolve when the session is over, and reject with FailureError. */
@@ -52,12 +52,12 @@ const createTable = <T>() => {
   };
 };
 
-export function createSessions(take: TakeCall, ids: Ids): Sessions {
+export function createSessions(submit: SubmitCall, ids: Ids): Sessions {
   const processClients = createTable<ProcessClient>();
   const portClients = createTable<PortClient>();
 
   async function hold(draft: CallDraft, caller: Caller | null, signal: AbortSignal): Promise<CallResponse> {
-    const { outcome } = await take(draft, { caller, deadlineNs: null, signal });
+    const { outcome } = await submit(draft, { caller, deadlineNs: null, signal });
     if (outcome.ok) return outcome.value;
     throw new FailureError(outcome.failure.reason, outcome.failure.message);
   }

@@ -1,7 +1,7 @@
 /**
  * The thread of the streaming server: clients' connections and the bytes of their sessions are here, so that however much
  * they move, the daemon answers other calls. Asks the daemon what a token stands for and what becomes of a session, and
- * does as it is told. Started by door.ts.
+ * does as it is told. Started by listener.ts.
  */
 import { close } from 'node:fs';
 import type { Duplex } from 'node:stream';

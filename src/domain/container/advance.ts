@@ -39,7 +39,7 @@ import { adjustedSpecOf } from '../nri/spec.ts';
 import { isRunning, isStarting, isStartInDoubt, mayHaveTask, stopOf } from '../model/container-state.ts';
 import { refused, succeeded } from '../model/result.ts';
 import { advanceUpdates, isUpdating } from './update.ts';
-import { writeExit, writeStart, writeStartError, writeUnknownEnd } from './writing.ts';
+import { writeExit, writeStart, writeStartError, writeUnknownEnd } from './starts-and-exits.ts';
 
 /** A killed task whose exit did not arrive by then: its shim is asked. */
 export const EXIT_OVERDUE_MS = 10_000;

@@ -11,7 +11,7 @@ import { mergedResources } from '../oci/resources.ts';
 import { resourcesOf } from '../model/container-state.ts';
 import { answer, emit, request, type Turn } from '../deciding/turn.ts';
 import { advanceContainer, failCreation } from './advance.ts';
-import { writeStartError } from './writing.ts';
+import { writeStartError } from './starts-and-exits.ts';
 
 type Ended = Extract<EffectEnded, { kind: 'CallPlugins' }>;
 

@@ -6,7 +6,7 @@ import type { EffectEnded, Intent, Sequenced } from '../model/records.ts';
 import { chainIdsOf } from '../image/mounted.ts';
 import type { Container, ContainerExit, MountedImage, NodeState } from '../model/state.ts';
 import { restartedHooks, withAnswers, withHook } from '../nri/told.ts';
-import { interrupted, triedAgain } from '../deciding/steps.ts';
+import { interrupted, triedAgain } from '../deciding/step-states.ts';
 import * as phases from './phases.ts';
 
 export function evolveContainer(state: NodeState, id: string, record: Sequenced, ended: Intent | undefined): void {

@@ -30,7 +30,7 @@ export function execSync(turn: Turn, call: OpenCall, request: RequestOf<'ExecSyn
   begin(turn, call, containerId, failure, { kind: 'RunExec', execId: newId, args: cmd, timeoutMs });
 }
 
-/** Allows a session: the door makes the address of it. */
+/** Allows a session: the streaming server makes the address of it. */
 export function exec(turn: Turn, call: OpenCall, request: RequestOf<'Exec'>): void {
   const { containerId, cmd } = request;
   const failure =

@@ -10,7 +10,7 @@ import type {
   KillState,
   TaskLeft,
 } from '../model/state.ts';
-import { interrupted } from '../deciding/steps.ts';
+import { interrupted } from '../deciding/step-states.ts';
 import type { LaunchedTask, TaskExit } from '../model/tasks.ts';
 
 type PhaseOf<K extends ContainerPhase['kind']> = Extract<ContainerPhase, { kind: K }>;

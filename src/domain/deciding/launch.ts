@@ -7,7 +7,7 @@ import type { EffectKind } from '../model/effects.ts';
 import { rulesOf } from '../model/rules.ts';
 import { type Intent, sandboxStream } from '../model/records.ts';
 import type { NodeState, PodSandbox } from '../model/state.ts';
-import { isClear } from './steps.ts';
+import { isClear } from './step-states.ts';
 import { request, type Turn } from './turn.ts';
 
 /** By the oldest rules the last of them did it all. */

@@ -19,7 +19,7 @@ export interface NodeFacts {
   /** In Go's words, as images have it: amd64, arm64. */
   readonly architecture: string;
   readonly cgroup: CgroupFacts;
-  /** The daemon's own effective set, as CAP_… names: more than that can not be handed on. */
+  /** The daemon's own effective set, as CAP_… names: more than that cannot be handed on. */
   readonly capabilities: readonly string[];
   /** CAP_SYS_RESOURCE is effective: oom_score_adj may be lowered. */
   readonly canRaiseLimits: boolean;

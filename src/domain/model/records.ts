@@ -39,7 +39,7 @@ export interface PodLimits {
   readonly resources?: LinuxContainerResources;
 }
 
-/** Calls that change something. Ids in them are whole (prefixes are resolved at the door) and secrets are tokens. */
+/** Calls that change something. Ids in them are whole (prefixes are resolved by the CRI listener) and secrets are tokens. */
 export type CallRequest =
   | {
       readonly method: 'RunPodSandbox';

@@ -52,9 +52,9 @@ export interface RuntimeHandler {
   readonly sandboxer?: Sandboxer;
   /** Its OCI runtime and the kernel know recursive read-only mounts; absent (in older journals): they do not. */
   readonly recursiveReadOnlyMounts?: boolean;
-  /** They can give a pod users of its own; absent (in older journals): they can not. */
+  /** They can give a pod users of its own; absent (in older journals): they cannot. */
   readonly userNamespaces?: boolean;
-  /** Its OCI runtime can move network interfaces into a container; absent (in older journals): it can not. */
+  /** Its OCI runtime can move network interfaces into a container; absent (in older journals): it cannot. */
   readonly netDevices?: boolean;
 }
 

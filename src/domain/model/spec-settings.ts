@@ -14,9 +14,9 @@ export interface SpecSettings
   readonly enableUnprivilegedIcmp: boolean;
   /** The runtime handler knows the "rro" mount option; absent: it does not. */
   readonly recursiveReadOnlyMounts?: boolean;
-  /** The runtime handler's OCI runtime can move network interfaces into a container; absent: it can not. */
+  /** The runtime handler's OCI runtime can move network interfaces into a container; absent: it cannot. */
   readonly netDevices?: boolean;
-  /** A class of RDT that a node without resctrl can not give is not given, instead of refused. */
+  /** A class of RDT that a node without resctrl cannot give is not given, instead of refused. */
   readonly ignoreRdtNotEnabledErrors?: boolean;
   /** A class of block I/O is not given, instead of refused, where no classes are configured. */
   readonly ignoreBlockIONotEnabledErrors?: boolean;

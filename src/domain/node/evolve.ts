@@ -5,7 +5,7 @@
 import { evolveCheckpointDigests } from '../container/checkpoint-digests.ts';
 import { evolveDoubts } from '../model/journal-doubt.ts';
 import { restartedContainer } from '../container/evolve.ts';
-import { restartedSandbox } from '../pod-sandbox/restarted.ts';
+import { restartedSandbox } from '../pod-sandbox/after-restart.ts';
 import { sameJson } from '../values/json.ts';
 import type { Intent, Sequenced } from '../model/records.ts';
 import { evolvePlugins, forgetPlugin } from '../nri/plugins.ts';

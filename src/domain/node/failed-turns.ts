@@ -7,7 +7,7 @@ import type { TaskExit } from '../model/tasks.ts';
 import { askShimForExit, EXIT_OVERDUE_MS } from '../container/advance.ts';
 import { waitingForDeletion } from '../image/advance.ts';
 import { recordUpdate } from '../container/update.ts';
-import { writeExit, writeStart } from '../container/writing.ts';
+import { writeExit, writeStart } from '../container/starts-and-exits.ts';
 import { hasTimer } from '../deciding/open-effects.ts';
 import type { Failure } from '../model/errors.ts';
 import { markLost } from '../pod-sandbox/advance.ts';

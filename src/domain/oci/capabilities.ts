@@ -7,7 +7,7 @@ import type { Capability } from '../model/cri.ts';
 import type { NodeFacts } from '../model/node-facts.ts';
 import { refuse, refuseField, shown } from './refuse.ts';
 import type { OciCapabilities } from '../model/oci.ts';
-import { words } from './words.ts';
+import { words } from '../values/words.ts';
 
 /** capabilities(7), in the order of their numbers. */
 const known = words(`

@@ -111,7 +111,7 @@ export function containerQuestions({
   };
 }
 
-/** Fails with what of the config can not be done with this image, in this pod, on this node. */
+/** Fails with what of the config cannot be done with this image, in this pod, on this node. */
 export function containerSpec(input: ContainerSpecInput): Result<OciSpec> {
   return resultOf(() => {
     const { baseSpec } = input.settings;

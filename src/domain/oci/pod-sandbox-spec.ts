@@ -20,7 +20,7 @@ import { podHostname } from './etc-files.ts';
 import { podSysctls } from './sysctls.ts';
 import { OCI_VERSION, type OciSpec, type OciUser } from '../model/oci.ts';
 import { ociMappings } from './user-namespace.ts';
-import { words } from './words.ts';
+import { words } from '../values/words.ts';
 
 /** The last to be killed for lack of memory, but for what the node itself runs on. */
 const PAUSE_OOM_SCORE_ADJ = -998;
@@ -48,7 +48,7 @@ function sandboxUser(context: LinuxSandboxSecurityContext | undefined, imageUser
   return groups.length === 0 ? user : { ...user, additionalGids: groups.map(Number) };
 }
 
-/** Fails with what of the config can not be done on this node; the config itself was validated before. */
+/** Fails with what of the config cannot be done on this node; the config itself was validated before. */
 export function podSandboxSpec(input: PodSandboxSpecInput): Result<OciSpec> {
   return resultOf(() => build(input));
 }

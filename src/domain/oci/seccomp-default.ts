@@ -8,7 +8,7 @@
  */
 import type { NodeFacts } from '../model/node-facts.ts';
 import type { OciSeccomp, OciSyscall } from '../model/oci.ts';
-import { words } from './words.ts';
+import { words } from '../values/words.ts';
 
 const files = `
   access close close_range copy_file_range creat dup dup2 dup3 faccessat faccessat2 fadvise64 fadvise64_64 fallocate
@@ -78,7 +78,7 @@ const communication = `
   msgctl msgget msgrcv msgsnd semctl semget semop semtimedop semtimedop_time64 shmat shmctl shmdt shmget
 `;
 
-/** Since Linux 4.8 a traced process can not slip past its filter (older kernels are not supported). */
+/** Since Linux 4.8 a traced process cannot slip past its filter (older kernels are not supported). */
 const tracing = 'ptrace process_vm_readv process_vm_writev';
 
 const byCapability: Readonly<Record<string, string>> = {

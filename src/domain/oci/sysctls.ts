@@ -10,7 +10,7 @@ import { refuseField, shown } from './refuse.ts';
 import { userNamespaceOf } from './user-namespace.ts';
 
 const FIELD = 'linux.sysctls';
-/** sysctl(8) takes both separators; a name has to be more than one part, and can not climb out of /proc/sys. */
+/** sysctl(8) takes both separators; a name has to be more than one part, and cannot climb out of /proc/sys. */
 const NAME = /^[a-z0-9][-_a-z0-9]*([./][a-zA-Z0-9][-_a-zA-Z0-9]*)+$/;
 const MAX_VALUE_LENGTH = 1024;
 

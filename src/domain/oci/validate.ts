@@ -24,7 +24,7 @@ export interface ValidationFacts {
 const ANY = '/any';
 const anyPaths: SandboxPaths = { resolvConf: ANY, hosts: ANY, hostname: ANY, shm: ANY };
 
-/** Also tries the spec, so that building it later can not fail. */
+/** Also tries the spec, so that building it later cannot fail. */
 export function validatePodSandboxConfig(config: PodSandboxConfig, facts: ValidationFacts): Failure | null {
   const failure = failureIn(() => checkPodSandboxConfig(config));
   if (failure !== null) return failure;

@@ -5,13 +5,13 @@
  * The steps, and what each waits for, are a table: steps.ts. A pod without a pause task is ready without a shim, which
  * comes and goes with its containers (shim.ts).
  *
- * A pod that is restored from a checkpoint has its containers made before it is ready (restoring.ts).
+ * A pod that is restored from a checkpoint has its containers made before it is ready (restored-containers.ts).
  *
  * Undo goes on past failures; what failed is owed, is tried again, and keeps the sandbox visible (C6).
  */
 import { removeContainerOf, stopContainerOf } from '../container/advance.ts';
 import { hasTimer } from '../deciding/open-effects.ts';
-import { isAcquired, isClear } from '../deciding/steps.ts';
+import { isAcquired, isClear } from '../deciding/step-states.ts';
 import { mayHaveTask } from '../model/container-state.ts';
 import type { Failure } from '../model/errors.ts';
 import { imageIdsOfPod } from '../image/mounted.ts';
@@ -38,7 +38,7 @@ import { rulesOf } from '../model/rules.ts';
 import { refused, succeeded } from '../model/result.ts';
 import { SIGKILL } from '../values/signals.ts';
 import { advancePodCheckpoint } from './checkpoint.ts';
-import { createdResponse, isRestored, restoreContainers, restoreFailure, showRestored } from './restoring.ts';
+import { createdResponse, isRestored, restoreContainers, restoreFailure, showRestored } from './restored-containers.ts';
 import { holderOf } from './sandboxer.ts';
 import { advanceShim } from './shim.ts';
 import { stateOf, STOP_HOOK_AFTER_TRYING, type StepRow, stepsOf, stepsToUndo } from './steps.ts';

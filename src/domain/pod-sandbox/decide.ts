@@ -16,7 +16,7 @@ import { findImage } from '../image/names.ts';
 import { startFetch } from '../image/advance.ts';
 import { networkOf, podNetwork, usesHostNetwork } from './network.ts';
 import { advancePodSandbox } from './advance.ts';
-import { createdResponse, isRestoredWith } from './restoring.ts';
+import { createdResponse, isRestoredWith } from './restored-containers.ts';
 import { givesUserNamespaces, sandboxerOf } from './sandboxer.ts';
 
 type Creation = RequestOf<'RunPodSandbox' | 'RestorePod'>;

@@ -1,5 +1,5 @@
 /** What a record of its stream changes in a PodSandbox. */
-import { triedAgain } from '../deciding/steps.ts';
+import { triedAgain } from '../deciding/step-states.ts';
 import type { SandboxStep } from '../model/effects/pod-sandbox.ts';
 import type { Failure } from '../model/errors.ts';
 import type { EffectEnded, Intent, Sequenced } from '../model/records.ts';

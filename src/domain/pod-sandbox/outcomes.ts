@@ -6,7 +6,7 @@ import { vetoIn } from '../nri/answers.ts';
 import { afterPodCheckpoint } from './checkpoint.ts';
 import { afterStreamPort } from './port-forward.ts';
 import { advancePodSandbox, afterPauseKill, losePodSandbox } from './advance.ts';
-import { hasClaimedContainers } from './restoring.ts';
+import { hasClaimedContainers } from './restored-containers.ts';
 import { holderOf } from './sandboxer.ts';
 import { afterStartShim } from './shim.ts';
 

@@ -24,7 +24,7 @@ export const holderOf = (sandboxer: Sandboxer): string | null => {
 /**
  * A PID namespace lives as long as its first process and a user namespace has to be there before the others are, so
  * pods with one of these get a pause task. So do those with kernel parameters that the OCI runtime has to judge. A shim
- * with a sandbox service is given every pod: what of it the shim can not do is for the shim to say.
+ * with a sandbox service is given every pod: what of it the shim cannot do is for the shim to say.
  */
 export function sandboxerOf(handler: RuntimeHandler, config: PodSandboxConfig): Sandboxer {
   if (handler.sandboxer === 'shim') return 'shim';

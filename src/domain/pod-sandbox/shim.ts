@@ -57,7 +57,7 @@ function failStartsBehind(turn: Turn, { id, owedFailure }: PodSandbox, container
 const isAsked = (turn: Turn, podSandboxId: string): boolean =>
   openEffectsOn(turn.state, sandboxStream(podSandboxId)).some(({ intent }) => intent.kind === 'ReconnectShim');
 
-/** Those who waited for the shim start now, or hear why they can not. */
+/** Those who waited for the shim start now, or hear why they cannot. */
 export function afterStartShim(turn: Turn, podSandboxId: string, failure: Failure | undefined): void {
   const sandbox = turn.state.sandboxes.get(podSandboxId);
   if (sandbox === undefined || sandbox.sandboxer !== 'none') return;

@@ -1,7 +1,7 @@
 /** Whether the kernel shows a file of its own. */
 import { access } from 'node:fs/promises';
 
-/** What can not be looked at counts as not there: nothing could be done with it. */
+/** What cannot be looked at counts as not there: nothing could be done with it. */
 export const exists = (path: string): Promise<boolean> =>
   access(path).then(
     () => true,

@@ -1,5 +1,5 @@
 /**
- * The one door to the kernel for what Node does not offer: system calls through FFI. Every function here is one call
+ * The one way to the kernel for what Node does not offer: system calls through FFI. Every function here is one call
  * (or the few that only make sense together) and throws an error with `code`, `errno` and `syscall`, as Node's own do.
  * Must decide nothing and keep no state. Functions that return promises run in libuv's pool, a bounded number at once,
  * and stall nobody; the others run on the calling thread and are quick, unless their comment says that they wait.

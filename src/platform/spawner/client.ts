@@ -1,7 +1,7 @@
 /**
  * The daemon's side of the spawner (C15): starts it, hands it requests, many at once, and gives back what it answers.
  * Must start nothing else itself. When the spawner ends unasked, everything under way fails and is killed; the daemon
- * can not go on without it and has to end as well.
+ * cannot go on without it and has to end as well.
  */
 import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';

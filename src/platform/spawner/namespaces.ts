@@ -46,7 +46,7 @@ const returnTo = (flag: number, home: number): void => {
 const sysctlFile = (name: string): string =>
   `/proc/sys/${name.replace(/[./]/g, (separator) => (separator === '.' ? '/' : '.'))}`;
 
-/** What the kernel says of a parameter that there is none of, that can not be changed, or that takes no such value. */
+/** What the kernel says of a parameter that there is none of, that cannot be changed, or that takes no such value. */
 const IMPOSSIBLE: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES', 'EPERM', 'EINVAL', 'ERANGE']);
 
 const setSysctl = (name: string, value: string): void => {

@@ -13,10 +13,10 @@ import { rawClient, startEngine, startServer } from './support.ts';
 
 const detailsOf = (error: unknown): string => (error as { details?: string }).details ?? '';
 
-describe('refusals at the door', { timeout: 20_000 }, () => {
+describe('refusals before a decision', { timeout: 20_000 }, () => {
   it('C10: a bad request gets the right code, names the field, is journaled, and changes nothing', async (t) => {
     const { engine, view, recorded } = await startEngine(t);
-    const { cri } = await startServer(t, { view, take: engine.call });
+    const { cri } = await startServer(t, { view, submit: engine.call });
     const { runtime, image } = cri;
     const before = writeState(engine.state);
     const nul = { envs: [{ key: 'A', value: Buffer.from('a\0b') }] };
@@ -52,7 +52,7 @@ describe('refusals at the door', { timeout: 20_000 }, () => {
 
   it('C10: what the domain refuses is journaled as the call it is', async (t) => {
     const { engine, view, recorded } = await startEngine(t);
-    const { cri } = await startServer(t, { view, take: engine.call });
+    const { cri } = await startServer(t, { view, submit: engine.call });
     await assert.rejects(cri.runtime.startContainer({ containerId: 'none' }), (error) => codeOf(error) === 5);
     await assert.rejects(cri.image.pullImage({ image: { image: 'a//b' } }), (error) => codeOf(error) === 3);
     await assert.rejects(
@@ -78,7 +78,7 @@ describe('refusals at the door', { timeout: 20_000 }, () => {
     // As a contract is whose newest methods nobody handles yet.
     const { socket } = await startServer(t, {
       view,
-      take: engine.call,
+      submit: engine.call,
       services: (_parts, options) => [serviceOf(ImagesDefinition, {}, options)],
     });
     const client = rawClient(t, socket);
@@ -95,7 +95,7 @@ describe('refusals at the door', { timeout: 20_000 }, () => {
 
   it('every method of the contract is served', async (t) => {
     const { engine, view } = await startEngine(t);
-    const { socket } = await startServer(t, { view, take: engine.call });
+    const { socket } = await startServer(t, { view, submit: engine.call });
     const client = rawClient(t, socket);
     for (const { fullName, methods } of [RuntimeServiceDefinition, ImageServiceDefinition]) {
       for (const { name, responseStream } of Object.values<{ readonly name: string; readonly responseStream: boolean }>(
@@ -120,7 +120,7 @@ describe('refusals at the door', { timeout: 20_000 }, () => {
     };
     const { socket } = await startServer(t, {
       view,
-      take: engine.call,
+      submit: engine.call,
       parts: { keepCredentials: () => `c${(kept += 1)}` },
       services: (parts, options) => [serviceOf(ImagesDefinition, imagesService(parts, transfers), options)],
     });

@@ -9,7 +9,7 @@ it('C10: a request that is refused for its size is recorded with who sent it', {
   const refused: unknown[] = [];
   const server = await startServer(t, {
     messageBytesMax,
-    take: (draft, { caller }) => {
+    submit: (draft, { caller }) => {
       if (draft.method === 'Refused') refused.push([draft.rpc, draft.failure.reason, caller?.pid]);
       return Promise.resolve({ outcome: { ok: true, value: {} }, attachment: null });
     },

@@ -41,7 +41,7 @@ const serve = async (owner: Owner, overrides: Partial<DaemonPorts> = {}): Promis
   const ports = daemonPorts({ rootDir: '/root-dir', engine: test.engine, view: test.view, clock, findings, log });
   const { socket } = await startServer(owner, {
     view: test.view,
-    take: test.engine.call,
+    submit: test.engine.call,
     services: (parts, options) => [
       serviceOf(DaemonDefinition, daemonService(parts, { ...ports, ...overrides }), options),
     ],

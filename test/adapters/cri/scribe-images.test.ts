@@ -62,7 +62,7 @@ const serve = async (owner: Owner, perform: Perform): Promise<{ client: RawClien
   };
   const { socket } = await startServer(owner, {
     view,
-    take: engine.call,
+    submit: engine.call,
     services: (parts, options) => [serviceOf(ImagesDefinition, imagesService(parts, transfers), options)],
   });
   return { client: rawClient(owner, socket), forgotten };

@@ -10,7 +10,7 @@ import { describe, it } from 'node:test';
 import { ListContainersRequest, RuntimeServiceDefinition } from '../../../src/wire/cri/api.ts';
 import { FailureError, GrpcCode } from '../../../src/domain/model/errors.ts';
 import { readProcessStat } from '../../../src/platform/linux/processes.ts';
-import type { CallReply, TakeCall } from '../../../src/engine/ports.ts';
+import type { CallReply, SubmitCall } from '../../../src/engine/ports.ts';
 import { codeOf } from '../../../scripts/lib/cri-client.ts';
 import { eventually } from '../../support/pods.ts';
 import { runOk } from '../../support/process.ts';
@@ -58,7 +58,7 @@ describe('failures', { timeout: 20_000 }, () => {
     view.put({ containers: [container(idOf('c'), idOf('a'))] });
     const server = await startServer(t, {
       view,
-      take: () => Promise.reject(bug),
+      submit: () => Promise.reject(bug),
       parts: {
         imageFsInfo: throws,
         statsOfAll: () => Promise.reject(bug),
@@ -85,9 +85,9 @@ describe('failures', { timeout: 20_000 }, () => {
 
   it('a failure keeps its code and words, whatever they hold, as far as headers can', async (t) => {
     let message = '';
-    const fails: TakeCall = () =>
+    const fails: SubmitCall = () =>
       Promise.resolve({ outcome: { ok: false, failure: { reason: 'CniFailed', message } }, attachment: null });
-    const server = await startServer(t, { take: fails });
+    const server = await startServer(t, { submit: fails });
     const call = () => server.cri.runtime.startContainer({ containerId: 'c' });
     for (message of ['plain', 'ünï 100% \n\r\0 "🙂"', '%zz', '']) {
       await assert.rejects(call(), (error) => {
@@ -159,7 +159,7 @@ describe('sizes', { timeout: 30_000 }, () => {
 describe('callers', { timeout: 20_000 }, () => {
   it('C10: a call is journaled with who called, as the kernel tells it', async (t) => {
     const { engine, view, recorded } = await startEngine(t);
-    const server = await startServer(t, { view, take: engine.call });
+    const server = await startServer(t, { view, submit: engine.call });
     await server.cri.runtime.stopContainer({ containerId: 'mine' });
     const client = new URL('../../../scripts/lib/cri-client.ts', import.meta.url).href;
     const script = `
@@ -188,7 +188,7 @@ describe('callers', { timeout: 20_000 }, () => {
 
   it("C10: the caller's deadline is journaled, and none where there is none", async (t) => {
     const { engine, view, recorded } = await startEngine(t);
-    const server = await startServer(t, { view, take: engine.call });
+    const server = await startServer(t, { view, submit: engine.call });
     await server.cri.runtime.stopContainer({ containerId: 'x' }, { timeoutMs: 30_000 });
     await server.cri.runtime.stopContainer({ containerId: 'x' }, { timeoutMs: Infinity });
     const [timed, endless] = recorded('call.received');
@@ -214,7 +214,7 @@ describe('the end of the daemon', { timeout: 60_000 }, () => {
 
   it('waits for calls under way, answers them, and takes no more', async (t) => {
     const answer = Promise.withResolvers<CallReply>();
-    const server = await startServer(t, { take: () => answer.promise });
+    const server = await startServer(t, { submit: () => answer.promise });
     const call = server.cri.runtime.stopContainer({ containerId: 'any', timeout: '0' });
     await eventually('the call is taken', async () => (await versionOf(server)).version !== '');
     const drained = server.drain(60_000);
@@ -225,7 +225,7 @@ describe('the end of the daemon', { timeout: 60_000 }, () => {
   });
 
   it('waits no longer than it may', async (t) => {
-    const server = await startServer(t, { take: () => new Promise(() => undefined) });
+    const server = await startServer(t, { submit: () => new Promise(() => undefined) });
     const call = server.cri.runtime.stopContainer({ containerId: 'any', timeout: '0' });
     call.catch(() => undefined);
     await eventually('the call is taken', async () => (await versionOf(server)).version !== '');
@@ -246,7 +246,7 @@ describe('clients that go away', { timeout: 20_000 }, () => {
   const pulling = async (t: Parameters<typeof startEngine>[0]) => {
     const held = Promise.withResolvers<never>();
     const test = await startEngine(t, { PullImage: () => held.promise });
-    const server = await startServer(t, { view: test.view, take: test.engine.call });
+    const server = await startServer(t, { view: test.view, submit: test.engine.call });
     const fail = (): void => held.reject(new FailureError('RegistryFailed', 'The registry has gone.'));
     return { ...test, server, fail };
   };
@@ -280,7 +280,7 @@ describe('clients that go away', { timeout: 20_000 }, () => {
         return Promise.reject(new FailureError('RegistryFailed', 'That is enough.'));
       },
     });
-    const { cri } = await startServer(t, { view: test.view, take: test.engine.call });
+    const { cri } = await startServer(t, { view: test.view, submit: test.engine.call });
     for (const runtimeHandler of ['kata', '']) {
       const asked = cri.image.pullImage({ image: { image: 'registry.test/a:1', runtimeHandler } });
       await assert.rejects(asked, hasCode(GrpcCode.UNAVAILABLE, /That is enough/));

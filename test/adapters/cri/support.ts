@@ -20,7 +20,7 @@ import {
   type PodSandbox,
 } from '../../../src/domain/model/state.ts';
 import { createEngine, type Engine } from '../../../src/engine/engine.ts';
-import type { PerformEffects, ReadModel, TakeCall } from '../../../src/engine/ports.ts';
+import type { PerformEffects, ReadModel, SubmitCall } from '../../../src/engine/ports.ts';
 import { createMemoryJournal, type MemoryJournal } from '../../../src/journal/memory-journal.ts';
 import type { ReadRow } from '../../../src/journal/types.ts';
 import { criEventsOf } from '../../../src/projections/cri-events.ts';
@@ -161,18 +161,18 @@ export interface TestServer {
 
 export interface TestServerOptions {
   readonly view?: ReadModel;
-  readonly take?: TakeCall;
+  readonly submit?: SubmitCall;
   readonly parts?: Partial<CriParts>;
   readonly messageBytesMax?: number;
   readonly services?: (parts: CriParts, options: ServiceOptions) => readonly ServiceParts[];
 }
 
-const NOTHING: TakeCall = () => Promise.resolve({ outcome: { ok: true, value: {} }, attachment: null });
+const NOTHING: SubmitCall = () => Promise.resolve({ outcome: { ok: true, value: {} }, attachment: null });
 
 /** Parts that know nothing but what they are given; reads are noted in `reads`. */
 export const partsOf = (view: ReadModel, reads: ReadRow[], overrides: Partial<CriParts> = {}): CriParts => ({
   version: '0.0.0-test',
-  take: NOTHING,
+  submit: NOTHING,
   view,
   lists: createLists(view),
   events: createContainerEvents({
@@ -206,7 +206,7 @@ export const partsOf = (view: ReadModel, reads: ReadRow[], overrides: Partial<Cr
 export const startServer = async (owner: Owner, options: TestServerOptions = {}): Promise<TestServer> => {
   const reads: ReadRow[] = [];
   const bugs: unknown[] = [];
-  const parts = partsOf(options.view ?? testModel(), reads, { take: options.take ?? NOTHING, ...options.parts });
+  const parts = partsOf(options.view ?? testModel(), reads, { submit: options.submit ?? NOTHING, ...options.parts });
   const socket = join(await tempDir(owner), 's.sock');
   const server = await startCriServer({
     socketPath: socket,

@@ -1,4 +1,4 @@
-/** The door of the streaming server: what is turned away, that a URL opens it once, TLS, and that closing ends all. */
+/** The listener of the streaming server: what is turned away, that a URL opens it once, TLS, and that closing ends all. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';

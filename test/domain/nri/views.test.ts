@@ -5,7 +5,13 @@ import { NamespaceMode } from '../../../src/domain/model/cri.ts';
 import type { ContainerConfig, PodSandboxConfig } from '../../../src/domain/model/cri.ts';
 import type { OciSpec } from '../../../src/domain/model/oci.ts';
 import type { NodeState } from '../../../src/domain/model/state.ts';
-import { containerView, goneSandboxView, podSandboxView, type ShownContainer } from '../../../src/domain/nri/views.ts';
+import {
+  containerView,
+  goneSandboxView,
+  podSandboxView,
+  type ShownContainer,
+  synchronizeView,
+} from '../../../src/domain/nri/views.ts';
 import { containerSpecOf } from '../../../src/domain/oci/specs.ts';
 import { FACTS } from '../../simulation/facts.ts';
 import { IMAGE } from '../../simulation/images.ts';
@@ -251,5 +257,31 @@ describe('a container, as plugins see it', () => {
   it('without a spec says what is known without it', () => {
     const view = containerAfter([createdContainer], { spec: null, sandbox: undefined });
     assert.deepEqual([view.name, view.linux, view.env], ['app', undefined, undefined]);
+  });
+});
+
+describe('what a plugin is told when it comes', () => {
+  const told = (...happenings: readonly Happening[]) => {
+    const { state } = given(...happenings);
+    const { pods, containers } = synchronizeView(state, FACTS, (container) => containerSpecOf(state, FACTS, container));
+    return [pods.map(({ id }) => id), containers.map(({ id, state: word }) => [id, word])];
+  };
+
+  it('is every pod that clients may know of, and every container that is created or runs', () => {
+    assert.deepEqual(told(), [[], []]);
+    assert.deepEqual(told(runPod()), [[], []], 'it is being made');
+    assert.deepEqual(told(readyPod), [[POD], []]);
+    assert.deepEqual(told(createdContainer), [[POD], [[CONTAINER, 'CONTAINER_CREATED']]]);
+    assert.deepEqual(told(runningContainer), [[POD], [[CONTAINER, 'CONTAINER_RUNNING']]]);
+    assert.deepEqual(told(exitedContainer), [[POD], []]);
+    assert.deepEqual(told(readyPod, stopPod, allSucceeds), [[POD], []], 'also where it is NOTREADY');
+  });
+
+  it('is in the order in which it was made', () => {
+    const more = createContainer(containerConfig({ metadata: { name: 'second' } }), 'another');
+    assert.deepEqual(told(createdContainer, more, allSucceeds)[1], [
+      [CONTAINER, 'CONTAINER_CREATED'],
+      ['another', 'CONTAINER_CREATED'],
+    ]);
   });
 });

@@ -6,7 +6,7 @@ import { type Failure, FailureError } from '../../../domain/model/errors.ts';
 import { shown } from '../../../domain/oci/refuse.ts';
 import type { DaemonDefinition, Owed } from '../../../wire/scribe/v1/daemon.ts';
 import type { Handlers } from '../context.ts';
-import { checked, reading, take } from '../calls.ts';
+import { checked, reading, submit } from '../calls.ts';
 import type { CriParts } from '../parts.ts';
 
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;
@@ -69,13 +69,13 @@ export function daemonService(parts: CriParts, daemon: DaemonPorts): Handlers<ty
     ),
     async setLogLevel({ level: wanted }, context) {
       const level = await checked(parts, SET_LOG_LEVEL, () => levelOf(wanted), context);
-      await take(parts, SET_LOG_LEVEL, () => ({ level }), context);
+      await submit(parts, SET_LOG_LEVEL, () => ({ level }), context);
       return { previous: daemon.setLogLevel(level) };
     },
     async acknowledgeJournal({ reason: given }, context) {
       const reason = await checked(parts, ACKNOWLEDGE_JOURNAL, () => reasonOf(given), context);
       const doubts = [...daemon.doubts()];
-      await take(parts, ACKNOWLEDGE_JOURNAL, () => ({ reason }), context);
+      await submit(parts, ACKNOWLEDGE_JOURNAL, () => ({ reason }), context);
       return { doubts };
     },
   };

@@ -9,7 +9,7 @@ import { FailureError } from '../../../domain/model/errors.ts';
 import { formatImageReference, parseImageReference } from '../../../domain/image/reference.ts';
 import type { ImagesDefinition, ImageProgress } from '../../../wire/scribe/v1/images.ts';
 import type { Handlers } from '../context.ts';
-import { checked, take } from '../calls.ts';
+import { checked, submit } from '../calls.ts';
 import type { CriParts } from '../parts.ts';
 
 export interface ImageTransfers {
@@ -56,7 +56,7 @@ export function imagesService(parts: CriParts, transfers: ImageTransfers): Handl
       void feed(requests, stream);
       try {
         await withProgress(upload, send, async () => {
-          const { outcome } = await take(parts, 'LoadImages', () => ({ newId: upload }), context);
+          const { outcome } = await submit(parts, 'LoadImages', () => ({ newId: upload }), context);
           return outcome.value.imageRefs ?? [];
         });
       } finally {
@@ -77,7 +77,7 @@ export function imagesService(parts: CriParts, transfers: ImageTransfers): Handl
               registryToken: '',
             });
       await withProgress(reference, send, async () => {
-        const { outcome } = await take(parts, 'PullImage', () => ({ image: reference, credentials }), context);
+        const { outcome } = await submit(parts, 'PullImage', () => ({ image: reference, credentials }), context);
         return outcome.value.imageRefs ?? [];
       });
     },

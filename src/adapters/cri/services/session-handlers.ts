@@ -6,7 +6,7 @@ import type { Caller } from '../../../domain/model/records.ts';
 import type * as wire from '../../../wire/cri/api.ts';
 import type { StreamingRequest } from '../../streaming/types.ts';
 import type { Handlers } from '../context.ts';
-import { take } from '../calls.ts';
+import { submit } from '../calls.ts';
 import type { CriParts } from '../parts.ts';
 import { find } from '../lookup.ts';
 
@@ -29,13 +29,13 @@ export function sessionHandlers(parts: CriParts): SessionHandlers {
     async exec({ containerId, cmd, tty, stdin, stdout, stderr }, context) {
       const newId = streaming.newId();
       const wanted = { cmd, tty, stdin, stdout, stderr };
-      await take(parts, 'Exec', () => ({ newId, containerId, ...wanted }), context);
+      await submit(parts, 'Exec', () => ({ newId, containerId, ...wanted }), context);
       return granted({ kind: 'Exec', containerId: containerIdOf(containerId), ...wanted, ...allowed(newId, context) });
     },
     async attach({ containerId, tty, stdin, stdout, stderr }, context) {
       const newId = streaming.newId();
       const wanted = { tty, stdin, stdout, stderr };
-      await take(parts, 'Attach', () => ({ newId, containerId, ...wanted }), context);
+      await submit(parts, 'Attach', () => ({ newId, containerId, ...wanted }), context);
       return granted({
         kind: 'Attach',
         containerId: containerIdOf(containerId),
@@ -45,7 +45,7 @@ export function sessionHandlers(parts: CriParts): SessionHandlers {
     },
     async portForward({ podSandboxId, port: ports }, context) {
       const newId = streaming.newId();
-      await take(parts, 'PortForward', () => ({ newId, podSandboxId, ports }), context);
+      await submit(parts, 'PortForward', () => ({ newId, podSandboxId, ports }), context);
       return granted({
         kind: 'PortForward',
         podSandboxId: sandboxIdOf(podSandboxId),

@@ -4,7 +4,7 @@
  * through directories. Runs in the thread for trees.
  */
 import { hasXattrNow, writeXattrNow } from '../../../platform/linux/jail.ts';
-import { provenDirectories } from './proven.ts';
+import { provenDirectories } from './directories-by-path.ts';
 
 export interface OpaqueRequest {
   /** Of the unpacked archive. */

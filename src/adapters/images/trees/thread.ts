@@ -8,7 +8,7 @@ import { parentPort } from 'node:worker_threads';
 import { messageOf } from '../../../domain/model/errors.ts';
 import { syncFileSystemNow } from '../../../platform/linux/jail.ts';
 import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
-import { copyLooks } from './looks.ts';
+import { copyLooks } from './undescribed-directories.ts';
 import { markOpaque } from './opaque.ts';
 import type { FromTreeThread, ToTreeThread, TreeSize } from './trees.ts';
 

@@ -7,7 +7,7 @@ import { FailureError } from '../../../domain/model/errors.ts';
 import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
 import { createPendingReplies } from '../../../platform/rpc/pending.ts';
 import { createBackgroundThread } from '../background-thread.ts';
-import type { LooksRequest } from './looks.ts';
+import type { LooksRequest } from './undescribed-directories.ts';
 import type { OpaqueRequest } from './opaque.ts';
 
 /** Space and files of a tree, each file counted once however many links it has. */
@@ -28,7 +28,7 @@ export interface Trees {
   readonly remove: (path: string) => Promise<void>;
   /** null when it is not there. */
   readonly measure: (path: string) => Promise<TreeSize | null>;
-  /** Completes the directories of an unpacked layer that it does not describe itself, see looks.ts. */
+  /** Completes the directories of an unpacked layer that it does not describe itself, see undescribed-directories.ts. */
   readonly copyLooks: (looks: LooksRequest) => Promise<void>;
   /** Marks directories of an unpacked archive as hiding what is below them, see opaque.ts. */
   readonly markOpaque: (directories: OpaqueRequest) => Promise<void>;

@@ -73,7 +73,7 @@ const statusOf = async ({ status, pid }: StateResponse): Promise<'created' | 'ru
   }
 };
 
-/** Where the shim says that the bundle is; null where it can not be. */
+/** Where the shim says that the bundle is; null where it cannot be. */
 const bundleOf = (containerId: string, { bundle }: StateResponse): string | null =>
   isAbsolute(bundle) && basename(bundle) === containerId ? bundle : null;
 

@@ -66,7 +66,7 @@ function blockIOOf({ config, sandboxConfig, facts, settings }: ContainerSpecInpu
   return refuse('HostLacks', `${asked(wanted, 'block I/O')}, but no classes are configured: ${remedy}`);
 }
 
-/** @throws {FailureError} when a class can not be given */
+/** @throws {FailureError} when a class cannot be given */
 export function applyClasses(spec: OciSpec, input: ContainerSpecInput): OciSpec {
   const intelRdt = intelRdtOf(input);
   const limits = blockIOOf(input);

@@ -14,14 +14,14 @@ import { carried, type FromThread, type SessionSubject, type ToThread } from './
 import { createRemoteClients } from './remote-clients.ts';
 import type { ThreadOptions } from './thread.ts';
 
-export interface SessionDoorOptions {
+export interface SessionListenerOptions {
   readonly server: ThreadOptions;
   readonly calls: SessionCalls;
   readonly nowMs: () => number;
   readonly log: { readonly warn: (message: string) => void; readonly error: (message: string) => void };
 }
 
-export interface SessionDoor {
+export interface SessionListener {
   /** Listens from now on instead of from the first URL on. Rejects when the address is taken, say. */
   readonly start: () => Promise<void>;
   /** The address of a session, good once and for a minute. Rejects when too many wait to be used. */
@@ -51,7 +51,7 @@ const cannotListen = ({ address, port, tls }: ThreadOptions, why: string): Failu
   return new FailureError('HostFailed', message);
 };
 
-const startThread = ({ server, calls, log }: SessionDoorOptions, tokens: Tokens, onEnd: () => void): Thread => {
+const startThread = ({ server, calls, log }: SessionListenerOptions, tokens: Tokens, onEnd: () => void): Thread => {
   const listening = Promise.withResolvers<string>();
   const closed = Promise.withResolvers<void>();
   const ending = new AbortController();
@@ -159,7 +159,7 @@ const startThread = ({ server, calls, log }: SessionDoorOptions, tokens: Tokens,
   };
 };
 
-export const createSessionDoor = (options: SessionDoorOptions): SessionDoor => {
+export const createSessionListener = (options: SessionListenerOptions): SessionListener => {
   const tokens = createTokens(options.nowMs);
   let thread: Thread | null = null;
 

@@ -6,7 +6,7 @@
 import { chmodSync, lchownSync, lstatSync, type Stats, utimesSync } from 'node:fs';
 import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
 import { isOpaque } from './opaque.ts';
-import { inDirectory, nameOf, parentOf, provenDirectories } from './proven.ts';
+import { inDirectory, nameOf, parentOf, provenDirectories } from './directories-by-path.ts';
 
 export interface LooksRequest {
   /** Of the unpacked layer. */

@@ -1,5 +1,5 @@
 /** What the daemon's end, or the node's, makes of a PodSandbox: nobody knows how far things are, or is in touch with its shim. */
-import { interrupted } from '../deciding/steps.ts';
+import { interrupted } from '../deciding/step-states.ts';
 import type { PodSandbox, ShimContact } from '../model/state.ts';
 import { restartedHooks } from '../nri/told.ts';
 import { mapSteps } from './evolve.ts';

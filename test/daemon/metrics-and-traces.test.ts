@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { pino } from 'pino';
 import { createFindings } from '../../src/daemon/findings.ts';
-import { startObserving } from '../../src/daemon/observing.ts';
+import { startObserving } from '../../src/daemon/metrics-and-traces.ts';
 import type { CallReply } from '../../src/engine/ports.ts';
 import { onCleanup } from '../support/cleanup.ts';
 import { testModel } from '../adapters/cri/support.ts';
@@ -16,7 +16,7 @@ const refused: CallReply = {
 };
 
 describe('metrics', { timeout: 20_000 }, () => {
-  it('count what is refused at the door, and no other call twice', async (t) => {
+  it('count what is refused before it is decided about, and no other call twice', async (t) => {
     let written = '';
     const log = pino({ level: 'info' }, { write: (line) => void (written += line) });
     const { unrecorded: _, ...recorded } = refused;
@@ -24,7 +24,7 @@ describe('metrics', { timeout: 20_000 }, () => {
       config: { metrics: { address: { host: '127.0.0.1', port: 0 } }, tracing: { endpoint: null, sampleRatio: 1 } },
       version: '1',
       nodeName: 'node',
-      take: async ({ method }) => (method === 'RunPodSandbox' ? refused : recorded),
+      submit: async ({ method }) => (method === 'RunPodSandbox' ? refused : recorded),
       journal: { appendRead: () => assert.fail('no read'), waitingRecords: () => 0 },
       journalPath: '/nowhere/journal.db',
       view: testModel(),
@@ -36,8 +36,8 @@ describe('metrics', { timeout: 20_000 }, () => {
     });
     onCleanup(t, observed.close);
     const options = { caller: null, deadlineNs: null };
-    assert.equal(await observed.take({ method: 'RunPodSandbox', runtimeHandler: '', config: {} }, options), refused);
-    await observed.take({ method: 'StopPodSandbox', podSandboxId: 'p' }, options);
+    assert.equal(await observed.submit({ method: 'RunPodSandbox', runtimeHandler: '', config: {} }, options), refused);
+    await observed.submit({ method: 'StopPodSandbox', podSandboxId: 'p' }, options);
     const [url = ''] = /http:[^"]+/.exec(written) ?? [];
     const calls = (await (await fetch(url)).text()).split('\n').filter((line) => line.startsWith('scribe_calls_total'));
     assert.deepEqual(calls, ['scribe_calls_total{method="RunPodSandbox",code="RESOURCE_EXHAUSTED"} 1']);

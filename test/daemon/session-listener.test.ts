@@ -1,5 +1,5 @@
 /**
- * The door to sessions and the thread behind it, with calls that a test makes of them: when the thread is started, what is
+ * The listener for sessions and the thread behind it, with calls that a test makes of them: when the thread is started, what is
  * said of an address that can't be had, and that what moves reaches the client.
  */
 import assert from 'node:assert/strict';
@@ -11,7 +11,7 @@ import { describe, it, type TestContext } from 'node:test';
 import { makeFifo, openFifoReader } from '../../src/adapters/shim/fifos.ts';
 import type { ExecRequest } from '../../src/adapters/streaming/types.ts';
 import type { SessionCalls } from '../../src/daemon/sessions/calls.ts';
-import { createSessionDoor, type SessionDoor } from '../../src/daemon/sessions/door.ts';
+import { createSessionListener, type SessionListener } from '../../src/daemon/sessions/listener.ts';
 import { FailureError } from '../../src/domain/model/errors.ts';
 import { onCleanup } from '../support/cleanup.ts';
 import { runOk } from '../support/process.ts';
@@ -35,28 +35,28 @@ const request: ExecRequest = {
 };
 
 interface Opened {
-  readonly door: SessionDoor;
+  readonly listener: SessionListener;
   readonly errors: readonly string[];
 }
 
 const open = (t: TestContext, calls: Partial<SessionCalls> = {}, port = 0): Opened => {
   const errors: string[] = [];
-  const door = createSessionDoor({
+  const listener = createSessionListener({
     server: { address: '127.0.0.1', port, tls: null, idleTimeoutMs: 60_000, streamCreationTimeoutMs: 10_000 },
     calls: { exec: never, attach: never, portForward: never, ...calls },
     nowMs: () => performance.now(),
     log: { warn: () => undefined, error: (message) => errors.push(message) },
   });
-  onCleanup(t, () => door.close());
-  return { door, errors };
+  onCleanup(t, () => listener.close());
+  return { listener, errors };
 };
 
-describe('the door to sessions', { timeout: 60_000 }, () => {
+describe('the listener for sessions', { timeout: 60_000 }, () => {
   it('hands a FIFO on to the client, whole, and tells how much went through', async (t) => {
     const path = join(await tempDir(t), 'fifo');
     await makeFifo(path);
     const seen: { readonly request: ExecRequest; readonly sizeBytes: number }[] = [];
-    const { door } = open(t, {
+    const { listener } = open(t, {
       exec: async (asked, client) => {
         const pump = client.pumpOutput('stdout', await openFifoReader(path));
         await runOk(['sh', '-c', `seq 1 ${lines} > ${path}`]);
@@ -65,7 +65,7 @@ describe('the door to sessions', { timeout: 60_000 }, () => {
         return { exitCode: 3 };
       },
     });
-    const client = await startClient(t, ['exec', '-transport', 'spdy', '-stdout', await door.urlFor(request)]);
+    const client = await startClient(t, ['exec', '-transport', 'spdy', '-stdout', await listener.urlFor(request)]);
     const output = await text(client.stdout);
     assert.ok(output === Array.from({ length: lines }, (_, index) => `${index + 1}\n`).join(''), 'something was lost');
     assert.match((await client.ending).error, /exit code 3/);
@@ -74,7 +74,7 @@ describe('the door to sessions', { timeout: 60_000 }, () => {
 
   it('tells a client the failure of its call, and the call that its client has gone', async (t) => {
     const { promise: left, resolve: onLeft } = Promise.withResolvers<void>();
-    const { door } = open(t, {
+    const { listener } = open(t, {
       exec: async (_, { signal }) => {
         signal.addEventListener('abort', () => onLeft());
         if (signal.aborted) onLeft();
@@ -83,9 +83,9 @@ describe('the door to sessions', { timeout: 60_000 }, () => {
       },
     });
     const attach = { ...request, kind: 'Attach' } as const;
-    const refused = await startClient(t, ['exec', '-transport', 'spdy', '-stdout', await door.urlFor(attach)]);
+    const refused = await startClient(t, ['exec', '-transport', 'spdy', '-stdout', await listener.urlFor(attach)]);
     assert.match((await refused.ending).error, /no test asked for this/);
-    const socket = new WebSocket((await door.urlFor(request)).replace('http', 'ws'), 'v5.channel.k8s.io');
+    const socket = new WebSocket((await listener.urlFor(request)).replace('http', 'ws'), 'v5.channel.k8s.io');
     await once(socket, 'message');
     socket.close();
     await left;
@@ -95,7 +95,7 @@ describe('the door to sessions', { timeout: 60_000 }, () => {
     const gone: string[] = [];
     const begun = Promise.withResolvers<void>();
     let sessions = 0;
-    const { door } = open(t, {
+    const { listener } = open(t, {
       exec: async (_, { signal }) => {
         sessions += 1;
         if (sessions === 2) begun.resolve();
@@ -104,14 +104,14 @@ describe('the door to sessions', { timeout: 60_000 }, () => {
         return { exitCode: 0 };
       },
     });
-    const urls = await Promise.all([door.urlFor(request), door.urlFor(request)]);
+    const urls = await Promise.all([listener.urlFor(request), listener.urlFor(request)]);
     const clients = await Promise.all(
       ['spdy', 'websocket'].map((transport, index) =>
         startClient(t, ['exec', '-transport', transport, '-stdout', urls[index] ?? '']),
       ),
     );
     await begun.promise;
-    await door.close();
+    await listener.close();
     for (const { ending } of clients) assert.match((await ending).error, /The daemon is ending/);
     assert.deepEqual(gone, ['exec', 'exec']);
   });
@@ -120,15 +120,15 @@ describe('the door to sessions', { timeout: 60_000 }, () => {
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
     const { port } = other.address() as AddressInfo;
-    const { door, errors } = open(t, {}, port);
-    await assert.rejects(door.start(), new RegExp(`EADDRINUSE.*127\\.0\\.0\\.1:${port}`));
+    const { listener, errors } = open(t, {}, port);
+    await assert.rejects(listener.start(), new RegExp(`EADDRINUSE.*127\\.0\\.0\\.1:${port}`));
     await assert.rejects(
-      door.urlFor(request),
+      listener.urlFor(request),
       /can not listen at 127\.0\.0\.1, port \d+: .* configured by streaming\.address/,
     );
     other.close();
     await once(other, 'close');
-    assert.ok((await door.urlFor(request)).startsWith(`http://127.0.0.1:${port}/exec/`));
+    assert.ok((await listener.urlFor(request)).startsWith(`http://127.0.0.1:${port}/exec/`));
     assert.deepEqual(errors, []);
   });
 });

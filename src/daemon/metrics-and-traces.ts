@@ -9,7 +9,7 @@ import { errorCodeOf } from '../platform/linux/syscalls.ts';
 import type { Config } from '../config/config.ts';
 import { grpcCodeOf, messageOf } from '../domain/model/errors.ts';
 import type { Sequenced } from '../domain/model/records.ts';
-import type { Clock, NoteRead, ReadModel, TakeCall } from '../engine/ports.ts';
+import type { Clock, NoteRead, ReadModel, SubmitCall } from '../engine/ports.ts';
 import type { SqliteJournal } from '../journal/sqlite-journal.ts';
 import type { Findings } from './findings.ts';
 
@@ -17,7 +17,7 @@ interface Sources {
   readonly config: Pick<Config, 'metrics' | 'tracing'>;
   readonly version: string;
   readonly nodeName: string;
-  readonly take: TakeCall;
+  readonly submit: SubmitCall;
   readonly journal: Pick<SqliteJournal, 'appendRead' | 'waitingRecords'>;
   readonly journalPath: string;
   readonly view: Pick<ReadModel, 'state' | 'changes'>;
@@ -30,7 +30,7 @@ interface Sources {
 
 export interface Observed {
   /** As it was given; who observes is told of the calls that no record tells of. */
-  readonly take: TakeCall;
+  readonly submit: SubmitCall;
   /** Notes a read in the journal, and tells who observes. */
   readonly noteRead: NoteRead;
   readonly close: () => Promise<void>;
@@ -49,7 +49,7 @@ interface Tracing extends Observer {
 }
 
 export const startObserving = async (sources: Sources): Promise<Observed> => {
-  const { journal, view, take } = sources;
+  const { journal, view, submit } = sources;
   const tracing = await startTracing(sources);
   const metrics = await startMetrics(sources, tracing);
   const observers: readonly Observer[] = [tracing, metrics].filter((observer) => observer !== null);
@@ -60,7 +60,7 @@ export const startObserving = async (sources: Sources): Promise<Observed> => {
     reads.pipe(takeUntil(closing)).subscribe((read) => hearRead(...read));
   }
   return {
-    take: observers.length === 0 ? take : telling(take, (...read) => reads.next(read), sources.clock),
+    submit: observers.length === 0 ? submit : telling(submit, (...read) => reads.next(read), sources.clock),
     noteRead:
       observers.length === 0
         ? journal.appendRead
@@ -77,10 +77,10 @@ export const startObserving = async (sources: Sources): Promise<Observed> => {
 
 /** A node whose disk is full refuses calls: that is when somebody looks. */
 const telling =
-  (take: TakeCall, tell: NoteRead, { monoNs, nowNs }: Sources['clock']): TakeCall =>
+  (submit: SubmitCall, tell: NoteRead, { monoNs, nowNs }: Sources['clock']): SubmitCall =>
   async (draft, options) => {
     const startNs = monoNs();
-    const reply = await take(draft, options);
+    const reply = await submit(draft, options);
     if (reply.unrecorded !== true || reply.outcome.ok) return reply;
     const { caller, traceParent = null } = options;
     const row = {

@@ -4,7 +4,7 @@ import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { takeCrashFile, writeCrashFile } from '../../src/daemon/crash-file.ts';
-import { dieWith, type VitalParts } from '../../src/daemon/death.ts';
+import { dieWith, type VitalParts } from '../../src/daemon/fatal-end.ts';
 import { tempDir } from '../support/temp-dir.ts';
 
 const never = new Promise<never>(() => undefined);
