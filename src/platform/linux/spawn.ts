@@ -132,12 +132,13 @@ const cStrings = (strings: readonly string[]): (string | null)[] => {
 };
 
 /**
- * Starts the program in a session of its own with these three descriptors, and no other, as its standard streams.
- * Returns its pid, which is its process group too. Throws when it can't be started, and when only its exec failed.
+ * Starts the program in a session of its own with these descriptors, and no other, as its standard streams and, where
+ * there is a fourth, as 3. Returns its pid, which is its process group too. Throws when it can't be started, and when only
+ * its exec failed.
  */
 export const spawnProgram = (
   program: Program,
-  stdio: readonly [stdin: number, stdout: number, stderr: number],
+  descriptors: readonly [stdin: number, stdout: number, stderr: number, socket?: number],
 ): number => {
   const path = pathOf(program);
   const argv = cStrings([program.command, ...program.args]);
@@ -147,7 +148,7 @@ export const spawnProgram = (
   const pid = new Int32Array(1);
   actionsInit(actions);
   try {
-    for (const [fd, source] of stdio.entries()) actionsAddDup2(actions, source, fd);
+    for (const [fd, source = -1] of descriptors.entries()) actionsAddDup2(actions, source, fd);
     actionsAddChdir(actions, program.cwd);
     const errnum = withNotedLimit(() => posixSpawn(pid, path, actions, attributes, argv, envp));
     if (errnum !== 0) throw systemError('posix_spawn', errnum, `'${path}' in '${program.cwd}'`);

@@ -50,6 +50,9 @@ const nativeLsetxattr = native<[string, string, Uint8Array, number, number]>(
 const nativeSendto = native<[number, Uint8Array, number, number, Uint8Array, number]>(
   'long sendto(int fd, const void *bytes, size_t length, int flags, const void *address, unsigned int addressLength)',
 );
+const nativeConnect = native<[number, Uint8Array, number]>(
+  'int connect(int fd, const void *address, unsigned int length)',
+);
 const nativePrctl = native<[number, number]>('int prctl(int option, unsigned long value)');
 const nativeSyscall = native<[number, number, number, number, number]>(
   'long syscall(long number, long first, long second, long third, long fourth)',
@@ -213,6 +216,7 @@ export const setHostname = (name: string): void => {
 };
 
 const AF_INET = 2;
+const SOCK_STREAM_CLOEXEC = 0x80001;
 const SOCK_DGRAM_CLOEXEC = 0x80002;
 const SIOCSIFFLAGS = 0x8914;
 const IFF_UP = 1;
@@ -237,16 +241,21 @@ const MSG_DONTWAIT = 0x40;
 const MSG_NOSIGNAL = 0x4000;
 const SUN_PATH_BYTES = 108;
 
-/** Sends one datagram to a unix socket, a path or "@" and an abstract name (unix(7)); throws rather than wait. */
-export const sendDatagram = (name: string, bytes: Uint8Array): void => {
+/** The address of a unix socket, a path or "@" and an abstract name (unix(7)). */
+const unixAddress = (syscall: string, name: string): Buffer => {
   const path = Buffer.from(name);
-  if (path.length >= SUN_PATH_BYTES) throw systemError('sendto', 36, `'${name}'`);
+  if (path.length >= SUN_PATH_BYTES) throw systemError(syscall, 36, `'${name}'`);
   const isAbstract = name.startsWith('@');
   // An abstract name begins with a NUL and ends where the address does; a path ends with one.
   if (isAbstract) path[0] = 0;
   const family = Buffer.alloc(2);
   family.writeUInt16LE(AF_UNIX);
-  const address = Buffer.concat([family, path, Buffer.alloc(isAbstract ? 0 : 1)]);
+  return Buffer.concat([family, path, Buffer.alloc(isAbstract ? 0 : 1)]);
+};
+
+/** Sends one datagram to a unix socket, a path or "@" and an abstract name; throws rather than wait. */
+export const sendDatagram = (name: string, bytes: Uint8Array): void => {
+  const address = unixAddress('sendto', name);
   const fd = checked('socket', 'AF_UNIX', nativeSocket(AF_UNIX, SOCK_DGRAM_CLOEXEC, 0));
   try {
     const flags = MSG_DONTWAIT | MSG_NOSIGNAL;
@@ -254,6 +263,19 @@ export const sendDatagram = (name: string, bytes: Uint8Array): void => {
   } finally {
     nativeClose(fd);
   }
+};
+
+/** A descriptor of a stream that is connected to a listening unix socket, closed in every program that is started. */
+export const connectUnix = (name: string): number => {
+  const address = unixAddress('connect', name);
+  const fd = checked('socket', 'AF_UNIX', nativeSocket(AF_UNIX, SOCK_STREAM_CLOEXEC, 0));
+  try {
+    checked('connect', `'${name}'`, nativeConnect(fd, address, address.length));
+  } catch (error) {
+    nativeClose(fd);
+    throw error;
+  }
+  return fd;
 };
 
 export interface PeerCredentials {

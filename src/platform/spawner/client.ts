@@ -39,8 +39,14 @@ export interface SpawnerOptions {
 /** What is known of a request that has no reply yet. */
 interface UnderWay {
   readonly output: ((frame: Frame) => void) | null;
+  readonly onStarted: RunRequest['onStarted'];
   processGroup: number | null;
 }
+
+const noteStart = (underWay: UnderWay, pid: number): void => {
+  underWay.processGroup = pid;
+  underWay.onStarted?.(pid);
+};
 
 const mainPath = fileURLToPath(new URL('./spawner-main.ts', import.meta.url));
 
@@ -120,7 +126,7 @@ export const startSpawner = async ({ lockPath, startTimeoutMs, signal }: Spawner
     if (frame.kind === FrameKind.ready) return ready.resolve();
     const underWay = pending.noteOf(frame.id);
     if (underWay === undefined) return;
-    if (frame.kind === FrameKind.started) underWay.processGroup = decodeJson<number>(frame.body);
+    if (frame.kind === FrameKind.started) noteStart(underWay, decodeJson(frame.body));
     else if (frame.kind === FrameKind.reply) {
       const reply = decodeJson<SpawnerReply>(frame.body);
       if (reply.ok) pending.resolve(frame.id, reply.value);
@@ -165,12 +171,15 @@ export const startSpawner = async ({ lockPath, startTimeoutMs, signal }: Spawner
   /** Sends one request; the spawner answers it with what it gives. */
   const ask = <T>(
     request: SpawnerRequest,
-    output: UnderWay['output'] = null,
-    stdin?: Uint8Array,
+    {
+      output = null,
+      stdin,
+      onStarted,
+    }: Partial<Pick<UnderWay, 'output'>> & Pick<RunRequest, 'stdin' | 'onStarted'> = {},
   ): { id: number; reply: Promise<T> } => {
     lastId = (lastId + 1) % 2 ** 32;
     const id = lastId;
-    const reply = pending.wait(id, { note: { output, processGroup: null } }) as Promise<T>;
+    const reply = pending.wait(id, { note: { output, onStarted, processGroup: null } }) as Promise<T>;
     if (open) {
       if (stdin) socket.write(encodeFrame(FrameKind.stdin, id, stdin));
       socket.write(encodeJson(FrameKind.request, id, request));
@@ -178,14 +187,14 @@ export const startSpawner = async ({ lockPath, startTimeoutMs, signal }: Spawner
     return { id, reply };
   };
 
-  const run = async ({ stdin, onStdout, signal, ...head }: RunRequest) => {
+  const run = async ({ stdin, onStdout, onStarted, signal, ...head }: RunRequest) => {
     const cancelled = (): FailureError => new FailureError('Cancelled', `${head.command} was cancelled.`);
     if (signal?.aborted) throw cancelled();
     if (stdin && stdin.length > FRAME_BODY_BYTES_MAX) {
       throw new FailureError('HostFailed', `${head.command} can not be given ${stdin.length} bytes of standard input.`);
     }
     const { output, collected } = collectOutput(onStdout);
-    const { id, reply } = ask<RunTail>({ op: 'run', run: head }, output, stdin);
+    const { id, reply } = ask<RunTail>({ op: 'run', run: head }, { output, stdin, onStarted });
     const cancel = (): void => {
       if (open) socket.write(encodeFrame(FrameKind.cancel, id, new Uint8Array()));
     };

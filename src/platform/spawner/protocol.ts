@@ -36,7 +36,7 @@ export interface Frame {
   readonly body: Uint8Array;
 }
 
-export type RunHead = Omit<RunRequest, 'stdin' | 'onStdout' | 'signal'>;
+export type RunHead = Omit<RunRequest, 'stdin' | 'onStdout' | 'onStarted' | 'signal'>;
 export type RunTail = Omit<RunResult, 'stdout' | 'stderr'>;
 export type DetachedRequest = Parameters<Spawner['startDetached']>[0];
 export type MountRequest = Parameters<Spawner['mount']>[0];

@@ -7,6 +7,8 @@ import { messageOf } from '../../domain/model/errors.ts';
 import { Socket } from 'node:net';
 import { makePipe, type Pipe, type ProcessEnd, spawnProgram } from '../linux/spawn.ts';
 import { timerMs } from '../rpc/timeout.ts';
+import { connectUnix } from '../linux/syscalls.ts';
+import { type BoundedOutput, keepBeginning, keepEnd } from './bounded-output.ts';
 import { killGroup } from './kill-group.ts';
 import { giveNewRoot } from './new-root.ts';
 import type { RunHead, RunTail } from './protocol.ts';
@@ -46,15 +48,19 @@ const spawnPiped = (
   pipes: { stdin: Pipe | null; stdout: Pipe; stderr: Pipe },
   nullFd: number,
 ): number => {
+  let socketFd: number | undefined;
   try {
-    return spawnProgram(head, [pipes.stdin?.readFd ?? nullFd, pipes.stdout.writeFd, pipes.stderr.writeFd]);
+    const streams = [pipes.stdin?.readFd ?? nullFd, pipes.stdout.writeFd, pipes.stderr.writeFd] as const;
+    if (head.socketPath === undefined) return spawnProgram(head, streams);
+    socketFd = connectUnix(head.socketPath);
+    return spawnProgram(head, [...streams, socketFd]);
   } catch (error) {
     for (const fd of [pipes.stdin?.writeFd, pipes.stdout.readFd, pipes.stderr.readFd]) {
       if (fd !== undefined) closeSync(fd);
     }
     throw error;
   } finally {
-    for (const fd of [pipes.stdin?.readFd, pipes.stdout.writeFd, pipes.stderr.writeFd]) {
+    for (const fd of [pipes.stdin?.readFd, pipes.stdout.writeFd, pipes.stderr.writeFd, socketFd]) {
       if (fd !== undefined) closeSync(fd);
     }
   }
@@ -87,11 +93,11 @@ export const runProgram = (
   if (pipes.stdin && input) giveInput(pipes.stdin.writeFd, input);
 
   let timedOut = false;
-  let truncated = false;
   let settled = false;
   let end: ProcessEnd | null = null;
   let patience: NodeJS.Timeout | undefined;
   const outputs = new Map<OutputStream, Socket>();
+  const kept: BoundedOutput[] = [];
   /** Held open while a program waits for its root. */
   let heldStdin = input ? null : (pipes.stdin?.writeFd ?? null);
 
@@ -107,6 +113,8 @@ export const runProgram = (
     clearTimeout(patience);
     for (const output of outputs.values()) output.destroy();
     releaseStdin();
+    for (const output of kept) output.finish();
+    const truncated = kept.some((output) => output.truncated());
     listener.ended({ ...(end ?? { exitCode: null, signalName: null }), timedOut, truncated });
   };
 
@@ -127,10 +135,11 @@ export const runProgram = (
     patience = setTimeout(finish, KILL_WAIT_MS);
   };
 
-  const deadline = setTimeout(() => {
+  const overtime = (): void => {
     timedOut = true;
     kill();
-  }, timerMs(head.timeoutMs));
+  };
+  const deadline = head.timeoutMs === null ? undefined : setTimeout(overtime, timerMs(head.timeoutMs));
 
   /** A program that has no root is not let go on. */
   const giveRoot = (directory: string): void => {
@@ -147,14 +156,13 @@ export const runProgram = (
   const follow = (stream: OutputStream, fd: number): void => {
     const socket = new Socket({ fd, readable: true, writable: false });
     outputs.set(stream, socket);
-    let left = head.outputBytesMax;
+    const keep = head.keepsEnd === true ? keepEnd : keepBeginning;
+    const output = keep(head.outputBytesMax, (chunk) => listener.output(stream, chunk));
+    kept.push(output);
     socket.on('data', (chunk: Uint8Array) => {
       if (stream === 'stdout' && heldStdin !== null && rootAfterStart !== undefined && end === null)
         giveRoot(rootAfterStart);
-      const kept = chunk.subarray(0, left);
-      left -= kept.length;
-      truncated ||= kept.length < chunk.length;
-      if (kept.length > 0 && !listener.output(stream, kept)) socket.pause();
+      if (!output.take(chunk)) socket.pause();
     });
     socket.on('error', () => socket.destroy());
     socket.once('close', () => {

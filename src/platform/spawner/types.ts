@@ -15,8 +15,10 @@ export interface RunRequest {
    * something to stdout; then its stdin ends. Without `stdin`.
    */
   readonly rootAfterStart?: string;
-  /** After this the program's process group gets SIGKILL and the result says timedOut. */
-  readonly timeoutMs: number;
+  /** A listening unix socket: the program finds a stream that is connected to it at descriptor 3. */
+  readonly socketPath?: string;
+  /** After this the program's process group gets SIGKILL and the result says timedOut. null: it runs as long as it will. */
+  readonly timeoutMs: number | null;
   /**
    * How long it may still take when the daemon goes, before it is killed; not at all by default. For programs that leave
    * what nobody finds again when they are killed half-way. The next daemon waits for them.
@@ -24,8 +26,12 @@ export interface RunRequest {
   readonly finishMs?: number;
   /** Output beyond this many bytes per stream is dropped and the result says truncated. */
   readonly outputBytesMax: number;
+  /** What is dropped is the beginning of the output, not what comes after it. */
+  readonly keepsEnd?: true;
   /** Called with each piece of stdout as it comes (progress of long work); stdout is then not collected. */
   readonly onStdout?: (chunk: Uint8Array) => void;
+  /** Called, once at most, with the program's pid. */
+  readonly onStarted?: (pid: number) => void;
   readonly signal?: AbortSignal;
 }
 
