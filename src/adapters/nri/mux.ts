@@ -58,7 +58,10 @@ export function createMux(trunk: Duplex): Mux {
 
   const read = createFrameReader(form, {
     // What is read belongs to the trunk's buffer, and whoever reads the connection may keep it.
-    frame: (connId, body) => connections.get(connId)?.push(Buffer.from(body)),
+    frame: (connId, body) => {
+      // Whoever does not read one connection gets nothing on the others either: what is held stays bounded.
+      if (connections.get(connId)?.push(Buffer.from(body)) === false) trunk.pause();
+    },
     misfit: (_connId, bytes) => {
       throw new Error(`a frame of ${bytes} bytes is above the limit of ${form.bodyBytesMax}`);
     },
@@ -80,7 +83,7 @@ export function createMux(trunk: Duplex): Mux {
       const known = connections.get(connId);
       if (known !== undefined) return known;
       const connection = new Duplex({
-        read: () => undefined,
+        read: () => void trunk.resume(),
         write: (chunk: Buffer, _encoding, done) => send(connId, chunk, done),
       });
       connections.set(connId, connection);

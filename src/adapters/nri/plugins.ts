@@ -3,6 +3,7 @@
  * them. Types only. Who is asked, in which order, and what an answer or a failure means is the domain's to decide.
  */
 import type { Observable } from 'rxjs';
+import type { NriFailurePolicy } from '../../domain/model/nri-settings.ts';
 import type {
   Container,
   ContainerEviction,
@@ -11,6 +12,7 @@ import type {
   PluginDefinition,
   PodSandbox,
 } from '../../wire/nri/api.ts';
+import type { LatencyFigures } from './latencies.ts';
 
 type Method = (typeof PluginDefinition.methods)[keyof typeof PluginDefinition.methods];
 type MessageOf<Codec> = Codec extends MessageFns<infer Message> ? Message : never;
@@ -19,8 +21,6 @@ type MessageOf<Codec> = Codec extends MessageFns<infer Message> ? Message : neve
 export type NriHook = Exclude<Method['name'], 'Configure' | 'Synchronize' | 'Shutdown' | 'StateChange'>;
 export type RequestOf<H extends NriHook> = MessageOf<Extract<Method, { readonly name: H }>['requestType']>;
 export type AnswerOf<H extends NriHook> = MessageOf<Extract<Method, { readonly name: H }>['responseType']>;
-
-export type NriFailurePolicy = 'continue' | 'fail';
 
 /** A connection of a plugin that has registered and told what it wants to hear of. */
 export interface NriPlugin {
@@ -101,7 +101,7 @@ export interface NriPluginStatus {
   readonly failures: number;
   readonly missesInARow: number;
   /** Of the last 256 answers; null before the first. */
-  readonly latencyNs: { readonly p50: bigint; readonly p99: bigint; readonly max: bigint } | null;
+  readonly latencyNs: LatencyFigures | null;
   /** The last thing that went wrong; null: nothing. */
   readonly lastFailure: string | null;
 }

@@ -15,7 +15,7 @@ import {
   frameDataBytesMax,
   type OversizeFrame,
 } from './frame.ts';
-import { TtrpcClosedError, TtrpcStatusError } from './status.ts';
+import { TtrpcClosedError, TtrpcGarbageError, TtrpcStatusError } from './status.ts';
 
 export interface CallOptions {
   /** null waits for as long as the connection lives. */
@@ -65,7 +65,7 @@ export const createTtrpcClient = (stream: Duplex, name: string): TtrpcClient => 
       if (status === undefined || status.code === GrpcCode.OK) pending.resolve(streamId, payload);
       else fail(status.code, status.message);
     } catch (error) {
-      fail(GrpcCode.INTERNAL, `${name} answered what can not be decoded: ${String(error)}`);
+      pending.reject(streamId, new TtrpcGarbageError(`${name} answered what can not be decoded: ${String(error)}`));
     }
   };
 

@@ -4,7 +4,7 @@
 import { GrpcCode } from '../../domain/model/errors.ts';
 import type { CallOptions, TtrpcClient } from './client.ts';
 import type { MethodHandler, TtrpcCallContext } from './server.ts';
-import { TtrpcStatusError } from './status.ts';
+import { TtrpcGarbageError, TtrpcStatusError } from './status.ts';
 
 /** The part of a generated message type that is needed here. */
 export interface MessageCodec<T> {
@@ -20,27 +20,32 @@ export interface MethodDefinition<Request, Response> {
   readonly responseType: MessageCodec<Response>;
 }
 
-const decodeAs = <T>(codec: MessageCodec<T>, bytes: Uint8Array, code: GrpcCode, what: string): T => {
+const decodeAs = <T>(codec: Pick<MessageCodec<T>, 'decode'>, bytes: Uint8Array, failure: (why: string) => Error): T => {
   try {
     return codec.decode(bytes);
   } catch (error) {
-    throw new TtrpcStatusError(
-      code,
-      `${what} can not be decoded: ${error instanceof Error ? error.message : 'garbage'}`,
-    );
+    throw failure(`can not be decoded: ${error instanceof Error ? error.message : 'garbage'}`);
   }
 };
 
-/** Calls a method. An answer that can't be decoded rejects with TtrpcStatusError (INTERNAL), as any failed call does. */
+/** A method as it is called: its requests are only encoded. */
+export interface CalledMethod<Request, Response> {
+  readonly name: string;
+  readonly requestType: Pick<MessageCodec<Request>, 'encode'>;
+  readonly responseType: Pick<MessageCodec<Response>, 'decode'>;
+}
+
+/** Calls a method. An answer that can't be decoded rejects with TtrpcGarbageError. */
 export const callMethod = async <Request, Response>(
   client: TtrpcClient,
   service: string,
-  method: MethodDefinition<Request, Response>,
+  method: CalledMethod<Request, Response>,
   request: Request,
   options: CallOptions,
 ): Promise<Response> => {
   const payload = await client.call(service, method.name, method.requestType.encode(request).finish(), options);
-  return decodeAs(method.responseType, payload, GrpcCode.INTERNAL, `the answer to ${service}/${method.name}`);
+  const failure = (why: string): Error => new TtrpcGarbageError(`the answer to ${service}/${method.name} ${why}`);
+  return decodeAs(method.responseType, payload, failure);
 };
 
 /** Makes a server's handler from a typed function; requests that can't be decoded are answered INVALID_ARGUMENT. */
@@ -50,6 +55,10 @@ export const handleMethod =
     handle: (request: Request, context: TtrpcCallContext) => Promise<Response>,
   ): MethodHandler =>
   async (payload, context) => {
-    const request = decodeAs(method.requestType, payload, GrpcCode.INVALID_ARGUMENT, `the request to ${method.name}`);
+    const request = decodeAs(
+      method.requestType,
+      payload,
+      (why) => new TtrpcStatusError(GrpcCode.INVALID_ARGUMENT, `the request to ${method.name} ${why}`),
+    );
     return method.responseType.encode(await handle(request, context)).finish();
   };

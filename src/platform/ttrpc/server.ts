@@ -3,11 +3,10 @@
  * Calls of one connection run side by side; who needs an order makes it in the handlers. Whatever arrives (garbage,
  * oversize frames, too many calls) is answered with a code and leaves the connection usable. Knows no service.
  */
-import { chmod, lstat, unlink } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { FailureError, GrpcCode } from '../../domain/model/errors.ts';
+import { GrpcCode } from '../../domain/model/errors.ts';
 import { Request, Response } from '../../wire/ttrpc.ts';
+import { listenUnix, type UnixListener } from '../linux/unix-listener.ts';
 import { TIMER_MS_MAX, within } from '../rpc/timeout.ts';
 import {
   createFrameReader,
@@ -36,8 +35,6 @@ export interface TtrpcServerOptions {
 
 const callsMaxDefault = 1024;
 const connectionsMax = 8192;
-/** sun_path holds 108 bytes with its final zero. */
-const socketPathBytesMax = 107;
 const nsPerMs = 1_000_000n;
 
 const statusOf = (error: unknown): TtrpcStatusError =>
@@ -167,60 +164,9 @@ export const serveTtrpc = (
   return closed;
 };
 
-const removeStaleSocket = async (path: string): Promise<void> => {
-  const found = await lstat(path).catch(() => null);
-  if (found === null) return;
-  if (!found.isSocket()) throw new FailureError('HostFailed', `${path} is in the way: a socket has to be made there.`);
-  await unlink(path);
-};
-
-export interface TtrpcListener {
-  /** Ends all connections, stops listening and removes the socket. */
-  readonly close: () => Promise<void>;
-  /** Rejects when listening has broken down, settles on close. */
-  readonly ended: Promise<void>;
-}
-
 /** Listens on a unix socket (0600), taking the place of a socket that a dead process has left there. */
-export const listenTtrpc = async (
+export const listenTtrpc = (
   path: string,
   services: TtrpcServices,
   options: TtrpcServerOptions = {},
-): Promise<TtrpcListener> => {
-  if (Buffer.byteLength(path) > socketPathBytesMax) {
-    throw new FailureError(
-      'HostFailed',
-      `The socket path ${path} is longer than ${socketPathBytesMax} bytes: choose a shorter state directory.`,
-    );
-  }
-  await removeStaleSocket(path);
-  const streams = new Set<Duplex>();
-  const server = createServer({ allowHalfOpen: true }, (stream) => {
-    streams.add(stream);
-    void serveTtrpc(stream, services, options).then(() => streams.delete(stream));
-  });
-  server.maxConnections = connectionsMax;
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ path }, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
-  await chmod(path, 0o600);
-  const { promise: ended, resolve, reject } = Promise.withResolvers<void>();
-  ended.catch(() => undefined);
-  server.on('error', reject);
-  return {
-    close: async () => {
-      for (const stream of streams) stream.destroy();
-      await new Promise<void>((done) => {
-        server.close(() => {
-          done();
-        });
-      });
-      resolve();
-    },
-    ended,
-  };
-};
+): Promise<UnixListener> => listenUnix(path, connectionsMax, (socket) => void serveTtrpc(socket, services, options));

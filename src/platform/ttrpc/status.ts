@@ -14,6 +14,14 @@ export class TtrpcStatusError extends Error {
   }
 }
 
+/** What came as an answer is none: whoever sent it does not speak the protocol. */
+export class TtrpcGarbageError extends TtrpcStatusError {
+  constructor(message: string) {
+    super(GrpcCode.INTERNAL, message);
+    this.name = 'TtrpcGarbageError';
+  }
+}
+
 /** The connection closed before the answer came. */
 export class TtrpcClosedError extends Error {
   constructor(message: string, options?: ErrorOptions) {

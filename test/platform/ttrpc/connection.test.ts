@@ -16,7 +16,8 @@ import {
   frameDataBytesMax,
 } from '../../../src/platform/ttrpc/frame.ts';
 import { callMethod, handleMethod } from '../../../src/platform/ttrpc/method.ts';
-import { listenTtrpc, type TtrpcListener, type TtrpcServices } from '../../../src/platform/ttrpc/server.ts';
+import type { UnixListener } from '../../../src/platform/linux/unix-listener.ts';
+import { listenTtrpc, type TtrpcServices } from '../../../src/platform/ttrpc/server.ts';
 import { hasStatus, isClosed, isTimeout, TtrpcStatusError } from '../../../src/platform/ttrpc/status.ts';
 import { TaskDefinition } from '../../../src/wire/runtime/task/v3/shim.ts';
 import { Request, Response } from '../../../src/wire/ttrpc.ts';
@@ -48,7 +49,7 @@ const services: TtrpcServices = {
 describe('ttrpc over a unix socket', () => {
   let dir: string;
   let path: string;
-  let listener: TtrpcListener;
+  let listener: UnixListener;
 
   before(async () => {
     dir = await mkdtemp(join(tmpdir(), 'scribe-ttrpc-'));

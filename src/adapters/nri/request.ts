@@ -1,0 +1,63 @@
+/** One request to one plugin, and what is to be made of how it ended. Keeps nothing of a plugin. */
+import { GrpcCode, messageOf } from '../../domain/model/errors.ts';
+import type { TtrpcClient } from '../../platform/ttrpc/client.ts';
+import { callMethod } from '../../platform/ttrpc/method.ts';
+import { hasStatus, isClosed, isTimeout, TtrpcGarbageError } from '../../platform/ttrpc/status.ts';
+import { PluginDefinition } from '../../wire/nri/api.ts';
+import { methodOf, stateChangeOf } from './hooks.ts';
+import type { AnswerOf, NriFailure, NriFailureKind, NriHook, RequestOf } from './plugins.ts';
+
+const SERVICE = PluginDefinition.fullName;
+
+/** garbage: what came back is none of the protocol, and so the connection is of no more use. */
+export type RequestFailureKind = NriFailureKind | 'garbage';
+
+export const isUnimplemented = (error: unknown): boolean => hasStatus(error, GrpcCode.UNIMPLEMENTED);
+
+/** The answer; rejects as ttrpc does. A plugin of the time before the hook had an RPC of its own is told by StateChange. */
+export const sendRequest = async <H extends NriHook>(
+  client: TtrpcClient,
+  hook: H,
+  request: RequestOf<H>,
+  timeoutMs: number,
+): Promise<AnswerOf<H>> => {
+  const method = methodOf(hook);
+  try {
+    return await callMethod(client, SERVICE, method, request, { timeoutMs });
+  } catch (error) {
+    const stateChange = isUnimplemented(error) ? stateChangeOf(hook, request) : null;
+    if (stateChange === null) throw error;
+    await callMethod(client, SERVICE, PluginDefinition.methods.stateChange, stateChange, { timeoutMs });
+    return method.responseType.decode(new Uint8Array());
+  }
+};
+
+export const failureKindOf = (error: unknown): RequestFailureKind => {
+  if (isClosed(error)) return 'closed';
+  if (isTimeout(error)) return 'timedOut';
+  return error instanceof TtrpcGarbageError ? 'garbage' : 'refused';
+};
+
+export const failureOf = (kind: RequestFailureKind, message: string, durationNs: bigint): NriFailure => ({
+  ok: false,
+  why: kind === 'garbage' ? 'closed' : kind,
+  message,
+  durationNs,
+});
+
+/** In words, with what the plugin said of it. */
+export const describeFailure = (name: string, what: string, kind: RequestFailureKind, error: unknown): string => {
+  const plugin = `The NRI plugin ${name}`;
+  switch (kind) {
+    case 'closed':
+      return `${plugin} went away before it answered ${what}.`;
+    case 'timedOut':
+      return `${plugin} did not answer ${what} in time.`;
+    case 'garbage':
+      return `${plugin} answered ${what} with what is no answer (${messageOf(error)}).`;
+    case 'refused':
+      return `${plugin} refused ${what}: ${messageOf(error)}`;
+    case 'unsubscribed':
+      return `${plugin} does not know ${what}.`;
+  }
+};

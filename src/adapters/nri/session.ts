@@ -1,0 +1,137 @@
+/**
+ * One registered plugin, as long as its connection lasts: its requests one after the other, each within its deadline.
+ * Nothing that it does or fails to do reaches another plugin. Decides only whether it stays connected, by the policy that
+ * it was given.
+ */
+import { GrpcCode } from '../../domain/model/errors.ts';
+import { createSemaphore } from '../../platform/linux/semaphore.ts';
+import { callMethod } from '../../platform/ttrpc/method.ts';
+import { TtrpcStatusError } from '../../platform/ttrpc/status.ts';
+import { type Container, PluginDefinition, type PodSandbox } from '../../wire/nri/api.ts';
+import type { Registration } from './connection.ts';
+import { createHealth } from './health.ts';
+import type {
+  NriAnswer,
+  NriFailure,
+  NriHook,
+  NriPlugin,
+  NriPluginState,
+  NriPluginStatus,
+  NriSynchronized,
+  RequestOf,
+} from './plugins.ts';
+import { fullName } from './plugin-names.ts';
+import type { PluginPolicy } from './policy.ts';
+import { describeFailure, failureKindOf, failureOf, isUnimplemented, sendRequest } from './request.ts';
+import { sendAll, synchronizeTimeoutMs } from './synchronize.ts';
+
+export interface Session {
+  readonly plugin: NriPlugin;
+  readonly ask: <H extends NriHook>(hook: H, request: RequestOf<H>) => Promise<NriAnswer<H>>;
+  readonly synchronize: (pods: readonly PodSandbox[], containers: readonly Container[]) => Promise<NriSynchronized>;
+  readonly status: () => NriPluginStatus;
+  /** Tells it that we end, waits for its answer no longer than `timeoutMs`, and closes. */
+  readonly shutDown: (timeoutMs: number) => Promise<void>;
+  /** Resolves with the reason. */
+  readonly closed: Promise<string>;
+}
+
+/** With more unread bytes than this a plugin gets no more until it has read them. */
+const BACKLOG_BYTES_MAX = 4 * 1024 * 1024;
+
+export const createSession = (
+  plugin: NriPlugin,
+  { connection, subscribedToAll }: Pick<Registration, 'connection' | 'subscribedToAll'>,
+  { requestTimeoutMs, missesMax }: PluginPolicy,
+  warn: (message: string) => void,
+): Session => {
+  const name = fullName(plugin);
+  const turn = createSemaphore(1);
+  const health = createHealth();
+  const unknown = new Set<NriHook>();
+  let state: Extract<NriPluginState, 'registered' | 'synchronizing' | 'active'> = 'registered';
+  let closeReason: string | null = null;
+
+  const closed = connection.closed.then(
+    (cause) =>
+      closeReason ?? (cause === undefined ? 'it disconnected' : `what came from it is no NRI: ${cause.message}`),
+  );
+  const close = (reason: string): void => {
+    closeReason ??= reason;
+    connection.close();
+  };
+
+  const failed = (what: string, error: unknown, sinceNs: bigint): NriFailure => {
+    const kind = failureKindOf(error);
+    const message = describeFailure(name, what, kind, error);
+    health.failed(kind === 'timedOut', message);
+    if (kind === 'timedOut') warn(message);
+    const misses = health.missesInARow();
+    if (kind === 'garbage') close(`what it answered to ${what} is no answer`);
+    else if (missesMax !== null && misses >= missesMax) close(`it missed ${misses} deadlines in a row`);
+    return failureOf(kind, message, process.hrtime.bigint() - sinceNs);
+  };
+
+  const answeredSince = (sinceNs: bigint): bigint => {
+    const durationNs = process.hrtime.bigint() - sinceNs;
+    health.answered(durationNs);
+    return durationNs;
+  };
+
+  const unasked = (why: 'closed' | 'unsubscribed' | 'refused', message: string): NriFailure =>
+    failureOf(why, `The NRI plugin ${name} was not asked: ${message}.`, 0n);
+
+  const send = async <H extends NriHook>(hook: H, request: RequestOf<H>): Promise<NriAnswer<H>> => {
+    const sinceNs = process.hrtime.bigint();
+    try {
+      if (connection.backlogBytes() > BACKLOG_BYTES_MAX)
+        throw new TtrpcStatusError(GrpcCode.DEADLINE_EXCEEDED, 'it has not read what it was sent before');
+      const answer = await sendRequest(connection.client, hook, request, requestTimeoutMs);
+      return { ok: true, answer, durationNs: answeredSince(sinceNs) };
+    } catch (error) {
+      // Who wants to hear of everything need not know everything.
+      if (!subscribedToAll || !isUnimplemented(error)) return failed(hook, error, sinceNs);
+      unknown.add(hook);
+      return unasked('unsubscribed', `it does not know ${hook}`);
+    }
+  };
+
+  const sendState = async (pods: readonly PodSandbox[], containers: readonly Container[]): Promise<NriSynchronized> => {
+    const sinceNs = process.hrtime.bigint();
+    const timeoutMs = synchronizeTimeoutMs(requestTimeoutMs, pods.length + containers.length);
+    try {
+      const update = await sendAll(connection.client, pods, containers, timeoutMs);
+      state = 'active';
+      return { ok: true, update, durationNs: answeredSince(sinceNs) };
+    } catch (error) {
+      const failure = failed('Synchronize', error, sinceNs);
+      close('it could not be synchronized');
+      return failure;
+    }
+  };
+
+  return {
+    plugin,
+    ask: async (hook, request) => {
+      if (!plugin.events.includes(hook) || unknown.has(hook))
+        return unasked('unsubscribed', `it has not subscribed to ${hook}`);
+      if (state === 'registered') return unasked('closed', 'it is not synchronized yet');
+      return await turn(null, () => send(hook, request));
+    },
+    synchronize: async (pods, containers) => {
+      if (state !== 'registered') return unasked('refused', 'it is synchronized already');
+      state = 'synchronizing';
+      return await turn(null, () => sendState(pods, containers));
+    },
+    status: () => {
+      const { id, index, name: ownName, launched, pid, events, nriVersion } = plugin;
+      return { id, index, name: ownName, launched, pid, events, nriVersion, state, ...health.figures() };
+    },
+    shutDown: async (timeoutMs) => {
+      const { fullName: service, methods } = PluginDefinition;
+      await callMethod(connection.client, service, methods.shutdown, {}, { timeoutMs }).catch(() => undefined);
+      close('scribe ended');
+    },
+    closed,
+  };
+};
