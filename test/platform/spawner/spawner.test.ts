@@ -3,9 +3,7 @@
  * becomes of it all when the daemon or the spawner itself is killed.
  */
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { readdir, readFile, readlink, stat, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { before, describe, it, type TestContext } from 'node:test';
@@ -75,29 +73,6 @@ describe('run', () => {
     assert.equal(result.signalName, null);
     assert.equal(result.timedOut, false);
     assert.equal(result.truncated, false);
-  });
-
-  it('gives a program a stream to a socket at descriptor 3, and tells its pid', { timeout }, async (t) => {
-    const dir = await tempDir(t);
-    const spawner = await spawnerOf(t, dir);
-    const socketPath = join(dir, 'there.sock');
-    const server = createServer((socket) => socket.end('from the socket\n')).listen(socketPath);
-    onCleanup(t, () => void server.close());
-    await once(server, 'listening');
-    let pid = 0;
-    const onStarted = (started: number): void => void (pid = started);
-    const ran = await spawner.run(shell('echo $$; ls /proc/self/fd; cat <&3', { socketPath, onStarted }));
-    assert.equal(text(ran.stdout), `${pid}\n0\n1\n2\n3\n4\nfrom the socket\n`);
-    const refused = spawner.run(shell('true', { socketPath: join(dir, 'nobody.sock') }));
-    await assert.rejects(refused, withReason('HostLacks', /nobody\.sock/));
-  });
-
-  it('runs a program without a bound of time, and keeps the end of what it says', { timeout }, async (t) => {
-    const spawner = await spawnerOf(t, await tempDir(t));
-    const more = { timeoutMs: null, keepsEnd: true, outputBytesMax: 10 } as const;
-    const ran = await spawner.run(shell('seq 1 100000; echo the end; echo short >&2', more));
-    assert.deepEqual([text(ran.stdout), text(ran.stderr)], ['0\nthe end\n', 'short\n']);
-    assert.deepEqual([ran.truncated, ran.timedOut, ran.exitCode], [true, false, 0]);
   });
 
   it('runs in a session of its own, with no signal blocked, ignored or handled', { timeout }, async (t) => {
