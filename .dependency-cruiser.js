@@ -149,7 +149,7 @@ export default {
     ]),
     belongsTo(
       'config-is-for-the-root',
-      'Other folders are handed the values they need: a part that reads the configuration can not be replayed.',
+      'Other folders are handed the values they need: a part that reads the configuration cannot be replayed.',
       '^src/config/',
       '^src/(config|daemon|cli)/',
     ),
@@ -163,7 +163,7 @@ export default {
     belongsTo('sqlite-is-the-journals', 'One writer to one file.', npm('better-sqlite3'), '^src/journal/'),
     belongsTo(
       'grpc-is-for-both-ends-of-the-socket',
-      'gRPC ends at the door: at the CRI adapter, and at the commands that knock.',
+      'gRPC ends at the socket: at the CRI adapter, and at the commands that call it.',
       npm('@grpc'),
       '^src/(adapters/cri|cli)/',
     ),

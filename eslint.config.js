@@ -1,5 +1,5 @@
 /**
- * The rules that the type checker can not enforce: promises nobody waits for, switches that forget a case, `any`.
+ * The rules that the type checker cannot enforce: promises nobody waits for, switches that forget a case, `any`.
  * Formatting is Biome's alone, so no rule here is about how code looks. Generated code is not checked.
  */
 import tseslint from 'typescript-eslint';

@@ -144,7 +144,7 @@ debian_packages() {
   missing_programs=
 }
 
-# Go before 1.21 can not fetch the newer compiler that the tools ask for.
+# Go before 1.21 cannot fetch the newer compiler that the tools ask for.
 usable_go() {
   has go || return 1
   minor=$(go env GOVERSION 2>/dev/null | sed -n 's/^go1\.\([0-9]*\).*/\1/p')

@@ -1,4 +1,4 @@
-/** What calls about containers lead to: refusals, or a goal that process.ts then works towards. */
+/** What calls about containers lead to: refusals, or a goal that advance.ts then works towards. */
 import type { Failure } from '../model/errors.ts';
 import type { ContainerConfig } from '../model/cri.ts';
 import { imagesOf } from '../image/mounted.ts';

@@ -49,7 +49,7 @@ export const codeOfReason = {
   PluginConflict: GrpcCode.FAILED_PRECONDITION,
   /** An NRI plugin did not allow it; the message has its words. */
   PluginRefused: GrpcCode.FAILED_PRECONDITION,
-  /** An NRI plugin answered what can not be; the message names the field. */
+  /** An NRI plugin answered what cannot be; the message names the field. */
   PluginInvalid: GrpcCode.FAILED_PRECONDITION,
   NetworkNotReady: GrpcCode.FAILED_PRECONDITION,
   /** The message begins with RegistryUnavailable, by which kubelet tells it from a bad image. */

@@ -1,4 +1,4 @@
-/** What calls about PodSandboxes lead to: refusals, or a goal that process.ts then works towards. */
+/** What calls about PodSandboxes lead to: refusals, or a goal that advance.ts then works towards. */
 import { isClaimed } from '../model/container-state.ts';
 import { type BodyOf, type RequestOf, containerStream, sandboxStream } from '../model/records.ts';
 import { sameJson } from '../values/json.ts';
