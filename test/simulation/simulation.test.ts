@@ -7,6 +7,7 @@ import assert from 'node:assert/strict';
 import { availableParallelism } from 'node:os';
 import { test } from 'node:test';
 import { BOUNDARIES } from './boundaries.ts';
+import { DIMENSIONS } from './dimensions.ts';
 import { runHistory, targetOfSeed } from './history.ts';
 import { CHANGING_PLANTS } from './plants-changing.ts';
 import { MORE_PLANTS } from './plants-more.ts';
@@ -46,6 +47,19 @@ test(`C1 C2 C3 C4 C5 C6 C19: ${HISTORIES} histories from seed ${SEED} keep every
   assert.ok(stepsMin >= STEPS_AT_LEAST, `a history had only ${stepsMin} steps`);
   const never = BOUNDARIES.filter((boundary) => !crashes.has(boundary));
   if (HISTORIES >= 5000) assert.ok(never.length <= NEVER_MAX, `the daemon never died at ${never.join(', ')}`);
+});
+
+/** Of what comes together seldom otherwise. */
+const ABOUT_ALL = 300;
+
+test(`${ABOUT_ALL} histories that are about all at once, from seed ${SEED}, keep every promise`, async () => {
+  const { failures } = await runHistories({ firstSeed: SEED, count: ABOUT_ALL, threads: 2, about: DIMENSIONS });
+  assert.deepEqual(
+    failures.map(
+      ({ seed, message }) => `seed ${seed}: ${message}; node scripts/simulate.ts 1 --about all --seed ${seed}`,
+    ),
+    [],
+  );
 });
 
 /** Soon is what makes a clean run mean something: a bug that shows seldom says where the daemon has to die for it. */
