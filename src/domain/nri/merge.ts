@@ -13,29 +13,21 @@
  *   other values                                  -              one owner
  *   hooks, rules of devices                       -              all, one behind the other
  */
-import { FailureError } from '../model/errors.ts';
-import type {
-  ContainerAdjustment,
-  FieldOwners,
-  LinuxContainerAdjustment,
-  NriCpu,
-  NriField,
-  NriMemory,
-  NriRdt,
-  NriResources,
-} from '../model/nri.ts';
+import type { ContainerAdjustment, FieldOwners, LinuxContainerAdjustment, NriField, NriRdt } from '../model/nri.ts';
 import { HOOK_NAMES } from '../model/cdi.ts';
 import type { OciArg, OciEnv, OciHooks } from '../model/oci.ts';
 import type { Result } from '../model/result.ts';
 import { resultOf } from '../oci/refuse.ts';
-import { bareKey, isMarked, MARK } from './marks.ts';
+import { addTo, type Claims, claimsOf, NOBODY, present, single } from './claims.ts';
+import { bareKey, isMarked } from './marks.ts';
+import { mergeResources } from './merge-resources.ts';
 
 export interface Merged {
   readonly adjust: ContainerAdjustment;
   readonly owners: FieldOwners;
 }
 
-export const NOTHING_MERGED: Merged = { adjust: {}, owners: { simple: {}, compound: {} } };
+export const NOTHING_MERGED: Merged = { adjust: {}, owners: NOBODY };
 
 /** `plugin` is "NN-name". Refused with PluginConflict. */
 export const withAdjustment = (
@@ -47,60 +39,6 @@ export const withAdjustment = (
     const claims = claimsOf(owners, plugin);
     return { adjust: mergeAdjustment(claims, adjust, answer), owners: claims.owners() };
   });
-
-/** What one plugin claims while its answer is read. */
-interface Claims {
-  readonly plugin: string;
-  /** @throws {FailureError} PluginConflict where it has an owner */
-  readonly claim: (field: NriField, key?: string) => void;
-  readonly clear: (field: NriField, key?: string) => void;
-  /** One of several who add to it. */
-  readonly share: (field: NriField) => void;
-  readonly owners: () => FieldOwners;
-}
-
-function claimsOf({ simple, compound }: FieldOwners, plugin: string): Claims {
-  const fields = new Map(Object.entries(simple));
-  const keys = new Map(Object.entries(compound).map(([field, owners]) => [field, new Map(Object.entries(owners))]));
-  const keysOf = (field: NriField): Map<string, string> => {
-    const known = keys.get(field) ?? new Map<string, string>();
-    keys.set(field, known);
-    return known;
-  };
-  const place = (field: NriField, key: string | undefined): readonly [Map<string, string>, string] =>
-    key === undefined ? [fields, field] : [keysOf(field), key];
-  return {
-    plugin,
-    claim: (field, key) => {
-      const [owners, name] = place(field, key);
-      const owner = owners.get(name);
-      if (owner !== undefined && !isMarked(owner)) {
-        const what = key === undefined ? field : `${field} ${key}`;
-        throw new FailureError(
-          'PluginConflict',
-          `NRI plugins "${owner}" and "${plugin}" both tried to set ${what}: let one of them leave it, or take away first what the other set.`,
-        );
-      }
-      owners.set(name, plugin);
-    },
-    clear: (field, key) => {
-      const [owners, name] = place(field, key);
-      owners.set(name, `${MARK}${plugin}`);
-    },
-    share: (field) => {
-      const before = fields.get(field);
-      fields.set(field, before === undefined ? plugin : `${before},${plugin}`);
-    },
-    owners: () => ({
-      simple: Object.fromEntries(fields),
-      compound: Object.fromEntries([...keys].map(([field, owners]) => [field, Object.fromEntries(owners)])),
-    }),
-  };
-}
-
-/** Without the fields that are undefined. */
-const present = <T extends object>(fields: { readonly [K in keyof T]: T[K] | undefined }): T =>
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T;
 
 function mergeAdjustment(
   claims: Claims,
@@ -170,36 +108,6 @@ function mergeMap<T>(
   return entries.length === 0 ? undefined : Object.fromEntries(entries);
 }
 
-/** Nobody takes these away. */
-function addTo<T>(
-  claims: Claims,
-  field: NriField,
-  before: readonly T[] = [],
-  answer: readonly T[] = [],
-  keyOf: (item: T) => string,
-): readonly T[] | undefined {
-  for (const item of answer) claims.claim(field, keyOf(item));
-  return before.length + answer.length === 0 ? undefined : [...before, ...answer];
-}
-
-function addToMap(
-  claims: Claims,
-  field: NriField,
-  before: Readonly<Record<string, string>> = {},
-  answer: Readonly<Record<string, string>> = {},
-): Readonly<Record<string, string>> | undefined {
-  for (const key of Object.keys(answer)) claims.claim(field, key);
-  const all = { ...before, ...answer };
-  return Object.keys(all).length === 0 ? undefined : all;
-}
-
-/** One value, whoever sets it first. */
-function single<T>(claims: Claims, field: NriField, before: T | undefined, answer: T | undefined): T | undefined {
-  if (answer === undefined) return before;
-  claims.claim(field);
-  return answer;
-}
-
 /** Stands first in what is to take another's place. */
 const OVERRIDE = '';
 
@@ -257,61 +165,3 @@ function mergeRdt(claims: Claims, before: NriRdt = {}, answer: NriRdt | undefine
 }
 
 const RDT_FIELDS = ['RdtClosID', 'RdtSchemata', 'RdtEnableMonitoring'] as const;
-
-const MEMORY_FIELDS = {
-  limit: 'MemLimit',
-  reservation: 'MemReservation',
-  swap: 'MemSwapLimit',
-  kernel: 'MemKernelLimit',
-  kernelTcp: 'MemTCPLimit',
-  swappiness: 'MemSwappiness',
-  disableOomKiller: 'MemDisableOomKiller',
-  useHierarchy: 'MemUseHierarchy',
-} as const satisfies Record<keyof NriMemory, NriField>;
-
-const CPU_FIELDS = {
-  shares: 'CPUShares',
-  quota: 'CPUQuota',
-  period: 'CPUPeriod',
-  realtimeRuntime: 'CPURealtimeRuntime',
-  realtimePeriod: 'CPURealtimePeriod',
-  cpus: 'CPUSetCPUs',
-  mems: 'CPUSetMems',
-} as const satisfies Record<keyof NriCpu, NriField>;
-
-function mergeValues<T extends object>(
-  claims: Claims,
-  fields: Readonly<Record<string, NriField>>,
-  before: T | undefined,
-  answer: T | undefined,
-): T | undefined {
-  for (const [name, value] of Object.entries(answer ?? {}))
-    if (value !== undefined && fields[name] !== undefined) claims.claim(fields[name]);
-  const all = { ...before, ...answer };
-  return Object.keys(all).length === 0 ? undefined : (all as T);
-}
-
-function mergeResources(
-  claims: Claims,
-  before: NriResources = {},
-  answer: NriResources = {},
-): NriResources | undefined {
-  const devices = [...(before.devices ?? []), ...(answer.devices ?? [])];
-  const merged = present<NriResources>({
-    memory: mergeValues(claims, MEMORY_FIELDS, before.memory, answer.memory),
-    cpu: mergeValues(claims, CPU_FIELDS, before.cpu, answer.cpu),
-    hugepageLimits: addTo(
-      claims,
-      'HugepageLimits',
-      before.hugepageLimits,
-      answer.hugepageLimits,
-      ({ pageSize }) => pageSize,
-    ),
-    blockioClass: single(claims, 'BlockioClass', before.blockioClass, answer.blockioClass),
-    rdtClass: single(claims, 'RdtClass', before.rdtClass, answer.rdtClass),
-    unified: addToMap(claims, 'CgroupsUnified', before.unified, answer.unified),
-    devices: devices.length === 0 ? undefined : devices,
-    pids: single(claims, 'PidsLimit', before.pids, answer.pids),
-  });
-  return Object.keys(merged).length === 0 ? undefined : merged;
-}

@@ -1,0 +1,228 @@
+/**
+ * Limits of containers that plugins want changed: those of one whose limits CRI changes, and those of others, in answers to
+ * the hooks of a container and unasked. Put together under the same rules of ownership as what is created, container by
+ * container. Pure: what is to be put in force, where, and what of it stays when CRI changes limits later.
+ */
+import { FailureError } from '../model/errors.ts';
+import type { Int64, LinuxContainerResources } from '../model/cri.ts';
+import type { ContainerAdjustment, FieldOwners, NriCpu, NriMemory, NriResources } from '../model/nri.ts';
+import type { NriUpdate } from '../model/nri-views.ts';
+import { type Result, succeeded } from '../model/result.ts';
+import { resultOf } from '../oci/refuse.ts';
+import { claimsOf, NOBODY, present } from './claims.ts';
+import { mergeResources } from './merge-resources.ts';
+import { fromCriResources, toCriResources } from './resources.ts';
+
+/** Of one plugin, in its answer. */
+export interface PluginUpdates {
+  /** "NN-name". */
+  readonly plugin: string;
+  readonly updates?: readonly NriUpdate[];
+}
+
+export interface MergedUpdates {
+  /** One for each container, in the order in which they were first named. */
+  readonly updates: readonly NriUpdate[];
+  /** By container. */
+  readonly owners: Readonly<Record<string, FieldOwners>>;
+}
+
+const NO_UPDATES: MergedUpdates = { updates: [], owners: {} };
+
+/**
+ * In the order in which the plugins were asked. `created`: a container that is being created, whose limits are part of its
+ * adjustment. Refused with PluginConflict, unless the update that comes too late is one that may fail, and with
+ * PluginInvalid for an update of `created`.
+ */
+export function mergedUpdates(answers: readonly PluginUpdates[], created?: string): Result<MergedUpdates> {
+  let merged = NO_UPDATES;
+  for (const { plugin, updates = [] } of answers)
+    for (const update of updates) {
+      const next = resultOf(() => withUpdate(merged, plugin, update, created));
+      if (next.ok) merged = next.value;
+      else if (update.ignoreFailure !== true || next.failure.reason !== 'PluginConflict') return next;
+    }
+  return succeeded(merged);
+}
+
+function withUpdate(
+  { updates, owners }: MergedUpdates,
+  plugin: string,
+  { containerId, resources, ignoreFailure }: NriUpdate,
+  created: string | undefined,
+): MergedUpdates {
+  if (containerId === created)
+    throw new FailureError(
+      'PluginInvalid',
+      `NRI plugin "${plugin}" wants an update of container ${containerId}, which is being created: put its limits into the adjustment.`,
+    );
+  const known = updates.find((update) => update.containerId === containerId);
+  const claims = claimsOf((Object.hasOwn(owners, containerId) ? owners[containerId] : undefined) ?? NOBODY, plugin);
+  const merged = mergeResources(claims, known?.resources, resources);
+  const mayFail = ignoreFailure === true && (known === undefined || known.ignoreFailure === true);
+  const update: NriUpdate = {
+    containerId,
+    ...(merged === undefined ? {} : { resources: merged }),
+    ...(mayFail ? { ignoreFailure: true } : {}),
+  };
+  return {
+    updates: known === undefined ? [...updates, update] : updates.map((one) => (one === known ? update : one)),
+    owners: { ...owners, [containerId]: claims.owners() },
+  };
+}
+
+/** What CRI asks for. */
+export interface RequestedUpdate {
+  readonly containerId: string;
+  readonly resources: LinuxContainerResources;
+}
+
+export interface UpdatedResources {
+  /** What the next plugin is told that was asked for. */
+  readonly told: NriResources;
+  /** What is to be put in force, in CRI's words. */
+  readonly resources: LinuxContainerResources;
+  /** What plugins want beyond what CRI has words for; absent: nothing. */
+  readonly beyond?: NriResources;
+  /** Of other containers. */
+  readonly others: readonly NriUpdate[];
+}
+
+/** What plugins answered to UpdateContainer takes the place of what CRI asked for. Refused with PluginConflict. */
+export function updatedResources(
+  { containerId, resources }: RequestedUpdate,
+  answers: readonly PluginUpdates[],
+): Result<UpdatedResources> {
+  const merged = mergedUpdates(answers);
+  if (!merged.ok) return merged;
+  const others = merged.value.updates.filter((update) => update.containerId !== containerId);
+  const own = merged.value.updates.find((update) => update.containerId === containerId)?.resources;
+  const asked = fromCriResources(resources);
+  if (own === undefined) return succeeded({ told: asked, resources, others });
+  const told = overlaid(asked, own);
+  const { oomScoreAdj } = resources;
+  const beyond = beyondCri(own);
+  return succeeded({
+    told,
+    // NRI has no word for it here, so that plugins leave it as it was asked for. 0 says nothing.
+    resources: { ...toCri(told), ...(isGiven(oomScoreAdj) ? { oomScoreAdj } : {}) },
+    ...(beyond === undefined ? {} : { beyond }),
+    others,
+  });
+}
+
+/** Limits that a plugin wants for a container, as a request that CRI could have made; `beyond` as above. */
+export function updateInCri(resources: NriResources): Pick<UpdatedResources, 'resources' | 'beyond'> {
+  const beyond = beyondCri(resources);
+  return { resources: toCri(resources), ...(beyond === undefined ? {} : { beyond }) };
+}
+
+const UNSET = '0';
+
+const isGiven = (value: Int64 | undefined): value is Int64 => value !== undefined && value !== '' && value !== UNSET;
+
+/** Without numbers that are 0: they say nothing in CRI, and are not to take the place of what there is. */
+function toCri(resources: NriResources): LinuxContainerResources {
+  const { cpuPeriod, cpuQuota, cpuShares, memoryLimitInBytes, memorySwapLimitInBytes, ...rest } =
+    toCriResources(resources);
+  const numbers = { cpuPeriod, cpuQuota, cpuShares, memoryLimitInBytes, memorySwapLimitInBytes };
+  return { ...rest, ...Object.fromEntries(Object.entries(numbers).filter(([, value]) => isGiven(value))) };
+}
+
+function overlaid(base: NriResources, over: NriResources): NriResources {
+  const pages = new Map(
+    [...(base.hugepageLimits ?? []), ...(over.hugepageLimits ?? [])].map((one) => [one.pageSize, one]),
+  );
+  return {
+    ...base,
+    ...over,
+    memory: { ...base.memory, ...over.memory },
+    cpu: { ...base.cpu, ...over.cpu },
+    ...(pages.size === 0 ? {} : { hugepageLimits: [...pages.values()] }),
+    ...(over.unified === undefined ? {} : { unified: { ...base.unified, ...over.unified } }),
+  };
+}
+
+const some = <T extends object>(fields: T): T | undefined => (Object.keys(fields).length === 0 ? undefined : fields);
+
+function beyondCri({ memory = {}, cpu = {}, blockioClass, rdtClass, devices, pids }: NriResources) {
+  const { limit: _limit, swap: _swap, ...memoryBeyond } = memory;
+  const { realtimeRuntime, realtimePeriod } = cpu;
+  return some(
+    present<NriResources>({
+      memory: some(memoryBeyond),
+      cpu: some(present<NriCpu>({ realtimeRuntime, realtimePeriod })),
+      blockioClass,
+      rdtClass,
+      devices,
+      pids,
+    }),
+  );
+}
+
+/**
+ * What stays of what plugins set in a container when its limits are changed: all but what the change names. `beyond`, what
+ * plugins said to this change, lies over it.
+ */
+export function adjustmentAfterUpdate(
+  adjust: ContainerAdjustment,
+  changes: LinuxContainerResources,
+  beyond: NriResources = {},
+): ContainerAdjustment {
+  const { linux = {}, ...rest } = adjust;
+  const { resources, oomScoreAdj, ...others } = linux;
+  const kept = some(overKept(unnamed(resources ?? {}, changes), beyond));
+  const left = some({
+    ...others,
+    ...(kept === undefined ? {} : { resources: kept }),
+    ...(oomScoreAdj === undefined || isGiven(changes.oomScoreAdj) ? {} : { oomScoreAdj }),
+  });
+  return { ...rest, ...(left === undefined ? {} : { linux: left }) };
+}
+
+function overKept(kept: NriResources, beyond: NriResources): NriResources {
+  const { memory, cpu, ...rest } = beyond;
+  return {
+    ...kept,
+    ...rest,
+    ...present<Pick<NriResources, 'memory' | 'cpu'>>({
+      memory: some({ ...kept.memory, ...memory }),
+      cpu: some({ ...kept.cpu, ...cpu }),
+    }),
+  };
+}
+
+/** A limit of memory is one of swap too: without a word on swap, there is to be no more of it than before. */
+function unnamed(resources: NriResources, changes: LinuxContainerResources): NriResources {
+  const { memory = {}, cpu = {}, hugepageLimits = [], unified = {}, ...rest } = resources;
+  const namesMemory = isGiven(changes.memoryLimitInBytes);
+  const unless = <T>(named: boolean, value: T | undefined): T | undefined => (named ? undefined : value);
+  const pages = hugepageLimits.filter(
+    ({ pageSize }) => !(changes.hugepageLimits ?? []).some((change) => change.pageSize === pageSize),
+  );
+  const files = Object.entries(unified).filter(([file]) => !Object.hasOwn(changes.unified ?? {}, file));
+  return {
+    ...rest,
+    ...present<Omit<NriResources, keyof typeof rest>>({
+      memory: some(
+        present<NriMemory>({
+          ...memory,
+          limit: unless(namesMemory, memory.limit),
+          swap: unless(namesMemory || isGiven(changes.memorySwapLimitInBytes), memory.swap),
+        }),
+      ),
+      cpu: some(
+        present<NriCpu>({
+          ...cpu,
+          shares: unless(isGiven(changes.cpuShares), cpu.shares),
+          quota: unless(isGiven(changes.cpuQuota), cpu.quota),
+          period: unless(isGiven(changes.cpuPeriod), cpu.period),
+          cpus: unless(Boolean(changes.cpusetCpus), cpu.cpus),
+          mems: unless(Boolean(changes.cpusetMems), cpu.mems),
+        }),
+      ),
+      hugepageLimits: pages.length === 0 ? undefined : pages,
+      unified: files.length === 0 ? undefined : Object.fromEntries(files),
+    }),
+  };
+}
