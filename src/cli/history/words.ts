@@ -54,7 +54,9 @@ export const detailOf = (request: CallRequest): string => {
     case 'CreateContainer':
       return request.config.image?.userSpecifiedImage || request.config.image?.image || '';
     case 'StopContainer':
-      return `grace ${request.timeoutSeconds} s`;
+      return request.evicted === undefined
+        ? `grace ${request.timeoutSeconds} s`
+        : shortened(`evicted by ${request.evicted.plugin}: ${request.evicted.reason}`);
     case 'ExecSync':
       return shortened(request.cmd.join(' '));
     case 'Exec':
@@ -72,7 +74,7 @@ export const detailOf = (request: CallRequest): string => {
     case 'CheckpointPod':
       return shortened(request.outputPath);
     case 'UpdateContainerResources':
-      return limitsWords(request.resources);
+      return `${limitsWords(request.resources)}${request.plugin === undefined ? '' : `, by ${request.plugin}`}`;
     case 'UpdatePodSandboxResources':
       return podLimitsWords(request);
     case 'UpdateRuntimeConfig':

@@ -1,10 +1,11 @@
 /** What the answers of NRI plugins about a container lead to: its spec is changed, or what was begun is given up. */
 import type { Failure } from '../model/errors.ts';
 import type { ContainerAdjustment } from '../model/nri.ts';
+import type { PluginAnswer } from '../model/nri-plugins.ts';
 import { containerStream, type EffectEnded, type Intent } from '../model/records.ts';
 import { refused } from '../model/result.ts';
 import type { Container } from '../model/state.ts';
-import { mergedAnswers, vetoIn } from '../nri/answers.ts';
+import { mergedAnswers, mergedUpdates, vetoIn } from '../nri/answers.ts';
 import type { Merged } from '../nri/merge.ts';
 import { toCriResources } from '../nri/resources.ts';
 import { mergedResources } from '../oci/resources.ts';
@@ -12,6 +13,7 @@ import { resourcesOf } from '../model/container-state.ts';
 import { answer, emit, request, type Turn } from '../deciding/turn.ts';
 import { advanceContainer, failCreation } from './advance.ts';
 import { writeStartError } from './starts-and-exits.ts';
+import { afterUpdateHook } from './update.ts';
 
 type Ended = Extract<EffectEnded, { kind: 'CallPlugins' }>;
 
@@ -23,7 +25,7 @@ export function afterHook(turn: Turn, containerId: string, outcome: Ended, inten
   switch (intent.hook) {
     case 'CreateContainer': {
       const merged = mergedAnswers(answers);
-      const failure = veto() ?? (merged.ok ? null : merged.failure);
+      const failure = veto() ?? (merged.ok ? updateFailure(answers, containerId) : merged.failure);
       if (failure !== null && container.goal === 'run') return failCreation(turn, container, failure);
       if (failure === null && merged.ok) adjust(turn, container, merged.value);
       break;
@@ -33,10 +35,22 @@ export function afterHook(turn: Turn, containerId: string, outcome: Ended, inten
       if (failure !== null) giveUpStart(turn, container, failure);
       break;
     }
+    case 'UpdateContainer':
+      afterUpdateHook(turn, containerId, { answers, failure: veto(), change: intent.change?.resources ?? {} });
+      break;
     default:
     // Nothing can be refused any more: what they said is written down.
   }
   advanceContainer(turn, containerId);
+}
+
+/** Limits of the container itself are part of its adjustment; those of others may not contradict each other. */
+function updateFailure(answers: readonly PluginAnswer[], containerId: string): Failure | null {
+  const updates = mergedUpdates(answers);
+  if (!updates.ok) return updates.failure;
+  if (!updates.value.some((update) => update.containerId === containerId)) return null;
+  const message = `An NRI plugin answers CreateContainer of container ${containerId} with an update of that very container: it has to adjust it.`;
+  return { reason: 'PluginRefused', message };
 }
 
 /** Its task is made, and not started. */

@@ -17,7 +17,7 @@ import type { ContainerIntents, ContainerUpdate } from '../model/effects/contain
 import type { ContainerAdjustment } from '../model/nri.ts';
 import type { Container, NodeState, PodSandbox } from '../model/state.ts';
 import { containerNow } from '../nri/of-state.ts';
-import { pluginsOf } from '../nri/plugins.ts';
+import { changeTold, pluginsOf } from '../nri/plugins.ts';
 import { refused } from '../model/result.ts';
 import { containerQuestions } from '../oci/container-spec.ts';
 import { failureIn } from '../oci/refuse.ts';
@@ -112,6 +112,7 @@ export function containerRequest(
         plugins: pluginsOf(state, intent.plugins),
         pod: podSandboxView(facts, sandbox),
         container: containerNow(state, facts, container, intent.hook),
+        ...changeTold(intent.change),
       });
     case 'WaitUntil':
       return perform(intent);

@@ -25,6 +25,10 @@ import {
   setTimer,
   type Turn,
 } from '../deciding/turn.ts';
+import { askAboutChange, askPlugins } from '../deciding/hooks.ts';
+import type { PluginAnswer } from '../model/nri-plugins.ts';
+import { mergedUpdates } from '../nri/answers.ts';
+import { toCriResources } from '../nri/resources.ts';
 import { isAskingShim } from './contact.ts';
 import { isSettled } from './evolve.ts';
 import { isCreated, notFound, resourcesOf } from '../model/container-state.ts';
@@ -47,7 +51,11 @@ const RETRY_MS = 5_000;
 
 /** Some limits are being put in force now. */
 export const isUpdating = (state: NodeState, containerId: string): boolean =>
-  openEffectsOn(state, containerStream(containerId)).some(({ intent }) => intent.kind === 'UpdateContainer');
+  openEffectsOn(state, containerStream(containerId)).some(({ intent }) => isOfUpdate(intent));
+
+/** Plugins are asked about a change before it is put in force. */
+const isOfUpdate = (intent: Intent): boolean =>
+  intent.kind === 'UpdateContainer' || (intent.kind === 'CallPlugins' && intent.hook === 'UpdateContainer');
 
 /** wait: its start is under way, or its shim was not asked yet. */
 type Way = 'task' | 'spec' | 'record' | 'wait';
@@ -92,16 +100,48 @@ export function advanceUpdates(turn: Turn, containerId: string): void {
     const wanted = wantedResources(container, call.request, way);
     const failure = refusal(turn.state.facts, wanted);
     if (failure !== null) complete(turn, call, refused(failure));
+    else if (isAskedOf(turn, containerId, wanted, call)) return;
     else begin(turn, container, updateOf(wanted, call.request.annotations), way, call);
   }
+}
+
+/** Plugins are not asked about what one of them wants. */
+function isAskedOf(turn: Turn, containerId: string, resources: LinuxContainerResources, call: OpenCall): boolean {
+  const { request } = call;
+  if (request.method !== 'UpdateContainerResources' || request.plugin !== undefined) return false;
+  return askAboutChange(turn, containerStream(containerId), 'UpdateContainer', { resources }, call);
+}
+
+/** What plugins said to a change takes its place; where they refuse it, it fails. */
+export function afterUpdateHook(turn: Turn, containerId: string, { answers, failure, change }: UpdateAnswers): void {
+  const call = callBehind(turn);
+  const container = turn.state.containers.get(containerId);
+  if (container === undefined || call?.request.method !== 'UpdateContainerResources') return;
+  const refuse = (why: Failure): void => complete(turn, call, refused(why));
+  if (failure !== null) return refuse(failure);
+  if (container.goal !== 'run') return refuse(removedMeanwhile(containerId));
+  const merged = mergedUpdates(answers);
+  if (!merged.ok) return refuse(merged.failure);
+  const own = merged.value.find((update) => update.containerId === containerId);
+  const wanted = mergedResources(change, toCriResources(own?.resources ?? {}));
+  const invalid = refusal(turn.state.facts, wanted);
+  if (invalid !== null) return refuse(invalid);
+  const way = wayOf(turn.state, container);
+  // Its start began meanwhile: they are asked again when that is through.
+  if (way !== 'wait') begin(turn, container, updateOf(wanted, call.request.annotations), way, call);
+}
+
+interface UpdateAnswers {
+  readonly answers: readonly PluginAnswer[];
+  readonly failure: Failure | null;
+  /** What they were asked about. */
+  readonly change: LinuxContainerResources;
 }
 
 /** In the order in which they came, without the one whose change is being put in force. */
 function callsWaiting(turn: Turn, containerId: string): OpenCall[] {
   const stream = containerStream(containerId);
-  const served = openEffectsOn(turn.state, stream).flatMap(({ intent, call }) =>
-    intent.kind === 'UpdateContainer' ? [call] : [],
-  );
+  const served = openEffectsOn(turn.state, stream).flatMap(({ intent, call }) => (isOfUpdate(intent) ? [call] : []));
   return callsWaitingFor(turn, stream, ['UpdateContainerResources']).filter(({ seq }) => !served.includes(seq));
 }
 
@@ -143,7 +183,7 @@ function begin(
     return emit(turn, stream, { type: 'effects.requested', body: { effects } }, call?.seq ?? null);
   }
   emit(turn, stream, { type: 'container.updated', body: { resources: update.resources } });
-  if (call !== null) complete(turn, call, OK);
+  if (call !== null) completeUpdate(turn, container.id, call);
 }
 
 /** Writes down how a change ended. Of a container that has ended meanwhile, the spec is all there is to change. */
@@ -157,8 +197,17 @@ export function recordUpdate(turn: Turn, containerId: string, failure: Failure |
       body: { resources: intent.resources },
     });
   const call = callBehind(turn);
-  if (call?.request.method === 'UpdateContainerResources') complete(turn, call, isDone ? OK : refused(failure));
+  if (call?.request.method === 'UpdateContainerResources') {
+    if (isDone) completeUpdate(turn, containerId, call);
+    else complete(turn, call, refused(failure));
+  }
   if (!isDone && !isSettled(failure)) tryLater(turn, containerId, failure);
+}
+
+function completeUpdate(turn: Turn, containerId: string, call: OpenCall): void {
+  complete(turn, call, OK);
+  if (call.request.method === 'UpdateContainerResources' && call.request.plugin === undefined)
+    askPlugins(turn, containerStream(containerId), 'PostUpdateContainer');
 }
 
 /** Nobody can say which limits are in force: those that were wanted are put in force once the shim answers again. */

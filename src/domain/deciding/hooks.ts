@@ -4,13 +4,30 @@
  */
 import type { HooksTold, PluginHook } from '../model/nri-plugins.ts';
 import { pluginsFor } from '../nri/plugins.ts';
-import { request, type Turn } from './turn.ts';
+import type { PodLimits } from '../model/records.ts';
+import type { OpenCall } from '../model/state.ts';
+import { emit, request, type Turn } from './turn.ts';
 
 /** False: nobody wants to be asked. */
 export function askPlugins(turn: Turn, stream: string, hook: PluginHook): boolean {
   const plugins = pluginsFor(turn.state, hook).map(({ id }) => id);
   if (plugins.length === 0) return false;
   request(turn, stream, { kind: 'CallPlugins', hook, plugins });
+  return true;
+}
+
+/** On behalf of a call that changes limits; what it says is done once they have answered. False: nobody wants to be asked. */
+export function askAboutChange(
+  turn: Turn,
+  stream: string,
+  hook: 'UpdateContainer' | 'UpdatePodSandbox',
+  change: PodLimits,
+  call: OpenCall,
+): boolean {
+  const plugins = pluginsFor(turn.state, hook).map(({ id }) => id);
+  if (plugins.length === 0) return false;
+  const effects = [{ kind: 'CallPlugins', hook, plugins, change }] as const;
+  emit(turn, stream, { type: 'effects.requested', body: { effects } }, call.seq);
   return true;
 }
 

@@ -56,7 +56,13 @@ export type CallRequest =
       readonly config: ContainerConfig;
     }
   | { readonly method: 'StartContainer'; readonly containerId: string }
-  | { readonly method: 'StopContainer'; readonly containerId: string; readonly timeoutSeconds: Int64 }
+  | {
+      readonly method: 'StopContainer';
+      readonly containerId: string;
+      readonly timeoutSeconds: Int64;
+      /** An NRI plugin ("NN-name") wants it gone; absent: a client stops it. */
+      readonly evicted?: { readonly plugin: string; readonly reason: string };
+    }
   | { readonly method: 'RemoveContainer'; readonly containerId: string }
   | {
       readonly method: 'ExecSync';
@@ -93,6 +99,8 @@ export type CallRequest =
       readonly resources: LinuxContainerResources;
       /** Of the change, for whoever puts it in force: the shim. Absent: none. */
       readonly annotations?: Readonly<Record<string, string>>;
+      /** The NRI plugin ("NN-name") that wants it; absent: a client does, and plugins are asked. */
+      readonly plugin?: string;
     }
   | {
       readonly method: 'CheckpointContainer';

@@ -1,6 +1,9 @@
 /** Which NRI plugins are there, and who of them wants to be asked what: folded from records. */
 import type { PluginHook, NriNote, NriPlugin } from '../model/nri-plugins.ts';
+import type { EffectOf } from '../model/effects.ts';
+import type { PodLimits } from '../model/records.ts';
 import type { NodeState } from '../model/state.ts';
+import { fromCriResources } from './resources.ts';
 
 type Present = Pick<NodeState, 'nriPlugins'>;
 
@@ -29,3 +32,15 @@ export function forgetPlugin(state: NodeState, pluginId: string): void {
   const left = (state.nriPlugins ?? []).filter(({ id }) => id !== pluginId);
   state.nriPlugins = left.length === 0 ? undefined : left;
 }
+
+/** A change of limits in NRI's words, for a request. */
+export const changeTold = (change: PodLimits | undefined): Pick<EffectOf<'CallPlugins'>, 'change'> => {
+  if (change === undefined) return {};
+  const { resources, overhead } = change;
+  return {
+    change: {
+      ...(resources === undefined ? {} : { resources: fromCriResources(resources) }),
+      ...(overhead === undefined ? {} : { overhead: fromCriResources(overhead) }),
+    },
+  };
+};

@@ -9,6 +9,7 @@ import { advancePodSandbox, afterPauseKill, losePodSandbox } from './advance.ts'
 import { hasClaimedContainers } from './restored-containers.ts';
 import { holderOf } from './sandboxer.ts';
 import { afterStartShim } from './shim.ts';
+import { afterPodUpdateHook } from './update.ts';
 
 export function afterSandboxEffect(turn: Turn, podSandboxId: string, outcome: EffectEnded, intent: Intent): void {
   switch (outcome.kind) {
@@ -44,6 +45,7 @@ function afterHook(
   const sandbox = turn.state.sandboxes.get(podSandboxId);
   if (sandbox === undefined || intent.kind !== 'CallPlugins') return;
   const failure = vetoIn(result?.answers ?? [], intent.hook, `pod sandbox ${podSandboxId}`);
+  if (intent.hook === 'UpdatePodSandbox') return afterPodUpdateHook(turn, podSandboxId, intent.change ?? {}, failure);
   if (intent.hook === 'RunPodSandbox' && failure !== null && sandbox.goal === 'run')
     emit(turn, sandboxStream(podSandboxId), { type: 'sandbox.failed', body: { failure } });
   advancePodSandbox(turn, podSandboxId);

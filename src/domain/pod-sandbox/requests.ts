@@ -10,7 +10,7 @@ import { bundlePath } from '../model/paths.ts';
 import type { Intent } from '../model/records.ts';
 import { containersOf, type NodeState, type PodSandbox } from '../model/state.ts';
 import { userNamespaceOf } from '../oci/user-namespace.ts';
-import { pluginsOf } from '../nri/plugins.ts';
+import { changeTold, pluginsOf } from '../nri/plugins.ts';
 import { podSandboxView } from '../nri/views.ts';
 import { stepRequest } from './steps.ts';
 
@@ -78,6 +78,7 @@ export function podSandboxRequest(
         hook: intent.hook,
         plugins: pluginsOf(state, intent.plugins),
         pod: podSandboxView(facts, sandbox),
+        ...changeTold(intent.change),
       });
     case 'WaitUntil':
       return perform(intent);

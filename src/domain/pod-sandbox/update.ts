@@ -6,11 +6,13 @@ import type { LinuxContainerResources } from '../model/cri.ts';
 import { checkResources } from '../oci/checks.ts';
 import { failureIn } from '../oci/refuse.ts';
 import { mergedResources } from '../oci/resources.ts';
-import { type RequestOf, sandboxStream } from '../model/records.ts';
+import type { Failure } from '../model/errors.ts';
+import { type PodLimits, type RequestOf, sandboxStream } from '../model/records.ts';
 import { limitsOf } from '../model/pod-sandbox-state.ts';
 import type { OpenCall } from '../model/state.ts';
 import { refused } from '../model/result.ts';
-import { complete, emit, OK, type Turn } from '../deciding/turn.ts';
+import { askAboutChange, askPlugins } from '../deciding/hooks.ts';
+import { callBehind, complete, emit, OK, type Turn } from '../deciding/turn.ts';
 
 type UpdateRequest = RequestOf<'UpdatePodSandboxResources'>;
 
@@ -45,9 +47,22 @@ export function updatePodSandboxResources(turn: Turn, call: OpenCall, request: U
   const current = limitsOf(sandbox);
   const overhead = merged(current.overhead, request.overhead);
   const resources = merged(current.resources, request.resources);
-  emit(turn, sandboxStream(podSandboxId), {
-    type: 'sandbox.updated',
-    body: { ...(overhead === undefined ? {} : { overhead }), ...(resources === undefined ? {} : { resources }) },
-  });
+  const limits = { ...(overhead === undefined ? {} : { overhead }), ...(resources === undefined ? {} : { resources }) };
+  if (askAboutChange(turn, sandboxStream(podSandboxId), 'UpdatePodSandbox', limits, call)) return;
+  writeLimits(turn, podSandboxId, limits, call);
+}
+
+function writeLimits(turn: Turn, podSandboxId: string, limits: PodLimits, call: OpenCall): void {
+  const stream = sandboxStream(podSandboxId);
+  emit(turn, stream, { type: 'sandbox.updated', body: limits });
   complete(turn, call, OK);
+  askPlugins(turn, stream, 'PostUpdatePodSandbox');
+}
+
+/** Where a plugin refuses the change, it fails; limits of pods plugins can't change. */
+export function afterPodUpdateHook(turn: Turn, podSandboxId: string, limits: PodLimits, failure: Failure | null): void {
+  const call = callBehind(turn);
+  if (call?.request.method !== 'UpdatePodSandboxResources') return;
+  if (failure !== null) complete(turn, call, refused(failure));
+  else writeLimits(turn, podSandboxId, limits, call);
 }

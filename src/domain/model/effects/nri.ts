@@ -1,5 +1,7 @@
 /** Effects on NRI plugins, and what their success says. Types only. */
 import type { NriPlugin, PluginAnswer, PluginHook } from '../nri-plugins.ts';
+import type { LinuxContainerResources } from '../cri.ts';
+import type { NriResources } from '../nri.ts';
 import type { NriContainer, NriPodSandbox } from '../nri-views.ts';
 
 export type NriEffect =
@@ -21,6 +23,8 @@ export type NriEffect =
       readonly pod: NriPodSandbox;
       /** Absent: it is about the pod. */
       readonly container?: NriContainer;
+      /** What is to hold, where it is about a change; overhead: of a pod. */
+      readonly change?: { readonly resources?: NriResources; readonly overhead?: NriResources };
     };
 
 export interface NriResults {
@@ -33,5 +37,10 @@ export interface NriResults {
 export interface NriIntents {
   readonly SynchronizePlugin: { readonly plugin: string };
   /** Ids of the plugins, in the order in which they are asked. */
-  readonly CallPlugins: { readonly hook: PluginHook; readonly plugins: readonly string[] };
+  readonly CallPlugins: {
+    readonly hook: PluginHook;
+    readonly plugins: readonly string[];
+    /** All limits that are to hold, where they are to be changed. */
+    readonly change?: { readonly resources?: LinuxContainerResources; readonly overhead?: LinuxContainerResources };
+  };
 }
