@@ -1,4 +1,4 @@
-/** CheckpointContainer and CheckpointPod: what runs is written down and runs on; what was cut short is cleared up. */
+/** CheckpointContainer: what runs is written down and runs on; what was cut short is cleared up. */
 import { describe, it } from 'node:test';
 import { given } from '../given.ts';
 import {
@@ -6,7 +6,6 @@ import {
   CONTAINER,
   createdContainer,
   fails,
-  POD,
   restart,
   runningContainer,
   shimSays,
@@ -16,12 +15,6 @@ import {
 const checkpointAt = (location: string) =>
   call({ method: 'CheckpointContainer', containerId: CONTAINER, location, timeoutSeconds: '0' });
 const checkpoint = checkpointAt('/backup/app.tar');
-const checkpointPod = call({
-  method: 'CheckpointPod',
-  podSandboxId: POD,
-  outputPath: '/backup/pod',
-  containerIds: [],
-});
 
 describe('CheckpointContainer', () => {
   it('has the checkpoint written, and answers', () => {
@@ -55,28 +48,5 @@ describe('CheckpointContainer', () => {
     given(runningContainer, checkpoint)
       .when(restart(), shimSays({ status: 'running' }))
       .follows({ asks: ['ReconnectShim', 'EndCheckpoint'], answers: ['CheckpointContainer Interrupted'] });
-  });
-});
-
-describe('CheckpointPod', () => {
-  it('has all that runs written down together, and answers', () => {
-    given(runningContainer)
-      .when(checkpointPod, succeeds('CheckpointPod'))
-      .follows({ asks: ['CheckpointPod'], answers: ['CheckpointPod OK'] });
-  });
-
-  it('is refused where nothing runs, or there is no pod', () => {
-    given(createdContainer)
-      .when(checkpointPod)
-      .follows({ answers: ['CheckpointPod WrongState'] });
-    given()
-      .when(checkpointPod)
-      .follows({ answers: ['CheckpointPod PodSandboxNotFound'] });
-  });
-
-  it('is cleared up after a restart of the daemon, and the caller is told (C19)', () => {
-    given(runningContainer, checkpointPod)
-      .when(restart(), shimSays({ status: 'running' }))
-      .follows({ asks: ['ReconnectShim', 'EndPodCheckpoint'], answers: ['CheckpointPod Interrupted'] });
   });
 });

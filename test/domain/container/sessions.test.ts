@@ -1,17 +1,7 @@
-/** Exec, Attach and PortForward allow sessions; each session that a client begins then is a call of its own. */
+/** Exec and Attach allow sessions; each session that a client begins then is a call of its own. */
 import { describe, it } from 'node:test';
 import { given } from '../given.ts';
-import {
-  call,
-  CONTAINER,
-  createdContainer,
-  POD,
-  readyPod,
-  restart,
-  runningContainer,
-  runPod,
-  succeeds,
-} from '../happenings.ts';
+import { call, CONTAINER, createdContainer, restart, runningContainer, succeeds } from '../happenings.ts';
 
 const streams = { tty: false, stdin: false, stdout: true, stderr: true };
 const command = { newId: 'session', containerId: CONTAINER, cmd: ['sh'] };
@@ -24,14 +14,6 @@ const attachSession = call({
   newId: 'session',
   containerId: CONTAINER,
   ...streams,
-});
-const forwardOf = (port: number) => call({ method: 'PortForward', newId: 'forward', podSandboxId: POD, ports: [port] });
-const connection = call({
-  method: 'PortForwardSession',
-  newId: 'connection',
-  allowedBy: 'forward',
-  podSandboxId: POD,
-  port: 80,
 });
 
 describe('Exec and Attach', () => {
@@ -87,28 +69,5 @@ describe('a session', () => {
     given(runningContainer, execSession)
       .when(restart())
       .follows({ asks: ['ReconnectShim'], answers: ['ExecSession Interrupted'] });
-  });
-});
-
-describe('PortForward', () => {
-  it('is answered at once, and does nothing yet', () => {
-    given(readyPod)
-      .when(forwardOf(80))
-      .follows({ answers: ['PortForward OK'] });
-  });
-
-  it('is refused for what is no port, and for a pod that is not READY', () => {
-    given(readyPod)
-      .when(forwardOf(0))
-      .follows({ answers: ['PortForward InvalidField'] });
-    given(runPod())
-      .when(forwardOf(80))
-      .follows({ answers: ['PortForward PodSandboxNotFound'] });
-  });
-
-  it('has a call for each connection, which is answered when that is over', () => {
-    given(readyPod)
-      .when(connection, succeeds('StreamPort', { toPodBytes: 1, fromPodBytes: 2 }))
-      .follows({ asks: ['StreamPort'], answers: ['PortForwardSession OK'] });
   });
 });

@@ -1,4 +1,4 @@
-/** UpdateContainerResources: limits are in force before they are written down; and ReopenContainerLog. */
+/** UpdateContainerResources: limits are in force before they are written down. */
 import { describe, it } from 'node:test';
 import { given } from '../given.ts';
 import { call, CONTAINER, exitedContainer, fails, runningContainer, succeeds } from '../happenings.ts';
@@ -6,7 +6,6 @@ import { call, CONTAINER, exitedContainer, fails, runningContainer, succeeds } f
 const updateOf = (cpuShares: string) =>
   call({ method: 'UpdateContainerResources', containerId: CONTAINER, resources: { cpuShares } });
 const update = updateOf('512');
-const reopen = call({ method: 'ReopenContainerLog', containerId: CONTAINER });
 
 describe('UpdateContainerResources', () => {
   it('has the limits put in force, then writes them down and answers', () => {
@@ -49,19 +48,5 @@ describe('UpdateContainerResources', () => {
     given()
       .when(update)
       .follows({ answers: ['UpdateContainerResources ContainerNotFound'] });
-  });
-});
-
-describe('ReopenContainerLog', () => {
-  it('has the log opened anew, and answers', () => {
-    given(runningContainer)
-      .when(reopen, succeeds('ReopenLog'))
-      .follows({ asks: ['ReopenLog'], answers: ['ReopenContainerLog OK'] });
-  });
-
-  it('is refused for a container that does not run', () => {
-    given(exitedContainer)
-      .when(reopen)
-      .follows({ answers: ['ReopenContainerLog WrongState'] });
   });
 });

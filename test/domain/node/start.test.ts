@@ -1,4 +1,4 @@
-/** The start of the daemon, a reboot of the node, and calls about the node itself. */
+/** The start of the daemon, and a reboot of the node. */
 import { describe, it } from 'node:test';
 import { given } from '../given.ts';
 import {
@@ -67,33 +67,5 @@ describe('a reboot of the node', () => {
         asks: ['DetachNetwork', 'StopShim', 'UnpinNamespaces'],
         answers: ['StopPodSandbox OK'],
       });
-  });
-});
-
-describe('UpdateRuntimeConfig', () => {
-  it('writes the pod CIDR down and answers', () => {
-    given()
-      .when(call({ method: 'UpdateRuntimeConfig', podCidr: '10.0.0.0/16' }))
-      .follows({ records: ['node.configured'], answers: ['UpdateRuntimeConfig OK'] });
-  });
-});
-
-describe('SetLogLevel', () => {
-  it('is written down and answered; whoever writes the log does the rest', () => {
-    given()
-      .when(call({ method: 'SetLogLevel', level: 'debug' }))
-      .follows({ answers: ['SetLogLevel OK'] });
-  });
-});
-
-describe('a request that was refused before it was a call', () => {
-  it('is written down with its answer, and changes nothing', () => {
-    const failure = { reason: 'InvalidField', message: 'It could not be read.' } as const;
-    given()
-      .when(call({ method: 'Refused', rpc: 'RunPodSandbox', failure }))
-      .follows({ answers: ['Refused InvalidField'] });
-    given()
-      .when(call({ method: 'Unimplemented', rpc: 'Later' }))
-      .follows({ answers: ['Unimplemented NotImplemented'] });
   });
 });

@@ -1,10 +1,10 @@
 /** The limits on a pod's traffic: what its annotations say reaches CNI in bits per second, or is refused. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { PodSandboxConfig } from '../../src/domain/model/cri.ts';
-import { validatePodSandboxConfig } from '../../src/domain/oci/validate.ts';
-import { podNetwork } from '../../src/domain/pod-sandbox/network.ts';
-import { CONF_LIST, FACTS } from '../simulation/facts.ts';
+import type { PodSandboxConfig } from '../../../src/domain/model/cri.ts';
+import { validatePodSandboxConfig } from '../../../src/domain/oci/validate.ts';
+import { podNetwork } from '../../../src/domain/pod-sandbox/network.ts';
+import { CONF_LIST, FACTS } from '../../simulation/facts.ts';
 
 const config = (ingress: string, egress?: string): PodSandboxConfig => ({
   metadata: { name: 'pod', namespace: 'ns', uid: 'uid' },
