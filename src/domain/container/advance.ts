@@ -34,7 +34,7 @@ import { pluginsFor } from '../nri/plugins.ts';
 import { SIGKILL } from '../values/signals.ts';
 import { advanceCheckpoint, isInCheckpoint } from './checkpoint.ts';
 import { contactOf, isAskingShim, isUnanswered } from './contact.ts';
-import { hasLostPlugins, isAnnounced, isBeingCreatedByPlugins, waitsForHook } from './hooks.ts';
+import { hasLostPlugins, isAnnounced, isBeingCreatedByPlugins, askHookOnce } from './hooks.ts';
 import { adjustedSpecOf } from '../nri/spec.ts';
 import { isRunning, isStarting, isStartInDoubt, mayHaveTask, stopOf } from '../model/container-state.ts';
 import { refused, succeeded } from '../model/result.ts';
@@ -78,7 +78,7 @@ function advanceCreate(turn: Turn, container: Container, inspection: StepState):
     // The spec is tried now, so that what it can't be made of is a refusal and not a failed effect.
     const failure = specFailure(turn, container);
     if (failure !== null) return failCreation(turn, container, failure);
-    if (waitsForHook(turn, container, 'CreateContainer')) return;
+    if (askHookOnce(turn, container, 'CreateContainer')) return;
     return request(turn, stream, { kind: 'PrepareContainer' });
   }
   if (files !== 'done') return;
@@ -157,7 +157,7 @@ function advanceDeletion(turn: Turn, container: Container, phase: PhaseOf<'start
       return owe(turn, container);
     case 'done':
     case 'failed':
-      if (waitsForHook(turn, container, 'StopContainer')) return;
+      if (askHookOnce(turn, container, 'StopContainer')) return;
       if (phase.kind === 'exited') answer(turn, containerStream(container.id), ['StopContainer'], OK);
       if (!isAskingShim(turn.state, container)) request(turn, containerStream(container.id), { kind: 'DeleteTask' });
       return;
@@ -196,7 +196,7 @@ function advanceStart(turn: Turn, container: Container): void {
 
 /** Plugins know its process before it runs. */
 function advanceMade(turn: Turn, container: Container): void {
-  if (waitsForHook(turn, container, 'StartContainer')) return;
+  if (askHookOnce(turn, container, 'StartContainer')) return;
   request(turn, containerStream(container.id), { kind: 'StartTask' });
 }
 
@@ -244,9 +244,9 @@ function advanceTeardown(turn: Turn, container: Container): void {
   const stream = containerStream(id);
   // Its files are being written to.
   if (isUpdating(turn.state, id) || isInCheckpoint(turn.state, container)) return;
-  if (isAnnounced(container) && waitsForHook(turn, container, 'StopContainer')) return;
+  if (isAnnounced(container) && askHookOnce(turn, container, 'StopContainer')) return;
   if (files === 'done' || files === 'failed') return request(turn, stream, { kind: 'CleanContainer' });
-  if (isAnnounced(container) && waitsForHook(turn, container, 'RemoveContainer')) return;
+  if (isAnnounced(container) && askHookOnce(turn, container, 'RemoveContainer')) return;
   emit(turn, stream, { type: 'container.removed', body: {} });
   answer(turn, stream, ['RemoveContainer', 'StopContainer'], OK);
   const failure: Failure = container.failure ?? {

@@ -6,7 +6,7 @@
  * Where nobody wants a hook, it is passed over without a record. What was announced is stopped and removed in the end,
  * also where its creation failed. What the answers lead to is after-hooks.ts.
  */
-import { isAskedOnce } from '../deciding/hooks.ts';
+import { askOnce } from '../deciding/hooks.ts';
 import type { Turn } from '../deciding/turn.ts';
 import { isCreated } from '../model/container-state.ts';
 import type { HookState, PluginHook } from '../model/nri-plugins.ts';
@@ -16,9 +16,9 @@ import { pluginsFor } from '../nri/plugins.ts';
 
 const hookOf = ({ nri }: Container, hook: PluginHook): HookState | undefined => nri?.hooks[hook];
 
-/** Whoever calls has to wait: plugins are being asked, since now or before. */
-export const waitsForHook = (turn: Turn, container: Container, hook: PluginHook): boolean =>
-  isAskedOnce(turn, containerStream(container.id), container, hook);
+/** True while plugins are being asked, since now or before: whoever calls has to wait. */
+export const askHookOnce = (turn: Turn, container: Container, hook: PluginHook): boolean =>
+  askOnce(turn, containerStream(container.id), container, hook);
 
 export const isBeingCreatedByPlugins = (container: Container): boolean =>
   hookOf(container, 'CreateContainer') === 'doing';

@@ -31,8 +31,8 @@ export function askAboutChange(
   return true;
 }
 
-/** Plugins are being asked what they are asked once about one object: since now, or before. */
-export function isAskedOnce(
+/** Asks them what they are asked once about one object. True while they are being asked: whoever calls has to wait. */
+export function askOnce(
   turn: Turn,
   stream: string,
   { nri }: { readonly nri?: { readonly hooks: HooksTold } },

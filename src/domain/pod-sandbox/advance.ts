@@ -15,7 +15,7 @@ import { isAcquired, isClear } from '../deciding/step-states.ts';
 import { mayHaveTask } from '../model/container-state.ts';
 import type { Failure } from '../model/errors.ts';
 import { imageIdsOfPod } from '../image/mounted.ts';
-import { isAskedOnce } from '../deciding/hooks.ts';
+import { askOnce } from '../deciding/hooks.ts';
 import { askedTogether } from '../deciding/launch.ts';
 import { pluginsFor } from '../nri/plugins.ts';
 import type { CallMethod, Intent } from '../model/records.ts';
@@ -70,7 +70,7 @@ function advanceRun(turn: Turn, sandbox: PodSandbox): void {
   const next = steps.filter((row) => mayBegin(sandbox, row, rules));
   if (next.length > 0) return request(turn, stream, ...next.flatMap(({ make }) => makingOf(turn.state, make)));
   if (!steps.every((row) => isMade(sandbox, row, rules))) return;
-  if (isAskedOnce(turn, stream, sandbox, 'RunPodSandbox')) return;
+  if (askOnce(turn, stream, sandbox, 'RunPodSandbox')) return;
   if (!isRestored(turn.state, sandbox)) return restoreContainers(turn, sandbox);
   const target = stream;
   const claimed = callsWaitingFor(turn, target, CREATIONS).some((call) => !call.detached);
@@ -134,7 +134,7 @@ function advanceTeardown(turn: Turn, sandbox: PodSandbox): void {
 
   const now = turn.state.sandboxes.get(sandbox.id);
   if (now === undefined) return;
-  const isHeldUp = waitsForStopHook(turn, now);
+  const isHeldUp = askStopHookOnce(turn, now);
   const next = undoable(turn, now, isHeldUp);
   if (next.length > 0) {
     request(turn, sandboxStream(now.id), ...next);
@@ -143,8 +143,8 @@ function advanceTeardown(turn: Turn, sandbox: PodSandbox): void {
   if (!isHeldUp) finish(turn, now);
 }
 
-/** NRI plugins are to hear of its stop, or are hearing of it: the rest waits. */
-function waitsForStopHook(turn: Turn, sandbox: PodSandbox): boolean {
+/** Tells NRI plugins of its stop, once what comes before is done. True until they have heard: the rest waits. */
+function askStopHookOnce(turn: Turn, sandbox: PodSandbox): boolean {
   const { nri, goal, id } = sandbox;
   // What was never announced need not be taken back.
   if (goal === 'undo' && nri?.hooks.RunPodSandbox === undefined) return false;
@@ -152,7 +152,7 @@ function waitsForStopHook(turn: Turn, sandbox: PodSandbox): boolean {
   const mayRun = containersOf(turn.state, id).some(mayHaveTask);
   if (mayRun || !STOP_HOOK_AFTER_TRYING.every((step) => isTried(stateOf(sandbox, step))))
     return nri?.hooks.StopPodSandbox === undefined;
-  return isAskedOnce(turn, sandboxStream(id), sandbox, 'StopPodSandbox');
+  return askOnce(turn, sandboxStream(id), sandbox, 'StopPodSandbox');
 }
 
 /** What can be undone at this moment. */
@@ -205,7 +205,7 @@ function finish(turn: Turn, sandbox: PodSandbox): void {
     answer(turn, stream, ['StopPodSandbox'], OK);
     if (sandbox.goal !== 'stop' && isAllClear(sandbox) && containersOf(turn.state, id).length === 0) {
       const isAnnounced = sandbox.goal === 'remove' || sandbox.nri?.hooks.RunPodSandbox !== undefined;
-      if (isAnnounced && isAskedOnce(turn, stream, sandbox, 'RemovePodSandbox')) return;
+      if (isAnnounced && askOnce(turn, stream, sandbox, 'RemovePodSandbox')) return;
       emit(turn, stream, { type: 'sandbox.removed', body: {} });
       for (const imageId of imageIdsOfPod(sandbox)) wake(turn, imageStream(imageId));
       answer(turn, stream, ['RemovePodSandbox'], OK);
