@@ -4,7 +4,7 @@
  */
 import type { Logger } from 'pino';
 import { createApparmor } from '../adapters/apparmor/loader.ts';
-import { createBundleEffects } from '../adapters/bundle/effects.ts';
+import { createBundleEffects } from '../adapters/bundle/container-files.ts';
 import { createBundleWriter } from '../adapters/bundle/bundles.ts';
 import type { SecretVault } from '../adapters/bundle/secrets.ts';
 import { createCniAdapter, type CniAdapter } from '../adapters/cni/adapter.ts';
@@ -20,7 +20,7 @@ import type { Relabel } from '../platform/linux/selinux.ts';
 import { connectLogKeeper } from '../adapters/log-keeper/client.ts';
 import type { LogKeeper } from '../adapters/log-keeper/types.ts';
 import { createPortForwarder, type PortForwarder } from '../adapters/port-forward/adapter.ts';
-import { createSandboxEffects } from '../adapters/sandbox/effects.ts';
+import { createSandboxEffects } from '../adapters/sandbox/files-and-netns.ts';
 import { createPinEffects } from '../adapters/sandbox/pins.ts';
 import { createShimAdapter, ownSearchPath, type ShimAdapter } from '../adapters/shim/adapter.ts';
 import type { Spawner } from '../platform/spawner/types.ts';

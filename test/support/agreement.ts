@@ -6,7 +6,7 @@ import { access, readFile, readlink, stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { dialShim } from '../../src/adapters/shim/process/live-shim.ts';
 import { statusOfSandbox } from '../../src/adapters/shim/sandbox/sandbox-service.ts';
-import { stateOf as taskState } from '../../src/adapters/shim/tasks/effects.ts';
+import { stateOf as taskState } from '../../src/adapters/shim/tasks/kill-and-delete.ts';
 import type { TaskClient } from '../../src/adapters/shim/task-client.ts';
 import { ContainerState, PodSandboxState } from '../../src/wire/cri/api.ts';
 import { Status } from '../../src/wire/types/task/task.ts';

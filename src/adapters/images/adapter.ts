@@ -14,7 +14,7 @@ import type { PerformEffects } from '../../engine/ports.ts';
 import { namesIn } from '../../platform/linux/files.ts';
 import type { Spawner } from '../../platform/spawner/types.ts';
 import { type Collected, collectUnknown } from './collection.ts';
-import { createFetchTurns } from './fetch-turns.ts';
+import { createFetchTurns } from './fetch-or-collect.ts';
 import { imageLayout } from './layout.ts';
 import { createPullJobs, type PullJobs } from './pull/jobs.ts';
 import { createSemaphore } from '../../platform/linux/semaphore.ts';

@@ -6,7 +6,7 @@ import { createConnection, type Socket } from 'node:net';
 import type { Writable } from 'node:stream';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import type { Attachment, AttachmentEnd } from '../streaming/types.ts';
-import { OutputFrame, outputFrames } from './attached.ts';
+import { OutputFrame, outputFrames } from './attached-clients.ts';
 import { encodeLine, parseReply } from './protocol.ts';
 
 const REPLY_BYTES_MAX = 16 * 1024;

@@ -10,7 +10,7 @@ import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import { type Backoff, untilDone } from '../../platform/rpc/retry.ts';
 import { orAfter, within } from '../../platform/rpc/timeout.ts';
 import type { Spawner } from '../../platform/spawner/types.ts';
-import { createAttachedPlaces } from './attached-places.ts';
+import { createAttachedPlaces } from './attach-limits.ts';
 import { ConnectionLost } from './connection.ts';
 import { findKeeper, type FoundKeeper } from './launch.ts';
 import { type KeeperRequest, parseIds, servingPath } from './protocol.ts';

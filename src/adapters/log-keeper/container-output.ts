@@ -5,10 +5,10 @@
 import type { Socket } from 'node:net';
 import { FailureError } from '../../domain/model/errors.ts';
 import { orAfter } from '../../platform/rpc/timeout.ts';
-import { type AttachWish, createAttached } from './attached.ts';
+import { type AttachWish, createAttached } from './attached-clients.ts';
 import { type FifoReader, openFifoReader } from './fifo-reader.ts';
 import { openLogFile } from './log-file.ts';
-import type { InHand, Piece } from './in-hand.ts';
+import type { InHand, Piece } from './unwritten-output.ts';
 import type { RecordEncoder, StreamName } from './records.ts';
 import type { KeptOutput } from './types.ts';
 

@@ -5,10 +5,10 @@
  */
 import type { Socket } from 'node:net';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
-import type { AttachWish } from './attached.ts';
+import type { AttachWish } from './attached-clients.ts';
 import { orAfter } from '../../platform/rpc/timeout.ts';
 import { type ContainerOutput, createContainerOutput, type HeldLines } from './container-output.ts';
-import { openInHand, readInHand } from './in-hand.ts';
+import { openInHand, readInHand } from './unwritten-output.ts';
 import { type KeeperName, readBootId, readKeeperState, writeKeeperState } from './keeper-state.ts';
 import { type Greeting, type KeeperRequest, PROTOCOL_VERSION } from './protocol.ts';
 import type { RecordEncoder } from './records.ts';

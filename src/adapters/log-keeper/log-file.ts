@@ -22,7 +22,7 @@ import { promisify } from 'node:util';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import { type Backoff, backoffMs } from '../../platform/rpc/retry.ts';
 import { openBeneath } from './open-beneath.ts';
-import type { LogPlace } from './in-hand.ts';
+import type { LogPlace } from './unwritten-output.ts';
 import type { WriteRecords } from './records.ts';
 
 const FILE_MODE = 0o640;

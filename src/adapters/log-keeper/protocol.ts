@@ -5,7 +5,7 @@
  */
 import { isAbsolute, join, normalize } from 'node:path';
 import { codeOfReason, FailureError, type Failure, type FailureReason } from '../../domain/model/errors.ts';
-import type { AttachWish } from './attached.ts';
+import type { AttachWish } from './attached-clients.ts';
 import { LINE_BYTES_LIMIT } from './records.ts';
 import type { KeptOutput } from './types.ts';
 
@@ -37,7 +37,7 @@ export type KeeperRequest =
     } & KeptOutput)
   | { readonly op: 'reopen'; readonly containerId: string; readonly logPath: string }
   | { readonly op: 'close'; readonly containerId: string; readonly timeoutMs: number }
-  /** Makes this connection the output's: after the reply come frames (attached.ts), and no more requests are taken. */
+  /** Makes this connection the output's: after the reply come frames (attached-clients.ts), and no more requests are taken. */
   | ({ readonly op: 'attach'; readonly containerId: string } & AttachWish)
   | { readonly op: 'list' }
   /** The daemon ends in order: with nothing open the keeper need not wait for another. */

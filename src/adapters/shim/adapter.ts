@@ -32,7 +32,7 @@ import { createShimBinaries } from './process/shim-binary.ts';
 import { streamAttach } from './execs/stream-attach.ts';
 import { streamExec } from './execs/stream-exec.ts';
 import { createTask, startTask } from './tasks/create-and-start.ts';
-import { deleteTask, killTask } from './tasks/effects.ts';
+import { deleteTask, killTask } from './tasks/kill-and-delete.ts';
 import { defaultTimings, type ShimTimings } from './timings.ts';
 import { updateContainer } from './tasks/update.ts';
 

@@ -20,7 +20,7 @@ import {
 import { join } from 'node:path';
 import { before, describe, it, type TestContext } from 'node:test';
 import { createBundleWriter } from '../../../src/adapters/bundle/bundles.ts';
-import { createBundleEffects } from '../../../src/adapters/bundle/effects.ts';
+import { createBundleEffects } from '../../../src/adapters/bundle/container-files.ts';
 import { fillImageVolume } from '../../../src/adapters/bundle/image-volume.ts';
 import { createSecretVault } from '../../../src/adapters/bundle/secrets.ts';
 import { makeNode, NodeType, readXattr, writeXattr } from '../../../src/platform/linux/syscalls.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, it, type TestContext } from 'node:test';
-import { createBundleEffects } from '../../../src/adapters/bundle/effects.ts';
+import { createBundleEffects } from '../../../src/adapters/bundle/container-files.ts';
 import type { Bundle } from '../../../src/domain/model/tasks.ts';
 import { FailureError } from '../../../src/domain/model/errors.ts';
 import { requireRoot } from '../../support/netns.ts';

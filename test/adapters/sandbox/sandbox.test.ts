@@ -13,7 +13,7 @@ import type { EffectContext } from '../../../src/engine/ports.ts';
 import { createPathCleaner } from '../../../src/platform/linux/files.ts';
 import { readMountInfo } from '../../../src/platform/linux/mounts.ts';
 import { errorCodeOf, readXattr } from '../../../src/platform/linux/syscalls.ts';
-import { createSandboxEffects } from '../../../src/adapters/sandbox/effects.ts';
+import { createSandboxEffects } from '../../../src/adapters/sandbox/files-and-netns.ts';
 import { readSeccompProfile } from '../../../src/adapters/inspect/seccomp-file.ts';
 import { startSpawner } from '../../../src/platform/spawner/client.ts';
 import type { Spawner } from '../../../src/platform/spawner/types.ts';

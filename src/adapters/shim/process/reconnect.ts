@@ -17,7 +17,7 @@ import { type LogDrain, openLogDrain } from './log-drain.ts';
 import { createLiveShim, dialShim, isRefused, type LiveShim } from './live-shim.ts';
 import { type TaskClient, WHOLE_TASK } from '../task-client.ts';
 import { observeSandbox } from '../sandbox/sandbox-service.ts';
-import { addTask, findCgroup, stateOf } from '../tasks/effects.ts';
+import { addTask, findCgroup, stateOf } from '../tasks/kill-and-delete.ts';
 
 type ReconnectShim = EffectOf<'ReconnectShim'>;
 

@@ -17,7 +17,7 @@ import { type LogDrain, openLogDrain } from './log-drain.ts';
 import { createLiveShim, dialShim, isRefused, type LiveShim } from './live-shim.ts';
 import { findShimsOf, identifyShim } from './identify.ts';
 import type { TaskClient } from '../task-client.ts';
-import { removeLeftCgroup } from '../tasks/effects.ts';
+import { removeLeftCgroup } from '../tasks/kill-and-delete.ts';
 
 /** Where shims up to 1.7 note their address; later ones note it nowhere. */
 const addressFileName = 'address';

@@ -16,7 +16,7 @@ import type { ShimContext } from '../context.ts';
 import { attempting, isUnreachable } from '../failures.ts';
 import { createLiveTask, type LiveTask, type ToldExit } from '../tasks/live-task.ts';
 import type { SandboxClient, TaskClient } from '../task-client.ts';
-import { forgetTask, onceMoreWhenClosed } from '../tasks/effects.ts';
+import { forgetTask, onceMoreWhenClosed } from '../tasks/kill-and-delete.ts';
 
 /** The name that shims know the options by. */
 const configType = 'runtime.v1.PodSandboxConfig';

@@ -15,7 +15,7 @@ import { asTaskFailure } from '../failures.ts';
 import { checkBundlePath } from '../paths.ts';
 import { type TaskClient, WHOLE_TASK } from '../task-client.ts';
 import type { TaskStreams } from './container-io.ts';
-import { addTask, findCgroup, forgetTask, removeTask, stateOf } from './effects.ts';
+import { addTask, findCgroup, forgetTask, removeTask, stateOf } from './kill-and-delete.ts';
 import type { CreatedTask, LiveTask } from './live-task.ts';
 import { whileMapped } from './mapped-mounts.ts';
 import { taskOptions } from './task-options.ts';

@@ -14,7 +14,7 @@ import type { ShimContext } from '../context.ts';
 import { attempting, isUnreachable } from '../failures.ts';
 import { checkBundlePath } from '../paths.ts';
 import type { TaskClient } from '../task-client.ts';
-import { onceMoreWhenClosed, stateOf } from './effects.ts';
+import { onceMoreWhenClosed, stateOf } from './kill-and-delete.ts';
 
 const resourcesType = 'types.containerd.io/opencontainers/runtime-spec/1/LinuxResources';
 

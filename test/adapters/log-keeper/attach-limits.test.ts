@@ -1,7 +1,7 @@
 /** Places for attached clients: they run out for one container, and for all, before the keeper's connections do. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createAttachedPlaces } from '../../../src/adapters/log-keeper/attached-places.ts';
+import { createAttachedPlaces } from '../../../src/adapters/log-keeper/attach-limits.ts';
 
 const full = (what: RegExp) => ({ name: 'FailureError', message: what });
 
