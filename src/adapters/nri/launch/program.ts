@@ -75,7 +75,7 @@ export const startPlugin = async (
     },
     signal: killing.signal,
   });
-  const ended = run.then(describeEnd, messageOf);
+  const ended = run.then(describeEnd, (error: unknown) => messageOf(error).replace(/\.$/, ''));
   try {
     const failed = run.then(() => new Promise<never>(() => undefined));
     const late = (): Error => new Error(`it could not be started within ${timeoutMs} ms`);
