@@ -3,7 +3,8 @@
  * bytes, big-endian (connection id, length), then the bytes. Nothing is opened or closed but the whole. Knows no plugins.
  *
  * What a Go plugin reads at once has to fit what it reads into: frames of ttrpc of up to 4 KiB go whole; of longer ones the
- * header goes alone, and then all the rest, however long. Small pieces instead would overflow its queue of 256 frames.
+ * header goes alone, and then all the rest, however long. Small pieces instead would overflow its queue of 256 frames, so
+ * short frames of ttrpc that wait together share one.
  */
 import { Duplex } from 'node:stream';
 import { createFrameReader, encodeFrame, type FrameForm } from '../../platform/rpc/framing.ts';
@@ -36,6 +37,25 @@ export interface Mux {
   readonly close: () => void;
 }
 
+/** Frames of ttrpc as the bodies of frames of ours. */
+const bodiesOf = (frames: readonly Buffer[]): readonly Buffer[] => {
+  const bodies: Buffer[][] = [];
+  let room = 0;
+  for (const frame of frames) {
+    if (frame.length > WHOLE_BYTES_MAX) {
+      bodies.push([frame.subarray(0, frameHeaderBytes)], [frame.subarray(frameHeaderBytes)]);
+      room = 0;
+    } else if (frame.length > room) {
+      bodies.push([frame]);
+      room = WHOLE_BYTES_MAX - frame.length;
+    } else {
+      bodies.at(-1)?.push(frame);
+      room -= frame.length;
+    }
+  }
+  return bodies.map((body) => Buffer.concat(body));
+};
+
 /** Owns `trunk` from now on. Frames for connections that nobody has asked for are dropped. */
 export function createMux(trunk: Duplex): Mux {
   const connections = new Map<number, Duplex>();
@@ -47,13 +67,10 @@ export function createMux(trunk: Duplex): Mux {
     for (const connection of connections.values()) connection.destroy();
   };
 
-  const send = (connId: number, chunk: Buffer, done: (error?: Error | null) => void): void => {
-    if (chunk.length <= WHOLE_BYTES_MAX) {
-      trunk.write(encodeFrame(form, connId, chunk), done);
-      return;
-    }
-    trunk.write(encodeFrame(form, connId, chunk.subarray(0, frameHeaderBytes)));
-    trunk.write(encodeFrame(form, connId, chunk.subarray(frameHeaderBytes)), done);
+  const send = (connId: number, frames: readonly Buffer[], done: (error?: Error | null) => void): void => {
+    const bodies = bodiesOf(frames);
+    for (const [at, body] of bodies.entries())
+      trunk.write(encodeFrame(form, connId, body), at === bodies.length - 1 ? done : undefined);
   };
 
   const read = createFrameReader(form, {
@@ -84,7 +101,13 @@ export function createMux(trunk: Duplex): Mux {
       if (known !== undefined) return known;
       const connection = new Duplex({
         read: () => void trunk.resume(),
-        write: (chunk: Buffer, _encoding, done) => send(connId, chunk, done),
+        write: (chunk: Buffer, _encoding, done) => send(connId, [chunk], done),
+        writev: (entries, done) =>
+          send(
+            connId,
+            entries.map(({ chunk }) => chunk as Buffer),
+            done,
+          ),
       });
       connections.set(connId, connection);
       if (trunk.destroyed) connection.destroy();

@@ -7,7 +7,7 @@ import type { Duplex } from 'node:stream';
 import { FailureError, GrpcCode, grpcCodeOf } from '../../domain/model/errors.ts';
 import { createSemaphore } from '../../platform/linux/semaphore.ts';
 import { handleMethod } from '../../platform/ttrpc/method.ts';
-import { serveTtrpc } from '../../platform/ttrpc/server.ts';
+import { type MethodHandler, serveTtrpc } from '../../platform/ttrpc/server.ts';
 import { TtrpcStatusError } from '../../platform/ttrpc/status.ts';
 import {
   type ContainerUpdate,
@@ -17,8 +17,10 @@ import {
 } from '../../wire/nri/api.ts';
 import { problemOfName } from './plugin-names.ts';
 
-/** Each may have 4 MiB, which wait as bytes. */
-const CALLS_MAX = 8;
+/** A plugin may ask for each of its containers at once. */
+const CALLS_MAX = 256;
+/** Of the requests that wait for their turn. */
+const WAITING_BYTES_MAX = 16 * 1024 * 1024;
 const OBJECTS_MAX = 10_000;
 
 export interface RuntimeServiceOptions {
@@ -39,6 +41,7 @@ export const serveRuntime = (
   const { registerPlugin, updateContainers } = RuntimeDefinition.methods;
   const oneAtATime = createSemaphore(1);
   let known = false;
+  let waitingBytes = 0;
 
   const register = handleMethod(registerPlugin, async (request) => {
     const problem = namesItself ? problemOfName({ index: request.pluginIdx, name: request.pluginName }) : null;
@@ -60,11 +63,20 @@ export const serveRuntime = (
     return { failed: [...(await takeUpdates(request))] };
   });
 
-  const methods = {
-    [registerPlugin.name]: register,
-    [updateContainers.name]: (payload: Buffer, context: Parameters<typeof update>[1]) =>
-      oneAtATime(null, () => update(payload, context)).catch((error: unknown) => Promise.reject(withCode(error))),
+  const inTurn: MethodHandler = async (payload, context) => {
+    if (waitingBytes > WAITING_BYTES_MAX)
+      throw new TtrpcStatusError(GrpcCode.RESOURCE_EXHAUSTED, `${waitingBytes} bytes of updates wait already`);
+    waitingBytes += payload.length;
+    try {
+      return await oneAtATime(null, () => update(payload, context));
+    } catch (error) {
+      throw withCode(error);
+    } finally {
+      waitingBytes -= payload.length;
+    }
   };
+
+  const methods = { [registerPlugin.name]: register, [updateContainers.name]: inTurn };
   void serveTtrpc(connection, { [RuntimeDefinition.fullName]: methods }, { callsMax: CALLS_MAX });
   return promise;
 };

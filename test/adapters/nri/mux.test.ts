@@ -55,6 +55,44 @@ describe("NRI's multiplexing", { timeout: 60_000 }, () => {
     assert.deepEqual(bodies, [110, 4096, 10, 4087, 10, 100_000]);
   });
 
+  it('lets short frames of ttrpc that wait together share one', async () => {
+    const [here, there] = duplexPair();
+    const connection = createMux(here).connection(PLUGIN_CONN);
+    for (const size of [10, 1000, 2000, 1500, 5000, 20, 20])
+      connection.write(encodeFrame(1, FrameType.Request, 0, Buffer.alloc(size)));
+    const bodies: number[] = [];
+    const bytes: Buffer[] = [];
+    while (bodies.length < 6) {
+      await new Promise((resolve) => setImmediate(resolve));
+      bytes.push((there.read() as Buffer | null) ?? Buffer.alloc(0));
+      bodies.length = 0;
+      const all = Buffer.concat(bytes);
+      for (let at = 0; at + 8 <= all.length; at += 8 + all.readUInt32BE(at + 4)) bodies.push(all.readUInt32BE(at + 4));
+    }
+    // The first went before there was another.
+    assert.deepEqual(bodies, [20, 1010 + 2010, 1510, 10, 5000, 30 + 30]);
+  });
+
+  it('reads no more than is taken from any connection', async () => {
+    const [here, there] = duplexPair();
+    const mux = createMux(here);
+    const connection = mux.connection(RUNTIME_CONN);
+    const body = Buffer.alloc(60_000);
+    let written = 0;
+    while (there.write(frameOf(RUNTIME_CONN, body)) || written < 100) {
+      written += 1;
+      await new Promise((resolve) => setImmediate(resolve));
+      if (written >= 1_000) break;
+    }
+    assert.ok(connection.readableLength <= 300_000, `${connection.readableLength} bytes are held`);
+    let taken = 0;
+    const all = (written + 1) * body.length;
+    connection.on('data', (chunk: Buffer) => {
+      taken += chunk.length;
+    });
+    while (taken < all - body.length) await new Promise((resolve) => setImmediate(resolve));
+  });
+
   it('puts frames together however they arrive, and drops those of connections that nobody knows', async () => {
     const [here, there] = duplexPair();
     const mux = createMux(here);

@@ -94,7 +94,26 @@ describe('what a plugin asks for by itself', { timeout: 60_000 }, () => {
     const taken = codes.filter((code) => code === GrpcCode.OK).length;
     assert.equal(nri.asked.length, taken + 1);
     assert.equal(codes.filter((code) => code === GrpcCode.RESOURCE_EXHAUSTED).length, 1_000 - taken);
-    assert.ok(taken >= 8 && taken < 100, `${taken} were taken`);
+    assert.ok(taken >= 256 && taken < 900, `${taken} were taken`);
+  });
+
+  it('waits in bounded memory', async (t) => {
+    const { promise: gate, resolve: open } = Promise.withResolvers<undefined>();
+    const { double } = await start(t, async () => {
+      await gate;
+      return [];
+    });
+    const big = request('x'.repeat(3_500_000));
+    const codes = Array.from({ length: 8 }, () =>
+      double.update(big).then(
+        () => GrpcCode.OK,
+        (error: { readonly code: number }) => error.code,
+      ),
+    );
+    assert.equal(await Promise.race(codes), GrpcCode.RESOURCE_EXHAUSTED);
+    open(undefined);
+    const taken = (await Promise.all(codes)).filter((code) => code === GrpcCode.OK).length;
+    assert.ok(taken >= 5 && taken < codes.length, `${taken} were taken`);
   });
 
   it('is refused where it is more than anybody has containers', async (t) => {
