@@ -8,7 +8,7 @@ import { orAfter } from '../../platform/rpc/timeout.ts';
 import { type AttachWish, createAttached } from './attached-clients.ts';
 import { type FifoReader, openFifoReader } from './fifo-reader.ts';
 import { openLogFile } from './log-file.ts';
-import type { InHand, Piece } from './unwritten-output.ts';
+import type { UnwrittenOutput, Piece } from './unwritten-output.ts';
 import type { RecordEncoder, StreamName } from './records.ts';
 import type { KeptOutput } from './types.ts';
 
@@ -47,13 +47,13 @@ export interface ContainerOutputOptions {
   readonly request: KeptOutput;
   readonly held: HeldLines;
   readonly encoder: RecordEncoder;
-  readonly inHand: InHand;
+  readonly unwritten: UnwrittenOutput;
   readonly report: (message: string) => void;
   /** Called when the last FIFO has ended. */
   readonly onEnd: () => void;
 }
 
-interface Lane {
+interface Pipe {
   readonly stream: StreamName;
   readonly path: string;
   reader: FifoReader | null;
@@ -61,7 +61,7 @@ interface Lane {
   heldLength: number;
 }
 
-const hold = (target: Lane, rest: Uint8Array): void => {
+const hold = (target: Pipe, rest: Uint8Array): void => {
   if (rest.length > target.held.length) {
     // Powers of two: a line that comes byte by byte must not be copied to a new place for each of them.
     target.held = Buffer.allocUnsafeSlow(2 ** Math.ceil(Math.log2(rest.length)));
@@ -72,13 +72,13 @@ const hold = (target: Lane, rest: Uint8Array): void => {
   target.heldLength = rest.length;
 };
 
-const heldOf = (lane: Lane): Buffer => lane.held.subarray(0, lane.heldLength);
+const heldOf = (pipe: Pipe): Buffer => pipe.held.subarray(0, pipe.heldLength);
 
-const readersOf = (lanes: readonly Lane[]) => {
-  const isReading = (): boolean => lanes.some((lane) => lane.reader !== null);
+const readersOf = (pipes: readonly Pipe[]) => {
+  const isReading = (): boolean => pipes.some((pipe) => pipe.reader !== null);
 
   const eachReader = (act: (reader: FifoReader) => void): void => {
-    for (const { reader } of lanes) if (reader !== null) act(reader);
+    for (const { reader } of pipes) if (reader !== null) act(reader);
   };
 
   const resumeOnceWritten = (writing: Promise<void>): void => {
@@ -89,34 +89,34 @@ const readersOf = (lanes: readonly Lane[]) => {
   return { isReading, eachReader, resumeOnceWritten };
 };
 
-const laneOf = (stream: StreamName, path: string, held: Buffer = NO_BYTES): Lane => {
+const pipeOf = (stream: StreamName, path: string, held: Buffer = NO_BYTES): Pipe => {
   return { stream, path, reader: null, held, heldLength: held.length };
 };
-interface LaneEvents {
+interface PipeEvents {
   /** False: what follows is read later. */
-  readonly receive: (lane: Lane, length: number) => boolean;
-  readonly ended: (lane: Lane) => void;
+  readonly receive: (pipe: Pipe, length: number) => boolean;
+  readonly ended: (pipe: Pipe) => void;
 }
 
-const openLane = (lane: Lane, readArea: Buffer, hears: LaneEvents): void => {
-  if (lane.reader?.isAt(lane.path) === true) return;
+const openPipe = (pipe: Pipe, readArea: Buffer, hears: PipeEvents): void => {
+  if (pipe.reader?.isAt(pipe.path) === true) return;
   // What is left in one that was replaced belongs to the log as well, and before what comes now.
-  lane.reader?.pull();
+  pipe.reader?.pull();
   const reader = openFifoReader({
-    path: lane.path,
+    path: pipe.path,
     readArea,
-    onData: (length) => hears.receive(lane, length),
-    onEnd: () => hears.ended(lane),
+    onData: (length) => hears.receive(pipe, length),
+    onEnd: () => hears.ended(pipe),
   });
-  lane.reader?.close();
-  lane.reader = reader;
+  pipe.reader?.close();
+  pipe.reader = reader;
 };
 
-const openLanes = (lanes: readonly Lane[], readArea: Buffer, hears: LaneEvents): void => {
+const openPipes = (pipes: readonly Pipe[], readArea: Buffer, hears: PipeEvents): void => {
   // One that can't be opened must not keep the other from being read.
-  const failures = lanes.flatMap((lane) => {
+  const failures = pipes.flatMap((pipe) => {
     try {
-      openLane(lane, readArea, hears);
+      openPipe(pipe, readArea, hears);
       return [];
     } catch (error) {
       return [error];
@@ -127,7 +127,7 @@ const openLanes = (lanes: readonly Lane[], readArea: Buffer, hears: LaneEvents):
 
 /** Opens nothing but the log file: openFifos does the rest, and throws where that can't be done. */
 export const createContainerOutput = (options: ContainerOutputOptions): ContainerOutput => {
-  const { encoder, inHand, report, onEnd } = options;
+  const { encoder, unwritten, report, onEnd } = options;
   let { request } = options;
   const { lineBytesMax } = request;
   const { logPath: path, logDirectory: directory } = request;
@@ -137,24 +137,24 @@ export const createContainerOutput = (options: ContainerOutputOptions): Containe
       : openLogFile({ path, ...(directory === undefined ? {} : { directory }), note: encoder.note, report });
   let wakeFinisher = (): void => undefined;
 
-  const lanes = [
-    laneOf('stdout', request.stdoutFifo, options.held.stdout),
-    ...(request.stderrFifo === null ? [] : [laneOf('stderr', request.stderrFifo, options.held.stderr)]),
+  const pipes = [
+    pipeOf('stdout', request.stdoutFifo, options.held.stdout),
+    ...(request.stderrFifo === null ? [] : [pipeOf('stderr', request.stderrFifo, options.held.stderr)]),
   ];
 
   const attached = createAttached();
-  const { isReading, eachReader, resumeOnceWritten } = readersOf(lanes);
+  const { isReading, eachReader, resumeOnceWritten } = readersOf(pipes);
 
-  const receive = (lane: Lane, length: number): boolean => {
+  const receive = (pipe: Pipe, length: number): boolean => {
     // Every byte passes here once, as the container wrote it.
-    attached.share(lane.stream, encoder.readArea.subarray(0, length));
+    attached.share(pipe.stream, encoder.readArea.subarray(0, length));
     if (log === null) return true;
     const place = log.place();
     const { containerId } = request;
     const piece = encoder.readArea.subarray(0, length);
-    if (place !== null) inHand.take({ containerId, stream: lane.stream, place }, heldOf(lane), piece);
-    hold(lane, encoder.encode(lane.stream, heldOf(lane), length, lineBytesMax, log.append));
-    if (place !== null) inHand.done();
+    if (place !== null) unwritten.take({ containerId, stream: pipe.stream, place }, heldOf(pipe), piece);
+    hold(pipe, encoder.encode(pipe.stream, heldOf(pipe), length, lineBytesMax, log.append));
+    if (place !== null) unwritten.done();
     const writing = log.settled();
     if (writing === null) return true;
     resumeOnceWritten(writing);
@@ -162,21 +162,21 @@ export const createContainerOutput = (options: ContainerOutputOptions): Containe
   };
 
   /** The line that nobody will finish becomes partial records. */
-  const flush = (lane: Lane): void => {
-    if (log !== null && lane.heldLength > 0) encoder.encodeTail(lane.stream, heldOf(lane), lineBytesMax, log.append);
-    hold(lane, NO_BYTES);
+  const flush = (pipe: Pipe): void => {
+    if (log !== null && pipe.heldLength > 0) encoder.encodeTail(pipe.stream, heldOf(pipe), lineBytesMax, log.append);
+    hold(pipe, NO_BYTES);
   };
 
-  const laneEnded = (lane: Lane): void => {
-    lane.reader = null;
-    flush(lane);
+  const pipeEnded = (pipe: Pipe): void => {
+    pipe.reader = null;
+    flush(pipe);
     if (isReading()) return;
     attached.end();
     wakeFinisher();
     onEnd();
   };
 
-  const openFifos = (): void => openLanes(lanes, encoder.readArea, { receive, ended: laneEnded });
+  const openFifos = (): void => openPipes(pipes, encoder.readArea, { receive, ended: pipeEnded });
 
   const finish: ContainerOutput['finish'] = async (timeoutMs) => {
     eachReader((reader) => reader.pull());
@@ -187,10 +187,10 @@ export const createContainerOutput = (options: ContainerOutputOptions): Containe
       });
       await orAfter(ended, timeoutMs, undefined);
     }
-    for (const lane of lanes) {
-      lane.reader?.close();
-      lane.reader = null;
-      flush(lane);
+    for (const pipe of pipes) {
+      pipe.reader?.close();
+      pipe.reader = null;
+      flush(pipe);
     }
     attached.end();
     // A disk that hangs is not waited for either.
@@ -212,15 +212,15 @@ export const createContainerOutput = (options: ContainerOutputOptions): Containe
       request = { ...request, logPath };
     },
     writeAgain: ({ stream, place, held, data }) => {
-      const lane = lanes.find((one) => one.stream === stream);
-      if (log === null || lane === undefined || data.length > encoder.readArea.length) return;
+      const pipe = pipes.find((one) => one.stream === stream);
+      if (log === null || pipe === undefined || data.length > encoder.readArea.length) return;
       log.cutBackTo(place);
       encoder.readArea.set(data);
-      hold(lane, encoder.encode(stream, held, data.length, lineBytesMax, log.append));
+      hold(pipe, encoder.encode(stream, held, data.length, lineBytesMax, log.append));
     },
     noteDoubt: () => log?.say(DOUBT),
     logObstacle: () => log?.obstacle() ?? null,
-    heldLines: () => Object.fromEntries(lanes.map((lane) => [lane.stream, heldOf(lane)])),
+    heldLines: () => Object.fromEntries(pipes.map((pipe) => [pipe.stream, heldOf(pipe)])),
     attach: (socket, wish) => {
       attached.add(socket, wish);
       if (!isReading()) attached.end();

@@ -8,7 +8,7 @@ import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import type { AttachWish } from './attached-clients.ts';
 import { orAfter } from '../../platform/rpc/timeout.ts';
 import { type ContainerOutput, createContainerOutput, type HeldLines } from './container-output.ts';
-import { openInHand, readInHand } from './unwritten-output.ts';
+import { openUnwrittenOutput, readUnwrittenOutput } from './unwritten-output.ts';
 import { type KeeperName, readBootId, readKeeperState, writeKeeperState } from './keeper-state.ts';
 import { type Greeting, type KeeperRequest, PROTOCOL_VERSION } from './protocol.ts';
 import type { RecordEncoder } from './records.ts';
@@ -105,7 +105,7 @@ const refuseOtherFifos = (before: KeptOutput, { containerId, stdoutFifo, stderrF
 
 export const createKeeper = ({ dir, name, encoder, report, onAdopted, onEnd }: KeeperOptions): Keeper => {
   const bootId = readBootId();
-  const inHand = openInHand(dir, report);
+  const unwritten = openUnwrittenOutput(dir, report);
   const outputs = new Map<string, ContainerOutput>();
   const { save, saveOpen, trySaveOpen } = createSaving({ dir, name, report }, bootId, outputs);
   const closing = createClosing(outputs, trySaveOpen);
@@ -113,7 +113,7 @@ export const createKeeper = ({ dir, name, encoder, report, onAdopted, onEnd }: K
   let doubtful: readonly string[] = [];
 
   const add = (request: KeptOutput, held: HeldLines): ContainerOutput => {
-    const output = createContainerOutput({ request, held, encoder, inHand, report, onEnd });
+    const output = createContainerOutput({ request, held, encoder, unwritten, report, onEnd });
     outputs.set(request.containerId, output);
     return output;
   };
@@ -124,7 +124,7 @@ export const createKeeper = ({ dir, name, encoder, report, onAdopted, onEnd }: K
     onAdopted();
     adopted = true;
     const { containers, isWhole } = readKeeperState(dir, bootId, report);
-    const piece = isWhole ? null : readInHand(dir);
+    const piece = isWhole ? null : readUnwrittenOutput(dir);
     if (!isWhole) doubtful = containers.map(({ request }) => request.containerId);
     for (const { request, held } of containers) {
       try {
@@ -136,7 +136,7 @@ export const createKeeper = ({ dir, name, encoder, report, onAdopted, onEnd }: K
         report(`Taking over the output of container ${request.containerId}: ${messageOf(error)}`);
       }
     }
-    inHand.done();
+    unwritten.done();
     trySaveOpen();
   };
 

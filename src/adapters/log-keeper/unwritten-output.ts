@@ -34,7 +34,7 @@ export interface Piece extends PieceName {
   readonly data: Buffer;
 }
 
-export interface InHand {
+export interface UnwrittenOutput {
   readonly take: (name: PieceName, held: Uint8Array, data: Uint8Array) => void;
   /** It is in its log. */
   readonly done: () => void;
@@ -43,7 +43,7 @@ export interface InHand {
 const pathIn = (dir: string): string => join(dir, 'in-hand');
 
 /** Keeps nothing where the file can't be had: then a kill costs what it always did, and the logs say so. */
-export const openInHand = (dir: string, report: (message: string) => void): InHand => {
+export const openUnwrittenOutput = (dir: string, report: (message: string) => void): UnwrittenOutput => {
   let fd: number | null = null;
   const attempt = (act: () => void): void => {
     try {
@@ -73,7 +73,7 @@ export const openInHand = (dir: string, report: (message: string) => void): InHa
 const count = (value: unknown): number => (typeof value === 'number' && Number.isSafeInteger(value) ? value : -1);
 
 /** What a keeper that was killed had in hand; null when nothing, or nothing that can be understood. */
-export const readInHand = (dir: string): Piece | null => {
+export const readUnwrittenOutput = (dir: string): Piece | null => {
   try {
     const bytes = readFileSync(pathIn(dir));
     const headBytes = bytes.indexOf('\n');
