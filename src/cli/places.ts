@@ -39,6 +39,9 @@ export const nodeOptions = {
     repeatable: true,
     about: 'A directory with a directory for each registry, which holds its hosts.toml.',
   },
+  'nri-socket': { value: 'PATH', about: 'Where NRI plugins connect to; turns NRI on.' },
+  'nri-plugin-dir': { value: 'DIR', about: 'Where NRI plugins are that are launched; turns NRI on.' },
+  'nri-config-dir': { value: 'DIR', about: 'Where the configurations of launched NRI plugins are; turns NRI on.' },
   runtime: { value: 'NAME', about: 'The OCI runtime of the default runtime handler, by name or path: runc, crun.' },
 } as const;
 
@@ -51,6 +54,9 @@ export const overridesOf = (values: Values<typeof nodeOptions>): ConfigOverrides
     cniConfDir: values['cni-conf-dir'],
     cniBinDirs: values['cni-bin-dir'],
     registryConfigDirs: values['registry-config-dir'],
+    nriSocket: values['nri-socket'],
+    nriPluginDir: values['nri-plugin-dir'],
+    nriConfigDir: values['nri-config-dir'],
     runtime: values.runtime,
   };
   // What is not given must be absent: the configuration's own value then stands.

@@ -10,6 +10,7 @@ import {
   type RuntimeHandler,
   takesRuncOptions,
 } from '../domain/model/runtime-handler.ts';
+import type { NriSettings } from '../domain/model/nri-settings.ts';
 import type { BaseSpec } from '../domain/model/base-spec.ts';
 import type { CgroupDriver } from '../domain/model/spec-settings.ts';
 import type { ParsedConfig } from './schema.ts';
@@ -53,6 +54,7 @@ export interface Config {
     readonly ipPreference: ParsedConfig['cni']['ip_preference'];
     readonly maxConfFiles: number;
   };
+  readonly nri: NriSettings;
   readonly runtime: {
     /** Name of one of `handlers`. */
     readonly defaultHandler: string;
@@ -204,9 +206,32 @@ const platformOf = (text: string): Config['images']['platform'] => {
 const tlsOf = ({ tls_cert, tls_key }: ParsedConfig['streaming']): Config['streaming']['tls'] =>
   tls_cert === '' && tls_key === '' ? null : { certPath: tls_cert, keyPath: tls_key };
 
+const nriOf = (nri: ParsedConfig['nri']): NriSettings => ({
+  enabled: nri.enable,
+  socketPath: nri.socket,
+  pluginDir: nri.plugin_dir,
+  configDir: nri.config_dir,
+  disableConnections: nri.disable_connections,
+  registrationTimeoutMs: nri.registration_timeout,
+  requestTimeoutMs: nri.request_timeout,
+  missesMax: nri.misses_max,
+  plugins: {},
+  defaultValidator: {
+    enable: false,
+    rejectOciHookAdjustment: false,
+    rejectRuntimeDefaultSeccompAdjustment: false,
+    rejectUnconfinedSeccompAdjustment: false,
+    rejectCustomSeccompAdjustment: false,
+    rejectNamespaceAdjustment: false,
+    rejectSysctlAdjustment: false,
+    requiredPlugins: [],
+    tolerateMissingPluginsAnnotation: '',
+  },
+});
+
 /** Gives every key its name and form on our side. */
 export const configOf = (parsed: ParsedConfig, files: readonly string[], surroundings: Surroundings): Config => {
-  const { serve, journal, cni, runtime, checkpoint, images, streaming, metrics, tracing, logs, limits } = parsed;
+  const { serve, journal, cni, nri, runtime, checkpoint, images, streaming, metrics, tracing, logs, limits } = parsed;
   const handlers = handlersOf(runtime, cni.conf_dir, surroundings);
   const defaultHandler = handlers.find(({ name }) => name === runtime.default_runtime_handler);
   return {
@@ -240,6 +265,7 @@ export const configOf = (parsed: ParsedConfig, files: readonly string[], surroun
       ipPreference: cni.ip_preference,
       maxConfFiles: cni.max_conf_files,
     },
+    nri: nriOf(nri),
     runtime: {
       defaultHandler: runtime.default_runtime_handler,
       handlers,

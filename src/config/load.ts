@@ -29,6 +29,10 @@ export interface ConfigOverrides {
   readonly cniConfDir?: string;
   readonly cniBinDirs?: readonly string[];
   readonly registryConfigDirs?: readonly string[];
+  /** Any of these turns NRI on. */
+  readonly nriSocket?: string;
+  readonly nriPluginDir?: string;
+  readonly nriConfigDir?: string;
   /** OCI runtime of the default runtime handler. */
   readonly runtime?: string;
   readonly logLevel?: string;
@@ -105,6 +109,12 @@ export const systemdRuns = (): Promise<boolean> => exists('/run/systemd/system')
 const defined = (table: Table): Table =>
   Object.fromEntries(Object.entries(table).filter(([, value]) => value !== undefined));
 
+/** Whoever says where plugins are wants them. */
+const nriTable = (places: Table): Table => {
+  const given = defined(places);
+  return Object.keys(given).length === 0 ? {} : { enable: true, ...given };
+};
+
 const overridesTable = (overrides: ConfigOverrides, defaultHandler: string): Table => {
   const absolute = (path: string | undefined) => (path === undefined ? undefined : resolve(path));
   const allAbsolute = (paths: readonly string[] | undefined) => paths?.map((path) => resolve(path));
@@ -117,6 +127,11 @@ const overridesTable = (overrides: ConfigOverrides, defaultHandler: string): Tab
       log_level: overrides.logLevel,
     }),
     cni: defined({ conf_dir: absolute(overrides.cniConfDir), bin_dirs: allAbsolute(overrides.cniBinDirs) }),
+    nri: nriTable({
+      socket: absolute(overrides.nriSocket),
+      plugin_dir: absolute(overrides.nriPluginDir),
+      config_dir: absolute(overrides.nriConfigDir),
+    }),
     images: defined({ registry_config_dirs: allAbsolute(overrides.registryConfigDirs) }),
     runtime: { handlers: handler },
   };

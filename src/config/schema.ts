@@ -180,6 +180,16 @@ export const configSchema = z.strictObject({
     ),
     max_conf_files: key(count(1, 1000), 64, 'Files of conf_dir that are looked at until a valid one is found.'),
   }),
+  nri: table('Plugins that see, adjust and refuse pods and containers (NRI).', {
+    enable: key(flag, false, 'Launch plugins, and let them connect.'),
+    socket: key(absolutePath, '/var/run/nri/nri.sock', 'Where plugins connect to. Whoever may is root on this node.'),
+    plugin_dir: key(absolutePath, '/opt/nri/plugins', 'Executables that are launched, named NN-name.'),
+    config_dir: key(absolutePath, '/etc/nri/conf.d', 'What launched plugins are told: NN-name.conf, else name.conf.'),
+    disable_connections: key(flag, false, 'Only launched plugins: nothing can connect.'),
+    registration_timeout: key(duration('100ms'), '5s', 'Time that a plugin has to register.'),
+    request_timeout: key(duration('10ms'), '2s', 'Time that a plugin has for an answer, unless it asks for another.'),
+    misses_max: key(count(0, 1000), 3, 'A plugin that misses so many deadlines in a row is disconnected; 0: never.'),
+  }),
   runtime: table('How pods are run.', {
     default_runtime_handler: key(name, 'runc', 'The runtime handler of pods that name none.'),
     cgroup_driver: key(

@@ -19,6 +19,10 @@ import { readSeccompProfile } from '../adapters/inspect/seccomp-file.ts';
 import type { Relabel } from '../platform/linux/selinux.ts';
 import { connectLogKeeper } from '../adapters/log-keeper/client.ts';
 import type { LogKeeper } from '../adapters/log-keeper/types.ts';
+import { createNriPlugins } from '../adapters/nri/adaptation.ts';
+import { createNriEffects } from '../adapters/nri/effects.ts';
+import type { NriPlugins } from '../adapters/nri/plugins.ts';
+import { secretValues } from '../adapters/nri/secret-values.ts';
 import { createPortForwarder, type PortForwarder } from '../adapters/port-forward/adapter.ts';
 import { createSandboxEffects } from '../adapters/sandbox/files-and-netns.ts';
 import { createPinEffects } from '../adapters/sandbox/pins.ts';
@@ -30,11 +34,13 @@ import type { NodeFacts } from '../domain/model/node-facts.ts';
 import type { Observe, PerformEffects } from '../engine/ports.ts';
 import type { Opened } from './closing.ts';
 import type { Credentials } from './credentials.ts';
+import type { Report } from './findings.ts';
 import type { OwnCgroup } from './own-cgroup.ts';
 import type { Sessions } from './sessions/calls.ts';
 
 interface Options {
   readonly config: Config;
+  readonly version: string;
   readonly node: NodeFacts;
   readonly spawner: Spawner;
   readonly relabel: Relabel;
@@ -47,6 +53,7 @@ interface Options {
   readonly whenRunning: Promise<void>;
   readonly opened: Opened;
   readonly log: Logger;
+  readonly report: Report;
 }
 
 export interface Performers {
@@ -55,6 +62,8 @@ export interface Performers {
   readonly cni: CniAdapter;
   readonly shim: Pick<ShimAdapter, 'ended' | 'sandboxDetails'>;
   readonly portForwarder: Pick<PortForwarder, 'endPod'>;
+  /** null: NRI is off. */
+  readonly nri: NriPlugins | null;
 }
 
 /** What else may be in the answer of an ExecSync, which is one message: its fields, and what marks output as cut. */
@@ -100,6 +109,31 @@ const openShim = async (
   return shim;
 };
 
+const openNri = ({ config, version, spawner, opened, log, report }: Options): NriPlugins | null => {
+  if (!config.nri.enabled) return null;
+  const plugins = createNriPlugins({
+    settings: config.nri,
+    version,
+    stateDir: config.serve.stateDir,
+    spawner,
+    log: { info: (message) => log.info(message), warn: (message) => log.warn(message) },
+    report,
+  });
+  opened.defer(plugins.close);
+  return plugins;
+};
+
+/** Where NRI is off, nothing is asked for. */
+const nriEffects = (
+  { config, node, vault }: Options,
+  plugins: NriPlugins | null,
+): Pick<PerformEffects, 'CallPlugins' | 'SynchronizePlugin'> => {
+  if (plugins === null)
+    return { CallPlugins: async () => ({ answers: [] }), SynchronizePlugin: async () => ({ answers: [] }) };
+  const valuesOf = secretValues(vault.fill, config.serve.stateDir);
+  return createNriEffects({ plugins, node, tokenOf: vault.tokenOf, valuesOf });
+};
+
 /** Starts what they need and reaches the log process of an earlier life, if there is one. */
 export const startPerformers = async (options: Options): Promise<Performers> => {
   const { config, node, spawner, relabel, vault, credentials, sessions, observe, opened, log } = options;
@@ -139,6 +173,7 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
   const shim = await openShim(options, logKeeper);
   const portForwarder = await createPortForwarder({ spawner, stateDir, portClientOf: sessions.portClientOf, log });
   opened.defer(portForwarder.close);
+  const nri = openNri(options);
   const writeBundle = createBundleWriter(vault);
   const apparmor = createApparmor({ spawner, searchPath: ownSearchPath });
   // Nobody waits for it but containers that are to run under it, and only they can fail of it.
@@ -163,9 +198,7 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
       return { image: await images.checkpointArchives.readImage({ path: location, knownDigests }, signal) };
     },
     ...portForwarder.effects,
-    // No plugin registers.
-    CallPlugins: async () => ({ answers: [] }),
-    SynchronizePlugin: async () => ({}),
+    ...nriEffects(options, nri),
     ...images.effects,
     InspectContainer: createInspectContainer({
       readImageFile: imageFileReader(images.snapshots.layerDirs),
@@ -178,5 +211,5 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
       inspectApparmorProfile: apparmor.inspect,
     }),
   };
-  return { perform, images, cni, shim, portForwarder };
+  return { perform, images, cni, shim, portForwarder, nri };
 };

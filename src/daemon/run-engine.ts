@@ -18,6 +18,7 @@ import { createCredentials, type Credentials } from './credentials.ts';
 import type { Die } from './fatal-end.ts';
 import { daemonFacts } from './facts.ts';
 import type { Report } from './findings.ts';
+import { startNri } from './nri.ts';
 import { type ImageUpkeep, startImageUpkeep } from './image-upkeep.ts';
 import { type Performers, startPerformers } from './performers.ts';
 import { prepareSelinux } from './selinux.ts';
@@ -80,6 +81,7 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
   const sessions = createSessions(submit, ids);
   const performers = await startPerformers({
     config,
+    version,
     node,
     spawner,
     relabel,
@@ -91,8 +93,9 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
     whenRunning: begun.promise,
     opened,
     log,
+    report,
   });
-  const { images, cni } = performers;
+  const { images, cni, nri } = performers;
   const imageUpkeep = startImageUpkeep(
     {
       images,
@@ -136,6 +139,8 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
   opened.defer(() => running.stop('the start failed'));
   found.diskNews.record(running.observe);
   begun.resolve();
+  // Plugins that are launched are there before anybody can call.
+  if (nri !== null) await startNri({ plugins: nri, observe, submit, changes: view, log });
   // The network of the last life is in the journal, so pods need not wait for it to be read again.
   const networkRead = cni.start();
   if (lacksNetwork(state)) await networkRead;

@@ -110,6 +110,7 @@ const RESULTS: Results = {
   PullImage: { image: IMAGE },
   DeleteImageContent: { freedBytes: 1 },
   CallPlugins: { answers: [] },
+  SynchronizePlugin: { answers: [] },
 };
 
 export const end = (tell: (input: Told) => void, { id, stream, call, intent }: OpenEffect, outcome: object): void =>

@@ -88,7 +88,7 @@ const successes: PerformEffects = {
   LoadImages: async () => ({ images: [IMAGE] }),
   DeleteImageContent: async () => ({ freedBytes: 0 }),
   CallPlugins: async () => ({ answers: [] }),
-  SynchronizePlugin: async () => ({}),
+  SynchronizePlugin: async () => ({ answers: [] }),
 };
 
 export async function startRig(options: RigOptions = {}): Promise<Rig> {

@@ -12,7 +12,7 @@ export function pluginEffects(
     }),
     SynchronizePlugin: performing('SynchronizePlugin', 2, (_effect, half) => {
       half();
-      return {};
+      return { answers: [] };
     }),
   };
 }

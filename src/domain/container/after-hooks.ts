@@ -5,7 +5,8 @@ import type { PluginAnswer } from '../model/nri-plugins.ts';
 import { containerStream, type EffectEnded, type Intent } from '../model/records.ts';
 import { refused } from '../model/result.ts';
 import type { Container } from '../model/state.ts';
-import { mergedAnswers, mergedUpdates, vetoIn } from '../nri/answers.ts';
+import { mergedAnswers, updatesIn, vetoIn } from '../nri/answers.ts';
+import { mergedUpdates } from '../nri/updates.ts';
 import type { Merged } from '../nri/merge.ts';
 import { toCriResources } from '../nri/resources.ts';
 import { mergedResources } from '../oci/resources.ts';
@@ -46,11 +47,8 @@ export function afterHook(turn: Turn, containerId: string, outcome: Ended, inten
 
 /** Limits of the container itself are part of its adjustment; those of others may not contradict each other. */
 function updateFailure(answers: readonly PluginAnswer[], containerId: string): Failure | null {
-  const updates = mergedUpdates(answers);
-  if (!updates.ok) return updates.failure;
-  if (!updates.value.some((update) => update.containerId === containerId)) return null;
-  const message = `An NRI plugin answers CreateContainer of container ${containerId} with an update of that very container: it has to adjust it.`;
-  return { reason: 'PluginRefused', message };
+  const updates = mergedUpdates(updatesIn(answers), containerId);
+  return updates.ok ? null : updates.failure;
 }
 
 /** Its task is made, and not started. */

@@ -1,7 +1,6 @@
 /**
- * Changing a container's limits: one change after the other, each first put in force and then written down, so that
- * limits which the OCI runtime refused are never stored or shown. A change that a restart left half-way is made again
- * (C19).
+ * Changing a container's limits: one change after the other, each first put in force and then written down, so that what
+ * is stored and shown never is what the OCI runtime refused. What a restart left half-way is done again (C19).
  *
  *   runs: OCI runtime and spec        CREATED: spec        has ended: written down only
  */
@@ -28,8 +27,8 @@ import {
 } from '../deciding/turn.ts';
 import { askAboutChange, askPlugins } from '../deciding/hooks.ts';
 import type { PluginAnswer } from '../model/nri-plugins.ts';
-import { mergedUpdates } from '../nri/answers.ts';
-import { toCriResources } from '../nri/resources.ts';
+import { updatesIn } from '../nri/answers.ts';
+import { updatedResources } from '../nri/updates.ts';
 import { isAskingShim } from './contact.ts';
 import { isSettled } from './evolve.ts';
 import { isCreated, notFound, resourcesOf } from '../model/container-state.ts';
@@ -121,10 +120,9 @@ export function afterUpdateHook(turn: Turn, containerId: string, { answers, fail
   const refuse = (why: Failure): void => complete(turn, call, refused(why));
   if (failure !== null) return refuse(failure);
   if (container.goal !== 'run') return refuse(removedMeanwhile(containerId));
-  const merged = mergedUpdates(answers);
-  if (!merged.ok) return refuse(merged.failure);
-  const own = merged.value.find((update) => update.containerId === containerId);
-  const wanted = mergedResources(change, toCriResources(own?.resources ?? {}));
+  const updated = updatedResources({ containerId, resources: change }, updatesIn(answers));
+  if (!updated.ok) return refuse(updated.failure);
+  const wanted = updated.value.resources;
   const invalid = refusal(turn.state.facts, wanted);
   if (invalid !== null) return refuse(invalid);
   const way = wayOf(turn.state, container);

@@ -19,6 +19,8 @@ export interface NriPlugin {
   readonly index: string;
   /** What it wants to be asked. */
   readonly hooks: readonly PluginHook[];
+  /** What it does not answer counts as refused; absent: as not said. */
+  readonly isRequired?: true;
 }
 
 /** refused: in its own words. unanswered, closed: it is left out, and what it was asked about goes on. */

@@ -1,9 +1,8 @@
 /** What plugins answered to one hook, as it counts for whoever asked: pure, so that a replay needs no plugin (C13). */
-import type { NriResources } from '../model/nri.ts';
-import type { NriUpdate } from '../model/nri-views.ts';
 import type { Failure } from '../model/errors.ts';
 import type { PluginAnswer, PluginHook } from '../model/nri-plugins.ts';
 import type { Result } from '../model/result.ts';
+import type { PluginUpdates } from './updates.ts';
 import { type Merged, NOTHING_MERGED, withAdjustment } from './merge.ts';
 
 /** The first who said no; null: nobody did. One that did not answer says nothing. `what` was asked about. */
@@ -29,35 +28,10 @@ export function mergedAnswers(answers: readonly PluginAnswer[]): Result<Merged> 
   return { ok: true, value: merged };
 }
 
-/** Limits that one container is to have, as all plugins together want them. */
-export interface MergedUpdate {
-  readonly containerId: string;
-  readonly resources: NriResources;
-  /** All who want it do without. */
-  readonly ignoreFailure: boolean;
-}
-
-/**
- * By the rules of adjustments, container by container, in the order in which they were first named. Refused with
- * PluginConflict; what would be a conflict, and may fail, is left out.
- */
-export function mergedUpdates(answers: readonly PluginAnswer[]): Result<readonly MergedUpdate[]> {
-  const all = new Map<string, { readonly merged: Merged; readonly ignoreFailure: boolean }>();
-  for (const { plugin, answer } of answers)
-    for (const { containerId, resources = {}, ignoreFailure = false } of updatesIn(answer)) {
-      const before = all.get(containerId);
-      const next = withAdjustment(before?.merged ?? NOTHING_MERGED, plugin, { linux: { resources } });
-      if (!next.ok && ignoreFailure) continue;
-      if (!next.ok) return next;
-      all.set(containerId, { merged: next.value, ignoreFailure: ignoreFailure && before?.ignoreFailure !== false });
-    }
-  const updates = [...all].map(([containerId, { merged, ignoreFailure }]) => ({
-    containerId,
-    resources: merged.adjust.linux?.resources ?? {},
-    ignoreFailure,
-  }));
-  return { ok: true, value: updates };
-}
-
-const updatesIn = (answer: PluginAnswer['answer']): readonly NriUpdate[] =>
-  answer !== undefined && 'updates' in answer ? (answer.updates ?? []) : [];
+/** What plugins want of limits, of whichever container. */
+export const updatesIn = (answers: readonly PluginAnswer[]): readonly PluginUpdates[] =>
+  answers.flatMap(({ plugin, answer }) =>
+    answer !== undefined && 'updates' in answer && answer.updates !== undefined
+      ? [{ plugin, updates: answer.updates }]
+      : [],
+  );

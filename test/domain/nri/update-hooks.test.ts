@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { NriUpdate } from '../../../src/domain/model/nri-views.ts';
-import { mergedUpdates } from '../../../src/domain/nri/answers.ts';
 import { given } from '../given.ts';
 import {
   allSucceeds,
@@ -71,27 +70,13 @@ test('plugins are not asked about what one of them wants', () => {
     .follows({ records: ['container.updated'], asks: ['UpdateContainer'], answers: ['UpdateContainerResources OK'] });
 });
 
-test('updates of one container are put together by the rules of adjustments; what may fail is left out', () => {
-  const merged = mergedUpdates([
-    wants('10-a', shares('1')),
-    wants('20-b', shares('2', { ignoreFailure: true }), shares('3', { containerId: 'other', ignoreFailure: true })),
-  ]);
-  assert.deepEqual(merged, {
-    ok: true,
-    value: [
-      { containerId: CONTAINER, resources: { cpu: { shares: '1' } }, ignoreFailure: false },
-      { containerId: 'other', resources: { cpu: { shares: '3' } }, ignoreFailure: true },
-    ],
-  });
-});
-
 test('a plugin adjusts the container that is made, and does not update it', () => {
   const creating = plugin('10', 'creating', 'CreateContainer');
   given(registers(creating), pulledImage, readyPod, createContainer(), succeeds('InspectContainer'))
     .when(answered('CreateContainer', answers('10-creating', { hook: 'CreateContainer', updates: [shares('5')] })))
     .follows({
       records: ['container.failed', 'container.removed'],
-      answers: ['CreateContainer PluginRefused'],
+      answers: ['CreateContainer PluginInvalid'],
     });
 });
 

@@ -28,7 +28,8 @@ export type NriEffect =
     };
 
 export interface NriResults {
-  readonly SynchronizePlugin: Record<string, never>;
+  /** Of the plugin: the limits that it wants, of what it was told. */
+  readonly SynchronizePlugin: { readonly answers: readonly PluginAnswer[] };
   /** In the order in which they were asked; who was not reached any more is not among them. */
   readonly CallPlugins: { readonly answers: readonly PluginAnswer[] };
 }

@@ -1,0 +1,178 @@
+/**
+ * Asks NRI plugins, one after the other, and tells one that came what there is. Each later plugin sees what the earlier
+ * ones changed; about one object it is asked in the order of the requests; nobody is asked before it is synchronized.
+ * Decides nothing: every answer goes back as it is, with its secrets as tokens (C12), and is put together there.
+ */
+import type { EffectOf, EffectResults } from '../../domain/model/effects.ts';
+import { FailureError } from '../../domain/model/errors.ts';
+import type { NodeFacts } from '../../domain/model/node-facts.ts';
+import type { NriPlugin, PluginAnswer, PluginHook } from '../../domain/model/nri-plugins.ts';
+import type { NriAnswer, NriContainer } from '../../domain/model/nri-views.ts';
+import type { Result } from '../../domain/model/result.ts';
+import { mergedAnswers, updatesIn } from '../../domain/nri/answers.ts';
+import { pluginName } from '../../domain/nri/plugins.ts';
+import { toCriResources } from '../../domain/nri/resources.ts';
+import { withAdjustmentSeen } from '../../domain/nri/seen.ts';
+import { updatedResources } from '../../domain/nri/updates.ts';
+import type { PerformEffects } from '../../engine/ports.ts';
+import type * as wire from '../../wire/nri/api.ts';
+import {
+  createContainerAnswer,
+  stopContainerAnswer,
+  synchronizeAnswer,
+  updateContainerAnswer,
+  validationAnswer,
+} from './messages/from-wire.ts';
+import { resourcesToWire } from './messages/resources.ts';
+import type { TokenOf } from './messages/secrets.ts';
+import { containerToWire, podSandboxToWire } from './messages/to-wire.ts';
+import type { AnswerOf, NriFailure, NriPlugins, RequestOf } from './plugins.ts';
+import type { ValuesOf } from './secret-values.ts';
+
+interface Options {
+  readonly plugins: Pick<NriPlugins, 'ask' | 'synchronize'>;
+  readonly node: NodeFacts;
+  readonly tokenOf: TokenOf;
+  readonly valuesOf: ValuesOf;
+}
+
+type Call = EffectOf<'CallPlugins'>;
+
+export function createNriEffects(options: Options): Pick<PerformEffects, 'CallPlugins' | 'SynchronizePlugin'> {
+  const synchronizing = new Map<string, Promise<unknown>>();
+  const inOrder = createOrder();
+  return {
+    CallPlugins: (call) =>
+      inOrder(call.container?.id ?? call.pod.id, async () => ({ answers: await askAll(options, synchronizing, call) })),
+    async SynchronizePlugin(effect) {
+      const { id } = effect.plugin;
+      const told = synchronize(options, effect);
+      synchronizing.set(
+        id,
+        told.catch(() => undefined),
+      );
+      try {
+        return await told;
+      } finally {
+        synchronizing.delete(id);
+      }
+    },
+  };
+}
+
+/** What is about one object is done one after the other. */
+function createOrder(): <T>(key: string, work: () => Promise<T>) => Promise<T> {
+  const last = new Map<string, Promise<unknown>>();
+  return async (key, work) => {
+    const before = last.get(key) ?? Promise.resolve();
+    const done = before.then(work);
+    const settled = done.catch(() => undefined);
+    last.set(key, settled);
+    try {
+      return await done;
+    } finally {
+      if (last.get(key) === settled) last.delete(key);
+    }
+  };
+}
+
+async function synchronize(
+  { plugins, valuesOf }: Options,
+  { plugin, pods, containers }: EffectOf<'SynchronizePlugin'>,
+): Promise<EffectResults['SynchronizePlugin']> {
+  const told: wire.Container[] = [];
+  for (const container of containers) told.push(containerToWire(container, await valuesOf(container)));
+  const said = await plugins.synchronize(plugin.id, pods.map(podSandboxToWire), told);
+  if (!said.ok) throw new FailureError(said.why === 'timedOut' ? 'TimedOut' : 'HostFailed', said.message);
+  const read = synchronizeAnswer(pluginName(plugin), said.update);
+  if (!read.ok) throw new FailureError(read.failure.reason, read.failure.message);
+  return { answers: [{ plugin: pluginName(plugin), durationNs: String(said.durationNs), answer: read.value }] };
+}
+
+async function askAll(
+  options: Options,
+  synchronizing: ReadonlyMap<string, Promise<unknown>>,
+  call: Call,
+): Promise<readonly PluginAnswer[]> {
+  const answers: PluginAnswer[] = [];
+  for (const plugin of call.plugins) {
+    await synchronizing.get(plugin.id);
+    const answer = await askOne(options, withAnswersSeen(call, answers, options.node), plugin);
+    if (answer !== null) answers.push(answer);
+    // What was begun is given up: those who come later would hear of it in vain.
+    if (answer?.failure?.kind === 'refused' && MAY_BE_REFUSED.has(call.hook)) break;
+  }
+  return answers;
+}
+
+const MAY_BE_REFUSED: ReadonlySet<PluginHook> = new Set([
+  'RunPodSandbox',
+  'UpdatePodSandbox',
+  'CreateContainer',
+  'StartContainer',
+  'UpdateContainer',
+]);
+
+function withAnswersSeen(call: Call, answers: readonly PluginAnswer[], node: NodeFacts): Call {
+  const { container, change, hook } = call;
+  if (answers.length === 0 || container === undefined) return call;
+  if (hook === 'CreateContainer') {
+    const merged = mergedAnswers(answers);
+    return merged.ok ? { ...call, container: withAdjustmentSeen(container, merged.value.adjust, node) } : call;
+  }
+  if (hook !== 'UpdateContainer' || change?.resources === undefined) return call;
+  const asked = { containerId: container.id, resources: toCriResources(change.resources) };
+  const updated = updatedResources(asked, updatesIn(answers));
+  return updated.ok ? { ...call, change: { ...change, resources: updated.value.told } } : call;
+}
+
+/** null: it was not asked after all. */
+async function askOne(options: Options, call: Call, plugin: NriPlugin): Promise<PluginAnswer | null> {
+  const name = pluginName(plugin);
+  const request = await requestOf(options, call);
+  const said = await options.plugins.ask(plugin.id, call.hook, request);
+  const common = { plugin: name, durationNs: String(said.durationNs) };
+  if (!said.ok)
+    return said.why === 'unsubscribed' ? null : { ...common, failure: failureOf(said, plugin.isRequired === true) };
+  const read = answerOf(call.hook, name, said.answer, options.tokenOf);
+  return read.ok
+    ? { ...common, answer: read.value }
+    : { ...common, failure: { kind: 'refused', message: read.failure.message } };
+}
+
+function failureOf({ why, message }: NriFailure, isRequired: boolean): NonNullable<PluginAnswer['failure']> {
+  if (why === 'refused' || isRequired) return { kind: 'refused', message };
+  return { kind: why === 'timedOut' ? 'unanswered' : 'closed', message };
+}
+
+async function requestOf({ valuesOf }: Options, call: Call): Promise<RequestOf<PluginHook>> {
+  const { pod, container, change } = call;
+  const told = (resources: NonNullable<typeof change>['resources']) =>
+    resources === undefined ? undefined : resourcesToWire(resources);
+  // The compiler can't see that each hook takes the parts that its request has.
+  return {
+    pod: podSandboxToWire(pod),
+    ...(container === undefined ? {} : { container: await containerOf(container, valuesOf) }),
+    ...(change === undefined
+      ? {}
+      : { linuxResources: told(change.resources), overheadLinuxResources: told(change.overhead) }),
+  };
+}
+
+const containerOf = async (container: NriContainer, valuesOf: ValuesOf): Promise<wire.Container> =>
+  containerToWire(container, await valuesOf(container));
+
+function answerOf(hook: PluginHook, plugin: string, answer: AnswerOf<PluginHook>, tokenOf: TokenOf): Result<NriAnswer> {
+  switch (hook) {
+    case 'CreateContainer':
+      return createContainerAnswer(plugin, answer as wire.CreateContainerResponse, tokenOf);
+    case 'UpdateContainer':
+      return updateContainerAnswer(plugin, answer as wire.UpdateContainerResponse);
+    case 'StopContainer':
+      return stopContainerAnswer(plugin, answer as wire.StopContainerResponse);
+    case 'ValidateContainerAdjustment':
+      return { ok: true, value: validationAnswer(plugin, answer as wire.ValidateContainerAdjustmentResponse) };
+    default:
+      return { ok: true, value: { hook } };
+  }
+}
