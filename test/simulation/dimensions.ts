@@ -28,6 +28,8 @@ const RATES = {
   contentIsDamaged: CHANGES_RATE,
   /** The pid of a process that has ended is another's. */
   pidsAreReused: CHANGES_RATE,
+  /** NRI plugins are asked, and come and go: where it is asked for. */
+  pluginsAreThere: 0,
 } as const;
 
 export type Dimension = keyof typeof RATES;
@@ -38,5 +40,8 @@ export const DIMENSIONS = Object.keys(RATES) as readonly Dimension[];
 /** `wanted`: what it is about in any case. */
 export const drawDimensions = (random: Random, wanted: readonly Dimension[]): Dimensions =>
   Object.fromEntries(
-    DIMENSIONS.map((dimension) => [dimension, random.chance(RATES[dimension]) || wanted.includes(dimension)]),
+    DIMENSIONS.map((dimension) => [
+      dimension,
+      (RATES[dimension] > 0 && random.chance(RATES[dimension])) || wanted.includes(dimension),
+    ]),
   ) as Dimensions;

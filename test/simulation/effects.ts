@@ -270,7 +270,7 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
       return NOTHING;
     }),
     ...sessionEffects(options, performing, tasksOf),
-    ...pluginEffects(performing),
+    ...pluginEffects(performing, options),
     EndExec: performing('EndExec', 2, ({ podSandboxId, containerId, execId }, half) => {
       half();
       shimOf(world, podSandboxId)?.tasks.get(containerId)?.execs.delete(execId);

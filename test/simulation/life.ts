@@ -20,6 +20,7 @@ import type { Durable } from './durable.ts';
 import type { Daemon, History } from './history.ts';
 import { keepHouse } from './house.ts';
 import type { Plant } from './plant.ts';
+import { createOrderCheck, createPlugins, type Plugins } from './plugins.ts';
 import { lookAtChanges, watched } from './seen.ts';
 import { decidingIn } from './throwing.ts';
 import { Violation } from './violation.ts';
@@ -38,6 +39,7 @@ export interface Lives {
   readonly tell: (observation: Observation) => void;
   /** Has the daemon end in order, as at an upgrade. */
   readonly stop: () => void;
+  readonly plugins: Plugins;
 }
 
 export interface LivesOptions {
@@ -111,6 +113,7 @@ export function createLives(history: History, options: LivesOptions): Lives {
     const view = createView(copyState(state), kept.head().seq);
     checkRecovered(history.ledger, state, rebooted);
 
+    const checkOrder = createOrderCheck();
     const real = simulatedEffects({
       world,
       scheduler,
@@ -126,6 +129,7 @@ export function createLives(history: History, options: LivesOptions): Lives {
         durable.sync();
         CHECKS.beforeEffect(history, kind, effect);
         checkChanging(history, effect);
+        checkOrder(effect);
         if (effect.kind === 'KillTask')
           history.model.signals.sent(effect.containerId, effect.podSandboxId, effect.signal, scheduler.nowNs());
       }),
@@ -181,6 +185,7 @@ export function createLives(history: History, options: LivesOptions): Lives {
         tell({ kind: 'NetworkConfigured', problem: null, ...configureNetwork(world.changing, handler, number) });
     };
     configure(0);
+    plugins.register();
     const other = random.below(3);
     if (random.chance(0.6)) scheduler.after(50, () => configure(other));
   }
@@ -225,8 +230,9 @@ export function createLives(history: History, options: LivesOptions): Lives {
     );
   }
 
+  const plugins = createPlugins(history, tell);
   hearWorld(history, tell, plant);
-  return { start, crash, tell, stop };
+  return { start, crash, tell, stop, plugins };
 }
 
 function checkFold(state: NodeState, durable: Durable): void {

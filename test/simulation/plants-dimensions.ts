@@ -56,6 +56,17 @@ export const DIMENSION_PLANTS: readonly Plant[] = [
     }),
   },
   {
+    name: 'a hook that plugins are asked twice',
+    about: ['pluginsAreThere'],
+    decide: withEvents((event) => {
+      if (event.type !== 'effects.requested') return event;
+      const effects = event.body.effects.flatMap((intent): Intent[] =>
+        intent.kind === 'CallPlugins' ? [intent, intent] : [intent],
+      );
+      return { ...event, body: { effects } };
+    }),
+  },
+  {
     name: 'a session of a pod that is gone and has no answer',
     about: ['sessionsLast'],
     decide: withEvents((event, input, { sandboxes }) => {

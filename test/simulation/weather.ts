@@ -34,6 +34,7 @@ export function haveWeather(history: History, lives: Lives): void {
     scheduler.setClock(BigInt(ms) * NS_PER_MS);
   }
   if (history.dimensions.shimsAreMute && random.chance(MUTE_RATE)) muteSomeShim(world, scheduler, random);
+  lives.plugins.comeOrGo();
   if (random.chance(FULL_RATE)) {
     world.diskIsFull = true;
     world.diskWasFull = true;

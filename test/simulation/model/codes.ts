@@ -25,6 +25,7 @@ export const CODES: Readonly<Record<string, number>> = {
   CniFailed: 2,
   ShimFailed: 2,
   RuntimeFailed: 2,
+  PluginRefused: 9,
   Bug: 13,
 };
 
@@ -41,15 +42,25 @@ export const NODE_FAILED: readonly string[] = [
 /** Failures of the daemon itself, which any call may have. */
 const OF_THE_DAEMON: readonly string[] = ['NotServing', 'DiskFull'];
 
+/** What NRI plugins may refuse. */
+const REFUSED: readonly string[] = ['PluginRefused'];
+
 const USING: readonly string[] = [...NODE_FAILED, 'ContainerNotFound', 'WrongState', 'Cancelled', 'AmbiguousId'];
-const CREATING: readonly string[] = [...NODE_FAILED, 'NameTaken', 'Cancelled', 'ImageNotFound', 'WrongState'];
+const CREATING: readonly string[] = [
+  ...NODE_FAILED,
+  ...REFUSED,
+  'NameTaken',
+  'Cancelled',
+  'ImageNotFound',
+  'WrongState',
+];
 const ENDING: readonly string[] = [...NODE_FAILED, 'AmbiguousId'];
 
 const allowed: Readonly<Record<string, readonly string[]>> = {
   RunPodSandbox: [...CREATING, 'UnknownRuntimeHandler'],
   RestorePod: [...CREATING, 'UnknownRuntimeHandler', 'InvalidField'],
   CreateContainer: [...CREATING, 'PodSandboxNotFound', 'InvalidField', 'AmbiguousId'],
-  StartContainer: USING,
+  StartContainer: [...USING, ...REFUSED],
   StopContainer: ENDING,
   RemoveContainer: ENDING,
   StopPodSandbox: ENDING,
@@ -62,8 +73,8 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   AttachSession: USING,
   PortForwardSession: [...NODE_FAILED, 'PodSandboxNotFound', 'WrongState', 'Cancelled'],
   ReopenContainerLog: USING,
-  UpdateContainerResources: USING,
-  UpdatePodSandboxResources: [...NODE_FAILED, 'PodSandboxNotFound', 'WrongState'],
+  UpdateContainerResources: [...USING, ...REFUSED],
+  UpdatePodSandboxResources: [...NODE_FAILED, ...REFUSED, 'PodSandboxNotFound', 'WrongState'],
   CheckpointContainer: USING,
   CheckpointPod: [...USING, 'PodSandboxNotFound'],
   PullImage: NODE_FAILED,
