@@ -143,6 +143,8 @@ export interface CritestRun {
   readonly timeoutMs: number;
   /** Where it runs, as the daemon does: some specs mount what a container is to see. */
   readonly mountNamespace?: string | undefined;
+  /** `critest-nri`: with the specs of NRI, which the release does not have. */
+  readonly program?: 'critest' | 'critest-nri';
   /** Further arguments. */
   readonly flags?: readonly string[];
 }
@@ -151,14 +153,14 @@ export interface CritestRun {
 export const runCritest = async (
   owner: Owner,
   daemon: Pick<Daemon, 'netns' | 'socket'>,
-  { focus, skip, timeoutMs, mountNamespace, flags = [] }: CritestRun,
+  { focus, skip, timeoutMs, mountNamespace, program = 'critest', flags = [] }: CritestRun,
 ): Promise<SpecResult[]> => {
   const reportPath = join(await tempDir(owner), 'report.json');
   const endpoint = `unix://${daemon.socket}`;
   const { stdout, stderr } = await run(
     daemon.netns.inside([
       ...insideMounts(mountNamespace),
-      criTool('critest'),
+      criTool(program),
       ...['-runtime-endpoint', endpoint, '-image-endpoint', endpoint],
       ...flags,
       ...[`-ginkgo.focus=${focus}`, `-ginkgo.skip=${skip}`, '-ginkgo.no-color', `-ginkgo.json-report=${reportPath}`],

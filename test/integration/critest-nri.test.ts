@@ -1,0 +1,39 @@
+/**
+ * The NRI specs of the public CRI validation suite, unmodified: a plugin that critest itself connects sees, delays and
+ * vetoes what happens to pods and containers. Runs alone: its own timeouts are short.
+ */
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { critestRegistries, pushCritestImages, runCritest } from '../support/critest.ts';
+import { startDaemon } from '../support/daemon.ts';
+import { noLeftovers } from '../support/leftovers.ts';
+import { netnsOf } from '../support/netns.ts';
+import { startRegistry } from '../support/registry.ts';
+import { tempDir } from '../support/temp-dir.ts';
+
+for (const sandboxer of ['none', 'pause'])
+  test(`critest passes all its specs of NRI with sandboxer ${sandboxer}`, { timeout: 200_000 }, async (t) => {
+    const netns = await netnsOf(t);
+    const registry = await startRegistry(t, { netns });
+    await pushCritestImages(registry);
+    const registryConfigDir = await registry.mirrorsFor(critestRegistries);
+    const nriSocket = join(await tempDir(t), 'nri/nri.sock');
+    const config = `[nri]\nsocket = "${nriSocket}"\n\n[runtime.handlers.runc]\nsandboxer = "${sandboxer}"\n`;
+    const daemon = await startDaemon(t, { netns, registryConfigDir, config });
+
+    const results = await runCritest(t, daemon, {
+      program: 'critest-nri',
+      focus: 'NRI',
+      skip: '^$',
+      timeoutMs: 180_000,
+      flags: ['-nri-socket', nriSocket],
+    });
+    assert.deepEqual(
+      results.filter(({ state }) => state !== 'passed'),
+      [],
+    );
+    assert.equal(results.length, 13);
+    assert.deepEqual(await daemon.leftovers(), noLeftovers);
+    t.diagnostic(`${results.length} specs passed`);
+  });
