@@ -1,6 +1,6 @@
 /**
- * How numbers, times and other people's texts look in tables. Pure. What came from clients, images and plugins may
- * hold anything: no control character of it reaches the terminal.
+ * How numbers, times and other people's texts look in tables. Pure. Texts of clients, images and plugins may hold
+ * anything: no control character in them reaches the terminal.
  */
 
 // C0, DEL, C1, line and paragraph separators, and what changes the direction of text.

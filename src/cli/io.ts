@@ -1,6 +1,6 @@
 /**
- * Where a command reads and writes: the process's own streams, or a test's. Whoever reads standard output may stop
- * (`| head`): that ends the command quietly.
+ * Where a command reads and writes: the process's own streams, or a test's. A reader of standard output may stop (`|
+ * head`), which ends the command quietly.
  */
 import type { Readable, Writable } from 'node:stream';
 

@@ -1,6 +1,6 @@
 /**
- * The daemon's log: a line of JSON on standard error for each message, for whoever collects logs; on a terminal a line for
- * people, with time, level and message first. What it is told may come from clients: nothing of it steers a terminal.
+ * The daemon's log: a line of JSON on standard error for each message, for whoever collects logs; on a terminal a line
+ * for people, with time, level and message first. Its messages may quote clients: nothing in them steers a terminal.
  */
 import pino, { type Logger } from 'pino';
 

@@ -1,7 +1,7 @@
 /**
  * Root and state directory: made where they are missing, and narrowed where others than the daemon's user may do more
- * in them than they should, whoever made them. What was open is a finding: somebody may have used it. Must not touch
- * what lies deeper: behind these directories nobody else gets.
+ * in them than they should, whoever made them. A directory that was too open is a finding: somebody may have used it.
+ * Must not touch what lies deeper: behind these directories nobody else gets.
  */
 import { chmodSync, chownSync, mkdirSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { join } from 'node:path';

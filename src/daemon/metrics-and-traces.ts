@@ -1,6 +1,6 @@
 /**
  * Metrics and traces, where the configuration asks for them: both hear what is durable already, beside all calls. Their
- * libraries are loaded only then. What goes wrong with them is reported and keeps nothing from running (C20).
+ * libraries are loaded only then. A failure of either is reported and keeps nothing from running (C20).
  */
 import { stat } from 'node:fs/promises';
 import type { Logger } from 'pino';

@@ -1,6 +1,6 @@
 /**
- * The journal as a start finds it: locked, checked, and folded into the state that the daemon goes on with. What was
- * wrong with it is logged and found. Makes nothing but what the journal itself is made of.
+ * The journal as a start finds it: locked, checked, and folded into the state that the daemon goes on with. Damage to
+ * it is logged, and a finding. Makes nothing but what the journal itself is made of.
  */
 import type { Logger } from 'pino';
 import type { JournalDoubt } from '../domain/model/notes.ts';

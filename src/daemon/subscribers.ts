@@ -1,7 +1,7 @@
 /**
- * Whoever follows the view does so on its own account: what one of them throws is a line in the log and a finding, and
- * the others, the engine and the daemon go on (C20). rxjs would throw it again where nobody handles it, which ends the
- * daemon. A subscriber that threw hears the next change all the same.
+ * Subscribers of the view fail on their own account: an exception of one of them is a line in the log and a finding,
+ * and the others, the engine and the daemon go on (C20). rxjs would throw it again where nobody handles it, which ends
+ * the daemon. A subscriber that threw hears the next change all the same.
  */
 import { config } from 'rxjs';
 import { messageOf } from '../domain/model/errors.ts';

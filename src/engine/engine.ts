@@ -6,7 +6,7 @@
  *                                                                              └──> effects ──> outcomes ──> input
  *
  * Decisions of one pod never wait for each other and never interleave (C4): a turn is synchronous, so the JavaScript
- * loop itself serialises them. What waits are effects, and calls for them.
+ * loop itself serialises them. Only effects wait, and calls for effects.
  */
 import { fullDiskFailure, requestOf } from '../domain/call/catalogue.ts';
 import { decide as decideInput } from '../domain/turn/decide.ts';

@@ -1,8 +1,9 @@
 /**
- * Turns, guarded: an input is decided, numbered and evolved in one synchronous stretch and handed to the journal. A turn
- * that throws is a bug, and leaves nothing: the write state is made anew from what was published and what is on its way
- * to the disk, so that the guard costs nothing as long as nothing throws. What is done with such an input instead asks
- * for less at every try, and is recorded; when nothing goes, the daemon ends (C7). No input goes without its record.
+ * Turns, guarded: an input is decided, numbered and evolved in one synchronous stretch and handed to the journal. A
+ * turn that throws is a bug, and leaves nothing: the write state is made anew from what was published and what is on
+ * its way to the disk, so that the guard costs nothing as long as nothing throws. Such an input is then handled in
+ * another way, which is recorded; each way that is tried asks for less than the one before, and when none works, the
+ * daemon ends (C7). No input goes without its record.
  */
 import type { decide as decideInput } from '../domain/turn/decide.ts';
 import { effectRequest, followedEffect } from '../domain/turn/effect-requests.ts';

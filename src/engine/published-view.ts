@@ -2,8 +2,8 @@
  * What has been published: a fold of durable records, and the stream of what changed it, to which all subscribe who
  * follow what happens. It knows nothing of who they are. They hear synchronously, in the order in which they came, when
  * the state shows the change and before any reply or effect that follows from it (C1, C2); whoever can't keep up holds
- * what it needs itself, within bounds. What a subscriber throws reaches neither the others nor the engine: rxjs hands it
- * to its onUnhandledError in a turn of its own (src/daemon/subscribers.ts).
+ * what it needs itself, within bounds. An exception of a subscriber reaches neither the others nor the engine: rxjs
+ * hands it to its onUnhandledError in a turn of its own (src/daemon/subscribers.ts).
  */
 import { merge, Subject } from 'rxjs';
 import type { RecordType, Sequenced } from '../domain/model/records.ts';

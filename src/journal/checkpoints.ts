@@ -1,7 +1,7 @@
 /**
- * Signed checkpoints: the key beside the journal, signing and checking, and the newest checkpoint once more in a
- * file of its own, by which a journal that was put back to an older copy, or cut, is found out. Who owns the key
- * file can forge; what that leaves undetected is in docs/journal-format.md.
+ * Signed checkpoints: the key beside the journal, signing and checking, and the newest checkpoint once more in a file
+ * of its own, by which a journal that was put back to an older copy, or cut, is found out. The owner of the key file
+ * can forge; docs/journal-format.md has what stays undetected then.
  */
 import {
   createPrivateKey,

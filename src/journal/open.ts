@@ -1,7 +1,7 @@
 /**
- * Opening a journal: lock, migrate, check the tail, start the writer; and opening one only to read it. What is wrong
- * with a journal becomes a finding where reading can go on, and a journal that SQLite can't read is set aside whole,
- * so that the daemon starts all the same (C20).
+ * Opening a journal: lock, migrate, check the tail, start the writer; and opening one only to read it. Damage to a
+ * journal becomes a finding where reading can go on, and a journal that SQLite can't read is set aside whole, so that
+ * the daemon starts all the same (C20).
  */
 import { existsSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';

@@ -1,6 +1,6 @@
 /**
  * Work on the daemon's own thread that takes longer than others may wait, done in slices: between two of them the loop
- * serves whoever came meanwhile (C17). What is worked on must not change on the way; that is the caller's business.
+ * serves whoever came meanwhile (C17). The caller sees to it that the data does not change on the way.
  */
 import { createHash } from 'node:crypto';
 

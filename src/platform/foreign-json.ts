@@ -1,6 +1,6 @@
 /**
- * JSON that others wrote (registries, plugins, shims, runtimes, clients), read by a zod schema. What is wrong with it is
- * told by field and place and never by quoting it, since there may be secrets in it. Knows no document itself.
+ * JSON that others wrote (registries, plugins, shims, runtimes, clients), read by a zod schema. Mistakes in it are told
+ * by field and place and never by quoting it, since there may be secrets in it. Knows no document itself.
  */
 import type * as z from 'zod';
 import { parseJson } from '../domain/values/parse-json.ts';

@@ -1,7 +1,7 @@
 /**
  * Performs PrepareContainer and CleanContainer: what a container has on disk before its task is created and after it is
- * deleted, and the images that are mounted for it. What image it is made from and what its spec says was decided
- * before; doing either again is safe.
+ * deleted, and the images that are mounted for it. Its image and its spec were decided before. Doing either again is
+ * safe.
  */
 import { dirname, join } from 'node:path';
 import { FailureError } from '../../domain/model/errors.ts';

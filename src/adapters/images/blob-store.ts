@@ -1,7 +1,7 @@
 /**
- * Blobs on the disk, by digest. What stands under a digest's name is whole, verified and synced: a blob gets its name
- * by a rename as the last step, and until then is a file beside the others that a later attempt goes on with. Runs in
- * the pulling thread, where hashing and writing stall nobody else; it alone writes and removes blobs.
+ * Blobs on the disk, by digest. A file under a digest's name is whole, verified and synced: a blob gets its name by a
+ * rename as the last step, and until then is a file beside the others that a later attempt goes on with. Runs in the
+ * pulling thread, where hashing and writing stall nobody else; it alone writes and removes blobs.
  */
 import { createHash, type Hash, randomUUID } from 'node:crypto';
 import { closeSync, fsync, ftruncateSync, openSync, statSync, unlinkSync, writeSync } from 'node:fs';

@@ -1,7 +1,7 @@
 /**
  * Manifests, indexes and image configs (OCI image-spec 1.1, Docker image manifest V2 schema 2): hostile JSON in, the
- * few fields that are used out. Pure. What could be read in two ways (an index that is also a manifest, a document
- * that contradicts its own media type) is refused, and so is everything larger than its bound.
+ * few fields that are used out. Pure. Refuses documents that could be read in two ways (an index that is also a
+ * manifest, a document that contradicts its own media type) and everything larger than its bound.
  */
 import * as z from 'zod';
 import { IMAGE_VOLUMES_MAX, type ImageConfig } from '../../domain/model/image-content.ts';

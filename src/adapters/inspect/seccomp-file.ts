@@ -1,6 +1,6 @@
 /**
- * Reads a Localhost seccomp profile. What it says is checked by the domain when the spec is built; here it only has to
- * be JSON of a size that may go into the journal.
+ * Reads a Localhost seccomp profile. The domain checks its content when the spec is built; here it only has to be JSON
+ * of a size that may go into the journal.
  */
 import { isAbsolute } from 'node:path';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';

@@ -1,6 +1,6 @@
 /**
  * How many clients may be attached at once, together and to one container: each has a connection to the log keeper, and
- * may have 4 MiB waiting there. Whoever attaches, the keeper has connections left for the daemon.
+ * may have 4 MiB waiting there. However many attach, the keeper has connections left for the daemon.
  */
 import { FailureError } from '../../domain/model/errors.ts';
 

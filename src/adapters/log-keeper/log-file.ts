@@ -1,6 +1,6 @@
 /**
- * A container's log file: appends records, survives whatever happens to the file and its directory, and is opened
- * anew for rotation. What can't be written is dropped and counted, never waited for: a container must not stall for
+ * A container's log file: appends records, survives whatever happens to the file and its directory, and is opened anew
+ * for rotation. Records that can't be written are dropped and counted, never waited for: a container must not stall for
  * its log. Must not look into records beyond counting them.
  *
  * Records are written at once, within the turn that read them: that is the shortest time in which a kill could lose

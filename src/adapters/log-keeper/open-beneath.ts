@@ -1,7 +1,8 @@
 /**
  * Opens a file beneath a directory without following a link on the way, whatever happens to the directories meanwhile:
- * each is opened by its name in the one before. Whoever may write to a pod's log directory could lead its log, and with
- * it root's hand, elsewhere otherwise. (openat2(2) does this in one call, but the keeper loads nothing to make it by.)
+ * each is opened by its name in the one before. Otherwise somebody who may write to a pod's log directory could lead
+ * its log, and with it root's hand, elsewhere. (openat2(2) does this in one call, but the keeper loads nothing to make
+ * it by.)
  */
 import { closeSync, constants, mkdirSync, openSync } from 'node:fs';
 import { relative } from 'node:path';

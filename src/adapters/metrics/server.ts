@@ -1,6 +1,6 @@
 /**
- * The HTTP server that metrics are read from: one path, few connections, short waits. What a client sends can do nothing
- * but be answered or refused.
+ * The HTTP server that metrics are read from: one path, few connections, short waits. A request is answered or refused,
+ * and can do nothing else.
  */
 import { createServer, type ServerResponse } from 'node:http';
 import { once } from 'node:events';

@@ -6,16 +6,17 @@ import { randomBytes } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { Subject } from 'rxjs';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import type { NriSettings } from '../../domain/model/nri-settings.ts';
 import type { Backoff } from '../../platform/rpc/retry.ts';
 import { peerCredentials } from '../../platform/linux/syscalls.ts';
-import { listenUnix, type UnixListener } from '../../platform/linux/unix-listener.ts';
+import type { UnixListener } from '../../platform/linux/unix-listener.ts';
 import type { Spawner } from '../../platform/spawner/types.ts';
 import { registerPlugin } from './connection.ts';
 import { discoverPlugins, type FoundPlugin } from './launch/discover.ts';
+import { listenForPlugins } from './listen.ts';
 import { keepLaunched, type Launcher } from './launch/launcher.ts';
 import { startPlugin } from './launch/program.ts';
 import type { NriPluginChange, NriPlugins, NriPluginStatus, TakeNriUpdates } from './plugins.ts';
@@ -37,7 +38,6 @@ export interface NriPluginsOptions {
   readonly backoff?: Backoff;
 }
 
-const CONNECTIONS_MAX = 128;
 const SHUTDOWN_MS = 1_000;
 const RESTART: Backoff = { firstMs: 1_000, lastMs: 60_000 };
 
@@ -117,11 +117,6 @@ export const createNriPlugins = (options: NriPluginsOptions): NriPlugins => {
     }
   };
 
-  const listen = async (): Promise<UnixListener> => {
-    await mkdir(dirname(settings.socketPath), { recursive: true, mode: 0o700 });
-    return await listenUnix(settings.socketPath, CONNECTIONS_MAX, (socket) => void admitConnected(socket));
-  };
-
   const launch = (found: FoundPlugin): Launcher =>
     keepLaunched(found, {
       start: (plugin) => startPlugin(plugin, { spawner, socketDir, timeoutMs: settings.registrationTimeoutMs }),
@@ -140,7 +135,8 @@ export const createNriPlugins = (options: NriPluginsOptions): NriPlugins => {
     changes,
     start: async (take) => {
       takeUpdates = take;
-      if (!settings.disableConnections) listener = await listen();
+      if (!settings.disableConnections)
+        listener = await listenForPlugins(settings.socketPath, (socket) => void admitConnected(socket), report);
       await mkdir(socketDir, { recursive: true, mode: 0o700 });
       launchers = (await discoverPlugins(settings, report)).map(launch);
       await Promise.all(launchers.map(({ tried }) => tried));

@@ -122,7 +122,7 @@ export interface NriPlugins {
   readonly changes: Observable<NriPluginChange>;
   /**
    * Launches and listens. Resolves once each launched plugin has registered, or has failed to within the time that it
-   * had: those are tried again. Rejects with a FailureError when there can't be a socket.
+   * had: those are tried again. Where there can't be a socket, that is a finding.
    */
   readonly start: (takeUpdates: TakeNriUpdates) => Promise<void>;
   readonly status: () => readonly NriPluginStatus[];

@@ -1,5 +1,5 @@
 /**
- * FIFOs: made and opened without ever waiting for the other side. Whoever opens one closes it, or hands it on.
+ * FIFOs: made and opened without ever waiting for the other side. The code that opens one closes it, or hands it on.
  */
 import { constants, open as openCallback } from 'node:fs';
 import { lstat } from 'node:fs/promises';

@@ -1,7 +1,7 @@
 /**
- * Moves bytes between FIFOs and the streams of a client, each direction as fast as the slower side. What goes through is
- * kept nowhere. A client that has gone stalls nobody: output is then read and dropped. How far a pump is stands in
- * memory that other threads read.
+ * Moves bytes between FIFOs and the streams of a client, each direction as fast as the slower side. Keeps none of them.
+ * A client that has gone stalls nobody: output is then read and dropped. The progress of a pump is in memory that other
+ * threads read.
  */
 import type { Readable, Writable } from 'node:stream';
 import { fifoSocket } from '../../platform/linux/fifo-socket.ts';

@@ -1,6 +1,6 @@
 /**
- * The sizes of a client's terminal, from the JSON objects on its resize stream. What is not a size is passed over; a
- * stream of nonsense is not listened to any more.
+ * The sizes of a client's terminal, from the JSON objects on its resize stream. Other objects are passed over; a stream
+ * of nonsense is not listened to any more.
  */
 import type { Readable } from 'node:stream';
 import type { TerminalSize } from './types.ts';

@@ -1,6 +1,6 @@
 /**
- * The streaming server: takes the connections that clients make to the URLs they were given. Whatever a client does costs
- * it its own connection and nothing else. Which token stands for what, and what a session does, is others' business.
+ * The streaming server: takes the connections that clients make to the URLs they were given. A client can lose its own
+ * connection by what it does, and nothing else. The meaning of tokens and the work of sessions are others' business.
  */
 import { setMaxListeners } from 'node:events';
 import { readFile } from 'node:fs/promises';

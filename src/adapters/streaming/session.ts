@@ -1,6 +1,6 @@
 /**
  * One session from the moment the client's streams are there until its ending has been told: the same for all
- * protocols. What the streams run over, and closing it, is the caller's.
+ * protocols. The caller owns the connection that the streams run over, and closes it.
  */
 import { Duplex, type Readable, type Writable } from 'node:stream';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';

@@ -1,6 +1,7 @@
 /**
- * Hands spans to a collector by OTLP over HTTP, in batches, in the background. What does not fit while the collector is
- * slow or away is dropped and counted; nothing waits for it, and no failure of it is more than a line in the log.
+ * Hands spans to a collector by OTLP over HTTP, in batches, in the background. Spans that do not fit while the
+ * collector is slow or away are dropped and counted; nothing waits for the collector, and no failure of it is more than
+ * a line in the log.
  */
 import { diag, DiagLogLevel, type Tracer } from '@opentelemetry/api';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';

@@ -1,7 +1,7 @@
 /**
  * Sessions, between the streaming server's thread and the engine: each is a call of its own, made on behalf of whoever
- * asked for its address, and finds its client here when its effect is performed. What goes through the streams stays
- * beside the journal (C12).
+ * asked for its address, and finds its client here when its effect is performed. The bytes of its streams stay beside
+ * the journal (C12).
  */
 import type {
   AttachRequest,

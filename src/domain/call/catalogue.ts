@@ -1,8 +1,8 @@
 /**
  * The calls that change something, a row each: all that is known of a call beside its words (model/records.ts) and what
- * its decision decides. Everybody who has to tell calls apart asks here: the engine, decisions, histories. What has no row
- * only reads: adapters answer it from what is published. A method without a row is a compile error, and so is a row that
- * says nothing of ids in its request.
+ * its decision decides. Everybody who has to tell calls apart asks here: the engine, decisions, histories. A call
+ * without a row only reads: adapters answer it from the published view. A method without a row is a compile error, and
+ * so is a row that says nothing of ids in its request.
  */
 import { checkpointContainer } from '../container/checkpoint.ts';
 import {

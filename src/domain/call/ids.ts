@@ -1,5 +1,5 @@
 /**
- * Ids that are given by their beginning: which one is meant, and why none can be. What is written down has them whole
+ * Ids that are given by their beginning: which one is meant, and why none can be. Records have whole ids
  * (catalogue.ts).
  */
 import type { Failure } from '../model/errors.ts';

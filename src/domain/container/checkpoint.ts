@@ -1,6 +1,6 @@
 /**
- * CheckpointContainer: one at a time, of a container that runs and goes on running. What a restart cut short is cleared up
- * at once: the container must not stay frozen, and nobody should find half an archive.
+ * CheckpointContainer: one at a time, of a container that runs and goes on running. A checkpoint that a restart cut
+ * short is cleared up at once: the container must not stay frozen, and nobody should find half an archive.
  */
 import { hasTimer, openEffectsOn } from '../deciding/open-effects.ts';
 import type { Failure } from '../model/errors.ts';

@@ -1,7 +1,7 @@
 /**
  * Commands in a running container and sessions with it: ExecSync; Exec and Attach, which allow a session; and the
- * sessions themselves, which are calls of their own so that a record says who, what, how long and how much. What goes
- * through them is nowhere in here.
+ * sessions themselves, which are calls of their own so that a record says who, what, how long and how much. Their bytes
+ * are nowhere in here.
  */
 import { hasTimer, openEffectsOn } from '../deciding/open-effects.ts';
 import type { Failure } from '../model/errors.ts';

@@ -1,6 +1,6 @@
 /**
- * Every way from one phase of a container to another, and what changes within one. What makes no sense in a phase changes
- * nothing: evolve never fails. The picture is with the type, in model/state.ts.
+ * Every way from one phase of a container to another, and what changes within one. A change that makes no sense in a
+ * phase changes nothing: evolve never fails. The picture is with the type, in model/state.ts.
  */
 import type {
   ContainerExit,

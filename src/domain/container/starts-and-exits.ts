@@ -1,6 +1,6 @@
 /**
- * What is written down of how a task began and ended, and who is told. What comes next is not looked at: that is
- * advance.ts, and a turn that threw is to be without it (node/failed-turns.ts).
+ * Writes down how a task began and how it ended, with exit code and reason, and answers the calls that wait for it.
+ * Must not look at what comes next: advance.ts does, and a turn that threw goes without (node/failed-turns.ts).
  */
 import { answer, emit, OK, type Turn } from '../deciding/turn.ts';
 import { isRunning, runOf } from '../model/container-state.ts';

@@ -1,6 +1,7 @@
 /**
- * Changing a container's limits: one change after the other, each first put in force and then written down, so that what
- * is stored and shown never is what the OCI runtime refused. What a restart left half-way is done again (C19).
+ * Changing a container's limits: one change after the other, each first put in force and then written down, so that
+ * limits which the OCI runtime refused are never stored or shown. A change that a restart left half-way is made again
+ * (C19).
  *
  *   runs: OCI runtime and spec        CREATED: spec        has ended: written down only
  */

@@ -1,7 +1,7 @@
 /**
  * One turn: an input is written into the state, and everything it leads to is decided and written too, at once and
- * without waiting (C1). What comes out is the list of events; the engine numbers, stores and releases them.
- * All decisions go through emit, so the state that a decision sees is always the newest.
+ * without waiting (C1). The result is a list of events, which the engine numbers, stores and releases. All decisions go
+ * through emit, so the state that a decision sees is always the newest.
  */
 import type { TimerPurpose } from '../model/effects.ts';
 import type { CallMethod, CallOutcome, Event, Input, Intent, Sequenced } from '../model/records.ts';

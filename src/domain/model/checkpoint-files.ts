@@ -1,4 +1,4 @@
-/** What a container's checkpoint consists of: names in its archive. What is in them is for whoever reads and writes it. */
+/** The files that a container's checkpoint consists of: names in its archive, not their content. */
 export const CHECKPOINT_FILES = {
   /** Directory of CRIU's images. */
   images: 'checkpoint',

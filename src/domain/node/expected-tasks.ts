@@ -1,7 +1,6 @@
 /**
- * What the state that a start has folded says of the world: which tasks ought to be running, which namespaces ought to be
- * pinned, so that the caller can look for them. What is decided from it is decided by the domain, on the daemon.started
- * that follows.
+ * Says which tasks ought to be running and which namespaces ought to be pinned, by the state that a start has folded,
+ * so that the caller can look for them. Decides nothing: the decision is about the daemon.started that follows.
  */
 import { pinPaths } from '../pod-sandbox/sandboxer.ts';
 import { namespacePins } from '../oci/namespaces.ts';

@@ -1,7 +1,7 @@
 /**
  * The OCI spec of a pod's pause task: the process that holds the pod's namespaces while containers come and go. It
- * needs nothing, so it gets nothing: no capabilities, a read-only root, no /sys. What it can see of /proc is masked
- * all the same, because a container that shares its PID namespace can look through /proc/1/root.
+ * needs nothing, so it gets nothing: no capabilities, a read-only root, no /sys. Its view of /proc is masked all the
+ * same, because a container that shares its PID namespace can look through /proc/1/root.
  */
 import type { Result } from '../model/result.ts';
 import type { LinuxSandboxSecurityContext } from '../model/cri.ts';

@@ -1,7 +1,7 @@
 /**
  * The RuntimeDefault seccomp profile: system calls that programs in containers need and that do not reach past their
- * namespaces; some more where the container holds the capability that guards them anyhow. What is not listed fails
- * with EPERM. Data, and the one function that makes the profile of it.
+ * namespaces; some more where the container holds the capability that guards them anyhow. Calls that are not listed
+ * fail with EPERM. Data, and the one function that makes the profile of it.
  *
  * Left out on purpose: io_uring (its requests pass no filter), kernel keyrings (not namespaced), userfaultfd,
  * kexec, swap, quotas, clock setting, module loading, and everything that makes namespaces or mounts.

@@ -1,6 +1,6 @@
 /**
  * Which seccomp profile a container gets: none, the default one, or a file of the node that the inspect adapter has
- * read. What the file says is checked here, so that a bad one is a clear refusal and not a runtime's riddle.
+ * read. The content of the file is checked here, so that a bad one is a clear refusal and not a runtime's riddle.
  */
 import { ProfileType, type SecurityProfile } from '../model/cri.ts';
 import type { NodeFacts } from '../model/node-facts.ts';

@@ -1,6 +1,6 @@
 /**
- * What a ContainerConfig must be like before anything is made of it. What depends on the image and the facts of the
- * node is found by building the spec (container-spec.ts).
+ * Checks a ContainerConfig before anything is made of it. Mistakes that depend on the image and the facts of the node
+ * are found by building the spec (container-spec.ts).
  */
 import {
   type ContainerConfig,

@@ -1,7 +1,7 @@
 /**
- * RestorePod: a new pod with containers that go on where a checkpoint left them. What the checkpoint says is read first,
- * and trusted with nothing but which archive is whose: all else comes from the request's configs. From there on the pod
- * goes the way of every other, and its containers are made before it is READY (restored-containers.ts).
+ * RestorePod: a new pod with containers that go on where a checkpoint left them. The checkpoint's description is read
+ * first, and trusted with nothing but which archive is whose: all else comes from the request's configs. From there on
+ * the pod goes the way of every other, and its containers are made before it is READY (restored-containers.ts).
  */
 import type { Failure } from '../model/errors.ts';
 import { imagesOf } from '../image/mounted.ts';

@@ -1,6 +1,6 @@
 /**
- * Where the daemon itself stands with the kernel: its control group and its OOM score. What it starts later inherits
- * both. Done once, at start-up, on the calling thread: nothing may be started before.
+ * Where the daemon itself stands with the kernel: its control group and its OOM score. Processes that it starts later
+ * inherit both. Done once, at start-up, on the calling thread: nothing may be started before.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

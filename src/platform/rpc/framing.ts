@@ -1,7 +1,7 @@
 /**
  * Frames on a stream of bytes: a head that says how long the body is, then the body. Cuts the stream into frames in
- * whatever pieces it arrives, and bounds what is held: the body of a frame that is too large is never collected. What a
- * head holds is the protocol's (FrameForm); does no I/O.
+ * whatever pieces it arrives, and bounds what is held: the body of a frame that is too large is never collected. The
+ * protocol says what a head holds (FrameForm); nothing here does I/O.
  */
 
 /** How the frames of one protocol look. `at` is where a head begins. */

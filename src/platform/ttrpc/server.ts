@@ -1,7 +1,7 @@
 /**
- * The server's end of ttrpc: answers unary calls over any byte stream, and listens on unix sockets.
- * Calls of one connection run side by side; who needs an order makes it in the handlers. Whatever arrives (garbage,
- * oversize frames, too many calls) is answered with a code and leaves the connection usable. Knows no service.
+ * The server's end of ttrpc: answers unary calls over any byte stream, and listens on unix sockets. Calls of one
+ * connection run side by side; handlers that need an order make it. Garbage, oversize frames and too many calls are
+ * answered with a code and leave the connection usable. Knows no service.
  */
 import type { Duplex } from 'node:stream';
 import { GrpcCode } from '../../domain/model/errors.ts';

@@ -66,6 +66,17 @@ describe('plugins that connect', { timeout: 60_000, concurrency: true }, () => {
     await nri.registered('double');
   });
 
+  it('find the socket of another runtime left alone, and that is a finding', async (t) => {
+    const other = await startTested(t);
+    const { socketPath } = other.settings;
+    const nri = await startTested(t, { settings: { socketPath } });
+    assert.deepEqual(nri.reports, [
+      `NRI plugins can not connect: there can be no socket at ${socketPath} (another runtime is listening there).`,
+    ]);
+    await (await connectDouble(t, socketPath)).register();
+    await other.registered('double');
+  });
+
   it('make a directory that is closed to others', async (t) => {
     const nri = await startTested(t);
     assert.equal((await stat(dirname(nri.settings.socketPath))).mode & PERMISSIONS, 0o700);

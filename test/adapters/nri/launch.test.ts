@@ -29,6 +29,7 @@ describe('launched plugins', { timeout }, () => {
         await writeFile(join(pluginDir, 'misnamed'), '', executable);
         await writeFile(join(pluginDir, '1-short'), '', executable);
         await writeFile(join(configDir, 'first.conf'), 'not read: there is one for the whole name');
+        await writeFile(join(pluginDir, '08-module'), Buffer.from('\0asm\x01\0\0\0'), executable);
         await symlink('nowhere', join(pluginDir, '07-dangling'));
       },
     });
@@ -38,7 +39,8 @@ describe('launched plugins', { timeout }, () => {
     assert.deepEqual(first.events, ['CreateContainer', 'StopContainer']);
     assert.match(first.nriVersion, /^v0\.12\./);
     assert.ok(first.pid !== null && (await readProcessStat(first.pid)) !== null);
-    assert.deepEqual(nri.reports.length, 2);
+    assert.equal(nri.reports.length, 3);
+    assert.match(nri.reports[0] ?? '', /08-module is not launched: it is a WASM module/);
     assert.match(
       nri.reports.join('\n'),
       /1-short is not launched[^]*misnamed is not launched: the name of an NRI plugin/,

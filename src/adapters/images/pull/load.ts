@@ -1,7 +1,7 @@
 /**
  * Loads the images of an archive, in the pulling thread. Every file in the archive is stored under the digest of what
- * it really holds, never under a name the archive chose; then its index says which of them are images. What belongs
- * to none is removed again.
+ * it really holds, never under a name the archive chose; then its index says which of them are images. Files that
+ * belong to none are removed again.
  */
 import { createHash, type Hash, randomUUID } from 'node:crypto';
 import { closeSync, openSync, writeSync } from 'node:fs';

@@ -1,7 +1,8 @@
 /**
- * Whose archives are restored. A process that goes on takes its credentials from CRIU's images, which nothing reads before
- * CRIU does: so an archive has to be one that this node wrote, unchanged, or that somebody has signed whom the configuration
- * names. What is judged is a copy that nobody else can write to, and that copy is what is unpacked.
+ * Decides whose archives are restored. A process that goes on takes its credentials from CRIU's images, which nothing
+ * reads before CRIU does: so an archive must be one that this node wrote, unchanged, or one that carries a signature by
+ * a key of the configuration. The judgement is about a copy that nobody else can write to, and the same copy is
+ * unpacked.
  */
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { constants } from 'node:fs';

@@ -29,6 +29,19 @@ const readConfig = async (path: string): Promise<string> => {
   }
 };
 
+/** As each WASM module begins. */
+const WASM = Buffer.from('\0asm');
+
+const isWasm = async (path: string): Promise<boolean> => {
+  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const { buffer } = await file.read(Buffer.alloc(WASM.length), 0, WASM.length, 0);
+    return buffer.equals(WASM);
+  } finally {
+    await file.close();
+  }
+};
+
 const configOf = async (configDir: string, plugin: PluginName): Promise<string> => {
   for (const file of [fullName(plugin), plugin.name]) {
     try {
@@ -72,9 +85,13 @@ export const discoverPlugins = async (
       continue;
     }
     try {
+      if (await isWasm(path)) {
+        report(`The NRI plugin ${path} is not launched: it is a WASM module, and only programs are. Build it as one.`);
+        continue;
+      }
       found.push({ ...plugin, path, config: await configOf(configDir, plugin) });
     } catch (error) {
-      report(`The NRI plugin ${path} is not launched: its configuration can't be read (${messageOf(error)}).`);
+      report(`The NRI plugin ${path} is not launched: it or its configuration can't be read (${messageOf(error)}).`);
     }
   }
   return found;

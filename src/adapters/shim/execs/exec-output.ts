@@ -1,6 +1,6 @@
 /**
  * Captures what an exec writes to one of its FIFOs: up to a bound, and reading on beyond it, so that nothing that
- * writes ever stalls. What was cut says so at its end. Says when the stream has ended and when it last moved.
+ * writes ever stalls. Output that was cut says so at its end. Says when the stream has ended and when it last moved.
  */
 import type { Socket } from 'node:net';
 import { monotonicMs } from '../../../platform/linux/monotonic.ts';

@@ -1,5 +1,5 @@
 /**
- * Finds shims among the processes of the host. What a shim says of itself is checked against /proc before anything is
+ * Finds shims among the processes of the host. A shim's word about itself is checked against /proc before anything is
  * done to a process: a confused shim must not get another process killed.
  */
 import { readdir, readFile, readlink, realpath } from 'node:fs/promises';

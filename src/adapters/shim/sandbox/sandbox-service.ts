@@ -1,6 +1,6 @@
 /**
- * The effects StartSandbox and StopSandbox, and the sandbox's part of ReconnectShim: a pod that its shim holds by its own
- * sandbox service. What such a shim says is checked before anything rests on it: its process must be younger than the
+ * The effects StartSandbox and StopSandbox, and the sandbox's part of ReconnectShim: a pod that its shim holds by its
+ * own sandbox service. Such a shim's word is checked before anything rests on it: its process must be younger than the
  * shim, its answers must be about this pod.
  */
 import type { EffectOf, EffectResults } from '../../../domain/model/effects.ts';

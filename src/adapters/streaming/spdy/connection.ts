@@ -1,7 +1,8 @@
 /**
  * The server's end of one SPDY/3.1 connection, over any byte stream: streams that a client opens, each with two halves.
- * There are no windows, since the clients never open one: what a stream's reader does not take stops the whole connection
- * from being read. Whatever breaks the protocol ends this connection and nothing else. Knows nothing of sessions.
+ * There are no windows, since the clients never open one: what a stream's reader does not take stops the whole
+ * connection from being read. A breach of the protocol ends this connection and nothing else. Knows nothing of
+ * sessions.
  */
 import type { Duplex, Readable, Writable } from 'node:stream';
 import { createInbox, createOutlet, type Inbox } from '../halves.ts';

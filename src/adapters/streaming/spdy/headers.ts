@@ -1,7 +1,7 @@
 /**
  * SPDY header blocks: names and values with their lengths, compressed with one zlib stream per direction and
- * connection. What a client sends is inflated within bounds. What the server sends is always the empty block, in zlib's
- * stored form: no compressor has to be kept per connection, and every inflater reads it.
+ * connection. A client's blocks are inflated within bounds. The server always sends the empty block, in zlib's stored
+ * form: no compressor has to be kept per connection, and every inflater reads it.
  */
 import { constants, createInflate } from 'node:zlib';
 import { headerDictionary } from './dictionary.ts';

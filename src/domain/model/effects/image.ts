@@ -1,6 +1,6 @@
 /**
- * Effects on the image store, and what their success says. Types only. How layers are mounted for a container is
- * container.ts's.
+ * Effects on the image store, and what their success says. Types only. Mounting layers for a container is in
+ * container.ts.
  */
 import type { ImageContent } from '../image-content.ts';
 

@@ -1,6 +1,6 @@
 /**
  * Effects that run commands in containers, or carry streams to containers and pods, and what their success says. Types
- * only. What goes through a stream is in none of them.
+ * only. None of them holds bytes of a stream.
  */
 
 /** How much went through a session, never what. */

@@ -1,6 +1,6 @@
 /**
- * From the parsed content of a CDI spec file to a CdiSpec. Whoever writes such files is trusted with the node, but not
- * to make no mistakes: a field that is not known, or newer than the version the file says it has, is refused.
+ * From the parsed content of a CDI spec file to a CdiSpec. The authors of such files are trusted with the node, but
+ * they make mistakes: a field that is not known, or newer than the version the file says it has, is refused.
  */
 import { FailureError } from '../../model/errors.ts';
 import { shown } from '../refuse.ts';
