@@ -1,6 +1,7 @@
 /** What holds for one plugin: the configuration's word for it, then the plugin's own, then what holds for all. */
 import type { NriFailurePolicy, NriPluginSettings, NriSettings } from '../../domain/model/nri-settings.ts';
 import type { FailurePolicy } from '../../wire/nri/api.ts';
+import { type Binding, createBinding } from './binding.ts';
 import { fullName, type PluginName } from './plugin-names.ts';
 
 export interface PluginPolicy {
@@ -8,6 +9,7 @@ export interface PluginPolicy {
   readonly failurePolicy: NriFailurePolicy;
   /** null: it is never disconnected for what it missed. */
   readonly missesMax: number | null;
+  readonly binding: Binding;
 }
 
 const settingsOf = (settings: NriSettings, plugin: PluginName): NriPluginSettings | undefined =>
@@ -28,5 +30,6 @@ export const policyOf = (
     requestTimeoutMs: requestTimeoutOf(settings, plugin),
     failurePolicy: own?.failurePolicy ?? (wished?.failRequest === true ? 'fail' : 'continue'),
     missesMax: missesMax === 0 ? null : missesMax,
+    binding: createBinding(own),
   };
 };

@@ -42,7 +42,7 @@ const BACKLOG_BYTES_MAX = 4 * 1024 * 1024;
 export const createSession = (
   plugin: NriPlugin,
   { connection, subscribedToAll }: Pick<Registration, 'connection' | 'subscribedToAll'>,
-  { requestTimeoutMs, missesMax }: PluginPolicy,
+  { requestTimeoutMs, missesMax, binding }: PluginPolicy,
   warn: (message: string) => void,
 ): Session => {
   const name = fullName(plugin);
@@ -115,13 +115,18 @@ export const createSession = (
     ask: async (hook, request) => {
       if (!plugin.events.includes(hook) || unknown.has(hook))
         return unasked('unsubscribed', `it has not subscribed to ${hook}`);
+      // Each request has one, which the compiler can't see.
+      const { pod } = request as { readonly pod: PodSandbox | undefined };
+      if (!binding.includes(pod)) return unasked('unsubscribed', 'it is bound to other pods');
+      if (hook === 'RemovePodSandbox' && pod !== undefined) binding.forget(pod.id);
       if (state === 'registered') return unasked('closed', 'it is not synchronized yet');
       return await turn(null, () => send(hook, request));
     },
     synchronize: async (pods, containers) => {
       if (state !== 'registered') return unasked('refused', 'it is synchronized already');
       state = 'synchronizing';
-      return await turn(null, () => sendState(pods, containers));
+      const part = binding.partOf(pods, containers);
+      return await turn(null, () => sendState(part.pods, part.containers));
     },
     status: () => {
       const { id, index, name: ownName, launched, pid, events, nriVersion } = plugin;
