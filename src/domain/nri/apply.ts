@@ -10,17 +10,25 @@
 import type { CdiEditsFact } from '../model/cdi.ts';
 import type { BlockIOFact } from '../model/classes.ts';
 import type { NodeFacts } from '../model/node-facts.ts';
-import type { ContainerAdjustment, LinuxContainerAdjustment, NriRdt, NriScheduler } from '../model/nri.ts';
+import type {
+  ContainerAdjustment,
+  LinuxContainerAdjustment,
+  NriNamespace,
+  NriRdt,
+  NriScheduler,
+} from '../model/nri.ts';
 import type {
   OciDevice,
   OciDeviceCgroup,
-  OciEnv,
   OciHooks,
   OciIntelRdt,
+  OciIOPriority,
   OciLinux,
+  OciMemory,
   OciMount,
   OciNamespace,
   OciNamespaceType,
+  OciProcess,
   OciResources,
   OciRootfsPropagation,
   OciScheduler,
@@ -28,11 +36,11 @@ import type {
 } from '../model/oci.ts';
 import { applyCdiEdits, withHooks } from '../oci/cdi/apply.ts';
 import { blockIO } from '../oci/classes/apply.ts';
-import { cleanPath, pathDepth } from '../oci/paths.ts';
 import { refuse, resultOf, shown } from '../oci/refuse.ts';
 import { type Result, succeeded } from '../model/result.ts';
 import { bareKey, isMarked } from './marks.ts';
 import { envKey } from './merge.ts';
+import { adjustedDevices, adjustedList, adjustedMap, adjustedMounts, adjustedNamespaces } from './parts.ts';
 import { toOciResources } from './resources.ts';
 
 /** What names in an adjustment stand for on this node. */
@@ -61,24 +69,24 @@ function applied(spec: OciSpec, adjust: ContainerAdjustment, facts: AdjustmentFa
     ...(annotations === undefined ? {} : { annotations: adjustedMap(spec.annotations, annotations) }),
     process: {
       ...spec.process,
-      ...(env === undefined ? {} : { env: adjustedEnv(spec.process.env, env) }),
+      ...(env === undefined ? {} : { env: adjustedList(spec.process.env, env, envKey) }),
       ...(args === undefined || args.length === 0 ? {} : { args }),
     },
     ...(hooks === undefined ? {} : { hooks: withHooks(spec.hooks, readHooks(hooks)) }),
   };
   const withCdi = facts.cdi === undefined ? edited : applyCdiEdits(edited, facts.cdi);
+  const { ioPriority, scheduler, ...process } = withCdi.process;
   return {
     ...withCdi,
     process: {
-      ...withCdi.process,
+      ...process,
       ...(linux.oomScoreAdj === undefined ? {} : { oomScoreAdj: linux.oomScoreAdj }),
-      ...(linux.ioPriority === undefined ? {} : { ioPriority: linux.ioPriority }),
-      ...(linux.scheduler === undefined ? {} : { scheduler: schedulerOf(linux.scheduler) }),
+      ...scheduling({ ioPriority, scheduler }, linux),
       ...(rlimits === undefined
         ? {}
         : {
             rlimits: [
-              ...(withCdi.process.rlimits ?? []),
+              ...(process.rlimits ?? []),
               ...rlimits.map(({ type, hard, soft }) => ({ type, hard: limitOf(hard), soft: limitOf(soft) })),
             ],
           }),
@@ -97,22 +105,19 @@ const limitOf = (value: string): number => {
 const readHooks = (hooks: OciHooks): OciHooks =>
   Object.fromEntries(Object.entries(hooks).filter(([, list]) => (list as readonly unknown[]).length > 0));
 
-function adjustedMap<T>(
-  base: Readonly<Record<string, T>> | undefined,
-  changes: Readonly<Record<string, T>>,
-): Readonly<Record<string, T>> {
-  const all = new Map(Object.entries(base ?? {}));
-  for (const key of Object.keys(changes)) if (isMarked(key)) all.delete(bareKey(key));
-  for (const [key, value] of Object.entries(changes)) if (!isMarked(key)) all.set(key, value);
-  return Object.fromEntries(all);
-}
+const [NO_PRIORITY, NO_SCHEDULER] = ['IOPRIO_CLASS_NONE', 'SCHED_NONE'];
 
-/** What is there is replaced in its place; what is new comes last. */
-function adjustedEnv(base: readonly OciEnv[], changes: readonly OciEnv[]): readonly OciEnv[] {
-  const all = new Map(base.map((env) => [envKey(env), env]));
-  for (const env of changes) if (isMarked(envKey(env))) all.delete(bareKey(envKey(env)));
-  for (const env of changes) if (!isMarked(envKey(env))) all.set(envKey(env), env);
-  return [...all.values()];
+/** The protocol's names for "none" take away what there was. */
+function scheduling(
+  base: { readonly ioPriority: OciIOPriority | undefined; readonly scheduler: OciScheduler | undefined },
+  { ioPriority, scheduler }: LinuxContainerAdjustment,
+): Pick<OciProcess, 'ioPriority' | 'scheduler'> {
+  const priority = ioPriority ?? base.ioPriority;
+  const policy = scheduler === undefined ? base.scheduler : schedulerOf(scheduler);
+  return {
+    ...(priority === undefined || priority.class === NO_PRIORITY ? {} : { ioPriority: priority }),
+    ...(policy === undefined || policy.policy === NO_SCHEDULER ? {} : { scheduler: policy }),
+  };
 }
 
 function schedulerOf({ runtimeNs, deadlineNs, periodNs, ...rest }: NriScheduler): OciScheduler {
@@ -131,7 +136,7 @@ function adjustedLinux(
   facts: AdjustmentFacts,
 ): OciLinux {
   const { devices, cgroupsPath, seccompPolicy, namespaces, sysctl, netDevices, memoryPolicy } = adjust;
-  const made = devices === undefined ? linux.devices : adjustedDevices(linux.devices ?? [], devices);
+  const made = devices === undefined ? linux.devices : adjustedDevices(linux.devices, devices);
   const intelRdt = adjustedRdt(linux.intelRdt, adjust, facts.node);
   const rootfsPropagation = propagationOf(linux.rootfsPropagation, mounts);
   const { intelRdt: _rdt, devices: _devices, ...rest } = linux;
@@ -142,19 +147,12 @@ function adjustedLinux(
     resources: adjustedResources(linux.resources, adjust, facts),
     ...(cgroupsPath === undefined ? {} : { cgroupsPath }),
     ...(seccompPolicy === undefined ? {} : { seccomp: seccompPolicy }),
-    ...(namespaces === undefined ? {} : { namespaces: adjustedNamespaces(linux.namespaces, namespaces) }),
+    ...(namespaces === undefined ? {} : { namespaces: checkedNamespaces(linux.namespaces, namespaces) }),
     ...(sysctl === undefined ? {} : { sysctl: adjustedMap(linux.sysctl, sysctl) }),
     ...(netDevices === undefined ? {} : { netDevices: adjustedMap(linux.netDevices, netDevices) }),
     ...(memoryPolicy === undefined ? {} : { memoryPolicy }),
     ...(intelRdt === undefined ? {} : { intelRdt }),
   };
-}
-
-function adjustedDevices(base: readonly OciDevice[], changes: readonly OciDevice[]): readonly OciDevice[] {
-  const all = new Map(base.map((device) => [cleanPath(device.path), device]));
-  for (const { path } of changes) if (isMarked(path)) all.delete(cleanPath(bareKey(path)));
-  for (const device of changes) if (!isMarked(device.path)) all.set(cleanPath(device.path), device);
-  return [...all.values()];
 }
 
 const ALL_ACCESS = 'rwm';
@@ -172,17 +170,12 @@ function namespaceType(type: string): OciNamespaceType {
   return known ?? refuse('InvalidField', `an NRI plugin names the namespace ${shown(type)}, which is none`);
 }
 
-function adjustedNamespaces(
-  base: readonly OciNamespace[],
-  changes: readonly { readonly type: string; readonly path?: string }[],
-): readonly OciNamespace[] {
-  const all = new Map(base.map((namespace) => [namespace.type, namespace]));
-  for (const { type, path } of changes) {
-    const known = namespaceType(bareKey(type));
-    if (isMarked(type)) all.delete(known);
-    else all.set(known, { type: known, ...(path === undefined || path === '' ? {} : { path }) });
-  }
-  return [...all.values()];
+function checkedNamespaces(base: readonly OciNamespace[], changes: readonly NriNamespace[]): readonly OciNamespace[] {
+  for (const { type } of changes) namespaceType(bareKey(type));
+  return adjustedNamespaces(base, changes).map(({ type, path }) => ({
+    type: namespaceType(type),
+    ...(path === undefined || path === '' ? {} : { path }),
+  }));
 }
 
 function adjustedResources(
@@ -190,21 +183,22 @@ function adjustedResources(
   { resources = {}, devices }: LinuxContainerAdjustment,
   { node, blockIO: classes }: AdjustmentFacts,
 ): OciResources {
-  const { hugepageLimits = [], ...changes } = toOciResources(resources);
+  const { blockioClass } = resources;
+  const { hugepageLimits = [], memory, ...changes } = toOciResources(resources);
   // A limit whose controller is missing is left out, as one of CRI's is.
   const pages = 'hugetlb' in node.cgroup.controllers ? hugepageLimits : [];
   const rules = [...rulesOf(devices), ...(changes.devices ?? [])];
-  const limit = changes.memory?.limit;
-  // Without a word on swap the container has no more of it than before: none, where it is counted.
-  const swap =
-    limit === undefined || limit === 0 || changes.memory?.swap !== undefined || base.memory?.swap === undefined
-      ? {}
-      : { swap: limit };
-  const { blockioClass } = resources;
+  const { blockIO: baseBlockIO, ...others } = base;
+  const limits =
+    blockioClass === undefined
+      ? baseBlockIO
+      : blockioClass === ''
+        ? undefined
+        : blockIO(classOrRefuse(blockioClass, classes));
   return {
-    ...base,
+    ...others,
     ...changes,
-    ...(changes.memory === undefined ? {} : { memory: { ...base.memory, ...changes.memory, ...swap } }),
+    ...(memory === undefined ? {} : { memory: adjustedMemory(base.memory, memory) }),
     ...(changes.cpu === undefined ? {} : { cpu: { ...base.cpu, ...changes.cpu } }),
     ...(changes.unified === undefined ? {} : { unified: { ...base.unified, ...changes.unified } }),
     ...(pages.length === 0
@@ -216,8 +210,16 @@ function adjustedResources(
           ],
         }),
     ...(rules.length === 0 ? {} : { devices: [...(base.devices ?? []), ...rules] }),
-    ...(blockioClass === undefined ? {} : { blockIO: blockIO(classOrRefuse(blockioClass, classes)) }),
+    ...(limits === undefined ? {} : { blockIO: limits }),
   };
+}
+
+/** A limit of 0 says nothing. */
+function adjustedMemory(base: OciMemory | undefined, { limit, ...changes }: OciMemory): OciMemory {
+  if (limit === undefined || limit === 0) return { ...base, ...changes };
+  // Without a word on swap the container has no more of it than before: none, where it is counted.
+  const swap = base?.swap === undefined ? {} : { swap: limit };
+  return { ...base, limit, ...swap, ...changes };
 }
 
 const classOrRefuse = (name: string, facts: AdjustmentFacts['blockIO']): readonly BlockIOFact[] =>
@@ -234,14 +236,17 @@ function adjustedRdt(
 ): OciIntelRdt | undefined {
   const rdtClass = resources?.rdtClass;
   if (rdt === undefined && rdtClass === undefined) return base;
-  const asked = [rdtClass, rdt?.closId, rdt?.schemata, rdt?.enableMonitoring].some((value) => value !== undefined);
+  const asked = [rdtClass || undefined, rdt?.closId, rdt?.schemata, rdt?.enableMonitoring].some(
+    (value) => value !== undefined,
+  );
   if (asked && !node.resctrl)
     refuse(
       'HostLacks',
       'an NRI plugin asks for a class of Intel RDT, but this node has no resctrl: mount it at /sys/fs/resctrl',
     );
-  const kept = rdt?.remove === true ? {} : (base ?? {});
-  const made = { ...kept, ...(rdtClass === undefined ? {} : { closID: rdtClass }), ...rdtOf(rdt) };
+  // The class without a name takes away the one that there was.
+  const kept = rdt?.remove === true || rdtClass === '' ? {} : (base ?? {});
+  const made = { ...kept, ...(rdtClass ? { closID: rdtClass } : {}), ...rdtOf(rdt) };
   return Object.keys(made).length === 0 ? undefined : made;
 }
 
@@ -250,15 +255,6 @@ const rdtOf = ({ closId, schemata, enableMonitoring }: NriRdt = {}): OciIntelRdt
   ...(schemata === undefined ? {} : { schemata }),
   ...(enableMonitoring === undefined ? {} : { enableMonitoring }),
 });
-
-/** None hides another: all are made again in the order of their depth, then of their names. */
-function adjustedMounts(base: readonly OciMount[], changes: readonly OciMount[]): readonly OciMount[] {
-  const all = new Map(base.map((mount) => [cleanPath(mount.destination), mount]));
-  for (const { destination } of changes) if (isMarked(destination)) all.delete(cleanPath(bareKey(destination)));
-  for (const mount of changes) if (!isMarked(mount.destination)) all.set(cleanPath(mount.destination), mount);
-  const depth = ({ destination }: OciMount): number => pathDepth(destination);
-  return [...all.values()].toSorted((a, b) => depth(a) - depth(b) || (a.destination < b.destination ? -1 : 1));
-}
 
 /** What a mount needs of the root: shared mounts come through a shared root only. */
 function propagationOf(

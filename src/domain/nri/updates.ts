@@ -11,6 +11,7 @@ import { type Result, succeeded } from '../model/result.ts';
 import { resultOf } from '../oci/refuse.ts';
 import { claimsOf, NOBODY, present } from './claims.ts';
 import { mergeResources } from './merge-resources.ts';
+import { resourcesOver } from './parts.ts';
 import { fromCriResources, toCriResources } from './resources.ts';
 
 /** Of one plugin, in its answer. */
@@ -99,7 +100,7 @@ export function updatedResources(
   const own = merged.value.updates.find((update) => update.containerId === containerId)?.resources;
   const asked = fromCriResources(resources);
   if (own === undefined) return succeeded({ told: asked, resources, others });
-  const told = overlaid(asked, own);
+  const told = resourcesOver(asked, own);
   const { oomScoreAdj } = resources;
   const beyond = beyondCri(own);
   return succeeded({
@@ -127,20 +128,6 @@ function toCri(resources: NriResources): LinuxContainerResources {
     toCriResources(resources);
   const numbers = { cpuPeriod, cpuQuota, cpuShares, memoryLimitInBytes, memorySwapLimitInBytes };
   return { ...rest, ...Object.fromEntries(Object.entries(numbers).filter(([, value]) => isGiven(value))) };
-}
-
-function overlaid(base: NriResources, over: NriResources): NriResources {
-  const pages = new Map(
-    [...(base.hugepageLimits ?? []), ...(over.hugepageLimits ?? [])].map((one) => [one.pageSize, one]),
-  );
-  return {
-    ...base,
-    ...over,
-    memory: { ...base.memory, ...over.memory },
-    cpu: { ...base.cpu, ...over.cpu },
-    ...(pages.size === 0 ? {} : { hugepageLimits: [...pages.values()] }),
-    ...(over.unified === undefined ? {} : { unified: { ...base.unified, ...over.unified } }),
-  };
 }
 
 const some = <T extends object>(fields: T): T | undefined => (Object.keys(fields).length === 0 ? undefined : fields);

@@ -1,9 +1,11 @@
 /** Each field of an NRI adjustment in the OCI spec of the container, what is refused, and what holds for all of them. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import fc from 'fast-check';
 import type { ContainerAdjustment, LinuxContainerAdjustment, NriResources } from '../../../src/domain/model/nri.ts';
 import type { OciSpec } from '../../../src/domain/model/oci.ts';
 import { type AdjustmentFacts, withAdjustmentApplied } from '../../../src/domain/nri/apply.ts';
+import { adjustment } from '../../adapters/nri/messages/arbitrary.ts';
 import { buildContainer, nodeV1, nodeV2 } from '../oci/support.ts';
 
 const facts: AdjustmentFacts = { node: nodeV2 };
@@ -218,5 +220,59 @@ describe('an adjustment in the OCI spec', () => {
     });
     assert.equal(adjusted(linux({ rdt: { remove: true } }), gold, withRdt).linux.intelRdt, undefined);
     assert.match(refused(limits({ rdtClass: 'gold' })), /^HostLacks: .*resctrl/);
+  });
+
+  it('what the protocol calls none takes away what there was', () => {
+    const withRdt = { ...facts, node: { ...nodeV2, resctrl: true }, blockIO: [{ devices: null, weight: 50 }] };
+    const set = adjusted(
+      linux({
+        ioPriority: { class: 'IOPRIO_CLASS_BE', priority: 3 },
+        scheduler: { policy: 'SCHED_BATCH' },
+        resources: { rdtClass: 'gold', blockioClass: 'slow' },
+      }),
+      base,
+      withRdt,
+    );
+    const none = adjusted(
+      linux({
+        ioPriority: { class: 'IOPRIO_CLASS_NONE', priority: 0 },
+        scheduler: { policy: 'SCHED_NONE' },
+        resources: { rdtClass: '', blockioClass: '' },
+      }),
+      set,
+    );
+    assert.notDeepEqual(set, base);
+    assert.deepEqual(none, base);
+  });
+
+  it('a memory limit of 0 says nothing', () => {
+    const { memory } = adjusted(limits({ memory: { limit: '0', reservation: '5' } })).linux.resources;
+    assert.deepEqual(memory, { ...base.linux.resources.memory, reservation: 5 });
+  });
+
+  it('is applied or refused, the same each time, and leaves the spec that it is applied to as it was', () => {
+    const before = JSON.stringify(base);
+    const rich = { ...facts, node: { ...nodeV2, resctrl: true }, blockIO: [{ devices: null, weight: 50 }] };
+    fc.assert(
+      fc.property(adjustment, (adjust) => {
+        const result = withAdjustmentApplied(base, adjust, rich);
+        assert.ok(result.ok, result.ok ? '' : result.failure.message);
+        assert.deepEqual(withAdjustmentApplied(base, adjust, rich), result);
+        assert.equal(JSON.stringify(base), before);
+        const { annotations = {}, mounts, process, linux: spec } = result.value;
+        const keys = [
+          ...Object.keys({ ...annotations, ...spec.sysctl, ...spec.netDevices }),
+          ...mounts.map(({ destination }) => destination),
+          ...(spec.devices ?? []).map(({ path }) => path),
+          ...spec.namespaces.map(({ type }) => type),
+          ...process.env.map((env) => (typeof env === 'string' ? env : env.name)),
+        ];
+        assert.deepEqual(
+          keys.filter((key) => key.startsWith('-')),
+          [],
+          'no mark is left',
+        );
+      }),
+    );
   });
 });

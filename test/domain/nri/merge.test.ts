@@ -2,9 +2,15 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import type { ContainerAdjustment, LinuxContainerAdjustment, NriResources } from '../../../src/domain/model/nri.ts';
+import {
+  type ContainerAdjustment,
+  type LinuxContainerAdjustment,
+  NRI_FIELDS,
+  type NriResources,
+} from '../../../src/domain/model/nri.ts';
 import { type Result, succeeded } from '../../../src/domain/model/result.ts';
 import { type Merged, NOTHING_MERGED, withAdjustment } from '../../../src/domain/nri/merge.ts';
+import { adjustment } from '../../adapters/nri/messages/arbitrary.ts';
 
 const [FIRST, SECOND, THIRD] = ['10-first', '20-second', '30-third'] as const;
 
@@ -176,6 +182,45 @@ describe('what plugins change in a container', () => {
         const text = JSON.stringify(before.value);
         for (const [, answer] of [...owned, ...removals]) withAdjustment(before.value, '99-last', answer);
         assert.equal(JSON.stringify(before.value), text);
+      }),
+    );
+  });
+
+  it('is what plugins say one after the other: whoever comes later takes away, or is the one in conflict', () => {
+    fc.assert(
+      fc.property(fc.constantFrom(...removals), ([what, removal]) => {
+        const answer = answerOf(what);
+        const first = merged([FIRST, answer], [SECOND, removal]);
+        const last = merged([FIRST, removal], [SECOND, answer]);
+        assert.deepEqual(first.adjust, removal, 'taken away after it was set');
+        assert.notDeepEqual(last.adjust, removal, 'set after it was taken away');
+        const [one, other] = [conflict([FIRST, answer], [SECOND, answer]), conflict([SECOND, answer], [FIRST, answer])];
+        assert.ok(one.includes(`"${FIRST}" and "${SECOND}"`));
+        assert.ok(other.includes(`"${SECOND}" and "${FIRST}"`));
+      }),
+    );
+  });
+
+  it('is in conflict, or has all that every plugin said, with an owner for each field of it', () => {
+    fc.assert(
+      fc.property(adjustment, adjustment, (one, other) => {
+        const result = mergeAll([
+          [FIRST, one],
+          [SECOND, other],
+        ]);
+        if (!result.ok) {
+          assert.match(result.failure.message, /^NRI plugins "\d\d-\w+" and "\d\d-\w+" both tried to set \w+/);
+          return;
+        }
+        const { adjust, owners } = result.value;
+        for (const field of [...Object.keys(one), ...Object.keys(other)]) assert.ok(field in adjust, field);
+        const names = [...Object.keys(owners.simple), ...Object.keys(owners.compound)];
+        assert.ok(names.every((name) => name in NRI_FIELDS));
+        const claimed = [
+          ...Object.values(owners.simple),
+          ...Object.values(owners.compound).flatMap((keys) => Object.values(keys)),
+        ];
+        assert.ok(claimed.every((owner) => /^-?(10-first|20-second)(,20-second)?$/.test(String(owner))));
       }),
     );
   });

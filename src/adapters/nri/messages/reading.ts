@@ -53,7 +53,7 @@ export function fileName(field: string, value: string): string {
   return text(field, value, PATH_MAX);
 }
 
-export function bounded<T>(field: string, values: readonly T[], max = LIST_MAX): readonly T[] {
+function bounded<T>(field: string, values: readonly T[], max = LIST_MAX): readonly T[] {
   return values.length > max
     ? refuseAnswer(field, `has ${values.length} entries: it must have at most ${max}`)
     : values;

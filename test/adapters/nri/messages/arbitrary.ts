@@ -23,7 +23,7 @@ export const sent = <T>(codec: MessageFns<T>, message: T): T => codec.decode(cod
 type Fields<T> = { readonly [K in keyof Required<T>]: fc.Arbitrary<NonNullable<T[K]>> };
 
 /** At least one field is set. */
-export const some = <T extends object>(fields: Fields<T>): fc.Arbitrary<T> =>
+const some = <T extends object>(fields: Fields<T>): fc.Arbitrary<T> =>
   (
     fc.record(fields as Record<string, fc.Arbitrary<unknown>>, {
       requiredKeys: [],
