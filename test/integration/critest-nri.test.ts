@@ -19,7 +19,7 @@ for (const sandboxer of ['none', 'pause'])
     await pushCritestImages(registry);
     const registryConfigDir = await registry.mirrorsFor(critestRegistries);
     const nriSocket = join(await tempDir(t), 'nri/nri.sock');
-    const config = `[nri]\nsocket = "${nriSocket}"\n\n[runtime.handlers.runc]\nsandboxer = "${sandboxer}"\n`;
+    const config = `[nri]\nenable = true\nsocket = "${nriSocket}"\nplugin_dir = "${nriSocket}.plugins"\n\n[runtime.handlers.runc]\nsandboxer = "${sandboxer}"\n`;
     const daemon = await startDaemon(t, { netns, registryConfigDir, config });
 
     const results = await runCritest(t, daemon, {
