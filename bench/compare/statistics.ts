@@ -36,7 +36,7 @@ export const aheadBy = (ours: number, peer: number, better: Better): number =>
 /** Compares figures that belong together round by round; throws unless both sides have the same, positive number. */
 export const compare = (ours: readonly number[], peer: readonly number[], better: Better): Comparison => {
   if (ours.length !== peer.length || ours.length === 0) {
-    throw new Error(`${ours.length} figures can not be compared with ${peer.length}: it takes one of each per round`);
+    throw new Error(`${ours.length} figures cannot be compared with ${peer.length}: it takes one of each per round`);
   }
   const perRound = ours.map((value, round) => aheadBy(value, peer[round] ?? Number.NaN, better));
   const [oursMedian, peerMedian] = [median(ours), median(peer)];

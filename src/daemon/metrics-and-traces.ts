@@ -130,7 +130,7 @@ const startMetrics = async (sources: Sources, tracing: Tracing | null): Promise<
     return { hearRecords, hearRead, close: server.close };
   } catch (error) {
     report(
-      `Nobody gets metrics: metrics.address can not be listened on (${messageOf(error)}); name another, and restart.`,
+      `Nobody gets metrics: metrics.address cannot be listened on (${messageOf(error)}); name another, and restart.`,
     );
     return null;
   }

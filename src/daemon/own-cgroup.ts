@@ -23,7 +23,7 @@ export async function joinOwnCgroup({ cgroup, oomScoreAdj }: Config['serve'], lo
     else
       log.warn(
         { oomScoreAdj: actual, wanted: oomScoreAdj },
-        'the OOM score can not be lowered: CAP_SYS_RESOURCE is missing',
+        'the OOM score cannot be lowered: CAP_SYS_RESOURCE is missing',
       );
   }
   if (cgroup === null) return { takeIn: () => undefined };
@@ -33,7 +33,7 @@ export async function joinOwnCgroup({ cgroup, oomScoreAdj }: Config['serve'], lo
       joinCgroup(facts, cgroup, pid);
       log.info({ cgroup, pid }, 'moved to its control group');
     } catch (error) {
-      log.warn({ error, cgroup, pid }, 'a process of scribe can not be moved to its control group');
+      log.warn({ error, cgroup, pid }, 'a process of scribe cannot be moved to its control group');
     }
   };
   takeIn(process.pid);

@@ -70,7 +70,7 @@ export function createReload({ initial, load, log, setRegistryConfigDirs }: Relo
       current = next;
       if (changed.length === 0) log.info({}, 'configuration read again; nothing has changed');
     } catch (error) {
-      log.error({ error }, 'the configuration can not be used; the old one stays');
+      log.error({ error }, 'the configuration cannot be used; the old one stays');
     }
   }
 

@@ -121,7 +121,7 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
     published: view.state,
     report,
     diskIsFull: diskGuard.isFull,
-    fatal: die('the journal can not be written'),
+    fatal: die('the journal cannot be written'),
   });
   engine = running;
   // Before the start itself, whose decisions leave alone what is doubted. What is written down already is no news.
@@ -144,6 +144,6 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
   // The network of the last life is in the journal, so pods need not wait for it to be read again.
   const networkRead = cni.start();
   if (lacksNetwork(state)) await networkRead;
-  networkRead.catch(die('the CNI configuration can not be watched'));
+  networkRead.catch(die('the CNI configuration cannot be watched'));
   return { engine: running, performers, sessions, credentials, imageUpkeep };
 }

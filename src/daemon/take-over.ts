@@ -103,7 +103,7 @@ export async function takeOver(config: Config, surroundings: Surroundings): Prom
     mkdir(join(stateDir, 'netns'), { recursive: true, mode: 0o711 }),
     // ImageFsInfo names it, and kubelet looks for it before the first image is pulled.
     mkdir(join(rootDir, 'images'), { recursive: true, mode: 0o700 }).catch((error: unknown) =>
-      report(`The image store ${join(rootDir, 'images')} can not be used: ${messageOf(error)}`),
+      report(`The image store ${join(rootDir, 'images')} cannot be used: ${messageOf(error)}`),
     ),
   ]);
   disk.guard = diskGuard;
@@ -160,7 +160,7 @@ async function openDiskGuard(options: DiskGuardOptions, opened: Opened): Promise
 /** Without it pods that need a pause task fail, each by itself; the others and the daemon do not (C20). */
 const pauseIn = (dir: string, report: (message: string) => void): Promise<string> =>
   installPause(dir).catch((error: unknown) => {
-    report(`The pause program can not be put into ${dir}, so pods that need it fail: ${messageOf(error)}`);
+    report(`The pause program cannot be put into ${dir}, so pods that need it fail: ${messageOf(error)}`);
     return pauseRootfsIn(dir);
   });
 

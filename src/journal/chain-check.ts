@@ -189,7 +189,7 @@ export const checkChain = (
     if (expected <= stretch.toSeq) find(expected, `the records up to ${stretch.toSeq} are missing.`);
   } catch (thrown) {
     unreadable = errorOf(thrown);
-    find(expected, `SQLite can not read on from here: ${unreadable.message}.`);
+    find(expected, `SQLite cannot read on from here: ${unreadable.message}.`);
   }
   return { findings, records, pruned, prunings, closed, hashes, unreadable };
 };

@@ -59,7 +59,7 @@ export const loadKey = (path: string, findings: string[]): KeyObject => {
   if (!existsSync(path)) makeKey(path);
   if ((statSync(path).mode & 0o077) !== 0) {
     chmodSync(path, keyMode);
-    findings.push(`${path} could be read by others than its owner; it can not any more, but may have been.`);
+    findings.push(`${path} could be read by others than its owner; it cannot any more, but may have been.`);
   }
   try {
     return readKey(path);

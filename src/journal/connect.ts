@@ -46,7 +46,7 @@ export const isFull = (thrown: unknown): boolean => hasCode(thrown, /^SQLITE_FUL
 export const explain = (path: string, thrown: unknown): Error => {
   const error = errorOf(thrown);
   if (!isCorruption(error)) return error;
-  return new JournalError('Corrupt', `SQLite can not read the journal ${path}: ${error.message}.`, { cause: error });
+  return new JournalError('Corrupt', `SQLite cannot read the journal ${path}: ${error.message}.`, { cause: error });
 };
 
 const assertVersion = (db: Db): void => {

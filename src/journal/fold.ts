@@ -90,7 +90,7 @@ export const foldState = <State>(path: string, fold: StateFold<State>, toSeq?: n
         fold.evolve(state, record);
       } catch (thrown) {
         if (bad.length < badMax)
-          bad.push({ seq: record.seq, what: `it can not be folded: ${errorOf(thrown).message}.` });
+          bad.push({ seq: record.seq, what: `it cannot be folded: ${errorOf(thrown).message}.` });
       }
     });
     return { state, seq, snapshotSeq: snapshot?.seq ?? 0, bad };

@@ -89,7 +89,7 @@ export const impossibleKeys = (db: Db): string | null => {
       .prepare<[], number>(`SELECT 1 FROM ${table} WHERE ${key} < 1 OR ${key} > ${Number.MAX_SAFE_INTEGER} LIMIT 1`)
       .pluck()
       .get();
-    if (outside === 1) return `The table ${table} has a row whose ${key} can not be`;
+    if (outside === 1) return `The table ${table} has a row whose ${key} cannot be`;
   }
   return null;
 };

@@ -112,7 +112,7 @@ const checkCheckpoints = (db: Db, { path, kept }: SurroundingsTask, chain: Chain
   const keyPath = kept.key ?? files.key;
   const key = loadPublicKey(keyPath);
   const checkpoints = readCheckpoints(db, 0, Number.MAX_SAFE_INTEGER);
-  if (key === null) find(null, `${keyPath} is missing or no key: signatures can not be checked.`);
+  if (key === null) find(null, `${keyPath} is missing or no key: signatures cannot be checked.`);
   for (const checkpoint of checkpoints) {
     const { seq, hash } = checkpoint;
     if (key !== null && !isSigned(key, checkpoint)) find(seq, `the signature of the checkpoint is not by ${keyPath}.`);
@@ -262,7 +262,7 @@ export const checkSurroundings = (db: Db, task: SurroundingsTask): SurroundingsR
     try {
       return check();
     } catch (thrown) {
-      find(null, `The ${what} can not be read: ${errorOf(thrown).message}.`);
+      find(null, `The ${what} cannot be read: ${errorOf(thrown).message}.`);
       return 0;
     }
   };

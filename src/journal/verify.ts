@@ -135,7 +135,7 @@ export const verifyJournal = async (path: string, options: VerifyOptions = {}): 
   try {
     return await verifyAll(path, options);
   } catch (thrown) {
-    const finding: Finding = { seq: null, what: `${path} can not be read: ${errorOf(thrown).message}` };
+    const finding: Finding = { seq: null, what: `${path} cannot be read: ${errorOf(thrown).message}` };
     return {
       ok: false,
       findings: [finding],

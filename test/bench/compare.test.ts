@@ -45,7 +45,7 @@ test('a comparison has the medians, their ratio, and how it varied from round to
 });
 
 test('figures that do not belong together round by round are not compared', () => {
-  assert.throws(() => compare([1, 2], [1], 'less'), /2 figures can not be compared with 1/);
+  assert.throws(() => compare([1, 2], [1], 'less'), /2 figures cannot be compared with 1/);
   assert.throws(() => compare([], [], 'more'), /one of each per round/);
 });
 

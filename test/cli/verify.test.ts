@@ -164,7 +164,7 @@ describe('verify', () => {
     ]);
     const garbage = await verify(root);
     assert.equal(garbage.exitStatus, 1);
-    assert.match(garbage.stderr, /The journal is not what was written: .*can not be read/);
+    assert.match(garbage.stderr, /The journal is not what was written: .*cannot be read/);
   });
 });
 

@@ -62,7 +62,7 @@ const STAGES: readonly Stage[] = [
     what: 'listening for sessions, with the engine under way',
     plant: async () => undefined,
     config: '[streaming]\naddress = "192.0.2.1"\nport = 10010\n',
-    message: /The streaming server can not listen/,
+    message: /The streaming server cannot listen/,
   },
   {
     what: 'opening the socket, after all else',

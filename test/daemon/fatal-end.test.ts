@@ -53,10 +53,10 @@ test('a spawner that ends with its daemon, in order, is no reason to die', async
 
 test('C7: the crash file has all that led to the end, is taken once, and is bounded', async (t) => {
   const dir = await tempDir(t);
-  const error = new Error('the journal can not be written', { cause: new Error('a commit failed: disk I/O error') });
+  const error = new Error('the journal cannot be written', { cause: new Error('a commit failed: disk I/O error') });
   writeCrashFile(dir, error);
   const words = takeCrashFile(dir) ?? '';
-  assert.match(words, /^Error: the journal can not be written\n/);
+  assert.match(words, /^Error: the journal cannot be written\n/);
   assert.match(words, /^Caused by: Error: a commit failed: disk I\/O error$/m);
   assert.equal(takeCrashFile(dir), null);
   writeCrashFile(dir, 'x'.repeat(1_000_000));

@@ -124,7 +124,7 @@ describe('the listener for sessions', { timeout: 60_000 }, () => {
     await assert.rejects(listener.start(), new RegExp(`EADDRINUSE.*127\\.0\\.0\\.1:${port}`));
     await assert.rejects(
       listener.urlFor(request),
-      /can not listen at 127\.0\.0\.1, port \d+: .* configured by streaming\.address/,
+      /cannot listen at 127\.0\.0\.1, port \d+: .* configured by streaming\.address/,
     );
     other.close();
     await once(other, 'close');

@@ -27,8 +27,8 @@ test('C20: a bad shim, image store, pause program and key are findings, and the 
   const told = doctor.stdout + doctor.stderr;
   assert.match(told, /secrets\.key, is damaged \(it has 5 bytes instead of 32\)/);
   assert.match(told, /journal\.db\.key/);
-  assert.match(told, /The image store .*images can not be used: /);
-  assert.match(told, /The pause program can not be put into .*pause/);
+  assert.match(told, /The image store .*images cannot be used: /);
+  assert.match(told, /The pause program cannot be put into .*pause/);
   const { runtime } = daemon.cri;
   await runtime.runPodSandbox({ config: podConfig(daemon, 'fine', ownPids) });
   await assert.rejects(
@@ -44,7 +44,7 @@ test('C20: a bad shim, image store, pause program and key are findings, and the 
   for (const name of ['images', 'pause']) await rm(join(daemon.dirs.root, name));
   await daemon.start();
   const again = await daemon.scribe('doctor', '--root', daemon.dirs.root, '--socket', daemon.socket);
-  assert.doesNotMatch(again.stdout + again.stderr, /is damaged|can not be used|can not be put/);
+  assert.doesNotMatch(again.stdout + again.stderr, /is damaged|cannot be used|cannot be put/);
 });
 
 test('C20: when the spawner is killed the daemon ends as a whole, pods stay, and the next start says why', async (t) => {

@@ -73,7 +73,7 @@ describe('the log keeper', () => {
     const containerId = await create('nameless', `${'x'.repeat(300)}.log`);
     await assert.rejects(
       runtime.startContainer({ containerId }),
-      withCode(GrpcCode.UNKNOWN, /log of container .* can not be written: .*ENAMETOOLONG/),
+      withCode(GrpcCode.UNKNOWN, /log of container .* cannot be written: .*ENAMETOOLONG/),
     );
     const { state, reason } = await statusOf(node.daemon, containerId);
     assert.deepEqual([state, reason], [ContainerState.CONTAINER_EXITED, 'StartError']);

@@ -193,7 +193,7 @@ describe('a daemon that is observed', () => {
     const squatter = await startProcess(t, daemon.netns.inside([process.execPath, '-e', script]));
     await squatter.until(/listening/);
     await daemon.start();
-    assert.match(daemon.log(), /metrics\.address can not be listened on/);
+    assert.match(daemon.log(), /metrics\.address cannot be listened on/);
     await squatter.stop();
   });
 });

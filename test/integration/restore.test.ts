@@ -216,7 +216,7 @@ describe('a pod that is restored', () => {
       containerConfig(name, image, ['sleep', '1000']);
     const create = async (image: string): Promise<string> =>
       (await cri.createContainer({ podSandboxId, config: config('main', image) })).containerId;
-    await assert.rejects(create(join(archives, 'none.tar')), invalid(/none\.tar.*can not be opened/));
+    await assert.rejects(create(join(archives, 'none.tar')), invalid(/none\.tar.*cannot be opened/));
     await assert.rejects(create(`${archives}/../one.tar`), invalid(/image\.image .*\.\./));
     await rm(join(criu.tools, 'criu'));
     await assert.rejects(create(archive), withCode(GrpcCode.FAILED_PRECONDITION, /install the package criu/));

@@ -234,7 +234,7 @@ describe('pods with users of their own', () => {
       runtime.startContainer({ containerId }),
       withCode(
         GrpcCode.FAILED_PRECONDITION,
-        /\/proc\/sys\/vm is on a file system that can not be mounted with mapped ids/,
+        /\/proc\/sys\/vm is on a file system that cannot be mounted with mapped ids/,
       ),
     );
     await removePod(node.daemon, podSandboxId);

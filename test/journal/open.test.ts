@@ -185,7 +185,7 @@ const corruptions: readonly (readonly [string, (path: string) => void])[] = [
     },
   ],
   [
-    'has a key that can not be',
+    'has a key that cannot be',
     (path) => {
       tamper(path, (db) => {
         withoutTriggers(db, () => db.exec('UPDATE records SET seq = 1 << 60 WHERE seq = 20'));
@@ -255,7 +255,7 @@ test('C20: damage that only folding meets sets the journal aside as well', async
   const folded: number[] = [];
   const beforeWriting = (at: string): void => void folded.push(foldRecords(at, {}, () => undefined).records);
   const opened = await openTemporary(t, { path, beforeWriting });
-  assert.match(opened.setAside?.why ?? '', /SQLite can not read the journal/);
+  assert.match(opened.setAside?.why ?? '', /SQLite cannot read the journal/);
   assert.deepEqual([folded, opened.journal.head().seq], [[0], 0]);
   await opened.journal.append([recordAt(1)]);
 });

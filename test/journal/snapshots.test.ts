@@ -52,7 +52,7 @@ test('C14: a fold that fails takes nothing else with it', async (t) => {
   const { journal } = await openTemporary(t, { path });
   await journal.append(recordsFrom(1, 10));
   const task = { path, moduleUrl, exportName: 'sumFold', seq: 10 };
-  await assert.rejects(takeSnapshot(journal, { ...task, exportName: 'throwingFold' }, null), /this fold can not write/);
+  await assert.rejects(takeSnapshot(journal, { ...task, exportName: 'throwingFold' }, null), /this fold cannot write/);
   await assert.rejects(takeSnapshot(journal, { ...task, exportName: 'none' }, null), /exports no fold called none/);
   await assert.rejects(takeSnapshot(journal, { ...task, exportName: 'notAFold' }, null), /exports no fold/);
   await assert.rejects(takeSnapshot(journal, { ...task, seq: 11 }, null), /ends at 10, before record 11/);
@@ -73,7 +73,7 @@ test('C20: a record that cannot be folded is passed over and named, the same way
   };
   const { state, bad } = foldState(path, parsing);
   assert.deepEqual([state.last, bad.length, bad[0]?.seq], [7, 1, 6]);
-  assert.match(bad[0]?.what ?? '', /can not be folded: .*JSON/);
+  assert.match(bad[0]?.what ?? '', /cannot be folded: .*JSON/);
 });
 
 test('C14: a damaged snapshot, or one of another chain, is passed over', async (t) => {

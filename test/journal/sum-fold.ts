@@ -23,6 +23,6 @@ export const notAFold = { evolve: 1 };
 export const throwingFold: StateFold<Sums> = {
   ...sumFold,
   write: () => {
-    throw new Error('this fold can not write');
+    throw new Error('this fold cannot write');
   },
 };

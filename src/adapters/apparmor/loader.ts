@@ -99,7 +99,7 @@ export function createApparmor({
 
   const listed = (name: string): Promise<boolean> =>
     isListed(name).catch((error: unknown) => {
-      throw new FailureError('HostFailed', `The loaded AppArmor profiles can not be read: ${messageOf(error)}`);
+      throw new FailureError('HostFailed', `The loaded AppArmor profiles cannot be read: ${messageOf(error)}`);
     });
 
   return {

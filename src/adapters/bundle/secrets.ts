@@ -48,7 +48,7 @@ const keyOf = async (keyPath: string, report: Report): Promise<Buffer> => {
     await writeKey(keyPath, key);
   } catch (error) {
     report(
-      `The key of secret tokens can not be written to ${keyPath}, and is lost with this daemon: ${messageOf(error)}`,
+      `The key of secret tokens cannot be written to ${keyPath}, and is lost with this daemon: ${messageOf(error)}`,
     );
   }
   return key;
@@ -69,7 +69,7 @@ const setAside = async (keyPath: string, problem: string, report: Report): Promi
   const aside = `${keyPath}.damaged-${randomBytes(4).toString('hex')}`;
   const moved = await rename(keyPath, aside).then(
     () => `it is set aside at ${aside}`,
-    (error: unknown) => `it can not be set aside: ${messageOf(error)}`,
+    (error: unknown) => `it cannot be set aside: ${messageOf(error)}`,
   );
   report(
     `The key of secret tokens, ${keyPath}, is damaged (${problem}); ${moved}. A new one is used: creations that were begun before are not recognised when they are asked for again`,

@@ -122,7 +122,7 @@ const ofContainers: readonly Described<ContainerFigures>[] = [
   figure('container_cpu_cfs_throttled_periods_total', 'Periods that were throttled.', COUNTER, 'cfsThrottledPeriods'),
   figure('container_cpu_cfs_throttled_seconds_total', 'Time throttled.', COUNTER, 'cfsThrottledNs', wholeSeconds),
   figure('container_memory_usage_bytes', 'Memory in use, caches too.', GAUGE, 'memoryUsage'),
-  figure('container_memory_working_set_bytes', 'Memory that can not be had back at once.', GAUGE, 'memoryWorkingSet'),
+  figure('container_memory_working_set_bytes', 'Memory that cannot be had back at once.', GAUGE, 'memoryWorkingSet'),
   figure('container_memory_max_usage_bytes', 'Most memory that was in use.', GAUGE, 'memoryMaxUsage'),
   figure('container_memory_rss', 'Anonymous memory.', GAUGE, 'memoryRss'),
   figure('container_memory_cache', 'Page cache.', GAUGE, 'memoryCache'),

@@ -28,7 +28,7 @@ async function inspectNode(name: string, node: CdiDeviceNode): Promise<CdiNodeFa
   const isWhole = type !== undefined && (major !== 0 || type === 'p');
   if (typeof stats === 'string') {
     if (isWhole) return { ...node, type, major, minor };
-    throw new FailureError('HostLacks', `CDI_devices ${name}: the device ${hostPath} can not be used: ${stats}`);
+    throw new FailureError('HostLacks', `CDI_devices ${name}: the device ${hostPath} cannot be used: ${stats}`);
   }
   const fileMode = node.fileMode ?? Number(stats.mode & PERMISSIONS);
   if (isWhole) return { ...node, type, major, minor, fileMode };

@@ -15,7 +15,7 @@ import { checkTrustedDirectory, readTrustedFile } from './trusted-file.ts';
 const FILE_NAME = /\.(json|yaml)$/;
 const FILES_MAX = 1_000;
 const FILE_BYTES_MAX = 4 * 1024 * 1024;
-const UNUSABLE = 'a CDI spec, or a directory of them, can not be used';
+const UNUSABLE = 'a CDI spec, or a directory of them, cannot be used';
 /** Of problems that may be why a device was not found. */
 const PROBLEMS_TOLD_MAX = 3;
 

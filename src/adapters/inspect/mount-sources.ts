@@ -26,7 +26,7 @@ const NOWHERE: ReadonlySet<string> = new Set(['ELOOP', 'ENOTDIR', 'ENAMETOOLONG'
 
 const explain = (hostPath: string, error: unknown): FailureError => {
   const reason = NOWHERE.has(errorCodeOf(error) ?? '') ? 'InvalidField' : 'HostFailed';
-  return new FailureError(reason, `mounts.host_path ${hostPath} can not be used: ${messageOf(error)}`, {
+  return new FailureError(reason, `mounts.host_path ${hostPath} cannot be used: ${messageOf(error)}`, {
     cause: error,
   });
 };

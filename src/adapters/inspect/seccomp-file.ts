@@ -16,7 +16,7 @@ export async function readSeccompProfile(path: string): Promise<unknown> {
     new FailureError('InvalidField', `linux.security_context.seccomp.localhost_ref ${path} ${problem}`, { cause });
   if (!isAbsolute(path)) throw bad('is not an absolute path');
   const read = await readBounded(path, MAX_BYTES, true).catch((error: unknown) => {
-    throw bad(`can not be read: ${messageOf(error)}`, error);
+    throw bad(`cannot be read: ${messageOf(error)}`, error);
   });
   if (read.kind === 'notRegular') throw bad('is no regular file');
   if (read.kind === 'tooLarge') throw bad(`has ${read.sizeBytes} bytes, more than the ${MAX_BYTES} that are read`);

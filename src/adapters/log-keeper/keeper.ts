@@ -160,7 +160,7 @@ export const createKeeper = ({ dir, name, encoder, report, onAdopted, onEnd }: K
     try {
       const obstacle = isNew ? output.logObstacle() : null;
       if (obstacle !== null)
-        throw new FailureError('HostFailed', `The log of container ${containerId} can not be written: ${obstacle}.`);
+        throw new FailureError('HostFailed', `The log of container ${containerId} cannot be written: ${obstacle}.`);
       output.openFifos();
       saveOpen();
     } catch (error) {

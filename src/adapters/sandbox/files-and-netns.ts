@@ -85,7 +85,7 @@ export const createSandboxEffects = ({
     content: string | null,
     { owner, label }: Rights,
   ): Promise<void> => {
-    if (!FILE_NAME.test(name)) throw new FailureError('Bug', `${name} can not be a file of a pod sandbox.`);
+    if (!FILE_NAME.test(name)) throw new FailureError('Bug', `${name} cannot be a file of a pod sandbox.`);
     const path = join(dir, name);
     await writeFileWhole(path, content ?? (await readHostFile(join(hostEtcDir, name))), FILE_MODE);
     if (owner !== undefined) await chown(path, owner.uids.first, owner.gids.first);

@@ -126,7 +126,7 @@ const dump = async (context: ShimContext, tools: CheckpointTools, task: TaskChec
   } catch (error) {
     const problem = await criuProblem(tools, criu);
     if (problem === null) throw error;
-    const message = `Container ${containerId} can not be checkpointed, because CRIU does not work on this machine: ${problem}; install a CRIU that fits the kernel (see '${criu} check').`;
+    const message = `Container ${containerId} cannot be checkpointed, because CRIU does not work on this machine: ${problem}; install a CRIU that fits the kernel (see '${criu} check').`;
     throw new FailureError('HostLacks', message, { cause: error });
   }
 };

@@ -23,7 +23,7 @@ export const createEventsService = (tasks: ReadonlyMap<string, LiveTask>, log: L
     try {
       return codec.decode(value);
     } catch (error) {
-      log.warn({ typeUrl, error: messageOf(error) }, 'a shim sent an event that can not be decoded');
+      log.warn({ typeUrl, error: messageOf(error) }, 'a shim sent an event that cannot be decoded');
       return null;
     }
   };

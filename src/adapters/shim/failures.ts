@@ -30,7 +30,7 @@ const RUNTIME_MISSING =
 
 /** What OCI runtimes say of what was asked for and can be had on no node, with what that is in CRI's words. */
 const IMPOSSIBLE: readonly (readonly [RegExp, string])[] = [
-  [/\bsysctl\b|\/proc\/sys\//, 'linux.sysctls has a parameter that a pod can not set so'],
+  [/\bsysctl\b|\/proc\/sys\//, 'linux.sysctls has a parameter that a pod cannot set so'],
   [/too many levels of symbolic links/, 'a path of mounts leads round in a circle of links'],
 ];
 

@@ -12,7 +12,7 @@ export const checkedId = (id: string): string => {
   if (idPattern.test(id)) return id;
   throw new FailureError(
     'InvalidField',
-    `${JSON.stringify(id.slice(0, 200))} can not be an id: letters, digits, '_', '.' and '-' only.`,
+    `${JSON.stringify(id.slice(0, 200))} cannot be an id: letters, digits, '_', '.' and '-' only.`,
   );
 };
 

@@ -61,7 +61,7 @@ export const needCriu = async (tools: CheckpointTools, what: string): Promise<vo
   const criu = await findTool(tools, 'criu');
   const problem = await criuProblem(tools, criu);
   if (problem === null) return;
-  const message = `${what} can not be restored, because CRIU does not work on this machine: ${problem}; install a CRIU that fits the kernel (see '${criu} check').`;
+  const message = `${what} cannot be restored, because CRIU does not work on this machine: ${problem}; install a CRIU that fits the kernel (see '${criu} check').`;
   throw new FailureError('HostLacks', message);
 };
 

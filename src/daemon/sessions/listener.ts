@@ -47,7 +47,7 @@ const cannotListen = ({ address, port, tls }: ThreadOptions, why: string): Failu
     'streaming.port',
     ...(tls === null ? [] : ['streaming.tls_cert', 'streaming.tls_key']),
   ];
-  const message = `The streaming server can not listen at ${address}, port ${port}: ${why}. It is configured by ${keys.join(', ')}.`;
+  const message = `The streaming server cannot listen at ${address}, port ${port}: ${why}. It is configured by ${keys.join(', ')}.`;
   return new FailureError('HostFailed', message);
 };
 

@@ -72,7 +72,7 @@ export const removeCgroup = async (cgroupsPath: string, timeoutMs: number): Prom
   const giveUpAtMs = performance.now() + timeoutMs;
   while (!(await Promise.all(directories.map(removeOnce))).every(Boolean)) {
     if (performance.now() > giveUpAtMs) {
-      throw new FailureError('HostFailed', `The cgroup ${path} can not be removed: a process in it does not end.`);
+      throw new FailureError('HostFailed', `The cgroup ${path} cannot be removed: a process in it does not end.`);
     }
     await sleep(AGAIN_MS);
   }

@@ -109,7 +109,7 @@ export const createPathCleaner = (
     const after = await readMountInfo();
     const left = paths.flatMap((path) => mountPointsBelow(after, path));
     if (left.length === 0) return;
-    throw new FailureError('HostFailed', `${left.join(', ')} can not be unmounted, so nothing there was removed.`);
+    throw new FailureError('HostFailed', `${left.join(', ')} cannot be unmounted, so nothing there was removed.`);
   };
 
   return {

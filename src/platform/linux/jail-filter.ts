@@ -135,6 +135,6 @@ export const filterCalls = (): void => {
   const program = { len: filter.length / 8, filter };
   const result = nativeSeccomp(architecture.seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, program);
   // With TSYNC a positive result is the thread that could not be brought along.
-  if (result > 0) throw new FailureError('HostFailed', `Thread ${result} can not be put under the filter of calls.`);
+  if (result > 0) throw new FailureError('HostFailed', `Thread ${result} cannot be put under the filter of calls.`);
   checked('seccomp', 'SECCOMP_SET_MODE_FILTER', result);
 };

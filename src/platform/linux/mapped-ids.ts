@@ -55,7 +55,7 @@ const look = async ({ rootDir, stateDir }: UserNamespacePlaces): Promise<UserNam
   const closed = await closedPart(stateDir);
   if (closed === null) return null;
   return {
-    what: `root of such a pod, who is somebody else here, can not pass ${closed}`,
+    what: `root of such a pod, who is somebody else here, cannot pass ${closed}`,
     remedy: `chmod o+x ${closed}`,
   };
 };

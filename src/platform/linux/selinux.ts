@@ -84,6 +84,6 @@ export const createRelabel = (spawner: Pick<Spawner, 'run'>, searchPath: string)
       .filter((line) => line !== '' && !HARMLESS.test(line));
     if (ran.exitCode === 1 && bad.length === 0 && !ran.truncated) return;
     const why = ran.timedOut ? `${command} did not end within ${TIMEOUT_MS} ms` : (bad[0] ?? `${command} failed`);
-    throw new FailureError('HostFailed', `${paths.join(', ')} can not be labelled ${label}: ${why}`);
+    throw new FailureError('HostFailed', `${paths.join(', ')} cannot be labelled ${label}: ${why}`);
   };
 };

@@ -22,7 +22,7 @@ const removeStaleSocket = async (path: string): Promise<void> => {
 
 /**
  * Listens at `path` (0600). Connections beyond `connectionsMax` are closed; what is connected is half open where its other
- * side has said all. Rejects where there can not be a socket.
+ * side has said all. Rejects where there cannot be a socket.
  */
 export const listenUnix = async (
   path: string,

@@ -191,7 +191,7 @@ export const startSpawner = async ({ lockPath, startTimeoutMs, signal }: Spawner
     const cancelled = (): FailureError => new FailureError('Cancelled', `${head.command} was cancelled.`);
     if (signal?.aborted) throw cancelled();
     if (stdin && stdin.length > FRAME_BODY_BYTES_MAX) {
-      throw new FailureError('HostFailed', `${head.command} can not be given ${stdin.length} bytes of standard input.`);
+      throw new FailureError('HostFailed', `${head.command} cannot be given ${stdin.length} bytes of standard input.`);
     }
     const { output, collected } = collectOutput(onStdout);
     const { id, reply } = ask<RunTail>({ op: 'run', run: head }, { output, stdin, onStarted });

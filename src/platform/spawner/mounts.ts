@@ -47,7 +47,7 @@ export const mountAllMapped = ({ holder, mounts }: MappedMountsRequest): void =>
         mountMapped(source, target, userns);
       } catch (cause) {
         if (errorCodeOf(cause) !== 'EINVAL') throw cause;
-        const message = `${source} is on a file system that can not be mounted with mapped ids: put it on another (ext4, xfs, tmpfs), or set hostUsers: true.`;
+        const message = `${source} is on a file system that cannot be mounted with mapped ids: put it on another (ext4, xfs, tmpfs), or set hostUsers: true.`;
         throw new FailureError('HostLacks', message, { cause });
       }
     }

@@ -37,7 +37,7 @@ const returnTo = (flag: number, home: number): void => {
   try {
     enterNamespace(home, flag);
   } catch (error) {
-    process.stderr.write(`The spawner can not return to its namespaces and ends: ${String(error)}\n`);
+    process.stderr.write(`The spawner cannot return to its namespaces and ends: ${String(error)}\n`);
     process.exit(1);
   }
 };
@@ -55,7 +55,7 @@ const setSysctl = (name: string, value: string): void => {
   } catch (error) {
     const code = errorCodeOf(error) ?? '';
     if (!IMPOSSIBLE.has(code)) throw error;
-    const problem = `can not be set to ${JSON.stringify(value)} in a pod (${code}): leave it out, or give a value that it takes`;
+    const problem = `cannot be set to ${JSON.stringify(value)} in a pod (${code}): leave it out, or give a value that it takes`;
     throw new FailureError('InvalidField', `linux.sysctls[${name}] ${problem}.`);
   }
 };

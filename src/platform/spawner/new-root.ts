@@ -34,7 +34,7 @@ export const giveNewRoot = (pid: number, directory: string): void => {
         returnToRoot(root);
         process.chdir(cwd);
       } catch (error) {
-        process.stderr.write(`The spawner can not return to its mount namespace and ends: ${String(error)}\n`);
+        process.stderr.write(`The spawner cannot return to its mount namespace and ends: ${String(error)}\n`);
         process.exit(1);
       }
     }

@@ -146,7 +146,7 @@ export const runProgram = (
     try {
       giveNewRoot(processGroup, directory);
     } catch (error) {
-      listener.output('stderr', Buffer.from(`Error: ${directory} can not become its root: ${messageOf(error)}\n`));
+      listener.output('stderr', Buffer.from(`Error: ${directory} cannot become its root: ${messageOf(error)}\n`));
       kill();
       return;
     }

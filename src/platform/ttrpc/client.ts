@@ -65,7 +65,7 @@ export const createTtrpcClient = (stream: Duplex, name: string): TtrpcClient => 
       if (status === undefined || status.code === GrpcCode.OK) pending.resolve(streamId, payload);
       else fail(status.code, status.message);
     } catch (error) {
-      pending.reject(streamId, new TtrpcGarbageError(`${name} answered what can not be decoded: ${String(error)}`));
+      pending.reject(streamId, new TtrpcGarbageError(`${name} answered what cannot be decoded: ${String(error)}`));
     }
   };
 

@@ -24,7 +24,7 @@ const decodeAs = <T>(codec: Pick<MessageCodec<T>, 'decode'>, bytes: Uint8Array, 
   try {
     return codec.decode(bytes);
   } catch (error) {
-    throw failure(`can not be decoded: ${error instanceof Error ? error.message : 'garbage'}`);
+    throw failure(`cannot be decoded: ${error instanceof Error ? error.message : 'garbage'}`);
   }
 };
 

@@ -136,7 +136,7 @@ export const serveTtrpc = (
     try {
       request = Request.decode(frame.data);
     } catch {
-      refuse(streamId, GrpcCode.INVALID_ARGUMENT, 'the request can not be decoded');
+      refuse(streamId, GrpcCode.INVALID_ARGUMENT, 'the request cannot be decoded');
       return;
     }
     void run(streamId, request);

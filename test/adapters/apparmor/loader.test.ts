@@ -61,7 +61,7 @@ describe('AppArmor profiles', { timeout: 60_000 }, () => {
     for (const name of ['min', 'ine', 'other']) assert.equal((await apparmor.inspect(name)).loaded, false, name);
     assert.equal(await apparmor.given(), '', 'nobody wanted one of ours');
     await rm(apparmor.path('profiles'));
-    await assert.rejects(apparmor.inspect('mine'), /profiles can not be read/);
+    await assert.rejects(apparmor.inspect('mine'), /profiles cannot be read/);
   });
 
   it('of ours is loaded once, in place of an older one, and again when somebody has unloaded it', async (t) => {

@@ -89,7 +89,7 @@ describe('the vault', () => {
     const keyPath = join(await tempDir(t), 'none', 'key');
     const reports: string[] = [];
     const vault = await createSecretVault(keyPath, { report: (message) => void reports.push(message) });
-    assert.match(reports[0] ?? '', /can not be written to .*, and is lost with this daemon: ENOENT/);
+    assert.match(reports[0] ?? '', /cannot be written to .*, and is lost with this daemon: ENOENT/);
     assert.equal(Buffer.from(vault.fill(vault.tokenOf('value'))).toString(), 'value');
     vault.close();
   });

@@ -221,7 +221,7 @@ devices:
     const whole = { path: '/dev/absent', type: 'c', major: 9, minor: 1 };
     assert.deepEqual(await nodesOf(whole), [whole]);
     for (const [wrong, problem] of [
-      [{ path: '/dev/absent' }, /the device \/dev\/absent can not be used: ENOENT/],
+      [{ path: '/dev/absent' }, /the device \/dev\/absent cannot be used: ENOENT/],
       [{ path: node, type: 'c' }, /is no device of type c/],
       [{ path: dir }, /is no device$/],
     ] as const) {

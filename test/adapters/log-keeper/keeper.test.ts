@@ -79,7 +79,7 @@ describe('the log keeper', () => {
     const name = `${'x'.repeat(300)}.log`;
     await assert.rejects(keeper.open({ ...container, logPath: join(stateDir, name) }), {
       name: 'FailureError',
-      message: /The log of container nameless can not be written: .*ENAMETOOLONG/,
+      message: /The log of container nameless cannot be written: .*ENAMETOOLONG/,
     });
     assert.deepEqual(await keeper.list(), []);
     await keeper.open(container);

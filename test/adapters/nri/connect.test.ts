@@ -132,7 +132,7 @@ describe('plugins that connect', { timeout: 60_000, concurrency: true }, () => {
     assert.deepEqual(nri.status(), []);
   });
 
-  it('can not register twice on one connection, and may connect twice under one name', async (t) => {
+  it('cannot register twice on one connection, and may connect twice under one name', async (t) => {
     const nri = await startTested(t);
     const double = await connectDouble(t, nri.settings.socketPath);
     await double.register();

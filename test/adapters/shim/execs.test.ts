@@ -210,7 +210,7 @@ for (const { version, path } of await testShims()) {
       });
       await assert.rejects(
         rig.adapter.effects.RunExec({ ...effect, execId: '../x' }, openContext(attach)),
-        /can not be an id/,
+        /cannot be an id/,
       );
       await tidied();
     });

@@ -190,7 +190,7 @@ describe('a session over SPDY', () => {
   for (const [what, bytes] of Object.entries({
     'another version': control(FrameType.Ping, 0, Buffer.alloc(4), 2),
     'an endless control frame': Buffer.from('8003000400ffffff', 'hex'),
-    'headers that can not be inflated': synStream(21, Buffer.from('garbage')),
+    'headers that cannot be inflated': synStream(21, Buffer.from('garbage')),
     'a reply': control(FrameType.SynReply, 0, Buffer.alloc(8)),
     'data for stream 0': data(0, 'x'),
   })) {

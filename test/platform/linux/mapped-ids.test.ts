@@ -16,7 +16,7 @@ test('state has to be passable on the whole way, and root on a file system that 
   assert.deepEqual(await checkUserNamespaces(places), {
     check: 'user namespaces',
     status: 'warning',
-    detail: `pods with hostUsers: false are refused, because root of such a pod, who is somebody else here, can not pass ${dir}`,
+    detail: `pods with hostUsers: false are refused, because root of such a pod, who is somebody else here, cannot pass ${dir}`,
     remedy: `If you want them, chmod o+x ${dir}.`,
   });
   await chmod(dir, 0o711);

@@ -38,7 +38,7 @@ test('the spawner makes all namespaces of a pod at once, sets them up, and stays
       spawner.pinNamespaces({ ...request, sysctls: { ...sysctls, [name]: value } }),
       withReason(
         'InvalidField',
-        new RegExp(`^linux\\.sysctls\\[${name.replaceAll('.', '\\.')}\\] can not be set to "${value}" .*${code}`),
+        new RegExp(`^linux\\.sysctls\\[${name.replaceAll('.', '\\.')}\\] cannot be set to "${value}" .*${code}`),
       ),
     );
   }
@@ -107,7 +107,7 @@ test('the spawner pins the network of a process, and mounts trees for its users'
 
   await assert.rejects(
     spawner.mountMapped({ holder, mounts: [{ source: '/proc', target: join(dir, 'proc') }] }),
-    withReason('HostLacks', /^\/proc is on a file system that can not be mounted with mapped ids/),
+    withReason('HostLacks', /^\/proc is on a file system that cannot be mounted with mapped ids/),
   );
 
   // Mounts below a shared one are taken away wherever it is seen, unless what is seen there only follows it.

@@ -42,7 +42,7 @@ const refuse = (path: string, problem: string): never => {
 
 const openArchive = async (path: string): Promise<{ readonly file: FileHandle; readonly sizeBytes: number }> => {
   const file = await open(path, READ_FLAGS).catch((error: unknown) =>
-    refuse(path, `It can not be opened: ${messageOf(error)}`),
+    refuse(path, `It cannot be opened: ${messageOf(error)}`),
   );
   const stats = await file.stat();
   if (stats.isFile()) return { file, sizeBytes: stats.size };

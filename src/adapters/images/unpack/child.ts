@@ -67,7 +67,7 @@ const openArchive = (path: string, form: ArchiveForm): number => {
     const archive = openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
     if (fstatSync(archive).isFile()) return archive;
   } catch (error) {
-    throw new FailureError('ImageInvalid', `It can not be opened: ${messageOf(error)}.`, { cause: error });
+    throw new FailureError('ImageInvalid', `It cannot be opened: ${messageOf(error)}.`, { cause: error });
   }
   throw new FailureError('ImageInvalid', 'It is not a regular file.');
 };

@@ -133,7 +133,7 @@ const createTree = (form: ExtractLimits['form'], count: Tally['count']) => {
   const setXattrs = (path: string, entry: TarEntry): void => {
     for (const [name, value] of entry.xattrs) {
       if (form === 'changes' && ELSEWHERE_XATTRS.includes(name))
-        throw invalidArchive(`${shownPath(path)} has been renamed in a way (${name}) that can not be restored`);
+        throw invalidArchive(`${shownPath(path)} has been renamed in a way (${name}) that cannot be restored`);
       if (form === 'changes' && isOpaqueMark(name, value) && entry.type === 'directory') opaque.add(path);
       if (!mayCarry(name)) continue;
       try {

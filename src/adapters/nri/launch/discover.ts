@@ -63,7 +63,7 @@ const namesIn = async (directory: string, report: (sentence: string) => void): P
     return (await readdir(directory)).sort();
   } catch (error) {
     if (errorCodeOf(error) !== 'ENOENT')
-      report(`NRI plugins can not be launched: ${directory} can't be read (${messageOf(error)}).`);
+      report(`NRI plugins cannot be launched: ${directory} can't be read (${messageOf(error)}).`);
     return [];
   }
 };

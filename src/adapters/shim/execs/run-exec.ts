@@ -32,7 +32,7 @@ const openStreams = async ({ paths, execOutput }: ShimContext, execId: string): 
   if (stdout.status === 'fulfilled' && stderr.status === 'fulfilled')
     return { stdout: stdout.value, stderr: stderr.value };
   for (const opened of [stdout, stderr]) if (opened.status === 'fulfilled') opened.value.close();
-  throw new FailureError('HostFailed', `The streams of exec ${execId} can not be opened.`, {
+  throw new FailureError('HostFailed', `The streams of exec ${execId} cannot be opened.`, {
     cause: stdout.status === 'rejected' ? stdout.reason : stderr.status === 'rejected' ? stderr.reason : undefined,
   });
 };

@@ -51,7 +51,7 @@ const openPumps = async (context: ShimContext, effect: StreamExec, client: Proce
     for (const fd of opened.values()) close(fd, () => undefined);
     release();
     await removeExecFifos(context, effect.execId).catch(() => undefined);
-    const message = `The streams of exec ${effect.execId} can not be opened.`;
+    const message = `The streams of exec ${effect.execId} cannot be opened.`;
     throw new FailureError('HostFailed', message, { cause: failed?.reason });
   }
   return {

@@ -49,7 +49,7 @@ export const openLogDrain = async (bundlePath: string, log: Logger): Promise<Log
     if (log.isLevelEnabled('debug')) admit(chunk);
   });
   socket.on('error', (error) => {
-    log.warn({ error: error.message, path }, 'the log of a shim can not be read any more');
+    log.warn({ error: error.message, path }, 'the log of a shim cannot be read any more');
   });
   return {
     close: () => {

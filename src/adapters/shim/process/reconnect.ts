@@ -41,7 +41,7 @@ const liveShimOf = async (context: ShimContext, effect: ReconnectShim, budget: B
   if (process === null) return null;
   // First of all: a shim whose log nobody reads may hang in writing it.
   const logDrain = await openLogDrain(bundlePath, log.child({ podSandboxId })).catch((error: unknown) => {
-    log.warn({ podSandboxId, error: messageOf(error) }, 'the log of a shim can not be read again');
+    log.warn({ podSandboxId, error: messageOf(error) }, 'the log of a shim cannot be read again');
     return noDrain;
   });
   try {

@@ -124,7 +124,7 @@ export const createFrameDecoder = (): FrameDecoder => {
       const flags = second >>> 24;
       const sizeBytes = second & lengthMask;
       if ((first & controlBit) === 0) {
-        if (first === 0) throw new SpdyProtocolError('data for stream 0, which can not be');
+        if (first === 0) throw new SpdyProtocolError('data for stream 0, which cannot be');
         pending = pending.subarray(frameHeaderBytes);
         return nextData(first, (flags & flagFin) !== 0, sizeBytes);
       }

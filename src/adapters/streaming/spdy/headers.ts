@@ -64,7 +64,7 @@ export const createHeaderInflater = (): HeaderInflater => {
     if (sizeBytes > blockBytesMax) fail(`a header block is above the limit of ${blockBytesMax} bytes`);
   });
   zlib.on('error', (error) => {
-    fail(`headers can not be decompressed: ${error.message}`);
+    fail(`headers cannot be decompressed: ${error.message}`);
   });
   zlib.on('end', () => {
     fail('the compression of headers has ended');

@@ -1,4 +1,4 @@
-/** What plugins answer: back from the wire as it was meant, without secrets, and refused where it can not be. */
+/** What plugins answer: back from the wire as it was meant, without secrets, and refused where it cannot be. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
