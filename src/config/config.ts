@@ -13,6 +13,7 @@ import {
 import type { NriSettings } from '../domain/model/nri-settings.ts';
 import type { BaseSpec } from '../domain/model/base-spec.ts';
 import type { CgroupDriver } from '../domain/model/spec-settings.ts';
+import { nriPluginsOf } from './nri-keys.ts';
 import type { ParsedConfig } from './schema.ts';
 import { parseHostAndPort } from './units.ts';
 
@@ -215,7 +216,7 @@ const nriOf = (nri: ParsedConfig['nri']): NriSettings => ({
   registrationTimeoutMs: nri.registration_timeout,
   requestTimeoutMs: nri.request_timeout,
   missesMax: nri.misses_max,
-  plugins: {},
+  plugins: nriPluginsOf(nri),
   defaultValidator: {
     enable: false,
     rejectOciHookAdjustment: false,

@@ -50,6 +50,13 @@ const valueLines = (key: string, schema: z.core.$ZodType, form: Form & { kind: '
   return [...comment(about), line];
 };
 
+/** What can be in tables of which there is none: in words alone. */
+const exampleLines = (path: string, about: string, form: Form & { kind: 'table' }): string[] => [
+  '',
+  ...comment(`${about} [${path}.NAME]:`),
+  ...Object.entries(form.keys).flatMap(([key, schema]) => comment(`  ${key}: ${meta(schema).about}`)),
+];
+
 /** A table: its own values first, then the tables in it. */
 const tableLines = (path: string, about: string, form: Form & { kind: 'table' }): string[] => {
   const forms = Object.entries(form.keys).map(([key, schema]) => ({ key, schema, form: formOf(schema) }));
@@ -57,6 +64,7 @@ const tableLines = (path: string, about: string, form: Form & { kind: 'table' })
   const tables = forms.flatMap(({ key, schema, form: of }) => {
     const inner = path === '' ? key : `${path}.${key}`;
     if (of.kind === 'table') return tableLines(inner, meta(schema).about, of);
+    if (of.kind === 'tables' && of.fallbackNames.length === 0) return exampleLines(inner, meta(schema).about, of.of);
     if (of.kind === 'tables') {
       return of.fallbackNames.flatMap((name) => tableLines(`${inner}.${name}`, meta(schema).about, of.of));
     }

@@ -1,6 +1,7 @@
 /**
  * Every key of the configuration file: its form, its default and what is said about it in the documented default
- * file. The only place where a key is named on the side of the file; config.ts gives it its name on ours.
+ * file (NRI's are in nri-keys.ts). The only place where a key is named on the side of the file; config.ts gives it its name
+ * on ours.
  * Tables are strict: a key that is not here is a mistake.
  */
 import { isIP } from 'node:net';
@@ -24,6 +25,7 @@ import {
   tomlData,
   unset,
 } from './key-forms.ts';
+import { nriTable } from './nri-keys.ts';
 import { parseHostAndPort } from './units.ts';
 
 /** Keys that say something to runc's shim alone. */
@@ -180,16 +182,7 @@ export const configSchema = z.strictObject({
     ),
     max_conf_files: key(count(1, 1000), 64, 'Files of conf_dir that are looked at until a valid one is found.'),
   }),
-  nri: table('Plugins that see, adjust and refuse pods and containers (NRI).', {
-    enable: key(flag, false, 'Launch plugins, and let them connect.'),
-    socket: key(absolutePath, '/var/run/nri/nri.sock', 'Where plugins connect to. Whoever may is root on this node.'),
-    plugin_dir: key(absolutePath, '/opt/nri/plugins', 'Executables that are launched, named NN-name.'),
-    config_dir: key(absolutePath, '/etc/nri/conf.d', 'What launched plugins are told: NN-name.conf, else name.conf.'),
-    disable_connections: key(flag, false, 'Only launched plugins: nothing can connect.'),
-    registration_timeout: key(duration('100ms'), '5s', 'Time that a plugin has to register.'),
-    request_timeout: key(duration('10ms'), '2s', 'Time that a plugin has for an answer, unless it asks for another.'),
-    misses_max: key(count(0, 1000), 3, 'A plugin that misses so many deadlines in a row is disconnected; 0: never.'),
-  }),
+  nri: nriTable,
   runtime: table('How pods are run.', {
     default_runtime_handler: key(name, 'runc', 'The runtime handler of pods that name none.'),
     cgroup_driver: key(
