@@ -49,13 +49,9 @@ export const nriTable = table('Plugins that see, adjust and refuse pods and cont
   registration_timeout: key(duration('100ms'), '5s', 'Time that a plugin has to register.'),
   request_timeout: key(requestTimeout, '2s', 'Time that a plugin has for an answer.'),
   misses_max: key(missesMax, 3, 'A plugin that misses so many deadlines in a row is disconnected; 0: never.'),
-  plugins: z
-    .record(pluginName, plugin, { error: 'must be a table of tables' })
-    .prefault({})
-    .meta({
-      description:
-        'What holds for one plugin, in a table with its name ("logger"), or its index and name ("10-logger").',
-    }),
+  plugins: z.record(pluginName, plugin, { error: 'must be a table of tables' }).prefault({}).meta({
+    description: 'What holds for one plugin, in a table with its name ("logger"), or its index and name ("10-logger").',
+  }),
 });
 
 const pluginOf = (own: z.output<typeof plugin>): NriPluginSettings => ({
