@@ -125,13 +125,13 @@ const openNri = ({ config, version, spawner, opened, log, report }: Options): Nr
 
 /** Where NRI is off, nothing is asked for. */
 const nriEffects = (
-  { config, node, vault }: Options,
+  { config, vault }: Options,
   plugins: NriPlugins | null,
 ): Pick<PerformEffects, 'CallPlugins' | 'SynchronizePlugin'> => {
   if (plugins === null)
     return { CallPlugins: async () => ({ answers: [] }), SynchronizePlugin: async () => ({ answers: [] }) };
   const valuesOf = secretValues(vault.fill, config.serve.stateDir);
-  return createNriEffects({ plugins, node, tokenOf: vault.tokenOf, valuesOf });
+  return createNriEffects({ plugins, tokenOf: vault.tokenOf, valuesOf });
 };
 
 /** Starts what they need and reaches the log process of an earlier life, if there is one. */

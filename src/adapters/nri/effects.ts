@@ -5,14 +5,13 @@
  */
 import type { EffectOf, EffectResults } from '../../domain/model/effects.ts';
 import { FailureError } from '../../domain/model/errors.ts';
-import type { NodeFacts } from '../../domain/model/node-facts.ts';
 import type { NriPlugin, PluginAnswer, PluginHook } from '../../domain/model/nri-plugins.ts';
 import type { NriAnswer, NriContainer } from '../../domain/model/nri-views.ts';
 import type { Result } from '../../domain/model/result.ts';
+import { adjustedView } from '../../domain/nri/adjusted-view.ts';
 import { mergedAnswers, updatesIn } from '../../domain/nri/answers.ts';
 import { pluginName } from '../../domain/nri/plugins.ts';
 import { toCriResources } from '../../domain/nri/resources.ts';
-import { withAdjustmentSeen } from '../../domain/nri/seen.ts';
 import { updatedResources } from '../../domain/nri/updates.ts';
 import type { PerformEffects } from '../../engine/ports.ts';
 import type * as wire from '../../wire/nri/api.ts';
@@ -31,7 +30,6 @@ import type { ValuesOf } from './secret-values.ts';
 
 interface Options {
   readonly plugins: Pick<NriPlugins, 'ask' | 'synchronize'>;
-  readonly node: NodeFacts;
   readonly tokenOf: TokenOf;
   readonly valuesOf: ValuesOf;
 }
@@ -97,7 +95,7 @@ async function askAll(
   const answers: PluginAnswer[] = [];
   for (const plugin of call.plugins) {
     await synchronizing.get(plugin.id);
-    const answer = await askOne(options, withAnswersSeen(call, answers, options.node), plugin);
+    const answer = await askOne(options, withAnswersSeen(call, answers), plugin);
     if (answer !== null) answers.push(answer);
     // What was begun is given up: those who come later would hear of it in vain.
     if (answer?.failure?.kind === 'refused' && MAY_BE_REFUSED.has(call.hook)) break;
@@ -113,12 +111,12 @@ const MAY_BE_REFUSED: ReadonlySet<PluginHook> = new Set([
   'UpdateContainer',
 ]);
 
-function withAnswersSeen(call: Call, answers: readonly PluginAnswer[], node: NodeFacts): Call {
+function withAnswersSeen(call: Call, answers: readonly PluginAnswer[]): Call {
   const { container, change, hook } = call;
   if (answers.length === 0 || container === undefined) return call;
   if (hook === 'CreateContainer') {
     const merged = mergedAnswers(answers);
-    return merged.ok ? { ...call, container: withAdjustmentSeen(container, merged.value.adjust, node) } : call;
+    return merged.ok ? { ...call, container: adjustedView(container, merged.value.adjust) } : call;
   }
   if (hook !== 'UpdateContainer' || change?.resources === undefined) return call;
   const asked = { containerId: container.id, resources: toCriResources(change.resources) };

@@ -6,10 +6,8 @@ import { containerStream, type EffectEnded, type Intent } from '../model/records
 import { refused } from '../model/result.ts';
 import type { Container } from '../model/state.ts';
 import { mergedAnswers, updatesIn, vetoIn } from '../nri/answers.ts';
-import { mergedUpdates } from '../nri/updates.ts';
+import { limitsUnder, mergedUpdates } from '../nri/updates.ts';
 import type { Merged } from '../nri/merge.ts';
-import { toCriResources } from '../nri/resources.ts';
-import { mergedResources } from '../oci/resources.ts';
 import { resourcesOf } from '../model/container-state.ts';
 import { answer, emit, request, type Turn } from '../deciding/turn.ts';
 import { advanceContainer, failCreation } from './advance.ts';
@@ -71,11 +69,8 @@ const hasNames = ({ cdiDevices = [], linux }: ContainerAdjustment): boolean =>
 
 /** A later change of limits begins with what plugins set. */
 function resourcesWith(container: Container, { linux = {} }: ContainerAdjustment) {
-  const { oomScoreAdj } = linux;
-  const changes = {
-    ...toCriResources(linux.resources ?? {}),
-    ...(oomScoreAdj === undefined ? {} : { oomScoreAdj: String(oomScoreAdj) }),
-  };
-  if (Object.keys(changes).length === 0) return {};
-  return { resources: mergedResources(resourcesOf(container) ?? {}, changes) };
+  const { oomScoreAdj, resources } = linux;
+  if (oomScoreAdj === undefined && resources === undefined) return {};
+  const limits = limitsUnder(resourcesOf(container) ?? {}, resources ?? {});
+  return { resources: oomScoreAdj === undefined ? limits : { ...limits, oomScoreAdj: String(oomScoreAdj) } };
 }

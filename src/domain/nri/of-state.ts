@@ -14,7 +14,7 @@ export function containerNow(
   hook?: PluginHook,
 ): NriContainer {
   const { phase, nri, podSandboxId } = container;
-  const built = adjustedSpecOf(state, facts, container);
+  const built = adjustedSpecOf(state, facts, withLimitsThatHold(container));
   const blockioClass = nri?.adjusted?.adjust.linux?.resources?.blockioClass;
   const made = 'made' in phase ? phase.made : undefined;
   return containerView(state, {
@@ -25,4 +25,12 @@ export function containerNow(
     ...(made === undefined ? {} : { task: made }),
     ...(hook === 'StopContainer' ? { handlesExit: true } : {}),
   });
+}
+
+/** A spec is made of what was asked for; limits have changed since. */
+function withLimitsThatHold(container: Container): Container {
+  const { config, resources } = container;
+  return resources === undefined
+    ? container
+    : { ...container, config: { ...config, linux: { ...config.linux, resources } } };
 }

@@ -9,6 +9,7 @@ import type { ContainerAdjustment, FieldOwners, NriCpu, NriMemory, NriResources 
 import type { NriUpdate } from '../model/nri-views.ts';
 import { type Result, succeeded } from '../model/result.ts';
 import { resultOf } from '../oci/refuse.ts';
+import { mergedResources } from '../oci/resources.ts';
 import { claimsOf, NOBODY, present } from './claims.ts';
 import { mergeResources } from './merge-resources.ts';
 import { resourcesOver } from './parts.ts';
@@ -98,18 +99,27 @@ export function updatedResources(
   if (!merged.ok) return merged;
   const others = merged.value.updates.filter((update) => update.containerId !== containerId);
   const own = merged.value.updates.find((update) => update.containerId === containerId)?.resources;
-  const asked = fromCriResources(resources);
-  if (own === undefined) return succeeded({ told: asked, resources, others });
-  const told = resourcesOver(asked, own);
-  const { oomScoreAdj } = resources;
+  if (own === undefined) return succeeded({ told: fromCriResources(resources), resources, others });
+  const told = resourcesOver(fromCriResources(withSwapFor(resources, own)), own);
   const beyond = beyondCri(own);
   return succeeded({
     told,
-    // NRI has no word for it here, so that plugins leave it as it was asked for. 0 says nothing.
-    resources: { ...toCri(told), ...(isGiven(oomScoreAdj) ? { oomScoreAdj } : {}) },
+    // NRI has no word for oom_score_adj here, so that plugins leave it as it was asked for.
+    resources: limitsUnder(resources, own),
     ...(beyond === undefined ? {} : { beyond }),
     others,
   });
+}
+
+/** CRI's limits with those of plugins over them, so far as CRI has words for them. */
+export const limitsUnder = (limits: LinuxContainerResources, plugins: NriResources): LinuxContainerResources =>
+  mergedResources(withSwapFor(limits, plugins), toCri(plugins));
+
+/** Without a word on swap, a limit of memory is one of swap too, as where CRI gives it alone. */
+function withSwapFor(limits: LinuxContainerResources, { memory = {} }: NriResources): LinuxContainerResources {
+  if (!isGiven(memory.limit) || memory.swap !== undefined) return limits;
+  const { memorySwapLimitInBytes: _swap, ...rest } = limits;
+  return rest;
 }
 
 /** Limits that a plugin wants for a container, as a request that CRI could have made; `beyond` as above. */

@@ -1,7 +1,9 @@
 /** Where in a container's life NRI plugins are asked, and what follows from what they say. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { containerNow } from '../../../src/domain/nri/of-state.ts';
 import { readState, writeState } from '../../../src/domain/turn/snapshot.ts';
+import { FACTS } from '../../simulation/facts.ts';
 import { given } from '../given.ts';
 import {
   allSucceeds,
@@ -106,6 +108,28 @@ test('limits that plugins set are what a change of limits begins with', () => {
     }),
   );
   assert.deepEqual(requested(story.state, 'UpdateContainer').resources.cpu?.shares, 77);
+});
+
+test('of limits that plugins set, those stay that no change names; plugins are told what holds', () => {
+  const resources = {
+    memory: { limit: '7000000', reservation: '5' },
+    cpu: { shares: '77', quota: '5000' },
+    pids: { limit: '9' },
+  };
+  const set = answers('10-all', { hook: 'CreateContainer', adjust: { linux: { resources } } });
+  const update = { method: 'UpdateContainerResources', containerId: CONTAINER } as const;
+  const { state } = asking().when(
+    answered('CreateContainer', set),
+    allSucceeds,
+    call({ ...update, plugin: '10-all', resources: { cpuShares: '300', memoryLimitInBytes: '9000000' } }),
+    allSucceeds,
+  );
+  const container = state.containers.get(CONTAINER) ?? assert.fail();
+  const left = { memory: { reservation: '5' }, pids: { limit: '9' } };
+  assert.deepEqual(container.nri?.adjusted?.adjust.linux?.resources, left);
+  const told = containerNow(state, FACTS, container).linux?.resources;
+  assert.deepEqual(told?.memory, { limit: '9000000', reservation: '5' });
+  assert.deepEqual([told.cpu?.shares, told.cpu?.quota, told.pids], ['300', '5000', { limit: '9' }]);
 });
 
 test('names in what plugins change are looked up before the spec is made', () => {

@@ -8,6 +8,7 @@ import type { NriUpdate } from '../../../src/domain/model/nri-views.ts';
 import type { Result } from '../../../src/domain/model/result.ts';
 import {
   adjustmentAfterUpdate,
+  limitsUnder,
   mergedUpdates,
   type PluginUpdates,
   type RequestedUpdate,
@@ -162,15 +163,27 @@ describe('limits that CRI changes', () => {
     assert.deepEqual(others, [{ containerId: 'd' }]);
   });
 
-  it('that are 0 say nothing, nor does an oom_score_adj of 0', () => {
-    const asked = { containerId: 'c', resources: { oomScoreAdj: '0', cpuShares: '0' } };
-    const echo = answer(FIRST, of('c', { memory: { limit: '0' }, cpu: { shares: '0', quota: '9' } }));
-    assert.deepEqual(value(updatedResources(asked, [echo])).resources, { cpuQuota: '9' });
+  it('that are 0 in an answer say nothing', () => {
+    const zeros = answer(FIRST, of('c', { memory: { limit: '0' }, cpu: { shares: '0', quota: '9' } }));
+    assert.deepEqual(value(updatedResources(requested, [zeros])).resources, { ...requested.resources, cpuQuota: '9' });
   });
 
   it('are refused where plugins are in conflict', () => {
     const both = [FIRST, SECOND].map((plugin) => answer(plugin, of('c', { cpu: { cpus: '0' } })));
     assert.match(refusal(updatedResources(requested, both)), /"10-first" and "20-second" both tried to set CPUSetCPUs/);
+  });
+
+  it('of memory take swap along, unless the plugin has a word on it', () => {
+    const asked = { containerId: 'c', resources: { memoryLimitInBytes: '10', memorySwapLimitInBytes: '10' } };
+    const more = (memory: NriResources['memory'] = {}) =>
+      value(updatedResources(asked, [answer(FIRST, of('c', { memory }))])).resources;
+    assert.deepEqual(more({ limit: '20' }), { memoryLimitInBytes: '20' });
+    assert.deepEqual(more({ limit: '20', swap: '30' }), { memoryLimitInBytes: '20', memorySwapLimitInBytes: '30' });
+    assert.deepEqual(more({ limit: '0', reservation: '5' }), asked.resources);
+    assert.deepEqual(limitsUnder(asked.resources, { memory: { limit: '20' }, cpu: { shares: '0' } }), {
+      memoryLimitInBytes: '20',
+    });
+    assert.deepEqual(limitsUnder(asked.resources, { cpu: { cpus: '0' } }), { ...asked.resources, cpusetCpus: '0' });
   });
 
   it('of other containers are requests that CRI could make, and what is beyond its words', () => {
