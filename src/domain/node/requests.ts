@@ -8,6 +8,7 @@ import type { Intent } from '../model/records.ts';
 import type { Container, NodeState, PodSandbox } from '../model/state.ts';
 import { containerNow } from '../nri/of-state.ts';
 import { pluginsOf } from '../nri/plugins.ts';
+import { isPodAnnounced } from '../nri/told.ts';
 import { podSandboxView } from '../nri/views.ts';
 
 export function nodeRequest(state: NodeState, facts: DaemonFacts, intent: Intent): EffectRequest {
@@ -30,9 +31,11 @@ const inOrder = <T extends { readonly seq: number }>(objects: ReadonlyMap<string
   [...objects.values()].toSorted((a, b) => a.seq - b.seq);
 
 /** Clients may know of it, or others were asked about it; and nobody was told that it is gone. */
-const isPodToBeTold = ({ phase, restore, nri }: PodSandbox): boolean =>
-  (phase !== 'creating' || nri?.hooks.RunPodSandbox !== undefined || restore?.begun === true) &&
-  nri?.hooks.RemovePodSandbox === undefined;
+const isPodToBeTold = (sandbox: PodSandbox): boolean => {
+  const { phase, restore, nri } = sandbox;
+  const isKnown = phase !== 'creating' || nri?.hooks.RunPodSandbox !== undefined || restore?.begun === true;
+  return isKnown && isPodAnnounced(sandbox) && nri?.hooks.RemovePodSandbox === undefined;
+};
 
 /** Announced to the others and not over: from here on the plugin is asked about it like them. */
 const isToBeTold = (container: Container): boolean =>

@@ -1,5 +1,6 @@
 /** How far the hooks are that plugins are asked about one object: what records make of it. Must decide nothing. */
 import type { Failure } from '../model/errors.ts';
+import type { PodSandbox } from '../model/state.ts';
 import type { HookState, HooksTold, PluginHook } from '../model/nri-plugins.ts';
 
 type WithNri = { readonly nri?: { readonly hooks: HooksTold } };
@@ -23,3 +24,10 @@ export function restartedHooks<T extends WithNri>(object: T): T {
   const told = ([hook, to]: [string, HookState]) => [hook, to === 'doing' ? toldOf(hook as PluginHook) : to] as const;
   return { ...object, nri: { ...object.nri, hooks: Object.fromEntries(Object.entries(object.nri.hooks).map(told)) } };
 }
+
+/**
+ * Plugins were told of this pod, or would have been, had they wanted to. One that nobody asked for again (C5) was READY;
+ * any other that is undone never was.
+ */
+export const isPodAnnounced = ({ goal, nri, failure }: Pick<PodSandbox, 'goal' | 'nri' | 'failure'>): boolean =>
+  goal !== 'undo' || nri?.hooks.RunPodSandbox !== undefined || failure?.reason === 'Cancelled';

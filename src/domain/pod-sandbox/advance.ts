@@ -18,6 +18,7 @@ import { imageIdsOfPod } from '../image/mounted.ts';
 import { askOnce } from '../deciding/hooks.ts';
 import { askedTogether } from '../deciding/launch.ts';
 import { pluginsFor } from '../nri/plugins.ts';
+import { isPodAnnounced } from '../nri/told.ts';
 import type { CallMethod, Intent } from '../model/records.ts';
 import { imageStream, sandboxStream } from '../model/records.ts';
 import { containersOf, type NodeState, type PodSandbox, type StepState } from '../model/state.ts';
@@ -145,9 +146,9 @@ function advanceTeardown(turn: Turn, sandbox: PodSandbox): void {
 
 /** Tells NRI plugins of its stop, once what comes before is done. True until they have heard: the rest waits. */
 function askStopHookOnce(turn: Turn, sandbox: PodSandbox): boolean {
-  const { nri, goal, id } = sandbox;
+  const { nri, id } = sandbox;
   // What was never announced need not be taken back.
-  if (goal === 'undo' && nri?.hooks.RunPodSandbox === undefined) return false;
+  if (!isPodAnnounced(sandbox)) return false;
   if (nri?.hooks.StopPodSandbox === undefined && pluginsFor(turn.state, 'StopPodSandbox').length === 0) return false;
   const mayRun = containersOf(turn.state, id).some(mayHaveTask);
   if (mayRun || !STOP_HOOK_AFTER_TRYING.every((step) => isTried(stateOf(sandbox, step))))
@@ -204,8 +205,7 @@ function finish(turn: Turn, sandbox: PodSandbox): void {
     if (!sandbox.stopped && sandbox.goal !== 'undo') emit(turn, stream, { type: 'sandbox.stopped', body: {} });
     answer(turn, stream, ['StopPodSandbox'], OK);
     if (sandbox.goal !== 'stop' && isAllClear(sandbox) && containersOf(turn.state, id).length === 0) {
-      const isAnnounced = sandbox.goal === 'remove' || sandbox.nri?.hooks.RunPodSandbox !== undefined;
-      if (isAnnounced && askOnce(turn, stream, sandbox, 'RemovePodSandbox')) return;
+      if (isPodAnnounced(sandbox) && askOnce(turn, stream, sandbox, 'RemovePodSandbox')) return;
       emit(turn, stream, { type: 'sandbox.removed', body: {} });
       for (const imageId of imageIdsOfPod(sandbox)) wake(turn, imageStream(imageId));
       answer(turn, stream, ['RemovePodSandbox'], OK);

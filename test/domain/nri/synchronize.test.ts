@@ -4,11 +4,14 @@ import { test } from 'node:test';
 import { given, type Happening } from '../given.ts';
 import {
   allSucceeds,
+  callerGoes,
   CONTAINER,
   containerConfig,
   createContainer,
   createdContainer,
   exitedContainer,
+  fails,
+  isDue,
   POD,
   pulledImage,
   readyPod,
@@ -54,4 +57,12 @@ test('what others were asked about before, and is not made yet; nothing that oth
   const ending = [registers(early), succeeds('SynchronizePlugin'), createdContainer, removeContainer];
   assert.deepEqual(told(...ending)[1], []);
   assert.deepEqual(told(...ending, closes(early.id))[1], []);
+});
+
+test('no pod that is undone before anybody was asked about it; one that was READY, with its end', () => {
+  assert.deepEqual(told(runPod(), succeeds('PreparePodSandbox'), fails('PinNamespaces')), [[], []]);
+  const pods = plugin('10', 'pods', 'StopPodSandbox', 'RemovePodSandbox');
+  const unclaimed = [runPod(), callerGoes, allSucceeds, registers(pods), succeeds('SynchronizePlugin')];
+  const { state } = given(...unclaimed).when(isDue('claim'));
+  assert.equal(requested(state, 'CallPlugins').hook, 'StopPodSandbox');
 });
