@@ -6,7 +6,9 @@ import { loadConfDir } from '../adapters/cni/conf.ts';
 import { runDoctor } from '../adapters/doctor/doctor.ts';
 import type { NetworkSettings } from '../adapters/doctor/network.ts';
 import { type DoctorResult, ok, problem, warning } from '../adapters/doctor/result.ts';
+import type { NriPluginsFound } from '../adapters/doctor/nri-plugins.ts';
 import { surveyRegistries } from '../adapters/images/registry/survey.ts';
+import { discoverPlugins } from '../adapters/nri/launch/discover.ts';
 import { readHostFacts } from '../platform/linux/host-facts.ts';
 import type { StateReply } from '../wire/scribe/v1/daemon.ts';
 import type { Config } from '../config/config.ts';
@@ -160,13 +162,21 @@ const networksOf = async ({ runtime, cni }: Config): Promise<readonly [NetworkSe
   return [await load(cni.confDir), ...(await Promise.all(ofHandlers))];
 };
 
+const nriPluginsOf = async ({ nri }: Config): Promise<NriPluginsFound> => {
+  const { enabled, pluginDir: dir } = nri;
+  const problems: string[] = [];
+  const found = enabled ? await discoverPlugins(nri, (sentence) => void problems.push(sentence)) : [];
+  return { enabled, dir, names: found.map(({ index, name }) => `${index}-${name}`), problems };
+};
+
 const machineResults = async (config: Config, lastRecordAtMs: number | null): Promise<readonly DoctorResult[]> => {
   const { serve, journal, runtime, images } = config;
   const dirs = images.registryConfigDirs;
-  const [node, [network, ...handlerNetworks], registries] = await Promise.all([
+  const [node, [network, ...handlerNetworks], registries, nriPlugins] = await Promise.all([
     readHostFacts(),
     networksOf(config),
     surveyRegistries(dirs),
+    nriPluginsOf(config),
   ]);
   return runDoctor({
     node,
@@ -181,6 +191,7 @@ const machineResults = async (config: Config, lastRecordAtMs: number | null): Pr
     network,
     handlerNetworks,
     registries: { dirs, ...registries },
+    nriPlugins,
     lastRecordAtMs,
     nowMs: Date.now(),
     path: process.env['PATH'] ?? '',
@@ -208,7 +219,7 @@ export const doctor = command({
   name: 'doctor',
   summary: 'check this machine, and what the daemon still owes',
   description: [
-    'Checks what pods need: kernel, capabilities, cgroups, overlayfs (by mounting one and taking it away again), space, shims and OCI runtimes, the CNI configurations and their plugins, iptables, hosts.toml files and certificates of registries, the clock. And what the journal and, when it runs, the daemon know: work that is still owed because it could not be undone yet, what runs or is mounted that no record explains, what was found bad and passed over, and what is under way since when.',
+    'Checks what pods need: kernel, capabilities, cgroups, overlayfs (by mounting one and taking it away again), space, shims and OCI runtimes, the CNI configurations and their plugins, iptables, hosts.toml files and certificates of registries, NRI plugins, the clock. And what the journal and, when it runs, the daemon know: work that is still owed because it could not be undone yet, what runs or is mounted that no record explains, what was found bad and passed over, and what is under way since when.',
     'A warning is something that will be worse than it could be; a problem keeps pods, or some of them, from running. Each comes with what to do about it. Changes nothing, and works with the daemon up or down.',
     'Give it the options that the daemon runs with.',
   ],

@@ -116,6 +116,24 @@ describe('doctor', () => {
     assert.match(of(results, 'CNI configuration of other')[0]?.detail ?? '', /\/none: the directory does not exist$/);
   });
 
+  test('NRI plugins that would not be launched are told', async (t) => {
+    const examined = async (...files: readonly string[]): Promise<{ plugins: string; told: unknown }> => {
+      const root = await whole(t);
+      const plugins = join(root.dir, 'plugins');
+      await mkdir(plugins);
+      for (const file of files) await writeFile(join(plugins, file), '#!/bin/sh', { mode: 0o755 });
+      const { stdout } = await examine(root, '--json', '--nri-plugin-dir', plugins);
+      return { plugins, told: of(resultsOf(stdout), 'NRI plugins').map(({ status, detail }) => [status, detail]) };
+    };
+    const good = await examined('10-good');
+    assert.deepEqual(good.told, [['ok', `10-good in ${good.plugins}`]]);
+    const bad = await examined('10-good', 'bad');
+    const why = 'the name of an NRI plugin has two digits, "-" and a name, like 10-logger';
+    assert.deepEqual(bad.told, [
+      ['problem', `${bad.plugins}/bad is not launched: ${why}. Rename it, or make it no executable.`],
+    ]);
+  });
+
   test('exit status 1 is for problems, not for warnings', async (t) => {
     const root = await whole(t);
     const { exitStatus, stdout } = await examine(root, '--json');

@@ -8,6 +8,7 @@ import type { NodeFacts } from '../../domain/model/node-facts.ts';
 import type { CgroupDriver } from '../../domain/model/spec-settings.ts';
 import { checkCapabilities, checkCgroupDriver, checkCgroups, checkClock, checkKernel } from './host.ts';
 import { checkCniConfiguration, checkCniPlugins, checkIptables, type NetworkSettings } from './network.ts';
+import { checkNriPlugins, type NriPluginsFound } from './nri-plugins.ts';
 import { checkOciRuntime, checkShim } from './programs.ts';
 import { checkRegistries, type RegistrySettings } from './registries.ts';
 import type { DoctorResult } from './result.ts';
@@ -32,6 +33,7 @@ export interface DoctorOptions {
   /** Of runtime handlers with a network of their own. */
   readonly handlerNetworks: readonly NetworkSettings[];
   readonly registries: RegistrySettings;
+  readonly nriPlugins: NriPluginsFound;
   /** Wall clock of the journal's newest record in ms since the epoch; null when there is no journal. */
   readonly lastRecordAtMs: number | null;
   readonly nowMs: number;
@@ -78,6 +80,7 @@ export const runDoctor = async (options: DoctorOptions): Promise<readonly Doctor
     ...networks.flat(),
     iptables,
     ...checkRegistries(options.registries),
+    ...checkNriPlugins(options.nriPlugins),
     checkClock(options.nowMs, options.lastRecordAtMs),
   ];
 };

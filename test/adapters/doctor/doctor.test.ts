@@ -103,6 +103,7 @@ describe('scribe doctor', { timeout: 60_000 }, () => {
       network: network([], { confList: null, problem: 'none' }),
       handlerNetworks: [network([], { handler: 'special', confList: null, problem: 'none of its own' })],
       registries: { dirs: ['/etc/certs.d'], count: 0, problems: [], unknownKeys: [] },
+      nriPlugins: { enabled: false, dir: '/opt/nri/plugins', names: [], problems: [] },
       lastRecordAtMs: null,
       nowMs: Date.now(),
       path: process.env.PATH ?? '',
@@ -117,6 +118,7 @@ describe('scribe doctor', { timeout: 60_000 }, () => {
     says(byCheck.get('CNI configuration') as DoctorResult, 'problem', /^none$/);
     says(byCheck.get('CNI configuration of special') as DoctorResult, 'problem', /^none of its own$/);
     says(byCheck.get('registries') as DoctorResult, 'ok', /^none configured in \/etc\/certs\.d: each is asked itself$/);
+    says(byCheck.get('NRI plugins') as DoctorResult, 'ok', /^off: nri\.enable is false$/);
     assert.deepEqual(await readdir(rootDir), []);
     assert.ok(!(await readFile('/proc/self/mountinfo', 'utf8')).includes(rootDir), 'nothing stays mounted');
   });
