@@ -29,7 +29,7 @@ import {
 import { askAboutChange, askPlugins } from '../deciding/hooks.ts';
 import type { PluginAnswer } from '../model/nri-plugins.ts';
 import { updatesIn } from '../nri/answers.ts';
-import { updatedResources } from '../nri/updates.ts';
+import { limitsBefore, updatedResources } from '../nri/updates.ts';
 import { isAskingShim } from './contact.ts';
 import { isSettled } from './evolve.ts';
 import { isCreated, notFound, resourcesOf } from '../model/container-state.ts';
@@ -151,8 +151,10 @@ const removedMeanwhile = (containerId: string): Failure => ({
 });
 
 /** A process that was started keeps its oom_score_adj, as its children already have it. */
-function wantedResources(container: Container, { resources }: UpdateRequest, way: Way): LinuxContainerResources {
-  const current = resourcesOf(container) ?? {};
+function wantedResources(container: Container, request: UpdateRequest, way: Way): LinuxContainerResources {
+  const { resources, plugin } = request;
+  const limits = resourcesOf(container) ?? {};
+  const current = plugin === undefined ? limits : limitsBefore(limits, resources);
   const { oomScoreAdj: _kept, ...others } = resources;
   return mergedResources(current, way === 'spec' ? resources : others);
 }

@@ -100,7 +100,7 @@ export function updatedResources(
   const others = merged.value.updates.filter((update) => update.containerId !== containerId);
   const own = merged.value.updates.find((update) => update.containerId === containerId)?.resources;
   if (own === undefined) return succeeded({ told: fromCriResources(resources), resources, others });
-  const told = resourcesOver(fromCriResources(withSwapFor(resources, own)), own);
+  const told = resourcesOver(fromCriResources(limitsBefore(resources, toCriResources(own))), own);
   const beyond = beyondCri(own);
   return succeeded({
     told,
@@ -112,12 +112,17 @@ export function updatedResources(
 }
 
 /** CRI's limits with those of plugins over them, so far as CRI has words for them. */
-export const limitsUnder = (limits: LinuxContainerResources, plugins: NriResources): LinuxContainerResources =>
-  mergedResources(withSwapFor(limits, plugins), toCri(plugins));
+export function limitsUnder(limits: LinuxContainerResources, plugins: NriResources): LinuxContainerResources {
+  const changes = toCri(plugins);
+  return mergedResources(limitsBefore(limits, changes), changes);
+}
 
-/** Without a word on swap, a limit of memory is one of swap too, as where CRI gives it alone. */
-function withSwapFor(limits: LinuxContainerResources, { memory = {} }: NriResources): LinuxContainerResources {
-  if (!isGiven(memory.limit) || memory.swap !== undefined) return limits;
+/** What a change that plugins want begins with: without a word on swap, a limit of memory is one of swap too. */
+export function limitsBefore(
+  limits: LinuxContainerResources,
+  { memoryLimitInBytes, memorySwapLimitInBytes }: LinuxContainerResources,
+): LinuxContainerResources {
+  if (!isGiven(memoryLimitInBytes) || memorySwapLimitInBytes !== undefined) return limits;
   const { memorySwapLimitInBytes: _swap, ...rest } = limits;
   return rest;
 }

@@ -70,6 +70,16 @@ test('plugins are not asked about what one of them wants', () => {
     .follows({ records: ['container.updated'], asks: ['UpdateContainer'], answers: ['UpdateContainerResources OK'] });
 });
 
+test('a limit of memory that a plugin wants takes swap along', () => {
+  const own = { method: 'UpdateContainerResources', containerId: CONTAINER } as const;
+  const both = { memoryLimitInBytes: '7000000', memorySwapLimitInBytes: '7000000' };
+  const { state } = running(call({ ...own, resources: both, plugin: '10-limits' }), allSucceeds).when(
+    call({ ...own, resources: { memoryLimitInBytes: '9000000' }, plugin: '10-limits' }),
+    allSucceeds,
+  );
+  assert.deepEqual(state.containers.get(CONTAINER)?.resources, { memoryLimitInBytes: '9000000' });
+});
+
 test('a plugin adjusts the container that is made, and does not update it', () => {
   const creating = plugin('10', 'creating', 'CreateContainer');
   given(registers(creating), pulledImage, readyPod, createContainer(), succeeds('InspectContainer'))
