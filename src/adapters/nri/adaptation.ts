@@ -3,7 +3,7 @@
  * is there, and neither what they are told nor in which order.
  */
 import { randomBytes } from 'node:crypto';
-import { mkdir } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { join } from 'node:path';
@@ -61,7 +61,7 @@ export const createNriPlugins = (options: NriPluginsOptions): NriPlugins => {
   const { settings, version, stateDir, spawner, log, report, backoff = RESTART } = options;
   const sessions = new Map<string, Session>();
   const changes = new Subject<NriPluginChange>();
-  const socketDir = join(stateDir, 'nri');
+  const socketDir = join(stateDir, 'nri-launch');
   let launchers: readonly Launcher[] = [];
   let listener: UnixListener | null = null;
   let takeUpdates: TakeNriUpdates = () => Promise.resolve([]);
@@ -137,6 +137,8 @@ export const createNriPlugins = (options: NriPluginsOptions): NriPlugins => {
       takeUpdates = take;
       if (!settings.disableConnections)
         listener = await listenForPlugins(settings.socketPath, (socket) => void admitConnected(socket), report);
+      // What an earlier daemon was about to launch has ended with it.
+      await rm(socketDir, { recursive: true, force: true });
       await mkdir(socketDir, { recursive: true, mode: 0o700 });
       launchers = (await discoverPlugins(settings, report)).map(launch);
       await Promise.all(launchers.map(({ tried }) => tried));
