@@ -51,7 +51,7 @@ test('C13: a journal that three plugins had a part in is decided again to the sa
   const { podSandboxId, containerId } = await runContainer(rig);
   const [spec] = specs;
   assert.deepEqual(
-    spec?.process.env.filter((entry) => String(entry).startsWith('PLUGIN')),
+    spec?.process.env.filter((entry) => typeof entry === 'string' && entry.startsWith('PLUGIN')),
     ['PLUGIN_10=yes', 'PLUGIN_20=yes', 'PLUGIN_30=yes'],
   );
   const records = rig.contents.rows.flatMap(({ record }) => (record === null ? [] : (fromJournalRecord(record) ?? [])));
