@@ -1,7 +1,7 @@
 /** What plugins answered to one hook, as it counts for whoever asked: pure, so that a replay needs no plugin (C13). */
 import type { Failure } from '../model/errors.ts';
 import type { PluginAnswer, PluginHook } from '../model/nri-plugins.ts';
-import type { Result } from '../model/result.ts';
+import { type Result, succeeded } from '../model/result.ts';
 import type { PluginUpdates } from './updates.ts';
 import { type Merged, NOTHING_MERGED, withAdjustment } from './merge.ts';
 
@@ -25,7 +25,7 @@ export function mergedAnswers(answers: readonly PluginAnswer[]): Result<Merged> 
     if (!next.ok) return next;
     merged = next.value;
   }
-  return { ok: true, value: merged };
+  return succeeded(merged);
 }
 
 /** What plugins want of limits, of whichever container. */
