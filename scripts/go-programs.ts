@@ -1,6 +1,6 @@
 /**
- * Builds the programs in Go that tests need (modules of test/support, and the directories of one that has several), those that are not in the cache directory yet:
- * kubelet alone takes minutes, which no test should wait for. Prints where each is.
+ * Builds the programs in Go that tests need (modules of test/support, and the directories of one that has several), those
+ * that are not in the cache directory yet: kubelet alone takes minutes, which no test should wait for. Prints where each is.
  */
 import { glob } from 'node:fs/promises';
 import { dirname, join } from 'node:path';

@@ -206,3 +206,27 @@ test('a call that waits for content to be deleted is told when what follows from
   plant.on = false;
   assert.equal(reasonOf(await rig.call(pull)), 'OK');
 });
+
+test('an image that was removed during a load goes though what follows from the end of the load throws', async () => {
+  const plant = throwing(
+    (input) => input.type === 'effect.ended' && input.body.kind === 'LoadImages',
+    () => new TypeError('planted'),
+  );
+  let end: () => void = () => {};
+  const rig = await startRig({
+    decide: plant.decide,
+    perform: { LoadImages: () => new Promise((resolve) => (end = () => resolve({ images: [] }))) },
+  });
+  const [app = ''] = IMAGE.repoTags;
+  assert.equal(reasonOf(await rig.call({ method: 'PullImage', image: app, credentials: null })), 'OK');
+  const loaded = rig.call({ method: 'LoadImages', newId: 'upload' });
+  await rig.settle();
+  assert.equal(reasonOf(await rig.call({ method: 'RemoveImage', image: app })), 'OK');
+  plant.on = true;
+  end();
+  assert.equal(reasonOf(await loaded), 'Bug');
+  plant.on = false;
+  assert.equal(rig.view.state.images.size, 1);
+  await rig.advance(2_000);
+  assert.equal(rig.view.state.images.size, 0);
+});

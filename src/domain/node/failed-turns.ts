@@ -99,9 +99,14 @@ function recoverAllLater(turn: Turn, failure: Failure): void {
     ...[...state.sandboxes.keys()].map(sandboxStream),
     ...[...state.containers.keys()].map(containerStream),
   ];
-  const removed = [...state.images.values()].filter(({ removing }) => removing).map(({ id }) => imageStream(id));
-  recoverLater(turn, rulesOf(state) < 3 ? streams : [...streams, ...removed]);
+  recoverLater(turn, [...streams, ...removedImages(state)]);
 }
+
+/** They wait for fetches, and for each other. */
+const removedImages = (state: NodeState): string[] =>
+  rulesOf(state) < 3
+    ? []
+    : [...state.images.values()].filter(({ removing }) => removing).map(({ id }) => imageStream(id));
 
 /** Each object by itself, so that only the one that can't be decided about stays as it is. */
 export function recoverLater(turn: Turn, streams: readonly string[]): void {
@@ -139,6 +144,7 @@ function concerned(state: NodeState, stream: string): string[] {
     case 'image':
       return state.images.has(id) ? [stream] : [];
     case 'call':
+      return removedImages(state);
     case 'node':
       return [];
   }
