@@ -49,6 +49,8 @@ export function startClients(history: History, count: number): Clients {
   const { random, scheduler, model } = history;
   let winding = false;
   let active = 0;
+  /** By the ids that creations were answered with. */
+  const podOf = new Map<string, string>();
   let cleaning = false;
   let cleaned = false;
   let pod = 0;
@@ -169,8 +171,12 @@ export function startClients(history: History, count: number): Clients {
     const made = await create({ ...draft, checkpointPath: CHECKPOINT_PATH }, 'sandbox');
     if (made === null) return null;
     const containerIds = Object.values(made.containerIds ?? {});
-    for (const containerId of containerIds) history.ledger.created.set(containerId, 'container');
-    return { podSandboxId: made.id ?? '', containerIds };
+    const podSandboxId = made.id ?? '';
+    for (const containerId of containerIds) {
+      history.ledger.created.set(containerId, 'container');
+      podOf.set(containerId, podSandboxId);
+    }
+    return { podSandboxId, containerIds };
   }
 
   /** Creates, repeating the same call as long as it is not answered. */
@@ -182,6 +188,7 @@ export function startClients(history: History, count: number): Clients {
         if (answer === null || !answer.outcome.ok) continue;
         const id = answer.outcome.value.id ?? '';
         history.ledger.created.set(id, kind);
+        if (draft.method === 'CreateContainer') podOf.set(id, draft.podSandboxId);
         return answer.outcome.value;
       }
       await pause(50);
@@ -272,23 +279,18 @@ export function startClients(history: History, count: number): Clients {
   }
 
   async function removePod(podSandboxId: string): Promise<void> {
-    // Removing a pod removes its containers with it.
-    for (const { id } of [...(history.daemon?.view.state.containers.values() ?? [])].filter(
-      (container) => container.podSandboxId === podSandboxId,
-    ))
-      history.ledger.created.delete(id);
+    forgetContainersOf(podSandboxId);
     if (random.chance(0.8)) await call({ method: 'StopPodSandbox', podSandboxId }, impatient());
     history.ledger.created.delete(podSandboxId);
-    for (const id of [...history.ledger.created.keys()])
-      if (history.ledger.created.get(id) === 'container' && !stillIn(id)) history.ledger.created.delete(id);
+    forgetContainersOf(podSandboxId);
     const removed = await call({ method: 'RemovePodSandbox', podSandboxId }, impatient());
     if (removed?.outcome.ok) history.ledger.removed.add(podSandboxId);
   }
 
-  const stillIn = (containerId: string): boolean => {
-    const podSandboxId = history.daemon?.view.state.containers.get(containerId)?.podSandboxId;
-    return podSandboxId === undefined || history.ledger.created.has(podSandboxId);
-  };
+  /** Removing a pod removes its containers with it. What a daemon shows of them is not asked: there may be none now. */
+  function forgetContainersOf(podSandboxId: string): void {
+    for (const [id, pod] of podOf) if (pod === podSandboxId) history.ledger.created.delete(id);
+  }
 
   async function client(): Promise<void> {
     active += 1;
