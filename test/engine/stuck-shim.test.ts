@@ -54,6 +54,18 @@ test('a StartContainer that waits while the shim is being stopped is told when t
   assert.equal(reasonOf(await reply), 'ShimFailed');
 });
 
+test('a start that waits while the shim is being stopped ends with its pod, also when it was told to stop before', async () => {
+  const { rig, create } = await podOfStuckShim(() => new Promise(() => undefined));
+  const containerId = await create('second');
+  const started = rig.call({ method: 'StartContainer', containerId });
+  const stopped = rig.call({ method: 'StopContainer', containerId, timeoutSeconds: '0' });
+  for (let i = 0; i < 5; i += 1) await rig.settle();
+  const [podSandboxId = ''] = rig.view.state.sandboxes.keys();
+  void rig.call({ method: 'StopPodSandbox', podSandboxId });
+  assert.equal(reasonOf(await started), 'RuntimeFailed');
+  assert.equal(reasonOf(await stopped), 'OK');
+});
+
 test('a container whose start was not answered is EXITED when what may run of it was ended, and not before', async () => {
   const { promise, resolve } = Promise.withResolvers<Record<string, never>>();
   const rig = await startRig({

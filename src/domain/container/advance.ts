@@ -36,7 +36,7 @@ import { advanceCheckpoint, isInCheckpoint } from './checkpoint.ts';
 import { contactOf, isAskingShim, isUnanswered } from './contact.ts';
 import { hasLostPlugins, isAnnounced, isBeingCreatedByPlugins, askHookOnce } from './hooks.ts';
 import { adjustedSpecOf } from '../nri/spec.ts';
-import { isRunning, isStarting, isStartInDoubt, mayHaveTask, stopOf } from '../model/container-state.ts';
+import { isRunning, isStarting, isStartInDoubt, mayHaveTask, stopOf, waitsToStart } from '../model/container-state.ts';
 import { refused, succeeded } from '../model/result.ts';
 import { advanceUpdates, isUpdating } from './update.ts';
 import { writeExit, writeStart, writeStartError, writeUnknownEnd } from './starts-and-exits.ts';
@@ -282,6 +282,9 @@ export function stopContainerOf(turn: Turn, containerId: string): void {
   const stop = stopOf(container);
   if (stop === null || stop.killAtNs !== null || stop.kill === 'futile') {
     askForStop(turn, container, SIGKILL, null);
+    wake(turn, containerStream(containerId));
+  } else if (waitsToStart(container) && rulesOf(turn.state) >= 3) {
+    // It was told to stop before, and its pod starts no shim for it any more.
     wake(turn, containerStream(containerId));
   }
 }
