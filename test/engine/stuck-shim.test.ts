@@ -54,7 +54,9 @@ test('a StartContainer that waits while the shim is being stopped is told when t
   assert.equal(reasonOf(await reply), 'ShimFailed');
 });
 
-test('a start that waits while the shim is being stopped ends with its pod, also when it was told to stop before', async () => {
+test('a start that waits while the shim is being stopped ends with its pod, also when it was told to stop before', {
+  timeout: 20_000,
+}, async () => {
   const { rig, create } = await podOfStuckShim(() => new Promise(() => undefined));
   const containerId = await create('second');
   const started = rig.call({ method: 'StartContainer', containerId });
