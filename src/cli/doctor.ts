@@ -14,6 +14,7 @@ import type { StateReply } from '../wire/scribe/v1/daemon.ts';
 import type { Config } from '../config/config.ts';
 import { loadConfig, systemdRuns } from '../config/load.ts';
 import type { NodeState } from '../domain/model/state.ts';
+import { pluginName } from '../domain/nri/plugins.ts';
 import { nodeFold } from '../engine/node-fold.ts';
 import { foldState } from '../journal/fold.ts';
 import { findingsOf, openReader } from '../journal/open.ts';
@@ -166,7 +167,7 @@ const nriPluginsOf = async ({ nri }: Config): Promise<NriPluginsFound> => {
   const { enabled, pluginDir: dir } = nri;
   const problems: string[] = [];
   const found = enabled ? await discoverPlugins(nri, (sentence) => void problems.push(sentence)) : [];
-  return { enabled, dir, names: found.map(({ index, name }) => `${index}-${name}`), problems };
+  return { enabled, dir, names: found.map(pluginName), problems };
 };
 
 const machineResults = async (config: Config, lastRecordAtMs: number | null): Promise<readonly DoctorResult[]> => {

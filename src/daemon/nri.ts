@@ -12,6 +12,7 @@ import type { NriPlugin } from '../domain/model/nri-plugins.ts';
 import type { NriEviction, NriUpdate } from '../domain/model/nri-views.ts';
 import { type EffectEnded, type Sequenced, subjectOf } from '../domain/model/records.ts';
 import { updatesIn } from '../domain/nri/answers.ts';
+import { pluginName } from '../domain/nri/plugins.ts';
 import { mergedUpdates, updateInCri } from '../domain/nri/updates.ts';
 import type { Changes, Observe, SubmitCall } from '../engine/ports.ts';
 
@@ -31,7 +32,7 @@ export async function startNri({ plugins, observe, submit, changes, log }: Optio
   plugins.changes.subscribe((change) => {
     if (change.kind === 'registered') {
       const plugin = recorded(change.plugin);
-      names.set(plugin.id, `${plugin.index}-${plugin.name}`);
+      names.set(plugin.id, pluginName(plugin));
       return note(observe({ kind: 'NriNoted', note: { type: 'nri.plugin.registered', body: plugin } }));
     }
     const { pluginId: id, reason } = change;

@@ -20,7 +20,7 @@ import { listenForPlugins } from './listen.ts';
 import { keepLaunched, type Launcher } from './launch/launcher.ts';
 import { startPlugin } from './launch/program.ts';
 import type { NriPluginChange, NriPlugins, NriPluginStatus, TakeNriUpdates } from './plugins.ts';
-import { fullName } from './plugin-names.ts';
+import { pluginName } from '../../domain/nri/plugins.ts';
 import { policyOf } from './policy.ts';
 import { failureOf } from './request.ts';
 import { createSession, type Session } from './session.ts';
@@ -81,7 +81,7 @@ export const createNriPlugins = (options: NriPluginsOptions): NriPlugins => {
     const { index, name, events, nriVersion, wished } = registration;
     const policy = policyOf(settings, registration, wished);
     const { requestTimeoutMs, failurePolicy } = policy;
-    const id = `${fullName(registration)}@${randomBytes(6).toString('hex')}`;
+    const id = `${pluginName(registration)}@${randomBytes(6).toString('hex')}`;
     const plugin = {
       id,
       index,
@@ -98,10 +98,10 @@ export const createNriPlugins = (options: NriPluginsOptions): NriPlugins => {
     sessions.set(id, opened);
     void opened.closed.then((reason) => {
       sessions.delete(id);
-      log.warn(`The NRI plugin ${fullName(plugin)} is gone: ${reason}.`);
+      log.warn(`The NRI plugin ${pluginName(plugin)} is gone: ${reason}.`);
       changes.next({ kind: 'closed', pluginId: id, reason });
     });
-    log.info(`The NRI plugin ${fullName(plugin)} has registered.`);
+    log.info(`The NRI plugin ${pluginName(plugin)} has registered.`);
     changes.next({ kind: 'registered', plugin });
     if (closing) await opened.shutDown(SHUTDOWN_MS);
     return opened;

@@ -17,7 +17,8 @@ import {
 import { hooksOfMask, NRI_VERSION } from './hooks.ts';
 import { createMux, PLUGIN_CONN, RUNTIME_CONN } from './mux.ts';
 import type { NriHook } from './plugins.ts';
-import { fullName, type PluginName } from './plugin-names.ts';
+import type { PluginName } from './plugin-names.ts';
+import { pluginName } from '../../domain/nri/plugins.ts';
 import { requestTimeoutOf } from './policy.ts';
 import { serveRuntime } from './runtime-service.ts';
 
@@ -76,7 +77,7 @@ export const registerPlugin = async (socket: Duplex, options: RegistrationOption
   const { settings, launched, takeUpdates } = options;
   const mux = createMux(socket);
   const service = mux.connection(PLUGIN_CONN);
-  const client = createTtrpcClient(service, launched === null ? 'the plugin' : fullName(launched));
+  const client = createTtrpcClient(service, launched === null ? 'the plugin' : pluginName(launched));
   const registered = serveRuntime(mux.connection(RUNTIME_CONN), { namesItself: launched === null, takeUpdates });
   const gone = mux.closed.then((cause) => {
     throw new Error(`its connection closed${cause === undefined ? '' : `: ${messageOf(cause)}`}`);

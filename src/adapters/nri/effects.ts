@@ -7,7 +7,7 @@ import type { EffectOf, EffectResults } from '../../domain/model/effects.ts';
 import { FailureError } from '../../domain/model/errors.ts';
 import type { NriPlugin, PluginAnswer, PluginHook } from '../../domain/model/nri-plugins.ts';
 import type { NriAnswer, NriContainer } from '../../domain/model/nri-views.ts';
-import type { Result } from '../../domain/model/result.ts';
+import { type Result, succeeded } from '../../domain/model/result.ts';
 import { adjustedView } from '../../domain/nri/adjusted-view.ts';
 import { mergedAnswers, updatesIn } from '../../domain/nri/answers.ts';
 import { pluginName } from '../../domain/nri/plugins.ts';
@@ -169,8 +169,8 @@ function answerOf(hook: PluginHook, plugin: string, answer: AnswerOf<PluginHook>
     case 'StopContainer':
       return stopContainerAnswer(plugin, answer as wire.StopContainerResponse);
     case 'ValidateContainerAdjustment':
-      return { ok: true, value: validationAnswer(plugin, answer as wire.ValidateContainerAdjustmentResponse) };
+      return succeeded(validationAnswer(plugin, answer as wire.ValidateContainerAdjustmentResponse));
     default:
-      return { ok: true, value: { hook } };
+      return succeeded({ hook });
   }
 }

@@ -1,4 +1,4 @@
-/** Names and indices of plugins, as NRI allows them. */
+/** Names and indices of plugins, as NRI allows them. How both are said together is `pluginName` of the domain. */
 
 const INDEX = /^[0-9]{2}$/;
 const NAME = /^[A-Za-z0-9_.+-]{1,128}$/;
@@ -23,6 +23,3 @@ export const parsePluginName = (file: string): PluginName | null => {
   const [, index = '', name = ''] = /^([^-]*)-(.*)$/s.exec(file) ?? [];
   return problemOfName({ index, name }) === null ? { index, name } : null;
 };
-
-/** As it is called in messages, in configuration and as an owner. */
-export const fullName = ({ index, name }: PluginName): string => `${index}-${name}`;

@@ -2,7 +2,8 @@
 import type { NriFailurePolicy, NriPluginSettings, NriSettings } from '../../domain/model/nri-settings.ts';
 import type { FailurePolicy } from '../../wire/nri/api.ts';
 import { type Binding, createBinding } from './binding.ts';
-import { fullName, type PluginName } from './plugin-names.ts';
+import type { PluginName } from './plugin-names.ts';
+import { pluginName } from '../../domain/nri/plugins.ts';
 
 export interface PluginPolicy {
   readonly requestTimeoutMs: number;
@@ -13,7 +14,7 @@ export interface PluginPolicy {
 }
 
 const settingsOf = (settings: NriSettings, plugin: PluginName): NriPluginSettings | undefined =>
-  settings.plugins[fullName(plugin)] ?? settings.plugins[plugin.name];
+  settings.plugins[pluginName(plugin)] ?? settings.plugins[plugin.name];
 
 export const requestTimeoutOf = (settings: NriSettings, plugin: PluginName): number =>
   settingsOf(settings, plugin)?.requestTimeoutMs ?? settings.requestTimeoutMs;

@@ -20,7 +20,7 @@ import type {
   NriSynchronized,
   RequestOf,
 } from './plugins.ts';
-import { fullName } from './plugin-names.ts';
+import { pluginName } from '../../domain/nri/plugins.ts';
 import type { PluginPolicy } from './policy.ts';
 import { describeFailure, failureKindOf, failureOf, isUnimplemented, sendRequest } from './request.ts';
 import { sendAll, synchronizeTimeoutMs } from './synchronize.ts';
@@ -45,7 +45,7 @@ export const createSession = (
   { requestTimeoutMs, missesMax, binding }: PluginPolicy,
   warn: (message: string) => void,
 ): Session => {
-  const name = fullName(plugin);
+  const name = pluginName(plugin);
   const turn = createSemaphore(1);
   const health = createHealth();
   const unknown = new Set<NriHook>();

@@ -4,7 +4,8 @@ import { open, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf } from '../../../domain/model/errors.ts';
 import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
-import { fullName, parsePluginName, type PluginName } from '../plugin-names.ts';
+import { parsePluginName, type PluginName } from '../plugin-names.ts';
+import { pluginName } from '../../../domain/nri/plugins.ts';
 
 export interface FoundPlugin extends PluginName {
   readonly path: string;
@@ -43,7 +44,7 @@ const isWasm = async (path: string): Promise<boolean> => {
 };
 
 const configOf = async (configDir: string, plugin: PluginName): Promise<string> => {
-  for (const file of [fullName(plugin), plugin.name]) {
+  for (const file of [pluginName(plugin), plugin.name]) {
     try {
       return await readConfig(join(configDir, `${file}.conf`));
     } catch (error) {
