@@ -1,6 +1,9 @@
 /** `scribe verify`: whether the journal is what was written, and folds to what the daemon holds. */
-import { resolve } from 'node:path';
+import { readdir, stat } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import type { StateReply } from '../wire/scribe/v1/daemon.ts';
+import type { KeptResult } from '../journal/kept-checkpoints.ts';
+import type { KeptElsewhere } from '../journal/surroundings-check.ts';
 import { type VerifyReport, verifyJournal } from '../journal/verify.ts';
 import { command, failure, type Values } from './command.ts';
 import { type Answer, askDaemon, socketOfRoot } from './daemon.ts';
@@ -18,9 +21,11 @@ const options = {
   root: rootOption,
   socket: socketOption,
   config: configOption,
-  head: {
+  against: {
     value: 'FILE',
-    about: 'A copy of journal.db.head that was kept elsewhere: the journal must contain it, whatever is beside it now.',
+    repeatable: true,
+    about:
+      'A copy of journal.db.head that was kept elsewhere, or a directory of such copies: the journal must contain each of them, whatever is beside it now.',
   },
   key: {
     value: 'FILE',
@@ -87,6 +92,12 @@ const countsOf = (report: VerifyReport): string => {
   return `${counted(headSeq, 'record')}${pruned}, ${rest.join(', ')} of read calls`;
 };
 
+/** Those that it does not contain are findings. */
+const keptLines = ({ file, seq, verdict }: KeptResult): string[] =>
+  verdict === 'contained' && seq !== null
+    ? [`${file}: the journal contains it, up to record ${grouped(seq)}, and the same key signed`]
+    : [];
+
 const differenceOf = ({ held, foldedHash }: Compared<Holder>): string =>
   `${whereOf(held)} is ${held.stateHash}, but the journal folds to ${foldedHash}`;
 
@@ -117,6 +128,7 @@ const show = async (
   const lines = [
     `${path}: ${countsOf(report)}`,
     ...(report.ok ? ['every hash is right'] : findings),
+    ...report.against.flatMap(keptLines),
     ...(more > 0 ? [`and ${counted(more, 'finding')} more`] : []),
     ...(folded === null ? ['not folded: the journal is not what was written'] : foldLines(folded)),
     `took ${(tookMs / 1000).toFixed(1)} s`,
@@ -136,9 +148,18 @@ const jsonOf = (path: string, report: VerifyReport, folded: Folded | null, tookM
   return jsonLine(object);
 };
 
+/** The files of a directory, in order of their names; anything else stands for itself. */
+const filesOf = async (path: string): Promise<string[]> => {
+  const stats = await stat(path).catch(() => null);
+  if (stats?.isDirectory() !== true) return [path];
+  const names = (await readdir(path)).sort();
+  if (names.length === 0) throw failure(`--against ${path}: there is no checkpoint in it.`);
+  return names.map((name) => join(path, name));
+};
+
 /** What an auditor has, and whoever owns this machine could not change. */
-const keptElsewhere = ({ head, key }: Values<typeof options>): { readonly head?: string; readonly key?: string } => ({
-  ...(head === undefined ? {} : { head: resolve(head) }),
+const keptElsewhere = async ({ against = [], key }: Values<typeof options>): Promise<KeptElsewhere> => ({
+  against: (await Promise.all(against.map((path) => filesOf(resolve(path))))).flat(),
   ...(key === undefined ? {} : { key: resolve(key) }),
 });
 
@@ -148,14 +169,14 @@ export const verify = command({
   description: [
     'Computes every hash of the journal anew: the chain of records, checkpoints and their signatures, what was pruned and by which record, segments of read calls, snapshots. Finds a single flipped bit, and names the first record that is not what was written, and why.',
     'Then folds the journal from record 1 on and compares: with every snapshot, and, when the daemon runs, with its live state, and with the state that it decides from while nothing is on its way to the disk. All must be the same, byte for byte.',
-    'Changes nothing, and works with the daemon up or down. Copy <root>/journal.db.head to another machine now and then: with --head it tells whether the journal still contains it, and --key names the key that must have signed.',
+    'Changes nothing, and works with the daemon up or down. Copy <root>/journal.db.head to another machine now and then: --against tells whether the journal still contains every copy, or was put back to an older state, rewritten, replaced by another or signed again with another key, and between which copies. --key names the key that must have signed.',
     'A journal that was put back, cut or begun anew is doubted until somebody acknowledges it, and is not verified before.',
   ],
   options,
   exitStatus: '0 when the journal is what was written, 1 when it is not or could not be read',
   examples: [
     ['scribe verify', 'Takes about ten seconds for a million records.'],
-    ['scribe verify --head /mnt/audit/node7.head --key /mnt/audit/node7.pub', 'Trusts nothing on this machine.'],
+    ['scribe verify --against /mnt/audit/node7 --key /mnt/audit/node7.pub', 'Trusts nothing on this machine.'],
   ],
   run: async (values, _operands, io) => {
     const startedMs = performance.now();
@@ -163,7 +184,7 @@ export const verify = command({
     const path = await readableJournal(rootDir);
     const progress = createProgress(io.stderr);
     const onProgress = (records: number, of: number): void => showCount(progress, 'checking', records, of);
-    const report = await verifyJournal(path, { onProgress, ...keptElsewhere(values) });
+    const report = await verifyJournal(path, { onProgress, ...(await keptElsewhere(values)) });
     const folded = report.ok ? await foldAndCompare(values, rootDir, path, report.headSeq, progress) : null;
     progress.clear();
     const tookMs = performance.now() - startedMs;

@@ -3,13 +3,13 @@
  * was pruned and by which record, read segments, snapshots and migrations. Every column of every table is either
  * computed anew here or in chain-check.ts, so that no flipped bit goes unseen.
  */
-import { existsSync } from 'node:fs';
 import type { ChainPart, Finding } from './chain-check.ts';
 import { isSigned, loadPublicKey, readCheckpoints, readHeadFile } from './checkpoints.ts';
 import { connectScratch, type Db } from './connect.ts';
 import { chunkRoot, GENESIS } from './encoding.ts';
 import { errorOf } from './errors.ts';
 import { journalFiles } from './files.ts';
+import { checkKept, type KeptResult } from './kept-checkpoints.ts';
 import { listMigrations, migrate, migrationDigest, schemaVersion } from './migrate.ts';
 import { nameDigest } from './names.ts';
 import { JOURNAL_PRUNED, type Pruning, parsePruned } from './own-records.ts';
@@ -24,12 +24,14 @@ export interface SurroundingsReport {
   readonly checkpoints: number;
   readonly snapshots: number;
   readonly readSegments: number;
+  /** What kept checkpoints show, oldest first. */
+  readonly against: readonly KeptResult[];
 }
 
 /** Files to go by besides those beside the journal. */
 export interface KeptElsewhere {
-  /** A checkpoint that the journal has to contain. */
-  readonly head?: string | undefined;
+  /** Checkpoints that the journal has to contain. */
+  readonly against?: readonly string[] | undefined;
   /** The key that must have signed, in place of the journal's own. */
   readonly key?: string | undefined;
 }
@@ -125,11 +127,20 @@ const checkCheckpoints = (db: Db, { path, kept }: SurroundingsTask, chain: Chain
     }
   }
   checkHeadFile(files.head, key, chain, db, find);
-  if (kept.head !== undefined) {
-    if (!existsSync(kept.head)) find(null, `${kept.head} is missing.`);
-    checkHeadFile(kept.head, key, chain, db, find);
-  }
   return checkpoints.length;
+};
+
+const checkAgainst = (db: Db, { path, kept }: SurroundingsTask, chain: Chain, find: Find): readonly KeptResult[] => {
+  const keyPath = kept.key ?? journalFiles(path).key;
+  const { results, findings } = checkKept(kept.against ?? [], {
+    headSeq: chain.headSeq,
+    newestSeq: createReader(db).head().seq,
+    hashes: chain.hashes,
+    key: loadPublicKey(keyPath),
+    keyPath,
+  });
+  for (const { seq, what } of findings) find(seq, what);
+  return results;
 };
 
 type PublicKey = ReturnType<typeof loadPublicKey>;
@@ -258,20 +269,16 @@ export const checkSurroundings = (db: Db, task: SurroundingsTask): SurroundingsR
     hashes: new Map(parts.flatMap(({ hashes }) => [...hashes])),
     closed: new Map(parts.flatMap(({ closed }) => closed).map(({ seq, sealed }) => [seq, sealed])),
   };
-  const counted = (what: string, check: () => number): number => {
+  const tried = <T>(what: string, otherwise: T, check: () => T): T => {
     try {
       return check();
     } catch (thrown) {
       find(null, `The ${what} cannot be read: ${errorOf(thrown).message}.`);
-      return 0;
+      return otherwise;
     }
   };
-  const checked = (what: string, check: () => void): void => {
-    counted(what, () => {
-      check();
-      return 0;
-    });
-  };
+  const counted = (what: string, check: () => number): number => tried(what, 0, check);
+  const checked = (what: string, check: () => void): void => tried(what, undefined, check);
   let prunings: readonly Pruning[] = [];
   checked('keys', () => {
     const impossible = impossibleKeys(db);
@@ -288,6 +295,7 @@ export const checkSurroundings = (db: Db, task: SurroundingsTask): SurroundingsR
     checkpoints: counted('checkpoints', () => checkCheckpoints(db, task, chain, find)),
     readSegments: counted('read segments', () => checkReads(db, chain, prunings, find)),
     snapshots: counted('snapshots', () => checkSnapshots(db, chain, find)),
+    against: tried('kept checkpoints', [], () => checkAgainst(db, task, chain, find)),
     findings,
   };
 };

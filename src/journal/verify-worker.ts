@@ -1,18 +1,18 @@
 /** The thread in which a part of a journal is verified; started by verify.ts, ends with its answer. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { checkChain, type Finding } from './chain-check.ts';
-import { readCheckpoints, readHeadFile } from './checkpoints.ts';
+import { readCheckpoints } from './checkpoints.ts';
 import { connectReader, type Db } from './connect.ts';
 import { errorOf } from './errors.ts';
 import { journalFiles } from './files.ts';
+import { keptSeqs } from './kept-checkpoints.ts';
 import { checkSurroundings, snapshotSeqs } from './surroundings-check.ts';
 import type { FromVerifyWorker, VerifyAnswer, VerifyTask } from './verify.ts';
 
 /** Seqs at which something else in the journal names a hash of the chain. */
 const wantedSeqs = (db: Db, { path, kept, stretch }: Extract<VerifyTask, { kind: 'chain' }>): Set<number> => {
   const { fromSeq, toSeq } = stretch;
-  const heads = [journalFiles(path).head, ...(kept.head === undefined ? [] : [kept.head])].map(readHeadFile);
-  const headSeqs = heads.flatMap((head) => (head === null || typeof head === 'string' ? [] : [head.seq]));
+  const headSeqs = keptSeqs([journalFiles(path).head, ...(kept.against ?? [])]);
   return new Set([...readCheckpoints(db, fromSeq, toSeq).map(({ seq }) => seq), ...snapshotSeqs(db), ...headSeqs]);
 };
 

@@ -9,6 +9,7 @@ import { readNewestCheckpoint } from './checkpoints.ts';
 import { connectReader } from './connect.ts';
 import { GENESIS } from './encoding.ts';
 import { errorOf } from './errors.ts';
+import type { KeptResult } from './kept-checkpoints.ts';
 import type { KeptElsewhere, SurroundingsReport, SurroundingsTask } from './surroundings-check.ts';
 import { createReader } from './reader.ts';
 
@@ -21,6 +22,8 @@ export interface VerifyReport {
   readonly checkpoints: number;
   readonly snapshots: number;
   readonly readSegments: number;
+  /** What checkpoints that were kept elsewhere show, oldest first. */
+  readonly against: readonly KeptResult[];
 }
 
 /** What a verifying thread is asked for. */
@@ -105,8 +108,8 @@ const checkChains = async (
 };
 
 const verifyAll = async (path: string, options: VerifyOptions): Promise<VerifyReport> => {
-  const { structure = true, onProgress = () => {}, head, key } = options;
-  const kept = { head, key };
+  const { structure = true, onProgress = () => {}, against, key } = options;
+  const kept = { against, key };
   const { headSeq, stretches } = planStretches(path);
   const parts = await checkChains(path, stretches, kept, (records) => onProgress(records, headSeq));
   const [surroundings, trees] = await Promise.all([
@@ -127,6 +130,7 @@ const verifyAll = async (path: string, options: VerifyOptions): Promise<VerifyRe
     checkpoints: surroundings.report.checkpoints,
     snapshots: surroundings.report.snapshots,
     readSegments: surroundings.report.readSegments,
+    against: surroundings.report.against,
   };
 };
 
@@ -144,6 +148,7 @@ export const verifyJournal = async (path: string, options: VerifyOptions = {}): 
       checkpoints: 0,
       snapshots: 0,
       readSegments: 0,
+      against: [],
     };
   }
 };

@@ -90,16 +90,6 @@ describe('verify', () => {
     assert.match(stdout, /AcknowledgeJournal +node +kubelet pid 812 uid 0 .*the disk was replaced/);
   });
 
-  test('a head that was kept elsewhere is asked for, and the key that signed it', async (t) => {
-    const root = await simulated(t);
-    const head = `${root.journalPath}.head`;
-    const kept = await verify(root, '--head', head, '--key', `${root.journalPath}.key`);
-    assert.equal(kept.exitStatus, 0, kept.stderr);
-    const none = await verify(root, '--head', `${head}.none`);
-    assert.equal(none.exitStatus, 1);
-    assert.match(none.stderr, /journal\.db\.head\.none is missing/);
-  });
-
   test('a snapshot that is whole but wrong differs from the fold', async (t) => {
     const root = await simulated(t, (text) => text.replace('"podCidr":""', '"podCidr":"10.9.0.0/16"'));
     const { exitStatus, stdout, stderr } = await verify(root);
