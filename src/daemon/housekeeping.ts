@@ -1,6 +1,6 @@
 /**
  * What keeps the journal in shape while the daemon runs: snapshots every so many records, retention every few
- * minutes, read segments closed on the way. All of it in the background and one thing at a time; a failure is logged
+ * minutes, read segments closed on the way, snapshots of the past where they are missing. All of it in the background and one thing at a time; a failure is logged
  * and tried again, since none of it is needed for what was promised.
  */
 import { filter, Subject, takeUntil } from 'rxjs';
@@ -8,7 +8,9 @@ import type { Config } from '../config/config.ts';
 import { isClosedStream, isProbe } from '../domain/turn/closed-streams.ts';
 import type { RecordOwn } from '../journal/types.ts';
 import { createRetention } from '../journal/retention.ts';
-import { takeSnapshot } from '../journal/snapshots.ts';
+import { nodeFold } from '../engine/node-fold.ts';
+import { openReader } from '../journal/open.ts';
+import { missingSnapshots, takeSnapshot } from '../journal/snapshots.ts';
 import type { SqliteJournal } from '../journal/sqlite-journal.ts';
 import type { PublishedView } from '../engine/published-view.ts';
 import { type HasStates, type LiveStates, takeStates } from './live-states.ts';
@@ -63,6 +65,30 @@ export function startHousekeeping(options: HousekeepingOptions): Housekeeping {
     });
   }
 
+  const foldTo = (seq: number) => ({
+    path: options.journalPath,
+    moduleUrl: new URL('../engine/node-fold.ts', import.meta.url).href,
+    exportName: 'nodeFold',
+    seq,
+  });
+
+  /** Past states stay a short fold away: there is no live state to compare them with any more. */
+  async function snapshotThePast(): Promise<void> {
+    for (const seq of missingSeqs()) {
+      if (closed) return;
+      await takeSnapshot(journal, foldTo(seq), null);
+    }
+  }
+
+  function missingSeqs(): number[] {
+    const reader = openReader(options.journalPath);
+    try {
+      return missingSnapshots(reader.snapshotSeqs(nodeFold.evolverVersion), view.seq());
+    } finally {
+      reader.close();
+    }
+  }
+
   /** What is decided from is still to be compared: when the snapshot was taken it was ahead of the disk. */
   let comparisonOwed = false;
 
@@ -72,13 +98,7 @@ export function startHousekeeping(options: HousekeepingOptions): Housekeeping {
     const states = takeStates(view, engine);
     const { seq } = states;
     const liveHash = await states.shown;
-    const task = {
-      path: options.journalPath,
-      moduleUrl: new URL('../engine/node-fold.ts', import.meta.url).href,
-      exportName: 'nodeFold',
-      seq,
-    };
-    const taken = await takeSnapshot(journal, task, liveHash);
+    const taken = await takeSnapshot(journal, foldTo(seq), liveHash);
     if (!taken.matches)
       options.report(
         `The live state after record ${seq} differs from what the journal folds to: no snapshot was written; run scribe verify`,
@@ -112,6 +132,7 @@ export function startHousekeeping(options: HousekeepingOptions): Housekeeping {
       if (closed) return;
       const report = await retention.run(options.nowNs());
       if (report.prunedRecords + report.droppedSegments > 0) log.info(report, 'pruned');
+      await snapshotThePast();
     });
   }, RETENTION_EVERY_MS);
   timer.unref();

@@ -1,13 +1,34 @@
 /**
- * Snapshots on disk: writing one (and dropping those it makes superfluous) and reading the newest that is whole and
- * of this chain. A snapshot is a shortcut, never the truth: a bad one is passed over.
+ * Snapshots on disk: writing one (and dropping those it makes superfluous: the newest serve starts, a few older ones
+ * serve whoever asks for a past state) and reading the newest that is whole and of this chain. A snapshot is a shortcut, never the truth: a bad one is passed over.
  */
 import type { Db } from './connect.ts';
 import { GENESIS, sha256 } from './encoding.ts';
 import type { Snapshot } from './types.ts';
 
 /** Of the evolvers in use: should the newest be bad, the one before still saves most of the fold. */
-const keptPerVersion = 2;
+const newestKept = 2;
+/** Those before them are kept so far apart that any past state is a short fold away. */
+export const KEPT_EVERY_RECORDS = 40_000;
+/** What a snapshot may cost for each record since the one kept before it: a large state is kept less often. */
+const bytesPerRecordMax = 100;
+
+interface Kept {
+  readonly seq: number;
+  readonly sizeBytes: number;
+}
+
+/** Which snapshots of one version can go, given all of them in order. */
+export const superfluousSnapshots = (snapshots: readonly Kept[]): number[] => {
+  const gone: number[] = [];
+  let lastSeq = 0;
+  for (const { seq, sizeBytes } of snapshots.slice(0, -newestKept)) {
+    const far = Math.max(KEPT_EVERY_RECORDS, sizeBytes / bytesPerRecordMax);
+    if (seq - lastSeq >= far) lastSeq = seq;
+    else gone.push(seq);
+  }
+  return gone;
+};
 
 /** What a snapshot's state_hash is taken over. */
 export const snapshotHash = (
@@ -54,10 +75,10 @@ export const createSnapshotTable = (db: Db): SnapshotTable => {
   const insert = db.prepare(
     'INSERT INTO snapshots (seq, evolver_version, record_hash, state_hash, state) VALUES (?, ?, ?, ?, ?)',
   );
-  const dropOld = db.prepare(
-    `DELETE FROM snapshots WHERE evolver_version = :version AND seq NOT IN
-       (SELECT seq FROM snapshots WHERE evolver_version = :version ORDER BY seq DESC LIMIT ${keptPerVersion})`,
+  const sizes = db.prepare<[number], Kept>(
+    'SELECT seq, length(state) AS sizeBytes FROM snapshots WHERE evolver_version = ? ORDER BY seq',
   );
+  const dropOne = db.prepare('DELETE FROM snapshots WHERE evolver_version = ? AND seq = ?');
   const dropOthers = db.prepare(
     `DELETE FROM snapshots WHERE evolver_version <> :version AND seq <
        (SELECT max(seq) FROM snapshots AS newer WHERE newer.evolver_version = snapshots.evolver_version)`,
@@ -72,7 +93,7 @@ export const createSnapshotTable = (db: Db): SnapshotTable => {
       // A pruned record has no hash of its own left; the snapshot then stands for itself.
       const recordHash = hashAt.get(seq) ?? GENESIS;
       insert.run(seq, evolverVersion, recordHash, snapshotHash(seq, evolverVersion, recordHash, state), state);
-      dropOld.run({ version: evolverVersion });
+      for (const gone of superfluousSnapshots(sizes.all(evolverVersion))) dropOne.run(evolverVersion, gone);
       dropOthers.run({ version: evolverVersion });
     },
   };
@@ -95,3 +116,10 @@ export const readNewestSnapshot = (
   }
   return null;
 };
+
+/** seqs of all snapshots of this evolver version, in order. */
+export const readSnapshotSeqs = (db: Db, evolverVersion: number): number[] =>
+  db
+    .prepare<[number], number>('SELECT seq FROM snapshots WHERE evolver_version = ? ORDER BY seq')
+    .pluck()
+    .all(evolverVersion);

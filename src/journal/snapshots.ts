@@ -5,6 +5,7 @@
  */
 import { Worker } from 'node:worker_threads';
 import { sha256 } from './encoding.ts';
+import { KEPT_EVERY_RECORDS } from './snapshot-table.ts';
 import type { SqliteJournal } from './sqlite-journal.ts';
 
 export interface FoldTask {
@@ -55,4 +56,17 @@ export const takeSnapshot = async (
   const sizeBytes = state.byteLength;
   if (matches) await journal.writeSnapshotBytes(task.seq, evolverVersion, state);
   return { seq: task.seq, sizeBytes, stateHash, matches };
+};
+
+/**
+ * Where a snapshot is missing on the way to `headSeq`, so that a past state would be a long fold away: pruning drops
+ * those before it, and other evolvers cannot use the old ones. In order: each is then folded from the one before.
+ */
+export const missingSnapshots = (presentSeqs: readonly number[], headSeq: number): number[] => {
+  const missing: number[] = [];
+  for (let seq = KEPT_EVERY_RECORDS; seq + KEPT_EVERY_RECORDS <= headSeq; seq += KEPT_EVERY_RECORDS) {
+    const isNear = presentSeqs.some((present) => present > seq - KEPT_EVERY_RECORDS && present <= seq);
+    if (!isNear) missing.push(seq);
+  }
+  return missing;
 };

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { foldRecords, foldState } from '../../src/journal/fold.ts';
-import { hashOfState, takeSnapshot } from '../../src/journal/snapshots.ts';
+import { KEPT_EVERY_RECORDS, superfluousSnapshots } from '../../src/journal/snapshot-table.ts';
+import { hashOfState, missingSnapshots, takeSnapshot } from '../../src/journal/snapshots.ts';
 import type { JournalRecord } from '../../src/journal/types.ts';
 import { tempDir } from '../support/temp-dir.ts';
 import { openTemporary, pruneSeqs, recordAt, recordsFrom, tamper, withoutTriggers } from './support.ts';
@@ -127,6 +128,31 @@ test('C11: fold(snapshot + tail) = fold(all) = fold(pruned), for a fold that pas
   let records = 0;
   foldRecords(path, {}, () => records++);
   assert.equal(records, 400 - places.length + 2);
+});
+
+test('snapshots are thinned as they are written: the newest two stay, and older ones a short fold apart', () => {
+  let kept: { seq: number; sizeBytes: number }[] = [];
+  for (let seq = 5_000; seq <= 1_000_000; seq += 5_000) {
+    kept.push({ seq, sizeBytes: 1_000_000 });
+    const gone = superfluousSnapshots(kept);
+    kept = kept.filter((one) => !gone.includes(one.seq));
+  }
+  const distances = kept.map(({ seq }, index) => seq - (kept[index - 1]?.seq ?? 0));
+  assert.deepEqual(new Set(distances.slice(0, -2)), new Set([KEPT_EVERY_RECORDS]));
+  assert.deepEqual(
+    kept.slice(-2).map(({ seq }) => seq),
+    [995_000, 1_000_000],
+  );
+  // A state of 20 MB is kept every 200,000 records.
+  const large = [100_000, 200_000, 300_000, 400_000, 500_000, 600_000].map((seq) => ({ seq, sizeBytes: 20_000_000 }));
+  assert.deepEqual(superfluousSnapshots(large), [100_000, 300_000]);
+});
+
+test('snapshots that pruning took are missing where a past state would be a long fold away', () => {
+  const every = KEPT_EVERY_RECORDS;
+  assert.deepEqual(missingSnapshots([], every), []);
+  assert.deepEqual(missingSnapshots([], 3 * every + 1), [every, 2 * every]);
+  assert.deepEqual(missingSnapshots([every - 1, 2 * every], 4 * every), [3 * every]);
 });
 
 const objectsFold = {
