@@ -11,34 +11,25 @@ import { createScan, type Scan } from './history/scan.ts';
 import { createSelection, type Selection, type Wanted } from './history/selection.ts';
 import { showJson } from './history/json.ts';
 import { type Shown, showTable } from './history/rows.ts';
-import { parseTime, TIME_FORMS } from './history/time.ts';
 import { type JournalWatch, watchJournal } from './history/watch.ts';
 import { type Io, write } from './io.ts';
+import { parseRange, rangeOptions } from './time-argument.ts';
+import { thingOptions } from './things.ts';
 import { configOption, jsonOption, readableJournal, rootOf, rootOption } from './places.ts';
 
 const options = {
   root: rootOption,
   config: configOption,
-  pod: {
-    value: 'POD',
-    about: 'Only what is about this pod and its containers: its id or the beginning of it, NAME, or NAMESPACE/NAME.',
-  },
-  container: {
-    value: 'CONTAINER',
-    about: 'Only what is about this container: its id or the beginning of it, or its name. With --pod, of that pod.',
-  },
-  image: {
-    value: 'IMAGE',
-    about: 'Only what is about this image: a reference, or its id or the beginning of it.',
-  },
+  pod: thingOptions.pod,
+  container: thingOptions.container,
+  image: thingOptions.image,
   method: {
     value: 'NAME',
     repeatable: true,
     about:
       'Only calls of this method, as CRI names it: RunPodSandbox, ExecSync, ListContainers. In any case. Given more than once: of any of them.',
   },
-  since: { value: 'TIME', about: `Only what began at this time or later. ${TIME_FORMS}` },
-  until: { value: 'TIME', about: 'Only what began at this time or earlier.' },
+  ...rangeOptions,
   failed: {
     about:
       'Only what went wrong: calls that failed, commands and containers that exited with another status than 0, tasks and pods that were lost.',
@@ -119,8 +110,7 @@ const readOptions = (values: Values<typeof options>) => {
   return {
     wanted: { pod, container, image } satisfies Wanted,
     filter: { methods, failedOnly: values.failed === true } satisfies Filter,
-    sinceNs: since === undefined ? null : parseTime(since, '--since'),
-    untilNs: until === undefined ? null : parseTime(until, '--until'),
+    range: parseRange({ since, until }),
     limit: limitOf(values.limit),
   };
 };
@@ -162,7 +152,7 @@ export const history = command({
     ],
   ],
   run: async (values, _operands, io) => {
-    const { wanted, filter, sinceNs, untilNs, limit } = readOptions(values);
+    const { wanted, filter, range, limit } = readOptions(values);
     const path = await readableJournal(await rootOf(values));
     const reader = openReader(path);
     // Before anything is read, so that nothing can be written unseen.
@@ -171,7 +161,7 @@ export const history = command({
       const selection = createSelection(wanted);
       const withReads = values.reads === true || namesReads(filter.methods);
       const withEvents = values.events === true;
-      const scan = createScan({ reader, selection, withEvents, withReads, sinceNs, untilNs, live: watch !== null });
+      const scan = createScan({ reader, selection, withEvents, withReads, range, live: watch !== null });
       const names = createNames(reader);
       const showTime = values.utc === true ? shortUtcTime : localTime;
       const shown =

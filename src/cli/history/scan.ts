@@ -5,6 +5,7 @@
 import { NODE_STREAM } from '../../domain/model/records.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import type { JournalRecord, ReadRow } from '../../journal/types.ts';
+import { type Moment, type Range, seqsOf } from '../time-argument.ts';
 import { createCollector, type Collector, type Entry } from './entries.ts';
 import { recordOf } from './names.ts';
 import type { Selection } from './selection.ts';
@@ -15,8 +16,7 @@ export interface ScanOptions {
   /** Also what was done on behalf of calls. */
   readonly withEvents: boolean;
   readonly withReads: boolean;
-  readonly sinceNs: bigint | null;
-  readonly untilNs: bigint | null;
+  readonly range: Range;
   /** `news` will be asked for: calls under way come from there, when they have ended. */
   readonly live: boolean;
 }
@@ -33,13 +33,18 @@ interface ReadsSource {
   readonly upTo: (atNs: bigint | null) => ReadRow[];
 }
 
+/** When a moment was: read calls have no numbers. Of a record that is pruned, when the next one was that is not. */
+const timeOf = (reader: JournalReader, moment: Moment): bigint | null => {
+  if (moment.kind === 'time') return moment.atNs;
+  return reader.page({}, moment.seq, reader.head().seq).records[0]?.atNs ?? null;
+};
+
 /** Read calls in the order of their commits, a page at a time. */
-const createReads = (
-  reader: JournalReader,
-  { sinceNs, untilNs }: Pick<ScanOptions, 'sinceNs' | 'untilNs'>,
-): ReadsSource => {
+const createReads = (reader: JournalReader, { since, until }: Range): ReadsSource => {
   let cursor = 0;
   let buffered: ReadRow[] = [];
+  const sinceNs = since === null ? null : timeOf(reader, since);
+  const untilNs = until === null ? null : timeOf(reader, until);
   const isWanted = ({ atNs }: ReadRow): boolean =>
     (sinceNs === null || atNs >= sinceNs) && (untilNs === null || atNs <= untilNs);
 
@@ -100,12 +105,12 @@ const inOrder = (entries: readonly Entry[], reads: readonly Entry[]): Entry[] =>
 };
 
 export const createScan = (options: ScanOptions): Scan => {
-  const { reader, selection, withEvents, sinceNs, untilNs } = options;
-  const fromSeq = sinceNs === null ? 1 : reader.seqAtTime(sinceNs - 1n) + 1;
-  const headSeq = reader.head().seq;
-  const toSeq = Math.max(fromSeq - 1, untilNs === null ? headSeq : Math.min(headSeq, reader.seqAtTime(untilNs)));
+  const { reader, selection, withEvents, range } = options;
+  const seqs = seqsOf(reader, range);
+  const fromSeq = Math.min(seqs.fromSeq, reader.head().seq + 1);
+  const toSeq = Math.max(fromSeq - 1, seqs.toSeq);
   const collector: Collector = createCollector(withEvents, fromSeq, ranBefore(reader, fromSeq));
-  const reads = options.withReads ? createReads(reader, options) : noReads;
+  const reads = options.withReads ? createReads(reader, range) : noReads;
   let cursor = toSeq + 1;
 
   const take = (record: JournalRecord): Entry[] => {
@@ -144,7 +149,7 @@ export const createScan = (options: ScanOptions): Scan => {
       if (fromSeq <= toSeq) {
         for await (const record of reader.read({ fromSeq, toSeq })) yield* withReadsBefore(take(record));
       }
-      if (untilNs !== null) endLater();
+      if (range.until !== null) endLater();
       yield* withReadsBefore(options.live ? collector.goLive(toSeq) : collector.finish(toSeq));
       yield* readEntries(reads.upTo(null));
     },

@@ -3,7 +3,6 @@
  * name from the records that tell of their making, so it has to hear of those before what it is asked about.
  */
 import type { PodSandboxMetadata } from '../../domain/model/cri.ts';
-import { formatImageReference, parseImageReference, repoTagOf } from '../../domain/image/reference.ts';
 import {
   type CallRequest,
   containerStream,
@@ -13,7 +12,16 @@ import {
 } from '../../domain/model/records.ts';
 import type { JournalRecord } from '../../journal/types.ts';
 import { type CallEntry, type Entry, knownAs } from './entries.ts';
-import { containerNameOf, type ContainerName, podLabel, podNameOf } from './names.ts';
+import {
+  isContainerNamed,
+  isIdPrefix,
+  isImageIdOf,
+  isImageNamed,
+  isPodNamed,
+  isSameReference,
+  isWholeId,
+} from '../things.ts';
+import { containerNameOf, type ContainerName, podNameOf } from './names.ts';
 
 export interface Wanted {
   /** An id or its beginning, NAME, or NAMESPACE/NAME. */
@@ -35,30 +43,6 @@ export interface Selection {
 }
 
 const MAKINGS: readonly RecordType[] = ['sandbox.requested', 'container.requested', 'image.pulled'];
-
-const HEX_PREFIX = /^[0-9a-f]{4,64}$/;
-const WHOLE_ID = /^[0-9a-f]{64}$/;
-
-const isId = (wanted: string, id: string): boolean => HEX_PREFIX.test(wanted) && id.startsWith(wanted);
-
-const isPod = (wanted: string, id: string, metadata: PodSandboxMetadata): boolean => {
-  const pod = { ...podNameOf(metadata), attempt: 0 };
-  return isId(wanted, id) || wanted === pod.name || wanted === podLabel(pod);
-};
-
-/** A reference in its whole form; the text itself when it is none. */
-const wholeReference = (text: string): string => {
-  const parsed = parseImageReference(text);
-  return parsed.ok ? formatImageReference(parsed.value) : text;
-};
-
-const tagOf = (text: string): string | null => {
-  const parsed = parseImageReference(text);
-  return parsed.ok ? repoTagOf(parsed.value) : null;
-};
-
-const isImageId = (wanted: string, id: string): boolean =>
-  isId(wanted.replace(/^sha256:/, ''), id.replace(/^sha256:/, ''));
 
 /** The image that a request names; '' when it names none. */
 const imageIn = (request: CallRequest): string => {
@@ -83,24 +67,22 @@ export const createSelection = ({ pod, container, image }: Wanted): Selection =>
     if (container === undefined) select(sandboxStream(id), id);
   };
   // A whole id needs no record: what it names may be pruned.
-  if (pod !== undefined && WHOLE_ID.test(pod)) selectPod(pod);
-  if (pod === undefined && container !== undefined && WHOLE_ID.test(container))
+  if (pod !== undefined && isWholeId(pod)) selectPod(pod);
+  if (pod === undefined && container !== undefined && isWholeId(container))
     select(containerStream(container), container);
 
   const learnPod = (id: string, metadata: PodSandboxMetadata = {}): void => {
-    if (pod !== undefined && isPod(pod, id, metadata)) selectPod(id);
+    if (pod !== undefined && isPodNamed(pod, { id, ...podNameOf(metadata) })) selectPod(id);
   };
   const learnContainer = (id: string, { name, podSandboxId }: ContainerName): void => {
     if (pod === undefined && container === undefined) return;
     const inPod = pod === undefined || pods.has(podSandboxId);
-    const isIt = container === undefined || isId(container, id) || name === container;
+    const isIt = container === undefined || isContainerNamed(container, { id, name });
     if (inPod && isIt) select(containerStream(id), id);
   };
   const learnImage = (id: string, repoTags: readonly string[], repoDigests: readonly string[]): void => {
     if (image === undefined) return;
-    const tag = tagOf(image);
-    const isNamed = (tag !== null && repoTags.includes(tag)) || repoDigests.includes(wholeReference(image));
-    if (isNamed || isImageId(image, id)) select(imageStream(id), id);
+    if (isImageNamed(image, { id, repoTags, repoDigests })) select(imageStream(id), id);
   };
 
   const learnCall = (request: CallRequest): void => {
@@ -129,11 +111,7 @@ export const createSelection = ({ pod, container, image }: Wanted): Selection =>
   /** Calls that failed may name an image that never came. */
   const namesImage = (request: CallRequest | undefined): boolean => {
     const named = request === undefined ? '' : imageIn(request);
-    return (
-      image !== undefined &&
-      named !== '' &&
-      (wholeReference(named) === wholeReference(image) || isImageId(image, named))
-    );
+    return image !== undefined && named !== '' && (isSameReference(named, image) || isImageIdOf(image, named));
   };
 
   const makesFromImage = ({ received, streams: about }: CallEntry): boolean =>
@@ -152,7 +130,7 @@ export const createSelection = ({ pod, container, image }: Wanted): Selection =>
         return streams.has(entry.record.stream);
       case 'read': {
         const { subject } = entry.row;
-        return ids.has(subject) || (HEX_PREFIX.test(subject) && [...ids].some((id) => id.startsWith(subject)));
+        return ids.has(subject) || (isIdPrefix(subject) && [...ids].some((id) => id.startsWith(subject)));
       }
       case 'pruned':
         return false;

@@ -1,7 +1,6 @@
-/** Times that people type, and how times, spans and other people's texts look in tables. */
+/** How times, spans and other people's texts look in tables. */
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
-import { parseTime } from '../../src/cli/history/time.ts';
+import { test } from 'node:test';
 import {
   bytes,
   counted,
@@ -14,54 +13,7 @@ import {
   utcTime,
 } from '../../src/cli/format.ts';
 
-const nowMs = Date.UTC(2026, 10, 21, 12, 30, 15, 250);
 const nsOf = (ms: number): bigint => BigInt(ms) * 1_000_000n;
-const local = (...parts: [number, number, number, number?, number?, number?, number?]): bigint =>
-  nsOf(new Date(...parts).getTime());
-
-describe('times', () => {
-  const understood: readonly (readonly [text: string, ns: bigint])[] = [
-    ['2026-11-21T03:12:00Z', nsOf(Date.UTC(2026, 10, 21, 3, 12))],
-    ['2026-11-21T03:12:00.123456789Z', nsOf(Date.UTC(2026, 10, 21, 3, 12, 0, 123))],
-    ['2026-11-21T03:12:00+02:00', nsOf(Date.UTC(2026, 10, 21, 1, 12))],
-    ['2026-11-21 03:12', local(2026, 10, 21, 3, 12)],
-    ['2026-11-21T03:12:05', local(2026, 10, 21, 3, 12, 5)],
-    ['2026-11-21', local(2026, 10, 21)],
-    ['@1795230000', 1_795_230_000_000_000_000n],
-    ['@1795230000.5', 1_795_230_000_500_000_000n],
-    ['90s', nsOf(nowMs - 90_000)],
-    ['2h30m', nsOf(nowMs - 9_000_000)],
-    ['7d', nsOf(nowMs - 7 * 86_400_000)],
-  ];
-  for (const [text, ns] of understood) {
-    test(text, () => assert.equal(parseTime(text, '--since', nowMs), ns));
-  }
-
-  test('a time of day is today', () => {
-    const today = new Date(nowMs);
-    const at = (hours: number, minutes: number, seconds = 0): bigint =>
-      local(today.getFullYear(), today.getMonth(), today.getDate(), hours, minutes, seconds);
-    assert.equal(parseTime('03:12', '--since', nowMs), at(3, 12));
-    assert.equal(parseTime('3:12:09', '--since', nowMs), at(3, 12, 9));
-  });
-
-  for (const text of [
-    '',
-    'yesterday',
-    '24:61',
-    '2026-13-01',
-    '2026-11-21T25:00',
-    '12',
-    '1.5h',
-    '@x',
-    '-5m',
-    '21.11.2026',
-  ]) {
-    test(`"${text}" is none`, () => {
-      assert.throws(() => parseTime(text, '--until', nowMs), /^CliError: --until .*that is no time/);
-    });
-  }
-});
 
 test('a moment is told to the millisecond for people and to the nanosecond for programs', () => {
   const atNs = nsOf(new Date(2026, 0, 2, 3, 4, 5, 6).getTime()) + 789n;

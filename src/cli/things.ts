@@ -1,0 +1,236 @@
+/**
+ * How every command calls pods, containers and images: the options that choose them (`--pod`, `--container`, `--image`,
+ * `--namespace`, `--label`, `--present`, `--gone`), the operand that names one, and what is meant by either. Data in, data
+ * out: where things come from is the caller's.
+ */
+import { formatImageReference, parseImageReference, repoTagOf } from '../domain/image/reference.ts';
+import { misuse, type Option, type Values } from './command.ts';
+
+export type Labels = Readonly<Record<string, string>>;
+
+export interface PodThing {
+  readonly kind: 'pod';
+  readonly id: string;
+  readonly name: string;
+  readonly namespace: string;
+  readonly labels: Labels;
+  readonly present: boolean;
+}
+
+export interface ContainerThing {
+  readonly kind: 'container';
+  readonly id: string;
+  readonly name: string;
+  readonly labels: Labels;
+  /** null: its making is pruned. */
+  readonly pod: PodThing | null;
+  /** What it runs from: the image's id, and how it was asked for; '' for what is not known. */
+  readonly imageId: string;
+  readonly image: string;
+  readonly present: boolean;
+}
+
+export interface ImageThing {
+  readonly kind: 'image';
+  readonly id: string;
+  readonly repoTags: readonly string[];
+  readonly repoDigests: readonly string[];
+  readonly present: boolean;
+}
+
+export type Thing = PodThing | ContainerThing | ImageThing;
+
+export const thingOptions = {
+  pod: {
+    value: 'POD',
+    about: 'Only what is about this pod and its containers: its id or the beginning of it, NAME, or NAMESPACE/NAME.',
+  },
+  container: {
+    value: 'CONTAINER',
+    about: 'Only what is about this container: its id or the beginning of it, or its name. With --pod, of that pod.',
+  },
+  image: {
+    value: 'IMAGE',
+    about: 'Only what is about this image: a reference, or its id or the beginning of it.',
+  },
+  namespace: { value: 'NAMESPACE', about: 'Only pods of this namespace and their containers.' },
+  label: {
+    value: 'LABEL',
+    repeatable: true,
+    about:
+      "Only pods and containers with this label: KEY=VALUE, KEY!=VALUE, KEY (whatever its value) or !KEY (without it). A container has its pod's labels too. Given more than once: with all of them.",
+  },
+  present: { about: 'Only what is still there at the end of the time that is asked for.' },
+  gone: { about: 'Only what has been removed by then.' },
+} as const satisfies Readonly<Record<string, Option>>;
+
+export interface LabelTerm {
+  readonly key: string;
+  /** null: any. */
+  readonly value: string | null;
+  readonly negated: boolean;
+}
+
+/** What the options choose; everything where nothing is given. */
+export interface ThingFilter {
+  readonly pod: string | null;
+  readonly container: string | null;
+  readonly image: string | null;
+  readonly namespace: string | null;
+  readonly labels: readonly LabelTerm[];
+  /** null: both what is there and what is gone. */
+  readonly presence: 'present' | 'gone' | null;
+}
+
+const TERM = /^(!)?([^=!]+)(?:(!=|==|=)(.*))?$/s;
+
+const termOf = (text: string): LabelTerm => {
+  const [, without, key, operator, value] = TERM.exec(text) ?? [];
+  if (key === undefined || (without !== undefined && operator !== undefined))
+    throw misuse(`--label ${text}: that is no label; KEY=VALUE, KEY!=VALUE, KEY and !KEY are.`);
+  return { key, value: value ?? null, negated: without !== undefined || operator === '!=' };
+};
+
+/** Throws for a label that is none, and for choices that contradict each other. */
+export const thingFilterOf = (values: Values<typeof thingOptions>): ThingFilter => {
+  const { pod = null, container = null, image = null, namespace = null, label = [], present, gone } = values;
+  const ofPods = [pod, container, namespace].some((word) => word !== null) || label.length > 0;
+  if (image !== null && ofPods)
+    throw misuse('--image goes with none of --pod, --container, --namespace, --label: an image belongs to no pod.');
+  if (present === true && gone === true) throw misuse('--present and --gone: give one of them.');
+  const presence = present === true ? 'present' : gone === true ? 'gone' : null;
+  return { pod, container, image, namespace, labels: label.map(termOf), presence };
+};
+
+/** Nothing is chosen, so everything is. */
+export const choosesAll = ({ pod, container, image, namespace, labels, presence }: ThingFilter): boolean =>
+  [pod, container, image, namespace, presence].every((word) => word === null) && labels.length === 0;
+
+const HEX_PREFIX = /^[0-9a-f]{4,64}$/;
+const WHOLE_ID = /^[0-9a-f]{64}$/;
+
+/** Whether a text can be only the id of something, and of what is pruned too. */
+export const isWholeId = (text: string): boolean => WHOLE_ID.test(text);
+
+/** Whether this is an id, or its beginning: at least four hex digits, so that few names are taken for one. */
+export const isIdPrefix = (text: string): boolean => HEX_PREFIX.test(text);
+
+const isIdOf = (text: string, id: string): boolean => isIdPrefix(text) && id.startsWith(text);
+
+export const isImageIdOf = (text: string, id: string): boolean =>
+  isIdOf(text.replace(/^sha256:/, ''), id.replace(/^sha256:/, ''));
+
+export const isPodNamed = (text: string, { id, name, namespace }: Pick<PodThing, 'id' | 'name' | 'namespace'>) =>
+  isIdOf(text, id) || text === name || text === `${namespace}/${name}`;
+
+export const isContainerNamed = (text: string, { id, name }: Pick<ContainerThing, 'id' | 'name'>): boolean =>
+  isIdOf(text, id) || text === name;
+
+/** A reference in its whole form; the text itself when it is none. */
+const wholeReference = (text: string): string => {
+  const parsed = parseImageReference(text);
+  return parsed.ok ? formatImageReference(parsed.value) : text;
+};
+
+/** Whether two references name the same: busybox and docker.io/library/busybox:latest do. */
+export const isSameReference = (one: string, other: string): boolean => wholeReference(one) === wholeReference(other);
+
+const tagOf = (text: string): string | null => {
+  const parsed = parseImageReference(text);
+  return parsed.ok ? repoTagOf(parsed.value) : null;
+};
+
+export const isImageNamed = (text: string, image: Pick<ImageThing, 'id' | 'repoTags' | 'repoDigests'>): boolean => {
+  const tag = tagOf(text);
+  const isTagged = tag !== null && image.repoTags.includes(tag);
+  return isTagged || image.repoDigests.includes(wholeReference(text)) || isImageIdOf(text, image.id);
+};
+
+const holds = (labels: Labels, { key, value, negated }: LabelTerm): boolean => {
+  const has = Object.hasOwn(labels, key) && (value === null || labels[key] === value);
+  return has !== negated;
+};
+
+export const hasLabels = (labels: Labels, terms: readonly LabelTerm[]): boolean =>
+  terms.every((term) => holds(labels, term));
+
+const isPodMeant = (filter: ThingFilter, pod: PodThing): boolean =>
+  filter.container === null &&
+  filter.image === null &&
+  (filter.pod === null || isPodNamed(filter.pod, pod)) &&
+  (filter.namespace === null || filter.namespace === pod.namespace) &&
+  hasLabels(pod.labels, filter.labels);
+
+const isContainerMeant = (filter: ThingFilter, container: ContainerThing): boolean => {
+  const { pod, labels, image, imageId } = container;
+  // Of a container whose pod is pruned nobody knows the namespace.
+  const isInPod = (text: string): boolean => pod !== null && isPodNamed(text, pod);
+  const runsFrom = (text: string): boolean =>
+    isImageIdOf(text, imageId) || (image !== '' && isSameReference(text, image));
+  return (
+    (filter.pod === null || isInPod(filter.pod)) &&
+    (filter.namespace === null || filter.namespace === pod?.namespace) &&
+    (filter.container === null || isContainerNamed(filter.container, container)) &&
+    (filter.image === null || runsFrom(filter.image)) &&
+    hasLabels({ ...pod?.labels, ...labels }, filter.labels)
+  );
+};
+
+const isImageMeant = (filter: ThingFilter, image: ImageThing): boolean => {
+  const { pod, container, namespace, labels } = filter;
+  const ofPods = [pod, container, namespace].some((word) => word !== null) || labels.length > 0;
+  return !ofPods && (filter.image === null || isImageNamed(filter.image, image));
+};
+
+/** Whether a filter chooses this thing. */
+export const isMeant = (filter: ThingFilter, thing: Thing): boolean => {
+  if (filter.presence !== null && thing.present !== (filter.presence === 'present')) return false;
+  switch (thing.kind) {
+    case 'pod':
+      return isPodMeant(filter, thing);
+    case 'container':
+      return isContainerMeant(filter, thing);
+    case 'image':
+      return isImageMeant(filter, thing);
+  }
+};
+
+/** What an operand names: one kind of thing, or whatever bears the name. */
+export interface ThingName {
+  readonly kind: Thing['kind'] | null;
+  readonly text: string;
+}
+
+/** For the help of whatever takes one. */
+export const THING_FORMS =
+  'A thing is an id or the beginning of it, a name, NAMESPACE/POD, NAMESPACE/POD/CONTAINER or a reference of an image; pod:, container: or image: in front of it says which kind is meant.';
+
+const NAMED_KIND = /^(pod|container|image):(?=.)(.*)$/s;
+
+export const parseThingName = (text: string): ThingName => {
+  const [, kind, rest] = NAMED_KIND.exec(text) ?? [];
+  switch (kind) {
+    case 'pod':
+    case 'container':
+    case 'image':
+      return { kind, text: rest ?? '' };
+    default:
+      return { kind: null, text };
+  }
+};
+
+const isPathOf = (text: string, { name, pod }: ContainerThing): boolean =>
+  pod !== null && (text === `${pod.namespace}/${pod.name}/${name}` || text === `${pod.name}/${name}`);
+
+/** Whether an operand names this thing. */
+export const isNamed = ({ kind, text }: ThingName, thing: Thing): boolean => {
+  if (kind !== null && kind !== thing.kind) return false;
+  switch (thing.kind) {
+    case 'pod':
+      return isPodNamed(text, thing);
+    case 'container':
+      return isContainerNamed(text, thing) || isPathOf(text, thing);
+    case 'image':
+      return isImageNamed(text, thing);
+  }
+};
