@@ -42,6 +42,10 @@ const commands: Readonly<Record<string, Entry>> = {
     summary: 'change what the running daemon logs',
     load: async () => loaded((await import('./log-level.ts')).logLevel),
   },
+  nri: {
+    summary: 'list NRI plugins, how they do, and what they own',
+    load: async () => loaded((await import('./nri.ts')).nri),
+  },
   'image pull': {
     summary: 'pull an image from its registry',
     load: async () => loaded((await import('./image/pull.ts')).imagePull),

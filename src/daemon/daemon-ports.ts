@@ -1,10 +1,12 @@
 /** What scribe's own Daemon service is given: the read model as a snapshot writes it, and what is known beside it. */
+import type { NriPlugins } from '../adapters/nri/plugins.ts';
 import type { DaemonPorts } from '../adapters/cri/services/scribe-daemon.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Clock } from '../engine/ports.ts';
 import type { PublishedView } from '../engine/published-view.ts';
 import { workOwed } from '../projections/work-owed.ts';
 import type { Findings } from './findings.ts';
+import { nriPluginsReply } from './nri-status.ts';
 import { type HasStates, takeSettledStates } from './live-states.ts';
 
 /** How long a question for the state waits on a busy node for both states to be one. */
@@ -16,11 +18,13 @@ export interface DaemonPortsSources {
   readonly view: PublishedView;
   readonly clock: Pick<Clock, 'monoNs'>;
   readonly findings: Findings;
+  /** null: NRI is off. */
+  readonly nri: Pick<NriPlugins, 'status'> | null;
   /** The daemon's logger. */
   readonly log: { level: string };
 }
 
-export function daemonPorts({ rootDir, engine, view, clock, findings, log }: DaemonPortsSources): DaemonPorts {
+export function daemonPorts({ rootDir, engine, view, clock, findings, nri, log }: DaemonPortsSources): DaemonPorts {
   const doubts = (): readonly string[] => (view.state.journalDoubts ?? []).map(({ what }) => what);
   return {
     rootDir,
@@ -42,6 +46,7 @@ export function daemonPorts({ rootDir, engine, view, clock, findings, log }: Dae
         stream: view.state.effects.get(id)?.stream ?? '',
         ageNs: clock.monoNs() - sinceMonoNs,
       })),
+    nriPlugins: () => nriPluginsReply(nri?.status() ?? null, view.state),
     setLogLevel(level) {
       const previous = log.level;
       log.level = level;

@@ -15,6 +15,7 @@ const commands = [
   'verify',
   'doctor',
   'log-level',
+  'nri',
   'image pull',
   'image load',
   'image ls',

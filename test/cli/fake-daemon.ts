@@ -11,7 +11,12 @@ import {
   type sendUnaryData,
 } from '@grpc/grpc-js';
 import { type Image, ImageServiceDefinition } from '../../src/wire/cri/api.ts';
-import { DaemonDefinition, type DeepPartial, StateReply } from '../../src/wire/scribe/v1/daemon.ts';
+import {
+  DaemonDefinition,
+  type DeepPartial,
+  ListNriPluginsReply,
+  StateReply,
+} from '../../src/wire/scribe/v1/daemon.ts';
 import {
   ImageProgress,
   ImagesDefinition,
@@ -31,6 +36,7 @@ export type Progress = DeepPartial<ImageProgress>;
 
 export interface Answers {
   readonly state?: () => DeepPartial<StateReply>;
+  readonly nriPlugins?: DeepPartial<ListNriPluginsReply>;
   readonly images?: readonly Image[];
   /** Sends progress; a Refusal that it returns is the status. */
   readonly pull?: (request: PullRequest, send: (progress: Progress) => void) => Promise<Refusal | null>;
@@ -94,12 +100,21 @@ const finish = (call: Streaming, work: Promise<Refusal | null>): void => {
 };
 
 /** Serves until its owner ends; what has no answer is not implemented. */
-export const fakeDaemon = async (owner: Owner, { state, images, pull, load }: Answers): Promise<FakeDaemon> => {
+export const fakeDaemon = async (
+  owner: Owner,
+  { state, nriPlugins, images, pull, load }: Answers,
+): Promise<FakeDaemon> => {
   const server = new Server();
   if (state !== undefined) {
     server.addService(served(DaemonDefinition, ['state']), {
       state: (_call: ServerUnaryCall<object, StateReply>, reply: sendUnaryData<StateReply>) =>
         reply(null, StateReply.fromPartial(state())),
+    });
+  }
+  if (nriPlugins !== undefined) {
+    server.addService(served(DaemonDefinition, ['listNriPlugins']), {
+      listNriPlugins: (_call: unknown, reply: sendUnaryData<unknown>) =>
+        reply(null, ListNriPluginsReply.fromPartial(nriPlugins)),
     });
   }
   if (images !== undefined) {

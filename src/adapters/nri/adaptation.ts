@@ -15,6 +15,7 @@ import { peerCredentials } from '../../platform/linux/syscalls.ts';
 import type { UnixListener } from '../../platform/linux/unix-listener.ts';
 import type { Spawner } from '../../platform/spawner/types.ts';
 import { registerPlugin } from './connection.ts';
+import { NO_FIGURES } from './health.ts';
 import { discoverPlugins, type FoundPlugin } from './launch/discover.ts';
 import { listenForPlugins } from './listen.ts';
 import { keepLaunched, type Launcher } from './launch/launcher.ts';
@@ -50,10 +51,7 @@ const statusOf = ({ found, state, lastFailure }: Launcher): NriPluginStatus => (
   state: state() === 'waiting' ? 'waiting' : 'starting',
   events: [],
   nriVersion: '',
-  requests: 0,
-  failures: 0,
-  missesInARow: 0,
-  latencyNs: null,
+  ...NO_FIGURES,
   lastFailure: lastFailure(),
 });
 

@@ -1,33 +1,52 @@
-/** How a plugin does: its requests counted, its answers measured, the deadlines that it missed. Judges nothing. */
-import { createLatencies } from './latencies.ts';
-import type { NriPluginStatus } from './plugins.ts';
+/** How a plugin does: its requests counted, its answers measured by hook, the deadlines that it missed. Judges nothing. */
+import { createLatencies, type Latencies } from './latencies.ts';
+import type { NriAsked, NriPluginStatus } from './plugins.ts';
+
+export type HealthFigures = Pick<
+  NriPluginStatus,
+  'requests' | 'failures' | 'deadlinesMissed' | 'missesInARow' | 'latencies' | 'lastFailure'
+>;
+
+export const NO_FIGURES: HealthFigures = {
+  requests: 0,
+  failures: 0,
+  deadlinesMissed: 0,
+  missesInARow: 0,
+  latencies: [],
+  lastFailure: null,
+};
 
 export interface Health {
-  readonly answered: (durationNs: bigint) => void;
+  readonly answered: (asked: NriAsked, durationNs: bigint) => void;
   readonly failed: (missedDeadline: boolean, message: string) => void;
   readonly missesInARow: () => number;
-  readonly figures: () => Pick<NriPluginStatus, 'requests' | 'failures' | 'missesInARow' | 'latencyNs' | 'lastFailure'>;
+  readonly figures: () => HealthFigures;
 }
 
 export const createHealth = (): Health => {
-  const latencies = createLatencies();
-  let requests = 0;
-  let failures = 0;
-  let missesInARow = 0;
-  let lastFailure: string | null = null;
+  const latencies = new Map<NriAsked, Latencies>();
+  let counted: Omit<HealthFigures, 'latencies'> = NO_FIGURES;
   return {
-    answered: (durationNs) => {
-      requests += 1;
-      missesInARow = 0;
-      latencies.add(durationNs);
+    answered: (asked, durationNs) => {
+      counted = { ...counted, requests: counted.requests + 1, missesInARow: 0 };
+      const known = latencies.get(asked) ?? createLatencies();
+      latencies.set(asked, known);
+      known.add(durationNs);
     },
     failed: (missedDeadline, message) => {
-      requests += 1;
-      failures += 1;
-      missesInARow = missedDeadline ? missesInARow + 1 : 0;
-      lastFailure = message;
+      const { requests, failures, deadlinesMissed, missesInARow } = counted;
+      counted = {
+        requests: requests + 1,
+        failures: failures + 1,
+        deadlinesMissed: deadlinesMissed + (missedDeadline ? 1 : 0),
+        missesInARow: missedDeadline ? missesInARow + 1 : 0,
+        lastFailure: message,
+      };
     },
-    missesInARow: () => missesInARow,
-    figures: () => ({ requests, failures, missesInARow, latencyNs: latencies.figures(), lastFailure }),
+    missesInARow: () => counted.missesInARow,
+    figures: () => ({
+      ...counted,
+      latencies: [...latencies].map(([asked, known]) => ({ asked, ...known.figures() })),
+    }),
   };
 };

@@ -3,29 +3,31 @@
 const KEPT = 256;
 
 export interface LatencyFigures {
-  readonly p50: bigint;
-  readonly p99: bigint;
-  readonly max: bigint;
+  /** All that there were, also those that are not kept. */
+  readonly answers: number;
+  readonly p50Ns: bigint;
+  readonly p99Ns: bigint;
+  readonly maxNs: bigint;
 }
 
 export interface Latencies {
   readonly add: (durationNs: bigint) => void;
-  /** null before the first. */
-  readonly figures: () => LatencyFigures | null;
+  /** All 0 before the first. */
+  readonly figures: () => LatencyFigures;
 }
 
 export const createLatencies = (): Latencies => {
   const last: bigint[] = [];
-  let next = 0;
+  let answers = 0;
   return {
     add: (durationNs) => {
-      last[next] = durationNs;
-      next = (next + 1) % KEPT;
+      last[answers % KEPT] = durationNs;
+      answers += 1;
     },
     figures: () => {
       const sorted = last.toSorted((a, b) => (a < b ? -1 : 1));
       const at = (share: number): bigint => sorted[Math.ceil(share * sorted.length) - 1] ?? 0n;
-      return sorted.length === 0 ? null : { p50: at(0.5), p99: at(0.99), max: at(1) };
+      return { answers, p50Ns: at(0.5), p99Ns: at(0.99), maxNs: at(1) };
     },
   };
 };

@@ -19,6 +19,8 @@ type MessageOf<Codec> = Codec extends MessageFns<infer Message> ? Message : neve
 
 /** What plugins subscribe to, by the name that the protocol's service has for it: RunPodSandbox, … */
 export type NriHook = Exclude<Method['name'], 'Configure' | 'Synchronize' | 'Shutdown' | 'StateChange'>;
+/** What is asked of it, by the same name. */
+export type NriAsked = NriHook | 'Synchronize';
 export type RequestOf<H extends NriHook> = MessageOf<Extract<Method, { readonly name: H }>['requestType']>;
 export type AnswerOf<H extends NriHook> = MessageOf<Extract<Method, { readonly name: H }>['responseType']>;
 
@@ -99,9 +101,10 @@ export interface NriPluginStatus {
   readonly requests: number;
   /** Requests that it refused, missed the deadline of, or closed upon. */
   readonly failures: number;
+  readonly deadlinesMissed: number;
   readonly missesInARow: number;
-  /** Of the last 256 answers; null before the first. */
-  readonly latencyNs: LatencyFigures | null;
+  /** Of the last 256 answers to each that it has answered. */
+  readonly latencies: readonly (LatencyFigures & { readonly asked: NriAsked })[];
   /** The last thing that went wrong; null: nothing. */
   readonly lastFailure: string | null;
 }

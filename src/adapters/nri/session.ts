@@ -12,6 +12,7 @@ import type { Registration } from './connection.ts';
 import { createHealth } from './health.ts';
 import type {
   NriAnswer,
+  NriAsked,
   NriFailure,
   NriHook,
   NriPlugin,
@@ -61,7 +62,7 @@ export const createSession = (
     connection.close();
   };
 
-  const failed = (what: string, error: unknown, sinceNs: bigint): NriFailure => {
+  const failed = (what: NriAsked, error: unknown, sinceNs: bigint): NriFailure => {
     const kind = failureKindOf(error);
     const message = describeFailure(name, what, kind, error);
     health.failed(kind === 'timedOut', message);
@@ -72,9 +73,9 @@ export const createSession = (
     return failureOf(kind, message, process.hrtime.bigint() - sinceNs);
   };
 
-  const answeredSince = (sinceNs: bigint): bigint => {
+  const answeredSince = (what: NriAsked, sinceNs: bigint): bigint => {
     const durationNs = process.hrtime.bigint() - sinceNs;
-    health.answered(durationNs);
+    health.answered(what, durationNs);
     return durationNs;
   };
 
@@ -87,7 +88,7 @@ export const createSession = (
       if (connection.backlogBytes() > BACKLOG_BYTES_MAX)
         throw new TtrpcStatusError(GrpcCode.DEADLINE_EXCEEDED, 'it has not read what it was sent before');
       const answer = await sendRequest(connection.client, hook, request, requestTimeoutMs);
-      return { ok: true, answer, durationNs: answeredSince(sinceNs) };
+      return { ok: true, answer, durationNs: answeredSince(hook, sinceNs) };
     } catch (error) {
       // Who wants to hear of everything need not know everything.
       if (!subscribedToAll || !isUnimplemented(error)) return failed(hook, error, sinceNs);
@@ -102,7 +103,7 @@ export const createSession = (
     try {
       const update = await sendAll(connection.client, pods, containers, timeoutMs);
       state = 'active';
-      return { ok: true, update, durationNs: answeredSince(sinceNs) };
+      return { ok: true, update, durationNs: answeredSince('Synchronize', sinceNs) };
     } catch (error) {
       const failure = failed('Synchronize', error, sinceNs);
       close('it could not be synchronized');

@@ -38,7 +38,15 @@ const serve = async (owner: Owner, overrides: Partial<DaemonPorts> = {}): Promis
   const log = { level: 'info' };
   const findings = createFindings();
   const clock = { monoNs: process.hrtime.bigint };
-  const ports = daemonPorts({ rootDir: '/root-dir', engine: test.engine, view: test.view, clock, findings, log });
+  const ports = daemonPorts({
+    rootDir: '/root-dir',
+    engine: test.engine,
+    view: test.view,
+    clock,
+    findings,
+    nri: null,
+    log,
+  });
   const { socket } = await startServer(owner, {
     view: test.view,
     submit: test.engine.call,
@@ -91,6 +99,11 @@ describe('scribe.v1.Daemon', { timeout: 20_000 }, () => {
       { stream: `sandbox/${id}`, steps: ['netns', 'network'], reason: 'CniFailed', message: 'DEL failed', attempts: 3 },
     ]);
     assert.deepEqual(reply.findings, ['The key was made again.', 'no network configuration was read yet']);
+  });
+
+  it('ListNriPlugins tells that NRI is off', async (t) => {
+    const { client } = await serve(t);
+    assert.deepEqual(await ask(client, fullName, methods.listNriPlugins, {}), { enabled: false, plugins: [] });
   });
 
   it('SetLogLevel changes the level, gives the one before, and is journaled', async (t) => {

@@ -143,6 +143,7 @@ describe('asking a plugin', { timeout: 60_000 }, () => {
     slow = false;
     assert.ok((await ask()).ok);
     assert.equal(nri.status()[0]?.missesInARow, 0);
+    assert.equal(nri.status()[0]?.deadlinesMissed, 2);
     slow = true;
     await miss();
     await miss();
@@ -200,7 +201,13 @@ describe('asking a plugin', { timeout: 60_000 }, () => {
     const [status] = nri.status();
     assert.deepEqual([status?.state, status?.requests, status?.failures], ['active', 3, 1]);
     assert.match(status?.lastFailure ?? '', /not on my node/);
-    assert.ok((status?.latencyNs?.max ?? 0n) > 0n);
+    assert.deepEqual(
+      status?.latencies.map(({ asked, answers, maxNs }) => [asked, answers, maxNs > 0n]),
+      [
+        ['Synchronize', 1, true],
+        ['StopPodSandbox', 1, true],
+      ],
+    );
   });
 
   it('tells that a plugin went away, and what it was asked meanwhile', async (t) => {

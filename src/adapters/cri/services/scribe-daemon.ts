@@ -1,10 +1,10 @@
 /**
- * scribe's own Daemon service: what the daemon knows of itself, for `scribe verify` and `scribe doctor`. Puts the
+ * scribe's own Daemon service: what the daemon knows of itself, for `scribe verify`, `doctor` and `nri`. Puts the
  * answers of its ports into messages; computes and remembers nothing.
  */
 import { type Failure, FailureError } from '../../../domain/model/errors.ts';
 import { shown } from '../../../domain/oci/refuse.ts';
-import type { DaemonDefinition, Owed } from '../../../wire/scribe/v1/daemon.ts';
+import type { DaemonDefinition, ListNriPluginsReply, Owed } from '../../../wire/scribe/v1/daemon.ts';
 import type { Handlers } from '../context.ts';
 import { checked, reading, submit } from '../calls.ts';
 import type { CriParts } from '../parts.ts';
@@ -42,6 +42,7 @@ export interface DaemonPorts {
   /** What shows that the journal is not all that was written here, a sentence each. */
   readonly doubts: () => readonly string[];
   readonly underWay: () => readonly EffectUnderWay[];
+  readonly nriPlugins: () => ListNriPluginsReply;
   /** Changes what is logged from now on; gives the level until now. */
   readonly setLogLevel: (level: LogLevel) => string;
 }
@@ -66,6 +67,12 @@ export function daemonService(parts: CriParts, daemon: DaemonPorts): Handlers<ty
           rootDir: daemon.rootDir,
         };
       },
+    ),
+    listNriPlugins: reading(
+      parts,
+      'ListNriPlugins',
+      () => '',
+      () => daemon.nriPlugins(),
     ),
     async setLogLevel({ level: wanted }, context) {
       const level = await checked(parts, SET_LOG_LEVEL, () => levelOf(wanted), context);

@@ -72,6 +72,62 @@ export interface AcknowledgeJournalReply {
   doubts: string[];
 }
 
+export interface ListNriPluginsRequest {
+}
+
+export interface ListNriPluginsReply {
+  /** False: NRI is off, and nobody is asked anything. */
+  enabled: boolean;
+  /** In the order in which they are asked. */
+  plugins: NriPlugin[];
+}
+
+export interface NriPlugin {
+  /** Two digits: plugins are asked in their order. */
+  index: string;
+  name: string;
+  /** starting, registered, synchronizing, active, waiting (launched, and to be started again), gone (of what it owns alone). */
+  state: string;
+  /** Of NRI, as the plugin told it; empty when it told none. */
+  nriVersion: string;
+  /** Started by the daemon; otherwise it connected. */
+  launched: boolean;
+  /** 0: not known. */
+  pid: number;
+  requests: string;
+  /** Requests that it refused, missed the deadline of, or closed upon. */
+  failures: string;
+  /** Of these, those that it did not answer in time. */
+  deadlinesMissed: string;
+  /** The last thing that went wrong; empty: nothing. */
+  lastFailure: string;
+  /** What it has subscribed to. */
+  hooks: string[];
+  /** Of the requests that it has answered. */
+  latencies: NriLatency[];
+  owned: NriOwned[];
+}
+
+export interface NriLatency {
+  /** As the protocol calls it: CreateContainer, Synchronize, and the like. */
+  hook: string;
+  answers: string;
+  /** Of the last 256 answers. */
+  p50Ns: string;
+  p99Ns: string;
+  maxNs: string;
+}
+
+/** What a plugin set in a container that runs. */
+export interface NriOwned {
+  containerId: string;
+  containerName: string;
+  podNamespace: string;
+  podName: string;
+  /** As the protocol calls them, with a key where there is one: "Env NAME", "MemLimit". */
+  fields: string[];
+}
+
 function createBaseStateRequest(): StateRequest {
   return {};
 }
@@ -656,6 +712,535 @@ export const AcknowledgeJournalReply: MessageFns<AcknowledgeJournalReply> = {
   },
 };
 
+function createBaseListNriPluginsRequest(): ListNriPluginsRequest {
+  return {};
+}
+
+export const ListNriPluginsRequest: MessageFns<ListNriPluginsRequest> = {
+  encode(_: ListNriPluginsRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ListNriPluginsRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseListNriPluginsRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<ListNriPluginsRequest>, I>>(base?: I): ListNriPluginsRequest {
+    return ListNriPluginsRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ListNriPluginsRequest>, I>>(_: I): ListNriPluginsRequest {
+    const message = createBaseListNriPluginsRequest();
+    return message;
+  },
+};
+
+function createBaseListNriPluginsReply(): ListNriPluginsReply {
+  return { enabled: false, plugins: [] };
+}
+
+export const ListNriPluginsReply: MessageFns<ListNriPluginsReply> = {
+  encode(message: ListNriPluginsReply, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.enabled !== false) {
+      writer.uint32(8).bool(message.enabled);
+    }
+    for (const v of message.plugins) {
+      NriPlugin.encode(v!, writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ListNriPluginsReply {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseListNriPluginsReply();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.enabled = reader.bool();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.plugins.push(NriPlugin.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<ListNriPluginsReply>, I>>(base?: I): ListNriPluginsReply {
+    return ListNriPluginsReply.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ListNriPluginsReply>, I>>(object: I): ListNriPluginsReply {
+    const message = createBaseListNriPluginsReply();
+    message.enabled = object.enabled ?? false;
+    message.plugins = object.plugins?.map((e) => NriPlugin.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseNriPlugin(): NriPlugin {
+  return {
+    index: "",
+    name: "",
+    state: "",
+    nriVersion: "",
+    launched: false,
+    pid: 0,
+    requests: "0",
+    failures: "0",
+    deadlinesMissed: "0",
+    lastFailure: "",
+    hooks: [],
+    latencies: [],
+    owned: [],
+  };
+}
+
+export const NriPlugin: MessageFns<NriPlugin> = {
+  encode(message: NriPlugin, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.index !== "") {
+      writer.uint32(10).string(message.index);
+    }
+    if (message.name !== "") {
+      writer.uint32(18).string(message.name);
+    }
+    if (message.state !== "") {
+      writer.uint32(26).string(message.state);
+    }
+    if (message.nriVersion !== "") {
+      writer.uint32(34).string(message.nriVersion);
+    }
+    if (message.launched !== false) {
+      writer.uint32(40).bool(message.launched);
+    }
+    if (message.pid !== 0) {
+      writer.uint32(48).int32(message.pid);
+    }
+    if (message.requests !== "0") {
+      writer.uint32(56).int64(message.requests);
+    }
+    if (message.failures !== "0") {
+      writer.uint32(64).int64(message.failures);
+    }
+    if (message.deadlinesMissed !== "0") {
+      writer.uint32(72).int64(message.deadlinesMissed);
+    }
+    if (message.lastFailure !== "") {
+      writer.uint32(82).string(message.lastFailure);
+    }
+    for (const v of message.hooks) {
+      writer.uint32(90).string(v!);
+    }
+    for (const v of message.latencies) {
+      NriLatency.encode(v!, writer.uint32(98).fork()).join();
+    }
+    for (const v of message.owned) {
+      NriOwned.encode(v!, writer.uint32(106).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): NriPlugin {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseNriPlugin();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.index = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.name = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.state = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.nriVersion = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.launched = reader.bool();
+            continue;
+          }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.pid = reader.int32();
+            continue;
+          }
+          case 7: {
+            if (tag !== 56) {
+              break;
+            }
+
+            message.requests = reader.int64().toString();
+            continue;
+          }
+          case 8: {
+            if (tag !== 64) {
+              break;
+            }
+
+            message.failures = reader.int64().toString();
+            continue;
+          }
+          case 9: {
+            if (tag !== 72) {
+              break;
+            }
+
+            message.deadlinesMissed = reader.int64().toString();
+            continue;
+          }
+          case 10: {
+            if (tag !== 82) {
+              break;
+            }
+
+            message.lastFailure = reader.string();
+            continue;
+          }
+          case 11: {
+            if (tag !== 90) {
+              break;
+            }
+
+            message.hooks.push(reader.string());
+            continue;
+          }
+          case 12: {
+            if (tag !== 98) {
+              break;
+            }
+
+            message.latencies.push(NriLatency.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 13: {
+            if (tag !== 106) {
+              break;
+            }
+
+            message.owned.push(NriOwned.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<NriPlugin>, I>>(base?: I): NriPlugin {
+    return NriPlugin.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<NriPlugin>, I>>(object: I): NriPlugin {
+    const message = createBaseNriPlugin();
+    message.index = object.index ?? "";
+    message.name = object.name ?? "";
+    message.state = object.state ?? "";
+    message.nriVersion = object.nriVersion ?? "";
+    message.launched = object.launched ?? false;
+    message.pid = object.pid ?? 0;
+    message.requests = object.requests ?? "0";
+    message.failures = object.failures ?? "0";
+    message.deadlinesMissed = object.deadlinesMissed ?? "0";
+    message.lastFailure = object.lastFailure ?? "";
+    message.hooks = object.hooks?.map((e) => e) || [];
+    message.latencies = object.latencies?.map((e) => NriLatency.fromPartial(e)) || [];
+    message.owned = object.owned?.map((e) => NriOwned.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseNriLatency(): NriLatency {
+  return { hook: "", answers: "0", p50Ns: "0", p99Ns: "0", maxNs: "0" };
+}
+
+export const NriLatency: MessageFns<NriLatency> = {
+  encode(message: NriLatency, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.hook !== "") {
+      writer.uint32(10).string(message.hook);
+    }
+    if (message.answers !== "0") {
+      writer.uint32(16).int64(message.answers);
+    }
+    if (message.p50Ns !== "0") {
+      writer.uint32(24).int64(message.p50Ns);
+    }
+    if (message.p99Ns !== "0") {
+      writer.uint32(32).int64(message.p99Ns);
+    }
+    if (message.maxNs !== "0") {
+      writer.uint32(40).int64(message.maxNs);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): NriLatency {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseNriLatency();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.hook = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.answers = reader.int64().toString();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.p50Ns = reader.int64().toString();
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.p99Ns = reader.int64().toString();
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.maxNs = reader.int64().toString();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<NriLatency>, I>>(base?: I): NriLatency {
+    return NriLatency.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<NriLatency>, I>>(object: I): NriLatency {
+    const message = createBaseNriLatency();
+    message.hook = object.hook ?? "";
+    message.answers = object.answers ?? "0";
+    message.p50Ns = object.p50Ns ?? "0";
+    message.p99Ns = object.p99Ns ?? "0";
+    message.maxNs = object.maxNs ?? "0";
+    return message;
+  },
+};
+
+function createBaseNriOwned(): NriOwned {
+  return { containerId: "", containerName: "", podNamespace: "", podName: "", fields: [] };
+}
+
+export const NriOwned: MessageFns<NriOwned> = {
+  encode(message: NriOwned, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.containerId !== "") {
+      writer.uint32(10).string(message.containerId);
+    }
+    if (message.containerName !== "") {
+      writer.uint32(18).string(message.containerName);
+    }
+    if (message.podNamespace !== "") {
+      writer.uint32(26).string(message.podNamespace);
+    }
+    if (message.podName !== "") {
+      writer.uint32(34).string(message.podName);
+    }
+    for (const v of message.fields) {
+      writer.uint32(42).string(v!);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): NriOwned {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseNriOwned();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.containerId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.containerName = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.podNamespace = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.podName = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.fields.push(reader.string());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<NriOwned>, I>>(base?: I): NriOwned {
+    return NriOwned.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<NriOwned>, I>>(object: I): NriOwned {
+    const message = createBaseNriOwned();
+    message.containerId = object.containerId ?? "";
+    message.containerName = object.containerName ?? "";
+    message.podNamespace = object.podNamespace ?? "";
+    message.podName = object.podName ?? "";
+    message.fields = object.fields?.map((e) => e) || [];
+    return message;
+  },
+};
+
 export type DaemonDefinition = typeof DaemonDefinition;
 export const DaemonDefinition = {
   name: "Daemon",
@@ -685,6 +1270,15 @@ export const DaemonDefinition = {
       requestType: AcknowledgeJournalRequest as typeof AcknowledgeJournalRequest,
       requestStream: false,
       responseType: AcknowledgeJournalReply as typeof AcknowledgeJournalReply,
+      responseStream: false,
+      options: {},
+    },
+    /** The NRI plugins that are there, how they do, and what they own in containers that run. */
+    listNriPlugins: {
+      name: "ListNriPlugins",
+      requestType: ListNriPluginsRequest as typeof ListNriPluginsRequest,
+      requestStream: false,
+      responseType: ListNriPluginsReply as typeof ListNriPluginsReply,
       responseStream: false,
       options: {},
     },
