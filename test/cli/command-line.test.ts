@@ -101,7 +101,7 @@ describe('mistakes', () => {
     [['image', 'load', 'a', 'b'], /"b" is one word too many/],
     [['history', '--root', '/nowhere', '--limit', '-3'], /--limit needs a value/],
     [['history', '--root', '/nowhere', '--limit', 'few'], /--limit few: that is no number/],
-    [['history', '--root', '/nowhere', '--since', 'noon'], /--since noon: that is no time\. A time is /],
+    [['history', '--root', '/nowhere', '--since', 'noon'], /--since noon: that is no time\. A moment is /],
     [
       ['history', '--root', '/nowhere', '--pod', 'a', '--image', 'b'],
       /--image goes with neither --pod nor --container/,
