@@ -31,6 +31,8 @@ export type Values<O extends Options> = {
 export interface Operands {
   readonly name: string;
   readonly count: number;
+  /** With so many it can do as well. */
+  readonly countMin?: number;
 }
 
 export interface Command<O extends Options = Options> {

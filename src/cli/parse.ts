@@ -22,10 +22,10 @@ const unknownOption = (typed: string, options: Options): Error => {
 };
 
 const checkOperands = (operands: readonly string[], wanted: Command['operands']): void => {
-  const { name, count } = wanted ?? { name: '', count: 0 };
+  const { name, count, countMin = count } = wanted ?? { name: '', count: 0 };
   const extra = operands[count];
   if (extra !== undefined) throw misuse(`"${extra}" is one word too many.`);
-  if (operands.length < count) throw misuse(`${name} is missing.`);
+  if (operands.length < countMin) throw misuse(`${name} is missing.`);
 };
 
 /** Throws CliError with exit status 2 for anything that the command does not know. */

@@ -22,6 +22,14 @@ const commands: Readonly<Record<string, Entry>> = {
     summary: 'who called what, when, and how it ended',
     load: async () => loaded((await import('./history.ts')).history),
   },
+  at: {
+    summary: 'the node as it was at a moment',
+    load: async () => loaded((await import('./at.ts')).at),
+  },
+  diff: {
+    summary: 'what changed on the node between two moments',
+    load: async () => loaded((await import('./diff.ts')).diff),
+  },
   verify: {
     summary: 'check every hash of the journal, and what it folds to',
     load: async () => loaded((await import('./verify.ts')).verify),

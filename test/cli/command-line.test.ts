@@ -12,6 +12,8 @@ const top = join(import.meta.dirname, '../..');
 const commands = [
   'serve',
   'history',
+  'at',
+  'diff',
   'verify',
   'doctor',
   'log-level',

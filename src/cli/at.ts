@@ -1,0 +1,84 @@
+/** `scribe at`: the node as it was at a moment, from the journal, with its daemon up or down. Changes nothing. */
+import { nearest } from '../config/nearest.ts';
+import { openReader } from '../journal/open.ts';
+import { command, misuse, type Values } from './command.ts';
+import { jsonLine, localTime, shortUtcTime } from './format.ts';
+import { type Io, write } from './io.ts';
+import { COLUMNS, type Kind, KINDS, listed } from './past/rows.ts';
+import { type PastState, stateAt } from './past/state.ts';
+import { configOption, jsonOption, readableJournal, rootOf, rootOption } from './places.ts';
+import { createTable } from './table.ts';
+import { thingFilterOf, thingOptions } from './things.ts';
+import { MOMENT_FORMS, parseMoment } from './time-argument.ts';
+
+const { pod, container, image, namespace, label } = thingOptions;
+
+const options = {
+  root: rootOption,
+  config: configOption,
+  pod,
+  container,
+  image,
+  namespace,
+  label,
+  utc: { about: 'Times in UTC, instead of in the local zone.' },
+  json: jsonOption,
+} as const;
+
+const isKind = (text: string): text is Kind => KINDS.some((kind) => kind === text);
+
+/** What "get pods" asks for; any number and short forms will do. */
+const kindOf = (verb: string | undefined, text: string | undefined): Kind => {
+  const forms = `say "get" and one of ${KINDS.join(', ')}`;
+  if (verb !== 'get')
+    throw misuse(`${verb === undefined ? 'What to show is missing' : `"${verb}" is not known`}: ${forms}.`);
+  if (text === undefined) throw misuse(`What to get is missing: ${forms}.`);
+  const kind = [text, `${text}s`].find(isKind);
+  if (kind !== undefined) return kind;
+  const meant = nearest(text, KINDS);
+  throw misuse(`There are no "${text}" to get; ${meant === null ? forms : `did you mean ${meant}?`}`);
+};
+
+const show = async (past: PastState, kind: Kind, values: Values<typeof options>, io: Io): Promise<void> => {
+  const rows = listed(kind, past.state, thingFilterOf(values), past.atNs);
+  if (values.json === true) return write(io.stdout, rows.map(({ json }) => jsonLine(json)).join(''));
+  const showTime = values.utc === true ? shortUtcTime : localTime;
+  await write(io.stderr, `As of ${showTime(past.atNs)}, after record ${past.seq}.\n`);
+  if (rows.length === 0) return write(io.stderr, `There were no such ${kind}.\n`);
+  const table = createTable(
+    io.stdout,
+    COLUMNS[kind].map((title) => ({ title, widthMax: 60 })),
+  );
+  for (const { cells, style } of rows) await table.add(cells, style);
+  await table.flush();
+};
+
+export const at = command({
+  name: 'at',
+  summary: 'the node as it was at a moment',
+  description: [
+    `Shows the pods, containers or images of this node as they were at a moment. ${MOMENT_FORMS} The state just after that record is shown.`,
+    'Reads the journal itself, with the daemon up or down, and changes nothing. What was removed since and is pruned by now is missing; a note says so.',
+  ],
+  operands: { name: 'MOMENT get pods|containers|images', count: 3 },
+  options,
+  examples: [
+    ['scribe at 03:12 get containers', 'Which containers there were today at 03:12, and what they did.'],
+    ['scribe at 2h get pods --namespace shop', 'The pods of a namespace two hours ago.'],
+    ['scribe at 48211 get images --json', 'The images just after a record.'],
+  ],
+  run: async (values, [moment = '', verb, what], io) => {
+    const kind = kindOf(verb, what);
+    const wanted = parseMoment(moment, 'MOMENT');
+    const path = await readableJournal(await rootOf(values));
+    const reader = openReader(path);
+    try {
+      const past = stateAt(path, reader, wanted);
+      await show(past, kind, values, io);
+      for (const note of past.notes) await write(io.stderr, `scribe: ${note}\n`);
+    } finally {
+      reader.close();
+    }
+    return 0;
+  },
+});

@@ -1,0 +1,63 @@
+/**
+ * The node as of a moment: folds a journal, with its daemon up or down, to a record from the nearest snapshot before
+ * it. For `at`, `diff` and `why`. Reads only, and shows nothing.
+ */
+import { JOURNAL_PRUNED, parsePruned } from '../../journal/own-records.ts';
+import { NODE_STREAM } from '../../domain/model/records.ts';
+import type { NodeState } from '../../domain/model/state.ts';
+import { nodeFold } from '../../engine/node-fold.ts';
+import { foldState } from '../../journal/fold.ts';
+import type { JournalReader } from '../../journal/reader.ts';
+import { failure } from '../command.ts';
+import { counted } from '../format.ts';
+import { recordOf } from '../history/names.ts';
+import { type Moment, seqAt } from '../time-argument.ts';
+
+export interface PastState {
+  /** The last record that is in it. */
+  readonly seq: number;
+  readonly atNs: bigint;
+  readonly state: NodeState;
+  /** What is missing or doubtful in it, as sentences. */
+  readonly notes: readonly string[];
+}
+
+type Source = Pick<JournalReader, 'head' | 'seqAtTime' | 'placesOfStream' | 'page'>;
+
+/** How many records up to `seq` are pruned: what was removed since is missing in a state that is folded without them. */
+const prunedUpTo = (reader: Source, seq: number): number => {
+  let pruned = 0;
+  for (const place of reader.placesOfStream(NODE_STREAM)) {
+    const record = recordOf(reader, place.seq);
+    if (record?.type !== JOURNAL_PRUNED) continue;
+    for (const [first, last] of parsePruned(record).seqs) pruned += Math.max(0, Math.min(last, seq) - first + 1);
+  }
+  return pruned;
+};
+
+/** The moment that is meant, as a record. Throws where nothing was recorded by then. */
+export const recordAtMoment = (reader: Source, moment: Moment): number => {
+  const headSeq = reader.head().seq;
+  if (headSeq === 0) throw failure('Nothing is recorded in the journal yet.');
+  if (moment.kind === 'record' && moment.seq > headSeq)
+    throw failure(`There is no record ${moment.seq}: the journal ends with record ${headSeq}.`);
+  const seq = seqAt(reader, moment);
+  if (seq === 0) throw failure('Nothing was recorded by then: the journal begins later.');
+  return seq;
+};
+
+export const stateAt = (path: string, reader: Source, moment: Moment): PastState => {
+  const seq = recordAtMoment(reader, moment);
+  const { state, bad } = foldState(path, nodeFold, seq);
+  const pruned = prunedUpTo(reader, seq);
+  const atNs = moment.kind === 'time' ? moment.atNs : (recordOf(reader, seq)?.atNs ?? 0n);
+  const notes = [
+    ...(pruned === 0
+      ? []
+      : [`${counted(pruned, 'record')} of before are pruned: what was removed since is not shown.`]),
+    ...(bad.length === 0
+      ? []
+      : [`${counted(bad.length, 'record')} could not be read, from record ${bad[0]?.seq} on; see scribe verify.`]),
+  ];
+  return { seq, atNs, state, notes };
+};

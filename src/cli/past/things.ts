@@ -1,0 +1,46 @@
+/** What is there in a folded state, as things that people name. Pure. */
+import { isShown } from '../../adapters/cri/messages/entries.ts';
+import type { Container, Image, NodeState, PodSandbox } from '../../domain/model/state.ts';
+import type { ContainerThing, ImageThing, PodThing, Thing } from '../things.ts';
+
+export const podThing = ({ id, config }: PodSandbox): PodThing => ({
+  kind: 'pod',
+  id,
+  name: config.metadata?.name ?? '',
+  namespace: config.metadata?.namespace ?? '',
+  labels: config.labels ?? {},
+  present: true,
+});
+
+export const containerThing = (state: Readonly<NodeState>, container: Container): ContainerThing => {
+  const pod = state.sandboxes.get(container.podSandboxId);
+  return {
+    kind: 'container',
+    id: container.id,
+    name: container.config.metadata?.name ?? '',
+    labels: container.config.labels ?? {},
+    pod: pod === undefined ? null : podThing(pod),
+    imageId: container.imageId,
+    image: container.config.image?.image ?? '',
+    present: true,
+  };
+};
+
+export const imageThing = ({ id, content }: Image): ImageThing => ({
+  kind: 'image',
+  id,
+  repoTags: content.repoTags,
+  repoDigests: content.repoDigests,
+  present: true,
+});
+
+/** All that is there, whether or not CRI shows it yet. */
+export const thingsOf = (state: Readonly<NodeState>): Thing[] => [
+  ...[...state.sandboxes.values()].map(podThing),
+  ...[...state.containers.values()].map((container) => containerThing(state, container)),
+  ...[...state.images.values()].filter(({ removing }) => !removing).map(imageThing),
+];
+
+/** As CRI names the state of a pod; null while CRI does not show it. */
+export const podStateOf = (pod: PodSandbox): string | null =>
+  isShown(pod) ? (pod.phase === 'ready' ? 'SANDBOX_READY' : 'SANDBOX_NOTREADY') : null;

@@ -1,0 +1,118 @@
+/** `scribe at` and `scribe diff` on a journal that the real engine wrote: the node as it was, and what changed. */
+import assert from 'node:assert/strict';
+import { before, describe, test } from 'node:test';
+import { cleanupAfterAll, type Owner } from '../support/cleanup.ts';
+import { image, rowsOf, startNs, type Story, tell } from './story.ts';
+import { jsonLines, type Root, rootWith, scribe } from './support.ts';
+
+interface Listed {
+  readonly kind: string;
+  readonly id: string;
+  readonly name: string;
+  readonly state: string;
+  readonly exit: { readonly exitStatus: number } | null;
+}
+
+interface Change {
+  readonly change: string;
+  readonly kind: string;
+  readonly id: string;
+  readonly fields: readonly { readonly field: string; readonly before: unknown; readonly after: unknown }[];
+}
+
+describe('at', () => {
+  const owner: Owner = cleanupAfterAll();
+  let story: Story;
+  let root: Root;
+
+  before(async () => {
+    story = await tell();
+    root = await rootWith(owner, story.records);
+  });
+
+  const seqOf = (type: string, id: string): number =>
+    story.records.find((record) => record.type === type && record.stream.endsWith(id))?.seq ?? Number.NaN;
+  const get = async (moment: string, ...words: readonly string[]): Promise<Listed[]> => {
+    const { exitStatus, stdout, stderr } = await scribe(['at', moment, 'get', ...words, '--json', '--root', root.dir]);
+    assert.equal(exitStatus, 0, stderr);
+    return jsonLines<Listed>(stdout);
+  };
+  const statesOf = (listed: readonly Listed[]): string[] => listed.map(({ name, state }) => `${name} ${state}`);
+
+  test('a container is what it was just before and just after each of its records', async () => {
+    const started = seqOf('container.started', story.nginx);
+    assert.deepEqual(statesOf(await get(String(started - 1), 'containers')), ['nginx CONTAINER_CREATED']);
+    assert.deepEqual(statesOf(await get(String(started), 'containers')), ['nginx CONTAINER_RUNNING']);
+    const exited = await get(String(seqOf('container.exited', story.nginx)), 'container', '--pod', 'default/web');
+    assert.deepEqual(
+      exited.map(({ id, exit }) => [id, exit?.exitStatus]),
+      [[story.nginx, 137]],
+    );
+    assert.deepEqual(await get(String(seqOf('container.removed', story.nginx)), 'containers', '--pod', story.web), []);
+  });
+
+  test('a time means all that was recorded by then', async () => {
+    const atSecond = (second: number): string => `@${startNs / 1_000_000_000n + BigInt(second)}`;
+    assert.deepEqual(await get(atSecond(1), 'pods'), []);
+    assert.deepEqual(statesOf(await get(atSecond(3), 'pods')), ['web SANDBOX_READY']);
+    const early = await scribe(['at', '@1', 'get', 'pods', '--root', root.dir]);
+    assert.equal(early.exitStatus, 1);
+    assert.match(early.stderr, /Nothing was recorded by then/);
+  });
+
+  test('tables for people: pods, containers and images, and which moment it is', async () => {
+    const last = String(story.records.length);
+    const { stdout, stderr } = await scribe(['at', last, 'get', 'pods', '--utc', '--root', root.dir]);
+    assert.match(stderr, /^As of 20\d\d-.*Z, after record \d+\.\n/);
+    assert.deepEqual(
+      rowsOf(stdout).map(({ POD, STATE }) => `${POD} ${STATE}`),
+      ['test/web SANDBOX_READY'],
+    );
+    const images = await scribe(['at', last, 'get', 'images', '--root', root.dir]);
+    assert.equal(rowsOf(images.stdout)[0]?.['IMAGE'], image);
+  });
+
+  test('what cannot be meant is refused with the remedy', async () => {
+    for (const [words, said] of [
+      [['at', 'now', 'get', 'pobs'], /did you mean pods\?/],
+      [['at', 'now', 'show', 'pods'], /"show" is not known: say "get" and one of pods, containers, images/],
+      [['at', 'then', 'get', 'pods'], /MOMENT then: that is no time/],
+      [['at', 'now'], /MOMENT get pods\|containers\|images is missing/],
+    ] as const) {
+      const { exitStatus, stderr } = await scribe([...words, '--root', root.dir]);
+      assert.equal(exitStatus, 2);
+      assert.match(stderr, said);
+    }
+    const beyond = await scribe(['at', '999999', 'get', 'pods', '--root', root.dir]);
+    assert.equal(beyond.exitStatus, 1);
+    assert.match(beyond.stderr, /There is no record 999999: the journal ends with record \d+\./);
+  });
+
+  const changes = async (from: number, to: number): Promise<Change[]> =>
+    jsonLines<Change>((await scribe(['diff', String(from), String(to), '--json', '--root', root.dir])).stdout);
+
+  test('diff: what came, what went, and fields by name', async () => {
+    const exited = seqOf('container.exited', story.nginx);
+    const [change, ...more] = await changes(exited - 1, exited);
+    assert.deepEqual([change?.change, change?.kind, change?.id, more], ['changed', 'container', story.nginx, []]);
+    const kind = change?.fields.find(({ field }) => field === 'phase.kind');
+    assert.deepEqual([kind?.before, kind?.after], ['running', 'exited']);
+
+    const requested = seqOf('sandbox.requested', story.web);
+    const removed = seqOf('sandbox.removed', story.web);
+    const pods = (found: readonly Change[]): string[] =>
+      found.filter(({ kind: sort }) => sort === 'sandbox').map((one) => `${one.change} ${one.id}`);
+    assert.deepEqual(pods(await changes(requested - 1, requested)), [`came ${story.web}`]);
+    assert.deepEqual(pods(await changes(removed - 1, removed)), [`went ${story.web}`]);
+  });
+
+  test('diff: the same moment twice differs in nothing, and a table names each field', async () => {
+    const same = await scribe(['diff', '10', '10', '--root', root.dir]);
+    assert.match(same.stderr, /Nothing changed\./);
+    const exited = seqOf('container.exited', story.nginx);
+    const { stdout } = await scribe(['diff', String(exited - 1), String(exited), '--root', root.dir]);
+    const [row] = rowsOf(stdout);
+    assert.equal(row?.['OBJECT'], `default/web nginx ${story.nginx.slice(0, 13)}`);
+    assert.match(stdout, /phase\.kind +running +exited/);
+  });
+});
