@@ -66,7 +66,7 @@ describe('at', () => {
     assert.match(stderr, /^As of 20\d\d-.*Z, after record \d+\.\n/);
     assert.deepEqual(
       rowsOf(stdout).map(({ POD, STATE }) => `${POD} ${STATE}`),
-      ['test/web SANDBOX_READY'],
+      ['test/web SANDBOX_NOTREADY'],
     );
     const images = await scribe(['at', last, 'get', 'images', '--root', root.dir]);
     assert.equal(rowsOf(images.stdout)[0]?.['IMAGE'], image);
