@@ -17,7 +17,8 @@ import { startRegistry } from '../test/support/registry.ts';
 import { loadNow, readEnvironment } from './compare/environment.ts';
 import { type Bench, measureAll, type PhaseName, phaseNames, type Plan, removePods } from './compare/measure.ts';
 import { errorsOf, rowsOf, tableOf } from './compare/report.ts';
-import { type PeerName, type Runtime, startRuntime } from './compare/runtimes.ts';
+import { nriCosts, type Outcome } from './compare/nri-costs.ts';
+import { nriModes, type PeerName, type Runtime, startRuntime } from './compare/runtimes.ts';
 
 const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--seconds S] [--only PHASE,...] [--out FILE]
 
@@ -27,6 +28,8 @@ const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--sec
   --seconds S   duration of each measurement of a rate (2)
   --only LIST   some phases only: ${phaseNames.join(', ')}
   --before DIR  another clone of scribe (an earlier commit, say), measured in containerd's place: no goals then
+  --nri         what NRI costs CreateContainer, and nothing else: each runtime with NRI off, on without a plugin, and
+                with the sample plugin logger connected, all in turn; --pods says how many containers of a round
   --out FILE    where every single measurement is written as JSON (a file in the cache directory)
 
 Runs as root. What it builds, it builds once, into scribe/bench/bin of the cache directory (XDG_CACHE_HOME, ~/.cache);
@@ -37,6 +40,7 @@ interface Options {
   readonly plan: Plan;
   readonly out: string | undefined;
   readonly before: string | undefined;
+  readonly nri: boolean;
 }
 
 const positive = (name: string, text: string, isAllowed: (value: number) => boolean): number => {
@@ -63,6 +67,7 @@ const readOptions = (): Options => {
       only: { type: 'string', default: phaseNames.join(',') },
       out: { type: 'string' },
       before: { type: 'string' },
+      nri: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
     },
   });
@@ -77,6 +82,7 @@ const readOptions = (): Options => {
     plan: { phases, rounds: count('rounds'), pods: count('pods'), loaded: count('loaded'), seconds },
     out: values.out,
     before: values.before,
+    nri: values.nri,
   };
 };
 
@@ -95,7 +101,12 @@ const setUp = async (): Promise<void> => {
 };
 
 /** Both sides with the images that they need, in a namespace where nothing else is. */
-const startAll = async (owner: Owner, dir: string, before: string | undefined, signal: AbortSignal): Promise<Bench> => {
+const startAll = async (
+  owner: Owner,
+  dir: string,
+  { before, nri }: Pick<Options, 'before' | 'nri'>,
+  signal: AbortSignal,
+): Promise<Bench> => {
   const netns = await netnsOf(owner);
   const registry = await startRegistry(owner, { netns });
   await registry.push('busybox', 'latest', await busyboxImage());
@@ -107,12 +118,13 @@ const startAll = async (owner: Owner, dir: string, before: string | undefined, s
   const pauseImage = `${registryName}/pause:latest`;
   const around = { dir, bin, netns, registryConfigDir, pauseImage, ...(before === undefined ? {} : { before }) };
   const runtimes: Runtime[] = [];
-  for (const name of ['scribe', peerOf(before)] as const) {
-    signal.throwIfAborted();
-    const runtime = await startRuntime(owner, name, around);
-    progress(`${name} serves: ${runtime.version}`);
-    runtimes.push(runtime);
-  }
+  for (const mode of nri ? nriModes : (['none'] as const))
+    for (const name of ['scribe', peerOf(before)] as const) {
+      signal.throwIfAborted();
+      const runtime = await startRuntime(owner, name, around, mode);
+      progress(`${name} serves, NRI ${mode}: ${runtime.version}`);
+      runtimes.push(runtime);
+    }
   const image = `${registryName}/busybox:latest`;
   return { runtimes, image, dir, clientProgram: join(bin, 'bench-client'), signal, progress };
 };
@@ -120,10 +132,11 @@ const startAll = async (owner: Owner, dir: string, before: string | undefined, s
 const peerOf = (before: string | undefined): PeerName => (before === undefined ? 'containerd' : 'before');
 
 /** Measures, prints and writes; resolves with whether nothing failed and every goal was met. */
-const runAndReport = async (bench: Bench, { plan, out, before }: Options): Promise<boolean> => {
+const runAndReport = async (bench: Bench, options: Options): Promise<boolean> => {
+  const { plan, out } = options;
   const environment = await readEnvironment(bench.runtimes, bin);
   const loadBefore = loadNow();
-  const measurements = await measureAll(bench, plan);
+  const { table, areMet, errors, raw } = await (options.nri ? nriCosts(bench, plan) : comparison(bench, options));
   const { rounds, pods, loaded, seconds } = plan;
   const conditions = {
     ...environment,
@@ -131,17 +144,27 @@ const runAndReport = async (bench: Bench, { plan, out, before }: Options): Promi
     'load after': loadNow(),
     plan: `rounds ${rounds}, pods ${pods}, loaded ${loaded}, seconds ${seconds}`,
   };
-  const [rows, errors] = [rowsOf(measurements, peerOf(before)), errorsOf(measurements)];
 
   const path = out ?? join(cacheDir, `results/${new Date().toISOString().replaceAll(':', '-').slice(0, 19)}.json`);
   await mkdir(join(path, '..'), { recursive: true });
-  await writeFile(path, `${JSON.stringify({ conditions, plan, rows, errors, measurements }, null, 1)}\n`);
+  await writeFile(path, `${JSON.stringify({ conditions, plan, errors, ...raw }, null, 1)}\n`);
 
   for (const [name, value] of Object.entries(conditions)) console.log(`- ${name}: ${value}`);
-  console.log(`\n${tableOf(rows, peerOf(before))}\n`);
+  console.log(`\n${table}\n`);
   for (const error of errors) console.log(`FAILED: ${error}`);
   console.log(`every measurement: ${path}`);
-  return errors.length === 0 && rows.every(({ goal }) => goal?.met !== false);
+  return errors.length === 0 && areMet;
+};
+
+const comparison = async (bench: Bench, { plan, before }: Options): Promise<Outcome> => {
+  const measurements = await measureAll(bench, plan);
+  const rows = rowsOf(measurements, peerOf(before));
+  return {
+    table: tableOf(rows, peerOf(before)),
+    areMet: rows.every(({ goal }) => goal?.met !== false),
+    errors: errorsOf(measurements),
+    raw: { rows, measurements },
+  };
 };
 
 const optionsOrEnd = (): Options => {
@@ -169,7 +192,7 @@ const main = async (options: Options): Promise<void> => {
     await mkdir(cacheDir, { recursive: true });
     const dir = await mkdtemp(join(cacheDir, 'run-'));
     onCleanup(owner, () => rm(dir, { recursive: true, force: true, maxRetries: 3 }));
-    const bench = await startAll(owner, dir, options.before, ending.signal);
+    const bench = await startAll(owner, dir, options, ending.signal);
     try {
       process.exitCode = (await runAndReport(bench, options)) ? 0 : 1;
     } finally {

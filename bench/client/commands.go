@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,6 +26,41 @@ func (c *client) lifecycle(ctx context.Context) (result, error) {
 	measured := c.rec.result()
 	measured.PerSecond = map[string]float64{"pods": float64(c.count) / seconds}
 	return measured, nil
+}
+
+func (c *client) containers(ctx context.Context) (result, error) {
+	if err := c.pull(ctx); err != nil {
+		return result{}, err
+	}
+	config := c.podConfig(0)
+	if err := os.MkdirAll(config.LogDirectory, 0o755); err != nil {
+		return result{}, err
+	}
+	ran, err := c.runtime.RunPodSandbox(ctx, &cri.RunPodSandboxRequest{Config: config})
+	if err != nil {
+		return result{}, err
+	}
+	defer c.down(ctx, pod{id: ran.PodSandboxId})
+	for i := range c.count {
+		container := c.containerConfig()
+		container.Metadata.Name = fmt.Sprintf("main-%d", i)
+		var id string
+		err := c.rec.timed("CreateContainer", func() error {
+			answer, err := c.runtime.CreateContainer(ctx, &cri.CreateContainerRequest{
+				PodSandboxId: ran.PodSandboxId, Config: container, SandboxConfig: config,
+			})
+			id = answer.GetContainerId()
+			return err
+		})
+		if err != nil {
+			break
+		}
+		_ = c.rec.timed("RemoveContainer", func() error {
+			_, err := c.runtime.RemoveContainer(ctx, &cri.RemoveContainerRequest{ContainerId: id})
+			return err
+		})
+	}
+	return c.rec.result(), nil
 }
 
 func (c *client) exec(ctx context.Context) (result, error) {

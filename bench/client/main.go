@@ -4,6 +4,7 @@
 //	client -socket PATH -image NAME [flags] COMMAND
 //
 //	lifecycle  runs pods with one container each and takes them away again, -parallel at a time
+//	containers makes -count containers in one pod, one after the other, removes each, and starts none
 //	logs       has -count containers write -bytes each to their logs, in lines of -line-bytes, and reads them back
 //	exec       runs -count commands, one after the other, in one container
 //	fill       runs pods and leaves them
@@ -77,12 +78,13 @@ func run(ctx context.Context, command string, o options) (result, error) {
 	}
 	defer conn.Close()
 	commands := map[string]func(context.Context) (result, error){
-		"lifecycle": c.lifecycle,
-		"exec":      c.exec,
-		"logs":      c.logs,
-		"fill":      c.fill,
-		"rates":     c.rates,
-		"clean":     c.clean,
+		"lifecycle":  c.lifecycle,
+		"containers": c.containers,
+		"exec":       c.exec,
+		"logs":       c.logs,
+		"fill":       c.fill,
+		"rates":      c.rates,
+		"clean":      c.clean,
 	}
 	measure, known := commands[command]
 	if !known {

@@ -29,7 +29,7 @@ export interface Target {
   readonly logDir: string;
 }
 
-export type ClientCommand = 'lifecycle' | 'exec' | 'logs' | 'fill' | 'rates' | 'await' | 'clean';
+export type ClientCommand = 'lifecycle' | 'containers' | 'exec' | 'logs' | 'fill' | 'rates' | 'await' | 'clean';
 
 export interface ClientFlags {
   readonly count?: number;

@@ -66,7 +66,7 @@ const targetOf = ({ socket, dirs }: Runtime, { image, dir }: Bench): Target => (
   logDir: join(dir, 'logs'),
 });
 
-const callClient = (
+export const callClient = (
   runtime: Runtime,
   bench: Bench,
   command: ClientCommand,

@@ -3,6 +3,7 @@
  * program, image registry and network namespace, and configurations that say the same. Each has directories, a bridge
  * and a parent cgroup of its own. Whatever is left of a runtime at the end is killed and taken away.
  */
+import { existsSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { bridgeConfList } from '../../scripts/lib/cni.ts';
@@ -10,6 +11,7 @@ import { criClient } from '../../scripts/lib/cri-client.ts';
 import { waitServing } from '../../scripts/lib/serving.ts';
 import { type Owner, onCleanup } from '../../test/support/cleanup.ts';
 import { sweep } from '../../test/support/daemon.ts';
+import { goProgram } from '../../test/support/go-program.ts';
 import type { DaemonDirs } from '../../test/support/leftovers.ts';
 import type { Netns } from '../../test/support/netns.ts';
 import { type BackgroundProcess, startProcess } from '../../test/support/process.ts';
@@ -18,8 +20,13 @@ import { type BackgroundProcess, startProcess } from '../../test/support/process
 export type RuntimeName = 'scribe' | PeerName;
 export type PeerName = 'containerd' | 'before';
 
+/** off; on with no plugin; on with the sample plugin logger connected, which hears of everything. */
+export const nriModes = ['off', 'none', 'logger'] as const;
+export type NriMode = (typeof nriModes)[number];
+
 export interface Runtime {
   readonly name: RuntimeName;
+  readonly nri: NriMode;
   readonly socket: string;
   readonly dirs: DaemonDirs;
   /** What the runtime says of itself. */
@@ -49,14 +56,20 @@ export interface Surroundings {
 const thisClone = join(import.meta.dirname, '../..');
 const startTimeoutMs = 60_000;
 
-/** No other network of this machine is in the namespace, so any subnet will do. */
-const subnets: Readonly<Record<RuntimeName, string>> = {
-  scribe: '10.230.0.0/16',
-  containerd: '10.231.0.0/16',
-  before: '10.231.0.0/16',
-};
+/** Second part of the pods' addresses: no other network of this machine is in the namespace, so any will do. */
+const networks: Readonly<Record<RuntimeName, number>> = { scribe: 230, containerd: 240, before: 240 };
 
-const scribeConfig = `
+/** What NRI is given is the runtime's own: another one on this machine may have the usual places. */
+const nriPlaces = (place: Place) => ({ socket: join(place.dirs.state, 'nri.sock'), plugins: join(place.dir, 'nri') });
+
+const scribeConfig = (place: Place, nri: NriMode): string => `
+[nri]
+enable = ${nri !== 'off'}
+socket = "${nriPlaces(place).socket}"
+plugin_dir = "${nriPlaces(place).plugins}"
+${ownConfig}`;
+
+const ownConfig = `
 [runtime]
 cgroup_driver = "cgroupfs"
 restrict_oom_score_adj = true
@@ -65,7 +78,7 @@ enable_unprivileged_icmp = true
 `;
 
 /** The defaults of containerd, but for what keeps it within its directories and what scribe is told as well. */
-const containerdConfig = (place: Place, { bin, registryConfigDir, pauseImage }: Surroundings): string => `
+const containerdConfig = (place: Place, nri: NriMode, { bin, registryConfigDir, pauseImage }: Surroundings): string => `
 version = 3
 root = '${place.dirs.root}'
 state = '${place.dirs.state}'
@@ -91,8 +104,9 @@ state = '${place.dirs.state}'
 [plugins.'io.containerd.cri.v1.images'.registry]
   config_path = '${registryConfigDir}'
 [plugins.'io.containerd.nri.v1.nri']
-  socket_path = '${join(place.dirs.state, 'nri.sock')}'
-  plugin_path = '${join(place.dir, 'nri')}'
+  disable = ${nri === 'off'}
+  socket_path = '${nriPlaces(place).socket}'
+  plugin_path = '${nriPlaces(place).plugins}'
 [plugins.'io.containerd.internal.v1.opt']
   path = '${join(place.dir, 'opt')}'
 `;
@@ -105,17 +119,20 @@ interface Place {
   readonly configPath: string;
 }
 
-const makePlace = async (name: RuntimeName, runDir: string): Promise<Place> => {
-  const dir = join(runDir, name);
+const makePlace = async (name: RuntimeName, nri: NriMode, runDir: string): Promise<Place> => {
+  const own = `${name}-${nri}`;
+  const dir = join(runDir, own);
   const state = join(dir, 'state');
   const cniConfDir = join(dir, 'net.d');
   const addresses = join(dir, 'addresses');
   for (const path of [state, cniConfDir]) await mkdir(path, { recursive: true, mode: 0o711 });
-  const network = { name: `bench-${name}`, bridge: `br-${name}`, subnet: subnets[name], dataDir: addresses };
+  const subnet = `10.${networks[name] + nriModes.indexOf(nri)}.0.0/16`;
+  // Names of links have 15 characters at most.
+  const network = { name: `bench-${own}`, bridge: `br-${name.slice(0, 4)}-${nri}`, subnet, dataDir: addresses };
   await writeFile(join(cniConfDir, '10-bench.conflist'), bridgeConfList({ ...network, ipMasq: true }));
   return {
     dir,
-    dirs: { root: join(dir, 'root'), state, addresses, cgroupParent: `/scribe-bench-${basename(runDir)}-${name}` },
+    dirs: { root: join(dir, 'root'), state, addresses, cgroupParent: `/scribe-bench-${basename(runDir)}-${own}` },
     socket: join(state, `${name}.sock`),
     cniConfDir,
     configPath: join(dir, 'config.toml'),
@@ -143,10 +160,33 @@ const commandLine = (name: RuntimeName, place: Place, around: Surroundings): rea
   ];
 };
 
-/** Starts a runtime and resolves once it answers. It ends, with all it started, when its owner does. */
-export const startRuntime = async (owner: Owner, name: RuntimeName, around: Surroundings): Promise<Runtime> => {
-  const place = await makePlace(name, around.dir);
-  await writeFile(place.configPath, name === 'containerd' ? containerdConfig(place, around) : scribeConfig);
+/** Clones from before there was NRI do not know its keys. */
+const knowsNri = (before: string): boolean => existsSync(join(before, 'src/config/nri-keys.ts'));
+
+const configOf = (name: RuntimeName, nri: NriMode, place: Place, around: Surroundings): string => {
+  if (name === 'containerd') return containerdConfig(place, nri, around);
+  return name === 'scribe' || knowsNri(around.before ?? thisClone) ? scribeConfig(place, nri) : ownConfig;
+};
+
+/** Connects it, and resolves once it was told what there is. */
+const connectLogger = async (owner: Owner, place: Place): Promise<void> => {
+  const argv = [await goProgram('nri-plugins/logger'), '-idx', '10', '-socket-path', nriPlaces(place).socket];
+  const logger = await startProcess(owner, argv);
+  await logger.until(/Synchronize/, startTimeoutMs);
+};
+
+/**
+ * Starts a runtime and resolves once it answers. It ends, with all it started, when its owner does. Unless told, NRI is on
+ * and has no plugin, as it is by default in both.
+ */
+export const startRuntime = async (
+  owner: Owner,
+  name: RuntimeName,
+  around: Surroundings,
+  nri: NriMode = 'none',
+): Promise<Runtime> => {
+  const place = await makePlace(name, nri, around.dir);
+  await writeFile(place.configPath, configOf(name, nri, place, around));
   const argv = around.netns.inside(commandLine(name, place, around));
   // Both find the shim, and the shim the OCI runtime, where PATH says.
   const env = { ...process.env, PATH: `${around.bin}:${process.env['PATH']}` };
@@ -167,8 +207,10 @@ export const startRuntime = async (owner: Owner, name: RuntimeName, around: Surr
   try {
     const ended = running().ended.then((how) => new Error(`${name} ended (${how})`));
     const version = await waitServing(cri, ended, startTimeoutMs);
+    if (nri === 'logger') await connectLogger(owner, place);
     return {
       name,
+      nri,
       socket: place.socket,
       dirs: place.dirs,
       version,
