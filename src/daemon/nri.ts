@@ -46,7 +46,7 @@ export async function startNri({ plugins, observe, submit, changes, log }: Optio
       method: 'UpdateContainerResources',
       containerId,
       plugin,
-      resources: updateInCri(resources).resources,
+      ...updateInCri(resources),
     } as const;
     const { outcome } = await submit(draft, NOBODY);
     // A plugin may speak of what is gone meanwhile.

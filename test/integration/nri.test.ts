@@ -1,6 +1,6 @@
 /** NRI plugins on real pods: what they are asked, what they change, and what the journal says of it. */
 import assert from 'node:assert/strict';
-import { mkdir } from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { GrpcCode } from '../../src/domain/model/errors.ts';
@@ -9,7 +9,7 @@ import { cleanupAfterAll } from '../support/cleanup.ts';
 import { withCode } from '../support/failures.ts';
 import { noLeftovers } from '../support/leftovers.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
-import { removePod, runPod } from '../support/pods.ts';
+import { eventually, removePod, runPod } from '../support/pods.ts';
 import { tempDir } from '../support/temp-dir.ts';
 
 const hooksIn = (told: readonly Told[]): readonly string[] =>
@@ -59,6 +59,37 @@ describe('NRI plugins', () => {
       'RemovePodSandbox',
     ]);
     assert.deepEqual(await daemon.leftovers(), noLeftovers);
+  });
+
+  test('limits that a plugin wants beyond the words of CRI are in force, past changes of a client and a restart', async () => {
+    const { daemon } = node;
+    const { podSandboxId, containerId } = await runPod(daemon, 'limited', busyboxName, ['sleep', '1000']);
+    const inForce = async (controller: string, file: string): Promise<string> =>
+      (await readFile(join('/sys/fs/cgroup', controller, daemon.dirs.cgroupParent, containerId, file), 'utf8')).trim();
+    const limits = async () => [
+      await inForce('pids', 'pids.max'),
+      await inForce('memory', 'memory.soft_limit_in_bytes'),
+    ];
+    const wanted = ['55', String(64 * 1024 * 1024)];
+    const resources = { pids: { limit: 55 }, memory: { reservation: { value: wanted[1] } }, rdtClass: { value: '' } };
+    await startScripted(
+      owner,
+      socket,
+      {
+        events: ['RemovePodSandbox'],
+        acts: [{ hook: 'Synchronize', update: [{ containerId, linux: { resources } }] }],
+      },
+      { index: '70', name: 'limits' },
+    );
+    await eventually('the limits are in force', async () => (await limits())[0] === '55');
+    assert.deepEqual(await limits(), wanted);
+    await daemon.cri.runtime.updateContainerResources({ containerId, linux: { cpuShares: '300' } });
+    await daemon.kill();
+    await daemon.start();
+    await daemon.cri.runtime.updateContainerResources({ containerId, linux: { memoryLimitInBytes: '100000000' } });
+    assert.deepEqual(await limits(), wanted);
+    assert.equal(await inForce('cpu', 'cpu.shares'), '300');
+    await removePod(daemon, podSandboxId);
   });
 
   test('a veto fails the start, with the words of the plugin', async () => {

@@ -1,11 +1,12 @@
 /** What a record of its stream changes in a container. */
 import type { ContainerFacts } from '../model/container-facts.ts';
-import type { LinuxContainerResources } from '../model/cri.ts';
+import type { ContainerUpdate } from '../model/effects/container.ts';
 import type { Failure, FailureReason } from '../model/errors.ts';
 import type { PluginHook } from '../model/nri-plugins.ts';
 import type { EffectEnded, Intent, Sequenced } from '../model/records.ts';
 import { chainIdsOf } from '../image/mounted.ts';
 import type { Container, ContainerExit, MountedImage, NodeState } from '../model/state.ts';
+import { NOBODY } from '../nri/claims.ts';
 import { adjustmentAfterUpdate } from '../nri/updates.ts';
 import { restartedHooks, withAnswers, withHook } from '../nri/told.ts';
 import { interrupted, triedAgain } from '../deciding/step-states.ts';
@@ -105,7 +106,7 @@ function changedBy(container: Container, record: Sequenced, intent: Intent | und
       return { ...container, phase: phases.exited(phase, { exitStatus, finishedAtNs: exitedAtNs, reason, message }) };
     }
     case 'container.updated':
-      return updated(container, record.body.resources);
+      return updated(container, record.body);
     case 'container.lost':
       return { ...container, phase: phases.lost(phase, record.body.message) };
     case 'container.removing':
@@ -138,12 +139,13 @@ const withoutUpdate = ({ update: _update, ...container }: Container): Container 
 const withoutCheckpoint = ({ checkpoint: _checkpoint, ...container }: Container): Container => container;
 
 /** What plugins set and the limits name is in the limits from now on; the rest stays. */
-function updated(container: Container, resources: LinuxContainerResources): Container {
+function updated(container: Container, { resources, beyond }: ContainerUpdate): Container {
   const changed = { ...withoutUpdate(container), resources };
   const { nri } = container;
-  if (nri?.adjusted === undefined) return changed;
-  const adjust = adjustmentAfterUpdate(nri.adjusted.adjust, resources);
-  return { ...changed, nri: { ...nri, adjusted: { ...nri.adjusted, adjust } } };
+  if (nri?.adjusted === undefined && beyond === undefined) return changed;
+  const adjusted = nri?.adjusted ?? { adjust: {}, owners: NOBODY };
+  const adjust = adjustmentAfterUpdate(adjusted.adjust, resources, beyond);
+  return { ...changed, nri: { ...nri, hooks: nri?.hooks ?? {}, adjusted: { ...adjusted, adjust } } };
 }
 
 /** An effect on it is requested. */

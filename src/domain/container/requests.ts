@@ -16,6 +16,7 @@ import type { Intent } from '../model/records.ts';
 import type { ContainerIntents, ContainerUpdate } from '../model/effects/container.ts';
 import type { ContainerAdjustment } from '../model/nri.ts';
 import type { Container, NodeState, PodSandbox } from '../model/state.ts';
+import { beyondThatHolds, withBeyond } from '../nri/beyond-cri.ts';
 import { containerNow } from '../nri/of-state.ts';
 import { changeTold, pluginsOf } from '../nri/plugins.ts';
 import { refused } from '../model/result.ts';
@@ -183,12 +184,13 @@ export const taskCheckpoint = (
 function updateRequest(
   facts: DaemonFacts,
   container: Container,
-  { resources: wanted, annotations }: ContainerUpdate,
+  { resources: wanted, annotations, beyond }: ContainerUpdate,
 ): EffectRequest {
   const { node, settings } = facts;
   const failure = failureIn(() => ociResources(wanted, node));
   if (failure !== null) return refused(failure);
-  const resources = ociResources(wanted, node);
+  const resources = withBeyond(ociResources(wanted, node), beyondThatHolds(container, beyond));
+  const before = withBeyond(ociResources(resourcesOf(container), node), beyondThatHolds(container));
   return perform({
     kind: 'UpdateContainer',
     podSandboxId: container.podSandboxId,
@@ -197,7 +199,7 @@ function updateRequest(
     hasTask: isRunning(container),
     resources,
     ...(annotations === undefined ? {} : { annotations }),
-    previous: undoingResources(ociResources(resourcesOf(container), node), resources),
+    previous: undoingResources(before, resources),
     oomScoreAdj: oomScoreAdj(Number(wanted.oomScoreAdj ?? 0), node, settings.restrictOomScoreAdj),
   });
 }

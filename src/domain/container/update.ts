@@ -27,8 +27,12 @@ import {
   type Turn,
 } from '../deciding/turn.ts';
 import { askAboutChange, askPlugins } from '../deciding/hooks.ts';
+import type { NriResources } from '../model/nri.ts';
 import type { PluginAnswer } from '../model/nri-plugins.ts';
+import { rulesOf } from '../model/rules.ts';
 import { updatesIn } from '../nri/answers.ts';
+import { type Changeable, changeable } from '../nri/beyond-cri.ts';
+import { containerNow } from '../nri/of-state.ts';
 import { limitsBefore, updatedResources } from '../nri/updates.ts';
 import { isAskingShim } from './contact.ts';
 import { isSettled } from './evolve.ts';
@@ -99,10 +103,11 @@ export function advanceUpdates(turn: Turn, containerId: string): void {
     }
     if (call === undefined || call.request.method !== 'UpdateContainerResources') return;
     const wanted = wantedResources(container, call.request, way);
-    const failure = refusal(turn.state.facts, wanted);
+    const { failure: fixed, beyond } = beyondOf(turn, container, call.request.beyond);
+    const failure = fixed ?? refusal(turn.state.facts, wanted);
     if (failure !== null) complete(turn, call, refused(failure));
     else if (isAskedOf(turn, containerId, wanted, call)) return;
-    else begin(turn, container, updateOf(wanted, call.request.annotations), way, call);
+    else begin(turn, container, updateOf(wanted, call.request.annotations, beyond), way, call);
   }
 }
 
@@ -123,12 +128,20 @@ export function afterUpdateHook(turn: Turn, containerId: string, { answers, fail
   if (container.goal !== 'run') return refuse(removedMeanwhile(containerId));
   const updated = updatedResources({ containerId, resources: change }, updatesIn(answers));
   if (!updated.ok) return refuse(updated.failure);
-  const wanted = updated.value.resources;
-  const invalid = refusal(turn.state.facts, wanted);
+  const { resources: wanted, mayFail } = updated.value;
+  const { failure: fixed, beyond } = beyondOf(turn, container, updated.value.beyond);
+  const invalid = (mayFail === true ? null : fixed) ?? refusal(turn.state.facts, wanted);
   if (invalid !== null) return refuse(invalid);
   const way = wayOf(turn.state, container);
   // Its start began meanwhile: they are asked again when that is through.
-  if (way !== 'wait') begin(turn, container, updateOf(wanted, call.request.annotations), way, call);
+  if (way !== 'wait') begin(turn, container, updateOf(wanted, call.request.annotations, beyond), way, call);
+}
+
+/** What plugins want beyond CRI's words, as far as it can be changed. */
+function beyondOf({ state }: Turn, container: Container, wanted: NriResources | undefined): Changeable {
+  const { facts } = state;
+  if (wanted === undefined || facts === null || rulesOf(state) < 4) return { failure: null };
+  return changeable(container.id, containerNow(state, facts, container).linux?.resources ?? {}, wanted);
 }
 
 interface UpdateAnswers {
@@ -170,7 +183,15 @@ function refusal(facts: DaemonFacts | null, wanted: LinuxContainerResources): Fa
 const updateOf = (
   resources: LinuxContainerResources,
   annotations: ContainerUpdate['annotations'],
-): ContainerUpdate => ({ resources, ...(annotations === undefined ? {} : { annotations }) });
+  beyond: ContainerUpdate['beyond'],
+): ContainerUpdate => ({
+  resources,
+  ...(annotations === undefined ? {} : { annotations }),
+  ...(beyond === undefined ? {} : { beyond }),
+});
+
+/** What holds from now on. */
+const heldOf = ({ resources, beyond }: ContainerUpdate): ContainerUpdate => updateOf(resources, undefined, beyond);
 
 function begin(
   turn: Turn,
@@ -184,7 +205,7 @@ function begin(
     const effects = [{ kind: 'UpdateContainer', ...update }] as const;
     return emit(turn, stream, { type: 'effects.requested', body: { effects } }, call?.seq ?? null);
   }
-  emit(turn, stream, { type: 'container.updated', body: { resources: update.resources } });
+  emit(turn, stream, { type: 'container.updated', body: heldOf(update) });
   if (call !== null) completeUpdate(turn, container.id, call);
 }
 
@@ -196,7 +217,7 @@ export function recordUpdate(turn: Turn, containerId: string, failure: Failure |
   if (isDone)
     emit(turn, containerStream(containerId), {
       type: 'container.updated',
-      body: { resources: intent.resources },
+      body: heldOf(intent),
     });
   const call = callBehind(turn);
   if (call?.request.method === 'UpdateContainerResources') {

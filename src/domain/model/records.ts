@@ -17,6 +17,7 @@ import type { Failure, GrpcCode } from './errors.ts';
 import type { LogKeeperEnded, LogKeeperStarted } from './log-keeper.ts';
 import type { DaemonFacts } from './daemon-facts.ts';
 import type { DamagedContent, JournalDoubt, NodeEvent, NodeNote } from './notes.ts';
+import type { NriResources } from './nri.ts';
 import type { ContainerAdjusted, NriNote } from './nri-plugins.ts';
 import type { AttachRequest, ExecRequest } from './streams.ts';
 import type { RestorePodRequest } from './pod-restore.ts';
@@ -101,6 +102,8 @@ export type CallRequest =
       readonly annotations?: Readonly<Record<string, string>>;
       /** The NRI plugin ("NN-name") that wants it; absent: a client does, and plugins are asked. */
       readonly plugin?: string;
+      /** What the plugin wants that CRI has no words for; absent: nothing. */
+      readonly beyond?: NriResources;
     }
   | {
       readonly method: 'CheckpointContainer';
@@ -287,7 +290,14 @@ export type Event =
       };
     }
   /** Its limits are these from now on: in force, or in the spec of a container that does not run. */
-  | { readonly type: 'container.updated'; readonly body: { readonly resources: LinuxContainerResources } }
+  | {
+      readonly type: 'container.updated';
+      readonly body: {
+        readonly resources: LinuxContainerResources;
+        /** What NRI plugins changed with it that CRI has no words for; absent: nothing. */
+        readonly beyond?: NriResources;
+      };
+    }
   /** Its shim was lost: nobody can say its exit code, and what may still run of it is being killed. */
   | { readonly type: 'container.lost'; readonly body: { readonly message: string } }
   | { readonly type: 'container.removing'; readonly body: Record<string, never> }

@@ -9,11 +9,12 @@
  *   3  a start fails behind a shim that can't be stopped; what a start passed over is looked at again soon, and
  *      undone where nobody asks for it; a start that was not answered is EXITED when what may run of it was ended; a
  *      task that is to be killed is ended without its shim when that is mute
+ *   4  what NRI plugins want of limits beyond CRI's words is put in force
  */
 import type { NodeState } from './state.ts';
 
 /** What is decided by today. */
-export const DECISION_RULES = 3;
+export const DECISION_RULES = 4;
 
 /** What the state's journal is written by at this point; absent in the oldest. */
 export const rulesOf = ({ facts }: Pick<NodeState, 'facts'>): number => facts?.rules ?? 1;

@@ -10,6 +10,7 @@ import type { NriUpdate } from '../model/nri-views.ts';
 import { type Result, succeeded } from '../model/result.ts';
 import { resultOf } from '../oci/refuse.ts';
 import { mergedResources } from '../oci/resources.ts';
+import { beyondCri, beyondOver, some } from './beyond-cri.ts';
 import { claimsOf, NOBODY, present } from './claims.ts';
 import { mergeResources } from './merge-resources.ts';
 import { resourcesOver } from './parts.ts';
@@ -86,6 +87,8 @@ export interface UpdatedResources {
   readonly resources: LinuxContainerResources;
   /** What plugins want beyond what CRI has words for; absent: nothing. */
   readonly beyond?: NriResources;
+  /** The change is not to fail for what a plugin wants of it and can't have. */
+  readonly mayFail?: true;
   /** Of other containers. */
   readonly others: readonly NriUpdate[];
 }
@@ -98,7 +101,8 @@ export function updatedResources(
   const merged = mergedUpdates(answers);
   if (!merged.ok) return merged;
   const others = merged.value.updates.filter((update) => update.containerId !== containerId);
-  const own = merged.value.updates.find((update) => update.containerId === containerId)?.resources;
+  const update = merged.value.updates.find((one) => one.containerId === containerId);
+  const own = update?.resources;
   if (own === undefined) return succeeded({ told: fromCriResources(resources), resources, others });
   const told = resourcesOver(fromCriResources(limitsBefore(resources, toCriResources(own))), own);
   const beyond = beyondCri(own);
@@ -107,6 +111,7 @@ export function updatedResources(
     // NRI has no word for oom_score_adj here, so that plugins leave it as it was asked for.
     resources: limitsUnder(resources, own),
     ...(beyond === undefined ? {} : { beyond }),
+    ...(update?.ignoreFailure === true ? { mayFail: true } : {}),
     others,
   });
 }
@@ -145,23 +150,6 @@ function toCri(resources: NriResources): LinuxContainerResources {
   return { ...rest, ...Object.fromEntries(Object.entries(numbers).filter(([, value]) => isGiven(value))) };
 }
 
-const some = <T extends object>(fields: T): T | undefined => (Object.keys(fields).length === 0 ? undefined : fields);
-
-function beyondCri({ memory = {}, cpu = {}, blockioClass, rdtClass, devices, pids }: NriResources) {
-  const { limit: _limit, swap: _swap, ...memoryBeyond } = memory;
-  const { realtimeRuntime, realtimePeriod } = cpu;
-  return some(
-    present<NriResources>({
-      memory: some(memoryBeyond),
-      cpu: some(present<NriCpu>({ realtimeRuntime, realtimePeriod })),
-      blockioClass,
-      rdtClass,
-      devices,
-      pids,
-    }),
-  );
-}
-
 /**
  * What stays of what plugins set in a container when its limits are changed: all but what the change names. `beyond`, what
  * plugins said to this change, lies over it.
@@ -173,25 +161,13 @@ export function adjustmentAfterUpdate(
 ): ContainerAdjustment {
   const { linux = {}, ...rest } = adjust;
   const { resources, oomScoreAdj, ...others } = linux;
-  const kept = some(overKept(unnamed(resources ?? {}, changes), beyond));
+  const kept = some(beyondOver(unnamed(resources ?? {}, changes), beyond));
   const left = some({
     ...others,
     ...(kept === undefined ? {} : { resources: kept }),
     ...(oomScoreAdj === undefined || isGiven(changes.oomScoreAdj) ? {} : { oomScoreAdj }),
   });
   return { ...rest, ...(left === undefined ? {} : { linux: left }) };
-}
-
-function overKept(kept: NriResources, beyond: NriResources): NriResources {
-  const { memory, cpu, ...rest } = beyond;
-  return {
-    ...kept,
-    ...rest,
-    ...present<Pick<NriResources, 'memory' | 'cpu'>>({
-      memory: some({ ...kept.memory, ...memory }),
-      cpu: some({ ...kept.cpu, ...cpu }),
-    }),
-  };
 }
 
 /** A limit of memory is one of swap too: without a word on swap, there is to be no more of it than before. */

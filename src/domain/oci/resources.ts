@@ -128,7 +128,8 @@ export function undoingResources(previous: OciResources, undone: OciResources): 
     ...previous.cpu,
   };
   const memoryLimits = { ...missing({ limit: NO_LIMIT, swap: NO_LIMIT }, undone.memory), ...previous.memory };
-  return { ...previous, cpu, memory: memoryLimits };
+  const pids = undone.pids === undefined ? {} : { pids: { limit: NO_LIMIT } };
+  return { ...pids, ...previous, cpu, memory: memoryLimits };
 }
 
 /** The pause task does nothing: it gets the least share there is. */

@@ -1,14 +1,21 @@
 /** Changes of limits, as NRI plugins are asked about them and want them themselves. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { LinuxContainerResources } from '../../../src/domain/model/cri.ts';
+import type { NriResources } from '../../../src/domain/model/nri.ts';
 import type { NriUpdate } from '../../../src/domain/model/nri-views.ts';
+import type { Event } from '../../../src/domain/model/records.ts';
+import { containerNow } from '../../../src/domain/nri/of-state.ts';
+import { FACTS } from '../../simulation/facts.ts';
 import { given } from '../given.ts';
 import {
   allSucceeds,
   call,
   CONTAINER,
   createContainer,
+  exits,
   fails,
+  nodeStarts,
   POD,
   pulledImage,
   readyPod,
@@ -78,6 +85,91 @@ test('a limit of memory that a plugin wants takes swap along', () => {
     allSucceeds,
   );
   assert.deepEqual(state.containers.get(CONTAINER)?.resources, { memoryLimitInBytes: '9000000' });
+});
+
+const own = { method: 'UpdateContainerResources', containerId: CONTAINER } as const;
+const byPlugin = (beyond: NriResources, resources: LinuxContainerResources = {}) =>
+  call({ ...own, resources, plugin: '10-limits', beyond });
+const beyond: NriResources = {
+  memory: { reservation: '5', swappiness: '10', kernel: '6', kernelTcp: '7', disableOomKiller: true },
+  cpu: { realtimeRuntime: '8', realtimePeriod: '9' },
+  pids: { limit: '11' },
+};
+const inOci = {
+  memory: { reservation: 5, swappiness: 10, kernel: 6, kernelTCP: 7, disableOOMKiller: true },
+  cpu: { realtimeRuntime: 8, realtimePeriod: 9 },
+  pids: { limit: 11 },
+};
+
+test('what plugins want that CRI has no words for is put in force, and a refused change has it undone', () => {
+  const asked = requested(running().when(byPlugin(beyond, { cpuShares: '100' })).state, 'UpdateContainer');
+  assert.deepEqual(asked.resources, { ...inOci, cpu: { ...inOci.cpu, shares: 100 } });
+  assert.deepEqual(asked.previous.pids, { limit: -1 });
+  const again = running(byPlugin(beyond), allSucceeds).when(byPlugin({ pids: { limit: '12' } }));
+  const { resources, previous } = requested(again.state, 'UpdateContainer');
+  assert.deepEqual([resources.pids, previous.pids], [{ limit: 12 }, { limit: 11 }]);
+  assert.deepEqual(resources.memory, inOci.memory, 'what the change does not name holds on');
+});
+
+test('what plugins want that CRI has no words for is in their answers to a change too', () => {
+  const story = running(update).when(
+    answered('UpdateContainer', wants('10-limits', { containerId: CONTAINER, resources: beyond })),
+  );
+  assert.deepEqual(requested(story.state, 'UpdateContainer').resources, {
+    ...inOci,
+    cpu: { ...inOci.cpu, shares: 100 },
+  });
+});
+
+test('what plugins want that CRI has no words for survives changes of a client, and a restart', () => {
+  const { state } = running(byPlugin(beyond), allSucceeds, nodeStarts(), allSucceeds).when(update);
+  assert.deepEqual(requested(state, 'UpdateContainer').resources.pids, inOci.pids);
+  const container = state.containers.get(CONTAINER) ?? assert.fail();
+  assert.deepEqual(containerNow(state, FACTS, container).linux?.resources?.pids, beyond.pids, 'plugins are told');
+  const cut = running(byPlugin(beyond), nodeStarts()).when(allSucceeds);
+  assert.deepEqual(cut.state.containers.get(CONTAINER)?.nri?.adjusted?.adjust.linux?.resources, beyond);
+});
+
+test('what plugins want of a container that has ended is written down', () => {
+  const story = running(exits(), allSucceeds).when(byPlugin(beyond));
+  story.follows({ records: ['container.updated'], answers: ['UpdateContainerResources OK'] });
+  assert.deepEqual(story.state.containers.get(CONTAINER)?.nri?.adjusted?.adjust, { linux: { resources: beyond } });
+});
+
+const failureOf = (events: readonly Event[]): string =>
+  events.flatMap(({ type, body }) => (type === 'call.completed' ? [body.failure?.message ?? ''] : [])).join();
+
+test('classes and device rules that a container does not have are refused by name; its own say nothing', () => {
+  const rows: readonly (readonly [wanted: NriResources, named: string])[] = [
+    [{ blockioClass: 'slow' }, 'the class of block I/O (blockio_class) "slow"'],
+    [{ rdtClass: 'gold', pids: { limit: '3' } }, 'the class of RDT (rdt_class) "gold"'],
+    [{ devices: [{ allow: true, type: 'b', major: 9, minor: 9, access: 'rwm' }] }, 'other device rules (devices)'],
+  ];
+  for (const [wanted, named] of rows) {
+    const alone = running().when(byPlugin(wanted));
+    alone.follows({ answers: ['UpdateContainerResources PluginInvalid'] });
+    const wish = { containerId: CONTAINER, resources: wanted };
+    const asked = running(update).when(answered('UpdateContainer', wants('10-limits', wish)));
+    asked.follows({ answers: ['UpdateContainerResources PluginInvalid'] });
+    for (const { events } of [alone, asked]) assert.ok(failureOf(events).includes(named), failureOf(events));
+    running(update)
+      .when(answered('UpdateContainer', wants('10-limits', { ...wish, ignoreFailure: true })))
+      .follows({ asks: ['UpdateContainer'] });
+  }
+  const { state } = running();
+  const { devices = [] } =
+    containerNow(state, FACTS, state.containers.get(CONTAINER) ?? assert.fail()).linux?.resources ?? {};
+  assert.ok(devices.length > 0);
+  running()
+    .when(byPlugin({ devices, rdtClass: '', blockioClass: '' }))
+    .follows({ asks: ['UpdateContainer'] });
+});
+
+test('by older rules, what plugins want that CRI has no words for is left out of the answers to a change', () => {
+  const wish = wants('10-limits', { containerId: CONTAINER, resources: beyond });
+  const old = nodeStarts({ ...FACTS, rules: 3 });
+  const { state } = given(old, registers(limits), runningContainer, update).when(answered('UpdateContainer', wish));
+  assert.deepEqual(requested(state, 'UpdateContainer').resources, { cpu: { shares: 100 } });
 });
 
 test('a plugin adjusts the container that is made, and does not update it', () => {

@@ -4,6 +4,7 @@
  */
 import type { LinuxContainerResources } from '../cri.ts';
 import type { ContainerFacts, ContainerQuestions } from '../container-facts.ts';
+import type { NriResources } from '../nri.ts';
 import type { OciResources } from '../oci.ts';
 import type { CheckpointArchive } from './checkpoint.ts';
 import type { PodUserNamespace } from '../user-namespace.ts';
@@ -59,6 +60,8 @@ export interface ContainerUpdate {
   readonly resources: LinuxContainerResources;
   /** Absent: none. */
   readonly annotations?: Readonly<Record<string, string>>;
+  /** What NRI plugins want changed that CRI has no words for; absent: nothing. */
+  readonly beyond?: NriResources;
 }
 
 /** What their intents say; null for nothing. */
