@@ -230,3 +230,31 @@ test('an image that was removed during a load goes though what follows from the 
   await rig.advance(2_000);
   assert.equal(rig.view.state.images.size, 0);
 });
+
+test('C20: a pod whose look after a start threw as well is looked at again, and who joined its creation is answered', {
+  timeout: 20_000,
+}, async () => {
+  const contents = emptyContents();
+  const before = await startRig({ contents, perform: { AttachNetwork: () => new Promise(() => {}) } });
+  void before.call(runPod());
+  await settled(before);
+  const [podSandboxId = ''] = before.view.state.sandboxes.keys();
+  const plant = throwing(
+    (input) =>
+      (input.type === 'daemon.started' && input.body.leftAlone === undefined) ||
+      (input.type === 'effect.ended' && input.body.kind === 'WaitUntil'),
+    () => new ObjectStuckError(`sandbox/${podSandboxId}`, new TypeError('planted')),
+  );
+  plant.on = true;
+  const rig = await startRig({ contents, decide: plant.decide });
+  await rig.advance(2_000);
+  assert.deepEqual(handlings(rig), ['noted']);
+  plant.on = false;
+  const joined = rig.call(runPod());
+  await rig.advance(100_000);
+  assert.equal(rig.view.state.sandboxes.size, 1);
+  await rig.advance(21_000);
+  await settled(rig);
+  assert.equal(reasonOf(await joined), 'Interrupted');
+  assert.equal(rig.view.state.sandboxes.size, 0);
+});

@@ -1,7 +1,7 @@
 /**
  * Bugs of the deciders, in some histories: a turn throws when it is decided already, once or at the next tries too, so that
- * every way out of it is gone (docs/decisions/turns-that-throw.md). Notes of whom nothing is known any more, or who was
- * not looked at: these wait for the next call or the next start.
+ * every way out of it is gone (docs/decisions/turns-that-throw.md). Notes of whom nothing was told to the state: these
+ * wait for the next call or the next start.
  */
 import type { decide as decideInput } from '../../src/domain/turn/decide.ts';
 import { type EffectEnded, type Input, type Sequenced, subjectOf } from '../../src/domain/model/records.ts';
@@ -35,9 +35,7 @@ function throwing({ random, world, signals, isCalm }: ThrowingOptions, decide: D
     const isThrowing = throwsAt(input);
     if (!isThrowing) noteStuck(world, state, input);
     if (!isThrowing && isSignalInDoubt(input)) signals.failed(subjectOf(input.stream).id);
-    const isLastLook = isThrowing && isLook(state, input);
     const events = decide(state, input);
-    if (isLastLook) stick(world, state, input.stream);
     if (!isThrowing) return events;
     world.threw = true;
     const streams = input.type === 'daemon.started' ? [...state.sandboxes.keys()].map((id) => `sandbox/${id}`) : [];
@@ -55,12 +53,6 @@ const mayThrow = (input: Sequenced<Input>): boolean =>
     input.body.handling !== 'interrupted' &&
     input.body.input.type !== 'daemon.started');
 
-/** A look after a turn that threw: when it throws as well it is the last. */
-function isLook({ effects }: NodeState, input: Sequenced<Input>): boolean {
-  const intent = input.type === 'effect.ended' ? effects.get(input.body.effect)?.intent : undefined;
-  return intent?.kind === 'WaitUntil' && intent.purpose === 'retry';
-}
-
 /** It is sent again, as after a restart: nobody knows whether it was delivered. */
 const isSignalInDoubt = (input: Input): boolean =>
   input.type === 'turn.failed' &&
@@ -68,7 +60,7 @@ const isSignalInDoubt = (input: Input): boolean =>
   (input.body.input.body as Partial<EffectEnded>).kind === 'KillTask';
 
 interface Stuck {
-  /** Pods and images of which something is not known or not looked at. */
+  /** Pods and images of which something happened that the state does not know. */
   readonly stuck: Set<string>;
   readonly unread: Set<string>;
 }
@@ -91,9 +83,7 @@ function noteStuck(world: Stuck, state: NodeState, input: Sequenced<Input>): voi
   if (input.type === 'turn.failed' && input.body.handling === 'none') stick(world, state, input.stream);
   if (input.type === 'turn.failed' && input.body.handling === 'interrupted')
     world.unread.add(podOf(state, input.stream));
-  if (input.type !== 'daemon.started') return;
-  world.stuck.clear();
-  for (const { stream } of input.body.leftAlone ?? []) stick(world, state, stream);
+  if (input.type === 'daemon.started') world.stuck.clear();
 }
 
 export const decidingIn = (history: History, decide: Decide): Decide =>

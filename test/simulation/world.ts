@@ -87,7 +87,7 @@ export interface World {
   readonly hung: Map<string, readonly (() => void)[]>;
   /** A decider has thrown. */
   threw: boolean;
-  /** Pods and images of which something is not known or not looked at, because deciders threw again and again. */
+  /** Pods and images of which something happened that the state does not know, because deciders threw again and again. */
   readonly stuck: Set<string>;
   /** Pods of which an exit, or the end of the shim, was written down and no more. */
   readonly unread: Set<string>;

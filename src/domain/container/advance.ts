@@ -34,6 +34,7 @@ import { pluginsFor } from '../nri/plugins.ts';
 import { SIGKILL } from '../values/signals.ts';
 import { advanceCheckpoint, isInCheckpoint } from './checkpoint.ts';
 import { contactOf, isAskingShim, isUnanswered } from './contact.ts';
+import { refuseExecsOfRemoved } from './exec.ts';
 import { hasLostPlugins, isAnnounced, isBeingCreatedByPlugins, askHookOnce } from './hooks.ts';
 import { adjustedSpecOf } from '../nri/spec.ts';
 import { isRunning, isStarting, isStartInDoubt, mayHaveTask, stopOf, waitsToStart } from '../model/container-state.ts';
@@ -254,6 +255,7 @@ function advanceTeardown(turn: Turn, container: Container): void {
     message: `Container ${id} was removed meanwhile.`,
   };
   answer(turn, stream, ['CreateContainer', 'StartContainer', 'ReopenContainerLog'], refused(failure));
+  if (rulesOf(turn.state) >= 3) refuseExecsOfRemoved(turn, id);
   wake(turn, sandboxStream(container.podSandboxId));
   for (const imageId of imageIdsOf(container)) wake(turn, imageStream(imageId));
 }

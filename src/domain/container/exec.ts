@@ -117,11 +117,19 @@ function begin(turn: Turn, call: OpenCall, containerId: string, failure: Failure
 
 /** Commands and sessions that wait for the shim of this pod. */
 export function resumeExecs(turn: Turn, podSandboxId: string): void {
+  resumeExecsIn(turn, (id) => turn.state.containers.get(id)?.podSandboxId === podSandboxId);
+}
+
+/** Whatever the shim answers, there is no container any more: who waited for that answer is told so. */
+export function refuseExecsOfRemoved(turn: Turn, containerId: string): void {
+  resumeExecsIn(turn, (id) => id === containerId);
+}
+
+function resumeExecsIn(turn: Turn, isIn: (containerId: string) => boolean): void {
   const begun = new Set([...turn.state.effects.values()].map((effect) => effect.call));
   for (const call of [...turn.state.calls.values()]) {
     const { request } = call;
-    if (!('containerId' in request) || begun.has(call.seq)) continue;
-    if (turn.state.containers.get(request.containerId)?.podSandboxId !== podSandboxId) continue;
+    if (!('containerId' in request) || begun.has(call.seq) || !isIn(request.containerId)) continue;
     if (request.method === 'ExecSync') execSync(turn, call, request);
     else if (request.method === 'ExecSession') execSession(turn, call, request);
     else if (request.method === 'AttachSession') attachSession(turn, call, request);

@@ -37,6 +37,9 @@ import { rulesOf } from '../model/rules.ts';
 import { refused } from '../model/result.ts';
 import { waitForClaimOfContainer, waitForClaimOfPod } from './claims.ts';
 
+/** After so long an object is looked at again that could not be decided about twice. */
+const LOOK_MS = 120_000;
+
 type Failed = Sequenced<Extract<Input, { type: 'turn.failed' }>>;
 
 export function afterFailedTurn(turn: Turn, { stream, body }: Failed): void {
@@ -122,12 +125,14 @@ export function recoverLater(turn: Turn, streams: readonly string[]): void {
   lookAgain(turn, streams);
 }
 
-/** Once: a look that itself threw is not repeated, so that no object is looked at for ever. */
+/** A look that itself threw is repeated much later: nobody waits for good, and no object keeps the node busy. */
 function lookAgain(turn: Turn, streams: readonly string[]): void {
   const { ended, state } = turn;
-  if (ended?.intent.kind === 'WaitUntil' && ended.intent.purpose === 'retry') return;
+  const hasThrownToo = ended?.intent.kind === 'WaitUntil' && ended.intent.purpose === 'retry';
+  if (hasThrownToo && rulesOf(state) < 3) return;
+  const delayMs = hasThrownToo ? LOOK_MS : retryDelayMs(1);
   for (const stream of streams)
-    if (!hasTimer(state, stream, 'retry')) setTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(1)));
+    if (!hasTimer(state, stream, 'retry')) setTimer(turn, stream, 'retry', afterMs(turn, delayMs));
 }
 
 /** The object itself, and those that may wait for it. */

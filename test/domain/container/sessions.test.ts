@@ -1,7 +1,16 @@
 /** Exec and Attach allow sessions; each session that a client begins then is a call of its own. */
 import { describe, it } from 'node:test';
 import { given } from '../given.ts';
-import { call, CONTAINER, createdContainer, restart, runningContainer, succeeds } from '../happenings.ts';
+import {
+  call,
+  CONTAINER,
+  createdContainer,
+  removeContainer,
+  restart,
+  runningContainer,
+  shimIsLost,
+  succeeds,
+} from '../happenings.ts';
 
 const streams = { tty: false, stdin: false, stdout: true, stderr: true };
 const command = { newId: 'session', containerId: CONTAINER, cmd: ['sh'] };
@@ -69,5 +78,15 @@ describe('a session', () => {
     given(runningContainer, execSession)
       .when(restart())
       .follows({ asks: ['ReconnectShim'], answers: ['ExecSession Interrupted'] });
+  });
+
+  it('is refused when its container is removed while its shim was not heard yet', () => {
+    given(runningContainer, restart(), execSession, attachSession, removeContainer)
+      .when(shimIsLost, succeeds('DeleteTask'), succeeds('CleanContainer'))
+      .follows({
+        records: ['container.lost', 'container.exited', 'container.removed'],
+        asks: ['DeleteTask', 'CleanContainer'],
+        answers: ['RemoveContainer OK', 'ExecSession ContainerNotFound', 'AttachSession ContainerNotFound'],
+      });
   });
 });
