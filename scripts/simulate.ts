@@ -11,7 +11,8 @@ import { runHistories } from '../test/simulation/run.ts';
 const HELP = `Usage: node scripts/simulate.ts [HISTORIES] [--seed N] [--threads N] [--sqlite]
                                 [--about WHAT]...
 
-Runs so many simulated histories (10000) and tells what was found, shrunk to what matters.
+Runs so many simulated histories (10000) and tells what is found at once, the first of each
+thread shrunk to what matters.
 
   --seed N     begin with this seed instead of a fresh one; one history of a seed is
                node scripts/simulate.ts 1 --seed N
@@ -88,8 +89,8 @@ const result = await runHistories({
     const line = `${ended} of ${count} histories, ${(ended / seconds()).toFixed(0)} a second, ${found} findings`;
     process.stdout.write(isTerminal ? `\r${line} ` : `${line}\n`);
   },
+  found: ({ seed, message }) => console.log(`\nFound with seed ${seed}:\n${message}`),
 });
-for (const { seed, message } of result.failures) console.log(`\nFound with seed ${seed}:\n${message}`);
 const eachMs = result.threadMs / (result.histories + result.failures.length);
 const crashes = new Map(result.crashes);
 const never = BOUNDARIES.filter((boundary) => !crashes.has(boundary));

@@ -1,7 +1,7 @@
 /** Many histories on many threads: who asks hears how far it is, and what was found. */
 import { Worker } from 'node:worker_threads';
 import type { Dimension } from './dimensions.ts';
-import type { Progress, Share, ShareResult } from './worker.ts';
+import type { Failed, Progress, Share, ShareResult } from './worker.ts';
 
 export interface RunOptions {
   readonly firstSeed: number;
@@ -13,20 +13,28 @@ export interface RunOptions {
   readonly about?: readonly Dimension[];
   /** Histories that have ended, those of all threads. */
   readonly progress?: (ended: number, found: number) => void;
+  /** Hears of a history with a finding when it has ended: a run that is stopped has told what it found. */
+  readonly found?: (failed: Failed) => void;
 }
 
 /** What a history leaves behind is garbage soon: with the room that threads get otherwise, much of it is moved about first. */
 const YOUNG_MB = 192;
 
-function runShare(share: Share, hear: (progress: Progress) => void): Promise<ShareResult> {
+function runShare(
+  share: Share,
+  hear: (progress: Progress) => void,
+  found: (failed: Failed) => void,
+): Promise<ShareResult> {
   return new Promise((resolve, reject) => {
     const worker = new Worker(new URL('./worker.ts', import.meta.url), {
       workerData: share,
       resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
     });
-    worker.on('message', (message: Progress | ShareResult) =>
-      'crashes' in message ? resolve(message) : hear(message),
-    );
+    worker.on('message', (message: Progress | ShareResult | Failed) => {
+      if ('crashes' in message) resolve(message);
+      else if ('ended' in message) hear(message);
+      else found(message);
+    });
     worker.once('error', reject);
   });
 }
@@ -39,6 +47,7 @@ export async function runHistories({
   onSqlite = false,
   about = [],
   progress,
+  found = () => undefined,
 }: RunOptions): Promise<ShareResult> {
   const each = Math.ceil(count / threads);
   const heard = new Map<number, Progress>();
@@ -56,6 +65,7 @@ export async function runHistories({
           heard.set(index, one);
           progress?.(sum('ended'), sum('found'));
         },
+        found,
       ),
     ),
   );

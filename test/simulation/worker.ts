@@ -1,4 +1,4 @@
-/** Runs a share of the histories in a thread of its own and reports counts, and the first seeds that fail. */
+/** Runs a share of the histories in a thread of its own and reports counts, and each seed that fails when it does. */
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Dimension } from './dimensions.ts';
 import { report } from './report.ts';
@@ -26,10 +26,17 @@ export interface ShareResult {
   /** Processor time of its thread, and how long the yardstick took there. */
   readonly threadMs: number;
   readonly yardstickMs: number;
-  readonly failures: readonly { readonly seed: number; readonly target: string; readonly message: string }[];
+  readonly failures: readonly Failed[];
 }
 
-const FAILURES_MAX = 5;
+export interface Failed {
+  readonly seed: number;
+  readonly target: string;
+  readonly message: string;
+}
+
+/** Where everything fails, nobody reads more of it. */
+const FAILURES_MAX = 50;
 /** The first finding of a share is told as short as it can be; that takes a few hundred histories. */
 const SHRUNK_MAX = 1;
 const PROGRESS_EVERY = 50;
@@ -42,7 +49,7 @@ async function told(options: HistoryOptions, error: unknown): Promise<string> {
 
 async function run({ firstSeed, count, onSqlite, about }: Share): Promise<ShareResult> {
   const crashes = new Map<string, number>();
-  const failures: { seed: number; target: string; message: string }[] = [];
+  const failures: Failed[] = [];
   let steps = 0;
   let stepsMin = Number.POSITIVE_INFINITY;
   let histories = 0;
@@ -58,11 +65,9 @@ async function run({ firstSeed, count, onSqlite, about }: Share): Promise<ShareR
       for (const [boundary, times] of result.crashes) crashes.set(boundary, (crashes.get(boundary) ?? 0) + times);
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
-      failures.push({
-        seed,
-        target,
-        message: failures.length < SHRUNK_MAX ? await told(options, error) : message,
-      });
+      const failed = { seed, target, message: failures.length < SHRUNK_MAX ? await told(options, error) : message };
+      failures.push(failed);
+      parentPort?.postMessage(failed satisfies Failed);
     }
     const ended = seed - firstSeed + 1;
     if (ended % PROGRESS_EVERY === 0) parentPort?.postMessage({ ended, found: failures.length } satisfies Progress);
