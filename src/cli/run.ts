@@ -34,6 +34,10 @@ const commands: Readonly<Record<string, Entry>> = {
     summary: 'check every hash of the journal, and what it folds to',
     load: async () => loaded((await import('./verify.ts')).verify),
   },
+  replay: {
+    summary: 'decide again what journals say was decided, and show what differs',
+    load: async () => loaded((await import('./replay.ts')).replay),
+  },
   doctor: {
     summary: 'check this machine, and what the daemon still owes',
     load: async () => loaded((await import('./doctor.ts')).doctor),

@@ -2,6 +2,7 @@
  * The engine and the adapters that perform for it, joined: adapters observe through the engine, and the engine performs
  * through them. Once it runs, what this start found is recorded and recovery is under way; nobody can call yet.
  */
+import { hash } from 'node:crypto';
 import type { Logger } from 'pino';
 import { createRelabel } from '../platform/linux/selinux.ts';
 import { ownSearchPath } from '../adapters/shim/adapter.ts';
@@ -122,6 +123,7 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
     report,
     diskIsFull: diskGuard.isFull,
     fatal: die('the journal cannot be written'),
+    digestOf: (text) => hash('sha256', text),
   });
   engine = running;
   // Before the start itself, whose decisions leave alone what is doubted. What is written down already is no news.

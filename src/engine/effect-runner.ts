@@ -7,7 +7,8 @@ import type { Effect, EffectKind, EffectResults } from '../domain/model/effects.
 import { type Failure, FailureError, messageOf } from '../domain/model/errors.ts';
 import type { EffectEnded } from '../domain/model/records.ts';
 import type { EffectRequest } from '../domain/deciding/effect-request.ts';
-import type { Clock, EffectAttachment, EffectContext, Perform, PerformEffects } from './ports.ts';
+import type { Clock, DigestOf, EffectAttachment, EffectContext, Perform, PerformEffects } from './ports.ts';
+import { requestDigest } from './request-digest.ts';
 
 export interface ReleasedEffect {
   readonly id: string;
@@ -38,6 +39,8 @@ export interface EffectRunnerOptions {
   readonly perform: PerformEffects;
   readonly clock: Clock;
   readonly ended: (end: EffectEnd) => void;
+  /** Recorded with each outcome, for replay to compare with; absent: none is. */
+  readonly digestOf?: DigestOf;
 }
 
 interface Running {
@@ -51,7 +54,7 @@ interface Follower {
   readonly fail: (failure: Failure) => void;
 }
 
-export function createEffectRunner({ perform, clock, ended }: EffectRunnerOptions): EffectRunner {
+export function createEffectRunner({ perform, clock, ended, digestOf }: EffectRunnerOptions): EffectRunner {
   const running = new Map<string, Running>();
   const timers = new Set<() => void>();
   const abort = new AbortController();
@@ -83,7 +86,8 @@ export function createEffectRunner({ perform, clock, ended }: EffectRunnerOption
     const outcome = await performOne(perform, effect, context);
     const followers = abort.signal.aborted ? [] : (running.get(id)?.followers ?? []);
     if ('result' in outcome) for (const { begin } of followers) begin();
-    finish({ body: { effect: id, kind: effect.kind, ...outcome } as EffectEnded, attachment });
+    const request = digestOf === undefined ? {} : { request: requestDigest(effect, digestOf) };
+    finish({ body: { effect: id, kind: effect.kind, ...request, ...outcome } as EffectEnded, attachment });
     if ('failure' in outcome) for (const follower of followers) follower.fail(outcome.failure);
   }
 

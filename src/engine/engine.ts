@@ -26,7 +26,16 @@ import type { Journal, RecordOwn } from '../journal/types.ts';
 import { createEffectRunner, type EffectEnd } from './effect-runner.ts';
 import { createTurns, type DecidedTurn, type SubmittedTurn } from './guarded-turns.ts';
 import { newsIn } from '../domain/turn/observations.ts';
-import type { CallOptions, CallReply, Clock, EffectAttachment, Ids, Observe, PerformEffects } from './ports.ts';
+import type {
+  CallOptions,
+  CallReply,
+  Clock,
+  DigestOf,
+  EffectAttachment,
+  Ids,
+  Observe,
+  PerformEffects,
+} from './ports.ts';
 import type { CallDraft } from '../domain/call/draft.ts';
 
 export interface EngineOptions {
@@ -49,6 +58,8 @@ export interface EngineOptions {
   readonly fatal: (error: Error) => void;
   /** The decision function; the simulator plants bugs in it to see that they are found. */
   readonly decide?: typeof decideInput;
+  /** Has the digest of each performed request recorded with its outcome; absent: none is. */
+  readonly digestOf?: DigestOf;
 }
 
 export interface Engine {
@@ -84,7 +95,12 @@ export function createEngine(options: EngineOptions): Engine {
   let serving = false;
   let stopped = false;
 
-  const runner = createEffectRunner({ perform: options.perform, clock, ended: effectEnded });
+  const runner = createEffectRunner({
+    perform: options.perform,
+    clock,
+    ended: effectEnded,
+    ...(options.digestOf === undefined ? {} : { digestOf: options.digestOf }),
+  });
   const turns = createTurns({ journal, state, published, clock, boot, decide, release, report, fatal });
 
   const submit = (input: Input, stream: string, cause: number | null, call: number | null): SubmittedTurn =>

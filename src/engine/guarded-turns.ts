@@ -6,16 +6,14 @@
  * daemon ends (C7). No input goes without its record.
  */
 import type { decide as decideInput } from '../domain/turn/decide.ts';
-import { effectRequest, followedEffect } from '../domain/turn/effect-requests.ts';
-import { messageOf } from '../domain/model/errors.ts';
 import { evolve } from '../domain/turn/evolve.ts';
-import { effectId, type Input, type Sequenced } from '../domain/model/records.ts';
+import type { Input, Sequenced } from '../domain/model/records.ts';
 import { copyState, type NodeState, replaceState } from '../domain/model/state.ts';
-import { failureOfTurn } from '../domain/deciding/turn-failed.ts';
 import { BODY_BYTES_MAX, type Journal, type JournalRecord, type RecordOwn } from '../journal/types.ts';
 import { toJournalRecord } from './codec.ts';
 import type { ReleasedEffect } from './effect-runner.ts';
 import type { Clock } from './ports.ts';
+import { releasedBy } from './released-effects.ts';
 import { type Draft, nameOf, nextWay, shown } from '../domain/turn/after-a-throw.ts';
 
 export interface DecidedTurn {
@@ -52,38 +50,6 @@ export interface TurnsOptions {
   /** Told, in a sentence, what nobody may miss. */
   readonly report: (message: string) => void;
   readonly fatal: (error: Error) => void;
-}
-
-/** The effects that a record requests. */
-function releasedBy(record: Sequenced, state: NodeState, report: TurnsOptions['report']): ReleasedEffect[] {
-  if (record.type !== 'effects.requested') return [];
-  // A timer that something else fulfilled is pointless already in the turn that asked for it.
-  const together = record.body.effects.flatMap((_, index) => state.effects.get(effectId(record.seq, index)) ?? []);
-  const released = new Map<string, ReleasedEffect>();
-  for (const open of together) {
-    const { id, intent, call } = open;
-    const follows = followedEffect(state, open, together);
-    // What follows an effect that no request can be made for fails as that does.
-    const stuck = follows === null ? undefined : released.get(follows)?.request;
-    const request = stuck?.ok === false ? stuck : requestOf(open, state, report);
-    released.set(id, { id, kind: intent.kind, request, call, follows });
-  }
-  return [...released.values()];
-}
-
-/** An effect that no request can be made for fails; what its turn decided stands. */
-function requestOf(
-  open: Parameters<typeof effectRequest>[1],
-  state: NodeState,
-  report: TurnsOptions['report'],
-): ReleasedEffect['request'] {
-  try {
-    return effectRequest(state, open);
-  } catch (error) {
-    const what = `the request of ${open.intent.kind}`;
-    report(`${what} on ${open.stream} could not be made: ${shown(error)}`);
-    return { ok: false, failure: failureOfTurn(what, messageOf(error)) };
-  }
 }
 
 export function createTurns(options: TurnsOptions): Turns {

@@ -53,6 +53,9 @@ export interface Ids {
   readonly uuid: () => string;
 }
 
+/** SHA-256 of a text, in hex. */
+export type DigestOf = (text: string) => string;
+
 export interface CallReply {
   readonly outcome: CallOutcome;
   readonly attachment: EffectAttachment | null;

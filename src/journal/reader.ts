@@ -128,6 +128,10 @@ export interface JournalReader {
   /** What the chain says of a record, pruned or not; null when there is none. */
   readonly hashesOf: (seq: number) => RecordHashes | null;
   readonly usedBytes: () => number;
+  /** How many unpruned records of these types there are, from `fromSeq` to `toSeq`. Looks at every record. */
+  readonly countOf: (types: readonly string[], fromSeq: number, toSeq: number) => number;
+  /** The newest record that was pruned, up to `toSeq`; 0 when none was. */
+  readonly lastPrunedSeq: (toSeq: number) => number;
 }
 
 /** The loop's other work comes first. */
@@ -330,6 +334,21 @@ export const createReader = (db: Db): JournalReader => {
     },
     placesOfCall: (call) =>
       byCall.all(call).map((row) => ({ seq: row.seq, call, stream: streamName(names, row.stream) })),
+    countOf: (types, fromSeq, toSeq) => {
+      const ids = types.flatMap((type) => names.idOf(type) ?? []);
+      const sql = `SELECT count(*) FROM records WHERE seq >= ? AND seq <= ? AND type IN (${holders(ids.length)})`;
+      return (
+        db
+          .prepare<number[], number>(sql)
+          .pluck()
+          .get(fromSeq, toSeq, ...ids) ?? 0
+      );
+    },
+    lastPrunedSeq: (toSeq) =>
+      db
+        .prepare<[number], number>('SELECT seq FROM records WHERE at IS NULL AND seq <= ? ORDER BY seq DESC LIMIT 1')
+        .pluck()
+        .get(toSeq) ?? 0,
     usedBytes: () => {
       const count = (name: string): number => Number(db.pragma(name, { simple: true }));
       return (count('page_count') - count('freelist_count')) * count('page_size');

@@ -5,8 +5,8 @@ import type { NriPlugin } from '../../src/domain/model/nri-plugins.ts';
 import type { OciSpec } from '../../src/domain/model/oci.ts';
 import { adjustedSpecOf } from '../../src/domain/nri/spec.ts';
 import { pluginName } from '../../src/domain/nri/plugins.ts';
-import { redecide } from '../../src/domain/turn/redecide.ts';
 import { fromJournalRecord } from '../../src/engine/codec.ts';
+import { redecided } from '../support/redecided.ts';
 import { exitOf, reasonOf, type Rig, runContainer, startRig } from './rig.ts';
 
 const plugins: readonly NriPlugin[] = ['10', '20', '30'].map((index) => ({
@@ -55,8 +55,8 @@ test('C13: a journal that three plugins had a part in is decided again to the sa
     ['PLUGIN_10=yes', 'PLUGIN_20=yes', 'PLUGIN_30=yes'],
   );
   const records = rig.contents.rows.flatMap(({ record }) => (record === null ? [] : (fromJournalRecord(record) ?? [])));
-  const { state, divergence } = redecide(records);
-  assert.equal(divergence, null);
+  const { state, differences } = redecided(records);
+  assert.deepEqual(differences, []);
   const container = state.containers.get(containerId);
   assert.ok(container !== undefined && state.facts !== null);
   assert.deepEqual(adjustedSpecOf(state, state.facts, container), { ok: true, value: spec });

@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { containerStateOf, containerExitOf, runOf } from '../../src/domain/model/container-state.ts';
 import { decide } from '../../src/domain/turn/decide.ts';
-import { redecide } from '../../src/domain/turn/redecide.ts';
 import type { BodyOf, Input, Sequenced } from '../../src/domain/model/records.ts';
 import { writeState } from '../../src/domain/turn/snapshot.ts';
 import { fromJournalRecord } from '../../src/engine/codec.ts';
 import { createMemoryJournal, emptyContents } from '../../src/journal/memory-journal.ts';
+import { redecided } from '../support/redecided.ts';
 import { foldJournal } from '../support/fold.ts';
 import { IMAGE } from '../simulation/images.ts';
 import { exitOf, idOf, podConfig, reasonOf, type Rig, runContainer, runPod, startRig } from './rig.ts';
@@ -36,7 +36,7 @@ const failedTurns = (rig: Rig): Sequenced<{ type: 'turn.failed'; body: BodyOf<'t
 /** The journal folds to what is decided from and to what is shown, decides the same again, and the daemon goes on. */
 async function assertWhole(rig: Rig): Promise<void> {
   await assertFolded(rig);
-  assert.equal(redecide(recordsOf(rig)).divergence, null);
+  assert.deepEqual(redecided(recordsOf(rig)).differences, []);
   assert.equal(reasonOf(await rig.call({ method: 'UpdateRuntimeConfig', podCidr: '10.1.0.0/16' })), 'OK');
 }
 

@@ -7,11 +7,11 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { evolve } from '../../src/domain/turn/evolve.ts';
-import { redecide } from '../../src/domain/turn/redecide.ts';
 import { writeState } from '../../src/domain/turn/snapshot.ts';
 import { initialState } from '../../src/domain/model/state.ts';
 import { fromJournalRecord } from '../../src/engine/codec.ts';
-import { readGolden } from './golden.ts';
+import { readGolden } from '../../src/cli/replay/golden-text.ts';
+import { redecided } from '../support/redecided.ts';
 
 const versions = (await readdir(import.meta.dirname)).filter((name) => /^v\d+$/.test(name));
 
@@ -25,9 +25,9 @@ for (const version of versions) {
         assert.ok(parsed !== null, `record ${record.seq} can not be read any more`);
         return parsed;
       });
-      const { divergence, inputs, state } = redecide(sequenced);
-      assert.equal(divergence, null);
-      assert.ok(inputs > 0);
+      const { differences, decisions, state } = redecided(sequenced);
+      assert.deepEqual(differences, []);
+      assert.ok(decisions > 0);
       const folded = initialState();
       for (const record of sequenced) evolve(folded, record);
       assert.equal(writeState(folded), writeState(state));
@@ -41,6 +41,9 @@ test('C13: another decision than the recorded one is found', async () => {
   const planted = records.map((record) =>
     record.type === 'sandbox.ready' ? { ...record, body: '{"claimed":"maybe"}' } : record,
   );
-  const { divergence } = redecide(planted.flatMap((record) => fromJournalRecord(record) ?? []));
-  assert.equal(divergence?.recorded?.type, 'sandbox.ready');
+  const { differences } = redecided(planted.flatMap((record) => fromJournalRecord(record) ?? []));
+  assert.deepEqual(
+    [...new Set(differences.map(({ type, path }) => `${type} ${path}`))],
+    ['sandbox.ready body.claimed'],
+  );
 });

@@ -5,7 +5,7 @@
 import { stdout } from 'node:process';
 import { isOwnType } from '../../src/journal/own-records.ts';
 import { runHistory, targetOfSeed } from '../simulation/history.ts';
-import { writeGolden } from './golden.ts';
+import { writeGolden } from '../../src/cli/replay/golden-text.ts';
 
 const seed = Number(process.argv[2] ?? 1);
 const { records } = await runHistory({ seed, target: targetOfSeed(seed) });

@@ -1,10 +1,10 @@
 /** When all is removed: nothing is left on the node, and every way of folding the journal gives the live state. */
 import { evolve } from '../../src/domain/turn/evolve.ts';
-import { redecide } from '../../src/domain/turn/redecide.ts';
 import { writeState, readState } from '../../src/domain/turn/snapshot.ts';
 import { initialState, type NodeState } from '../../src/domain/model/state.ts';
 import { isClosedStream } from '../../src/domain/turn/closed-streams.ts';
 import type { Sequenced } from '../../src/domain/model/records.ts';
+import { digestOf, redecided } from '../support/redecided.ts';
 import { CHECKS } from './checks.ts';
 import type { History } from './history.ts';
 import type { Plant } from './plant.ts';
@@ -42,8 +42,9 @@ export function checkEnd(history: History, plant: Plant | undefined): void {
   CHECKS.wholeJournal(all);
   // A planted decision is not what the product decides: that it differs would find every such plant, and mean nothing.
   if (plant?.decide !== undefined || !history.random.chance(REDECIDED_RATE)) return;
-  const { divergence } = redecide(all);
-  if (divergence !== null) throw new Violation(`Record ${divergence.seq} is decided otherwise a second time.`);
+  const [difference] = redecided(all, { digestOf }).differences;
+  if (difference !== undefined)
+    throw new Violation(`Record ${difference.seq} is decided otherwise a second time: ${JSON.stringify(difference)}.`);
 }
 
 function fold(state: NodeState, records: readonly Sequenced[]): NodeState {

@@ -10,6 +10,7 @@ import type { Observation } from '../../src/domain/model/observation.ts';
 import { pinsThatShouldBe, tasksThatShouldRun } from '../../src/domain/node/expected-tasks.ts';
 import type { JournalRecord } from '../../src/journal/types.ts';
 import { createView } from '../../src/projections/view.ts';
+import { digestOf } from '../support/redecided.ts';
 import type { Boundary, CrashPlace, EffectMoment } from './boundaries.ts';
 import { changeConfiguration, configureNetwork, NET_HANDLER } from './changing.ts';
 import { checkChanging, checkDamageNoted, checkImageNames } from './changing-checks.ts';
@@ -160,6 +161,7 @@ export function createLives(history: History, options: LivesOptions): Lives {
       diskIsFull: () => world.diskIsFull,
       fatal: ended,
       decide: decidingIn(history, plant?.decide ?? decide),
+      digestOf,
     });
     const observe = plant?.observe?.(engine.observe) ?? engine.observe;
     const daemon: Daemon = {

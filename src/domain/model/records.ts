@@ -172,6 +172,8 @@ export type EffectEnded = {
     /** Absent when it failed. */
     readonly result?: EffectResults[K];
     readonly failure?: Failure;
+    /** Digest of the request as it was performed; absent: it was not, or nobody took it then. */
+    readonly request?: string;
   };
 }[EffectKind];
 

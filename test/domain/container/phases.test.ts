@@ -13,7 +13,7 @@ import type { Sequenced } from '../../../src/domain/model/records.ts';
 import { type Container, type ContainerPhase, initialState, type NodeState } from '../../../src/domain/model/state.ts';
 import { evolve } from '../../../src/domain/turn/evolve.ts';
 import { fromJournalRecord } from '../../../src/engine/codec.ts';
-import { readGolden } from '../../golden/golden.ts';
+import { readGolden } from '../../../src/cli/replay/golden-text.ts';
 import { FACTS } from '../../simulation/facts.ts';
 import { runHistory, targetOfSeed } from '../../simulation/history.ts';
 

@@ -1,0 +1,176 @@
+/**
+ * What can be replayed: a journal, wherever it lies and whether or not its daemon runs, or a golden journal, a text. Says
+ * where replaying can begin (behind what was pruned) and how many decisions there are to check. Changes nothing.
+ */
+import { open, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Sequenced } from '../../domain/model/records.ts';
+import { initialState, type NodeState } from '../../domain/model/state.ts';
+import { INPUT_TYPES, isInput } from '../../domain/turn/redecide.ts';
+import { readState } from '../../domain/turn/snapshot.ts';
+import { fromJournalRecord } from '../../engine/codec.ts';
+import { nodeFold } from '../../engine/node-fold.ts';
+import { foldState } from '../../journal/fold.ts';
+import { openReader } from '../../journal/open.ts';
+import { isOwnType, JOURNAL_PRUNED } from '../../journal/own-records.ts';
+import { readableCopy } from '../../journal/readable-copy.ts';
+import type { JournalReader } from '../../journal/reader.ts';
+import type { JournalRecord } from '../../journal/types.ts';
+import { failure } from '../command.ts';
+import { readGolden } from './golden-text.ts';
+
+/** Where replaying begins: after record `seq`, whose state is known from a snapshot or from folding what is left. */
+export interface Start {
+  readonly seq: number;
+  readonly from: 'first' | 'snapshot' | 'fold';
+  /** Makes the state anew each time. */
+  readonly state: () => NodeState;
+}
+
+export interface Source {
+  /** As it was named. */
+  readonly name: string;
+  readonly headSeq: number;
+  readonly start: Start;
+  /** Decisions that are journaled from `fromSeq` to `toSeq`, counted without replaying. */
+  readonly journaled: (fromSeq: number, toSeq: number) => number;
+  /** Records from `fromSeq` on to the end of the turn that record `toSeq` is of, the journal's own aside. */
+  readonly records: (fromSeq: number, toSeq: number, unreadable: Unreadable) => Iterable<Sequenced>;
+  readonly seqAtTime: (tNs: bigint) => number;
+  /** Why what was read is not all of one moment; null: it is. */
+  readonly changed: () => string | null;
+  readonly close: () => void;
+}
+
+/** Told of records that can't be read, which are passed over. */
+export type Unreadable = (seq: number, why: string) => void;
+
+const SQLITE_MAGIC = 'SQLite format 3\0';
+
+/** `path` is a journal, a root directory with one, or a golden journal. Throws a sentence for anything else. */
+export const openSource = async (path: string): Promise<Source> => {
+  const file = await fileOf(path);
+  return (await isDatabase(file)) ? journalSource(path, file) : goldenSource(path, await readFile(file, 'utf8'));
+};
+
+const fileOf = async (path: string): Promise<string> => {
+  try {
+    return (await stat(path)).isDirectory() ? join(path, 'journal.db') : path;
+  } catch (error) {
+    throw failure(`There is no journal at ${path}: ${(error as Error).message}`, error);
+  }
+};
+
+const isDatabase = async (path: string): Promise<boolean> => {
+  try {
+    await using file = await open(path);
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(SQLITE_MAGIC.length));
+    return buffer.toString('latin1', 0, bytesRead) === SQLITE_MAGIC;
+  } catch (error) {
+    throw failure(`The journal ${path} cannot be read: ${(error as Error).message}`, error);
+  }
+};
+
+const journalSource = (name: string, file: string): Source => {
+  const { path, release } = readableCopy(file);
+  const reader = openReader(path);
+  const headSeq = reader.head().seq;
+  const pruned = reader.lastPrunedSeq(headSeq);
+  return {
+    name,
+    headSeq,
+    start: startOf(path, reader, pruned),
+    journaled: (fromSeq, toSeq) => reader.countOf(INPUT_TYPES, fromSeq, toSeq),
+    records: (fromSeq, toSeq, unreadable) => wholeTurns(recordsFrom(reader, fromSeq, headSeq), toSeq, unreadable),
+    seqAtTime: reader.seqAtTime,
+    changed: () =>
+      reader.lastPrunedSeq(headSeq) === pruned ? null : 'it was pruned while it was read; replay it once more',
+    close() {
+      reader.close();
+      release();
+    },
+  };
+};
+
+const goldenSource = (name: string, text: string): Source => {
+  const records = goldenRecords(name, text);
+  const within = (fromSeq: number, toSeq: number): JournalRecord[] =>
+    records.filter(({ seq }) => seq >= fromSeq && seq <= toSeq);
+  return {
+    name,
+    headSeq: records.at(-1)?.seq ?? 0,
+    start: FIRST,
+    journaled: (fromSeq, toSeq) => within(fromSeq, toSeq).filter(({ type }) => INPUT_TYPES.includes(type)).length,
+    records: (fromSeq, toSeq, unreadable) => wholeTurns(within(fromSeq, Number.POSITIVE_INFINITY), toSeq, unreadable),
+    // One less than the first record that is later.
+    seqAtTime: (tNs) => (records.find(({ atNs }) => atNs > tNs)?.seq ?? Number.POSITIVE_INFINITY) - 1,
+    changed: () => null,
+    close: () => undefined,
+  };
+};
+
+const goldenRecords = (name: string, text: string): JournalRecord[] => {
+  try {
+    return readGolden(text);
+  } catch (error) {
+    throw failure(`${name} is neither a journal nor a golden journal (a record a line, as JSON).`, error);
+  }
+};
+
+const FIRST: Start = { seq: 0, from: 'first', state: initialState };
+
+/** Behind the last record that was pruned all are there; the oldest snapshot from there on leaves the most to check. */
+const startOf = (path: string, reader: JournalReader, pruned: number): Start => {
+  if (pruned === 0) return FIRST;
+  let oldest: Start | null = null;
+  for (let through = Number.MAX_SAFE_INTEGER; ; ) {
+    const snapshot = reader.newestSnapshot(nodeFold.evolverVersion, through);
+    if (snapshot === null || snapshot.seq < pruned) break;
+    oldest = { seq: snapshot.seq, from: 'snapshot', state: () => readState(snapshot.state) };
+    through = snapshot.seq - 1;
+  }
+  if (oldest !== null) return oldest;
+  // When the pruning itself was recorded, all that it took was over: what is left folds to the state of that moment.
+  const seq = lastPruning(reader);
+  return { seq, from: 'fold', state: () => foldState(path, nodeFold, seq).state };
+};
+
+const lastPruning = (reader: JournalReader): number => {
+  const headSeq = reader.head().seq;
+  let last = 0;
+  for (let cursor = 1; cursor <= headSeq; ) {
+    const { records, next } = reader.page({ types: [JOURNAL_PRUNED] }, cursor, headSeq);
+    last = records.at(-1)?.seq ?? last;
+    cursor = next;
+  }
+  return last;
+};
+
+function* recordsFrom(reader: JournalReader, fromSeq: number, headSeq: number): Generator<JournalRecord> {
+  for (let cursor = fromSeq; cursor <= headSeq; ) {
+    const { records, next } = reader.page({}, cursor, headSeq);
+    yield* records;
+    cursor = next;
+  }
+}
+
+function* wholeTurns(records: Iterable<JournalRecord>, toSeq: number, unreadable: Unreadable): Generator<Sequenced> {
+  for (const record of records) {
+    if (isOwnType(record.type)) continue;
+    const sequenced = readRecord(record, unreadable);
+    if (sequenced === null) continue;
+    if (sequenced.seq > toSeq && isInput(sequenced)) return;
+    yield sequenced;
+  }
+}
+
+const readRecord = (record: JournalRecord, unreadable: Unreadable): Sequenced | null => {
+  try {
+    const sequenced = fromJournalRecord(record);
+    if (sequenced === null) unreadable(record.seq, `a newer scribe wrote it (${record.type}, version ${record.v})`);
+    return sequenced;
+  } catch (error) {
+    unreadable(record.seq, (error as Error).message);
+    return null;
+  }
+};

@@ -1,0 +1,195 @@
+/** `scribe replay`: decides journals again wherever they lie, and shows every difference from what was recorded. */
+import assert from 'node:assert/strict';
+import { rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { writeGolden } from '../../src/cli/replay/golden-text.ts';
+import type { Difference } from '../../src/domain/turn/differences.ts';
+import { INPUT_TYPES } from '../../src/domain/turn/redecide.ts';
+import { nodeFold } from '../../src/engine/node-fold.ts';
+import { prunedRecord } from '../../src/journal/own-records.ts';
+import { rangesOfSeqs } from '../../src/journal/ranges.ts';
+import type { JournalRecord } from '../../src/journal/types.ts';
+import { runHistory, targetOfSeed } from '../simulation/history.ts';
+import type { Owner } from '../support/cleanup.ts';
+import { runOk } from '../support/process.ts';
+import { tempDir } from '../support/temp-dir.ts';
+import { startNs, tell } from './story.ts';
+import { jsonLines, type Root, rootWith, scribe } from './support.ts';
+
+/** A history with crashes, told once. */
+const simulated = runHistory({ seed: 17, target: targetOfSeed(17) });
+
+const inputsOf = (records: readonly JournalRecord[]): number =>
+  records.filter(({ type }) => INPUT_TYPES.includes(type)).length;
+
+type Line = Difference & { readonly journal: string; readonly decisions?: number };
+
+const differencesOf = (stdout: string): Line[] =>
+  jsonLines<Line>(stdout).filter(({ decisions }) => decisions === undefined);
+
+const goldenWith = async (owner: Owner, records: readonly JournalRecord[]): Promise<string> => {
+  const path = join(await tempDir(owner), 'some.jsonl');
+  await writeFile(path, writeGolden(records));
+  return path;
+};
+
+const changed = (
+  records: readonly JournalRecord[],
+  type: string,
+  change: (body: string) => string,
+): { readonly seq: number; readonly records: JournalRecord[] } => {
+  const seq = records.find((record) => record.type === type)?.seq ?? assert.fail(`there is no ${type}`);
+  return {
+    seq,
+    records: records.map((record) => (record.seq === seq ? { ...record, body: change(record.body) } : record)),
+  };
+};
+
+describe('replay', () => {
+  test('a journal with crashes in it: every decision that is journaled is checked, with the requests of effects', async (t) => {
+    const { records } = await simulated;
+    const root = await rootWith(t, records);
+    const { exitStatus, stdout, stderr } = await scribe(['replay', '--root', root.dir]);
+    assert.equal(exitStatus, 0, stderr);
+    const inputs = inputsOf(records).toLocaleString('en-US');
+    assert.match(stdout, new RegExp(`${inputs} decisions checked of ${inputs} journaled .*: all as recorded\n`));
+    const requests = records.filter(({ type, body }) => type === 'effect.ended' && body.includes('"request":'));
+    assert.ok(requests.length > 20);
+    assert.match(stdout, new RegExp(` and ${requests.length} requests of effects, in `));
+  });
+
+  test('what differs is told with its place and its cause, and the rest is checked all the same', async (t) => {
+    const { records } = await tell();
+    const exit = changed(records, 'container.exited', (body) => body.replace('"exitStatus":0', '"exitStatus":138'));
+    const root = await rootWith(t, exit.records);
+    const table = await scribe(['replay', root.journalPath]);
+    assert.equal(table.exitStatus, 1);
+    assert.match(
+      table.stdout,
+      /^\d+ +container\/\w+ +container\.exited +task\.exited \(\d+\) +body\.exitStatus +138 +0$/m,
+    );
+    assert.match(table.stdout, /: 1 differs, in 1 place$/m);
+    assert.match(table.stderr, /journal\.db: 1 decision of \d+ differs\.\n$/);
+    const { stdout } = await scribe(['replay', '--json', root.journalPath]);
+    const stream = records[exit.seq - 1]?.stream;
+    assert.deepEqual(differencesOf(stdout), [
+      {
+        journal: root.journalPath,
+        seq: exit.seq,
+        decider: 'task.exited',
+        expected: 138,
+        actual: 0,
+        path: 'body.exitStatus',
+        cause: { seq: exit.seq - 1, type: 'task.exited', stream },
+        kind: 'different',
+        stream,
+        type: 'container.exited',
+      },
+    ]);
+  });
+
+  test('records that are missing or more than there were stand alone, and those behind them are not different', async (t) => {
+    const { records } = await tell();
+    const dropped = records.find(({ type }) => type === 'sandbox.ready') ?? assert.fail();
+    const copied = records.find(({ type }) => type === 'container.created') ?? assert.fail();
+    const path = await goldenWith(
+      t,
+      records.flatMap((record) => {
+        if (record === dropped) return [];
+        return record === copied ? [record, { ...record, type: 'container.claimed', body: '{}' }] : [record];
+      }),
+    );
+    const { stdout, exitStatus } = await scribe(['replay', '--json', path]);
+    assert.equal(exitStatus, 1);
+    const [first, ...later] = differencesOf(stdout);
+    assert.deepEqual([first?.kind, first?.type, first?.expected], ['extra', 'sandbox.ready', null]);
+    const missing = later.find(({ type }) => type === 'container.claimed');
+    assert.deepEqual([missing?.kind, missing?.seq, missing?.actual], ['missing', copied.seq, null]);
+  });
+
+  test('another request of an effect than the one that was performed', async (t) => {
+    const { records } = await simulated;
+    const prepared = records.find(({ body }) => body.includes('"kind":"PrepareContainer","request"')) ?? assert.fail();
+    const root = await rootWith(
+      t,
+      records.map((record) =>
+        record === prepared ? { ...record, body: record.body.replace(/"request":"\w+"/, '"request":"0123"') } : record,
+      ),
+    );
+    const { stdout, exitStatus } = await scribe(['replay', '--json', root.dir]);
+    assert.equal(exitStatus, 1);
+    const [only, ...more] = differencesOf(stdout);
+    assert.deepEqual(more, []);
+    assert.deepEqual([only?.kind, only?.type, only?.seq], ['request', 'effects.requested', prepared.cause]);
+    const { request } = only?.actual as { request: { bundle: { spec: { ociVersion: string } } } };
+    assert.ok(request.bundle.spec.ociVersion.length > 0);
+  });
+
+  test('many journals: one that cannot be read keeps none of the others from being replayed', async (t) => {
+    const { records } = await tell();
+    const root = await rootWith(t, records);
+    const golden = await goldenWith(t, records);
+    const broken = join(await tempDir(t), 'broken.db');
+    await writeFile(broken, 'SQLite format 3\0 and then nothing');
+    const { exitStatus, stdout, stderr } = await scribe(['replay', '/nowhere/at/all', broken, root.dir, golden]);
+    assert.equal(exitStatus, 1);
+    assert.equal(stdout.match(/: all as recorded$/gm)?.length, 2);
+    assert.match(stderr, /There is no journal at \/nowhere\/at\/all/);
+    assert.match(stderr, /SQLite cannot read the journal .*broken\.db/);
+  });
+
+  /** Everything about the story's first pod is pruned, as the daemon does it. */
+  const pruned = async (owner: Owner, withSnapshot: boolean): Promise<Root & { readonly seqs: readonly number[] }> => {
+    const { records, web, nginx } = await tell();
+    const gone = new Set([`sandbox/${web}`, `container/${nginx}`]);
+    const calls = new Set(records.filter(({ stream }) => gone.has(stream)).map(({ call }) => call));
+    const seqs = records
+      .filter(({ stream, call }) => gone.has(stream) || (call !== null && calls.has(call)))
+      .map(({ seq }) => seq);
+    const root = await rootWith(owner, records, async (journal) => {
+      const state = nodeFold.initial();
+      const snapshotSeq = Math.max(...seqs) + 5;
+      for (const record of records.filter(({ seq }) => seq <= snapshotSeq)) nodeFold.evolve(state, record);
+      const own = prunedRecord({ reason: 'old enough', seqs: rangesOfSeqs(seqs), segments: [] });
+      const where = { atNs: startNs + 60_000_000_000n, monoNs: 1n, boot: 'boot', cause: null, call: null };
+      await journal.append([{ ...own, ...where, seq: records.length + 1 }]);
+      if (!withSnapshot) return;
+      const { evolverVersion } = nodeFold;
+      await journal.writeSnapshot({ seq: snapshotSeq, evolverVersion, state: nodeFold.write(state) });
+    });
+    return { ...root, seqs };
+  };
+
+  test('a pruned journal: from its snapshot, and what cannot be checked is counted', async (t) => {
+    const root = await pruned(t, true);
+    const { exitStatus, stdout, stderr } = await scribe(['replay', root.dir]);
+    assert.equal(exitStatus, 0, stderr);
+    assert.match(
+      stdout,
+      new RegExp(`begun behind record ${Math.max(...root.seqs) + 5}, from its snapshot: .* decisions? of it cannot be`),
+    );
+    const [, checked, journaled] = /(\d+) decisions checked of (\d+) journaled/.exec(stdout) ?? [];
+    assert.equal(checked, journaled);
+    assert.ok(Number(checked) > 10);
+  });
+
+  test('a pruned journal without a snapshot: from where the pruning was recorded', async (t) => {
+    const root = await pruned(t, false);
+    const { exitStatus, stdout, stderr } = await scribe(['replay', root.dir]);
+    assert.equal(exitStatus, 0, stderr);
+    assert.match(stdout, /begun behind record \d+, from folding what is left/);
+  });
+
+  test('a journal where nothing can be written, with and without its log, leaves nothing there', async (t) => {
+    const { records } = await tell();
+    const root = await rootWith(t, records);
+    const script = 'mount --bind "$1" "$1"; mount -o remount,ro,bind "$1"; bin/scribe replay "$1"; ls "$1"';
+    for (const missing of ['journal.db-shm', 'journal.db-wal']) {
+      await rm(join(root.dir, missing));
+      const stdout = await runOk(['unshare', '--mount', 'sh', '-ec', script, 'sh', root.dir]);
+      assert.match(stdout, /: all as recorded$/m);
+      assert.doesNotMatch(stdout, new RegExp(missing));
+    }
+  });
+});
