@@ -11,6 +11,7 @@ import {
   type EffectEnded,
   NODE_STREAM,
   sandboxStream,
+  type Eviction,
 } from '../../src/domain/model/records.ts';
 import type { OpenEffect } from '../../src/domain/model/state.ts';
 import { CONF_LIST, FACTS } from '../simulation/facts.ts';
@@ -88,6 +89,9 @@ export const createContainer = (config = containerConfig(), newId = CONTAINER): 
 export const startContainer = call({ method: 'StartContainer', containerId: CONTAINER });
 export const stopContainer = (timeoutSeconds = '30'): Happening =>
   call({ method: 'StopContainer', containerId: CONTAINER, timeoutSeconds });
+/** An NRI plugin wants it gone. */
+export const evictContainer = (evicted: Eviction): Happening =>
+  call({ method: 'StopContainer', containerId: CONTAINER, timeoutSeconds: '0', evicted });
 export const removeContainer = call({ method: 'RemoveContainer', containerId: CONTAINER });
 export const stopPod = call({ method: 'StopPodSandbox', podSandboxId: POD });
 export const removePod = call({ method: 'RemovePodSandbox', podSandboxId: POD });

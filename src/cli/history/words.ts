@@ -3,6 +3,7 @@ import type { LinuxContainerResources } from '../../domain/model/cri.ts';
 import {
   type CallRequest,
   type DomainRecord,
+  type Eviction,
   type Intent,
   type PodLimits,
   type Sequenced,
@@ -44,6 +45,8 @@ const podLimitsWords = ({ overhead, resources }: PodLimits): string =>
     .filter((words) => words !== '')
     .join('; ');
 
+const evictionWords = ({ plugin, reason }: Eviction): string => shortened(`evicted by ${plugin}: ${reason}`);
+
 /** What is worth knowing of a request beside its object; '' for nothing. */
 export const detailOf = (request: CallRequest): string => {
   switch (request.method) {
@@ -54,9 +57,7 @@ export const detailOf = (request: CallRequest): string => {
     case 'CreateContainer':
       return request.config.image?.userSpecifiedImage || request.config.image?.image || '';
     case 'StopContainer':
-      return request.evicted === undefined
-        ? `grace ${request.timeoutSeconds} s`
-        : shortened(`evicted by ${request.evicted.plugin}: ${request.evicted.reason}`);
+      return request.evicted === undefined ? `grace ${request.timeoutSeconds} s` : evictionWords(request.evicted);
     case 'ExecSync':
       return shortened(request.cmd.join(' '));
     case 'Exec':
@@ -185,7 +186,10 @@ const objectWords = (event: Of<'sandbox' | 'container' | 'image'>): Words => {
     case 'container.started':
       return plain('container started', `pid ${event.body.pid}`);
     case 'container.stopping':
-      return plain('container stopping', `signal ${event.body.signal}`);
+      return plain(
+        'container stopping',
+        `signal ${event.body.signal}${event.body.evicted === undefined ? '' : `, ${evictionWords(event.body.evicted)}`}`,
+      );
     case 'container.exited': {
       const { exitStatus, reason, message } = event.body;
       const outcome = exitWords(exitStatus, reason, message);

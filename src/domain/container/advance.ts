@@ -13,7 +13,7 @@ import { rulesOf } from '../model/rules.ts';
 import type { Failure } from '../model/errors.ts';
 import { imageIdsOf } from '../image/mounted.ts';
 import { hasShim, launchIntents } from '../deciding/launch.ts';
-import { containerStream, imageStream, sandboxStream } from '../model/records.ts';
+import { containerStream, type Eviction, imageStream, sandboxStream } from '../model/records.ts';
 import type { Int64 } from '../model/cri.ts';
 import type { Container, ContainerPhase, ContainerRun, StepState } from '../model/state.ts';
 import { askPlugins } from '../deciding/hooks.ts';
@@ -202,13 +202,22 @@ function advanceMade(turn: Turn, container: Container): void {
 }
 
 /** Wants the container stopped by `killAtNs` (null: at once). An earlier deadline wins; the signal is sent once. */
-export function askForStop(turn: Turn, container: Container, signal: number, killAtNs: Int64 | null): void {
+export function askForStop(
+  turn: Turn,
+  container: Container,
+  signal: number,
+  killAtNs: Int64 | null,
+  evicted?: Eviction,
+): void {
   const stop = stopOf(container);
   const earlier =
     stop === null || (stop.killAtNs !== null && (killAtNs === null || BigInt(killAtNs) < BigInt(stop.killAtNs)));
   if (!earlier && stop.kill !== 'futile') return;
   const at = earlier ? killAtNs : stop.killAtNs;
-  emit(turn, containerStream(container.id), { type: 'container.stopping', body: { signal, killAtNs: at } });
+  emit(turn, containerStream(container.id), {
+    type: 'container.stopping',
+    body: { signal, killAtNs: at, ...(evicted === undefined ? {} : { evicted }) },
+  });
 }
 
 /** The timer of this very deadline has just fired: it is over, though the wall clock was set back meanwhile. */

@@ -1,6 +1,7 @@
 /** What calls about containers lead to: refusals, or a goal that advance.ts then works towards. */
 import type { Failure } from '../model/errors.ts';
 import type { ContainerConfig } from '../model/cri.ts';
+import { rulesOf } from '../model/rules.ts';
 import { imagesOf } from '../image/mounted.ts';
 import { recordedImageFailure } from '../image/recorded.ts';
 import { checkAbsolutePath, checkNoParentPart } from '../oci/checks.ts';
@@ -149,13 +150,14 @@ export function startContainer(turn: Turn, call: OpenCall, { containerId }: Requ
 export function stopContainer(
   turn: Turn,
   call: OpenCall,
-  { containerId, timeoutSeconds }: RequestOf<'StopContainer'>,
+  { containerId, timeoutSeconds, evicted }: RequestOf<'StopContainer'>,
 ): void {
   const container = turn.state.containers.get(containerId);
   if (container === undefined || (!isRunning(container) && !isStarting(container))) return complete(turn, call, OK);
   const graceNs = BigInt(timeoutSeconds) * NS_PER_S;
   const killAtNs = graceNs <= 0n ? null : String(turn.input.atNs + graceNs);
-  askForStop(turn, container, stopSignalOf(container.config, container.imageConfig), killAtNs);
+  const signal = stopSignalOf(container.config, container.imageConfig);
+  askForStop(turn, container, signal, killAtNs, rulesOf(turn.state) < 4 ? undefined : evicted);
   advanceContainer(turn, containerId);
 }
 

@@ -91,7 +91,7 @@ export function withRun(phase: ContainerPhase, change: (run: ContainerRun) => Co
 
 export function stopping(
   phase: ContainerPhase,
-  { signal, killAtNs }: Pick<ContainerStop, 'signal' | 'killAtNs'>,
+  { signal, killAtNs, evicted }: Pick<ContainerStop, 'signal' | 'killAtNs' | 'evicted'>,
 ): ContainerPhase {
   const wanted = (stop: ContainerStop | null): ContainerStop => ({
     kill: 'none',
@@ -99,6 +99,7 @@ export function stopping(
     ...stop,
     signal,
     killAtNs,
+    ...(evicted === undefined ? {} : { evicted }),
   });
   return 'stop' in phase
     ? { ...phase, stop: wanted(phase.stop) }

@@ -6,7 +6,7 @@ import { answer, emit, OK, type Turn } from '../deciding/turn.ts';
 import { isRunning, runOf } from '../model/container-state.ts';
 import type { Int64 } from '../model/cri.ts';
 import { type BodyOf, containerStream, type ExitReason } from '../model/records.ts';
-import type { Container } from '../model/state.ts';
+import type { Container, ContainerRun } from '../model/state.ts';
 import { isEndToBeTold } from './hooks.ts';
 import type { LaunchedTask, TaskExit } from '../model/tasks.ts';
 
@@ -44,10 +44,14 @@ export function writeExit(turn: Turn, containerId: string, exit: TaskExit): bool
     exitStatus: exit.exitStatus,
     exitedAtNs: notBefore(exit.exitedAtNs, run.startedAtNs),
     reason,
-    message: '',
+    message: endedWhy(run),
   });
   return true;
 }
+
+/** What CRI shows beside the reason. */
+const endedWhy = ({ stop }: ContainerRun): string =>
+  stop?.evicted === undefined ? '' : `It was evicted by the NRI plugin ${stop.evicted.plugin}: ${stop.evicted.reason}`;
 
 /** The start of a task that ends at once is written down after its end: nobody shall see an end before the start. */
 const notBefore = (atNs: Int64, earliestNs: Int64): Int64 => (BigInt(atNs) < BigInt(earliestNs) ? earliestNs : atNs);

@@ -40,6 +40,12 @@ export interface PodLimits {
   readonly resources?: LinuxContainerResources;
 }
 
+/** An NRI plugin ("NN-name") wants a container gone. */
+export interface Eviction {
+  readonly plugin: string;
+  readonly reason: string;
+}
+
 /** Calls that change something. Ids in them are whole (prefixes are resolved by the CRI listener) and secrets are tokens. */
 export type CallRequest =
   | {
@@ -62,7 +68,7 @@ export type CallRequest =
       readonly containerId: string;
       readonly timeoutSeconds: Int64;
       /** An NRI plugin ("NN-name") wants it gone; absent: a client stops it. */
-      readonly evicted?: { readonly plugin: string; readonly reason: string };
+      readonly evicted?: Eviction;
     }
   | { readonly method: 'RemoveContainer'; readonly containerId: string }
   | {
@@ -280,7 +286,12 @@ export type Event =
   | { readonly type: 'container.started'; readonly body: { readonly pid: number; readonly startTicks: Int64 } }
   | {
       readonly type: 'container.stopping';
-      readonly body: { readonly signal: number; readonly killAtNs: Int64 | null };
+      readonly body: {
+        readonly signal: number;
+        readonly killAtNs: Int64 | null;
+        /** Absent: no NRI plugin wants it gone. */
+        readonly evicted?: Eviction;
+      };
     }
   | {
       readonly type: 'container.exited';

@@ -9,7 +9,8 @@
  *   3  a start fails behind a shim that can't be stopped; what a start passed over is looked at again soon, and
  *      undone where nobody asks for it; a start that was not answered is EXITED when what may run of it was ended; a
  *      task that is to be killed is ended without its shim when that is mute
- *   4  what NRI plugins want of limits beyond CRI's words is put in force
+ *   4  what NRI plugins want of limits beyond CRI's words is put in force; a container that one evicts says so when it
+ *      has exited
  */
 import type { NodeState } from './state.ts';
 

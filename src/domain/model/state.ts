@@ -16,7 +16,7 @@ import type { DaemonFacts } from './daemon-facts.ts';
 import type { SelinuxLabels } from './selinux.ts';
 import type { JournalDoubt } from './notes.ts';
 import type { PodRestore } from './pod-restore.ts';
-import type { CallRequest, ExitReason, Intent, PodLimits } from './records.ts';
+import type { CallRequest, Eviction, ExitReason, Intent, PodLimits } from './records.ts';
 import type { PodCheckpoint } from './effects/checkpoint.ts';
 import type { ContainerUpdate } from './effects/container.ts';
 import type { ContainerNri, HooksTold, NriPlugin } from './nri-plugins.ts';
@@ -113,6 +113,8 @@ export interface ContainerStop {
   readonly kill: KillState;
   /** The signal that was sent last; 0: none was. */
   readonly killSignal: number;
+  /** Absent: no NRI plugin wants it gone. */
+  readonly evicted?: Eviction;
 }
 
 /** From StartContainer on, as long as nobody can say that it runs. */

@@ -38,14 +38,14 @@ export interface Told {
 const program = (): Promise<string> => goProgram('nri-plugins/scripted');
 const WAIT_MS = 20_000;
 
-/** Starts one that connects by itself. */
+/** Starts one that connects by itself; one that reconnects does so whenever its connection is lost. */
 export const startScripted = async (
   owner: Owner,
   socketPath: string,
   script: Script,
-  { index = '50', name = 'scripted' } = {},
+  { index = '50', name = 'scripted', reconnects = false } = {},
 ): Promise<BackgroundProcess> => {
-  const identity = ['-idx', index, '-name', name, '-socket', socketPath];
+  const identity = ['-idx', index, '-name', name, '-socket', socketPath, ...(reconnects ? ['-reconnect'] : [])];
   return await startProcess(owner, [await program(), ...identity, '-script', JSON.stringify(script)]);
 };
 

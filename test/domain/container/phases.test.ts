@@ -96,6 +96,7 @@ const BODIES: Bodies<Exclude<Extract<RecordType, `container.${string}`>, 'contai
   'container.stopping': [
     { signal: 15, killAtNs: '9' },
     { signal: 9, killAtNs: null },
+    { signal: 9, killAtNs: null, evicted: { plugin: '50-mover', reason: 'why' } },
   ],
   'container.exited': [EXIT],
   'container.updated': [{ resources: {} }],

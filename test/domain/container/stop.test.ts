@@ -1,14 +1,19 @@
 /** StopContainer, and how a container ends: by a signal, after its grace, by itself, or unseen while the daemon was away. */
+import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { containerExitOf } from '../../../src/domain/model/container-state.ts';
+import { FACTS } from '../../simulation/facts.ts';
 import { given } from '../given.ts';
 import {
   allSucceeds,
   CONTAINER,
   createdContainer,
+  evictContainer,
   exitedContainer,
   exits,
   fails,
   isDue,
+  nodeStarts,
   restart,
   runningContainer,
   shimIsGone,
@@ -45,6 +50,22 @@ describe('StopContainer', () => {
     given(runningContainer, stopContainer('30'), succeeds('KillTask'))
       .when(stopContainer('0'))
       .follows({ records: ['container.stopping'], asks: ['KillTask'] });
+  });
+
+  it('is told of a container that an NRI plugin evicts, also where a client stops it more gently before or after', () => {
+    const eviction = { plugin: '50-mover', reason: 'its cores are wanted' };
+    const evict = evictContainer(eviction);
+    for (const stops of [[evict], [stopContainer('30'), evict], [evict, stopContainer('30')]]) {
+      const { state } = given(runningContainer, ...stops, allSucceeds).when(exits(137));
+      assert.equal(
+        containerExitOf(state.containers.get(CONTAINER))?.message,
+        'It was evicted by the NRI plugin 50-mover: its cores are wanted',
+      );
+    }
+    const restarted = given(runningContainer, evict, restart(), allSucceeds).when(exits(137));
+    assert.match(containerExitOf(restarted.state.containers.get(CONTAINER))?.message ?? '', /its cores are wanted/);
+    const older = given(nodeStarts({ ...FACTS, rules: 3 }), runningContainer, evict, allSucceeds).when(exits(137));
+    assert.equal(containerExitOf(older.state.containers.get(CONTAINER))?.message, '');
   });
 
   it('answers all who asked by one exit', () => {
