@@ -50,7 +50,8 @@ const START_NS = 1_800_000_000_000_000_000n;
 
 export const task = (pid: number) => ({ task: { pid, startTicks: String(pid) } });
 
-const successes: PerformEffects = {
+/** Every effect, done at once. */
+export const successes: PerformEffects = {
   PreparePodSandbox: async () => ({ rootfs: [] }),
   CleanPodSandbox: async () => ({}),
   CreateNetns: async () => ({}),
