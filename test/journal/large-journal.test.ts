@@ -30,7 +30,7 @@ test('C13: a made journal is what its seed says, verifies, and is decided again 
   const reader = openReader(one);
   const records = await Array.fromAsync(reader.read(), (record) => fromJournalRecord(record) ?? []);
   reader.close();
-  assert.equal(redecide(records.flat()).divergence, null);
+  for (const { input, isSame } of redecide(records.flat())) assert.ok(isSame, `record ${input.seq}`);
   const types = new Set(records.flat().map(({ type }) => type));
   for (const type of ['sandbox.removed', 'container.exited', 'container.adjusted', 'image.pulled', 'task.oomed'])
     assert.ok(types.has(type as never), type);

@@ -85,7 +85,7 @@ const agent: Caller = { pid: 1190, uid: 998, executable: '/opt/agent/bin/node-ag
 const PEOPLE = [
   { uid: 0, executable: '/usr/local/bin/crictl' },
   { uid: 1000, executable: '/usr/local/bin/crictl' },
-  { uid: 1001, executable: '/home/olena/bin/nerdctl (deleted)' },
+  { uid: 1001, executable: '/opt/debug/bin/nerdctl (deleted)' },
 ] as const;
 
 const replyId = ({ outcome }: CallReply): string | null => (outcome.ok ? (outcome.value.id ?? null) : null);
