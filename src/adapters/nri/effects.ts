@@ -3,6 +3,7 @@
  * ones changed; about one object it is asked in the order of the requests; nobody is asked before it is synchronized.
  * Decides nothing: every answer goes back as it is, with its secrets as tokens (C12), and is put together there.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { EffectOf, EffectResults } from '../../domain/model/effects.ts';
 import { FailureError } from '../../domain/model/errors.ts';
 import type { NriPlugin, PluginAnswer, PluginHook } from '../../domain/model/nri-plugins.ts';
@@ -78,13 +79,25 @@ async function synchronize(
   { plugins, valuesOf }: Options,
   { plugin, pods, containers }: EffectOf<'SynchronizePlugin'>,
 ): Promise<EffectResults['SynchronizePlugin']> {
-  const told: wire.Container[] = [];
-  for (const container of containers) told.push(containerToWire(container, await valuesOf(container)));
-  const said = await plugins.synchronize(plugin.id, pods.map(podSandboxToWire), told);
+  const podsTold = await inSlices(pods, podSandboxToWire);
+  const told = await inSlices(containers, (container) => containerOf(container, valuesOf));
+  const said = await plugins.synchronize(plugin.id, podsTold, told);
   if (!said.ok) throw new FailureError(said.why === 'timedOut' ? 'TimedOut' : 'HostFailed', said.message);
   const read = synchronizeAnswer(pluginName(plugin), said.update);
   if (!read.ok) throw new FailureError(read.failure.reason, read.failure.message);
   return { answers: [{ plugin: pluginName(plugin), durationNs: String(said.durationNs), answer: read.value }] };
+}
+
+/** The loop is given back after so many: each is made of an OCI spec. */
+const SLICE = 16;
+
+async function inSlices<T, R>(objects: Iterable<T>, make: (object: T) => R | Promise<R>): Promise<readonly R[]> {
+  const made: R[] = [];
+  for (const object of objects) {
+    made.push(await make(object));
+    if (made.length % SLICE === 0) await nextTurn();
+  }
+  return made;
 }
 
 async function askAll(

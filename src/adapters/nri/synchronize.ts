@@ -21,7 +21,7 @@ import {
 const ENVELOPE_BYTES = 4096;
 const CHUNK_BYTES_MAX = frameDataBytesMax - ENVELOPE_BYTES;
 /** The loop is given back after so much. */
-const ENCODED_BYTES_MAX = 256 * 1024;
+const ENCODED_BYTES_MAX = 64 * 1024;
 /** Beside the time for a request. Plugins were seen to take 2 s for some thousand objects and more. */
 const MS_PER_OBJECT = 10;
 

@@ -15,17 +15,31 @@ export function nodeRequest(state: NodeState, facts: DaemonFacts, intent: Intent
   if (intent.kind !== 'SynchronizePlugin') return misplaced(intent, 'the node');
   const [plugin] = pluginsOf(state, [intent.plugin]);
   if (plugin === undefined) return bug(`plugin ${intent.plugin} is to be told what there is, but is not there`);
+  const now = standing(state);
   return perform({
     kind: 'SynchronizePlugin',
     plugin,
-    pods: inOrder(state.sandboxes)
-      .filter(isPodToBeTold)
-      .map((sandbox) => podSandboxView(facts, sandbox)),
-    containers: inOrder(state.containers)
-      .filter(isToBeTold)
-      .map((container) => shown(containerNow(state, facts, container))),
+    pods: onDemand(inOrder(now.sandboxes).filter(isPodToBeTold), (sandbox) => podSandboxView(facts, sandbox)),
+    containers: onDemand(inOrder(now.containers).filter(isToBeTold), (container) =>
+      shown(containerNow(now, facts, container)),
+    ),
   });
 }
+
+/** What there is in this very turn, as later ones change the maps and none of what is in them. */
+const standing = (state: NodeState): NodeState => ({
+  ...state,
+  sandboxes: new Map(state.sandboxes),
+  containers: new Map(state.containers),
+  images: new Map(state.images),
+});
+
+/** A view is a whole OCI spec: those of thousands are made one by one when they are sent, and not in the turn (C17). */
+const onDemand = <T, V>(objects: readonly T[], viewOf: (object: T) => V): Iterable<V> => ({
+  *[Symbol.iterator]() {
+    for (const object of objects) yield viewOf(object);
+  },
+});
 
 const inOrder = <T extends { readonly seq: number }>(objects: ReadonlyMap<string, T>): readonly T[] =>
   [...objects.values()].toSorted((a, b) => a.seq - b.seq);

@@ -45,7 +45,7 @@ test('who registers is told what there is, and is asked from then on', () => {
   story.follows({ asks: ['SynchronizePlugin'] });
   const { pods, containers } = requested(story.state, 'SynchronizePlugin');
   assert.deepEqual(
-    [pods.length, containers.map(({ id, state }) => `${id} ${state}`)],
+    [[...pods].length, [...containers].map(({ id, state }) => `${id} ${state}`)],
     [1, [`${CONTAINER} CONTAINER_CREATED`]],
   );
   assert.deepEqual(story.state.nriPlugins, [all]);

@@ -100,5 +100,5 @@ test('C19: a pod of which a restart left in doubt what plugins said is undone; a
 test('a plugin that comes while others are asked about a pod is told of it', () => {
   const late = plugin('20', 'late', 'StopPodSandbox');
   const { state } = withPods(...made, succeeds('AttachNetwork')).when(registers(late));
-  assert.equal(requested(state, 'SynchronizePlugin').pods.length, 1);
+  assert.equal([...requested(state, 'SynchronizePlugin').pods].length, 1);
 });

@@ -16,6 +16,7 @@ import {
   pulledImage,
   readyPod,
   removeContainer,
+  removePod,
   runningContainer,
   runPod,
   stopPod,
@@ -26,7 +27,7 @@ import { closes, plugin, registers, requested } from './plugin-happenings.ts';
 const told = (...happenings: readonly Happening[]) => {
   const { state } = given(...happenings, registers(plugin('20', 'late', 'CreateContainer')));
   const { pods, containers } = requested(state, 'SynchronizePlugin');
-  return [pods.map(({ id }) => id), containers.map(({ id, state: word }) => [id, word])];
+  return [[...pods].map(({ id }) => id), [...containers].map(({ id, state: word }) => [id, word])];
 };
 
 test('every pod that clients may know of, and every container that is created or runs', () => {
@@ -65,4 +66,14 @@ test('no pod that is undone before anybody was asked about it; one that was READ
   const unclaimed = [runPod(), callerGoes, allSucceeds, registers(pods), succeeds('SynchronizePlugin')];
   const { state } = given(...unclaimed).when(isDue('claim'));
   assert.equal(requested(state, 'CallPlugins').hook, 'StopPodSandbox');
+});
+
+test('C17: views are made when they are sent, of what there was in the turn of the registration', () => {
+  const story = given(createdContainer, registers(plugin('20', 'late', 'CreateContainer')));
+  const { pods, containers } = requested(story.state, 'SynchronizePlugin');
+  const view = [...containers];
+  const { state } = story.when(removeContainer, allSucceeds, stopPod, allSucceeds, removePod, allSucceeds);
+  assert.deepEqual([state.containers.size, state.sandboxes.size], [0, 0]);
+  assert.equal([...pods].length, 1);
+  assert.deepEqual([...containers], view);
 });

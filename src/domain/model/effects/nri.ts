@@ -5,12 +5,15 @@ import type { NriResources } from '../nri.ts';
 import type { NriContainer, NriPodSandbox } from '../nri-views.ts';
 
 export type NriEffect =
-  /** Tells a plugin that has just registered what there is; what it is asked meanwhile waits for that. */
+  /**
+   * Tells a plugin that has just registered what there is, each view made when it is asked for; what the plugin is asked
+   * meanwhile waits for that.
+   */
   | {
       readonly kind: 'SynchronizePlugin';
       readonly plugin: NriPlugin;
-      readonly pods: readonly NriPodSandbox[];
-      readonly containers: readonly NriContainer[];
+      readonly pods: Iterable<NriPodSandbox>;
+      readonly containers: Iterable<NriContainer>;
     }
   /**
    * Asks plugins one after the other; each sees the container as those before it changed it. What is asked about one

@@ -1,0 +1,50 @@
+/** How plugins are told what there is: in slices, so that the daemon's loop goes on meanwhile. */
+import assert from 'node:assert/strict';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { test } from 'node:test';
+import { createNriEffects } from '../../../src/adapters/nri/effects.ts';
+import type { NriContainer, NriPodSandbox } from '../../../src/domain/model/nri-views.ts';
+
+const OBJECTS = 2_000;
+/** Views that may be made in one turn of the loop. */
+const AT_ONCE_MAX = 20;
+
+test('C17: views of thousands of objects are made a few at a time, the loop between them', async () => {
+  const told = { pods: 0, containers: 0 };
+  const { SynchronizePlugin } = createNriEffects({
+    plugins: {
+      ask: () => assert.fail('nobody is asked'),
+      synchronize: async (_id, pods, containers) => {
+        Object.assign(told, { pods: pods.length, containers: containers.length });
+        return { ok: true, update: [], durationNs: 1n };
+      },
+    },
+    tokenOf: (value) => value,
+    valuesOf: async () => () => null,
+  });
+  const loop = { turns: 0, isOver: false };
+  const madeIn = new Map<number, number>();
+  function* views<T>(viewOf: (id: string) => T): Iterable<T> {
+    for (let at = 0; at < OBJECTS; at += 1) {
+      madeIn.set(loop.turns, (madeIn.get(loop.turns) ?? 0) + 1);
+      yield viewOf(`object-${at}`);
+    }
+  }
+  const turning = (async () => {
+    for (; !loop.isOver; loop.turns += 1) await nextTurn();
+  })();
+  const container = (id: string): NriContainer => ({ id, podSandboxId: 'pod', name: id, state: 'CONTAINER_RUNNING' });
+  await SynchronizePlugin(
+    {
+      kind: 'SynchronizePlugin',
+      plugin: { id: 'p', name: 'p', index: '10', hooks: [] },
+      pods: views((id): NriPodSandbox => ({ id })),
+      containers: views(container),
+    },
+    { signal: AbortSignal.timeout(60_000), attach: () => undefined },
+  );
+  loop.isOver = true;
+  await turning;
+  assert.deepEqual(told, { pods: OBJECTS, containers: OBJECTS });
+  assert.ok(Math.max(...madeIn.values()) <= AT_ONCE_MAX, `${Math.max(...madeIn.values())} in one turn`);
+});
