@@ -5,6 +5,7 @@ import type { Shrunk } from './shrink.ts';
 const NS_PER_S = 1_000_000_000;
 const LINES_MAX = 60;
 const ID = /0{20,}\d+/g;
+const CALL = /of record (\d+)/;
 
 /** Simulated ids are numbers with leading zeros. */
 const short = (text: string): string => text.replace(/0{20,}(?=\d)/g, '');
@@ -37,9 +38,17 @@ function wordsOf(record: Sequenced): string {
   }
 }
 
-/** Objects that the finding names, and the pods and containers that belong to them. */
+/** What a record of a call is about: the call, its object, what the request names, what it waits for. */
+function aboutOf(record: Sequenced): string[] {
+  const { kind, id } = subjectOf(record.stream);
+  return [...(kind === 'node' ? [] : [id]), ...(JSON.stringify(record.body).match(ID) ?? [])];
+}
+
+/** Objects that the finding names, or that the call is about that it names, and the pods of these. */
 function subjectsOf(message: string, records: readonly Sequenced[]): ReadonlySet<string> {
   const named = new Set(message.match(ID) ?? []);
+  const [, call] = CALL.exec(message) ?? [];
+  for (const record of records) if (record.call === Number(call)) for (const id of aboutOf(record)) named.add(id);
   for (const record of records) {
     if (record.type !== 'container.requested') continue;
     const { id } = subjectOf(record.stream);
@@ -48,7 +57,7 @@ function subjectsOf(message: string, records: readonly Sequenced[]): ReadonlySet
   return named;
 }
 
-function matters(record: Sequenced, subjects: ReadonlySet<string>): boolean {
+function isAbout(record: Sequenced, subjects: ReadonlySet<string>): boolean {
   if (record.type === 'daemon.started' || record.type === 'daemon.stopped' || subjects.size === 0) return true;
   if (subjects.has(subjectOf(record.stream).id)) return true;
   if (record.type !== 'call.received' && record.type !== 'call.completed') return false;
@@ -56,12 +65,20 @@ function matters(record: Sequenced, subjects: ReadonlySet<string>): boolean {
   return [...subjects].some((id) => text.includes(id));
 }
 
+/** Calls are told of with their answers. */
+function thoseThatMatter(records: readonly Sequenced[], subjects: ReadonlySet<string>): Sequenced[] {
+  const about = new Set(records.filter((record) => isAbout(record, subjects)));
+  const calls = new Set([...about].flatMap(({ type, seq }) => (type === 'call.received' ? [seq] : [])));
+  const isOfCall = ({ type, call }: Sequenced): boolean => type.startsWith('call.') && call !== null && calls.has(call);
+  return records.filter((record) => about.has(record) || isOfCall(record));
+}
+
 /** How to run it again stands in the first lines. */
 export function report({ options, finding, runs }: Shrunk): string {
   const { seed, target, size, uneventful = [] } = options;
   const { records, message } = finding;
   const subjects = subjectsOf(message, records);
-  const shown = records.filter((record) => matters(record, subjects));
+  const shown = thoseThatMatter(records, subjects);
   const beganNs = records[0]?.atNs ?? 0n;
   const lines = shown.map((record) => {
     const at = (Number(record.atNs - beganNs) / NS_PER_S).toFixed(4).padStart(9);
