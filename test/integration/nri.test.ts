@@ -94,6 +94,7 @@ describe('NRI plugins', () => {
     assert.deepEqual(hooksIn(await told((all) => hooksIn(all).includes('RemovePodSandbox'))), [
       'RunPodSandbox',
       'CreateContainer',
+      'ValidateContainerAdjustment',
       'PostCreateContainer',
       'StartContainer',
       'PostStartContainer',

@@ -37,7 +37,11 @@ export function pluginEffects(
   { world, random, isCalm }: SimulatedEffectsOptions,
 ): Pick<PerformEffects, 'CallPlugins' | 'SynchronizePlugin'> {
   const said = (hook: PluginHook): Pick<PluginAnswer, 'answer' | 'failure'> => {
-    if (!isCalm() && random.chance(UNANSWERED_RATE)) return { failure: { kind: 'unanswered', message: 'too late' } };
+    if (!isCalm() && random.chance(UNANSWERED_RATE)) {
+      // A validator has to answer.
+      if (hook === 'ValidateContainerAdjustment') world.failures += 1;
+      return { failure: { kind: 'unanswered', message: 'too late' } };
+    }
     if (isCalm() || !HOOKS[hook] || !random.chance(REFUSES_RATE)) return { answer: { hook } };
     world.failures += 1;
     return { failure: { kind: 'refused', message: 'no' } };
@@ -69,6 +73,7 @@ const LIVES: readonly (readonly NriHook[])[] = [
   ['RunPodSandbox', 'StopPodSandbox', 'RemovePodSandbox'],
   [
     'CreateContainer',
+    'ValidateContainerAdjustment',
     'PostCreateContainer',
     'StartContainer',
     'PostStartContainer',

@@ -25,7 +25,7 @@ import {
 } from './messages/from-wire.ts';
 import { resourcesToWire } from './messages/resources.ts';
 import type { TokenOf } from './messages/secrets.ts';
-import { containerToWire, podSandboxToWire } from './messages/to-wire.ts';
+import { adjustmentToWire, containerToWire, ownersToWire, podSandboxToWire, updateToWire } from './messages/to-wire.ts';
 import type { AnswerOf, NriFailure, NriPlugins, RequestOf } from './plugins.ts';
 import type { ValuesOf } from './secret-values.ts';
 
@@ -105,10 +105,17 @@ async function askAll(
   synchronizing: ReadonlyMap<string, Promise<unknown>>,
   call: Call,
 ): Promise<readonly PluginAnswer[]> {
+  const ask = async (plugin: NriPlugin, seen: Call): Promise<PluginAnswer | null> => {
+    await synchronizing.get(plugin.id);
+    return await askOne(options, seen, plugin);
+  };
+  if (call.hook === 'ValidateContainerAdjustment') {
+    const judged = await Promise.all(call.plugins.map((plugin) => ask(plugin, call)));
+    return judged.filter((answer) => answer !== null);
+  }
   const answers: PluginAnswer[] = [];
   for (const plugin of call.plugins) {
-    await synchronizing.get(plugin.id);
-    const answer = await askOne(options, withAnswersSeen(call, answers), plugin);
+    const answer = await ask(plugin, withAnswersSeen(call, answers));
     if (answer !== null) answers.push(answer);
     // What was begun is given up: those who come later would hear of it in vain.
     if (answer?.failure?.kind === 'refused' && MAY_BE_REFUSED.has(call.hook)) break;
@@ -157,21 +164,32 @@ function failureOf({ why, message }: NriFailure, isRequired: boolean): NonNullab
 }
 
 async function requestOf({ valuesOf }: Options, call: Call): Promise<RequestOf<PluginHook>> {
-  const { pod, container, change } = call;
+  const { pod, container, change, proposal } = call;
   const told = (resources: NonNullable<typeof change>['resources']) =>
     resources === undefined ? undefined : resourcesToWire(resources);
   // The compiler can't see that each hook takes the parts that its request has.
   return {
     pod: podSandboxToWire(pod),
-    ...(container === undefined ? {} : { container: await containerOf(container, valuesOf) }),
+    ...(container === undefined ? {} : await containerParts(container, proposal, valuesOf)),
     ...(change === undefined
       ? {}
       : { linuxResources: told(change.resources), overheadLinuxResources: told(change.overhead) }),
   };
 }
 
-const containerOf = async (container: NriContainer, valuesOf: ValuesOf): Promise<wire.Container> =>
-  containerToWire(container, await valuesOf(container));
+async function containerParts(container: NriContainer, proposal: Call['proposal'], valuesOf: ValuesOf) {
+  const valueOf = await valuesOf(container);
+  const told = { container: containerToWire(container, valueOf) };
+  if (proposal === undefined) return told;
+  const { adjust, updates, owners, plugins } = proposal;
+  return {
+    ...told,
+    adjust: adjustmentToWire(adjust, valueOf),
+    update: updates.map(updateToWire),
+    owners: ownersToWire(owners),
+    plugins: [...plugins],
+  };
+}
 
 function answerOf(hook: PluginHook, plugin: string, answer: AnswerOf<PluginHook>, tokenOf: TokenOf): Result<NriAnswer> {
   switch (hook) {

@@ -35,11 +35,19 @@ import { SIGKILL } from '../values/signals.ts';
 import { advanceCheckpoint, isInCheckpoint } from './checkpoint.ts';
 import { contactOf, isAskingShim, isUnanswered } from './contact.ts';
 import { refuseExecsOfRemoved } from './exec.ts';
-import { hasLostPlugins, isAnnounced, isBeingCreatedByPlugins, askHookOnce } from './hooks.ts';
+import {
+  askHookOnce,
+  hasLostPlugins,
+  isAnnounced,
+  isAskedOfPlugins,
+  isBeingCreatedByPlugins,
+  isBeingValidated,
+} from './hooks.ts';
 import { adjustedSpecOf } from '../nri/spec.ts';
 import { isRunning, isStarting, isStartInDoubt, mayHaveTask, stopOf, waitsToStart } from '../model/container-state.ts';
 import { refused, succeeded } from '../model/result.ts';
 import { advanceUpdates, isUpdating } from './update.ts';
+import { askForValidation, NOTHING_SAID } from './validation.ts';
 import { writeExit, writeStart, writeStartError, writeUnknownEnd } from './starts-and-exits.ts';
 
 /** A killed task whose exit did not arrive by then: its shim is asked. */
@@ -76,10 +84,12 @@ function advanceCreate(turn: Turn, container: Container, inspection: StepState):
     return failCreation(turn, container, failure);
   }
   if (inspection === 'done' && files === 'none') {
+    if (isBeingValidated(container)) return;
     // The spec is tried now, so that what it can't be made of is a refusal and not a failed effect.
     const failure = specFailure(turn, container);
     if (failure !== null) return failCreation(turn, container, failure);
     if (askHookOnce(turn, container, 'CreateContainer')) return;
+    if (!isAskedOfPlugins(container) && askForValidation(turn, container, NOTHING_SAID)) return;
     return request(turn, stream, { kind: 'PrepareContainer' });
   }
   if (files !== 'done') return;

@@ -3,16 +3,17 @@ import type { Failure } from '../model/errors.ts';
 import type { ContainerAdjustment } from '../model/nri.ts';
 import type { PluginAnswer } from '../model/nri-plugins.ts';
 import { containerStream, type EffectEnded, type Intent } from '../model/records.ts';
-import { refused } from '../model/result.ts';
+import { refused, type Result, succeeded } from '../model/result.ts';
 import type { Container } from '../model/state.ts';
-import { mergedAnswers, updatesIn, vetoIn } from '../nri/answers.ts';
-import { limitsUnder, mergedUpdates } from '../nri/updates.ts';
+import { mergedAnswers, rejectionIn, updatesIn, vetoIn } from '../nri/answers.ts';
+import { limitsUnder, type MergedUpdates, mergedUpdates } from '../nri/updates.ts';
 import type { Merged } from '../nri/merge.ts';
 import { resourcesOf } from '../model/container-state.ts';
 import { answer, emit, request, type Turn } from '../deciding/turn.ts';
 import { advanceContainer, failCreation } from './advance.ts';
 import { writeStartError } from './starts-and-exits.ts';
 import { afterUpdateHook } from './update.ts';
+import { askForValidation, type SaidToCreation } from './validation.ts';
 
 type Ended = Extract<EffectEnded, { kind: 'CallPlugins' }>;
 
@@ -23,10 +24,17 @@ export function afterHook(turn: Turn, containerId: string, outcome: Ended, inten
   const veto = (): Failure | null => outcome.failure ?? vetoIn(answers, intent.hook, `container ${containerId}`);
   switch (intent.hook) {
     case 'CreateContainer': {
-      const merged = mergedAnswers(answers);
-      const failure = veto() ?? (merged.ok ? updateFailure(answers, containerId) : merged.failure);
+      const vetoed = veto();
+      const wanted = vetoed === null ? wantedBy(answers, containerId) : refused(vetoed);
+      if (!wanted.ok && container.goal === 'run') return failCreation(turn, container, wanted.failure);
+      if (wanted.ok) adjust(turn, container, wanted.value);
+      if (wanted.ok && container.goal === 'run') validate(turn, container, { answers, others: wanted.value.others });
+      break;
+    }
+    case 'ValidateContainerAdjustment': {
+      const failure = outcome.failure ?? rejectionIn(answers, `container ${containerId}`);
       if (failure !== null && container.goal === 'run') return failCreation(turn, container, failure);
-      if (failure === null && merged.ok) adjust(turn, container, merged.value);
+      if (failure === null) lookUpNames(turn, container);
       break;
     }
     case 'StartContainer': {
@@ -43,10 +51,22 @@ export function afterHook(turn: Turn, containerId: string, outcome: Ended, inten
   advanceContainer(turn, containerId);
 }
 
-/** Limits of the container itself are part of its adjustment; those of others may not contradict each other. */
-function updateFailure(answers: readonly PluginAnswer[], containerId: string): Failure | null {
-  const updates = mergedUpdates(updatesIn(answers), containerId);
-  return updates.ok ? null : updates.failure;
+interface Wanted extends Merged {
+  /** Of other containers: limits of the container itself are part of its adjustment. */
+  readonly others: MergedUpdates;
+}
+
+function wantedBy(answers: readonly PluginAnswer[], containerId: string): Result<Wanted> {
+  const merged = mergedAnswers(answers);
+  if (!merged.ok) return merged;
+  const others = mergedUpdates(updatesIn(answers), containerId);
+  return others.ok ? succeeded({ ...merged.value, others: others.value }) : others;
+}
+
+/** What was adjusted is looked up when nobody has anything against it. */
+function validate(turn: Turn, { id }: Container, said: SaidToCreation): void {
+  const container = turn.state.containers.get(id);
+  if (container !== undefined && !askForValidation(turn, container, said)) lookUpNames(turn, container);
 }
 
 /** Its task is made, and not started. */
@@ -56,12 +76,16 @@ function giveUpStart(turn: Turn, container: Container, failure: Failure): void {
   answer(turn, containerStream(container.id), ['StartContainer'], refused(failure));
 }
 
-function adjust(turn: Turn, container: Container, merged: Merged): void {
-  if (Object.keys(merged.adjust).length === 0) return;
-  const stream = containerStream(container.id);
-  emit(turn, stream, { type: 'container.adjusted', body: { ...merged, ...resourcesWith(container, merged.adjust) } });
-  // What names stand for has to be known before the spec is built.
-  if (container.goal === 'run' && hasNames(merged.adjust)) request(turn, stream, { kind: 'InspectContainer' });
+function adjust(turn: Turn, container: Container, { adjust, owners }: Merged): void {
+  if (Object.keys(adjust).length === 0) return;
+  const body = { adjust, owners, ...resourcesWith(container, adjust) };
+  emit(turn, containerStream(container.id), { type: 'container.adjusted', body });
+}
+
+/** What names stand for has to be known before the spec is built. */
+function lookUpNames(turn: Turn, { id, goal, nri }: Container): void {
+  if (goal === 'run' && hasNames(nri?.adjusted?.adjust ?? {}))
+    request(turn, containerStream(id), { kind: 'InspectContainer' });
 }
 
 const hasNames = ({ cdiDevices = [], linux }: ContainerAdjustment): boolean =>

@@ -8,7 +8,7 @@ import { chainIdsOf } from '../image/mounted.ts';
 import type { Container, ContainerExit, MountedImage, NodeState } from '../model/state.ts';
 import { NOBODY } from '../nri/claims.ts';
 import { adjustmentAfterUpdate } from '../nri/updates.ts';
-import { restartedHooks, withAnswers, withHook } from '../nri/told.ts';
+import { isDecisive, restartedHooks, withAnswers, withHook } from '../nri/told.ts';
 import { interrupted, triedAgain } from '../deciding/step-states.ts';
 import * as phases from './phases.ts';
 
@@ -249,7 +249,7 @@ const madeTask = (
 
 const asked = (container: Container, hook: PluginHook, failure: Failure | undefined): Container => ({
   ...withAnswers(container, hook, failure),
-  ...(failure !== undefined && hook === 'CreateContainer' ? { failure } : {}),
+  ...(failure !== undefined && isDecisive(hook) ? { failure } : {}),
 });
 
 const owing = (container: Container, failure: Failure): Container => ({

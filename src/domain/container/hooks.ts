@@ -1,7 +1,8 @@
 /**
  * What NRI plugins are told and asked of a container, and how far that is. Each hook of its life is asked once:
  *
- *   CreateContainer ──> PostCreateContainer ──> StartContainer ──> PostStartContainer ──> StopContainer ──> RemoveContainer
+ *   CreateContainer ──> ValidateContainerAdjustment ──> PostCreateContainer ──> StartContainer ──> PostStartContainer
+ *     ──> StopContainer ──> RemoveContainer
  *
  * Where nobody wants a hook, it is passed over without a record. What was announced is stopped and removed in the end,
  * also where its creation failed. What the answers lead to is after-hooks.ts.
@@ -20,15 +21,23 @@ const hookOf = ({ nri }: Container, hook: PluginHook): HookState | undefined => 
 export const askHookOnce = (turn: Turn, container: Container, hook: PluginHook): boolean =>
   askOnce(turn, containerStream(container.id), container, hook);
 
+export const isBeingValidated = (container: Container): boolean =>
+  hookOf(container, 'ValidateContainerAdjustment') === 'doing';
+
 export const isBeingCreatedByPlugins = (container: Container): boolean =>
-  hookOf(container, 'CreateContainer') === 'doing';
+  hookOf(container, 'CreateContainer') === 'doing' || isBeingValidated(container);
 
 /** Nobody can say what plugins made of it. */
-export const hasLostPlugins = (container: Container): boolean => hookOf(container, 'CreateContainer') === 'failed';
+export const hasLostPlugins = (container: Container): boolean =>
+  hookOf(container, 'CreateContainer') === 'failed' || hookOf(container, 'ValidateContainerAdjustment') === 'failed';
+
+/** Those who want to be asked before it is made have been. */
+export const isAskedOfPlugins = (container: Container): boolean =>
+  hookOf(container, 'CreateContainer') !== undefined || hookOf(container, 'ValidateContainerAdjustment') !== undefined;
 
 /** Plugins were told of it, or would have been, had they wanted to. */
 export const isAnnounced = (container: Container): boolean =>
-  isCreated(container) || container.files !== 'none' || hookOf(container, 'CreateContainer') !== undefined;
+  isCreated(container) || container.files !== 'none' || isAskedOfPlugins(container);
 
 /** Plugins hear of its end before whoever asked for that does. */
 export function isEndToBeTold(state: NodeState, container: Container): boolean {

@@ -17,8 +17,9 @@ import type { ContainerIntents, ContainerUpdate } from '../model/effects/contain
 import type { ContainerAdjustment } from '../model/nri.ts';
 import type { Container, NodeState, PodSandbox } from '../model/state.ts';
 import { beyondThatHolds, withBeyond } from '../nri/beyond-cri.ts';
-import { containerNow } from '../nri/of-state.ts';
-import { changeTold, pluginsOf } from '../nri/plugins.ts';
+import { pluginCall } from '../nri/calls.ts';
+import { NOTHING_MERGED } from '../nri/merge.ts';
+import { containerAsAsked, containerNow } from '../nri/of-state.ts';
 import { refused } from '../model/result.ts';
 import { containerQuestions } from '../oci/container-spec.ts';
 import { failureIn } from '../oci/refuse.ts';
@@ -29,7 +30,6 @@ import { hasOwnUsers, userNamespaceOf, usersOf } from '../oci/user-namespace.ts'
 import { checkpointDigests } from './checkpoint-digests.ts';
 import { containerLog } from './log.ts';
 import { adjustedSpecOf } from '../nri/spec.ts';
-import { podSandboxView } from '../nri/views.ts';
 
 /** Those of a pod and of what can be restored are made elsewhere; StreamPort's streams go to a pod. */
 type Own =
@@ -108,18 +108,28 @@ export function containerRequest(
       return updateRequest(facts, container, intent);
     case 'CallPlugins':
       return perform({
-        kind: 'CallPlugins',
-        hook: intent.hook,
-        plugins: pluginsOf(state, intent.plugins),
-        pod: podSandboxView(facts, sandbox),
-        container: containerNow(state, facts, container, intent.hook),
-        ...changeTold(intent.change),
+        ...pluginCall(state, facts, sandbox, intent),
+        ...aboutContainer(state, facts, container, intent),
       });
     case 'WaitUntil':
       return perform(intent);
     default:
       return misplaced(intent satisfies NoneOf<Own>, 'a container');
   }
+}
+
+function aboutContainer(
+  state: NodeState,
+  facts: DaemonFacts,
+  container: Container,
+  { hook, proposal }: Extract<Intent, { readonly kind: 'CallPlugins' }>,
+): Pick<EffectOf<'CallPlugins'>, 'container' | 'proposal'> {
+  if (proposal === undefined) return { container: containerNow(state, facts, container, hook) };
+  const { adjust, owners } = container.nri?.adjusted ?? NOTHING_MERGED;
+  return {
+    container: containerAsAsked(state, facts, container),
+    proposal: { ...proposal, adjust, owners: { ...proposal.owners, [container.id]: owners } },
+  };
 }
 
 /** Once plugins have changed it, what the names in their changes stand for. */

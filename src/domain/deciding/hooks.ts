@@ -2,7 +2,7 @@
  * Has NRI plugins asked: one effect for all who want this hook, so that nothing is asked for, and nothing recorded, where
  * nobody does.
  */
-import type { HooksTold, PluginHook } from '../model/nri-plugins.ts';
+import type { HooksTold, NriProposal, PluginHook } from '../model/nri-plugins.ts';
 import { pluginsFor } from '../nri/plugins.ts';
 import type { PodLimits } from '../model/records.ts';
 import type { OpenCall } from '../model/state.ts';
@@ -28,6 +28,15 @@ export function askAboutChange(
   if (plugins.length === 0) return false;
   const effects = [{ kind: 'CallPlugins', hook, plugins, change }] as const;
   emit(turn, stream, { type: 'effects.requested', body: { effects } }, call.seq);
+  return true;
+}
+
+/** Has validators judge what plugins want of a container. False: nobody wants to. */
+export function askValidators(turn: Turn, stream: string, proposal: Omit<NriProposal, 'adjust'>): boolean {
+  const hook = 'ValidateContainerAdjustment';
+  const plugins = pluginsFor(turn.state, hook).map(({ id }) => id);
+  if (plugins.length === 0) return false;
+  request(turn, stream, { kind: 'CallPlugins', hook, plugins, proposal });
   return true;
 }
 

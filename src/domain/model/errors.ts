@@ -49,6 +49,8 @@ export const codeOfReason = {
   PluginConflict: GrpcCode.FAILED_PRECONDITION,
   /** An NRI plugin did not allow it; the message has its words. */
   PluginRefused: GrpcCode.FAILED_PRECONDITION,
+  /** An NRI plugin that has to be there, or has to agree, is not there or does not answer. */
+  PluginMissing: GrpcCode.UNAVAILABLE,
   /** An NRI plugin answered what cannot be; the message names the field. */
   PluginInvalid: GrpcCode.FAILED_PRECONDITION,
   NetworkNotReady: GrpcCode.FAILED_PRECONDITION,

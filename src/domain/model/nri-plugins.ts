@@ -5,7 +5,7 @@
 import type { ContainerFacts } from './container-facts.ts';
 import type { Int64 } from './cri.ts';
 import type { ContainerAdjustment, FieldOwners } from './nri.ts';
-import type { NriAnswer, NriHook } from './nri-views.ts';
+import type { NriAnswer, NriHook, NriPluginInstance, NriUpdate } from './nri-views.ts';
 
 /** What plugins subscribe to. */
 export type PluginHook = Exclude<NriHook, 'Synchronize'>;
@@ -57,6 +57,17 @@ export interface ContainerNri {
 export interface ContainerAdjusted {
   readonly adjust: ContainerAdjustment;
   readonly owners: FieldOwners;
+}
+
+/** What plugins want when a container is created, for validators to judge. */
+export interface NriProposal {
+  readonly adjust: ContainerAdjustment;
+  /** Of other containers. */
+  readonly updates: readonly NriUpdate[];
+  /** By container. */
+  readonly owners: Readonly<Record<string, FieldOwners>>;
+  /** Those who are there, without those who were asked in vain. */
+  readonly plugins: readonly NriPluginInstance[];
 }
 
 /** Plugins come and go, as it is recorded. */

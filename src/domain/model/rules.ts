@@ -11,11 +11,12 @@
  *      task that is to be killed is ended without its shim when that is mute
  *   4  what NRI plugins want of limits beyond CRI's words is put in force; a container that one evicts says so when it
  *      has exited
+ *   5  NRI's validators are asked before a container is made
  */
 import type { NodeState } from './state.ts';
 
 /** What is decided by today. */
-export const DECISION_RULES = 4;
+export const DECISION_RULES = 5;
 
 /** What the state's journal is written by at this point; absent in the oldest. */
 export const rulesOf = ({ facts }: Pick<NodeState, 'facts'>): number => facts?.rules ?? 1;

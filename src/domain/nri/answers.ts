@@ -16,6 +16,20 @@ export function vetoIn(answers: readonly PluginAnswer[], hook: PluginHook, what:
   return null;
 }
 
+/** The first validator that does not agree. One that gives no answer does not: what nobody judged is not made. */
+export function rejectionIn(answers: readonly PluginAnswer[], what: string): Failure | null {
+  for (const { plugin, answer, failure } of answers) {
+    if (failure !== undefined && failure.kind !== 'refused')
+      return {
+        reason: 'PluginMissing',
+        message: `NRI plugin "${plugin}" has to agree to ${what}, and gave no answer (${failure.message}): look after it, or stop it, and try again.`,
+      };
+    if (answer?.hook === 'ValidateContainerAdjustment' && answer.rejected !== undefined)
+      return { reason: 'PluginRefused', message: `NRI plugin "${plugin}" rejects ${what}: ${answer.rejected.reason}` };
+  }
+  return vetoIn(answers, 'ValidateContainerAdjustment', what);
+}
+
 /** What all of them change together. Refused with PluginConflict. */
 export function mergedAnswers(answers: readonly PluginAnswer[]): Result<Merged> {
   let merged = NOTHING_MERGED;

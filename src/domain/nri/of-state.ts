@@ -27,6 +27,13 @@ export function containerNow(
   });
 }
 
+/** As it was asked for, before any plugin changed it: what validators judge. */
+export const containerAsAsked = (
+  state: NodeState,
+  facts: DaemonFacts,
+  { nri: _nri, resources: _limits, ...asked }: Container,
+): NriContainer => containerNow(state, facts, asked, 'ValidateContainerAdjustment');
+
 /** A spec is made of what was asked for; limits have changed since. */
 function withLimitsThatHold(container: Container): Container {
   const { config, resources } = container;

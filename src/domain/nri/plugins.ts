@@ -1,5 +1,6 @@
 /** Which NRI plugins are there, and who of them wants to be asked what: folded from records. */
-import type { PluginHook, NriNote, NriPlugin } from '../model/nri-plugins.ts';
+import type { NriNote, NriPlugin, PluginAnswer, PluginHook } from '../model/nri-plugins.ts';
+import type { NriPluginInstance } from '../model/nri-views.ts';
 import type { EffectOf } from '../model/effects.ts';
 import type { PodLimits } from '../model/records.ts';
 import type { NodeState } from '../model/state.ts';
@@ -11,10 +12,11 @@ export const isPresent = ({ nriPlugins = [] }: Present, pluginId: string): boole
   nriPlugins.some(({ id }) => id === pluginId);
 
 /** In the order in which they are asked. */
-export const pluginsFor = ({ nriPlugins = [] }: Present, hook: PluginHook): readonly NriPlugin[] =>
-  nriPlugins
-    .filter(({ hooks }) => hooks.includes(hook))
-    .toSorted((a, b) => (a.index < b.index ? -1 : a.index > b.index ? 1 : 0));
+export const pluginsFor = (present: Present, hook: PluginHook): readonly NriPlugin[] =>
+  inOrder(present).filter(({ hooks }) => hooks.includes(hook));
+
+const inOrder = ({ nriPlugins = [] }: Present): readonly NriPlugin[] =>
+  nriPlugins.toSorted((a, b) => (a.index < b.index ? -1 : a.index > b.index ? 1 : 0));
 
 /** Those of these ids that are still there, in their order. */
 export const pluginsOf = ({ nriPlugins = [] }: Present, ids: readonly string[]): readonly NriPlugin[] =>
@@ -22,6 +24,14 @@ export const pluginsOf = ({ nriPlugins = [] }: Present, ids: readonly string[]):
 
 /** How plugins are called in words, and as owners of fields. */
 export const pluginName = ({ index, name }: Pick<NriPlugin, 'index' | 'name'>): string => `${index}-${name}`;
+
+/** Without those who were asked in vain, in their order. */
+export function pluginsThere(present: Present, answers: readonly PluginAnswer[]): readonly NriPluginInstance[] {
+  const failed = new Set(answers.flatMap(({ plugin, failure }) => (failure === undefined ? [] : [plugin])));
+  return inOrder(present)
+    .filter((plugin) => !failed.has(pluginName(plugin)))
+    .map(({ name, index }) => ({ name, index }));
+}
 
 export function evolvePlugins(state: NodeState, note: NriNote): void {
   if (note.type === 'nri.plugin.closed') return forgetPlugin(state, note.body.id);

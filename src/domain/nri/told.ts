@@ -5,9 +5,12 @@ import type { HookState, HooksTold, PluginHook } from '../model/nri-plugins.ts';
 
 type WithNri = { readonly nri?: { readonly hooks: HooksTold } };
 
-/** Nobody can make anything of what plugins may have said to these; of all else they count as told. */
-const toldOf = (hook: PluginHook): HookState =>
-  hook === 'CreateContainer' || hook === 'RunPodSandbox' ? 'failed' : 'done';
+const DECISIVE: ReadonlySet<PluginHook> = new Set(['RunPodSandbox', 'CreateContainer', 'ValidateContainerAdjustment']);
+
+/** Without what plugins said to it nothing can go on; of all other hooks they count as told. */
+export const isDecisive = (hook: PluginHook): boolean => DECISIVE.has(hook);
+
+const toldOf = (hook: PluginHook): HookState => (isDecisive(hook) ? 'failed' : 'done');
 
 export const withHook = <T extends WithNri>(object: T, hook: PluginHook, to: HookState): T => ({
   ...object,

@@ -10,8 +10,7 @@ import { bundlePath } from '../model/paths.ts';
 import type { Intent } from '../model/records.ts';
 import { containersOf, type NodeState, type PodSandbox } from '../model/state.ts';
 import { userNamespaceOf } from '../oci/user-namespace.ts';
-import { changeTold, pluginsOf } from '../nri/plugins.ts';
-import { podSandboxView } from '../nri/views.ts';
+import { pluginCall } from '../nri/calls.ts';
 import { stepRequest } from './steps.ts';
 
 export function podSandboxRequest(
@@ -73,13 +72,7 @@ export function podSandboxRequest(
     case 'StreamPort':
       return perform({ ...intent, podSandboxId, netnsPath: network?.netnsPath ?? null });
     case 'CallPlugins':
-      return perform({
-        kind: 'CallPlugins',
-        hook: intent.hook,
-        plugins: pluginsOf(state, intent.plugins),
-        pod: podSandboxView(facts, sandbox),
-        ...changeTold(intent.change),
-      });
+      return perform(pluginCall(state, facts, sandbox, intent));
     case 'WaitUntil':
       return perform(intent);
     default:

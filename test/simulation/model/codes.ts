@@ -26,6 +26,7 @@ export const CODES: Readonly<Record<string, number>> = {
   ShimFailed: 2,
   RuntimeFailed: 2,
   PluginRefused: 9,
+  PluginMissing: 14,
   Bug: 13,
 };
 
@@ -49,6 +50,7 @@ const USING: readonly string[] = [...NODE_FAILED, 'ContainerNotFound', 'WrongSta
 const CREATING: readonly string[] = [
   ...NODE_FAILED,
   ...REFUSED,
+  'PluginMissing',
   'NameTaken',
   'Cancelled',
   'ImageNotFound',

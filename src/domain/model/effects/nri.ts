@@ -1,5 +1,5 @@
 /** Effects on NRI plugins, and what their success says. Types only. */
-import type { NriPlugin, PluginAnswer, PluginHook } from '../nri-plugins.ts';
+import type { NriPlugin, NriProposal, PluginAnswer, PluginHook } from '../nri-plugins.ts';
 import type { LinuxContainerResources } from '../cri.ts';
 import type { NriResources } from '../nri.ts';
 import type { NriContainer, NriPodSandbox } from '../nri-views.ts';
@@ -16,8 +16,9 @@ export type NriEffect =
       readonly containers: Iterable<NriContainer>;
     }
   /**
-   * Asks plugins one after the other; each sees the container as those before it changed it. What is asked about one
-   * object is asked in the order in which it was requested. Bounded: a plugin that does not answer is left out.
+   * Asks plugins one after the other; each sees the container as those before it changed it. Validators, who change
+   * nothing, are asked all at once. What is asked about one object is asked in the order in which it was requested.
+   * Bounded: a plugin that does not answer is left out.
    */
   | {
       readonly kind: 'CallPlugins';
@@ -28,6 +29,8 @@ export type NriEffect =
       readonly container?: NriContainer;
       /** What is to hold, where it is about a change; overhead: of a pod. */
       readonly change?: { readonly resources?: NriResources; readonly overhead?: NriResources };
+      /** Of validators: what they are to judge; the container is as it was before any plugin changed it. */
+      readonly proposal?: NriProposal;
     };
 
 export interface NriResults {
@@ -46,5 +49,7 @@ export interface NriIntents {
     readonly plugins: readonly string[];
     /** All limits that are to hold, where they are to be changed. */
     readonly change?: { readonly resources?: LinuxContainerResources; readonly overhead?: LinuxContainerResources };
+    /** Of validators: what plugins want beside the container; what they want of it was written down before. */
+    readonly proposal?: Omit<NriProposal, 'adjust'>;
   };
 }

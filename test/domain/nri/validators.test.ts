@@ -1,0 +1,160 @@
+/** Validators: what they are asked before a container is made, and what follows from what they say. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { FACTS } from '../../simulation/facts.ts';
+import { given } from '../given.ts';
+import {
+  CONTAINER,
+  createContainer,
+  fails,
+  nodeStarts,
+  pulledImage,
+  readyPod,
+  removeContainer,
+  restart,
+  succeeds,
+} from '../happenings.ts';
+import { answered, answers, plugin, registers, requested, says } from './plugin-happenings.ts';
+
+const HOOK = 'ValidateContainerAdjustment';
+const changing = plugin('10', 'changing', 'CreateContainer', 'StopContainer', 'RemoveContainer');
+const slow = plugin('20', 'slow', 'CreateContainer');
+const strict = plugin('90', 'strict', HOOK);
+
+const asking = given.bind(
+  null,
+  registers(strict),
+  registers(slow),
+  registers(changing),
+  pulledImage,
+  readyPod,
+  createContainer(),
+  succeeds('InspectContainer'),
+);
+
+const env = { env: ['PLUGIN=here'] };
+const changes = answers('10-changing', {
+  hook: 'CreateContainer',
+  adjust: env,
+  updates: [{ containerId: 'other', resources: { cpu: { shares: '5' } } }],
+});
+const rejects = answers('90-strict', { hook: HOOK, rejected: { reason: 'no such thing here' } });
+const agrees = answers('90-strict', { hook: HOOK });
+
+const changed = asking.bind(null, answered('CreateContainer', changes, says('20-slow', 'unanswered')));
+
+test('validators are asked once all others have answered, before anything is made', () => {
+  const story = asking().when(answered('CreateContainer', changes));
+  story.follows({ records: ['container.adjusted'], asks: ['CallPlugins'] });
+  const { hook, plugins } = requested(story.state, 'CallPlugins');
+  assert.deepEqual([hook, plugins], [HOOK, [strict]]);
+});
+
+test('they are told the container as it was, what others want of it and of others, who set what, and who was there', () => {
+  const { container, proposal, pod } = requested(changed().state, 'CallPlugins');
+  assert.deepEqual(
+    container?.env?.filter((entry) => entry === 'PLUGIN=here'),
+    [],
+  );
+  assert.equal(pod.id, container?.podSandboxId);
+  assert.deepEqual(proposal, {
+    adjust: env,
+    updates: [{ containerId: 'other', resources: { cpu: { shares: '5' } } }],
+    owners: {
+      other: { simple: { CPUShares: '10-changing' }, compound: {} },
+      [CONTAINER]: { simple: {}, compound: { Env: { PLUGIN: '10-changing' } } },
+    },
+    plugins: [
+      { name: 'changing', index: '10' },
+      { name: 'strict', index: '90' },
+    ],
+  });
+});
+
+test('limits that others set are not in the container that validators are told of', () => {
+  const limits = { linux: { resources: { cpu: { shares: '77' } } } };
+  const { state } = asking(
+    answered('CreateContainer', answers('10-changing', { hook: 'CreateContainer', adjust: limits })),
+  );
+  const { container, proposal } = requested(state, 'CallPlugins');
+  assert.notEqual(container?.linux?.resources?.cpu?.shares, '77');
+  assert.equal(proposal?.adjust.linux?.resources?.cpu?.shares, '77');
+});
+
+test('when all agree, the container is made', () => {
+  changed()
+    .when(answered(HOOK, agrees))
+    .follows({ asks: ['PrepareContainer'] });
+});
+
+test('names that others brought in are looked up when all agree, and nobody is asked again', () => {
+  const device = answers('10-changing', { hook: 'CreateContainer', adjust: { cdiDevices: ['vendor.com/class=one'] } });
+  const judged = asking(answered('CreateContainer', device));
+  assert.equal(requested(judged.state, 'CallPlugins').hook, HOOK);
+  judged.when(answered(HOOK, agrees)).follows({ asks: ['InspectContainer'] });
+  asking(answered('CreateContainer', device), answered(HOOK, agrees))
+    .when(succeeds('InspectContainer'))
+    .follows({ asks: ['PrepareContainer'] });
+});
+
+test('one that rejects fails the creation in its own words; who was told of the container hears of its end', () => {
+  const story = changed().when(answered(HOOK, rejects));
+  story.follows({ records: ['container.failed'], asks: ['CallPlugins'] });
+  assert.equal(requested(story.state, 'CallPlugins').hook, 'StopContainer');
+  const { events } = changed(answered(HOOK, rejects)).when(answered('StopContainer'), answered('RemoveContainer'));
+  const failure = events.flatMap((event) => (event.type === 'call.completed' ? [event.body.failure] : []))[0];
+  assert.deepEqual(failure, {
+    reason: 'PluginRefused',
+    message: `NRI plugin "90-strict" rejects container ${CONTAINER}: no such thing here`,
+  });
+});
+
+test('one that answers an error, does not answer, or goes, has not agreed', () => {
+  const reasons = { refused: 'PluginRefused', unanswered: 'PluginMissing', closed: 'PluginMissing' } as const;
+  for (const [kind, reason] of Object.entries(reasons)) {
+    const { state } = changed(answered(HOOK, says('90-strict', kind as keyof typeof reasons, 'it is not well')));
+    const { failure } = state.containers.get(CONTAINER) ?? assert.fail();
+    assert.equal(failure?.reason, reason);
+    assert.match(failure.message, /"90-strict".*it is not well/);
+  }
+  changed()
+    .when(fails('CallPlugins'))
+    .follows({ records: ['container.failed'], asks: ['CallPlugins'] });
+});
+
+test('validators are asked also where nobody else wants to be', () => {
+  const alone = given.bind(null, registers(strict), pulledImage, readyPod, createContainer());
+  const story = alone().when(succeeds('InspectContainer'));
+  story.follows({ asks: ['CallPlugins'] });
+  assert.deepEqual(requested(story.state, 'CallPlugins').proposal, {
+    adjust: {},
+    updates: [],
+    owners: { [CONTAINER]: { simple: {}, compound: {} } },
+    plugins: [{ name: 'strict', index: '90' }],
+  });
+  alone(succeeds('InspectContainer'))
+    .when(answered(HOOK, rejects))
+    .follows({ records: ['container.failed', 'container.removed'], answers: ['CreateContainer PluginRefused'] });
+});
+
+test('a container that is being removed waits for validators, and is not made', () => {
+  changed(removeContainer)
+    .when(answered(HOOK, agrees))
+    .follows({ asks: ['CallPlugins'] });
+});
+
+test('C19: a creation of which a restart left in doubt what validators said is undone', () => {
+  changed()
+    .when(restart())
+    .follows({
+      records: ['container.failed', 'container.removed'],
+      asks: ['StopShim'],
+      answers: ['CreateContainer Interrupted'],
+    });
+});
+
+test('C13: a journal from before there were validators is decided as it was then', () => {
+  given(nodeStarts({ ...FACTS, rules: 4 }), registers(strict), pulledImage, readyPod, createContainer())
+    .when(succeeds('InspectContainer'))
+    .follows({ asks: ['PrepareContainer'] });
+});

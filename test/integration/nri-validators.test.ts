@@ -1,0 +1,108 @@
+/** Validators on real pods: what they are told of what others want, and that nothing is made which one does not agree to. */
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { before, describe, test } from 'node:test';
+import { GrpcCode } from '../../src/domain/model/errors.ts';
+import { startScripted, type Told, toldIn } from '../adapters/nri/scripted-plugin.ts';
+import { cleanupAfterAll } from '../support/cleanup.ts';
+import { withCode } from '../support/failures.ts';
+import { recordsOf } from '../support/journal.ts';
+import { busyboxName, startNode, type TestNode } from '../support/node.ts';
+import { containerConfig, podConfig, removePod } from '../support/pods.ts';
+import { tempDir } from '../support/temp-dir.ts';
+
+const HOOK = 'ValidateContainerAdjustment';
+const [SECRET, PLUGINS] = ['only-for-the-container', 'only-for-the-container-too'];
+
+describe('validators of NRI', () => {
+  const owner = cleanupAfterAll();
+  let node: TestNode;
+  let dir: string;
+  let socket: string;
+  let podSandboxId: string;
+
+  const create = async (name: string): Promise<string> => {
+    const config = containerConfig(name, busyboxName, ['sleep', '1000'], {
+      envs: [{ key: 'OWN', value: Buffer.from(SECRET) }],
+    });
+    const sandboxConfig = podConfig(node.daemon, 'judged');
+    return (await node.daemon.cri.runtime.createContainer({ podSandboxId, config, sandboxConfig })).containerId;
+  };
+
+  before(async () => {
+    dir = await tempDir(owner);
+    socket = join(dir, 'nri.sock');
+    node = await startNode(owner, {
+      config: `[nri]\nenable = true\nsocket = "${socket}"\nplugin_dir = "${dir}/plugins"\nrequest_timeout = "500ms"\n`,
+    });
+    await startScripted(
+      owner,
+      socket,
+      {
+        log: join(dir, 'changing'),
+        events: ['CreateContainer'],
+        acts: [{ hook: 'CreateContainer', adjust: { env: [{ key: 'PLUGIN', value: PLUGINS }] } }],
+      },
+      { index: '10', name: 'changing' },
+    );
+    await startScripted(
+      owner,
+      socket,
+      {
+        log: join(dir, 'strict'),
+        events: [HOOK],
+        acts: [
+          { hook: HOOK, container: 'refused', veto: 'no such thing here' },
+          { hook: HOOK, container: 'hanging', hang: true },
+        ],
+      },
+      { index: '90', name: 'strict' },
+    );
+    const isSynchronized = (told: readonly Told[]): boolean => told.some(({ hook }) => hook === 'Synchronize');
+    for (const plugin of ['changing', 'strict']) await toldIn(owner, join(dir, plugin), isSynchronized);
+    ({ podSandboxId } = await node.daemon.cri.runtime.runPodSandbox({ config: podConfig(node.daemon, 'judged') }));
+  });
+
+  test('are told the container as it was, what others want of it with its values, who set it, and who was there', async () => {
+    const containerId = await create('allowed');
+    const told = await toldIn(owner, join(dir, 'strict'), (all) => all.some(({ hook }) => hook === HOOK));
+    const request = told.find(({ hook }) => hook === HOOK)?.['request'] as Record<string, unknown> & {
+      readonly container: { readonly env: readonly string[] };
+      readonly pod: { readonly id: string };
+    };
+    assert.ok(request.container.env.includes(`OWN=${SECRET}`));
+    assert.ok(!request.container.env.some((entry) => entry.startsWith('PLUGIN=')));
+    assert.equal(request.pod.id, podSandboxId);
+    assert.deepEqual(request['adjust'], { env: [{ key: 'PLUGIN', value: PLUGINS }] });
+    // 6 is Env in the protocol's enum of fields.
+    assert.deepEqual(request['owners'], {
+      owners: { [containerId]: { compound: { 6: { owners: { PLUGIN: '10-changing' } } } } },
+    });
+    assert.deepEqual(request['plugins'], [
+      { name: 'changing', index: '10' },
+      { name: 'strict', index: '90' },
+    ]);
+    const records = JSON.stringify(await recordsOf(node.daemon), (_, value: unknown) =>
+      typeof value === 'bigint' ? String(value) : value,
+    );
+    for (const value of [SECRET, PLUGINS]) assert.ok(!records.includes(value), `${value} is in the journal`);
+    assert.match(records, /ValidateContainerAdjustment/);
+  });
+
+  test('one that rejects, and one that does not answer in time, fail the creation before anything is made', async () => {
+    await assert.rejects(
+      create('refused'),
+      withCode(GrpcCode.FAILED_PRECONDITION, /NRI plugin "90-strict" rejects container .*: no such thing here/),
+    );
+    await assert.rejects(
+      create('hanging'),
+      withCode(GrpcCode.UNAVAILABLE, /NRI plugin "90-strict" has to agree to container .*did not answer/),
+    );
+    const { containers } = await node.daemon.cri.runtime.listContainers({ filter: { podSandboxId } });
+    assert.deepEqual(
+      containers.map(({ metadata }) => metadata?.name),
+      ['allowed'],
+    );
+    await removePod(node.daemon, podSandboxId);
+  });
+});
