@@ -13,7 +13,7 @@ import {
 import type { NriSettings } from '../domain/model/nri-settings.ts';
 import type { BaseSpec } from '../domain/model/base-spec.ts';
 import type { CgroupDriver } from '../domain/model/spec-settings.ts';
-import { nriPluginsOf } from './nri-keys.ts';
+import { defaultValidatorOf, nriPluginsOf } from './nri-keys.ts';
 import type { ParsedConfig } from './schema.ts';
 import { parseHostAndPort } from './units.ts';
 
@@ -217,17 +217,8 @@ const nriOf = (nri: ParsedConfig['nri']): NriSettings => ({
   requestTimeoutMs: nri.request_timeout,
   missesMax: nri.misses_max,
   plugins: nriPluginsOf(nri),
-  defaultValidator: {
-    enable: false,
-    rejectOciHookAdjustment: false,
-    rejectRuntimeDefaultSeccompAdjustment: false,
-    rejectUnconfinedSeccompAdjustment: false,
-    rejectCustomSeccompAdjustment: false,
-    rejectNamespaceAdjustment: false,
-    rejectSysctlAdjustment: false,
-    requiredPlugins: [],
-    tolerateMissingPluginsAnnotation: '',
-  },
+  startupWaitMs: nri.startup_wait,
+  defaultValidator: defaultValidatorOf(nri),
 });
 
 /** Gives every key its name and form on our side. */

@@ -140,7 +140,7 @@ const overridesTable = (overrides: ConfigOverrides, defaultHandler: string): Tab
 /** What no single key can tell. */
 const contradictions = (config: Config): string[] => {
   const problems: string[] = [];
-  const { serve, runtime, streaming, metrics } = config;
+  const { serve, nri, runtime, streaming, metrics } = config;
   const handlers = runtime.handlers.map((handler) => handler.name);
   if (!handlers.includes(runtime.defaultHandler)) {
     const named = `runtime.default_runtime_handler is "${runtime.defaultHandler}"`;
@@ -157,6 +157,10 @@ const contradictions = (config: Config): string[] => {
   if (streaming.tls !== null && (streaming.tls.certPath === '') !== (streaming.tls.keyPath === '')) {
     problems.push('streaming.tls_cert and streaming.tls_key go together, but only one is set');
   }
+  if (nri.defaultValidator.enable && !nri.enabled)
+    problems.push(
+      'nri.default_validator.enable is true, but NRI is off: set nri.enable too, or required plugins are not',
+    );
   const { address } = metrics;
   if (streaming.port !== 0 && address?.port === streaming.port && address.host === streaming.address)
     problems.push(`streaming and metrics.address are both to listen on port ${streaming.port} of ${streaming.address}`);

@@ -14,7 +14,7 @@ export function daemonFacts(
   pauseRootfs: string,
   selinux: SelinuxContexts | null,
 ): DaemonFacts {
-  const { runtime, serve } = config;
+  const { nri, runtime, serve } = config;
   const restrict = runtime.restrictOomScoreAdj;
   return {
     rules: DECISION_RULES,
@@ -35,5 +35,8 @@ export function daemonFacts(
     sandboxImage: runtime.sandboxImage,
     pauseRootfs,
     ...(selinux === null ? {} : { selinux }),
+    ...(nri.enabled && nri.defaultValidator.enable
+      ? { nri: { validator: nri.defaultValidator.rules, startupWaitMs: nri.startupWaitMs } }
+      : {}),
   };
 }

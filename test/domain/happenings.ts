@@ -173,7 +173,7 @@ export const shimIsLost: Happening = (tell) =>
   tell({ type: 'shim.lost', body: {}, stream: sandboxStream(POD), call: null });
 
 /** Several happenings as one, for what is often given. */
-const inTurn =
+export const inTurn =
   (...happenings: readonly Happening[]): Happening =>
   (tell, state) => {
     for (const happening of happenings) happening(tell, state);

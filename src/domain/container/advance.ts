@@ -47,7 +47,7 @@ import { adjustedSpecOf } from '../nri/spec.ts';
 import { isRunning, isStarting, isStartInDoubt, mayHaveTask, stopOf, waitsToStart } from '../model/container-state.ts';
 import { refused, succeeded } from '../model/result.ts';
 import { advanceUpdates, isUpdating } from './update.ts';
-import { askForValidation, NOTHING_SAID } from './validation.ts';
+import { askForValidation, NOTHING_SAID, rejectionByDefault, waitsForPlugins } from './validation.ts';
 import { writeExit, writeStart, writeStartError, writeUnknownEnd } from './starts-and-exits.ts';
 
 /** A killed task whose exit did not arrive by then: its shim is asked. */
@@ -88,7 +88,10 @@ function advanceCreate(turn: Turn, container: Container, inspection: StepState):
     // The spec is tried now, so that what it can't be made of is a refusal and not a failed effect.
     const failure = specFailure(turn, container);
     if (failure !== null) return failCreation(turn, container, failure);
-    if (askHookOnce(turn, container, 'CreateContainer')) return;
+    if (waitsForPlugins(turn.state, container) || askHookOnce(turn, container, 'CreateContainer')) return;
+    // Once more, since plugins may have gone after they had answered.
+    const rejected = rejectionByDefault(turn.state, container, []);
+    if (rejected !== null) return failCreation(turn, container, rejected);
     if (!isAskedOfPlugins(container) && askForValidation(turn, container, NOTHING_SAID)) return;
     return request(turn, stream, { kind: 'PrepareContainer' });
   }

@@ -13,7 +13,7 @@ import { answer, emit, request, type Turn } from '../deciding/turn.ts';
 import { advanceContainer, failCreation } from './advance.ts';
 import { writeStartError } from './starts-and-exits.ts';
 import { afterUpdateHook } from './update.ts';
-import { askForValidation, type SaidToCreation } from './validation.ts';
+import { askForValidation, rejectionByDefault, type SaidToCreation } from './validation.ts';
 
 type Ended = Extract<EffectEnded, { kind: 'CallPlugins' }>;
 
@@ -28,7 +28,8 @@ export function afterHook(turn: Turn, containerId: string, outcome: Ended, inten
       const wanted = vetoed === null ? wantedBy(answers, containerId) : refused(vetoed);
       if (!wanted.ok && container.goal === 'run') return failCreation(turn, container, wanted.failure);
       if (wanted.ok) adjust(turn, container, wanted.value);
-      if (wanted.ok && container.goal === 'run') validate(turn, container, { answers, others: wanted.value.others });
+      if (wanted.ok && container.goal === 'run')
+        return validate(turn, containerId, { answers, others: wanted.value.others });
       break;
     }
     case 'ValidateContainerAdjustment': {
@@ -64,9 +65,13 @@ function wantedBy(answers: readonly PluginAnswer[], containerId: string): Result
 }
 
 /** What was adjusted is looked up when nobody has anything against it. */
-function validate(turn: Turn, { id }: Container, said: SaidToCreation): void {
-  const container = turn.state.containers.get(id);
-  if (container !== undefined && !askForValidation(turn, container, said)) lookUpNames(turn, container);
+function validate(turn: Turn, containerId: string, said: SaidToCreation): void {
+  const container = turn.state.containers.get(containerId);
+  if (container === undefined) return;
+  const rejected = rejectionByDefault(turn.state, container, said.answers);
+  if (rejected !== null) return failCreation(turn, container, rejected);
+  if (!askForValidation(turn, container, said)) lookUpNames(turn, container);
+  advanceContainer(turn, containerId);
 }
 
 /** Its task is made, and not started. */

@@ -1,15 +1,21 @@
 /**
- * Has what NRI plugins want of a container judged before it is made: validators are asked once, all at once. Must not give
- * the creation up itself.
+ * Has what NRI plugins want of a container judged before it is made: by the validator that scribe brings along, then by
+ * plugins, which are asked once, all at once. Must not give the creation up itself.
  */
+import { awaitsPlugins } from '../deciding/awaited-plugins.ts';
 import { askValidators } from '../deciding/hooks.ts';
 import type { Turn } from '../deciding/turn.ts';
+import type { Failure } from '../model/errors.ts';
 import type { PluginAnswer } from '../model/nri-plugins.ts';
 import { containerStream } from '../model/records.ts';
 import { rulesOf } from '../model/rules.ts';
-import type { Container } from '../model/state.ts';
+import type { Container, NodeState } from '../model/state.ts';
+import { NOBODY } from '../nri/claims.ts';
 import { pluginsThere } from '../nri/plugins.ts';
 import type { MergedUpdates } from '../nri/updates.ts';
+import { defaultValidation } from '../nri/validate.ts';
+import { seccompProfileAsked } from '../nri/views.ts';
+import { isAskedOfPlugins } from './hooks.ts';
 
 /** What plugins said to the creation. */
 export interface SaidToCreation {
@@ -26,3 +32,34 @@ export function askForValidation(turn: Turn, { id }: Container, { answers, other
   const proposal = { ...others, plugins: pluginsThere(turn.state, answers) };
   return askValidators(turn, containerStream(id), proposal);
 }
+
+/** What scribe's own validator has against it. It looks at what plugins set, and at who is there. */
+export function rejectionByDefault(
+  state: NodeState,
+  container: Container,
+  answers: readonly PluginAnswer[],
+): Failure | null {
+  const { nri } = state.facts ?? {};
+  const sandbox = state.sandboxes.get(container.podSandboxId);
+  if (nri === undefined || sandbox === undefined) return null;
+  const { metadata, annotations } = sandbox.config;
+  return defaultValidation(nri.validator, {
+    pod: {
+      ...(annotations === undefined ? {} : { annotations }),
+      name: metadata?.name ?? '',
+      namespace: metadata?.namespace ?? '',
+    },
+    name: nameOf(container),
+    seccompProfile: seccompProfileAsked(container),
+    owners: container.nri?.adjusted?.owners ?? NOBODY,
+    plugins: pluginsThere(state, answers),
+    answers,
+  });
+}
+
+/** Plugins that have to be there for it may still come. */
+export const waitsForPlugins = (state: NodeState, container: Container): boolean =>
+  !isAskedOfPlugins(container) &&
+  awaitsPlugins(state, state.sandboxes.get(container.podSandboxId)?.config.annotations, nameOf(container));
+
+const nameOf = ({ config }: Container): string => config.metadata?.name ?? '';

@@ -4,6 +4,7 @@
  */
 import type { RuntimeHandler } from './runtime-handler.ts';
 import type { NodeFacts } from './node-facts.ts';
+import type { NriFacts } from './nri-settings.ts';
 import type { SpecSettings } from './spec-settings.ts';
 import type { SelinuxContexts } from './selinux.ts';
 
@@ -17,6 +18,8 @@ export interface DaemonFacts {
   readonly handlers: readonly RuntimeHandler[];
   readonly defaultHandler: string;
   readonly settings: SpecSettings;
+  /** Absent: NRI is off, or judges nothing by itself. */
+  readonly nri?: NriFacts;
   /** Of the node's policy; absent: pods are not labelled. */
   readonly selinux?: SelinuxContexts;
   /** Normalised reference of the image that pause tasks run; null: the program that scribe carries. */

@@ -57,6 +57,7 @@ export interface EffectIntents
 
 /**
  * grace: a stop's SIGKILL. exit: a killed task's exit is overdue, so its shim is asked. retry: what is owed is tried
- * again. claim: a creation that nobody asked for again is undone.
+ * again. claim: a creation that nobody asked for again is undone. plugins: creations wait for required NRI
+ * plugins no longer.
  */
-export type TimerPurpose = 'grace' | 'exit' | 'retry' | 'claim';
+export type TimerPurpose = 'grace' | 'exit' | 'retry' | 'claim' | 'plugins';

@@ -17,19 +17,25 @@ export interface NriPluginSettings {
   readonly labels: Readonly<Record<string, string>>;
 }
 
-/** Of the built-in validator, by the names of the reference's keys. */
-export interface NriDefaultValidator {
-  readonly enable: boolean;
-  readonly rejectOciHookAdjustment: boolean;
-  readonly rejectRuntimeDefaultSeccompAdjustment: boolean;
-  readonly rejectUnconfinedSeccompAdjustment: boolean;
-  readonly rejectCustomSeccompAdjustment: boolean;
-  readonly rejectNamespaceAdjustment: boolean;
-  readonly rejectSysctlAdjustment: boolean;
+/** What the built-in validator judges by, with the names of the reference's keys. Recorded: absent is false, or none. */
+export interface NriValidatorRules {
+  readonly rejectOciHookAdjustment?: boolean;
+  readonly rejectRuntimeDefaultSeccompAdjustment?: boolean;
+  readonly rejectUnconfinedSeccompAdjustment?: boolean;
+  readonly rejectCustomSeccompAdjustment?: boolean;
+  readonly rejectNamespaceAdjustment?: boolean;
+  readonly rejectSysctlAdjustment?: boolean;
   /** By name, or index and name. */
-  readonly requiredPlugins: readonly string[];
-  /** "": no annotation excuses a missing plugin. */
-  readonly tolerateMissingPluginsAnnotation: string;
+  readonly requiredPlugins?: readonly string[];
+  /** By which a pod does without the required ones; empty: none can. */
+  readonly tolerateMissingPluginsAnnotation?: string;
+}
+
+/** What decisions know of the configuration of NRI. */
+export interface NriFacts {
+  readonly validator: NriValidatorRules;
+  /** So long after the start of the daemon creations wait for required plugins that are missing. */
+  readonly startupWaitMs: number;
 }
 
 export interface NriSettings {
@@ -45,5 +51,6 @@ export interface NriSettings {
   readonly missesMax: number;
   /** By index and name ("10-logger") or by name ("logger"); the former wins. */
   readonly plugins: Readonly<Record<string, NriPluginSettings>>;
-  readonly defaultValidator: NriDefaultValidator;
+  readonly startupWaitMs: number;
+  readonly defaultValidator: { readonly enable: boolean; readonly rules: NriValidatorRules };
 }

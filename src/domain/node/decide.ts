@@ -8,6 +8,7 @@ import { containerStream, imageStream, NODE_STREAM, type RequestOf, sandboxStrea
 import { holderOf } from '../pod-sandbox/sandboxer.ts';
 import { containerExitOf, isCreated } from '../model/container-state.ts';
 import type { Container, OpenCall, PodSandbox } from '../model/state.ts';
+import { letCreationsWait } from '../deciding/awaited-plugins.ts';
 import { decidingFor } from '../deciding/turn-failed.ts';
 import { complete, emit, OK, request, type Turn, wake } from '../deciding/turn.ts';
 import { waitForClaimOfContainer, waitForClaimOfPod } from './claims.ts';
@@ -32,6 +33,7 @@ export function daemonStarted(turn: Turn, leftAlone: ReadonlySet<string>): void 
     if (leftAlone.has(stream) || (isHeld && isHalfMadeContainer(container))) continue;
     decidingFor(stream, () => resumeContainer(turn, container));
   }
+  letCreationsWait(turn);
   wakeRemovedImages(turn);
   if (rulesOf(state) >= 3) recoverLater(turn, [...leftAlone]);
 }

@@ -12,6 +12,7 @@ import { isPodAnnounced } from '../nri/told.ts';
 import { podSandboxView } from '../nri/views.ts';
 
 export function nodeRequest(state: NodeState, facts: DaemonFacts, intent: Intent): EffectRequest {
+  if (intent.kind === 'WaitUntil') return perform(intent);
   if (intent.kind !== 'SynchronizePlugin') return misplaced(intent, 'the node');
   const [plugin] = pluginsOf(state, [intent.plugin]);
   if (plugin === undefined) return bug(`plugin ${intent.plugin} is to be told what there is, but is not there`);

@@ -25,13 +25,31 @@ export const pluginsOf = ({ nriPlugins = [] }: Present, ids: readonly string[]):
 /** How plugins are called in words, and as owners of fields. */
 export const pluginName = ({ index, name }: Pick<NriPlugin, 'index' | 'name'>): string => `${index}-${name}`;
 
-/** Without those who were asked in vain, in their order. */
-export function pluginsThere(present: Present, answers: readonly PluginAnswer[]): readonly NriPluginInstance[] {
-  const failed = new Set(answers.flatMap(({ plugin, failure }) => (failure === undefined ? [] : [plugin])));
-  return inOrder(present)
-    .filter((plugin) => !failed.has(pluginName(plugin)))
+/** Of "NN-name". */
+export const bareName = (plugin: string): string => plugin.slice(plugin.indexOf('-') + 1);
+
+/** Those who know what there is, without those who were asked in vain, in their order. */
+export function pluginsThere(
+  state: Pick<NodeState, 'nriPlugins' | 'effects'>,
+  answers: readonly PluginAnswer[],
+): readonly NriPluginInstance[] {
+  const answered = new Map(answers.map(({ plugin, failure }) => [plugin, failure === undefined]));
+  const comes = comingPlugins(state);
+  return inOrder(state)
+    .filter((plugin) => answered.get(pluginName(plugin)) ?? !comes.includes(plugin))
     .map(({ name, index }) => ({ name, index }));
 }
+
+/** Those who are being told what there is. */
+export const comingPlugins = ({
+  nriPlugins = [],
+  effects,
+}: Pick<NodeState, 'nriPlugins' | 'effects'>): readonly NriPlugin[] => {
+  const told = new Set(
+    [...effects.values()].map(({ intent }) => (intent.kind === 'SynchronizePlugin' ? intent.plugin : null)),
+  );
+  return nriPlugins.filter(({ id }) => told.has(id));
+};
 
 export function evolvePlugins(state: NodeState, note: NriNote): void {
   if (note.type === 'nri.plugin.closed') return forgetPlugin(state, note.body.id);

@@ -3,47 +3,39 @@
  * them have to be there for a container to be made. Fails closed: an annotation that cannot be read is a refusal. Pure.
  */
 import { ProfileType, type SecurityProfile } from '../model/cri.ts';
-import type { Failure } from '../model/errors.ts';
+import type { Failure, FailureReason } from '../model/errors.ts';
 import type { FieldOwners, NriField } from '../model/nri.ts';
-import type { NriContainer, NriPluginInstance, NriPodSandbox } from '../model/nri-views.ts';
+import type { PluginAnswer } from '../model/nri-plugins.ts';
+import type { NriValidatorRules } from '../model/nri-settings.ts';
+import type { NriPluginInstance, NriPodSandbox } from '../model/nri-views.ts';
 import { shown } from '../oci/refuse.ts';
 import { bareKey } from './marks.ts';
-
-/** Absent or false: it may be changed. */
-export interface DefaultValidator {
-  readonly rejectOciHookAdjustment?: boolean;
-  readonly rejectRuntimeDefaultSeccompAdjustment?: boolean;
-  readonly rejectUnconfinedSeccompAdjustment?: boolean;
-  readonly rejectCustomSeccompAdjustment?: boolean;
-  readonly rejectNamespaceAdjustment?: boolean;
-  readonly rejectSysctlAdjustment?: boolean;
-  /** "name" or "NN-name"; absent: none. */
-  readonly requiredPlugins?: readonly string[];
-  /** The annotation by which a pod does without the required ones; absent or empty: none can. */
-  readonly tolerateMissingPluginsAnnotation?: string;
-}
+import { describeMissing, missingOf, requiredPlugins } from './required.ts';
 
 /** What is to be judged. */
 export interface ProposedContainer {
-  readonly pod: NriPodSandbox;
-  /** As it was before any plugin changed it. */
-  readonly container: NriContainer;
+  readonly pod: Pick<NriPodSandbox, 'namespace' | 'name' | 'annotations'>;
+  readonly name: string;
+  /** That was asked for, before any plugin changed it. */
+  readonly seccompProfile: SecurityProfile | undefined;
   readonly owners: FieldOwners;
-  /** Those that are there, and answered. */
+  /** Those that are there, and did not fail. */
   readonly plugins: readonly NriPluginInstance[];
+  /** To the creation. */
+  readonly answers: readonly PluginAnswer[];
 }
 
 /** null: nothing speaks against it. */
-export const defaultValidation = (settings: DefaultValidator, proposed: ProposedContainer): Failure | null =>
-  refusedHooks(settings, proposed) ??
-  refusedSeccomp(settings, proposed) ??
-  refusedKeys(settings.rejectNamespaceAdjustment, 'Namespace', 'namespaces', proposed) ??
-  missingPlugins(settings, proposed) ??
-  refusedKeys(settings.rejectSysctlAdjustment, 'Sysctl', 'kernel parameters', proposed);
+export const defaultValidation = (rules: NriValidatorRules, proposed: ProposedContainer): Failure | null =>
+  refusedHooks(rules, proposed) ??
+  refusedSeccomp(rules, proposed) ??
+  refusedKeys(rules.rejectNamespaceAdjustment, 'Namespace', 'namespaces', proposed) ??
+  missingPlugins(rules, proposed) ??
+  refusedKeys(rules.rejectSysctlAdjustment, 'Sysctl', 'kernel parameters', proposed);
 
-const rejected = ({ container, pod }: ProposedContainer, why: string): Failure => ({
-  reason: 'PluginRefused',
-  message: `NRI's default validator rejects container ${shown(container.name)} of pod ${pod.namespace ?? ''}/${pod.name ?? ''}: ${why}.`,
+const rejected = ({ name, pod }: ProposedContainer, why: string, reason: FailureReason = 'PluginRefused'): Failure => ({
+  reason,
+  message: `NRI's default validator rejects container ${shown(name)} of pod ${pod.namespace ?? ''}/${pod.name ?? ''}: ${why}.`,
 });
 
 const changed = (proposed: ProposedContainer, who: string, what: string): Failure =>
@@ -54,7 +46,7 @@ const named = (plugins: readonly string[]): string => {
   return `${names.length === 1 ? 'plugin' : 'plugins'} ${names.join(', ')}`;
 };
 
-function refusedHooks({ rejectOciHookAdjustment }: DefaultValidator, proposed: ProposedContainer): Failure | null {
+function refusedHooks({ rejectOciHookAdjustment }: NriValidatorRules, proposed: ProposedContainer): Failure | null {
   const owners = proposed.owners.simple['OciHooks' satisfies NriField];
   if (rejectOciHookAdjustment !== true || owners === undefined) return null;
   return changed(proposed, named(owners.split(',')), 'OCI hooks');
@@ -62,23 +54,23 @@ function refusedHooks({ rejectOciHookAdjustment }: DefaultValidator, proposed: P
 
 /** A container that asked for no profile is as unconfined as one that said so. */
 function seccompRule(
-  settings: DefaultValidator,
+  rules: NriValidatorRules,
   { profileType = ProfileType.RuntimeDefault }: SecurityProfile = { profileType: ProfileType.Unconfined },
 ): readonly [rejects: boolean | undefined, what: string] {
   switch (profileType) {
     case ProfileType.RuntimeDefault:
-      return [settings.rejectRuntimeDefaultSeccompAdjustment, "the runtime's default seccomp policy"];
+      return [rules.rejectRuntimeDefaultSeccompAdjustment, "the runtime's default seccomp policy"];
     case ProfileType.Unconfined:
-      return [settings.rejectUnconfinedSeccompAdjustment, 'an unconfined seccomp policy'];
+      return [rules.rejectUnconfinedSeccompAdjustment, 'an unconfined seccomp policy'];
     default:
-      return [settings.rejectCustomSeccompAdjustment, 'a custom seccomp policy'];
+      return [rules.rejectCustomSeccompAdjustment, 'a custom seccomp policy'];
   }
 }
 
-function refusedSeccomp(settings: DefaultValidator, proposed: ProposedContainer): Failure | null {
+function refusedSeccomp(rules: NriValidatorRules, proposed: ProposedContainer): Failure | null {
   const owner = proposed.owners.simple['SeccompPolicy' satisfies NriField];
   if (owner === undefined) return null;
-  const [rejects, what] = seccompRule(settings, proposed.container.linux?.seccompProfile);
+  const [rejects, what] = seccompRule(rules, proposed.seccompProfile);
   return rejects === true ? changed(proposed, named([owner]), what) : null;
 }
 
@@ -95,77 +87,10 @@ function refusedKeys(
   return changed(proposed, who, `${what} (${owners.map(([key]) => shown(key)).join(', ')})`);
 }
 
-/** By which a pod names further plugins that its containers need. */
-const REQUIRED = 'required-plugins.noderesource.dev';
-
-/** A container's own word goes before that for its pod. */
-function annotationFor(
-  { pod, container }: ProposedContainer,
-  key: string,
-): readonly [key: string, value: string] | null {
-  const annotations = pod.annotations ?? {};
-  for (const one of [`${key}/container.${container.name}`, `${key}/pod`, key]) {
-    const value = Object.hasOwn(annotations, one) ? annotations[one] : undefined;
-    if (value !== undefined) return [one, value];
-  }
-  return null;
-}
-
-function missingPlugins(settings: DefaultValidator, proposed: ProposedContainer): Failure | null {
-  const { requiredPlugins = [], tolerateMissingPluginsAnnotation: toleration } = settings;
-  const tolerated = toleration ? annotationFor(proposed, toleration) : null;
-  if (tolerated !== null) {
-    const tolerates = parseFlag(tolerated[1]);
-    if (tolerates === null) return unreadable(proposed, tolerated, 'true or false');
-    if (tolerates) return null;
-  }
-  const asked = annotationFor(proposed, REQUIRED);
-  const more = asked === null ? [] : parseNames(asked[1]);
-  if (asked !== null && more === null) return unreadable(proposed, asked, 'a YAML list of names of plugins');
-  const present = new Set(proposed.plugins.flatMap(({ name, index }) => [name, `${index}-${name}`]));
-  const missing = [...requiredPlugins, ...(more ?? [])].filter((name) => !present.has(name));
-  if (missing.length === 0) return null;
-  return rejected(
-    proposed,
-    `it needs NRI ${named(missing)}, and does not have ${missing.length === 1 ? 'it' : 'them'}`,
-  );
-}
-
-const unreadable = (
-  proposed: ProposedContainer,
-  [key, value]: readonly [key: string, value: string],
-  what: string,
-): Failure => rejected(proposed, `its pod's annotation ${key} is ${shown(value)}: it must be ${what}`);
-
-const TRUE = ['1', 't', 'T', 'true', 'TRUE', 'True'];
-const FALSE = ['0', 'f', 'F', 'false', 'FALSE', 'False'];
-
-/** As Go reads flags; null for what is none. */
-const parseFlag = (text: string): boolean | null => (TRUE.includes(text) ? true : FALSE.includes(text) ? false : null);
-
-const NAME = /^(?:"([\w.+-]+)"|'([\w.+-]+)'|([\w.+-]+))$/;
-const LIST_MAX_LENGTH = 10_000;
-
-/**
- * A list of names as YAML writes one: in brackets, or a line with a dash each. More of YAML names of plugins do not need;
- * null for what is no such list.
- */
-function parseNames(text: string): readonly string[] | null {
-  const body = text.trim();
-  if (body === '' || body.length > LIST_MAX_LENGTH) return body === '' ? [] : null;
-  const items = body.startsWith('[') ? inBrackets(body) : inLines(body);
-  const names = items?.map((item) => NAME.exec(item.trim())) ?? [null];
-  return names.every((match) => match !== null) ? names.map(([, a, b, c]) => a ?? b ?? c ?? '') : null;
-}
-
-function inBrackets(body: string): readonly string[] | null {
-  if (!body.endsWith(']')) return null;
-  const inner = body.slice(1, -1).trim();
-  return inner === '' ? [] : inner.replace(/,$/, '').split(',');
-}
-
-function inLines(body: string): readonly string[] | null {
-  const lines = body.split('\n').map((line) => line.trim());
-  const items = lines.filter((line) => line !== '' && line !== '---' && !line.startsWith('#'));
-  return items.every((line) => line.startsWith('- ')) ? items.map((line) => line.slice(2).replace(/\s#.*$/, '')) : null;
+function missingPlugins(rules: NriValidatorRules, proposed: ProposedContainer): Failure | null {
+  const { pod, name, plugins, answers } = proposed;
+  const required = requiredPlugins(rules, pod, name);
+  if (!required.ok) return rejected(proposed, required.failure.message, required.failure.reason);
+  const missing = missingOf(required.value, plugins);
+  return missing.length === 0 ? null : rejected(proposed, describeMissing(missing, answers, rules), 'PluginMissing');
 }

@@ -194,7 +194,7 @@ const blockioClassOf = ({ blockioClass, container, sandbox }: ShownContainer): s
   blockioClass ?? classOf('blockIO', container.config, sandbox?.config ?? {})?.name;
 
 /** What was asked for, also where nothing came of it; plugins judge by it what they may replace. */
-function seccompProfileAsked({ config }: Container): SecurityProfile | undefined {
+export function seccompProfileAsked({ config }: Container): SecurityProfile | undefined {
   const { seccomp, seccompProfilePath } = config.linux?.securityContext ?? {};
   return seccomp ?? (seccompProfilePath ? (profileOfText(seccompProfilePath) ?? undefined) : undefined);
 }

@@ -15,6 +15,7 @@ import { isAcquired, isClear } from '../deciding/step-states.ts';
 import { mayHaveTask } from '../model/container-state.ts';
 import type { Failure } from '../model/errors.ts';
 import { imageIdsOfPod } from '../image/mounted.ts';
+import { awaitsPlugins } from '../deciding/awaited-plugins.ts';
 import { askOnce } from '../deciding/hooks.ts';
 import { askedTogether } from '../deciding/launch.ts';
 import { pluginsFor } from '../nri/plugins.ts';
@@ -45,7 +46,8 @@ import { advanceShim } from './shim.ts';
 import { stateOf, STOP_HOOK_AFTER_TRYING, type StepRow, stepsOf, stepsToUndo } from './steps.ts';
 
 /** Calls that make a pod. */
-const CREATIONS = ['RunPodSandbox', 'RestorePod'] as const satisfies readonly CallMethod[];
+/** The calls that wait for a pod to be READY. */
+export const CREATIONS = ['RunPodSandbox', 'RestorePod'] as const satisfies readonly CallMethod[];
 
 /** A killed pause task whose exit did not arrive by then: its shim is asked. */
 const EXIT_OVERDUE_MS = 5_000;
@@ -71,6 +73,7 @@ function advanceRun(turn: Turn, sandbox: PodSandbox): void {
   const next = steps.filter((row) => mayBegin(sandbox, row, rules));
   if (next.length > 0) return request(turn, stream, ...next.flatMap(({ make }) => makingOf(turn.state, make)));
   if (!steps.every((row) => isMade(sandbox, row, rules))) return;
+  if (sandbox.nri === undefined && awaitsPlugins(turn.state, sandbox.config.annotations, null)) return;
   if (askOnce(turn, stream, sandbox, 'RunPodSandbox')) return;
   if (!isRestored(turn.state, sandbox)) return restoreContainers(turn, sandbox);
   const target = stream;

@@ -10,6 +10,7 @@ import { advanceContainer, loseContainer, recordExit } from '../container/advanc
 import { afterDelete, afterFetch, advanceImage } from '../image/advance.ts';
 import { daemonStarted } from '../node/decide.ts';
 import { afterFailedTurn } from '../node/failed-turns.ts';
+import { wakeCreations } from '../node/plugins.ts';
 import { afterSandboxEffect } from '../pod-sandbox/outcomes.ts';
 import { advancePodSandbox, losePodSandbox } from '../pod-sandbox/advance.ts';
 import { afterReadPodCheckpoint } from '../pod-sandbox/restore.ts';
@@ -88,8 +89,7 @@ function afterEffect(turn: Turn, outcome: EffectEnded, { kind, id }: Subject): v
     case 'call':
       return afterCallEffect(turn, outcome);
     case 'node':
-      // What plugins were told needs nothing more.
-      return;
+      return wakeCreations(turn);
   }
 }
 

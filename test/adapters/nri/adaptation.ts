@@ -36,17 +36,8 @@ const settingsIn = (dir: string): NriSettings => ({
   requestTimeoutMs: 10_000,
   missesMax: 3,
   plugins: {},
-  defaultValidator: {
-    enable: false,
-    rejectOciHookAdjustment: false,
-    rejectRuntimeDefaultSeccompAdjustment: false,
-    rejectUnconfinedSeccompAdjustment: false,
-    rejectCustomSeccompAdjustment: false,
-    rejectNamespaceAdjustment: false,
-    rejectSysctlAdjustment: false,
-    requiredPlugins: [],
-    tolerateMissingPluginsAnnotation: '',
-  },
+  startupWaitMs: 0,
+  defaultValidator: { enable: false, rules: {} },
 });
 
 export interface TestedPlugins extends NriPlugins {

@@ -2,9 +2,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { SecurityProfile } from '../../../src/domain/model/cri.ts';
+import type { FailureReason } from '../../../src/domain/model/errors.ts';
 import type { ContainerAdjustment } from '../../../src/domain/model/nri.ts';
 import { NOTHING_MERGED, withAdjustment } from '../../../src/domain/nri/merge.ts';
-import { type DefaultValidator, defaultValidation, type ProposedContainer } from '../../../src/domain/nri/validate.ts';
+import type { NriValidatorRules } from '../../../src/domain/model/nri-settings.ts';
+import { defaultValidation, type ProposedContainer } from '../../../src/domain/nri/validate.ts';
+import { says } from './plugin-happenings.ts';
 
 const PLUGIN = '10-odd';
 
@@ -20,14 +23,10 @@ function proposed(
     merged = next.value;
   }
   return {
-    pod: { id: 'pod', name: 'web', namespace: 'ns', annotations },
-    container: {
-      id: 'c',
-      podSandboxId: 'pod',
-      name: 'app',
-      state: 'CONTAINER_UNKNOWN',
-      linux: seccompProfile === undefined ? {} : { seccompProfile },
-    },
+    pod: { name: 'web', namespace: 'ns', annotations },
+    name: 'app',
+    seccompProfile,
+    answers: [],
     owners: merged.owners,
     plugins: [
       { name: 'odd', index: '10' },
@@ -36,12 +35,16 @@ function proposed(
   };
 }
 
-const passes = (settings: DefaultValidator, what: ProposedContainer): void =>
+const passes = (settings: NriValidatorRules, what: ProposedContainer): void =>
   assert.equal(defaultValidation(settings, what), null);
 
-function rejection(settings: DefaultValidator, what: ProposedContainer): string {
+function rejection(
+  settings: NriValidatorRules,
+  what: ProposedContainer,
+  reason: FailureReason = 'PluginRefused',
+): string {
   const failure = defaultValidation(settings, what) ?? assert.fail('it was not rejected');
-  assert.equal(failure.reason, 'PluginRefused');
+  assert.equal(failure.reason, reason);
   assert.ok(failure.message.startsWith('NRI\'s default validator rejects container "app" of pod ns/web: '));
   return failure.message;
 }
@@ -50,7 +53,7 @@ const hooks: ContainerAdjustment = { hooks: { prestart: [{ path: '/hook' }] } };
 const seccomp: ContainerAdjustment = { linux: { seccompPolicy: { defaultAction: 'SCMP_ACT_ALLOW' } } };
 const [runtimeDefault, unconfined, localhost] = [{}, { profileType: 1 }, { profileType: 2, localhostRef: '/p' }];
 
-const ALL: DefaultValidator = {
+const ALL: NriValidatorRules = {
   rejectOciHookAdjustment: true,
   rejectRuntimeDefaultSeccompAdjustment: true,
   rejectUnconfinedSeccompAdjustment: true,
@@ -60,7 +63,7 @@ const ALL: DefaultValidator = {
 };
 
 /** Each key, what it rejects, and the words for that. */
-const rows: readonly (readonly [keyof DefaultValidator, ProposedContainer, words: RegExp])[] = [
+const rows: readonly (readonly [keyof NriValidatorRules, ProposedContainer, words: RegExp])[] = [
   ['rejectOciHookAdjustment', proposed([hooks]), /plugin "10-odd" changed OCI hooks/],
   ['rejectOciHookAdjustment', proposed([hooks, hooks]), /plugins "10-odd", "21-other" changed OCI hooks/],
   [
@@ -114,23 +117,42 @@ describe('the default validator', () => {
 const KEY = 'required-plugins.noderesource.dev';
 const annotated = (value: string, suffix = '') => proposed([], { annotations: { [`${KEY}${suffix}`]: value } });
 
+const missing = (settings: NriValidatorRules, what: ProposedContainer): string =>
+  rejection(settings, what, 'PluginMissing');
+
 describe('required plugins', () => {
   it('have to be there by name, with or without their index', () => {
     passes({ requiredPlugins: ['odd', '21-other'] }, proposed([]));
-    assert.match(rejection({ requiredPlugins: ['odd', 'gone'] }, proposed([])), /it needs NRI plugin "gone", and does/);
     assert.match(
-      rejection({ requiredPlugins: ['11-odd', 'gone'] }, proposed([])),
-      /it needs NRI plugins "11-odd", "gone", and does not have them/,
+      missing({ requiredPlugins: ['odd', 'gone'] }, proposed([])),
+      /it needs NRI plugin "gone" \(it is not connected\): start it, or take it from nri\.default_validator\.required_plugins\.$/,
     );
+    assert.match(
+      missing({ requiredPlugins: ['11-odd', 'gone'] }, proposed([])),
+      /it needs NRI plugins "11-odd" \(it is not connected\), "gone" \(it is not connected\): start them, or take them/,
+    );
+  });
+
+  it('have to have answered: why one did not is told', () => {
+    const silent = {
+      ...proposed([]),
+      plugins: [],
+      answers: [says('10-odd', 'unanswered', 'It did not answer in time.')],
+    };
+    for (const name of ['odd', '10-odd'])
+      assert.match(missing({ requiredPlugins: [name] }, silent), /odd" \(It did not answer in time\): start it/);
   });
 
   it('are also those that the pod names, for the container, for all of its containers, or at all', () => {
     for (const suffix of ['/container.app', '/pod', ''])
-      assert.match(rejection({}, annotated('[gone]', suffix)), /"gone"/);
+      assert.match(missing({}, annotated('[gone]', suffix)), /"gone".*from the pod's annotation required-plugins/);
     passes({}, annotated('[gone]', '/container.another'));
     const both = { [`${KEY}/container.app`]: '[]', [`${KEY}/pod`]: '[gone]' };
     passes({}, proposed([], { annotations: both }));
-    assert.match(rejection({ requiredPlugins: ['lost'] }, annotated('[gone]')), /"lost", "gone"/);
+    assert.match(
+      missing({ requiredPlugins: ['lost'] }, annotated('[gone]')),
+      /"lost" .*"gone" .*required_plugins and the pod/,
+    );
   });
 
   it('are named in a list as YAML writes one', () => {
@@ -140,7 +162,7 @@ describe('required plugins', () => {
       '- odd\n- gone',
       '---\n# ours\n- "odd"\n\n  - gone # lost\n',
     ])
-      assert.match(rejection({}, annotated(text)), /plugin "gone"/);
+      assert.match(missing({}, annotated(text)), /plugin "gone"/);
     for (const text of ['', '[]', '[ ]', '[odd]', '- odd', '- 10-odd']) passes({}, annotated(text));
   });
 
@@ -150,13 +172,14 @@ describe('required plugins', () => {
   });
 
   it('can be done without by the annotation that the configuration names', () => {
-    const settings: DefaultValidator = { requiredPlugins: ['gone'], tolerateMissingPluginsAnnotation: 'tolerate.me' };
+    const settings: NriValidatorRules = { requiredPlugins: ['gone'], tolerateMissingPluginsAnnotation: 'tolerate.me' };
     const tolerating = (value: string, suffix = '') =>
       proposed([], { annotations: { [`tolerate.me${suffix}`]: value, [KEY]: '[lost]' } });
     for (const value of ['true', '1', 'T']) passes(settings, tolerating(value));
     passes(settings, tolerating('true', '/container.app'));
-    for (const value of ['false', '0']) assert.match(rejection(settings, tolerating(value)), /"gone", "lost"/);
+    for (const value of ['false', '0'])
+      assert.match(missing(settings, tolerating(value)), /"gone" .*"lost" .*by the annotation tolerate.me: "true"/);
     assert.match(rejection(settings, tolerating('yes')), /annotation tolerate.me is "yes": it must be true or false/);
-    assert.match(rejection({ requiredPlugins: ['gone'] }, tolerating('true')), /"gone", "lost"/);
+    assert.match(missing({ requiredPlugins: ['gone'] }, tolerating('true')), /"gone" .*"lost"/);
   });
 });
