@@ -177,11 +177,14 @@ async function requestOf({ valuesOf }: Options, call: Call): Promise<RequestOf<P
   };
 }
 
+const containerOf = async (container: NriContainer, valuesOf: ValuesOf): Promise<wire.Container> =>
+  containerToWire(container, await valuesOf(container));
+
 async function containerParts(container: NriContainer, proposal: Call['proposal'], valuesOf: ValuesOf) {
-  const valueOf = await valuesOf(container);
-  const told = { container: containerToWire(container, valueOf) };
+  const told = { container: await containerOf(container, valuesOf) };
   if (proposal === undefined) return told;
   const { adjust, updates, owners, plugins } = proposal;
+  const valueOf = await valuesOf(container);
   return {
     ...told,
     adjust: adjustmentToWire(adjust, valueOf),
