@@ -22,6 +22,10 @@ const commands: Readonly<Record<string, Entry>> = {
     summary: 'who called what, when, and how it ended',
     load: async () => loaded((await import('./history.ts')).history),
   },
+  why: {
+    summary: 'why a pod, container, image or call is as it is',
+    load: async () => loaded((await import('./why.ts')).why),
+  },
   at: {
     summary: 'the node as it was at a moment',
     load: async () => loaded((await import('./at.ts')).at),

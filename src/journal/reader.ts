@@ -122,6 +122,10 @@ export interface JournalReader {
   readonly newestSnapshot: (evolverVersion: number, throughSeq?: number) => Snapshot | null;
   readonly snapshotSeqs: (evolverVersion: number) => number[];
   readonly seqAtTime: (tNs: bigint) => number;
+  /** Streams of objects whose name begins like this, of which there are records; the first few. */
+  readonly streamsBeginning: (start: string) => string[];
+  /** The newest record before `beforeSeq`, of these types, whose body holds this text: no index helps. */
+  readonly newestHolding: (types: readonly string[], text: string, beforeSeq: number) => JournalRecord | null;
   readonly closedSegments: () => SealedSegment[];
   readonly placesOfStream: (stream: string) => RecordPlace[];
   readonly placesOfCall: (call: number) => RecordPlace[];
@@ -251,6 +255,41 @@ const createReadsReader = (db: Db): Pick<JournalReader, 'readsPage' | 'readReads
   };
 };
 
+const streamsMax = 20;
+/** Sequence numbers that one transaction of a search looks at. */
+const searchWindow = 50_000;
+
+/** Finds records by what they are about, where no seq is known. */
+const createSearch = (
+  db: Db,
+  names: NameReader,
+  decode: (row: RawRecord) => JournalRecord,
+): Pick<JournalReader, 'streamsBeginning' | 'newestHolding'> => {
+  const beginning = db
+    .prepare<[string, string], string>(
+      `SELECT name FROM names WHERE name >= ? AND name < ? ORDER BY name LIMIT ${streamsMax}`,
+    )
+    .pluck();
+  return {
+    streamsBeginning: (start) => beginning.all(start, `${start}\u{10ffff}`),
+    newestHolding: (types, text, beforeSeq) => {
+      const ids = types.flatMap((type) => names.idOf(type) ?? []);
+      if (ids.length === 0) return null;
+      const newest = db
+        .prepare<unknown[], RawRecord>(
+          `SELECT ${recordColumns} FROM records WHERE seq >= ? AND seq < ? AND type IN (${holders(ids.length)})
+             AND instr(body, ?) > 0 ORDER BY seq DESC LIMIT 1`,
+        )
+        .raw();
+      for (let end = beforeSeq; end > 1; end -= searchWindow) {
+        const row = newest.get(end - searchWindow, end, ...ids, text);
+        if (row !== undefined) return decode(row);
+      }
+      return null;
+    },
+  };
+};
+
 export const createReader = (db: Db): JournalReader => {
   const names = createNameReader(db);
   const decode = createRecordDecoder(names);
@@ -303,6 +342,7 @@ export const createReader = (db: Db): JournalReader => {
     page,
     seqAtTime,
     ...createReadsReader(db),
+    ...createSearch(db, names, decode),
     read: async function* (query = {}) {
       const headSeq = head().seq;
       const last = Math.min(headSeq, query.toSeq ?? headSeq);

@@ -12,6 +12,7 @@ const top = join(import.meta.dirname, '../..');
 const commands = [
   'serve',
   'history',
+  'why',
   'at',
   'diff',
   'verify',

@@ -41,6 +41,8 @@ export interface RigOptions {
   readonly nowNs?: bigint;
   readonly facts?: DaemonFacts;
   readonly decide?: EngineOptions['decide'];
+  /** Ids of new objects; counted otherwise. */
+  readonly hex64?: () => string;
   /** Instead of one in memory; `contents` stays empty. */
   readonly journal?: Journal;
 }
@@ -134,7 +136,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
         };
       },
     },
-    ids: { hex64: () => String(++ids).padStart(64, '0'), uuid: () => `call-${++ids}` },
+    ids: { hex64: options.hex64 ?? (() => String(++ids).padStart(64, '0')), uuid: () => `call-${++ids}` },
     boot: 'boot',
     publish: view.publish,
     published: view.state,

@@ -38,7 +38,7 @@ interface Row {
   readonly style: Style;
 }
 
-const callerText = (caller: Caller | null): string => {
+export const callerText = (caller: Caller | null): string => {
   if (caller === null) return '-';
   const program = caller.program ?? basename(caller.executable.replace(DELETED, ''));
   return `${program === '' ? '?' : program} pid ${caller.pid} uid ${caller.uid}`;

@@ -27,7 +27,7 @@ const isSame = (one: unknown, other: unknown): boolean =>
   one === other || JSON.stringify(one) === JSON.stringify(other);
 
 /** Fields of two values that differ; lists are compared as a whole. */
-export const fieldChanges = (before: unknown, after: unknown, field = ''): FieldChange[] => {
+const fieldChanges = (before: unknown, after: unknown, field = ''): FieldChange[] => {
   if (isSame(before, after)) return [];
   if (!isObject(before) || !isObject(after)) return [{ field, before, after }];
   const names = new Set([...Object.keys(before), ...Object.keys(after)]);

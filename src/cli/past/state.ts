@@ -36,7 +36,7 @@ const prunedUpTo = (reader: Source, seq: number): number => {
 };
 
 /** The moment that is meant, as a record. Throws where nothing was recorded by then. */
-export const recordAtMoment = (reader: Source, moment: Moment): number => {
+const recordAtMoment = (reader: Source, moment: Moment): number => {
   const headSeq = reader.head().seq;
   if (headSeq === 0) throw failure('Nothing is recorded in the journal yet.');
   if (moment.kind === 'record' && moment.seq > headSeq)

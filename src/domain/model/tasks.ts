@@ -42,6 +42,17 @@ export interface TaskExit {
   readonly exitedAtNs: Int64;
   /** The cgroup's count of processes killed for lack of memory, read before the task is deleted. */
   readonly oomKills: number;
+  /** Where memory ran out: its cgroup, and what that said before it went. Absent: it did not, or nobody could look. */
+  readonly memory?: TaskMemory;
+}
+
+/** Of a memory cgroup, in bytes; what its files do not say is absent. */
+export interface TaskMemory {
+  readonly cgroup: string;
+  /** Absent: none. */
+  readonly limitBytes?: Int64;
+  /** The most that was ever used. */
+  readonly peakBytes?: Int64;
 }
 
 /** Where a container's output goes: absolute path of the CRI log file, null to discard it. */

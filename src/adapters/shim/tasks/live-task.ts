@@ -78,7 +78,8 @@ export const createLiveTask = (options: LiveTaskOptions): LiveTask => {
     const exitedAtNs = exitTimeNs(exitedAt);
     const cgroupDir = await cgroup;
     const oomKills = cgroupDir === null ? 0 : await counters.oomKills(cgroupDir);
-    return { pid, exitStatus, exitedAtNs, oomKills };
+    if (cgroupDir === null || oomKills === 0) return { pid, exitStatus, exitedAtNs, oomKills };
+    return { pid, exitStatus, exitedAtNs, oomKills, memory: await counters.memoryOf(cgroupDir) };
   };
 
   const deliverExit = async (told: ToldExit): Promise<void> => {

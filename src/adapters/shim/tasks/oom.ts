@@ -3,8 +3,9 @@
  * when the exit is seen, as the cgroup goes with the task's deletion. Reads only.
  */
 import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import type { CgroupFacts } from '../../../domain/model/node-facts.ts';
+import type { TaskMemory } from '../../../domain/model/tasks.ts';
 
 export interface OomCounters {
   /** The memory cgroup directory that the process is in, as /proc/<pid>/cgroup tells while it lives; else null. */
@@ -13,6 +14,8 @@ export interface OomCounters {
   readonly cgroupOfSpec: (cgroupsPath: string) => string | null;
   /** 0 when the cgroup does not say. */
   readonly oomKills: (cgroupDir: string) => Promise<number>;
+  /** For who asks why: which limit it was, and how much was used. */
+  readonly memoryOf: (cgroupDir: string) => Promise<TaskMemory>;
 }
 
 const memory = 'memory';
@@ -45,6 +48,17 @@ export const cgroupPathOfSpec = (cgroupsPath: string): string | null => {
 
 const parseOomKills = (text: string): number => Number(/^oom_kill (\d{1,15})$/m.exec(text)?.[1] ?? 0);
 
+/** A number of bytes; undefined for "max", for what v1 says instead of it, and for what is not there. */
+const bytesIn = async (path: string): Promise<string | undefined> => {
+  const text = (await readFile(path, 'utf8').catch(() => '')).trim();
+  return /^\d{1,18}$/.test(text) ? text : undefined;
+};
+
+const FILES = {
+  1: { limit: 'memory.limit_in_bytes', peak: 'memory.max_usage_in_bytes' },
+  2: { limit: 'memory.max', peak: 'memory.peak' },
+} as const;
+
 export const createOomCounters = (facts: Pick<CgroupFacts, 'version' | 'controllers'>): OomCounters => {
   const root = facts.controllers[memory];
   const countersFile = facts.version === 2 ? 'memory.events' : 'memory.oom_control';
@@ -58,6 +72,18 @@ export const createOomCounters = (facts: Pick<CgroupFacts, 'version' | 'controll
     cgroupOfSpec: (cgroupsPath) => {
       const path = cgroupPathOfSpec(cgroupsPath);
       return root === undefined || path === null ? null : join(root, path);
+    },
+    memoryOf: async (cgroupDir) => {
+      const files = FILES[facts.version];
+      const [limitBytes, peakBytes] = await Promise.all([
+        bytesIn(join(cgroupDir, files.limit)),
+        bytesIn(join(cgroupDir, files.peak)),
+      ]);
+      return {
+        cgroup: root === undefined ? cgroupDir : `/${relative(root, cgroupDir)}`,
+        ...(limitBytes === undefined ? {} : { limitBytes }),
+        ...(peakBytes === undefined ? {} : { peakBytes }),
+      };
     },
     oomKills: async (cgroupDir) => parseOomKills(await readFile(join(cgroupDir, countersFile), 'utf8').catch(() => '')),
   };

@@ -1,0 +1,172 @@
+/**
+ * What a person means by a thing: a record by its number; a pod, container or image that was there at the moment; one
+ * that had gone by then; or a call that asked for what never came. Says who else could be meant.
+ */
+import { formatImageReference, parseImageReference } from '../../domain/image/reference.ts';
+import {
+  type CallRequest,
+  containerStream,
+  imageStream,
+  type RecordType,
+  type Sequenced,
+  sandboxStream,
+  subjectOf,
+} from '../../domain/model/records.ts';
+import type { NodeState } from '../../domain/model/state.ts';
+import type { JournalReader } from '../../journal/reader.ts';
+import { failure } from '../command.ts';
+import { shortId } from '../format.ts';
+import { type Names, podNameOf } from '../history/names.ts';
+import { thingsOf } from '../past/things.ts';
+import { isIdPrefix, isNamed, isSameReference, parseThingName, type Thing, type ThingName } from '../things.ts';
+import { type EventOf, isOf, type Records } from './records.ts';
+
+export type Found =
+  | { readonly kind: 'thing'; readonly stream: string }
+  | { readonly kind: 'call'; readonly received: EventOf<'call.received'> }
+  | { readonly kind: 'record'; readonly event: Sequenced }
+  | { readonly kind: 'nothing' };
+
+export interface Sources {
+  readonly reader: Pick<JournalReader, 'streamsBeginning'>;
+  readonly records: Records;
+  readonly names: Names;
+  readonly state: Readonly<NodeState>;
+}
+
+const RECORD = /^[1-9]\d{0,14}$/;
+
+const findRecord = ({ records }: Sources, seq: number): Found => {
+  const event = records.at(seq);
+  if (event === null) throw failure(`There is no record ${seq} to explain: it is pruned, or not written yet.`);
+  return isOf(event, 'call.received') ? { kind: 'call', received: event } : { kind: 'record', event };
+};
+
+const streamOf = ({ kind, id }: Thing): string =>
+  kind === 'pod' ? sandboxStream(id) : kind === 'container' ? containerStream(id) : imageStream(id);
+
+/** Attempts at the same pod or container are one thing to people: the newest is meant. */
+const identityOf = (thing: Thing): string => {
+  switch (thing.kind) {
+    case 'pod':
+      return `pod:${thing.namespace}/${thing.name}`;
+    case 'container':
+      return `container:${thing.pod?.namespace ?? ''}/${thing.pod?.name ?? ''}/${thing.name}`;
+    case 'image':
+      return `image:${thing.id}`;
+  }
+};
+
+const findPresent = ({ state }: Sources, name: ThingName): Thing | null => {
+  // Of each map the newest comes last.
+  const meant = thingsOf(state).filter((thing) => isNamed(name, thing));
+  const identities = new Set(meant.map(identityOf));
+  const newest = meant.at(-1) ?? null;
+  const exact = meant.find(({ id }) => id === name.text);
+  if (exact !== undefined || identities.size <= 1) return exact ?? newest;
+  const shown = meant.map((thing) => `${identityOf(thing)} (${shortId(thing.id)})`).slice(-10);
+  throw failure(`"${name.text}" could be any of these: ${shown.join(', ')}. Name one of them.`);
+};
+
+const PREFIXES = { pod: ['sandbox/'], container: ['container/'], image: ['image/sha256:'] } as const;
+
+/** By the beginning of an id: of what is gone, too. */
+const findById = ({ reader }: Sources, { kind, text }: ThingName): Found | null => {
+  const bare = text.replace(/^sha256:/, '');
+  if (!isIdPrefix(bare)) return null;
+  const prefixes = kind === null ? Object.values(PREFIXES).flat() : PREFIXES[kind];
+  const streams = prefixes.flatMap((prefix) => reader.streamsBeginning(`${prefix}${bare}`));
+  const [stream, ...others] = streams;
+  if (stream === undefined) return null;
+  if (others.length === 0) return { kind: 'thing', stream };
+  throw failure(`"${text}" could be any of these: ${streams.slice(0, 10).join(', ')}. Give more of the id.`);
+};
+
+const TYPES: readonly RecordType[] = ['sandbox.requested', 'container.requested', 'image.pulled', 'call.received'];
+
+/** What a request that makes something would have made. */
+const thingOfRequest = (names: Names, request: CallRequest): Thing | null => {
+  const rest = { id: '', labels: {}, present: false };
+  if (request.method === 'RunPodSandbox') return { ...rest, kind: 'pod', ...podNameOf(request.config.metadata ?? {}) };
+  if (request.method !== 'CreateContainer') return null;
+  return {
+    ...rest,
+    kind: 'container',
+    name: request.config.metadata?.name ?? '',
+    pod: podOf(names, request.podSandboxId),
+    imageId: '',
+    image: '',
+  };
+};
+
+const podOf = (names: Names, id: string): (Thing & { readonly kind: 'pod' }) | null => {
+  const pod = names.pod(id);
+  return pod === null
+    ? null
+    : { kind: 'pod', id, name: pod.name, namespace: pod.namespace, labels: {}, present: false };
+};
+
+const thingOf = (names: Names, event: Sequenced): Thing | null => {
+  const { id } = subjectOf(event.stream);
+  if (isOf(event, 'call.received')) return thingOfRequest(names, event.body.request);
+  if (isOf(event, 'sandbox.requested'))
+    return { kind: 'pod', id, ...podNameOf(event.body.config.metadata ?? {}), labels: {}, present: false };
+  if (isOf(event, 'image.pulled')) {
+    const { repoTags, repoDigests } = event.body.image;
+    return { kind: 'image', id, repoTags, repoDigests, present: false };
+  }
+  if (!isOf(event, 'container.requested')) return null;
+  const { config, podSandboxId, imageId } = event.body;
+  const pod = podOf(names, podSandboxId);
+  return {
+    kind: 'container',
+    id,
+    name: config.metadata?.name ?? '',
+    labels: {},
+    pod,
+    imageId,
+    image: '',
+    present: false,
+  };
+};
+
+/** The image that a request needs; '' for none. */
+const imageOf = (request: CallRequest): string => {
+  if (request.method === 'PullImage') return request.image;
+  return request.method === 'CreateContainer' ? (request.config.image?.image ?? '') : '';
+};
+
+const asksForImage = (event: Sequenced, { kind, text }: ThingName): boolean =>
+  isOf(event, 'call.received') &&
+  (kind === null || kind === 'image') &&
+  imageOf(event.body.request) !== '' &&
+  isSameReference(text, imageOf(event.body.request));
+
+/** What a record's text has of a name. */
+const textOf = ({ kind, text }: ThingName): readonly string[] => {
+  const last = text.split('/').at(-1) ?? text;
+  const parsed = parseImageReference(text);
+  const image = parsed.ok ? [JSON.stringify(formatImageReference(parsed.value)), JSON.stringify(text)] : [];
+  return [...new Set(kind === 'image' ? image : [JSON.stringify(last), ...image])];
+};
+
+/** The newest record that tells of it by name, gone or never there. */
+const findByName = ({ records, names }: Sources, name: ThingName): Found | null => {
+  const isIt = (event: Sequenced): boolean => {
+    const thing = thingOf(names, event);
+    return (thing !== null && isNamed(name, thing)) || asksForImage(event, name);
+  };
+  const found = textOf(name)
+    .flatMap((text) => records.search(TYPES, text, isIt) ?? [])
+    .toSorted((a, b) => b.seq - a.seq)[0];
+  if (found === undefined) return null;
+  return isOf(found, 'call.received') ? { kind: 'call', received: found } : { kind: 'thing', stream: found.stream };
+};
+
+export const find = (sources: Sources, text: string): Found => {
+  if (RECORD.test(text)) return findRecord(sources, Number(text));
+  const name = parseThingName(text);
+  const present = findPresent(sources, name);
+  if (present !== null) return { kind: 'thing', stream: streamOf(present) };
+  return findById(sources, name) ?? findByName(sources, name) ?? { kind: 'nothing' };
+};

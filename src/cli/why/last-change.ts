@@ -1,0 +1,103 @@
+/**
+ * The record that last changed a field of a pod, container or image: folds stretch by stretch between snapshots, from
+ * the newest back, and looks at the object after each record.
+ */
+import { type Subject, subjectOf } from '../../domain/model/records.ts';
+import type { NodeState } from '../../domain/model/state.ts';
+import { nodeFold } from '../../engine/node-fold.ts';
+import { foldRecords, foldState } from '../../journal/fold.ts';
+import type { JournalReader } from '../../journal/reader.ts';
+import { failure, misuse } from '../command.ts';
+
+export interface FieldOf {
+  readonly thing: string;
+  readonly field: string;
+}
+
+export interface LastChange {
+  readonly seq: number;
+  /** In full: with "phase." where it is a part of that. */
+  readonly field: string;
+  readonly before: unknown;
+  readonly after: unknown;
+}
+
+const FIELD = /^((?:pod|sandbox|container|image)[/:][^.]+(?:\.[^.]+)*?)\.([A-Za-z].*)$/;
+const WHOLE = /^(pod|sandbox|container|image)[/:]([0-9a-f:]{4,71})\.([A-Za-z].*)$/;
+
+/** "container/ID.FIELD". */
+export const parseField = (text: string): FieldOf => {
+  const [, kind, id, field] = WHOLE.exec(text.replace('image/sha256:', 'image/')) ?? [];
+  if (kind !== undefined && id !== undefined && field !== undefined)
+    return { thing: `${kind === 'sandbox' ? 'pod' : kind}:${id}`, field };
+  const [, named, of] = FIELD.exec(text) ?? [];
+  if (named === undefined || of === undefined)
+    throw misuse(`--last-change ${text}: say which field of what, as container/ID.FIELD; scribe diff names fields.`);
+  return { thing: named.replace(/^sandbox[/:]/, 'pod:').replace(/^(pod|container|image)\//, '$1:'), field: of };
+};
+
+const objectIn = (state: Readonly<NodeState>, { kind, id }: Subject): unknown => {
+  if (kind === 'sandbox') return state.sandboxes.get(id);
+  return kind === 'container' ? state.containers.get(id) : state.images.get(id);
+};
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null;
+
+const valueAt = (object: unknown, path: readonly string[]): unknown =>
+  path.reduce<unknown>((value, name) => (isObject(value) ? value[name] : undefined), object);
+
+/** What a phase has may be named without it: exit, run, stop. */
+const valueOf = (object: unknown, field: string): unknown => {
+  const path = field.split('.');
+  const direct = valueAt(object, path);
+  return direct === undefined ? valueAt(object, ['phase', ...path]) : direct;
+};
+
+const isSame = (one: unknown, other: unknown): boolean =>
+  one === other || JSON.stringify(one) === JSON.stringify(other);
+
+const changeWithin = (
+  path: string,
+  subject: Subject,
+  field: string,
+  fromSeq: number,
+  toSeq: number,
+): LastChange | null => {
+  const { state } = foldState(path, nodeFold, fromSeq);
+  let object = objectIn(state, subject);
+  let value = valueOf(object, field);
+  let last: LastChange | null = null;
+  foldRecords(path, { fromSeq: fromSeq + 1, toSeq }, (record) => {
+    nodeFold.evolve(state, record);
+    const now = objectIn(state, subject);
+    // Objects are replaced, never changed.
+    if (now === object) return;
+    object = now;
+    const is = valueOf(now, field);
+    if (!isSame(is, value)) last = { seq: record.seq, field, before: value, after: is };
+    value = is;
+  });
+  return last;
+};
+
+/** Throws where the field never had a value. */
+export const lastChange = (
+  path: string,
+  reader: Pick<JournalReader, 'snapshotSeqs' | 'placesOfStream'>,
+  stream: string,
+  field: string,
+  throughSeq: number,
+): LastChange => {
+  const subject = subjectOf(stream);
+  const bornSeq = reader.placesOfStream(stream)[0]?.seq ?? 1;
+  const starts = [0, ...reader.snapshotSeqs(nodeFold.evolverVersion).filter((seq) => seq < throughSeq)].toReversed();
+  let toSeq = throughSeq;
+  for (const fromSeq of starts) {
+    const found = changeWithin(path, subject, field, fromSeq, toSeq);
+    if (found !== null) return found;
+    if (fromSeq < bornSeq) break;
+    toSeq = fromSeq;
+  }
+  throw failure(`Nothing has changed "${field}" of ${stream}: it never had one. scribe diff names fields.`);
+};

@@ -1,0 +1,101 @@
+/**
+ * The records that an answer is made from: those of a thing, of a call, or what led to one, up to the moment that is
+ * asked about. Reads by index, so that it is as quick in a long journal as in a short one.
+ */
+import { type DomainRecord, NODE_STREAM, type RecordType, type Sequenced } from '../../domain/model/records.ts';
+import { fromJournalRecord } from '../../engine/codec.ts';
+import type { JournalReader } from '../../journal/reader.ts';
+import type { RecordPlace } from '../../journal/types.ts';
+import { recordOf } from '../history/names.ts';
+
+export type EventOf<T extends RecordType> = Sequenced<Extract<DomainRecord, { type: T }>>;
+
+export interface Records {
+  /** The last record that counts. */
+  readonly toSeq: number;
+  /** null: pruned, of the journal's own, or later. */
+  readonly at: (seq: number) => Sequenced | null;
+  /** Of a stream, in order: its beginning and its end where it is long. */
+  readonly ofStream: (stream: string) => readonly Sequenced[];
+  /** Done on behalf of a call, the call itself included. */
+  readonly ofCall: (call: number) => readonly Sequenced[];
+  /** The call on whose behalf a record is; null: none, or it is pruned. */
+  readonly callOf: (event: Sequenced) => EventOf<'call.received'> | null;
+  /** How a call ended; null: it is under way. */
+  readonly endOf: (call: number) => EventOf<'call.completed'> | null;
+  /** The newest of these types on the node's own stream, before a record. */
+  readonly newestOfNode: (types: readonly RecordType[], beforeSeq: number) => Sequenced | null;
+  /** The newest whose text holds this, of these types; for what no index finds. */
+  readonly search: (
+    types: readonly RecordType[],
+    text: string,
+    isIt: (event: Sequenced) => boolean,
+  ) => Sequenced | null;
+}
+
+/** Of each end of a long stream: a container that is probed for weeks has hundreds of thousands. */
+const ENDS_MAX = 400;
+/** Records of the node's stream that are looked through for the newest of a kind. */
+const NODE_MAX = 20_000;
+
+type Source = Pick<JournalReader, 'placesOfStream' | 'placesOfCall' | 'page' | 'newestHolding'>;
+
+export const isOf = <T extends RecordType>(event: Sequenced | null | undefined, type: T): event is EventOf<T> =>
+  event?.type === type;
+
+/** The first of a type. */
+export const firstOf = <T extends RecordType>(events: readonly Sequenced[], type: T): EventOf<T> | null =>
+  (events.find((event) => event.type === type) as EventOf<T> | undefined) ?? null;
+
+/** The last of a type. */
+export const lastOf = <T extends RecordType>(events: readonly Sequenced[], type: T): EventOf<T> | null =>
+  (events.findLast((event) => event.type === type) as EventOf<T> | undefined) ?? null;
+
+export const createRecords = (reader: Source, toSeq: number): Records => {
+  const known = new Map<number, Sequenced | null>();
+
+  const at = (seq: number): Sequenced | null => {
+    if (seq > toSeq) return null;
+    const found = known.get(seq);
+    if (found !== undefined) return found;
+    const record = recordOf(reader, seq);
+    const event = record === undefined ? null : fromJournalRecord(record);
+    known.set(seq, event);
+    return event;
+  };
+
+  const read = (places: readonly RecordPlace[]): Sequenced[] => {
+    const past = places.filter(({ seq }) => seq <= toSeq);
+    const ends = past.length <= 2 * ENDS_MAX ? past : [...past.slice(0, ENDS_MAX), ...past.slice(-ENDS_MAX)];
+    return ends.flatMap(({ seq }) => at(seq) ?? []);
+  };
+
+  return {
+    toSeq,
+    at,
+    ofStream: (stream) => read(reader.placesOfStream(stream)),
+    ofCall: (call) => read(reader.placesOfCall(call)),
+    callOf: ({ call }) => {
+      const event = call === null ? null : at(call);
+      return isOf(event, 'call.received') ? event : null;
+    },
+    endOf: (call) => lastOf(read(reader.placesOfCall(call)), 'call.completed'),
+    newestOfNode: (types, beforeSeq) => {
+      const places = reader.placesOfStream(NODE_STREAM).filter(({ seq }) => seq < beforeSeq && seq <= toSeq);
+      for (const { seq } of places.slice(-NODE_MAX).toReversed()) {
+        const event = at(seq);
+        if (event !== null && types.includes(event.type)) return event;
+      }
+      return null;
+    },
+    search: (types, text, isIt) => {
+      for (let before = toSeq + 1; ; ) {
+        const record = reader.newestHolding(types, text, before);
+        if (record === null) return null;
+        const event = fromJournalRecord(record);
+        if (event !== null && isIt(event)) return event;
+        before = record.seq;
+      }
+    },
+  };
+};

@@ -1,0 +1,114 @@
+/** What was done on the way, in words: each effect with how long it took and how it ended. Pure. */
+import type { EffectKind } from '../../domain/model/effects.ts';
+import { effectId, type Intent, type Sequenced } from '../../domain/model/records.ts';
+import type { Failure } from '../../domain/model/errors.ts';
+import { duration } from '../format.ts';
+import type { Link } from './answer.ts';
+import { isOf } from './records.ts';
+
+export interface Step {
+  readonly stream: string;
+  readonly intent: Intent;
+  readonly requestedSeq: number;
+  readonly requestedNs: bigint;
+  readonly requestedMonoNs: bigint;
+  /** null: it is under way, or was when the daemon ended. */
+  readonly ended: { readonly seq: number; readonly atNs: bigint; readonly failure: Failure | null } | null;
+  readonly tookNs: bigint | null;
+}
+
+/** What people call a step; the name of the effect stands behind it. */
+const NAMES: Readonly<Partial<Record<EffectKind, string>>> = {
+  PreparePodSandbox: "making the pod's files",
+  CreateNetns: 'making its network namespace',
+  PinNamespaces: 'making its namespaces',
+  AttachNetwork: 'attaching its network (CNI ADD)',
+  DetachNetwork: 'detaching its network (CNI DEL)',
+  StartShim: 'starting its shim',
+  StopShim: 'ending its shim',
+  ReconnectShim: 'asking its shim',
+  InspectContainer: 'looking into its image',
+  PrepareContainer: 'making its files',
+  CleanContainer: 'removing its files',
+  CreateTask: 'making its task (shim and OCI runtime)',
+  StartTask: 'starting its task (OCI runtime)',
+  DeleteTask: 'deleting its task',
+  RunExec: 'running a command in it',
+  PullImage: 'pulling the image',
+  CallPlugins: 'asking NRI plugins',
+};
+
+export const stepName = (intent: Intent): string => {
+  switch (intent.kind) {
+    case 'KillTask':
+      return `sending it signal ${intent.signal}`;
+    case 'WaitUntil':
+      return `waiting (${intent.purpose})`;
+    case 'CallPlugins':
+      return `asking NRI plugins ${intent.plugins.join(', ')} (${intent.hook})`;
+    default:
+      return NAMES[intent.kind] ?? intent.kind;
+  }
+};
+
+const SHORT_NS = 1_000_000n;
+
+/** Time that the monotonic clock measured; across a restart of the node it starts anew, and the wall clock has to do. */
+const between = (began: Step | Sequenced, ended: Sequenced): bigint => {
+  const beganMonoNs = 'monoNs' in began ? began.monoNs : began.requestedMonoNs;
+  const beganNs = 'atNs' in began ? began.atNs : began.requestedNs;
+  const byMono = ended.monoNs - beganMonoNs;
+  const byWall = ended.atNs - beganNs;
+  return byMono >= 0n ? byMono : byWall > 0n ? byWall : 0n;
+};
+
+/** Effects that these records asked for, in order, with their outcomes. */
+export const stepsOf = (events: readonly Sequenced[]): Step[] => {
+  const steps = new Map<string, Step>();
+  for (const event of events) {
+    if (isOf(event, 'effects.requested')) {
+      for (const [index, intent] of event.body.effects.entries()) {
+        const { stream, seq, atNs, monoNs } = event;
+        const step = { stream, intent, requestedSeq: seq, requestedNs: atNs, requestedMonoNs: monoNs };
+        steps.set(effectId(seq, index), { ...step, ended: null, tookNs: null });
+      }
+    } else if (isOf(event, 'effect.ended')) {
+      const step = steps.get(event.body.effect);
+      if (step === undefined) continue;
+      const failure = event.body.failure ?? null;
+      const ended = { seq: event.seq, atNs: event.atNs, failure };
+      steps.set(event.body.effect, { ...step, ended, tookNs: between(step, event) });
+    }
+  }
+  return [...steps.values()];
+};
+
+export const isOpen = ({ ended }: Step): boolean => ended === null;
+
+/** The step that took longest of those that ended; waits are meant to take long. */
+export const slowestOf = (steps: readonly Step[]): Step | null =>
+  steps
+    .filter(({ intent, tookNs }) => intent.kind !== 'WaitUntil' && (tookNs ?? 0n) >= SHORT_NS)
+    .reduce<Step | null>(
+      (slow, step) => (slow === null || (step.tookNs ?? 0n) > (slow.tookNs ?? 0n) ? step : slow),
+      null,
+    );
+
+const capital = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
+
+/** A link for each step that failed, is under way, or took a while; the name of its effect is in it for who looks further. */
+export const stepLinks = (steps: readonly Step[], nowNs: bigint): Link[] =>
+  steps.flatMap((step): Link[] => {
+    const { intent, ended, tookNs } = step;
+    const name = `${capital(stepName(step.intent))} [${intent.kind}]`;
+    if (ended === null) {
+      if (intent.kind === 'WaitUntil') return [];
+      const text = `${name} was begun and has no outcome yet, for ${duration(nowNs - step.requestedNs)}.`;
+      return [{ seq: step.requestedSeq, atNs: step.requestedNs, text, tookNs: null, style: 'doubtful' as const }];
+    }
+    const { seq, atNs, failure } = ended;
+    if (failure !== null)
+      return [{ seq, atNs, tookNs, text: `${name} failed: ${failure.message}`, style: 'bad' as const }];
+    if (intent.kind === 'WaitUntil' || (tookNs ?? 0n) < SHORT_NS) return [];
+    return [{ seq, atNs, tookNs, text: `${name} was done.`, style: 'faint' as const }];
+  });

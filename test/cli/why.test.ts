@@ -1,0 +1,127 @@
+/** `scribe why`: the first line names the true cause of twelve staged failures, and of what goes on or is gone. */
+import assert from 'node:assert/strict';
+import { before, describe, test } from 'node:test';
+import { cleanupAfterAll, type Owner } from '../support/cleanup.ts';
+import { type Story, tell } from './story.ts';
+import { type Root, rootWith, scribe } from './support.ts';
+import { type Explained, explainAll, page, pageOf } from './why-page.ts';
+
+const FIRST_LINES: Readonly<Record<string, RegExp>> = {
+  'Out of memory':
+    /^Container app of pod ns\/web \(\w+\) was killed by the kernel, out of memory: its limit is 64\.0 MiB, at most 64\.0 MiB used \(exit code 137, SIGKILL\)\.$/,
+  'A command that is not there':
+    /could not be started: .*exec: "no-such-command": executable file not found in \$PATH\.$/,
+  'An image that nobody pulled':
+    /CreateContainer of container app .* failed .*"registry\.test\/app:1" is not on this node/,
+  'CNI fails': /^Pod ns\/web \(\w+\) was never made: its network could not be made by CNI: .*no IP addresses available/,
+  "A plugin's veto":
+    /was never made: an NRI plugin refused it: NRI plugin "10-policy" .*: images of registry\.test are not signed\.$/,
+  'A liveness probe':
+    /was stopped by kubelet \(pid 812, uid 0\) after its probe "cat \/tmp\/healthy" failed 3 times in a row; it did not heed SIGTERM, and SIGKILL ended it after 30\.0 s/,
+  'A reboot': /^Container app of pod ns\/web \(\w+\) ended when the node was rebooted\.$/,
+  'A shim that is killed': /was lost: its shim \(pid 10\) was killed or died, so nobody knows its exit code\.$/,
+  'A disk that is full': /^The disk has been full for 1 min 0 s \(record \d+, 3\.9 MiB free\)/,
+  'A daemon that is killed while it makes a pod':
+    /was never made: the daemon was killed in the middle of attaching its network \(CNI ADD\), and its next start undid/,
+  'A registry that refuses':
+    /^PullImage of image registry\.test\/app:1 .*: the registry refused it: .*401 Unauthorized/,
+  'A command that takes too long': /ran longer than its timeout of 2 s, and "sleep 60" was killed\.$/,
+};
+
+describe('why', () => {
+  const owner: Owner = cleanupAfterAll();
+  let explained: readonly Explained[] = [];
+  let story: Story;
+  let root: Root;
+
+  before(async () => {
+    explained = await explainAll();
+    story = await tell();
+    root = await rootWith(owner, story.records);
+  });
+
+  const why = async (...words: readonly string[]): Promise<string> => {
+    const { exitStatus, stdout, stderr } = await scribe(['why', ...words, '--root', root.dir]);
+    assert.equal(exitStatus, 0, stderr);
+    return stdout;
+  };
+  const firstLine = async (...words: readonly string[]): Promise<string> => (await why(...words)).split('\n')[0] ?? '';
+
+  for (const [title, expected] of Object.entries(FIRST_LINES)) {
+    test(`the first line names the cause: ${title}`, () => {
+      const found = explained.find((one) => one.title === title);
+      assert.match(found?.stdout.split('\n')[0] ?? '', expected);
+    });
+  }
+
+  test('docs/why.md has what it says', async () => {
+    assert.deepEqual(
+      Object.keys(FIRST_LINES),
+      explained.map(({ title }) => title),
+    );
+    assert.equal(await page(), pageOf(explained), 'run node test/cli/why-page.ts');
+  });
+
+  test('what is gone is explained as well, by its name and by the beginning of its id', async () => {
+    const gone = /^Container nginx of pod default\/web \(\w+\) was ended by SIGKILL .*; it was removed by kubelet/;
+    assert.match(await firstLine('default/web/nginx'), gone);
+    assert.match(await firstLine(`container:${story.nginx}`), gone);
+    assert.match(await firstLine('pod:default/web'), /was removed by kubelet/);
+  });
+
+  test('of a call: how long it took, and which step; of one under way, that it is', async () => {
+    const last = story.records.findLast(({ type }) => type === 'call.received')?.seq;
+    assert.match(await firstLine(String(last)), /^StopPodSandbox of pod test\/web .* is under way since /);
+    const create = story.records.find(({ type }) => type === 'call.received')?.seq;
+    assert.match(
+      await firstLine(String(create)),
+      /^PullImage of image registry\.test\/app:1 by kubelet .* succeeded in 0 µs\.$/,
+    );
+  });
+
+  test('as of an earlier moment it was something else', async () => {
+    const started = story.records.find(
+      ({ type, stream }) => type === 'container.started' && stream.endsWith(story.nginx),
+    );
+    assert.match(await firstLine('default/web/nginx', '--at', String(started?.seq)), / runs since it was started /);
+  });
+
+  test('--last-change names the record that gave a field its value, with what led to it', async () => {
+    const exited = story.records.find(
+      ({ type, stream }) => type === 'container.exited' && stream.endsWith(story.nginx),
+    );
+    const before = story.records.find(
+      ({ type, stream }) => type === 'container.removing' && stream.endsWith(story.nginx),
+    );
+    const text = await why('--last-change', `container/${story.nginx}.exit`, '--at', String((before?.seq ?? 0) - 1));
+    assert.match(
+      text,
+      new RegExp(`^Record ${exited?.seq} \\(container\\.exited\\) last changed exit of container nginx`),
+    );
+    assert.match(text, /after +\{"exitStatus":137/);
+  });
+
+  test('--json has the answer, the facts and the chain', async () => {
+    const answer = JSON.parse(await why('default/web/nginx', '--json')) as {
+      readonly about: { readonly kind: string; readonly id: string };
+      readonly answer: string;
+      readonly chain: readonly { readonly seq: number }[];
+    };
+    assert.deepEqual([answer.about.kind, answer.about.id], ['container', story.nginx]);
+    assert.match(answer.answer, /was ended by SIGKILL/);
+    assert.ok(
+      answer.chain.length > 3 && answer.chain.every(({ seq }, index, all) => seq >= (all[index - 1]?.seq ?? 0)),
+    );
+  });
+
+  test('what nobody knows, and a name that several bear, is said', async () => {
+    const unknown = await scribe(['why', 'pod:nobody', '--root', root.dir]);
+    assert.equal(unknown.exitStatus, 1);
+    assert.match(unknown.stderr, /The journal knows nothing of "pod:nobody" up to record \d+\./);
+    const both = await scribe(['why', 'web', '--at', '60', '--root', root.dir]);
+    assert.match(both.stderr, /"web" could be any of these: pod:default\/web .*, pod:test\/web/);
+    const none = await scribe(['why', '--root', root.dir]);
+    assert.equal(none.exitStatus, 2);
+    assert.match(none.stderr, /THING is missing/);
+  });
+});
