@@ -42,12 +42,13 @@ export function createContainerStats(options: ContainerStatsOptions): ContainerS
   }
 
   /** null where the path can't be told: an older daemon took what is refused today. */
-  function findTarget({ id, podSandboxId }: Container): StatsTarget | null {
+  function findTarget({ id, podSandboxId, nri }: Container): StatsTarget | null {
     const sandbox = view.state.sandboxes.get(podSandboxId);
     if (sandbox === undefined) return null;
     try {
-      const path = cgroupsPath(cgroupDriverOf(sandbox.handler), sandbox.config.linux?.cgroupParent, id);
-      return { id, cgroupPath: path };
+      const ofPlugin = nri?.adjusted?.adjust.linux?.cgroupsPath;
+      const own = cgroupsPath(cgroupDriverOf(sandbox.handler), sandbox.config.linux?.cgroupParent, id);
+      return { id, cgroupPath: ofPlugin ?? own };
     } catch (error) {
       if (error instanceof FailureError) return null;
       throw error;

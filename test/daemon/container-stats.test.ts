@@ -135,6 +135,13 @@ describe('stats of containers', { timeout: 20_000 }, () => {
     assert.equal(await stats.statsOf(bad), null);
   });
 
+  it('are looked for where an NRI plugin puts the container', async (t) => {
+    const { stats, asked } = setUp(t);
+    const adjusted = { adjust: { linux: { cgroupsPath: '/of/the-plugin' } }, owners: { simple: {}, compound: {} } };
+    await stats.statsOfAll([container(idOf('c4'), pod, { nri: { hooks: {}, adjusted } })]);
+    assert.deepEqual(asked, [{ id: idOf('c4'), cgroupPath: '/of/the-plugin' }]);
+  });
+
   it('the layer of a container that starts is counted soon, and never in a call', async (t) => {
     const upper = await tempDir(t);
     const view = testModel();

@@ -90,7 +90,7 @@ describe('launched plugins', { timeout }, () => {
     const reports = nri.reports.join('\n');
     assert.match(
       reports,
-      /10-ends is not running \(.*it ended with exit code 3, and its last words were: no licence\)/,
+      /10-ends is not running \(.*it ended with exit code 3, and its last words were: first \/ no licence\)/,
     );
     assert.match(reports, /11-no-format is not running \(.*Could not start .*; it will be started again/);
     assert.match(reports, /12-crashes-in-configure is not running \(.*closed.*exit code 9/);

@@ -23,16 +23,18 @@ export interface PluginProgram {
 
 const FD = 3;
 const SAID_BYTES_MAX = 4096;
+/** Why it ended is often followed by that its connection is lost. */
+const SAID_LINES = 3;
 const LEAVE_MS = 2_000;
 
 const describeEnd = ({ exitCode, signalName, stderr, stdout }: RunResult): string => {
   const how = signalName === null ? `it ended with exit code ${exitCode}` : `it was ended by ${signalName}`;
-  const said =
-    Buffer.from(stderr.length > 0 ? stderr : stdout)
-      .toString()
-      .trimEnd()
-      .split('\n')
-      .at(-1) ?? '';
+  const said = Buffer.from(stderr.length > 0 ? stderr : stdout)
+    .toString()
+    .trimEnd()
+    .split('\n')
+    .slice(-SAID_LINES)
+    .join(' / ');
   return said === '' ? how : `${how}, and its last words were: ${said.slice(-1024)}`;
 };
 

@@ -2,6 +2,7 @@
  * The effects that end tasks: KillTask, DeleteTask. Each may be a repetition of one that a crash cut short, so each
  * first finds out how far things are. A task is never deleted before its exit is durable (C3).
  */
+import { basename } from 'node:path';
 import type { EffectOf, EffectResults } from '../../../domain/model/effects.ts';
 import { messageOf } from '../../../domain/model/errors.ts';
 import { SIGKILL } from '../../../domain/values/signals.ts';
@@ -159,11 +160,12 @@ const deleteThroughShim = async (context: ShimContext, effect: EffectOf<'DeleteT
 
 /**
  * A shim whose caller goes away in the middle of Create kills the OCI runtime, which then leaves the cgroup without a
- * state that `delete` could find it by.
+ * state that `delete` could find it by. One that does not bear the task's id was chosen by an NRI plugin: others may be in
+ * it, and it is left alone.
  */
 export const removeLeftCgroup = async ({ timings }: ShimContext, bundlePath: string): Promise<void> => {
   const cgroupsPath = await readCgroupsPath(bundlePath);
-  if (cgroupsPath !== null) await removeCgroup(cgroupsPath, timings.reapMs);
+  if (cgroupsPath?.includes(basename(bundlePath)) === true) await removeCgroup(cgroupsPath, timings.reapMs);
 };
 
 export const deleteTask = async (
