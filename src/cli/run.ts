@@ -42,6 +42,14 @@ const commands: Readonly<Record<string, Entry>> = {
     summary: 'decide again what journals say was decided, and show what differs',
     load: async () => loaded((await import('./replay.ts')).replay),
   },
+  prove: {
+    summary: 'prove that a record is in the journal',
+    load: async () => loaded((await import('./prove.ts')).prove),
+  },
+  export: {
+    summary: "write the journal for other people's tools",
+    load: async () => loaded((await import('./export.ts')).exportCommand),
+  },
   doctor: {
     summary: 'check this machine, and what the daemon still owes',
     load: async () => loaded((await import('./doctor.ts')).doctor),
@@ -53,6 +61,10 @@ const commands: Readonly<Record<string, Entry>> = {
   'journal clear-strays': {
     summary: 'end shims and take away mounts that no record explains',
     load: async () => loaded((await import('./journal/clear-strays.ts')).journalClearStrays),
+  },
+  'journal vkey': {
+    summary: 'print the key that checks signatures of the journal',
+    load: async () => loaded((await import('./journal/vkey.ts')).journalVkey),
   },
   'log-level': {
     summary: 'change what the running daemon logs',

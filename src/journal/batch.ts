@@ -11,12 +11,17 @@ import { createNameWriter } from './names.ts';
 import { JOURNAL_PRUNED, parsePruned, parseReadsClosed, READS_CLOSED } from './own-records.ts';
 import { createReadTable } from './read-table.ts';
 import { type ChainEnd, createRecordTable } from './record-table.ts';
+import { type Note, originOf, signNote } from './notes.ts';
 import { createSnapshotTable } from './snapshot-table.ts';
+import { createTreeBuilder } from './tree-table.ts';
 import type { SealedSegment } from './types.ts';
 import type { AppendMessage } from './writer-messages.ts';
 
 /** A checkpoint is kept in the journal this often; more often one is beside it, see writer.ts. */
 const checkpointEveryRecords = 1000;
+
+/** Nodes of the tree wait for the next commit; of an old journal, where none may come, they are no more than this. */
+const treeNodesWaitingMax = 256;
 
 export interface Batches {
   readonly end: () => ChainEnd;
@@ -25,6 +30,10 @@ export interface Batches {
   readonly checkpoint: () => void;
   /** Signs the end of the chain for whoever keeps it elsewhere; null while there is nothing to sign. */
   readonly signedEnd: () => Checkpoint | null;
+  /** The tree as far as it is built, signed; null while it is empty. */
+  readonly signedTree: () => Note | null;
+  /** Takes at most so many records into the tree; returns whether there may be more. */
+  readonly growTree: (recordsMax: number) => boolean;
   readonly seal: () => SealedSegment[];
   readonly writeSnapshot: (seq: number, evolverVersion: number, state: Uint8Array) => void;
 }
@@ -42,6 +51,8 @@ export const createBatches = (db: Db, key: KeyObject): Batches => {
   const records = createRecordTable(db, createNameWriter(db));
   const reads = createReadTable(db);
   const snapshots = createSnapshotTable(db);
+  const tree = createTreeBuilder(db);
+  const firstHash = db.prepare<[], Buffer>('SELECT body_hash FROM records WHERE seq = 1').pluck();
   let signedSeq = readNewestCheckpoint(db)?.seq ?? 0;
 
   const transaction = <T>(work: () => T): T => {
@@ -95,14 +106,26 @@ export const createBatches = (db: Db, key: KeyObject): Batches => {
           records.append(asBuffer(message.records), actOnOwn);
           if (message.reads !== null) reads.append(message.reads);
         }
+        tree.flush();
         return records.end().seq - signedSeq >= checkpointEveryRecords ? insertSigned() : signedSeq;
       });
       signedSeq = made;
     },
     checkpoint: () => {
+      if (tree.waiting() > 0) transaction(tree.flush);
       if (records.end().seq > signedSeq) signedSeq = transaction(insertSigned);
     },
     signedEnd: () => (records.end().seq === 0 ? null : sign()),
+    signedTree: () => {
+      const first = firstHash.get();
+      if (first === undefined || tree.size() === 0) return null;
+      return signNote(key, { origin: originOf(first), size: tree.size(), root: tree.root() });
+    },
+    growTree: (recordsMax) => {
+      const isMore = tree.advance(recordsMax);
+      if (tree.waiting() >= treeNodesWaitingMax) transaction(tree.flush);
+      return isMore;
+    },
     seal: reads.seal,
     writeSnapshot: (seq, evolverVersion, state) =>
       transaction(() => guarded(() => snapshots.write(seq, evolverVersion, state))),

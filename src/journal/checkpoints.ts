@@ -15,6 +15,7 @@ import { chmodSync, existsSync, readFileSync, renameSync, rmSync, statSync, writ
 import type { Db } from './connect.ts';
 import { checkpointMessage, HASH_BYTES } from './encoding.ts';
 import { errorOf } from './errors.ts';
+import { keyOfVkey, type Note, noteText, parseNote } from './notes.ts';
 
 export interface Checkpoint {
   readonly seq: number;
@@ -74,10 +75,20 @@ export const loadKey = (path: string, findings: string[]): KeyObject => {
   }
 };
 
-/** The key that checks signatures, from the journal's own key file; null when that can't be read. */
+/** The signing key, for whoever may read it; null for anybody else. Makes none. */
+export const readSigningKey = (path: string): KeyObject | null => {
+  try {
+    return readKey(path);
+  } catch {
+    return null;
+  }
+};
+
+/** The key that checks signatures, from a key file or one that holds a vkey; null when there is none in it. */
 export const loadPublicKey = (path: string): KeyObject | null => {
   try {
-    return createPublicKey(readFileSync(path));
+    const content = readFileSync(path);
+    return keyOfVkey(content.toString('latin1')) ?? createPublicKey(content);
   } catch {
     return null;
   }
@@ -93,7 +104,17 @@ export const signCheckpoint = (key: KeyObject, seq: number, hash: Uint8Array, at
 export const isSigned = (key: KeyObject, { seq, hash, atMaxNs, signature }: Checkpoint): boolean =>
   hash.length === HASH_BYTES && verifyBytes(null, checkpointMessage(seq, hash, atMaxNs), key, signature);
 
-/** Puts the newest checkpoint beside the journal. An older one stays when there is no room: it only proves less. */
+/** Puts a checkpoint beside the journal. An older one stays when there is no room: it only proves less. */
+const writeBeside = (path: string, text: string): void => {
+  try {
+    writeWhole(path, text, keyMode);
+  } catch (thrown) {
+    if (!(thrown instanceof Error && 'code' in thrown && thrown.code === 'ENOSPC')) throw thrown;
+    rmSync(`${path}.new`, { force: true });
+  }
+};
+
+/** Puts the newest checkpoint beside the journal. */
 export const writeHeadFile = (path: string, checkpoint: Checkpoint): void => {
   const text = JSON.stringify({
     seq: checkpoint.seq,
@@ -101,12 +122,19 @@ export const writeHeadFile = (path: string, checkpoint: Checkpoint): void => {
     atMaxNs: String(checkpoint.atMaxNs),
     signature: Buffer.from(checkpoint.signature).toString('hex'),
   });
-  try {
-    writeWhole(path, `${text}\n`, keyMode);
-  } catch (thrown) {
-    if (!(thrown instanceof Error && 'code' in thrown && thrown.code === 'ENOSPC')) throw thrown;
-    rmSync(`${path}.new`, { force: true });
-  }
+  writeBeside(path, `${text}\n`);
+};
+
+/** Puts the newest checkpoint of the tree beside the journal. */
+export const writeNoteFile = (path: string, note: Note): void => writeBeside(path, noteText(note));
+
+/** A bound on what is read as a note: it has a line for each signature. */
+const noteBytesMax = 64 * 1024;
+
+/** The note in a file; null when there is none in it, or no file. */
+export const readNoteFile = (path: string): Note | null => {
+  const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  return size === 0 || size > noteBytesMax ? null : parseNote(readFileSync(path, 'utf8'));
 };
 
 /** The checkpoint beside the journal; null when there is none, a sentence when it can't be used. */

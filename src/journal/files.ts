@@ -10,6 +10,8 @@ export interface JournalFiles {
   readonly key: string;
   /** The newest signed checkpoint once more. */
   readonly head: string;
+  /** The newest checkpoint of the tree, as a signed note. */
+  readonly note: string;
 }
 
 export const journalFiles = (path: string): JournalFiles => ({
@@ -18,10 +20,11 @@ export const journalFiles = (path: string): JournalFiles => ({
   lock: `${path}.lock`,
   key: `${path}.key`,
   head: `${path}.head`,
+  note: `${path}.checkpoint`,
 });
 
 /** What belongs to one chain: the key and the lock outlive it. */
-const chainSuffixes = ['', '-wal', '-shm', '.head'] as const;
+const chainSuffixes = ['', '-wal', '-shm', '.head', '.checkpoint'] as const;
 
 const fileMode = 0o600;
 const othersMode = 0o077;

@@ -5,7 +5,8 @@
 import { existsSync } from 'node:fs';
 import type { KeyObject } from 'node:crypto';
 import type { Finding } from './chain-check.ts';
-import { type Checkpoint, isSigned, readHeadFile } from './checkpoints.ts';
+import { type Checkpoint, isSigned, readHeadFile, readNoteFile } from './checkpoints.ts';
+import { isNoteSigned, type Note } from './notes.ts';
 import type { SeqRange } from './types.ts';
 
 /**
@@ -28,32 +29,58 @@ export interface KeptAgainst {
   readonly newestSeq: number;
   /** The chain's hashes, as they were computed, at the seqs that were asked for. */
   readonly hashes: ReadonlyMap<number, Uint8Array>;
+  /** The tree's roots in the same way, and its name. */
+  readonly roots: ReadonlyMap<number, Uint8Array>;
+  readonly origin: string | null;
   /** The key that must have signed, and where it is; null when there is none. */
   readonly key: KeyObject | null;
   readonly keyPath: string;
 }
 
-type Kept = { readonly file: string } & ({ readonly checkpoint: Checkpoint } | { readonly problem: string });
+/** A checkpoint of the chain, or one of the tree. */
+type Kept = { readonly file: string; readonly seq: number } & (
+  | { readonly kind: 'chain'; readonly checkpoint: Checkpoint }
+  | { readonly kind: 'tree'; readonly note: Note }
+);
 
-const readKept = (file: string): Kept => {
-  if (!existsSync(file)) return { file, problem: `${file} is missing.` };
+/** What a file holds. */
+export type KeptFile = Kept | { readonly kind: 'none'; readonly file: string; readonly problem: string };
+
+export const readKept = (file: string): KeptFile => {
+  if (!existsSync(file)) return { kind: 'none', file, problem: `${file} is missing.` };
+  const note = readNoteFile(file);
+  if (note !== null) return { kind: 'tree', file, seq: note.size, note };
   const checkpoint = readHeadFile(file);
-  if (checkpoint === null) return { file, problem: `${file} is missing.` };
-  return typeof checkpoint === 'string' ? { file, problem: checkpoint } : { file, checkpoint };
+  if (checkpoint === null || typeof checkpoint === 'string')
+    return { kind: 'none', file, problem: checkpoint ?? `${file} is missing.` };
+  return { kind: 'chain', file, seq: checkpoint.seq, checkpoint };
 };
 
-/** The records that kept checkpoints know: their hashes are what the check of the chain has to come back with. */
-export const keptSeqs = (files: readonly string[]): number[] =>
-  files.map(readKept).flatMap((kept) => ('checkpoint' in kept ? [kept.checkpoint.seq] : []));
+/** The records that checkpoints of the chain know: their hashes are what the check of the chain has to come back with. */
+export const chainSeqs = (files: readonly KeptFile[]): number[] =>
+  files.flatMap((kept) => (kept.kind === 'chain' ? [kept.seq] : []));
+
+/** The sizes that checkpoints of the tree know, in the same way. */
+export const treeSizes = (files: readonly KeptFile[]): number[] =>
+  files.flatMap((kept) => (kept.kind === 'tree' ? [kept.seq] : []));
+
+const isSame = (kept: Kept, { hashes, roots, origin }: KeptAgainst): boolean => {
+  const known = kept.kind === 'chain' ? hashes.get(kept.seq) : roots.get(kept.seq);
+  if (known === undefined) return false;
+  return kept.kind === 'chain'
+    ? Buffer.from(known).equals(kept.checkpoint.hash)
+    : kept.note.origin === origin && Buffer.from(known).equals(kept.note.root);
+};
+
+const isSignedBy = (key: KeyObject | null, kept: Kept): boolean =>
+  key !== null && (kept.kind === 'chain' ? isSigned(key, kept.checkpoint) : isNoteSigned(key, kept.note));
 
 /** null: it was appended since the chain was read, and is the next check's. */
-const verdictOf = (checkpoint: Checkpoint, against: KeptAgainst): KeptVerdict | null => {
-  const { headSeq, newestSeq, hashes, key } = against;
-  const { seq, hash } = checkpoint;
-  if (seq > headSeq) return seq > newestSeq ? 'cut' : null;
-  const known = hashes.get(seq);
-  if (known === undefined || !Buffer.from(known).equals(hash)) return 'rewritten';
-  return key !== null && isSigned(key, checkpoint) ? 'contained' : 'resigned';
+const verdictOf = (kept: Kept, against: KeptAgainst): KeptVerdict | null => {
+  const { headSeq, newestSeq, key } = against;
+  if (kept.seq > headSeq) return kept.seq > newestSeq ? 'cut' : null;
+  if (!isSame(kept, against)) return 'rewritten';
+  return isSignedBy(key, kept) ? 'contained' : 'resigned';
 };
 
 /** From the last record that a kept checkpoint vouches for to the one that differs: what is not as it was. */
@@ -75,26 +102,23 @@ const sentenceOf = (file: string, verdict: KeptVerdict, stretch: SeqRange, again
 
 /** Looks at all of them, and names the first that the journal does not contain as what it is. */
 export const checkKept = (
-  files: readonly string[],
+  files: readonly KeptFile[],
   against: KeptAgainst,
 ): { readonly results: readonly KeptResult[]; readonly findings: readonly Finding[] } => {
   const results: KeptResult[] = [];
   const findings: Finding[] = [];
-  const kept = files.map(readKept);
-  const inOrder = kept
-    .flatMap((one) => ('checkpoint' in one ? [one] : []))
-    .sort((a, b) => a.checkpoint.seq - b.checkpoint.seq);
-  for (const one of kept) {
-    if (!('problem' in one)) continue;
+  for (const one of files) {
+    if (one.kind !== 'none') continue;
     results.push({ file: one.file, seq: null, verdict: 'unusable' });
     findings.push({ seq: null, what: one.problem });
   }
   /** The last record before the first difference that one vouches for, and the first that differs. */
   let soundSeq = 0;
   let firstBadSeq: number | null = null;
-  for (const { file, checkpoint } of inOrder) {
-    const { seq } = checkpoint;
-    const verdict = verdictOf(checkpoint, against);
+  const inOrder = files.filter((one) => one.kind !== 'none').sort((a, b) => a.seq - b.seq);
+  for (const kept of inOrder) {
+    const { file, seq } = kept;
+    const verdict = verdictOf(kept, against);
     if (verdict === null) continue;
     results.push({ file, seq, verdict });
     if (verdict === 'contained') soundSeq = seq;

@@ -9,14 +9,16 @@ import { connectScratch, type Db } from './connect.ts';
 import { chunkRoot, GENESIS } from './encoding.ts';
 import { errorOf } from './errors.ts';
 import { journalFiles } from './files.ts';
-import { checkKept, type KeptResult } from './kept-checkpoints.ts';
+import { checkKept, type KeptResult, readKept } from './kept-checkpoints.ts';
 import { listMigrations, migrate, migrationDigest, schemaVersion } from './migrate.ts';
 import { nameDigest } from './names.ts';
+import { originOf } from './notes.ts';
 import { JOURNAL_PRUNED, type Pruning, parsePruned } from './own-records.ts';
 import { uncovered } from './ranges.ts';
 import { CHUNKS_PER_SEGMENT, describeChunk, segmentsWithChunks } from './read-table.ts';
 import { createReader, impossibleKeys } from './reader.ts';
 import { isWholeSnapshot, type SnapshotRow } from './snapshot-table.ts';
+import type { TreeReport } from './tree-check.ts';
 import type { SealedSegment } from './types.ts';
 
 export interface SurroundingsReport {
@@ -42,6 +44,7 @@ export interface SurroundingsTask {
   readonly path: string;
   readonly headSeq: number;
   readonly parts: readonly ChainPart[];
+  readonly tree: TreeReport;
   readonly kept: KeptElsewhere;
 }
 
@@ -130,16 +133,25 @@ const checkCheckpoints = (db: Db, { path, kept }: SurroundingsTask, chain: Chain
   return checkpoints.length;
 };
 
-const checkAgainst = (db: Db, { path, kept }: SurroundingsTask, chain: Chain, find: Find): readonly KeptResult[] => {
+const checkAgainst = (
+  db: Db,
+  { path, kept, tree }: SurroundingsTask,
+  chain: Chain,
+  find: Find,
+): readonly KeptResult[] => {
   const keyPath = kept.key ?? journalFiles(path).key;
-  const { results, findings } = checkKept(kept.against ?? [], {
+  const known = {
     headSeq: chain.headSeq,
     newestSeq: createReader(db).head().seq,
     hashes: chain.hashes,
+    roots: tree.roots,
+    origin: tree.firstBodyHash === null ? null : originOf(tree.firstBodyHash),
     key: loadPublicKey(keyPath),
     keyPath,
-  });
-  for (const { seq, what } of findings) find(seq, what);
+  };
+  const beside = checkKept(tree.beside, known);
+  const { results, findings } = checkKept((kept.against ?? []).map(readKept), known);
+  for (const { seq, what } of [...tree.findings, ...beside.findings, ...findings]) find(seq, what);
   return results;
 };
 

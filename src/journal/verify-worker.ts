@@ -5,14 +5,15 @@ import { readCheckpoints } from './checkpoints.ts';
 import { connectReader, type Db } from './connect.ts';
 import { errorOf } from './errors.ts';
 import { journalFiles } from './files.ts';
-import { keptSeqs } from './kept-checkpoints.ts';
+import { chainSeqs, readKept } from './kept-checkpoints.ts';
 import { checkSurroundings, snapshotSeqs } from './surroundings-check.ts';
+import { checkTree } from './tree-check.ts';
 import type { FromVerifyWorker, VerifyAnswer, VerifyTask } from './verify.ts';
 
 /** Seqs at which something else in the journal names a hash of the chain. */
 const wantedSeqs = (db: Db, { path, kept, stretch }: Extract<VerifyTask, { kind: 'chain' }>): Set<number> => {
   const { fromSeq, toSeq } = stretch;
-  const headSeqs = keptSeqs([journalFiles(path).head, ...(kept.against ?? [])]);
+  const headSeqs = chainSeqs([journalFiles(path).head, ...(kept.against ?? [])].map(readKept));
   return new Set([...readCheckpoints(db, fromSeq, toSeq).map(({ seq }) => seq), ...snapshotSeqs(db), ...headSeqs]);
 };
 
@@ -47,6 +48,8 @@ const answer = (db: Db, task: VerifyTask): VerifyAnswer => {
   switch (task.kind) {
     case 'chain':
       return { kind: 'chain', part: checkChain(db, task.stretch, wantedSeqs(db, task), tellProgress()) };
+    case 'tree':
+      return { kind: 'tree', report: checkTree(db, task.path, task.kept.against ?? []) };
     case 'surroundings':
       return { kind: 'surroundings', report: checkSurroundings(db, task) };
     case 'structure':

@@ -1,5 +1,5 @@
 /**
- * Verifies a whole journal: the chain on two threads, then everything that hangs on it. Never on the caller's thread,
+ * Verifies a whole journal: the chain on two threads and the tree on a third, then everything that hangs on it. Never on the caller's thread,
  * never with the lock: a journal can be verified while its daemon writes it. Reports every finding, the first bad
  * sequence number first.
  */
@@ -12,6 +12,7 @@ import { errorOf } from './errors.ts';
 import type { KeptResult } from './kept-checkpoints.ts';
 import type { KeptElsewhere, SurroundingsReport, SurroundingsTask } from './surroundings-check.ts';
 import { createReader } from './reader.ts';
+import type { TreeReport } from './tree-check.ts';
 
 export interface VerifyReport {
   readonly ok: boolean;
@@ -29,11 +30,13 @@ export interface VerifyReport {
 /** What a verifying thread is asked for. */
 export type VerifyTask =
   | { readonly kind: 'chain'; readonly path: string; readonly stretch: Stretch; readonly kept: KeptElsewhere }
+  | { readonly kind: 'tree'; readonly path: string; readonly kept: KeptElsewhere }
   | SurroundingsTask
   | { readonly kind: 'structure'; readonly path: string };
 
 export type VerifyAnswer =
   | { readonly kind: 'chain'; readonly part: ChainPart }
+  | { readonly kind: 'tree'; readonly report: TreeReport }
   | { readonly kind: 'surroundings'; readonly report: SurroundingsReport }
   | { readonly kind: 'structure'; readonly findings: readonly Finding[] };
 
@@ -111,9 +114,13 @@ const verifyAll = async (path: string, options: VerifyOptions): Promise<VerifyRe
   const { structure = true, onProgress = () => {}, against, key } = options;
   const kept = { against, key };
   const { headSeq, stretches } = planStretches(path);
-  const parts = await checkChains(path, stretches, kept, (records) => onProgress(records, headSeq));
+  const [parts, tree] = await Promise.all([
+    checkChains(path, stretches, kept, (records) => onProgress(records, headSeq)),
+    runTask({ kind: 'tree', path, kept }),
+  ]);
+  if (tree.kind !== 'tree') throw new Error('A verifying thread answered something else.');
   const [surroundings, trees] = await Promise.all([
-    runTask({ kind: 'surroundings', path, headSeq, parts, kept }),
+    runTask({ kind: 'surroundings', path, headSeq, parts, tree: tree.report, kept }),
     structure ? runTask({ kind: 'structure', path }) : null,
   ]);
   if (surroundings.kind !== 'surroundings') throw new Error('A verifying thread answered something else.');

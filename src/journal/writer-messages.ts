@@ -44,6 +44,8 @@ export interface WriterPort {
   /** The next message, where one waits already. */
   readonly next: () => ToWriter | undefined;
   readonly say: (message: FromWriter) => void;
+  /** Has something done once, so much later, unless what it returns is called before. */
+  readonly later: (delayMs: number, work: () => void) => () => void;
   readonly close: () => void;
 }
 

@@ -10,6 +10,10 @@ const portOf = (port: MessagePort): WriterPort => ({
     return received?.message as ToWriter | undefined;
   },
   say: (message) => port.postMessage(message),
+  later: (delayMs, work) => {
+    const timer = setTimeout(work, delayMs);
+    return () => clearTimeout(timer);
+  },
   close: () => port.close(),
 });
 

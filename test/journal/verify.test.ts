@@ -13,6 +13,7 @@ import { readCheckpoints, signCheckpoint } from '../../src/journal/checkpoints.t
 import { GENESIS } from '../../src/journal/encoding.ts';
 import { createReader } from '../../src/journal/reader.ts';
 import { checkSurroundings, snapshotSeqs } from '../../src/journal/surroundings-check.ts';
+import { checkTree } from '../../src/journal/tree-check.ts';
 import { verifyJournal } from '../../src/journal/verify.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { tempDir } from '../support/temp-dir.ts';
@@ -46,7 +47,8 @@ before(async () => {
     if (round < 2) await closeReads(journal);
   }
   await pruneSeqs(journal, [5, 6, 7, 40, 100, 101]);
-  await journal.append(recordsFrom(journal.head().seq + 1, 30));
+  // Enough for a full tile of the tree.
+  await journal.append(recordsFrom(journal.head().seq + 1, 130));
   await journal.writeSnapshot({ seq: 120, evolverVersion: 1, state: JSON.stringify({ folded: 'x'.repeat(300) }) });
   await journal.writeSnapshot({ seq: 110, evolverVersion: 2, state: '{}' });
   await journal.close();
@@ -65,7 +67,8 @@ const findingsIn = (db: Database.Database, path: string): string[] => {
   const headSeq = createReader(db).head().seq;
   const wanted = new Set([...readCheckpoints(db, 0, 2 ** 40).map(({ seq }) => seq), ...snapshotSeqs(db)]);
   const part: ChainPart = checkChain(db, { fromSeq: 1, toSeq: headSeq, previousHash: GENESIS }, wanted);
-  const { findings } = checkSurroundings(db, { kind: 'surroundings', path, headSeq, parts: [part], kept: {} });
+  const tree = checkTree(db, path, []);
+  const { findings } = checkSurroundings(db, { kind: 'surroundings', path, headSeq, parts: [part], tree, kept: {} });
   return [...part.findings, ...findings].map(({ seq, what }) => `${seq}: ${what}`);
 };
 
@@ -244,6 +247,7 @@ test('a value that only changed its type is found', async () => {
       'UPDATE snapshots SET state = CAST(state AS TEXT)',
       'UPDATE snapshots SET state_hash = CAST(state_hash AS TEXT)',
       'UPDATE schema SET sha256 = CAST(sha256 AS TEXT)',
+      'UPDATE tree_nodes SET hash = CAST(hash AS TEXT)',
     ];
     for (const change of changes) {
       const findings = findingsAfter(db, path, () => {
@@ -292,6 +296,7 @@ test('records that are missing, doubled, exchanged or added are found', async ()
       ['CREATE TABLE more (x)', /table more is none of this scribe/],
       ['DROP INDEX records_by_call', /index records_by_call is missing/],
       ['PRAGMA application_id = 1', /application id/],
+      ['INSERT INTO tree_nodes VALUES (1, 1, zeroblob(32))', /tree has a hash, 1\/1, that no records give/],
     ];
     for (const [change, found] of changes) {
       assert.match(findingsAfter(db, path, () => db.exec(change)).join('\n'), found, change);

@@ -41,6 +41,8 @@ interface Life {
 
 type Column = Pick<JournalRecord, 'type' | 'cause'>;
 
+/** What the writer puts off for no longer than this is done before it writes on; longer ones a history never comes to. */
+const LATER_MAX_MS = 1000;
 const HALF_WRITTEN_RATE = 0.5;
 const IN_ORDER_RATE = 0.3;
 
@@ -62,6 +64,7 @@ function createChannel(commit: Commit): Channel {
   /** What the writer may take without waiting. */
   let waiting: ToWriter[] = [];
   let hear: (message: ToWriter) => void = () => undefined;
+  let putOff: (() => void) | null = null;
   let news: WriterNews | null = null;
   let pumping = false;
   let isCut = false;
@@ -75,6 +78,9 @@ function createChannel(commit: Commit): Channel {
 
   const write = (count: number): void => {
     const [first, ...others] = inbox.splice(0, count);
+    const due = putOff;
+    putOff = null;
+    due?.();
     waiting = others;
     if (first !== undefined) hear(first);
   };
@@ -114,6 +120,11 @@ function createChannel(commit: Commit): Channel {
             // As between threads: not at once, and a copy.
             const said = structuredClone(message);
             queueMicrotask(() => void (isCut ? undefined : told.said(said)));
+          },
+          later(delayMs, work) {
+            if (delayMs > LATER_MAX_MS) return () => undefined;
+            putOff = work;
+            return () => void (putOff = null);
           },
           close: () => undefined,
         },

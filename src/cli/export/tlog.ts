@@ -1,0 +1,79 @@
+/**
+ * Writes the journal's tree as files that verifiers of tile-based logs read (c2sp.org/tlog-tiles): tiles, entries and, last,
+ * the checkpoint, so that whoever reads meanwhile finds all that it names. An entry is a record's body_hash: no body is in it.
+ */
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { TILE_WIDTH, tileWidth } from '../../journal/merkle.ts';
+import { type Note, noteText } from '../../journal/notes.ts';
+import type { OpenedTree } from '../../journal/open-tree.ts';
+import { failure } from '../command.ts';
+
+const CHECKPOINT = 'checkpoint';
+/** So many files are written at once. */
+const FILES_AT_ONCE = 16;
+
+/** 1234067 is x001/x234/067; a tile that is not full says how many hashes it has. */
+const pathOf = (level: number | 'entries', n: number, width: number): string => {
+  const groups = String(n)
+    .padStart(Math.ceil(String(n).length / 3) * 3, '0')
+    .match(/\d{3}/g);
+  const name = (groups ?? []).map((group, index, all) => (index < all.length - 1 ? `x${group}` : group)).join('/');
+  return `tile/${level}/${name}${width < TILE_WIDTH ? `.p/${width}` : ''}`;
+};
+
+const bundleOf = (leaves: readonly Uint8Array[]): Buffer =>
+  Buffer.concat(leaves.flatMap((leaf) => [Buffer.of(leaf.length >> 8, leaf.length & 0xff), leaf]));
+
+interface TlogFile {
+  readonly path: string;
+  readonly content: Buffer;
+}
+
+function* filesOf(tree: OpenedTree, size: number): Generator<TlogFile> {
+  for (let level = 0; tileWidth(level, 0, size) > 0; level++) {
+    for (let n = 0; ; n++) {
+      const width = tileWidth(level, n, size);
+      if (width === 0) break;
+      if (level === 0)
+        yield { path: pathOf('entries', n, width), content: bundleOf(tree.leaves(n * TILE_WIDTH, width)) };
+      yield { path: pathOf(level, n, width), content: Buffer.concat(tree.tileOf(level, n, width)) };
+    }
+  }
+}
+
+/** Another log's files must not come under this one's checkpoint. */
+const refuseOther = async (dir: string, origin: string): Promise<void> => {
+  const there = await readFile(join(dir, CHECKPOINT), 'utf8').catch(() => null);
+  const [other] = there?.split('\n') ?? [origin];
+  if (other !== origin)
+    throw failure(
+      `--tlog ${dir}: there is the log ${other} already, and this journal is ${origin}: name another directory.`,
+    );
+};
+
+const writeFiles = async (dir: string, files: Iterable<TlogFile>): Promise<void> => {
+  const made = new Set<string>();
+  let batch: Promise<void>[] = [];
+  for (const { path, content } of files) {
+    const parent = dirname(join(dir, path));
+    if (!made.has(parent)) await mkdir(parent, { recursive: true });
+    made.add(parent);
+    batch.push(writeFile(join(dir, path), content));
+    if (batch.length < FILES_AT_ONCE) continue;
+    await Promise.all(batch);
+    batch = [];
+  }
+  await Promise.all(batch);
+};
+
+/** @returns the checkpoint that all of it is about: of the newest record there is */
+export const exportTlog = async (tree: OpenedTree, dir: string): Promise<Note> => {
+  await refuseOther(dir, tree.origin);
+  const note = tree.checkpoint(tree.size);
+  await writeFiles(dir, filesOf(tree, note.size));
+  const path = join(dir, CHECKPOINT);
+  await writeFile(`${path}.new`, noteText(note));
+  await rename(`${path}.new`, path);
+  return note;
+};

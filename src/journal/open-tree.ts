@@ -1,0 +1,74 @@
+/**
+ * The tree of a journal for those who hand it to other people's verifiers: its name, tiles, proofs, and the checkpoint that
+ * they are about. Reads only, whether or not the journal's daemon runs; a checkpoint is signed, but nothing is written.
+ */
+import { existsSync } from 'node:fs';
+import { loadPublicKey, readNoteFile, readSigningKey } from './checkpoints.ts';
+import { connectReader } from './connect.ts';
+import { JournalError } from './errors.ts';
+import { journalFiles } from './files.ts';
+import { createTree } from './merkle.ts';
+import { isNoteSigned, type Note, originOf, signNote, vkeyOf } from './notes.ts';
+import { createReader } from './reader.ts';
+import { createTreeReader, type TreeReader } from './tree-table.ts';
+
+export interface OpenedTree extends TreeReader, ReturnType<typeof createTree> {
+  readonly origin: string;
+  /** Leaves that there are: the newest record's seq. */
+  readonly size: number;
+  /** The journal's key as verifiers take it. Throws when there is none. */
+  readonly vkey: () => string;
+  /**
+   * The checkpoint beside the journal where it knows record `seq`, else one that is signed for this. Throws JournalError
+   * when that takes a key that cannot be read, or when the checkpoint is not of these records.
+   */
+  readonly checkpoint: (seq: number) => Note;
+  readonly close: () => void;
+}
+
+const checkpointOf = (path: string, tree: Omit<OpenedTree, 'checkpoint' | 'close' | 'vkey'>, seq: number): Note => {
+  const { origin, size, root } = tree;
+  const { key: keyPath, note: notePath } = journalFiles(path);
+  const beside = readNoteFile(notePath);
+  if (beside !== null && beside.size >= seq && beside.size <= size) {
+    const key = loadPublicKey(keyPath);
+    const isOwn = beside.origin === origin && Buffer.from(root(beside.size)).equals(beside.root);
+    if (isOwn && (key === null || isNoteSigned(key, beside))) return beside;
+    throw new JournalError('Corrupt', `${notePath} is not of the records of ${path}: scribe verify says more.`);
+  }
+  const key = readSigningKey(keyPath);
+  if (key !== null) return signNote(key, { origin, size, root: root(size) });
+  const known = beside === null ? 'there is none' : `it knows ${beside.size} records`;
+  throw new JournalError(
+    'Unsafe',
+    `${keyPath} cannot be read to sign record ${seq}, and of the checkpoint ${notePath} ${known}: run this as root.`,
+  );
+};
+
+/** Throws JournalError when there is no journal, or nothing in it. */
+export const openTree = (path: string): OpenedTree => {
+  if (!existsSync(path)) throw new JournalError('Unsafe', `There is no journal at ${path}.`);
+  const db = connectReader(path);
+  try {
+    const reader = createTreeReader(db);
+    const size = createReader(db).head().seq;
+    if (size === 0)
+      throw new JournalError('Unsafe', `The journal ${path} has no records, so there is nothing to prove.`);
+    const [first = new Uint8Array()] = reader.leaves(0, 1);
+    const tree = { ...reader, ...createTree(reader.tileOf), origin: originOf(first), size };
+    return {
+      ...tree,
+      vkey: () => {
+        const { key: keyPath } = journalFiles(path);
+        const key = loadPublicKey(keyPath);
+        if (key === null) throw new JournalError('Unsafe', `${keyPath} is missing or no key, or you may not read it.`);
+        return vkeyOf(tree.origin, key);
+      },
+      checkpoint: (seq) => checkpointOf(path, tree, seq),
+      close: () => db.close(),
+    };
+  } catch (thrown) {
+    db.close();
+    throw thrown;
+  }
+};
