@@ -73,7 +73,9 @@ const startDaemon = async (options: DemoOptions, cri: CriClient): Promise<void> 
   const logPath = join(root, 'scribe.log');
   const log = await open(logPath, 'a');
   const startedMs = performance.now();
-  const args = ['serve', '--socket', socket, '--root', root, '--state', state, ...dirs];
+  // Another runtime of this machine may have the usual place.
+  const nri = ['--nri-socket', join(state, 'nri.sock')];
+  const args = ['serve', '--socket', socket, '--root', root, '--state', state, ...dirs, ...nri];
   const daemon = spawn(scribe, args, { detached: true, stdio: ['ignore', log.fd, log.fd], cwd: '/' });
   await log.close();
   const ended = new Promise<Error>((resolve) => {

@@ -39,9 +39,9 @@ export const nodeOptions = {
     repeatable: true,
     about: 'A directory with a directory for each registry, which holds its hosts.toml.',
   },
-  'nri-socket': { value: 'PATH', about: 'Where NRI plugins connect to; turns NRI on.' },
-  'nri-plugin-dir': { value: 'DIR', about: 'Where NRI plugins are that are launched; turns NRI on.' },
-  'nri-config-dir': { value: 'DIR', about: 'Where the configurations of launched NRI plugins are; turns NRI on.' },
+  'nri-socket': { value: 'PATH', about: 'Where NRI plugins connect to; NRI is on then, whatever the file says.' },
+  'nri-plugin-dir': { value: 'DIR', about: 'Where NRI plugins are that are launched; NRI is on then.' },
+  'nri-config-dir': { value: 'DIR', about: 'Where the configurations of launched NRI plugins are; NRI is on then.' },
   runtime: { value: 'NAME', about: 'The OCI runtime of the default runtime handler, by name or path: runc, crun.' },
 } as const;
 

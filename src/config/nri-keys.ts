@@ -77,7 +77,7 @@ const defaultValidator = table('A validator that scribe brings along: it judges 
 });
 
 export const nriTable = table('Plugins that see, adjust and refuse pods and containers (NRI).', {
-  enable: key(flag, false, 'Launch plugins, and let them connect.'),
+  enable: key(flag, true, 'Launch plugins, and let them connect.'),
   socket: key(absolutePath, '/var/run/nri/nri.sock', 'Where plugins connect to. Whoever may is root on this node.'),
   plugin_dir: key(absolutePath, '/opt/nri/plugins', 'Executables that are launched, named NN-name.'),
   config_dir: key(absolutePath, '/etc/nri/conf.d', 'What launched plugins are told: NN-name.conf, else name.conf.'),

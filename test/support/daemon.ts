@@ -123,6 +123,10 @@ export const sweep = async (dirs: DaemonDirs): Promise<void> => {
   await removeCgroups(dirs.cgroupParent);
 };
 
+/** On as by default, and apart from the node's own plugins and from other tests' daemons. */
+const ownNri = (dir: string): string =>
+  `[nri]\nsocket = "${dir}/nri/nri.sock"\nplugin_dir = "${dir}/nri/plugins"\nconfig_dir = "${dir}/nri/conf.d"\n`;
+
 /** Makes the directories and the CNI configuration, and starts the daemon. */
 export const startDaemon = async (owner: Owner, options: DaemonOptions = {}): Promise<Daemon> => {
   const netns = options.netns ?? (await netnsOf(owner));
@@ -154,7 +158,8 @@ export const startDaemon = async (owner: Owner, options: DaemonOptions = {}): Pr
   await writeFile(configPath, options.config ?? '');
   // The cgroups that tests give their pods are no slices, whatever runs on this machine.
   await mkdir(join(dir, 'conf.d'));
-  await writeFile(join(dir, 'conf.d', 'tests.toml'), '[runtime]\ncgroup_driver = "cgroupfs"\n');
+  const nri = options.config?.includes('[nri') === true ? '' : ownNri(dir);
+  await writeFile(join(dir, 'conf.d', 'tests.toml'), `[runtime]\ncgroup_driver = "cgroupfs"\n${nri}`);
   await options.prepare?.(dirs);
 
   const flags: readonly (readonly [string, string | undefined])[] = [

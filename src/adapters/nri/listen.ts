@@ -9,12 +9,21 @@ import { listenUnix, type UnixListener } from '../../platform/linux/unix-listene
 const CONNECTIONS_MAX = 128;
 const DIAL_MS = 1_000;
 
-/** A socket that a dead process has left is not. */
+/** What connecting says of a socket that a dead process has left, and of none. */
+const NOBODY: readonly unknown[] = ['ECONNREFUSED', 'ENOENT'];
+
+/** In doubt it is: what another runtime has may not be taken away. */
 const isServed = async (path: string): Promise<boolean> => {
-  const socket = await dial({ path }, DIAL_MS).catch(() => null);
-  socket?.destroy();
-  return socket !== null;
+  try {
+    (await dial({ path }, DIAL_MS)).destroy();
+    return true;
+  } catch (error) {
+    return !(error instanceof Error && 'code' in error && NOBODY.includes(error.code));
+  }
 };
+
+const REMEDY =
+  'Only plugins that are launched are asked: name another path in nri.socket or --nri-socket and restart scribe, or set nri.disable_connections';
 
 /** null, and a finding: there can be no socket, and all else goes on. */
 export const listenForPlugins = async (
@@ -27,7 +36,7 @@ export const listenForPlugins = async (
     if (await isServed(socketPath)) throw new Error('another runtime is listening there');
     return await listenUnix(socketPath, CONNECTIONS_MAX, onConnection);
   } catch (error) {
-    report(`NRI plugins can not connect: there can be no socket at ${socketPath} (${messageOf(error)}).`);
+    report(`NRI plugins can not connect: there can be no socket at ${socketPath} (${messageOf(error)}). ${REMEDY}.`);
     return null;
   }
 };

@@ -71,7 +71,7 @@ describe('plugins that connect', { timeout: 60_000, concurrency: true }, () => {
     const { socketPath } = other.settings;
     const nri = await startTested(t, { settings: { socketPath } });
     assert.deepEqual(nri.reports, [
-      `NRI plugins can not connect: there can be no socket at ${socketPath} (another runtime is listening there).`,
+      `NRI plugins can not connect: there can be no socket at ${socketPath} (another runtime is listening there). Only plugins that are launched are asked: name another path in nri.socket or --nri-socket and restart scribe, or set nri.disable_connections.`,
     ]);
     await (await connectDouble(t, socketPath)).register();
     await other.registered('double');
