@@ -7,6 +7,7 @@
  *   exit:    exited is durable ──> the task is deleted (C3)
  *   remove, undo: stop ──> task deleted ──> files ──> gone
  */
+import { failPod } from '../deciding/pod-failed.ts';
 import { hasTimer, openEffectsOn } from '../deciding/open-effects.ts';
 import type { LaunchedTask, TaskExit } from '../model/tasks.ts';
 import { rulesOf } from '../model/rules.ts';
@@ -114,7 +115,7 @@ export function failCreation(turn: Turn, container: Container, failure: Failure)
   const podStream = sandboxStream(container.podSandboxId);
   emit(turn, containerStream(container.id), { type: 'container.failed', body: { failure } });
   if (isOfNewPod(turn, container)) {
-    emit(turn, podStream, { type: 'sandbox.failed', body: { failure } });
+    failPod(turn, container.podSandboxId, failure, 'notMade');
     wake(turn, podStream);
   }
   advanceContainer(turn, container.id);

@@ -239,6 +239,9 @@ export type Input =
 /** Why a container is EXITED, in the words kubelet shows (ContainerStatus.reason). */
 export type ExitReason = 'Completed' | 'Error' | 'OOMKilled' | 'StartError' | 'Unknown';
 
+/** A pod is undone: it could not be made, a plugin refused that it runs, or nobody asked for it once it was made (C5). */
+export type PodUndoCause = 'notMade' | 'vetoed' | 'unclaimed';
+
 export type Event =
   | { readonly type: 'effects.requested'; readonly body: { readonly effects: readonly Intent[] } }
   | { readonly type: 'sandbox.requested'; readonly body: SandboxRequested }
@@ -247,7 +250,14 @@ export type Event =
   | { readonly type: 'sandbox.ready'; readonly body: { readonly claimed: boolean } }
   | { readonly type: 'sandbox.claimed'; readonly body: Record<string, never> }
   /** Creation is given up and undone, for this reason. */
-  | { readonly type: 'sandbox.failed'; readonly body: { readonly failure: Failure } }
+  | {
+      readonly type: 'sandbox.failed';
+      readonly body: {
+        readonly failure: Failure;
+        /** Absent in journals of before rules 5. */
+        readonly cause?: PodUndoCause;
+      };
+    }
   /** What held it has ended by itself: its pause task or the shim of that. */
   | { readonly type: 'sandbox.lost'; readonly body: { readonly message: string } }
   /** Its limits are these from now on. */

@@ -16,7 +16,7 @@ import type { DaemonFacts } from './daemon-facts.ts';
 import type { SelinuxLabels } from './selinux.ts';
 import type { JournalDoubt } from './notes.ts';
 import type { PodRestore } from './pod-restore.ts';
-import type { CallRequest, Eviction, ExitReason, Intent, PodLimits } from './records.ts';
+import type { CallRequest, Eviction, ExitReason, Intent, PodLimits, PodUndoCause } from './records.ts';
 import type { PodCheckpoint } from './effects/checkpoint.ts';
 import type { ContainerUpdate } from './effects/container.ts';
 import type { ContainerNri, HooksTold, NriPlugin } from './nri-plugins.ts';
@@ -90,6 +90,8 @@ export interface PodSandbox {
   /** Somebody was told the id, or asked for it again. */
   readonly claimed: boolean;
   readonly failure: Failure | null;
+  /** Why it is undone; absent: it is not, or an older daemon did not say. */
+  readonly cause?: PodUndoCause;
   /** The newest failure of an undo, and how many there were. */
   readonly owedFailure: Failure | null;
   readonly undoFailures: number;

@@ -32,5 +32,9 @@ export function restartedHooks<T extends WithNri>(object: T): T {
  * Plugins were told of this pod, or would have been, had they wanted to. One that nobody asked for again (C5) was READY;
  * any other that is undone never was.
  */
-export const isPodAnnounced = ({ goal, nri, failure }: Pick<PodSandbox, 'goal' | 'nri' | 'failure'>): boolean =>
-  goal !== 'undo' || nri?.hooks.RunPodSandbox !== undefined || failure?.reason === 'Cancelled';
+export const isPodAnnounced = (sandbox: Pick<PodSandbox, 'goal' | 'nri' | 'failure' | 'cause'>): boolean =>
+  sandbox.goal !== 'undo' || sandbox.nri?.hooks.RunPodSandbox !== undefined || isUnclaimed(sandbox);
+
+/** Older journals do not say the cause. */
+const isUnclaimed = ({ cause, failure }: Pick<PodSandbox, 'cause' | 'failure'>): boolean =>
+  cause === undefined ? failure?.reason === 'Cancelled' : cause === 'unclaimed';

@@ -19,6 +19,7 @@ import { awaitsPlugins } from '../deciding/awaited-plugins.ts';
 import { askOnce } from '../deciding/hooks.ts';
 import { askedTogether } from '../deciding/launch.ts';
 import { pluginsFor } from '../nri/plugins.ts';
+import { failPod } from '../deciding/pod-failed.ts';
 import { isPodAnnounced } from '../nri/told.ts';
 import type { CallMethod, Intent } from '../model/records.ts';
 import { imageStream, sandboxStream } from '../model/records.ts';
@@ -65,7 +66,7 @@ function advanceRun(turn: Turn, sandbox: PodSandbox): void {
   const stream = sandboxStream(sandbox.id);
   const failure = failureOf(turn.state, sandbox);
   if (failure !== null) {
-    emit(turn, stream, { type: 'sandbox.failed', body: { failure } });
+    failPod(turn, sandbox.id, failure, 'notMade');
     return advancePodSandbox(turn, sandbox.id);
   }
   const steps = stepsOf(sandbox);

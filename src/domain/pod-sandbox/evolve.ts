@@ -81,7 +81,7 @@ function changedBy(sandbox: PodSandbox, record: Sequenced, intent: Intent | unde
     case 'sandbox.claimed':
       return { ...sandbox, claimed: true };
     case 'sandbox.failed':
-      return { ...sandbox, goal: 'undo', phase: 'notReady', failure: record.body.failure };
+      return { ...sandbox, goal: 'undo', phase: 'notReady', ...record.body };
     case 'sandbox.lost':
       return { ...sandbox, phase: 'notReady' };
     case 'sandbox.updated':

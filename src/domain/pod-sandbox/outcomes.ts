@@ -1,5 +1,7 @@
 /** What the outcome of an effect on a PodSandbox leads to. */
 import { containersAfterReconnect, SHIM_GONE } from '../container/recovery.ts';
+import { failPod } from '../deciding/pod-failed.ts';
+import type { Failure } from '../model/errors.ts';
 import { type EffectEnded, type Intent, sandboxStream } from '../model/records.ts';
 import { afterMs, emit, request, retryDelayMs, setTimer, type Turn } from '../deciding/turn.ts';
 import { vetoIn } from '../nri/answers.ts';
@@ -47,9 +49,14 @@ function afterHook(
   const failure = vetoIn(result?.answers ?? [], intent.hook, `pod sandbox ${podSandboxId}`);
   if (intent.hook === 'UpdatePodSandbox') return afterPodUpdateHook(turn, podSandboxId, intent.change ?? {}, failure);
   if (intent.hook === 'RunPodSandbox' && failure !== null && sandbox.goal === 'run')
-    emit(turn, sandboxStream(podSandboxId), { type: 'sandbox.failed', body: { failure } });
+    failPod(turn, podSandboxId, failure, 'vetoed');
   advancePodSandbox(turn, podSandboxId);
 }
+
+const UNCLAIMED: Failure = {
+  reason: 'Cancelled',
+  message: 'Nobody asked for the pod sandbox after it was made; it was undone.',
+};
 
 function afterTimer(turn: Turn, podSandboxId: string, intent: Intent): void {
   const sandbox = turn.state.sandboxes.get(podSandboxId);
@@ -58,15 +65,7 @@ function afterTimer(turn: Turn, podSandboxId: string, intent: Intent): void {
   switch (intent.purpose) {
     case 'claim':
       if (sandbox.claimed || sandbox.goal !== 'run' || hasClaimedContainers(turn.state, sandbox)) return;
-      emit(turn, stream, {
-        type: 'sandbox.failed',
-        body: {
-          failure: {
-            reason: 'Cancelled',
-            message: 'Nobody asked for the pod sandbox after it was made; it was undone.',
-          },
-        },
-      });
+      failPod(turn, podSandboxId, UNCLAIMED, 'unclaimed');
       return advancePodSandbox(turn, podSandboxId);
     case 'retry':
       if (sandbox.shimContact === 'mute' && sandbox.goal !== 'undo') request(turn, stream, { kind: 'ReconnectShim' });

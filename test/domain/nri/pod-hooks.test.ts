@@ -1,10 +1,17 @@
 /** Where in a pod's life NRI plugins are asked, and what follows from what they say. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { isPodAnnounced } from '../../../src/domain/nri/told.ts';
+import { FACTS } from '../../simulation/facts.ts';
 import { given } from '../given.ts';
 import {
   allSucceeds,
+  callerGoes,
   exits,
+  fails,
+  isDue,
+  nodeStarts,
+  POD,
   readyPod,
   removePod,
   restart,
@@ -101,4 +108,22 @@ test('a plugin that comes while others are asked about a pod is told of it', () 
   const late = plugin('20', 'late', 'StopPodSandbox');
   const { state } = withPods(...made, succeeds('AttachNetwork')).when(registers(late));
   assert.equal([...requested(state, 'SynchronizePlugin').pods].length, 1);
+});
+
+test('why a pod is undone is recorded: plugins that come then are told of those that were READY', () => {
+  const failing = [runPod(), succeeds('PreparePodSandbox'), fails('PinNamespaces')] as const;
+  const unclaimed = [runPod(), callerGoes, allSucceeds, isDue('claim')] as const;
+  const veto = [...made, succeeds('AttachNetwork'), answered('RunPodSandbox', says('10-pods', 'refused'))] as const;
+  const rows: readonly (readonly [ReturnType<typeof given>, string | undefined, boolean])[] = [
+    [given(...failing), 'notMade', false],
+    [given(...unclaimed), 'unclaimed', true],
+    [withPods(...veto), 'vetoed', true],
+    // By older rules nothing is said of it, and the failure has to do.
+    [given(nodeStarts({ ...FACTS, rules: 3 }), ...failing), undefined, false],
+    [given(nodeStarts({ ...FACTS, rules: 3 }), ...unclaimed), undefined, true],
+  ];
+  for (const [{ state }, cause, announced] of rows) {
+    const pod = state.sandboxes.get(POD) ?? assert.fail();
+    assert.deepEqual([pod.goal, pod.cause, isPodAnnounced(pod)], ['undo', cause, announced]);
+  }
 });
