@@ -49,3 +49,48 @@ test('what a plugin can not have is refused by its key', async (t) => {
     await assert.rejects(load(t, `[nri.plugins.logger]\n${line}\n`), message, line);
   await assert.rejects(load(t, '[nri.plugins."a/b"]\n'), /a\/b/);
 });
+
+test('the default validator is off, and has the keys that containerd has', async (t) => {
+  assert.equal((await load(t, '')).nri.defaultValidator.enable, false);
+  const text = `[nri]
+    enable = true
+    startup_wait = "1m"
+    [nri.default_validator]
+    enable = true
+    reject_oci_hook_adjustment = true
+    reject_runtime_default_seccomp_adjustment = true
+    reject_unconfined_seccomp_adjustment = true
+    reject_custom_seccomp_adjustment = true
+    reject_namespace_adjustment = true
+    reject_sysctl_adjustment = true
+    required_plugins = ["logger", "10-other"]
+    tolerate_missing_plugins_annotation = "tolerate.example.com/missing"`;
+  const { nri } = await load(t, text);
+  assert.equal(nri.startupWaitMs, 60_000);
+  assert.deepEqual(nri.defaultValidator, {
+    enable: true,
+    rules: {
+      rejectOciHookAdjustment: true,
+      rejectRuntimeDefaultSeccompAdjustment: true,
+      rejectUnconfinedSeccompAdjustment: true,
+      rejectCustomSeccompAdjustment: true,
+      rejectNamespaceAdjustment: true,
+      rejectSysctlAdjustment: true,
+      requiredPlugins: ['logger', '10-other'],
+      tolerateMissingPluginsAnnotation: 'tolerate.example.com/missing',
+    },
+  });
+});
+
+test('a default validator that would not judge, or could not, is refused', async (t) => {
+  const bad = {
+    'enable = true': /nri\.default_validator\.enable is true, but NRI is off: set nri\.enable too/,
+    'required_plugins = ["a/b"]': /nri\.default_validator\.required_plugins.*must be the name of a plugin/,
+    'required_plugins = "a"': /required_plugins must be a list of names of plugins/,
+    'tolerate_missing_plugins_annotation = "a b"':
+      /tolerate_missing_plugins_annotation must be the key of an annotation/,
+    'reject_hooks = true': /reject_hooks/,
+  };
+  for (const [line, message] of Object.entries(bad))
+    await assert.rejects(load(t, `[nri.default_validator]\n${line}\n`), message, line);
+});

@@ -2,13 +2,15 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
+import { openEffectsOn } from '../../src/domain/deciding/open-effects.ts';
 import { GrpcCode } from '../../src/domain/model/errors.ts';
+import { sandboxStream } from '../../src/domain/model/records.ts';
 import { startScripted, type Told, toldIn } from '../adapters/nri/scripted-plugin.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { withCode } from '../support/failures.ts';
-import { recordsOf } from '../support/journal.ts';
+import { recordsOf, stateOf } from '../support/journal.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
-import { containerConfig, podConfig, removePod } from '../support/pods.ts';
+import { containerConfig, eventually, podConfig, removePod } from '../support/pods.ts';
 import { tempDir } from '../support/temp-dir.ts';
 
 const HOOK = 'ValidateContainerAdjustment';
@@ -33,7 +35,7 @@ describe('validators of NRI', () => {
     dir = await tempDir(owner);
     socket = join(dir, 'nri.sock');
     node = await startNode(owner, {
-      config: `[nri]\nenable = true\nsocket = "${socket}"\nplugin_dir = "${dir}/plugins"\nrequest_timeout = "500ms"\n`,
+      config: `[nri]\nenable = true\nsocket = "${socket}"\nplugin_dir = "${dir}/plugins"\nrequest_timeout = "500ms"\nstartup_wait = "60s"\n[nri.default_validator]\nenable = true\nreject_oci_hook_adjustment = true\n`,
     });
     await startScripted(
       owner,
@@ -41,7 +43,10 @@ describe('validators of NRI', () => {
       {
         log: join(dir, 'changing'),
         events: ['CreateContainer'],
-        acts: [{ hook: 'CreateContainer', adjust: { env: [{ key: 'PLUGIN', value: PLUGINS }] } }],
+        acts: [
+          { hook: 'CreateContainer', container: 'hooked', adjust: { hooks: { prestart: [{ path: '/hook' }] } } },
+          { hook: 'CreateContainer', adjust: { env: [{ key: 'PLUGIN', value: PLUGINS }] } },
+        ],
       },
       { index: '10', name: 'changing' },
     );
@@ -103,6 +108,42 @@ describe('validators of NRI', () => {
       containers.map(({ metadata }) => metadata?.name),
       ['allowed'],
     );
+  });
+
+  test("scribe's own rejects what its configuration does not allow", async () => {
+    await assert.rejects(
+      create('hooked'),
+      withCode(GrpcCode.FAILED_PRECONDITION, /rejects container "hooked" .*plugin "10-changing" changed OCI hooks/),
+    );
     await removePod(node.daemon, podSandboxId);
+  });
+
+  test('after a start, a pod and its container wait for a plugin that they require, and are made when it comes', async (t) => {
+    const { daemon } = node;
+    await daemon.kill();
+    await daemon.start();
+    const { runtime } = daemon.cri;
+    const config = podConfig(daemon, 'waiting', { annotations: { 'required-plugins.noderesource.dev': '[late]' } });
+    const pod = runtime.runPodSandbox({ config });
+    await eventually('the pod waits for nothing else', async () => {
+      const state = stateOf(daemon);
+      const waiting = [...state.sandboxes.values()].filter(({ phase }) => phase === 'creating');
+      return waiting.some(({ id }) => openEffectsOn(state, sandboxStream(id)).length === 0);
+    });
+    await startScripted(
+      t,
+      socket,
+      { log: join(dir, 'late'), events: ['RunPodSandbox'] },
+      { index: '30', name: 'late' },
+    );
+    const own = await pod;
+    const told = await toldIn(t, join(dir, 'late'), (all) => all.some(({ hook }) => hook === 'RunPodSandbox'));
+    assert.deepEqual(
+      told.map(({ hook }) => hook),
+      ['Configure', 'Synchronize', 'RunPodSandbox'],
+    );
+    const container = containerConfig('main', busyboxName, ['sleep', '1000']);
+    await runtime.createContainer({ podSandboxId: own.podSandboxId, config: container, sandboxConfig: config });
+    await removePod(daemon, own.podSandboxId);
   });
 });

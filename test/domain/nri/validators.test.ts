@@ -52,11 +52,8 @@ test('validators are asked once all others have answered, before anything is mad
 
 test('they are told the container as it was, what others want of it and of others, who set what, and who was there', () => {
   const { container, proposal, pod } = requested(changed().state, 'CallPlugins');
-  assert.deepEqual(
-    container?.env?.filter((entry) => entry === 'PLUGIN=here'),
-    [],
-  );
-  assert.equal(pod.id, container?.podSandboxId);
+  assert.ok(!JSON.stringify(container).includes('PLUGIN=here'));
+  assert.equal(container?.podSandboxId, pod.id);
   assert.deepEqual(proposal, {
     adjust: env,
     updates: [{ containerId: 'other', resources: { cpu: { shares: '5' } } }],
