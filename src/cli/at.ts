@@ -1,4 +1,5 @@
 /** `scribe at`: the node as it was at a moment, from the journal, with its daemon up or down. Changes nothing. */
+import { resolve } from 'node:path';
 import { nearest } from '../config/nearest.ts';
 import { openReader } from '../journal/open.ts';
 import { command, misuse, type Values } from './command.ts';
@@ -21,6 +22,11 @@ const options = {
   image,
   namespace,
   label,
+  listen: {
+    value: 'SOCKET',
+    about:
+      'Serves CRI at this socket as of the moment, until it is told to end: lists and statuses as they were, for crictl and whoever else reads; everything else is refused.',
+  },
   utc: { about: 'Times in UTC, instead of in the local zone.' },
   json: jsonOption,
 } as const;
@@ -53,29 +59,71 @@ const show = async (past: PastState, kind: Kind, values: Values<typeof options>,
   await table.flush();
 };
 
+/** SIGINT or SIGTERM. */
+const toldToEnd = (): Promise<void> =>
+  new Promise((end) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => end());
+  });
+
+const listen = async (
+  past: PastState,
+  socket: string,
+  { config, utc }: Values<typeof options>,
+  io: Io,
+): Promise<void> => {
+  const [{ loadConfig }, { pinnedNames }, { servePast }] = await Promise.all([
+    import('../config/load.ts'),
+    import('../config/config.ts'),
+    import('./past/serve.ts'),
+  ]);
+  const configured = await loadConfig({ path: config });
+  const socketPath = resolve(socket);
+  // Nobody but its owner may connect, not even before the mode is set.
+  process.umask(0o077);
+  const server = await servePast({
+    past,
+    socketPath,
+    messageBytesMax: configured.limits.requestBytesMax,
+    pinned: pinnedNames(configured),
+    report: (message) => void write(io.stderr, `scribe: ${message}\n`),
+  });
+  const showTime = utc === true ? shortUtcTime : localTime;
+  const then = `as of ${showTime(past.atNs)}, after record ${past.seq}`;
+  await write(io.stderr, `Listening at unix://${socketPath}, ${then}. SIGINT or SIGTERM ends it.\n`);
+  await toldToEnd();
+  await server.close();
+};
+
 export const at = command({
   name: 'at',
   summary: 'the node as it was at a moment',
   description: [
     `Shows the pods, containers or images of this node as they were at a moment. ${MOMENT_FORMS} The state just after that record is shown.`,
-    'Reads the journal itself, with the daemon up or down, and changes nothing. What was removed since and is pruned by now is missing; a note says so.',
+    'Reads the journal itself, with the daemon up or down, and changes nothing. What was removed since and is pruned by now is missing; a note says so. With --listen the time of an answer (timestamp of PodSandboxStatus) is the moment; numbers of what ran then (stats) are not recorded.',
   ],
-  operands: { name: 'MOMENT get pods|containers|images', count: 3 },
+  operands: { name: 'MOMENT [get pods|containers|images]', count: 3, countMin: 1 },
   options,
   examples: [
     ['scribe at 03:12 get containers', 'Which containers there were today at 03:12, and what they did.'],
     ['scribe at 2h get pods --namespace shop', 'The pods of a namespace two hours ago.'],
     ['scribe at 48211 get images --json', 'The images just after a record.'],
+    [
+      'scribe at 03:12 --listen /tmp/then.sock & crictl -r unix:///tmp/then.sock ps -a',
+      'crictl shows the containers of 03:12.',
+    ],
   ],
   run: async (values, [moment = '', verb, what], io) => {
-    const kind = kindOf(verb, what);
+    const socket = values.listen;
+    if (socket !== undefined && verb !== undefined) throw misuse('"get" and --listen: give one of them.');
+    const kind = socket === undefined ? kindOf(verb, what) : null;
     const wanted = parseMoment(moment, 'MOMENT');
     const path = await readableJournal(await rootOf(values));
     const reader = openReader(path);
     try {
       const past = stateAt(path, reader, wanted);
-      await show(past, kind, values, io);
       for (const note of past.notes) await write(io.stderr, `scribe: ${note}\n`);
+      if (kind !== null) await show(past, kind, values, io);
+      else if (socket !== undefined) await listen(past, socket, values, io);
     } finally {
       reader.close();
     }

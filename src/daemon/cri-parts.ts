@@ -5,6 +5,7 @@ import { type DaemonPorts, daemonService } from '../adapters/cri/services/scribe
 import { type ContainerEventsOptions, createContainerEvents, type EventCursor } from '../adapters/cri/events.ts';
 import { imagesService } from '../adapters/cri/services/scribe-images.ts';
 import { createLists } from '../adapters/cri/lists.ts';
+import { runtimeHandlers } from '../adapters/cri/runtime-handlers.ts';
 import type { CriParts } from '../adapters/cri/parts.ts';
 import { type ServiceOptions, type ServiceParts, serviceOf } from '../adapters/cri/service.ts';
 import type { SecretVault } from '../adapters/bundle/secrets.ts';
@@ -15,12 +16,9 @@ import type * as wire from '../wire/cri/api.ts';
 import { DaemonDefinition } from '../wire/scribe/v1/daemon.ts';
 import { pinnedBy } from '../domain/image/pinned.ts';
 import { ImagesDefinition } from '../wire/scribe/v1/images.ts';
-import type { Config } from '../config/config.ts';
+import { type Config, pinnedNames } from '../config/config.ts';
 import { messageOf } from '../domain/model/errors.ts';
-import type { RuntimeHandler } from '../domain/model/runtime-handler.ts';
-import { givesUserNamespaces } from '../domain/pod-sandbox/sandboxer.ts';
 import type { Sequenced } from '../domain/model/records.ts';
-import type { NodeState } from '../domain/model/state.ts';
 import { fromJournalRecord } from '../engine/codec.ts';
 import type { Clock, NoteRead, SubmitCall } from '../engine/ports.ts';
 import type { SqliteJournal } from '../journal/sqlite-journal.ts';
@@ -139,10 +137,6 @@ async function eventBacklog({ journal, view, clock, report }: CriSources): Promi
   return records;
 }
 
-/** What the client's garbage collection has to leave alone: the sandbox image is in use whenever a pod is. */
-const pinnedNames = ({ images, runtime }: Config): readonly string[] =>
-  runtime.sandboxImage === null ? images.pinned : [...images.pinned, runtime.sandboxImage];
-
 /**
  * Images and writable layers are below one directory, so both are said to be at one mount point: a kubelet that saw
  * two would take them for file systems that can be evicted from separately.
@@ -164,17 +158,4 @@ function imageFsInfo(images: ImagesAdapter, usage: UsageCollector, rootDir: stri
     inodesUsed: { value: String(layers.inodesUsed) },
   };
   return { imageFilesystems: [ofImages], containerFilesystems: [ofContainers] };
-}
-
-/** The default handler also goes by the empty name. */
-function runtimeHandlers({ facts }: NodeState): readonly wire.RuntimeHandler[] {
-  const handlers = facts?.handlers ?? [];
-  const featuresOf = (handler: RuntimeHandler) => ({
-    recursiveReadOnlyMounts: handler.recursiveReadOnlyMounts ?? false,
-    userNamespaces: givesUserNamespaces(handler),
-  });
-  const byDefault = handlers
-    .filter(({ name }) => name === facts?.defaultHandler)
-    .map((found) => ({ ...found, name: '' }));
-  return [...byDefault, ...handlers].map((handler) => ({ name: handler.name, features: featuresOf(handler) }));
 }

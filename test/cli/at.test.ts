@@ -77,7 +77,8 @@ describe('at', () => {
       [['at', 'now', 'get', 'pobs'], /did you mean pods\?/],
       [['at', 'now', 'show', 'pods'], /"show" is not known: say "get" and one of pods, containers, images/],
       [['at', 'then', 'get', 'pods'], /MOMENT then: that is no time/],
-      [['at', 'now'], /MOMENT get pods\|containers\|images is missing/],
+      [['at', 'now'], /What to show is missing: say "get" and one of pods, containers, images/],
+      [['at', 'now', 'get', 'pods', '--listen', '/tmp/x.sock'], /"get" and --listen: give one of them/],
     ] as const) {
       const { exitStatus, stderr } = await scribe([...words, '--root', root.dir]);
       assert.equal(exitStatus, 2);

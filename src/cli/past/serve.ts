@@ -1,0 +1,106 @@
+/**
+ * A CRI socket that shows the node as it was: lists and statuses are answered by the code that answers them live, from
+ * a folded state; everything else is refused. Must not reach anything that changes the node.
+ */
+import { lstat } from 'node:fs/promises';
+import { throwError } from 'rxjs';
+import { createLists } from '../../adapters/cri/lists.ts';
+import type { CriParts } from '../../adapters/cri/parts.ts';
+import { runtimeHandlers } from '../../adapters/cri/runtime-handlers.ts';
+import { type CriServer, startCriServer } from '../../adapters/cri/server.ts';
+import { type Failure, FailureError, messageOf } from '../../domain/model/errors.ts';
+import { pinnedBy } from '../../domain/image/pinned.ts';
+import type { ReadModel } from '../../engine/ports.ts';
+import { whyUnreachable } from '../client.ts';
+import { failure } from '../command.ts';
+import { utcTime } from '../format.ts';
+import type { PastState } from './state.ts';
+
+export interface PastServerOptions {
+  readonly past: PastState;
+  readonly socketPath: string;
+  readonly messageBytesMax: number;
+  /** Names of images that Status of an image calls pinned, as the daemon's configuration has them. */
+  readonly pinned: readonly string[];
+  readonly report: (message: string) => void;
+}
+
+const refusedAt = ({ seq, atNs }: PastState): Failure => ({
+  reason: 'WrongState',
+  message: `The past can't be changed: this socket shows the node as of ${utcTime(atNs)}, record ${seq}.`,
+});
+
+/** What was not written down cannot be shown: numbers of what ran, events, exit codes that nobody knew yet. */
+const unknownThen = ({ seq }: PastState): Failure => ({
+  reason: 'WrongState',
+  message: `The past can't be changed, nor measured: of record ${seq} only lists and statuses are known.`,
+});
+
+const viewOf = (past: PastState): ReadModel => {
+  const never = throwError(() => failed(unknownThen(past)));
+  return {
+    state: past.state,
+    // Nothing changes any more.
+    versions: () => ({ sandboxes: 0, containers: 0, images: 0 }),
+    changes: never,
+    recordsOf: () => never,
+  };
+};
+
+const failed = ({ reason, message }: Failure): FailureError => new FailureError(reason, message);
+
+const partsOf = ({ past, pinned, report }: PastServerOptions): CriParts => {
+  const view = viewOf(past);
+  const unmeasured = (): never => {
+    throw failed(unknownThen(past));
+  };
+  return {
+    version: past.state.facts?.version ?? '',
+    submit: async () => ({ outcome: { ok: false, failure: refusedAt(past) }, attachment: null }),
+    view,
+    lists: createLists(view, pinnedBy(pinned), (id, error) =>
+      report(`${id} could not be encoded: ${messageOf(error)}`),
+    ),
+    events: { subscribe: async () => unmeasured(), passedOver: () => 0 },
+    noteRead: () => undefined,
+    nowNs: () => past.atNs,
+    statusesAtNs: () => past.atNs,
+    monoNs: () => 0n,
+    // What a request holds is refused with it, and kept nowhere.
+    tokenOf: () => '',
+    keepCredentials: () => '',
+    streaming: { newId: () => '', urlFor: async () => unmeasured() },
+    statsOf: async () => unmeasured(),
+    statsOfAll: async () => unmeasured(),
+    sandboxDetails: async () => ({}),
+    podStatsOf: async () => unmeasured(),
+    podMetricsOf: async () => unmeasured(),
+    networkProblem: async () => null,
+    // crictl asks for it to see whether there is an image service at all.
+    imageFsInfo: () => ({ imageFilesystems: [], containerFilesystems: [] }),
+    runtimeHandlers: () => runtimeHandlers(past.state),
+    describeConfig: () => ({}),
+  };
+};
+
+/** A socket that somebody listens at, or a file that is none, stays. */
+const refuseTaken = async (socketPath: string): Promise<void> => {
+  const found = await lstat(socketPath).catch(() => null);
+  if (found === null) return;
+  if (!found.isSocket()) throw failure(`${socketPath} is there, and is no socket: name another path.`);
+  if ((await whyUnreachable(socketPath)) === null)
+    throw failure(`Somebody listens at ${socketPath} already: name another path.`);
+};
+
+/** Serves until it is closed. */
+export const servePast = async (options: PastServerOptions): Promise<CriServer> => {
+  await refuseTaken(options.socketPath);
+  return startCriServer({
+    socketPath: options.socketPath,
+    socketMode: 0o600,
+    socketGid: null,
+    messageBytesMax: options.messageBytesMax,
+    parts: partsOf(options),
+    onBug: (rpc, error) => options.report(`${rpc} failed unexpectedly: ${messageOf(error)}`),
+  });
+};

@@ -1,0 +1,215 @@
+/**
+ * `scribe at MOMENT --listen`: what a real daemon answered at twenty moments of a random workload, a kill -9 in it, is
+ * answered again from its journal, byte for byte; crictl takes the socket for a node's.
+ */
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { before, describe, test } from 'node:test';
+import { type CriClient, criClient } from '../../scripts/lib/cri-client.ts';
+import { servePast } from '../../src/cli/past/serve.ts';
+import { stateAt } from '../../src/cli/past/state.ts';
+import { GrpcCode } from '../../src/domain/model/errors.ts';
+import { openReader } from '../../src/journal/open.ts';
+import * as wire from '../../src/wire/cri/api.ts';
+import { cleanupAfterAll, onCleanup } from '../support/cleanup.ts';
+import { criTool } from '../support/cri-tools.ts';
+import { busyboxName, startNode, type TestNode } from '../support/node.ts';
+import { containerConfig, podConfig } from '../support/pods.ts';
+import { runOk, startProcess } from '../support/process.ts';
+import { createChoices } from '../simulation/random.ts';
+
+const MOMENTS = 20;
+const timeout = 120_000;
+
+interface Seen {
+  readonly seq: number;
+  readonly answers: ReadonlyMap<string, string>;
+  /** Of crictl, at some of the moments. */
+  readonly crictl: ReadonlyMap<string, string>;
+}
+
+const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
+
+/** Every list and status that does not ask for more, encoded; the time of an answer is its own. */
+const answersOf = async ({ runtime, image }: CriClient): Promise<Map<string, string>> => {
+  const answers = new Map<string, string>();
+  const pods = await runtime.listPodSandbox();
+  const containers = await runtime.listContainers();
+  const images = await image.listImages();
+  answers.set('pods', hex(wire.ListPodSandboxResponse.encode(pods).finish()));
+  answers.set('containers', hex(wire.ListContainersResponse.encode(containers).finish()));
+  answers.set('images', hex(wire.ListImagesResponse.encode(images).finish()));
+  for (const { id } of pods.items) {
+    const status = { ...(await runtime.podSandboxStatus({ podSandboxId: id })), timestamp: '0' };
+    answers.set(`pod ${id}`, hex(wire.PodSandboxStatusResponse.encode(status).finish()));
+  }
+  for (const { id } of containers.containers) {
+    const status = await runtime.containerStatus({ containerId: id });
+    answers.set(`container ${id}`, hex(wire.ContainerStatusResponse.encode(status).finish()));
+  }
+  for (const { id } of images.images) {
+    const status = await image.imageStatus({ image: { image: id } });
+    answers.set(`image ${id}`, hex(wire.ImageStatusResponse.encode(status).finish()));
+  }
+  return answers;
+};
+
+describe('the past over CRI', () => {
+  const owner = cleanupAfterAll();
+  let node: TestNode;
+  let journal: string;
+  const seen: Seen[] = [];
+  let sockets = 0;
+
+  const crictl = (socket: string, ...args: readonly string[]): Promise<string> =>
+    runOk(node.daemon.netns.inside([criTool('crictl'), '-r', `unix://${socket}`, '-i', `unix://${socket}`, ...args]));
+
+  const headSeq = (): number => {
+    const reader = openReader(journal);
+    try {
+      return reader.head().seq;
+    } finally {
+      reader.close();
+    }
+  };
+
+  /** pods, ps -a, images, and inspect and inspectp of one of each, as crictl prints them. */
+  const crictlOf = async (socket: string, { runtime }: CriClient): Promise<Map<string, string>> => {
+    const said = new Map<string, string>();
+    for (const words of [['pods'], ['ps', '-a'], ['images']])
+      said.set(words.join(' '), await crictl(socket, ...words, '-o', 'json'));
+    const [pod] = (await runtime.listPodSandbox()).items;
+    const [container] = (await runtime.listContainers()).containers;
+    const statusIn = (text: string): string =>
+      JSON.stringify((JSON.parse(text) as { readonly status: unknown }).status);
+    if (pod !== undefined) said.set('inspectp', statusIn(await crictl(socket, 'inspectp', pod.id)));
+    if (container !== undefined) said.set('inspect', statusIn(await crictl(socket, 'inspect', container.id)));
+    return said;
+  };
+
+  /** What is answered while nothing is recorded: looked at again until the journal stood still meanwhile. */
+  const look = async (withCrictl: boolean): Promise<void> => {
+    for (let tries = 0; tries < 20; tries += 1) {
+      const seq = headSeq();
+      const answers = await answersOf(node.daemon.cri);
+      const said = withCrictl ? await crictlOf(node.daemon.socket, node.daemon.cri) : new Map<string, string>();
+      if (headSeq() === seq) return void seen.push({ seq, answers, crictl: said });
+    }
+    assert.fail('the journal never stood still');
+  };
+
+  before(async () => {
+    node = await startNode(owner);
+    journal = join(node.daemon.dirs.root, 'journal.db');
+    await node.daemon.cri.image.pullImage({ image: { image: busyboxName } });
+    const { next } = createChoices(20, []);
+    const pods: string[] = [];
+    const containers: string[] = [];
+    const pick = (from: readonly string[]): string | undefined => from[Math.floor(next() * from.length)];
+    for (let step = 0; step < MOMENTS; step += 1) {
+      if (step === MOMENTS / 2) {
+        await node.daemon.kill();
+        await node.daemon.start();
+      }
+      const { runtime } = node.daemon.cri;
+      const choice = next();
+      const podSandboxId = pick(pods);
+      const containerId = pick(containers);
+      if (podSandboxId === undefined || choice < 0.25) {
+        const config = podConfig(node.daemon, `pod-${step}`, { labels: { step: String(step) } });
+        pods.push((await runtime.runPodSandbox({ config })).podSandboxId);
+      } else if (containerId === undefined || choice < 0.6) {
+        const command = choice < 0.4 ? ['sh', '-c', 'exit 3'] : ['sleep', '1000'];
+        const config = containerConfig(`c-${step}`, busyboxName, command);
+        const sandboxConfig = podConfig(node.daemon, 'pod');
+        const made = await runtime.createContainer({ podSandboxId, config, sandboxConfig }).catch(() => null);
+        if (made !== null) {
+          containers.push(made.containerId);
+          await runtime.startContainer({ containerId: made.containerId });
+        }
+      } else if (choice < 0.75) await runtime.stopContainer({ containerId, timeout: '0' });
+      else if (choice < 0.85) await runtime.removeContainer({ containerId });
+      else if (choice < 0.95) await runtime.stopPodSandbox({ podSandboxId });
+      else await runtime.removePodSandbox({ podSandboxId });
+      const shown = (await runtime.listContainers()).containers.length;
+      await look(shown > 0 && step % 3 === 2 && seen.filter(({ crictl: said }) => said.size > 0).length < 3);
+    }
+  });
+
+  const pastOf = async (seq: number): Promise<{ readonly socket: string; readonly cri: CriClient }> => {
+    const reader = openReader(journal);
+    const past = stateAt(journal, reader, { kind: 'record', seq });
+    reader.close();
+    const socket = join(node.daemon.dirs.state, `past-${(sockets += 1)}.sock`);
+    const server = await servePast({
+      past,
+      socketPath: socket,
+      messageBytesMax: 16 * 1024 * 1024,
+      pinned: [],
+      report: (message) => assert.fail(message),
+    });
+    const cri = criClient(socket);
+    onCleanup(owner, async () => {
+      cri.close();
+      await server.close();
+    });
+    return { socket, cri };
+  };
+
+  test('lists and statuses of twenty moments are what was answered then', { timeout }, async () => {
+    assert.equal(seen.length, MOMENTS);
+    let answers = 0;
+    for (const { seq, answers: then, crictl: said } of seen) {
+      const { socket, cri } = await pastOf(seq);
+      assert.deepEqual(await answersOf(cri), then, `as of record ${seq}`);
+      answers += then.size;
+      if (said.size > 0) assert.deepEqual(await crictlOf(socket, cri), said, `crictl as of record ${seq}`);
+    }
+    assert.ok(answers > 100, `only ${answers} answers were compared`);
+    assert.ok(seen.some(({ crictl: said }) => said.has('inspect')));
+  });
+
+  test("the past can't be changed, nor measured", { timeout }, async () => {
+    const { cri, socket } = await pastOf(seen.at(-1)?.seq ?? 0);
+    const [pod] = (await cri.runtime.listPodSandbox()).items;
+    const { runtime, image } = cri;
+    for (const call of [
+      () => runtime.runPodSandbox({ config: podConfig(node.daemon, 'late') }),
+      () => runtime.stopPodSandbox({ podSandboxId: pod?.id ?? '' }),
+      () => image.pullImage({ image: { image: busyboxName }, auth: { username: 'u', password: 'p' } }),
+      () => runtime.listContainerStats({}),
+    ])
+      await assert.rejects(call(), (error: { readonly code: number; readonly details: string }) => {
+        assert.equal(error.code, GrpcCode.FAILED_PRECONDITION);
+        assert.match(error.details, /^The past can't be changed/);
+        return true;
+      });
+    await assert.rejects(crictl(socket, 'stopp', pod?.id ?? ''), /The past can't be changed/);
+  });
+
+  test('scribe at --listen serves a socket until it is told to end, and takes none that is in use', {
+    timeout,
+  }, async () => {
+    const socket = join(node.daemon.dirs.state, 'at.sock');
+    const { seq = 0 } = seen[5] ?? {};
+    const main = join(import.meta.dirname, '../../src/cli/main.ts');
+    const words = ['at', String(seq), '--listen', socket, '--root', node.daemon.dirs.root];
+    const command = await startProcess(owner, [process.execPath, main, ...words]);
+    await command.until(/Listening at unix:/);
+    const cri = criClient(socket);
+    onCleanup(owner, () => cri.close());
+    assert.deepEqual(await answersOf(cri), seen[5]?.answers);
+    const second = await node.daemon.scribe(
+      'at',
+      String(seq),
+      '--listen',
+      node.daemon.socket,
+      '--root',
+      node.daemon.dirs.root,
+    );
+    assert.equal(second.exitCode, 1);
+    assert.match(second.stderr, /Somebody listens at .* already/);
+    command.kill('SIGTERM');
+    assert.equal(await command.ended, 0);
+  });
+});
