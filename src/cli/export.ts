@@ -1,41 +1,161 @@
 /** `scribe export`: the journal for other people's tools. */
+import { hostname } from 'node:os';
 import { resolve } from 'node:path';
+import { openReader } from '../journal/open.ts';
 import { openTree } from '../journal/open-tree.ts';
-import { command, misuse } from './command.ts';
+import { command, misuse, type Values } from './command.ts';
+import { type Cursor, openCursor } from './export/cursor.ts';
+import { formatOption, parseFormat, type WritePage, writePageOf } from './export/formats.ts';
+import { type Level, levelOption, parseLevel } from './export/level.ts';
+import { createItemReader, type ItemReader } from './export/records.ts';
+import { fileTarget, otlpTarget, streamTarget, type Target } from './export/target.ts';
 import { exportTlog } from './export/tlog.ts';
 import { counted } from './format.ts';
-import { write } from './io.ts';
+import { watchJournal } from './history/watch.ts';
+import { type Io, write } from './io.ts';
 import { configOption, readableJournal, rootOf, rootOption } from './places.ts';
+import { parseRange, rangeOptions, seqsOf } from './time-argument.ts';
+import { thingOptions } from './things.ts';
 
 const options = {
   root: rootOption,
   config: configOption,
+  format: formatOption,
+  level: levelOption,
+  pod: thingOptions.pod,
+  container: thingOptions.container,
+  image: thingOptions.image,
+  ...rangeOptions,
+  output: { value: 'FILE', about: 'Appends to this file, instead of writing to standard output.' },
+  endpoint: { value: 'URL', about: 'With --format otlp: sends to this receiver of OTLP over HTTP, at URL/v1/logs.' },
+  follow: { short: 'f', about: 'Goes on: exports what is being recorded.' },
+  'cursor-file': {
+    value: 'FILE',
+    about:
+      'Where this target has come to: the export begins behind it, and saves it whenever the target has more. What comes twice after a crash has the same node and seq.',
+  },
+  node: { value: 'NAME', about: "What this node is called in exports; by default this machine's host name." },
   tlog: {
     value: 'DIR',
     about:
-      "Writes the journal as a tile-based transparency log (c2sp.org/tlog-tiles) into this directory: every record's body_hash, the Merkle tree over them and a signed checkpoint.",
+      "Writes the journal as a tile-based transparency log (c2sp.org/tlog-tiles) into this directory instead: every record's body_hash, the Merkle tree over them and a signed checkpoint.",
   },
 } as const;
+
+const tlogTo = async (path: string, dir: string, io: Io): Promise<void> => {
+  const tree = openTree(path);
+  try {
+    const { size } = await exportTlog(tree, dir);
+    await write(io.stdout, `${dir}: ${counted(size, 'record')} of the log ${tree.origin}\n`);
+  } finally {
+    tree.close();
+  }
+};
+
+const targetOf = async ({ output, endpoint, format }: Values<typeof options>, io: Io): Promise<Target> => {
+  if (endpoint !== undefined && (output !== undefined || format !== 'otlp'))
+    throw misuse('--endpoint goes with --format otlp, and without --output.');
+  if (endpoint !== undefined && !/^https?:\/\/[^/\s]+/.test(endpoint))
+    throw misuse(`--endpoint ${endpoint}: that is no URL.`);
+  if (endpoint !== undefined) return otlpTarget(endpoint);
+  return output === undefined ? streamTarget(io.stdout) : fileTarget(resolve(output));
+};
+
+/** The journal's own name: what a cursor belongs to. */
+const logOf = (path: string): string => {
+  const tree = openTree(path);
+  try {
+    return tree.origin;
+  } finally {
+    tree.close();
+  }
+};
+
+const cursorOf = async (path: string, file: string | undefined): Promise<Cursor> =>
+  file === undefined ? { seq: 0, save: async () => {} } : openCursor(resolve(file), logOf(path));
+
+interface Export {
+  readonly items: ItemReader;
+  readonly writePage: WritePage;
+  readonly level: Level;
+  readonly target: Target;
+  readonly cursor: Cursor;
+}
+
+/** Sends a range, and saves the cursor after every page that the target has. */
+const sendRange = async (
+  { items, writePage, level, target, cursor }: Export,
+  fromSeq: number,
+  toSeq: number,
+): Promise<void> => {
+  for (const page of items.pages(fromSeq, toSeq)) {
+    const text = writePage(page.items, level);
+    if (text !== '') await target.send(text);
+    await cursor.save(page.throughSeq);
+  }
+};
+
+const records = async (path: string, values: Values<typeof options>, io: Io): Promise<0> => {
+  const { pod, container, image, since, until, follow = false } = values;
+  if (follow && until !== undefined) throw misuse('--follow goes on, and --until ends: give one of them.');
+  const [format, level] = [parseFormat(values.format), parseLevel(values.level)];
+  const range = parseRange({ since, until });
+  const cursor = await cursorOf(path, values['cursor-file']);
+  const reader = openReader(path);
+  // Before anything is read, so that nothing can be written unseen.
+  const watch = follow ? watchJournal(path) : null;
+  const target = await targetOf(values, io);
+  try {
+    const items = createItemReader(reader, values.node ?? hostname(), { pod, container, image });
+    const run: Export = { items, writePage: writePageOf(format), level, target, cursor };
+    const { fromSeq, toSeq } = seqsOf(reader, range);
+    let next = Math.max(fromSeq, cursor.seq + 1);
+    await items.learnBefore(next);
+    await sendRange(run, next, toSeq);
+    next = Math.max(next, toSeq + 1);
+    while (watch !== null) {
+      await watch.changed();
+      const head = reader.head().seq;
+      await sendRange(run, next, head);
+      next = Math.max(next, head + 1);
+    }
+    return 0;
+  } finally {
+    await target.close();
+    watch?.close();
+    reader.close();
+  }
+};
 
 export const exportCommand = command({
   name: 'export',
   summary: "write the journal for other people's tools",
   description: [
+    'Writes records, all or those of a pod, container, image or time, in a format that other tools read, to standard output, a file, or a receiver of OTLP. A record is known by its node and seq: with --cursor-file every record comes at least once, over crashes of whoever reads and writes, and one that comes twice is the same.',
+    'At the default --level nothing is written that a client chose freely: no commands, arguments, environment, labels, annotations, paths or messages. Values of environment variables and credentials are in no journal, and so in no export.',
     "With --tlog DIR every record's body_hash, the Merkle tree over them (RFC 6962) and a signed checkpoint become files that verifiers of transparency logs read, such as fsck of Tessera. No body is among them, so they show nothing of what was recorded, and a journal that was pruned has all of them. Written again into the same directory, they grow.",
     'Reads the journal itself, with the daemon up or down, and changes nothing in it. What checks signatures is printed by scribe journal vkey.',
   ],
   options,
-  examples: [['scribe export --tlog /mnt/audit/node7.tlog', 'Writes the tree and its checkpoint.']],
+  examples: [
+    ['scribe export --since yesterday --pod default/web', 'All that was recorded of a pod, as lines of JSON.'],
+    [
+      'scribe export --format ocsf --follow --cursor-file /var/lib/siem/scribe.cursor --output /var/lib/siem/scribe.json',
+      'Feeds a SIEM, and goes on where it was.',
+    ],
+    [
+      'scribe export --format otlp --endpoint http://127.0.0.1:4318 --follow',
+      'Sends logs to an OpenTelemetry collector.',
+    ],
+    ['scribe export --tlog /mnt/audit/node7.tlog', 'Writes the tree and its checkpoint.'],
+  ],
   run: async (values, _operands, io) => {
-    if (values.tlog === undefined) throw misuse('--tlog DIR is missing: it says where to.');
-    const dir = resolve(values.tlog);
-    const tree = openTree(await readableJournal(await rootOf(values)));
-    try {
-      const { size } = await exportTlog(tree, dir);
-      await write(io.stdout, `${dir}: ${counted(size, 'record')} of the log ${tree.origin}\n`);
-      return 0;
-    } finally {
-      tree.close();
-    }
+    const path = await readableJournal(await rootOf(values));
+    if (values.tlog === undefined) return records(path, values, io);
+    const { root: _root, config: _config, tlog, ...others } = values;
+    const [other] = Object.keys(others);
+    if (other !== undefined) throw misuse(`--tlog writes all of the tree: it does not go with --${other}.`);
+    await tlogTo(path, resolve(tlog), io);
+    return 0;
   },
 });

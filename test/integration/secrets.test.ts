@@ -165,7 +165,9 @@ test('C12: secrets are nowhere but in the bundle of the container they were give
   bundles.length = 0;
   await searchAll('after all is removed');
   assert.deepEqual(search(messages.join('\n')), [], 'in an error message');
-  for (const command of [['history', '--json'], ['history'], ['doctor']])
+  const formats = ['json', 'ocsf', 'kubernetes-audit', 'cloudevents', 'otlp'];
+  const exports = formats.map((format) => ['export', '--level', 'request-response', '--format', format]);
+  for (const command of [['history', '--json'], ['history'], ['doctor'], ...exports])
     assert.deepEqual(search(JSON.stringify(await daemon.scribe(...command, '--root', root))), [], command.join(' '));
   assert.deepEqual(await commandLines.stop(), []);
 });

@@ -1,0 +1,58 @@
+/**
+ * How much of a record is exported. What a client chose freely (commands, arguments, annotations, labels, paths, messages)
+ * may hold a secret that nobody told the journal of, so at the default level only fields are let through that are known to
+ * hold none: who, which method, which object by its names and ids, when, and how it ended. Pure.
+ */
+import type { JournalRecord } from '../../journal/types.ts';
+import { misuse } from '../command.ts';
+
+/** As Kubernetes calls them in its audit policy. Each has all of the one before. */
+const LEVELS = ['metadata', 'request', 'request-response'] as const;
+export type Level = (typeof LEVELS)[number];
+
+export const levelOption = {
+  value: 'LEVEL',
+  about:
+    'How much of each record: metadata (default: who, what, which object, when, how it ended; no commands, arguments, labels or annotations), request (also what calls asked for) or request-response (all that was recorded).',
+} as const;
+
+export const parseLevel = (text: string = 'metadata'): Level => {
+  const level = LEVELS.find((known) => known === text);
+  if (level === undefined) throw misuse(`--level ${text}: there are ${LEVELS.join(', ')}.`);
+  return level;
+};
+
+/** Values under these names are ids, names of objects, numbers and words of scribe's own. */
+const LEAVES: ReadonlySet<string> = new Set([
+  ...['method', 'rpc', 'code', 'reason', 'durationNs', 'deadlineNs', 'timeoutSeconds', 'detached', 'received'],
+  ...['pid', 'uid', 'executable', 'program', 'startTicks'],
+  ...['id', 'newId', 'podSandboxId', 'containerId', 'imageId', 'allowedBy', 'runtimeHandler'],
+  ...['name', 'namespace', 'attempt', 'image', 'port', 'plugin'],
+  ...['exitStatus', 'exitCode', 'exitedAtNs', 'signal', 'killAtNs', 'oomKills', 'claimed', 'rebooted'],
+  ...['stdinBytes', 'stdoutBytes', 'stderrBytes', 'toPodBytes', 'fromPodBytes'],
+  ...['kind', 'effect', 'segment', 'count', 'dropped', 'fromNs', 'toNs'],
+]);
+
+/** What is looked into for them. */
+const BRANCHES: ReadonlySet<string> = new Set([
+  ...['request', 'caller', 'config', 'metadata', 'image', 'failure', 'response', 'exit', 'effects'],
+]);
+
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
+
+const metadataOf = (value: object): object => {
+  if (Array.isArray(value)) return value.filter(isObject).map(metadataOf);
+  const kept = Object.entries(value).flatMap(([key, inner]: [string, unknown]) => {
+    if (isObject(inner)) return BRANCHES.has(key) ? [[key, metadataOf(inner)] as const] : [];
+    return LEAVES.has(key) ? [[key, inner] as const] : [];
+  });
+  return Object.fromEntries(kept);
+};
+
+/** A record's body as far as the level goes. */
+export const bodyAt = (level: Level, { type, body }: Pick<JournalRecord, 'type' | 'body'>): object => {
+  const parsed: unknown = JSON.parse(body);
+  if (!isObject(parsed)) return {};
+  const isWhole = level === 'request-response' || (level === 'request' && type === 'call.received');
+  return isWhole ? parsed : metadataOf(parsed);
+};

@@ -1,0 +1,290 @@
+/**
+ * `scribe export`: every format of one story, held against what its readers demand; what is left out at each level; the
+ * cursor, which loses nothing; and a receiver of OTLP that fails at first.
+ */
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { before, describe, test } from 'node:test';
+import Ajv from 'ajv';
+import { openJournal } from '../../src/journal/open.ts';
+import type { JournalRecord } from '../../src/journal/types.ts';
+import { searcherFor } from '../support/canaries.ts';
+import { cleanupAfterAll } from '../support/cleanup.ts';
+import { tempDir } from '../support/temp-dir.ts';
+import { idOf } from '../engine/rig.ts';
+import { image, type Story, tell } from './story.ts';
+import { jsonLines, recordsOf, type Root, rootWith, type Said, scribe, startNode } from './support.ts';
+
+const owner = cleanupAfterAll();
+const FORMATS = ['json', 'ocsf', 'kubernetes-audit', 'cloudevents', 'otlp'];
+
+let story: Story;
+let root: Root;
+before(async () => {
+  story = await tell();
+  root = await rootWith(owner, story.records);
+});
+
+const exported = async (...words: string[]): Promise<string> => {
+  const said: Said = await scribe(['export', '--root', root.dir, '--node', 'node7', ...words]);
+  assert.equal(said.exitStatus, 0, said.stderr);
+  return said.stdout;
+};
+
+const countOf = (type: string): number => story.records.filter((record) => record.type === type).length;
+
+interface OcsfEvent {
+  readonly class_uid: number;
+  readonly type_uid: number;
+  readonly metadata: { readonly uid: string; readonly sequence: number };
+  readonly api?: { readonly operation: string };
+  readonly status_code?: string;
+  readonly resources?: readonly object[];
+  readonly exit_code?: number;
+}
+
+describe('export', () => {
+  test('json: every record, with its columns, its node and its hashes', async () => {
+    const lines = jsonLines<{ node: string; seq: number; type: string; bodyHash: string; object: object | null }>(
+      await exported(),
+    );
+    assert.deepEqual(
+      lines.map(({ node, seq, type }) => [node, seq, type]),
+      story.records.map(({ seq, type }) => ['node7', seq, type]),
+    );
+    assert.ok(lines.every(({ bodyHash }) => /^[0-9a-f]{64}$/.test(bodyHash)));
+    const started = lines.find(({ type }) => type === 'container.started');
+    assert.partialDeepStrictEqual(started?.object, { kind: 'container', id: story.nginx, name: 'nginx' });
+  });
+
+  test('ocsf: each event is valid against the schema of its class, calls are API Activity, containers Process Activity', async () => {
+    const schemas = new Map(
+      (['api_activity', 'process_activity', 'application_lifecycle'] as const).map((name) => {
+        const path = join(import.meta.dirname, `../support/ocsf/${name}.json`);
+        const {
+          $schema: _draft,
+          $id: _id,
+          ...schema
+        } = JSON.parse(readFileSync(path, 'utf8')) as Record<string, unknown>;
+        return [name, new Ajv({ allErrors: true }).compile(schema)] as const;
+      }),
+    );
+    const names = new Map([
+      [6003, 'api_activity'],
+      [1007, 'process_activity'],
+      [6002, 'application_lifecycle'],
+    ] as const);
+    for (const level of ['metadata', 'request-response']) {
+      const events = jsonLines<OcsfEvent>(await exported('--format', 'ocsf', '--level', level));
+      for (const event of events) {
+        const validate = schemas.get(names.get(event.class_uid as 6003) ?? 'api_activity');
+        assert.ok(validate?.(event), `${JSON.stringify(event)}\n${JSON.stringify(validate?.errors)}`);
+      }
+      const ofClass = (uid: number): OcsfEvent[] => events.filter(({ class_uid }) => class_uid === uid);
+      assert.equal(ofClass(6003).length, countOf('call.completed'));
+      assert.equal(ofClass(1007).length, countOf('container.started') + countOf('container.exited'));
+      assert.equal(ofClass(6002).length, countOf('daemon.started') + countOf('daemon.stopped'));
+      assert.ok(ofClass(6002).length > 0 && ofClass(1007).length >= 4);
+      const exec = events.find(({ api }) => api?.operation === 'ExecSync');
+      assert.partialDeepStrictEqual(exec, {
+        type_uid: 600399,
+        status_code: 'OK',
+        actor: { process: { pid: 4711, user: { uid: '1000' } } },
+        resources: [{ type: 'container', uid: story.nginx, name: 'nginx', namespace: 'default' }],
+      });
+      assert.ok(ofClass(1007).some(({ type_uid, exit_code }) => type_uid === 100702 && exit_code === 137));
+    }
+    const valid = schemas.get('api_activity');
+    assert.ok(!valid?.({ class_uid: 6003 }), 'the schema refuses what lacks something');
+  });
+
+  test('kubernetes-audit: an Event for each call that ended, in the words of audit.k8s.io/v1', async () => {
+    const events = jsonLines<Record<string, unknown>>(await exported('--format', 'kubernetes-audit'));
+    assert.equal(events.length, countOf('call.completed'));
+    const exec = events.find(({ requestURI }) => requestURI === '/runtime.v1/ExecSync');
+    assert.partialDeepStrictEqual(exec, {
+      kind: 'Event',
+      apiVersion: 'audit.k8s.io/v1',
+      level: 'Metadata',
+      stage: 'ResponseComplete',
+      verb: 'connect',
+      user: { username: 'uid:1000', uid: '1000' },
+      objectRef: { resource: 'containers', namespace: 'default', name: 'nginx', uid: story.nginx },
+      responseStatus: { status: 'Success', code: 200 },
+    });
+    for (const { requestReceivedTimestamp: from, stageTimestamp: to } of events) {
+      assert.match(String(to), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
+      assert.ok(String(from) <= String(to));
+    }
+    assert.ok(!JSON.stringify(events).includes('/etc/hostname'));
+    const [whole] = jsonLines<{ requestObject?: { cmd: string[] } }>(
+      await exported('--format', 'kubernetes-audit', '--level', 'request', '--container', 'nginx', '--since', '1'),
+    ).filter(({ requestObject }) => requestObject !== undefined && 'cmd' in requestObject);
+    assert.deepEqual(whole?.requestObject?.cmd, ['cat', '/etc/hostname']);
+  });
+
+  test('cloudevents: an event for each record, with the attributes that 1.0 requires', async () => {
+    const events = jsonLines<Record<string, unknown>>(await exported('--format', 'cloudevents'));
+    assert.equal(events.length, story.records.length);
+    assert.equal(new Set(events.map(({ id }) => id)).size, events.length);
+    for (const event of events) {
+      assert.partialDeepStrictEqual(event, { specversion: '1.0', source: '/scribe/node7' });
+      assert.match(String(event['type']), /^scribe\.[a-z.]+$/);
+      assert.ok(!Number.isNaN(Date.parse(String(event['time']))));
+    }
+  });
+
+  test('a pod alone: its records and the calls about it, and nothing of others', async () => {
+    const lines = jsonLines<{ stream: string; type: string }>(await exported('--pod', 'default/web'));
+    const streams = new Set(lines.map(({ stream }) => stream).filter((stream) => !stream.startsWith('call/')));
+    assert.deepEqual([...streams].sort(), [`container/${story.nginx}`, `sandbox/${story.web}`]);
+    assert.ok(lines.some(({ type }) => type === 'call.completed'));
+  });
+
+  test('what cannot be is refused with what can', async () => {
+    for (const [words, said] of [
+      [['--format', 'xml'], /--format xml: there are json, ocsf, /],
+      [['--level', 'all'], /--level all: there are metadata, request, request-response/],
+      [['--endpoint', 'http://127.0.0.1:1'], /--endpoint goes with --format otlp/],
+      [['--tlog', '/tmp/x', '--level', 'request'], /--tlog writes all of the tree: it does not go with --level/],
+      [['--follow', '--until', 'now'], /--follow goes on/],
+    ] as const) {
+      const { exitStatus, stderr } = await scribe(['export', '--root', root.dir, ...words]);
+      assert.equal(exitStatus, 2, stderr);
+      assert.match(stderr, said);
+    }
+  });
+});
+
+const append = async ({ journalPath }: Root, records: readonly JournalRecord[]): Promise<void> => {
+  const { journal } = openJournal({ path: journalPath });
+  await journal.append(records);
+  await journal.close();
+};
+
+describe('export to a target', () => {
+  test('a cursor goes on where the target is, and belongs to one journal', async () => {
+    const dir = await tempDir(owner);
+    const half = Math.floor(story.records.length / 2);
+    const growing = await rootWith(owner, story.records.slice(0, half));
+    const [output, cursor] = [join(dir, 'out.json'), join(dir, 'cursor')];
+    const words = ['export', '--root', growing.dir, '--output', output, '--cursor-file', cursor];
+    const seqs = (): number[] => jsonLines<{ seq: number }>(readFileSync(output, 'utf8')).map(({ seq }) => seq);
+    const all = story.records.map(({ seq }) => seq);
+    assert.equal((await scribe(words)).exitStatus, 0);
+    assert.deepEqual(seqs(), all.slice(0, half));
+    await append(growing, story.records.slice(half));
+    const saved = readFileSync(cursor);
+    assert.equal((await scribe(words)).exitStatus, 0);
+    assert.equal((await scribe(words)).exitStatus, 0);
+    assert.deepEqual(seqs(), all);
+
+    // A cursor that was not saved any more: what was sent since comes again, and nothing is lost.
+    writeFileSync(cursor, saved);
+    assert.equal((await scribe(words)).exitStatus, 0);
+    assert.deepEqual(seqs(), [...all, ...all.slice(half)]);
+
+    const other = await rootWith(
+      owner,
+      story.records.slice(0, 1).map((record) => ({ ...record, mono: 1, monoNs: 1n })),
+    );
+    const refused = await scribe(['export', '--root', other.dir, '--cursor-file', cursor]);
+    assert.equal(refused.exitStatus, 1);
+    assert.match(refused.stderr, /is of scribe\.journal\/[0-9a-f]{32}, and this journal is/);
+  });
+
+  test('otlp: a receiver that fails at first gets every record', async (t) => {
+    const got: { attributes: { key: string; value: { intValue?: string; stringValue?: string } }[] }[] = [];
+    let posts = 0;
+    const server = createServer((request, response) => {
+      let text = '';
+      request.on('data', (chunk: Buffer) => (text += chunk.toString()));
+      request.on('end', () => {
+        posts += 1;
+        assert.equal(request.url, '/v1/logs');
+        if (posts > 1) {
+          const body = JSON.parse(text) as { resourceLogs: { scopeLogs: { logRecords: typeof got }[] }[] };
+          got.push(...(body.resourceLogs[0]?.scopeLogs[0]?.logRecords ?? []));
+        }
+        response.writeHead(posts > 1 ? 200 : 503).end('{}');
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    t.after(() => server.close());
+    const { port } = server.address() as AddressInfo;
+    await exported('--format', 'otlp', '--endpoint', `http://127.0.0.1:${port}`);
+    const valueOf = (index: number, key: string): string | undefined => {
+      const value = got[index]?.attributes.find((attribute) => attribute.key === key)?.value;
+      return value?.intValue ?? value?.stringValue;
+    };
+    assert.deepEqual(
+      got.map((_, index) => Number(valueOf(index, 'scribe.seq'))),
+      story.records.map(({ seq }) => seq),
+    );
+    const started = story.records.findIndex(({ type }) => type === 'container.started');
+    assert.deepEqual(
+      ['container.id', 'k8s.container.name', 'k8s.pod.name', 'k8s.namespace.name'].map((key) => valueOf(started, key)),
+      [story.nginx, 'nginx', 'web', 'default'],
+    );
+  });
+});
+
+/** A secret in every place where a client writes what it likes. */
+const planted = [
+  ...['annotation', 'label', 'hostname', 'log directory', 'sysctl', 'container annotation', 'container label'],
+  ...['command', 'argument', 'working directory', 'log path', 'image annotation', 'exec command'],
+].map((name, index) => ({ name, secret: `canary-${index}-${'7c1e9d'.repeat(3)}` }));
+const secretOf = (name: string): string => {
+  const found = planted.find((one) => one.name === name);
+  assert.ok(found, name);
+  return found.secret;
+};
+
+test('C12: a secret in any place of a request is in no export at the default level, and where it was asked for at the others', async () => {
+  const node = await startNode();
+  await node.ask({ method: 'PullImage', image, credentials: null });
+  const podSandboxId = idOf(
+    await node.ask({
+      method: 'RunPodSandbox',
+      runtimeHandler: '',
+      config: {
+        metadata: { name: 'secretive', namespace: 'default', uid: 'u' },
+        hostname: secretOf('hostname').slice(0, 60),
+        logDirectory: `/var/log/${secretOf('log directory')}`,
+        annotations: { [secretOf('annotation')]: secretOf('annotation') },
+        labels: { label: secretOf('label') },
+        linux: { sysctls: { 'net.ipv4.ping_group_range': secretOf('sysctl') } },
+      },
+    }),
+  );
+  const containerId = idOf(
+    await node.ask({
+      method: 'CreateContainer',
+      podSandboxId,
+      config: {
+        metadata: { name: 'main' },
+        image: { image, annotations: { of: secretOf('image annotation') } },
+        command: ['/bin/sh', secretOf('command')],
+        args: [secretOf('argument')],
+        workingDir: `/${secretOf('working directory')}`,
+        annotations: { of: secretOf('container annotation') },
+        labels: { of: secretOf('container label') },
+        logPath: secretOf('log path'),
+      },
+    }),
+  );
+  await node.ask({ method: 'StartContainer', containerId });
+  await node.ask({ method: 'ExecSync', containerId, cmd: ['login', secretOf('exec command')], timeoutSeconds: '1' });
+  const secretive = await rootWith(owner, recordsOf(node));
+  const search = searcherFor(planted);
+  for (const format of FORMATS) {
+    const { stdout } = await scribe(['export', '--root', secretive.dir, '--format', format]);
+    assert.ok(stdout.length > 1000, format);
+    assert.deepEqual(search(stdout), [], format);
+  }
+  const { stdout: whole } = await scribe(['export', '--root', secretive.dir, '--level', 'request']);
+  assert.ok(search(whole).includes('exec command') && search(whole).includes('annotation'));
+});
