@@ -1,16 +1,33 @@
 /** `scribe replay`: decides again what journals say was decided, and shows where that differs. */
-import { command, failure, type Values } from './command.ts';
+import { command, failure, misuse, type Values } from './command.ts';
 import { counted, grouped } from './format.ts';
 import { type Io, write } from './io.ts';
 import { configOption, jsonOption, readableJournal, rootOf, rootOption } from './places.ts';
 import { createProgress } from './progress.ts';
+import { breakOn } from './replay/break-on.ts';
+import { look } from './replay/look.ts';
 import { tallyOf, type Tally } from './replay/run.ts';
 import { showJson, showTable, type Shown } from './replay/show.ts';
-import { openSource, type Source } from './replay/source.ts';
+import { isCrashReport, openSource, type Source } from './replay/source.ts';
+import { MOMENT_FORMS, type Moment, parseMoment, seqAt } from './time-argument.ts';
 
 const options = {
   root: rootOption,
   config: configOption,
+  until: { value: 'MOMENT', about: `Only what was decided at this moment or earlier. ${MOMENT_FORMS}` },
+  'break-on': {
+    value: 'WHAT',
+    about:
+      'Stops at the first decision with a record of this type (container.exited), about this method or effect (StopContainer, CreateTask), or that changes this field (container/4f2a.phase, pod/web.ips, node.network), and shows it; with --step goes there at first, and with each continue.',
+  },
+  step: {
+    about:
+      'Goes through one journal decision by decision, as lines on standard input say: next, back, continue, go RECORD, state THING, diff, why, records, help, quit.',
+  },
+  inspect: {
+    about:
+      "Waits for Node's debugger and stops there in front of the decision that --break-on names, or of the first one that differs.",
+  },
   json: jsonOption,
 } as const;
 
@@ -20,12 +37,12 @@ const PROGRESS_EVERY_DECISIONS = 256;
 const journalsOf = async (operands: readonly string[], values: Values<typeof options>): Promise<readonly string[]> =>
   operands.length > 0 ? operands : [await readableJournal(await rootOf(values))];
 
-const replayOne = async (source: Source, shown: Shown, io: Io): Promise<Tally> => {
+const replayOne = async (source: Source, toSeq: number, shown: Shown, io: Io): Promise<Tally> => {
   const startedMs = performance.now();
   const progress = createProgress(io.stderr);
-  const { name, headSeq } = source;
+  const { name } = source;
   let decisions = 0;
-  const tally = await tallyOf(source, headSeq, {
+  const tally = await tallyOf(source, toSeq, {
     difference: (difference) => {
       progress.clear();
       return shown.difference(name, difference);
@@ -33,12 +50,18 @@ const replayOne = async (source: Source, shown: Shown, io: Io): Promise<Tally> =
     progress({ input: { seq } }) {
       decisions += 1;
       if (decisions % PROGRESS_EVERY_DECISIONS !== 0) return;
-      progress.draw(() => [`${name}: deciding again, ${grouped(seq)} of ${counted(headSeq, 'record')}`]);
+      progress.draw(() => [`${name}: deciding again, ${grouped(seq)} of ${counted(toSeq, 'record')}`]);
     },
   });
   progress.clear();
   await shown.tally(source, tally, performance.now() - startedMs);
   return tally;
+};
+
+/** Nothing is read that is later; with records from another machine, whose clock may be ahead, too. */
+const lastSeq = (source: Source, until: Moment | null): number => {
+  const { headSeq, seqAtTime } = source;
+  return until === null ? headSeq : seqAt({ head: () => ({ seq: headSeq, hash: new Uint8Array() }), seqAtTime }, until);
 };
 
 interface Outcome {
@@ -47,11 +70,11 @@ interface Outcome {
   readonly problem: string | null;
 }
 
-const replayNamed = async (name: string, shown: Shown, io: Io): Promise<Outcome> => {
+const replayNamed = async (name: string, until: Moment | null, shown: Shown, io: Io): Promise<Outcome> => {
   try {
     const source = await openSource(name);
     try {
-      const tally = await replayOne(source, shown, io);
+      const tally = await replayOne(source, lastSeq(source, until), shown, io);
       return { name, problem: source.changed() ?? problemOf(tally) };
     } finally {
       source.close();
@@ -78,8 +101,9 @@ export const replay = command({
   summary: 'decide again what journals say was decided, and show what differs',
   description: [
     'Gives every input of a journal (calls, outcomes of effects, exits, starts) to the deciders of this scribe once more, and holds what they decide against what was recorded then: records that are missing today, extra ones, and where one says something else. Requests of effects, with the OCI specs in them, are made again, too, and compared by the digests that the journal has of those that were performed (journals of older versions have none).',
-    'Needs no root, no containers and no daemon; performs nothing and changes nothing. JOURNAL is a journal.db, wherever it was copied to (with the -wal file beside it, if there is one), a root directory, or a golden journal (*.jsonl). Without one, that of this node. Each journal is replayed to its end, past whatever differs: what was recorded goes on.',
+    'Needs no root, no containers and no daemon; performs nothing and changes nothing. JOURNAL is a journal.db, wherever it was copied to (with the -wal file beside it, if there is one), a root directory, a golden journal (*.jsonl), or the report of a crash (crash-*.json in the root directory of the daemon that crashed; the journal is looked for beside it first). Without one, the journal of this node. Each journal is replayed to its end, past whatever differs: what was recorded goes on.',
     'A journal that was pruned is replayed from its oldest snapshot behind what was pruned, or from where the pruning was recorded.',
+    'Of the report of a crash, that decision is made again which was made last, or could not be made: it shows what follows today, or the stack of what is thrown.',
     'With --json each difference is an object: journal, seq (of the record that differs), decider (what was decided on, in words), expected (what was recorded; null: nothing), actual (what is decided today; null: nothing), path (where in the record they differ; null: as a whole), cause (the record that was decided on: seq, type, stream), kind (missing, extra, different, threw, request), stream and type of the record. An object with the sums of each journal follows.',
   ],
   options,
@@ -87,6 +111,14 @@ export const replay = command({
   exitStatus: '0 when every decision is the one that was recorded, 1 when one differs or a journal could not be read',
   examples: [
     ['scribe replay', "This node's journal."],
+    [
+      'scribe replay --step --break-on container.exited node7/journal.db',
+      'Goes to the first exit, and then as you say.',
+    ],
+    [
+      'scribe replay --inspect crash-1795384967000.json',
+      'Has the debugger stop in front of what could not be decided.',
+    ],
     ['scribe replay node7/journal.db node8/journal.db', 'Journals that were copied from elsewhere.'],
     [
       "scribe replay --json node7/journal.db | jq -c 'select(.path != null) | [.seq, .path, .expected, .actual]'",
@@ -94,9 +126,24 @@ export const replay = command({
     ],
   ],
   run: async (values, operands, io) => {
+    const until = values.until === undefined ? null : parseMoment(values.until, '--until');
+    const stop = values['break-on'] === undefined ? null : breakOn(values['break-on']);
+    const names = await journalsOf(operands, values);
+    const byHand = stop !== null || values.step === true || values.inspect === true;
+    const [name = '', another] = names;
+    if (byHand && another !== undefined) throw misuse('--break-on, --step and --inspect take one journal.');
+    if (byHand || (another === undefined && (await isCrashReport(name)))) {
+      const source = await openSource(name);
+      try {
+        const { step = false, inspect = false, json = false } = values;
+        return await look(source, { toSeq: lastSeq(source, until), stop, step, inspect, json }, io);
+      } finally {
+        source.close();
+      }
+    }
     const shown = values.json === true ? showJson(io) : showTable(io);
     const outcomes: Outcome[] = [];
-    for (const name of await journalsOf(operands, values)) outcomes.push(await replayNamed(name, shown, io));
+    for (const name of names) outcomes.push(await replayNamed(name, until, shown, io));
     const bad = outcomes.filter(({ problem }) => problem !== null);
     if (bad.length > 0) throw failure(bad.map(({ name, problem }) => `${name}: ${problem}.`).join('\nscribe: '));
     return 0;

@@ -17,7 +17,7 @@ export function writeCrashFile(stateDir: string, error: unknown): void {
 }
 
 /** With all that led to it: the reason is often the innermost. */
-const wordsOf = (error: unknown): string => {
+export const wordsOf = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error);
   const words = error.stack ?? error.message;
   return error.cause === undefined ? words : `${words}\nCaused by: ${wordsOf(error.cause)}`;

@@ -1,18 +1,20 @@
 /**
  * How the daemon ends when it can't go on: the reason goes to the log and into the crash file, which the next start takes
- * into the journal (C7), and the process ends at once. Pods stay. Must not tidy up: nobody knows what still works.
+ * into the journal (C7), and a report for replay; the process ends at once. Pods stay. Must not tidy up: nobody knows what still works.
  */
 import type { Logger } from 'pino';
 import { messageOf } from '../domain/model/errors.ts';
 import { writeCrashFile } from './crash-file.ts';
+import { type CrashScene, writeCrashReport } from './crash-report.ts';
 
 /** Says what went wrong, then gives the function that is told why and does not return. */
 export type Die = (what: string) => (error: unknown) => void;
 
 /** From here on exceptions that nobody handles end the daemon, too. */
-export function createDie(stateDir: string, log: Logger): Die {
+export function createDie(stateDir: string, scene: CrashScene, log: Logger): Die {
   const die: Die = (what) => (error) => {
     log.fatal({ error }, `${what}: the daemon ends, pods stay`);
+    writeCrashReport(scene, what, error);
     writeCrashFile(stateDir, new Error(`${what}: ${messageOf(error)}`, { cause: error }));
     log.flush();
     process.exit(1);

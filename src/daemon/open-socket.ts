@@ -20,7 +20,7 @@ import { gidOfGroup } from './socket-group.ts';
 
 const NS_PER_MS = 1_000_000n;
 
-interface Sources extends Omit<EngineSources, 'die'> {
+interface Sources extends Omit<EngineSources, 'die' | 'scene'> {
   readonly running: RunningEngine;
   /** The journal has every pod there may be. */
   readonly knowsAllPods: boolean;

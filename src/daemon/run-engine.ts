@@ -15,6 +15,7 @@ import type { Clock, Ids, Observe, SubmitCall } from '../engine/ports.ts';
 import type { PublishedView } from '../engine/published-view.ts';
 import type { Opened } from './closing.ts';
 import { takeCrashFile } from './crash-file.ts';
+import type { CrashScene } from './crash-report.ts';
 import { createCredentials, type Credentials } from './credentials.ts';
 import type { Die } from './fatal-end.ts';
 import { daemonFacts } from './facts.ts';
@@ -34,6 +35,7 @@ export interface EngineSources {
   readonly clock: Clock;
   readonly ids: Ids;
   readonly die: Die;
+  readonly scene: CrashScene;
   readonly opened: Opened;
   readonly log: Logger;
   readonly report: Report;
@@ -48,7 +50,7 @@ export interface RunningEngine {
 }
 
 export async function runEngine(sources: EngineSources): Promise<RunningEngine> {
-  const { config, version, found, view, clock, ids, die, opened, log, report } = sources;
+  const { config, version, found, view, clock, ids, die, scene, opened, log, report } = sources;
   const { journal, state, node, obstacle, spawner, vault, ownCgroup, diskGuard } = found;
   let engine: Engine | null = null;
   const begun = Promise.withResolvers<void>();
@@ -126,6 +128,7 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
     digestOf: (text) => hash('sha256', text),
   });
   engine = running;
+  scene.unfinished = running.unfinished;
   // Before the start itself, whose decisions leave alone what is doubted. What is written down already is no news.
   for (const doubt of found.doubts) {
     if (!isKnownDoubt(state, doubt)) log.error(doubt, 'the journal is doubted: scribe doctor has more');

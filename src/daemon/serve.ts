@@ -24,6 +24,7 @@ import { publishedView } from '../engine/published-view.ts';
 import { createView } from '../projections/view.ts';
 import { claimPlaces } from './claim-places.ts';
 import { firstError } from './closing.ts';
+import type { CrashScene } from './crash-report.ts';
 import { createDie, dieWith } from './fatal-end.ts';
 import { createFindings, reportTo } from './findings.ts';
 import { createLog } from './log.ts';
@@ -61,7 +62,8 @@ async function live(config: Config, { version, reloadConfig }: ServeOptions, log
   const report = reportTo(findings, log);
   makePlaces(config.serve, report);
   await claimPlaces(config.serve, opened);
-  const die = createDie(config.serve.stateDir, log);
+  const scene: CrashScene = { rootDir: config.serve.rootDir, version };
+  const die = createDie(config.serve.stateDir, scene, log);
   reportThrownBySubscribers(log, report);
   const notify = createNotify(process.env.NOTIFY_SOCKET, (message) => log.warn(message));
   const clock = createSystemClock();
@@ -71,7 +73,7 @@ async function live(config: Config, { version, reloadConfig }: ServeOptions, log
   const knowsAllPods = found.state.facts !== null && !mayLackRecords(found.state, found.doubts);
   const view = publishedView(createView(copyState(found.state), found.seq));
   const common = { config, version, found, view, clock, ids: systemIds, opened, log, report };
-  const running = await runEngine({ ...common, die });
+  const running = await runEngine({ ...common, die, scene });
   const { engine, imageUpkeep, performers } = running;
   const { cri, sessionListener, networkUpkeep } = await openSocket({ ...common, running, knowsAllPods, findings });
 

@@ -24,7 +24,7 @@ import type { NodeState } from '../domain/model/state.ts';
 import { failureOfTurn } from '../domain/deciding/turn-failed.ts';
 import type { Journal, RecordOwn } from '../journal/types.ts';
 import { createEffectRunner, type EffectEnd } from './effect-runner.ts';
-import { createTurns, type DecidedTurn, type SubmittedTurn } from './guarded-turns.ts';
+import { createTurns, type DecidedTurn, type SubmittedTurn, type Unfinished } from './guarded-turns.ts';
 import { newsIn } from '../domain/turn/observations.ts';
 import type {
   CallOptions,
@@ -79,6 +79,8 @@ export interface Engine {
   readonly publishedUpToNs: () => bigint;
   /** Nothing is on its way to the disk: what is decided from is what was published. */
   readonly isSettled: () => boolean;
+  /** For who writes down how the daemon ended. */
+  readonly unfinished: () => Unfinished;
   /** For looking only. */
   readonly state: NodeState;
 }
@@ -180,6 +182,7 @@ export function createEngine(options: EngineOptions): Engine {
       return oldestNs === null ? clock.nowNs() : oldestNs - 1n;
     },
     isSettled: () => turns.oldestUnpublishedNs() === null,
+    unfinished: turns.unfinished,
     underWay: runner.underWay,
     async start(body) {
       const { durable } = submit({ type: 'daemon.started', body }, NODE_STREAM, null, null);

@@ -28,7 +28,17 @@ export interface SubmittedTurn {
   readonly durable: Promise<void>;
 }
 
+/** What is not over when the daemon ends otherwise than in order. */
+export interface Unfinished {
+  /** Decided, and on their way to the disk. */
+  readonly records: readonly Sequenced[];
+  /** The newest input that was taken, as it was to be recorded; null: none was. */
+  readonly latest: Sequenced<Input> | null;
+  readonly isDecided: boolean;
+}
+
 export interface Turns {
+  readonly unfinished: () => Unfinished;
   readonly submit: (draft: Draft) => SubmittedTurn;
   readonly recordOwn: RecordOwn;
   /** When the newest that was taken is durable. */
@@ -58,8 +68,10 @@ export function createTurns(options: TurnsOptions): Turns {
   const unpublished = new Set<DecidedTurn>();
   let nextSeq = journal.head().seq + 1;
   let newestDurable: Promise<void> = Promise.resolve();
+  let latest: { readonly draft: Draft; readonly seq: number; isDecided: boolean } | null = null;
 
   function submit(draft: Draft): SubmittedTurn {
+    latest = { draft, seq: nextSeq, isDecided: false };
     try {
       return append(decided(draft));
     } catch (error) {
@@ -73,9 +85,7 @@ export function createTurns(options: TurnsOptions): Turns {
     const records: Sequenced[] = [];
     try {
       for (const { input, stream, cause, call } of drafts) {
-        const seq = nextSeq + records.length;
-        const received = input.type === 'call.received' ? seq : call;
-        const sequenced: Sequenced<Input> = { ...input, seq, atNs, monoNs, stream, cause, call: received };
+        const sequenced = inputRecord({ input, stream, cause, call }, nextSeq + records.length, { atNs, monoNs });
         records.push(sequenced, ...decide(state, sequenced));
       }
       const rows = records.map((record) => toJournalRecord(record, boot));
@@ -91,6 +101,7 @@ export function createTurns(options: TurnsOptions): Turns {
   function append({ records, effects, rows }: ReturnType<typeof decided>): SubmittedTurn {
     const turn: DecidedTurn = { records, effects };
     nextSeq += records.length;
+    if (latest !== null) latest.isDecided = true;
     unpublished.add(turn);
     const durable = journal.append(rows).then(() => {
       unpublished.delete(turn);
@@ -121,7 +132,9 @@ export function createTurns(options: TurnsOptions): Turns {
         error = thrown;
       }
     }
-    const end = new Error(`What follows from ${what} could not be decided, nor written down: ${shown(first)}`);
+    const end = new Error(`What follows from ${what} could not be decided, nor written down: ${shown(first)}`, {
+      cause: first,
+    });
     const durable = Promise.reject<void>(end);
     durable.catch(() => undefined);
     fatal(end);
@@ -130,6 +143,12 @@ export function createTurns(options: TurnsOptions): Turns {
 
   return {
     submit,
+    unfinished: () => ({
+      records: [...unpublished].flatMap(({ records }) => records),
+      latest:
+        latest === null ? null : inputRecord(latest.draft, latest.seq, { atNs: clock.nowNs(), monoNs: clock.monoNs() }),
+      isDecided: latest?.isDecided ?? false,
+    }),
     recordOwn(own) {
       const at = { atNs: clock.nowNs(), monoNs: clock.monoNs() };
       const record = { ...own, ...at, seq: nextSeq, boot, cause: null, call: null };
@@ -145,6 +164,12 @@ export function createTurns(options: TurnsOptions): Turns {
     },
   };
 }
+
+const inputRecord = (
+  { input, stream, cause, call }: Draft,
+  seq: number,
+  at: { readonly atNs: bigint; readonly monoNs: bigint },
+): Sequenced<Input> => ({ ...input, seq, ...at, stream, cause, call: input.type === 'call.received' ? seq : call });
 
 /** No character takes more bytes than this. */
 const UTF8_BYTES_MAX = 3;

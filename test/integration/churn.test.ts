@@ -18,6 +18,7 @@ import { noLeftovers } from '../support/leftovers.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
 import { eventually } from '../support/pods.ts';
 import { tempDir } from '../support/temp-dir.ts';
+import { assertReplays } from '../support/replayed.ts';
 
 const kills = Number(process.env['SCRIBE_KILLS'] ?? 50);
 const clients = 5;
@@ -69,6 +70,11 @@ describe(`a daemon that is killed ${kills} times`, () => {
     assert.equal(exitCode, 0, stdout + stderr);
     const starts = await recordsOf(daemon, { types: ['daemon.started'] });
     assert.ok(starts.length > kills);
+  });
+
+  test('C13: and is decided again as it was, with every request, over all lives', async (t) => {
+    const { decisions, requests, events } = await assertReplays(node.daemon);
+    t.diagnostic(`${decisions} decisions, ${events} records that followed, ${requests} requests of effects`);
   });
 
   test('C9: any single bit that flips in a record is found', async (t) => {

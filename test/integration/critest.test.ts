@@ -14,6 +14,7 @@ import { goProgram } from '../support/go-program.ts';
 import { privateMounts, withoutUnified } from '../support/mount-namespace.ts';
 import { netnsOf } from '../support/netns.ts';
 import { startRegistry } from '../support/registry.ts';
+import { assertReplays } from '../support/replayed.ts';
 
 /** What no stand-in can show: an image with the digest that is written there, and one whose shell runs `ls` itself. */
 const notOfStandIns = ['public image with digest should be pulled and removed', 'runtime should support MaskedPaths'];
@@ -66,6 +67,8 @@ for (const { name, handler, prepareMounts, passes } of variants)
       [],
     );
     assert.equal(passed.length, passes);
+    const { decisions, requests, events } = await assertReplays(daemon);
+    t.diagnostic(`${decisions} decisions as recorded, ${events} records that followed, ${requests} requests of effects`);
 
     assert.deepEqual((await daemon.cri.runtime.listPodSandbox()).items, []);
     assert.deepEqual(await daemon.leftovers(), noLeftovers);

@@ -11,6 +11,7 @@ import { type Kubelet, type KubeletPod, startKubelet } from '../support/kubelet.
 import { noLeftovers } from '../support/leftovers.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
 import { eventually } from '../support/pods.ts';
+import { assertReplays } from '../support/replayed.ts';
 
 const patienceMs = 60_000;
 
@@ -146,5 +147,10 @@ describe('kubelet', { timeout: 900_000 }, () => {
     // kubelet collects stopped pods once a minute.
     await removeAllPods(cri);
     assert.deepEqual({ ...(await node.daemon.leftovers()), cgroups: [] }, noLeftovers);
+  });
+
+  test('C13: leaves a journal that is decided again as it was, with every request', async (t) => {
+    const { decisions, requests, events } = await assertReplays(node.daemon);
+    t.diagnostic(`${decisions} decisions, ${events} records that followed, ${requests} requests of effects`);
   });
 });

@@ -23,7 +23,7 @@ export interface Tally {
   readonly unreadable: readonly { readonly seq: number; readonly why: string }[];
 }
 
-export interface Watcher extends Pick<ReplayOptions, 'before'> {
+export interface Watcher {
   readonly difference: (difference: Difference) => Promise<void>;
   /** Of each decision; the state in it changes with the next. */
   readonly progress: (replayed: Replayed) => void;
@@ -32,7 +32,7 @@ export interface Watcher extends Pick<ReplayOptions, 'before'> {
 const digestOf = (text: string): string => hash('sha256', text);
 
 /** The decisions of a journal, one after the other. */
-const decisionsOf = (
+export const decisionsOf = (
   { records, start, headSeq }: Source,
   { toSeq = headSeq, unreadable = () => undefined, ...options }: DecisionsOptions = {},
 ): Generator<Replayed> =>
@@ -43,12 +43,11 @@ interface DecisionsOptions extends Pick<ReplayOptions, 'before'> {
   readonly unreadable?: (seq: number, why: string) => void;
 }
 
-export const tallyOf = async (source: Source, toSeq: number, { before, ...watcher }: Watcher): Promise<Tally> => {
+export const tallyOf = async (source: Source, toSeq: number, watcher: Watcher): Promise<Tally> => {
   const counts = { decisions: 0, events: 0, requests: 0, differing: 0, differences: 0 };
   const unreadable: { seq: number; why: string }[] = [];
-  const options = before === undefined ? {} : { before };
   const note = (seq: number, why: string): void => void unreadable.push({ seq, why });
-  for (const replayed of decisionsOf(source, { toSeq, unreadable: note, ...options })) {
+  for (const replayed of decisionsOf(source, { toSeq, unreadable: note })) {
     const { differences, recorded, requestsChecked } = replayed;
     counts.decisions += 1;
     counts.events += recorded.length;

@@ -60,7 +60,7 @@ export const showTable = ({ stdout }: Io): Shown => {
   };
 };
 
-const aboutOf = (stream: string): string => {
+export const aboutOf = (stream: string): string => {
   const { kind, id } = subjectOf(stream);
   return id === '' ? kind : `${kind}/${shortId(id)}`;
 };

@@ -17,6 +17,8 @@ import { readableCopy } from '../../journal/readable-copy.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import type { JournalRecord } from '../../journal/types.ts';
 import { failure } from '../command.ts';
+import type { CrashReport } from '../../daemon/crash-report.ts';
+import { crashReportIn, crashSource, journalOfReport } from './crash.ts';
 import { readGolden } from './golden-text.ts';
 
 /** Where replaying begins: after record `seq`, whose state is known from a snapshot or from folding what is left. */
@@ -30,12 +32,16 @@ export interface Start {
 export interface Source {
   /** As it was named. */
   readonly name: string;
+  /** It was named by this report of a crash. */
+  readonly crash?: CrashReport;
   readonly headSeq: number;
   readonly start: Start;
   /** Decisions that are journaled from `fromSeq` to `toSeq`, counted without replaying. */
   readonly journaled: (fromSeq: number, toSeq: number) => number;
   /** Records from `fromSeq` on to the end of the turn that record `toSeq` is of, the journal's own aside. */
   readonly records: (fromSeq: number, toSeq: number, unreadable: Unreadable) => Iterable<Sequenced>;
+  /** null: it is pruned, cannot be read, or is the journal's own. */
+  readonly record: (seq: number) => Sequenced | null;
   readonly seqAtTime: (tNs: bigint) => number;
   /** Why what was read is not all of one moment; null: it is. */
   readonly changed: () => string | null;
@@ -47,10 +53,20 @@ export type Unreadable = (seq: number, why: string) => void;
 
 const SQLITE_MAGIC = 'SQLite format 3\0';
 
-/** `path` is a journal, a root directory with one, or a golden journal. Throws a sentence for anything else. */
+/** `path` is a journal, a root directory with one, a golden journal or the report of a crash. Throws a sentence for anything else. */
 export const openSource = async (path: string): Promise<Source> => {
   const file = await fileOf(path);
-  return (await isDatabase(file)) ? journalSource(path, file) : goldenSource(path, await readFile(file, 'utf8'));
+  if (await isDatabase(file)) return journalSource(path, file);
+  const text = await readFile(file, 'utf8');
+  const report = crashReportIn(text);
+  if (report === null) return goldenSource(path, text);
+  return crashSource(report, await openSource(journalOfReport(report, file)));
+};
+
+export const isCrashReport = async (path: string): Promise<boolean> => {
+  const file = await fileOf(path).catch(() => null);
+  if (file === null || (await isDatabase(file))) return false;
+  return crashReportIn(await readFile(file, 'utf8')) !== null;
 };
 
 const fileOf = async (path: string): Promise<string> => {
@@ -82,6 +98,7 @@ const journalSource = (name: string, file: string): Source => {
     start: startOf(path, reader, pruned),
     journaled: (fromSeq, toSeq) => reader.countOf(INPUT_TYPES, fromSeq, toSeq),
     records: (fromSeq, toSeq, unreadable) => wholeTurns(recordsFrom(reader, fromSeq, headSeq), toSeq, unreadable),
+    record: (seq) => recordIn(recordsFrom(reader, seq, seq)),
     seqAtTime: reader.seqAtTime,
     changed: () =>
       reader.lastPrunedSeq(headSeq) === pruned ? null : 'it was pruned while it was read; replay it once more',
@@ -102,6 +119,7 @@ const goldenSource = (name: string, text: string): Source => {
     start: FIRST,
     journaled: (fromSeq, toSeq) => within(fromSeq, toSeq).filter(({ type }) => INPUT_TYPES.includes(type)).length,
     records: (fromSeq, toSeq, unreadable) => wholeTurns(within(fromSeq, Number.POSITIVE_INFINITY), toSeq, unreadable),
+    record: (seq) => recordIn(records.filter((record) => record.seq === seq)),
     // One less than the first record that is later.
     seqAtTime: (tNs) => (records.find(({ atNs }) => atNs > tNs)?.seq ?? Number.POSITIVE_INFINITY) - 1,
     changed: () => null,
@@ -163,6 +181,11 @@ function* wholeTurns(records: Iterable<JournalRecord>, toSeq: number, unreadable
     yield sequenced;
   }
 }
+
+const recordIn = (records: Iterable<JournalRecord>): Sequenced | null => {
+  for (const record of records) if (!isOwnType(record.type)) return readRecord(record, () => undefined);
+  return null;
+};
 
 const readRecord = (record: JournalRecord, unreadable: Unreadable): Sequenced | null => {
   try {

@@ -1,0 +1,64 @@
+/** A crash report as something to replay: its journal, what was not on disk yet, and the input that could not be decided. */
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { CrashReport, WrittenRecord } from '../../daemon/crash-report.ts';
+import type { Sequenced } from '../../domain/model/records.ts';
+import { isInput } from '../../domain/turn/redecide.ts';
+import { failure } from '../command.ts';
+import { utcTime } from '../format.ts';
+import type { Source } from './source.ts';
+
+/** null: it is none. */
+export const crashReportIn = (text: string): CrashReport | null => {
+  try {
+    const report = JSON.parse(text) as Partial<CrashReport> | null;
+    return report?.scribeCrashReport === 1 ? (report as CrashReport) : null;
+  } catch {
+    return null;
+  }
+};
+
+/** Beside the report, where both were copied to, or else where it was on the node. */
+export const journalOfReport = (report: CrashReport, path: string): string => {
+  const beside = join(dirname(path), 'journal.db');
+  const found = [beside, report.journal].find((candidate) => existsSync(candidate));
+  if (found === undefined)
+    throw failure(`The journal of ${path} is neither ${beside} nor ${report.journal}: copy it beside the report.`);
+  return found;
+};
+
+// A report is written by the daemon from records as the domain has them.
+const recordOf = (record: WrittenRecord): Sequenced =>
+  ({ ...record, atNs: BigInt(record.atNs), monoNs: BigInt(record.monoNs) }) as Sequenced;
+
+/** The journal, and behind it what the report has more. */
+export const crashSource = (report: CrashReport, journal: Source): Source => {
+  const all = [...report.records, ...(report.input === null || report.isDecided ? [] : [report.input])];
+  const more = all.map(recordOf).filter(({ seq }) => seq > journal.headSeq);
+  const headSeq = more.at(-1)?.seq ?? journal.headSeq;
+  return {
+    ...journal,
+    headSeq,
+    crash: report,
+    journaled: (fromSeq, toSeq) =>
+      journal.journaled(fromSeq, toSeq) +
+      more.filter((record) => isInput(record) && record.seq >= fromSeq && record.seq <= toSeq).length,
+    record: (seq) => more.find((record) => record.seq === seq) ?? journal.record(seq),
+    *records(fromSeq, toSeq, unreadable) {
+      yield* journal.records(fromSeq, toSeq, unreadable);
+      for (const record of more) {
+        if (record.seq > toSeq && isInput(record)) return;
+        yield record;
+      }
+    },
+  };
+};
+
+/** What the report says of itself. */
+export const reportLines = ({ version, atNs, what, stack, input, isDecided }: CrashReport): string[] => [
+  `scribe ${version} ended at ${utcTime(BigInt(atNs))}: ${what}`,
+  ...stack.split('\n').map((line) => `  ${line}`),
+  input === null
+    ? 'Nothing had been decided yet.'
+    : `${isDecided ? 'The last decision was' : 'It could not decide'} on record ${input.seq}:`,
+];

@@ -1,0 +1,63 @@
+/** Looking at single decisions of a journal: at the first that is asked for, by hand, or in the debugger. */
+import type { Sequenced } from '../../domain/model/records.ts';
+import type { Replayed } from '../../engine/replay.ts';
+import { failure, type ExitStatus } from '../command.ts';
+import { grouped, jsonLine } from '../format.ts';
+import { type Io, write } from '../io.ts';
+import { type Break, differs } from './break-on.ts';
+import { reportLines } from './crash.ts';
+import { decisionLines, unrecordedLines } from './decision.ts';
+import { firstAt, inspectAt } from './inspect.ts';
+import { decisionsOf } from './run.ts';
+import type { Source } from './source.ts';
+import { answerTo, createStepper, step } from './step.ts';
+
+export interface Looking {
+  readonly toSeq: number;
+  /** What --break-on names; null: nothing. */
+  readonly stop: Break | null;
+  readonly step: boolean;
+  readonly inspect: boolean;
+  readonly json: boolean;
+}
+
+const textOf = (lines: readonly string[]): string => lines.map((line) => `${line}\n`).join('');
+
+export const look = async (source: Source, { toSeq, stop: asked, ...how }: Looking, io: Io): Promise<ExitStatus> => {
+  const { crash, name } = source;
+  const stop = asked ?? crashed(source) ?? differs;
+  if (crash !== undefined && !how.json) await write(io.stdout, textOf(reportLines(crash)));
+  if (how.step) {
+    const stepper = createStepper(decisionsOf(source, { toSeq }));
+    if (stop !== differs) await write(io.stdout, textOf(answerTo('continue', source, stepper, stop) ?? []));
+    await step(io, source, stepper, stop);
+    return 0;
+  }
+  const found = firstAt(source, toSeq, stop);
+  if (found === null) throw failure(`${name}: no decision is like that up to record ${grouped(toSeq)}.`);
+  const isUnrecorded = crash !== undefined && !crash.isDecided && crash.input?.seq === found.input.seq;
+  if (how.inspect) await inspectAt(source, found.input.seq, io);
+  else if (how.json) await write(io.stdout, jsonOf(found));
+  else await write(io.stdout, textOf(isUnrecorded ? unrecordedLines(found) : decisionLines(found)));
+  return found.decided === null && crash !== undefined ? 1 : 0;
+};
+
+/** The decision that a report is about. */
+const crashed = ({ crash }: Source): Break | null => {
+  const seq = crash?.input?.seq;
+  return seq === undefined ? null : ({ input }) => input.seq === seq;
+};
+
+const jsonOf = ({ input, recorded, decided, differences }: Replayed): string =>
+  jsonLine({
+    input: withText(input),
+    recorded: recorded.map(withText),
+    decided: decided?.map(withText) ?? null,
+    differences,
+  });
+
+const withText = (record: Sequenced): unknown => ({
+  ...record,
+  atNs: String(record.atNs),
+  monoNs: String(record.monoNs),
+});

@@ -1,0 +1,172 @@
+/**
+ * Going through a journal decision by decision: a line in, what it asks for out. Works on a terminal and over a pipe alike.
+ * Keeps the last states, so that one can go back.
+ */
+import { createInterface } from 'node:readline';
+import { copyState, type NodeState } from '../../domain/model/state.ts';
+import type { Replayed } from '../../engine/replay.ts';
+import { grouped, jsonLine } from '../format.ts';
+import { type Io, write } from '../io.ts';
+import { changesBetween } from '../past/changes.ts';
+import { type Break, differs } from './break-on.ts';
+import { causeLines, changeLines, decisionLines } from './decision.ts';
+import { fieldNamed, fieldOf, thingNamed } from './things.ts';
+import type { Source } from './source.ts';
+
+/** Decisions that one can go back from the newest. */
+const KEPT_MAX = 1_000;
+
+interface Position {
+  readonly replayed: Replayed;
+  /** Before and after it. */
+  readonly before: Readonly<NodeState> | null;
+  readonly state: Readonly<NodeState>;
+}
+
+export interface Stepper {
+  /** The next decision, or the one that was gone back from; null at the end. */
+  readonly next: () => Position | null;
+  /** null: nothing is kept of earlier ones. */
+  readonly back: () => Position | null;
+  readonly here: () => Position | null;
+}
+
+export const createStepper = (decisions: Iterator<Replayed, unknown>): Stepper => {
+  const kept: Position[] = [];
+  let at = -1;
+
+  const take = (): Position | null => {
+    const taken = decisions.next();
+    if (taken.done === true) return null;
+    const replayed = taken.value;
+    const position = { replayed, before: kept.at(-1)?.state ?? null, state: copyState(replayed.state) };
+    if (kept.push(position) > KEPT_MAX) kept.shift();
+    at = kept.length - 1;
+    return position;
+  };
+
+  return {
+    next() {
+      if (at >= kept.length - 1) return take();
+      at += 1;
+      return kept[at] ?? null;
+    },
+    back() {
+      if (at <= 0) return null;
+      at -= 1;
+      return kept[at] ?? null;
+    },
+    here: () => kept[at] ?? null,
+  };
+};
+
+const HELP = [
+  'next [N]        the next decision (or the Nth from here)',
+  'back [N]        the decision before',
+  'continue        on to the next decision that differs, or that --break-on names',
+  'go RECORD       on to the decision that this record is of',
+  'state [THING]   a pod, container or image as it is after this decision: web, container/4f2a, container/4f2a.phase',
+  'diff            what this decision changed, and in what it differs from what was recorded',
+  'why             what led to this decision, record by record',
+  'records         the records of this decision, whole, as JSON',
+  'quit            the end; each word can be shortened to its first letter',
+];
+
+const COMMANDS = ['next', 'back', 'continue', 'go', 'state', 'diff', 'why', 'records', 'help', 'quit'] as const;
+type CommandName = (typeof COMMANDS)[number];
+
+const commandOf = (word: string): CommandName | null =>
+  COMMANDS.find((name) => name === word || name[0] === word) ?? null;
+
+const countOf = (text: string | undefined): number => (text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) : 1);
+
+/** Goes to the first decision that `stop` names, and back to none. */
+const run = (stepper: Stepper, stop: (position: Position) => boolean): readonly string[] => {
+  for (let position = stepper.next(); position !== null; position = stepper.next())
+    if (stop(position)) return decisionLines(position.replayed);
+  return ['The journal ends here.'];
+};
+
+const repeated = (step: () => Position | null, count: number, end: string): readonly string[] => {
+  let position: Position | null = null;
+  for (let left = count; left > 0; left -= 1) {
+    position = step();
+    if (position === null) return [end];
+  }
+  return position === null ? [end] : decisionLines(position.replayed);
+};
+
+const stateLines = (state: Readonly<NodeState>, text: string): readonly string[] => {
+  if (text === '') {
+    const { sandboxes, containers, images, effects, calls } = state;
+    return [
+      `${sandboxes.size} pods, ${containers.size} containers, ${images.size} images, ${effects.size} effects and ${calls.size} calls under way`,
+    ];
+  }
+  const field = fieldNamed(text);
+  const value = field === null ? thingNamed(state, text)?.value : fieldOf(state, field);
+  return value === undefined ? [`There is no ${text} now.`] : JSON.stringify(value, null, 2).split('\n');
+};
+
+const recordsLines = ({ input, recorded }: Replayed): string[] =>
+  [input, ...recorded].map((record) =>
+    jsonLine({ ...record, atNs: String(record.atNs), monoNs: String(record.monoNs) }).trimEnd(),
+  );
+
+/** What a line asks for; null: the end. */
+export const answerTo = (line: string, source: Source, stepper: Stepper, stop: Break): readonly string[] | null => {
+  const [word = '', ...rest] = line.trim().split(/\s+/);
+  const command = word === '' ? 'next' : commandOf(word);
+  const here = stepper.here();
+  switch (command) {
+    case 'quit':
+      return null;
+    case null:
+      return [`There is no "${word}". Try help.`];
+    case 'help':
+      return HELP;
+    case 'next':
+      return repeated(stepper.next, countOf(rest[0]), 'The journal ends here.');
+    case 'back':
+      return repeated(stepper.back, countOf(rest[0]), 'Nothing is kept of what was before.');
+    case 'continue':
+      return run(stepper, ({ replayed }) => stop(replayed));
+    case 'go': {
+      const seq = Number(rest[0]);
+      if (!Number.isSafeInteger(seq)) return ['go takes the number of a record.'];
+      if (here !== null && seq < here.replayed.input.seq) return [`Record ${grouped(seq)} is behind: back goes there.`];
+      return run(stepper, ({ replayed: { input, recorded } }) => (recorded.at(-1) ?? input).seq >= seq);
+    }
+    case 'state':
+    case 'diff':
+    case 'why':
+    case 'records':
+      if (here === null) return ['No decision was made yet. Try next.'];
+      if (command === 'state') return stateLines(here.state, rest.join(' '));
+      if (command === 'why') return causeLines(source, here.replayed.input);
+      if (command === 'records') return recordsLines(here.replayed);
+      return changeLines(here.before === null ? null : changesBetween(here.before, here.state), here.replayed);
+  }
+};
+
+/** Answers line after line until there are none, or quit. `first` is shown before anything is asked. */
+export const step = async (
+  { stdin, stdout }: Io,
+  source: Source,
+  stepper: Stepper,
+  stop: Break = differs,
+): Promise<void> => {
+  const prompt = async (): Promise<void> => (stdout.isTTY === true ? write(stdout, '(replay) ') : undefined);
+  const lines = createInterface({ input: stdin, crlfDelay: Number.POSITIVE_INFINITY });
+  try {
+    await prompt();
+    for await (const line of lines) {
+      const answer = answerTo(line, source, stepper, stop);
+      if (answer === null) return;
+      await write(stdout, answer.map((text) => `${text}\n`).join(''));
+      await prompt();
+    }
+  } finally {
+    lines.close();
+  }
+};

@@ -1,0 +1,79 @@
+/**
+ * What a daemon that could not go on leaves for whoever looks for the reason: the journal, the input that was decided last
+ * or could not be, what was decided and is not in the journal, and the stack. `scribe replay` takes it as it is. Written
+ * synchronously, because the process ends right after; must never throw.
+ */
+import { readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Input, Sequenced } from '../domain/model/records.ts';
+import type { Unfinished } from '../engine/guarded-turns.ts';
+import { wordsOf } from './crash-file.ts';
+
+/** A record as JSON has it: 64-bit numbers as decimal text. */
+export type WrittenRecord<R extends Sequenced = Sequenced> = Omit<R, 'atNs' | 'monoNs'> & {
+  readonly atNs: string;
+  readonly monoNs: string;
+};
+
+export interface CrashReport {
+  readonly scribeCrashReport: 1;
+  readonly version: string;
+  readonly atNs: string;
+  /** Path of the journal on that node. */
+  readonly journal: string;
+  /** What went wrong, in words. */
+  readonly what: string;
+  /** Of the error and of all that led to it. */
+  readonly stack: string;
+  /** Decided, but not known to be on disk. */
+  readonly records: readonly WrittenRecord[];
+  /** The newest input that was taken; null: none was yet. */
+  readonly input: WrittenRecord<Sequenced<Input>> | null;
+  /** Something followed from that input: it is among the records, or in the journal. */
+  readonly isDecided: boolean;
+}
+
+export interface CrashScene {
+  /** The journal's, for its directory is where the report goes. */
+  readonly rootDir: string;
+  readonly version: string;
+  /** Absent while no engine runs. */
+  unfinished?: () => Unfinished;
+}
+
+const NAME = /^crash-\d+\.json$/;
+/** Older ones are removed: a daemon that crashes at each start fills no disk. */
+const KEPT_MAX = 5;
+/** As many records as that are of one moment; more would only mean a disk that hangs. */
+const RECORDS_MAX = 1_000;
+
+const written = <R extends Sequenced>(record: R): WrittenRecord<R> => ({
+  ...record,
+  atNs: String(record.atNs),
+  monoNs: String(record.monoNs),
+});
+
+export function writeCrashReport(scene: CrashScene, what: string, error: unknown, nowMs: number = Date.now()): void {
+  try {
+    const { records = [], latest = null, isDecided = false } = scene.unfinished?.() ?? {};
+    const report: CrashReport = {
+      scribeCrashReport: 1,
+      version: scene.version,
+      atNs: `${nowMs}000000`,
+      journal: join(scene.rootDir, 'journal.db'),
+      what,
+      stack: wordsOf(error),
+      records: records.slice(0, RECORDS_MAX).map(written),
+      input: latest === null ? null : written(latest),
+      isDecided,
+    };
+    writeFileSync(join(scene.rootDir, `crash-${nowMs}.json`), `${JSON.stringify(report)}\n`, { mode: 0o600 });
+    const old = readdirSync(scene.rootDir)
+      .filter((name) => NAME.test(name))
+      .toSorted()
+      .slice(0, -KEPT_MAX);
+    for (const name of old) rmSync(join(scene.rootDir, name), { force: true });
+  } catch {
+    // There is nobody left to tell; the log and the crash file have the words.
+  }
+}

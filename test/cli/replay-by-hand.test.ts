@@ -1,0 +1,143 @@
+/** `scribe replay` at single decisions: --break-on, --step over a pipe, --inspect with a real debugger, reports of crashes. */
+import assert from 'node:assert/strict';
+import { readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import type { Input } from '../../src/domain/model/records.ts';
+import { writeCrashReport } from '../../src/daemon/crash-report.ts';
+import { decide } from '../../src/domain/turn/decide.ts';
+import { runPod } from '../engine/rig.ts';
+import type { Owner } from '../support/cleanup.ts';
+import { startProcess } from '../support/process.ts';
+import { tell } from './story.ts';
+import { jsonLines, recordsOf, type Root, rootWith, scribe, startNode } from './support.ts';
+
+/** The story, in which one exit was recorded with another status than is decided. */
+const differing = async (owner: Owner): Promise<Root & { readonly seq: number; readonly nginx: string }> => {
+  const { records, nginx } = await tell();
+  const exit = records.find(({ type, body }) => type === 'container.exited' && body.includes('137')) ?? assert.fail();
+  const root = await rootWith(
+    owner,
+    records.map((record) => (record === exit ? { ...record, body: record.body.replace('137', '138') } : record)),
+  );
+  return { ...root, seq: exit.seq, nginx };
+};
+
+describe('replay by hand', () => {
+  test('--until: nothing later is decided', async (t) => {
+    const { journalPath, seq } = await differing(t);
+    const { exitStatus, stdout } = await scribe(['replay', '--until', String(seq - 2), journalPath]);
+    assert.equal(exitStatus, 0);
+    assert.match(stdout, new RegExp(`records 1 to ${seq - 2}\\): all as recorded`));
+  });
+
+  test('--break-on: a type, a method, an effect, a field of a thing; what is none of them is refused', async (t) => {
+    const { journalPath, seq } = await differing(t);
+    const first = async (what: string): Promise<string> => {
+      const { stdout, exitStatus, stderr } = await scribe(['replay', '--break-on', what, journalPath]);
+      assert.equal(exitStatus, 0, stderr);
+      return stdout;
+    };
+    assert.match(await first('container.exited'), /^\d+ {2}task\.exited .*\n {2}\d+ {2}container\.exited /);
+    assert.match(await first('RemovePodSandbox'), /^\d+ {2}call\.received .*RemovePodSandbox/);
+    assert.match(await first('DeleteTask'), /"kind":"DeleteTask"/);
+    assert.match(await first('container/nginx.phase.kind'), /^\d+ {2}call\.received .*CreateContainer/);
+    const none = await scribe(['replay', '--break-on', 'container.restarted', journalPath]);
+    assert.deepEqual([none.exitStatus, /no decision is like that/.test(none.stderr)], [1, true]);
+    const wrong = await scribe(['replay', '--break-on', 'nginx?', journalPath]);
+    assert.equal(wrong.exitStatus, 2);
+    const { stdout } = await scribe(['replay', '--json', '--break-on', 'container/nginx.phase.exit', journalPath]);
+    const [found] = jsonLines<{ input: Input; differences: unknown[]; recorded: { seq: number }[] }>(stdout);
+    assert.deepEqual([found?.input.type, found?.recorded[0]?.seq, found?.differences.length], ['task.exited', seq, 1]);
+  });
+
+  test('--step: lines on standard input lead through the journal, and back', async (t) => {
+    const { journalPath, seq, nginx } = await differing(t);
+    const ask = async (...lines: readonly string[]): Promise<string[]> => {
+      const said = await scribe(['replay', '--step', journalPath], { stdin: `${lines.join('\n')}\nquit\nnext\n` });
+      assert.equal(said.exitStatus, 0, said.stderr);
+      return said.stdout.trimEnd().split('\n');
+    };
+    const [start, second, again] = await ask('next', 'next', 'back');
+    assert.match(start ?? '', /^1 {2}daemon\.started/);
+    assert.equal(again, start);
+    assert.notEqual(second, start);
+    const differs = await ask('continue', 'diff', 'state container/nginx.phase.exit.exitStatus', 'why', 'records');
+    assert.match(
+      differs.join('\n'),
+      new RegExp(`DIFFERS: ${seq} container.exited body.exitStatus: recorded 138, today 137`),
+    );
+    assert.ok(differs.some((line) => /^changed: .* phase\.kind: running -> exited$/.test(line)));
+    assert.ok(differs.includes('138'));
+    assert.ok(differs.some((line) => line.includes(`"stream":"container/${nginx}"`)));
+    const why = await ask('go 40', 'why');
+    assert.ok(why.some((line) => line.startsWith('because of ')));
+    assert.ok(why.some((line) => line.startsWith('on behalf of ') || line.includes('(a call of ')));
+    assert.deepEqual(await ask('state', 'nonsense'), [
+      'No decision was made yet. Try next.',
+      'There is no "nonsense". Try help.',
+    ]);
+    assert.deepEqual((await ask('go 100000')).at(-1), 'The journal ends here.');
+  });
+
+  test('--inspect: the debugger stops in front of the decision that differs', { timeout: 60_000 }, async (t) => {
+    const { journalPath, seq } = await differing(t);
+    const replaying = await startProcess(t, [process.execPath, 'src/cli/main.ts', 'replay', '--inspect', journalPath]);
+    const [, url = ''] = await replaying.until(/waits for a debugger at (ws:\S+)/);
+    const socket = new WebSocket(url);
+    t.after(() => socket.close());
+    const stopped = Promise.withResolvers<string>();
+    const answered = Promise.withResolvers<number>();
+    socket.onopen = () => {
+      for (const [id, method] of ['Runtime.enable', 'Debugger.enable', 'Runtime.runIfWaitingForDebugger'].entries())
+        socket.send(JSON.stringify({ id, method }));
+    };
+    socket.onmessage = ({ data }) => {
+      const message = JSON.parse(String(data)) as {
+        readonly id?: number;
+        readonly method?: string;
+        readonly params?: { readonly callFrames?: readonly { readonly callFrameId: string }[] };
+        readonly result?: { readonly result?: { readonly value?: number } };
+      };
+      if (message.method === 'Debugger.paused') stopped.resolve(message.params?.callFrames?.[0]?.callFrameId ?? '');
+      if (message.id === 10) answered.resolve(message.result?.result?.value ?? 0);
+    };
+    const params = { callFrameId: await stopped.promise, expression: 'input.seq' };
+    socket.send(JSON.stringify({ id: 10, method: 'Debugger.evaluateOnCallFrame', params }));
+    assert.equal(await answered.promise, seq - 1);
+    socket.send(JSON.stringify({ id: 11, method: 'Debugger.resume' }));
+    await replaying.ended;
+  });
+
+  test('the report of a crash: what could not be decided is decided again, behind what was not on disk', async (t) => {
+    let throws = false;
+    const node = await startNode({
+      decide: (state, input) => {
+        // Neither the call nor what is written down in its place can be decided: the daemon has to end.
+        if (throws) throw new RangeError('this was planted');
+        return decide(state, input);
+      },
+    });
+    await node.ask(runPod());
+    throws = true;
+    void node.ask(runPod('last'));
+    const root = await rootWith(t, recordsOf(node));
+    const [error] = node.errors;
+    writeCrashReport(
+      { rootDir: root.dir, version: '1.2.3', unfinished: node.engine.unfinished },
+      'the journal cannot be written',
+      error,
+    );
+    const name = (await readdir(root.dir)).find((file) => file.startsWith('crash-')) ?? assert.fail();
+    const { exitStatus, stdout, stderr } = await scribe(['replay', join(root.dir, name)]);
+    assert.equal(exitStatus, 0, stderr);
+    assert.match(stdout, /^scribe 1\.2\.3 ended at .*: the journal cannot be written\n/);
+    assert.match(stdout, /RangeError: this was planted\n +at /);
+    assert.match(stdout, new RegExp(`It could not decide on record ${recordsOf(node).length + 1}:\n`));
+    assert.match(stdout, /Today it is decided:\n +\d+ {2}sandbox\.requested/);
+    // The journal may be kept elsewhere; one that is nowhere is asked for.
+    const lost = join(root.dir, 'sub.json');
+    await writeFile(lost, JSON.stringify({ scribeCrashReport: 1, journal: '/nowhere/journal.db' }));
+    assert.equal((await scribe(['replay', lost])).exitStatus, 1);
+  });
+});
