@@ -68,7 +68,9 @@ for (const { name, handler, prepareMounts, passes } of variants)
     );
     assert.equal(passed.length, passes);
     const { decisions, requests, events } = await assertReplays(daemon);
-    t.diagnostic(`${decisions} decisions as recorded, ${events} records that followed, ${requests} requests of effects`);
+    t.diagnostic(
+      `${decisions} decisions as recorded, ${events} records that followed, ${requests} requests of effects`,
+    );
 
     assert.deepEqual((await daemon.cri.runtime.listPodSandbox()).items, []);
     assert.deepEqual(await daemon.leftovers(), noLeftovers);
