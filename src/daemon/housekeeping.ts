@@ -1,7 +1,7 @@
 /**
  * What keeps the journal in shape while the daemon runs: snapshots every so many records, retention every few
- * minutes, read segments closed on the way, snapshots of the past where they are missing. All of it in the background and one thing at a time; a failure is logged
- * and tried again, since none of it is needed for what was promised.
+ * minutes, read segments closed on the way, snapshots of the past where they are missing. All of it in the background
+ * and one thing at a time; a failure is logged and tried again, since none of it is needed for what was promised.
  */
 import { filter, Subject, takeUntil } from 'rxjs';
 import type { Config } from '../config/config.ts';
@@ -10,7 +10,7 @@ import type { RecordOwn } from '../journal/types.ts';
 import { createRetention } from '../journal/retention.ts';
 import { nodeFold } from '../engine/node-fold.ts';
 import { openReader } from '../journal/open.ts';
-import { missingSnapshots, takeSnapshot } from '../journal/snapshots.ts';
+import { missingSnapshot, takeSnapshot } from '../journal/snapshots.ts';
 import type { SqliteJournal } from '../journal/sqlite-journal.ts';
 import type { PublishedView } from '../engine/published-view.ts';
 import { type HasStates, type LiveStates, takeStates } from './live-states.ts';
@@ -72,18 +72,22 @@ export function startHousekeeping(options: HousekeepingOptions): Housekeeping {
     seq,
   });
 
-  /** Past states stay a short fold away: there is no live state to compare them with any more. */
+  /** A state of then that is too large for where it was folded is dropped at once: it is not folded again. */
+  const folded = new Set<number>();
+
+  /** Past states stay a short fold away; one at a time, so that a node with a long past has its cores for its pods. */
   async function snapshotThePast(): Promise<void> {
-    for (const seq of missingSeqs()) {
-      if (closed) return;
-      await takeSnapshot(journal, foldTo(seq), null);
-    }
+    const seq = missingSeq();
+    if (closed || seq === null || folded.has(seq)) return;
+    folded.add(seq);
+    // There is no live state of then to compare it with.
+    await takeSnapshot(journal, foldTo(seq), null);
   }
 
-  function missingSeqs(): number[] {
+  function missingSeq(): number | null {
     const reader = openReader(options.journalPath);
     try {
-      return missingSnapshots(reader.snapshotSeqs(nodeFold.evolverVersion), view.seq());
+      return missingSnapshot(reader.keptSnapshots(nodeFold.evolverVersion), view.seq());
     } finally {
       reader.close();
     }

@@ -9,7 +9,7 @@ import { createNameReader, type NameReader } from './names.ts';
 import { parseReadsClosed, READS_CLOSED } from './own-records.ts';
 import { decodeReadRows } from './read-rows.ts';
 import { segmentsWithChunks } from './read-table.ts';
-import { readNewestSnapshot, readSnapshotSeqs } from './snapshot-table.ts';
+import { type KeptSnapshot, readKeptSnapshots, readNewestSnapshot } from './snapshot-table.ts';
 import { isInlineStream } from './streams.ts';
 import type {
   JournalHead,
@@ -120,7 +120,7 @@ export interface JournalReader {
   /** Read calls in the order in which they were committed, from 0 or an earlier page's `next` on. */
   readonly readsPage: (cursor: number) => ReadsPage;
   readonly newestSnapshot: (evolverVersion: number, throughSeq?: number) => Snapshot | null;
-  readonly snapshotSeqs: (evolverVersion: number) => number[];
+  readonly keptSnapshots: (evolverVersion: number) => KeptSnapshot[];
   readonly seqAtTime: (tNs: bigint) => number;
   /** Streams of objects whose name begins like this, of which there are records; the first few. */
   readonly streamsBeginning: (start: string) => string[];
@@ -357,7 +357,7 @@ export const createReader = (db: Db): JournalReader => {
       }
     },
     newestSnapshot: (evolverVersion, throughSeq) => readNewestSnapshot(db, evolverVersion, throughSeq),
-    snapshotSeqs: (evolverVersion) => readSnapshotSeqs(db, evolverVersion),
+    keptSnapshots: (evolverVersion) => readKeptSnapshots(db, evolverVersion),
     closedSegments: () => {
       const closing = db.prepare<[number], { seq: number; body: string }>(
         'SELECT seq, body FROM records WHERE seq = (SELECT closed FROM read_segments WHERE segment = ?)',

@@ -1,6 +1,7 @@
 /**
  * Snapshots on disk: writing one (and dropping those it makes superfluous: the newest serve starts, a few older ones
- * serve whoever asks for a past state) and reading the newest that is whole and of this chain. A snapshot is a shortcut, never the truth: a bad one is passed over.
+ * serve whoever asks for a past state) and reading the newest that is whole and of this chain. A snapshot is a shortcut,
+ * never the truth: a bad one is passed over.
  */
 import type { Db } from './connect.ts';
 import { GENESIS, sha256 } from './encoding.ts';
@@ -11,20 +12,24 @@ const newestKept = 2;
 /** Those before them are kept so far apart that any past state is a short fold away. */
 export const KEPT_EVERY_RECORDS = 40_000;
 /** What a snapshot may cost for each record since the one kept before it: a large state is kept less often. */
-const bytesPerRecordMax = 100;
+const BYTES_PER_RECORD_MAX = 100;
 
-interface Kept {
+/** A snapshot by the record that it is taken after, and what its state takes. */
+export interface KeptSnapshot {
   readonly seq: number;
   readonly sizeBytes: number;
 }
 
+/** How many records apart snapshots of this size are kept. */
+export const keptApart = (sizeBytes: number): number =>
+  Math.max(KEPT_EVERY_RECORDS, Math.ceil(sizeBytes / BYTES_PER_RECORD_MAX));
+
 /** Which snapshots of one version can go, given all of them in order. */
-export const superfluousSnapshots = (snapshots: readonly Kept[]): number[] => {
+export const superfluousSnapshots = (snapshots: readonly KeptSnapshot[]): number[] => {
   const gone: number[] = [];
   let lastSeq = 0;
   for (const { seq, sizeBytes } of snapshots.slice(0, -newestKept)) {
-    const far = Math.max(KEPT_EVERY_RECORDS, sizeBytes / bytesPerRecordMax);
-    if (seq - lastSeq >= far) lastSeq = seq;
+    if (seq - lastSeq >= keptApart(sizeBytes)) lastSeq = seq;
     else gone.push(seq);
   }
   return gone;
@@ -75,9 +80,6 @@ export const createSnapshotTable = (db: Db): SnapshotTable => {
   const insert = db.prepare(
     'INSERT INTO snapshots (seq, evolver_version, record_hash, state_hash, state) VALUES (?, ?, ?, ?, ?)',
   );
-  const sizes = db.prepare<[number], Kept>(
-    'SELECT seq, length(state) AS sizeBytes FROM snapshots WHERE evolver_version = ? ORDER BY seq',
-  );
   const dropOne = db.prepare('DELETE FROM snapshots WHERE evolver_version = ? AND seq = ?');
   const dropOthers = db.prepare(
     `DELETE FROM snapshots WHERE evolver_version <> :version AND seq <
@@ -93,7 +95,7 @@ export const createSnapshotTable = (db: Db): SnapshotTable => {
       // A pruned record has no hash of its own left; the snapshot then stands for itself.
       const recordHash = hashAt.get(seq) ?? GENESIS;
       insert.run(seq, evolverVersion, recordHash, snapshotHash(seq, evolverVersion, recordHash, state), state);
-      for (const gone of superfluousSnapshots(sizes.all(evolverVersion))) dropOne.run(evolverVersion, gone);
+      for (const gone of superfluousSnapshots(readKeptSnapshots(db, evolverVersion))) dropOne.run(evolverVersion, gone);
       dropOthers.run({ version: evolverVersion });
     },
   };
@@ -117,9 +119,10 @@ export const readNewestSnapshot = (
   return null;
 };
 
-/** seqs of all snapshots of this evolver version, in order. */
-export const readSnapshotSeqs = (db: Db, evolverVersion: number): number[] =>
+/** All snapshots of this evolver version, in order; their states are not read. */
+export const readKeptSnapshots = (db: Db, evolverVersion: number): KeptSnapshot[] =>
   db
-    .prepare<[number], number>('SELECT seq FROM snapshots WHERE evolver_version = ? ORDER BY seq')
-    .pluck()
+    .prepare<[number], KeptSnapshot>(
+      'SELECT seq, length(state) AS sizeBytes FROM snapshots WHERE evolver_version = ? ORDER BY seq',
+    )
     .all(evolverVersion);

@@ -5,7 +5,7 @@
  */
 import { Worker } from 'node:worker_threads';
 import { sha256 } from './encoding.ts';
-import { KEPT_EVERY_RECORDS } from './snapshot-table.ts';
+import { type KeptSnapshot, keptApart } from './snapshot-table.ts';
 import type { SqliteJournal } from './sqlite-journal.ts';
 
 export interface FoldTask {
@@ -59,14 +59,16 @@ export const takeSnapshot = async (
 };
 
 /**
- * Where a snapshot is missing on the way to `headSeq`, so that a past state would be a long fold away: pruning drops
- * those before it, and other evolvers cannot use the old ones. In order: each is then folded from the one before.
+ * The first place on the way to `headSeq` where a snapshot is missing, so that a past state would be a long fold away:
+ * pruning drops those before it, and other evolvers cannot use the old ones. As far apart as they are kept, or what is
+ * folded for it would be dropped at once. null: none is missing.
  */
-export const missingSnapshots = (presentSeqs: readonly number[], headSeq: number): number[] => {
-  const missing: number[] = [];
-  for (let seq = KEPT_EVERY_RECORDS; seq + KEPT_EVERY_RECORDS <= headSeq; seq += KEPT_EVERY_RECORDS) {
-    const isNear = presentSeqs.some((present) => present > seq - KEPT_EVERY_RECORDS && present <= seq);
-    if (!isNear) missing.push(seq);
+export const missingSnapshot = (kept: readonly KeptSnapshot[], headSeq: number): number | null => {
+  const apart = keptApart(Math.max(0, ...kept.map(({ sizeBytes }) => sizeBytes)));
+  for (let seq = 0; seq + 2 * apart <= headSeq; ) {
+    const next = kept.findLast((one) => one.seq > seq && one.seq <= seq + apart);
+    if (next === undefined) return seq + apart;
+    seq = next.seq;
   }
-  return missing;
+  return null;
 };

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { foldRecords, foldState } from '../../src/journal/fold.ts';
 import { KEPT_EVERY_RECORDS, superfluousSnapshots } from '../../src/journal/snapshot-table.ts';
-import { hashOfState, missingSnapshots, takeSnapshot } from '../../src/journal/snapshots.ts';
+import { hashOfState, missingSnapshot, takeSnapshot } from '../../src/journal/snapshots.ts';
 import type { JournalRecord } from '../../src/journal/types.ts';
 import { tempDir } from '../support/temp-dir.ts';
 import { openTemporary, pruneSeqs, recordAt, recordsFrom, tamper, withoutTriggers } from './support.ts';
@@ -148,11 +148,25 @@ test('snapshots are thinned as they are written: the newest two stay, and older 
   assert.deepEqual(superfluousSnapshots(large), [100_000, 300_000]);
 });
 
-test('snapshots that pruning took are missing where a past state would be a long fold away', () => {
+test('a snapshot that pruning took is missing where a past state would be a long fold away', () => {
   const every = KEPT_EVERY_RECORDS;
-  assert.deepEqual(missingSnapshots([], every), []);
-  assert.deepEqual(missingSnapshots([], 3 * every + 1), [every, 2 * every]);
-  assert.deepEqual(missingSnapshots([every - 1, 2 * every], 4 * every), [3 * every]);
+  const small = (seq: number) => ({ seq, sizeBytes: 1_000 });
+  assert.equal(missingSnapshot([], every), null);
+  assert.equal(missingSnapshot([], 3 * every + 1), every);
+  assert.equal(missingSnapshot([every - 1, 2 * every - 1].map(small), 4 * every), 3 * every - 1);
+  assert.equal(missingSnapshot([every, 2 * every, 3 * every].map(small), 4 * every), null);
+});
+
+test('what is folded for the past is kept, however large the state is, and then nothing is missing', () => {
+  for (const sizeBytes of [1_000, 3_999_999, 4_000_001, 17_000_000, 300_000_000]) {
+    const headSeq = 1_000_000;
+    let kept = [990_000, headSeq].map((seq) => ({ seq, sizeBytes }));
+    for (let seq = missingSnapshot(kept, headSeq); seq !== null; seq = missingSnapshot(kept, headSeq)) {
+      kept = [...kept, { seq, sizeBytes }].sort((a, b) => a.seq - b.seq);
+      const gone = superfluousSnapshots(kept);
+      assert.ok(!gone.includes(seq), `${seq} of ${sizeBytes} bytes was dropped at once`);
+    }
+  }
 });
 
 const objectsFold = {

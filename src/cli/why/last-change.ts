@@ -84,14 +84,20 @@ const changeWithin = (
 /** Throws where the field never had a value. */
 export const lastChange = (
   path: string,
-  reader: Pick<JournalReader, 'snapshotSeqs' | 'placesOfStream'>,
+  reader: Pick<JournalReader, 'keptSnapshots' | 'placesOfStream'>,
   stream: string,
   field: string,
   throughSeq: number,
 ): LastChange => {
   const subject = subjectOf(stream);
   const bornSeq = reader.placesOfStream(stream)[0]?.seq ?? 1;
-  const starts = [0, ...reader.snapshotSeqs(nodeFold.evolverVersion).filter((seq) => seq < throughSeq)].toReversed();
+  const starts = [
+    0,
+    ...reader
+      .keptSnapshots(nodeFold.evolverVersion)
+      .map(({ seq }) => seq)
+      .filter((seq) => seq < throughSeq),
+  ].toReversed();
   let toSeq = throughSeq;
   for (const fromSeq of starts) {
     const found = changeWithin(path, subject, field, fromSeq, toSeq);
