@@ -1,15 +1,24 @@
 /** Bugs that only show where a dimension of its own is simulated: deciders that throw, mute shims, what never ends. */
-import type { Intent } from '../../src/domain/model/records.ts';
+import type { EffectEnded, Input, Intent } from '../../src/domain/model/records.ts';
 import { withEvents, withoutEffects } from './altered.ts';
 import type { Plant } from './plant.ts';
 
 const isRetry = (intent: Intent): boolean => intent.kind === 'WaitUntil' && intent.purpose === 'retry';
+
+/** What threw was the turn of a timer. */
+const isTimer = ({ body }: Extract<Input, { type: 'turn.failed' }>): boolean =>
+  body.input.type === 'effect.ended' && (body.input.body as Partial<EffectEnded>).kind === 'WaitUntil';
 
 export const DIMENSION_PLANTS: readonly Plant[] = [
   {
     name: 'nobody looks again after a turn that threw',
     about: ['turnsThrow'],
     decide: withoutEffects((intent, input) => isRetry(intent) && input.type === 'turn.failed'),
+  },
+  {
+    name: 'a look that threw and is the last',
+    about: ['turnsThrow'],
+    decide: withoutEffects((intent, input) => isRetry(intent) && input.type === 'turn.failed' && isTimer(input)),
   },
   {
     name: 'a mute shim that is not asked again',
