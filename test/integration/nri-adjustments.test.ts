@@ -8,14 +8,20 @@ import assert from 'node:assert/strict';
 import { mkdir, readFile, readlink, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
-import type { OciSpec } from '../../src/domain/model/oci.ts';
+import type { OciEnv, OciHook, OciSpec } from '../../src/domain/model/oci.ts';
+import { envKey } from '../../src/domain/nri/merge.ts';
+import { adjustedSpecOf } from '../../src/domain/nri/spec.ts';
+import { fromJournalRecord } from '../../src/engine/codec.ts';
+import { openReader } from '../../src/journal/open.ts';
 import { startScripted, toldIn } from '../adapters/nri/scripted-plugin.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { goProgram } from '../support/go-program.ts';
+import { journalPath } from '../support/journal.ts';
 import { noLeftovers } from '../support/leftovers.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
 import { containerConfig, eventually, ownPids, podConfig, removePod } from '../support/pods.ts';
 import { type BackgroundProcess, startProcess } from '../support/process.ts';
+import { redecided } from '../support/redecided.ts';
 import { tempDir } from '../support/temp-dir.ts';
 
 const MIB = 1024 * 1024;
@@ -25,6 +31,16 @@ const annotations = {
   'devices.nri.io/container.sampled': '- {path: /dev/sampled, type: c, major: 1, minor: 5}\n',
   'ulimits.nri.containerd.io/container.sampled': '- {type: memlock, hard: 65536, soft: 32768}\n',
   'hooks.test/inject': 'yes',
+};
+
+/** The journal has tokens where the bundle has values (C12): of each, what is the same in both. */
+const withoutValues = ({ process, hooks, ...rest }: OciSpec): unknown => {
+  const names = (env: readonly OciEnv[] = []): readonly string[] => env.map(envKey);
+  const ran = Object.entries(hooks ?? {}).map(([at, list]: [string, readonly OciHook[]]) => [
+    at,
+    list.map((hook) => ({ ...hook, env: names(hook.env) })),
+  ]);
+  return { ...rest, process: { ...process, env: names(process.env), args: process.args.length }, hooks: ran };
 };
 
 describe('what NRI plugins change', () => {
@@ -259,6 +275,22 @@ describe('what NRI plugins change', () => {
   ];
   for (const [field, look, is] of seen)
     test(`${field} of an adjustment is there`, async () => assert.deepEqual(await look(), is));
+
+  test('C13: the journal is decided again to the specs that ran, with no plugin', async () => {
+    const { daemon } = node;
+    const reader = openReader(journalPath(daemon));
+    const records = (await Array.fromAsync(reader.read())).flatMap((record) => fromJournalRecord(record) ?? []);
+    reader.close();
+    const { state, differences } = redecided(records);
+    assert.deepEqual(differences, []);
+    for (const id of [sampled, adjusted]) {
+      const container = state.containers.get(id);
+      assert.ok(container !== undefined && state.facts !== null);
+      const built = adjustedSpecOf(state, state.facts, container);
+      assert.ok(built.ok);
+      assert.deepEqual(withoutValues(built.value), withoutValues(await specOf(id)));
+    }
+  });
 
   test('a container in a cgroup of the plugin has figures, and leaves nothing behind', async () => {
     const { daemon } = node;
