@@ -1,6 +1,7 @@
 /**
  * Writes a golden journal: one simulated history as JSON lines, to be folded and decided again by every later version.
  * Run by hand once per journal version: node test/golden/record.ts <seed> > test/golden/v1/<name>.jsonl
+ * nri-plugins.jsonl was written by a daemon, on pods of test/integration/nri.test.ts: what plugins really say.
  */
 import { stdout } from 'node:process';
 import { isOwnType } from '../../src/journal/own-records.ts';
