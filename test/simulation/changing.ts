@@ -5,6 +5,7 @@
  */
 import type { ImageContent } from '../../src/domain/model/image-content.ts';
 import type { DaemonFacts } from '../../src/domain/model/daemon-facts.ts';
+import type { NriFacts } from '../../src/domain/model/nri-settings.ts';
 import type { RuntimeHandler } from '../../src/domain/model/runtime-handler.ts';
 import type { LaunchedTask } from '../../src/domain/model/tasks.ts';
 import type { Dimensions } from './dimensions.ts';
@@ -50,11 +51,18 @@ export const NET_HANDLER: RuntimeHandler = {
   cni: { confDir: '/etc/cni/other' },
 };
 
+/** One of the simulated NRI plugins has to be there for containers, which wait for it when a daemon has started. */
+const REQUIRING: NriFacts = { validator: { requiredPlugins: ['first'] }, startupWaitMs: 3_000 };
+
 export const createChanging = (dimensions: Dimensions, seed: number): Changing => {
   const facts = factsOf(seed, IMAGE.repoTags[0] ?? null);
   return {
     dimensions,
-    facts: { ...facts, handlers: [...facts.handlers, NET_HANDLER] },
+    facts: {
+      ...facts,
+      handlers: [...facts.handlers, NET_HANDLER],
+      ...(dimensions.pluginsAreThere && seed % 2 === 0 ? { nri: REQUIRING } : {}),
+    },
     lacked: new Set(),
     networks: new Map(),
     shimHandlers: new Map(),

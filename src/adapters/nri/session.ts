@@ -66,7 +66,8 @@ export const createSession = (
     const kind = failureKindOf(error);
     const message = describeFailure(name, what, kind, error);
     health.failed(kind === 'timedOut', message);
-    if (kind === 'timedOut') warn(message);
+    // What is refused at an end, or after the fact, stops nothing: nobody hears of it otherwise.
+    if (kind === 'timedOut' || kind === 'refused') warn(message);
     const misses = health.missesInARow();
     if (kind === 'garbage') close(`what it answered to ${what} is no answer`);
     else if (missesMax !== null && misses >= missesMax) close(`it missed ${misses} deadlines in a row`);

@@ -16,7 +16,6 @@ import type {
   NriPodSandbox,
 } from '../model/nri-views.ts';
 import type { OciIntelRdt, OciRlimit, OciScheduler, OciSpec } from '../model/oci.ts';
-import type { Result } from '../model/result.ts';
 import { limitsOf } from '../model/pod-sandbox-state.ts';
 import type { Container, NodeState, PodSandbox } from '../model/state.ts';
 import type { LaunchedTask } from '../model/tasks.ts';
@@ -37,9 +36,6 @@ const filled = <T>(list: readonly T[] | undefined): readonly T[] | undefined =>
 
 const asNri = (resources: LinuxContainerResources | undefined): NriResources | undefined =>
   resources === undefined ? undefined : fromCriResources(resources);
-
-/** A pod that is gone before its containers are: all that is known is its id. */
-export const goneSandboxView = (podSandboxId: string): NriPodSandbox => ({ id: podSandboxId });
 
 export function podSandboxView(facts: DaemonFacts, sandbox: PodSandbox): NriPodSandbox {
   const { id, config, runtimeHandler, ips } = sandbox;
@@ -208,33 +204,3 @@ const schedulerOf = ({ runtime, deadline, period, ...rest }: OciScheduler): NriS
 
 const rdtOf = ({ closID, schemata, enableMonitoring }: OciIntelRdt): NriRdt =>
   said<Omit<NriRdt, 'remove'>>({ closId: closID, schemata, enableMonitoring });
-
-export interface SynchronizedView {
-  readonly pods: readonly NriPodSandbox[];
-  readonly containers: readonly NriContainer[];
-}
-
-/**
- * What a plugin is told when it comes: every pod that clients may know of, and every container that is created or runs, in
- * the order of their creation.
- */
-export function synchronizeView(
-  state: Pick<NodeState, 'images' | 'sandboxes' | 'containers'>,
-  facts: DaemonFacts,
-  specOf: (container: Container) => Result<OciSpec>,
-): SynchronizedView {
-  const pods = [...state.sandboxes.values()].filter(({ phase }) => phase !== 'creating');
-  const alive = [...state.containers.values()].filter((container) => {
-    const word = containerStateOf(container);
-    return word === 'CONTAINER_CREATED' || word === 'CONTAINER_RUNNING';
-  });
-  const bySeq = (a: { readonly seq: number }, b: { readonly seq: number }): number => a.seq - b.seq;
-  return {
-    pods: pods.toSorted(bySeq).map((sandbox) => podSandboxView(facts, sandbox)),
-    containers: alive.toSorted(bySeq).map((container) => {
-      const built = specOf(container);
-      const sandbox = state.sandboxes.get(container.podSandboxId);
-      return containerView(state, { container, sandbox, spec: built.ok ? built.value : null });
-    }),
-  };
-}

@@ -5,14 +5,9 @@ import { NamespaceMode } from '../../../src/domain/model/cri.ts';
 import type { ContainerConfig, PodSandboxConfig } from '../../../src/domain/model/cri.ts';
 import type { OciSpec } from '../../../src/domain/model/oci.ts';
 import type { NodeState } from '../../../src/domain/model/state.ts';
-import {
-  containerView,
-  goneSandboxView,
-  podSandboxView,
-  type ShownContainer,
-  synchronizeView,
-} from '../../../src/domain/nri/views.ts';
+import { containerView, podSandboxView, type ShownContainer } from '../../../src/domain/nri/views.ts';
 import { containerSpecOf } from '../../../src/domain/oci/specs.ts';
+import { plugin, registers, requested } from './plugin-happenings.ts';
 import { FACTS } from '../../simulation/facts.ts';
 import { IMAGE } from '../../simulation/images.ts';
 import { given, type Happening } from '../given.ts';
@@ -139,10 +134,6 @@ describe('a pod, as plugins see it', () => {
     );
     assert.equal(view.linux?.podResources?.cpu?.shares, '99');
   });
-
-  it('that is gone is an id', () => {
-    assert.deepEqual(goneSandboxView(POD), { id: POD });
-  });
 });
 
 const fullContainer: ContainerConfig = containerConfig({
@@ -262,9 +253,9 @@ describe('a container, as plugins see it', () => {
 
 describe('what a plugin is told when it comes', () => {
   const told = (...happenings: readonly Happening[]) => {
-    const { state } = given(...happenings);
-    const { pods, containers } = synchronizeView(state, FACTS, (container) => containerSpecOf(state, FACTS, container));
-    return [pods.map(({ id }) => id), containers.map(({ id, state: word }) => [id, word])];
+    const { state } = given(...happenings, registers(plugin('10', 'late')));
+    const { pods, containers } = requested(state, 'SynchronizePlugin');
+    return [[...pods].map(({ id }) => id), [...containers].map(({ id, state: word }) => [id, word])];
   };
 
   it('is every pod that clients may know of, and every container that is created or runs', () => {

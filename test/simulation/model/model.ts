@@ -160,8 +160,9 @@ export function createModel(node: Node, fail: (message: string) => never): Model
 
   /** A failure of the node, on a node on which nothing has failed and nothing was cut off. */
   function checkFailedForReason({ asked }: Call, reason: string): void {
-    // A command has its own time.
-    if (node.failures() > 0 || (asked.method === 'ExecSync' && reason === 'TimedOut')) return;
+    // A command has its own time, and a plugin that is not there is no failure of the node.
+    if (node.failures() > 0 || reason === 'PluginMissing' || (asked.method === 'ExecSync' && reason === 'TimedOut'))
+      return;
     const pod = asked.podSandboxId ?? things.get(asked.containerId ?? '')?.podSandboxId ?? '';
     if (!node.wasCutOff(pod)) fail(`${asked.method} was answered with ${reason} and nothing has failed.`);
   }
