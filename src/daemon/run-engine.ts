@@ -124,7 +124,7 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
     published: view.state,
     report,
     diskIsFull: diskGuard.isFull,
-    fatal: die('the journal cannot be written'),
+    fatal: die('the engine cannot go on'),
     digestOf: (text) => hash('sha256', text),
   });
   engine = running;

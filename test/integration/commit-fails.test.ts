@@ -48,7 +48,7 @@ test('C7: a daemon whose commit fails ends, its pods stay, and the next start kn
   assert.equal(how, 1, daemon.log());
   assert.match(
     daemon.log(),
-    /the journal cannot be written: the daemon ends, pods stay|the journal failed: the daemon ends/,
+    /the engine cannot go on: the daemon ends, pods stay|the journal failed: the daemon ends/,
   );
   assert.ok(existsSync(join(daemon.dirs.state, 'crash.txt')));
 

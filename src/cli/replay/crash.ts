@@ -20,10 +20,12 @@ export const crashReportIn = (text: string): CrashReport | null => {
 
 /** Beside the report, where both were copied to, or else where it was on the node. */
 export const journalOfReport = (report: CrashReport, path: string): string => {
-  const beside = join(dirname(path), 'journal.db');
-  const found = [beside, report.journal].find((candidate) => existsSync(candidate));
+  const beside = ['journal.db', 'journal.jsonl'].map((name) => join(dirname(path), name));
+  const found = [...beside, report.journal].find((candidate) => existsSync(candidate));
   if (found === undefined)
-    throw failure(`The journal of ${path} is neither ${beside} nor ${report.journal}: copy it beside the report.`);
+    throw failure(
+      `The journal of ${path} is neither beside it (journal.db) nor at ${report.journal}: copy it beside the report.`,
+    );
   return found;
 };
 

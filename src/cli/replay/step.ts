@@ -5,7 +5,7 @@
 import { createInterface } from 'node:readline';
 import { copyState, type NodeState } from '../../domain/model/state.ts';
 import type { Replayed } from '../../engine/replay.ts';
-import { grouped, jsonLine } from '../format.ts';
+import { counted, grouped, jsonLine } from '../format.ts';
 import { type Io, write } from '../io.ts';
 import { changesBetween } from '../past/changes.ts';
 import { type Break, differs } from './break-on.ts';
@@ -100,7 +100,7 @@ const stateLines = (state: Readonly<NodeState>, text: string): readonly string[]
   if (text === '') {
     const { sandboxes, containers, images, effects, calls } = state;
     return [
-      `${sandboxes.size} pods, ${containers.size} containers, ${images.size} images, ${effects.size} effects and ${calls.size} calls under way`,
+      `${counted(sandboxes.size, 'pod')}, ${counted(containers.size, 'container')}, ${counted(images.size, 'image')}; under way: ${counted(effects.size, 'effect')}, ${counted(calls.size, 'call')}`,
     ];
   }
   const field = fieldNamed(text);
