@@ -46,10 +46,7 @@ test('C7: a daemon whose commit fails ends, its pods stay, and the next start kn
   const after = await changeUntilRefused(daemon);
   const how = await Promise.race([daemon.ended(), sleep(patienceMs, 'still there', { ref: false })]);
   assert.equal(how, 1, daemon.log());
-  assert.match(
-    daemon.log(),
-    /the engine cannot go on: the daemon ends, pods stay|the journal failed: the daemon ends/,
-  );
+  assert.match(daemon.log(), /the engine cannot go on: the daemon ends, pods stay|the journal failed: the daemon ends/);
   assert.ok(existsSync(join(daemon.dirs.state, 'crash.txt')));
 
   await daemon.start();
