@@ -17,11 +17,14 @@ import type { AppendMessage, ToWriter, WriterOptions, WriterPort, WriterRequest 
 const signAfterMs = 10_000;
 
 /**
- * The tree grows behind the records, by a tile at a time (some 0.6 ms of this thread) and rarely enough that nobody who
- * commits notices. An old journal of a million records has its tree after half a minute.
+ * The tree grows behind the records, by a tile at a time (some 0.6 ms of this thread), and has at most a twentieth of the
+ * thread's time, so that nobody who commits notices: where more is written than that is enough for, it falls behind. An
+ * old journal of a million records has its tree after a minute.
  */
 const treeAfterCommitMs = 20;
-const treeNextStepMs = 5;
+const treeRestPerWork = 19;
+const treeRestMinMs = 5;
+const treeRestMaxMs = 500;
 const treeRecordsPerStep = 256;
 /** What is taken in at once, so that a checkpoint is of the newest records: all that a busy moment leaves behind. */
 const treeStepsPerSign = 16;
@@ -48,7 +51,10 @@ const createTreeGrowth = (later: WriterPort['later'], step: () => boolean): Tree
   const growAfter = (delayMs: number): void => {
     stop ??= later(delayMs, () => {
       stop = null;
-      if (step()) growAfter(treeNextStepMs);
+      const startedMs = performance.now();
+      const isMore = step();
+      const restMs = treeRestPerWork * (performance.now() - startedMs);
+      if (isMore) growAfter(Math.min(treeRestMaxMs, Math.max(treeRestMinMs, restMs)));
     });
   };
   return {
@@ -175,6 +181,6 @@ export const runWriter = (port: WriterPort, options: WriterOptions): void => {
     }
   };
 
-  tree.growAfter(treeNextStepMs);
+  tree.growAfter(treeAfterCommitMs);
   port.hear((message) => guarded(() => work(message)));
 };
