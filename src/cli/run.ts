@@ -66,6 +66,7 @@ const commands: Readonly<Record<string, Entry>> = {
     summary: 'print the key that checks signatures of the journal',
     load: async () => loaded((await import('./journal/vkey.ts')).journalVkey),
   },
+  sql: { summary: 'ask the journal in SQL', load: async () => loaded((await import('./sql.ts')).sql) },
   'log-level': {
     summary: 'change what the running daemon logs',
     load: async () => loaded((await import('./log-level.ts')).logLevel),

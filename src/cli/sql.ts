@@ -1,0 +1,75 @@
+/** `scribe sql`: one question to the journal in SQL, where sqlite3 is not installed or a limit on its time is wanted. */
+import { text } from 'node:stream/consumers';
+import { parseDurationMs } from '../config/units.ts';
+import { command, misuse } from './command.ts';
+import { jsonLine } from './format.ts';
+import { type Output, write } from './io.ts';
+import { configOption, jsonOption, readableJournal, rootOf, rootOption } from './places.ts';
+import { type AnswerCell, ask } from './sql/ask.ts';
+import { createTable } from './table.ts';
+
+const CELL_WIDTH_MAX = 80;
+const DEFAULT_LIMIT = '60s';
+
+const showAsTable = async (output: Output, answer: AsyncIterable<readonly AnswerCell[]>): Promise<void> => {
+  let table: ReturnType<typeof createTable> | null = null;
+  for await (const row of answer) {
+    if (table === null)
+      table = createTable(
+        output,
+        row.map((title) => ({ title: String(title), widthMax: CELL_WIDTH_MAX })),
+      );
+    else await table.add(row.map((cell) => (cell === null ? '' : String(cell))));
+  }
+  await table?.flush();
+};
+
+const showAsJson = async (output: Output, answer: AsyncIterable<readonly AnswerCell[]>): Promise<void> => {
+  let columns: readonly AnswerCell[] | null = null;
+  for await (const row of answer) {
+    if (columns === null) columns = row;
+    else await write(output, jsonLine(Object.fromEntries(columns.map((name, index) => [name, row[index] ?? null]))));
+  }
+};
+
+export const sql = command({
+  name: 'sql',
+  summary: 'ask the journal in SQL',
+  description: [
+    'Answers one question in SQL from the journal, with the daemon up or down; nothing can be changed. QUERY is read from standard input when it is not given.',
+    'There are the views calls, exits, pods, containers, exec_sessions, image_pulls and nri_decisions, and journal with every record; docs/sql.md describes their columns. sqlite3 -readonly reads the same.',
+    'With --json every row is an object of its own; integers beyond 2^53, such as at, are text.',
+  ],
+  operands: { name: '[QUERY]', count: 1, countMin: 0 },
+  options: {
+    root: rootOption,
+    config: configOption,
+    'time-limit': {
+      value: 'DURATION',
+      about: `Ends a query that takes longer: 500ms, 90s, 10m. ${DEFAULT_LIMIT} unless told.`,
+    },
+    json: jsonOption,
+  },
+  examples: [
+    [
+      'scribe sql "SELECT time, caller, pod, command FROM exec_sessions WHERE method = \'ExecSession\'"',
+      'Who looked inside which pod, and with what.',
+    ],
+    [
+      'scribe sql "SELECT namespace, container, reason, count(*) FROM exits GROUP BY 1, 2, 3 ORDER BY 4 DESC LIMIT 10"',
+      'Which containers end most often, and why.',
+    ],
+  ],
+  run: async (values, [operand], io) => {
+    const limit = values['time-limit'] ?? DEFAULT_LIMIT;
+    const timeLimitMs = parseDurationMs(limit);
+    if (timeLimitMs === null || timeLimitMs === 0)
+      throw misuse(`--time-limit ${limit}: that is no duration; 90s and 10m are.`);
+    const journalPath = await readableJournal(await rootOf(values));
+    const question = operand ?? (await text(io.stdin));
+    if (question.trim() === '') throw misuse('QUERY is empty: give it as an argument or on standard input.');
+    const answer = ask({ journalPath, sql: question, timeLimitMs });
+    await (values.json === true ? showAsJson : showAsTable)(io.stdout, answer);
+    return 0;
+  },
+});

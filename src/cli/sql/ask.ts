@@ -1,0 +1,50 @@
+/** Has a child answer a question in SQL, row by row, and ends it when its time is over or nobody reads on. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { failure } from '../command.ts';
+import { duration } from '../format.ts';
+
+export type AnswerCell = string | number | null;
+
+export interface Question {
+  readonly journalPath: string;
+  readonly sql: string;
+  readonly timeLimitMs: number;
+}
+
+/** The names of the columns, then the rows. Throws what SQLite says of the question, or that it took too long. */
+export async function* ask({ journalPath, sql, timeLimitMs }: Question): AsyncGenerator<readonly AnswerCell[]> {
+  const program = fileURLToPath(new URL('./child.ts', import.meta.url));
+  const child = spawn(process.execPath, [...process.execArgv, program, journalPath]);
+  const ended = once(child, 'close');
+  const said = text(child.stderr);
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    child.kill('SIGKILL');
+  }, timeLimitMs);
+  // A child that could not start has closed its input; why is in what it said.
+  child.stdin.on('error', () => undefined);
+  child.stdin.end(sql);
+  try {
+    for await (const line of createInterface({ input: child.stdout })) {
+      // A child that was ended may leave half a line.
+      if (isLate) break;
+      yield JSON.parse(line) as AnswerCell[];
+    }
+    const [code] = (await ended) as [number | null];
+    if (isLate) {
+      const limit = duration(BigInt(timeLimitMs) * 1_000_000n);
+      throw failure(
+        `The query took longer than ${limit} and was ended. Narrow it by seq or at, or give more --time-limit.`,
+      );
+    }
+    if (code !== 0) throw failure(`The journal does not answer that: ${(await said) || 'its process ended'}`);
+  } finally {
+    clearTimeout(timer);
+    child.kill('SIGKILL');
+  }
+}

@@ -1,0 +1,42 @@
+/**
+ * Answers one question in SQL, in a process of its own that can be ended in the middle of it: SQLite does not stop when
+ * it is asked to. Takes the journal's path as its argument and the question on standard input; writes an array of JSON
+ * per line, the names of the columns first. What went wrong goes to standard error, as one sentence.
+ */
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
+import { messageOf } from '../../domain/model/errors.ts';
+import { type Cell, openQueries } from '../../journal/queries.ts';
+
+const CHARS_HELD_MAX = 64 * 1024;
+
+/** Integers that JSON's readers hold exactly are numbers, others text, as everywhere in scribe's JSON; bytes are hex. */
+const jsonCell = (cell: Cell): string | number | null => {
+  if (typeof cell === 'bigint')
+    return cell >= Number.MIN_SAFE_INTEGER && cell <= Number.MAX_SAFE_INTEGER ? Number(cell) : String(cell);
+  return cell instanceof Uint8Array ? Buffer.from(cell).toString('hex') : cell;
+};
+
+const answer = async (path: string, sql: string): Promise<void> => {
+  const queries = openQueries(path);
+  const { columns, rows } = queries.ask(sql);
+  let held = `${JSON.stringify(columns)}\n`;
+  const flush = async (): Promise<void> => {
+    const text = held;
+    held = '';
+    if (!process.stdout.write(text)) await once(process.stdout, 'drain');
+  };
+  for (const row of rows) {
+    held += `${JSON.stringify(row.map(jsonCell))}\n`;
+    if (held.length > CHARS_HELD_MAX) await flush();
+  }
+  await flush();
+  queries.close();
+};
+
+try {
+  await answer(process.argv[2] ?? '', await text(process.stdin));
+} catch (error) {
+  process.stderr.write(messageOf(error));
+  process.exitCode = 1;
+}

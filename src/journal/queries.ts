@@ -1,0 +1,58 @@
+/**
+ * Questions in SQL to a journal: one statement that only reads, on a connection that can't write, beside the daemon or
+ * without it. A journal that an older scribe wrote lacks the views that docs/sql.md describes: it gets them for the
+ * connection alone. Must not be used on the daemon's thread: a question takes as long as it takes.
+ */
+import { connectReader, type Db } from './connect.ts';
+import { JournalError } from './errors.ts';
+import { listMigrations, refuseNewer, schemaVersion } from './migrate.ts';
+
+/** 64-bit integers come as bigints. */
+export type Cell = string | number | bigint | Uint8Array | null;
+
+export interface Answer {
+  readonly columns: readonly string[];
+  /** Read while they are asked for. */
+  readonly rows: Iterable<readonly Cell[]>;
+}
+
+export interface Queries {
+  /** Values take the place of `?`. Throws what SQLite says, and for a statement that is no question. */
+  readonly ask: (sql: string, values?: readonly (string | number | bigint | null)[]) => Answer;
+  readonly close: () => void;
+}
+
+const VIEWS_MIGRATION = /_views\.sql$/;
+
+const addViews = (db: Db): void => {
+  const migrations = listMigrations();
+  refuseNewer(db, migrations);
+  const missing = migrations.slice(schemaVersion(db)).filter(({ name }) => VIEWS_MIGRATION.test(name));
+  if (missing.length === 0) return;
+  db.pragma('query_only = OFF');
+  for (const { sql } of missing) db.exec(sql.replaceAll('CREATE VIEW', 'CREATE TEMP VIEW'));
+  db.pragma('query_only = ON');
+};
+
+export const openQueries = (path: string): Queries => {
+  const db = connectReader(path);
+  addViews(db);
+  return {
+    ask: (sql, values = []) => {
+      const statement = db.prepare<unknown[], Cell[]>(sql);
+      // ATTACH and settings write to no journal, but they are no questions either.
+      if (!statement.readonly || !statement.reader)
+        throw new JournalError('Unsafe', 'Only questions are answered: a SELECT, WITH … SELECT, VALUES or EXPLAIN.');
+      const columns = statement.columns().map(({ name }) => name);
+      // Begun when it is read: a question that nobody reads the answer of must not keep the connection busy.
+      const rows = function* (): Generator<readonly Cell[]> {
+        yield* statement
+          .raw()
+          .safeIntegers()
+          .iterate(...values);
+      };
+      return { columns, rows: rows() };
+    },
+    close: () => db.close(),
+  };
+};
