@@ -21,9 +21,9 @@ export async function* ask({ journalPath, sql, timeLimitMs }: Question): AsyncGe
   const child = spawn(process.execPath, [...process.execArgv, program, journalPath]);
   const ended = once(child, 'close');
   const said = text(child.stderr);
-  let isLate = false;
+  const time = { isOver: false };
   const timer = setTimeout(() => {
-    isLate = true;
+    time.isOver = true;
     child.kill('SIGKILL');
   }, timeLimitMs);
   // A child that could not start has closed its input; why is in what it said.
@@ -32,11 +32,11 @@ export async function* ask({ journalPath, sql, timeLimitMs }: Question): AsyncGe
   try {
     for await (const line of createInterface({ input: child.stdout })) {
       // A child that was ended may leave half a line.
-      if (isLate) break;
+      if (time.isOver) break;
       yield JSON.parse(line) as AnswerCell[];
     }
     const [code] = (await ended) as [number | null];
-    if (isLate) {
+    if (time.isOver) {
       const limit = duration(BigInt(timeLimitMs) * 1_000_000n);
       throw failure(
         `The query took longer than ${limit} and was ended. Narrow it by seq or at, or give more --time-limit.`,
