@@ -19,7 +19,7 @@ import type { Observation } from '../../src/domain/model/observation.ts';
 import type { History } from './history.ts';
 import { checkBearable } from './refusals.ts';
 import { Violation } from './violation.ts';
-import { DEFAULT_SHARES, runningContainers, type World } from './world.ts';
+import { DEFAULT_SHARES, NO_LIMIT, runningContainers, type World } from './world.ts';
 
 /** What clients were told, and may rely on for ever. */
 export interface Ledger {
@@ -209,6 +209,8 @@ function checkLimits({ daemon, world }: History): void {
     if (container?.phase.kind !== 'running' || container.update !== undefined) continue;
     const shown = Number(container.resources?.cpuShares ?? DEFAULT_SHARES);
     if (shown !== task.shares) fail(`Container ${task.id} has ${task.shares} CPU shares and shows ${shown}.`);
+    const pids = Number(container.nri?.adjusted?.adjust.linux?.resources?.pids?.limit ?? NO_LIMIT);
+    if (pids !== task.pids) fail(`Container ${task.id} may have ${task.pids} processes, and plugins said ${pids}.`);
   }
 }
 

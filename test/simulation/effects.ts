@@ -8,7 +8,7 @@ import { DIED, fail, faultyPerformance, type SimulatedEffectsOptions } from './f
 import { CHECKPOINT, CHECKPOINTED_IMAGE } from './checkpoint.ts';
 import { given, newProcess, pulledImage } from './changing.ts';
 import { IMAGE } from './images.ts';
-import { DEFAULT_SHARES, endTask, isAlive, type SimulatedShim, type SimulatedTask, shimOf } from './world.ts';
+import { DEFAULT_SHARES, endTask, NO_LIMIT, isAlive, type SimulatedShim, type SimulatedTask, shimOf } from './world.ts';
 import { pluginEffects } from './plugins.ts';
 import { sessionEffects } from './session-effects.ts';
 
@@ -59,8 +59,20 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
     frozen: false,
     isSilent: false,
     shares: world.specShares.get(id) ?? DEFAULT_SHARES,
+    pids: world.specPids.get(id) ?? NO_LIMIT,
     execs: new Set(),
   });
+
+  const sharesOf = ({ cpu }: OciResources): number => cpu?.shares ?? DEFAULT_SHARES;
+  /** What is not said stays. */
+  const putInForce = (task: SimulatedTask, resources: OciResources): void => {
+    task.shares = sharesOf(resources);
+    task.pids = resources.pids?.limit ?? task.pids;
+  };
+  const writeLimits = (containerId: string, resources: OciResources): void => {
+    world.specShares.set(containerId, sharesOf(resources));
+    if (resources.pids !== undefined) world.specPids.set(containerId, resources.pids.limit);
+  };
 
   function thaw(containerId: string): void {
     for (const { tasks } of world.shims.values()) {
@@ -208,21 +220,27 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
         facts: { user: { uid: 0, gid: 0, additionalGids: [] }, devices: [], mounts: [], imageSubPaths: directories },
       };
     }),
-    PrepareContainer: performing('PrepareContainer', 3, ({ containerId, chainIds, imageMounts, checkpoint }, half) => {
-      for (const mounted of imageMounts) needLayers(mounted.chainIds);
-      for (const mounted of imageMounts) world.imageMounts.set(mounted.hostPath, mounted.chainIds);
-      needLayers(chainIds);
-      world.snapshots.add(containerId);
-      if (checkpoint !== undefined) world.unpacked.add(checkpoint.dir);
-      half();
-      world.bundles.add(containerId);
-      return { rootfs: [{ type: 'overlay', source: 'overlay', options: [] }] };
-    }),
+    PrepareContainer: performing(
+      'PrepareContainer',
+      3,
+      ({ containerId, bundle, chainIds, imageMounts, checkpoint }, half) => {
+        for (const mounted of imageMounts) needLayers(mounted.chainIds);
+        for (const mounted of imageMounts) world.imageMounts.set(mounted.hostPath, mounted.chainIds);
+        needLayers(chainIds);
+        world.snapshots.add(containerId);
+        if (checkpoint !== undefined) world.unpacked.add(checkpoint.dir);
+        half();
+        world.bundles.add(containerId);
+        writeLimits(containerId, bundle.spec.linux.resources);
+        return { rootfs: [{ type: 'overlay', source: 'overlay', options: [] }] };
+      },
+    ),
     CleanContainer: performing('CleanContainer', 2, ({ containerId, paths }, half) => {
       for (const mounted of world.imageMounts.keys())
         if (paths.some((path) => mounted.startsWith(`${path}/`))) world.imageMounts.delete(mounted);
       world.bundles.delete(containerId);
       world.specShares.delete(containerId);
+      world.specPids.delete(containerId);
       for (const dir of world.unpacked)
         if (paths.some((path) => dir.startsWith(`${path}/`))) world.unpacked.delete(dir);
       half();
@@ -282,16 +300,15 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
     }),
     UpdateContainer: performing('UpdateContainer', 4, (effect, half) => {
       const { podSandboxId, containerId, hasTask } = effect;
-      const sharesOf = ({ cpu }: OciResources): number => cpu?.shares ?? DEFAULT_SHARES;
       const task = hasTask ? tasksOf(podSandboxId).tasks.get(containerId) : undefined;
-      if (task !== undefined) task.shares = sharesOf(effect.resources);
+      if (task !== undefined) putInForce(task, effect.resources);
       half();
       // Now and then the OCI runtime refuses what stands against what the container uses.
       if (task !== undefined && random.chance(0.1)) {
-        task.shares = sharesOf(effect.previous);
+        putInForce(task, effect.previous);
         fail('RuntimeFailed', 'the limits are refused');
       }
-      if (world.bundles.has(containerId)) world.specShares.set(containerId, sharesOf(effect.resources));
+      if (world.bundles.has(containerId)) writeLimits(containerId, effect.resources);
       return NOTHING;
     }),
     CheckpointTask: performing('CheckpointTask', 20, ({ podSandboxId, containerId }, half) => {

@@ -16,6 +16,7 @@ import { checkEnd } from './ending.ts';
 import type { House } from './house.ts';
 import { Finding } from './finding.ts';
 import { createLives } from './life.ts';
+import type { SimulatedNri } from './nri.ts';
 import { createModel, type Model } from './model/model.ts';
 import { type Dimension, type Dimensions, drawDimensions } from './dimensions.ts';
 import type { Plant } from './plant.ts';
@@ -55,6 +56,8 @@ export interface HistoryResult {
 export interface Daemon {
   readonly engine: Engine;
   readonly view: View;
+  /** null: the history is not about plugins. */
+  readonly nri: SimulatedNri | null;
   dead: boolean;
 }
 

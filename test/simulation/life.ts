@@ -20,6 +20,7 @@ import type { Kind } from './unresponsive.ts';
 import type { Durable } from './durable.ts';
 import type { Daemon, History } from './history.ts';
 import { keepHouse } from './house.ts';
+import { startSimulatedNri } from './nri.ts';
 import type { Plant } from './plant.ts';
 import { createOrderCheck, createPlugins, type Plugins } from './plugins.ts';
 import { lookAtChanges, watched } from './seen.ts';
@@ -155,6 +156,7 @@ export function createLives(history: History, options: LivesOptions): Lives {
         CHECKS.afterPublish(history, view.state, records);
         checkImageNames(view.state, records);
         lookAtChanges(history.model, view.state.containers, records);
+        nri?.published(records);
       }),
       published: view.state,
       report: () => undefined,
@@ -164,9 +166,11 @@ export function createLives(history: History, options: LivesOptions): Lives {
       digestOf,
     });
     const observe = plant?.observe?.(engine.observe) ?? engine.observe;
+    const nri = history.dimensions.pluginsAreThere ? startSimulatedNri(history, engine, () => life.dead) : null;
     const daemon: Daemon = {
       engine: { ...engine, observe },
       view,
+      nri,
       get dead() {
         return life.dead;
       },

@@ -76,6 +76,15 @@ export const DIMENSION_PLANTS: readonly Plant[] = [
     }),
   },
   {
+    name: 'a limit that plugins want beyond the words of CRI, and the task never gets',
+    about: ['pluginsAreThere'],
+    perform: (real) => ({
+      ...real,
+      UpdateContainer: ({ resources: { pids: _pids, ...resources }, ...effect }, context) =>
+        real.UpdateContainer({ ...effect, resources }, context),
+    }),
+  },
+  {
     name: 'a session of a pod that is gone and has no answer',
     about: ['sessionsLast'],
     decide: withEvents((event, input, { sandboxes }) => {

@@ -1,4 +1,7 @@
-/** NRI plugins of the simulated node: they come and go, are asked everything, and allow, refuse or leave it open. */
+/**
+ * NRI plugins of the simulated node: they come and go, are asked everything, and allow, change, refuse or leave it open, end
+ * in the middle, and take their time.
+ */
 import type { EffectKind, EffectOf } from '../../src/domain/model/effects.ts';
 import type { NriHook } from '../../src/domain/model/nri-views.ts';
 import type { NriPlugin, PluginAnswer, PluginHook } from '../../src/domain/model/nri-plugins.ts';
@@ -6,6 +9,7 @@ import type { Observation } from '../../src/domain/model/observation.ts';
 import type { PerformEffects } from '../../src/engine/ports.ts';
 import type { faultyPerformance, SimulatedEffectsOptions } from './faulty-performance.ts';
 import type { History } from './history.ts';
+import { createWishes } from './plugin-wishes.ts';
 import { Violation } from './violation.ts';
 
 /** Whether a plugin may refuse what it is asked about. */
@@ -30,25 +34,40 @@ const HOOKS: Readonly<Record<NriHook, boolean>> = {
 const NAMES = ['first', 'second'] as const;
 const REFUSES_RATE = 0.03;
 const UNANSWERED_RATE = 0.03;
+const ENDS_RATE = 0.01;
 const COMES_OR_GOES_RATE = 0.01;
+const UNASKED_RATE = 0.005;
 
 export function pluginEffects(
   performing: ReturnType<typeof faultyPerformance>,
   { world, random, isCalm }: SimulatedEffectsOptions,
 ): Pick<PerformEffects, 'CallPlugins' | 'SynchronizePlugin'> {
-  const said = (hook: PluginHook): Pick<PluginAnswer, 'answer' | 'failure'> => {
-    if (!isCalm() && random.chance(UNANSWERED_RATE)) {
-      // A validator has to answer.
-      if (hook === 'ValidateContainerAdjustment') world.failures += 1;
-      return { failure: { kind: 'unanswered', message: 'too late' } };
+  const wishes = createWishes(random, (what) => void world.pluginsSaid.add(what));
+  /** A validator has to answer: its silence is a no. */
+  const silent = (hook: NriHook, kind: 'unanswered' | 'closed'): Pick<PluginAnswer, 'failure'> => {
+    if (hook === 'ValidateContainerAdjustment') {
+      world.failures += 1;
+      world.pluginsSaid.add('PluginRefused');
     }
-    if (isCalm() || !HOOKS[hook] || !random.chance(REFUSES_RATE)) return { answer: { hook } };
+    return { failure: { kind, message: kind === 'closed' ? 'it ended' : 'too late' } };
+  };
+  const said = (hook: NriHook, id: string, subject: string): Pick<PluginAnswer, 'answer' | 'failure'> => {
+    if (isCalm()) return { answer: { hook } };
+    if (random.chance(UNANSWERED_RATE)) return silent(hook, 'unanswered');
+    if (random.chance(ENDS_RATE)) {
+      world.endingPlugins.add(id);
+      return silent(hook, 'closed');
+    }
+    if (!HOOKS[hook] || !random.chance(REFUSES_RATE)) return { answer: wishes.answerOf(hook, placeOf(id), subject) };
     world.failures += 1;
+    world.pluginsSaid.add('PluginRefused');
     return { failure: { kind: 'refused', message: 'no' } };
   };
-  const ask = performing('CallPlugins', 2, ({ hook, plugins }, half) => {
+  const ask = performing('CallPlugins', 2, ({ hook, plugins, pod, container }, half) => {
     half();
-    return { answers: plugins.map(({ id }): PluginAnswer => ({ plugin: id, durationNs: '1', ...said(hook) })) };
+    const subject = (container ?? pod).id;
+    if (container !== undefined) wishes.knows(subject);
+    return { answers: plugins.map(({ id }) => ({ plugin: id, durationNs: '1', ...said(hook, id, subject) })) };
   });
   const asking = new Map<string, Promise<unknown>>();
   return {
@@ -62,12 +81,17 @@ export function pluginEffects(
       );
       return answers;
     },
-    SynchronizePlugin: performing('SynchronizePlugin', 2, (_effect, half) => {
+    SynchronizePlugin: performing('SynchronizePlugin', 2, ({ plugin: { id }, containers }, half) => {
+      for (const container of containers) wishes.knows(container.id);
       half();
-      return { answers: [] };
+      if (isCalm()) return { answers: [] };
+      return { answers: [{ plugin: id, durationNs: '1', answer: wishes.answerOf('Synchronize', placeOf(id), '') }] };
     }),
   };
 }
+
+/** Ids begin with names. */
+const placeOf = (id: string): number => NAMES.findIndex((name) => id.startsWith(name));
 
 const LIVES: readonly (readonly NriHook[])[] = [
   ['RunPodSandbox', 'StopPodSandbox', 'RemovePodSandbox'],
@@ -105,7 +129,9 @@ export interface Plugins {
 }
 
 /** `tell`: the living daemon, of those that it knows. */
-export function createPlugins({ random, dimensions }: History, tell: (observation: Observation) => void): Plugins {
+export function createPlugins(history: History, tell: (observation: Observation) => void): Plugins {
+  const { random, dimensions, world } = history;
+  const wishes = createWishes(random, (what) => void world.pluginsSaid.add(what));
   const present = new Map<string, string>();
   let registrations = 0;
 
@@ -129,7 +155,13 @@ export function createPlugins({ random, dimensions }: History, tell: (observatio
       for (const [index, name] of NAMES.entries()) if (random.chance(0.8)) come(name, index);
     },
     comeOrGo() {
-      if (!dimensions.pluginsAreThere || !random.chance(COMES_OR_GOES_RATE)) return;
+      if (!dimensions.pluginsAreThere) return;
+      for (const [name, id] of present) if (world.endingPlugins.delete(id)) go(name, id);
+      if (!history.calm && random.chance(UNASKED_RATE)) {
+        for (const id of history.daemon?.view.state.containers.keys() ?? []) wishes.knows(id);
+        history.daemon?.nri?.take(wishes.unasked());
+      }
+      if (!random.chance(COMES_OR_GOES_RATE)) return;
       const index = random.below(NAMES.length);
       const name = NAMES[index] ?? NAMES[0];
       const id = present.get(name);

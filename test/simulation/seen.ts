@@ -25,6 +25,7 @@ export const nodeOf = (world: World): Node => ({
   ranOutOfMemory: (id) => world.oomed.has(id),
   failures: () => world.failures,
   wasCutOff: (podSandboxId) => (podSandboxId === '' ? world.cutOff.size > 0 : world.cutOff.has(podSandboxId)),
+  pluginsSaid: (reason) => [...world.pluginsSaid].some((said) => said === reason),
   hadBugs: () => world.threw,
   lackedHandler: (name) => world.changing.lacked.has(name),
   hadMovingTags: () => [...world.changing.given.values()].some(({ size }) => size > 1),

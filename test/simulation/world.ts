@@ -9,6 +9,7 @@ import type { Scheduler } from './scheduler.ts';
 
 /** What the kernel gives a cgroup that nobody limits. */
 export const DEFAULT_SHARES = 1024;
+export const NO_LIMIT = -1;
 
 export interface SimulatedTask {
   readonly id: string;
@@ -23,8 +24,9 @@ export interface SimulatedTask {
   isSilent: boolean;
   /** By a checkpoint: it does nothing until it is thawed. */
   frozen: boolean;
-  /** Its limit, of which there is one: CPU shares. */
+  /** Its limits: CPU shares, and processes (-1: as many as it likes), for which CRI has no word. */
   shares: number;
+  pids: number;
   /** Commands that run in it: they go on when the daemon that began them dies. */
   readonly execs: Set<string>;
 }
@@ -36,13 +38,21 @@ export interface SimulatedShim {
   readonly tasks: Map<string, SimulatedTask>;
 }
 
+/** No; something that another one has said otherwise; something that can't be. */
+export type PluginsSaid = 'PluginRefused' | 'PluginConflict' | 'PluginInvalid';
+
 export interface World {
   readonly dirs: Set<string>;
   readonly bundles: Set<string>;
   /** Where images are mounted for containers, with their layers. */
   readonly imageMounts: Map<string, readonly string[]>;
-  /** The CPU shares in the specs of bundles. */
+  /** The CPU shares in the specs of bundles, and the limits of processes. */
   readonly specShares: Map<string, number>;
+  readonly specPids: Map<string, number>;
+  /** NRI plugins that end while they are asked: their ids. */
+  readonly endingPlugins: Set<string>;
+  /** What NRI plugins have said that a call may fail of. */
+  readonly pluginsSaid: Set<PluginsSaid>;
   /** Paths at which namespaces are pinned. */
   readonly netns: Set<string>;
   /** Address to the sandbox that holds it. */
@@ -105,6 +115,9 @@ export const createWorld = (changing: Changing): World => ({
   bundles: new Set(),
   imageMounts: new Map(),
   specShares: new Map(),
+  specPids: new Map(),
+  endingPlugins: new Set(),
+  pluginsSaid: new Set(),
   netns: new Set(),
   addresses: new Map(),
   shims: new Map(),
@@ -181,6 +194,7 @@ export function rebootWorld(world: World): void {
   world.bundles.clear();
   world.imageMounts.clear();
   world.specShares.clear();
+  world.specPids.clear();
   world.netns.clear();
   world.shims.clear();
   world.mute.clear();

@@ -27,6 +27,8 @@ export const CODES: Readonly<Record<string, number>> = {
   RuntimeFailed: 2,
   PluginRefused: 9,
   PluginMissing: 14,
+  PluginConflict: 9,
+  PluginInvalid: 9,
   Bug: 13,
 };
 
@@ -43,8 +45,10 @@ export const NODE_FAILED: readonly string[] = [
 /** Failures of the daemon itself, which any call may have. */
 const OF_THE_DAEMON: readonly string[] = ['NotServing', 'DiskFull'];
 
-/** What NRI plugins may refuse. */
-const REFUSED: readonly string[] = ['PluginRefused'];
+/** What NRI plugins may refuse: only where one has said so. */
+export const REFUSED: readonly string[] = ['PluginRefused'];
+/** What they may change: two may contradict each other, and one may want what can't be. */
+export const CHANGED: readonly string[] = ['PluginConflict', 'PluginInvalid'];
 
 const USING: readonly string[] = [...NODE_FAILED, 'ContainerNotFound', 'WrongState', 'Cancelled', 'AmbiguousId'];
 const CREATING: readonly string[] = [
@@ -60,8 +64,8 @@ const ENDING: readonly string[] = [...NODE_FAILED, 'AmbiguousId'];
 
 const allowed: Readonly<Record<string, readonly string[]>> = {
   RunPodSandbox: [...CREATING, 'UnknownRuntimeHandler'],
-  RestorePod: [...CREATING, 'UnknownRuntimeHandler', 'InvalidField'],
-  CreateContainer: [...CREATING, 'PodSandboxNotFound', 'InvalidField', 'AmbiguousId'],
+  RestorePod: [...CREATING, ...CHANGED, 'UnknownRuntimeHandler', 'InvalidField'],
+  CreateContainer: [...CREATING, ...CHANGED, 'PodSandboxNotFound', 'InvalidField', 'AmbiguousId'],
   StartContainer: [...USING, ...REFUSED],
   StopContainer: ENDING,
   RemoveContainer: ENDING,
@@ -75,7 +79,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   AttachSession: USING,
   PortForwardSession: [...NODE_FAILED, 'PodSandboxNotFound', 'WrongState', 'Cancelled'],
   ReopenContainerLog: USING,
-  UpdateContainerResources: [...USING, ...REFUSED],
+  UpdateContainerResources: [...USING, ...REFUSED, ...CHANGED],
   UpdatePodSandboxResources: [...NODE_FAILED, ...REFUSED, 'PodSandboxNotFound', 'WrongState'],
   CheckpointContainer: USING,
   CheckpointPod: [...USING, 'PodSandboxNotFound'],

@@ -3,7 +3,7 @@
  * replies, events, signals and states may be. It is told nothing of what the daemon believes or owes, and knows none of
  * its code.
  */
-import { CODES, codeOf, mayFailWith, NODE_FAILED } from './codes.ts';
+import { CHANGED, CODES, codeOf, mayFailWith, NODE_FAILED, REFUSED } from './codes.ts';
 import { checkNextEvent } from './events.ts';
 import { checkShown } from './shown-checks.ts';
 import { createSignals, type Signals } from './signals.ts';
@@ -134,6 +134,8 @@ export function createModel(node: Node, fail: (message: string) => never): Model
     if (reply.ok) return checkSuccess(call, reply);
     const reason = reply.reason ?? '';
     if (!mayFailWith(method, reason)) fail(`${method} was answered with ${reason}, which it can't be.`);
+    if ([...REFUSED, ...CHANGED].includes(reason) && !node.pluginsSaid(reason))
+      fail(`${method} was answered with ${reason} and no plugin has said anything of the kind.`);
     if (NODE_FAILED.includes(reason) && reason !== 'HostLacks') checkFailedForReason(call, reason);
     if (reason === 'ContainerNotFound' || reason === 'PodSandboxNotFound') checkNotFound(call.asked, reason);
     if (reason === 'NameTaken') checkNameTaken(call.asked);

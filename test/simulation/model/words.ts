@@ -71,6 +71,8 @@ export interface Node {
   readonly failures: () => number;
   /** What ran it was killed under it, or the node was rebooted; '': of any pod. */
   readonly wasCutOff: (podSandboxId: string) => boolean;
+  /** An NRI plugin has said something that calls are failed with this reason for. */
+  readonly pluginsSaid: (reason: string) => boolean;
   /** The daemon met a bug of its own. */
   readonly hadBugs: () => boolean;
   /** Some start did not have this runtime handler. */
