@@ -7,11 +7,11 @@ import type { NriAnswer, NriEviction, NriUpdate } from '../../src/domain/model/n
 import type { Random } from './random.ts';
 import type { PluginsSaid } from './world.ts';
 
-const ADJUSTS_RATE = 0.4;
-const UPDATES_RATE = 0.15;
-const EVICTS_RATE = 0.02;
+const ADJUSTS_RATE = 0.6;
+const UPDATES_RATE = 0.4;
+const EVICTS_RATE = 0.1;
 const IMPOSSIBLE_RATE = 0.02;
-const BOTH_RATE = 0.05;
+const BOTH_RATE = 0.1;
 const MAY_FAIL_RATE = 0.3;
 
 export interface Wishes {

@@ -36,7 +36,7 @@ const REFUSES_RATE = 0.03;
 const UNANSWERED_RATE = 0.03;
 const ENDS_RATE = 0.01;
 const COMES_OR_GOES_RATE = 0.01;
-const UNASKED_RATE = 0.005;
+const UNASKED_RATE = 0.02;
 
 export function pluginEffects(
   performing: ReturnType<typeof faultyPerformance>,
