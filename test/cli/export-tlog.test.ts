@@ -44,11 +44,12 @@ before(async () => {
   await said(['export', '--root', root, '--tlog', tlog]);
 });
 
-/** fsck ends well with every journal, and does not end with some bad ones: only its words count, and a time limit. */
+/** fsck exits with 0 whatever it found, and with few workers does not end on some bad logs: only its words count. */
 const fsck = async (dir: string): Promise<{ readonly ok: boolean; readonly words: string }> => {
   const argv = [
     await goTool('tlog-judges', 'fsck'),
     '--ui=false',
+    '-N=4',
     `--storage_url=file://${dir}/`,
     `--public_key=${vkey}`,
   ];
