@@ -1,11 +1,12 @@
 /** `scribe history`: who called what, when, and how it ended, from the journal, with its daemon up or down. */
 import { openReader } from '../journal/open.ts';
 import { callMethods } from '../domain/call/catalogue.ts';
+import { GrpcCode } from '../domain/model/errors.ts';
 import { command, failure, misuse, type Values } from './command.ts';
 import { nearest } from '../config/nearest.ts';
 import { counted, localTime, shortUtcTime } from './format.ts';
 import type { Entry } from './history/entries.ts';
-import { type Filter, passes } from './history/filter.ts';
+import { type Filter, passes, passesAll } from './history/filter.ts';
 import { createNames } from './history/names.ts';
 import { createScan, type Scan } from './history/scan.ts';
 import { createSelection, type Selection, type Wanted } from './history/selection.ts';
@@ -29,6 +30,11 @@ const options = {
     about:
       'Only calls of this method, as CRI names it: RunPodSandbox, ExecSync, ListContainers. In any case. Given more than once: of any of them.',
   },
+  uid: { value: 'UID', about: 'Only calls of this user, by number, as the kernel says.' },
+  executable: { value: 'PROGRAM', about: 'Only calls of this program: its path, or the end of it (crictl).' },
+  code: { value: 'CODE', about: 'Only calls that ended with this gRPC code: NOT_FOUND, or 5.' },
+  text: { value: 'TEXT', about: 'Only what has this text in it, in any case: in requests, answers and messages.' },
+  exec: { about: 'Only commands in containers: ExecSync, Exec and its sessions.' },
   ...rangeOptions,
   failed: {
     about:
@@ -46,6 +52,21 @@ const limitOf = (text: string | undefined): number => {
   if (text === undefined) return Number.POSITIVE_INFINITY;
   if (!/^\d{1,9}$/.test(text)) throw misuse(`--limit ${text}: that is no number.`);
   return Number(text);
+};
+
+const uidOf = (text: string | undefined): number | null => {
+  if (text === undefined) return null;
+  if (!/^\d{1,10}$/.test(text)) throw misuse(`--uid ${text}: that is no user's number.`);
+  return Number(text);
+};
+
+const codeOf = (text: string | undefined): number | null => {
+  if (text === undefined) return null;
+  const wanted = text.toUpperCase();
+  const found = Object.entries(GrpcCode).find(([name, code]) => name === wanted || String(code) === text);
+  if (found === undefined)
+    throw misuse(`--code ${text}: there is no such gRPC code; there are ${Object.keys(GrpcCode).join(', ')}.`);
+  return found[1];
 };
 
 /** What is shown: entries about chosen objects that pass the filter. */
@@ -109,7 +130,15 @@ const readOptions = (values: Values<typeof options>) => {
     throw misuse('--follow goes on, and --until ends: give one of them.');
   return {
     wanted: { pod, container, image } satisfies Wanted,
-    filter: { methods, failedOnly: values.failed === true } satisfies Filter,
+    filter: {
+      methods,
+      failedOnly: values.failed === true,
+      callerUid: uidOf(values.uid),
+      executable: values.executable ?? null,
+      code: codeOf(values.code),
+      execOnly: values.exec === true,
+      text: values.text ?? null,
+    } satisfies Filter,
     range: parseRange({ since, until }),
     limit: limitOf(values.limit),
   };
@@ -175,8 +204,8 @@ export const history = command({
       if (past.shown === 0) await refuseUnknown(filter.methods);
       if (selection.isEmpty() && past.shown === 0) throw failure(nobody(wanted));
       await shown.flush();
-      const asked = Object.values(wanted).some((one) => one !== undefined) || filter.methods.length > 0;
-      await noteMissing(past, asked || filter.failedOnly, io);
+      const asked = Object.values(wanted).some((one) => one !== undefined);
+      await noteMissing(past, asked || !passesAll(filter), io);
       return 0;
     } finally {
       watch?.close();

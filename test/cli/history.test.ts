@@ -165,6 +165,18 @@ describe('history', () => {
       assert.deepEqual(await whats('--image', 'nowhere.test/none:1'), ['CreateContainer']);
     });
 
+    test('callers, codes, commands and words', async () => {
+      assert.deepEqual(await whats('--uid', '1000'), ['ExecSync']);
+      assert.deepEqual(await whats('--executable', 'crictl'), ['ExecSync']);
+      assert.deepEqual(await whats('--executable', 'kubelet', '--exec'), []);
+      assert.deepEqual(await whats('--exec'), ['ExecSync']);
+      assert.deepEqual(await whats('--code', 'unimplemented'), ['PortForward']);
+      assert.deepEqual(await whats('--code', '12'), ['PortForward']);
+      assert.deepEqual(await whats('--text', '/ETC/hostname'), ['ExecSync']);
+      assert.equal((await scribe(['history', '--root', root.dir, '--code', 'BAD'])).exitStatus, 2);
+      assert.equal((await scribe(['history', '--root', root.dir, '--uid', 'root'])).exitStatus, 2);
+    });
+
     test('failures: calls, commands, exits', async () => {
       assert.deepEqual(await whats('--failed'), [
         'ExecSync',

@@ -1,13 +1,23 @@
-/** Which entries of a history are shown, beside those about chosen objects: methods and failures. Pure. */
+/** Which entries of a history are shown, beside those about chosen objects: methods, callers, outcomes, words. Pure. */
 import type { CallEntry, Entry } from './entries.ts';
 import { knownAs } from './entries.ts';
-import { type RecordType, rpcOf } from '../../domain/model/records.ts';
+import { type CallMethod, type RecordType, rpcOf } from '../../domain/model/records.ts';
 
 export interface Filter {
   /** In any case; empty for all. */
   readonly methods: readonly string[];
   readonly failedOnly: boolean;
+  /** What the kernel said of the caller; null for anybody. An executable by its path or the end of it. */
+  readonly callerUid: number | null;
+  readonly executable: string | null;
+  /** gRPC code; null for any. */
+  readonly code: number | null;
+  readonly execOnly: boolean;
+  /** Somewhere in what was recorded, in any case; null for all. */
+  readonly text: string | null;
 }
+
+const EXECS: ReadonlySet<string> = new Set<CallMethod>(['ExecSync', 'Exec', 'ExecSession']);
 
 /** null when only the end of a call that scribe does not offer, or refused at once, is left. */
 export const methodOfEntry = ({ received, completed }: CallEntry): string | null => {
@@ -60,5 +70,68 @@ const hasFailed = (entry: Entry): boolean => {
   }
 };
 
-export const passes = ({ methods, failedOnly }: Filter, entry: Entry): boolean =>
-  (methods.length === 0 || isMethod(methods, entry)) && (!failedOnly || hasFailed(entry));
+const uidOf = (entry: Entry): number | null => {
+  switch (entry.kind) {
+    case 'call':
+      return entry.received?.event.body.caller?.uid ?? null;
+    case 'read':
+      return entry.row.callerUid;
+    case 'event':
+    case 'pruned':
+      return null;
+  }
+};
+
+const isBy = (wanted: string, entry: Entry): boolean => {
+  const caller = entry.kind === 'call' ? entry.received?.event.body.caller : null;
+  if (caller === undefined || caller === null) return false;
+  const executable = caller.executable.replace(/ \(deleted\)$/, '');
+  return caller.program === wanted || executable === wanted || executable.endsWith(`/${wanted}`);
+};
+
+const codeOf = (entry: Entry): number | null => {
+  switch (entry.kind) {
+    case 'call':
+      return entry.completed?.event.body.code ?? null;
+    case 'read':
+      return entry.row.code;
+    case 'event':
+    case 'pruned':
+      return null;
+  }
+};
+
+const hasText = (wanted: string, entry: Entry): boolean => {
+  const has = (text: string | undefined): boolean => text?.toLowerCase().includes(wanted.toLowerCase()) ?? false;
+  switch (entry.kind) {
+    case 'call':
+      return [entry.received?.record, ...entry.events, entry.completed?.record].some((record) => has(record?.body));
+    case 'read':
+      return has(entry.row.subject);
+    case 'event':
+      return has(entry.record.body);
+    case 'pruned':
+      return false;
+  }
+};
+
+const isExec = (entry: Entry): boolean => entry.kind === 'call' && EXECS.has(methodOfEntry(entry) ?? '');
+
+/** Nothing is left out. */
+export const passesAll = (filter: Filter): boolean => {
+  const { methods, failedOnly, callerUid, executable, code, execOnly, text } = filter;
+  return methods.length === 0 && !failedOnly && !execOnly && (callerUid ?? executable ?? code ?? text) === null;
+};
+
+export const passes = (filter: Filter, entry: Entry): boolean => {
+  const { methods, failedOnly, callerUid, executable, code, execOnly, text } = filter;
+  return (
+    (methods.length === 0 || isMethod(methods, entry)) &&
+    (!failedOnly || hasFailed(entry)) &&
+    (!execOnly || isExec(entry)) &&
+    (callerUid === null || uidOf(entry) === callerUid) &&
+    (executable === null || isBy(executable, entry)) &&
+    (code === null || codeOf(entry) === code) &&
+    (text === null || hasText(text, entry))
+  );
+};
