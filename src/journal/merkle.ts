@@ -1,6 +1,6 @@
 /**
- * The arithmetic of RFC 6962's Merkle tree, in tiles of 256 hashes as c2sp.org/tlog-tiles has them: roots, inclusion and
- * consistency proofs over whatever gives hashes of a tile. Pure; knows no records and no files.
+ * The arithmetic of RFC 6962's Merkle tree, in tiles of 256 hashes as c2sp.org/tlog-tiles has them: roots and
+ * inclusion proofs over whatever gives hashes of a tile. Pure; knows no records and no files.
  */
 import { createHash, hash } from 'node:crypto';
 import { HASH_BYTES } from './encoding.ts';
@@ -14,7 +14,7 @@ const nodeInput = Buffer.alloc(1 + 2 * HASH_BYTES);
 nodeInput[0] = 1;
 
 /** The root of a tree without leaves. */
-export const EMPTY_ROOT: Uint8Array = createHash('sha256').digest();
+const EMPTY_ROOT: Uint8Array = createHash('sha256').digest();
 
 /** Hash of a leaf, whose content is itself a hash of 32 bytes. */
 export const leafHash = (content: Uint8Array): Buffer => {
@@ -22,7 +22,7 @@ export const leafHash = (content: Uint8Array): Buffer => {
   return hash('sha256', leafInput, 'buffer');
 };
 
-export const nodeHash = (left: Uint8Array, right: Uint8Array): Buffer => {
+const nodeHash = (left: Uint8Array, right: Uint8Array): Buffer => {
   nodeInput.set(left, 1);
   nodeInput.set(right, 1 + HASH_BYTES);
   return hash('sha256', nodeInput, 'buffer');
@@ -91,20 +91,10 @@ export const createTree = (tileOf: TileOf) => {
       : [...inclusion(index - split, start + split, count - split), range(start, split)];
   };
 
-  const consistency = (old: number, start: number, count: number, isWhole: boolean): Uint8Array[] => {
-    if (old === count) return isWhole ? [] : [range(start, count)];
-    const split = splitOf(count);
-    return old <= split
-      ? [...consistency(old, start, split, isWhole), range(start + split, count - split)]
-      : [...consistency(old - split, start + split, count - split, false), range(start, split)];
-  };
-
   return {
     root: (size: number): Uint8Array => (size === 0 ? EMPTY_ROOT : range(0, size)),
     /** That leaf `index` (from 0) is in the tree of `size` leaves. */
     inclusionProof: (index: number, size: number): Uint8Array[] => inclusion(index, 0, size),
-    /** That the tree of `size` leaves begins with that of `oldSize`, which is at least 1. */
-    consistencyProof: (oldSize: number, size: number): Uint8Array[] => consistency(oldSize, 0, size, true),
   };
 };
 

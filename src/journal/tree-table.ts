@@ -63,8 +63,6 @@ export const createFrontier = (levels: Uint8Array[][], full: (node: Node) => voi
   };
 };
 
-export type Frontier = ReturnType<typeof createFrontier>;
-
 /** What is on disk of every level and fills no tile, from level 1 up; level 0 begins behind it. */
 const readLevels = (db: Db): Uint8Array[][] => {
   const count = db.prepare<[number], number>('SELECT coalesce(max(n) + 1, 0) FROM tree_nodes WHERE level = ?').pluck();
