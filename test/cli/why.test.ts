@@ -90,10 +90,7 @@ describe('why', () => {
     const exited = story.records.find(
       ({ type, stream }) => type === 'container.exited' && stream.endsWith(story.nginx),
     );
-    const before = story.records.find(
-      ({ type, stream }) => type === 'container.removing' && stream.endsWith(story.nginx),
-    );
-    const text = await why('--last-change', `container/${story.nginx}.exit`, '--at', String((before?.seq ?? 0) - 1));
+    const text = await why('--last-change', `container/${story.nginx}.exit`);
     assert.match(
       text,
       new RegExp(`^Record ${exited?.seq} \\(container\\.exited\\) last changed exit of container nginx`),

@@ -104,11 +104,20 @@ describe('containers', () => {
     for (const { startedAt, finishedAt } of told) assert.ok(BigInt(finishedAt) >= BigInt(startedAt));
   });
 
+  /** The first line of what `scribe why` says. */
+  const whyIs = async (containerId: string): Promise<string> => {
+    const { stdout } = await node.daemon.scribe('why', `container:${containerId}`, '--root', node.daemon.dirs.root);
+    return stdout.split('\n')[0] ?? '';
+  };
+
   test('a container that takes more memory than its limit ends as OOMKilled', async () => {
     const linux = { resources: { memoryLimitInBytes: String(16 * 1024 * 1024) } };
     const containerId = await start('greedy', 'x=1; while :; do x=$x$x; done', { linux });
     const { exitCode, reason } = await ended(containerId);
     assert.deepEqual([exitCode, reason], [137, 'OOMKilled']);
+    // At most the limit was used, to a page.
+    const cause = /was killed by the kernel, out of memory: its limit is 16\.0 MiB, at most 1[56]\.\d MiB used/;
+    assert.match(await whyIs(containerId), cause);
   });
 
   test('a command that is not there fails the start, and the container is EXITED with 128 and StartError', async () => {
@@ -118,6 +127,7 @@ describe('containers', () => {
     const { state, exitCode, reason, message } = await statusOf(node.daemon, containerId);
     assert.deepEqual([state, exitCode, reason], [ContainerState.CONTAINER_EXITED, 128, 'StartError']);
     assert.match(message, /\/no\/such\/program/);
+    assert.match(await whyIs(containerId), /could not be started: .*\/no\/such\/program/);
     await runtime.removeContainer({ containerId });
   });
 

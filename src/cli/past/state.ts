@@ -11,6 +11,7 @@ import type { JournalReader } from '../../journal/reader.ts';
 import { failure } from '../command.ts';
 import { counted } from '../format.ts';
 import { recordOf } from '../history/names.ts';
+import { allRecords } from './pages.ts';
 import { type Moment, seqAt } from '../time-argument.ts';
 
 export interface PastState {
@@ -25,15 +26,10 @@ export interface PastState {
 type Source = Pick<JournalReader, 'head' | 'seqAtTime' | 'placesOfStream' | 'page'>;
 
 /** How many records up to `seq` are pruned: what was removed since is missing in a state that is folded without them. */
-const prunedUpTo = (reader: Source, seq: number): number => {
-  let pruned = 0;
-  for (const place of reader.placesOfStream(NODE_STREAM)) {
-    const record = recordOf(reader, place.seq);
-    if (record?.type !== JOURNAL_PRUNED) continue;
-    for (const [first, last] of parsePruned(record).seqs) pruned += Math.max(0, Math.min(last, seq) - first + 1);
-  }
-  return pruned;
-};
+const prunedUpTo = (reader: Source, seq: number): number =>
+  allRecords(reader, { streams: [NODE_STREAM], types: [JOURNAL_PRUNED] }, reader.head().seq)
+    .flatMap((record) => parsePruned(record).seqs)
+    .reduce((sum, [first, last]) => sum + Math.max(0, Math.min(last, seq) - first + 1), 0);
 
 /** The moment that is meant, as a record. Throws where nothing was recorded by then. */
 const recordAtMoment = (reader: Source, moment: Moment): number => {

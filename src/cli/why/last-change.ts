@@ -2,12 +2,17 @@
  * The record that last changed a field of a pod, container or image: folds stretch by stretch between snapshots, from
  * the newest back, and looks at the object after each record.
  */
-import { type Subject, subjectOf } from '../../domain/model/records.ts';
+import { NODE_STREAM, sandboxStream, type Subject, subjectOf } from '../../domain/model/records.ts';
 import type { NodeState } from '../../domain/model/state.ts';
+import { fromJournalRecord } from '../../engine/codec.ts';
 import { nodeFold } from '../../engine/node-fold.ts';
 import { foldRecords, foldState } from '../../journal/fold.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import { failure, misuse } from '../command.ts';
+import { recordOf } from '../history/names.ts';
+import { allRecords } from '../past/pages.ts';
+
+type Source = Pick<JournalReader, 'keptSnapshots' | 'placesOfStream' | 'page'>;
 
 export interface FieldOf {
   readonly thing: string;
@@ -74,6 +79,8 @@ const changeWithin = (
     // Objects are replaced, never changed.
     if (now === object) return;
     object = now;
+    // What is gone keeps the values it had.
+    if (now === undefined) return;
     const is = valueOf(now, field);
     if (!isSame(is, value)) last = { seq: record.seq, field, before: value, after: is };
     value = is;
@@ -81,16 +88,29 @@ const changeWithin = (
   return last;
 };
 
+/** Records that may change the object: its own, its pod's, and starts of the daemon; all else need not be folded. */
+const touchingSeqs = (reader: Source, stream: string, throughSeq: number): number[] => {
+  const first = reader.placesOfStream(stream)[0];
+  const record = first === undefined ? undefined : recordOf(reader, first.seq);
+  const made = record === undefined ? null : fromJournalRecord(record);
+  const pod = made?.type === 'container.requested' ? [sandboxStream(made.body.podSandboxId)] : [];
+  const of = (names: readonly string[]): number[] =>
+    names.flatMap((name) => reader.placesOfStream(name).map(({ seq }) => seq));
+  const starts = allRecords(reader, { streams: [NODE_STREAM], types: ['daemon.started'] }, throughSeq);
+  return [...of([stream, ...pod]), ...starts.map(({ seq }) => seq)].filter((seq) => seq <= throughSeq);
+};
+
 /** Throws where the field never had a value. */
 export const lastChange = (
   path: string,
-  reader: Pick<JournalReader, 'keptSnapshots' | 'placesOfStream'>,
+  reader: Source,
   stream: string,
   field: string,
   throughSeq: number,
 ): LastChange => {
   const subject = subjectOf(stream);
   const bornSeq = reader.placesOfStream(stream)[0]?.seq ?? 1;
+  const touching = touchingSeqs(reader, stream, throughSeq);
   const starts = [
     0,
     ...reader
@@ -100,7 +120,8 @@ export const lastChange = (
   ].toReversed();
   let toSeq = throughSeq;
   for (const fromSeq of starts) {
-    const found = changeWithin(path, subject, field, fromSeq, toSeq);
+    const [from, to] = [fromSeq, toSeq];
+    const found = touching.some((seq) => seq > from && seq <= to) ? changeWithin(path, subject, field, from, to) : null;
     if (found !== null) return found;
     if (fromSeq < bornSeq) break;
     toSeq = fromSeq;

@@ -53,6 +53,7 @@ export const lastOf = <T extends RecordType>(events: readonly Sequenced[], type:
 
 export const createRecords = (reader: Source, toSeq: number): Records => {
   const known = new Map<number, Sequenced | null>();
+  let nodePlaces: readonly RecordPlace[] | null = null;
 
   const at = (seq: number): Sequenced | null => {
     if (seq > toSeq) return null;
@@ -81,7 +82,8 @@ export const createRecords = (reader: Source, toSeq: number): Records => {
     },
     endOf: (call) => lastOf(read(reader.placesOfCall(call)), 'call.completed'),
     newestOfNode: (types, beforeSeq) => {
-      const places = reader.placesOfStream(NODE_STREAM).filter(({ seq }) => seq < beforeSeq && seq <= toSeq);
+      nodePlaces ??= reader.placesOfStream(NODE_STREAM);
+      const places = nodePlaces.filter(({ seq }) => seq < beforeSeq && seq <= toSeq);
       for (const { seq } of places.slice(-NODE_MAX).toReversed()) {
         const event = at(seq);
         if (event !== null && types.includes(event.type)) return event;
