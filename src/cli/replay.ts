@@ -8,7 +8,8 @@ import { breakOn } from './replay/break-on.ts';
 import { look } from './replay/look.ts';
 import { tallyOf, type Tally } from './replay/run.ts';
 import { showJson, showTable, type Shown } from './replay/show.ts';
-import { isCrashReport, openSource, type Source } from './replay/source.ts';
+import { isCrashReport, openSource } from './replay/open-source.ts';
+import type { Source } from './replay/source.ts';
 import { MOMENT_FORMS, type Moment, parseMoment, seqAt } from './time-argument.ts';
 
 const options = {

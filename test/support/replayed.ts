@@ -1,6 +1,6 @@
 /** That a daemon's journal is decided again as it was: every decision in it, and every request of an effect. */
 import assert from 'node:assert/strict';
-import { openSource } from '../../src/cli/replay/source.ts';
+import { openSource } from '../../src/cli/replay/open-source.ts';
 import { tallyOf, type Tally } from '../../src/cli/replay/run.ts';
 import type { Difference } from '../../src/domain/turn/differences.ts';
 import type { Daemon } from './daemon.ts';

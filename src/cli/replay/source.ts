@@ -1,9 +1,7 @@
 /**
- * What can be replayed: a journal, wherever it lies and whether or not its daemon runs, or a golden journal, a text. Says
- * where replaying can begin (behind what was pruned) and how many decisions there are to check. Changes nothing.
+ * What can be replayed, read: a journal, wherever it lies and whether or not its daemon runs, or a golden journal, a text.
+ * Says where replaying can begin (behind what was pruned) and how many decisions there are to check. Changes nothing.
  */
-import { open, readFile, stat } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { Sequenced } from '../../domain/model/records.ts';
 import { initialState, type NodeState } from '../../domain/model/state.ts';
 import { INPUT_TYPES, isInput } from '../../domain/turn/redecide.ts';
@@ -18,7 +16,6 @@ import type { JournalReader } from '../../journal/reader.ts';
 import type { JournalRecord } from '../../journal/types.ts';
 import { failure } from '../command.ts';
 import type { CrashReport } from '../../daemon/crash-report.ts';
-import { crashReportIn, crashSource, journalOfReport } from './crash.ts';
 import { readGolden } from './golden-text.ts';
 
 /** Where replaying begins: after record `seq`, whose state is known from a snapshot or from folding what is left. */
@@ -51,43 +48,7 @@ export interface Source {
 /** Told of records that can't be read, which are passed over. */
 export type Unreadable = (seq: number, why: string) => void;
 
-const SQLITE_MAGIC = 'SQLite format 3\0';
-
-/** `path` is a journal, a root directory with one, a golden journal or the report of a crash. Throws a sentence for anything else. */
-export const openSource = async (path: string): Promise<Source> => {
-  const file = await fileOf(path);
-  if (await isDatabase(file)) return journalSource(path, file);
-  const text = await readFile(file, 'utf8');
-  const report = crashReportIn(text);
-  if (report === null) return goldenSource(path, text);
-  return crashSource(report, await openSource(journalOfReport(report, file)));
-};
-
-export const isCrashReport = async (path: string): Promise<boolean> => {
-  const file = await fileOf(path).catch(() => null);
-  if (file === null || (await isDatabase(file))) return false;
-  return crashReportIn(await readFile(file, 'utf8')) !== null;
-};
-
-const fileOf = async (path: string): Promise<string> => {
-  try {
-    return (await stat(path)).isDirectory() ? join(path, 'journal.db') : path;
-  } catch (error) {
-    throw failure(`There is no journal at ${path}: ${(error as Error).message}`, error);
-  }
-};
-
-const isDatabase = async (path: string): Promise<boolean> => {
-  try {
-    await using file = await open(path);
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(SQLITE_MAGIC.length));
-    return buffer.toString('latin1', 0, bytesRead) === SQLITE_MAGIC;
-  } catch (error) {
-    throw failure(`The journal ${path} cannot be read: ${(error as Error).message}`, error);
-  }
-};
-
-const journalSource = (name: string, file: string): Source => {
+export const journalSource = (name: string, file: string): Source => {
   const { path, release } = readableCopy(file);
   const reader = openReader(path);
   const headSeq = reader.head().seq;
@@ -109,7 +70,7 @@ const journalSource = (name: string, file: string): Source => {
   };
 };
 
-const goldenSource = (name: string, text: string): Source => {
+export const goldenSource = (name: string, text: string): Source => {
   const records = goldenRecords(name, text);
   const within = (fromSeq: number, toSeq: number): JournalRecord[] =>
     records.filter(({ seq }) => seq >= fromSeq && seq <= toSeq);
