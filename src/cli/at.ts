@@ -73,7 +73,7 @@ const listen = async (
 ): Promise<void> => {
   const [{ loadConfig }, { pinnedNames }, { servePast }] = await Promise.all([
     import('../config/load.ts'),
-    import('../config/config.ts'),
+    import('../daemon/pinned-names.ts'),
     import('./past/serve.ts'),
   ]);
   const configured = await loadConfig({ path: config });

@@ -305,7 +305,3 @@ export const configOf = (parsed: ParsedConfig, files: readonly string[], surroun
     },
   };
 };
-
-/** What the client's garbage collection has to leave alone: the sandbox image is in use whenever a pod is. */
-export const pinnedNames = ({ images, runtime }: Pick<Config, 'images' | 'runtime'>): readonly string[] =>
-  runtime.sandboxImage === null ? images.pinned : [...images.pinned, runtime.sandboxImage];

@@ -16,7 +16,7 @@ import type * as wire from '../wire/cri/api.ts';
 import { DaemonDefinition } from '../wire/scribe/v1/daemon.ts';
 import { pinnedBy } from '../domain/image/pinned.ts';
 import { ImagesDefinition } from '../wire/scribe/v1/images.ts';
-import { type Config, pinnedNames } from '../config/config.ts';
+import type { Config } from '../config/config.ts';
 import { messageOf } from '../domain/model/errors.ts';
 import type { Sequenced } from '../domain/model/records.ts';
 import { fromJournalRecord } from '../engine/codec.ts';
@@ -26,6 +26,7 @@ import { criEventsOf, TOLD_TYPES } from '../projections/cri-events.ts';
 import type { PublishedView } from '../engine/published-view.ts';
 import { createContainerStats } from './container-stats.ts';
 import type { Credentials } from './credentials.ts';
+import { pinnedNames } from './pinned-names.ts';
 import { createPodStats } from './pod-stats.ts';
 
 export interface CriSources {
