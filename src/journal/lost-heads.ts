@@ -53,8 +53,10 @@ export const lossOf = (db: Db, path: string, beside: Checkpoint | string | null,
   return `The journal was put back and written on: ${path} has another hash of record ${beside.seq}.`;
 };
 
-/** Takes the head out of the way of the next one. */
-export const keepLostHead = (path: string): void => renameSync(path, freePath(path, KEPT));
+/** Takes the head, or the note that was written along with it, out of the way of the next one. */
+export const keepLostHead = (path: string): void => {
+  if (existsSync(path)) renameSync(path, freePath(path, KEPT));
+};
 
 /** Those that are kept beside a journal, oldest first. */
 export const lostHeads = (path: string): LostHead[] => {

@@ -114,8 +114,8 @@ const openWhole = (options: OpenOptions, unlock: () => void): Omit<OpenedJournal
     loadKey(journalFiles(path).key, findings);
     const tail = checkTail(db, path);
     findings.push(...tail.findings);
-    const { head } = journalFiles(path);
-    if (tail.isHeadLost) keepLostHead(head);
+    const { head, note } = journalFiles(path);
+    if (tail.isHeadLost) for (const file of [head, note]) keepLostHead(file);
     options.beforeWriting?.(path);
     return { findings, lostHeads: lostHeads(head), journal: startSqliteJournal({ ...parts, db, unlock }) };
   } catch (thrown) {

@@ -83,8 +83,9 @@ test('the default validator is off, and has the keys that containerd has', async
 });
 
 test('a default validator that would not judge, or could not, is refused', async (t) => {
+  const off = load(t, '[nri]\nenable = false\n[nri.default_validator]\nenable = true\n');
+  await assert.rejects(off, /nri\.default_validator\.enable is true, but NRI is off: set nri\.enable too/);
   const bad = {
-    'enable = true': /nri\.default_validator\.enable is true, but NRI is off: set nri\.enable too/,
     'required_plugins = ["a/b"]': /nri\.default_validator\.required_plugins.*must be the name of a plugin/,
     'required_plugins = "a"': /required_plugins must be a list of names of plugins/,
     'tolerate_missing_plugins_annotation = "a b"':

@@ -35,6 +35,9 @@ test('an older copy is opened with a finding, and the head that it lacks is kept
     first.lostHeads.map(({ file, seq }) => [file, seq]),
     [['journal.db.head.lost-1', 10]],
   );
+  // The note that was written along with it says the same: it is out of the way too, and verify goes by the head.
+  assert.match(readFileSync(`${path}.checkpoint.lost-1`, 'utf8'), /\n10\n/);
+  assert.deepEqual((await verifyJournal(path)).findings, []);
   await first.journal.append([recordAt(6)]);
   await first.journal.close();
   assert.equal(readFileSync(`${path}.head.lost-1`, 'utf8'), head);

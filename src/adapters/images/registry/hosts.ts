@@ -111,12 +111,19 @@ const readClientPair = (
 ): Promise<TlsMaterial['clientPairs'][number]> =>
   readPair(file.path, pathFrom(file, certPath), pathFrom(file, keyPath || certPath));
 
+/** One after the other, so that of several files that cannot be used the first one is named. */
+const oneByOne = async <T, R>(items: readonly T[], read: (item: T) => Promise<R>): Promise<R[]> => {
+  const all: R[] = [];
+  for (const item of items) all.push(await read(item));
+  return all;
+};
+
 const readTls = async (
   file: ConfigFile,
   { ca, client, skip_verify: skipVerify }: ServerWords,
 ): Promise<TlsMaterial> => ({
-  ca: await Promise.all(ca.map((path) => readAuthority(file.path, pathFrom(file, path)))),
-  clientPairs: await Promise.all(client.map((pair) => readClientPair(file, pair))),
+  ca: await oneByOne(ca, (path) => readAuthority(file.path, pathFrom(file, path))),
+  clientPairs: await oneByOne(client, (pair) => readClientPair(file, pair)),
   skipVerify,
 });
 
@@ -186,10 +193,10 @@ const readCertificates = async (directory: string): Promise<TlsMaterial> => {
   const names = (await readdir(directory)).toSorted();
   const path = (name: string): string => join(directory, name);
   const authorities = names.filter((name) => name.endsWith('.crt'));
-  const ca = await Promise.all(authorities.map((name) => readAuthority(directory, path(name))));
+  const ca = await oneByOne(authorities, (name) => readAuthority(directory, path(name)));
   const certs = names.filter((name) => name.endsWith('.cert'));
-  const clientPairs = await Promise.all(
-    certs.map((name) => readPair(directory, path(name), path(name.replace(/cert$/, 'key')))),
+  const clientPairs = await oneByOne(certs, (name) =>
+    readPair(directory, path(name), path(name.replace(/cert$/, 'key'))),
   );
   return ca.length + clientPairs.length === 0 ? noTls : { ca, clientPairs, skipVerify: false };
 };
