@@ -22,6 +22,10 @@ const commands: Readonly<Record<string, Entry>> = {
     summary: 'who called what, when, and how it ended',
     load: async () => loaded((await import('./history.ts')).history),
   },
+  report: {
+    summary: 'how often what was done, by whom, and how it ended',
+    load: async () => loaded((await import('./report.ts')).report),
+  },
   why: {
     summary: 'why a pod, container, image or call is as it is',
     load: async () => loaded((await import('./why.ts')).why),

@@ -12,6 +12,7 @@ const top = join(import.meta.dirname, '../..');
 const commands = [
   'serve',
   'history',
+  'report',
   'why',
   'at',
   'diff',

@@ -1,0 +1,50 @@
+/** Where a call did something, and whether that is among what a filter chooses. Pure. */
+import {
+  choosesAll,
+  type ContainerThing,
+  isImageIdOf,
+  isMeant,
+  isSameReference,
+  type PodThing,
+  type ThingFilter,
+} from '../things.ts';
+import type { CallRow, Things } from './rows.ts';
+
+/** The pod or container that a call is about; null: neither. */
+export type Place = PodThing | ContainerThing | null;
+
+const podOf = ({ podId, namespace, pod }: CallRow, { pods }: Pick<Things, 'pods'>): PodThing | null => {
+  if (podId === null) return null;
+  const named = { name: pod ?? '', namespace: namespace ?? '' };
+  return pods.get(podId) ?? { kind: 'pod', id: podId, ...named, labels: {}, present: true };
+};
+
+/** Of what is pruned or never came to be: as far as the call itself tells. */
+export const placeOf = (call: CallRow, things: Pick<Things, 'pods' | 'containers'>): Place => {
+  const { containerId, containerName, image } = call;
+  if (containerId === null) return podOf(call, things);
+  const known = things.containers.get(containerId);
+  if (known !== undefined) return known;
+  const words = { name: containerName ?? '', image: image ?? '', imageId: '', labels: {} };
+  return { kind: 'container', id: containerId, ...words, pod: podOf(call, things), present: true };
+};
+
+export const isChosen = (filter: ThingFilter, { image, imageId }: CallRow, place: Place): boolean => {
+  if (choosesAll(filter)) return true;
+  if (place !== null) return isMeant(filter, place);
+  if (filter.image === null || image === null) return false;
+  return isSameReference(filter.image, image) || isImageIdOf(filter.image, imageId ?? image);
+};
+
+export interface PlaceNames {
+  readonly namespace: string | null;
+  readonly pod: string | null;
+  readonly container: string | null;
+}
+
+/** A name that is pruned is the id. */
+export const namesOf = (place: Place): PlaceNames => {
+  if (place === null) return { namespace: null, pod: null, container: null };
+  if (place.kind === 'container') return { ...namesOf(place.pod), container: place.name || place.id };
+  return { namespace: place.namespace || null, pod: place.name || place.id, container: null };
+};

@@ -1,0 +1,152 @@
+/**
+ * What reports are made of, read from the views that docs/sql.md describes: containers and pods as things, restarts, and
+ * calls one by one. Must not choose or count. Holds what is known of each pod and container, and no call.
+ */
+import type { Cell, Queries } from '../../journal/queries.ts';
+import type { ContainerThing, Labels, PodThing } from '../things.ts';
+import type { Seqs } from '../time-argument.ts';
+
+export interface CallRow {
+  readonly seq: number;
+  readonly atNs: bigint;
+  /** As CRI names it; of a call that was refused or is not offered, the RPC. */
+  readonly method: string;
+  /** How its request was recorded: Refused and Unimplemented, where it did not come to a method. */
+  readonly recordedAs: string;
+  /** gRPC code; null: no answer yet. */
+  readonly code: number | null;
+  readonly failure: string | null;
+  readonly durationMs: number | null;
+  readonly callerUid: number | null;
+  readonly caller: string | null;
+  readonly containerId: string | null;
+  /** Of the call's own words, where the container was never made. */
+  readonly containerName: string | null;
+  readonly podId: string | null;
+  readonly namespace: string | null;
+  readonly pod: string | null;
+  readonly image: string | null;
+  readonly imageId: string | null;
+  readonly sizeBytes: number | null;
+  /** The first word of a command: those after it may hold what nobody should read in a report. */
+  readonly program: string | null;
+  readonly exitCode: number | null;
+}
+
+/** A container that was made in place of one that had ended. */
+export interface Restart {
+  readonly seq: number;
+  readonly atNs: bigint;
+  readonly container: ContainerThing;
+  /** How the one before it ended, as CRI says; null: that is pruned, or it never started. */
+  readonly reason: string | null;
+  readonly exitStatus: number | null;
+}
+
+export interface Things {
+  readonly pods: ReadonlyMap<string, PodThing>;
+  readonly containers: ReadonlyMap<string, ContainerThing>;
+  readonly restarts: readonly Restart[];
+}
+
+const numberOf = (cell: Cell | undefined): number | null =>
+  typeof cell === 'bigint' || typeof cell === 'number' ? Number(cell) : null;
+const textOf = (cell: Cell | undefined): string | null => (typeof cell === 'string' ? cell : null);
+const nsOf = (cell: Cell | undefined): bigint => (typeof cell === 'bigint' ? cell : 0n);
+const labelsOf = (cell: Cell | undefined): Labels => JSON.parse(textOf(cell) ?? '{}') as Labels;
+
+const readPods = (queries: Queries): Map<string, PodThing> => {
+  const pods = new Map<string, PodThing>();
+  for (const [id, name, namespace, labels] of queries.ask('SELECT id, name, namespace, labels FROM pods').rows) {
+    const pod = { name: textOf(name) ?? '', namespace: textOf(namespace) ?? '', labels: labelsOf(labels) };
+    pods.set(textOf(id) ?? '', { kind: 'pod', id: textOf(id) ?? '', ...pod, present: true });
+  }
+  return pods;
+};
+
+const CONTAINERS =
+  'SELECT seq, at, id, name, attempt, pod_id, labels, image, image_id, reason, exit_status, failure FROM containers ORDER BY seq';
+
+/**
+ * Every pod and container that the journal still knows. A restart is a container with an attempt above 0 that came to be;
+ * its reason is the end of the one that bore its name in the pod before it.
+ */
+export const readThings = (queries: Queries): Things => {
+  const pods = readPods(queries);
+  const containers = new Map<string, ContainerThing>();
+  const restarts: Restart[] = [];
+  const newest = new Map<string, { readonly reason: string | null; readonly exitStatus: number | null }>();
+  for (const row of queries.ask(CONTAINERS).rows) {
+    const [seq, at, id, name, attempt, podId, labels, image, imageId, reason, exitStatus, failure] = row;
+    const container: ContainerThing = {
+      kind: 'container',
+      id: textOf(id) ?? '',
+      name: textOf(name) ?? '',
+      labels: labelsOf(labels),
+      pod: pods.get(textOf(podId) ?? '') ?? null,
+      imageId: textOf(imageId) ?? '',
+      image: textOf(image) ?? '',
+      present: true,
+    };
+    containers.set(container.id, container);
+    if (textOf(failure) !== null) continue;
+    const slot = `${textOf(podId)}/${container.name}`;
+    const before = newest.get(slot) ?? { reason: null, exitStatus: null };
+    if ((numberOf(attempt) ?? 0) > 0) restarts.push({ seq: numberOf(seq) ?? 0, atNs: nsOf(at), container, ...before });
+    newest.set(slot, { reason: textOf(reason), exitStatus: numberOf(exitStatus) });
+  }
+  return { pods, containers, restarts };
+};
+
+// What a container's record tells is not asked of every call again; nor is what few methods have.
+const CALLS = `
+  SELECT seq, at, method, code, failure, duration_ms, caller_uid, caller, container_id, image,
+    CASE WHEN method = 'CreateContainer' THEN request ->> '$.config.metadata.name' END,
+    CASE WHEN container_id IS NULL OR method = 'CreateContainer' THEN pod_id END,
+    CASE WHEN container_id IS NULL OR method = 'CreateContainer' THEN namespace END,
+    CASE WHEN container_id IS NULL OR method = 'CreateContainer' THEN pod END,
+    CASE WHEN code <> 0 THEN request ->> '$.method' END,
+    CASE WHEN method IN ('ExecSync', 'ExecSession') THEN request ->> '$.cmd[0]' END,
+    CASE WHEN method IN ('ExecSync', 'ExecSession') THEN response ->> '$.exitCode' END,
+    CASE WHEN method = 'PullImage' THEN response ->> '$.imageRefs[0]' END,
+    CASE WHEN method = 'PullImage' THEN (SELECT size_bytes FROM image_pulls WHERE image_pulls.seq = calls.seq) END
+  FROM calls WHERE seq BETWEEN ? AND ?`;
+
+const callOf = (row: readonly Cell[]): CallRow => {
+  const [seq, at, method, code, failure, durationMs, callerUid, caller, containerId, image, ...rest] = row;
+  const [containerName, podId, namespace, pod, recordedAs, program, exitCode, imageId, sizeBytes] = rest;
+  return {
+    seq: numberOf(seq) ?? 0,
+    atNs: nsOf(at),
+    method: textOf(method) ?? '?',
+    recordedAs: textOf(recordedAs) ?? textOf(method) ?? '?',
+    code: numberOf(code),
+    failure: textOf(failure),
+    durationMs: numberOf(durationMs),
+    callerUid: numberOf(callerUid),
+    caller: textOf(caller),
+    containerId: textOf(containerId),
+    containerName: textOf(containerName),
+    podId: textOf(podId),
+    namespace: textOf(namespace),
+    pod: textOf(pod),
+    image: textOf(image),
+    imageId: textOf(imageId),
+    sizeBytes: numberOf(sizeBytes),
+    program: textOf(program),
+    exitCode: numberOf(exitCode),
+  };
+};
+
+/** The calls of a range in order, one at a time; only those for which a condition in SQL holds, where there is one. */
+export function* readCalls(queries: Queries, { fromSeq, toSeq }: Seqs, condition: string | null): Generator<CallRow> {
+  const narrowed = condition === null ? '' : ` AND ${condition}`;
+  for (const row of queries.ask(`${CALLS}${narrowed} ORDER BY seq`, [fromSeq, toSeq]).rows) yield callOf(row);
+}
+
+/** How many records of a range are pruned: nothing of them can be counted. */
+export const countPruned = (queries: Queries, { fromSeq, toSeq }: Seqs): number => {
+  const question = 'SELECT count(*) FROM records WHERE type IS NULL AND seq BETWEEN ? AND ?';
+  const [[count] = []] = queries.ask(question, [fromSeq, toSeq]).rows;
+  return numberOf(count) ?? 0;
+};
