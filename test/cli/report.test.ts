@@ -339,6 +339,28 @@ describe('report of a story', () => {
     assert.deepEqual(await restarts('--pod', 'default/other'), []);
   });
 
+  test('a shell command in one piece is cut behind its first word', async (t) => {
+    const node = await startNode();
+    const metadata = { name: 'web', namespace: 'default', uid: 'u' };
+    const pod = idOf(await node.ask({ method: 'RunPodSandbox', config: { metadata }, runtimeHandler: '' }));
+    await node.ask({ method: 'PullImage', image, credentials: null });
+    const config = { metadata: { name: 'app' }, image: { image } };
+    const containerId = idOf(await node.ask({ method: 'CreateContainer', podSandboxId: pod, config }));
+    await node.ask({ method: 'StartContainer', containerId });
+    await node.ask({
+      method: 'ExecSync',
+      containerId,
+      cmd: ['login --password=canary', 'canary'],
+      timeoutSeconds: '1',
+    });
+    const { dir } = await rootWith(t, recordsOf(node));
+    for (const words of [['--json'], ['execs']]) {
+      const { stdout } = await scribe(['report', '--root', dir, ...words]);
+      assert.match(stdout, /login/);
+      assert.doesNotMatch(stdout, /canary/);
+    }
+  });
+
   test('a call that was refused is told from one that failed', async (t) => {
     const node = await startNode();
     const failure = { reason: 'InvalidField', message: 'config.metadata is missing.' } as const;

@@ -98,15 +98,16 @@ export const readThings = (queries: Queries): Things => {
   return { pods, containers, restarts };
 };
 
-// What a container's record tells is not asked of every call again; nor is what few methods have.
+// What a container's record tells is not asked of every call again; nor is what few methods have. No text that a client
+// chose takes more memory than names need.
 const CALLS = `
-  SELECT seq, at, method, code, failure, duration_ms, caller_uid, caller, container_id, image,
+  SELECT seq, at, method, code, failure, duration_ms, caller_uid, caller, container_id, substr(image, 1, 1024),
     CASE WHEN method = 'CreateContainer' THEN request ->> '$.config.metadata.name' END,
     CASE WHEN container_id IS NULL OR method = 'CreateContainer' THEN pod_id END,
     CASE WHEN container_id IS NULL OR method = 'CreateContainer' THEN namespace END,
     CASE WHEN container_id IS NULL OR method = 'CreateContainer' THEN pod END,
     CASE WHEN code <> 0 THEN request ->> '$.method' END,
-    CASE WHEN method IN ('ExecSync', 'ExecSession') THEN request ->> '$.cmd[0]' END,
+    CASE WHEN method IN ('ExecSync', 'ExecSession') THEN substr(request ->> '$.cmd[0]', 1, 1024) END,
     CASE WHEN method IN ('ExecSync', 'ExecSession') THEN response ->> '$.exitCode' END,
     CASE WHEN method = 'PullImage' THEN response ->> '$.imageRefs[0]' END,
     CASE WHEN method = 'PullImage' THEN (SELECT size_bytes FROM image_pulls WHERE image_pulls.seq = calls.seq) END
@@ -133,7 +134,7 @@ const callOf = (row: readonly Cell[]): CallRow => {
     image: textOf(image),
     imageId: textOf(imageId),
     sizeBytes: numberOf(sizeBytes),
-    program: textOf(program),
+    program: textOf(program)?.split(/\s/, 1)[0] ?? null,
     exitCode: numberOf(exitCode),
   };
 };
