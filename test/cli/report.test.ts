@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { DatabaseSync } from 'node:sqlite';
 import { makeJournal } from '../../scripts/lib/large-journal/make.ts';
-import { createSlowest, createTally, firstOfEach, type Item } from '../../src/cli/report/count.ts';
 import { openReader } from '../../src/journal/open.ts';
 import { prunedRecord } from '../../src/journal/own-records.ts';
 import { exitOf, idOf } from '../engine/rig.ts';
@@ -46,47 +45,6 @@ interface Requested {
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0);
 const counts = (rows: readonly Row[]): number => sum(rows.map(({ count }) => count));
 const failures = (rows: readonly Row[]): number => sum(rows.map(({ failed }) => failed));
-
-const item = (name: string, durationMs: number | null, period: string | null = null): Item => ({
-  period,
-  key: { name },
-  atNs: 1n,
-  failed: false,
-  answered: true,
-  durationMs,
-  bytes: null,
-});
-
-describe('counting', () => {
-  test('what there is no room for is counted, too', () => {
-    const tally = createTally(2);
-    for (const name of ['a', 'b', 'c', 'b', 'c', 'b']) tally.add(item(name, 2));
-    const shown = tally.groups().map(({ key, count, totalMs }) => [key['name'], count, totalMs]);
-    assert.deepEqual(shown, [
-      ['b', 3, 6],
-      ['a', 1, 2],
-    ]);
-    assert.equal(tally.beyond(), 2);
-  });
-
-  test('of each period the slowest are kept, however many there are', () => {
-    const slowest = createSlowest(3);
-    for (let index = 0; index < 1000; index += 1)
-      slowest.add(item(`call ${index}`, (index * 7919) % 1000, index % 2 === 0 ? 'even' : 'odd'));
-    slowest.add(item('still under way', null, 'even'));
-    const kept = slowest.groups().map(({ period, maxMs }) => [period, maxMs]);
-    assert.deepEqual(kept, [
-      ['even', 998],
-      ['even', 996],
-      ['even', 994],
-      ['odd', 999],
-      ['odd', 997],
-      ['odd', 995],
-    ]);
-    const { groups, left } = firstOfEach(slowest.groups(), 2);
-    assert.deepEqual([groups.map(({ maxMs }) => maxMs), left], [[998, 996, 999, 997], 2]);
-  });
-});
 
 describe('report of a made journal', () => {
   const owner: Owner = cleanupAfterAll();
