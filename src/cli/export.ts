@@ -15,7 +15,7 @@ import { watchJournal } from './history/watch.ts';
 import { type Io, write } from './io.ts';
 import { configOption, readableJournal, rootOf, rootOption } from './places.ts';
 import { parseRange, rangeOptions, seqsOf } from './time-argument.ts';
-import { thingOptions } from './things.ts';
+import { thingFilterOf, thingOptions } from './things.ts';
 
 const options = {
   root: rootOption,
@@ -25,6 +25,8 @@ const options = {
   pod: thingOptions.pod,
   container: thingOptions.container,
   image: thingOptions.image,
+  namespace: thingOptions.namespace,
+  label: thingOptions.label,
   ...rangeOptions,
   output: { value: 'FILE', about: 'Appends to this file, instead of writing to standard output.' },
   endpoint: { value: 'URL', about: 'With --format otlp: sends to this receiver of OTLP over HTTP, at URL/v1/logs.' },
@@ -96,17 +98,17 @@ const sendRange = async (
 };
 
 const records = async (path: string, values: Values<typeof options>, io: Io): Promise<0> => {
-  const { pod, container, image, since, until, follow = false } = values;
+  const { since, until, follow = false } = values;
   if (follow && until !== undefined) throw misuse('--follow goes on, and --until ends: give one of them.');
   const [format, level] = [parseFormat(values.format), parseLevel(values.level)];
-  const range = parseRange({ since, until });
+  const [range, wanted] = [parseRange({ since, until }), thingFilterOf(values)];
   const cursor = await cursorOf(path, values['cursor-file']);
   const reader = openReader(path);
   // Before anything is read, so that nothing can be written unseen.
   const watch = follow ? watchJournal(path) : null;
   const target = await targetOf(values, io);
   try {
-    const items = createItemReader(reader, values.node ?? hostname(), { pod, container, image });
+    const items = createItemReader(reader, values.node ?? hostname(), wanted);
     const run: Export = { items, writePage: writePageOf(format), level, target, cursor };
     const { fromSeq, toSeq } = seqsOf(reader, range);
     let next = Math.max(fromSeq, cursor.seq + 1);

@@ -9,13 +9,13 @@ import type { Entry } from './history/entries.ts';
 import { type Filter, passes, passesAll } from './history/filter.ts';
 import { createNames } from './history/names.ts';
 import { createScan, type Scan } from './history/scan.ts';
-import { createSelection, type Selection, type Wanted } from './history/selection.ts';
+import { createSelection, type Selection } from './history/selection.ts';
 import { showJson } from './history/json.ts';
 import { type Shown, showTable } from './history/rows.ts';
 import { type JournalWatch, watchJournal } from './history/watch.ts';
 import { type Io, write } from './io.ts';
 import { parseRange, rangeOptions } from './time-argument.ts';
-import { thingOptions } from './things.ts';
+import { choosesAll, type ThingFilter, thingFilterOf, thingOptions } from './things.ts';
 import { configOption, jsonOption, readableJournal, rootOf, rootOption } from './places.ts';
 
 const options = {
@@ -24,6 +24,8 @@ const options = {
   pod: thingOptions.pod,
   container: thingOptions.container,
   image: thingOptions.image,
+  namespace: thingOptions.namespace,
+  label: thingOptions.label,
   method: {
     value: 'NAME',
     repeatable: true,
@@ -122,14 +124,11 @@ const noteMissing = async ({ shown, prunedRecords }: Past, isFiltered: boolean, 
 };
 
 const readOptions = (values: Values<typeof options>) => {
-  const { pod, container, image, method: methods = [], since, until } = values;
-  if (image !== undefined && (pod ?? container) !== undefined) {
-    throw misuse('--image goes with neither --pod nor --container: an image belongs to no pod.');
-  }
+  const { method: methods = [], since, until } = values;
   if (values.follow === true && until !== undefined)
     throw misuse('--follow goes on, and --until ends: give one of them.');
   return {
-    wanted: { pod, container, image } satisfies Wanted,
+    wanted: thingFilterOf(values),
     filter: {
       methods,
       failedOnly: values.failed === true,
@@ -202,10 +201,9 @@ export const history = command({
         return await follow(scan, isChosen, watch, shown);
       }
       if (past.shown === 0) await refuseUnknown(filter.methods);
-      if (selection.isEmpty() && past.shown === 0) throw failure(nobody(wanted));
+      if (selection.isEmpty() && past.shown === 0) throw failure(nobody(wanted, values.label));
       await shown.flush();
-      const asked = Object.values(wanted).some((one) => one !== undefined);
-      await noteMissing(past, asked || !passesAll(filter), io);
+      await noteMissing(past, !choosesAll(wanted) || !passesAll(filter), io);
       return 0;
     } finally {
       watch?.close();
@@ -214,11 +212,13 @@ export const history = command({
   },
 });
 
-const nobody = ({ pod, container, image }: Wanted): string => {
-  const what = [
-    ...(container === undefined ? [] : [`container ${container}`]),
-    ...(pod === undefined ? [] : [`pod ${pod}`]),
-    ...(image === undefined ? [] : [`image ${image}`]),
+const nobody = ({ pod, container, image, namespace }: ThingFilter, labels: readonly string[] = []): string => {
+  const named = [
+    ...(container === null ? [] : [`container ${container}`]),
+    ...(pod === null ? [] : [`pod ${pod}`]),
+    ...(image === null ? [] : [`image ${image}`]),
   ];
-  return `The journal knows of no ${what.join(' in ')}.`;
+  const places = [...(named.length === 0 ? ['pod'] : named), ...(namespace === null ? [] : [`namespace ${namespace}`])];
+  const labelled = labels.length === 0 ? '' : ` with label ${labels.join(', ')}`;
+  return `The journal knows of no ${places.join(' in ')}${labelled}.`;
 };

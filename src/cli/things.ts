@@ -91,15 +91,21 @@ const termOf = (text: string): LabelTerm => {
   return { key, value: value ?? null, negated: without !== undefined || operator === '!=' };
 };
 
+/** Whether pods or containers are chosen, not images. */
+export const choosesPods = (filter: Pick<ThingFilter, 'pod' | 'container' | 'namespace' | 'labels'>): boolean => {
+  const { pod, container, namespace, labels } = filter;
+  return [pod, container, namespace].some((word) => word !== null) || labels.length > 0;
+};
+
 /** Throws for a label that is none, and for choices that contradict each other. */
 export const thingFilterOf = (values: Values<typeof thingOptions>): ThingFilter => {
   const { pod = null, container = null, image = null, namespace = null, label = [], present, gone } = values;
-  const ofPods = [pod, container, namespace].some((word) => word !== null) || label.length > 0;
-  if (image !== null && ofPods)
+  const labels = label.map(termOf);
+  if (image !== null && choosesPods({ pod, container, namespace, labels }))
     throw misuse('--image goes with none of --pod, --container, --namespace, --label: an image belongs to no pod.');
   if (present === true && gone === true) throw misuse('--present and --gone: give one of them.');
   const presence = present === true ? 'present' : gone === true ? 'gone' : null;
-  return { pod, container, image, namespace, labels: label.map(termOf), presence };
+  return { pod, container, image, namespace, labels, presence };
 };
 
 /** Nothing is chosen, so everything is. */
@@ -176,11 +182,8 @@ const isContainerMeant = (filter: ThingFilter, container: ContainerThing): boole
   );
 };
 
-const isImageMeant = (filter: ThingFilter, image: ImageThing): boolean => {
-  const { pod, container, namespace, labels } = filter;
-  const ofPods = [pod, container, namespace].some((word) => word !== null) || labels.length > 0;
-  return !ofPods && (filter.image === null || isImageNamed(filter.image, image));
-};
+const isImageMeant = (filter: ThingFilter, image: ImageThing): boolean =>
+  !choosesPods(filter) && (filter.image === null || isImageNamed(filter.image, image));
 
 /** Whether a filter chooses this thing. */
 export const isMeant = (filter: ThingFilter, thing: Thing): boolean => {

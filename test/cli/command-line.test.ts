@@ -108,7 +108,7 @@ describe('mistakes', () => {
     [['history', '--root', '/nowhere', '--since', 'noon'], /--since noon: that is no time\. A moment is /],
     [
       ['history', '--root', '/nowhere', '--pod', 'a', '--image', 'b'],
-      /--image goes with neither --pod nor --container/,
+      /--image goes with none of --pod, --container, --namespace, --label/,
     ],
     [['history', '--root', '/nowhere', '--follow', '--until', '1h'], /--follow goes on, and --until ends/],
     [['image', 'pull', '--username', 'me', 'app'], /--username and --password-stdin go together/],

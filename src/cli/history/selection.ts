@@ -1,8 +1,8 @@
 /**
- * Which objects a history is about: pods and containers by id or name, images by id or reference. Learns who bears a
- * name from the records that tell of their making, so it has to hear of those before what it is asked about.
+ * Which objects a history is about: pods and containers by id, name, namespace or label, images by id or reference.
+ * Learns who bears them from the records that tell of their making, so it has to hear of those before what it is asked about.
  */
-import type { PodSandboxMetadata } from '../../domain/model/cri.ts';
+import type { PodSandboxConfig } from '../../domain/model/cri.ts';
 import {
   type CallRequest,
   containerStream,
@@ -13,6 +13,8 @@ import {
 import type { JournalRecord } from '../../journal/types.ts';
 import { type CallEntry, type Entry, knownAs } from './entries.ts';
 import {
+  choosesPods,
+  hasLabels,
   isContainerNamed,
   isIdPrefix,
   isImageIdOf,
@@ -20,16 +22,13 @@ import {
   isPodNamed,
   isSameReference,
   isWholeId,
+  type Labels,
+  type ThingFilter,
 } from '../things.ts';
 import { containerNameOf, type ContainerName, podNameOf } from './names.ts';
 
-export interface Wanted {
-  /** An id or its beginning, NAME, or NAMESPACE/NAME. */
-  readonly pod?: string | undefined;
-  readonly container?: string | undefined;
-  /** A reference, or an id or its beginning. */
-  readonly image?: string | undefined;
-}
+/** What options choose, but for whether it is still there: a history tells of what came and went. */
+export type Wanted = { readonly [K in keyof Omit<ThingFilter, 'presence'>]?: ThingFilter[K] | undefined };
 
 export interface Selection {
   /** Hears of a record: those say something that tell of an object's making, or ask for it. */
@@ -50,9 +49,14 @@ const imageIn = (request: CallRequest): string => {
   return request.method === 'CreateContainer' ? (request.config.image?.image ?? '') : '';
 };
 
-export const createSelection = ({ pod, container, image }: Wanted): Selection => {
-  const isEverything = pod === undefined && container === undefined && image === undefined;
-  const pods = new Set<string>();
+const NO_LABELS: Labels = {};
+
+export const createSelection = (wanted: Wanted): Selection => {
+  const { pod = null, container = null, image = null, namespace = null, labels = [] } = wanted;
+  const ofPods = choosesPods({ pod, container, namespace, labels });
+  const isEverything = !ofPods && image === null;
+  /** Pods in which containers are chosen, with their labels, which their containers have too. */
+  const pods = new Map<string, Labels>();
   /** Streams of containers that were made from a selected image, or mount it. */
   const fromImage = new Set<string>();
   const streams = new Set<string>();
@@ -62,32 +66,38 @@ export const createSelection = ({ pod, container, image }: Wanted): Selection =>
     streams.add(stream);
     ids.add(id);
   };
-  const selectPod = (id: string): void => {
-    pods.add(id);
-    if (container === undefined) select(sandboxStream(id), id);
+  const selectPod = (id: string, its: Labels): void => {
+    pods.set(id, labels.length === 0 ? NO_LABELS : its);
+    if (container === null && hasLabels(its, labels)) select(sandboxStream(id), id);
   };
-  // A whole id needs no record: what it names may be pruned.
-  if (pod !== undefined && isWholeId(pod)) selectPod(pod);
-  if (pod === undefined && container !== undefined && isWholeId(container))
-    select(containerStream(container), container);
+  // A whole id needs no record: what it names may be pruned. Its namespace and labels are then not known.
+  if (namespace === null && labels.length === 0) {
+    if (pod !== null && isWholeId(pod)) selectPod(pod, NO_LABELS);
+    if (pod === null && container !== null && isWholeId(container)) select(containerStream(container), container);
+  }
 
-  const learnPod = (id: string, metadata: PodSandboxMetadata = {}): void => {
-    if (pod !== undefined && isPodNamed(pod, { id, ...podNameOf(metadata) })) selectPod(id);
+  const learnPod = (id: string, { metadata = {}, labels: its = NO_LABELS }: PodSandboxConfig): void => {
+    if (!ofPods) return;
+    const name = podNameOf(metadata);
+    const isIt = pod === null || isPodNamed(pod, { id, ...name });
+    if (isIt && (namespace === null || namespace === name.namespace)) selectPod(id, its);
   };
-  const learnContainer = (id: string, { name, podSandboxId }: ContainerName): void => {
-    if (pod === undefined && container === undefined) return;
-    const inPod = pod === undefined || pods.has(podSandboxId);
-    const isIt = container === undefined || isContainerNamed(container, { id, name });
-    if (inPod && isIt) select(containerStream(id), id);
+  const learnContainer = (id: string, { name, podSandboxId }: ContainerName, its: Labels = NO_LABELS): void => {
+    if (!ofPods) return;
+    // Whoever names no pod means those too whose pod is pruned.
+    const inPod = (pod === null && namespace === null) || pods.has(podSandboxId);
+    const isIt = container === null || isContainerNamed(container, { id, name });
+    if (inPod && isIt && hasLabels({ ...pods.get(podSandboxId), ...its }, labels)) select(containerStream(id), id);
   };
   const learnImage = (id: string, repoTags: readonly string[], repoDigests: readonly string[]): void => {
-    if (image === undefined) return;
+    if (image === null) return;
     if (isImageNamed(image, { id, repoTags, repoDigests })) select(imageStream(id), id);
   };
 
   const learnCall = (request: CallRequest): void => {
-    if (request.method === 'RunPodSandbox') learnPod(request.newId, request.config.metadata);
-    if (request.method === 'CreateContainer') learnContainer(request.newId, containerNameOf(request));
+    if (request.method === 'RunPodSandbox') learnPod(request.newId, request.config);
+    if (request.method === 'CreateContainer')
+      learnContainer(request.newId, containerNameOf(request), request.config.labels);
   };
 
   const learn = (record: JournalRecord): void => {
@@ -96,13 +106,13 @@ export const createSelection = ({ pod, container, image }: Wanted): Selection =>
     const call = knownAs('call.received', record);
     if (call !== null) return learnCall(call.event.body.request);
     const requested = knownAs('sandbox.requested', record);
-    if (requested !== null) return learnPod(id, requested.event.body.config.metadata);
+    if (requested !== null) return learnPod(id, requested.event.body.config);
     const created = knownAs('container.requested', record);
     if (created !== null) {
       const { imageId, mountedImages = [] } = created.event.body;
       const images = [imageId, ...mountedImages.map((mounted) => mounted.imageId)];
       if (images.some((one) => streams.has(imageStream(one)))) fromImage.add(record.stream);
-      return learnContainer(id, containerNameOf(created.event.body));
+      return learnContainer(id, containerNameOf(created.event.body), created.event.body.config.labels);
     }
     const pulled = knownAs('image.pulled', record);
     if (pulled !== null) learnImage(id, pulled.event.body.image.repoTags, pulled.event.body.image.repoDigests);
@@ -111,7 +121,7 @@ export const createSelection = ({ pod, container, image }: Wanted): Selection =>
   /** Calls that failed may name an image that never came. */
   const namesImage = (request: CallRequest | undefined): boolean => {
     const named = request === undefined ? '' : imageIn(request);
-    return image !== undefined && named !== '' && (isSameReference(named, image) || isImageIdOf(image, named));
+    return image !== null && named !== '' && (isSameReference(named, image) || isImageIdOf(image, named));
   };
 
   const makesFromImage = ({ received, streams: about }: CallEntry): boolean =>

@@ -1,0 +1,97 @@
+/** `scribe history` of what options choose by namespace and label: pods, their containers, and calls that made nothing. */
+import assert from 'node:assert/strict';
+import { before, describe, test } from 'node:test';
+import { cleanupAfterAll, type Owner } from '../support/cleanup.ts';
+import { idOf } from '../engine/rig.ts';
+import { image, rowsOf } from './story.ts';
+import { jsonLines, recordsOf, type Root, rootWith, scribe, startNode } from './support.ts';
+
+describe('a history by namespace and label', () => {
+  const owner: Owner = cleanupAfterAll();
+  let root: Root;
+  let firstOfShop = 0;
+
+  before(async () => {
+    const node = await startNode();
+    const pod = async (namespace: string, labels: Readonly<Record<string, string>>): Promise<string> => {
+      const metadata = { name: 'web', namespace, uid: `${namespace}-web` };
+      return idOf(await node.ask({ method: 'RunPodSandbox', config: { metadata, labels }, runtimeHandler: '' }));
+    };
+    const container = async (podSandboxId: string, name: string, labels = {}, from = image): Promise<void> => {
+      const config = { metadata: { name }, image: { image: from }, labels };
+      await node.ask({ method: 'CreateContainer', podSandboxId, config });
+    };
+    await node.ask({ method: 'PullImage', image, credentials: null });
+    await container(await pod('default', { app: 'web', tier: 'front' }), 'nginx', { role: 'proxy' });
+    firstOfShop = recordsOf(node).length + 1;
+    const shop = await pod('shop', { app: 'web' });
+    await container(shop, 'cart', { role: 'cart' });
+    await container(shop, 'none', { role: 'none' }, 'nowhere.test/none:1');
+    root = await rootWith(owner, recordsOf(node));
+  });
+
+  const told = async (...words: readonly string[]): Promise<string[]> => {
+    const { exitStatus, stdout, stderr } = await scribe(['history', '--root', root.dir, ...words]);
+    assert.equal(exitStatus, 0, stderr);
+    return rowsOf(stdout).map(({ WHAT = '', OBJECT = '' }) => `${WHAT} ${OBJECT.replace(/ [0-9a-f]{13}/g, '')}`);
+  };
+  const inDefault = ['RunPodSandbox default/web', 'CreateContainer default/web nginx'];
+  const cart = 'CreateContainer shop/web cart';
+  const none = 'CreateContainer shop/web none';
+  const inShop = ['RunPodSandbox shop/web', cart, none];
+
+  const cases: readonly (readonly [words: readonly string[], rows: readonly string[]])[] = [
+    [['--namespace', 'default'], inDefault],
+    [['--namespace', 'shop'], inShop],
+    [['--namespace', 'shop', '--container', 'cart'], [cart]],
+    [['--namespace', 'shop', '--failed'], [none]],
+    [
+      ['--label', 'app=web'],
+      [...inDefault, ...inShop],
+    ],
+    [['--label', 'tier'], inDefault],
+    [['--label', '!tier'], inShop],
+    [
+      ['--label', 'app=web', '--label', 'role'],
+      ['CreateContainer default/web nginx', cart, none],
+    ],
+    [['--label', 'role=cart'], [cart]],
+    // The pod has no such label, and what is asked of it belongs to it.
+    [['--label', 'role!=cart', '--namespace', 'shop'], inShop],
+    [
+      ['--label', 'role', '--label', 'role!=cart'],
+      ['CreateContainer default/web nginx', none],
+    ],
+    [['--pod', 'web', '--label', 'tier=front'], inDefault],
+  ];
+  for (const [words, rows] of cases) test(words.join(' '), async () => assert.deepEqual(await told(...words), rows));
+
+  test('labels and namespaces are known from before the range', async () => {
+    const since = ['--since', String(firstOfShop + 1)];
+    assert.deepEqual(await told(...since, '--namespace', 'shop'), [cart, none]);
+    assert.deepEqual(await told(...since, '--label', '!tier', '--label', 'app'), [cart, none]);
+  });
+
+  test('what nothing bears is an error that says what was asked for', async () => {
+    const nobody = await scribe([
+      'history',
+      '--root',
+      root.dir,
+      '--namespace',
+      'none',
+      '--label',
+      'a=b',
+      '--label',
+      'c',
+    ]);
+    assert.equal(nobody.exitStatus, 1);
+    assert.equal(nobody.stderr, 'scribe: The journal knows of no pod in namespace none with label a=b, c.\n');
+  });
+
+  test('an export chooses in the same words', async () => {
+    const exported = await scribe(['export', '--root', root.dir, '--namespace', 'shop', '--label', 'role=cart']);
+    const types = jsonLines<{ type: string }>(exported.stdout).map(({ type }) => type);
+    assert.ok(types.includes('container.created'), exported.stderr);
+    assert.ok(!types.some((type) => type.startsWith('sandbox.') || type.startsWith('image.')));
+  });
+});
