@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { openReader } from '../journal/open.ts';
 import { openTree } from '../journal/open-tree.ts';
 import { command, misuse, type Values } from './command.ts';
-import { type Cursor, openCursor } from './export/cursor.ts';
+import { type Cursor, openCursor } from './cursor.ts';
 import { formatOption, parseFormat, type WritePage, writePageOf } from './export/formats.ts';
 import { type Level, levelOption, parseLevel } from './export/level.ts';
 import { createItemReader, type ItemReader } from './export/records.ts';
@@ -63,18 +63,8 @@ const targetOf = async ({ output, endpoint, format }: Values<typeof options>, io
   return output === undefined ? streamTarget(io.stdout) : fileTarget(resolve(output));
 };
 
-/** The journal's own name: what a cursor belongs to. */
-const logOf = (path: string): string => {
-  const tree = openTree(path);
-  try {
-    return tree.origin;
-  } finally {
-    tree.close();
-  }
-};
-
-const cursorOf = async (path: string, file: string | undefined): Promise<Cursor> =>
-  file === undefined ? { seq: 0, save: async () => {} } : openCursor(resolve(file), logOf(path));
+const cursorOf = async (file: string | undefined, path: string, headSeq: number): Promise<Cursor> =>
+  file === undefined ? { seq: 0, save: async () => {} } : openCursor(resolve(file), path, headSeq);
 
 interface Export {
   readonly items: ItemReader;
@@ -102,12 +92,12 @@ const records = async (path: string, values: Values<typeof options>, io: Io): Pr
   if (follow && until !== undefined) throw misuse('--follow goes on, and --until ends: give one of them.');
   const [format, level] = [parseFormat(values.format), parseLevel(values.level)];
   const [range, wanted] = [parseRange({ since, until }), thingFilterOf(values)];
-  const cursor = await cursorOf(path, values['cursor-file']);
   const reader = openReader(path);
   // Before anything is read, so that nothing can be written unseen.
   const watch = follow ? watchJournal(path) : null;
   const target = await targetOf(values, io);
   try {
+    const cursor = await cursorOf(values['cursor-file'], path, reader.head().seq);
     const items = createItemReader(reader, values.node ?? hostname(), wanted);
     const run: Export = { items, writePage: writePageOf(format), level, target, cursor };
     const { fromSeq, toSeq } = seqsOf(reader, range);

@@ -1,13 +1,16 @@
 /** `scribe history`: who called what, when, and how it ended, from the journal, with its daemon up or down. */
+import { resolve } from 'node:path';
 import { openReader } from '../journal/open.ts';
 import { callMethods } from '../domain/call/catalogue.ts';
 import { GrpcCode } from '../domain/model/errors.ts';
 import { command, failure, misuse, type Values } from './command.ts';
 import { nearest } from '../config/nearest.ts';
+import { openCursor } from './cursor.ts';
 import { counted, localTime, shortUtcTime } from './format.ts';
 import type { Entry } from './history/entries.ts';
 import { type Filter, passes, passesAll } from './history/filter.ts';
 import { createNames } from './history/names.ts';
+import { followFromCursor } from './history/resume.ts';
 import { createScan, type Scan } from './history/scan.ts';
 import { createSelection, type Selection } from './history/selection.ts';
 import { showJson } from './history/json.ts';
@@ -45,6 +48,11 @@ const options = {
   reads: { about: 'Also calls that only read: List, Status, Stats, Version.' },
   events: { about: 'Also what was done on behalf of each call, beneath it, and everything else that was recorded.' },
   follow: { short: 'f', about: 'Goes on: shows what is being recorded. A call is then shown when it has ended.' },
+  'cursor-file': {
+    value: 'FILE',
+    about:
+      'With --follow: where it has come to, saved with whatever is printed. Started again it goes on there, and shows calls that were under way when they have ended. The first time it begins with all there is, or at --since, and every call comes when it has ended.',
+  },
   limit: { value: 'NUMBER', short: 'n', about: 'Only the newest so many.' },
   utc: { about: 'Times in UTC, instead of in the local zone.' },
   json: jsonOption,
@@ -123,10 +131,19 @@ const noteMissing = async ({ shown, prunedRecords }: Past, isFiltered: boolean, 
   } else if (shown === 0) await write(io.stderr, 'scribe: Nothing was recorded that fits.\n');
 };
 
+const checkCursor = ({ follow, limit, reads, ...values }: Values<typeof options>): void => {
+  if (values['cursor-file'] === undefined) return;
+  if (follow !== true) throw misuse('--cursor-file goes with --follow.');
+  if (limit !== undefined) throw misuse('--cursor-file says where to begin, and so does --limit: give one of them.');
+  if (reads === true || namesReads(values.method ?? []))
+    throw misuse('--cursor-file counts records; calls that only read have none.');
+};
+
 const readOptions = (values: Values<typeof options>) => {
   const { method: methods = [], since, until } = values;
   if (values.follow === true && until !== undefined)
     throw misuse('--follow goes on, and --until ends: give one of them.');
+  checkCursor(values);
   return {
     wanted: thingFilterOf(values),
     filter: {
@@ -175,6 +192,10 @@ export const history = command({
     ['scribe history --failed --since 2026-11-21', 'What has gone wrong since that day.'],
     ['scribe history --method ExecSync --container nginx --follow', 'Watches the probes of a container.'],
     [
+      'scribe history --failed --follow --json --cursor-file /var/lib/alerts/scribe.cursor',
+      'Feeds whoever is to hear of failures, and misses none when it is started again.',
+    ],
+    [
       'scribe history --json | jq -r \'select(.type == "container.exited") | [.time, .object.name, .body.exitStatus] | @tsv\'',
       'When each container exited, and with which status.',
     ],
@@ -182,19 +203,23 @@ export const history = command({
   run: async (values, _operands, io) => {
     const { wanted, filter, range, limit } = readOptions(values);
     const path = await readableJournal(await rootOf(values));
+    const cursorFile = values['cursor-file'];
     const reader = openReader(path);
     // Before anything is read, so that nothing can be written unseen.
     const watch = values.follow === true ? watchJournal(path) : null;
     try {
+      const cursor = cursorFile === undefined ? null : await openCursor(resolve(cursorFile), path, reader.head().seq);
       const selection = createSelection(wanted);
       const withReads = values.reads === true || namesReads(filter.methods);
       const withEvents = values.events === true;
-      const scan = createScan({ reader, selection, withEvents, withReads, range, live: watch !== null });
+      const [live, shownSeq] = [watch !== null, cursor?.seq ?? null];
+      const scan = createScan({ reader, selection, withEvents, withReads, range, live, shownSeq });
       const names = createNames(reader);
       const showTime = values.utc === true ? shortUtcTime : localTime;
       const shown =
         values.json === true ? showJson(io.stdout, names, reader.hashesOf) : showTable(io.stdout, names, showTime);
       const isChosen = chooser(selection, filter);
+      if (watch !== null && cursor !== null) return await followFromCursor({ scan, isChosen, shown, watch, cursor });
       const past = await showPast(scan, isChosen, limit, shown);
       if (watch !== null) {
         await shown.flush();

@@ -1,16 +1,17 @@
 /** `scribe history --follow` in a process of its own, while this one writes the journal. */
 import assert from 'node:assert/strict';
-import { rename } from 'node:fs/promises';
-import { join } from 'node:path';
-import { test, type TestContext } from 'node:test';
+import { rename, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { describe, test, type TestContext } from 'node:test';
 import { openJournal } from '../../src/journal/open.ts';
+import { openTree } from '../../src/journal/open-tree.ts';
 import type { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
 import type { JournalRecord } from '../../src/journal/types.ts';
 import { exitOf, runContainer } from '../engine/rig.ts';
 import { onCleanup } from '../support/cleanup.ts';
 import { type BackgroundProcess, startProcess } from '../support/process.ts';
 import { tempDir } from '../support/temp-dir.ts';
-import { recordsOf, startNode } from './support.ts';
+import { recordsOf, rootWith, scribe, startNode } from './support.ts';
 
 const program = join(import.meta.dirname, '../../bin/scribe');
 const startNs = 1_800_000_000_000_000_000n;
@@ -99,6 +100,58 @@ test('a pod that is made later is recognised by its name', async (t) => {
   await journal.append(after);
   await follower.until(/container exited/);
   assert.doesNotMatch(follower.output(), /PullImage|network configured/);
+});
+
+describe('with a cursor', () => {
+  test('it goes on where it was killed, with the call that was under way then', async (t) => {
+    const { before, after } = await story();
+    const cut = after.findIndex(({ type, body }) => type === 'call.completed' && body.includes('RunPodSandbox'));
+    const cursorFile = join(await tempDir(t), 'cursor');
+    const words = ['--events', '--cursor-file', cursorFile];
+    const { journal, path, follower } = await follow(t, before, ...words);
+    const last = before.length + cut;
+    await follower.until(/network configured/);
+    // What has come to stand after another line was saved before that line was written.
+    await journal.append([...after.slice(0, cut), restart(last + 1)]);
+    await follower.until(new RegExp(`number ${last + 1}\\.`));
+    await journal.append([restart(last + 2)]);
+    await follower.until(new RegExp(`number ${last + 2}\\.`));
+    assert.doesNotMatch(follower.output(), /RunPodSandbox/);
+    follower.kill('SIGKILL');
+    await follower.ended;
+
+    const { call, body } = after[cut] ?? {};
+    await journal.append([{ ...restart(last + 3), type: 'call.completed', call: call ?? null, body: body ?? '' }]);
+    const again = await startProcess(t, [program, 'history', '--root', dirname(path), '--follow', ...words]);
+    await again.until(/RunPodSandbox +ns\/pod 0000000000000 .* OK/);
+    await journal.append([restart(last + 4)]);
+    await again.until(new RegExp(`number ${last + 4}\\.`));
+    assert.doesNotMatch(again.output(), new RegExp(`network configured|PullImage|number ${last + 1}\\.`));
+    assert.match(again.output(), / {2}pod requested/);
+    assert.equal(again.output().match(/RunPodSandbox/g)?.length, 1);
+  });
+
+  test('what it cannot go on from is refused with what can be done', async (t) => {
+    const cursorFile = join(await tempDir(t), 'cursor');
+    const root = await rootWith(t, [restart(1)]);
+    const refused = async (...words: readonly string[]): Promise<string> => {
+      const said = await scribe(['history', '--root', root.dir, '--cursor-file', cursorFile, ...words]);
+      assert.notEqual(said.exitStatus, 0);
+      return said.stderr;
+    };
+    assert.match(await refused(), /--cursor-file goes with --follow/);
+    assert.match(await refused('--follow', '--limit', '3'), /and so does --limit/);
+    assert.match(await refused('--follow', '--reads'), /calls that only read have none/);
+    assert.match(await refused('--follow', '--method', 'Status'), /calls that only read have none/);
+    await writeFile(cursorFile, 'something else');
+    assert.match(await refused('--follow'), /is no cursor of scribe: name another file, or remove it to begin anew/);
+    await writeFile(cursorFile, JSON.stringify({ log: 'another', seq: 1 }));
+    assert.match(await refused('--follow'), /is of another, and this journal is scribe\.journal/);
+    const tree = openTree(root.journalPath);
+    await writeFile(cursorFile, JSON.stringify({ log: tree.origin, seq: 2 }));
+    tree.close();
+    assert.match(await refused('--follow'), /has come to record 2, and this journal ends at 1: an older copy/);
+  });
 });
 
 test('a journal that is replaced ends it with a sentence', async (t) => {

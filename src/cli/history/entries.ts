@@ -56,8 +56,8 @@ export type Entry = CallEntry | EventEntry | PrunedEntry | ReadEntry;
 export interface Collector {
   /** Takes the next record and gives the entries that are ready. */
   readonly take: (record: JournalRecord) => Entry[];
-  /** Takes a record from beyond the range, to see how a call of the range went on. */
-  readonly takeLater: (record: JournalRecord) => void;
+  /** Takes a record from outside the range, to see how a call of the range went on, or had begun. */
+  readonly takeOutside: (record: JournalRecord) => void;
   /** seqs of calls without an end. */
   readonly open: () => number[];
   /** Everything that is still held back, and the stretch up to `toSeq` if that is pruned. */
@@ -178,10 +178,11 @@ export const createCollector = (withEvents: boolean, fromSeq: number, runsAlread
       accept(record);
       return ready();
     },
-    takeLater(record) {
+    takeOutside(record) {
       const call = record.call === null ? undefined : open.get(record.call);
+      if (record.type === RECEIVED) return begin(record);
       if (record.type === COMPLETED) return end(record, true);
-      if (call === undefined || record.type === RECEIVED) return;
+      if (call === undefined) return;
       if (subjectOf(record.stream).kind !== 'call') call.streams.add(record.stream);
       if (withEvents && !isTold(record)) call.events.push(record);
     },

@@ -19,6 +19,14 @@ export interface ScanOptions {
   readonly range: Range;
   /** `news` will be asked for: calls under way come from there, when they have ended. */
   readonly live: boolean;
+  /** What came up to this record was shown before; null: nothing was. */
+  readonly shownSeq: number | null;
+}
+
+/** The entries that a record made whole. */
+export interface Step {
+  readonly entries: readonly Entry[];
+  readonly throughSeq: number;
 }
 
 export interface Scan {
@@ -26,6 +34,10 @@ export interface Scan {
   readonly past: () => AsyncGenerator<Entry>;
   /** What was written since `past` or the last call of this. */
   readonly news: () => Entry[];
+  /** Instead of `past`: everything comes from `steps`. */
+  readonly goLive: () => Promise<void>;
+  /** What is there behind the last step, without read calls: those have no number to go on from. */
+  readonly steps: () => Generator<Step>;
 }
 
 interface ReadsSource {
@@ -107,13 +119,29 @@ const inOrder = (entries: readonly Entry[], reads: readonly Entry[]): Entry[] =>
 export const createScan = (options: ScanOptions): Scan => {
   const { reader, selection, withEvents, range } = options;
   const seqs = seqsOf(reader, range);
-  const fromSeq = Math.min(seqs.fromSeq, reader.head().seq + 1);
+  const shownSeq = options.shownSeq ?? 0;
+  const fromSeq = Math.min(Math.max(seqs.fromSeq, shownSeq + 1), reader.head().seq + 1);
   const toSeq = Math.max(fromSeq - 1, seqs.toSeq);
   const collector: Collector = createCollector(withEvents, fromSeq, ranBefore(reader, fromSeq));
   const reads = options.withReads ? createReads(reader, range) : noReads;
   let cursor = toSeq + 1;
 
+  const lookedAt = new Set<number>();
+  /** A call that was under way when showing ended is begun again from its records; of the others nothing is left to show. */
+  const beginAgain = ({ call }: JournalRecord): void => {
+    if (call === null || call > shownSeq || call < seqs.fromSeq || lookedAt.has(call)) return;
+    lookedAt.add(call);
+    const seqsSoFar = [call, ...reader.placesOfCall(call).map(({ seq }) => seq)].filter((seq) => seq <= shownSeq);
+    const soFar = [...new Set(seqsSoFar)].flatMap((seq) => recordOf(reader, seq) ?? []);
+    if (soFar.some(({ type }) => type === 'call.completed')) return;
+    for (const record of soFar) {
+      selection.learn(record);
+      collector.takeOutside(record);
+    }
+  };
+
   const take = (record: JournalRecord): Entry[] => {
+    beginAgain(record);
     selection.learn(record);
     return collector.take(record);
   };
@@ -130,10 +158,18 @@ export const createScan = (options: ScanOptions): Scan => {
     for (const call of collector.open()) {
       for (const { seq } of reader.placesOfCall(call)) {
         const record = seq > toSeq ? recordOf(reader, seq) : undefined;
-        if (record !== undefined) collector.takeLater(record);
+        if (record !== undefined) collector.takeOutside(record);
       }
     }
   };
+
+  function* steps(): Generator<Step> {
+    for (let head = reader.head().seq; cursor <= head; ) {
+      const { records, next } = reader.page({}, cursor, head);
+      for (const record of records) yield { entries: take(record), throughSeq: record.seq };
+      cursor = next;
+    }
+  }
 
   function* withReadsBefore(entries: readonly Entry[]): Generator<Entry> {
     for (const entry of entries) {
@@ -154,13 +190,14 @@ export const createScan = (options: ScanOptions): Scan => {
       yield* readEntries(reads.upTo(null));
     },
     news() {
-      const entries: Entry[] = [];
-      for (let head = reader.head().seq; cursor <= head; ) {
-        const { records, next } = reader.page({}, cursor, head);
-        entries.push(...records.flatMap(take));
-        cursor = next;
-      }
+      const entries = [...steps()].flatMap((step) => step.entries);
       return inOrder(entries, readEntries(reads.upTo(null)));
     },
+    async goLive() {
+      await learnEarlier();
+      collector.goLive(fromSeq - 1);
+      cursor = fromSeq;
+    },
+    steps,
   };
 };

@@ -1,12 +1,13 @@
 /**
- * Where an export to one target has come to, in a file: saved when the target has what it tells of, and never before, so
+ * Where whoever follows a journal has come to, in a file: saved when what it tells of was written, and never before, so
  * what was not saved comes again. Belongs to one journal: another one has other records under the same numbers.
  */
 import { open, readFile, rename } from 'node:fs/promises';
-import { failure } from '../command.ts';
+import { openTree } from '../journal/open-tree.ts';
+import { failure } from './command.ts';
 
 export interface Cursor {
-  /** The last record that the target has; 0 for none. */
+  /** The last record that is dealt with; 0 for none. */
   readonly seq: number;
   readonly save: (seq: number) => Promise<void>;
 }
@@ -21,7 +22,7 @@ const parse = (path: string, text: string): { readonly log: string; readonly seq
   } catch {
     // Falls through to the one message below.
   }
-  throw failure(`--cursor-file ${path} is no cursor of scribe export: name another file, or remove it to begin anew.`);
+  throw failure(`--cursor-file ${path} is no cursor of scribe: name another file, or remove it to begin anew.`);
 };
 
 const saveTo =
@@ -37,18 +38,33 @@ const saveTo =
     await rename(`${path}.new`, path);
   };
 
-/** @param log  the journal's name */
-export const openCursor = async (path: string, log: string): Promise<Cursor> => {
+/** The journal's own name: what a cursor belongs to. */
+const logOf = (journalPath: string): string => {
+  const tree = openTree(journalPath);
+  try {
+    return tree.origin;
+  } finally {
+    tree.close();
+  }
+};
+
+/** @param headSeq  the journal's last record: what is behind it cannot have been dealt with */
+export const openCursor = async (path: string, journalPath: string, headSeq: number): Promise<Cursor> => {
+  const log = logOf(journalPath);
   const text = await readFile(path, 'utf8').catch((thrown: NodeJS.ErrnoException) => {
     if (thrown.code === 'ENOENT') return null;
-    throw thrown;
+    throw failure(`--cursor-file ${path} cannot be read: ${thrown.message}.`, thrown);
   });
   const save = saveTo(path, log);
   if (text === null) return { seq: 0, save };
   const kept = parse(path, text);
   if (kept.log !== log)
     throw failure(
-      `--cursor-file ${path} is of ${kept.log}, and this journal is ${log}: remove the file to export all of this one.`,
+      `--cursor-file ${path} is of ${kept.log}, and this journal is ${log}: remove the file to begin anew with this one.`,
+    );
+  if (kept.seq > headSeq)
+    throw failure(
+      `--cursor-file ${path} has come to record ${kept.seq}, and this journal ends at ${headSeq}: an older copy was put back. Remove the file to begin anew.`,
     );
   return { seq: kept.seq, save };
 };
