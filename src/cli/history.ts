@@ -8,7 +8,7 @@ import { nearest } from '../config/nearest.ts';
 import { openCursor } from './cursor.ts';
 import { counted, localTime, shortUtcTime } from './format.ts';
 import type { Entry } from './history/entries.ts';
-import { type Filter, passes, passesAll } from './history/filter.ts';
+import { type Filter, onlyWith, passes, passesAll } from './history/filter.ts';
 import { createNames } from './history/names.ts';
 import { followFromCursor } from './history/resume.ts';
 import { createScan, type Scan } from './history/scan.ts';
@@ -39,6 +39,11 @@ const options = {
   executable: { value: 'PROGRAM', about: 'Only calls of this program: its path, or the end of it (crictl).' },
   code: { value: 'CODE', about: 'Only calls that ended with this gRPC code: NOT_FOUND, or 5.' },
   text: { value: 'TEXT', about: 'Only what has this text in it, in any case: in requests, answers and messages.' },
+  plugin: {
+    value: 'PLUGIN',
+    about:
+      'Only that in which this NRI plugin had a part, NN-NAME or NAME: what it answered, beneath the calls that asked it, what it set, updated and evicted, and its comings and goings.',
+  },
   exec: { about: 'Only commands in containers: ExecSync, Exec and its sessions.' },
   ...rangeOptions,
   failed: {
@@ -154,6 +159,7 @@ const readOptions = (values: Values<typeof options>) => {
       code: codeOf(values.code),
       execOnly: values.exec === true,
       text: values.text ?? null,
+      plugin: values.plugin ?? null,
     } satisfies Filter,
     range: parseRange({ since, until }),
     limit: limitOf(values.limit),
@@ -211,13 +217,16 @@ export const history = command({
       const cursor = cursorFile === undefined ? null : await openCursor(resolve(cursorFile), path, reader.head().seq);
       const selection = createSelection(wanted);
       const withReads = values.reads === true || namesReads(filter.methods);
-      const withEvents = values.events === true;
+      const plugin = values.events === true ? null : filter.plugin;
+      const withEvents = values.events === true || filter.plugin !== null;
       const [live, shownSeq] = [watch !== null, cursor?.seq ?? null];
       const scan = createScan({ reader, selection, withEvents, withReads, range, live, shownSeq });
       const names = createNames(reader);
       const showTime = values.utc === true ? shortUtcTime : localTime;
-      const shown =
+      const written =
         values.json === true ? showJson(io.stdout, names, reader.hashesOf) : showTable(io.stdout, names, showTime);
+      const shown: Shown =
+        plugin === null ? written : { ...written, show: (entry) => written.show(onlyWith(plugin, entry)) };
       const isChosen = chooser(selection, filter);
       if (watch !== null && cursor !== null) return await followFromCursor({ scan, isChosen, shown, watch, cursor });
       const past = await showPast(scan, isChosen, limit, shown);

@@ -1,6 +1,7 @@
 /** Which entries of a history are shown, beside those about chosen objects: methods, callers, outcomes, words. Pure. */
 import type { CallEntry, Entry } from './entries.ts';
 import { knownAs } from './entries.ts';
+import { hasPart } from './plugins.ts';
 import { type CallMethod, type RecordType, rpcOf } from '../../domain/model/records.ts';
 
 export interface Filter {
@@ -15,6 +16,8 @@ export interface Filter {
   readonly execOnly: boolean;
   /** Somewhere in what was recorded, in any case; null for all. */
   readonly text: string | null;
+  /** An NRI plugin that had a part in it, "NN-name" or its name; null for all. */
+  readonly plugin: string | null;
 }
 
 const EXECS: ReadonlySet<string> = new Set<CallMethod>(['ExecSync', 'Exec', 'ExecSession']);
@@ -115,16 +118,37 @@ const hasText = (wanted: string, entry: Entry): boolean => {
   }
 };
 
+const isWithPlugin = (plugin: string, entry: Entry): boolean => {
+  switch (entry.kind) {
+    case 'call': {
+      const { received, events } = entry;
+      return (
+        (received !== null && hasPart(plugin, received.record)) || events.some((record) => hasPart(plugin, record))
+      );
+    }
+    case 'event':
+      return hasPart(plugin, entry.record);
+    case 'read':
+    case 'pruned':
+      return false;
+  }
+};
+
+/** Beneath a call, only that in which the plugin had a part. */
+export const onlyWith = (plugin: string, entry: Entry): Entry =>
+  entry.kind === 'call' ? { ...entry, events: entry.events.filter((record) => hasPart(plugin, record)) } : entry;
+
 const isExec = (entry: Entry): boolean => entry.kind === 'call' && EXECS.has(methodOfEntry(entry) ?? '');
 
 /** Nothing is left out. */
 export const passesAll = (filter: Filter): boolean => {
-  const { methods, failedOnly, callerUid, executable, code, execOnly, text } = filter;
-  return methods.length === 0 && !failedOnly && !execOnly && (callerUid ?? executable ?? code ?? text) === null;
+  const { methods, failedOnly, callerUid, executable, code, execOnly, text, plugin } = filter;
+  const isAny = (callerUid ?? executable ?? code ?? text ?? plugin) === null;
+  return methods.length === 0 && !failedOnly && !execOnly && isAny;
 };
 
 export const passes = (filter: Filter, entry: Entry): boolean => {
-  const { methods, failedOnly, callerUid, executable, code, execOnly, text } = filter;
+  const { methods, failedOnly, callerUid, executable, code, execOnly, text, plugin } = filter;
   return (
     (methods.length === 0 || isMethod(methods, entry)) &&
     (!failedOnly || hasFailed(entry)) &&
@@ -132,6 +156,7 @@ export const passes = (filter: Filter, entry: Entry): boolean => {
     (callerUid === null || uidOf(entry) === callerUid) &&
     (executable === null || isBy(executable, entry)) &&
     (code === null || codeOf(entry) === code) &&
-    (text === null || hasText(text, entry))
+    (text === null || hasText(text, entry)) &&
+    (plugin === null || isWithPlugin(plugin, entry))
   );
 };

@@ -14,6 +14,7 @@ import type { FieldOwners } from '../../domain/model/nri.ts';
 import type { WantedStreams } from '../../domain/model/streams.ts';
 import { bytes, counted } from '../format.ts';
 import type { Style } from '../table.ts';
+import { answersOf, answersWords } from './plugins.ts';
 
 export interface Words {
   readonly what: string;
@@ -246,7 +247,9 @@ export const wordsOf = (event: Sequenced<DomainRecord>): Words | null => {
       return plain('begin', event.body.effects.map(intentWords).join(', '));
     case 'effect.ended': {
       const { kind, failure } = event.body;
-      return failure === undefined ? plain('done', kind) : bad('failed', `${kind}: ${failure.message}`);
+      const answers = answersWords(answersOf(event.body));
+      if (failure !== undefined) return bad('failed', `${kind}: ${failure.message}`);
+      return plain('done', answers === '' ? kind : shortened(`${kind}: ${answers}`));
     }
     case 'task.exited':
       return plain(

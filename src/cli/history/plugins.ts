@@ -1,0 +1,71 @@
+/** Which NRI plugins had a part in what a record says, and what they answered, in words. Pure. */
+import { fromJournalRecord } from '../../engine/codec.ts';
+import type { PluginAnswer } from '../../domain/model/nri-plugins.ts';
+import type { FieldOwners } from '../../domain/model/nri.ts';
+import type { CallRequest, DomainRecord, EffectEnded, Sequenced } from '../../domain/model/records.ts';
+import { bareName, pluginName } from '../../domain/nri/plugins.ts';
+import { counted } from '../format.ts';
+import type { JournalRecord } from '../../journal/types.ts';
+
+/** What plugins answered where an effect asked them; none for any other. */
+export const answersOf = (ended: EffectEnded): readonly PluginAnswer[] => {
+  if (ended.kind !== 'CallPlugins' && ended.kind !== 'SynchronizePlugin') return [];
+  return ended.result?.answers ?? [];
+};
+
+const decisionWords = ({ answer, failure }: PluginAnswer): string => {
+  if (failure !== undefined) return `${failure.kind}: ${failure.message}`;
+  if (answer === undefined) return 'agreed';
+  if ('rejected' in answer && answer.rejected !== undefined) return `refused: ${answer.rejected.reason}`;
+  const updates = 'updates' in answer ? (answer.updates ?? []) : [];
+  const evictions = 'evictions' in answer ? (answer.evictions ?? []) : [];
+  const words = [
+    ...('adjust' in answer && Object.keys(answer.adjust ?? {}).length > 0 ? ['adjusted'] : []),
+    ...(updates.length === 0 ? [] : [`updated ${counted(updates.length, 'container')}`]),
+    ...(evictions.length === 0 ? [] : [`evicted ${counted(evictions.length, 'container')}`]),
+  ];
+  return words.length === 0 ? 'agreed' : words.join(' and ');
+};
+
+/** "10-limits adjusted, 20-audit agreed". */
+export const answersWords = (answers: readonly PluginAnswer[]): string =>
+  answers.map((answer) => `${answer.plugin} ${decisionWords(answer)}`).join(', ');
+
+/** One that took something away is written with a "-" before it. */
+const ownersIn = ({ simple, compound }: FieldOwners): string[] =>
+  [...Object.values(simple), ...Object.values(compound).flatMap((keys) => Object.values(keys))].map((owner) =>
+    owner.replace(/^-/, ''),
+  );
+
+const askedBy = (request: CallRequest): readonly string[] => {
+  if (request.method === 'StopContainer') return request.evicted === undefined ? [] : [request.evicted.plugin];
+  return request.method === 'UpdateContainerResources' && request.plugin !== undefined ? [request.plugin] : [];
+};
+
+/** "NN-name" of each. */
+const pluginsIn = (event: Sequenced<DomainRecord>): readonly string[] => {
+  switch (event.type) {
+    case 'call.received':
+      return askedBy(event.body.request);
+    case 'effect.ended':
+      return answersOf(event.body).map(({ plugin }) => plugin);
+    case 'container.adjusted':
+      return ownersIn(event.body.owners);
+    case 'container.stopping':
+      return event.body.evicted === undefined ? [] : [event.body.evicted.plugin];
+    case 'nri.plugin.registered':
+      return [pluginName(event.body)];
+    case 'nri.plugin.closed':
+      return [event.body.id.replace(/@.*$/s, '')];
+    default:
+      return [];
+  }
+};
+
+/** @param plugin  "NN-name", or the name alone */
+export const hasPart = (plugin: string, record: JournalRecord): boolean => {
+  // Few records name it at all: only those are read.
+  if (!record.body.includes(plugin) && record.type !== 'nri.plugin.registered') return false;
+  const event = fromJournalRecord(record);
+  return event !== null && pluginsIn(event).some((name) => name === plugin || bareName(name) === plugin);
+};
