@@ -11,6 +11,7 @@ import type { Entry } from './history/entries.ts';
 import { type Filter, onlyWith, passes, passesAll } from './history/filter.ts';
 import { createNames } from './history/names.ts';
 import { followFromCursor } from './history/resume.ts';
+import { pastFromItsEnd } from './history/reverse.ts';
 import { createScan, type Scan } from './history/scan.ts';
 import { createSelection, type Selection } from './history/selection.ts';
 import { showJson } from './history/json.ts';
@@ -59,6 +60,7 @@ const options = {
       'With --follow: where it has come to, saved with whatever is printed. Started again it goes on there, and shows calls that were under way when they have ended. The first time it begins with all there is, or at --since, and every call comes when it has ended.',
   },
   limit: { value: 'NUMBER', short: 'n', about: 'Only the newest so many.' },
+  reverse: { short: 'r', about: 'The newest first.' },
   utc: { about: 'Times in UTC, instead of in the local zone.' },
   json: jsonOption,
 } as const;
@@ -95,8 +97,10 @@ interface Past {
   readonly prunedRecords: number;
 }
 
+/** @param isReversed  the newest come first, so that after so many nothing has to be read */
 const showPast = async (
-  scan: Scan,
+  entries: AsyncIterable<Entry>,
+  isReversed: boolean,
   isChosen: (entry: Entry) => boolean,
   limit: number,
   shown: Shown,
@@ -104,11 +108,12 @@ const showPast = async (
   const newest: Entry[] = [];
   let count = 0;
   let prunedRecords = 0;
-  for await (const entry of scan.past()) {
+  for await (const entry of entries) {
     if (entry.kind === 'pruned') prunedRecords += entry.toSeq - entry.fromSeq + 1;
     if (!isChosen(entry)) continue;
+    if (isReversed && count === limit) break;
     count += 1;
-    if (limit === Number.POSITIVE_INFINITY) await shown.show(entry);
+    if (isReversed || limit === Number.POSITIVE_INFINITY) await shown.show(entry);
     else if (newest.push(entry) > limit) newest.shift();
   }
   for (const entry of newest) await shown.show(entry);
@@ -144,11 +149,18 @@ const checkCursor = ({ follow, limit, reads, ...values }: Values<typeof options>
     throw misuse('--cursor-file counts records; calls that only read have none.');
 };
 
+const checkReverse = ({ reverse, follow, reads, method = [] }: Values<typeof options>): void => {
+  if (reverse !== true) return;
+  if (follow === true) throw misuse('--follow goes on at the end, and --reverse begins there: give one of them.');
+  if (reads === true || namesReads(method)) throw misuse('--reverse does not go with calls that only read.');
+};
+
 const readOptions = (values: Values<typeof options>) => {
   const { method: methods = [], since, until } = values;
   if (values.follow === true && until !== undefined)
     throw misuse('--follow goes on, and --until ends: give one of them.');
   checkCursor(values);
+  checkReverse(values);
   return {
     wanted: thingFilterOf(values),
     filter: {
@@ -229,7 +241,9 @@ export const history = command({
         plugin === null ? written : { ...written, show: (entry) => written.show(onlyWith(plugin, entry)) };
       const isChosen = chooser(selection, filter);
       if (watch !== null && cursor !== null) return await followFromCursor({ scan, isChosen, shown, watch, cursor });
-      const past = await showPast(scan, isChosen, limit, shown);
+      const isReversed = values.reverse === true;
+      const entries = isReversed ? pastFromItsEnd({ reader, selection, withEvents, range }) : scan.past();
+      const past = await showPast(entries, isReversed, isChosen, limit, shown);
       if (watch !== null) {
         await shown.flush();
         return await follow(scan, isChosen, watch, shown);

@@ -90,7 +90,8 @@ const TOLD: ReadonlySet<string> = new Set<RecordType>([
   'content.collected',
 ]);
 
-const isTold = ({ type, stream }: JournalRecord): boolean =>
+/** Whether it is shown by itself, not beneath the call that it belongs to. */
+export const isTold = ({ type, stream }: JournalRecord): boolean =>
   TOLD.has(type) || (type === 'task.exited' && subjectOf(stream).kind === 'sandbox');
 
 /** null for a record that says something else than its type, which no scribe wrote. */
@@ -111,8 +112,14 @@ export const streamsOfAnswer = ({ event: { body } }: Known<'call.completed'>): s
 /**
  * @param withEvents  also what was done on behalf of calls, and everything else
  * @param runsAlready  a daemon had started before the range, and none ended after it
+ * @param askedFromSeq  calls from this record on are asked for; of those of which only the end is there that is shown
  */
-export const createCollector = (withEvents: boolean, fromSeq: number, runsAlready = false): Collector => {
+export const createCollector = (
+  withEvents: boolean,
+  fromSeq: number,
+  runsAlready = false,
+  askedFromSeq = fromSeq,
+): Collector => {
   let runs = runsAlready;
   const open = new Map<number, CallEntry>();
   let queue: Entry[] = [];
@@ -146,7 +153,7 @@ export const createCollector = (withEvents: boolean, fromSeq: number, runsAlread
     if (completed === null) return;
     const known = record.call === null ? undefined : open.get(record.call);
     // Of a call from before the range only the end is in it, and that call is not asked for; a pruned one is.
-    const isPruned = record.call !== null && record.call >= fromSeq && !beyond;
+    const isPruned = record.call !== null && record.call >= askedFromSeq && !beyond;
     if (known === undefined && !isPruned) return;
     const entry = known ?? { kind: 'call', received: null, completed, events: [], streams: new Set<string>() };
     entry.completed = completed;

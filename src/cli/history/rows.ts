@@ -236,7 +236,8 @@ export const showTable = (output: Output, names: Names, showTime: ShowTime): Sho
       if (entry.kind === 'pruned') {
         const { fromSeq, toSeq } = entry;
         const before: Pruned = pruned ?? { fromSeq, toSeq, records: 0 };
-        pruned = { fromSeq: before.fromSeq, toSeq, records: before.records + toSeq - fromSeq + 1 };
+        const [first, last] = [Math.min(before.fromSeq, fromSeq), Math.max(before.toSeq, toSeq)];
+        pruned = { fromSeq: first, toSeq: last, records: before.records + toSeq - fromSeq + 1 };
         return;
       }
       await addPruned();

@@ -21,6 +21,8 @@ export interface ScanOptions {
   readonly live: boolean;
   /** What came up to this record was shown before; null: nothing was. */
   readonly shownSeq: number | null;
+  /** Where what is asked for begins, when the range is only a part of it. */
+  readonly askedFromSeq?: number;
 }
 
 /** The entries that a record made whole. */
@@ -122,7 +124,8 @@ export const createScan = (options: ScanOptions): Scan => {
   const shownSeq = options.shownSeq ?? 0;
   const fromSeq = Math.min(Math.max(seqs.fromSeq, shownSeq + 1), reader.head().seq + 1);
   const toSeq = Math.max(fromSeq - 1, seqs.toSeq);
-  const collector: Collector = createCollector(withEvents, fromSeq, ranBefore(reader, fromSeq));
+  const runs = ranBefore(reader, fromSeq);
+  const collector: Collector = createCollector(withEvents, fromSeq, runs, options.askedFromSeq);
   const reads = options.withReads ? createReads(reader, range) : noReads;
   let cursor = toSeq + 1;
 

@@ -1,0 +1,74 @@
+/** `scribe history --reverse`: the history backwards, however small the windows in which it is read. */
+import assert from 'node:assert/strict';
+import { before, describe, test } from 'node:test';
+import { createScan } from '../../src/cli/history/scan.ts';
+import type { Entry } from '../../src/cli/history/entries.ts';
+import { pastFromItsEnd } from '../../src/cli/history/reverse.ts';
+import { createSelection, type Selection, type Wanted } from '../../src/cli/history/selection.ts';
+import { openReader } from '../../src/journal/open.ts';
+import { cleanupAfterAll, onCleanup, type Owner } from '../support/cleanup.ts';
+import { rowsOf, tell } from './story.ts';
+import { type Root, rootWith, scribe } from './support.ts';
+
+describe('a history backwards', () => {
+  const owner: Owner = cleanupAfterAll();
+  let root: Root;
+
+  before(async () => {
+    root = await rootWith(owner, (await tell()).records);
+  });
+
+  /** What an entry consists of, by the numbers of its records. */
+  const seqsOfEntry = (entry: Entry): unknown => {
+    switch (entry.kind) {
+      case 'call':
+        return [entry.received?.record.seq, ...entry.events.map(({ seq }) => seq), entry.completed?.record.seq];
+      case 'event':
+        return [entry.record.seq, entry.afterKill];
+      case 'read':
+      case 'pruned':
+        return entry;
+    }
+  };
+
+  const everything = { since: null, until: null };
+  const late = { since: { kind: 'record', seq: 40 }, until: { kind: 'record', seq: 120 } } as const;
+  for (const windowRecords of [1, 2, 3, 7, 50, 4096])
+    for (const wanted of [{}, { pod: 'default/web' }] satisfies Wanted[])
+      for (const withEvents of [false, true])
+        for (const range of [everything, late])
+          test(`is the history turned round: ${JSON.stringify({ windowRecords, wanted, withEvents, range })}`, async (t) => {
+            const reader = openReader(root.journalPath);
+            onCleanup(t, () => reader.close());
+            const common = { reader, withEvents, range };
+            const chosen = async (past: (selection: Selection) => AsyncIterable<Entry>): Promise<unknown[]> => {
+              const selection = createSelection(wanted);
+              const entries = await Array.fromAsync(past(selection));
+              return entries.filter(selection.has).map(seqsOfEntry);
+            };
+            const rest = { withReads: false, live: false, shownSeq: null };
+            const forwards = await chosen((selection) => createScan({ ...common, ...rest, selection }).past());
+            assert.ok(forwards.length > 3);
+            assert.deepEqual(
+              await chosen((selection) => pastFromItsEnd({ ...common, selection }, windowRecords)),
+              forwards.toReversed(),
+            );
+          });
+
+  const whats = async (...words: readonly string[]): Promise<string[]> => {
+    const { exitStatus, stdout, stderr } = await scribe(['history', '--root', root.dir, ...words]);
+    assert.equal(exitStatus, 0, stderr);
+    return rowsOf(stdout).map(({ WHAT = '' }) => WHAT);
+  };
+
+  test('the newest so many, the newest first', async () => {
+    assert.deepEqual(await whats('--reverse', '--limit', '2'), ['StopPodSandbox', 'PortForward']);
+    assert.deepEqual(await whats('-r'), (await whats()).toReversed());
+    assert.deepEqual(await whats('-r', '--failed', '--pod', 'unlucky'), ['RunPodSandbox']);
+  });
+
+  test('what has no end to begin at is refused', async () => {
+    for (const words of [['--follow'], ['--reads'], ['--method', 'Status']])
+      assert.equal((await scribe(['history', '--root', root.dir, '--reverse', ...words])).exitStatus, 2);
+  });
+});
