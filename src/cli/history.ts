@@ -236,7 +236,7 @@ export const history = command({
       const names = createNames(reader);
       const showTime = values.utc === true ? shortUtcTime : localTime;
       const written =
-        values.json === true ? showJson(io.stdout, names, reader.hashesOf) : showTable(io.stdout, names, showTime);
+        values.json === true ? showJson(io.stdout, names, reader.hashesOf) : showTable(io, names, showTime);
       const shown: Shown =
         plugin === null ? written : { ...written, show: (entry) => written.show(onlyWith(plugin, entry)) };
       const isChosen = chooser(selection, filter);

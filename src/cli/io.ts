@@ -16,7 +16,11 @@ export interface Io {
   readonly stdout: Output;
   /** Everything said beside the result: errors, progress, notes. */
   readonly stderr: Output;
+  /** How long rows of a table that grows may be held back; absent: until there are enough to tell its widths. */
+  readonly holdRowsMs?: number;
 }
+
+const HOLD_ROWS_MS = 200;
 
 /** Writes a text and waits while the reader is slow. */
 export const write = async (output: Output, text: string): Promise<void> => {
@@ -42,5 +46,6 @@ export const processIo = (): Io => {
     },
     stdout: process.stdout,
     stderr: process.stderr,
+    holdRowsMs: HOLD_ROWS_MS,
   };
 };

@@ -1,6 +1,6 @@
 /**
  * Tables for people, written as they grow: the first rows are held back until their widths are known, those after
- * them are written a few at a time. No cell is cut: a sentence may be read to its end.
+ * them are written a few at a time, and none keeps a reader waiting. No cell is cut: a sentence may be read to its end.
  */
 import { styleText } from 'node:util';
 import { printable } from './format.ts';
@@ -36,9 +36,13 @@ interface Row {
   readonly style: Style;
 }
 
-export const createTable = (output: Output, columns: readonly Column[]): Table => {
+/** @param holdMs  after so long the rows that are there are written, and later ones widen the columns; null: never */
+export const createTable = (output: Output, columns: readonly Column[], holdMs: number | null = null): Table => {
   let held: Row[] = [{ cells: columns.map(({ title }) => title), style: 'head' }];
   let widths: readonly number[] | null = null;
+  /** The first rows were written before there were enough to tell the widths. */
+  let isEarly = false;
+  let timer: NodeJS.Timeout | null = null;
 
   const widthOf = (index: number, widthMax: number): number =>
     Math.min(widthMax, Math.max(...held.map(({ cells }) => cells[index]?.length ?? 0)));
@@ -49,16 +53,27 @@ export const createTable = (output: Output, columns: readonly Column[]): Table =
   };
 
   const flush = async (): Promise<void> => {
-    widths ??= columns.map(({ widthMax }, index) => widthOf(index, widthMax));
+    if (timer !== null) clearTimeout(timer);
+    timer = null;
+    if (widths === null || isEarly)
+      widths = columns.map(({ widthMax }, index) => Math.max(widths?.[index] ?? 0, widthOf(index, widthMax)));
     const rows = held;
     held = [];
     if (rows.length > 0) await write(output, rows.map(lineOf).join(''));
   };
 
+  /** Whoever ends in between is not kept. */
+  const flushSoon = (afterMs: number): NodeJS.Timeout =>
+    setTimeout(() => {
+      isEarly ||= widths === null;
+      void flush();
+    }, afterMs).unref();
+
   return {
     flush,
     async add(cells, style = 'plain') {
       held.push({ cells: cells.map(printable), style });
+      if (holdMs !== null) timer ??= flushSoon(holdMs);
       if (held.length >= (widths === null ? HELD_MAX : BATCH_ROWS)) await flush();
     },
   };

@@ -8,7 +8,7 @@ import { containerStream, sandboxStream } from '../../domain/model/records.ts';
 import { JOURNAL_PRUNED, parsePruned, parseReadsClosed, READS_CLOSED } from '../../journal/own-records.ts';
 import type { JournalRecord, ReadRow } from '../../journal/types.ts';
 import { bytes, counted, duration, type ShowTime } from '../format.ts';
-import type { Output } from '../io.ts';
+import type { Io } from '../io.ts';
 import { createTable, type Style } from '../table.ts';
 import { type CallEntry, type Entry, type EventEntry, type PrunedEntry, streamsOfAnswer } from './entries.ts';
 import { methodOfEntry } from './filter.ts';
@@ -216,8 +216,8 @@ const rowsOf = (
 };
 
 /** A table for people. */
-export const showTable = (output: Output, names: Names, showTime: ShowTime): Shown => {
-  const table = createTable(output, COLUMNS);
+export const showTable = ({ stdout, holdRowsMs }: Io, names: Names, showTime: ShowTime): Shown => {
+  const table = createTable(stdout, COLUMNS, holdRowsMs ?? null);
   const tookNs = createStopwatch();
   // Stretches with nothing between them that is shown make one row.
   let pruned: Pruned | null = null;
