@@ -11,7 +11,8 @@
  *      task that is to be killed is ended without its shim when that is mute
  *   4  what NRI plugins want of limits beyond CRI's words is put in force; a container that one evicts says so when it
  *      has exited
- *   5  NRI's validators are asked before a container is made; why a pod is undone is recorded
+ *   5  NRI's validators are asked before a container is made; why a pod is undone is recorded; a start undoes a pod whose
+ *      shim was up while it waited for plugins
  */
 import type { NodeState } from './state.ts';
 

@@ -46,7 +46,6 @@ import { holderOf } from './sandboxer.ts';
 import { advanceShim } from './shim.ts';
 import { stateOf, STOP_HOOK_AFTER_TRYING, type StepRow, stepsOf, stepsToUndo } from './steps.ts';
 
-/** Calls that make a pod. */
 /** The calls that wait for a pod to be READY. */
 export const CREATIONS = ['RunPodSandbox', 'RestorePod'] as const satisfies readonly CallMethod[];
 
@@ -100,7 +99,9 @@ function failureOf(state: NodeState, sandbox: PodSandbox): Failure | null {
       reason: 'RuntimeFailed',
       message: `Pod sandbox ${sandbox.id} was not ready yet when ${holderOf(sandbox.sandboxer) ?? 'it'} ended with status ${sandbox.taskExit.exitStatus}.`,
     };
-  const isDoubtful = isAnyStep(sandbox, 'failed') || sandbox.nri?.hooks.RunPodSandbox === 'failed';
+  // All was made and plugins were waited for when the daemon ended: like any half-made pod, its shim is not asked again.
+  const isCutOff = sandbox.shimContact === 'mute' && rulesOf(state) >= 5;
+  const isDoubtful = isCutOff || isAnyStep(sandbox, 'failed') || sandbox.nri?.hooks.RunPodSandbox === 'failed';
   if (!isDoubtful) return restoreFailure(state, sandbox) ?? shimFailure(state, sandbox);
   return (
     sandbox.failure ?? {

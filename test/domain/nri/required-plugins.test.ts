@@ -18,6 +18,7 @@ import {
   readyPod,
   removeContainer,
   runPod,
+  runPodWithPause,
   succeeds,
 } from '../happenings.ts';
 import { answered, answers, closes, plugin, registers, says } from './plugin-happenings.ts';
@@ -131,6 +132,16 @@ test('who tolerates it waits for nobody', () => {
   given(requiring, pulledImage, podWith({ [TOLERATES]: 'true' }), createContainer())
     .when(succeeds('InspectContainer'))
     .follows({ asks: ['PrepareContainer'] });
+});
+
+test('a pod that waits for them when the daemon ends is undone, as nobody is in touch with its shim', () => {
+  given(requiring, runPodWithPause, allSucceeds)
+    .when(requiring)
+    .follows({
+      records: ['sandbox.failed'],
+      asks: ['wait: plugins', 'DetachNetwork', 'DeleteTask'],
+      answers: ['RunPodSandbox Interrupted'],
+    });
 });
 
 test('a pod waits for required plugins like its containers, and goes on without them', () => {
