@@ -48,6 +48,12 @@ export const localTime: ShowTime = (atNs) => {
   return `${day} ${clock}.${String(time.getMilliseconds()).padStart(3, '0')}${zoneOf(time)}`;
 };
 
+/** With how long ago it was beside it; what is not past by this clock has none. */
+export const withAgo =
+  (showTime: ShowTime, nowNs: bigint): ShowTime =>
+  (atNs) =>
+    atNs > nowNs ? showTime(atNs) : `${showTime(atNs)}  ${duration(nowNs - atNs)} ago`;
+
 /** RFC 3339 in UTC with nanoseconds. */
 export const utcTime = (atNs: bigint): string => {
   const seconds = new Date(Number(atNs / NS_PER_MS)).toISOString().slice(0, 19);

@@ -6,7 +6,7 @@ import { GrpcCode } from '../domain/model/errors.ts';
 import { command, failure, misuse, type Values } from './command.ts';
 import { nearest } from '../config/nearest.ts';
 import { openCursor } from './cursor.ts';
-import { counted, localTime, shortUtcTime } from './format.ts';
+import { counted, localTime, shortUtcTime, type ShowTime, withAgo } from './format.ts';
 import type { Entry } from './history/entries.ts';
 import { type Filter, onlyWith, passes, passesAll } from './history/filter.ts';
 import { createNames } from './history/names.ts';
@@ -84,6 +84,13 @@ const codeOf = (text: string | undefined): number | null => {
   if (found === undefined)
     throw misuse(`--code ${text}: there is no such gRPC code; there are ${Object.keys(GrpcCode).join(', ')}.`);
   return found[1];
+};
+
+/** How long ago is for people who look now: not in what is kept, nor where the rows stay while time goes on. */
+const showTimeFor = ({ utc, follow }: Values<typeof options>, { stdout }: Io): ShowTime => {
+  const showTime = utc === true ? shortUtcTime : localTime;
+  if (stdout.isTTY !== true || follow === true) return showTime;
+  return withAgo(showTime, BigInt(Date.now()) * 1_000_000n);
 };
 
 /** What is shown: entries about chosen objects that pass the filter. */
@@ -200,7 +207,7 @@ export const history = command({
   summary: 'who called what, when, and how it ended',
   description: [
     'Shows the calls that changed something, or were meant to, in the order in which they began: when, which object, who called (program, process and user, as the kernel says), how long it took and how it ended; and between them how containers and pods ended, and when the daemon started and stopped. Objects are called by their names after they are gone, too.',
-    'Reads the journal itself, with the daemon up or down, and changes nothing. What was pruned because it was old is shown as that.',
+    'On a terminal rows have colours (unless NO_COLOR is set), and times say how long ago that was; what goes into a pipe or a file has neither. Reads the journal itself, with the daemon up or down, and changes nothing. What was pruned because it was old is shown as that.',
     'With --json every record is an object of its own, with all of its columns: seq, at and mono (nanoseconds, as text), boot, type, v, stream, cause, call, bodyHash, hash, body; and beside them time (UTC) and object (what the stream tells of, with its name). The records of a call come one after another.',
   ],
   options,
@@ -234,7 +241,7 @@ export const history = command({
       const [live, shownSeq] = [watch !== null, cursor?.seq ?? null];
       const scan = createScan({ reader, selection, withEvents, withReads, range, live, shownSeq });
       const names = createNames(reader);
-      const showTime = values.utc === true ? shortUtcTime : localTime;
+      const showTime = showTimeFor(values, io);
       const written =
         values.json === true ? showJson(io.stdout, names, reader.hashesOf) : showTable(io, names, showTime);
       const shown: Shown =

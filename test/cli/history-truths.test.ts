@@ -54,6 +54,28 @@ describe('a history tells what was, and no more', () => {
     for (const { TIME = '' } of rowsOf(stdout)) assert.match(TIME, /^20\d\d-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z$/);
   });
 
+  test('on a terminal times say how long ago that was, in colours unless NO_COLOR is set; in a pipe there is neither', async (t) => {
+    const root = await rootWith(t, recordsOf(await startNode()));
+    t.mock.timers.enable({ apis: ['Date'], now: Number(startNs / 1_000_000n) + 90_000 });
+    const { NO_COLOR: noColor, FORCE_COLOR: forceColor } = process.env;
+    t.after(() => Object.assign(process.env, noColor === undefined ? {} : { NO_COLOR: noColor }));
+    t.after(() => Object.assign(process.env, forceColor === undefined ? {} : { FORCE_COLOR: forceColor }));
+    const shown = async (...words: readonly string[]): Promise<string> => {
+      const options = { terminal: { columns: 100, rows: 24 }, showsResults: true };
+      return (await scribe(['history', '--root', root.dir, ...words], options)).stdout;
+    };
+    delete process.env['NO_COLOR'];
+    delete process.env['FORCE_COLOR'];
+    assert.match(await shown(), /\u001b\[1mTIME.*\n.* {2}1 min 30 s ago {2}daemon started/);
+    process.env['NO_COLOR'] = '1';
+    const plain = await shown('--utc');
+    assert.match(plain, /^2027-01-15 08:00:00\.000Z {2}1 min 30 s ago {2}daemon started/m);
+    assert.doesNotMatch(plain, /\u001b/);
+    delete process.env['NO_COLOR'];
+    const { stdout } = await scribe(['history', '--root', root.dir]);
+    assert.doesNotMatch(stdout, /\u001b| ago /);
+  });
+
   test('a slow reader leaves no listener behind for each time it was waited for', async () => {
     const slow = new Writable({ highWaterMark: 1, write: (_chunk, _encoding, done) => setImmediate(done) });
     const before = slow.listenerCount('close');

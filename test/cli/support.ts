@@ -4,6 +4,7 @@
  */
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
+import { WriteStream } from 'node:tty';
 import type { Output } from '../../src/cli/io.ts';
 import { runCommandLine } from '../../src/cli/run.ts';
 import type { Caller } from '../../src/domain/model/records.ts';
@@ -27,23 +28,38 @@ interface Sink {
   readonly text: () => string;
 }
 
+/** What a terminal in colours says, heeding NO_COLOR alone of this process's environment. */
+const getColorDepth = (): number => {
+  const { NO_COLOR: noColor } = process.env;
+  return WriteStream.prototype.getColorDepth({
+    TERM: 'xterm',
+    ...(noColor === undefined ? {} : { NO_COLOR: noColor }),
+  });
+};
+
 /** A stream that keeps what is written to it; a terminal of this many columns when told. */
 export const sink = (terminal?: { readonly columns: number; readonly rows: number }): Sink => {
   const chunks: string[] = [];
   const stream = new PassThrough();
   stream.on('data', (chunk: Buffer) => chunks.push(chunk.toString()));
-  const output: Output = terminal === undefined ? stream : Object.assign(stream, { isTTY: true, ...terminal });
+  const output: Output =
+    terminal === undefined ? stream : Object.assign(stream, { isTTY: true, getColorDepth, ...terminal });
   return { output, text: () => chunks.join('') };
 };
 
 export interface RunOptions {
   readonly stdin?: string;
   readonly terminal?: { readonly columns: number; readonly rows: number };
+  /** Results go to a terminal, too. */
+  readonly showsResults?: boolean;
 }
 
 /** Runs `scribe WORDS...` in this process. */
-export const scribe = async (words: readonly string[], { stdin = '', terminal }: RunOptions = {}): Promise<Said> => {
-  const [stdout, stderr] = [sink(), sink(terminal)];
+export const scribe = async (
+  words: readonly string[],
+  { stdin = '', terminal, showsResults = false }: RunOptions = {},
+): Promise<Said> => {
+  const [stdout, stderr] = [showsResults ? sink(terminal) : sink(), sink(terminal)];
   const input = new PassThrough();
   input.end(stdin);
   const io = { stdin: input, stdout: stdout.output, stderr: stderr.output };

@@ -22,7 +22,7 @@ export interface Shown {
 }
 
 const COLUMNS = [
-  { title: 'TIME', widthMax: 29 },
+  { title: 'TIME', widthMax: 46 },
   { title: 'WHAT', widthMax: 24 },
   { title: 'OBJECT', widthMax: 60 },
   { title: 'CALLER', widthMax: 32 },
