@@ -64,5 +64,8 @@ function afterTimer(turn: Turn, containerId: string, intent: Intent): void {
       return containerExitOf(container) === null ? askShimForExit(turn, container.podSandboxId) : undefined;
     case 'grace':
       return advanceContainer(turn, containerId);
+    // It is set for the node.
+    case 'plugins':
+      return;
   }
 }
