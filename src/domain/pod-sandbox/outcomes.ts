@@ -75,7 +75,6 @@ function afterTimer(turn: Turn, podSandboxId: string, intent: Intent): void {
       if (sandbox.taskExit === null && sandbox.shim !== null) request(turn, stream, { kind: 'ReconnectShim' });
       return;
     case 'grace':
-    // It is set for the node.
     case 'plugins':
       return;
   }
