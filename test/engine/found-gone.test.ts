@@ -7,7 +7,7 @@ import { FACTS } from '../simulation/facts.ts';
 import { NamespaceMode } from '../../src/domain/model/cri.ts';
 import type { DaemonFacts } from '../../src/domain/model/daemon-facts.ts';
 import type { CallDraft } from '../../src/domain/call/draft.ts';
-import { exitOf, idOf, podConfig, type Rig, runContainer, startRig } from './rig.ts';
+import { exitOf, idOf, podConfig, type Rig, runContainer, settled, startRig } from './rig.ts';
 import { containerExitOf } from '../../src/domain/model/container-state.ts';
 
 /** "type id" of the events in what was recorded since. */
@@ -16,10 +16,6 @@ const eventsSince = ({ contents }: Rig, seq: number): string[] =>
     const sequenced = record === null ? null : fromJournalRecord(record);
     return sequenced === null ? [] : criEventsOf(sequenced).map(({ type, containerId }) => `${type} ${containerId}`);
   });
-
-const settled = async ({ settle }: Rig): Promise<void> => {
-  for (let i = 0; i < 10; i += 1) await settle();
-};
 
 test('a pod whose pause task is found dead gives CONTAINER_STOPPED once, over further starts too', async () => {
   const rig = await startRig();

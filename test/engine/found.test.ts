@@ -9,13 +9,10 @@ import type { CallReply, PerformEffects } from '../../src/engine/ports.ts';
 import { CHECKPOINT_PATH } from '../simulation/checkpoint.ts';
 import { FACTS } from '../simulation/facts.ts';
 import { IMAGE } from '../simulation/images.ts';
-import { idOf, podConfig, reasonOf, type Rig, runContainer, runPod, startRig, task } from './rig.ts';
+import { idOf, podConfig, reasonOf, type Rig, runContainer, runPod, settled, startRig, task } from './rig.ts';
 
 const IMAGE_NAME = IMAGE.repoTags[0] ?? '';
 const hang = (): Promise<never> => new Promise(() => {});
-const settled = async ({ settle }: Rig): Promise<void> => {
-  for (let i = 0; i < 10; i += 1) await settle();
-};
 /** What a call was answered, null while it was not. */
 const watched = (reply: Promise<CallReply>): (() => CallReply | null) => {
   let answer: CallReply | null = null;

@@ -3,15 +3,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { CallDraft } from '../../src/domain/call/draft.ts';
 import { readState, writeState } from '../../src/domain/turn/snapshot.ts';
-import { reasonOf, type Rig, runPod, startRig } from './rig.ts';
+import { reasonOf, runPod, settled, startRig } from './rig.ts';
 
 const doubt = { what: 'It was put back.', head: { file: 'journal.db.head.lost-1', digest: 'ab' } };
 const image = 'registry.test/app:1';
 const acknowledge: CallDraft = { method: 'AcknowledgeJournal', reason: 'restored from a backup' };
-
-const settled = async (rig: Rig): Promise<void> => {
-  for (let n = 0; n < 5; n += 1) await rig.settle();
-};
 
 test('C19: of a journal that is doubted nothing is undone or deleted before it is acknowledged', async () => {
   const first = await startRig({ perform: { AttachNetwork: () => new Promise(() => {}) } });

@@ -8,12 +8,20 @@ import { FailureError } from '../../src/domain/model/errors.ts';
 import type { LaunchedTask, ObservedTask } from '../../src/domain/model/tasks.ts';
 import type { CallReply, PerformEffects } from '../../src/engine/ports.ts';
 import { FACTS } from '../simulation/facts.ts';
-import { exitOf, idOf, podConfig, reasonOf, type Rig, type RigOptions, runPod, startRig, task } from './rig.ts';
+import {
+  exitOf,
+  idOf,
+  podConfig,
+  reasonOf,
+  type Rig,
+  type RigOptions,
+  runPod,
+  settled,
+  startRig,
+  task,
+} from './rig.ts';
 
 const hang = (): Promise<never> => new Promise(() => {});
-const settled = async ({ settle }: Rig): Promise<void> => {
-  for (let i = 0; i < 10; i += 1) await settle();
-};
 
 interface Started {
   readonly rig: Rig;

@@ -7,7 +7,7 @@ import type { CallReply } from '../../src/engine/ports.ts';
 import type { CallDraft } from '../../src/domain/call/draft.ts';
 import { CHECKPOINT, CHECKPOINT_ARCHIVE, CHECKPOINT_PATH } from '../simulation/checkpoint.ts';
 import { IMAGE } from '../simulation/images.ts';
-import { idOf, podConfig, reasonOf, type Rig, type RigOptions, runPod, startRig } from './rig.ts';
+import { idOf, podConfig, reasonOf, type Rig, type RigOptions, runPod, settled, startRig } from './rig.ts';
 
 const config = (name: string): ContainerConfig => ({ metadata: { name }, image: { image: IMAGE.repoTags[0] ?? '' } });
 const restorePod = (names: readonly string[] = ['c0', 'c1']): CallDraft => ({
@@ -82,6 +82,28 @@ test('C6: a container that cannot be made takes the pod with it, and the caller 
   assert.ok(isEmpty(rig));
 });
 
+test('C6: the caller hears why, though what was unpacked of a container cannot be cleaned up yet', async () => {
+  let isBusy = true;
+  const rig = await rigWithImage({
+    PrepareContainer: async ({ checkpoint }) => {
+      if (checkpoint?.path === `${CHECKPOINT_PATH}/c1.tar`) throw new FailureError('InvalidField', 'It is no archive.');
+      return { rootfs: [] };
+    },
+    CleanContainer: async () => {
+      if (isBusy) throw new FailureError('HostFailed', 'It is busy.');
+      return {};
+    },
+  });
+  const { outcome } = await rig.call(restorePod());
+  assert.deepEqual(outcome, { ok: false, failure: { reason: 'InvalidField', message: 'It is no archive.' } });
+  assert.ok(!isEmpty(rig));
+  await settled(rig);
+  isBusy = false;
+  await rig.advance(60_000);
+  await settled(rig);
+  assert.ok(isEmpty(rig));
+});
+
 test('C6: a shim that ends meanwhile takes the pod with it', async () => {
   const unpacked = Promise.withResolvers<undefined>();
   const rig = await rigWithImage({
@@ -91,7 +113,7 @@ test('C6: a shim that ends meanwhile takes the pod with it', async () => {
     },
   });
   const call = rig.call(restorePod());
-  for (let turn = 0; turn < 10; turn += 1) await rig.settle();
+  await settled(rig);
   const [podSandboxId = ''] = rig.engine.state.sandboxes.keys();
   await rig.engine.observe({ kind: 'ShimLost', podSandboxId });
   unpacked.resolve(undefined);
@@ -108,7 +130,7 @@ test('images that its containers are to have stay until they have them', async (
     },
   });
   const call = rig.call(restorePod());
-  for (let turn = 0; turn < 10; turn += 1) await rig.settle();
+  await settled(rig);
   assert.equal(rig.engine.state.containers.size, 0);
   await rig.call({ method: 'RemoveImage', image: IMAGE.id });
   assert.ok(!rig.performed.includes('DeleteImageContent'));

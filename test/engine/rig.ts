@@ -179,6 +179,11 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   };
 }
 
+/** Lets what follows from what has happened follow, several effects one after the other. */
+export const settled = async ({ settle }: Rig): Promise<void> => {
+  for (let turn = 0; turn < 20; turn += 1) await settle();
+};
+
 export const podConfig = (name = 'pod') => ({ metadata: { name, namespace: 'ns', uid: `${name}-uid` } });
 export const runPod = (name = 'pod'): CallDraft => ({
   method: 'RunPodSandbox',

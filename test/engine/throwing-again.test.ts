@@ -6,7 +6,7 @@ import type { Input, Sequenced } from '../../src/domain/model/records.ts';
 import { ObjectStuckError } from '../../src/domain/deciding/turn-failed.ts';
 import { emptyContents } from '../../src/journal/memory-journal.ts';
 import { IMAGE } from '../simulation/images.ts';
-import { exitOf, idOf, reasonOf, type Rig, runContainer, runPod, startRig } from './rig.ts';
+import { exitOf, idOf, reasonOf, type Rig, runContainer, runPod, settled, startRig } from './rig.ts';
 import { containerExitOf, runOf } from '../../src/domain/model/container-state.ts';
 
 type When = (input: Sequenced<Input>) => boolean;
@@ -36,10 +36,6 @@ const handlings = ({ contents }: Rig): string[] =>
   contents.rows.flatMap(({ record }) =>
     record?.type === 'turn.failed' ? [(JSON.parse(record.body) as { handling: string }).handling] : [],
   );
-
-const settled = async ({ settle }: Rig): Promise<void> => {
-  for (let i = 0; i < 20; i += 1) await settle();
-};
 
 test('an outcome of which not even a note can be made counts as cut short, and its pod is undone', async () => {
   const plant = outcomeOf('AttachNetwork');

@@ -7,7 +7,7 @@
  *   exit:    exited is durable ──> the task is deleted (C3)
  *   remove, undo: stop ──> task deleted ──> files ──> gone
  */
-import { failPod } from '../deciding/pod-failed.ts';
+import { CREATIONS, failPod } from '../deciding/pod-failed.ts';
 import { hasTimer, openEffectsOn } from '../deciding/open-effects.ts';
 import type { LaunchedTask, TaskExit } from '../model/tasks.ts';
 import { rulesOf } from '../model/rules.ts';
@@ -296,6 +296,10 @@ function owe(turn: Turn, container: Container): void {
   if (isStarting(container)) answer(turn, stream, ['StartContainer'], refused(failure));
   const podStream = sandboxStream(container.podSandboxId);
   answer(turn, podStream, ['StopPodSandbox', 'RemovePodSandbox'], refused(failure));
+  const pod = turn.state.sandboxes.get(container.podSandboxId);
+  // A pod that could not be restored goes after its containers.
+  if (pod?.goal === 'undo' && rulesOf(turn.state) >= 6)
+    answer(turn, podStream, CREATIONS, refused(pod.failure ?? failure));
   if (!hasTimer(turn.state, stream, 'retry'))
     setTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(container.undoFailures)));
 }

@@ -13,11 +13,12 @@
  *      has exited
  *   5  NRI's validators are asked before a container is made; why a pod is undone is recorded; a start undoes a pod whose
  *      shim was up while it waited for plugins
+ *   6  who restores a pod hears of its undoing while a container of it can't be cleaned up
  */
 import type { NodeState } from './state.ts';
 
 /** What is decided by today. */
-export const DECISION_RULES = 5;
+export const DECISION_RULES = 6;
 
 /** What the state's journal is written by at this point; absent in the oldest. */
 export const rulesOf = ({ facts }: Pick<NodeState, 'facts'>): number => facts?.rules ?? 1;

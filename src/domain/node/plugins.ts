@@ -1,9 +1,9 @@
 /** What follows when an NRI plugin was told what there is, or when nobody waits for plugins any more. */
 import { isAskedOfPlugins } from '../container/hooks.ts';
+import { CREATIONS } from '../deciding/pod-failed.ts';
 import { callsWaitingFor, type Turn, wake } from '../deciding/turn.ts';
 import { isDoubted } from '../model/journal-doubt.ts';
 import { type CallMethod, containerStream, sandboxStream } from '../model/records.ts';
-import { CREATIONS } from '../pod-sandbox/advance.ts';
 
 /** Has creations that may have waited for it go on. With a journal that is doubted, only those that somebody asks for. */
 export function wakeCreations(turn: Turn): void {

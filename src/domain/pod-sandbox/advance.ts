@@ -19,9 +19,9 @@ import { awaitsPlugins } from '../deciding/awaited-plugins.ts';
 import { askOnce } from '../deciding/hooks.ts';
 import { askedTogether } from '../deciding/launch.ts';
 import { pluginsFor } from '../nri/plugins.ts';
-import { failPod } from '../deciding/pod-failed.ts';
+import { CREATIONS, failPod } from '../deciding/pod-failed.ts';
 import { isPodAnnounced } from '../nri/told.ts';
-import type { CallMethod, Intent } from '../model/records.ts';
+import type { Intent } from '../model/records.ts';
 import { imageStream, sandboxStream } from '../model/records.ts';
 import { containersOf, type NodeState, type PodSandbox, type StepState } from '../model/state.ts';
 import {
@@ -45,9 +45,6 @@ import { createdResponse, isRestored, restoreContainers, restoreFailure, showRes
 import { holderOf } from './sandboxer.ts';
 import { advanceShim } from './shim.ts';
 import { stateOf, STOP_HOOK_AFTER_TRYING, type StepRow, stepsOf, stepsToUndo } from './steps.ts';
-
-/** The calls that wait for a pod to be READY. */
-export const CREATIONS = ['RunPodSandbox', 'RestorePod'] as const satisfies readonly CallMethod[];
 
 /** A killed pause task whose exit did not arrive by then: its shim is asked. */
 const EXIT_OVERDUE_MS = 5_000;
