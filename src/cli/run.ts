@@ -66,6 +66,18 @@ const commands: Readonly<Record<string, Entry>> = {
     summary: 'end shims and take away mounts that no record explains',
     load: async () => loaded((await import('./journal/clear-strays.ts')).journalClearStrays),
   },
+  'journal info': {
+    summary: 'what is in the journal, what it takes, and how it grows',
+    load: async () => loaded((await import('./journal/info.ts')).journalInfo),
+  },
+  'journal backup': {
+    summary: 'copy the journal, of one moment, with the daemon up or down',
+    load: async () => loaded((await import('./journal/backup.ts')).journalBackup),
+  },
+  'journal compact': {
+    summary: 'give room inside the journal that nothing needs back to the disk',
+    load: async () => loaded((await import('./journal/compact.ts')).journalCompact),
+  },
   'journal vkey': {
     summary: 'print the key that checks signatures of the journal',
     load: async () => loaded((await import('./journal/vkey.ts')).journalVkey),

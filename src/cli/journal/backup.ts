@@ -1,0 +1,71 @@
+/** `scribe journal backup`: a copy of the journal of one moment, beside the daemon that goes on writing it. */
+import { copyFile, mkdir, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { backUpJournal } from '../../journal/backup.ts';
+import { journalFiles } from '../../journal/files.ts';
+import { openTree } from '../../journal/open-tree.ts';
+import { verifyJournal } from '../../journal/verify.ts';
+import { command, failure, misuse } from '../command.ts';
+import { bytes, counted, grouped } from '../format.ts';
+import { write } from '../io.ts';
+import { configOption, journalOf, readableJournal, rootOf, rootOption } from '../places.ts';
+import { createProgress } from '../progress.ts';
+
+const PAGE_BYTES = 4096;
+
+const options = {
+  root: rootOption,
+  config: configOption,
+  'with-key': {
+    about:
+      'Copies the key that signs, too: for putting the journal back on this node. Without, the copy has the public half only, and whoever holds it can check but not sign.',
+  },
+} as const;
+
+/** What checks the copy's signatures when the key is not there. */
+const VKEY_FILE = 'journal.vkey';
+
+export const journalBackup = command({
+  name: 'journal backup',
+  summary: 'copy the journal, of one moment, with the daemon up or down',
+  description: [
+    'Copies the journal and the checkpoints beside it into DIR, which is made and must hold no journal, and verifies every hash of the copy. The daemon goes on: no call waits for the copy, and what is recorded meanwhile is not in it.',
+    `The copy is a root directory for every command that reads a journal (scribe history --root DIR). ${VKEY_FILE} in it is the public key: scribe verify --root DIR --key DIR/${VKEY_FILE}.`,
+    'To put a journal back: stop the daemon, copy the files of a backup made --with-key over those of the root directory, start it. The journal is doubted then until scribe journal acknowledge, since the node has gone on without it.',
+  ],
+  operands: { name: 'DIR', count: 1 },
+  options,
+  exitStatus: '0 when the copy is there and is what was written, 1 when it is not',
+  examples: [['scribe journal backup /mnt/backup/node7/2026-11-21', "Tonight's copy."]],
+  run: async (values, [operand], io) => {
+    if (operand === undefined) throw misuse('DIR is missing.');
+    const path = await readableJournal(await rootOf(values));
+    const dir = resolve(operand);
+    const copyPath = journalOf(dir);
+    if (existsSync(copyPath)) throw failure(`There is a journal at ${copyPath} already; name another directory.`);
+    await mkdir(dir, { recursive: true, mode: 0o700 });
+    const progress = createProgress(io.stderr);
+    await backUpJournal(path, copyPath, ({ pagesDone, pages }) =>
+      progress.draw(() => [`copying ${bytes(pagesDone * PAGE_BYTES)} of ${bytes(pages * PAGE_BYTES)}`]),
+    );
+    const [from, to] = [journalFiles(path), journalFiles(copyPath)];
+    const tree = openTree(path);
+    const vkey = `${tree.vkey()}\n`;
+    tree.close();
+    await writeFile(resolve(dir, VKEY_FILE), vkey, { mode: 0o600 });
+    if (values['with-key'] === true) await copyFile(from.key, to.key);
+    const report = await verifyJournal(copyPath, {
+      key: resolve(dir, VKEY_FILE),
+      onProgress: (records, of) => progress.draw(() => [`verifying ${grouped(records)} of ${counted(of, 'record')}`]),
+    });
+    progress.clear();
+    const [first] = report.findings;
+    if (first !== undefined)
+      throw failure(
+        `The copy ${copyPath} is not what was written: ${first.seq === null ? '' : `record ${grouped(first.seq)}: `}${first.what} See what scribe verify says of the journal.`,
+      );
+    await write(io.stdout, `${copyPath}: ${counted(report.headSeq, 'record')}, every hash is right\n`);
+    return 0;
+  },
+});

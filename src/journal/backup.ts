@@ -1,0 +1,67 @@
+/**
+ * Copies of a journal that are whole: of one moment, made beside the daemon that writes it or without one. The copy is
+ * read in one transaction, so that no commit waits for it and none starts it anew; the write-ahead log grows as long.
+ */
+import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { readHeadFile, readNoteFile, writeHeadFile, writeNoteFile } from './checkpoints.ts';
+import { connectReader, explain } from './connect.ts';
+import { journalFiles } from './files.ts';
+
+/** Half a MiB at a time: enough to be quick, little enough to say how far it is. */
+const PAGES_PER_STEP = 128;
+const FILE_MODE = 0o600;
+
+export interface BackupProgress {
+  readonly pagesDone: number;
+  readonly pages: number;
+}
+
+const syncFile = (path: string): void => {
+  const fd = openSync(path, 'r');
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+};
+
+/**
+ * Copies the journal at `path` to `copyPath`, with the checkpoints beside it, but without the key that signs. The copy
+ * has its name only once it is whole and on the disk; there must be nothing at that name.
+ */
+export const backUpJournal = async (
+  path: string,
+  copyPath: string,
+  onProgress: (progress: BackupProgress) => void = () => {},
+): Promise<void> => {
+  const [from, to] = [journalFiles(path), journalFiles(copyPath)];
+  const unfinished = `${copyPath}.unfinished`;
+  // Before the records are read: beside the copy they may know fewer records than it has, and never more.
+  const [head, note] = [readHeadFile(from.head), readNoteFile(from.note)];
+  rmSync(unfinished, { force: true });
+  // SQLite would make it for everybody to read.
+  closeSync(openSync(unfinished, 'wx', FILE_MODE));
+  const db = connectReader(path);
+  try {
+    db.exec('BEGIN');
+    db.prepare('SELECT max(seq) FROM records').get();
+    await db.backup(unfinished, {
+      progress: ({ totalPages, remainingPages }) => {
+        onProgress({ pagesDone: totalPages - remainingPages, pages: totalPages });
+        return PAGES_PER_STEP;
+      },
+    });
+    db.exec('COMMIT');
+    syncFile(unfinished);
+    if (head !== null && typeof head !== 'string') writeHeadFile(to.head, head);
+    if (note !== null) writeNoteFile(to.note, note);
+    renameSync(unfinished, copyPath);
+    syncFile(dirname(copyPath));
+  } catch (thrown) {
+    rmSync(unfinished, { force: true });
+    throw explain(path, thrown);
+  } finally {
+    db.close();
+  }
+};
