@@ -16,7 +16,9 @@ export interface ReleasedEffect {
   readonly request: EffectRequest;
   /** seq of the call that it is for. */
   readonly call: number | null;
-  /** An effect released with it: it begins once that has succeeded, and fails with its words when that fails. */
+  /**
+   * An effect released with it or before it: it begins once that has succeeded, and fails with its words when that fails.
+   */
   readonly follows: string | null;
 }
 
@@ -31,6 +33,8 @@ export interface EffectRunner {
   readonly start: (effect: ReleasedEffect, callerGone: AbortSignal | undefined) => void;
   /** Effects under way, with the kind and since when (monotonic ns). */
   readonly underWay: () => readonly { readonly id: string; readonly kind: EffectKind; readonly sinceMonoNs: bigint }[];
+  /** How it ended is durable: nothing will follow it any more that was asked for while it was under way. */
+  readonly forget: (effect: string) => void;
   /** Aborts what is under way; outcomes after this are not reported. */
   readonly stop: () => void;
 }
@@ -47,6 +51,8 @@ interface Running {
   readonly kind: EffectKind;
   readonly sinceMonoNs: bigint;
   readonly followers: Follower[];
+  /** Absent while it is under way; null: it succeeded. */
+  failure?: Failure | null;
 }
 
 interface Follower {
@@ -54,14 +60,24 @@ interface Follower {
   readonly fail: (failure: Failure) => void;
 }
 
+/** Once what it follows has ended so. */
+const goOn = ({ begin, fail }: Follower, failure: Failure | null): void => (failure === null ? begin() : fail(failure));
+
 export function createEffectRunner({ perform, clock, ended, digestOf }: EffectRunnerOptions): EffectRunner {
   const running = new Map<string, Running>();
   const timers = new Set<() => void>();
   const abort = new AbortController();
 
+  /** It is kept until that is durable: what was asked for meanwhile may follow it. */
   const finish = (end: EffectEnd): void => {
-    running.delete(end.body.effect);
-    if (!abort.signal.aborted) ended(end);
+    const { effect, failure = null } = end.body;
+    const one = running.get(effect);
+    const followers = one?.followers.splice(0) ?? [];
+    if (one !== undefined) one.failure = failure;
+    if (abort.signal.aborted) return;
+    if (failure === null) for (const follower of followers) goOn(follower, null);
+    ended(end);
+    if (failure !== null) for (const follower of followers) goOn(follower, failure);
   };
 
   const fail = (id: string, kind: EffectKind, failure: Failure): void =>
@@ -84,11 +100,8 @@ export function createEffectRunner({ perform, clock, ended, digestOf }: EffectRu
       attach: (attached) => (attachment = attached),
     };
     const outcome = await performOne(perform, effect, context);
-    const followers = abort.signal.aborted ? [] : (running.get(id)?.followers ?? []);
-    if ('result' in outcome) for (const { begin } of followers) begin();
     const request = digestOf === undefined ? {} : { request: requestDigest(effect, digestOf) };
     finish({ body: { effect: id, kind: effect.kind, ...request, ...outcome } as EffectEnded, attachment });
-    if ('failure' in outcome) for (const follower of followers) follower.fail(outcome.failure);
   }
 
   return {
@@ -98,12 +111,20 @@ export function createEffectRunner({ perform, clock, ended, digestOf }: EffectRu
       if (!request.ok) return fail(id, kind, request.failure);
       const effect = request.value;
       if (effect.kind === 'WaitUntil') return startTimer(id, BigInt(effect.dueAtNs));
-      const begin = (): void => void run(id, effect, callerGone);
+      const own: Follower = {
+        begin: () => void run(id, effect, callerGone),
+        fail: (failure) => fail(id, kind, failure),
+      };
       const followed = follows === null ? undefined : running.get(follows);
-      if (followed === undefined) return begin();
-      followed.followers.push({ begin, fail: (failure) => fail(id, kind, failure) });
+      if (followed === undefined) own.begin();
+      else if (followed.failure !== undefined) goOn(own, followed.failure);
+      else followed.followers.push(own);
     },
-    underWay: () => [...running].map(([id, { kind, sinceMonoNs }]) => ({ id, kind, sinceMonoNs })),
+    underWay: () =>
+      [...running].flatMap(([id, { kind, sinceMonoNs, failure }]) =>
+        failure === undefined ? [{ id, kind, sinceMonoNs }] : [],
+      ),
+    forget: (effect) => void running.delete(effect),
     stop() {
       abort.abort();
       for (const forget of timers) forget();

@@ -110,6 +110,8 @@ export function createEngine(options: EngineOptions): Engine {
 
   function release({ records, effects }: DecidedTurn): void {
     publish(records);
+    const [input] = records;
+    if (input?.type === 'effect.ended' || input?.type === 'turn.failed') runner.forget(input.body.effect ?? '');
     for (const record of records) if (record.type === 'call.completed') reply(record);
     if (!stopped) for (const effect of effects) runner.start(effect, waiting.get(effect.call ?? 0)?.gone);
   }
@@ -126,7 +128,7 @@ export function createEngine(options: EngineOptions): Engine {
   function effectEnded({ body, attachment }: EffectEnd): void {
     const open = state.effects.get(body.effect);
     // A timer that is no longer wanted leaves no trace.
-    if (stopped || open === undefined) return;
+    if (stopped || open === undefined) return runner.forget(body.effect);
     const waiter = open.call === null ? undefined : waiting.get(open.call);
     if (waiter !== undefined && attachment !== null) waiter.attachment = attachment;
     submit({ type: 'effect.ended', body }, open.stream, Number.parseInt(body.effect, 10), open.call);

@@ -18,8 +18,8 @@ export function releasedBy(record: Sequenced, state: NodeState, report: (message
   const released = new Map<string, ReleasedEffect>();
   for (const open of together) {
     const { id, intent, call } = open;
-    const follows = followedEffect(state, open, together);
-    // What follows an effect that no request can be made for fails as that does.
+    const follows = followedEffect(state, open);
+    // What follows an effect of the same record that no request can be made for fails as that does.
     const stuck = follows === null ? undefined : released.get(follows)?.request;
     const request = stuck?.ok === false ? stuck : requestOf(open, state, report);
     released.set(id, { id, kind: intent.kind, request, call, follows });

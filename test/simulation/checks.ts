@@ -147,6 +147,7 @@ export const CHECKS = {
       fail(`${kind} on ${stream} begins without a durable intent.`);
     checkBearable(history.world, kind, effect);
     if (effect.kind === 'DeleteTask') checkDelete(history, effect.podSandboxId, effect.containerId);
+    if (effect.kind === 'CleanContainer') checkClean(history.world, effect.containerId);
   },
 
   /** The journal as a whole: one exit per container, names reserved once at a time, sequence without gaps. */
@@ -239,6 +240,12 @@ function checkDelete(history: History, podSandboxId: string, containerId: string
     fail(
       `The task of ${containerId} is deleted before its exit is durable: ${JSON.stringify(history.daemon?.engine.state.sandboxes.get(podSandboxId))} ${JSON.stringify(history.daemon?.engine.state.containers.get(containerId))}`,
     );
+}
+
+/** Its root file system is mounted as long as there is a task. */
+function checkClean({ shims, orphans }: World, containerId: string): void {
+  const isThere = [...shims.values()].some(({ alive, tasks }) => alive && tasks.has(containerId));
+  if (isThere || orphans.has(containerId)) fail(`The files of ${containerId} are removed before its task is deleted.`);
 }
 
 /** Undoing a creation that a crash left in doubt needs no exit: nobody ever saw it run. */

@@ -107,9 +107,8 @@ export const createBundleEffects = ({
       return { rootfs: await rootfs };
     },
     CleanContainer: async ({ containerId, paths }) => {
-      // The snapshot may be mounted in the bundle until the bundle is clean.
-      await cleaner.clean(paths);
-      await snapshots.remove(containerId);
+      // The snapshot may be mounted in the bundle until then. It may be large, which is not for the daemon's own loop.
+      await cleaner.clean(paths, () => snapshots.remove(containerId));
       return {};
     },
   };

@@ -263,7 +263,8 @@ function advanceTeardown(turn: Turn, container: Container): void {
   // An unknown exit of a lost task is still to be written down when nothing of it is left.
   if (mayHaveTask(container) || phase.kind === 'lost' || phase.kind === 'startLost') {
     const now = find(turn, id);
-    return now === undefined ? undefined : advanceTask(turn, now);
+    if (now !== undefined) advanceTask(turn, now);
+    return cleanBehindTask(turn, id);
   }
   const stream = containerStream(id);
   // Its files are being written to.
@@ -281,6 +282,15 @@ function advanceTeardown(turn: Turn, container: Container): void {
   if (rulesOf(turn.state) >= 3) refuseExecsOfRemoved(turn, id);
   wake(turn, sandboxStream(container.podSandboxId));
   for (const imageId of imageIdsOf(container)) wake(turn, imageStream(imageId));
+}
+
+/** Its files go once its task is deleted: asked for meanwhile, a trip to the disk less. */
+function cleanBehindTask(turn: Turn, containerId: string): void {
+  const container = find(turn, containerId);
+  if (container?.phase.kind !== 'exited' || container.phase.taskLeft !== 'undoing' || rulesOf(turn.state) < 6) return;
+  if (isUpdating(turn.state, containerId) || isInCheckpoint(turn.state, container)) return;
+  const isKept = container.files === 'done' || container.files === 'failed';
+  if (isKept) request(turn, containerStream(containerId), { kind: 'CleanContainer' });
 }
 
 /** An undo failed: whoever waits hears of it, and it is tried again later. */

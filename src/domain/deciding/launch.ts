@@ -3,7 +3,6 @@
  * are asked for by one record, and StartTask begins once CreateTask has succeeded: a trip to the disk less. When CreateTask
  * fails, so does StartTask, with the same words: whatever was created is undone by the intent of both (C6).
  */
-import type { EffectKind } from '../model/effects.ts';
 import { rulesOf } from '../model/rules.ts';
 import { type Intent, sandboxStream } from '../model/records.ts';
 import type { NodeState, PodSandbox } from '../model/state.ts';
@@ -13,10 +12,6 @@ import { request, type Turn } from './turn.ts';
 /** By the oldest rules the last of them did it all. */
 export const askedTogether = (state: NodeState, effects: readonly Intent[]): readonly Intent[] =>
   rulesOf(state) < 2 ? effects.slice(-1) : effects;
-
-/** The effect that has to succeed before this one begins, where one record asks for both. */
-export const launchedAfter = (kind: EffectKind): EffectKind | undefined =>
-  kind === 'StartTask' ? 'CreateTask' : undefined;
 
 export const launchIntents = (state: NodeState): readonly Intent[] =>
   askedTogether(state, [{ kind: 'CreateTask' }, { kind: 'StartTask' }]);

@@ -2,9 +2,10 @@
  * From an open intent to the whole request of its effect, and to the effect that it follows: the room of what it is about
  * knows both. Called in the turn that recorded the intent.
  */
+import { followedByContainer } from '../container/follows.ts';
 import { containerRequest, readCheckpointRequest } from '../container/requests.ts';
 import { bug, type EffectRequest, perform } from '../deciding/effect-request.ts';
-import { launchedAfter } from '../deciding/launch.ts';
+import { openEffectsOn } from '../deciding/open-effects.ts';
 import { imageRequest } from '../image/requests.ts';
 import { type Intent, subjectOf } from '../model/records.ts';
 import type { NodeState, OpenEffect } from '../model/state.ts';
@@ -45,16 +46,13 @@ function forCall(state: NodeState, intent: Intent): EffectRequest {
 }
 
 /**
- * Which of the effects that were asked for together has to succeed before this one begins, and fails it when it fails;
- * null: this one begins at once.
+ * Which of the effects of the same stream, asked for together or still under way, has to succeed before this one begins,
+ * and fails it when it fails; null: this one begins at once.
  */
-export function followedEffect(
-  { sandboxes }: NodeState,
-  { stream, intent }: OpenEffect,
-  together: readonly OpenEffect[],
-): string | null {
+export function followedEffect(state: NodeState, { stream, intent }: OpenEffect): string | null {
   const { kind, id } = subjectOf(stream);
-  const sandbox = kind === 'sandbox' ? sandboxes.get(id) : undefined;
-  const followed = sandbox === undefined ? launchedAfter(intent.kind) : followedBy(sandbox, intent.kind);
-  return together.find((other) => other.intent.kind === followed)?.id ?? null;
+  const sandbox = kind === 'sandbox' ? state.sandboxes.get(id) : undefined;
+  const followed = sandbox === undefined ? followedByContainer(intent.kind) : followedBy(sandbox, intent.kind);
+  if (followed === undefined) return null;
+  return openEffectsOn(state, stream).find((other) => other.intent.kind === followed)?.id ?? null;
 }

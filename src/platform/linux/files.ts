@@ -8,6 +8,7 @@ import { basename, dirname, isAbsolute, join, normalize } from 'node:path';
 import { FailureError } from '../../domain/model/errors.ts';
 import { isAtOrBelow, mountPointsBelow, readMountInfo } from './mounts.ts';
 import { settleAll } from './settle-all.ts';
+import { readSmallTree, removeSmallTree } from './small-tree.ts';
 import { errorCodeOf } from './syscalls.ts';
 
 /** Passable for whoever knows what it is looking for, to be listed by root alone. */
@@ -66,18 +67,29 @@ export const writeFileWhole = async (path: string, content: string | Uint8Array,
   await rename(unfinished, path);
 };
 
+/** What is not there is removed. */
+const removeWhole = async (path: string): Promise<void> => {
+  try {
+    const small = await readSmallTree(path);
+    if (small !== null) return await removeSmallTree(small);
+  } catch {
+    // It is not there, is no directory, or changed meanwhile.
+  }
+  await rm(path, { recursive: true, force: true });
+};
+
 /** Removes a directory tree; its name is free before its content is gone. What is not there is removed. */
 const removeTree = async (path: string): Promise<void> => {
   const removed = join(dirname(path), `.removed-${basename(path)}`);
-  // Left by an earlier attempt that did not come to its end.
-  await rm(removed, { recursive: true, force: true });
   try {
     await rename(path, removed);
   } catch (error) {
+    // What an earlier attempt that did not come to its end has left stands in the way, or is all that there is.
+    await removeWhole(removed);
     if (errorCodeOf(error) === 'ENOENT') return;
-    throw error;
+    await rename(path, removed);
   }
-  await rm(removed, { recursive: true, force: true });
+  await removeWhole(removed);
 };
 
 export interface PathCleaner {
@@ -86,8 +98,9 @@ export interface PathCleaner {
   /**
    * Unmounts what is mounted at or below each path, last mounted first, and removes the paths. Doing it again is
    * nothing. Rejects, and removes nothing, when something is still mounted there: removing would reach into it.
+   * `onceUnmounted` is waited for in between.
    */
-  readonly clean: (paths: readonly string[]) => Promise<void>;
+  readonly clean: (paths: readonly string[], onceUnmounted?: () => Promise<void>) => Promise<void>;
 }
 
 /** A remover that can be pointed at nothing but what lies below `roots`; `unmount` is the spawner's. */
@@ -114,9 +127,10 @@ export const createPathCleaner = (
 
   return {
     check,
-    clean: async (paths) => {
+    clean: async (paths, onceUnmounted) => {
       for (const path of paths) check(path);
       await unmountBelow(paths);
+      await onceUnmounted?.();
       await settleAll(paths.map(removeTree));
     },
   };

@@ -47,6 +47,21 @@ describe('RemoveContainer', () => {
       });
   });
 
+  it('asks for its files to be removed while its task is being deleted, and deletes both anew where that fails', () => {
+    given(runningContainer, exits())
+      .when(removeContainer)
+      .follows({ records: ['container.removing'], asks: ['CleanContainer'] });
+    given(runningContainer, exits(), removeContainer, fails('DeleteTask'))
+      .when(fails('CleanContainer'))
+      .follows({ asks: ['wait: retry'], answers: ['RemoveContainer HostFailed'] });
+    given(runningContainer, exits(), removeContainer, fails('DeleteTask'), fails('CleanContainer'))
+      .when(isDue('retry'), allSucceeds)
+      .follows({
+        records: ['undo.retried', 'container.removed'],
+        asks: ['DeleteTask', 'CleanContainer', 'StopShim'],
+      });
+  });
+
   it('answers OK when there is no such container', () => {
     given()
       .when(removeContainer)

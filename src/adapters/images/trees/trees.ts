@@ -2,8 +2,9 @@
  * Removes and measures directory trees. Small ones, as the layers of most containers are, are walked at once; the work
  * on larger ones goes to a thread. No symbolic link is followed, so a tree made by strangers is taken for what it is.
  */
-import { lstat, readdir, rmdir, unlink } from 'node:fs/promises';
+import { lstat, unlink } from 'node:fs/promises';
 import { FailureError } from '../../../domain/model/errors.ts';
+import { readSmallTree, removeSmallTree, type SmallTree } from '../../../platform/linux/small-tree.ts';
 import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
 import { createPendingReplies } from '../../../platform/rpc/pending.ts';
 import { createBackgroundThread } from '../background-thread.ts';
@@ -40,40 +41,10 @@ export interface Trees {
   readonly close: () => Promise<void>;
 }
 
-/** Entries that are dealt with on the daemon's own loop. */
-const SMALL_ENTRIES_MAX = 256;
 const IDLE_MS = 10_000;
 const BLOCK_BYTES = 512;
-const SLASH = Buffer.from('/');
-
-/** Directories (parents before children) and everything else of a tree; null when it is not small. */
-interface SmallTree {
-  readonly directories: readonly Buffer[];
-  readonly others: readonly Buffer[];
-}
 
 const isGone = (error: unknown): boolean => errorCodeOf(error) === 'ENOENT';
-
-const readSmallTree = async (root: Buffer): Promise<SmallTree | null> => {
-  const directories = [root];
-  const others: Buffer[] = [];
-  // The list grows while it is walked.
-  for (const directory of directories) {
-    const entries = await readdir(directory, { withFileTypes: true, encoding: 'buffer' });
-    for (const entry of entries) {
-      const path = Buffer.concat([directory, SLASH, entry.name]);
-      if (entry.isDirectory()) directories.push(path);
-      else others.push(path);
-    }
-    if (directories.length + others.length > SMALL_ENTRIES_MAX) return null;
-  }
-  return { directories, others };
-};
-
-const removeSmall = async (tree: SmallTree): Promise<void> => {
-  await Promise.all(tree.others.map((path) => unlink(path)));
-  for (const directory of tree.directories.toReversed()) await rmdir(directory);
-};
 
 const measureSmall = async (tree: SmallTree): Promise<TreeSize> => {
   const all = await Promise.all([...tree.directories, ...tree.others].map((path) => lstat(path)));
@@ -123,8 +94,8 @@ export const createTrees = (): Trees => {
     },
     remove: async (path) => {
       try {
-        const small = await readSmallTree(Buffer.from(path));
-        if (small !== null) await removeSmall(small);
+        const small = await readSmallTree(path);
+        if (small !== null) await removeSmallTree(small);
         else await ask({ kind: 'remove', path });
       } catch (error) {
         if (errorCodeOf(error) === 'ENOTDIR') return await unlink(path);
@@ -135,7 +106,7 @@ export const createTrees = (): Trees => {
     },
     measure: async (path) => {
       try {
-        const small = await readSmallTree(Buffer.from(path));
+        const small = await readSmallTree(path);
         return small === null ? await ask({ kind: 'measure', path }) : await measureSmall(small);
       } catch (error) {
         if (!isGone(error)) throw error;

@@ -1,0 +1,10 @@
+/** The order of a container's effects that are asked for while others of it are still under way. */
+import type { EffectKind } from '../model/effects.ts';
+
+/** Each begins once the other has succeeded, and fails with its words when that fails. */
+const FOLLOWED: { readonly [K in EffectKind]?: EffectKind } = {
+  StartTask: 'CreateTask',
+  CleanContainer: 'DeleteTask',
+};
+
+export const followedByContainer = (kind: EffectKind): EffectKind | undefined => FOLLOWED[kind];

@@ -1,0 +1,68 @@
+/** CleanContainer is asked for while DeleteTask is under way: when it begins, and that it never does after a failure. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { FailureError } from '../../src/domain/model/errors.ts';
+import { exitOf, reasonOf, type Rig, type RigOptions, runContainer, settled, startRig } from './rig.ts';
+
+interface Ending {
+  readonly rig: Rig;
+  readonly containerId: string;
+  /** Of DeleteTask. */
+  readonly deleted: () => void;
+  readonly notDeleted: () => void;
+}
+
+/** Its exit is written down, and its task is being deleted. */
+async function exitedContainer(options: RigOptions = {}): Promise<Ending> {
+  const { promise, resolve, reject } = Promise.withResolvers<Record<string, never>>();
+  const rig = await startRig({ ...options, perform: { DeleteTask: () => promise } });
+  const { podSandboxId, containerId } = await runContainer(rig);
+  await rig.engine.observe(exitOf(podSandboxId, containerId, 0));
+  await settled(rig);
+  return {
+    rig,
+    containerId,
+    deleted: () => resolve({}),
+    notDeleted: () => reject(new FailureError('RuntimeFailed', 'it is busy')),
+  };
+}
+
+const begun = ({ performed }: Rig, kind: string): number => performed.filter((one) => one === kind).length;
+
+test('the files of a container go once its task is deleted, and not before', async () => {
+  const { rig, containerId, deleted } = await exitedContainer();
+  const reply = rig.call({ method: 'RemoveContainer', containerId });
+  await settled(rig);
+  assert.equal(begun(rig, 'CleanContainer'), 0);
+  deleted();
+  assert.equal(reasonOf(await reply), 'OK');
+  assert.equal(begun(rig, 'CleanContainer'), 1);
+});
+
+test('C6: what follows a deletion that failed is not begun, and fails in its words', async () => {
+  const { rig, containerId, notDeleted } = await exitedContainer();
+  const reply = rig.call({ method: 'RemoveContainer', containerId });
+  await settled(rig);
+  notDeleted();
+  const { outcome } = await reply;
+  assert.deepEqual(outcome, { ok: false, failure: { reason: 'RuntimeFailed', message: 'it is busy' } });
+  assert.equal(begun(rig, 'CleanContainer'), 0);
+});
+
+test('C6: nor is it where the deletion fails while the request for both is on its way to the disk', async () => {
+  let disk = Promise.resolve();
+  const { rig, containerId, notDeleted } = await exitedContainer({ commit: () => disk });
+  const { promise, resolve: written } = Promise.withResolvers<void>();
+  disk = promise;
+  const reply = rig.call({ method: 'RemoveContainer', containerId });
+  notDeleted();
+  await settled(rig);
+  assert.equal(begun(rig, 'CleanContainer'), 0);
+  written();
+  assert.equal(reasonOf(await reply), 'RuntimeFailed');
+  assert.equal(begun(rig, 'CleanContainer'), 0);
+  assert.deepEqual(
+    rig.engine.underWay().map(({ kind }) => kind),
+    ['WaitUntil'],
+  );
+});
