@@ -91,7 +91,8 @@ export const checked = (syscall: string, subject: string, result: number): numbe
 const CALLS_IN_POOL_MAX = 64;
 const poolTurn = createSemaphore(CALLS_IN_POOL_MAX);
 
-const inPool = <Args extends unknown[]>(
+/** Makes the call in libuv's pool. Rejects as `checked` throws. */
+export const inPool = <Args extends unknown[]>(
   syscall: string,
   subject: string,
   call: NativeFunction<Args>,

@@ -9,6 +9,7 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { ImageLayer } from '../../../domain/model/image-content.ts';
 import { FailureError } from '../../../domain/model/errors.ts';
+import { spreadDirectoriesIn } from '../../../platform/linux/spread.ts';
 import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
 import { unlessAborted } from '../../../platform/rpc/timeout.ts';
 import type { Spawner } from '../../../platform/spawner/types.ts';
@@ -97,6 +98,22 @@ const createHolds = (): Pick<Unpacker, 'hold'> & { readonly has: (chainId: strin
 const sourceOf = (layout: ImageLayout, { digest, diffId }: ImageLayer) =>
   ({ archivePath: blobPath(layout, digest), name: `Layer ${digest}`, form: 'layer', diffId }) as const;
 
+/** Makes the directory, once: layers apart from each other, for files beside others that were just removed are dear on ext4. */
+const unpackDirectory = ({ unpack }: ImageLayout): (() => Promise<void>) => {
+  const make = async (): Promise<void> => {
+    await mkdir(unpack, { recursive: true, mode: DIRECTORY_MODE });
+    await spreadDirectoriesIn(unpack);
+  };
+  let made: Promise<void> | null = null;
+  return () => {
+    made ??= make().catch((error: unknown) => {
+      made = null;
+      throw error;
+    });
+    return made;
+  };
+};
+
 export const createUnpacker = (options: {
   readonly layout: ImageLayout;
   readonly spawner: Spawner;
@@ -111,6 +128,7 @@ export const createUnpacker = (options: {
   const held = createHolds();
   const waiting = new Map<string, PromiseWithResolvers<void>>();
   const active = new Set<string>();
+  const prepare = unpackDirectory(layout);
   /** Layers on their way out: whoever wants one waits until it is gone, and unpacks it anew. */
   const leaving = new Map<string, Promise<unknown>>();
 
@@ -153,6 +171,7 @@ export const createUnpacker = (options: {
     const root = join(directory, LAYER_DIR);
     try {
       const { done, implied, opaque } = await inTurn(signal, async () => {
+        await prepare();
         await mkdir(root, { recursive: true, mode: DIRECTORY_MODE });
         return await runUnpacker({ ...sourceOf(layout, layer), spawner, limits, directory: root, signal, onProgress });
       });
