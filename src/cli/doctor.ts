@@ -33,6 +33,8 @@ const DAEMON = 'daemon';
 const OWED = 'work owed';
 const STRAYS = 'strays';
 const UNDER_WAY = 'under way';
+/** Checks whose words quote what went wrong elsewhere: plugins, runtimes, errors. */
+export const QUOTING_CHECKS: readonly string[] = [DAEMON, OWED];
 /** No step of a pod takes longer when all is well, but pulling an image. */
 const SLOW_NS = 120_000_000_000n;
 const TIMER = 'WaitUntil';

@@ -54,6 +54,10 @@ const commands: Readonly<Record<string, Entry>> = {
     summary: "write the journal for other people's tools",
     load: async () => loaded((await import('./export.ts')).exportCommand),
   },
+  bundle: {
+    summary: 'put what a bug report needs into one file',
+    load: async () => loaded((await import('./bundle.ts')).bundle),
+  },
   doctor: {
     summary: 'check this machine, and what the daemon still owes',
     load: async () => loaded((await import('./doctor.ts')).doctor),

@@ -17,6 +17,7 @@ const commands = [
   'at',
   'diff',
   'verify',
+  'bundle',
   'doctor',
   'journal info',
   'journal backup',

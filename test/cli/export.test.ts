@@ -11,15 +11,12 @@ import { before, describe, test } from 'node:test';
 import Ajv from 'ajv';
 import { openJournal } from '../../src/journal/open.ts';
 import type { JournalRecord } from '../../src/journal/types.ts';
-import { searcherFor } from '../support/canaries.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { tempDir } from '../support/temp-dir.ts';
-import { idOf } from '../engine/rig.ts';
-import { image, type Story, tell } from './story.ts';
-import { jsonLines, recordsOf, type Root, rootWith, type Said, scribe, startNode } from './support.ts';
+import { type Story, tell } from './story.ts';
+import { jsonLines, type Root, rootWith, type Said, scribe } from './support.ts';
 
 const owner = cleanupAfterAll();
-const FORMATS = ['json', 'ocsf', 'kubernetes-audit', 'cloudevents', 'otlp'];
 
 let story: Story;
 let root: Root;
@@ -230,61 +227,4 @@ describe('export to a target', () => {
       [story.nginx, 'nginx', 'web', 'default'],
     );
   });
-});
-
-/** A secret in every place where a client writes what it likes. */
-const planted = [
-  ...['annotation', 'label', 'hostname', 'log directory', 'sysctl', 'container annotation', 'container label'],
-  ...['command', 'argument', 'working directory', 'log path', 'image annotation', 'exec command'],
-].map((name, index) => ({ name, secret: `canary-${index}-${'7c1e9d'.repeat(3)}` }));
-const secretOf = (name: string): string => {
-  const found = planted.find((one) => one.name === name);
-  assert.ok(found, name);
-  return found.secret;
-};
-
-test('C12: a secret in any place of a request is in no export at the default level, and where it was asked for at the others', async () => {
-  const node = await startNode();
-  await node.ask({ method: 'PullImage', image, credentials: null });
-  const podSandboxId = idOf(
-    await node.ask({
-      method: 'RunPodSandbox',
-      runtimeHandler: '',
-      config: {
-        metadata: { name: 'secretive', namespace: 'default', uid: 'u' },
-        hostname: secretOf('hostname').slice(0, 60),
-        logDirectory: `/var/log/${secretOf('log directory')}`,
-        annotations: { [secretOf('annotation')]: secretOf('annotation') },
-        labels: { label: secretOf('label') },
-        linux: { sysctls: { 'net.ipv4.ping_group_range': secretOf('sysctl') } },
-      },
-    }),
-  );
-  const containerId = idOf(
-    await node.ask({
-      method: 'CreateContainer',
-      podSandboxId,
-      config: {
-        metadata: { name: 'main' },
-        image: { image, annotations: { of: secretOf('image annotation') } },
-        command: ['/bin/sh', secretOf('command')],
-        args: [secretOf('argument')],
-        workingDir: `/${secretOf('working directory')}`,
-        annotations: { of: secretOf('container annotation') },
-        labels: { of: secretOf('container label') },
-        logPath: secretOf('log path'),
-      },
-    }),
-  );
-  await node.ask({ method: 'StartContainer', containerId });
-  await node.ask({ method: 'ExecSync', containerId, cmd: ['login', secretOf('exec command')], timeoutSeconds: '1' });
-  const secretive = await rootWith(owner, recordsOf(node));
-  const search = searcherFor(planted);
-  for (const format of FORMATS) {
-    const { stdout } = await scribe(['export', '--root', secretive.dir, '--format', format]);
-    assert.ok(stdout.length > 1000, format);
-    assert.deepEqual(search(stdout), [], format);
-  }
-  const { stdout: whole } = await scribe(['export', '--root', secretive.dir, '--level', 'request']);
-  assert.ok(search(whole).includes('exec command') && search(whole).includes('annotation'));
 });

@@ -1,0 +1,103 @@
+/** `scribe bundle`: what a bug report needs, in one file that can be given away. */
+import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { hostname, tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { messageOf } from '../domain/model/errors.ts';
+import { writeArchive } from './bundle/archive.ts';
+import { type Part, partsOf } from './bundle/parts.ts';
+import { command, failure } from './command.ts';
+import { levelOption, parseLevel } from './export/level.ts';
+import { bytes } from './format.ts';
+import { write } from './io.ts';
+import { nodeOptions, rootOf } from './places.ts';
+import { createProgress } from './progress.ts';
+import { createTable } from './table.ts';
+import { MOMENT_FORMS, parseRange } from './time-argument.ts';
+
+const SINCE = '1d';
+const DIR_MODE = 0o700;
+const LISTING = 'LISTING.txt';
+
+/** How a part came out. */
+interface Made {
+  readonly name: string;
+  readonly about: string;
+  readonly sizeBytes: number | null;
+  /** Why it is not there. */
+  readonly problem: string | null;
+}
+
+const madeOf = async ({ name, about, write: writePart }: Part, dir: string): Promise<Made> => {
+  const path = join(dir, name);
+  try {
+    if ((await writePart(path)) === null) return { name, about, sizeBytes: null, problem: 'there is none' };
+    return { name, about, sizeBytes: (await stat(path)).size, problem: null };
+  } catch (error) {
+    await rm(path, { force: true });
+    return { name, about, sizeBytes: null, problem: messageOf(error) };
+  }
+};
+
+const lineOf = ({ name, about, sizeBytes, problem }: Made): string =>
+  `${name}: ${about}; ${problem === null ? bytes(sizeBytes ?? 0) : `missing: ${problem}`}\n`;
+
+export const bundle = command({
+  name: 'bundle',
+  summary: 'put what a bug report needs into one file',
+  description: [
+    'Writes a tar.gz of: versions, the configuration, what scribe doctor finds, facts of the host, sizes, reports of crashes, the records of a time as lines of JSON, the signed checkpoints and the public key, and what scribe report counts. What cannot be made is named with the reason; the rest is there.',
+    `At the default --level nothing is in it that a client chose freely (commands, arguments, environment, labels, annotations, paths, messages), and of errors only where they happened. Never in it are keys, credentials in URLs of the configuration and options of shims. ${LISTING} in it says what is there: read it, and the files, before you give it away.`,
+    'Reads only, with the daemon up or down. Give it the options that the daemon runs with.',
+  ],
+  options: {
+    ...nodeOptions,
+    since: { value: 'MOMENT', about: `Records of this moment and later; ${SINCE} unless told. ${MOMENT_FORMS}` },
+    until: { value: 'MOMENT', about: 'Records of this moment and earlier.' },
+    level: levelOption,
+    output: { value: 'FILE', about: 'The file, which must not be there yet; by default scribe-HOST-TIME.tar.gz here.' },
+  },
+  exitStatus: '0 when the file is there, though parts may be missing from it; 1 when it is not',
+  examples: [
+    ['scribe bundle', 'The last day, for whoever looks for a bug.'],
+    ['scribe bundle --since 03:00 --until 03:20 --level request-response', 'All that was recorded around a crash.'],
+  ],
+  run: async ({ since = SINCE, until, level: levelText, output, ...node }, _operands, io) => {
+    const level = parseLevel(levelText);
+    parseRange({ since, until });
+    const root = await rootOf(node).catch((error: unknown) => {
+      throw failure(`${messageOf(error)}\nName the root directory with --root to have a bundle all the same.`, error);
+    });
+    const name = `scribe-${hostname()}-${new Date().toISOString().replace(/[:.]/g, '')}`;
+    const path = resolve(output ?? `${name}.tar.gz`);
+    const scratch = await mkdtemp(join(tmpdir(), 'scribe-bundle-'));
+    const progress = createProgress(io.stderr);
+    try {
+      const dir = join(scratch, name);
+      await mkdir(dir, { mode: DIR_MODE });
+      const made: Made[] = [];
+      for (const part of await partsOf({ root, level, since, until, node })) {
+        progress.draw(() => [`making ${part.name}`]);
+        made.push(await madeOf(part, dir));
+      }
+      await writeFile(join(dir, LISTING), made.map(lineOf).join(''), { mode: 0o600 });
+      progress.draw(() => [`writing ${path}`]);
+      await writeArchive(scratch, name, path);
+      progress.clear();
+      const table = createTable(io.stdout, [
+        { title: 'FILE', widthMax: 40 },
+        { title: 'SIZE', widthMax: 12 },
+        { title: 'WHAT', widthMax: 200 },
+      ]);
+      for (const { name: file, about, sizeBytes, problem } of made)
+        await table.add(
+          [file, sizeBytes === null ? '-' : bytes(sizeBytes), problem === null ? about : `${about}: ${problem}`],
+          problem === null ? 'plain' : 'doubtful',
+        );
+      await table.flush();
+      await write(io.stdout, `\n${path}: ${bytes((await stat(path)).size)}\n`);
+      return 0;
+    } finally {
+      await rm(scratch, { recursive: true, force: true });
+    }
+  },
+});

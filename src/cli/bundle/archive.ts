@@ -1,0 +1,36 @@
+/** Parts of a bundle as files of one directory, and that directory as a tar.gz, which tar writes in a process of its own. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { open } from 'node:fs/promises';
+import { text } from 'node:stream/consumers';
+import { failure } from '../command.ts';
+
+/** Only its owner may read what is in it. */
+const FILE_MODE = 0o600;
+
+const exitOf = async (tar: ReturnType<typeof spawn>): Promise<number | null> => {
+  const [code] = (await once(tar, 'exit')) as [number | null];
+  return code;
+};
+
+/**
+ * Writes the files `names` of `dir` to the new file `path`, below a directory `inside`. Throws when there is something at
+ * that path, and when there is no tar.
+ */
+export const writeArchive = async (dir: string, inside: string, path: string): Promise<void> => {
+  // The file is made here, so that it is its owner's alone, and never another one's.
+  const file = await open(path, 'wx', FILE_MODE).catch((error: unknown) => {
+    throw failure(`${path} cannot be made: ${(error as Error).message}. Name another with --output.`, error);
+  });
+  try {
+    const tar = spawn('tar', ['-czf', '-', '-C', dir, inside], { stdio: ['ignore', file.fd, 'pipe'] });
+    const words = tar.stderr === null ? Promise.resolve('') : text(tar.stderr);
+    const code = await exitOf(tar).catch((error: unknown) => {
+      throw failure(`tar cannot be run: ${(error as Error).message}. Install it.`, error);
+    });
+    if (code !== 0) throw failure(`tar failed to write ${path}: ${(await words).trim()}`);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+};

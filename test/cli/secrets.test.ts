@@ -1,0 +1,168 @@
+/**
+ * What may be given away holds nothing that a client chose (C12): secrets are planted in every place of a request where one
+ * can be, and looked for in exports, in a bundle and in reports at the default level.
+ */
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { before, test } from 'node:test';
+import { writeCrashReport } from '../../src/daemon/crash-report.ts';
+import { searcherFor } from '../support/canaries.ts';
+import { cleanupAfterAll } from '../support/cleanup.ts';
+import { run } from '../support/process.ts';
+import { tempDir } from '../support/temp-dir.ts';
+import { idOf } from '../engine/rig.ts';
+import { image } from './story.ts';
+import { recordsOf, type Root, rootWith, scribe, startNode } from './support.ts';
+
+const owner = cleanupAfterAll();
+const FORMATS = ['json', 'ocsf', 'kubernetes-audit', 'cloudevents', 'otlp'];
+
+/** A secret in every place where a client writes what it likes. */
+const planted = [
+  ...['annotation', 'label', 'hostname', 'log directory', 'sysctl', 'container annotation', 'container label'],
+  ...['command', 'argument', 'working directory', 'log path', 'image annotation', 'exec command', 'mount', 'variable'],
+  ...['failure', 'updated annotation', 'crash', 'option of a shim', 'endpoint'],
+].map((name, index) => ({ name, secret: `canary-${index}-${'7c1e9d'.repeat(3)}` }));
+const search = searcherFor(planted);
+const secretOf = (name: string): string => {
+  const found = planted.find((one) => one.name === name);
+  assert.ok(found, name);
+  return found.secret;
+};
+
+let secretive: Root;
+
+before(async () => {
+  const node = await startNode();
+  await node.ask({ method: 'PullImage', image, credentials: null });
+  const pod = {
+    metadata: { name: 'secretive', namespace: 'default', uid: 'u' },
+    hostname: secretOf('hostname').slice(0, 60),
+    logDirectory: `/var/log/${secretOf('log directory')}`,
+    annotations: { [secretOf('annotation')]: secretOf('annotation') },
+    labels: { label: secretOf('label') },
+    linux: { sysctls: { 'net.ipv4.ping_group_range': secretOf('sysctl') } },
+  };
+  const podSandboxId = idOf(await node.ask({ method: 'RunPodSandbox', runtimeHandler: '', config: pod }));
+  const container = {
+    metadata: { name: 'main' },
+    image: { image, annotations: { of: secretOf('image annotation') } },
+    command: ['/bin/sh', secretOf('command')],
+    args: [secretOf('argument')],
+    workingDir: `/${secretOf('working directory')}`,
+    annotations: { of: secretOf('container annotation') },
+    labels: { of: secretOf('container label') },
+    envs: [{ key: secretOf('variable'), value: 'x' }],
+    logPath: secretOf('log path'),
+  };
+  const containerId = idOf(await node.ask({ method: 'CreateContainer', podSandboxId, config: container }));
+  await node.ask({ method: 'StartContainer', containerId });
+  await node.ask({ method: 'ExecSync', containerId, cmd: ['login', secretOf('exec command')], timeoutSeconds: '1' });
+  // Nobody has looked whether there is such a directory, which the answer says.
+  const mounts = [{ hostPath: `/srv/${secretOf('mount')}`, containerPath: '/data' }];
+  const mounting = { ...container, metadata: { name: 'mounting' }, mounts };
+  await node.ask({ method: 'CreateContainer', podSandboxId, config: mounting });
+  // Refused with a sentence that names what was asked for.
+  const refused = { ...pod, metadata: { ...pod.metadata, name: 'refused' }, hostname: `${secretOf('failure')}/x` };
+  await node.ask({ method: 'RunPodSandbox', runtimeHandler: '', config: refused });
+  await node.ask({
+    method: 'UpdateContainerResources',
+    containerId,
+    resources: {},
+    annotations: { of: secretOf('updated annotation') },
+  });
+  const records = recordsOf(node);
+  secretive = await rootWith(owner, records);
+  writeCrashReport(
+    {
+      rootDir: secretive.dir,
+      version: '1',
+      unfinished: () => ({
+        records: [],
+        latest: node.contents.rows.length === 0 ? null : inputOf(records),
+        isDecided: true,
+      }),
+    },
+    `it fell over ${secretOf('crash')}`,
+    new Error(`no such thing as ${secretOf('crash')}`),
+  );
+});
+
+/** The newest call that was received, as the engine had it. */
+const inputOf = (records: ReturnType<typeof recordsOf>): never => {
+  const call = records.findLast(({ type }) => type === 'call.received');
+  assert.ok(call);
+  // As a crash report has it: with its body parsed.
+  return { ...call, body: JSON.parse(call.body) as unknown } as never;
+};
+
+test('C12: a secret in any place of a request is in no export at the default level, and where it was asked for at the others', async () => {
+  for (const format of FORMATS) {
+    const { stdout } = await scribe(['export', '--root', secretive.dir, '--format', format]);
+    assert.ok(stdout.length > 1000, format);
+    assert.deepEqual(search(stdout), [], format);
+  }
+  const { stdout: whole } = await scribe(['export', '--root', secretive.dir, '--level', 'request']);
+  for (const name of ['exec command', 'annotation', 'mount', 'failure', 'updated annotation'])
+    assert.ok(search(whole).includes(name), name);
+});
+
+test('C12: no report shows one, nor what the journal takes', async () => {
+  for (const words of [['report'], ['report', '--json'], ['journal', 'info'], ['journal', 'info', '--json']]) {
+    const { stdout, exitStatus, stderr } = await scribe([...words, '--root', secretive.dir]);
+    assert.equal(exitStatus, 0, stderr);
+    assert.deepEqual(search(stdout), [], words.join(' '));
+  }
+});
+
+test('C12: a bundle holds none, says what is in it, and is for its owner alone', async () => {
+  const dir = await tempDir(owner);
+  const config = join(dir, 'config.toml');
+  writeFileSync(
+    config,
+    `[tracing]\nendpoint = "http://me:${secretOf('endpoint')}@127.0.0.1:4318/v1/traces"\n
+     [runtime.handlers.other]\nruntime_type = "io.containerd.kata.v2"\n
+     [runtime.handlers.other.options]\nSecret = "${secretOf('option of a shim')}"\n`,
+  );
+  const output = join(dir, 'bundle.tar.gz');
+  const words = ['bundle', '--config', config, '--root', secretive.dir, '--since', '1', '--output', output];
+  const { stdout, exitStatus, stderr } = await scribe(words);
+  assert.equal(exitStatus, 0, stderr);
+  assert.equal(statSync(output).mode & 0o777, 0o600);
+  assert.equal((await scribe(words)).exitStatus, 1, 'another bundle is not written over it');
+
+  await run(['tar', '-xzf', output, '-C', dir]);
+  const [inside = ''] = readdirSync(dir).filter((name) => name.startsWith('scribe-'));
+  const names = readdirSync(join(dir, inside));
+  for (const name of ['version.json', 'config.json', 'doctor.jsonl', 'host.json', 'journal.jsonl', 'report.jsonl'])
+    assert.ok(names.includes(name), `${name}: ${stdout}`);
+  assert.ok(names.some((name) => name.startsWith('crash-')));
+  assert.ok(!names.some((name) => name.endsWith('.key')));
+  const listing = readFileSync(join(dir, inside, 'LISTING.txt'), 'utf8');
+  for (const name of names) if (name !== 'LISTING.txt') assert.ok(listing.includes(`${name}: `), name);
+  for (const name of names) assert.deepEqual(search(readFileSync(join(dir, inside, name))), [], name);
+  const crash = readFileSync(join(dir, inside, names.find((name) => name.startsWith('crash-')) ?? ''), 'utf8');
+  assert.match(crash, /"stack":" {4}at /);
+  assert.match(readFileSync(join(dir, inside, 'config.json'), 'utf8'), /"endpoint":"http:\/\/127\.0\.0\.1:4318/);
+});
+
+test('a bundle of a broken node says what is missing from it, and why', async () => {
+  const dir = await tempDir(owner);
+  const [config, output] = [join(dir, 'config.toml'), join(dir, 'bundle.tar.gz')];
+  writeFileSync(config, '[serve]\nno_such_key = 1\n');
+  writeFileSync(join(dir, 'journal.db'), 'this is no database');
+  const { stdout, exitStatus, stderr } = await scribe([
+    'bundle',
+    '--config',
+    config,
+    '--root',
+    dir,
+    '--output',
+    output,
+  ]);
+  assert.equal(exitStatus, 0, stderr);
+  assert.match(stdout, /^config\.json +- .*no_such_key/m);
+  assert.match(stdout, /^journal\.jsonl +- .*SQLite cannot read the journal/m);
+  assert.match(stdout, /^host\.json +\d/m);
+});
