@@ -1,6 +1,7 @@
 /** Histories that once went wrong, found by checks of what is still owed when nothing happens any more; one test for each. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { CallDraft } from '../../src/domain/call/draft.ts';
 import { containerStateOf, containerExitOf, runOf } from '../../src/domain/model/container-state.ts';
 import type { ContainerConfig } from '../../src/domain/model/cri.ts';
 import { FailureError } from '../../src/domain/model/errors.ts';
@@ -121,6 +122,33 @@ test('a command of an earlier life that could not be ended is ended while the da
   for (let i = 0; i < 4; i += 1) await second.advance(60_000);
   assert.deepEqual([ended.length, stale()], [1, []]);
   assert.equal(refusals, -1);
+});
+
+test('a command whose shim did not say how it ended is ended when that answers', async () => {
+  let isMute = true;
+  const ended: string[] = [];
+  const unanswered = (): never => {
+    throw new FailureError('TimedOut', 'the shim does not answer');
+  };
+  const rig = await startRig({
+    perform: {
+      RunExec: async () => unanswered(),
+      EndExec: async ({ execId }) => {
+        if (isMute) unanswered();
+        ended.push(execId);
+        return {};
+      },
+    },
+  });
+  const { containerId } = await runContainer(rig);
+  const execSync: CallDraft = { method: 'ExecSync', containerId, cmd: ['sleep', '1d'], timeoutSeconds: '0' };
+  assert.equal(reasonOf(await rig.call(execSync)), 'TimedOut');
+  await rig.advance(5_000);
+  assert.deepEqual([ended, rig.performed.includes('EndExec')], [[], true]);
+  isMute = false;
+  for (let i = 0; i < 3; i += 1) await rig.advance(5_000);
+  assert.equal(ended.length, 1);
+  assert.deepEqual(runOf(rig.engine.state.containers.get(containerId))?.staleExecs, []);
 });
 
 /** A container whose start was under way when the daemon ended, taken up by a daemon with these effects. */

@@ -10,6 +10,8 @@ import { NOBODY } from '../nri/claims.ts';
 import { adjustmentAfterUpdate } from '../nri/updates.ts';
 import { isDecisive, restartedHooks, withAnswers, withHook } from '../nri/told.ts';
 import { interrupted, triedAgain } from '../deciding/step-states.ts';
+import { rulesOf } from '../model/rules.ts';
+import { isUnanswered } from './contact.ts';
 import * as phases from './phases.ts';
 
 export function evolveContainer(state: NodeState, id: string, record: Sequenced, ended: Intent | undefined): void {
@@ -35,8 +37,21 @@ export function evolveContainer(state: NodeState, id: string, record: Sequenced,
     state.names.delete(container.name);
     return;
   }
-  const changed = changedBy(container, record, ended);
+  const changed = leftOverBy(state, container, record, ended) ?? changedBy(container, record, ended);
   if (changed !== container) state.containers.set(id, changed);
+}
+
+/** A command of which nobody said how it ended may run: as one of an earlier life it stays known until it was ended. */
+function leftOverBy(
+  state: NodeState,
+  container: Container,
+  { type, body }: Sequenced,
+  intent: Intent | undefined,
+): Container | null {
+  if (type !== 'effect.ended' || (intent?.kind !== 'RunExec' && intent?.kind !== 'StreamExec')) return null;
+  const { failure } = body;
+  if (failure === undefined || !isUnanswered(failure) || rulesOf(state) < 6) return null;
+  return cutShortContainer(container, intent, failure);
 }
 
 type Requested = Sequenced<Extract<Sequenced, { type: 'container.requested' }>>;

@@ -11,9 +11,10 @@ import { type RequestOf, containerStream, type EffectEnded, type Intent } from '
 import type { WantedStreams } from '../model/streams.ts';
 import type { Container, OpenCall } from '../model/state.ts';
 import { afterMs, complete, emit, OK, request as requestEffects, setTimer, type Turn } from '../deciding/turn.ts';
-import { contactOf, isAskingShim } from './contact.ts';
+import { contactOf, isAskingShim, isUnanswered } from './contact.ts';
 import { containerStateOf, isCreated, isRunning, notFound, runOf } from '../model/container-state.ts';
 import { refused, succeeded } from '../model/result.ts';
+import { rulesOf } from '../model/rules.ts';
 
 /** A year: longer than anybody waits, and far from what a timer can hold. */
 const MAX_TIMEOUT_S = 31_536_000n;
@@ -138,7 +139,7 @@ function resumeExecsIn(turn: Turn, isIn: (containerId: string) => boolean): void
 
 const END_RETRY_MS = 5_000;
 
-/** Ends what an earlier life of the daemon left running; whoever began it was told that it was interrupted. */
+/** Ends what an earlier life of the daemon, or a shim that did not answer, left running; whoever began it was told so. */
 export function endStaleExecs(turn: Turn, container: Container): void {
   const stream = containerStream(container.id);
   const ending = openEffectsOn(turn.state, stream).flatMap(({ intent }) =>
@@ -165,12 +166,17 @@ export function retryStaleExecs(turn: Turn, containerId: string): void {
   endStaleExecs(turn, container);
 }
 
-/** A command or session has ended: its call is answered with how. */
-export function afterExec(
-  turn: Turn,
-  outcome: Extract<EffectEnded, { kind: 'RunExec' | 'StreamExec' | 'StreamAttach' }>,
-  intent: Intent,
-): void {
+/** A command or session has ended: its call is answered with how. One that may run all the same is ended later. */
+export function afterExec(turn: Turn, containerId: string, outcome: ExecEnded, intent: Intent): void {
+  answerExec(turn, outcome, intent);
+  const { failure } = outcome;
+  if (failure !== undefined && isUnanswered(failure) && rulesOf(turn.state) >= 6)
+    afterEndExec(turn, containerId, failure);
+}
+
+type ExecEnded = Extract<EffectEnded, { kind: 'RunExec' | 'StreamExec' | 'StreamAttach' }>;
+
+function answerExec(turn: Turn, outcome: ExecEnded, intent: Intent): void {
   const call = turn.ended === null || turn.ended.call === null ? undefined : turn.state.calls.get(turn.ended.call);
   if (call === undefined) return;
   const { result, failure } = outcome;

@@ -21,7 +21,7 @@ export function afterContainerEffect(turn: Turn, containerId: string, outcome: E
     case 'RunExec':
     case 'StreamExec':
     case 'StreamAttach':
-      return afterExec(turn, outcome, intent);
+      return afterExec(turn, containerId, outcome, intent);
     case 'EndExec':
       afterEndExec(turn, containerId, outcome.failure);
       return advanceContainer(turn, containerId);
