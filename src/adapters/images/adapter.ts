@@ -31,6 +31,7 @@ import {
 } from './types.ts';
 import { type CheckpointArchives, createCheckpointArchives } from './unpack/checkpoint.ts';
 import { createUnpacker, type Unpacker } from './unpack/unpacker.ts';
+import { createTrash, type Trash } from './trash.ts';
 import { createUploads } from './uploads.ts';
 import { createImageUsage, type ImageFsUsage, type StoredContent, takeInventory } from './usage.ts';
 
@@ -129,18 +130,17 @@ interface EffectParts {
   readonly jobs: PullJobs;
   readonly uploads: ReturnType<typeof createUploads>;
   readonly unpacker: Unpacker;
-  readonly trees: Trees;
+  /** Something was moved to the trash. */
+  readonly clearTrash: () => void;
   /** What is in the store has changed. */
   readonly recount: () => void;
 }
 
 const effectsOf = (parts: EffectParts): ImagesAdapter['effects'] => {
-  const { credentials, turns, jobs, uploads, unpacker, trees, recount } = parts;
+  const { credentials, turns, jobs, uploads, unpacker, clearTrash, recount } = parts;
   const removeSnapshot = async (chainId: string): Promise<number> => {
     const taken = await unpacker.takeAway(chainId);
-    if (taken === null) return 0;
-    await trees.remove(taken.path);
-    return taken.info.usedBytes;
+    return taken?.usedBytes ?? 0;
   };
 
   const fetch = async <T>(work: () => Promise<T>, imagesOf: (fetched: T) => readonly ImageContent[]): Promise<T> => {
@@ -166,6 +166,7 @@ const effectsOf = (parts: EffectParts): ImagesAdapter['effects'] => {
       let freedBytes = 0;
       for (const chainId of chainIds) freedBytes += await removeSnapshot(chainId);
       if (blobs.length > 0) freedBytes += await jobs.removeBlobs(blobs);
+      clearTrash();
       recount();
       return { freedBytes };
     },
@@ -184,7 +185,17 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
   const usage = createImageUsage(layout);
   const progress = new Subject<PullProgress>();
   const uploads = createUploads(layout.ingest, limits.reservedBytes);
-  const turns = createFetchTurns();
+  const trashTrees = createTrees();
+  const trash: Trash = createTrash({
+    directory: layout.trash,
+    trees: trashTrees,
+    whenIdle: () => turns.whenIdle(),
+  });
+  const turns = createFetchTurns(trash.whenRoomy);
+
+  const clearTrash = (): void => {
+    trash.clear().catch((error: unknown) => log.warn({ error }, 'removed images still take room on the disk'));
+  };
 
   const recountInBackground = (): void => {
     usage.recount().catch((error: unknown) => log.warn({ error }, 'the size of the image store could not be counted'));
@@ -224,7 +235,7 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
   );
 
   return {
-    effects: effectsOf({ credentials, turns, jobs, uploads, unpacker, trees, recount: recountInBackground }),
+    effects: effectsOf({ credentials, turns, jobs, uploads, unpacker, clearTrash, recount: recountInBackground }),
     setRegistryConfigDirs: jobs.setRegistryConfigDirs,
     snapshots,
     checkpointArchives,
@@ -240,13 +251,13 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
     checkContent: jobs.checkBlobs,
     collectLeftovers: async () => {
       await removeOld(trees, layout.unpack, 0, unpacker.active.union(checkpointArchives.active));
-      await removeOld(trees, layout.trash, 0);
+      await trash.clear();
       await removeOld(trees, layout.ingest, LEFTOVER_AGE_MS);
       await usage.recount();
     },
     close: async () => {
-      await jobs.close();
-      await Promise.all([trees.close(), unpackedTrees.close()]);
+      await Promise.all([jobs.close(), trash.close()]);
+      await Promise.all([trees.close(), unpackedTrees.close(), trashTrees.close()]);
     },
   };
 };

@@ -11,14 +11,18 @@ const LATELY_MS = 10 * 60_000;
 export interface FetchTurns {
   /** `imagesOf` says what was fetched: it is needed, whether or not anybody knows by now. */
   readonly fetch: <T>(work: () => Promise<T>, imagesOf: (fetched: T) => readonly ImageContent[]) => Promise<T>;
+  /** Resolves once nothing is being fetched. */
+  readonly whenIdle: () => Promise<void>;
   /** null while something is being fetched. `work` is told of what is needed, and of what was fetched lately. */
   readonly collect: <T>(needed: StoredContent, work: (needed: StoredContent) => Promise<T>) => Promise<T | null>;
 }
 
-export const createFetchTurns = (): FetchTurns => {
+/** `whenRoomy`: no fetch begins before it resolves. */
+export const createFetchTurns = (whenRoomy: () => Promise<void> = () => Promise.resolve()): FetchTurns => {
   const lately = new Set<{ readonly image: ImageContent; readonly atMs: number }>();
   let fetching = 0;
   let collecting: Promise<unknown> = Promise.resolve();
+  let idle: PromiseWithResolvers<void> | null = null;
 
   const neededWith = (needed: StoredContent): StoredContent => {
     const beforeMs = performance.now() - LATELY_MS;
@@ -35,12 +39,22 @@ export const createFetchTurns = (): FetchTurns => {
       fetching += 1;
       try {
         await collecting;
+        await whenRoomy();
         const fetched = await work();
         for (const image of imagesOf(fetched)) lately.add({ image, atMs: performance.now() });
         return fetched;
       } finally {
         fetching -= 1;
+        if (fetching === 0) {
+          idle?.resolve();
+          idle = null;
+        }
       }
+    },
+    whenIdle: async () => {
+      if (fetching === 0) return;
+      idle ??= Promise.withResolvers();
+      await idle.promise;
     },
     collect: async (needed, work) => {
       if (fetching > 0) return null;

@@ -2,7 +2,17 @@
  * The thread that removes, measures and completes directory trees too large for the daemon's own loop. Follows no link,
  * and goes on past what vanishes meanwhile. One tree after the other.
  */
-import { closeSync, lstatSync, openSync, readdirSync, rmSync } from 'node:fs';
+import {
+  closeSync,
+  type Dir,
+  lstatSync,
+  opendirSync,
+  openSync,
+  readdirSync,
+  rmdirSync,
+  rmSync,
+  unlinkSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { parentPort } from 'node:worker_threads';
 import { messageOf } from '../../../domain/model/errors.ts';
@@ -32,6 +42,42 @@ const measure = (root: string): TreeSize => {
   return { usedBytes, inodesUsed: seen.size };
 };
 
+/** So many files are removed at a time where others are to come in between. */
+const REMOVED_AT_ONCE = 500;
+
+/** null once it is gone, else what was removed of it. */
+const removeSome = (root: string): TreeSize | null => {
+  let removed = 0;
+  /** false: there is more. Names are bytes, here in latin1; a directory is read on while it is emptied. */
+  const empty = (directory: Dir, path: string): boolean => {
+    for (let entry = directory.readSync(); entry !== null; entry = directory.readSync()) {
+      if (removed >= REMOVED_AT_ONCE) return false;
+      const name = `${path}/${entry.name}`;
+      if (!entry.isDirectory()) unlinkSync(Buffer.from(name, 'latin1'));
+      else if (!removeDirectory(name)) return false;
+      removed += 1;
+    }
+    return true;
+  };
+  const removeDirectory = (path: string): boolean => {
+    const bytes = Buffer.from(path, 'latin1');
+    const directory = opendirSync(bytes, { encoding: 'latin1' });
+    try {
+      if (!empty(directory, path)) return false;
+    } finally {
+      directory.closeSync();
+    }
+    rmdirSync(bytes);
+    return true;
+  };
+  const stats = lstatSync(root, { throwIfNoEntry: false });
+  if (stats === undefined) return null;
+  if (stats.isDirectory()) {
+    if (!removeDirectory(Buffer.from(root).toString('latin1'))) return { usedBytes: 0, inodesUsed: removed };
+  } else unlinkSync(root);
+  return null;
+};
+
 const sync = (path: string): void => {
   const fd = openSync(path, 'r');
   try {
@@ -49,6 +95,8 @@ const answer = (request: ToTreeThread): FromTreeThread => {
       case 'remove':
         rmSync(request.path, { recursive: true, force: true });
         break;
+      case 'removeSome':
+        return { id: request.id, size: removeSome(request.path), error: null };
       case 'copyLooks':
         copyLooks(request.looks);
         break;

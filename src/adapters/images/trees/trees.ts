@@ -18,15 +18,22 @@ export interface TreeSize {
 }
 
 type TreeRequest =
-  | { readonly kind: 'remove' | 'measure' | 'sync'; readonly path: string }
+  | { readonly kind: 'remove' | 'removeSome' | 'measure' | 'sync'; readonly path: string }
   | { readonly kind: 'copyLooks'; readonly looks: LooksRequest }
   | { readonly kind: 'markOpaque'; readonly directories: OpaqueRequest };
 export type ToTreeThread = TreeRequest & { readonly id: number };
-export type FromTreeThread = { readonly id: number; readonly size: TreeSize | null; readonly error: string | null };
+export type FromTreeThread = {
+  readonly id: number;
+  /** Of what was measured, or removed in part; null: nothing was there, or nothing is left. */
+  readonly size: TreeSize | null;
+  readonly error: string | null;
+};
 
 export interface Trees {
   /** What is not there is success. */
   readonly remove: (path: string) => Promise<void>;
+  /** Removes a bit of it, in the thread: true when more is left. */
+  readonly removeSome: (path: string) => Promise<boolean>;
   /** null when it is not there. */
   readonly measure: (path: string) => Promise<TreeSize | null>;
   /** Completes the directories of an unpacked layer that it does not describe itself, see undescribed-directories.ts. */
@@ -104,6 +111,7 @@ export const createTrees = (): Trees => {
         else if (await lstat(path).catch(() => null)) await ask({ kind: 'remove', path });
       }
     },
+    removeSome: async (path) => (await ask({ kind: 'removeSome', path })) !== null,
     measure: async (path) => {
       try {
         const small = await readSmallTree(path);

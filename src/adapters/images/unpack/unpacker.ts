@@ -37,10 +37,9 @@ export interface Unpacker {
   /** Keeps layers from being taken away until the returned function is called. */
   readonly hold: (chainIds: readonly string[]) => () => void;
   /**
-   * Takes a layer out of its place, unless it is held: the path of what is to be removed, and what that takes. null
-   * when it is not there.
+   * Moves a layer to the trash, unless it is held: what it was. null when it is not there.
    */
-  readonly takeAway: (chainId: string) => Promise<{ readonly path: string; readonly info: SnapshotInfo } | null>;
+  readonly takeAway: (chainId: string) => Promise<SnapshotInfo | null>;
 }
 
 const DIRECTORY_MODE = 0o700;
@@ -54,15 +53,14 @@ const syncDirectory = async (path: string): Promise<void> => {
   }
 };
 
-/** Where it is now; null when there was nothing. */
-const moveToTrash = async (layout: ImageLayout, path: string): Promise<string | null> => {
+/** false when there was nothing. */
+const moveToTrash = async (layout: ImageLayout, path: string): Promise<boolean> => {
   await mkdir(layout.trash, { recursive: true, mode: DIRECTORY_MODE });
-  const trashed = join(layout.trash, randomUUID());
   try {
-    await rename(path, trashed);
-    return trashed;
+    await rename(path, join(layout.trash, randomUUID()));
+    return true;
   } catch (error) {
-    if (errorCodeOf(error) === 'ENOENT') return null;
+    if (errorCodeOf(error) === 'ENOENT') return false;
     throw error;
   }
 };
@@ -207,8 +205,7 @@ export const createUnpacker = (options: {
         moving.catch(() => undefined),
       );
       try {
-        const path = await moving;
-        return path === null ? null : { path, info };
+        return (await moving) ? info : null;
       } finally {
         leaving.delete(chainId);
       }
