@@ -91,6 +91,17 @@ interface Waiting {
   attachment: EffectAttachment | null;
 }
 
+const receivedBody = (
+  request: CallRequest,
+  { caller, deadlineNs, traceParent, unknownFields = [] }: CallOptions,
+): BodyOf<'call.received'> => ({
+  request,
+  caller,
+  deadlineNs: deadlineNs === null ? null : String(deadlineNs),
+  ...(typeof traceParent === 'string' ? { traceParent } : {}),
+  ...(unknownFields.length === 0 ? {} : { unknownFields }),
+});
+
 export function createEngine(options: EngineOptions): Engine {
   const { journal, state, clock, ids, boot, publish, published, report, fatal, decide = decideInput } = options;
   const waiting = new Map<number, Waiting>();
@@ -134,17 +145,12 @@ export function createEngine(options: EngineOptions): Engine {
     submit({ type: 'effect.ended', body }, open.stream, Number.parseInt(body.effect, 10), open.call);
   }
 
-  function call(draft: CallDraft, { caller, deadlineNs, traceParent, signal }: CallOptions): Promise<CallReply> {
+  function call(draft: CallDraft, callOptions: CallOptions): Promise<CallReply> {
     if (!serving || stopped) return Promise.resolve(refusal(NOT_SERVING));
     const failure = options.diskIsFull() ? fullDiskFailure(draft) : null;
     if (failure !== null) return Promise.resolve(refusal(failure));
-    const request = readable(draft, options);
-    const body = {
-      request,
-      caller,
-      deadlineNs: deadlineNs === null ? null : String(deadlineNs),
-      ...(typeof traceParent === 'string' ? { traceParent } : {}),
-    };
+    const body = receivedBody(readable(draft, options), callOptions);
+    const { signal } = callOptions;
     return new Promise((resolve) => {
       const stream = callStream(ids.uuid());
       // The reply can't come before this turn's records are durable, so registering after it is soon enough.

@@ -7,6 +7,7 @@ import type { Observation } from '../domain/model/observation.ts';
 import type { CallDraft } from '../domain/call/draft.ts';
 import type { EffectKind, EffectOf, EffectResults } from '../domain/model/effects.ts';
 import type { CallOutcome, Caller, RecordType, Sequenced } from '../domain/model/records.ts';
+import type { UnknownField } from '../domain/model/unknown-fields.ts';
 import type { NodeState } from '../domain/model/state.ts';
 import type { ReadRow } from '../journal/types.ts';
 
@@ -68,6 +69,8 @@ export interface CallOptions {
   readonly deadlineNs: bigint | null;
   /** The caller's span (W3C traceparent), where it told one. */
   readonly traceParent?: string | null;
+  /** What the request had more than the contract knows. */
+  readonly unknownFields?: readonly UnknownField[];
   /** Aborted when the caller has gone: the call detaches and what it began runs on (C5). */
   readonly signal?: AbortSignal;
 }

@@ -59,10 +59,11 @@ function completed(reply: CallReply): Taken {
   return { ...reply, outcome };
 }
 
-export const optionsOf = ({ caller, deadlineNs, traceParent, signal }: CallContext): CallOptions => ({
+export const optionsOf = ({ caller, deadlineNs, traceParent, unknownFields, signal }: CallContext): CallOptions => ({
   caller,
   deadlineNs: deadlineNs(),
   traceParent: traceParent(),
+  unknownFields,
   signal: signal(),
 });
 

@@ -1,6 +1,7 @@
 /** What every RPC handler is given besides its request, and how handlers are typed by the generated definitions. */
 import { FailureError } from '../../domain/model/errors.ts';
 import type { Caller } from '../../domain/model/records.ts';
+import type { UnknownField } from '../../domain/model/unknown-fields.ts';
 import type { MessageFns } from '../../wire/cri/api.ts';
 
 export interface CallContext {
@@ -9,6 +10,8 @@ export interface CallContext {
   readonly deadlineNs: () => bigint | null;
   /** The client's span, as the W3C's traceparent header has it; null when it sent none, or none that is well made. */
   readonly traceParent: () => string | null;
+  /** What the request has more than the contract knows. */
+  readonly unknownFields: readonly UnknownField[];
   /** Aborted when the client has cancelled or gone. Made when it is first asked for: most reads answer at once. */
   readonly signal: () => AbortSignal;
   /** Aborted when the daemon begins to end: calls under way have some time left, followers end at once. */

@@ -12,7 +12,9 @@ import {
   type UntypedServiceImplementation,
 } from '@grpc/grpc-js';
 import { type Failure, FailureError, grpcCodeOf } from '../../domain/model/errors.ts';
+import type { UnknownField } from '../../domain/model/unknown-fields.ts';
 import type { MessageFns } from '../../wire/cri/api.ts';
+import { unknownFieldsIn } from './messages/unknown-fields.ts';
 import { type CallContext, DAEMON_ENDS, type Handlers, type Reply, type ServiceShape } from './context.ts';
 import type { Gate } from './calls-under-way.ts';
 import type { Peers } from './peers.ts';
@@ -33,6 +35,11 @@ export interface ServiceOptions {
 }
 
 type AnyFns = MessageFns<unknown>;
+
+/** What requests that are being served have more than their contract; most have nothing, and are not in it. */
+const unknownIn = new WeakMap<object, readonly UnknownField[]>();
+const NO_FIELDS: readonly UnknownField[] = [];
+
 /** Gives a reply, or the promise of one. */
 type Unary = (request: unknown, context: CallContext) => unknown;
 type Streaming = (
@@ -51,12 +58,19 @@ export function serviceOf<S extends ServiceShape>(
   for (const [key, method] of Object.entries(shape.methods)) {
     const responseType = method.responseType as AnyFns;
     const requestType = method.requestType as AnyFns;
+    const path = `/${shape.fullName}/${method.name}`;
+    const unknownFields = unknownFieldsIn(path);
     definition[key] = {
-      path: `/${shape.fullName}/${method.name}`,
+      path,
       requestStream: method.requestStream,
       responseStream: method.responseStream,
       requestSerialize: (message: unknown) => Buffer.from(requestType.encode(message).finish()),
-      requestDeserialize: (bytes: Buffer) => requestType.decode(bytes),
+      requestDeserialize: (bytes: Buffer) => {
+        const request = requestType.decode(bytes);
+        const unknown = unknownFields(bytes);
+        if (unknown.length > 0) unknownIn.set(request as object, unknown);
+        return request;
+      },
       responseSerialize: (reply: Reply<unknown>) =>
         asBuffer(reply instanceof Uint8Array ? reply : responseType.encode(reply).finish()),
       responseDeserialize: (bytes: Buffer) => responseType.decode(bytes),
@@ -185,10 +199,15 @@ const NS_PER_MS = 1_000_000n;
 /** Version, trace id, span id and flags, as version 00 has them. */
 const TRACE_PARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
+/** Of a client that streams its requests nothing is told. */
+const unknownOf = (request: unknown): readonly UnknownField[] =>
+  (typeof request === 'object' && request !== null ? unknownIn.get(request) : undefined) ?? NO_FIELDS;
+
 function contextOf(call: AnyCall, { peers, gate }: ServiceOptions): CallContext {
   let abort: AbortController | null = null;
   return {
     caller: peers.callerAt(call.getPeer()),
+    unknownFields: unknownOf(call.request),
     closing: gate.closing,
     deadlineNs() {
       const deadline = call.getDeadline();

@@ -3,7 +3,7 @@ import { basename } from 'node:path';
 import { isAllowing, subjectsOf } from '../../domain/call/catalogue.ts';
 import { fromJournalRecord } from '../../engine/codec.ts';
 import { codeName } from '../../domain/model/errors.ts';
-import type { CallResponse, Caller, RequestOf } from '../../domain/model/records.ts';
+import type { BodyOf, CallResponse, Caller, RequestOf } from '../../domain/model/records.ts';
 import { containerStream, sandboxStream } from '../../domain/model/records.ts';
 import { JOURNAL_PRUNED, parsePruned, parseReadsClosed, READS_CLOSED } from '../../journal/own-records.ts';
 import type { JournalRecord, ReadRow } from '../../journal/types.ts';
@@ -13,7 +13,7 @@ import { createTable, type Style } from '../table.ts';
 import { type CallEntry, type Entry, type EventEntry, type PrunedEntry, streamsOfAnswer } from './entries.ts';
 import { methodOfEntry } from './filter.ts';
 import { labelOf, type Names, podLabel, podNameOf } from './names.ts';
-import { detailOf, type Words, wordsOf } from './words.ts';
+import { detailOf, unknownWords, type Words, wordsOf } from './words.ts';
 
 export interface Shown {
   readonly show: (entry: Entry) => Promise<void>;
@@ -94,8 +94,11 @@ const movedText = ({
   return stdinBytes === undefined ? '' : `, ${bytes(stdinBytes)} in, ${bytes(stdoutBytes + stderrBytes)} out`;
 };
 
+const detailsOf = ({ request, unknownFields }: BodyOf<'call.received'>): string =>
+  [detailOf(request), unknownWords(unknownFields)].filter((words) => words !== '').join('; ');
+
 const outcomeOf = ({ received, completed }: CallEntry): { readonly outcome: string; readonly style: Style } => {
-  const detail = received === null ? '' : detailOf(received.event.body.request);
+  const detail = received === null ? '' : detailsOf(received.event.body);
   const about = detail === '' ? '' : ` (${detail})`;
   if (completed === null) return { outcome: `no answer yet${about}`, style: 'doubtful' };
   const { code, failure, response, detached } = completed.event.body;

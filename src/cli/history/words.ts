@@ -9,6 +9,7 @@ import {
   type Sequenced,
   subjectOf,
 } from '../../domain/model/records.ts';
+import type { UnknownField } from '../../domain/model/unknown-fields.ts';
 import { pluginName } from '../../domain/nri/plugins.ts';
 import type { FieldOwners } from '../../domain/model/nri.ts';
 import type { WantedStreams } from '../../domain/model/streams.ts';
@@ -89,6 +90,14 @@ export const detailOf = (request: CallRequest): string => {
       return '';
   }
 };
+
+/** What a request had more than the contract of its day: its values, where they were kept. */
+export const unknownWords = (unknown: readonly UnknownField[] = []): string =>
+  shortened(
+    unknown
+      .map(({ field, bytes: size, text, base64 }) => `unknown field ${field}: ${text ?? base64 ?? bytes(size)}`)
+      .join(', '),
+  );
 
 const intentWords = (intent: Intent): string => {
   switch (intent.kind) {

@@ -23,6 +23,7 @@ import type { AttachRequest, ExecRequest } from './streams.ts';
 import type { RestorePodRequest } from './pod-restore.ts';
 import type { Result } from './result.ts';
 import type { TurnFailed } from './turn-failed.ts';
+import type { UnknownField } from './unknown-fields.ts';
 
 /** Who called, as the kernel says (SO_PEERCRED), with the start time that makes the pid unique. */
 export interface Caller {
@@ -210,6 +211,8 @@ export type Input =
         readonly deadlineNs: Int64 | null;
         /** The caller's span, as the W3C's traceparent header has it; absent when it told none. */
         readonly traceParent?: string;
+        /** What the request had more than the contract knows; absent when it was nothing. */
+        readonly unknownFields?: readonly UnknownField[];
       };
     }
   | { readonly type: 'call.detached'; readonly body: { readonly received: number } }

@@ -26,6 +26,7 @@ const context: CallContext = {
   caller: null,
   deadlineNs: () => null,
   traceParent: () => null,
+  unknownFields: [],
   signal: () => new AbortController().signal,
   closing: new AbortController().signal,
 };
