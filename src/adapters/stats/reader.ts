@@ -12,13 +12,12 @@ import { type CpuRate, createCpuRate } from './cpu-rate.ts';
 import { readFigures } from './figures.ts';
 import { createBufferPool } from './buffer-pool.ts';
 import { readInterfaces } from './network.ts';
+import { createRounds } from './rounds.ts';
 import type { CgroupUsage, StatsReader, StatsTarget } from './types.ts';
 import { cgroupUsage, cpuTimeNs } from './usage.ts';
 
 /** Reads under way at once: as many as libuv has threads, so that others' reads get their turn. */
 const BUFFERS = 4;
-/** Between the samples of containers that nobody asks about. */
-const SAMPLE_INTERVAL_MS = 10_000;
 
 export interface StatsReaderOptions {
   readonly cgroup: Pick<CgroupFacts, 'version' | 'controllers'>;
@@ -149,20 +148,23 @@ export const createStatsReader = ({ cgroup, clock, report }: StatsReaderOptions)
     return new Map(found.filter((entry): entry is readonly [string, CgroupUsage] => entry[1] !== null));
   };
 
-  const sampler = setInterval(() => {
-    void Promise.all(watched.values().map(({ target }) => tryRead(target)));
-  }, SAMPLE_INTERVAL_MS);
-  sampler.unref();
+  const samples = createRounds(() => void Promise.all(watched.values().map(({ target }) => tryRead(target))));
 
   return {
-    read,
-    readAll,
+    read: async (target) => {
+      samples.asked();
+      return read(target);
+    },
+    readAll: async (targets) => {
+      samples.asked();
+      return readAll(targets);
+    },
     readFigures: (target, wanted) => readFigures(cgroup, target, wanted, withBuffer),
     readInterfaces: (process) => withBuffer((buffer) => readInterfaces(process, buffer)),
     watch: (target) => void tryRead(target),
     forget,
     close: () => {
-      clearInterval(sampler);
+      samples.close();
       [...watched.keys()].forEach(forget);
     },
   };

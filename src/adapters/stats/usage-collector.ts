@@ -6,11 +6,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../engine/ports.ts';
 import type { FilesystemUsage } from '../../wire/cri/api.ts';
+import { createRounds } from './rounds.ts';
 import type { LayersTotal, UsageCollector } from './types.ts';
 import { measureTree, type TreeUsage } from './walk.ts';
 
-/** Between rounds through all layers, when they are done by then. */
-const ROUND_INTERVAL_MS = 10_000;
 /** A step is followed by a pause this many times as long: a tenth of one CPU is for counting. */
 const PAUSE_FACTOR = 9;
 
@@ -91,12 +90,11 @@ export const createUsageCollector = ({ clock, mountpoint, report }: UsageCollect
     counting = false;
   };
 
-  const rounds = setInterval(() => {
+  const rounds = createRounds(() => {
     if (counting) return;
     queue.push(...layers.values());
     void countQueue();
-  }, ROUND_INTERVAL_MS);
-  rounds.unref();
+  });
 
   const forget = (containerId: string): void => {
     const layer = layers.get(containerId);
@@ -114,10 +112,16 @@ export const createUsageCollector = ({ clock, mountpoint, report }: UsageCollect
       void countQueue();
     },
     forget,
-    total: () => [...layers.values()].reduce(plus, { timestamp: startedAt, usedBytes: 0n, inodesUsed: 0n }),
-    usageOf: (containerId) => layers.get(containerId)?.usage,
+    total: () => {
+      rounds.asked();
+      return [...layers.values()].reduce(plus, { timestamp: startedAt, usedBytes: 0n, inodesUsed: 0n });
+    },
+    usageOf: (containerId) => {
+      rounds.asked();
+      return layers.get(containerId)?.usage;
+    },
     close: () => {
-      clearInterval(rounds);
+      rounds.close();
       closed.abort();
       layers.clear();
     },
