@@ -12,8 +12,11 @@ const outdir = join(top, 'dist');
 const building = join(top, 'dist.new');
 const mainProgram = join(top, 'src/cli/main.ts');
 
-/** Loaded from node_modules: two have native parts, which look for themselves there. */
-const external = ['better-sqlite3', 'koffi'];
+/** Loaded from node_modules: two have native parts, which look for themselves there; one is never asked for by a server. */
+const external = ['better-sqlite3', 'koffi', '@grpc/proto-loader'];
+
+/** Its package.json offers Node the CommonJS modules first, which come in whole. */
+const alias = { rxjs: join(top, 'node_modules/rxjs/dist/esm/index.js') };
 
 /** How sources name a program they start, or a file that is shipped beside src/. */
 const fileUrl = /new URL\('(\.{1,2}\/[^']+)', import\.meta\.url\)/g;
@@ -53,6 +56,7 @@ const bundle = async (source: string, onProgram: (source: string) => void): Prom
     conditions: ['module', 'es2015'],
     mainFields: ['module', 'main'],
     external,
+    alias,
     keepNames: false,
     legalComments: 'none',
     // Packages that are CommonJS load Node's own modules by require.
