@@ -1,7 +1,7 @@
 /**
  * The process manager of a container: looks at how far it is and asks for what comes next.
  *
- *   create:  inspection ──> files ──> created
+ *   create:  inspection ──> files ──> created     (NRI plugins are asked before, validators beside the files)
  *   start:   task ──> started        (StartError when the task could not be started)
  *   stop:    signal ──(grace)──> SIGKILL ──> exit
  *   exit:    exited is durable ──> the task is deleted (C3)
@@ -48,7 +48,13 @@ import { adjustedSpecOf } from '../nri/spec.ts';
 import { isRunning, isStarting, isStartInDoubt, mayHaveTask, stopOf, waitsToStart } from '../model/container-state.ts';
 import { refused, succeeded } from '../model/result.ts';
 import { advanceUpdates, isUpdating } from './update.ts';
-import { askForValidation, NOTHING_SAID, rejectionByDefault, waitsForPlugins } from './validation.ts';
+import {
+  askForValidation,
+  isHeldByValidators,
+  NOTHING_SAID,
+  rejectionByDefault,
+  waitsForPlugins,
+} from './validation.ts';
 import { writeExit, writeStart, writeStartError, writeUnknownEnd } from './starts-and-exits.ts';
 
 /** A killed task whose exit did not arrive by then: its shim is asked. */
@@ -85,7 +91,7 @@ function advanceCreate(turn: Turn, container: Container, inspection: StepState):
     return failCreation(turn, container, failure);
   }
   if (inspection === 'done' && files === 'none') {
-    if (isBeingValidated(container)) return;
+    if (isHeldByValidators(turn.state, container)) return;
     // The spec is tried now, so that what it can't be made of is a refusal and not a failed effect.
     const failure = specFailure(turn, container);
     if (failure !== null) return failCreation(turn, container, failure);
@@ -93,10 +99,11 @@ function advanceCreate(turn: Turn, container: Container, inspection: StepState):
     // Once more, since plugins may have gone after they had answered.
     const rejected = rejectionByDefault(turn.state, container, []);
     if (rejected !== null) return failCreation(turn, container, rejected);
-    if (!isAskedOfPlugins(container) && askForValidation(turn, container, NOTHING_SAID)) return;
+    const isJudged = !isAskedOfPlugins(container) && askForValidation(turn, container, NOTHING_SAID);
+    if (isJudged && rulesOf(turn.state) < 6) return;
     return request(turn, stream, { kind: 'PrepareContainer' });
   }
-  if (files !== 'done') return;
+  if (files !== 'done' || isBeingValidated(container)) return;
   // Containers of a pod that is being restored are shown with the pod, or never.
   if (isOfNewPod(turn, container)) return wake(turn, sandboxStream(container.podSandboxId));
   const claimed = callsWaitingFor(turn, stream, ['CreateContainer']).some((call) => !call.detached);

@@ -13,7 +13,7 @@ import { answer, emit, request, type Turn } from '../deciding/turn.ts';
 import { advanceContainer, failCreation } from './advance.ts';
 import { writeStartError } from './starts-and-exits.ts';
 import { afterUpdateHook } from './update.ts';
-import { askForValidation, rejectionByDefault, type SaidToCreation } from './validation.ts';
+import { askForValidation, hasNames, rejectionByDefault, type SaidToCreation } from './validation.ts';
 
 type Ended = Extract<EffectEnded, { kind: 'CallPlugins' }>;
 
@@ -88,13 +88,10 @@ function adjust(turn: Turn, container: Container, { adjust, owners }: Merged): v
 }
 
 /** What names stand for has to be known before the spec is built. */
-function lookUpNames(turn: Turn, { id, goal, nri }: Container): void {
-  if (goal === 'run' && hasNames(nri?.adjusted?.adjust ?? {}))
-    request(turn, containerStream(id), { kind: 'InspectContainer' });
+function lookUpNames(turn: Turn, container: Container): void {
+  if (container.goal === 'run' && hasNames(container))
+    request(turn, containerStream(container.id), { kind: 'InspectContainer' });
 }
-
-const hasNames = ({ cdiDevices = [], linux }: ContainerAdjustment): boolean =>
-  cdiDevices.length > 0 || linux?.resources?.blockioClass !== undefined;
 
 /** A later change of limits begins with what plugins set. */
 function resourcesWith(container: Container, { linux = {} }: ContainerAdjustment) {

@@ -1,11 +1,12 @@
 /**
- * Has what NRI plugins want of a container judged before it is made: by the validator that scribe brings along, then by
- * plugins, which are asked once, all at once. Must not give the creation up itself.
+ * Has what NRI plugins want of a container judged before it is there: by the validator that scribe brings along, then by
+ * plugins, which are asked once, all at once, while its files are made. Must not give the creation up itself.
  */
 import { awaitsPlugins } from '../deciding/awaited-plugins.ts';
 import { askValidators } from '../deciding/hooks.ts';
 import type { Turn } from '../deciding/turn.ts';
 import type { Failure } from '../model/errors.ts';
+import type { ContainerAdjustment } from '../model/nri.ts';
 import type { PluginAnswer } from '../model/nri-plugins.ts';
 import { containerStream } from '../model/records.ts';
 import { rulesOf } from '../model/rules.ts';
@@ -15,7 +16,7 @@ import { pluginsThere } from '../nri/plugins.ts';
 import type { MergedUpdates } from '../nri/updates.ts';
 import { defaultValidation } from '../nri/validate.ts';
 import { seccompProfileAsked } from '../nri/views.ts';
-import { isAskedOfPlugins } from './hooks.ts';
+import { isAskedOfPlugins, isBeingValidated } from './hooks.ts';
 
 /** What plugins said to the creation. */
 export interface SaidToCreation {
@@ -32,6 +33,16 @@ export function askForValidation(turn: Turn, { id }: Container, { answers, other
   const proposal = { ...others, plugins: pluginsThere(turn.state, answers) };
   return askValidators(turn, containerStream(id), proposal);
 }
+
+/** What names stand for is looked up once nobody has anything against them, and files are made of that. */
+export const isHeldByValidators = (state: NodeState, container: Container): boolean =>
+  isBeingValidated(container) && (rulesOf(state) < 6 || hasNames(container));
+
+/** Plugins gave it names of things that have to be looked up before the spec is built. */
+export const hasNames = ({ nri }: Container): boolean => {
+  const { cdiDevices = [], linux }: ContainerAdjustment = nri?.adjusted?.adjust ?? {};
+  return cdiDevices.length > 0 || linux?.resources?.blockioClass !== undefined;
+};
 
 /** What scribe's own validator has against it. It looks at what plugins set, and at who is there. */
 export function rejectionByDefault(

@@ -14,7 +14,8 @@
  *   5  NRI's validators are asked before a container is made; why a pod is undone is recorded; a start undoes a pod whose
  *      shim was up while it waited for plugins
  *   6  who restores a pod hears of its undoing while a container of it can't be cleaned up; the files of a container that
- *      is removed are asked to go while its task is being deleted; a command is ended of which nobody said how it ended
+ *      is removed are asked to go while its task is being deleted; a command is ended of which nobody said how it ended;
+ *      NRI's validators are asked while a container's files are made
  */
 import type { NodeState } from './state.ts';
 

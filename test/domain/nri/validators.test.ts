@@ -1,4 +1,4 @@
-/** Validators: what they are asked before a container is made, and what follows from what they say. */
+/** Validators: what they are asked while a container's files are made, and what follows from what they say. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FACTS } from '../../simulation/facts.ts';
@@ -42,10 +42,12 @@ const rejects = answers('90-strict', { hook: HOOK, rejected: { reason: 'no such 
 const agrees = answers('90-strict', { hook: HOOK });
 
 const changed = asking.bind(null, answered('CreateContainer', changes, says('20-slow', 'unanswered')));
+/** Its files are there. */
+const made = changed.bind(null, succeeds('PrepareContainer'));
 
-test('validators are asked once all others have answered, before anything is made', () => {
+test('validators are asked once all others have answered, while files are made', () => {
   const story = asking().when(answered('CreateContainer', changes));
-  story.follows({ records: ['container.adjusted'], asks: ['CallPlugins'] });
+  story.follows({ records: ['container.adjusted'], asks: ['CallPlugins', 'PrepareContainer'] });
   const { hook, plugins } = requested(story.state, 'CallPlugins');
   assert.deepEqual([hook, plugins], [HOOK, [strict]]);
 });
@@ -78,10 +80,34 @@ test('limits that others set are not in the container that validators are told o
   assert.equal(proposal?.adjust.linux?.resources?.cpu?.shares, '77');
 });
 
-test('when all agree, the container is made', () => {
+test('the container is there when its files are and all agree, whichever comes last', () => {
+  const there = { records: ['container.created'], answers: ['CreateContainer OK'] };
+  changed().when(answered(HOOK, agrees)).follows({});
+  changed().when(succeeds('PrepareContainer')).follows({});
+  changed(answered(HOOK, agrees)).when(succeeds('PrepareContainer')).follows(there);
+  changed(succeeds('PrepareContainer')).when(answered(HOOK, agrees)).follows(there);
+});
+
+test('what was made of a container that a validator rejects is taken away, once it is made', () => {
+  const rejected = changed(answered(HOOK, rejects));
+  rejected.when(succeeds('PrepareContainer')).follows({ asks: ['CallPlugins'] });
+  const gone = { records: ['container.removed'], answers: ['CreateContainer PluginRefused'] };
+  const told = answered('StopContainer');
+  changed(succeeds('PrepareContainer'), answered(HOOK, rejects))
+    .when(told)
+    .follows({ asks: ['CleanContainer'] });
+  changed(succeeds('PrepareContainer'), answered(HOOK, rejects), told, succeeds('CleanContainer'))
+    .when(answered('RemoveContainer'))
+    .follows(gone);
+});
+
+test('where files can not be made, the creation fails once validators have spoken', () => {
   changed()
+    .when(fails('PrepareContainer'))
+    .follows({ records: ['container.failed'] });
+  changed(fails('PrepareContainer'))
     .when(answered(HOOK, agrees))
-    .follows({ asks: ['PrepareContainer'] });
+    .follows({ asks: ['CallPlugins'] });
 });
 
 test('names that others brought in are looked up when all agree, and nobody is asked again', () => {
@@ -95,10 +121,12 @@ test('names that others brought in are looked up when all agree, and nobody is a
 });
 
 test('one that rejects fails the creation in its own words; who was told of the container hears of its end', () => {
-  const story = changed().when(answered(HOOK, rejects));
+  const story = made().when(answered(HOOK, rejects));
   story.follows({ records: ['container.failed'], asks: ['CallPlugins'] });
   assert.equal(requested(story.state, 'CallPlugins').hook, 'StopContainer');
-  const { events } = changed(answered(HOOK, rejects)).when(answered('StopContainer'), answered('RemoveContainer'));
+  const { events } = made(answered(HOOK, rejects), answered('StopContainer'), succeeds('CleanContainer')).when(
+    answered('RemoveContainer'),
+  );
   const failure = events.flatMap((event) => (event.type === 'call.completed' ? [event.body.failure] : []))[0];
   assert.deepEqual(failure, {
     reason: 'PluginRefused',
@@ -114,7 +142,7 @@ test('one that answers an error, does not answer, or goes, has not agreed', () =
     assert.equal(failure?.reason, reason);
     assert.match(failure.message, /"90-strict".*it is not well/);
   }
-  changed()
+  made()
     .when(fails('CallPlugins'))
     .follows({ records: ['container.failed'], asks: ['CallPlugins'] });
 });
@@ -122,20 +150,21 @@ test('one that answers an error, does not answer, or goes, has not agreed', () =
 test('validators are asked also where nobody else wants to be', () => {
   const alone = given.bind(null, registers(strict), pulledImage, readyPod, createContainer());
   const story = alone().when(succeeds('InspectContainer'));
-  story.follows({ asks: ['CallPlugins'] });
+  story.follows({ asks: ['CallPlugins', 'PrepareContainer'] });
   assert.deepEqual(requested(story.state, 'CallPlugins').proposal, {
     adjust: {},
     updates: [],
     owners: { [CONTAINER]: { simple: {}, compound: {} } },
     plugins: [{ name: 'strict', index: '90' }],
   });
-  alone(succeeds('InspectContainer'))
-    .when(answered(HOOK, rejects))
-    .follows({ records: ['container.failed', 'container.removed'], answers: ['CreateContainer PluginRefused'] });
+  alone(succeeds('InspectContainer'), succeeds('PrepareContainer'), answered(HOOK, rejects))
+    .when(succeeds('CleanContainer'))
+    .follows({ records: ['container.removed'], answers: ['CreateContainer PluginRefused'] });
 });
 
-test('a container that is being removed waits for validators, and is not made', () => {
-  changed(removeContainer)
+test('a container that is being removed waits for validators and for its files, and is not there before', () => {
+  changed(removeContainer).when(answered(HOOK, agrees)).follows({});
+  made(removeContainer)
     .when(answered(HOOK, agrees))
     .follows({ asks: ['CallPlugins'] });
 });
@@ -144,10 +173,27 @@ test('C19: a creation of which a restart left in doubt what validators said is u
   changed()
     .when(restart())
     .follows({
-      records: ['container.failed', 'container.removed'],
-      asks: ['StopShim'],
+      records: ['container.failed'],
+      asks: ['StopShim', 'CleanContainer'],
       answers: ['CreateContainer Interrupted'],
     });
+});
+
+test('C13: by rules 5 files wait for validators', () => {
+  const older = given.bind(
+    null,
+    nodeStarts({ ...FACTS, rules: 5 }),
+    registers(strict),
+    pulledImage,
+    readyPod,
+    createContainer(),
+  );
+  older()
+    .when(succeeds('InspectContainer'))
+    .follows({ asks: ['CallPlugins'] });
+  older(succeeds('InspectContainer'))
+    .when(answered(HOOK, agrees))
+    .follows({ asks: ['PrepareContainer'] });
 });
 
 test('C13: a journal from before there were validators is decided as it was then', () => {
