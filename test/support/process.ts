@@ -23,12 +23,16 @@ export interface CommandOptions {
 
 const outputCharsMax = 1_000_000;
 
+/** The last of a text that grows, cut now and then: cutting it at each piece would copy it each time. */
+const withNext = (text: string, piece: string): string =>
+  text.length < 2 * outputCharsMax ? text + piece : (text + piece).slice(-outputCharsMax);
+
 const collect = (stream: NodeJS.ReadableStream | null): { text: () => string } => {
   let text = '';
   stream?.setEncoding('utf8').on('data', (chunk: string) => {
-    text = (text + chunk).slice(-outputCharsMax);
+    text = withNext(text, chunk);
   });
-  return { text: () => text };
+  return { text: () => text.slice(-outputCharsMax) };
 };
 
 /** Runs a program to its end, whatever its exit status. Rejects when it can't be started or does not end in time. */
@@ -94,7 +98,7 @@ const handleOf = (child: ChildProcess, name: string): BackgroundProcess => {
   const watchers = new Set<() => void>();
   for (const stream of [child.stdout, child.stderr]) {
     stream?.setEncoding('utf8').on('data', (chunk: string) => {
-      output = (output + chunk).slice(-outputCharsMax);
+      output = withNext(output, chunk);
       for (const watch of watchers) watch();
     });
   }
@@ -133,7 +137,7 @@ const handleOf = (child: ChildProcess, name: string): BackgroundProcess => {
   };
   return {
     pid,
-    output: () => output,
+    output: () => output.slice(-outputCharsMax),
     ended,
     until,
     isAlive: () => child.exitCode === null && child.signalCode === null,
