@@ -3,7 +3,7 @@ import { pluginName } from '../domain/nri/plugins.ts';
 import { DaemonDefinition, type ListNriPluginsReply, type NriPlugin } from '../wire/scribe/v1/daemon.ts';
 import { connectDaemon } from './client.ts';
 import { command } from './command.ts';
-import { duration, jsonLine } from './format.ts';
+import { duration, jsonLine, localTime, shortUtcTime, type ShowTime, utcTime } from './format.ts';
 import { type Io, write } from './io.ts';
 import { configOption, jsonOption, socketOf, socketOption } from './places.ts';
 import { type Column, createTable, type Style } from './table.ts';
@@ -17,6 +17,7 @@ const PLUGINS: readonly Column[] = [
   { title: 'STARTED', widthMax: 9 },
   { title: 'PID', widthMax: 7 },
   { title: 'NRI', widthMax: 12 },
+  { title: 'SINCE', widthMax: 29 },
   { title: 'REQUESTS', widthMax: 10 },
   { title: 'FAILED', widthMax: 8 },
   { title: 'MISSED', widthMax: 8 },
@@ -48,12 +49,13 @@ const originOf = ({ state, launched }: NriPlugin): string => {
   return launched ? 'launched' : 'connected';
 };
 
-const pluginRow = (plugin: NriPlugin): Row => {
-  const { state, pid, nriVersion, requests, failures, deadlinesMissed, lastFailure } = plugin;
+const pluginRow = (plugin: NriPlugin, showTime: ShowTime): Row => {
+  const { state, pid, nriVersion, registeredNs, requests, failures, deadlinesMissed, lastFailure } = plugin;
   const [process, version] = [pid === 0 ? NOTHING : String(pid), nriVersion || NOTHING];
+  const since = registeredNs === '0' ? NOTHING : showTime(BigInt(registeredNs));
   const figures = [requests, failures, deadlinesMissed, lastFailure || NOTHING];
   return {
-    cells: [pluginName(plugin), state, originOf(plugin), process, version, ...figures],
+    cells: [pluginName(plugin), state, originOf(plugin), process, version, since, ...figures],
     style: STYLES[state] ?? 'doubtful',
   };
 };
@@ -68,8 +70,14 @@ const ownedRows = (plugin: NriPlugin): readonly Row[] =>
     cells: [pluginName(plugin), `${podNamespace}/${podName}/${containerName}`, fields.join(', ')],
   }));
 
-const jsonOf = ({ pid, nriVersion, lastFailure, ...plugin }: NriPlugin): string =>
-  jsonLine({ ...plugin, pid: pid || null, nriVersion: nriVersion || null, lastFailure: lastFailure || null });
+const jsonOf = ({ pid, nriVersion, registeredNs, lastFailure, ...plugin }: NriPlugin): string =>
+  jsonLine({
+    ...plugin,
+    pid: pid || null,
+    nriVersion: nriVersion || null,
+    registeredAt: registeredNs === '0' ? null : utcTime(BigInt(registeredNs)),
+    lastFailure: lastFailure || null,
+  });
 
 const showTable = async (columns: readonly Column[], rows: readonly Row[], io: Io): Promise<void> => {
   const table = createTable(io.stdout, columns);
@@ -77,10 +85,14 @@ const showTable = async (columns: readonly Column[], rows: readonly Row[], io: I
   await table.flush();
 };
 
-const show = async ({ enabled, plugins }: ListNriPluginsReply, io: Io): Promise<void> => {
+const show = async ({ enabled, plugins }: ListNriPluginsReply, showTime: ShowTime, io: Io): Promise<void> => {
   if (!enabled)
     await write(io.stderr, 'NRI is off: no plugin is asked anything. nri.enable in the configuration turns it on.\n');
-  await showTable(PLUGINS, plugins.map(pluginRow), io);
+  await showTable(
+    PLUGINS,
+    plugins.map((plugin) => pluginRow(plugin, showTime)),
+    io,
+  );
   for (const [columns, rows] of [
     [LATENCIES, plugins.flatMap(latencyRows)],
     [OWNED, plugins.flatMap(ownedRows)],
@@ -95,11 +107,16 @@ export const nri = command({
   name: 'nri',
   summary: 'list NRI plugins, how they do, and what they own',
   description: [
-    'Lists the NRI plugins that the running daemon knows, in the order in which they are asked: how they came, how many requests they were sent, how many of these failed, and of how many they missed the deadline; then how long they took to answer, hook by hook, over the last 256 answers; then what they set in containers that run.',
+    'Lists the NRI plugins that the running daemon knows, in the order in which they are asked: how they came, how many requests they were sent, how many of these failed, and of how many they missed the deadline; then how long they took to answer, hook by hook, over the last 256 answers; then what they set in containers that run. All figures are of the time since the plugin registered: one that comes again begins anew.',
     'A plugin is active once it was told what there is (Synchronize), and is asked nothing before. One that waits was launched, has ended, and will be started again. One that is gone is listed as long as a container runs with what it set.',
     'scribe history --events shows what plugins changed and when they were asked; with --json, what each one answered.',
   ],
-  options: { socket: socketOption, config: configOption, json: jsonOption },
+  options: {
+    socket: socketOption,
+    config: configOption,
+    utc: { about: 'Times in UTC, instead of in the local zone.' },
+    json: jsonOption,
+  },
   examples: [
     ['scribe nri', 'Shows the plugins of this node.'],
     ['scribe nri --json | jq \'select(.state != "active")\'', 'Those that are not asked at present.'],
@@ -110,7 +127,7 @@ export const nri = command({
       const { listNriPlugins } = DaemonDefinition.methods;
       const reply = await daemon.call(DaemonDefinition, listNriPlugins, {}, TIMEOUT_MS);
       if (values.json === true) await write(io.stdout, reply.plugins.map(jsonOf).join(''));
-      else await show(reply, io);
+      else await show(reply, values.utc === true ? shortUtcTime : localTime, io);
       return 0;
     } finally {
       daemon.close();

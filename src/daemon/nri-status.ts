@@ -22,7 +22,7 @@ export function nriPluginsReply(
 }
 
 function pluginMessage(status: NriPluginStatus, owned: NriPlugin['owned']): NriPlugin {
-  const { index, name, state, nriVersion, launched, pid, events, lastFailure, latencies } = status;
+  const { index, name, state, nriVersion, launched, pid, events, lastFailure, latencies, registeredNs } = status;
   return {
     index,
     name,
@@ -43,6 +43,7 @@ function pluginMessage(status: NriPluginStatus, owned: NriPlugin['owned']): NriP
       maxNs: String(maxNs),
     })),
     owned,
+    registeredNs: String(registeredNs ?? 0n),
   };
 }
 

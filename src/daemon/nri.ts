@@ -81,8 +81,11 @@ export async function startNri({ plugins, observe, submit, changes, log }: Optio
     const plugin = names.get(pluginId) ?? pluginId;
     const read = updateContainersRequest(plugin, { update: [...update], evict: [...evictions] });
     if (!read.ok) throw new FailureError(read.failure.reason, read.failure.message);
-    const failed = await carryOut(plugin, read.value.updates ?? [], read.value.evictions ?? []);
-    return failed.map(updateToWire);
+    const { updates, evictions: evicted, misfits } = read.value;
+    for (const { failure } of misfits) log.warn({ plugin, failure }, 'an update that an NRI plugin wants is refused');
+    const refused = misfits.filter(({ update: { ignoreFailure } }) => !ignoreFailure).map(({ update: one }) => one);
+    const failed = await carryOut(plugin, updates, evicted);
+    return [...refused, ...failed.map(updateToWire)];
   });
 }
 

@@ -14,12 +14,13 @@ const nriPlugins = {
       name: 'logger',
       state: 'active',
       nriVersion: 'v0.12.5',
+      registeredNs: '1795420800123000000',
       launched: true,
       pid: 812,
       requests: '41',
       failures: '2',
       deadlinesMissed: '1',
-      lastFailure: 'The NRI plugin 10-logger did not answer StartContainer in time.',
+      lastFailure: 'The NRI plugin 10-logger did not answer StartContainer within 2000 ms.',
       hooks: ['CreateContainer'],
       latencies: [{ hook: 'CreateContainer', answers: '39', p50Ns: '512000', p99Ns: '1250000', maxNs: '2000000' }],
       owned: [
@@ -41,22 +42,23 @@ const cellsOf = (text: string): string[][] => text.split('\n').map((line) => lin
 describe('nri', () => {
   test('has a table of plugins, one of how long they take, and one of what they own', async (t) => {
     const { socketPath } = await fakeDaemon(t, { nriPlugins });
-    const { exitStatus, stdout } = await scribe(['nri', '--socket', socketPath]);
+    const { exitStatus, stdout } = await scribe(['nri', '--socket', socketPath, '--utc']);
     assert.equal(exitStatus, 0);
     assert.deepEqual(cellsOf(stdout), [
-      ['PLUGIN', 'STATE', 'STARTED', 'PID', 'NRI', 'REQUESTS', 'FAILED', 'MISSED', 'LAST FAILURE'],
+      ['PLUGIN', 'STATE', 'STARTED', 'PID', 'NRI', 'SINCE', 'REQUESTS', 'FAILED', 'MISSED', 'LAST FAILURE'],
       [
         '10-logger',
         'active',
         'launched',
         '812',
         'v0.12.5',
+        '2026-11-23 08:00:00.123Z',
         '41',
         '2',
         '1',
-        'The NRI plugin 10-logger did not answer StartContainer in time.',
+        'The NRI plugin 10-logger did not answer StartContainer within 2000 ms.',
       ],
-      ['20-evil\\u{1b}[2J', 'waiting', 'launched', '-', '-', '0', '0', '0', '-'],
+      ['20-evil\\u{1b}[2J', 'waiting', 'launched', '-', '-', '-', '0', '0', '0', '-'],
       [''],
       ['PLUGIN', 'HOOK', 'ANSWERS', 'P50', 'P99', 'MAX'],
       ['10-logger', 'CreateContainer', '39', '512 µs', '1.25 ms', '2.00 ms'],
@@ -73,8 +75,12 @@ describe('nri', () => {
     assert.equal(exitStatus, 0);
     assert.doesNotMatch(stdout, /\u001b/);
     const [first, second] = jsonLines<Record<string, unknown>>(stdout);
-    assert.deepEqual(first, nriPlugins.plugins[0]);
-    assert.deepEqual([second?.['pid'], second?.['nriVersion'], second?.['lastFailure']], [null, null, null]);
+    const { registeredNs: _since, ...plugin } = nriPlugins.plugins[0] ?? assert.fail();
+    assert.deepEqual(first, { ...plugin, registeredAt: '2026-11-23T08:00:00.123000000Z' });
+    assert.deepEqual(
+      ['pid', 'nriVersion', 'registeredAt', 'lastFailure'].map((key) => second?.[key]),
+      [null, null, null, null],
+    );
   });
 
   test('says that NRI is off', async (t) => {

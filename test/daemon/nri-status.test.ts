@@ -17,6 +17,7 @@ const status: NriPluginStatus = {
   state: 'active',
   events: ['CreateContainer'],
   nriVersion: 'v0.12.5',
+  registeredNs: 1_795_420_800_000_000_000n,
   requests: 3,
   failures: 2,
   deadlinesMissed: 1,
@@ -68,6 +69,7 @@ describe('what is told of NRI plugins', () => {
         hooks: ['CreateContainer'],
         latencies: [{ hook: 'CreateContainer', answers: '1', p50Ns: '5', p99Ns: '7', maxNs: '9' }],
         owned: [],
+        registeredNs: '1795420800000000000',
       },
     ]);
   });

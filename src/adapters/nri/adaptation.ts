@@ -51,6 +51,7 @@ const statusOf = ({ found, state, lastFailure }: Launcher): NriPluginStatus => (
   state: state() === 'waiting' ? 'waiting' : 'starting',
   events: [],
   nriVersion: '',
+  registeredNs: null,
   ...NO_FIGURES,
   lastFailure: lastFailure(),
 });

@@ -6,11 +6,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { EffectOf, EffectResults } from '../../domain/model/effects.ts';
 import { FailureError } from '../../domain/model/errors.ts';
-import type { NriPlugin, PluginAnswer, PluginHook } from '../../domain/model/nri-plugins.ts';
+import type { NriPlugin, PluginAnswer, PluginFailure, PluginHook } from '../../domain/model/nri-plugins.ts';
 import type { NriAnswer, NriContainer } from '../../domain/model/nri-views.ts';
 import { type Result, succeeded } from '../../domain/model/result.ts';
 import { adjustedView } from '../../domain/nri/adjusted-view.ts';
-import { mergedAnswers, updatesIn } from '../../domain/nri/answers.ts';
+import { isVeto, mergedAnswers, updatesIn } from '../../domain/nri/answers.ts';
 import { pluginName } from '../../domain/nri/plugins.ts';
 import { toCriResources } from '../../domain/nri/resources.ts';
 import { updatedResources } from '../../domain/nri/updates.ts';
@@ -118,7 +118,7 @@ async function askAll(
     const answer = await ask(plugin, withAnswersSeen(call, answers));
     if (answer !== null) answers.push(answer);
     // What was begun is given up: those who come later would hear of it in vain.
-    if (answer?.failure?.kind === 'refused' && MAY_BE_REFUSED.has(call.hook)) break;
+    if (answer?.failure !== undefined && isVeto(answer.failure) && MAY_BE_REFUSED.has(call.hook)) break;
   }
   return answers;
 }
@@ -150,17 +150,20 @@ async function askOne(options: Options, call: Call, plugin: NriPlugin): Promise<
   const request = await requestOf(options, call);
   const said = await options.plugins.ask(plugin.id, call.hook, request);
   const common = { plugin: name, durationNs: String(said.durationNs) };
-  if (!said.ok)
-    return said.why === 'unsubscribed' ? null : { ...common, failure: failureOf(said, plugin.isRequired === true) };
+  if (!said.ok) return said.why === 'unsubscribed' ? null : { ...common, failure: failureOf(said, plugin) };
   const read = answerOf(call.hook, name, said.answer, options.tokenOf);
   return read.ok
     ? { ...common, answer: read.value }
     : { ...common, failure: { kind: 'refused', message: read.failure.message } };
 }
 
-function failureOf({ why, message }: NriFailure, isRequired: boolean): NonNullable<PluginAnswer['failure']> {
-  if (why === 'refused' || isRequired) return { kind: 'refused', message };
-  return { kind: why === 'timedOut' ? 'unanswered' : 'closed', message };
+function failureOf({ why, message }: NriFailure, { isRequired }: NriPlugin): PluginFailure {
+  if (why === 'refused') return { kind: 'refused', message };
+  return {
+    kind: why === 'timedOut' ? 'unanswered' : 'closed',
+    message,
+    ...(isRequired === true ? { isRequired } : {}),
+  };
 }
 
 async function requestOf({ valuesOf }: Options, call: Call): Promise<RequestOf<PluginHook>> {

@@ -98,6 +98,8 @@ export interface NriPluginStatus {
   readonly state: NriPluginState;
   readonly events: readonly NriHook[];
   readonly nriVersion: string;
+  /** Since 1970; figures are of the time since then. null: it is not connected. */
+  readonly registeredNs: bigint | null;
   readonly requests: number;
   /** Requests that it refused, missed the deadline of, or closed upon. */
   readonly failures: number;

@@ -5,7 +5,7 @@ import { callMethod } from '../../platform/ttrpc/method.ts';
 import { hasStatus, isClosed, isTimeout, TtrpcGarbageError } from '../../platform/ttrpc/status.ts';
 import { PluginDefinition } from '../../wire/nri/api.ts';
 import { methodOf, stateChangeOf } from './hooks.ts';
-import type { AnswerOf, NriFailure, NriFailureKind, NriHook, RequestOf } from './plugins.ts';
+import type { AnswerOf, NriAsked, NriFailure, NriFailureKind, NriHook, RequestOf } from './plugins.ts';
 
 const SERVICE = PluginDefinition.fullName;
 
@@ -45,14 +45,29 @@ export const failureOf = (kind: RequestFailureKind, message: string, durationNs:
   durationNs,
 });
 
+/** `why` goes on from "it was not asked". */
+export const notAsked = (plugin: string, kind: NriFailureKind, why: string): NriFailure =>
+  failureOf(kind, `The NRI plugin ${plugin} was not asked: ${why}.`, 0n);
+
+/** What was asked, and how long it had for it. */
+export interface Asked {
+  readonly what: NriAsked;
+  readonly timeoutMs: number;
+}
+
 /** In words, with what the plugin said of it. */
-export const describeFailure = (name: string, what: string, kind: RequestFailureKind, error: unknown): string => {
+export const describeFailure = (
+  name: string,
+  { what, timeoutMs }: Asked,
+  kind: RequestFailureKind,
+  error: unknown,
+): string => {
   const plugin = `The NRI plugin ${name}`;
   switch (kind) {
     case 'closed':
       return `${plugin} went away before it answered ${what}.`;
     case 'timedOut':
-      return `${plugin} did not answer ${what} in time.`;
+      return `${plugin} did not answer ${what} within ${timeoutMs} ms.`;
     case 'garbage':
       return `${plugin} answered ${what} with what is no answer (${messageOf(error)}).`;
     case 'refused':

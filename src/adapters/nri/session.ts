@@ -1,7 +1,7 @@
 /**
  * One registered plugin, as long as its connection lasts: its requests one after the other, each within its deadline.
  * Nothing that it does or fails to do reaches another plugin. Decides only whether it stays connected, by the policy that
- * it was given.
+ * it was given, and what is asked of one that stays and is silent.
  */
 import { GrpcCode } from '../../domain/model/errors.ts';
 import { createSemaphore } from '../../platform/linux/semaphore.ts';
@@ -23,7 +23,15 @@ import type {
 } from './plugins.ts';
 import { pluginName } from '../../domain/nri/plugins.ts';
 import type { PluginPolicy } from './policy.ts';
-import { describeFailure, failureKindOf, failureOf, isUnimplemented, sendRequest } from './request.ts';
+import {
+  type Asked,
+  describeFailure,
+  failureKindOf,
+  failureOf,
+  isUnimplemented,
+  notAsked,
+  sendRequest,
+} from './request.ts';
 import { sendAll, synchronizeTimeoutMs } from './synchronize.ts';
 
 export interface Session {
@@ -39,6 +47,18 @@ export interface Session {
 
 /** With more unread bytes than this a plugin gets no more until it has read them. */
 const BACKLOG_BYTES_MAX = 4 * 1024 * 1024;
+/**
+ * A plugin that stays however often it is late is silent after so many misses in a row. From then on whoever waited behind
+ * a request that it missed is told so, and not made to wait for another deadline: of many pods at once none waits for each.
+ */
+const SILENT_MISSES = 3;
+const NS_PER_MS = 1_000_000n;
+
+/** `before`: when whoever waits now began to. */
+const isSilent = (misses: number, before: number): boolean => misses >= SILENT_MISSES && misses > before;
+
+const silenceOf = (misses: number, timeoutMs: number): string =>
+  `it gave no answer to the last ${misses} requests within ${timeoutMs} ms`;
 
 export const createSession = (
   plugin: NriPlugin,
@@ -50,6 +70,7 @@ export const createSession = (
   const turn = createSemaphore(1);
   const health = createHealth();
   const unknown = new Set<NriHook>();
+  const registeredNs = BigInt(Date.now()) * NS_PER_MS;
   let state: Extract<NriPluginState, 'registered' | 'synchronizing' | 'active'> = 'registered';
   let closeReason: string | null = null;
 
@@ -62,14 +83,14 @@ export const createSession = (
     connection.close();
   };
 
-  const failed = (what: NriAsked, error: unknown, sinceNs: bigint): NriFailure => {
+  const failed = (asked: Asked, error: unknown, sinceNs: bigint): NriFailure => {
     const kind = failureKindOf(error);
-    const message = describeFailure(name, what, kind, error);
+    const message = describeFailure(name, asked, kind, error);
     health.failed(kind === 'timedOut', message);
     // What is refused at an end, or after the fact, stops nothing: nobody hears of it otherwise.
     if (kind === 'timedOut' || kind === 'refused') warn(message);
     const misses = health.missesInARow();
-    if (kind === 'garbage') close(`what it answered to ${what} is no answer`);
+    if (kind === 'garbage') close(`what it answered to ${asked.what} is no answer`);
     else if (missesMax !== null && misses >= missesMax) close(`it missed ${misses} deadlines in a row`);
     return failureOf(kind, message, process.hrtime.bigint() - sinceNs);
   };
@@ -80,9 +101,6 @@ export const createSession = (
     return durationNs;
   };
 
-  const unasked = (why: 'closed' | 'unsubscribed' | 'refused', message: string): NriFailure =>
-    failureOf(why, `The NRI plugin ${name} was not asked: ${message}.`, 0n);
-
   const send = async <H extends NriHook>(hook: H, request: RequestOf<H>): Promise<NriAnswer<H>> => {
     const sinceNs = process.hrtime.bigint();
     try {
@@ -92,11 +110,15 @@ export const createSession = (
       return { ok: true, answer, durationNs: answeredSince(hook, sinceNs) };
     } catch (error) {
       // Who wants to hear of everything need not know everything.
-      if (!subscribedToAll || !isUnimplemented(error)) return failed(hook, error, sinceNs);
+      if (!subscribedToAll || !isUnimplemented(error))
+        return failed({ what: hook, timeoutMs: requestTimeoutMs }, error, sinceNs);
       unknown.add(hook);
-      return unasked('unsubscribed', `it does not know ${hook}`);
+      return notAsked(name, 'unsubscribed', `it does not know ${hook}`);
     }
   };
+
+  const silence = async (): Promise<NriFailure> =>
+    notAsked(name, 'timedOut', silenceOf(health.missesInARow(), requestTimeoutMs));
 
   const sendState = async (pods: readonly PodSandbox[], containers: readonly Container[]): Promise<NriSynchronized> => {
     const sinceNs = process.hrtime.bigint();
@@ -106,7 +128,7 @@ export const createSession = (
       state = 'active';
       return { ok: true, update, durationNs: answeredSince('Synchronize', sinceNs) };
     } catch (error) {
-      const failure = failed('Synchronize', error, sinceNs);
+      const failure = failed({ what: 'Synchronize', timeoutMs }, error, sinceNs);
       close('it could not be synchronized');
       return failure;
     }
@@ -116,23 +138,26 @@ export const createSession = (
     plugin,
     ask: async (hook, request) => {
       if (!plugin.events.includes(hook) || unknown.has(hook))
-        return unasked('unsubscribed', `it has not subscribed to ${hook}`);
+        return notAsked(name, 'unsubscribed', `it has not subscribed to ${hook}`);
       // Each request has one, which the compiler can't see.
       const { pod } = request as { readonly pod: PodSandbox | undefined };
-      if (!binding.includes(pod)) return unasked('unsubscribed', 'it is bound to other pods');
+      if (!binding.includes(pod)) return notAsked(name, 'unsubscribed', 'it is bound to other pods');
       if (hook === 'RemovePodSandbox' && pod !== undefined) binding.forget(pod.id);
-      if (state === 'registered') return unasked('closed', 'it is not synchronized yet');
-      return await turn(null, () => send(hook, request));
+      if (state === 'registered') return notAsked(name, 'closed', 'it is not synchronized yet');
+      const misses = health.missesInARow();
+      return await turn(null, () =>
+        missesMax === null && isSilent(health.missesInARow(), misses) ? silence() : send(hook, request),
+      );
     },
     synchronize: async (pods, containers) => {
-      if (state !== 'registered') return unasked('refused', 'it is synchronized already');
+      if (state !== 'registered') return notAsked(name, 'refused', 'it is synchronized already');
       state = 'synchronizing';
       const part = binding.partOf(pods, containers);
       return await turn(null, () => sendState(part.pods, part.containers));
     },
     status: () => {
       const { id, index, name: ownName, launched, pid, events, nriVersion } = plugin;
-      return { id, index, name: ownName, launched, pid, events, nriVersion, state, ...health.figures() };
+      return { id, index, name: ownName, launched, pid, events, nriVersion, registeredNs, state, ...health.figures() };
     },
     shutDown: async (timeoutMs) => {
       const { fullName: service, methods } = PluginDefinition;

@@ -26,6 +26,8 @@ export interface NriPlugin {
 /** refused: in its own words. unanswered, closed: it is left out, and what it was asked about goes on. */
 export interface PluginFailure {
   readonly kind: 'refused' | 'unanswered' | 'closed';
+  /** What it did not say counts as no. Older journals have such a failure as refused. */
+  readonly isRequired?: true;
   readonly message: string;
 }
 

@@ -133,7 +133,7 @@ describe('asking a plugin', { timeout: 60_000 }, () => {
       const answer = await ask();
       assert.ok(!answer.ok);
       assert.equal(answer.why, 'timedOut');
-      assert.equal(answer.message, 'The NRI plugin 10-double did not answer RunPodSandbox in time.');
+      assert.equal(answer.message, 'The NRI plugin 10-double did not answer RunPodSandbox within 300 ms.');
       assert.ok(answer.durationNs >= 290_000_000n);
     };
     await miss();
@@ -164,6 +164,29 @@ describe('asking a plugin', { timeout: 60_000 }, () => {
     );
     for (let n = 0; n < 5; n += 1) await nri.ask(plugin.id, 'RunPodSandbox', podRequest('p'));
     assert.ok((await nri.ask(plugin.id, 'StopPodSandbox', podRequest('p'))).ok);
+  });
+
+  it('of many at once does not wait for each deadline of a plugin that is silent and stays', async (t) => {
+    let silent = true;
+    const { nri, double, plugin } = await active(
+      t,
+      { handlers: { RunPodSandbox: () => (silent ? never() : Promise.resolve(new Uint8Array())) } },
+      { settings: { requestTimeoutMs: 200, missesMax: 0 } },
+    );
+    const ask = async (id: string) => await nri.ask(plugin.id, 'RunPodSandbox', podRequest(id));
+    const sinceMs = performance.now();
+    const answers = await Promise.all(Array.from({ length: 20 }, (_, n) => ask(`p${n}`)));
+    // Three deadlines, where each of twenty had its own.
+    assert.ok(performance.now() - sinceMs < 2_000);
+    assert.ok(answers.every((answer) => !answer.ok && answer.why === 'timedOut'));
+    assert.equal(double.calls.filter((call) => call === 'RunPodSandbox').length, 3);
+    const [, , , fourth] = answers;
+    assert.equal(
+      fourth !== undefined && !fourth.ok && fourth.message,
+      'The NRI plugin 10-double was not asked: it gave no answer to the last 3 requests within 200 ms.',
+    );
+    silent = false;
+    assert.ok((await Promise.all([ask('q'), ask('r'), ask('s')])).every(({ ok }) => ok));
   });
 
   it('takes no answer for another that came too late', async (t) => {

@@ -1,4 +1,7 @@
-/** How plugins are told what there is: in slices, so that the daemon's loop goes on meanwhile. */
+/**
+ * How plugins are told what there is: in slices, so that the daemon's loop goes on meanwhile. What becomes of one that has
+ * to answer and does not.
+ */
 import assert from 'node:assert/strict';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { test } from 'node:test';
@@ -47,4 +50,38 @@ test('C17: views of thousands of objects are made a few at a time, the loop betw
   await turning;
   assert.deepEqual(told, { pods: OBJECTS, containers: OBJECTS });
   assert.ok(Math.max(...madeIn.values()) <= AT_ONCE_MAX, `${Math.max(...madeIn.values())} in one turn`);
+});
+
+test('one that has to answer and does not is told so, and nobody is asked after it', async () => {
+  const asked: string[] = [];
+  const message = 'The NRI plugin 10-must did not answer CreateContainer within 50 ms.';
+  const { CallPlugins } = createNriEffects({
+    plugins: {
+      ask: async (id) => {
+        asked.push(id);
+        return { ok: false, why: 'timedOut', message, durationNs: 50n };
+      },
+      synchronize: () => assert.fail('nobody is synchronized'),
+    },
+    tokenOf: (value) => value,
+    valuesOf: async () => () => null,
+  });
+  const plugin = (index: string, name: string) => ({ id: name, name, index, hooks: [] });
+  const { answers } = await CallPlugins(
+    {
+      kind: 'CallPlugins',
+      hook: 'CreateContainer',
+      plugins: [plugin('05', 'may'), { ...plugin('10', 'must'), isRequired: true }, plugin('20', 'later')],
+      pod: { id: 'pod' },
+    },
+    { signal: AbortSignal.timeout(60_000), attach: () => undefined },
+  );
+  assert.deepEqual(asked, ['may', 'must']);
+  assert.deepEqual(
+    answers.map(({ failure }) => failure),
+    [
+      { kind: 'unanswered', message },
+      { kind: 'unanswered', message, isRequired: true },
+    ],
+  );
 });

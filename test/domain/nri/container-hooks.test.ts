@@ -171,6 +171,25 @@ test('a veto fails the creation in the words of the plugin; who does not answer 
     .follows({ asks: ['PrepareContainer'] });
 });
 
+test('a plugin that has to answer and does not fails the creation, which may be tried again', () => {
+  const silent = {
+    plugin: '10-all',
+    durationNs: '1',
+    failure: { kind: 'unanswered', isRequired: true, message: 'It did not answer within 50 ms.' },
+  } as const;
+  const { events } = asking().when(
+    answered('CreateContainer', silent),
+    answered('StopContainer'),
+    answered('RemoveContainer'),
+  );
+  const failure = events.flatMap((event) => (event.type === 'call.completed' ? [event.body.failure] : []))[0];
+  assert.equal(failure?.reason, 'PluginMissing');
+  assert.match(
+    failure.message,
+    /^NRI plugin "10-all" has to answer CreateContainer of .* \(It did not answer within 50 ms\.\): .*raise request_timeout/,
+  );
+});
+
 test('C19: a creation of which a restart left in doubt what plugins said is undone', () => {
   asking()
     .when(restart())

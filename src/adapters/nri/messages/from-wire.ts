@@ -3,6 +3,7 @@
  * in words that name the plugin and the field as the protocol does, and nothing is thrown. Env values, arguments and the
  * env of hooks become tokens on the way, before anybody records them (C12).
  */
+import type { Failure } from '../../../domain/model/errors.ts';
 import type { ContainerAdjustment, LinuxContainerAdjustment } from '../../../domain/model/nri.ts';
 import type { NriAnswer, NriEviction, NriRequests, NriUpdate } from '../../../domain/model/nri-views.ts';
 import { refused, type Result } from '../../../domain/model/result.ts';
@@ -80,11 +81,30 @@ export const validationAnswer = (
   ...(reject ? { rejected: { reason: reason.slice(0, REASON_MAX) || `plugin "${plugin}" gave no reason` } } : {}),
 });
 
-/** What a plugin wants without having been asked. */
-export const updateContainersRequest = (
+export interface UpdatesAsked {
+  readonly updates: readonly NriUpdate[];
+  readonly evictions: readonly NriEviction[];
+  /** Updates that can't be, with why: the others are none the worse for them. */
+  readonly misfits: readonly { readonly update: wire.ContainerUpdate; readonly failure: Failure }[];
+}
+
+/** What a plugin wants without having been asked. Refused with PluginInvalid where an eviction can't be. */
+export function updateContainersRequest(
   plugin: string,
   { update, evict }: Pick<wire.UpdateContainersRequest, 'update' | 'evict'>,
-): Result<NriRequests> => reading(plugin, 'a request for UpdateContainers', () => requests(update, evict) ?? {});
+): Result<UpdatesAsked> {
+  const what = 'a request for UpdateContainers';
+  const read = update.map((one, index) => reading(plugin, what, () => updateFromWire(`update[${index}]`, one)));
+  const misfits = update.flatMap((one, index) => {
+    const result = read[index];
+    return result?.ok === false ? [{ update: one, failure: result.failure }] : [];
+  });
+  return reading(plugin, what, () => ({
+    updates: read.flatMap((result) => (result.ok ? [result.value] : [])),
+    evictions: requests([], evict)?.evictions ?? [],
+    misfits,
+  }));
+}
 
 const requests = (
   update: readonly wire.ContainerUpdate[],

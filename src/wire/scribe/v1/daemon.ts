@@ -106,6 +106,8 @@ export interface NriPlugin {
   /** Of the requests that it has answered. */
   latencies: NriLatency[];
   owned: NriOwned[];
+  /** When it registered, in nanoseconds since 1970: all figures are of the time since then. 0: it is not connected. */
+  registeredNs: string;
 }
 
 export interface NriLatency {
@@ -837,6 +839,7 @@ function createBaseNriPlugin(): NriPlugin {
     hooks: [],
     latencies: [],
     owned: [],
+    registeredNs: "0",
   };
 }
 
@@ -880,6 +883,9 @@ export const NriPlugin: MessageFns<NriPlugin> = {
     }
     for (const v of message.owned) {
       NriOwned.encode(v!, writer.uint32(106).fork()).join();
+    }
+    if (message.registeredNs !== "0") {
+      writer.uint32(112).int64(message.registeredNs);
     }
     return writer;
   },
@@ -1001,6 +1007,14 @@ export const NriPlugin: MessageFns<NriPlugin> = {
             message.owned.push(NriOwned.decode(reader, reader.uint32()));
             continue;
           }
+          case 14: {
+            if (tag !== 112) {
+              break;
+            }
+
+            message.registeredNs = reader.int64().toString();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1031,6 +1045,7 @@ export const NriPlugin: MessageFns<NriPlugin> = {
     message.hooks = object.hooks?.map((e) => e) || [];
     message.latencies = object.latencies?.map((e) => NriLatency.fromPartial(e)) || [];
     message.owned = object.owned?.map((e) => NriOwned.fromPartial(e)) || [];
+    message.registeredNs = object.registeredNs ?? "0";
     return message;
   },
 };

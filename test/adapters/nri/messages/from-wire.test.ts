@@ -103,13 +103,30 @@ describe('updates and evictions', () => {
     const evict = [{ containerId: 'd', reason: 'too loud' }];
     const both = { updates: [{ containerId: 'c' }], evictions: evict };
     assert.deepEqual(value(updateContainerAnswer(PLUGIN, { update, evict })), { hook: 'UpdateContainer', ...both });
-    assert.deepEqual(value(updateContainersRequest(PLUGIN, { update, evict })), both);
-    assert.deepEqual(value(updateContainersRequest(PLUGIN, { update: [], evict: [] })), {});
+    assert.deepEqual(value(updateContainersRequest(PLUGIN, { update, evict })), { ...both, misfits: [] });
+    const nothing = { updates: [], evictions: [], misfits: [] };
+    assert.deepEqual(value(updateContainersRequest(PLUGIN, { update: [], evict: [] })), nothing);
     assert.deepEqual(value(stopContainerAnswer(PLUGIN, { update })), { hook: 'StopContainer', updates: both.updates });
     assert.deepEqual(value(createContainerAnswer(PLUGIN, { adjust: undefined, update, evict }, tokenOf)), {
       hook: 'CreateContainer',
       ...both,
     });
+  });
+
+  it('that nobody asked for are refused one by one', () => {
+    const update = ['a', '', 'c'].map((containerId) => updateToWire({ containerId }));
+    const { updates, misfits } = value(updateContainersRequest(PLUGIN, { update, evict: [] }));
+    assert.deepEqual(updates, [{ containerId: 'a' }, { containerId: 'c' }]);
+    assert.deepEqual(
+      misfits.map((misfit) => misfit.update),
+      [update[1]],
+    );
+    assert.match(
+      misfits[0]?.failure.message ?? '',
+      /sent a request for UpdateContainers with update\[1\]\.container_id/,
+    );
+    const evict = [{ containerId: '', reason: 'too loud' }];
+    assert.match(messageOf(updateContainersRequest(PLUGIN, { update, evict })), /evict\[0\]\.container_id/);
   });
 
   it('without a container, or more than any node has containers, are refused', () => {

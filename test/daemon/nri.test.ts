@@ -1,0 +1,45 @@
+/** What an NRI plugin wants without having been asked: each update is submitted for itself, and what failed is told. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { NEVER } from 'rxjs';
+import type { NriPlugins, TakeNriUpdates } from '../../src/adapters/nri/plugins.ts';
+import { startNri } from '../../src/daemon/nri.ts';
+import type { SubmitCall } from '../../src/engine/ports.ts';
+import { ContainerUpdate } from '../../src/wire/nri/api.ts';
+
+const update = (containerId: string, ignoreFailure = false): ContainerUpdate =>
+  ContainerUpdate.fromPartial({ containerId, ignoreFailure });
+
+test('an update that can not be is refused alone, and told as failed unless it may fail', async () => {
+  const submitted: unknown[] = [];
+  const warnings: unknown[] = [];
+  const taken = Promise.withResolvers<TakeNriUpdates>();
+  const plugins: NriPlugins = {
+    ask: () => assert.fail('nobody is asked'),
+    synchronize: () => assert.fail('nobody is synchronized'),
+    changes: NEVER,
+    start: async (take) => taken.resolve(take),
+    status: () => [],
+    close: async () => undefined,
+  };
+  const submit: SubmitCall = async (draft) => {
+    submitted.push('containerId' in draft ? draft.containerId : draft.method);
+    const failure = { reason: 'WrongState', message: 'not now' } as const;
+    const isRefused = 'containerId' in draft && draft.containerId === 'busy';
+    return { outcome: isRefused ? { ok: false, failure } : { ok: true, value: {} }, attachment: null };
+  };
+  await startNri({
+    plugins,
+    submit,
+    observe: async () => undefined,
+    changes: { recordsOf: () => NEVER },
+    log: { warn: (about: unknown) => warnings.push(about) } as never,
+  });
+  const take = await taken.promise;
+  const wanted = [update('a'), update('', true), update(''), update('busy'), update('c')];
+  const failed = await take({ pluginId: '10-odd@1', update: wanted, evict: [] });
+  assert.deepEqual(submitted, ['a', 'busy', 'c']);
+  assert.deepEqual(failed, [wanted[2], wanted[3]]);
+  assert.equal(warnings.length, 3);
+  assert.match(JSON.stringify(warnings), /update\[2\]\.container_id, which is empty/);
+});
