@@ -8,7 +8,7 @@
  *   remove, undo: stop ──> task deleted ──> files ──> gone
  */
 import { CREATIONS, failPod } from '../deciding/pod-failed.ts';
-import { hasTimer, openEffectsOn } from '../deciding/open-effects.ts';
+import { hasTimer } from '../deciding/open-effects.ts';
 import type { LaunchedTask, TaskExit } from '../model/tasks.ts';
 import { rulesOf } from '../model/rules.ts';
 import type { Failure } from '../model/errors.ts';
@@ -34,7 +34,7 @@ import {
 import { pluginsFor } from '../nri/plugins.ts';
 import { SIGKILL } from '../values/signals.ts';
 import { advanceCheckpoint, isInCheckpoint } from './checkpoint.ts';
-import { contactOf, isAskingShim, isUnanswered } from './contact.ts';
+import { askShimForExit, contactOf, isAskingShim, isUnanswered } from './contact.ts';
 import { refuseExecsOfRemoved } from './exec.ts';
 import {
   askHookOnce,
@@ -395,11 +395,4 @@ export function afterKill(turn: Turn, containerId: string, failure: Failure | un
   if ((alreadyGone || stopOf(container)?.killSignal === SIGKILL) && !hasTimer(turn.state, stream, 'exit'))
     setTimer(turn, stream, 'exit', afterMs(turn, alreadyGone ? GONE_EXIT_OVERDUE_MS : EXIT_OVERDUE_MS));
   advanceContainer(turn, containerId);
-}
-
-/** A killed task's exit is overdue: ask the shim, unless somebody is asking already. */
-export function askShimForExit(turn: Turn, podSandboxId: string): void {
-  const stream = sandboxStream(podSandboxId);
-  if (openEffectsOn(turn.state, stream).some(({ intent }) => intent.kind === 'ReconnectShim')) return;
-  if (turn.state.sandboxes.get(podSandboxId)?.shim) request(turn, stream, { kind: 'ReconnectShim' });
 }

@@ -1,5 +1,8 @@
-/** What is known of the shim that runs a container. */
+/** What is known of the shim that runs a container, and asking it. */
+import { openEffectsOn } from '../deciding/open-effects.ts';
+import { request, type Turn } from '../deciding/turn.ts';
 import type { Failure } from '../model/errors.ts';
+import { sandboxStream } from '../model/records.ts';
 import type { Container, NodeState, ShimContact } from '../model/state.ts';
 
 /** The contact of its pod's shim; none when there is no pod. */
@@ -16,3 +19,10 @@ export const isAskingShim = (state: NodeState, container: Container): boolean =>
  */
 export const isUnanswered = (failure: Failure | null): boolean =>
   failure !== null && (failure.reason === 'TimedOut' || failure.reason === 'ShimFailed');
+
+/** A killed task's exit is overdue: ask the shim, unless somebody is asking already. */
+export function askShimForExit(turn: Turn, podSandboxId: string): void {
+  const stream = sandboxStream(podSandboxId);
+  if (openEffectsOn(turn.state, stream).some(({ intent }) => intent.kind === 'ReconnectShim')) return;
+  if (turn.state.sandboxes.get(podSandboxId)?.shim) request(turn, stream, { kind: 'ReconnectShim' });
+}

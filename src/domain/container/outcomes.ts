@@ -6,8 +6,9 @@ import { containerStream } from '../model/records.ts';
 import { refused, succeeded } from '../model/result.ts';
 import { afterHook } from './after-hooks.ts';
 import { afterCheckpoint, afterEndCheckpoint } from './checkpoint.ts';
+import { askShimForExit } from './contact.ts';
 import { afterEndExec, afterExec, retryStaleExecs } from './exec.ts';
-import { advanceContainer, afterKill, askShimForExit, recordStart } from './advance.ts';
+import { advanceContainer, afterKill, recordStart } from './advance.ts';
 import { retryOwedContainer, undoUnclaimedContainer } from './timers.ts';
 import { recordUpdate } from './update.ts';
 

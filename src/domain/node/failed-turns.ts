@@ -4,7 +4,8 @@
  * manager runs.
  */
 import type { TaskExit } from '../model/tasks.ts';
-import { askShimForExit, EXIT_OVERDUE_MS } from '../container/advance.ts';
+import { EXIT_OVERDUE_MS } from '../container/advance.ts';
+import { askShimForExit } from '../container/contact.ts';
 import { waitingForDeletion } from '../image/advance.ts';
 import { recordUpdate } from '../container/update.ts';
 import { writeExit, writeStart } from '../container/starts-and-exits.ts';
