@@ -15,6 +15,7 @@ import type { Logger } from 'pino';
 import { v7 as uuid } from 'uuid';
 import { createSystemClock } from '../platform/linux/clock.ts';
 import { createNotify } from '../platform/linux/notify.ts';
+import { giveBackWhenQuiet } from '../platform/linux/give-back.ts';
 import { refuseCores } from '../platform/linux/syscalls.ts';
 import type { Config } from '../config/config.ts';
 import { mayLackRecords } from '../domain/model/journal-doubt.ts';
@@ -97,6 +98,9 @@ async function live(config: Config, { version, reloadConfig }: ServeOptions, log
   notify.ready();
   // Compiled code is otherwise kept at an orderly end only, and a daemon that is killed has none.
   setImmediate(flushCompileCache);
+  const givingBack = giveBackWhenQuiet((error) => log.warn({ error }, 'memory is kept that is not needed'));
+  opened.defer(givingBack.close);
+  view.changes.subscribe(givingBack.worked);
 
   const signal = await nextSignal();
   ending = true;

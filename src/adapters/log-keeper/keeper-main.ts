@@ -7,6 +7,7 @@ import { chmodSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { flushCompileCache } from 'node:module';
 import { createServer, type Socket } from 'node:net';
 import { FailureError, type Failure, messageOf } from '../../domain/model/errors.ts';
+import { giveBackWhenQuiet } from '../../platform/linux/give-back.ts';
 import { createLineReader } from '../../platform/rpc/lines.ts';
 import { createKeeper, type Keeper } from './keeper.ts';
 import {
@@ -135,7 +136,9 @@ const run = (dir: string, token: string, idleEndMs: number): void => {
     onEnd: watchIdleness,
   });
 
+  const { worked } = giveBackWhenQuiet((error) => report(`Memory is kept that is not needed: ${messageOf(error)}`));
   const perform = async (request: KeeperRequest): Promise<unknown> => {
+    worked();
     const result = await keeper.perform(request);
     if (request.op === 'bye' && !keeper.isReading()) void end();
     return result;

@@ -9,6 +9,7 @@ import { closeSync, ftruncateSync, openSync, readdirSync, readFileSync, writeSyn
 import { Socket } from 'node:net';
 import { FailureError, type FailureReason, messageOf } from '../../domain/model/errors.ts';
 import { statOf } from './holder.ts';
+import { giveBackWhenQuiet } from '../linux/give-back.ts';
 import { reapChildren, spawnProgram } from '../linux/spawn.ts';
 import { detachMount, errorCodeOf, lockWaiting } from '../linux/syscalls.ts';
 import { mountAllMapped, mountFrom } from './mounts.ts';
@@ -166,7 +167,10 @@ const serve = (): void => {
     }
   };
 
+  // What is not given back is kept; nothing else depends on it.
+  const { worked } = giveBackWhenQuiet(() => undefined);
   const receive = ({ kind, id, body }: Frame): void => {
+    worked();
     if (kind === FrameKind.stdin) inputs.set(id, body);
     else if (kind === FrameKind.cancel) running.get(id)?.kill();
     else {

@@ -1,0 +1,83 @@
+/**
+ * Gives memory back to the kernel that this process has and does not need: garbage that V8 has not met, pages that malloc
+ * keeps, and mapped code of Node of which a start runs most and the rest of the day little (the kernel has it cached, and
+ * maps what is run again). Nothing else may be given back here: what is dropped must be there again when it is used.
+ *
+ *   work ──> quiet for QUIET_MS ──> at least LEAST_APART_MS since the last time ──> give back ──> LEAST_APART_MS ──> once more
+ *
+ * The second time is for threads, which end when nothing has been asked of them for a while and leave what they had to malloc.
+ * V8 looks for garbage when it is asked for memory, and an idle process asks for none: what a start or a burst of pods
+ * left behind would stay for hours.
+ */
+import { readFile } from 'node:fs/promises';
+import { checked, native } from './syscalls.ts';
+
+const QUIET_MS = 3_000;
+/** Looking through a heap of 25 MB takes 30 ms of a processor: not after every call of a node with a call every 5 s. */
+const LEAST_APART_MS = 30_000;
+const MADV_DONTNEED = 4;
+
+const mallocTrim = native<[number]>('int malloc_trim(size_t pad)');
+const madvise = native<[bigint, bigint, number]>('int madvise(uintptr_t address, size_t length, int advice)');
+
+export interface CodeRange {
+  readonly start: bigint;
+  readonly end: bigint;
+}
+
+/** Where a program file's code is mapped from /proc/PID/smaps; without parts that differ from the file: those are nowhere else. */
+export const codeRangesIn = (smaps: string, program: string): readonly CodeRange[] =>
+  smaps.split(/^(?=[0-9a-f]+-[0-9a-f]+ )/m).flatMap((mapping) => {
+    const [, start, end, path] = /^([0-9a-f]+)-([0-9a-f]+) r-xp \S+ \S+ \S+ +(.*)$/m.exec(mapping) ?? [];
+    if (start === undefined || end === undefined || path !== program) return [];
+    return /^Anonymous: +0 kB$/m.test(mapping) ? [{ start: BigInt(`0x${start}`), end: BigInt(`0x${end}`) }] : [];
+  });
+
+/** Takes some 30 ms of this thread where the heap has 25 MB, and the thread's garbage only. */
+export async function giveBackMemory(): Promise<void> {
+  // Only with --expose-gc.
+  globalThis.gc?.();
+  mallocTrim(0);
+  for (const { start, end } of codeRangesIn(await readFile('/proc/self/smaps', 'utf8'), process.execPath))
+    checked('madvise', 'code of this program', madvise(start, end - start, MADV_DONTNEED));
+}
+
+export interface GivingBack {
+  /** Something was done: when it is over, there may be something to give back. */
+  readonly worked: () => void;
+  readonly close: () => void;
+}
+
+/** Gives back whenever work has come to rest; being started is work. Keeps no process alive, and wakes nobody who rests. */
+export function giveBackWhenQuiet(
+  report: (error: unknown) => void,
+  giveBack: () => Promise<void> = giveBackMemory,
+  now: () => number = () => performance.now(),
+): GivingBack {
+  let gaveMs = -Infinity;
+  let workedMs = now();
+  let look: NodeJS.Timeout | null = null;
+  const lookAfter = (delayMs: number): void => {
+    look = setTimeout(giveIfQuiet, delayMs).unref();
+  };
+  const giveIfQuiet = (): void => {
+    const nowMs = now();
+    const dueMs = Math.max(workedMs + QUIET_MS, gaveMs + LEAST_APART_MS);
+    if (nowMs < dueMs) return lookAfter(dueMs - nowMs);
+    const isSecond = gaveMs >= workedMs;
+    gaveMs = nowMs;
+    if (isSecond) look = null;
+    else lookAfter(LEAST_APART_MS);
+    giveBack().catch(report);
+  };
+  lookAfter(QUIET_MS);
+  return {
+    worked: () => {
+      workedMs = now();
+      if (look === null) lookAfter(QUIET_MS);
+    },
+    close: () => {
+      if (look !== null) clearTimeout(look);
+    },
+  };
+}

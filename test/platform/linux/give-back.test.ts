@@ -1,0 +1,76 @@
+/** Giving memory back: what is found to be code, what a real process gives back, and when, by a clock of the test's own. */
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import { codeRangesIn, giveBackWhenQuiet } from '../../../src/platform/linux/give-back.ts';
+import { runOk } from '../../support/process.ts';
+
+const mapping = (range: string, permissions: string, path: string, anonymousKiB: number): string =>
+  `${range} ${permissions} 00c00000 fe:00 4711                       ${path}\nSize: 100 kB\nAnonymous:      ${anonymousKiB} kB\n`;
+
+it('takes for code what is mapped of the program to be run, and is as it is in the file', () => {
+  const smaps = [
+    mapping('00400000-01000000', 'r--p', '/opt/node', 0),
+    mapping('01000000-04000000', 'r-xp', '/opt/node', 0),
+    mapping('04000000-04100000', 'r-xp', '/opt/node', 4),
+    mapping('04100000-04200000', 'rw-p', '/opt/node', 64),
+    mapping('7f0000000000-7f0000100000', 'r-xp', '/lib/libc.so.6', 0),
+    mapping('7fff00000000-7fff00100000', 'r-xp', '', 0),
+  ].join('');
+  assert.deepEqual(codeRangesIn(smaps, '/opt/node'), [{ start: 0x1000000n, end: 0x4000000n }]);
+});
+
+const CHILD = `
+import { readFileSync } from 'node:fs';
+import { giveBackMemory } from '${new URL('../../../src/platform/linux/give-back.ts', import.meta.url).href}';
+const kiBOf = (name) => Number(new RegExp(name + ':\\\\s+(\\\\d+)').exec(readFileSync('/proc/self/status', 'utf8'))[1]);
+let garbage = Array.from({ length: 200_000 }, (_, index) => ({ text: 'a'.repeat(index % 7) + index }));
+const sum = garbage.reduce((total, { text }) => total + text.length, 0);
+garbage = null;
+const before = { heapBytes: process.memoryUsage().heapUsed, fileKiB: kiBOf('RssFile') };
+await giveBackMemory();
+const after = { heapBytes: process.memoryUsage().heapUsed, fileKiB: kiBOf('RssFile') };
+const again = Array.from({ length: 200_000 }, (_, index) => ({ text: 'a'.repeat(index % 7) + index }));
+console.log(JSON.stringify({ before, after, same: again.reduce((total, { text }) => total + text.length, 0) === sum }));
+`;
+
+it('gives back garbage and code that does not run, and all that ran runs on', async () => {
+  const out = await runOk([process.execPath, '--expose-gc', '--no-warnings', '--input-type=module', '-e', CHILD]);
+  const { before, after, same } = JSON.parse(out) as Record<
+    'before' | 'after',
+    { heapBytes: number; fileKiB: number }
+  > & {
+    same: boolean;
+  };
+  assert.ok(after.heapBytes < before.heapBytes - 5_000_000, out);
+  assert.ok(after.fileKiB < before.fileKiB - 5_000, out);
+  assert.equal(same, true);
+});
+
+it('gives back 3 s after the last work and once more, at most every 30 s, and never again while nothing is done', (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  let nowMs = 0;
+  const given: number[] = [];
+  const giveBack = async (): Promise<void> => void given.push(nowMs / 1000);
+  const { worked, close } = giveBackWhenQuiet(assert.ifError, giveBack, () => nowMs);
+  const passSeconds = (seconds: number, work: () => void = () => undefined): void => {
+    for (let passed = 0; passed < seconds; passed += 1) {
+      nowMs += 1_000;
+      t.mock.timers.tick(1_000);
+      work();
+    }
+  };
+  passSeconds(600);
+  assert.deepEqual(given, [3, 33]);
+  passSeconds(10, worked);
+  passSeconds(600);
+  assert.deepEqual(given.slice(2), [613, 643]);
+  worked();
+  passSeconds(4);
+  worked();
+  passSeconds(600);
+  assert.deepEqual(given.slice(4), [1213, 1243, 1273]);
+  worked();
+  close();
+  passSeconds(600);
+  assert.equal(given.length, 7);
+});
