@@ -15,7 +15,8 @@
  *      shim was up while it waited for plugins
  *   6  who restores a pod hears of its undoing while a container of it can't be cleaned up; the files of a container that
  *      is removed are asked to go while its task is being deleted; a command is ended of which nobody said how it ended;
- *      NRI's validators are asked while a container's files are made
+ *      NRI's validators are asked while a container's files are made; the shim of a pod without a pause task is started
+ *      beside its network, and stays as long as the pod
  */
 import type { NodeState } from './state.ts';
 

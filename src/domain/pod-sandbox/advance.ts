@@ -3,7 +3,7 @@
  * everything that may have moved it, asks for nothing twice, and waits for nothing.
  *
  * The steps, and what each waits for, are a table: steps.ts. A pod without a pause task is ready without a shim, which
- * comes and goes with its containers (shim.ts).
+ * is started beside (shim.ts).
  *
  * A pod that is restored from a checkpoint has its containers made before it is ready (restored-containers.ts).
  *
@@ -43,7 +43,7 @@ import { SIGKILL } from '../values/signals.ts';
 import { advancePodCheckpoint } from './checkpoint.ts';
 import { createdResponse, isRestored, restoreContainers, restoreFailure, showRestored } from './restored-containers.ts';
 import { holderOf } from './sandboxer.ts';
-import { advanceShim } from './shim.ts';
+import { advanceShim, startShimAhead } from './shim.ts';
 import { stateOf, STOP_HOOK_AFTER_TRYING, type StepRow, stepsOf, stepsToUndo } from './steps.ts';
 
 /** A killed pause task whose exit did not arrive by then: its shim is asked. */
@@ -65,6 +65,7 @@ function advanceRun(turn: Turn, sandbox: PodSandbox): void {
     failPod(turn, sandbox.id, failure, 'notMade');
     return advancePodSandbox(turn, sandbox.id);
   }
+  startShimAhead(turn, sandbox);
   const steps = stepsOf(sandbox);
   const rules = rulesOf(turn.state);
   const next = steps.filter((row) => mayBegin(sandbox, row, rules));
@@ -79,6 +80,7 @@ function advanceRun(turn: Turn, sandbox: PodSandbox): void {
   showRestored(turn, sandbox, claimed);
   answer(turn, target, CREATIONS, succeeded(createdResponse(sandbox)));
   if (!claimed) setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
+  if (rules >= 6) wake(turn, stream);
 }
 
 const makingOf = (state: NodeState, make: StepRow['make']): readonly Intent[] =>
@@ -90,6 +92,10 @@ const makingOf = (state: NodeState, make: StepRow['make']): readonly Intent[] =>
 const isAnyStep = ({ steps }: PodSandbox, state: StepState): boolean =>
   Object.values(steps).some((step) => step === state);
 
+/** A pod without a pause task is made without its shim, which may have been asked for ahead. */
+const isAnyNeeded = ({ sandboxer, steps }: PodSandbox, state: StepState): boolean =>
+  Object.entries(steps).some(([step, its]) => its === state && !(step === 'shim' && sandboxer === 'none'));
+
 function failureOf(state: NodeState, sandbox: PodSandbox): Failure | null {
   if (sandbox.taskExit !== null)
     return {
@@ -98,7 +104,7 @@ function failureOf(state: NodeState, sandbox: PodSandbox): Failure | null {
     };
   // All was made and plugins were waited for when the daemon ended: like any half-made pod, its shim is not asked again.
   const isCutOff = sandbox.shimContact === 'mute' && rulesOf(state) >= 5;
-  const isDoubtful = isCutOff || isAnyStep(sandbox, 'failed') || sandbox.nri?.hooks.RunPodSandbox === 'failed';
+  const isDoubtful = isCutOff || isAnyNeeded(sandbox, 'failed') || sandbox.nri?.hooks.RunPodSandbox === 'failed';
   if (!isDoubtful) return restoreFailure(state, sandbox) ?? shimFailure(state, sandbox);
   return (
     sandbox.failure ?? {

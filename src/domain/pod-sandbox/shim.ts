@@ -1,8 +1,9 @@
 /**
- * The shim of a pod without a pause task. It is asked for with a container, and once more by a container that is to
- * start and finds none; it is ended when the pod has no container left, and replaced when it died. Its end is the
- * containers' loss and not the pod's. A failed start is undone and told to who waits for it, and so is a shim that can't be
- * stopped: no start is tried again by itself.
+ * The shim of a pod without a pause task. It is asked for once the pod's files are there, beside its network, so that
+ * containers find it; with a container where that failed, and once more by a container that is to start and finds none. It
+ * stays as long as the pod, and is replaced when it died (by older rules: it came with the first container and went with the
+ * last). Its end is the containers' loss and not the pod's. A failed start is undone and told to the container that waits for
+ * it, and so is a shim that can't be stopped: no start is tried again by itself.
  */
 import { hasShim, prepareShim } from '../deciding/launch.ts';
 import { failStart } from '../container/advance.ts';
@@ -13,6 +14,11 @@ import { mayHaveTask, waitsToStart } from '../model/container-state.ts';
 import { rulesOf } from '../model/rules.ts';
 import { containersOf, type Container, type PodSandbox } from '../model/state.ts';
 import { afterMs, request, retryDelayMs, setTimer, type Turn, wake } from '../deciding/turn.ts';
+
+/** Called for a pod that is being made: the pod is ready without it, and none the worse when it fails. */
+export function startShimAhead(turn: Turn, sandbox: PodSandbox): void {
+  if (rulesOf(turn.state) >= 6 && sandbox.steps.files === 'done') prepareShim(turn, sandbox);
+}
 
 /** Called for a pod that is to run and was ready once. */
 export function advanceShim(turn: Turn, sandbox: PodSandbox): void {
@@ -27,7 +33,7 @@ export function advanceShim(turn: Turn, sandbox: PodSandbox): void {
     case 'failed':
       return request(turn, sandboxStream(id), { kind: 'StopShim' });
     case 'done': {
-      const idle = containers.length === 0 && shimContact !== 'unknown';
+      const idle = rulesOf(turn.state) < 6 && containers.length === 0 && shimContact !== 'unknown';
       const tasksGone = !containers.some(mayHaveTask);
       if ((idle || shimContact === 'gone') && tasksGone && !isAsked(turn, id))
         request(turn, sandboxStream(id), { kind: 'StopShim' });

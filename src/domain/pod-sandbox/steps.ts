@@ -70,9 +70,9 @@ export interface StepRow {
  *
  * Where the shim has a sandbox service of its own, its sandbox is the task, and one that does not stop ends with its shim.
  *
- * A pod without a pause task is ready without a shim, which comes and goes with its containers (shim.ts).
+ * A pod without a pause task is ready without a shim, which is started beside and may come later (shim.ts).
  *
- *   run:     files, namespaces, network ──> ready
+ *   run:     files, namespaces, network ──> ready            files ──> shim
  *   stop:    containers' tasks ──> shim, network ──> namespaces ──> stopped
  *
  * NRI plugins that want to are asked, or told, in between; nobody waits where none does:

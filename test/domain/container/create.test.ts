@@ -21,8 +21,14 @@ import {
 const again = createContainer(containerConfig(), 'another-id');
 
 describe('CreateContainer', () => {
-  it("has image, mounts and devices inspected, while the pod's shim is started for its first container", () => {
+  it('has image, mounts and devices inspected', () => {
     given(pulledImage, readyPod)
+      .when(createContainer())
+      .follows({ records: ['container.requested'], asks: ['InspectContainer'] });
+  });
+
+  it("asks for the pod's shim where that failed before", () => {
+    given(pulledImage, runPod(), succeeds('PreparePodSandbox'), fails('StartShim'), allSucceeds)
       .when(createContainer())
       .follows({ records: ['container.requested'], asks: ['StartShim', 'InspectContainer'] });
   });
@@ -96,10 +102,10 @@ describe('a CreateContainer whose caller has gone (C5)', () => {
       });
   });
 
-  it('is undone when nobody asks, and the shim goes with the last container', () => {
+  it('is undone when nobody asks, and the pod keeps its shim', () => {
     given(pulledImage, readyPod, createContainer(), callerGoes, allSucceeds)
       .when(isDue('claim'), allSucceeds)
-      .follows({ records: ['container.failed', 'container.removed'], asks: ['CleanContainer', 'StopShim'] });
+      .follows({ records: ['container.failed', 'container.removed'], asks: ['CleanContainer'] });
   });
 });
 
@@ -131,7 +137,7 @@ describe('a container that fails while it is made (C6)', () => {
       .when(restart(), allSucceeds)
       .follows({
         records: ['container.failed', 'container.removed'],
-        asks: ['StopShim', 'CleanContainer'],
+        asks: ['ReconnectShim', 'CleanContainer'],
         answers: ['CreateContainer Interrupted'],
       });
   });

@@ -14,12 +14,12 @@ import {
 } from '../happenings.ts';
 
 describe('RemoveContainer', () => {
-  it("removes the files, answers, and lets the pod's shim go with its last container", () => {
+  it('removes the files and answers; the pod keeps its shim', () => {
     given(exitedContainer)
       .when(removeContainer, allSucceeds)
       .follows({
         records: ['container.removing', 'container.removed'],
-        asks: ['CleanContainer', 'StopShim'],
+        asks: ['CleanContainer'],
         answers: ['RemoveContainer OK'],
       });
   });
@@ -29,7 +29,7 @@ describe('RemoveContainer', () => {
       .when(removeContainer, allSucceeds)
       .follows({
         records: ['container.removing', 'container.removed'],
-        asks: ['CleanContainer', 'StopShim'],
+        asks: ['CleanContainer'],
         answers: ['RemoveContainer OK'],
       });
   });
@@ -42,7 +42,7 @@ describe('RemoveContainer', () => {
       .when(exits(137), allSucceeds)
       .follows({
         records: ['container.exited', 'container.removed'],
-        asks: ['DeleteTask', 'CleanContainer', 'StopShim'],
+        asks: ['DeleteTask', 'CleanContainer'],
         answers: ['RemoveContainer OK'],
       });
   });
@@ -58,7 +58,7 @@ describe('RemoveContainer', () => {
       .when(isDue('retry'), allSucceeds)
       .follows({
         records: ['undo.retried', 'container.removed'],
-        asks: ['DeleteTask', 'CleanContainer', 'StopShim'],
+        asks: ['DeleteTask', 'CleanContainer'],
       });
   });
 
@@ -74,6 +74,6 @@ describe('RemoveContainer', () => {
       .follows({ asks: ['wait: retry'], answers: ['RemoveContainer HostFailed'] });
     given(exitedContainer, removeContainer, fails('CleanContainer'))
       .when(isDue('retry'), allSucceeds)
-      .follows({ records: ['undo.retried', 'container.removed'], asks: ['CleanContainer', 'StopShim'] });
+      .follows({ records: ['undo.retried', 'container.removed'], asks: ['CleanContainer'] });
   });
 });

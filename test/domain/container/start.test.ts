@@ -8,7 +8,7 @@ import {
   exitedContainer,
   fails,
   pulledImage,
-  readyPod,
+  runPod,
   restart,
   runningContainer,
   shimSays,
@@ -33,7 +33,10 @@ describe('StartContainer', () => {
   it("waits for the pod's shim where that is not there yet", () => {
     const waiting = [
       pulledImage,
-      readyPod,
+      runPod(),
+      succeeds('PreparePodSandbox'),
+      succeeds('PinNamespaces'),
+      succeeds('AttachNetwork'),
       createContainer(),
       succeeds('InspectContainer'),
       succeeds('PrepareContainer'),

@@ -36,7 +36,7 @@ describe('RemoveImage', () => {
       .when(removeContainer, allSucceeds)
       .follows({
         records: ['container.removing', 'container.removed', 'image.removed'],
-        asks: ['CleanContainer', 'StopShim', 'DeleteImageContent'],
+        asks: ['CleanContainer', 'DeleteImageContent'],
         answers: ['RemoveContainer OK'],
       });
   });

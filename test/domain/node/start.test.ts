@@ -23,7 +23,10 @@ describe('a start of the daemon', () => {
   it('tells every caller of before that the call was interrupted', () => {
     given(readyPod, stopPod, call({ method: 'PullImage', image: 'registry.test/app:1', credentials: null }))
       .when(restart())
-      .follows({ asks: ['DetachNetwork'], answers: ['StopPodSandbox Interrupted', 'PullImage Interrupted'] });
+      .follows({
+        asks: ['DetachNetwork', 'StopShim'],
+        answers: ['StopPodSandbox Interrupted', 'PullImage Interrupted'],
+      });
   });
 });
 

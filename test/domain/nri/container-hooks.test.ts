@@ -195,7 +195,7 @@ test('C19: a creation of which a restart left in doubt what plugins said is undo
     .when(restart())
     .follows({
       records: ['container.failed', 'container.removed'],
-      asks: ['StopShim'],
+      asks: ['ReconnectShim'],
       answers: ['CreateContainer Interrupted'],
     });
 });
@@ -257,7 +257,7 @@ test('an exit is told before the task is deleted, once, and before who stopped i
   assert.equal(requested(removed.state, 'CallPlugins').hook, 'RemoveContainer');
   runningWith(exits(), allSucceeds, removeContainer, succeeds('CleanContainer'))
     .when(answered('RemoveContainer'))
-    .follows({ records: ['container.removed'], asks: ['StopShim'], answers: ['RemoveContainer OK'] });
+    .follows({ records: ['container.removed'], answers: ['RemoveContainer OK'] });
 });
 
 test('a container that never ran is stopped and removed for plugins too', () => {

@@ -26,7 +26,7 @@ import { answered, closes, plugin, registers, requested, says } from './plugin-h
 const pods = plugin('10', 'pods', 'RunPodSandbox', 'StopPodSandbox', 'RemovePodSandbox');
 const withPods = given.bind(null, registers(pods), succeeds('SynchronizePlugin'));
 
-const made = [runPod(), succeeds('PreparePodSandbox'), succeeds('PinNamespaces')] as const;
+const made = [runPod(), succeeds('PreparePodSandbox'), succeeds('StartShim'), succeeds('PinNamespaces')] as const;
 
 test('a pod is READY when plugins let it run', () => {
   const story = withPods(...made).when(succeeds('AttachNetwork'));
@@ -43,15 +43,15 @@ test('a veto undoes the pod; plugins hear that it is stopped and removed, past w
   const no = answered('RunPodSandbox', says('10-pods', 'refused', 'not here'));
   asked()
     .when(no)
-    .follows({ records: ['sandbox.failed'], asks: ['CallPlugins'] });
+    .follows({ records: ['sandbox.failed'], asks: ['CallPlugins', 'StopShim'] });
   asked(no)
     .when(answered('StopPodSandbox', says('10-pods', 'refused')))
     .follows({ asks: ['DetachNetwork'] });
-  const gone = asked(no, answered('StopPodSandbox'), succeeds('DetachNetwork'), succeeds('UnpinNamespaces'));
+  const stopped = [no, succeeds('StopShim'), answered('StopPodSandbox')] as const;
+  const gone = asked(...stopped, succeeds('DetachNetwork'), succeeds('UnpinNamespaces'));
   assert.deepEqual([...gone.state.effects.values()].at(-1)?.intent.kind, 'CleanPodSandbox');
   const removing = asked(
-    no,
-    answered('StopPodSandbox'),
+    ...stopped,
     succeeds('DetachNetwork'),
     succeeds('UnpinNamespaces'),
     succeeds('CleanPodSandbox'),
@@ -65,7 +65,7 @@ test('a veto undoes the pod; plugins hear that it is stopped and removed, past w
 test('plugins hear of a stop when no task is left, and before the network goes', () => {
   withPods(readyPod)
     .when(stopPod)
-    .follows({ records: ['sandbox.stopping'], asks: ['CallPlugins'] });
+    .follows({ records: ['sandbox.stopping'], asks: ['CallPlugins', 'StopShim'] });
   withPods(readyPod, stopPod)
     .when(answered('StopPodSandbox'))
     .follows({ asks: ['DetachNetwork'] });
@@ -92,16 +92,20 @@ test('plugins hear once that a pod was stopped, and that it is gone when nothing
 test('nobody waits for a plugin that has gone', () => {
   withPods(readyPod, closes(pods.id))
     .when(stopPod)
-    .follows({ records: ['sandbox.stopping'], asks: ['DetachNetwork'] });
+    .follows({ records: ['sandbox.stopping'], asks: ['DetachNetwork', 'StopShim'] });
 });
 
 test('C19: a pod of which a restart left in doubt what plugins said is undone; a stop goes on', () => {
   withPods(...made, succeeds('AttachNetwork'))
     .when(restart())
-    .follows({ records: ['sandbox.failed'], asks: ['DetachNetwork'], answers: ['RunPodSandbox Interrupted'] });
+    .follows({
+      records: ['sandbox.failed'],
+      asks: ['DetachNetwork', 'StopShim'],
+      answers: ['RunPodSandbox Interrupted'],
+    });
   withPods(readyPod, stopPod)
     .when(restart())
-    .follows({ asks: ['DetachNetwork'], answers: ['StopPodSandbox Interrupted'] });
+    .follows({ asks: ['DetachNetwork', 'StopShim'], answers: ['StopPodSandbox Interrupted'] });
 });
 
 test('a plugin that comes while others are asked about a pod is told of it', () => {

@@ -174,7 +174,7 @@ test('C19: a creation of which a restart left in doubt what validators said is u
     .when(restart())
     .follows({
       records: ['container.failed'],
-      asks: ['StopShim', 'CleanContainer'],
+      asks: ['ReconnectShim', 'CleanContainer'],
       answers: ['CreateContainer Interrupted'],
     });
 });

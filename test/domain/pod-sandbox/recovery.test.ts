@@ -27,14 +27,16 @@ describe('after a restart of the daemon', () => {
       });
   });
 
-  it('a READY pod stands as it is', () => {
-    given(readyPod).when(restart()).follows({});
+  it('a READY pod stands as it is, and its shim is asked how it does', () => {
+    given(readyPod)
+      .when(restart())
+      .follows({ asks: ['ReconnectShim'] });
   });
 
   it('a pod whose namespaces have gone is lost', () => {
     given(readyPod)
       .when(restart({ deadTasks: [POD] }))
-      .follows({ records: ['sandbox.lost'] });
+      .follows({ records: ['sandbox.lost'], asks: ['ReconnectShim'] });
   });
 
   it('a pod with a shim has it asked what runs', () => {
@@ -66,7 +68,7 @@ describe('after a restart of the daemon', () => {
       .when(restart(), allSucceeds)
       .follows({
         records: ['sandbox.stopped'],
-        asks: ['DetachNetwork', 'UnpinNamespaces'],
+        asks: ['DetachNetwork', 'StopShim', 'UnpinNamespaces'],
         answers: ['StopPodSandbox Interrupted'],
       });
   });
@@ -76,7 +78,7 @@ describe('after a restart of the daemon', () => {
       .when(restart(), allSucceeds)
       .follows({
         records: ['sandbox.stopped', 'sandbox.removed'],
-        asks: ['DetachNetwork', 'UnpinNamespaces', 'CleanPodSandbox'],
+        asks: ['DetachNetwork', 'StopShim', 'UnpinNamespaces', 'CleanPodSandbox'],
         answers: ['RemovePodSandbox Interrupted'],
       });
   });

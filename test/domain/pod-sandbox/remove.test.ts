@@ -30,7 +30,7 @@ describe('RemovePodSandbox', () => {
       .when(removePod, allSucceeds)
       .follows({
         records: ['sandbox.removing', 'sandbox.stopped', 'sandbox.removed'],
-        asks: ['DetachNetwork', 'UnpinNamespaces', 'CleanPodSandbox'],
+        asks: ['DetachNetwork', 'StopShim', 'UnpinNamespaces', 'CleanPodSandbox'],
         answers: ['RemovePodSandbox OK'],
       });
   });

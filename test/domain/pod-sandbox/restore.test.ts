@@ -41,7 +41,7 @@ describe('RestorePod', () => {
           'container.created',
           'container.created',
         ],
-        asks: ['InspectContainer', 'InspectContainer', 'PrepareContainer', 'PrepareContainer', 'StartShim'],
+        asks: ['StartShim', 'InspectContainer', 'InspectContainer', 'PrepareContainer', 'PrepareContainer'],
         answers: ['RestorePod OK'],
       });
   });

@@ -33,6 +33,15 @@ describe('RunPodSandbox', () => {
       .follows({ records: ['sandbox.ready'], answers: ['RunPodSandbox OK'] });
   });
 
+  it('asks for its shim when its files are there, and is none the worse when that fails or is not there yet', () => {
+    given(runPod())
+      .when(succeeds('PreparePodSandbox'))
+      .follows({ asks: ['StartShim'] });
+    given(runPod(), succeeds('PreparePodSandbox'), fails('StartShim', 'ShimFailed'), succeeds('PinNamespaces'))
+      .when(succeeds('AttachNetwork'), succeeds('StopShim'))
+      .follows({ records: ['sandbox.ready'], asks: ['StopShim'], answers: ['RunPodSandbox OK'] });
+  });
+
   it("attaches no network to a pod that has the node's", () => {
     const namespaceOptions = { network: NamespaceMode.NODE, pid: NamespaceMode.CONTAINER };
     given()
@@ -85,6 +94,7 @@ describe('the same RunPodSandbox again (C5)', () => {
       .when(again, allSucceeds)
       .follows({
         records: ['call.joined', 'sandbox.ready'],
+        asks: ['StartShim'],
         answers: ['RunPodSandbox OK', 'RunPodSandbox OK'],
       });
   });
@@ -114,7 +124,7 @@ describe('a RunPodSandbox whose caller has gone (C5)', () => {
   it('runs on, and its pod waits to be asked for', () => {
     given(runPod(), callerGoes)
       .when(allSucceeds)
-      .follows({ records: ['sandbox.ready'], asks: ['wait: claim'], answers: ['RunPodSandbox OK'] });
+      .follows({ records: ['sandbox.ready'], asks: ['StartShim', 'wait: claim'], answers: ['RunPodSandbox OK'] });
   });
 
   it('gives its pod to the next who asks for the same', () => {
@@ -128,7 +138,7 @@ describe('a RunPodSandbox whose caller has gone (C5)', () => {
       .when(isDue('claim'), allSucceeds)
       .follows({
         records: ['sandbox.failed', 'sandbox.removed'],
-        asks: ['DetachNetwork', 'UnpinNamespaces', 'CleanPodSandbox'],
+        asks: ['DetachNetwork', 'StopShim', 'UnpinNamespaces', 'CleanPodSandbox'],
       });
   });
 });
@@ -138,13 +148,14 @@ describe('a pod that fails while it is made (C6)', () => {
     runPod(),
     succeeds('PinNamespaces'),
     succeeds('PreparePodSandbox'),
+    succeeds('StartShim'),
     fails('AttachNetwork', 'CniFailed'),
   ] as const;
 
   it('has the failed step undone as well, for it may have been done in part', () => {
     given(...attachFails.slice(0, -1))
       .when(fails('AttachNetwork', 'CniFailed'))
-      .follows({ records: ['sandbox.failed'], asks: ['DetachNetwork'] });
+      .follows({ records: ['sandbox.failed'], asks: ['DetachNetwork', 'StopShim'] });
   });
 
   it('is undone in the order of the teardown, and only then is the caller told why', () => {
@@ -161,6 +172,9 @@ describe('a pod that fails while it is made (C6)', () => {
     given(runPod())
       .when(fails('PinNamespaces'))
       .follows({ records: ['sandbox.failed'] });
+    given(runPod(), succeeds('PinNamespaces'), succeeds('PreparePodSandbox'), fails('AttachNetwork', 'CniFailed'))
+      .when(succeeds('StartShim'))
+      .follows({ asks: ['DetachNetwork', 'StopShim'] });
   });
 
   it('is undone as far as it can be when an undo fails; the rest is owed and tried again', () => {

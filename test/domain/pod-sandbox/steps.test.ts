@@ -70,7 +70,10 @@ describe('the steps of a pod', () => {
       ['PreparePodSandbox', 'StartShim', 'CreateTask StartTask', 'CreateNetns', 'AttachNetwork'],
       ['DetachNetwork KillTask', 'DeleteTask', 'StopShim RemoveNetns', 'CleanPodSandbox'],
     ],
-    none: [['PreparePodSandbox PinNamespaces AttachNetwork'], ['DetachNetwork', 'UnpinNamespaces', 'CleanPodSandbox']],
+    none: [
+      ['PreparePodSandbox PinNamespaces AttachNetwork', 'StartShim'],
+      ['DetachNetwork StopShim', 'UnpinNamespaces', 'CleanPodSandbox'],
+    ],
     shim: [
       ['PreparePodSandbox CreateNetns', 'StartShim', 'AttachNetwork', 'StartSandbox'],
       ['DetachNetwork StopSandbox', 'StopShim RemoveNetns', 'CleanPodSandbox'],

@@ -22,7 +22,7 @@ describe('StopPodSandbox', () => {
       .when(stopPod, allSucceeds)
       .follows({
         records: ['sandbox.stopping', 'sandbox.stopped'],
-        asks: ['DetachNetwork', 'UnpinNamespaces'],
+        asks: ['DetachNetwork', 'StopShim', 'UnpinNamespaces'],
         answers: ['StopPodSandbox OK'],
       });
   });
