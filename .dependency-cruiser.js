@@ -160,6 +160,8 @@ export default {
       '^src/(daemon|cli)/',
     ),
     belongsTo('cli-is-the-outside', 'Nothing imports commands but commands.', '^src/cli/', '^src/cli/'),
+    only('pages-run-in-browsers', 'What runs in a browser has nothing but its own files.', '^src/ui/', ['^src/ui/']),
+    belongsTo('pages-are-served-by-commands', 'Only who serves a page shares its words.', '^src/ui/', '^src/(ui|cli)/'),
     belongsTo('sqlite-is-the-journals', 'One writer to one file.', npm('better-sqlite3'), '^src/journal/'),
     belongsTo(
       'grpc-is-for-both-ends-of-the-socket',

@@ -1,16 +1,19 @@
 /**
- * Bundles src/ into dist/: one file per program (the command line, and each thread or child process that it starts), so
- * that a start opens one file instead of five hundred. bin/scribe runs dist/ when nothing in src/ is newer. Must change
- * nothing that a program does: names are kept, nothing is minified, native packages stay outside.
+ * Bundles src/ into dist/: one file per program (the command line, each thread or child process that it starts, and the
+ * page that it serves to browsers), so that a start opens one file instead of five hundred. bin/scribe runs dist/ when
+ * nothing in src/ is newer. Must change nothing that a program does: names are kept, nothing is minified, native packages
+ * stay outside.
  */
 import { readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
-import { build, type Plugin } from 'esbuild';
+import { build, type BuildOptions, type Plugin } from 'esbuild';
 
 const top = join(import.meta.dirname, '..');
 const outdir = join(top, 'dist');
 const building = join(top, 'dist.new');
 const mainProgram = join(top, 'src/cli/main.ts');
+/** What runs in a browser. */
+const pages = join(top, 'src/ui/');
 
 /** Loaded from node_modules: two have native parts, which look for themselves there; one is never asked for by a server. */
 const external = ['better-sqlite3', 'koffi', '@grpc/proto-loader'];
@@ -42,6 +45,19 @@ const rewriteFileUrls = (onProgram: (source: string) => void): Plugin => ({
   },
 });
 
+const forNode: BuildOptions = {
+  platform: 'node',
+  target: 'node24',
+  external,
+  alias,
+  // Packages that are CommonJS load Node's own modules by require.
+  banner: {
+    js: "import { createRequire as requireOf } from 'node:module'; const require = requireOf(import.meta.url);",
+  },
+};
+
+const forBrowsers: BuildOptions = { platform: 'browser', target: 'es2024' };
+
 const bundle = async (source: string, onProgram: (source: string) => void): Promise<void> => {
   await build({
     entryPoints: { [bundleName(source)]: source },
@@ -49,20 +65,13 @@ const bundle = async (source: string, onProgram: (source: string) => void): Prom
     bundle: true,
     // What a program loads only when it is asked for stays a file of its own.
     splitting: true,
-    platform: 'node',
     format: 'esm',
-    target: 'node24',
+    ...(source.startsWith(pages) ? forBrowsers : forNode),
     // ES modules before CommonJS: of those, only what is used gets in.
     conditions: ['module', 'es2015'],
     mainFields: ['module', 'main'],
-    external,
-    alias,
     keepNames: false,
     legalComments: 'none',
-    // Packages that are CommonJS load Node's own modules by require.
-    banner: {
-      js: "import { createRequire as requireOf } from 'node:module'; const require = requireOf(import.meta.url);",
-    },
     plugins: [rewriteFileUrls(onProgram)],
     logLevel: 'warning',
   });

@@ -58,6 +58,7 @@ const commands: Readonly<Record<string, Entry>> = {
     summary: 'put what a bug report needs into one file',
     load: async () => loaded((await import('./bundle.ts')).bundle),
   },
+  ui: { summary: 'the journal as a page in a browser', load: async () => loaded((await import('./ui.ts')).ui) },
   doctor: {
     summary: 'check this machine, and what the daemon still owes',
     load: async () => loaded((await import('./doctor.ts')).doctor),

@@ -1,6 +1,6 @@
 /**
  * What may be given away holds nothing that a client chose (C12): secrets are planted in every place of a request where one
- * can be, and looked for in exports, in a bundle and in reports at the default level.
+ * can be, and looked for in exports, in a bundle, in reports and on the page at the default level.
  */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -13,6 +13,7 @@ import { run } from '../support/process.ts';
 import { tempDir } from '../support/temp-dir.ts';
 import { idOf } from '../engine/rig.ts';
 import { image } from './story.ts';
+import { serveJournal } from './ui/served.ts';
 import { recordsOf, type Root, rootWith, scribe, startNode } from './support.ts';
 
 const owner = cleanupAfterAll();
@@ -32,6 +33,7 @@ const secretOf = (name: string): string => {
 };
 
 let secretive: Root;
+let recorded = 0;
 
 before(async () => {
   const node = await startNode();
@@ -73,6 +75,7 @@ before(async () => {
     annotations: { of: secretOf('updated annotation') },
   });
   const records = recordsOf(node);
+  recorded = records.length;
   secretive = await rootWith(owner, records);
   writeCrashReport(
     {
@@ -114,6 +117,20 @@ test('C12: no report shows one, nor what the journal takes', async () => {
     assert.equal(exitStatus, 0, stderr);
     assert.deepEqual(search(stdout), [], words.join(' '));
   }
+});
+
+test('C12: no answer that the page gets shows one, and where it was asked for they do', async () => {
+  const textAt = async (level: 'metadata' | 'request-response'): Promise<string> => {
+    const { get, frames } = await serveJournal(owner, secretive.journalPath, level);
+    const answers: unknown[] = [(await frames().next()).value?.head];
+    for (let seq = 1; seq <= recorded; seq += 1)
+      for (const path of ['record?seq', 'why?seq', 'at?seq', 'entries?seqs']) answers.push(await get(`${path}=${seq}`));
+    return JSON.stringify(answers);
+  };
+  assert.deepEqual(search(await textAt('metadata')), []);
+  const whole = search(await textAt('request-response'));
+  for (const name of ['exec command', 'annotation', 'mount', 'failure', 'command', 'variable'])
+    assert.ok(whole.includes(name), name);
 });
 
 test('C12: a bundle holds none, says what is in it, and is for its owner alone', async () => {

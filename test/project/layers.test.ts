@@ -113,6 +113,10 @@ const planted: readonly (readonly [file: string, line: string, ...rules: readonl
   ['config/adapter.ts', "import '../adapters/cri/own.ts';", 'config-stands-alone'],
   ['daemon/own.ts', "import '../config/own.ts';\nimport '../adapters/cri/own.ts';\nimport '../journal/sqlite.ts';"],
   ['cli/own.ts', "import '../daemon/own.ts';\nimport '../config/own.ts';"],
+  ['ui/built-in.ts', "import 'node:fs';", 'pages-run-in-browsers'],
+  ['ui/words.ts', "import './own.ts';"],
+  ['daemon/page.ts', "import '../ui/own.ts';", 'pages-are-served-by-commands'],
+  ['cli/page.ts', "import '../ui/own.ts';"],
   ['cli/grpc.ts', "import '@grpc/grpc-js';"],
 ];
 
@@ -128,6 +132,7 @@ const plain = [
   ),
   'platform/ttrpc/client.ts',
   'adapters/images/snapshots-port.ts',
+  'ui/own.ts',
   '../test/a.ts',
 ];
 

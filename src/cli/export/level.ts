@@ -38,13 +38,17 @@ const BRANCHES: ReadonlySet<string> = new Set([
   ...['request', 'caller', 'config', 'metadata', 'image', 'failure', 'response', 'exit', 'effects'],
 ]);
 
+/** Whether a value under this name is let through at the level metadata, and whether an object under it is looked into. */
+export const isShownAtMetadata = (key: string): boolean => LEAVES.has(key);
+export const isLookedInto = (key: string): boolean => BRANCHES.has(key);
+
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
 
 const metadataOf = (value: object): object => {
   if (Array.isArray(value)) return value.filter(isObject).map(metadataOf);
   const kept = Object.entries(value).flatMap(([key, inner]: [string, unknown]) => {
-    if (isObject(inner)) return BRANCHES.has(key) ? [[key, metadataOf(inner)] as const] : [];
-    return LEAVES.has(key) ? [[key, inner] as const] : [];
+    if (isObject(inner)) return isLookedInto(key) ? [[key, metadataOf(inner)] as const] : [];
+    return isShownAtMetadata(key) ? [[key, inner] as const] : [];
   });
   return Object.fromEntries(kept);
 };

@@ -33,7 +33,7 @@ const COLUMNS = [
 const PRUNED = '(pruned)';
 const DELETED = / \(deleted\)$/;
 
-interface Row {
+export interface Row {
   readonly cells: readonly [time: string, what: string, object: string, caller: string, took: string, outcome: string];
   readonly style: Style;
 }
@@ -199,7 +199,8 @@ const createStopwatch = (): ((record: JournalRecord) => bigint | null) => {
   };
 };
 
-const rowsOf = (
+/** What a table shows of an entry: its own row first. */
+export const rowsOf = (
   names: Names,
   showTime: ShowTime,
   entry: Exclude<Entry, PrunedEntry>,

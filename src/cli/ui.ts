@@ -1,0 +1,102 @@
+/** `scribe ui`: the journal as a page in a browser of this machine, with its daemon up or down. Changes nothing. */
+import { resolve } from 'node:path';
+import { access, constants } from 'node:fs/promises';
+import { readableCopy } from '../journal/readable-copy.ts';
+import { command, failure, misuse } from './command.ts';
+import { levelOption, parseLevel } from './export/level.ts';
+import { counted, grouped, localTime, shortUtcTime } from './format.ts';
+import { write } from './io.ts';
+import { configOption, readableJournal, rootOf, rootOption } from './places.ts';
+import { createProgress } from './progress.ts';
+import { openFeed } from './ui/feed.ts';
+import { newToken } from './ui/guard.ts';
+import { openQuestions } from './ui/questions.ts';
+import { startServer } from './ui/server.ts';
+
+const options = {
+  root: rootOption,
+  config: configOption,
+  port: { value: 'PORT', about: 'The port on 127.0.0.1; one that is free unless told.' },
+  level: {
+    value: levelOption.value,
+    about:
+      'How much of each record is shown: metadata (default: who, what, which object, when, how it ended; no commands, arguments, labels, annotations or messages), request (also what calls asked for) or request-response (all that was recorded).',
+  },
+  utc: { about: 'Times in UTC, instead of in the local zone.' },
+} as const;
+
+const PORT_MAX = 65_535;
+
+const portOf = (text: string | undefined): number => {
+  if (text === undefined) return 0;
+  if (!/^\d{1,5}$/.test(text) || Number(text) > PORT_MAX) throw misuse(`--port ${text}: that is no port.`);
+  return Number(text);
+};
+
+const namedJournal = async (file: string): Promise<string> => {
+  const path = resolve(file);
+  try {
+    await access(path, constants.R_OK);
+    return path;
+  } catch (error) {
+    throw failure(`The journal ${path} cannot be read: ${(error as Error).message}`, error);
+  }
+};
+
+/** SIGINT or SIGTERM. */
+const toldToEnd = (): Promise<null> =>
+  new Promise((end) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => end(null));
+  });
+
+export const ui = command({
+  name: 'ui',
+  summary: 'the journal as a page in a browser',
+  description: [
+    'Serves a page on 127.0.0.1 that draws the journal: pods and containers as lanes over time, calls and exits as marks on them, how many there were above. It prints the address, which has a token in it that is made anew each time: whoever knows the address can read what the page shows. Ends with SIGINT or SIGTERM.',
+    'A record that is opened says what it says, what led to it (as scribe why) and what the node was then (as scribe at). What is written while the page is open appears on it. The address in the browser says what is looked at, for whoever else has the page open.',
+    'Reads the journal of this node, or the file JOURNAL, with the daemon up or down, and changes nothing. At the default --level nothing is shown that a client chose freely.',
+  ],
+  operands: { name: '[JOURNAL]', count: 1, countMin: 0 },
+  options,
+  examples: [
+    ['scribe ui', 'Prints the address of the page.'],
+    ['scribe ui /mnt/evidence/journal.db', 'Looks at the journal of another node.'],
+    [
+      'ssh -L 8080:127.0.0.1:8080 node7 scribe ui --port 8080',
+      'From another machine; open the address that it prints.',
+    ],
+  ],
+  run: async (values, [file], io) => {
+    const [level, port] = [parseLevel(values.level), portOf(values.port)];
+    if (file !== undefined && values.root !== undefined) throw misuse('JOURNAL and --root: give one of them.');
+    const journal = file === undefined ? await readableJournal(await rootOf(values)) : await namedJournal(file);
+    const { path, isCopy, release } = readableCopy(journal);
+    const showTime = values.utc === true ? shortUtcTime : localTime;
+    const questions = openQuestions(path, level, showTime);
+    const progress = createProgress(io.stderr);
+    const feed = openFeed({
+      path,
+      live: !isCopy,
+      onProgress: (throughSeq, head) => {
+        progress.draw(() => [`Reading the journal: ${grouped(throughSeq)} of ${counted(head, 'record')}`]);
+      },
+      onRead: () => progress.clear(),
+    });
+    const token = newToken();
+    try {
+      const about = { journal, level, isUtc: values.utc === true };
+      const server = await startServer({ token, port, feed, questions, about });
+      await write(io.stdout, `${server.url}\n`);
+      const why = await Promise.race([toldToEnd(), feed.ended]);
+      await server.close();
+      if (why !== null) throw failure(why);
+      return 0;
+    } finally {
+      feed.close();
+      await feed.ended;
+      questions.close();
+      release();
+    }
+  },
+});

@@ -1,0 +1,119 @@
+/**
+ * The page's server: on loopback, behind the guard, answers by GET only. Hands out the page's files, the stream of
+ * frames, and answers to questions; decides nothing about records itself.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { messageOf } from '../../domain/model/errors.ts';
+import { CliError } from '../command.ts';
+import { assetAt } from './assets.ts';
+import type { Feed } from './feed.ts';
+import { admit, SECURITY_HEADERS } from './guard.ts';
+import type { Questions } from './questions.ts';
+
+export interface ServerParts {
+  readonly token: string;
+  /** 0: one that is free. */
+  readonly port: number;
+  readonly feed: Feed;
+  readonly questions: Questions;
+  readonly about: object;
+}
+
+export interface UiServer {
+  readonly url: string;
+  readonly close: () => Promise<void>;
+}
+
+const SEQ = /^[1-9]\d{0,14}$/;
+const SEQS_MAX = 200;
+
+const seqOf = (text: string | null): number => {
+  if (text === null || !SEQ.test(text)) throw new CliError(2, 'seq is no number of a record.');
+  return Number(text);
+};
+
+const answerTo = (path: string, query: URLSearchParams, { questions, about }: ServerParts): object | null => {
+  switch (path) {
+    case '/about':
+      return about;
+    case '/record':
+      return questions.record(seqOf(query.get('seq')));
+    case '/why':
+      return questions.why(seqOf(query.get('seq')));
+    case '/at':
+      return questions.at(seqOf(query.get('seq')), query.get('pod'));
+    case '/entries': {
+      const seqs = (query.get('seqs') ?? '').split(',').filter((text) => text !== '');
+      return questions.entries(seqs.slice(0, SEQS_MAX).map(seqOf));
+    }
+    default:
+      return null;
+  }
+};
+
+const send = (response: ServerResponse, status: number, type: string, content: Buffer | string): void => {
+  response.writeHead(status, { ...SECURITY_HEADERS, 'Content-Type': type });
+  response.end(content);
+};
+
+const sendJson = (response: ServerResponse, status: number, value: object): void =>
+  send(response, status, 'application/json', JSON.stringify(value));
+
+const sendFrames = async (response: ServerResponse, feed: Feed): Promise<void> => {
+  response.writeHead(200, { ...SECURITY_HEADERS, 'Content-Type': 'application/octet-stream' });
+  const gone = once(response, 'close');
+  for await (const frame of feed.frames()) {
+    if (response.destroyed) return;
+    if (!response.write(frame)) await Promise.race([once(response, 'drain'), gone]);
+  }
+  response.end();
+};
+
+const respond = async (request: IncomingMessage, response: ServerResponse, parts: ServerParts): Promise<void> => {
+  const { method, url: target } = request;
+  const admission = admit({ method, host: request.headers.host, target }, parts.token);
+  if (admission.kind === 'refused') {
+    if (admission.status === 405) response.setHeader('Allow', 'GET');
+    return send(response, admission.status, 'text/plain', '');
+  }
+  const { path, query } = admission;
+  if (path === '/records') return sendFrames(response, parts.feed);
+  const answer = answerTo(path, query, parts);
+  if (answer !== null) return sendJson(response, 200, answer);
+  const asset = await assetAt(path);
+  if (asset === null) return send(response, 404, 'text/plain', '');
+  send(response, 200, asset.type, asset.content);
+};
+
+/** A sentence for what was asked wrongly or is not there; what nobody expected is not told to browsers. */
+const fail = (response: ServerResponse, error: unknown): void => {
+  if (response.headersSent) response.destroy();
+  else if (error instanceof CliError) sendJson(response, error.exitStatus === 2 ? 400 : 404, { error: error.message });
+  else sendJson(response, 500, { error: `scribe could not answer that: ${messageOf(error)}` });
+};
+
+const listening = async (server: Server, port: number): Promise<void> => {
+  const failed = once(server, 'error').then(([error]: unknown[]) => {
+    throw error;
+  });
+  server.listen(port, '127.0.0.1');
+  await Promise.race([once(server, 'listening'), failed]);
+  failed.catch(() => undefined);
+};
+
+export const startServer = async (parts: ServerParts): Promise<UiServer> => {
+  const server = createServer((request, response) => {
+    respond(request, response, parts).catch((error: unknown) => fail(response, error));
+  });
+  await listening(server, parts.port);
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}/${parts.token}/`,
+    close: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+};

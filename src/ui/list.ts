@@ -1,0 +1,69 @@
+/** The list of what is in view, newest first, with the words of a history: what a picture can't tell to everybody. */
+import type { EntryRow } from './answers.ts';
+import { ask } from './ask.ts';
+import { element, made, recordButton } from './dom.ts';
+
+export const LISTED_MAX = 100;
+
+const SOON_MS = 200;
+
+export interface List {
+  /** Shows these records, a moment after the last time it was told to. `total`: how many there are of their sort. */
+  readonly show: (seqs: readonly number[], total: number) => void;
+  readonly mark: (seq: number | null) => void;
+}
+
+export const createList = (open: (seq: number) => void): List => {
+  const body = element('rows', HTMLTableSectionElement);
+  const title = element('list-title', HTMLElement);
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let asking = new AbortController();
+  let shown = '';
+  let current: number | null = null;
+
+  const mark = (): void => {
+    for (const row of body.rows) {
+      if (row.dataset.seq === String(current)) row.setAttribute('aria-current', 'true');
+      else row.removeAttribute('aria-current');
+    }
+  };
+
+  const rowOf = ({ seq, time, what, object, caller, took, outcome, style }: EntryRow): HTMLTableRowElement => {
+    const cells = [time, what, object, caller, took, outcome].map((text) => made('td', { text }));
+    const row = made('tr', { class: style }, made('td', {}, recordButton(seq, open)), ...cells);
+    row.dataset.seq = String(seq);
+    return row;
+  };
+
+  const load = async (seqs: readonly number[], total: number): Promise<void> => {
+    asking.abort();
+    asking = new AbortController();
+    const rows = seqs.length === 0 ? [] : await ask<EntryRow[]>('entries', { seqs: seqs.join(',') }, asking.signal);
+    body.replaceChildren(...rows.map(rowOf));
+    const count = total.toLocaleString('en-US');
+    title.textContent =
+      total <= seqs.length
+        ? `In view: ${count} calls and events`
+        : `In view: the newest ${seqs.length} of ${count} calls and events; zoom in or filter for the others`;
+    mark();
+  };
+
+  return {
+    show(seqs, total) {
+      const wanted = `${total}:${seqs.join(',')}`;
+      if (wanted === shown) return;
+      shown = wanted;
+      clearTimeout(timer);
+      timer = setTimeout(() => {
+        load(seqs, total).catch((error: unknown) => {
+          if (error instanceof DOMException && error.name === 'AbortError') return;
+          title.textContent = `In view: the list could not be read (${String(error)})`;
+        });
+      }, SOON_MS);
+    },
+    mark(seq) {
+      current = seq;
+      mark();
+    },
+  };
+};

@@ -1,0 +1,273 @@
+/**
+ * The page's program: holds what is looked at and the records, and puts the parts together: what changes the view goes
+ * through here, into the address and onto the pictures. Runs in a browser.
+ */
+import type { AboutAnswer } from './answers.ts';
+import { type Action, actionOf } from './actions.ts';
+import { ask, readFrames } from './ask.ts';
+import { element } from './dom.ts';
+import type { Scene } from './draw.ts';
+import { kindOf } from './kinds.ts';
+import { indexOf, type LaneIndex } from './lane-index.ts';
+import { type Plot, rowsIn } from './layout.ts';
+import { createList, LISTED_MAX } from './list.ts';
+import { readPalette } from './palette.ts';
+import { createPanel, podOf } from './panel.ts';
+import { createPicture } from './picture.ts';
+import { neighbourOf, recordNear } from './pointing.ts';
+import { createStore, lowerBound, positionOf, type Records } from './store.ts';
+import { momentText } from './ticks.ts';
+import { following, panned, showing, type TimeWindow, wholeOf, zoomed } from './time-window.ts';
+import { hashOf, type ViewState, viewOf } from './view-state.ts';
+
+const PAN_SHARE = 0.15;
+const ZOOM_FACTOR = 0.6;
+const INDEX_EVERY_MS = 250;
+const ADDRESS_AFTER_MS = 150;
+
+const store = createStore();
+let records: Records = store.records();
+let index: LaneIndex = indexOf(records, null, true);
+const matches = null as Uint8Array | null;
+let view: ViewState = viewOf(location.hash);
+let rows: Uint32Array = new Uint32Array();
+let chosenRow = 0;
+let pointed: number | null = null;
+let palette = readPalette();
+let isUtc = false;
+let indexTimer: ReturnType<typeof setTimeout> | undefined;
+let addressTimer: ReturnType<typeof setTimeout> | undefined;
+
+const status = element('status', HTMLElement);
+const note = element('lane-note', HTMLElement);
+const lanesBox = element('lanes', HTMLElement);
+const filterBox = element('filter', HTMLInputElement);
+const help = element('help', HTMLDialogElement);
+
+const wholeNow = (): TimeWindow => wholeOf(records.times[0] ?? 0, records.times[Math.max(0, records.count - 1)] ?? 0);
+const windowNow = (): TimeWindow => view.window ?? wholeNow();
+
+const openPosition = (): number | null => (view.record === null ? null : positionOf(records, view.record));
+
+const sceneOf = (plot: Plot): Scene | null => {
+  if (records.count === 0) return null;
+  const window = windowNow();
+  rows = rowsIn(index, records.lanes, window, matches !== null);
+  chosenRow = Math.min(chosenRow, Math.max(0, rows.length - 1));
+  const chosenPosition = pointed ?? openPosition();
+  return { records, index, window, plot, palette, isUtc, rows, chosenRow, chosenPosition };
+};
+
+const list = createList((seq) => openRecord(seq));
+const panel = createPanel((seq) => openRecord(seq));
+const picture = createPicture({
+  scene: sceneOf,
+  onZoom: (factor, atMs) => setWindow(zoomed(windowNow(), factor, atMs, wholeNow())),
+  onPan: (share) => setWindow(panned(windowNow(), share, wholeNow())),
+  onPoint: (row, atMs, withinMs) => {
+    const lane = rows[row];
+    point(lane === undefined ? null : recordNear(records, index, lane, atMs, withinMs));
+  },
+  onOpen: (row, atMs, withinMs) => {
+    chosenRow = row;
+    const lane = rows[row];
+    const position = lane === undefined ? null : recordNear(records, index, lane, atMs, withinMs);
+    if (position !== null) openRecord(records.seqs[position] ?? 0);
+    else picture.draw();
+  },
+});
+
+/** What is written above and below the pictures, and in the list. */
+const tell = (): void => {
+  const { fromMs, toMs } = windowNow();
+  const from = lowerBound(index.told, lowerBound(records.times, fromMs, 0, records.count), 0, index.told.length);
+  const to = lowerBound(index.told, lowerBound(records.times, toMs, 0, records.count), from, index.told.length);
+  const newest = Array.from(index.told.subarray(Math.max(from, to - LISTED_MAX), to)).toReversed();
+  list.show(
+    newest.map((position) => records.seqs[position] ?? 0),
+    to - from,
+  );
+  const reading = records.isRead ? '' : ` Reading: ${records.throughSeq.toLocaleString('en-US')} records so far.`;
+  const span = `${momentText(fromMs, isUtc)} to ${momentText(toMs, isUtc)}${isUtc ? ' UTC' : ''}`;
+  status.textContent = `${span}: ${(to - from).toLocaleString('en-US')} calls and events, ${rows.length.toLocaleString('en-US')} lanes.${reading}`;
+};
+
+const point = (position: number | null): void => {
+  if (position === pointed) return;
+  pointed = position;
+  if (position !== null) {
+    const lane = records.lanes[records.laneOf[position] ?? 0];
+    const parent = lane?.parent == null ? '' : `${records.lanes[lane.parent]?.label ?? ''} `;
+    const kind = kindOf(records.kinds[position] ?? 0);
+    note.textContent = `${parent}${lane?.label ?? ''}: ${kind}, record ${records.seqs[position]}, ${momentText(records.times[position] ?? 0, isUtc)}`;
+  }
+  picture.draw();
+};
+
+/** The address follows a moment after the last of many moves; a record that is opened is a step that Back undoes. */
+const writeAddress = (isStep: boolean): void => {
+  clearTimeout(addressTimer);
+  const write = (): void => {
+    const address = `${location.pathname}${hashOf(view)}`;
+    if (isStep) history.pushState(null, '', address);
+    else history.replaceState(null, '', address);
+    tell();
+  };
+  if (isStep) write();
+  else addressTimer = setTimeout(write, ADDRESS_AFTER_MS);
+};
+
+const setView = (changed: Partial<ViewState>, isStep = false): void => {
+  view = { ...view, ...changed };
+  writeAddress(isStep);
+  element('live', HTMLElement).setAttribute('aria-pressed', String(view.live));
+  element('steps', HTMLElement).setAttribute('aria-pressed', String(view.steps));
+  picture.draw();
+};
+
+function setWindow(window: TimeWindow | null): void {
+  setView({ window, live: false });
+}
+
+const refresh = (): void => {
+  indexTimer = undefined;
+  records = store.records();
+  index = indexOf(records, matches, view.steps);
+  if (view.live && view.window !== null)
+    view = { ...view, window: following(view.window, records.times[records.count - 1] ?? 0) };
+  picture.draw();
+  tell();
+};
+
+const refreshSoon = (): void => {
+  indexTimer ??= setTimeout(refresh, records.count === 0 ? 0 : INDEX_EVERY_MS);
+};
+
+const showRecord = (): void => {
+  if (view.record === null) panel.close();
+  else {
+    const position = openPosition();
+    panel.open(view.record, position === null ? null : podOf(records.lanes, records.laneOf[position] ?? 0));
+  }
+  list.mark(view.record);
+};
+
+function openRecord(seq: number): void {
+  const position = positionOf(records, seq);
+  const atMs = position === null ? null : (records.times[position] ?? 0);
+  pointed = null;
+  setView({ record: seq, ...(atMs === null ? {} : { window: showing(windowNow(), atMs) }) }, true);
+  showRecord();
+}
+
+const chooseRow = (row: number): void => {
+  chosenRow = Math.min(Math.max(row, 0), Math.max(0, rows.length - 1));
+  const lane = records.lanes[rows[chosenRow] ?? 0];
+  const parent = lane?.parent == null ? '' : ` of ${records.lanes[lane.parent]?.label ?? ''}`;
+  note.textContent = `${lane?.kind ?? ''} ${lane?.label ?? ''}${parent}`;
+  pointed = null;
+  picture.showRow(chosenRow);
+  picture.draw();
+};
+
+const toNeighbour = (direction: 1 | -1): void => {
+  const position = neighbourOf(index, rows[chosenRow] ?? 0, pointed ?? openPosition(), direction, windowNow());
+  if (position === null) return;
+  setWindow(showing(windowNow(), records.times[position] ?? 0));
+  point(position);
+};
+
+const perform = (action: Action): void => {
+  const window = windowNow();
+  const middleMs = (window.fromMs + window.toMs) / 2;
+  switch (action) {
+    case 'back':
+      return setWindow(panned(window, -PAN_SHARE, wholeNow()));
+    case 'forth':
+      return setWindow(panned(window, PAN_SHARE, wholeNow()));
+    case 'in':
+      return setWindow(zoomed(window, ZOOM_FACTOR, middleMs, wholeNow()));
+    case 'out':
+      return setWindow(zoomed(window, 1 / ZOOM_FACTOR, middleMs, wholeNow()));
+    case 'whole':
+      return setWindow(null);
+    case 'live':
+      return setView({ live: !view.live, window });
+    case 'steps':
+      setView({ steps: !view.steps });
+      return refresh();
+    case 'filter':
+      return filterBox.focus();
+    case 'keys':
+      return help.showModal();
+    case 'close':
+      setView({ record: null }, true);
+      showRecord();
+      return lanesBox.focus();
+    case 'up':
+      return chooseRow(chosenRow - 1);
+    case 'down':
+      return chooseRow(chosenRow + 1);
+    case 'page up':
+      return chooseRow(chosenRow - picture.rowsInSight());
+    case 'page down':
+      return chooseRow(chosenRow + picture.rowsInSight());
+    case 'before':
+      return toNeighbour(-1);
+    case 'after':
+      return toNeighbour(1);
+    case 'open':
+      return pointed === null ? undefined : openRecord(records.seqs[pointed] ?? 0);
+    case 'first':
+      return setWindow(showing(window, records.times[0] ?? 0));
+    case 'newest':
+      return setWindow(showing(window, records.times[records.count - 1] ?? 0));
+  }
+};
+
+addEventListener('keydown', (event) => {
+  const { key, ctrlKey, altKey, metaKey, target } = event;
+  if (help.open) return;
+  const action = actionOf({
+    key,
+    isModified: ctrlKey || altKey || metaKey,
+    isInText: target instanceof HTMLInputElement,
+    isOnLanes: target === lanesBox,
+  });
+  if (action === null) return;
+  event.preventDefault();
+  perform(action);
+});
+
+for (const id of ['back', 'forth', 'in', 'out', 'whole', 'live', 'steps', 'keys', 'close'] as const)
+  element(id, HTMLButtonElement).addEventListener('click', () => perform(id));
+
+addEventListener('popstate', () => {
+  view = viewOf(location.hash);
+  setView({});
+  refresh();
+  showRecord();
+});
+
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
+  palette = readPalette();
+  picture.draw();
+});
+
+const start = async (): Promise<void> => {
+  const about = await ask<AboutAnswer>('about');
+  isUtc = about.isUtc;
+  element('journal', HTMLElement).textContent = about.journal;
+  document.title = `scribe: ${about.journal}`;
+  setView({});
+  if (view.record !== null) showRecord();
+  await readFrames((frames) => {
+    for (const frame of frames) store.add(frame);
+    refreshSoon();
+  });
+  status.textContent = 'scribe ui has ended: nothing new will come.';
+};
+
+start().catch((error: unknown) => {
+  status.textContent = `The journal could not be read: ${error instanceof Error ? error.message : String(error)}`;
+});

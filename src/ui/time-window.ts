@@ -1,0 +1,59 @@
+/** The stretch of time that is looked at, and how it moves: zooming, panning, following. Milliseconds since the epoch. Pure. */
+
+export interface TimeWindow {
+  readonly fromMs: number;
+  /** Later than fromMs. */
+  readonly toMs: number;
+}
+
+const WIDTH_MIN_MS = 1;
+/** How far beside what is recorded one may look, in widths of the window. */
+const BESIDE = 0.5;
+/** Of the whole, on each side: what lies at its ends is not cut. */
+const MARGIN = 0.01;
+
+export const widthOf = ({ fromMs, toMs }: TimeWindow): number => toMs - fromMs;
+
+/** All that is recorded, with a margin. */
+export const wholeOf = (firstMs: number, lastMs: number): TimeWindow => {
+  const width = Math.max(lastMs - firstMs, 1000);
+  return { fromMs: firstMs - width * MARGIN, toMs: lastMs + width * MARGIN };
+};
+
+/** No wider than the whole, and not far beside it. */
+const within = ({ fromMs, toMs }: TimeWindow, whole: TimeWindow): TimeWindow => {
+  const width = Math.min(toMs - fromMs, widthOf(whole));
+  const earliest = whole.fromMs - width * BESIDE;
+  const latest = whole.toMs + width * BESIDE - width;
+  const from = Math.min(Math.max(fromMs, earliest), latest);
+  return { fromMs: from, toMs: from + width };
+};
+
+/** @param factor  below 1 shows less of the time, in more detail
+ * @param at  the moment that stays where it is */
+export const zoomed = (window: TimeWindow, factor: number, atMs: number, whole: TimeWindow): TimeWindow => {
+  const width = Math.max(widthOf(window) * factor, WIDTH_MIN_MS);
+  const share = (atMs - window.fromMs) / widthOf(window);
+  const fromMs = atMs - share * width;
+  return within({ fromMs, toMs: fromMs + width }, whole);
+};
+
+/** @param share  of the window's width; negative: back in time */
+export const panned = (window: TimeWindow, share: number, whole: TimeWindow): TimeWindow => {
+  const byMs = widthOf(window) * share;
+  return within({ fromMs: window.fromMs + byMs, toMs: window.toMs + byMs }, whole);
+};
+
+/** The same width, with the newest record near its end. */
+export const following = (window: TimeWindow, lastMs: number): TimeWindow => {
+  const width = widthOf(window);
+  const toMs = lastMs + width * 0.05;
+  return { fromMs: toMs - width, toMs };
+};
+
+/** The same width, with this moment in it: in the middle, unless it is in view already. */
+export const showing = (window: TimeWindow, atMs: number): TimeWindow => {
+  if (atMs >= window.fromMs && atMs <= window.toMs) return window;
+  const half = widthOf(window) / 2;
+  return { fromMs: atMs - half, toMs: atMs + half };
+};

@@ -1,0 +1,42 @@
+/** The page's server over a journal, in this process, for tests that ask it what a browser would. */
+import { openFeed } from '../../../src/cli/ui/feed.ts';
+import { newToken } from '../../../src/cli/ui/guard.ts';
+import { openQuestions } from '../../../src/cli/ui/questions.ts';
+import { startServer } from '../../../src/cli/ui/server.ts';
+import { shortUtcTime } from '../../../src/cli/format.ts';
+import type { Level } from '../../../src/cli/export/level.ts';
+import { createFrameReader, type Frame } from '../../../src/ui/frames.ts';
+import { onCleanup, type Owner } from '../../support/cleanup.ts';
+
+export interface Served {
+  readonly url: string;
+  readonly get: <Answer>(path: string) => Promise<Answer>;
+  /** The stream of records: frames as they come. */
+  readonly frames: () => AsyncGenerator<Frame, undefined>;
+}
+
+export const serveJournal = async (owner: Owner, path: string, level: Level = 'metadata'): Promise<Served> => {
+  const questions = openQuestions(path, level, shortUtcTime);
+  const feed = openFeed({ path, live: true, onProgress: () => undefined, onRead: () => undefined });
+  const about = { journal: path, level, isUtc: true };
+  const server = await startServer({ token: newToken(), port: 0, feed, questions, about });
+  onCleanup(owner, async () => {
+    await server.close();
+    feed.close();
+    await feed.ended;
+    questions.close();
+  });
+  return {
+    url: server.url,
+    get: async <Answer>(path: string) => {
+      const response = await fetch(`${server.url}${path}`);
+      return (await response.json()) as Answer;
+    },
+    async *frames() {
+      const { body } = await fetch(`${server.url}records`);
+      const read = createFrameReader();
+      for await (const chunk of body ?? []) yield* read(chunk as Uint8Array);
+      return undefined;
+    },
+  };
+};

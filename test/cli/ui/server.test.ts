@@ -1,0 +1,211 @@
+/**
+ * The server of `scribe ui`, asked as a browser would and as nobody should: who gets an answer, what records, lanes, causes
+ * and states it tells, and that a journal that grows is followed. That no secret is in any of it: secrets.test.ts.
+ */
+import assert from 'node:assert/strict';
+import { request } from 'node:http';
+import { before, describe, test } from 'node:test';
+import { admit } from '../../../src/cli/ui/guard.ts';
+import { openJournal } from '../../../src/journal/open.ts';
+import type { AtAnswer, EntryRow, ErrorAnswer, RecordAnswer, WhyAnswer } from '../../../src/ui/answers.ts';
+import type { Frame, Lane } from '../../../src/ui/frames.ts';
+import { kindOf } from '../../../src/ui/kinds.ts';
+import { cleanupAfterAll, onCleanup } from '../../support/cleanup.ts';
+import { type Story, tell } from '../story.ts';
+import { rootWith, scribe } from '../support.ts';
+import { type Served, serveJournal } from './served.ts';
+
+const owner = cleanupAfterAll();
+let story: Story;
+let served: Served;
+before(async () => {
+  story = await tell();
+  served = await serveJournal(owner, (await rootWith(owner, story.records)).journalPath);
+});
+
+const seqOf = (type: string, id: string): number =>
+  story.records.find((record) => record.type === type && record.stream.endsWith(id))?.seq ?? Number.NaN;
+
+interface Answered {
+  readonly status: number | undefined;
+  readonly headers: NodeJS.Dict<string | string[]>;
+}
+
+/** A request as no browser would let a page make it. */
+const asked = (path: string, method = 'GET', host?: string): Promise<Answered> =>
+  new Promise((resolve, reject) => {
+    const headers = host === undefined ? {} : { host };
+    const asking = request(new URL(path, served.url), { method, headers }, (response) => {
+      response.resume();
+      resolve({ status: response.statusCode, headers: response.headers });
+    });
+    asking.on('error', reject).end();
+  });
+
+describe('who is answered', () => {
+  const token = 'abc';
+  const statusOf = (method: string, host: string | undefined, target: string): number => {
+    const admission = admit({ method, host, target }, token);
+    return admission.kind === 'refused' ? admission.status : 200;
+  };
+
+  test('whoever knows the token, by GET, under a name of this machine', () => {
+    for (const host of ['127.0.0.1:4711', 'localhost', 'localhost:80', '[::1]:8080'])
+      assert.equal(statusOf('GET', host, '/abc/record?seq=1'), 200, host);
+    for (const host of [
+      undefined,
+      'evil.example',
+      '127.0.0.1.evil.example',
+      'localhost.evil.example:80',
+      'evil@127.0.0.1',
+    ])
+      assert.equal(statusOf('GET', host, '/abc/'), 403, host);
+    for (const target of ['/', '/abd/', '/ab/', '/abcd/', '//abc/', '*', '/%61bc/x'])
+      assert.equal(statusOf('GET', 'localhost', target), 404, target);
+    for (const method of ['POST', 'PUT', 'HEAD', 'OPTIONS']) assert.equal(statusOf(method, 'localhost', '/abc/'), 405);
+  });
+
+  test('over the wire: nobody else, and every answer forbids the page everything it does not need', async () => {
+    assert.equal((await asked('', 'GET', 'evil.example')).status, 403);
+    assert.equal((await asked('/')).status, 404);
+    assert.deepEqual([(await asked('', 'POST')).status, (await asked('', 'POST')).headers.allow], [405, 'GET']);
+    for (const path of ['', 'page.css', 'page.ts', 'about', 'records-of-nothing']) {
+      const { headers } = await asked(path);
+      assert.match(String(headers['content-security-policy']), /^default-src 'none'; script-src 'self';/, path);
+      assert.equal(headers['access-control-allow-origin'], undefined);
+      assert.equal(headers['referrer-policy'], 'no-referrer');
+    }
+  });
+
+  test('no other file is served', async () => {
+    for (const path of ['tsconfig.json', 'README.md', '../ui.ts', '..%2fui.ts', 'nothing.ts', '%2e%2e/ui.ts'])
+      assert.equal((await asked(path)).status, 404, path);
+    assert.equal((await asked('page.ts')).status, 200);
+  });
+});
+
+describe('records', () => {
+  const firstFrame = async (): Promise<Frame> => {
+    const { value } = await served.frames().next();
+    assert.ok(value !== undefined);
+    return value;
+  };
+
+  test('each has its lane and its kind', async () => {
+    const { head, lanes, kinds, seqs } = await firstFrame();
+    const labelOf = (lane: Lane | undefined): string =>
+      lane?.parent == null ? (lane?.label ?? '') : `${labelOf(head.lanes[lane.parent])} ${lane.label}`;
+    const told = Array.from(
+      seqs,
+      (seq, at) => `${seq} ${labelOf(head.lanes[lanes[at] ?? 0])}: ${kindOf(kinds[at] ?? 0)}`,
+    );
+    const has = (type: string, id: string, what: string): void =>
+      assert.ok(told.includes(`${seqOf(type, id)} ${what}`), `${what}\n${told.join('\n')}`);
+    assert.equal(seqs.length, story.records.length);
+    has('container.started', story.nginx, 'default/web nginx: begin');
+    has('container.exited', story.nginx, 'default/web nginx: failed exit');
+    has('sandbox.ready', story.other, 'test/web: begin');
+    const callOf = (text: string): string =>
+      String(story.records.find(({ type, body }) => type === 'call.received' && body.includes(text))?.seq);
+    assert.ok(told.includes(`${callOf('"PullImage"')} images: call`));
+    assert.ok(told.includes(`${callOf('"ExecSync"')} default/web nginx: failed call`));
+    assert.ok(told.includes(`${callOf('"unlucky"')} default/unlucky: failed call`));
+    assert.ok(told.includes(`${callOf('"StopPodSandbox"')} test/web: call under way`));
+  });
+
+  test('what is written while somebody looks comes, and a call that has ended is another kind', async (t) => {
+    const root = await rootWith(owner, story.records.slice(0, 12));
+    const growing = await serveJournal(owner, root.journalPath);
+    const { journal } = openJournal({ path: root.journalPath });
+    onCleanup(t, () => journal.close());
+    const frames = growing.frames();
+    const first = (await frames.next()).value as Frame;
+    assert.equal(first.head.count, 12);
+    await journal.append(story.records.slice(12));
+    let count = 12;
+    const changes: number[] = [];
+    while (count < story.records.length) {
+      const { head } = (await frames.next()).value as Frame;
+      count += head.count;
+      changes.push(...head.changes.map(([seq]) => seq));
+    }
+    const open = first.kinds.findIndex((kind) => kindOf(kind) === 'call under way');
+    assert.deepEqual(changes, [first.seqs[open]]);
+  });
+});
+
+describe('questions', () => {
+  test('a record says what it says, less what clients chose, and what it was in a history', async () => {
+    const seq = seqOf('container.exited', story.nginx);
+    const answer = await served.get<RecordAnswer>(`record?seq=${seq}`);
+    assert.equal(answer.type, 'container.exited');
+    assert.match(answer.object, /^default\/web nginx /);
+    assert.match(answer.hash, /^[0-9a-f]{64}$/);
+    assert.equal((answer.body as { exitStatus: number }).exitStatus, 137);
+    assert.deepEqual([answer.row?.what, answer.row?.style], ['container exited', 'bad']);
+  });
+
+  test('why: of a call its end, of a container why it was as it was, in the words of scribe why', async () => {
+    const exited = await served.get<WhyAnswer>(`why?seq=${seqOf('container.exited', story.nginx)}`);
+    assert.match(exited.headline, /^Container nginx of pod default\/web .* was ended by SIGKILL/);
+    assert.ok(exited.chain.some(({ text }) => text.startsWith('It exited with exit code 137')));
+    const exec = story.records.find(({ type, body }) => type === 'call.received' && body.includes('"ExecSync"'));
+    const call = await served.get<WhyAnswer>(`why?seq=${exec?.seq}`);
+    assert.ok(
+      call.chain.some(({ text }) => /^The call was answered: exit code 3/.test(text)),
+      JSON.stringify(call),
+    );
+    assert.doesNotMatch(JSON.stringify(call), /hostname/);
+  });
+
+  test('the state then, whole and of one pod', async () => {
+    const started = seqOf('container.started', story.nginx);
+    const cells = async (query: string): Promise<string[]> => {
+      const { tables } = await served.get<AtAnswer>(`at?${query}`);
+      return tables.flatMap(({ rows }) => rows.map((row) => `${row.cells[0]} ${row.cells[2]}`));
+    };
+    assert.deepEqual(await cells(`seq=${started}`), ['default/web SANDBOX_READY', 'nginx CONTAINER_RUNNING']);
+    assert.deepEqual(await cells(`seq=${started - 1}`), ['default/web SANDBOX_READY', 'nginx CONTAINER_CREATED']);
+    const last = story.records.length;
+    assert.deepEqual(await cells(`seq=${last}&pod=${story.other}`), [
+      'test/web SANDBOX_NOTREADY',
+      'nginx CONTAINER_EXITED',
+    ]);
+  });
+
+  test('rows are those of a history, with a call whole by its beginning', async () => {
+    const received = story.records.filter(({ type }) => type === 'call.received').map(({ seq }) => seq);
+    const rows = await served.get<EntryRow[]>(`entries?seqs=${received.join(',')}`);
+    assert.equal(rows.length, received.length);
+    assert.deepEqual(
+      rows.slice(0, 3).map(({ what, caller }) => `${what} ${caller}`),
+      [
+        'PullImage kubelet pid 812 uid 0',
+        'RunPodSandbox kubelet pid 812 uid 0',
+        'CreateContainer kubelet pid 812 uid 0',
+      ],
+    );
+    assert.equal(rows.find(({ what }) => what === 'ExecSync')?.outcome, 'exit 3 (… …)');
+    assert.equal(rows.at(-1)?.outcome, 'no answer yet');
+  });
+
+  test('what is not there, or no number, is answered with a sentence', async () => {
+    for (const path of ['record?seq=99999', 'why?seq=99999', 'at?seq=99999'])
+      assert.match((await served.get<ErrorAnswer>(path)).error, /^There is no record 99999/, path);
+    for (const path of ['record', 'record?seq=-1', 'entries?seqs=1,x'])
+      assert.match((await served.get<ErrorAnswer>(path)).error, /seq is no number/, path);
+  });
+});
+
+test('what is wrong with the command line is said', async () => {
+  for (const [words, message] of [
+    [['--port', '70000'], /--port 70000: that is no port/],
+    [['--level', 'all'], /--level all: there are metadata/],
+    [['--root', '/x', 'journal.db'], /JOURNAL and --root: give one of them/],
+    [['/nowhere/journal.db'], /The journal \/nowhere\/journal\.db cannot be read/],
+  ] as const) {
+    const { exitStatus, stderr } = await scribe(['ui', ...words]);
+    assert.notEqual(exitStatus, 0);
+    assert.match(stderr, message);
+  }
+});

@@ -1,0 +1,125 @@
+/** How the window of time moves, where the axis has its marks, and how a view stands in the address. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { momentText, ticksOf } from '../../src/ui/ticks.ts';
+import { following, panned, showing, type TimeWindow, wholeOf, widthOf, zoomed } from '../../src/ui/time-window.ts';
+import { FIRST_VIEW, hashOf, viewOf } from '../../src/ui/view-state.ts';
+
+const DAY = Date.UTC(2026, 10, 21);
+const whole = wholeOf(DAY, DAY + 100_000);
+
+describe('the window', () => {
+  test('the whole has a margin, also where there is one record only', () => {
+    assert.deepEqual(whole, { fromMs: DAY - 1000, toMs: DAY + 101_000 });
+    assert.ok(widthOf(wholeOf(DAY, DAY)) > 0);
+  });
+
+  test('zooming keeps the moment under the mouse where it is', () => {
+    const window = { fromMs: DAY, toMs: DAY + 10_000 };
+    assert.deepEqual(zoomed(window, 0.5, DAY + 2000, whole), { fromMs: DAY + 1000, toMs: DAY + 6000 });
+    assert.deepEqual(zoomed(window, 0.5, DAY, whole), { fromMs: DAY, toMs: DAY + 5000 });
+  });
+
+  test('nobody zooms out of the whole, in past a millisecond, or pans away from what is recorded', () => {
+    const moves = fc.array(
+      fc.record({
+        factor: fc.double({ min: 0.01, max: 100, noNaN: true }),
+        share: fc.double({ min: -3, max: 3, noNaN: true }),
+      }),
+    );
+    fc.assert(
+      fc.property(moves, (steps) => {
+        let window: TimeWindow = whole;
+        for (const { factor, share } of steps) {
+          window = panned(zoomed(window, factor, window.fromMs + widthOf(window) / 3, whole), share, whole);
+          assert.ok(widthOf(window) >= 0.99 && widthOf(window) <= widthOf(whole) + 1);
+          assert.ok(window.toMs > whole.fromMs && window.fromMs < whole.toMs);
+        }
+      }),
+    );
+  });
+
+  test('panning by a share and back comes to the same place', () => {
+    const window = { fromMs: DAY + 40_000, toMs: DAY + 50_000 };
+    assert.deepEqual(panned(panned(window, 0.5, whole), -0.5, whole), window);
+  });
+
+  test('following keeps the width and has the newest near the end; showing moves only where it has to', () => {
+    const window = { fromMs: DAY, toMs: DAY + 10_000 };
+    assert.deepEqual(following(window, DAY + 50_000), { fromMs: DAY + 40_500, toMs: DAY + 50_500 });
+    assert.equal(showing(window, DAY + 5), window);
+    assert.deepEqual(showing(window, DAY + 60_000), { fromMs: DAY + 55_000, toMs: DAY + 65_000 });
+  });
+});
+
+describe('the axis', () => {
+  const labels = (fromMs: number, toMs: number): string[] =>
+    ticksOf({ fromMs, toMs }, 6, true).map(({ label }) => label);
+
+  test('marks stand at round moments, and say as much as is needed', () => {
+    assert.deepEqual(labels(DAY + 1, DAY + 60_000), [
+      '00:00:10',
+      '00:00:20',
+      '00:00:30',
+      '00:00:40',
+      '00:00:50',
+      '00:01:00',
+    ]);
+    assert.deepEqual(labels(DAY - 3_600_000, DAY + 3_600_000), ['23:00', '23:30', '2026-11-21', '00:30', '01:00']);
+    assert.deepEqual(labels(DAY + 1000, DAY + 1010), [
+      '00:00:01.000',
+      '00:00:01.002',
+      '00:00:01.004',
+      '00:00:01.006',
+      '00:00:01.008',
+      '00:00:01.010',
+    ]);
+    assert.deepEqual(labels(DAY, DAY + 4 * 86_400_000), [
+      '2026-11-21',
+      '2026-11-22',
+      '2026-11-23',
+      '2026-11-24',
+      '2026-11-25',
+    ]);
+  });
+
+  test('never many more marks than there is room for', () => {
+    fc.assert(
+      fc.property(fc.double({ min: 1, max: 1e13, noNaN: true }), (width) => {
+        assert.ok(ticksOf({ fromMs: DAY, toMs: DAY + width }, 8, true).length <= 9);
+      }),
+    );
+  });
+
+  test('a moment is told with its milliseconds', () => {
+    assert.equal(momentText(DAY + 11_523_007, true), '2026-11-21 03:12:03.007');
+  });
+});
+
+describe('the address', () => {
+  test('the first view needs no words, and nonsense is the first view', () => {
+    assert.equal(hashOf(FIRST_VIEW), '');
+    assert.deepEqual(viewOf(''), FIRST_VIEW);
+    assert.deepEqual(viewOf('#since=yesterday&record=-4&live=1'), FIRST_VIEW);
+    assert.deepEqual(viewOf('#since=2026-11-21T00:00:10Z&until=2026-11-21T00:00:00Z'), FIRST_VIEW);
+  });
+
+  test('every view comes back as it was', () => {
+    const views = fc.record(
+      {
+        window: fc.option(
+          fc
+            .tuple(fc.integer({ min: 0, max: 4e12 }), fc.integer({ min: 1, max: 1e12 }))
+            .map(([fromMs, width]) => ({ fromMs, toMs: fromMs + width })),
+        ),
+        filter: fc.string(),
+        record: fc.option(fc.integer({ min: 1, max: 2 ** 40 })),
+        live: fc.boolean(),
+        steps: fc.boolean(),
+      },
+      { noNullPrototype: true },
+    );
+    fc.assert(fc.property(views, (view) => assert.deepEqual(viewOf(hashOf(view)), view)));
+  });
+});
