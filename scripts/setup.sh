@@ -113,6 +113,7 @@ need_for_test() {
   need nginx-light nginx
   need crun crun
   need apparmor apparmor_parser
+  need openssh-client ssh-agent
 }
 
 debian_packages() {

@@ -21,11 +21,12 @@ import { findingsOf, openReader } from '../journal/open.ts';
 import { workOwed } from '../projections/work-owed.ts';
 import { command } from './command.ts';
 import { type Answer, askDaemon, socketOfRoot } from './daemon.ts';
-import { counted, duration, jsonLine } from './format.ts';
+import { counted, duration, grouped, jsonLine } from './format.ts';
 import { createNames, labelOf, type Names, recordOf } from './history/names.ts';
 import { type Io, write } from './io.ts';
 import { journalOf, jsonOption, nodeOptions, overridesOf } from './places.ts';
 import { straysOf, strayWords } from './journal/strays.ts';
+import { witnessedOf } from './journal/witnesses.ts';
 import { createTable, type Style } from './table.ts';
 
 const JOURNAL = 'journal';
@@ -33,6 +34,9 @@ const DAEMON = 'daemon';
 const OWED = 'work owed';
 const STRAYS = 'strays';
 const UNDER_WAY = 'under way';
+const WITNESSES = 'witnesses';
+/** One that has cosigned nothing for so long, while there was something, is not well. */
+const WITNESS_LATE_MS = 3_600_000;
 /** Checks whose words quote what went wrong elsewhere: plugins, runtimes, errors. */
 export const QUOTING_CHECKS: readonly string[] = [DAEMON, OWED];
 /** No step of a pod takes longer when all is well, but pulling an image. */
@@ -43,6 +47,7 @@ const NS_PER_MS = 1_000_000n;
 /** What a journal tells, as far as it can be read. */
 interface Journal {
   readonly results: readonly DoctorResult[];
+  readonly headSeq: number;
   readonly state: NodeState | null;
   readonly lastRecordAtMs: number | null;
   readonly labelOf: (stream: string) => string;
@@ -51,6 +56,7 @@ interface Journal {
 
 const noJournal = (result: DoctorResult): Journal => ({
   results: [result],
+  headSeq: 0,
   state: null,
   lastRecordAtMs: null,
   labelOf: (stream) => stream,
@@ -86,6 +92,7 @@ const openJournal = async (rootDir: string): Promise<Journal> => {
     const whole = ok(JOURNAL, `${path}: ${counted(seq, 'record')}, the newest are whole`);
     return {
       results: [...(findings.length === 0 ? [whole] : findings), ...aside],
+      headSeq: seq,
       state,
       lastRecordAtMs: last === undefined ? null : Number(last.atNs / NS_PER_MS),
       labelOf: (stream) => labelOf(names, stream),
@@ -108,6 +115,24 @@ const strayResults = async (stateDir: string, rootDir: string, state: NodeState 
   const remedy = 'No record explains it: scribe journal clear-strays --yes ends it, if nobody misses it.';
   return (await straysOf(stateDir, journalOf(rootDir))).map((stray) => warning(STRAYS, strayWords(stray), remedy));
 };
+
+const witnessResults = async (
+  journalPath: string,
+  { witnesses }: Config['journal'],
+  headSeq: number,
+): Promise<DoctorResult[]> =>
+  (await witnessedOf(journalPath, witnesses)).map(({ name, cosigned }) => {
+    const remedy =
+      "See the daemon's log for what it answers: its URL and key, and whether it knows this journal's vkey.";
+    if (cosigned === null)
+      return warning(WITNESSES, `${name} has cosigned nothing by the key of the configuration`, remedy);
+    const lateMs = Date.now() - cosigned.atSeconds * 1000;
+    const told = `${name} has cosigned ${counted(cosigned.seq, 'record')} of ${grouped(headSeq)}`;
+    const isLate = cosigned.seq < headSeq && lateMs > WITNESS_LATE_MS;
+    return isLate
+      ? warning(WITNESSES, `${told}, the last ${duration(BigInt(lateMs) * NS_PER_MS)} ago`, remedy)
+      : ok(WITNESSES, told);
+  });
 
 const owedResults = ({ state, labelOf: label }: Journal): DoctorResult[] =>
   (state === null ? [] : workOwed(state)).map(({ stream, steps, failure, attempts }) => {
@@ -244,6 +269,7 @@ export const doctor = command({
         ...machine,
         ...journal.results,
         ...doubtResults(answer.state === null ? journal.state : null),
+        ...(await witnessResults(journalOf(rootDir), config.journal, journal.headSeq)),
         ...(await strayResults(config.serve.stateDir, rootDir, journal.state)),
         ...daemonResults(socketPath, answer, journal),
         ...owedResults(journal),

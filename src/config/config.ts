@@ -41,6 +41,8 @@ export interface Config {
   readonly journal: {
     readonly snapshotEveryRecords: number;
     readonly diskReserveBytes: number;
+    readonly witnessIntervalMs: number;
+    readonly witnesses: readonly { readonly name: string; readonly url: string; readonly key: string }[];
     readonly retention: {
       readonly readsMs: number;
       readonly execProbesMs: number;
@@ -243,6 +245,8 @@ export const configOf = (parsed: ParsedConfig, files: readonly string[], surroun
     journal: {
       snapshotEveryRecords: journal.snapshot_every,
       diskReserveBytes: journal.disk_reserve,
+      witnessIntervalMs: journal.witness_interval,
+      witnesses: Object.entries(journal.witnesses).map(([name, { url, key }]) => ({ name, url, key })),
       retention: {
         readsMs: journal.retention.reads,
         execProbesMs: journal.retention.exec_probes,

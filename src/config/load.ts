@@ -161,6 +161,8 @@ const contradictions = (config: Config): string[] => {
     problems.push(
       'nri.default_validator.enable is true, but NRI is off: set nri.enable too, or required plugins are not',
     );
+  for (const { name, url, key } of config.journal.witnesses)
+    if (url === '' || key === '') problems.push(`journal.witnesses.${name} needs both, url and key`);
   const { address } = metrics;
   if (streaming.port !== 0 && address?.port === streaming.port && address.host === streaming.address)
     problems.push(`streaming and metrics.address are both to listen on port ${streaming.port} of ${streaming.address}`);

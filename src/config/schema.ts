@@ -31,6 +31,24 @@ import { parseHostAndPort } from './units.ts';
 /** Keys that say something to runc's shim alone. */
 export const RUNC_SHIM_KEYS = ['no_pivot_root', 'no_new_keyring', 'io_uid', 'io_gid'] as const;
 
+const witness = z.strictObject(
+  {
+    url: key(
+      text.refine((url) => url === '' || (/^https?:\/\/[^\s/]+/.test(url) && URL.canParse(url)), {
+        error: 'must be a URL, like "https://witness.example"',
+      }),
+      '',
+      'Where it takes checkpoints, at URL/add-checkpoint.',
+    ),
+    key: key(
+      text.regex(/^([^\s+]+\+[0-9a-f]{8}\+[A-Za-z0-9+/]+=*)?$/, 'must be a key as signed-note has it: NAME+ID+KEY'),
+      '',
+      'Its public key, as it tells it (NAME+ID+KEY).',
+    ),
+  },
+  { error: 'must be a table' },
+);
+
 const handler = z.strictObject(
   {
     runtime_type: key(
@@ -156,6 +174,11 @@ export const configSchema = z.strictObject({
       '256MiB',
       'Free space below which calls that make something are refused. As much again is kept in <root>/reserve and given up when the disk fills all the same, so that stopping and removing still get recorded; until there is room for both, the disk then counts as full.',
     ),
+    witness_interval: key(duration('1s'), '1m', 'How often witnesses are asked to cosign what is new.'),
+    witnesses: z.record(name, witness, { error: 'must be a table of tables' }).prefault({}).meta({
+      description:
+        'Witnesses by a name of your choice: they cosign checkpoints of the journal (c2sp.org/tlog-witness), so that whoever trusts them need keep none.',
+    }),
     retention: table('How long what was recorded is kept. The chain of hashes stays whole without the pruned bodies.', {
       reads: key(duration('0s'), '24h', 'Calls that only read: List, Status, Stats.'),
       exec_probes: key(duration('0s'), '7d', 'Commands run in containers (ExecSync): most are probes.'),

@@ -17,6 +17,7 @@ import type { EngineSources, RunningEngine } from './run-engine.ts';
 import { createSessionListener, type SessionListener } from './sessions/listener.ts';
 import { whenPodsEnd } from './sessions/calls.ts';
 import { gidOfGroup } from './socket-group.ts';
+import { startWitnesses } from './witnesses.ts';
 
 const NS_PER_MS = 1_000_000n;
 
@@ -148,4 +149,6 @@ function openHousekeeping({ config, found, running, view, clock, opened, log, re
     report,
   });
   opened.defer(housekeeping.close);
+  const { witnesses, witnessIntervalMs: everyMs } = config.journal;
+  opened.defer(startWitnesses({ journalPath: found.journalPath, witnesses, everyMs, report, log }).close);
 }

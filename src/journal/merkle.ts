@@ -1,6 +1,6 @@
 /**
  * The arithmetic of RFC 6962's Merkle tree, in tiles of 256 hashes as c2sp.org/tlog-tiles has them: roots and
- * inclusion proofs over whatever gives hashes of a tile. Pure; knows no records and no files.
+ * proofs over whatever gives hashes of a tile. Pure; knows no records and no files.
  */
 import { createHash, hash } from 'node:crypto';
 import { HASH_BYTES } from './encoding.ts';
@@ -91,10 +91,21 @@ export const createTree = (tileOf: TileOf) => {
       : [...inclusion(index - split, start + split, count - split), range(start, split)];
   };
 
+  /** RFC 6962, 2.1.2: `isWhole` while the old tree is all of this part, whose root the verifier has then. */
+  const consistency = (old: number, start: number, count: number, isWhole: boolean): Uint8Array[] => {
+    if (old === count) return isWhole ? [] : [range(start, count)];
+    const split = splitOf(count);
+    return old <= split
+      ? [...consistency(old, start, split, isWhole), range(start + split, count - split)]
+      : [...consistency(old - split, start + split, count - split, false), range(start, split)];
+  };
+
   return {
     root: (size: number): Uint8Array => (size === 0 ? EMPTY_ROOT : range(0, size)),
     /** That leaf `index` (from 0) is in the tree of `size` leaves. */
     inclusionProof: (index: number, size: number): Uint8Array[] => inclusion(index, 0, size),
+    /** That the tree of `oldSize` leaves, at least one, is the beginning of that of `size`. */
+    consistencyProof: (oldSize: number, size: number): Uint8Array[] => consistency(oldSize, 0, size, true),
   };
 };
 

@@ -48,32 +48,40 @@ export const vkeyOf = (name: string, key: KeyObject): string => {
   return `${name}+${keyIdOf(name, raw).toString('hex')}+${Buffer.concat([Buffer.of(ED25519), raw]).toString('base64')}`;
 };
 
+/** The 32 bytes of an Ed25519 public key, for createPublicKey. */
+export const publicKeyOf = (raw: Uint8Array): { key: Buffer; format: 'der'; type: 'spki' } => ({
+  key: Buffer.concat([SPKI_HEAD, raw]),
+  format: 'der',
+  type: 'spki',
+});
+
 /** The public key in a vkey; null for anything else. */
 export const keyOfVkey = (text: string): KeyObject | null => {
   const [, encoded] = /^[^\s+]+\+[0-9a-f]{8}\+([A-Za-z0-9+/]+=*)$/.exec(text.trim()) ?? [];
   const bytes = Buffer.from(encoded ?? '', 'base64');
   if (bytes.length !== 1 + HASH_BYTES || bytes[0] !== ED25519) return null;
-  return createPublicKey({ key: Buffer.concat([SPKI_HEAD, bytes.subarray(1)]), format: 'der', type: 'spki' });
+  return createPublicKey(publicKeyOf(bytes.subarray(1)));
 };
 
-const bodyOf = ({ origin, size, root }: TreeHead): string =>
+/** What is signed of a note. */
+export const noteBody = ({ origin, size, root }: TreeHead): string =>
   `${origin}\n${size}\n${Buffer.from(root).toString('base64')}\n`;
 
 const lineOf = ({ name, bytes }: NoteSignature): string => `${DASH} ${name} ${Buffer.from(bytes).toString('base64')}\n`;
 
-export const noteText = (note: Note): string => `${bodyOf(note)}\n${note.signatures.map(lineOf).join('')}`;
+export const noteText = (note: Note): string => `${noteBody(note)}\n${note.signatures.map(lineOf).join('')}`;
 
 /** Signs a tree by the journal's own key, under its own name. */
 export const signNote = (key: KeyObject, head: TreeHead): Note => {
   const id = keyIdOf(head.origin, rawOf(key));
-  const bytes = Buffer.concat([id, signBytes(null, Buffer.from(bodyOf(head)), key)]);
+  const bytes = Buffer.concat([id, signBytes(null, Buffer.from(noteBody(head)), key)]);
   return { ...head, signatures: [{ name: head.origin, bytes }] };
 };
 
 /** Whether one of its signatures is by this key under the log's name. */
 export const isNoteSigned = (key: KeyObject, note: Note): boolean => {
   const id = keyIdOf(note.origin, rawOf(key));
-  const message = Buffer.from(bodyOf(note));
+  const message = Buffer.from(noteBody(note));
   return note.signatures.some(
     ({ name, bytes }) =>
       name === note.origin &&
@@ -88,17 +96,17 @@ const signatureOf = (line: string): NoteSignature | null => {
   return name === undefined || bytes.length <= KEY_ID_BYTES ? null : { name, bytes };
 };
 
+/** The signatures of lines as a note has them; null for anything else. */
+export const parseSignatures = (lines: string): NoteSignature[] | null => {
+  const signatures = lines.trimEnd().split('\n').map(signatureOf);
+  return signatures.some((signature) => signature === null) ? null : signatures.filter((one) => one !== null);
+};
+
 /** The note that a text is; null for anything else. Says nothing about its signatures. */
 export const parseNote = (text: string): Note | null => {
   const parted = /^([^\n]+)\n(0|[1-9]\d{0,15})\n([A-Za-z0-9+/]{43}=)\n\n((?:[^\n]+\n)+)$/.exec(text);
   if (parted === null) return null;
   const [, origin = '', size = '', root = '', lines = ''] = parted;
-  const signatures = lines.trimEnd().split('\n').map(signatureOf);
-  if (signatures.some((signature) => signature === null)) return null;
-  return {
-    origin,
-    size: Number(size),
-    root: Buffer.from(root, 'base64'),
-    signatures: signatures.filter((signature) => signature !== null),
-  };
+  const signatures = parseSignatures(lines);
+  return signatures === null ? null : { origin, size: Number(size), root: Buffer.from(root, 'base64'), signatures };
 };

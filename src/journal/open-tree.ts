@@ -5,6 +5,7 @@
 import { existsSync } from 'node:fs';
 import { loadPublicKey, readNoteFile, readSigningKey } from './checkpoints.ts';
 import { connectReader } from './connect.ts';
+import { newestCosigned } from './cosigned.ts';
 import { JournalError } from './errors.ts';
 import { journalFiles } from './files.ts';
 import { createTree } from './merkle.ts';
@@ -19,7 +20,7 @@ export interface OpenedTree extends TreeReader, ReturnType<typeof createTree> {
   /** The journal's key as verifiers take it. Throws when there is none. */
   readonly vkey: () => string;
   /**
-   * The checkpoint beside the journal where it knows record `seq`, else one that is signed for this. Throws JournalError
+   * The newest checkpoint that a witness has cosigned, where it knows record `seq`, or the one beside the journal, else one that is signed for this. Throws JournalError
    * when that takes a key that cannot be read, or when the checkpoint is not of these records.
    */
   readonly checkpoint: (seq: number) => Note;
@@ -29,11 +30,14 @@ export interface OpenedTree extends TreeReader, ReturnType<typeof createTree> {
 const checkpointOf = (path: string, tree: Omit<OpenedTree, 'checkpoint' | 'close' | 'vkey'>, seq: number): Note => {
   const { origin, size, root } = tree;
   const { key: keyPath, note: notePath } = journalFiles(path);
+  const isTree = (note: Note): boolean => note.origin === origin && Buffer.from(root(note.size)).equals(note.root);
+  const ownKey = loadPublicKey(keyPath);
+  const isOwn = (note: Note): boolean => isTree(note) && (ownKey === null || isNoteSigned(ownKey, note));
+  const cosigned = newestCosigned(path, seq, size, isOwn);
+  if (cosigned !== null) return cosigned;
   const beside = readNoteFile(notePath);
   if (beside !== null && beside.size >= seq && beside.size <= size) {
-    const key = loadPublicKey(keyPath);
-    const isOwn = beside.origin === origin && Buffer.from(root(beside.size)).equals(beside.root);
-    if (isOwn && (key === null || isNoteSigned(key, beside))) return beside;
+    if (isOwn(beside)) return beside;
     throw new JournalError('Corrupt', `${notePath} is not of the records of ${path}: scribe verify says more.`);
   }
   const key = readSigningKey(keyPath);

@@ -15,6 +15,7 @@ import { type Io, write } from '../io.ts';
 import { configOption, jsonOption, readableJournal, rootOf, rootOption } from '../places.ts';
 import { createProgress } from '../progress.ts';
 import { createTable } from '../table.ts';
+import { type Witnessed, witnessedOf } from './witnesses.ts';
 import { type Counted, createUsageCounter, daysUntil, GROWTH_DAYS, growthPerDay, type RecordClass } from './usage.ts';
 
 const DAY_MS = 86_400_000;
@@ -59,6 +60,7 @@ interface Info {
   readonly diskFreeBytes: number;
   /** Until calls that make something are refused for want of room. */
   readonly daysUntilDiskFull: number | null;
+  readonly witnesses: readonly Witnessed[];
 }
 
 const keptMsOf = (one: ClassRow['class'], retention: Retention): number | null => {
@@ -100,7 +102,7 @@ const newestMsOf = (path: string, headSeq: number): number => {
 
 const infoOf = async (
   path: string,
-  { retention, diskReserveBytes }: Config['journal'],
+  { retention, diskReserveBytes, witnesses }: Config['journal'],
   onRecords: (count: number) => void,
 ): Promise<Info> => {
   const { state, seq } = foldState(path, nodeFold);
@@ -147,6 +149,7 @@ const infoOf = async (
     daysUntilSizeMax: daysUntil(retention.sizeBytesMax - sizes.usedBytes, perDay),
     diskFreeBytes: bavail * bsize,
     daysUntilDiskFull: daysUntil(bavail * bsize + sizes.freeBytes - diskReserveBytes, perDay),
+    witnesses: await witnessedOf(path, witnesses),
   };
 };
 
@@ -170,6 +173,11 @@ const forecastLines = (info: Info): string[] => {
   ];
 };
 
+const witnessWords = (cosigned: Witnessed['cosigned'], showTime: ShowTime): string =>
+  cosigned === null
+    ? 'has cosigned nothing yet'
+    : `has cosigned ${counted(cosigned.seq, 'record')}, ${timeOf(cosigned.atSeconds * 1000, showTime)}`;
+
 const linesOf = (info: Info, showTime: ShowTime): string[] => {
   const { sizes } = info;
   const pruned = sizes.prunedRecords === 0 ? '' : `, ${grouped(sizes.prunedRecords)} of them pruned`;
@@ -184,6 +192,7 @@ const linesOf = (info: Info, showTime: ShowTime): string[] => {
     `newest       ${timeOf(info.newestAtMs, showTime)}`,
     `snapshots    ${grouped(sizes.snapshots)}, ${bytes(sizes.snapshotBytes)}${newest(sizes.newestSnapshotSeq)}`,
     `checkpoints  ${grouped(sizes.checkpoints)}${newest(sizes.newestCheckpointSeq)}`,
+    ...info.witnesses.map(({ name, cosigned }) => `witness      ${name}: ${witnessWords(cosigned, showTime)}`),
     ...forecastLines(info),
   ];
 };

@@ -1,0 +1,12 @@
+/** The thread that makes one proof of consistency; started by consistency.ts, ends with its answer. */
+import { parentPort, workerData } from 'node:worker_threads';
+import type { ConsistencyTask } from './consistency.ts';
+import { openTree } from './open-tree.ts';
+
+const { path, oldSize, size } = workerData as ConsistencyTask;
+const tree = openTree(path);
+try {
+  parentPort?.postMessage(tree.consistencyProof(oldSize, size));
+} finally {
+  tree.close();
+}
