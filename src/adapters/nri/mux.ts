@@ -69,8 +69,11 @@ export function createMux(trunk: Duplex): Mux {
 
   const send = (connId: number, frames: readonly Buffer[], done: (error?: Error | null) => void): void => {
     const bodies = bodiesOf(frames);
+    // All of them go by one system call.
+    trunk.cork();
     for (const [at, body] of bodies.entries())
       trunk.write(encodeFrame(form, connId, body), at === bodies.length - 1 ? done : undefined);
+    trunk.uncork();
   };
 
   const read = createFrameReader(form, {

@@ -26,7 +26,7 @@ export function awaitsPlugins(
   const { nri } = state.facts ?? {};
   if (nri === undefined) return false;
   const required = requiredPlugins(nri.validator, annotations === undefined ? {} : { annotations }, container);
-  if (!required.ok) return false;
+  if (!required.ok || required.value.length === 0) return false;
   const missing = missingOf(required.value, pluginsThere(state, []));
   if (missing.length === 0) return false;
   return hasTimer(state, NODE_STREAM, PURPOSE) || missingOf(missing, comingPlugins(state)).length === 0;

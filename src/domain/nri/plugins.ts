@@ -45,6 +45,8 @@ export const comingPlugins = ({
   nriPlugins = [],
   effects,
 }: Pick<NodeState, 'nriPlugins' | 'effects'>): readonly NriPlugin[] => {
+  // Where there are none, nobody pays for a look at all that is under way.
+  if (nriPlugins.length === 0) return [];
   const told = new Set(
     [...effects.values()].map(({ intent }) => (intent.kind === 'SynchronizePlugin' ? intent.plugin : null)),
   );

@@ -22,7 +22,7 @@ import type { LaunchedTask } from '../model/tasks.ts';
 import { classOf } from '../oci/classes/names.ts';
 import { namespacePins } from '../oci/namespaces.ts';
 import { profileOfText } from '../oci/security-profile.ts';
-import { sandboxSpecOf } from '../oci/specs.ts';
+import { sandboxAnnotationsOf, sandboxSpecOf } from '../oci/specs.ts';
 import { fromCriResources, fromOciResources } from './resources.ts';
 
 type Fields<T> = { readonly [K in keyof Required<T>]: T[K] | undefined };
@@ -39,15 +39,19 @@ const asNri = (resources: LinuxContainerResources | undefined): NriResources | u
 
 export function podSandboxView(facts: DaemonFacts, sandbox: PodSandbox): NriPodSandbox {
   const { id, config, runtimeHandler, ips } = sandbox;
-  const built = sandboxSpecOf(facts, sandbox);
-  const spec = built.ok ? built.value : null;
+  // Nothing runs by its spec where there is no pause task: there is no such cgroup, and there are no such limits.
+  const built = sandbox.sandboxer === 'none' ? null : sandboxSpecOf(facts, sandbox);
+  const spec = built?.ok === true ? built.value : null;
   return said<NriPodSandbox>({
     id,
     name: config.metadata?.name,
     uid: config.metadata?.uid,
     namespace: config.metadata?.namespace,
     labels: config.labels,
-    annotations: { ...config.annotations, ...spec?.annotations },
+    annotations: {
+      ...config.annotations,
+      ...(built === null ? sandboxAnnotationsOf(facts, sandbox) : spec?.annotations),
+    },
     runtimeHandler,
     linux: linuxSandbox(facts, sandbox, spec),
     pid: podPid(sandbox),
@@ -61,8 +65,7 @@ const podPid = ({ steps, task, taskExit }: PodSandbox): number | undefined =>
 
 function linuxSandbox(facts: DaemonFacts, sandbox: PodSandbox, spec: OciSpec | null): NriLinuxPodSandbox {
   const { overhead, resources } = limitsOf(sandbox);
-  // Nothing runs by this spec where there is no pause task: there is no such cgroup, and there are no such limits.
-  const held = sandbox.sandboxer === 'none' ? undefined : spec?.linux;
+  const held = spec?.linux;
   return said<NriLinuxPodSandbox>({
     podOverhead: asNri(overhead),
     podResources: asNri(resources),

@@ -3,6 +3,7 @@ import type { OciSpec } from '../model/oci.ts';
 import { containerStateOf, liveTaskOf } from '../model/container-state.ts';
 import type { RuntimeHandler } from '../model/runtime-handler.ts';
 import type { DaemonFacts } from '../model/daemon-facts.ts';
+import { sandboxAnnotations } from './annotations.ts';
 import { containerSpec } from './container-spec.ts';
 import type { ImageMount, ImageVolume, SandboxPaths } from './input.ts';
 import type { CgroupDriver, SpecSettings } from '../model/spec-settings.ts';
@@ -52,10 +53,21 @@ function sandboxPaths(facts: DaemonFacts, podSandboxId: string): SandboxPaths {
 const selinuxOf = ({ selinux }: Pick<PodSandbox, 'selinux'>): Pick<PodSandbox, 'selinux'> =>
   selinux === undefined ? {} : { selinux };
 
+const pauseImageName = (facts: DaemonFacts, { image }: Pick<PodSandbox, 'image'>): string =>
+  image === null ? PAUSE_NAME : (facts.sandboxImage ?? '');
+
+/** Those of its spec, also where nothing runs by that: of a pod without a pause task. */
+export const sandboxAnnotationsOf = (
+  facts: DaemonFacts,
+  sandbox: Pick<PodSandbox, 'id' | 'config' | 'image' | 'handler'>,
+): Readonly<Record<string, string>> =>
+  sandboxAnnotations(sandbox.id, sandbox.config, pauseImageName(facts, sandbox), settingsFor(facts, sandbox.handler));
+
 export function sandboxSpecOf(
   facts: DaemonFacts,
   sandbox: Pick<PodSandbox, 'id' | 'config' | 'network' | 'image' | 'handler' | 'selinux'>,
 ): Result<OciSpec> {
+  const imageName = pauseImageName(facts, sandbox);
   return podSandboxSpec({
     podSandboxId: sandbox.id,
     config: sandbox.config,
@@ -68,10 +80,10 @@ export function sandboxSpecOf(
       sandbox.image === null
         ? {
             rootfsPath: hasOwnUsers(sandbox.config) ? BUNDLE_ROOTFS : facts.pauseRootfs,
-            imageName: PAUSE_NAME,
+            imageName,
             imageConfig: { entrypoint: PAUSE_ARGS },
           }
-        : { rootfsPath: BUNDLE_ROOTFS, imageName: facts.sandboxImage ?? '', imageConfig: sandbox.image.config },
+        : { rootfsPath: BUNDLE_ROOTFS, imageName, imageConfig: sandbox.image.config },
   });
 }
 
