@@ -3,10 +3,16 @@
  * everything, all in turn, round by round, so that what else the machine does meets all of them. A cost is the median of
  * the differences within the rounds.
  */
+import { execFile } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { type Bench, callClient, type Plan } from './measure.ts';
 import { type NriMode, nriModes, type Runtime, type RuntimeName } from './runtimes.ts';
 import { median } from './statistics.ts';
+
+const execute = promisify(execFile);
+const MAIN = join(import.meta.dirname, '../../src/cli/main.ts');
 
 /** What one kind of run comes to. */
 export interface Outcome {
@@ -110,6 +116,27 @@ const table = (costs: readonly Cost[]): string => {
   return [...head, ...lines].join('\n');
 };
 
+/** What `scribe nri --json` says of how long a plugin took, as far as it is read here. */
+interface PluginFigures {
+  readonly latencies: readonly { readonly hook: string; readonly p50Ns: string }[];
+}
+
+/** Those that are waited for before CreateContainer is answered. */
+const HOOKS = ['CreateContainer', 'ValidateContainerAdjustment'];
+const NS_PER_MS = 1e6;
+
+/** How long scribe's logger took from request to answer, over its last 256: that much of the cost is not scribe's. */
+const ownTimes = async ({ runtimes }: Bench): Promise<string> => {
+  const asked = runtimes.find(({ name, nri }) => name === 'scribe' && nri === 'logger');
+  if (asked === undefined) return '';
+  const { stdout } = await execute(process.execPath, [MAIN, 'nri', '--json', '--socket', asked.socket]);
+  const { latencies } = JSON.parse(stdout) as PluginFigures;
+  const times = latencies
+    .filter(({ hook }) => HOOKS.includes(hook))
+    .map(({ hook, p50Ns }) => `${hook} ${(Number(p50Ns) / NS_PER_MS).toFixed(2)} ms`);
+  return `The plugin's own time, from scribe's request to its answer (p50): ${times.join(', ')}.`;
+};
+
 /** Measures and judges; `pods` of the plan says how many containers a round makes of each. */
 export const nriCosts = async (bench: Bench, plan: Plan): Promise<Outcome> => {
   const rounds: (NriRound & { readonly errors: readonly string[] })[] = [];
@@ -125,7 +152,7 @@ export const nriCosts = async (bench: Bench, plan: Plan): Promise<Outcome> => {
   }
   const costs = costsOf(rounds);
   return {
-    table: table(costs),
+    table: `${table(costs)}\n\n${await ownTimes(bench)}`,
     areMet: costs.every(isMet),
     errors: rounds.flatMap(({ runtime, nri, round, errors }) =>
       errors.map((error) => `${runtime}, NRI ${nri}, round ${round}: ${error}`),

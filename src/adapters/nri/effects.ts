@@ -42,7 +42,11 @@ export function createNriEffects(options: Options): Pick<PerformEffects, 'CallPl
   const inOrder = createOrder();
   return {
     CallPlugins: (call) =>
-      inOrder(call.container?.id ?? call.pod.id, async () => ({ answers: await askAll(options, synchronizing, call) })),
+      inOrder(call.container?.id ?? call.pod.id, async () => {
+        // Whoever is answered in the same turn is answered before processor time goes into what nobody waits for.
+        if (TOLD_AFTERWARDS.has(call.hook)) await nextTurn();
+        return { answers: await askAll(options, synchronizing, call) };
+      }),
     async SynchronizePlugin(effect) {
       const { id } = effect.plugin;
       const told = synchronize(options, effect);
@@ -122,6 +126,13 @@ async function askAll(
   }
   return answers;
 }
+
+const TOLD_AFTERWARDS: ReadonlySet<PluginHook> = new Set([
+  'PostUpdatePodSandbox',
+  'PostCreateContainer',
+  'PostStartContainer',
+  'PostUpdateContainer',
+]);
 
 const MAY_BE_REFUSED: ReadonlySet<PluginHook> = new Set([
   'RunPodSandbox',
