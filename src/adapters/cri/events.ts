@@ -12,7 +12,10 @@ import * as wire from '../../wire/cri/api.ts';
 import { containersIn, containerStatuses, podSandboxStatus } from './messages/entries.ts';
 
 const EVENTS_MAX = 1000;
+/** So many more may be there: dropping copies what stays. */
+const EVENTS_OVER_MAX = 250;
 const KEPT_NS = 300_000_000_000n;
+const KEPT_MS = Number(KEPT_NS / 1_000_000n);
 const TELL_EVERY_NS = 60_000_000_000n;
 
 export interface ContainerEvents {
@@ -76,11 +79,20 @@ function createEventLog(nowNs: () => bigint, onDrop: (first: number) => void): E
     dropped += count;
     onDrop(dropped);
   };
+  // Events hold pods as they were, with all that is in them: nobody may ask again, and then nothing else would drop them.
+  let forgetting: NodeJS.Timeout | null = null;
+  const forgetLater = (): void => {
+    forgetting ??= setTimeout(() => {
+      forgetting = null;
+      dropOld();
+      if (events.length > 0) forgetLater();
+    }, KEPT_MS).unref();
+  };
   return {
     push(told) {
       events.push(told);
-      // Not at every event: dropping copies what stays.
-      if (events.length >= 2 * EVENTS_MAX) dropOld();
+      forgetLater();
+      if (events.length >= EVENTS_MAX + EVENTS_OVER_MAX) dropOld();
     },
     at: (position) => events[position - dropped],
     first() {

@@ -230,6 +230,19 @@ describe('GetContainerEvents', { timeout: 20_000 }, () => {
     await end();
   });
 
+  it('lets go of events after five minutes though nothing happens and nobody asks', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] });
+    const { events, start, clock } = setUp();
+    const stalled = listen(events, true);
+    for (const id of ['c1', 'c2', 'c3']) start(idOf(id));
+    await settle();
+    clock.nowNs += minutesNs(5) + 1n;
+    assert.equal(events.passedOver(), 0);
+    t.mock.timers.tick(300_000);
+    assert.equal(events.passedOver(), 2, 'all but the one that it was sent');
+    await stalled.end();
+  });
+
   it('after a restart goes on behind what an earlier life delivered, in order', async () => {
     const atNs = minutesNs(999);
     const backlog = [started(1, first, atNs), started(2, idOf('c2'), atNs), started(3, idOf('c3'), atNs)];
