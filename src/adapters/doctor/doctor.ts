@@ -1,6 +1,6 @@
 /**
- * All checks of a node in one call, for `scribe doctor`. Reads, runs programs for their versions and tries one mount;
- * changes nothing. Must run in a process of its own, not in the daemon: it forks. Findings of the journal and owed
+ * All checks of a node in one call, for `scribe doctor`. Reads, runs programs for their versions, tries one mount and
+ * joins a control group of its own; changes nothing. Must run in a process of its own, not in the daemon: it forks. Findings of the journal and owed
  * work are not its business.
  */
 import { type RuntimeHandler, takesRuncOptions } from '../../domain/model/runtime-handler.ts';
@@ -12,6 +12,7 @@ import { checkNriPlugins, type NriPluginsFound } from './nri-plugins.ts';
 import { checkOciRuntime, checkShim } from './programs.ts';
 import { checkRegistries, type RegistrySettings } from './registries.ts';
 import type { DoctorResult } from './result.ts';
+import { checkJoining, checkRuntimeSpeed } from './speed.ts';
 import { checkOverlayfs, checkSpace } from './storage.ts';
 import { checkApparmor, checkSelinux } from './security-modules.ts';
 import { checkUserNamespaces } from './user-namespaces.ts';
@@ -45,32 +46,37 @@ export interface DoctorOptions {
 export const runDoctor = async (options: DoctorOptions): Promise<readonly DoctorResult[]> => {
   const { node, rootDir, stateDir, diskReserveBytes, handlers, network, path } = options;
   const directories = [...new Set([rootDir, stateDir])];
-  const [overlayfs, userNamespaces, apparmor, selinux, networks, iptables, space, programs] = await Promise.all([
-    checkOverlayfs(rootDir),
-    checkUserNamespaces({ rootDir, stateDir }),
-    checkApparmor(node, path),
-    checkSelinux(node, options.enableSelinux),
-    Promise.all(
-      [network, ...options.handlerNetworks].map(async (one) => [
-        checkCniConfiguration(one),
-        await checkCniPlugins(one),
-      ]),
-    ),
-    checkIptables(network, path),
-    Promise.all(directories.map((directory) => checkSpace(directory, diskReserveBytes))),
-    Promise.all(
-      handlers.flatMap((handler) => [
-        checkShim(handler, path),
-        // What runs behind another shim is not said by binary_name.
-        ...(takesRuncOptions(handler) ? [checkOciRuntime(handler, path)] : []),
-      ]),
-    ),
-  ]);
+  const [overlayfs, userNamespaces, apparmor, selinux, networks, iptables, space, programs, joining] =
+    await Promise.all([
+      checkOverlayfs(rootDir),
+      checkUserNamespaces({ rootDir, stateDir }),
+      checkApparmor(node, path),
+      checkSelinux(node, options.enableSelinux),
+      Promise.all(
+        [network, ...options.handlerNetworks].map(async (one) => [
+          checkCniConfiguration(one),
+          await checkCniPlugins(one),
+        ]),
+      ),
+      checkIptables(network, path),
+      Promise.all(directories.map((directory) => checkSpace(directory, diskReserveBytes))),
+      Promise.all(
+        handlers.flatMap((handler) => [
+          checkShim(handler, path),
+          // What runs behind another shim is not said by binary_name.
+          ...(takesRuncOptions(handler)
+            ? [checkOciRuntime(handler, path), checkRuntimeSpeed(handler, node, path)]
+            : []),
+        ]),
+      ),
+      checkJoining(node),
+    ]);
   return [
     checkKernel(node),
     checkCapabilities(node, options.restrictOomScoreAdj),
     checkCgroups(node),
     checkCgroupDriver(node, options.cgroupDriver, options.systemdRuns),
+    joining,
     overlayfs,
     userNamespaces,
     apparmor,

@@ -23,6 +23,7 @@ import {
 } from '../../../src/adapters/doctor/network.ts';
 import { checkOciRuntime, checkShim } from '../../../src/adapters/doctor/programs.ts';
 import type { DoctorResult } from '../../../src/adapters/doctor/result.ts';
+import { checkJoining, checkRuntimeSpeed, judgeJoining } from '../../../src/adapters/doctor/speed.ts';
 import { checkApparmor, checkSelinux } from '../../../src/adapters/doctor/security-modules.ts';
 import { checkOverlayfs, checkSpace, judgeSpace } from '../../../src/adapters/doctor/storage.ts';
 import { readHostFacts } from '../../../src/platform/linux/host-facts.ts';
@@ -173,6 +174,41 @@ describe('scribe doctor', { timeout: 60_000 }, () => {
     says(cgroups(2), 'problem', /version 2 with no controller; missing: cpu, memory, pids/);
     says(cgroups(1, 'cpu', 'memory', 'pids', 'cpuset'), 'problem', /missing: devices, freezer/);
     says(cgroups(1, 'cpu', 'memory', 'pids', 'cpuset', 'devices', 'freezer'), 'warning', /kubelet 1\.35/);
+  });
+
+  it('measures what joining control groups takes, and leaves none behind', async () => {
+    const node = await readHostFacts();
+    const result = await checkJoining(node);
+    assert.match(result.detail, /^a process takes \d+\.\d ms to join its control groups \(.* of version [12]\)/);
+    const left = await Promise.all(Object.values(node.cgroup.controllers).map((directory) => readdir(directory)));
+    assert.deepEqual(
+      left.flat().filter((name) => name === `scribe-doctor-${process.pid}`),
+      [],
+    );
+    const nowhere = { ...healthy, cgroup: { ...healthy.cgroup, controllers: { cpu: '/nonexistent' } } };
+    says(await checkJoining(nowhere), 'ok', /can't be measured.*ENOENT/);
+  });
+
+  it('says what would make joining control groups faster, with what it takes', () => {
+    says(judgeJoining(2, { joinMs: 0.1, hierarchies: 1 }), 'ok', /0\.1 ms .*one hierarchy of version 2\)$/);
+    const slow = judgeJoining(2, { joinMs: 9.04, hierarchies: 1 });
+    says(slow, 'warning', /9\.0 ms .*every container and every command/);
+    assert.match(slow.remedy ?? '', /favordynmods.*crun, or runc 1\.4/);
+    const old = judgeJoining(1, { joinMs: 31, hierarchies: 9 });
+    says(old, 'warning', /31\.0 ms .*9 hierarchies of version 1/);
+    assert.match(old.remedy ?? '', /unified_cgroup_hierarchy=1.*favordynmods/);
+  });
+
+  it('says what another OCI runtime would save, where it is there to be used', async (t) => {
+    const programs = { runc: `echo 'runc version 1.3.3'` };
+    const both = await makeDir(t, { ...programs, crun: `echo 'crun version 1.26'` });
+    const v1 = { cgroup: { ...healthy.cgroup, version: 1 as const } };
+    says(await checkRuntimeSpeed(runc, healthy, await makeDir(t, programs)), 'ok', /crun is not installed/);
+    const installed = await checkRuntimeSpeed(runc, healthy, both);
+    says(installed, 'warning', /\d+ ms .* with runc and \d+ with crun.*crun is installed/);
+    assert.match(installed.remedy ?? '', /\[runtime\.handlers\.runc\] to "crun"/);
+    says(await checkRuntimeSpeed(runc, v1, both), 'ok', /best used with version 2/);
+    says(await checkRuntimeSpeed({ ...runc, binaryName: 'crun' }, healthy, both), 'ok', /nothing faster than crun/);
   });
 
   it('judges the cgroup driver', () => {
