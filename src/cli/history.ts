@@ -2,13 +2,13 @@
 import { resolve } from 'node:path';
 import { openReader } from '../journal/open.ts';
 import { callMethods } from '../domain/call/catalogue.ts';
-import { GrpcCode } from '../domain/model/errors.ts';
 import { command, failure, misuse, type Values } from './command.ts';
 import { nearest } from '../config/nearest.ts';
 import { openCursor } from './cursor.ts';
 import { counted, localTime, shortUtcTime, type ShowTime, withAgo } from './format.ts';
 import type { Entry } from './history/entries.ts';
 import { type Filter, onlyWith, passes, passesAll } from './history/filter.ts';
+import { filterOf, filterOptions } from './history/filter-options.ts';
 import { createNames } from './history/names.ts';
 import { followFromCursor } from './history/resume.ts';
 import { pastFromItsEnd } from './history/reverse.ts';
@@ -30,27 +30,8 @@ const options = {
   image: thingOptions.image,
   namespace: thingOptions.namespace,
   label: thingOptions.label,
-  method: {
-    value: 'NAME',
-    repeatable: true,
-    about:
-      'Only calls of this method, as CRI names it: RunPodSandbox, ExecSync, ListContainers. In any case. Given more than once: of any of them.',
-  },
-  uid: { value: 'UID', about: 'Only calls of this user, by number, as the kernel says.' },
-  executable: { value: 'PROGRAM', about: 'Only calls of this program: its path, or the end of it (crictl).' },
-  code: { value: 'CODE', about: 'Only calls that ended with this gRPC code: NOT_FOUND, or 5.' },
-  text: { value: 'TEXT', about: 'Only what has this text in it, in any case: in requests, answers and messages.' },
-  plugin: {
-    value: 'PLUGIN',
-    about:
-      'Only that in which this NRI plugin had a part, NN-NAME or NAME: what it answered, beneath the calls that asked it, what it set, updated and evicted, and its comings and goings.',
-  },
-  exec: { about: 'Only commands in containers: ExecSync, Exec and its sessions.' },
+  ...filterOptions,
   ...rangeOptions,
-  failed: {
-    about:
-      'Only what went wrong: calls that failed, commands and containers that exited with another status than 0, tasks and pods that were lost.',
-  },
   reads: { about: 'Also calls that only read: List, Status, Stats, Version.' },
   events: { about: 'Also what was done on behalf of each call, beneath it, and everything else that was recorded.' },
   follow: { short: 'f', about: 'Goes on: shows what is being recorded. A call is then shown when it has ended.' },
@@ -69,21 +50,6 @@ const limitOf = (text: string | undefined): number => {
   if (text === undefined) return Number.POSITIVE_INFINITY;
   if (!/^\d{1,9}$/.test(text)) throw misuse(`--limit ${text}: that is no number.`);
   return Number(text);
-};
-
-const uidOf = (text: string | undefined): number | null => {
-  if (text === undefined) return null;
-  if (!/^\d{1,10}$/.test(text)) throw misuse(`--uid ${text}: that is no user's number.`);
-  return Number(text);
-};
-
-const codeOf = (text: string | undefined): number | null => {
-  if (text === undefined) return null;
-  const wanted = text.toUpperCase();
-  const found = Object.entries(GrpcCode).find(([name, code]) => name === wanted || String(code) === text);
-  if (found === undefined)
-    throw misuse(`--code ${text}: there is no such gRPC code; there are ${Object.keys(GrpcCode).join(', ')}.`);
-  return found[1];
 };
 
 /** How long ago is for people who look now: not in what is kept, nor where the rows stay while time goes on. */
@@ -163,23 +129,14 @@ const checkReverse = ({ reverse, follow, reads, method = [] }: Values<typeof opt
 };
 
 const readOptions = (values: Values<typeof options>) => {
-  const { method: methods = [], since, until } = values;
+  const { since, until } = values;
   if (values.follow === true && until !== undefined)
     throw misuse('--follow goes on, and --until ends: give one of them.');
   checkCursor(values);
   checkReverse(values);
   return {
     wanted: thingFilterOf(values),
-    filter: {
-      methods,
-      failedOnly: values.failed === true,
-      callerUid: uidOf(values.uid),
-      executable: values.executable ?? null,
-      code: codeOf(values.code),
-      execOnly: values.exec === true,
-      text: values.text ?? null,
-      plugin: values.plugin ?? null,
-    } satisfies Filter,
+    filter: filterOf(values),
     range: parseRange({ since, until }),
     limit: limitOf(values.limit),
   };

@@ -10,6 +10,7 @@ import { configOption, readableJournal, rootOf, rootOption } from './places.ts';
 import { createProgress } from './progress.ts';
 import { openFeed } from './ui/feed.ts';
 import { newToken } from './ui/guard.ts';
+import { findMatches } from './ui/matches.ts';
 import { openQuestions } from './ui/questions.ts';
 import { startServer } from './ui/server.ts';
 
@@ -86,7 +87,10 @@ export const ui = command({
     const token = newToken();
     try {
       const about = { journal, level, isUtc: values.utc === true };
-      const server = await startServer({ token, port, feed, questions, about });
+      const server = await startServer({
+        ...{ token, port, feed, questions, about },
+        matches: (chosen, signal) => findMatches(chosen, { path, level, live: !isCopy, signal }),
+      });
       await write(io.stdout, `${server.url}\n`);
       const why = await Promise.race([toldToEnd(), feed.ended]);
       await server.close();

@@ -14,6 +14,7 @@ const ANYWHERE: Readonly<Record<string, Action>> = {
   '-': 'out',
   l: 'live',
   s: 'steps',
+  f: 'filter',
   '?': 'keys',
   Escape: 'close',
 };

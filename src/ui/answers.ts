@@ -63,6 +63,15 @@ export interface AtAnswer {
   readonly tables: readonly StateTable[];
 }
 
+/** Records that a filter chose; each line of the answer is one of these, and adds to those before. */
+export interface Matches {
+  readonly seqs: readonly number[];
+  /** How far was looked. */
+  readonly throughSeq: number;
+  /** All that was there has been looked through. */
+  readonly isWhole: boolean;
+}
+
 export interface AboutAnswer {
   /** The path of the journal. */
   readonly journal: string;

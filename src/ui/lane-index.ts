@@ -93,12 +93,12 @@ const IS_TOLD: readonly boolean[] = KINDS.map((_, number) => isTold(kindOf(numbe
 const WRONG = TONES.indexOf('wrong');
 const STEP = TONES.indexOf('step');
 
-/** @param matches  1 for each record that the filter chose; null: there is none */
-export const indexOf = (records: Records, matches: Uint8Array | null, withSteps: boolean): LaneIndex => {
-  const { count, times, kinds } = records;
+/** @param matches  seqs of what the filter chose; null: there is none */
+export const indexOf = (records: Records, matches: ReadonlySet<number> | null, withSteps: boolean): LaneIndex => {
+  const { count, times, seqs, kinds } = records;
   const toneAt = (position: number): number => TONE_NUMBERS[kinds[position] ?? 0] ?? STEP;
   const isShown: IsShown = (position) =>
-    (matches === null || matches[position] === 1) && (withSteps || toneAt(position) !== STEP);
+    (matches === null || matches.has(seqs[position] ?? 0)) && (withSteps || toneAt(position) !== STEP);
   const ofTones = TONES.map(() => new Float64Array(count));
   const counts = TONES.map(() => 0);
   const told = new Uint32Array(count);

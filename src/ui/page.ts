@@ -7,6 +7,7 @@ import { type Action, actionOf } from './actions.ts';
 import { ask, readFrames } from './ask.ts';
 import { element } from './dom.ts';
 import type { Scene } from './draw.ts';
+import { createRecordFilter } from './filter.ts';
 import { kindOf } from './kinds.ts';
 import { indexOf, type LaneIndex } from './lane-index.ts';
 import { type Plot, rowsIn } from './layout.ts';
@@ -28,7 +29,7 @@ const ADDRESS_AFTER_MS = 150;
 const store = createStore();
 let records: Records = store.records();
 let index: LaneIndex = indexOf(records, null, true);
-const matches = null as Uint8Array | null;
+let matches: ReadonlySet<number> | null = null;
 let view: ViewState = viewOf(location.hash);
 let rows: Uint32Array = new Uint32Array();
 let chosenRow = 0;
@@ -42,6 +43,7 @@ const status = element('status', HTMLElement);
 const note = element('lane-note', HTMLElement);
 const lanesBox = element('lanes', HTMLElement);
 const filterBox = element('filter', HTMLInputElement);
+const filterNote = element('filter-note', HTMLElement);
 const help = element('help', HTMLDialogElement);
 
 const wholeNow = (): TimeWindow => wholeOf(records.times[0] ?? 0, records.times[Math.max(0, records.count - 1)] ?? 0);
@@ -57,6 +59,18 @@ const sceneOf = (plot: Plot): Scene | null => {
   const chosenPosition = pointed ?? openPosition();
   return { records, index, window, plot, palette, isUtc, rows, chosenRow, chosenPosition };
 };
+
+const filter = createRecordFilter({
+  onMatches: (seqs) => {
+    matches = seqs;
+    refreshSoon();
+  },
+  onNote: (text, isBad) => {
+    filterNote.textContent = text;
+    filterNote.toggleAttribute('data-bad', isBad);
+    filterBox.setAttribute('aria-invalid', String(isBad));
+  },
+});
 
 const list = createList((seq) => openRecord(seq));
 const panel = createPanel((seq) => openRecord(seq));
@@ -80,6 +94,7 @@ const picture = createPicture({
 /** What is written above and below the pictures, and in the list. */
 const tell = (): void => {
   const { fromMs, toMs } = windowNow();
+  const lanes = rowsIn(index, records.lanes, { fromMs, toMs }, matches !== null).length;
   const from = lowerBound(index.told, lowerBound(records.times, fromMs, 0, records.count), 0, index.told.length);
   const to = lowerBound(index.told, lowerBound(records.times, toMs, 0, records.count), from, index.told.length);
   const newest = Array.from(index.told.subarray(Math.max(from, to - LISTED_MAX), to)).toReversed();
@@ -89,7 +104,7 @@ const tell = (): void => {
   );
   const reading = records.isRead ? '' : ` Reading: ${records.throughSeq.toLocaleString('en-US')} records so far.`;
   const span = `${momentText(fromMs, isUtc)} to ${momentText(toMs, isUtc)}${isUtc ? ' UTC' : ''}`;
-  status.textContent = `${span}: ${(to - from).toLocaleString('en-US')} calls and events, ${rows.length.toLocaleString('en-US')} lanes.${reading}`;
+  status.textContent = `${span}: ${(to - from).toLocaleString('en-US')} calls and events, ${lanes.toLocaleString('en-US')} lanes.${reading}`;
 };
 
 const point = (position: number | null): void => {
@@ -156,7 +171,9 @@ function openRecord(seq: number): void {
   const position = positionOf(records, seq);
   const atMs = position === null ? null : (records.times[position] ?? 0);
   pointed = null;
-  setView({ record: seq, ...(atMs === null ? {} : { window: showing(windowNow(), atMs) }) }, true);
+  const window = windowNow();
+  const shown = atMs === null ? window : showing(window, atMs);
+  setView({ record: seq, ...(shown === window ? {} : { window: shown }) }, true);
   showRecord();
 }
 
@@ -242,9 +259,26 @@ addEventListener('keydown', (event) => {
 for (const id of ['back', 'forth', 'in', 'out', 'whole', 'live', 'steps', 'keys', 'close'] as const)
   element(id, HTMLButtonElement).addEventListener('click', () => perform(id));
 
+const applyFilter = (): void => {
+  filterBox.value = view.filter;
+  filter.apply(view.filter);
+};
+
+element('filter-form', HTMLFormElement).addEventListener('submit', (event) => {
+  event.preventDefault();
+  setView({ filter: filterBox.value.trim() }, true);
+  applyFilter();
+});
+// The browser's own cross that empties the box.
+filterBox.addEventListener('search', () => {
+  if (filterBox.value === '' && view.filter !== '') element('filter-form', HTMLFormElement).requestSubmit();
+});
+
 addEventListener('popstate', () => {
+  const before = view.filter;
   view = viewOf(location.hash);
   setView({});
+  if (view.filter !== before) applyFilter();
   refresh();
   showRecord();
 });
@@ -260,6 +294,7 @@ const start = async (): Promise<void> => {
   element('journal', HTMLElement).textContent = about.journal;
   document.title = `scribe: ${about.journal}`;
   setView({});
+  if (view.filter !== '') applyFilter();
   if (view.record !== null) showRecord();
   await readFrames((frames) => {
     for (const frame of frames) store.add(frame);

@@ -8,7 +8,9 @@ import type { AddressInfo } from 'node:net';
 import { messageOf } from '../../domain/model/errors.ts';
 import { CliError } from '../command.ts';
 import { assetAt } from './assets.ts';
+import type { Matches } from '../../ui/answers.ts';
 import type { Feed } from './feed.ts';
+import { type Chosen, parseFilterWords } from './filter-words.ts';
 import { admit, SECURITY_HEADERS } from './guard.ts';
 import type { Questions } from './questions.ts';
 
@@ -18,6 +20,7 @@ export interface ServerParts {
   readonly port: number;
   readonly feed: Feed;
   readonly questions: Questions;
+  readonly matches: (chosen: Chosen, signal: AbortSignal) => AsyncIterable<Matches>;
   readonly about: object;
 }
 
@@ -61,14 +64,30 @@ const send = (response: ServerResponse, status: number, type: string, content: B
 const sendJson = (response: ServerResponse, status: number, value: object): void =>
   send(response, status, 'application/json', JSON.stringify(value));
 
-const sendFrames = async (response: ServerResponse, feed: Feed): Promise<void> => {
-  response.writeHead(200, { ...SECURITY_HEADERS, 'Content-Type': 'application/octet-stream' });
+/** Sends pieces as they come, until they end or nobody listens any more. */
+const sendAll = async (
+  response: ServerResponse,
+  type: string,
+  pieces: AsyncIterable<Uint8Array | string>,
+): Promise<void> => {
+  response.writeHead(200, { ...SECURITY_HEADERS, 'Content-Type': type });
   const gone = once(response, 'close');
-  for await (const frame of feed.frames()) {
+  for await (const piece of pieces) {
     if (response.destroyed) return;
-    if (!response.write(frame)) await Promise.race([once(response, 'drain'), gone]);
+    if (!response.write(piece)) await Promise.race([once(response, 'drain'), gone]);
   }
   response.end();
+};
+
+async function* linesOf(values: AsyncIterable<object>): AsyncGenerator<string> {
+  for await (const value of values) yield `${JSON.stringify(value)}\n`;
+}
+
+const sendMatches = (response: ServerResponse, words: string, { matches }: ServerParts): Promise<void> => {
+  const chosen = parseFilterWords(words);
+  const left = new AbortController();
+  response.once('close', () => left.abort());
+  return sendAll(response, 'application/x-ndjson', linesOf(matches(chosen, left.signal)));
 };
 
 const respond = async (request: IncomingMessage, response: ServerResponse, parts: ServerParts): Promise<void> => {
@@ -79,7 +98,8 @@ const respond = async (request: IncomingMessage, response: ServerResponse, parts
     return send(response, admission.status, 'text/plain', '');
   }
   const { path, query } = admission;
-  if (path === '/records') return sendFrames(response, parts.feed);
+  if (path === '/records') return sendAll(response, 'application/octet-stream', parts.feed.frames());
+  if (path === '/matches') return sendMatches(response, query.get('words') ?? '', parts);
   const answer = answerTo(path, query, parts);
   if (answer !== null) return sendJson(response, 200, answer);
   const asset = await assetAt(path);

@@ -2,7 +2,8 @@
 import { openFeed } from '../../../src/cli/ui/feed.ts';
 import { newToken } from '../../../src/cli/ui/guard.ts';
 import { openQuestions } from '../../../src/cli/ui/questions.ts';
-import { startServer } from '../../../src/cli/ui/server.ts';
+import { findMatches } from '../../../src/cli/ui/matches.ts';
+import { type ServerParts, startServer } from '../../../src/cli/ui/server.ts';
 import { shortUtcTime } from '../../../src/cli/format.ts';
 import type { Level } from '../../../src/cli/export/level.ts';
 import { createFrameReader, type Frame } from '../../../src/ui/frames.ts';
@@ -19,7 +20,8 @@ export const serveJournal = async (owner: Owner, path: string, level: Level = 'm
   const questions = openQuestions(path, level, shortUtcTime);
   const feed = openFeed({ path, live: true, onProgress: () => undefined, onRead: () => undefined });
   const about = { journal: path, level, isUtc: true };
-  const server = await startServer({ token: newToken(), port: 0, feed, questions, about });
+  const matches: ServerParts['matches'] = (chosen, signal) => findMatches(chosen, { path, level, live: true, signal });
+  const server = await startServer({ token: newToken(), port: 0, feed, questions, matches, about });
   onCleanup(owner, async () => {
     await server.close();
     feed.close();

@@ -4,23 +4,28 @@
  */
 import assert from 'node:assert/strict';
 import { request } from 'node:http';
+import { dirname } from 'node:path';
 import { before, describe, test } from 'node:test';
+import { parseFilterWords } from '../../../src/cli/ui/filter-words.ts';
 import { admit } from '../../../src/cli/ui/guard.ts';
 import { openJournal } from '../../../src/journal/open.ts';
-import type { AtAnswer, EntryRow, ErrorAnswer, RecordAnswer, WhyAnswer } from '../../../src/ui/answers.ts';
+import type { AtAnswer, EntryRow, ErrorAnswer, Matches, RecordAnswer, WhyAnswer } from '../../../src/ui/answers.ts';
+import { linesIn } from '../../../src/ui/lines.ts';
 import type { Frame, Lane } from '../../../src/ui/frames.ts';
 import { kindOf } from '../../../src/ui/kinds.ts';
 import { cleanupAfterAll, onCleanup } from '../../support/cleanup.ts';
 import { type Story, tell } from '../story.ts';
-import { rootWith, scribe } from '../support.ts';
+import { jsonLines, rootWith, scribe } from '../support.ts';
 import { type Served, serveJournal } from './served.ts';
 
 const owner = cleanupAfterAll();
 let story: Story;
 let served: Served;
+let journalPath: string;
 before(async () => {
   story = await tell();
-  served = await serveJournal(owner, (await rootWith(owner, story.records)).journalPath);
+  ({ journalPath } = await rootWith(owner, story.records));
+  served = await serveJournal(owner, journalPath);
 });
 
 const seqOf = (type: string, id: string): number =>
@@ -194,6 +199,95 @@ describe('questions', () => {
       assert.match((await served.get<ErrorAnswer>(path)).error, /^There is no record 99999/, path);
     for (const path of ['record', 'record?seq=-1', 'entries?seqs=1,x'])
       assert.match((await served.get<ErrorAnswer>(path)).error, /seq is no number/, path);
+  });
+});
+
+describe('the filter', () => {
+  /** What the first answer that is whole says, in order. */
+  const chosen = async (words: string, from: Served = served): Promise<number[]> => {
+    const response = await fetch(`${from.url}matches?${new URLSearchParams({ words }).toString()}`);
+    assert.equal(response.status, 200, words);
+    const seqs: number[] = [];
+    for await (const line of linesIn(response.body ?? new ReadableStream())) {
+      const matches = JSON.parse(line) as Matches;
+      seqs.push(...matches.seqs);
+      if (matches.isWhole) break;
+    }
+    return seqs.sort((a, b) => a - b);
+  };
+  /** Records of `scribe history --events --json` with these options. */
+  const inHistory = async (...words: string[]): Promise<number[]> => {
+    const { stdout } = await scribe(['history', '--root', dirname(journalPath), '--events', '--json', ...words]);
+    return jsonLines<{ seq: number }>(stdout)
+      .map(({ seq }) => seq)
+      .sort((a, b) => a - b);
+  };
+
+  test('chooses what scribe history chooses, by the same words, with or without their dashes', async () => {
+    for (const [typed, ...words] of [
+      ['--pod default/web', '--pod', 'default/web'],
+      ['pod=default/web failed', '--pod', 'default/web', '--failed'],
+      ['--container nginx --exec', '--container', 'nginx', '--exec'],
+      ['--method runpodsandbox', '--method', 'RunPodSandbox'],
+      ['namespace=test', '--namespace', 'test'],
+      ['--executable crictl', '--executable', 'crictl'],
+      ['code=UNIMPLEMENTED', '--code', 'UNIMPLEMENTED'],
+      ['since=5 until=9', '--since', '5', '--until', '9'],
+      ['--image registry.test/app:1', '--image', 'registry.test/app:1'],
+      ['unlucky', '--text', 'unlucky'],
+    ]) {
+      const wanted = await inHistory(...words);
+      assert.ok(wanted.length > 0 && wanted.length < story.records.length, typed);
+      assert.deepEqual(await chosen(typed ?? ''), wanted, typed);
+    }
+  });
+
+  test('goes on with what is written, and with calls that were under way', async (t) => {
+    const root = await rootWith(owner, story.records.slice(0, 12));
+    const { url } = await serveJournal(owner, root.journalPath);
+    const { journal } = openJournal({ path: root.journalPath });
+    onCleanup(t, () => journal.close());
+    const { body } = await fetch(`${url}matches?words=method%3DRunPodSandbox`);
+    const lines = linesIn(body ?? new ReadableStream());
+    const next = async (): Promise<readonly number[]> =>
+      (JSON.parse((await lines.next()).value ?? '{}') as Matches).seqs;
+    const before = await next();
+    await journal.append(story.records.slice(12));
+    const found = [...before];
+    const wanted = await inHistory('--method', 'RunPodSandbox');
+    while (wanted.some((seq) => !found.includes(seq))) found.push(...(await next()));
+    assert.ok(before.length > 0 && before.length < wanted.length);
+    assert.deepEqual(
+      [...new Set(found)].sort((a, b) => a - b),
+      wanted,
+    );
+  });
+
+  test('finds no text that the level hides', async () => {
+    assert.deepEqual(await chosen('--text /etc/hostname'), []);
+    const whole = await serveJournal(owner, journalPath, 'request-response');
+    assert.deepEqual(await chosen("'/etc/hostname'", whole), await inHistory('--text', '/etc/hostname'));
+  });
+
+  test('says what is wrong with it as the command line does', async () => {
+    for (const [words, sentence] of [
+      ['--pods web', /There is no option --pods; did you mean --pod\?/],
+      ['--uid me', /--uid me: that is no user's number/],
+      ['since=never', /--since never: that is no time/],
+      ['--image a --pod b', /--image goes with none of --pod/],
+      ['web --text web', /"web" and --text: give one of them/],
+    ] as const)
+      assert.match(
+        (await served.get<ErrorAnswer>(`matches?${new URLSearchParams({ words }).toString()}`)).error,
+        sentence,
+      );
+  });
+
+  test('words are split as a shell does', () => {
+    const { filter, things } = parseFilterWords(`pod="default/web" --label 'a b=c' --method=ExecSync "no such" thing`);
+    assert.equal(things.pod, 'default/web');
+    assert.deepEqual(things.labels, [{ key: 'a b', value: 'c', negated: false }]);
+    assert.deepEqual([filter.methods, filter.text], [['ExecSync'], 'no such thing']);
   });
 });
 

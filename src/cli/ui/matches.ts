@@ -1,0 +1,112 @@
+/**
+ * The records that a filter chooses, in the order in which they are found, and then those that are written: what a history
+ * with --events would show. A call's steps are chosen with it. Text is looked for in what the page may show alone.
+ */
+import { openReader } from '../../journal/open.ts';
+import type { JournalRecord } from '../../journal/types.ts';
+import type { Matches } from '../../ui/answers.ts';
+import type { Level } from '../export/level.ts';
+import type { Entry } from '../history/entries.ts';
+import { onlyWith, passes } from '../history/filter.ts';
+import { createScan } from '../history/scan.ts';
+import { createSelection } from '../history/selection.ts';
+import { watchJournal } from '../history/watch.ts';
+import { choosesAll } from '../things.ts';
+import type { Chosen } from './filter-words.ts';
+import { shownRecord } from './redact.ts';
+
+export interface MatchOptions {
+  readonly path: string;
+  readonly level: Level;
+  readonly live: boolean;
+  readonly signal: AbortSignal;
+}
+
+const TOLD_EVERY_MS = 100;
+
+const seqsOf = (entry: Entry): number[] => {
+  switch (entry.kind) {
+    case 'call': {
+      const { received, events, completed } = entry;
+      const records = [received?.record, ...events, completed?.record].filter((record) => record !== undefined);
+      return records.map(({ seq }) => seq);
+    }
+    case 'event':
+      return [entry.record.seq];
+    case 'read':
+    case 'pruned':
+      return [];
+  }
+};
+
+/** The entry with no more in its texts than the level lets through. */
+const shownEntry = (level: Level, entry: Entry): Entry => {
+  const shown = (record: JournalRecord): JournalRecord => shownRecord(level, record);
+  switch (entry.kind) {
+    case 'call': {
+      const { received, events, completed } = entry;
+      return {
+        ...entry,
+        received: received === null ? null : { ...received, record: shown(received.record) },
+        completed: completed === null ? null : { ...completed, record: shown(completed.record) },
+        events: events.map(shown),
+      };
+    }
+    case 'event':
+      return { ...entry, record: shown(entry.record) };
+    case 'read':
+    case 'pruned':
+      return entry;
+  }
+};
+
+const isTold = (entry: Entry, filter: Chosen['filter'], level: Level): boolean =>
+  passes(filter, entry) && (filter.text === null || passes(filter, shownEntry(level, entry)));
+
+/** Ends when all is looked through and the journal does not grow, or by the signal. */
+export async function* findMatches(chosen: Chosen, options: MatchOptions): AsyncGenerator<Matches> {
+  const { path, level, live, signal } = options;
+  const { things, filter, range } = chosen;
+  const reader = openReader(path);
+  const watch = live && range.until === null ? watchJournal(path) : null;
+  const isOver = (): boolean => signal.aborted;
+  const aborted = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+  try {
+    const selection = createSelection(choosesAll(things) ? {} : things);
+    const headSeq = reader.head().seq;
+    const rest = { reader, withEvents: true, withReads: false };
+    const until = range.until ?? (headSeq === 0 ? null : { kind: 'record', seq: headSeq });
+    const past = createScan({ ...rest, selection, range: { ...range, until }, live: false, shownSeq: null });
+    const chosenOf = (entry: Entry): number[] => {
+      if (!selection.has(entry) || !isTold(entry, filter, level)) return [];
+      return seqsOf(filter.plugin === null ? entry : onlyWith(filter.plugin, entry));
+    };
+    let seqs: number[] = [];
+    let throughSeq = 0;
+    let toldMs = performance.now();
+    for await (const entry of past.past()) {
+      throughSeq = seqsOf(entry).at(-1) ?? throughSeq;
+      seqs.push(...chosenOf(entry));
+      if (isOver()) return;
+      if (performance.now() - toldMs < TOLD_EVERY_MS) continue;
+      yield { seqs, throughSeq, isWhole: false };
+      seqs = [];
+      toldMs = performance.now();
+    }
+    yield { seqs, throughSeq, isWhole: true };
+    if (watch === null) return;
+    // Calls that were under way are begun again, and come whole when they have ended.
+    const learned = { ...selection, learnsFrom: [] };
+    const scan = createScan({ ...rest, selection: learned, range, live: true, shownSeq: headSeq });
+    await scan.goLive();
+    for (;;) {
+      await Promise.race([watch.changed(), aborted]);
+      if (isOver()) return;
+      const news = scan.news().flatMap(chosenOf);
+      if (news.length > 0) yield { seqs: news, throughSeq: reader.head().seq, isWhole: true };
+    }
+  } finally {
+    watch?.close();
+    reader.close();
+  }
+}
