@@ -15,18 +15,28 @@ import { type Owner, onCleanup } from '../test/support/cleanup.ts';
 import { netnsOf } from '../test/support/netns.ts';
 import { startRegistry } from '../test/support/registry.ts';
 import { loadNow, readEnvironment } from './compare/environment.ts';
-import { type Bench, measureAll, type PhaseName, phaseNames, type Plan, removePods } from './compare/measure.ts';
+import {
+  type Bench,
+  measureAll,
+  type PhaseName,
+  phaseNames,
+  type Plan,
+  removePods,
+  restPhases,
+} from './compare/measure.ts';
 import { errorsOf, rowsOf, tableOf } from './compare/report.ts';
 import { nriCosts, type Outcome } from './compare/nri-costs.ts';
 import { nriModes, type PeerName, type Runtime, startRuntime } from './compare/runtimes.ts';
 
-const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--seconds S] [--only PHASE,...] [--out FILE]
+const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--seconds S] [--lives N] [--only PHASE,...] [--out FILE]
 
   --rounds N    rounds, each of which measures scribe and containerd in turn (7)
   --pods N      pods of a serial round and commands of an exec round; a parallel round has twice as many (20)
   --loaded N    pods that are there while memory, rates and restarts are measured (100)
   --seconds S   duration of each measurement of a rate (2)
-  --only LIST   some phases only: ${phaseNames.join(', ')}
+  --lives N     pods that run and are removed in each round of lives (300)
+  --only LIST   some phases only: ${phaseNames.join(', ')};
+                unless told, all but the long ones: ${restPhases.join(', ')}
   --before DIR  another clone of scribe (an earlier commit, say), measured in containerd's place: no goals then
   --nri         what NRI costs CreateContainer, and nothing else: each runtime with NRI off, on without a plugin, and
                 with the sample plugin logger connected, all in turn; --pods says how many containers of a round
@@ -64,7 +74,8 @@ const readOptions = (): Options => {
       pods: { type: 'string', default: '20' },
       loaded: { type: 'string', default: '100' },
       seconds: { type: 'string', default: '2' },
-      only: { type: 'string', default: phaseNames.join(',') },
+      lives: { type: 'string', default: '300' },
+      only: { type: 'string', default: phaseNames.filter((name) => !restPhases.includes(name)).join(',') },
       out: { type: 'string' },
       before: { type: 'string' },
       nri: { type: 'boolean', default: false },
@@ -75,11 +86,19 @@ const readOptions = (): Options => {
     console.log(usage);
     process.exit(0);
   }
-  const count = (name: 'rounds' | 'pods' | 'loaded'): number => positive(name, values[name], Number.isInteger);
+  const count = (name: 'rounds' | 'pods' | 'loaded' | 'lives'): number =>
+    positive(name, values[name], Number.isInteger);
   const seconds = positive('seconds', values.seconds, Number.isFinite);
   const phases = phasesOf(values.only);
   return {
-    plan: { phases, rounds: count('rounds'), pods: count('pods'), loaded: count('loaded'), seconds },
+    plan: {
+      phases,
+      rounds: count('rounds'),
+      pods: count('pods'),
+      loaded: count('loaded'),
+      lives: count('lives'),
+      seconds,
+    },
     out: values.out,
     before: values.before,
     nri: values.nri,

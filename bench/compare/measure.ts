@@ -5,6 +5,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { idlePercent, memoryAtRest, REST_MS } from './at-rest.ts';
 import { type ClientCommand, type ClientFlags, type ClientResult, runClient, type Target } from './client.ts';
 import { memoryOf, peakOf } from './memory.ts';
 import type { Figures, MetricKey } from './metrics.ts';
@@ -12,9 +13,14 @@ import type { Runtime, RuntimeName } from './runtimes.ts';
 import { median, percentile } from './statistics.ts';
 
 /** In the order in which they are measured. The later three need the pods of `loaded`. */
-export const phaseNames = ['serial', 'parallel', 'exec', 'logs', 'memory', 'rates', 'restart'] as const;
+export const phaseNames = [
+  ...(['serial', 'parallel', 'exec', 'logs', 'memory', 'rates', 'restart'] as const),
+  ...(['idle', 'lives'] as const),
+] as const;
 export type PhaseName = (typeof phaseNames)[number];
-const loadedPhases: readonly PhaseName[] = ['memory', 'rates', 'restart'];
+/** Long ones, which are measured only when they are named. */
+export const restPhases: readonly PhaseName[] = ['idle', 'lives'];
+const loadedPhases: readonly PhaseName[] = ['memory', 'rates', 'restart', 'idle', 'lives'];
 
 export interface Plan {
   readonly phases: readonly PhaseName[];
@@ -25,6 +31,8 @@ export interface Plan {
   readonly loaded: number;
   /** Duration of each measurement of a rate. */
   readonly seconds: number;
+  /** Pods that run and are removed in a round of lives. */
+  readonly lives: number;
 }
 
 export interface Bench {
@@ -115,6 +123,19 @@ const measureMemory = async (runtime: Runtime): Promise<Measured> => {
   return { figures: { memory: raw.bytes / mebibyte, pss: pssBytes / mebibyte }, errors: [], raw };
 };
 
+const measureIdle = async (runtime: Runtime, { signal }: Bench): Promise<Measured> => ({
+  figures: { idle: await idlePercent(runtime.pid(), runtime.dirs, signal) },
+  errors: [],
+  raw: {},
+});
+
+/** Pods come and go beside those that stay; what they leave behind is what there is after the last round. */
+const measureLives = async (runtime: Runtime, bench: Bench, { lives }: Plan): Promise<Measured> => {
+  const { errors = [] } = await callClient(runtime, bench, 'lifecycle', { count: lives, parallel: parallelPods });
+  const raw = await memoryAtRest(runtime.pid(), runtime.dirs, bench.signal);
+  return { figures: { memoryAfterLives: raw.bytes / mebibyte }, errors, raw };
+};
+
 /** What is written to logs, by the figure that it is for; so much in all that it takes about two seconds. */
 const logLoads = {
   logsShortOne: { count: 1, 'line-bytes': 80, bytes: 64 * mebibyte },
@@ -160,9 +181,10 @@ const measure = async (
   phase: PhaseName,
   runtime: Runtime,
   bench: Bench,
-  { pods, seconds }: Plan,
+  plan: Plan,
   loadedIds: readonly string[],
 ): Promise<Measured> => {
+  const { pods, seconds } = plan;
   const withClient = async (
     command: ClientCommand,
     flags: ClientFlags,
@@ -192,6 +214,10 @@ const measure = async (
       return withClient('rates', { parallel: parallelCallers, seconds }, measureRates);
     case 'restart':
       return measureRestart(runtime, bench, loadedIds);
+    case 'idle':
+      return measureIdle(runtime, bench);
+    case 'lives':
+      return measureLives(runtime, bench, plan);
   }
 };
 
@@ -223,7 +249,7 @@ const fill = async (bench: Bench, { loaded }: Plan): Promise<Map<RuntimeName, re
     failOn(`running ${loaded} pods`, runtime, result.errors);
     ids.set(runtime.name, result.containerIds ?? []);
   }
-  await sleep(settleMs, undefined, { signal: bench.signal });
+  await sleep(REST_MS, undefined, { signal: bench.signal });
   return ids;
 };
 

@@ -68,7 +68,7 @@ const addFrames = async (pid: number, frames: Set<number>): Promise<number> => {
 };
 
 /** The daemon, all that descends from it and all that works in its directories, but for shims and containers. */
-const daemonProcesses = async (daemonPid: number, dirs: DaemonDirs) => {
+export const daemonProcesses = async (daemonPid: number, dirs: DaemonDirs) => {
   const [all, inCgroups, named] = await Promise.all([
     processes(),
     processesInCgroups(dirs.cgroupParent),

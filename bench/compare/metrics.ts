@@ -11,7 +11,7 @@ interface Goal {
 
 export interface Metric {
   readonly name: string;
-  readonly unit: 'ms' | '/s' | 'MB/s' | 'MiB';
+  readonly unit: 'ms' | '/s' | 'MB/s' | 'MiB' | '% of a processor';
   readonly better: Better;
   readonly goal?: Goal;
 }
@@ -75,6 +75,13 @@ export const metrics = {
   containerStatus: rate('ContainerStatus', ahead(0.95)),
   listContainerStats: rate('ListContainerStats'),
   restart: duration('restart after kill -9', noMoreThan(600, 'ms')),
+  idle: {
+    name: 'idle for a minute',
+    unit: '% of a processor',
+    better: 'less',
+    goal: noMoreThan(0.1, '% of a processor'),
+  },
+  memoryAfterLives: { name: 'memory after pod lives', unit: 'MiB', better: 'less', goal: timesThePeer(1.2) },
 } as const satisfies Readonly<Record<string, Metric>>;
 
 export type MetricKey = keyof typeof metrics;

@@ -72,6 +72,8 @@ test('goals are held against the ratio, the multiple or the figure itself', () =
   assert.deepEqual(goalsMet({ listContainers: 129 }, { listContainers: 100 }), [false]);
   assert.deepEqual(goalsMet({ memory: 160 }, { memory: 100 }), [true]);
   assert.deepEqual(goalsMet({ memory: 161 }, { memory: 100 }), [false]);
+  assert.deepEqual(goalsMet({ memoryAfterLives: 121 }, { memoryAfterLives: 100 }), [false]);
+  assert.deepEqual(goalsMet({ idle: 0.1 }, { idle: 3 }), [true]);
   assert.deepEqual(goalsMet({ restart: 600 }, { restart: 100 }), [true]);
   assert.deepEqual(goalsMet({ restart: 601 }, { restart: 2000 }), [false]);
 });
