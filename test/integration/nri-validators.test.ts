@@ -1,5 +1,6 @@
-/** Validators on real pods: what they are told of what others want, and that nothing is made which one does not agree to. */
+/** Validators on real pods: what they are told of what others want, and that there is nothing which one does not agree to. */
 import assert from 'node:assert/strict';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { openEffectsOn } from '../../src/domain/deciding/open-effects.ts';
@@ -94,7 +95,7 @@ describe('validators of NRI', () => {
     assert.match(records, /ValidateContainerAdjustment/);
   });
 
-  test('one that rejects, and one that does not answer in time, fail the creation before anything is made', async () => {
+  test('one that rejects, and one that does not answer in time, fail the creation, and leave nothing of it', async () => {
     await assert.rejects(
       create('refused'),
       withCode(GrpcCode.FAILED_PRECONDITION, /NRI plugin "90-strict" rejects container .*: no such thing here/),
@@ -108,6 +109,13 @@ describe('validators of NRI', () => {
       containers.map(({ metadata }) => metadata?.name),
       ['allowed'],
     );
+    // Files were made while they were asked.
+    const { root, state } = node.daemon.dirs;
+    for (const places of [join(root, 'containers'), join(state, 'bundles')])
+      assert.deepEqual(
+        (await readdir(places)).filter((name) => name !== podSandboxId),
+        containers.map(({ id }) => id),
+      );
   });
 
   test("scribe's own rejects what its configuration does not allow", async () => {

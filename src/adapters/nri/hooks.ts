@@ -53,8 +53,8 @@ const FORMER_STATE_CHANGES: ReadonlySet<NriHook> = new Set([
   'RemoveContainer',
 ]);
 
-/** The same for a plugin that lacks the RPC; null: there was nothing before it. */
-export const stateChangeOf = <H extends NriHook>(hook: H, request: RequestOf<H>): StateChangeEvent | null =>
-  FORMER_STATE_CHANGES.has(hook)
-    ? StateChangeEvent.fromPartial({ ...(request as Partial<StateChangeEvent>), event: EVENTS[hook] })
-    : null;
+export const wasStateChange = (hook: NriHook): boolean => FORMER_STATE_CHANGES.has(hook);
+
+/** The same for a plugin that lacks the RPC, where there was this before it. */
+export const stateChangeOf = <H extends NriHook>(hook: H, request: RequestOf<H>): StateChangeEvent =>
+  StateChangeEvent.fromPartial({ ...(request as Partial<StateChangeEvent>), event: EVENTS[hook] });

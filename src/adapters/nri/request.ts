@@ -4,7 +4,7 @@ import type { TtrpcClient } from '../../platform/ttrpc/client.ts';
 import { callMethod } from '../../platform/ttrpc/method.ts';
 import { hasStatus, isClosed, isTimeout, TtrpcGarbageError } from '../../platform/ttrpc/status.ts';
 import { PluginDefinition } from '../../wire/nri/api.ts';
-import { methodOf, stateChangeOf } from './hooks.ts';
+import { methodOf, stateChangeOf, wasStateChange } from './hooks.ts';
 import type { AnswerOf, NriAsked, NriFailure, NriFailureKind, NriHook, RequestOf } from './plugins.ts';
 
 const SERVICE = PluginDefinition.fullName;
@@ -14,22 +14,32 @@ export type RequestFailureKind = NriFailureKind | 'garbage';
 
 export const isUnimplemented = (error: unknown): boolean => hasStatus(error, GrpcCode.UNIMPLEMENTED);
 
+/** The one who is asked, as far as a request goes. */
+export interface AskedPlugin {
+  readonly client: TtrpcClient;
+  readonly timeoutMs: number;
+  /** Hooks that it hears of by StateChange: added here when it turns out. */
+  readonly former: Set<NriHook>;
+}
+
 /** The answer; rejects as ttrpc does. A plugin of the time before the hook had an RPC of its own is told by StateChange. */
 export const sendRequest = async <H extends NriHook>(
-  client: TtrpcClient,
+  { client, timeoutMs, former }: AskedPlugin,
   hook: H,
   request: RequestOf<H>,
-  timeoutMs: number,
 ): Promise<AnswerOf<H>> => {
   const method = methodOf(hook);
-  try {
-    return await callMethod(client, SERVICE, method, request, { timeoutMs });
-  } catch (error) {
-    const stateChange = isUnimplemented(error) ? stateChangeOf(hook, request) : null;
-    if (stateChange === null) throw error;
-    await callMethod(client, SERVICE, PluginDefinition.methods.stateChange, stateChange, { timeoutMs });
-    return method.responseType.decode(new Uint8Array());
+  if (!former.has(hook)) {
+    try {
+      return await callMethod(client, SERVICE, method, request, { timeoutMs });
+    } catch (error) {
+      if (!isUnimplemented(error) || !wasStateChange(hook)) throw error;
+      former.add(hook);
+    }
   }
+  const stateChange = stateChangeOf(hook, request);
+  await callMethod(client, SERVICE, PluginDefinition.methods.stateChange, stateChange, { timeoutMs });
+  return method.responseType.decode(new Uint8Array());
 };
 
 export const failureKindOf = (error: unknown): RequestFailureKind => {

@@ -70,6 +70,7 @@ export const createSession = (
   const turn = createSemaphore(1);
   const health = createHealth();
   const unknown = new Set<NriHook>();
+  const asked = { client: connection.client, timeoutMs: requestTimeoutMs, former: new Set<NriHook>() };
   const registeredNs = BigInt(Date.now()) * NS_PER_MS;
   let state: Extract<NriPluginState, 'registered' | 'synchronizing' | 'active'> = 'registered';
   let closeReason: string | null = null;
@@ -106,7 +107,7 @@ export const createSession = (
     try {
       if (connection.backlogBytes() > BACKLOG_BYTES_MAX)
         throw new TtrpcStatusError(GrpcCode.DEADLINE_EXCEEDED, 'it has not read what it was sent before');
-      const answer = await sendRequest(connection.client, hook, request, requestTimeoutMs);
+      const answer = await sendRequest(asked, hook, request);
       return { ok: true, answer, durationNs: answeredSince(hook, sinceNs) };
     } catch (error) {
       // Who wants to hear of everything need not know everything.

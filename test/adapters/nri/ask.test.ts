@@ -286,8 +286,9 @@ describe('asking a plugin', { timeout: 60_000 }, () => {
     const events: StateChangeEvent[] = [];
     const { nri, double, plugin } = await active(t, {
       events: 0x3fff & ~(1 << (Event.VALIDATE_CONTAINER_ADJUSTMENT - 1)),
-      lacks: ['RunPodSandbox', 'PostStartContainer', 'UpdatePodSandbox', 'CreateContainer'],
+      lacks: ['PostStartContainer', 'UpdatePodSandbox', 'CreateContainer'],
       handlers: {
+        RunPodSandbox: () => Promise.reject(new TtrpcStatusError(GrpcCode.UNIMPLEMENTED, 'there is no such method')),
         StateChange: async (payload) => {
           events.push(StateChangeEvent.decode(payload));
           return new Uint8Array();
@@ -297,16 +298,20 @@ describe('asking a plugin', { timeout: 60_000 }, () => {
     const run = await nri.ask(plugin.id, 'RunPodSandbox', podRequest('p'));
     assert.deepEqual(run.ok && run.answer, {});
     await nri.ask(plugin.id, 'PostStartContainer', { pod: undefined, container: containerRequest('c').container });
+    // Once it is known, it is told so at once.
+    await nri.ask(plugin.id, 'RunPodSandbox', podRequest('q'));
     assert.deepEqual(
       events.map(({ event, pod, container }) => [event, pod?.id, container?.id]),
       [
         [Event.RUN_POD_SANDBOX, 'p', undefined],
         [Event.POST_START_CONTAINER, undefined, 'c'],
+        [Event.RUN_POD_SANDBOX, 'q', undefined],
       ],
     );
     const create = await nri.ask(plugin.id, 'CreateContainer', containerRequest('c'));
     assert.equal(!create.ok && create.why, 'refused');
-    assert.equal(double.calls.filter((call) => call === 'StateChange').length, 2);
+    assert.equal(double.calls.filter((call) => call === 'StateChange').length, 3);
+    assert.equal(double.calls.filter((call) => call === 'RunPodSandbox').length, 1);
   });
 
   it('leaves out what a plugin does not know that has subscribed to all there is', async (t) => {
