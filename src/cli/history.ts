@@ -6,6 +6,7 @@ import { command, failure, misuse, type Values } from './command.ts';
 import { nearest } from '../config/nearest.ts';
 import { openCursor } from './cursor.ts';
 import { counted, localTime, shortUtcTime, type ShowTime, withAgo } from './format.ts';
+import { candidatesOf } from './history/candidates.ts';
 import type { Entry } from './history/entries.ts';
 import { type Filter, onlyWith, passes, passesAll } from './history/filter.ts';
 import { filterOf, filterOptions } from './history/filter-options.ts';
@@ -206,7 +207,10 @@ export const history = command({
       const isChosen = chooser(selection, filter);
       if (watch !== null && cursor !== null) return await followFromCursor({ scan, isChosen, shown, watch, cursor });
       const isReversed = values.reverse === true;
-      const entries = isReversed ? pastFromItsEnd({ reader, selection, withEvents, range }) : scan.past();
+      const narrow = choosesAll(wanted) && !withReads && watch === null;
+      const entries = isReversed
+        ? pastFromItsEnd({ reader, selection, withEvents, range })
+        : ((narrow ? candidatesOf({ reader, selection, withEvents, range }, filter) : null) ?? scan.past());
       const past = await showPast(entries, isReversed, isChosen, limit, shown);
       if (watch !== null) {
         await shown.flush();

@@ -7,7 +7,8 @@ import type { Finding } from './chain-check.ts';
 import { connectReader, type Db, explain } from './connect.ts';
 import { errorOf } from './errors.ts';
 import { createNameReader } from './names.ts';
-import { createRecordDecoder, type RawRecord, recordColumns } from './reader.ts';
+import { type RawRecord, recordColumns } from './raw-record.ts';
+import { createRecordDecoder } from './reader.ts';
 import { readNewestSnapshot } from './snapshot-table.ts';
 import type { JournalRecord, StateFold } from './types.ts';
 

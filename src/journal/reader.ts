@@ -6,8 +6,10 @@
 import type { Db } from './connect.ts';
 import { GENESIS } from './encoding.ts';
 import { createNameReader, type NameReader } from './names.ts';
+import { type RawRecord, recordColumns } from './raw-record.ts';
 import { parseReadsClosed, READS_CLOSED } from './own-records.ts';
 import { decodeReadRows } from './read-rows.ts';
+import { createSearch, type Search } from './search.ts';
 import { segmentsWithChunks } from './read-table.ts';
 import { type KeptSnapshot, readKeptSnapshots, readNewestSnapshot } from './snapshot-table.ts';
 import { isInlineStream } from './streams.ts';
@@ -21,26 +23,6 @@ import type {
   SealedSegment,
   Snapshot,
 } from './types.ts';
-
-/** Columns of a whole record; 64-bit times come as two halves, which JavaScript's numbers hold exactly. */
-export const recordColumns =
-  'seq, at >> 32, at & 4294967295, mono >> 32, mono & 4294967295, boot, type, v, stream, cause, call, body';
-
-/** A row of recordColumns, in raw mode. */
-export type RawRecord = readonly [
-  seq: number,
-  atHigh: number,
-  atLow: number,
-  monoHigh: number,
-  monoLow: number,
-  boot: number,
-  type: number,
-  v: number,
-  stream: number | string,
-  cause: number | null,
-  call: number | null,
-  body: string,
-];
 
 const pageRecords = 256;
 /** A page may look at no more than this many sequence numbers, however few of them match. */
@@ -111,7 +93,7 @@ export interface RecordHashes {
   readonly hash: Uint8Array;
 }
 
-export interface JournalReader {
+export interface JournalReader extends Search {
   readonly head: () => JournalHead;
   /** One page of a query from `cursor` on, in one short transaction; its limit aside. */
   readonly page: (query: ReadQuery, cursor: number, headSeq: number) => RecordPage;
@@ -122,10 +104,6 @@ export interface JournalReader {
   readonly newestSnapshot: (evolverVersion: number, throughSeq?: number) => Snapshot | null;
   readonly keptSnapshots: (evolverVersion: number) => KeptSnapshot[];
   readonly seqAtTime: (tNs: bigint) => number;
-  /** Streams of objects whose name begins like this, of which there are records; the first few. */
-  readonly streamsBeginning: (start: string) => string[];
-  /** The newest record before `beforeSeq`, of these types, whose body holds this text: no index helps. */
-  readonly newestHolding: (types: readonly string[], text: string, beforeSeq: number) => JournalRecord | null;
   readonly closedSegments: () => SealedSegment[];
   readonly placesOfStream: (stream: string) => RecordPlace[];
   readonly placesOfCall: (call: number) => RecordPlace[];
@@ -251,41 +229,6 @@ const createReadsReader = (db: Db): Pick<JournalReader, 'readsPage' | 'readReads
         cursor = page.next;
         await otherTurns();
       }
-    },
-  };
-};
-
-const streamsMax = 20;
-/** Sequence numbers that one transaction of a search looks at. */
-const searchWindow = 50_000;
-
-/** Finds records by what they are about, where no seq is known. */
-const createSearch = (
-  db: Db,
-  names: NameReader,
-  decode: (row: RawRecord) => JournalRecord,
-): Pick<JournalReader, 'streamsBeginning' | 'newestHolding'> => {
-  const beginning = db
-    .prepare<[string, string], string>(
-      `SELECT name FROM names WHERE name >= ? AND name < ? ORDER BY name LIMIT ${streamsMax}`,
-    )
-    .pluck();
-  return {
-    streamsBeginning: (start) => beginning.all(start, `${start}\u{10ffff}`),
-    newestHolding: (types, text, beforeSeq) => {
-      const ids = types.flatMap((type) => names.idOf(type) ?? []);
-      if (ids.length === 0) return null;
-      const newest = db
-        .prepare<unknown[], RawRecord>(
-          `SELECT ${recordColumns} FROM records WHERE seq >= ? AND seq < ? AND type IN (${holders(ids.length)})
-             AND instr(body, ?) > 0 ORDER BY seq DESC LIMIT 1`,
-        )
-        .raw();
-      for (let end = beforeSeq; end > 1; end -= searchWindow) {
-        const row = newest.get(end - searchWindow, end, ...ids, text);
-        if (row !== undefined) return decode(row);
-      }
-      return null;
     },
   };
 };

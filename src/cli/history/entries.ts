@@ -66,11 +66,11 @@ export interface Collector {
   readonly goLive: (toSeq: number) => Entry[];
 }
 
-const RECEIVED = 'call.received';
-const COMPLETED = 'call.completed';
+export const RECEIVED = 'call.received';
+export const COMPLETED = 'call.completed';
 
 /** What happens by itself and is always shown. A pod's pause task ends on the pod's stream. */
-const TOLD: ReadonlySet<string> = new Set<RecordType>([
+export const TOLD: ReadonlySet<string> = new Set<RecordType>([
   'daemon.started',
   'daemon.stopped',
   'network.configured',

@@ -86,7 +86,7 @@ const createReads = (reader: JournalReader, { since, until }: Range): ReadsSourc
 };
 
 /** Whether the last daemon that started before a record had not ended by then. */
-const ranBefore = (reader: JournalReader, seq: number): boolean => {
+export const ranBefore = (reader: JournalReader, seq: number): boolean => {
   for (const place of reader.placesOfStream(NODE_STREAM).toReversed()) {
     const type = place.seq < seq ? recordOf(reader, place.seq)?.type : undefined;
     if (type === 'daemon.started' || type === 'daemon.stopped') return type === 'daemon.started';

@@ -1,0 +1,142 @@
+/** Filters that SQLite narrows: what a history shows is what it shows when every record is read, for each filter and range. */
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { before, describe, test } from 'node:test';
+import { makeJournal } from '../../scripts/lib/large-journal/make.ts';
+import { candidatesOf } from '../../src/cli/history/candidates.ts';
+import type { Entry } from '../../src/cli/history/entries.ts';
+import { type Filter, passes } from '../../src/cli/history/filter.ts';
+import { createScan } from '../../src/cli/history/scan.ts';
+import { createSelection } from '../../src/cli/history/selection.ts';
+import { openJournal, openReader, type OpenedReader } from '../../src/journal/open.ts';
+import { pruneSeqs } from '../journal/support.ts';
+import { cleanupAfterAll, onCleanup } from '../support/cleanup.ts';
+import { tempDir } from '../support/temp-dir.ts';
+
+const owner = cleanupAfterAll();
+const none: Filter = {
+  methods: [],
+  failedOnly: false,
+  callerUid: null,
+  executable: null,
+  code: null,
+  execOnly: false,
+  text: null,
+  plugin: null,
+};
+const FILTERS: Readonly<Record<string, Partial<Filter>>> = {
+  'a method': { methods: ['pullimage'] },
+  'two methods': { methods: ['StopContainer', 'RemoveImage'] },
+  'what is mostly there': { methods: ['ExecSync'] },
+  'a caller': { callerUid: 998 },
+  'a program': { executable: 'node-agent' },
+  'a path': { executable: '/opt/agent/bin/node-agent' },
+  'a code': { code: 14 },
+  'no failure': { code: 0 },
+  'failed ones': { failedOnly: true },
+  'failed ones of a method': { failedOnly: true, methods: ['ExecSync'] },
+  'commands of somebody': { execOnly: true, callerUid: 998 },
+  'a text': { text: 'REGISTRYUNAVAILABLE' },
+  'a text of ends': { text: '"exitcode":1' },
+  'a text that events have': { text: 'oomkilled' },
+  'a text with a quote': { text: '"Completed"' },
+  'a text that nothing has': { text: 'nowhere-to-be-found' },
+};
+const RANGES = {
+  all: { since: null, until: null },
+  middle: { since: { kind: 'record', seq: 900 }, until: { kind: 'record', seq: 2500 } },
+} as const;
+
+/** What an entry consists of, by the numbers of its records. */
+const seqsOf = (entry: Entry): unknown => {
+  switch (entry.kind) {
+    case 'call':
+      return [entry.received?.record.seq, entry.events.map(({ seq }) => seq), entry.completed?.record.seq];
+    case 'event':
+      return [entry.record.seq, entry.afterKill ?? false];
+    case 'read':
+    case 'pruned':
+      return entry;
+  }
+};
+
+let reader: OpenedReader;
+let path = '';
+/** What reading everything gives, by range and whether events are asked for. */
+const scans = new Map<string, readonly Entry[]>();
+
+const scanOf = async (name: string, withEvents: boolean): Promise<readonly Entry[]> => {
+  const range = RANGES[name as keyof typeof RANGES];
+  const options = { reader, selection: createSelection({}), withEvents, range, withReads: false, live: false };
+  const key = `${name} ${withEvents}`;
+  const entries = scans.get(key) ?? (await Array.fromAsync(createScan({ ...options, shownSeq: null }).past()));
+  scans.set(key, entries);
+  return entries;
+};
+
+const assertSame = async (filter: Filter, words: string): Promise<number> => {
+  let found = 0;
+  for (const [name, range] of Object.entries(RANGES))
+    for (const withEvents of [false, true])
+      for (const window of withEvents ? [1000] : [64, 1000]) {
+        const options = { reader, selection: createSelection({}), withEvents, range };
+        const given = candidatesOf(options, filter, window);
+        if (given === null) continue;
+        const narrow = (await Array.fromAsync(given)).filter((entry) => passes(filter, entry)).map(seqsOf);
+        const all = await scanOf(name, withEvents);
+        assert.deepEqual(
+          narrow,
+          all.filter((entry) => passes(filter, entry)).map(seqsOf),
+          `${words}, ${name}, ${window}`,
+        );
+        found += narrow.length;
+      }
+  return found;
+};
+
+describe('a history of candidates', () => {
+  before(async () => {
+    path = join(await tempDir(owner), 'journal.db');
+    await makeJournal({ path, records: 4000, seed: 5 });
+    reader = openReader(path);
+    onCleanup(owner, () => reader.close());
+  });
+
+  for (const [words, part] of Object.entries(FILTERS))
+    test(`is that of a scan: ${words}`, async () => {
+      const found = await assertSame({ ...none, ...part }, words);
+      assert.equal(found > 0, !words.includes('nothing'), words);
+    });
+
+  test('is not made of a filter that SQL knows nothing of', () => {
+    const options = { reader, selection: createSelection({}), withEvents: false, range: RANGES.all };
+    for (const part of [{}, { plugin: '10-logger' }, { text: 'żółć' }])
+      assert.equal(candidatesOf(options, { ...none, ...part }), null);
+  });
+
+  test('tells what is pruned, and of calls of which only the end is left', async () => {
+    const { journal } = openJournal({ path });
+    const calls = reader.page({ types: ['call.received'] }, 1, 2000).records.map(({ seq }) => seq);
+    await pruneSeqs(
+      journal,
+      [...new Set([...calls.filter((_, index) => index % 3 === 0), ...calls.map((seq) => seq + 1)])].sort(
+        (a, b) => a - b,
+      ),
+    );
+    await journal.close();
+    const options = { reader, selection: createSelection({}), withEvents: false, range: RANGES.all };
+    const countPruned = (entries: readonly Entry[]): number =>
+      entries.reduce((sum, entry) => sum + (entry.kind === 'pruned' ? entry.toSeq - entry.fromSeq + 1 : 0), 0);
+    const filter = { ...none, methods: ['RunPodSandbox'] };
+    const narrow = await Array.fromAsync(candidatesOf(options, filter) ?? []);
+    const all = await Array.fromAsync(createScan({ ...options, withReads: false, live: false, shownSeq: null }).past());
+    assert.ok(countPruned(all) > 100);
+    assert.equal(countPruned(narrow), countPruned(all));
+    const shown = (entries: readonly Entry[]) =>
+      entries
+        .filter((entry) => passes(filter, entry))
+        .map((entry) => JSON.stringify(seqsOf(entry)))
+        .sort();
+    assert.deepEqual(shown(narrow), shown(all));
+  });
+});
