@@ -139,7 +139,7 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
   const { config, node, spawner, relabel, vault, credentials, sessions, observe, opened, log } = options;
   const { rootDir, stateDir } = config.serve;
   const roots = [rootDir, stateDir];
-  const images = createImagesAdapter({
+  const images = await createImagesAdapter({
     root: rootDir,
     registryConfigDirs: config.images.registryConfigDirs,
     mirrorCredentials: config.images.mirrorCredentials,
@@ -147,6 +147,7 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
     maxConcurrentDownloadsPerRegistry: config.images.maxConcurrentDownloadsPerRegistry,
     progressTimeoutMs: config.images.pullProgressTimeoutMs ?? Number.POSITIVE_INFINITY,
     platform: config.images.platform ?? { os: 'linux', architecture: node.architecture },
+    bootId: node.bootId,
     spawner,
     credentials: credentials.find,
     log,

@@ -89,6 +89,7 @@ export const successes: PerformEffects = {
   ReadPodCheckpoint: async () => ({ pod: CHECKPOINT }),
   PullImage: async () => ({ image: IMAGE }),
   LoadImages: async () => ({ images: [IMAGE] }),
+  SyncImage: async () => ({}),
   DeleteImageContent: async () => ({ freedBytes: 0 }),
   CallPlugins: async () => ({ answers: [] }),
   SynchronizePlugin: async () => ({ answers: [] }),

@@ -77,6 +77,7 @@ const effects = {
   ReadCheckpoint: true,
   PullImage: true,
   LoadImages: true,
+  SyncImage: true,
   DeleteImageContent: true,
   CallPlugins: false,
   SynchronizePlugin: false,

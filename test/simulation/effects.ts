@@ -13,6 +13,7 @@ import { pluginEffects } from './plugins.ts';
 import { sessionEffects } from './session-effects.ts';
 
 const NOTHING = {};
+const LOST_FOR_GOOD_RATE = 0.3;
 
 export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffects {
   const { world, scheduler, random } = options;
@@ -39,11 +40,15 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
     for (const blob of image.blobs) world.blobs.add(blob);
     half();
     for (const { chainId } of image.layers) {
+      if (!world.chains.has(chainId)) world.unsynced.add(chainId);
       world.chains.add(chainId);
       world.changing.damaged.delete(chainId);
     }
     return image;
   };
+
+  const unsyncedOf = ({ layers }: ImageContent): { readonly unsynced?: true } =>
+    layers.some(({ chainId }) => world.unsynced.has(chainId)) ? { unsynced: true } : {};
 
   const tasksOf = (podSandboxId: string): SimulatedShim =>
     shimOf(world, podSandboxId) ?? fail('ShimFailed', 'no shim answers');
@@ -359,17 +364,35 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
       return { pod: CHECKPOINT };
     }),
     PullImage: fetching(
-      performing('PullImage', 50, ({ reference }, half) => ({
-        image: fetch(pulledImage(world.changing, random, reference), half),
-      })),
+      performing('PullImage', 50, ({ reference }, half) => {
+        const image = fetch(pulledImage(world.changing, random, reference), half);
+        return { image, ...unsyncedOf(image) };
+      }),
     ),
     LoadImages: fetching(
-      performing('LoadImages', 50, (_effect, half) => ({ images: [fetch(given(world.changing, IMAGE), half)] })),
+      performing('LoadImages', 50, (_effect, half) => {
+        const image = fetch(given(world.changing, IMAGE), half);
+        return { images: [image], ...unsyncedOf(image) };
+      }),
     ),
+    SyncImage: performing('SyncImage', 30, ({ layers }, half) => {
+      const isLost = layers.some(({ chainId }) => !world.chains.has(chainId));
+      if (isLost && random.chance(LOST_FOR_GOOD_RATE)) fail('ImageInvalid', 'a blob of it was lost');
+      for (const { chainId } of layers) {
+        world.chains.add(chainId);
+        world.changing.damaged.delete(chainId);
+      }
+      half();
+      for (const { chainId } of layers) world.unsynced.delete(chainId);
+      return NOTHING;
+    }),
     DeleteImageContent: performing('DeleteImageContent', 5, ({ blobs, chainIds }, half) => {
       for (const blob of blobs) world.blobs.delete(blob);
       half();
-      for (const chain of chainIds) world.chains.delete(chain);
+      for (const chain of chainIds) {
+        world.chains.delete(chain);
+        world.unsynced.delete(chain);
+      }
       return { freedBytes: 1 };
     }),
   };

@@ -58,6 +58,7 @@ const UNBOUNDED: ReadonlySet<Kind> = new Set([
   'UnpinNamespaces',
   'PrepareContainer',
   'CleanContainer',
+  'SyncImage',
   'DeleteImageContent',
 ]);
 

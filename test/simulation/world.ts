@@ -65,6 +65,8 @@ export interface World {
   readonly unpacked: Set<string>;
   readonly blobs: Set<string>;
   readonly chains: Set<string>;
+  /** Of them those that no sync has put on the disk. */
+  readonly unsynced: Set<string>;
   /** Layers that writable layers lie on, by container. */
   readonly standsOn: Map<string, readonly string[]>;
   /** What each pod's ADD was told, and whether its DEL has begun since. */
@@ -126,6 +128,7 @@ export const createWorld = (changing: Changing): World => ({
   unpacked: new Set(),
   blobs: new Set(),
   chains: new Set(),
+  unsynced: new Set(),
   standsOn: new Map(),
   adds: new Map(),
   fetching: 0,
@@ -199,6 +202,7 @@ export function rebootWorld(world: World): void {
   world.shims.clear();
   world.mute.clear();
   world.orphans.clear();
+  for (const chain of world.unsynced) world.chains.delete(chain);
 }
 
 /** Tasks and what is left of them, of one pod or (null) of all, whether or not a shim holds them. */

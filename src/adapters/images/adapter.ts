@@ -15,7 +15,7 @@ import { namesIn } from '../../platform/linux/files.ts';
 import type { Spawner } from '../../platform/spawner/types.ts';
 import { type Collected, collectUnknown } from './collection.ts';
 import { createFetchTurns } from './fetch-or-collect.ts';
-import { imageLayout } from './layout.ts';
+import { type ImageLayout, imageLayout } from './layout.ts';
 import { createPullJobs, type PullJobs } from './pull/jobs.ts';
 import { createSemaphore } from '../../platform/linux/semaphore.ts';
 import type { Snapshots } from './snapshots-port.ts';
@@ -31,6 +31,9 @@ import {
 } from './types.ts';
 import { type CheckpointArchives, createCheckpointArchives } from './unpack/checkpoint.ts';
 import { createUnpacker, type Unpacker } from './unpack/unpacker.ts';
+import { beginBoot } from './new-boot.ts';
+import { lookAtContent } from './on-disk.ts';
+import { createSyncImage } from './sync-image.ts';
 import { createTrash, type Trash } from './trash.ts';
 import { createUploads } from './uploads.ts';
 import { createImageUsage, type ImageFsUsage, type StoredContent, takeInventory } from './usage.ts';
@@ -49,6 +52,8 @@ export interface ImagesAdapterOptions {
   /** A request of which no byte arrives for this long is given up. */
   readonly progressTimeoutMs: number;
   readonly platform: Platform;
+  /** The kernel's id of this boot. */
+  readonly bootId: string;
   readonly spawner: Spawner;
   /** What a token of an effect stands for; null when it is not known (any more). */
   readonly credentials: (token: string) => RegistryCredentials | null;
@@ -59,7 +64,7 @@ export interface ImagesAdapterOptions {
 }
 
 export interface ImagesAdapter {
-  readonly effects: Pick<PerformEffects, 'PullImage' | 'LoadImages' | 'DeleteImageContent'>;
+  readonly effects: Pick<PerformEffects, 'PullImage' | 'LoadImages' | 'SyncImage' | 'DeleteImageContent'>;
   readonly snapshots: Snapshots;
   readonly checkpointArchives: CheckpointArchives;
   /** Pulls that begin from now on look there for hosts.toml files. */
@@ -130,6 +135,8 @@ interface EffectParts {
   readonly jobs: PullJobs;
   readonly uploads: ReturnType<typeof createUploads>;
   readonly unpacker: Unpacker;
+  readonly layout: ImageLayout;
+  readonly syncImage: PerformEffects['SyncImage'];
   /** Something was moved to the trash. */
   readonly clearTrash: () => void;
   /** What is in the store has changed. */
@@ -137,7 +144,7 @@ interface EffectParts {
 }
 
 const effectsOf = (parts: EffectParts): ImagesAdapter['effects'] => {
-  const { credentials, turns, jobs, uploads, unpacker, clearTrash, recount } = parts;
+  const { credentials, turns, jobs, uploads, unpacker, layout, syncImage, clearTrash, recount } = parts;
   const removeSnapshot = async (chainId: string): Promise<number> => {
     const taken = await unpacker.takeAway(chainId);
     return taken?.usedBytes ?? 0;
@@ -151,15 +158,24 @@ const effectsOf = (parts: EffectParts): ImagesAdapter['effects'] => {
     }
   };
 
+  const isUnsynced = async (image: ImageContent): Promise<boolean> => {
+    const { isMissing, unmarked } = await lookAtContent(layout, image);
+    return isMissing || unmarked.length > 0;
+  };
+
   return {
+    SyncImage: syncImage,
     PullImage: async ({ reference, credentials: token }, { signal }) => {
       const given = credentialsOf(token, credentials);
       const pull = (): Promise<ImageContent> => jobs.pull(reference, given, signal);
-      return { image: await fetch(pull, (image) => [image]) };
+      const image = await fetch(pull, (pulled) => [pulled]);
+      return { image, ...((await isUnsynced(image)) && { unsynced: true }) };
     },
     LoadImages: async ({ upload }, { signal }) => {
       const load = async () => await jobs.load(await uploads.receive(upload, signal), upload, signal);
-      return { images: await fetch(load, (images) => images) };
+      const images = await fetch(load, (loaded) => loaded);
+      const areUnsynced = await Promise.all(images.map(isUnsynced));
+      return { images, ...(areUnsynced.includes(true) && { unsynced: true }) };
     },
     DeleteImageContent: async ({ blobs, chainIds }) => {
       // Layers before blobs: should it end half-way, what is left can still be unpacked again or deleted again.
@@ -173,23 +189,27 @@ const effectsOf = (parts: EffectParts): ImagesAdapter['effects'] => {
   };
 };
 
-export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapter => {
+/** Resolves once what a new boot may have taken of the store is doubted. */
+export const createImagesAdapter = async (options: ImagesAdapterOptions): Promise<ImagesAdapter> => {
   const { root, platform, spawner, credentials, log } = options;
   checkRoot(root);
   const limits: ImageLimits = { ...defaultImageLimits, ...options.limits };
   const layout = imageLayout(root);
+  const doubted = await beginBoot(layout, options.bootId);
+  if (doubted.blobs + doubted.layers > 0)
+    log.warn(doubted, 'the node ended before these were on its disk: they are checked and unpacked anew');
   const trees = createTrees();
-  /** A thread of its own: syncing takes as long as the disk does, and containers' layers are removed meanwhile. */
+  /** Threads of their own: containers' layers are removed meanwhile, and what can wait takes as long as the disk does. */
   const unpackedTrees = createTrees();
+  const patientTrees = createTrees();
   const snapshots = createSnapshots(layout, trees);
   const usage = createImageUsage(layout);
   const progress = new Subject<PullProgress>();
   const uploads = createUploads(layout.ingest, limits.reservedBytes);
-  const trashTrees = createTrees();
   const trash: Trash = createTrash({
     directory: layout.trash,
-    trees: trashTrees,
-    whenIdle: () => turns.whenIdle(),
+    trees: patientTrees,
+    whenIdle: (signal) => turns.whenIdle(signal),
   });
   const turns = createFetchTurns(trash.whenRoomy);
 
@@ -234,8 +254,20 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
     (made) => progress.next(made),
   );
 
+  const syncImage = createSyncImage({ layout, turns, jobs, unpacker, trees: patientTrees });
+
   return {
-    effects: effectsOf({ credentials, turns, jobs, uploads, unpacker, clearTrash, recount: recountInBackground }),
+    effects: effectsOf({
+      layout,
+      syncImage,
+      credentials,
+      turns,
+      jobs,
+      uploads,
+      unpacker,
+      clearTrash,
+      recount: recountInBackground,
+    }),
     setRegistryConfigDirs: jobs.setRegistryConfigDirs,
     snapshots,
     checkpointArchives,
@@ -257,7 +289,7 @@ export const createImagesAdapter = (options: ImagesAdapterOptions): ImagesAdapte
     },
     close: async () => {
       await Promise.all([jobs.close(), trash.close()]);
-      await Promise.all([trees.close(), unpackedTrees.close(), trashTrees.close()]);
+      await Promise.all([trees.close(), unpackedTrees.close(), patientTrees.close()]);
     },
   };
 };

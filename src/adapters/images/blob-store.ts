@@ -1,18 +1,16 @@
 /**
- * Blobs on the disk, by digest. A file under a digest's name is whole, verified and synced: a blob gets its name by a
- * rename as the last step, and until then is a file beside the others that a later attempt goes on with. Runs in the
+ * Blobs, by digest. A file under a digest's name is whole and verified: a blob gets its name by a rename as the last step,
+ * and until then is a file beside the others that a later attempt goes on with. Syncing them is SyncImage's. Runs in the
  * pulling thread, where hashing and writing stall nobody else; it alone writes and removes blobs.
  */
 import { createHash, type Hash, randomUUID } from 'node:crypto';
-import { closeSync, fsync, ftruncateSync, openSync, statSync, unlinkSync, writeSync } from 'node:fs';
+import { closeSync, ftruncateSync, openSync, statSync, unlinkSync, writeSync } from 'node:fs';
 import { mkdir, open, readFile, rename, rm, stat, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { FailureError } from '../../domain/model/errors.ts';
 import { errorCodeOf } from '../../platform/linux/syscalls.ts';
 import { sha256Of } from './chain-ids.ts';
 import { blobPath, type ImageLayout, partialPath, WRITING_SUFFIX } from './layout.ts';
-import { createSemaphore } from '../../platform/linux/semaphore.ts';
 
 /** A blob that is being received; also when it was begun before a restart. */
 export interface PartialBlob {
@@ -33,6 +31,11 @@ export interface BlobStore {
   readonly openPartial: (digest: string, sizeBytes: number) => Promise<PartialBlob>;
   /** Takes a file whose content has been hashed already. */
   readonly adopt: (path: string, digest: string) => Promise<void>;
+  /**
+   * Makes a blob of what is kept of it, when that is all of it. Throws FailureError ImageInvalid when it is not; what is left
+   * is gone on with by the next download.
+   */
+  readonly restore: (digest: string) => Promise<void>;
   /** The bytes freed; a blob that is not there is success. Done when it returns: no pull can look in between. */
   readonly remove: (digest: string) => number;
 }
@@ -40,12 +43,6 @@ export interface BlobStore {
 const READ_BYTES = 1024 * 1024;
 const FILE_MODE = 0o600;
 const DIRECTORY_MODE = 0o700;
-/** A sync holds one thread of the pool that the whole daemon shares, for as long as the disk takes. */
-const SYNCS_AT_ONCE = 1;
-
-const syncFile = promisify(fsync);
-const never = new AbortController().signal;
-
 const full = (): FailureError =>
   new FailureError('DiskFull', 'The disk is too full for the image: make room and pull it again.');
 
@@ -53,15 +50,6 @@ const full = (): FailureError =>
 const asDiskFull = (error: unknown): unknown => {
   const code = errorCodeOf(error);
   return code === 'ENOSPC' || code === 'EDQUOT' ? full() : error;
-};
-
-const syncDirectory = async (path: string): Promise<void> => {
-  const handle = await open(path, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 };
 
 /** Hashes what an earlier attempt left, so that the digest at the end covers it too. */
@@ -104,13 +92,26 @@ const removeBlob = (layout: ImageLayout, digest: string): number => {
   }
 };
 
-export const createBlobStore = (layout: ImageLayout, reservedBytes: number): BlobStore => {
-  const syncTurn = createSemaphore(SYNCS_AT_ONCE);
+const finishKept = async (
+  layout: ImageLayout,
+  digest: string,
+  openPartial: BlobStore['openPartial'],
+): Promise<void> => {
+  const kept = await stat(partialPath(layout, digest)).catch(() => null);
+  if (kept === null)
+    throw new FailureError('ImageInvalid', `${digest} was lost when the node ended: pull the image again.`);
+  const partial = await openPartial(digest, kept.size);
+  try {
+    await partial.finish();
+  } finally {
+    partial.close();
+  }
+};
 
+export const createBlobStore = (layout: ImageLayout, reservedBytes: number): BlobStore => {
   const name = async (from: string, digest: string): Promise<void> => {
     await mkdir(layout.blobs, { recursive: true, mode: DIRECTORY_MODE });
     await rename(from, blobPath(layout, digest));
-    await syncTurn(never, () => syncDirectory(layout.blobs));
   };
 
   const checkSpace = async (neededBytes: number): Promise<void> => {
@@ -167,7 +168,6 @@ export const createBlobStore = (layout: ImageLayout, reservedBytes: number): Blo
           restart();
           throw new FailureError('ImageInvalid', `the digest of ${digest} is ${actual}`);
         }
-        await syncTurn(never, () => syncFile(fd));
         close();
         await name(path, digest);
       },
@@ -178,6 +178,9 @@ export const createBlobStore = (layout: ImageLayout, reservedBytes: number): Blo
     has: (digest) => hasBlob(layout, digest),
     remove: (digest) => removeBlob(layout, digest),
     openPartial,
+    restore: async (digest) => {
+      if (!(await hasBlob(layout, digest))) await finishKept(layout, digest, openPartial);
+    },
     read: async (digest, bytesMax) => {
       const { size } = await stat(blobPath(layout, digest));
       if (size > bytesMax)
@@ -192,7 +195,7 @@ export const createBlobStore = (layout: ImageLayout, reservedBytes: number): Blo
       const path = join(layout.ingest, `${randomUUID()}${WRITING_SUFFIX}`);
       try {
         await checkSpace(bytes.length);
-        await writeFile(path, bytes, { mode: FILE_MODE, flag: 'wx', flush: true });
+        await writeFile(path, bytes, { mode: FILE_MODE, flag: 'wx' });
         await name(path, digest);
       } catch (error) {
         await rm(path, { force: true });
@@ -202,12 +205,6 @@ export const createBlobStore = (layout: ImageLayout, reservedBytes: number): Blo
     },
     adopt: async (path, digest) => {
       if (await hasBlob(layout, digest)) return await rm(path, { force: true });
-      const handle = await open(path, 'r');
-      try {
-        await syncTurn(never, () => handle.sync());
-      } finally {
-        await handle.close();
-      }
       await name(path, digest);
     },
   };

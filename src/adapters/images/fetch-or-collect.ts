@@ -3,16 +3,22 @@
  * about to go, and nothing is collected while something is fetched, since that is known to nobody yet.
  */
 import type { ImageContent } from '../../domain/model/image-content.ts';
+import { within } from '../../platform/rpc/timeout.ts';
 import type { StoredContent } from './usage.ts';
 
 /** An image that was fetched is in the journal, and so known to be needed, long before this has passed. */
 const LATELY_MS = 10 * 60_000;
+/** What is fetched without a pause can't keep other work waiting for ever. */
+const PATIENCE_MS = 60_000;
 
 export interface FetchTurns {
   /** `imagesOf` says what was fetched: it is needed, whether or not anybody knows by now. */
   readonly fetch: <T>(work: () => Promise<T>, imagesOf: (fetched: T) => readonly ImageContent[]) => Promise<T>;
-  /** Resolves once nothing is being fetched. */
-  readonly whenIdle: () => Promise<void>;
+  /**
+   * For what can wait: resolves once nothing is being fetched, or when that has gone on for long. Rejects with the signal's
+   * reason.
+   */
+  readonly whenIdle: (signal: AbortSignal) => Promise<void>;
   /** null while something is being fetched. `work` is told of what is needed, and of what was fetched lately. */
   readonly collect: <T>(needed: StoredContent, work: (needed: StoredContent) => Promise<T>) => Promise<T | null>;
 }
@@ -51,10 +57,15 @@ export const createFetchTurns = (whenRoomy: () => Promise<void> = () => Promise.
         }
       }
     },
-    whenIdle: async () => {
+    whenIdle: async (signal) => {
       if (fetching === 0) return;
       idle ??= Promise.withResolvers();
-      await idle.promise;
+      const impatience = new Error('something is fetched without a pause');
+      try {
+        await within(idle.promise, PATIENCE_MS, () => impatience, signal);
+      } catch (error) {
+        if (error !== impatience) throw error;
+      }
     },
     collect: async (needed, work) => {
       if (fetching > 0) return null;

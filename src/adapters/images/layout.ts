@@ -8,6 +8,8 @@ import { FailureError } from '../../domain/model/errors.ts';
 import { isDigest } from '../../domain/image/reference.ts';
 
 export interface ImageLayout {
+  /** The boot in which what is not marked as on the disk was written. */
+  readonly boot: string;
   /** Whole, verified blobs: <hex>. */
   readonly blobs: string;
   /** What is being downloaded, <hex>.partial, and archives that are being received. */
@@ -27,6 +29,7 @@ export interface ImageLayout {
 export const imageLayout = (root: string): ImageLayout => {
   const images = join(root, 'images');
   return {
+    boot: join(images, 'boot'),
     blobs: join(images, 'blobs', 'sha256'),
     ingest: join(images, 'ingest'),
     snapshots: join(images, 'snapshots'),

@@ -5,7 +5,6 @@
 import { statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { namesIn } from '../../platform/linux/files.ts';
-import { within } from '../../platform/rpc/timeout.ts';
 import type { Trees } from './trees/trees.ts';
 
 export interface Trash {
@@ -19,14 +18,12 @@ export interface Trash {
 
 /** With less of the file system free than this, room comes first. */
 const ROOMY_SHARE = 0.15;
-/** What is fetched without a pause can't keep the trash for ever. */
-const PATIENCE_MS = 60_000;
 
 export const createTrash = (options: {
   readonly directory: string;
   readonly trees: Pick<Trees, 'removeSome'>;
-  /** Resolves at once unless something is being fetched. */
-  readonly whenIdle: () => Promise<void>;
+  /** Resolves at once unless something is being fetched, and not much later then; rejects with the signal's reason. */
+  readonly whenIdle: (signal: AbortSignal) => Promise<void>;
 }): Trash => {
   const { directory, trees, whenIdle } = options;
   let clearing: Promise<void> | null = null;
@@ -40,11 +37,10 @@ export const createTrash = (options: {
 
   const letOthersGoFirst = async (): Promise<void> => {
     if (!(await isRoomy())) return;
-    const impatience = new Error('images are fetched without a pause');
     try {
-      await within(whenIdle(), PATIENCE_MS, () => impatience, closed.signal);
+      await whenIdle(closed.signal);
     } catch (error) {
-      if (error !== impatience && !closed.signal.aborted) throw error;
+      if (!closed.signal.aborted) throw error;
     }
   };
 

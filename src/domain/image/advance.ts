@@ -3,6 +3,12 @@
  * once nothing needs it and no pull is under way that might find it there.
  *
  *   pull ──> pulled ──(RemoveImage)──> removing ──(content deleted)──> removed
+ *              │  ^                       ^
+ *   SyncImage  └──┘                       │
+ *              └──(not enough is left)────┘
+ *
+ * A pull is answered when the kernel has the image. That all of it is on the disk is an effect of its own, asked for right
+ * after and again after each start until it has ended: of what the end of the node takes before, nothing is believed.
  */
 import { refused, succeeded } from '../model/result.ts';
 import { hasTimer, openEffectsOn } from '../deciding/open-effects.ts';
@@ -68,15 +74,21 @@ export function fetchFor(state: NodeState, target: string, except: number): Open
   return undefined;
 }
 
+/** What a pull or load came to. */
+export interface Fetched {
+  readonly images: readonly ImageContent[];
+  readonly unsynced: true | undefined;
+  readonly failure: Failure | undefined;
+}
+
 /** `again` takes up a call that was waiting for the sandbox image. */
 export function afterFetch(
   turn: Turn,
   stream: string,
-  images: readonly ImageContent[],
-  failure: Failure | undefined,
+  { images, unsynced, failure }: Fetched,
   again: (call: OpenCall, failure: Failure | undefined) => void,
 ): void {
-  for (const image of images) storeImage(turn, image);
+  for (const image of images) storeImage(turn, image, unsynced);
   const fetcher = [...turn.state.calls.values()].find((call) => call.stream === stream);
   if (fetcher?.request.method === 'RunPodSandbox' || fetcher?.request.method === 'RestorePod') again(fetcher, failure);
   else if (fetcher !== undefined) {
@@ -91,20 +103,26 @@ export function afterFetch(
   for (const image of turn.state.images.values()) if (image.removing) wake(turn, imageStream(image.id));
 }
 
-function storeImage(turn: Turn, content: ImageContent): void {
+function storeImage(turn: Turn, content: ImageContent, unsynced: true | undefined): void {
   // A tag names one image: it moves here from whichever had it.
   for (const other of turn.state.images.values()) {
     if (other.id === content.id) continue;
     const moved = other.content.repoTags.filter((tag) => content.repoTags.includes(tag));
     if (moved.length > 0) emit(turn, imageStream(other.id), { type: 'image.untagged', body: { repoTags: moved } });
   }
-  emit(turn, imageStream(content.id), { type: 'image.pulled', body: { image: content } });
+  const stream = imageStream(content.id);
+  emit(turn, stream, { type: 'image.pulled', body: { image: content, ...(unsynced && { unsynced }) } });
+  if (unsynced) wake(turn, stream);
 }
 
 export function advanceImage(turn: Turn, imageId: string): void {
   const image = turn.state.images.get(imageId);
   const stream = imageStream(imageId);
-  if (image === undefined || !image.removing || openEffectsOn(turn.state, stream).length > 0) return;
+  if (image === undefined || openEffectsOn(turn.state, stream).length > 0) return;
+  if (!image.removing) {
+    if (image.unsynced !== undefined) request(turn, stream, { kind: 'SyncImage' });
+    return;
+  }
   if (openIntent(turn.state, isFetching)) return;
   if ([...turn.state.containers.values()].some((container) => imageIdsOf(container).includes(imageId))) return;
   if ([...turn.state.sandboxes.values()].some((sandbox) => imageIdsOfPod(sandbox).includes(imageId))) return;
@@ -137,6 +155,18 @@ export function afterDelete(turn: Turn, imageId: string, failure: Failure | unde
   }
   startWaitingFetches(turn);
   for (const other of turn.state.images.values()) if (other.removing) wake(turn, imageStream(other.id));
+}
+
+/** An image of which not enough is left is none: whoever needs it pulls it again. */
+export function afterSync(turn: Turn, imageId: string, failure: Failure | undefined): void {
+  const image = turn.state.images.get(imageId);
+  if (image === undefined) return;
+  const stream = imageStream(imageId);
+  const isLost = failure?.reason === 'ImageInvalid' && !isDoubted(turn.state);
+  if (isLost && !image.removing) emit(turn, stream, { type: 'image.removing', body: {} });
+  if (failure === undefined || isLost || image.removing) return wake(turn, stream);
+  if (!hasTimer(turn.state, stream, 'retry'))
+    setTimer(turn, stream, 'retry', afterMs(turn, retryDelayMs(image.undoFailures)));
 }
 
 /** Calls that wait for content to be deleted before anything is fetched for them. */

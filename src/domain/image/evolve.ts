@@ -13,6 +13,7 @@ export function evolveImage(state: NodeState, id: string, record: Sequenced): vo
         seq: image?.seq ?? record.seq,
         pulledAtNs: image?.pulledAtNs ?? String(record.atNs),
         removing: false,
+        ...(record.body.unsynced === true && { unsynced: 'waiting' }),
         undoFailures: 0,
         content: {
           ...content,
@@ -41,9 +42,18 @@ export function evolveImage(state: NodeState, id: string, record: Sequenced): vo
           content: { ...image.content, repoTags: [], repoDigests: [] },
         });
       return;
+    case 'effects.requested':
+      if (image !== undefined && record.body.effects.some(({ kind }) => kind === 'SyncImage'))
+        state.images.set(id, { ...image, unsynced: 'syncing' });
+      return;
     case 'effect.ended':
-      if (image !== undefined && record.body.failure !== undefined)
-        state.images.set(id, { ...image, undoFailures: image.undoFailures + 1 });
+      if (image === undefined) return;
+      if (record.body.failure !== undefined) state.images.set(id, { ...image, undoFailures: image.undoFailures + 1 });
+      // What was pulled meanwhile waits for a sync of its own.
+      else if (record.body.kind === 'SyncImage' && image.unsynced === 'syncing') {
+        const { unsynced: _, ...synced } = image;
+        state.images.set(id, { ...synced, undoFailures: 0 });
+      }
       return;
     case 'image.removed':
       state.images.delete(id);

@@ -1,7 +1,8 @@
 /** From an intent about images to its request: it says all there is to say. */
-import { type EffectRequest, misplaced, type NoneOf, perform } from '../deciding/effect-request.ts';
+import { bug, type EffectRequest, misplaced, type NoneOf, perform } from '../deciding/effect-request.ts';
 import type { ImageIntents } from '../model/effects/image.ts';
 import type { Intent } from '../model/records.ts';
+import type { NodeState } from '../model/state.ts';
 
 export function imageRequest(intent: Intent): EffectRequest {
   switch (intent.kind) {
@@ -10,7 +11,16 @@ export function imageRequest(intent: Intent): EffectRequest {
     case 'DeleteImageContent':
     case 'WaitUntil':
       return perform(intent);
+    case 'SyncImage':
+      return misplaced(intent, 'a call');
     default:
       return misplaced(intent satisfies NoneOf<keyof ImageIntents>, 'an image or a call');
   }
+}
+
+export function syncImageRequest({ images }: NodeState, imageId: string): EffectRequest {
+  const image = images.get(imageId);
+  if (image === undefined) return bug('SyncImage was requested for an image that is gone');
+  const { layers, blobs } = image.content;
+  return perform({ kind: 'SyncImage', layers, blobs });
 }

@@ -328,7 +328,14 @@ export type Event =
   | { readonly type: 'container.lost'; readonly body: { readonly message: string } }
   | { readonly type: 'container.removing'; readonly body: Record<string, never> }
   | { readonly type: 'container.removed'; readonly body: Record<string, never> }
-  | { readonly type: 'image.pulled'; readonly body: { readonly image: ImageContent } }
+  | {
+      readonly type: 'image.pulled';
+      readonly body: {
+        readonly image: ImageContent;
+        /** Not all of it is on the disk for certain; absent: it is. */
+        readonly unsynced?: true;
+      };
+    }
   | { readonly type: 'image.untagged'; readonly body: { readonly repoTags: readonly string[] } }
   | { readonly type: 'image.removing'; readonly body: Record<string, never> }
   /** Its content is gone from the disk. */

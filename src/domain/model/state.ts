@@ -230,6 +230,8 @@ export interface Image {
   readonly pulledAtNs: Int64;
   /** Removed for every client; its content goes once no pull is under way and no container stands on it. */
   readonly removing: boolean;
+  /** Not on the disk for certain: waiting for SyncImage, or that is under way. Absent: it is on the disk. */
+  readonly unsynced?: 'waiting' | 'syncing';
   readonly undoFailures: number;
 }
 

@@ -34,7 +34,7 @@ export function daemonStarted(turn: Turn, leftAlone: ReadonlySet<string>): void 
     decidingFor(stream, () => resumeContainer(turn, container));
   }
   letCreationsWait(turn);
-  wakeRemovedImages(turn);
+  wakeImages(turn);
   if (rulesOf(state) >= 3) recoverLater(turn, [...leftAlone]);
 }
 
@@ -63,14 +63,16 @@ export function acknowledgeJournal(turn: Turn, call: OpenCall): void {
   for (const container of [...state.containers.values()])
     if (isHalfMadeContainer(container)) resumeContainer(turn, container);
     else waitForClaimOfContainer(turn, container);
-  wakeRemovedImages(turn);
+  wakeImages(turn);
 }
 
 const isHalfMade = ({ phase, goal }: PodSandbox): boolean => phase === 'creating' || goal === 'undo';
 const isHalfMadeContainer = (container: Container): boolean => !isCreated(container) || container.goal === 'undo';
 
-function wakeRemovedImages(turn: Turn): void {
-  for (const image of turn.state.images.values()) if (image.removing) wake(turn, imageStream(image.id));
+/** Those of which something is owed: their removal, or that they are on the disk. */
+function wakeImages(turn: Turn): void {
+  for (const image of turn.state.images.values())
+    if (image.removing || image.unsynced !== undefined) wake(turn, imageStream(image.id));
 }
 
 /** The start itself says that the pod fell over; clients hear of it by a record of its own. */

@@ -7,7 +7,7 @@ import { decideCall } from '../call/decide.ts';
 import { afterReadCheckpoint } from '../container/restore.ts';
 import { afterContainerEffect } from '../container/outcomes.ts';
 import { advanceContainer, loseContainer, recordExit } from '../container/advance.ts';
-import { afterDelete, afterFetch, advanceImage } from '../image/advance.ts';
+import { afterDelete, afterFetch, afterSync, advanceImage, type Fetched } from '../image/advance.ts';
 import { daemonStarted } from '../node/decide.ts';
 import { afterFailedTurn } from '../node/failed-turns.ts';
 import { wakeCreations } from '../node/plugins.ts';
@@ -18,8 +18,6 @@ import { holderOf } from '../pod-sandbox/sandboxer.ts';
 import type { EffectEnded, Event, Input, Sequenced } from '../model/records.ts';
 import { NODE_STREAM, type Subject, type SubjectKind, subjectOf } from '../model/records.ts';
 import { containersOf, type NodeState } from '../model/state.ts';
-import type { ImageContent } from '../model/image-content.ts';
-import type { Failure } from '../model/errors.ts';
 import { refused } from '../model/result.ts';
 import { beginTurn, complete, request, type Turn } from '../deciding/turn.ts';
 import { evolve } from './evolve.ts';
@@ -85,7 +83,7 @@ function afterEffect(turn: Turn, outcome: EffectEnded, { kind, id }: Subject): v
     case 'container':
       return afterContainerEffect(turn, id, outcome, turn.ended.intent);
     case 'image':
-      return outcome.kind === 'DeleteImageContent' ? afterDelete(turn, id, outcome.failure) : advanceImage(turn, id);
+      return afterImageEffect(turn, id, outcome);
     case 'call':
       return afterCallEffect(turn, outcome);
     case 'node':
@@ -93,17 +91,28 @@ function afterEffect(turn: Turn, outcome: EffectEnded, { kind, id }: Subject): v
   }
 }
 
+function afterImageEffect(turn: Turn, imageId: string, { kind, failure }: EffectEnded): void {
+  if (kind === 'DeleteImageContent') afterDelete(turn, imageId, failure);
+  else if (kind === 'SyncImage') afterSync(turn, imageId, failure);
+  else advanceImage(turn, imageId);
+}
+
 /** What a call had done before there was an object that it could be about. */
 function afterCallEffect(turn: Turn, outcome: EffectEnded): void {
-  if (outcome.kind === 'PullImage')
-    return afterPull(turn, outcome.result === undefined ? [] : [outcome.result.image], outcome.failure);
-  if (outcome.kind === 'LoadImages') return afterPull(turn, outcome.result?.images ?? [], outcome.failure);
+  if (outcome.kind === 'PullImage') {
+    const { result, failure } = outcome;
+    return afterPull(turn, { images: result === undefined ? [] : [result.image], unsynced: result?.unsynced, failure });
+  }
+  if (outcome.kind === 'LoadImages') {
+    const { result, failure } = outcome;
+    return afterPull(turn, { images: result?.images ?? [], unsynced: result?.unsynced, failure });
+  }
   if (outcome.kind === 'ReadPodCheckpoint') return afterReadPodCheckpoint(turn, outcome);
   if (outcome.kind === 'ReadCheckpoint') return afterReadCheckpoint(turn, outcome);
 }
 
-function afterPull(turn: Turn, images: readonly ImageContent[], failure: Failure | undefined): void {
-  afterFetch(turn, turn.input.stream, images, failure, (call, pullFailure) => {
+function afterPull(turn: Turn, fetched: Fetched): void {
+  afterFetch(turn, turn.input.stream, fetched, (call, pullFailure) => {
     if (pullFailure === undefined) decideRequest(turn, call);
     else complete(turn, call, refused(pullFailure));
   });

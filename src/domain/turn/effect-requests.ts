@@ -6,7 +6,7 @@ import { followedByContainer } from '../container/follows.ts';
 import { containerRequest, readCheckpointRequest } from '../container/requests.ts';
 import { bug, type EffectRequest, perform } from '../deciding/effect-request.ts';
 import { openEffectsOn } from '../deciding/open-effects.ts';
-import { imageRequest } from '../image/requests.ts';
+import { imageRequest, syncImageRequest } from '../image/requests.ts';
 import { type Intent, subjectOf } from '../model/records.ts';
 import type { NodeState, OpenEffect } from '../model/state.ts';
 import { nodeRequest } from '../node/requests.ts';
@@ -34,6 +34,7 @@ export function effectRequest(state: NodeState, { stream, intent }: OpenEffect):
     case 'node':
       return nodeRequest(state, facts, intent);
     case 'image':
+      return intent.kind === 'SyncImage' ? syncImageRequest(state, id) : imageRequest(intent);
     case 'call':
       return forCall(state, intent);
   }

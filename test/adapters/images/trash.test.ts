@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
 import { createTrash } from '../../../src/adapters/images/trash.ts';
 import { createTrees } from '../../../src/adapters/images/trees/trees.ts';
+import { unlessAborted } from '../../../src/platform/rpc/timeout.ts';
 import { onCleanup } from '../../support/cleanup.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 
@@ -25,7 +26,7 @@ const filled = async (t: TestContext): Promise<{ directory: string; outside: str
   return { directory, outside };
 };
 
-const makeTrash = (t: TestContext, directory: string, whenIdle: () => Promise<void>) => {
+const makeTrash = (t: TestContext, directory: string, whenIdle: (signal: AbortSignal) => Promise<void>) => {
   const trees = createTrees();
   onCleanup(t, trees.close);
   return createTrash({ directory, trees, whenIdle });
@@ -48,9 +49,9 @@ it('nothing goes while something is fetched, and its end is waited for no longer
   const { directory } = await filled(t);
   const fetching = Promise.withResolvers<void>();
   const asked = Promise.withResolvers<void>();
-  const trash = makeTrash(t, directory, () => {
+  const trash = makeTrash(t, directory, (signal) => {
     asked.resolve();
-    return fetching.promise;
+    return unlessAborted(fetching.promise, signal);
   });
   const clearing = trash.clear();
   await asked.promise;

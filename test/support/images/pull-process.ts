@@ -10,7 +10,7 @@ import { platform } from './build.ts';
 
 const [, , root = '', reference = ''] = process.argv;
 const spawner = await startSpawner({ lockPath: join(root, 'spawner.lock'), startTimeoutMs: 20_000 });
-const adapter = createImagesAdapter({
+const adapter = await createImagesAdapter({
   root,
   registryConfigDirs: [],
   mirrorCredentials: true,
@@ -18,6 +18,7 @@ const adapter = createImagesAdapter({
   maxConcurrentDownloadsPerRegistry: 12,
   progressTimeoutMs: 20_000,
   platform,
+  bootId: 'boot',
   spawner,
   credentials: () => null,
   log: { warn: () => undefined },

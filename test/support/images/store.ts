@@ -58,7 +58,7 @@ export const startStore = async (owner: Owner, options: Partial<ImagesAdapterOpt
   await mkdir(root, { recursive: true });
   const spawner = await startSpawner({ lockPath: join(root, 'spawner.lock'), startTimeoutMs: 10_000 });
   const runs: RunRequest[] = [];
-  const adapter = createImagesAdapter({
+  const adapter = await createImagesAdapter({
     root,
     registryConfigDirs: [],
     mirrorCredentials: true,
@@ -66,6 +66,7 @@ export const startStore = async (owner: Owner, options: Partial<ImagesAdapterOpt
     maxConcurrentDownloadsPerRegistry: 12,
     progressTimeoutMs: 10_000,
     platform,
+    bootId: 'boot',
     credentials: () => null,
     log: { warn: () => undefined },
     ...options,

@@ -22,6 +22,8 @@ export interface PullJobs {
   readonly load: (path: string, label: string, signal: AbortSignal) => Promise<readonly ImageContent[]>;
   /** Blobs that a pull under way counts on are left alone. Resolves with the bytes freed. */
   readonly removeBlobs: (digests: readonly string[]) => Promise<number>;
+  /** Has blobs that a new boot doubted in the store again; rejects with ImageInvalid when one of them was lost. */
+  readonly restoreBlobs: (digests: readonly string[], signal: AbortSignal) => Promise<void>;
   /** Reads every blob, so many bytes a second, and removes those that are damaged. Resolves with their digests. */
   readonly checkBlobs: (bytesPerSecond: number, signal: AbortSignal) => Promise<readonly string[]>;
   readonly close: () => Promise<void>;
@@ -166,6 +168,9 @@ export const createPullJobs = (
     removeBlobs: async (digests) => {
       const { signal } = new AbortController();
       return (await run('removal', signal, (job) => ({ kind: 'removeBlobs', job, digests }))).freedBytes;
+    },
+    restoreBlobs: async (digests, signal) => {
+      await run('what was pulled last', signal, (job) => ({ kind: 'restoreBlobs', job, digests }));
     },
     checkBlobs: async (bytesPerSecond, signal) =>
       (await run('check', signal, (job) => ({ kind: 'checkBlobs', job, bytesPerSecond }))).damaged,

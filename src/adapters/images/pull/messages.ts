@@ -33,12 +33,17 @@ export type ToPullThread =
   | { readonly kind: 'removeBlobs'; readonly job: number; readonly digests: readonly string[] }
   /** Removes blobs that are not what their digests say, so that the next pull fetches them anew. */
   | { readonly kind: 'checkBlobs'; readonly job: number; readonly bytesPerSecond: number }
+  /** Makes blobs of what is kept of them, see BlobStore.restore. */
+  | { readonly kind: 'restoreBlobs'; readonly job: number; readonly digests: readonly string[] }
   | { readonly kind: 'cancel'; readonly job: number }
   /** The job is over for the daemon too: its blobs are no longer needed for it. */
   | { readonly kind: 'release'; readonly job: number };
 
 /** The messages that begin a job. */
-export type JobMessage = Extract<ToPullThread, { kind: 'pull' | 'load' | 'removeBlobs' | 'checkBlobs' }>;
+export type JobMessage = Extract<
+  ToPullThread,
+  { kind: 'pull' | 'load' | 'removeBlobs' | 'checkBlobs' | 'restoreBlobs' }
+>;
 
 export type FromPullThread =
   /** The layers of one image of the job, base first, before the first of them is ready. */

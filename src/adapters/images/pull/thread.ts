@@ -114,6 +114,13 @@ const run = async (message: JobMessage, signal: AbortSignal): Promise<void> => {
     case 'removeBlobs':
       freedBytes = removeBlobs(message.digests);
       break;
+    case 'restoreBlobs': {
+      const store = storeOf(job);
+      // One by one: each is read whole.
+      for (const digest of message.digests)
+        if (!(await store.has(digest))) await shop.downloads(digest, signal, () => store.restore(digest));
+      break;
+    }
     case 'checkBlobs':
       damaged = await findDamagedBlobs(layout, message.bytesPerSecond, signal);
       freedBytes = removeBlobs(damaged);
@@ -151,6 +158,7 @@ parentPort?.on('message', (message: ToPullThread) => {
     case 'load':
     case 'removeBlobs':
     case 'checkBlobs':
+    case 'restoreBlobs':
       void start(message);
       break;
   }

@@ -1,10 +1,10 @@
 /**
  * Has layers unpacked by child processes, so many at a time, each layer once whoever asks. A layer is a directory
- * that appears under its name by a rename, as the last step, when it is whole and on the disk; what a crash leaves
- * half-way is elsewhere. Layers do not wait for those below them but for one thing: directories that they do not
+ * that appears under its name by a rename, as the last step, when it is whole; what a crash leaves half-way is elsewhere.
+ * Syncing it is SyncImage's. Layers do not wait for those below them but for one thing: directories that they do not
  * describe take after those below.
  */
-import { mkdir, open, rename, writeFile } from 'node:fs/promises';
+import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { ImageLayer } from '../../../domain/model/image-content.ts';
@@ -43,15 +43,6 @@ export interface Unpacker {
 }
 
 const DIRECTORY_MODE = 0o700;
-
-const syncDirectory = async (path: string): Promise<void> => {
-  const handle = await open(path, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-};
 
 /** false when there was nothing. */
 const moveToTrash = async (layout: ImageLayout, path: string): Promise<boolean> => {
@@ -143,13 +134,12 @@ export const createUnpacker = (options: {
   };
 
   const putInPlace = async (directory: string, info: SnapshotInfo): Promise<void> => {
-    await writeFile(join(directory, INFO_FILE), JSON.stringify(info), { mode: 0o600, flush: true });
+    await writeFile(join(directory, INFO_FILE), JSON.stringify(info), { mode: 0o600 });
     await mkdir(layout.snapshots, { recursive: true, mode: DIRECTORY_MODE });
     const place = snapshotDir(layout, info.chainId);
     // Something without a good note may be in the way.
     await moveToTrash(layout, place);
     await rename(directory, place);
-    await syncDirectory(layout.snapshots);
     onSnapshot(info);
     waiting.get(info.chainId)?.resolve();
     waiting.delete(info.chainId);
@@ -179,7 +169,6 @@ export const createUnpacker = (options: {
         const lowerDirs = below.toReversed().map((chainId) => layerDir(layout, chainId));
         await trees.copyLooks({ root, implied, lowerDirs });
       }
-      await trees.sync(layout.unpack);
       const { chainId, diffId } = layer;
       await putInPlace(directory, { chainId, diffId, usedBytes: done.usedBytes, inodesUsed: done.inodesUsed });
     } catch (error) {

@@ -2,7 +2,7 @@
  * Effects on the image store, and what their success says. Types only. Mounting layers for a container is in
  * container.ts.
  */
-import type { ImageContent } from '../image-content.ts';
+import type { ImageContent, ImageLayer } from '../image-content.ts';
 
 export type ImageEffect =
   | {
@@ -16,19 +16,31 @@ export type ImageEffect =
     }
   /** Reads an OCI or docker archive that the caller streams in; `upload` names the stream. */
   | { readonly kind: 'LoadImages'; readonly upload: string }
+  /**
+   * Has all of an image on the disk for good. What the end of the node took of it, before that was done, is made again from
+   * what is left; fails with ImageInvalid when that is not enough.
+   */
+  | { readonly kind: 'SyncImage'; readonly layers: readonly ImageLayer[]; readonly blobs: readonly string[] }
   /** Deletes blobs and snapshots that no image and no container needs any more. */
   | { readonly kind: 'DeleteImageContent'; readonly blobs: readonly string[]; readonly chainIds: readonly string[] };
 
 export interface ImageResults {
-  readonly PullImage: { readonly image: ImageContent };
-  readonly LoadImages: { readonly images: readonly ImageContent[] };
+  readonly PullImage: { readonly image: ImageContent } & Written;
+  readonly LoadImages: { readonly images: readonly ImageContent[] } & Written;
+  readonly SyncImage: Record<string, never>;
   readonly DeleteImageContent: { readonly freedBytes: number };
 }
 
-/** What their intents say: all of it. */
+/** `unsynced`: the kernel has it, the disk perhaps not yet, so that SyncImage is owed. Absent: the disk has it. */
+interface Written {
+  readonly unsynced?: true;
+}
+
+/** What their intents say: all of it, but for what follows from the image. */
 export interface ImageIntents {
   readonly PullImage: Whole<'PullImage'>;
   readonly LoadImages: Whole<'LoadImages'>;
+  readonly SyncImage: null;
   readonly DeleteImageContent: Whole<'DeleteImageContent'>;
 }
 

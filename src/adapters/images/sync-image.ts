@@ -1,0 +1,40 @@
+/**
+ * Performs SyncImage: everything that an image needs is on the disk for good when it has ended. What a new boot has doubted
+ * is hashed and unpacked anew first. In the background, and after what is being fetched: nobody waits for it.
+ */
+import type { PerformEffects } from '../../engine/ports.ts';
+import type { FetchTurns } from './fetch-or-collect.ts';
+import type { ImageLayout } from './layout.ts';
+import { lookAtContent, markOnDisk } from './on-disk.ts';
+import type { PullJobs } from './pull/jobs.ts';
+import type { Trees } from './trees/trees.ts';
+import type { Unpacker } from './unpack/unpacker.ts';
+
+export const createSyncImage =
+  (parts: {
+    readonly layout: ImageLayout;
+    readonly turns: FetchTurns;
+    readonly jobs: Pick<PullJobs, 'restoreBlobs'>;
+    readonly unpacker: Pick<Unpacker, 'unpack'>;
+    readonly trees: Pick<Trees, 'sync'>;
+  }): PerformEffects['SyncImage'] =>
+  async (content, { signal }) => {
+    const { layout, turns, jobs, unpacker, trees } = parts;
+    const { blobs, layers } = content;
+    const restore = async (): Promise<void> => {
+      await jobs.restoreBlobs(blobs, signal);
+      const chainIds = layers.map(({ chainId }) => chainId);
+      await Promise.all(
+        layers.map((layer, index) => unpacker.unpack(layer, chainIds.slice(0, index), signal, () => undefined)),
+      );
+    };
+    if ((await lookAtContent(layout, content)).isMissing) await turns.fetch(restore, () => []);
+    await turns.whenIdle(signal);
+    const { unmarked } = await lookAtContent(layout, content);
+    if (unmarked.length === 0) return {};
+    await trees.sync(layout.blobs);
+    await markOnDisk(unmarked);
+    // What this effect's end says must not be lost again.
+    await trees.sync(layout.blobs);
+    return {};
+  };
