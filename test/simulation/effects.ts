@@ -42,7 +42,8 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
     for (const { chainId } of image.layers) {
       if (!world.chains.has(chainId)) world.unsynced.add(chainId);
       world.chains.add(chainId);
-      world.changing.damaged.delete(chainId);
+      // A reboot may take it again before anybody hears that it was mended.
+      if (!world.unsynced.has(chainId)) world.changing.damaged.delete(chainId);
     }
     return image;
   };

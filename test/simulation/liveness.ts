@@ -48,12 +48,15 @@ export function checkLiveness(history: History): void {
     if (!troubled.has(container.podSandboxId)) checkContainer(world, state, container);
   const speaking = troubledPods({ ...world, mute: new Set() }, state);
   for (const id of world.mute) if (!speaking.has(id)) checkGoing(state, id);
-  if (!world.broken.has(DELETION) && !world.hung.has(DELETION)) checkImages(world, state);
-  checkLayers(world, state);
+  const isSynced = !world.hung.has(SYNC);
+  if (!world.broken.has(DELETION) && !world.hung.has(DELETION) && isSynced) checkImages(world, state);
+  if (isSynced) checkLayers(world, state);
   checkOwners(world, state);
 }
 
 const DELETION = 'DeleteImageContent';
+/** While it hangs, what is removed does not go, and what a reboot took is not made again. */
+const SYNC = 'SyncImage';
 const LONGEST_NS = BigInt(LONGEST_MS) * 1_000_000n;
 
 /** It is done to this pod, or to a container of it, or to an image, and nothing ends it but somebody who mends the node. */

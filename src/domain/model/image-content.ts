@@ -41,3 +41,10 @@ export interface ImageContent {
   /** Every blob this image needs on disk: manifest (and index), config, layers. */
   readonly blobs: readonly string[];
 }
+
+/** What is recorded of a pull or load. */
+export interface ImagePulled {
+  readonly image: ImageContent;
+  /** Not all of it is on the disk for certain; absent: it is. */
+  readonly unsynced?: true;
+}

@@ -10,7 +10,7 @@
 import type { ContainerConfig, Int64, LinuxContainerResources, PodSandboxConfig } from './cri.ts';
 import type { CniConfList } from './cni.ts';
 import type { EffectIntents, EffectKind, EffectResults } from './effects.ts';
-import type { ImageContent } from './image-content.ts';
+import type { ImagePulled } from './image-content.ts';
 import type { TaskExit } from './tasks.ts';
 import type { SandboxRequested } from './sandbox-requested.ts';
 import type { Failure, GrpcCode } from './errors.ts';
@@ -328,14 +328,7 @@ export type Event =
   | { readonly type: 'container.lost'; readonly body: { readonly message: string } }
   | { readonly type: 'container.removing'; readonly body: Record<string, never> }
   | { readonly type: 'container.removed'; readonly body: Record<string, never> }
-  | {
-      readonly type: 'image.pulled';
-      readonly body: {
-        readonly image: ImageContent;
-        /** Not all of it is on the disk for certain; absent: it is. */
-        readonly unsynced?: true;
-      };
-    }
+  | { readonly type: 'image.pulled'; readonly body: ImagePulled }
   | { readonly type: 'image.untagged'; readonly body: { readonly repoTags: readonly string[] } }
   | { readonly type: 'image.removing'; readonly body: Record<string, never> }
   /** Its content is gone from the disk. */

@@ -103,14 +103,16 @@ function recoverAllLater(turn: Turn, failure: Failure): void {
     ...[...state.sandboxes.keys()].map(sandboxStream),
     ...[...state.containers.keys()].map(containerStream),
   ];
-  recoverLater(turn, [...streams, ...removedImages(state)]);
+  recoverLater(turn, [...streams, ...owedImages(state)]);
 }
 
-/** They wait for fetches, and for each other. */
-const removedImages = (state: NodeState): string[] =>
+/** Removed ones wait for fetches, and for each other; what is not on the disk yet is owed, too. */
+const owedImages = (state: NodeState): string[] =>
   rulesOf(state) < 3
     ? []
-    : [...state.images.values()].filter(({ removing }) => removing).map(({ id }) => imageStream(id));
+    : [...state.images.values()]
+        .filter(({ removing, unsynced }) => removing || unsynced !== undefined)
+        .map(({ id }) => imageStream(id));
 
 /** Each object by itself, so that only the one that can't be decided about stays as it is. */
 export function recoverLater(turn: Turn, streams: readonly string[]): void {
@@ -150,7 +152,7 @@ function concerned(state: NodeState, stream: string): string[] {
     case 'image':
       return state.images.has(id) ? [stream] : [];
     case 'call':
-      return removedImages(state);
+      return owedImages(state);
     case 'node':
       return [];
   }
