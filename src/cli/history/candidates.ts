@@ -39,10 +39,11 @@ const requestTests = ({
   execOnly,
 }: Pick<Filter, 'methods' | 'callerUid' | 'executable' | 'execOnly'>): readonly (readonly BodyTest[])[] | null => {
   const tests: (readonly BodyTest[])[] = [
-    ...(methods.length === 0 ? [] : [named(methods)]),
-    ...(execOnly ? [named(EXECS)] : []),
+    // What costs least comes first.
     ...(callerUid === null ? [] : [[{ kind: 'holds' as const, text: `"uid":${callerUid}` }]]),
     ...(executable === null ? [] : [[{ kind: 'holds' as const, text: jsonText(executable) }]]),
+    ...(methods.length === 0 ? [] : [named(methods)]),
+    ...(execOnly ? [named(EXECS)] : []),
   ];
   return tests.length === 0 ? null : tests;
 };
@@ -64,7 +65,8 @@ const planOf = ({ failedOnly, code, text, plugin, ...filter }: Filter, withEvent
   const request = requestTests(filter);
   if (request !== null) {
     // Of a call whose beginning is pruned the end tells the method, and nothing of who called.
-    const methods = [...filter.methods, ...(filter.execOnly ? EXECS : [])];
+    const isOfCaller = filter.callerUid !== null || filter.executable !== null;
+    const methods = isOfCaller ? [] : [...filter.methods, ...(filter.execOnly ? EXECS : [])];
     const ends: MarkRule[] = methods.length === 0 ? [] : [{ types: [COMPLETED], allOf: [named(methods)] }];
     return { rules: [{ types: [RECEIVED], allOf: request }, ...ends], waitsForEnds: false };
   }
