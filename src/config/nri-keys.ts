@@ -84,7 +84,11 @@ export const nriTable = table('Plugins that see, adjust and refuse pods and cont
   disable_connections: key(flag, false, 'Only launched plugins: nothing can connect.'),
   registration_timeout: key(duration('100ms'), '5s', 'Time that a plugin has to register.'),
   request_timeout: key(requestTimeout, '2s', 'Time that a plugin has for an answer.'),
-  misses_max: key(missesMax, 3, 'A plugin that misses so many deadlines in a row is disconnected; 0: never.'),
+  misses_max: key(
+    missesMax,
+    3,
+    'A plugin that misses so many deadlines in a row is disconnected; 0: never, and after 3 nobody waits behind another.',
+  ),
   startup_wait: key(
     duration('0s'),
     '15s',
