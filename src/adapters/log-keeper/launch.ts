@@ -31,7 +31,7 @@ const mainPath = fileURLToPath(new URL('./keeper-main.ts', import.meta.url));
  * The keeper is there as long as the node is, and its memory counts as the daemon's: a small heap, no helper threads
  * for collecting it.
  */
-const nodeFlags = ['--max-semi-space-size=1', '--max-old-space-size=64', '--v8-pool-size=0', '--expose-gc'];
+const nodeFlags = ['--max-semi-space-size=1', '--max-old-space-size=64', '--v8-pool-size=0'];
 
 export interface KeeperDirectory {
   readonly dir: string;
