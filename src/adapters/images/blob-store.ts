@@ -4,7 +4,7 @@
  * pulling thread, where hashing and writing stall nobody else; it alone writes and removes blobs.
  */
 import { createHash, type Hash, randomUUID } from 'node:crypto';
-import { closeSync, ftruncateSync, openSync, statSync, unlinkSync, writeSync } from 'node:fs';
+import { closeSync, ftruncateSync, mkdirSync, openSync, renameSync, statSync, writeSync } from 'node:fs';
 import { mkdir, open, readFile, rename, rm, stat, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { FailureError } from '../../domain/model/errors.ts';
@@ -80,11 +80,13 @@ const hasBlob = async (layout: ImageLayout, digest: string): Promise<boolean> =>
   }
 };
 
+/** Moves it to the trash: on some disks a large file takes long to go. */
 const removeBlob = (layout: ImageLayout, digest: string): number => {
   const path = blobPath(layout, digest);
   try {
     const { size } = statSync(path);
-    unlinkSync(path);
+    mkdirSync(layout.trash, { recursive: true, mode: DIRECTORY_MODE });
+    renameSync(path, join(layout.trash, randomUUID()));
     return size;
   } catch (error) {
     if (errorCodeOf(error) === 'ENOENT') return 0;
