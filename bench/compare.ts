@@ -21,22 +21,25 @@ import {
   type PhaseName,
   phaseNames,
   type Plan,
+  longPhases,
+  pullPhases,
   removePods,
-  restPhases,
 } from './compare/measure.ts';
 import { errorsOf, rowsOf, tableOf } from './compare/report.ts';
 import { nriCosts, type Outcome } from './compare/nri-costs.ts';
+import { pushPullImages } from './compare/pulls.ts';
 import { nriModes, type PeerName, type Runtime, startRuntime } from './compare/runtimes.ts';
 
-const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--seconds S] [--lives N] [--only PHASE,...] [--out FILE]
+const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--seconds S] [--lives N] [--pull-mb N] [--only PHASE,...] [--out FILE]
 
   --rounds N    rounds, each of which measures scribe and containerd in turn (7)
   --pods N      pods of a serial round and commands of an exec round; a parallel round has twice as many (20)
   --loaded N    pods that are there while memory, rates and restarts are measured (100)
   --seconds S   duration of each measurement of a rate (2)
   --lives N     pods that run and are removed in each round of lives (300)
+  --pull-mb N   size of a large layer that is pulled, in MB, before it is compressed (100)
   --only LIST   some phases only: ${phaseNames.join(', ')};
-                unless told, all but the long ones: ${restPhases.join(', ')}
+                unless told, all but the long ones: ${longPhases.join(', ')}
   --before DIR  another clone of scribe (an earlier commit, say), measured in containerd's place: no goals then
   --nri         what NRI costs CreateContainer, and nothing else: each runtime with NRI off, on without a plugin, and
                 with the sample plugin logger connected, all in turn; --pods says how many containers of a round
@@ -49,6 +52,7 @@ and how: docs/benchmarks.md.`;
 interface Options {
   readonly plan: Plan;
   readonly out: string | undefined;
+  readonly pullMb: number;
   readonly before: string | undefined;
   readonly nri: boolean;
 }
@@ -75,7 +79,8 @@ const readOptions = (): Options => {
       loaded: { type: 'string', default: '100' },
       seconds: { type: 'string', default: '2' },
       lives: { type: 'string', default: '300' },
-      only: { type: 'string', default: phaseNames.filter((name) => !restPhases.includes(name)).join(',') },
+      'pull-mb': { type: 'string', default: '100' },
+      only: { type: 'string', default: phaseNames.filter((name) => !longPhases.includes(name)).join(',') },
       out: { type: 'string' },
       before: { type: 'string' },
       nri: { type: 'boolean', default: false },
@@ -100,6 +105,7 @@ const readOptions = (): Options => {
       seconds,
     },
     out: values.out,
+    pullMb: positive('pull-mb', values['pull-mb'], Number.isInteger),
     before: values.before,
     nri: values.nri,
   };
@@ -123,7 +129,7 @@ const setUp = async (): Promise<void> => {
 const startAll = async (
   owner: Owner,
   dir: string,
-  { before, nri }: Pick<Options, 'before' | 'nri'>,
+  { before, nri, plan, pullMb }: Pick<Options, 'before' | 'nri' | 'plan' | 'pullMb'>,
   signal: AbortSignal,
 ): Promise<Bench> => {
   const netns = await netnsOf(owner);
@@ -133,6 +139,9 @@ const startAll = async (
     Entrypoint: ['/pause'],
   });
   await registry.push('pause', 'latest', pause);
+  const isPulled = plan.phases.some((phase) => pullPhases.includes(phase));
+  if (isPulled) progress(`building the images that are pulled, of layers of ${pullMb} MB`);
+  const pullImages = isPulled ? await pushPullImages(registry, registryName, pullMb) : null;
   const registryConfigDir = await registry.mirrorsFor([registryName]);
   const pauseImage = `${registryName}/pause:latest`;
   const around = { dir, bin, netns, registryConfigDir, pauseImage, ...(before === undefined ? {} : { before }) };
@@ -145,7 +154,7 @@ const startAll = async (
       runtimes.push(runtime);
     }
   const image = `${registryName}/busybox:latest`;
-  return { runtimes, image, dir, clientProgram: join(bin, 'bench-client'), signal, progress };
+  return { runtimes, image, pullImages, dir, clientProgram: join(bin, 'bench-client'), signal, progress };
 };
 
 const peerOf = (before: string | undefined): PeerName => (before === undefined ? 'containerd' : 'before');

@@ -9,17 +9,19 @@ import { idlePercent, memoryAtRest, REST_MS } from './at-rest.ts';
 import { type ClientCommand, type ClientFlags, type ClientResult, runClient, type Target } from './client.ts';
 import { memoryOf, peakOf } from './memory.ts';
 import type { Figures, MetricKey } from './metrics.ts';
+import { measurePulls, type PullImages } from './pulls.ts';
 import type { Runtime, RuntimeName } from './runtimes.ts';
 import { median, percentile } from './statistics.ts';
 
 /** In the order in which they are measured. The later three need the pods of `loaded`. */
 export const phaseNames = [
   ...(['serial', 'parallel', 'exec', 'logs', 'memory', 'rates', 'restart'] as const),
-  ...(['idle', 'lives'] as const),
+  ...(['idle', 'lives', 'pulls', 'pullsBusy'] as const),
 ] as const;
 export type PhaseName = (typeof phaseNames)[number];
 /** Long ones, which are measured only when they are named. */
-export const restPhases: readonly PhaseName[] = ['idle', 'lives'];
+export const longPhases: readonly PhaseName[] = ['idle', 'lives', 'pulls', 'pullsBusy'];
+export const pullPhases: readonly PhaseName[] = ['pulls', 'pullsBusy'];
 const loadedPhases: readonly PhaseName[] = ['memory', 'rates', 'restart', 'idle', 'lives'];
 
 export interface Plan {
@@ -38,6 +40,8 @@ export interface Plan {
 export interface Bench {
   readonly runtimes: readonly Runtime[];
   readonly image: string;
+  /** null: pulls are not measured. */
+  readonly pullImages: PullImages | null;
   /** A directory for files of this run. */
   readonly dir: string;
   readonly clientProgram: string;
@@ -218,7 +222,16 @@ const measure = async (
       return measureIdle(runtime, bench);
     case 'lives':
       return measureLives(runtime, bench, plan);
+    case 'pulls':
+      return measurePullPhase(runtime, bench, false);
+    case 'pullsBusy':
+      return measurePullPhase(runtime, bench, true);
   }
+};
+
+const measurePullPhase = async (runtime: Runtime, bench: Bench, isBusy: boolean): Promise<Measured> => {
+  if (bench.pullImages === null) throw new Error('there are no images to be pulled');
+  return { figures: await measurePulls(runtime, bench, bench.pullImages, isBusy), errors: [], raw: {} };
 };
 
 const failOn = (what: string, { name }: Runtime, errors: readonly string[] = []): void => {

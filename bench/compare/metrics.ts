@@ -82,6 +82,18 @@ export const metrics = {
     goal: noMoreThan(0.1, '% of a processor'),
   },
   memoryAfterLives: { name: 'memory after pod lives', unit: 'MiB', better: 'less', goal: timesThePeer(1.2) },
+  pullLayers: duration('pull of 10 layers, gzip', ahead(1.5)),
+  pullFiles: duration('pull of 40,000 small files, gzip', ahead(1.5)),
+  pullLayersZstd: duration('pull of 10 layers, zstd', ahead(1.5)),
+  pullFilesZstd: duration('pull of 40,000 small files, zstd', ahead(1.5)),
+  pullOneNew: duration('pull of 10 layers, one of them new', ahead(2)),
+  pullFive: duration('pull of 5 images at once'),
+  pullLayersBusy: duration('10 layers, gzip, disk busy', ahead(1.5)),
+  pullFilesBusy: duration('40,000 small files, gzip, disk busy', ahead(1.5)),
+  pullLayersZstdBusy: duration('10 layers, zstd, disk busy', ahead(1.5)),
+  pullFilesZstdBusy: duration('40,000 small files, zstd, disk busy', ahead(1.5)),
+  pullOneNewBusy: duration('10 layers, one of them new, disk busy', ahead(1.5)),
+  pullFiveBusy: duration('5 images at once, disk busy'),
 } as const satisfies Readonly<Record<string, Metric>>;
 
 export type MetricKey = keyof typeof metrics;

@@ -127,28 +127,34 @@ export const busyboxLayer = async (): Promise<LayerEntry[]> => {
   ];
 };
 
-/** Puts an image together from the entries of its layers, base first. */
-export const buildImage = async (
-  layers: readonly (readonly LayerEntry[])[],
-  config: ImageRunConfig = {},
+/** A layer as a registry has it. */
+export interface PackedLayer {
+  readonly diffId: string;
+  readonly mediaType: string;
+  readonly blob: Uint8Array;
+}
+
+export const packLayer = async (
+  entries: readonly LayerEntry[],
   compression: Compression = 'gzip',
-): Promise<Image> => {
+): Promise<PackedLayer> => {
+  const tar = await tarOf(entries);
+  return {
+    diffId: digestOf(tar),
+    mediaType: `application/vnd.oci.image.layer.v1.${mediaTypes.layer[compression]}`,
+    blob: await compress(tar, compression),
+  };
+};
+
+/** Puts an image together from its layers, base first. */
+export const imageOfLayers = (layers: readonly PackedLayer[], config: ImageRunConfig = {}): Image => {
   const blobs = new Map<string, Uint8Array>();
   const add = (mediaType: string, bytes: Uint8Array): { mediaType: string; digest: string; size: number } => {
     const digest = digestOf(bytes);
     blobs.set(digest, bytes);
     return { mediaType, digest, size: bytes.byteLength };
   };
-  const built = await Promise.all(
-    layers.map(async (entries) => {
-      const tar = await tarOf(entries);
-      const blob = await compress(tar, compression);
-      return {
-        diffId: digestOf(tar),
-        descriptor: add(`application/vnd.oci.image.layer.v1.${mediaTypes.layer[compression]}`, blob),
-      };
-    }),
-  );
+  const built = layers.map(({ diffId, mediaType, blob }) => ({ diffId, descriptor: add(mediaType, blob) }));
   const configBlob = add(
     mediaTypes.config,
     Buffer.from(
@@ -179,6 +185,13 @@ export const buildImage = async (
     blobs,
   };
 };
+
+/** Puts an image together from the entries of its layers, base first. */
+export const buildImage = async (
+  layers: readonly (readonly LayerEntry[])[],
+  config: ImageRunConfig = {},
+  compression: Compression = 'gzip',
+): Promise<Image> => imageOfLayers(await Promise.all(layers.map((entries) => packLayer(entries, compression))), config);
 
 /** A busybox image; more layers go on top of it. Runs `sh` unless the config says otherwise. */
 export const busyboxImage = async (

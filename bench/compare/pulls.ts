@@ -1,0 +1,191 @@
+/**
+ * The phases of pulls: which images there are, and how the pull of each is timed on one runtime. Before every pull the image
+ * is removed, its removal has come to its end and the disk has what others wrote, so that no runtime pays for another's
+ * work. Knows no goal.
+ */
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  type Compression,
+  imageOfLayers,
+  type LayerEntry,
+  type PackedLayer,
+  packLayer,
+} from '../../scripts/lib/image.ts';
+import { type CriClient, criClient } from '../../scripts/lib/cri-client.ts';
+import type { Registry } from '../../test/support/registry.ts';
+import type { Figures, MetricKey } from './metrics.ts';
+import type { Runtime } from './runtimes.ts';
+
+/** What is pulled in a round, by the figure that it is for. */
+const kinds = ['layers', 'files', 'layersZstd', 'filesZstd', 'oneNew', 'five'] as const;
+type Kind = (typeof kinds)[number];
+
+export type PullImages = Readonly<Record<Kind, readonly string[]>> & {
+  /** There before `oneNew` is pulled: all its layers but one. */
+  readonly base: string;
+};
+
+const quietKeys = {
+  layers: 'pullLayers',
+  files: 'pullFiles',
+  layersZstd: 'pullLayersZstd',
+  filesZstd: 'pullFilesZstd',
+  oneNew: 'pullOneNew',
+  five: 'pullFive',
+} as const satisfies Readonly<Record<Kind, MetricKey>>;
+const busyKeys = {
+  layers: 'pullLayersBusy',
+  files: 'pullFilesBusy',
+  layersZstd: 'pullLayersZstdBusy',
+  filesZstd: 'pullFilesZstdBusy',
+  oneNew: 'pullOneNewBusy',
+  five: 'pullFiveBusy',
+} as const satisfies Readonly<Record<Kind, MetricKey>>;
+
+const layersOfLarge = 10;
+const fileBytes = 256 * 1024;
+const smallFiles = 40_000;
+const filesPerDirectory = 100;
+const images = 5;
+const layersOfEach = 2;
+const megabyte = 1_000_000;
+const words = Buffer.from('what a program says, again and again, in words that are found in many of its files; ');
+
+/** About half of it can be compressed away, as of programs: some of each KiB is random, the rest is words. */
+const content = (bytes: number): Buffer => {
+  const filled = Buffer.alloc(bytes, words);
+  const random = randomBytes(Math.ceil(bytes / 2));
+  for (let at = 0; at < bytes; at += 1024) random.copy(filled, at, at / 2, Math.min(at / 2 + 512, random.length));
+  return filled;
+};
+
+const largeLayer = (name: string, sizeMb: number): LayerEntry[] =>
+  Array.from({ length: Math.ceil((sizeMb * megabyte) / fileBytes) }, (_, file) => ({
+    name: `${name}/file-${file}`,
+    mode: 0o644,
+    content: content(fileBytes),
+  }));
+
+const smallFilesLayer = (): LayerEntry[] =>
+  Array.from({ length: smallFiles }, (_, file) => ({
+    name: `small/${Math.floor(file / filesPerDirectory)}/${file % filesPerDirectory}.txt`,
+    mode: 0o644,
+    content: `file ${file}: some words to fill a small file with\n`,
+  }));
+
+/** Builds all images, of layers of `layerMb`, and puts them into the registry: what each kind is pulled by. */
+export const pushPullImages = async (registry: Registry, host: string, layerMb: number): Promise<PullImages> => {
+  const push = async (name: string, layers: readonly PackedLayer[]): Promise<string> => {
+    await registry.push(`pulls/${name}`, 'latest', imageOfLayers(layers, { Cmd: ['sh'] }));
+    return `${host}/pulls/${name}:latest`;
+  };
+  // One after the other: each is large while it is packed.
+  const packed = async (
+    names: readonly string[],
+    sizeMb: number,
+    compression?: Compression,
+  ): Promise<PackedLayer[]> => {
+    const layers: PackedLayer[] = [];
+    for (const name of names) layers.push(await packLayer(largeLayer(name, sizeMb), compression));
+    return layers;
+  };
+  const numbered = (count: number, prefix: string): string[] =>
+    Array.from({ length: count }, (_, index) => `${prefix}-${index}`);
+  const gzip = await packed(numbered(layersOfLarge, 'layer'), layerMb);
+  const another = await packed(['another'], layerMb);
+  const small = smallFilesLayer();
+  const five: string[] = [];
+  for (const name of numbered(images, 'image'))
+    five.push(await push(name, await packed(numbered(layersOfEach, name), layerMb / 2)));
+  return {
+    layers: [await push('layers', gzip)],
+    files: [await push('files', [await packLayer(small)])],
+    layersZstd: [await push('layers-zstd', await packed(numbered(layersOfLarge, 'zstd'), layerMb, 'zstd'))],
+    filesZstd: [await push('files-zstd', [await packLayer(small, 'zstd')])],
+    base: await push('base', gzip),
+    oneNew: [await push('one-new', [...gzip.slice(0, -1), ...another])],
+    five,
+  };
+};
+
+const pullTimeoutMs = 15 * 60_000;
+const settleMs = 500;
+const busyBlocks = 64;
+
+const run = async (program: string, args: readonly string[]): Promise<void> => {
+  const child = spawn(program, args, { stdio: 'ignore' });
+  await once(child, 'exit');
+};
+
+/** Writes 64 MiB to the disk of the runtimes, and syncs them, again and again. */
+const keepWriting = (dir: string): (() => Promise<void>) => {
+  const stopped = new AbortController();
+  const writing = (async () => {
+    const args = ['if=/dev/zero', `of=${join(dir, 'busy')}`, 'bs=1M', `count=${busyBlocks}`, 'conv=fsync'];
+    while (!stopped.signal.aborted) await run('dd', args);
+  })();
+  return async () => {
+    stopped.abort();
+    await writing;
+  };
+};
+
+/** A removal may go on after it was answered. */
+const removed = async ({ dirs }: Runtime, signal: AbortSignal): Promise<void> => {
+  const trash = join(dirs.root, 'images/trash');
+  const deadlineMs = performance.now() + pullTimeoutMs;
+  while ((await readdir(trash).catch(() => [])).length > 0) {
+    if (performance.now() > deadlineMs) throw new Error(`${trash} is not emptied`);
+    await sleep(settleMs, undefined, { signal });
+  }
+};
+
+interface PullBench {
+  readonly dir: string;
+  readonly signal: AbortSignal;
+}
+
+const prepare = async (client: CriClient, runtime: Runtime, refs: readonly string[], bench: PullBench) => {
+  for (const image of refs) await client.image.removeImage({ image: { image } });
+  await removed(runtime, bench.signal);
+  await run('sync', ['--file-system', bench.dir]);
+  await sleep(settleMs, undefined, { signal: bench.signal });
+};
+
+/** Pulls one kind after the other; with `isBusy` while another process writes to the same disk. */
+export const measurePulls = async (
+  runtime: Runtime,
+  bench: PullBench,
+  pulled: PullImages,
+  isBusy: boolean,
+): Promise<Figures> => {
+  const client = criClient(runtime.socket);
+  const { signal } = bench;
+  const figures: Partial<Record<MetricKey, number>> = {};
+  const pull = (image: string): Promise<unknown> =>
+    client.image.pullImage({ image: { image } }, { timeoutMs: pullTimeoutMs, signal });
+  try {
+    for (const kind of kinds) {
+      const refs = pulled[kind];
+      if (kind === 'oneNew') await pull(pulled.base);
+      await prepare(client, runtime, refs, bench);
+      const stop = isBusy ? keepWriting(bench.dir) : null;
+      const startedMs = performance.now();
+      try {
+        await Promise.all(refs.map(pull));
+        figures[(isBusy ? busyKeys : quietKeys)[kind]] = performance.now() - startedMs;
+      } finally {
+        await stop?.();
+      }
+      await prepare(client, runtime, kind === 'oneNew' ? [...refs, pulled.base] : refs, bench);
+    }
+    return figures;
+  } finally {
+    client.close();
+  }
+};
