@@ -4,6 +4,7 @@ import type { JournalReader } from '../../journal/reader.ts';
 import type { JournalRecord, ReadRow } from '../../journal/types.ts';
 import { jsonLine, utcTime } from '../format.ts';
 import { type Output, write } from '../io.ts';
+import { columnsOf } from '../record-columns.ts';
 import type { Entry } from './entries.ts';
 import type { Names } from './names.ts';
 import type { Shown } from './rows.ts';
@@ -30,29 +31,11 @@ const namedObject = (names: Names, stream: string): object | null => {
 
 type HashesOf = JournalReader['hashesOf'];
 
-const hex = (bytes: Uint8Array | undefined): string | null =>
-  bytes === undefined ? null : Buffer.from(bytes).toString('hex');
-
-const recordJson = (names: Names, hashesOf: HashesOf, record: JournalRecord): object => {
-  const { seq, atNs, monoNs, boot, type, v, stream, cause, call, body } = record;
-  const hashes = hashesOf(seq);
-  return {
-    seq,
-    time: utcTime(atNs),
-    at: String(atNs),
-    mono: String(monoNs),
-    boot,
-    type,
-    v,
-    stream,
-    cause,
-    call,
-    bodyHash: hex(hashes?.bodyHash),
-    hash: hex(hashes?.hash),
-    body: JSON.parse(body) as unknown,
-    object: namedObject(names, stream),
-  };
-};
+const recordJson = (names: Names, hashesOf: HashesOf, record: JournalRecord): object => ({
+  ...columnsOf(record, hashesOf(record.seq)),
+  body: JSON.parse(record.body) as unknown,
+  object: namedObject(names, record.stream),
+});
 
 const readJson = (row: ReadRow): object => ({
   read: true,
