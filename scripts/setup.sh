@@ -113,6 +113,8 @@ need_for_test() {
   need nginx-light nginx
   need crun crun
   need apparmor apparmor_parser
+  # The page of scribe ui is tested in it.
+  need chromium chromium
   need openssh-client ssh-agent
 }
 

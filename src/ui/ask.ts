@@ -11,13 +11,49 @@ export const ask = async <Answer>(path: string, query: Readonly<Record<string, s
   return answer as Answer;
 };
 
-/** Every frame, and those that come as long as the server lives. Resolves when it has ended. */
-export const readFrames = async (onFrames: (frames: readonly Frame[]) => void): Promise<void> => {
-  const { body } = await fetch('records');
-  if (body === null) return;
+/** Frames from the one with this number on, and those that come. Resolves when the server has ended. */
+const readFrames = async (
+  from: number,
+  signal: AbortSignal,
+  onFrames: (frames: readonly Frame[]) => void,
+): Promise<void> => {
+  const { body } = await fetch(`records?from=${from}`, { signal });
   const read = createFrameReader();
-  for await (const chunk of body) {
+  for await (const chunk of body ?? []) {
     const frames = read(chunk);
     if (frames.length > 0) onFrames(frames);
+  }
+};
+
+const inSight = (): Promise<void> =>
+  new Promise((resolve) => {
+    if (!document.hidden) resolve();
+    else document.addEventListener('visibilitychange', () => resolve(), { once: true });
+  });
+
+/**
+ * Reads while the page is in sight: a browser has six connections to one server, and pages that nobody looks at must leave
+ * them to others. Resolves when the server has ended.
+ */
+export const followFrames = async (onFrames: (frames: readonly Frame[]) => void): Promise<void> => {
+  let count = 0;
+  for (;;) {
+    await inSight();
+    const hidden = new AbortController();
+    const leave = (): void => {
+      if (document.hidden) hidden.abort();
+    };
+    document.addEventListener('visibilitychange', leave);
+    try {
+      await readFrames(count, hidden.signal, (frames) => {
+        count += frames.length;
+        onFrames(frames);
+      });
+      return;
+    } catch (error) {
+      if (!hidden.signal.aborted) throw error;
+    } finally {
+      document.removeEventListener('visibilitychange', leave);
+    }
   }
 };

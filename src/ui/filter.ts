@@ -11,6 +11,8 @@ export interface FilterEvents {
 export interface RecordFilter {
   /** What was chosen before counts no more. */
   readonly apply: (words: string) => void;
+  /** Asks no more; what is marked stays. */
+  readonly pause: () => void;
 }
 
 export const createRecordFilter = ({ onMatches, onNote }: FilterEvents): RecordFilter => {
@@ -33,6 +35,7 @@ export const createRecordFilter = ({ onMatches, onNote }: FilterEvents): RecordF
   };
 
   return {
+    pause: () => asking.abort(),
     apply(words) {
       asking.abort();
       asking = new AbortController();

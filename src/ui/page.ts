@@ -4,7 +4,7 @@
  */
 import type { AboutAnswer } from './answers.ts';
 import { type Action, actionOf } from './actions.ts';
-import { ask, readFrames } from './ask.ts';
+import { ask, followFrames } from './ask.ts';
 import { element } from './dom.ts';
 import type { Scene } from './draw.ts';
 import { createRecordFilter } from './filter.ts';
@@ -32,6 +32,8 @@ let index: LaneIndex = indexOf(records, null, true);
 let matches: ReadonlySet<number> | null = null;
 let view: ViewState = viewOf(location.hash);
 let rows: Uint32Array = new Uint32Array();
+/** A record that the address names is opened when it is here: until then nobody knows of which pod it is. */
+let isRecordDue = view.record !== null;
 let chosenRow = 0;
 let pointed: number | null = null;
 let palette = readPalette();
@@ -152,6 +154,9 @@ const refresh = (): void => {
     view = { ...view, window: following(view.window, records.times[records.count - 1] ?? 0) };
   picture.draw();
   tell();
+  if (!isRecordDue || (openPosition() === null && !records.isRead)) return;
+  isRecordDue = false;
+  showRecord();
 };
 
 const refreshSoon = (): void => {
@@ -274,6 +279,12 @@ filterBox.addEventListener('search', () => {
   if (filterBox.value === '' && view.filter !== '') element('filter-form', HTMLFormElement).requestSubmit();
 });
 
+document.addEventListener('visibilitychange', () => {
+  // A filter that goes on holds a connection; it is asked anew when somebody looks again.
+  if (document.hidden) filter.pause();
+  else if (view.filter !== '') filter.apply(view.filter);
+});
+
 addEventListener('popstate', () => {
   const before = view.filter;
   view = viewOf(location.hash);
@@ -295,8 +306,7 @@ const start = async (): Promise<void> => {
   document.title = `scribe: ${about.journal}`;
   setView({});
   if (view.filter !== '') applyFilter();
-  if (view.record !== null) showRecord();
-  await readFrames((frames) => {
+  await followFrames((frames) => {
     for (const frame of frames) store.add(frame);
     refreshSoon();
   });

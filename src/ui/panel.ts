@@ -58,7 +58,7 @@ export const createPanel = (openRecord: (seq: number) => void): Panel => {
     const columns: [string, string | Node][] = [
       ['time', time],
       ['type', `${type} (version ${v})`],
-      ['object', object],
+      ['object', object === '' ? (row?.object ?? '') : object],
       ['stream', stream],
       ...(cause === null ? [] : [['cause', recordButton(cause, openRecord)] as [string, Node]]),
       ...(call === null ? [] : [['call', recordButton(call, openRecord)] as [string, Node]]),
@@ -66,7 +66,7 @@ export const createPanel = (openRecord: (seq: number) => void): Panel => {
       ['hash', hash],
     ];
     return [
-      pairs([...words.filter(([, text]) => text !== ''), ...columns]),
+      pairs([...words, ...columns].filter(([, text]) => text !== '')),
       made(
         'details',
         {},

@@ -46,8 +46,9 @@ export const hashOf = ({ window, filter, record, live, steps }: ViewState): stri
   const said = new URLSearchParams();
   // A view that goes on has an end that moves: its width is what stays.
   if (window !== null) {
-    said.set('since', timeText(Math.floor(window.fromMs)));
-    said.set('until', timeText(Math.ceil(window.toMs)));
+    const sinceMs = Math.floor(window.fromMs);
+    said.set('since', timeText(sinceMs));
+    said.set('until', timeText(Math.max(sinceMs + 1, Math.floor(window.toMs))));
   }
   if (filter !== '') said.set('filter', filter);
   if (record !== null) said.set('record', String(record));

@@ -8,8 +8,8 @@ import { watchJournal } from '../history/watch.ts';
 import { createTimeline, TIMELINE_PATHS } from './timeline.ts';
 
 export interface Feed {
-  /** All frames so far, and those that come. Ends when the feed is closed or the journal can't be followed any more. */
-  readonly frames: () => AsyncGenerator<Uint8Array>;
+  /** All frames so far but the first `from`, and those that come. Ends when the feed is closed or the journal can't be followed any more. */
+  readonly frames: (from?: number) => AsyncGenerator<Uint8Array>;
   /** Resolves with what ended it: null when it was closed. */
   readonly ended: Promise<string | null>;
   readonly close: () => void;
@@ -80,8 +80,8 @@ export const openFeed = ({ path, live, onProgress, onRead }: FeedOptions): Feed 
   );
   return {
     ended: ended.finally(finish),
-    async *frames() {
-      for (let index = 0; ; ) {
+    async *frames(from = 0) {
+      for (let index = from; ; ) {
         const frame = frames[index];
         if (frame !== undefined) {
           index += 1;

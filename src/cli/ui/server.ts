@@ -37,6 +37,12 @@ const seqOf = (text: string | null): number => {
   return Number(text);
 };
 
+const countOf = (text: string | null): number => {
+  if (text === null) return 0;
+  if (!/^\d{1,9}$/.test(text)) throw new CliError(2, 'from is no count of frames.');
+  return Number(text);
+};
+
 const answerTo = (path: string, query: URLSearchParams, { questions, about }: ServerParts): object | null => {
   switch (path) {
     case '/about':
@@ -98,7 +104,8 @@ const respond = async (request: IncomingMessage, response: ServerResponse, parts
     return send(response, admission.status, 'text/plain', '');
   }
   const { path, query } = admission;
-  if (path === '/records') return sendAll(response, 'application/octet-stream', parts.feed.frames());
+  if (path === '/records')
+    return sendAll(response, 'application/octet-stream', parts.feed.frames(countOf(query.get('from'))));
   if (path === '/matches') return sendMatches(response, query.get('words') ?? '', parts);
   const answer = answerTo(path, query, parts);
   if (answer !== null) return sendJson(response, 200, answer);
