@@ -10,7 +10,7 @@ import { shortId } from '../format.ts';
 import { containerNameOf, podLabel, podNameOf } from '../history/names.ts';
 
 export const NODE_LANE = 0;
-export const IMAGES_LANE = 1;
+const IMAGES_LANE = 1;
 
 /** What the outline has to tell of a record for these: lanes are named by them. */
 export const NAME_PATHS = {
