@@ -122,6 +122,7 @@ func (c *client) up(ctx context.Context, i int) (pod, error) {
 // down takes a pod away, as far as the runtime will: failures are recorded, and what is left is clean's.
 func (c *client) down(ctx context.Context, made pod) {
 	if made.containerID != "" {
+		started := time.Now()
 		_ = c.rec.timed("StopContainer", func() error {
 			_, err := c.runtime.StopContainer(ctx, &cri.StopContainerRequest{ContainerId: made.containerID})
 			return err
@@ -130,6 +131,7 @@ func (c *client) down(ctx context.Context, made pod) {
 			_, err := c.runtime.RemoveContainer(ctx, &cri.RemoveContainerRequest{ContainerId: made.containerID})
 			return err
 		})
+		c.rec.add("StopAndRemove", time.Since(started))
 	}
 	if made.id == "" {
 		return

@@ -104,6 +104,7 @@ const calls = {
   podReady: 'PodReady',
   stopContainer: 'StopContainer',
   removeContainer: 'RemoveContainer',
+  stopAndRemove: 'StopAndRemove',
   stopPodSandbox: 'StopPodSandbox',
   removePodSandbox: 'RemovePodSandbox',
 } as const;
@@ -133,11 +134,13 @@ const measureIdle = async (runtime: Runtime, { signal }: Bench): Promise<Measure
   raw: {},
 });
 
-/** Pods come and go beside those that stay; what they leave behind is what there is after the last round. */
+/** Pods come and go beside those that stay; what they leave behind is what there is more after the round. */
 const measureLives = async (runtime: Runtime, bench: Bench, { lives }: Plan): Promise<Measured> => {
+  const before = await memoryAtRest(runtime.pid(), runtime.dirs, bench.signal);
   const { errors = [] } = await callClient(runtime, bench, 'lifecycle', { count: lives, parallel: parallelPods });
   const raw = await memoryAtRest(runtime.pid(), runtime.dirs, bench.signal);
-  return { figures: { memoryAfterLives: raw.bytes / mebibyte }, errors, raw };
+  const figures = { memoryAfterLives: raw.bytes / mebibyte, memoryGrowth: raw.bytes / before.bytes };
+  return { figures, errors, raw };
 };
 
 /** What is written to logs, by the figure that it is for; so much in all that it takes about two seconds. */
