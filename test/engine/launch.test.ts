@@ -89,10 +89,13 @@ const launchesIn = ({ contents }: Rig): string[][] =>
     return kinds.includes('StartTask') ? [kinds] : [];
   });
 
-test('CreateTask and StartTask are asked for by one record, and by the oldest rules StartTask alone', async () => {
+test('CreateTask and StartTask are asked for by one record, where none was made ahead, and by the oldest rules StartTask alone', async () => {
   const { rig, reply } = await startContainer();
   assert.equal(reasonOf(await reply), 'OK');
-  assert.deepEqual(launchesIn(rig), [
+  assert.deepEqual(launchesIn(rig), [['CreateTask', 'StartTask'], ['StartTask']]);
+  const before = await startContainer({}, { facts: { ...FACTS, rules: 5 } });
+  assert.equal(reasonOf(await before.reply), 'OK');
+  assert.deepEqual(launchesIn(before.rig), [
     ['CreateTask', 'StartTask'],
     ['CreateTask', 'StartTask'],
   ]);

@@ -10,7 +10,7 @@ import { createMemoryJournal, emptyContents } from '../../src/journal/memory-jou
 import { redecided } from '../support/redecided.ts';
 import { foldJournal } from '../support/fold.ts';
 import { IMAGE } from '../simulation/images.ts';
-import { exitOf, idOf, podConfig, reasonOf, type Rig, runContainer, runPod, startRig } from './rig.ts';
+import { exitOf, idOf, podConfig, reasonOf, type Rig, runContainer, runPod, settled, startRig } from './rig.ts';
 
 type When = (input: Sequenced<Input>) => boolean;
 
@@ -282,6 +282,7 @@ test('C20: a start passes over the one object that nothing can be decided about,
   const other = idOf(await before.call(runPod('other')));
   const config = { metadata: { name: 'bad' }, image: { image: 'registry.test/app:1' } };
   const containerId = idOf(await before.call({ method: 'CreateContainer', podSandboxId: other, config }));
+  await settled(before);
   // As it was when it had been looked at, but with mounts that nobody can walk through, as another bug would write them.
   const inspected = contents.rows.findLastIndex(({ record }) => record?.body.includes('"InspectContainer","result"'));
   contents.rows.splice(inspected + 1);

@@ -147,6 +147,7 @@ export const CHECKS = {
       fail(`${kind} on ${stream} begins without a durable intent.`);
     checkBearable(history.world, kind, effect);
     if (effect.kind === 'DeleteTask') checkDelete(history, effect.podSandboxId, effect.containerId);
+    if (effect.kind === 'StopShim') checkStopShim(history.world, effect.podSandboxId);
     if (effect.kind === 'CleanContainer') checkClean(history.world, effect.containerId);
   },
 
@@ -240,6 +241,15 @@ function checkDelete(history: History, podSandboxId: string, containerId: string
     fail(
       `The task of ${containerId} is deleted before its exit is durable: ${JSON.stringify(history.daemon?.engine.state.sandboxes.get(podSandboxId))} ${JSON.stringify(history.daemon?.engine.state.containers.get(containerId))}`,
     );
+}
+
+/** Of a task that was not started, the process would wait for ever. */
+function checkStopShim({ shims }: World, podSandboxId: string): void {
+  const shim = shims.get(podSandboxId);
+  if (shim?.alive !== true) return;
+  for (const { id, status } of shim.tasks.values())
+    if (status === 'created' && id !== podSandboxId)
+      fail(`The shim of ${podSandboxId} is stopped and has a task of ${id}.`);
 }
 
 /** Its root file system is mounted as long as there is a task. */

@@ -18,6 +18,7 @@ export const DIMENSION_PLANTS: readonly Plant[] = [
   {
     name: 'a look that threw and is the last',
     about: ['turnsThrow'],
+    target: 'effect StopShim half',
     decide: withoutEffects((intent, input) => isRetry(intent) && input.type === 'turn.failed' && isTimer(input)),
   },
   {

@@ -186,7 +186,8 @@ function killShim(world: World, podSandboxId: string): void {
   shim.alive = false;
   world.mute.delete(podSandboxId);
   world.cutOff.add(podSandboxId);
-  for (const task of shim.tasks.values()) if (task.status === 'running') world.orphans.set(task.id, task);
+  // A task that was not started has a process that waits.
+  for (const task of shim.tasks.values()) if (task.status !== 'stopped') world.orphans.set(task.id, task);
   world.onShimDeath(podSandboxId);
 }
 
@@ -247,7 +248,7 @@ export function leftovers(world: World): string[] {
     ...[...world.addresses].map(([address, owner]) => `address ${address} of ${owner}`),
     ...[...world.shims.values()].map((shim) => `shim of ${shim.podSandboxId}`),
     ...[...world.orphans.values()]
-      .filter((task) => task.status === 'running')
+      .filter((task) => task.status !== 'stopped')
       .map((task) => `orphaned process of ${task.id}`),
     ...[...world.unpacked].map((dir) => `checkpoint in ${dir}`),
     ...[...world.snapshots].map((snapshot) => `snapshot of ${snapshot}`),

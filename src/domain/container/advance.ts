@@ -13,7 +13,6 @@ import type { LaunchedTask, TaskExit } from '../model/tasks.ts';
 import { rulesOf } from '../model/rules.ts';
 import type { Failure } from '../model/errors.ts';
 import { imageIdsOf } from '../image/mounted.ts';
-import { hasShim, launchIntents } from '../deciding/launch.ts';
 import { containerStream, type Eviction, imageStream, sandboxStream } from '../model/records.ts';
 import type { Int64 } from '../model/cri.ts';
 import type { Container, ContainerPhase, ContainerRun, StepState } from '../model/state.ts';
@@ -31,8 +30,8 @@ import {
   type Turn,
   wake,
 } from '../deciding/turn.ts';
-import { pluginsFor } from '../nri/plugins.ts';
 import { SIGKILL } from '../values/signals.ts';
+import { intentAhead } from './ahead.ts';
 import { advanceCheckpoint, isInCheckpoint } from './checkpoint.ts';
 import { askShimForExit, contactOf, isAskingShim, isUnanswered } from './contact.ts';
 import { refuseExecsOfRemoved } from './exec.ts';
@@ -45,8 +44,18 @@ import {
   isBeingValidated,
 } from './hooks.ts';
 import { adjustedSpecOf } from '../nri/spec.ts';
-import { isRunning, isStarting, isStartInDoubt, mayHaveTask, stopOf, waitsToStart } from '../model/container-state.ts';
+import {
+  isRunning,
+  isStartInDoubt,
+  isStarting,
+  mayHaveTask,
+  stopOf,
+  taskAheadOf,
+  taskStepOf,
+  waitsToStart,
+} from '../model/container-state.ts';
 import { refused, succeeded } from '../model/result.ts';
+import { advanceLaunch, failStart } from './launch.ts';
 import { advanceUpdates, isUpdating } from './update.ts';
 import {
   askForValidation,
@@ -111,6 +120,7 @@ function advanceCreate(turn: Turn, container: Container, inspection: StepState):
   askPlugins(turn, stream, 'PostCreateContainer');
   answer(turn, stream, ['CreateContainer'], succeeded({ id: container.id }));
   if (!claimed) setTimer(turn, stream, 'claim', afterMs(turn, CLAIM_MS));
+  if (rulesOf(turn.state) >= 6) wake(turn, stream);
 }
 
 const isOfNewPod = ({ state }: Turn, { podSandboxId }: Container): boolean => {
@@ -140,12 +150,12 @@ function advanceTask(turn: Turn, container: Container): void {
   const { phase, id } = container;
   switch (phase.kind) {
     case 'creating':
-    case 'created':
       return;
+    case 'created':
+      return advanceAhead(turn, container);
     case 'starting':
-      if (phase.launch === 'none') return advanceStart(turn, container);
-      if (phase.launch === 'made') return advanceMade(turn, container);
-      return phase.launch === 'failed' ? giveUpStart(turn, container) : undefined;
+      if (phase.launch === 'failed') return giveUpStart(turn, container);
+      return advanceLaunch(turn, container, phase.launch);
     case 'running':
     case 'dead':
       if (contactOf(turn.state, container) === 'gone') return loseContainer(turn, id, 'the shim that ran it is gone');
@@ -155,6 +165,17 @@ function advanceTask(turn: Turn, container: Container): void {
     case 'exited':
       return advanceDeletion(turn, container, phase);
   }
+}
+
+/** Before anybody asks for its start. */
+function advanceAhead(turn: Turn, container: Container): void {
+  const stream = containerStream(container.id);
+  const step = taskAheadOf(container)?.step;
+  if (step === 'owed') return owe(turn, container);
+  // Its pod may have waited for that.
+  if (step === 'undone') return wake(turn, sandboxStream(container.podSandboxId));
+  const intent = intentAhead(turn, container);
+  if (intent !== null) request(turn, stream, intent);
 }
 
 function giveUpStart(turn: Turn, container: Container): void {
@@ -199,27 +220,6 @@ function afterDeletion(turn: Turn, container: Container, phase: PhaseOf<'startLo
     case 'exited':
       return wake(turn, sandboxStream(container.podSandboxId));
   }
-}
-
-function advanceStart(turn: Turn, container: Container): void {
-  const sandbox = turn.state.sandboxes.get(container.podSandboxId);
-  if (sandbox?.sandboxer === 'none') {
-    if (sandbox.goal !== 'run' || sandbox.phase !== 'ready')
-      return failStart(turn, container.id, `Pod sandbox ${sandbox.id} is not READY any more.`);
-    // The pod starts its shim for this container, and comes back to it.
-    if (!hasShim(sandbox)) return wake(turn, sandboxStream(sandbox.id));
-  }
-  // A spec that is being changed is not to be read.
-  if (container.update !== undefined || isAskingShim(turn.state, container)) return;
-  const stream = containerStream(container.id);
-  if (pluginsFor(turn.state, 'StartContainer').length > 0) return request(turn, stream, { kind: 'CreateTask' });
-  request(turn, stream, ...launchIntents(turn.state));
-}
-
-/** Plugins know its process before it runs. */
-function advanceMade(turn: Turn, container: Container): void {
-  if (askHookOnce(turn, container, 'StartContainer')) return;
-  request(turn, containerStream(container.id), { kind: 'StartTask' });
 }
 
 /** Wants the container stopped by `killAtNs` (null: at once). An earlier deadline wins; the signal is sent once. */
@@ -269,6 +269,7 @@ function advanceTeardown(turn: Turn, container: Container): void {
   if (isRunning(container) || isStarting(container)) askForStop(turn, container, SIGKILL, null);
   // An unknown exit of a lost task is still to be written down when nothing of it is left.
   if (mayHaveTask(container) || phase.kind === 'lost' || phase.kind === 'startLost') {
+    if (phase.kind === 'created' && askHookOnce(turn, container, 'StopContainer')) return;
     const now = find(turn, id);
     if (now !== undefined) advanceTask(turn, now);
     return cleanBehindTask(turn, id);
@@ -294,7 +295,9 @@ function advanceTeardown(turn: Turn, container: Container): void {
 /** Its files go once its task is deleted: asked for meanwhile, a trip to the disk less. */
 function cleanBehindTask(turn: Turn, containerId: string): void {
   const container = find(turn, containerId);
-  if (container?.phase.kind !== 'exited' || container.phase.taskLeft !== 'undoing' || rulesOf(turn.state) < 6) return;
+  if (container === undefined || taskStepOf(container) !== 'undoing' || rulesOf(turn.state) < 6) return;
+  // How one ended of whose end nobody has told is written down once nothing of it is left.
+  if (container.phase.kind !== 'exited' && container.phase.kind !== 'created') return;
   if (isUpdating(turn.state, containerId) || isInCheckpoint(turn.state, container)) return;
   const isKept = container.files === 'done' || container.files === 'failed';
   if (isKept) request(turn, containerStream(containerId), { kind: 'CleanContainer' });
@@ -324,6 +327,7 @@ function owe(turn: Turn, container: Container): void {
 /** Stops a container because its pod is being stopped. */
 export function stopContainerOf(turn: Turn, containerId: string): void {
   const container = find(turn, containerId);
+  if (container?.phase.kind === 'created' && mayHaveTask(container)) wake(turn, containerStream(containerId));
   if (container === undefined || (!isRunning(container) && !isStarting(container))) return;
   const stop = stopOf(container);
   if (stop === null || stop.killAtNs !== null || stop.kill === 'futile') {
@@ -355,24 +359,11 @@ export function recordStart(turn: Turn, containerId: string, task: LaunchedTask)
   advanceContainer(turn, containerId);
 }
 
-/** A start turns out not to have happened; nothing of its task is left. */
-export function failStart(
-  turn: Turn,
-  containerId: string,
-  message: string,
-  reason: Failure['reason'] = 'RuntimeFailed',
-): void {
-  const container = find(turn, containerId);
-  if (container === undefined || !isStarting(container)) return;
-  writeStartError(turn, container, message);
-  answer(turn, containerStream(containerId), ['StartContainer'], refused({ reason, message }));
-  wake(turn, containerStream(containerId));
-}
-
 /** Nobody can say any more how the task ends, or whether it was started: kill what is left of it, then say so. */
 export function loseContainer(turn: Turn, containerId: string, message: string): void {
   const container = find(turn, containerId);
   const kind = container?.phase.kind;
+  if (container?.phase.kind === 'created' && mayHaveTask(container)) return advanceContainer(turn, containerId);
   if (container === undefined || !(kind === 'running' || kind === 'dead' || isStartInDoubt(container))) return;
   emit(turn, containerStream(containerId), { type: 'container.lost', body: { message } });
   advanceContainer(turn, containerId);

@@ -174,7 +174,7 @@ function begun(container: Container, intent: Intent): Container {
     case 'CleanContainer':
       return { ...container, files: 'undoing' };
     case 'CreateTask':
-      return { ...container, phase: phases.launched(phase, 'making') };
+      return { ...container, phase: phases.making(phase) };
     case 'StartTask':
       return { ...container, phase: phases.launched(phase, 'doing') };
     case 'DeleteTask':
@@ -216,6 +216,7 @@ function ended(container: Container, outcome: EffectEnded, intent: Intent | unde
         ? { ...container, files: 'undone' }
         : { ...owing(container, outcome.failure), files: 'owed' };
     case 'CreateTask':
+      if (phase.kind === 'created') return madeAhead(container, outcome);
       return phase.kind === 'starting' && phase.launch === 'making' ? madeTask(container, outcome) : container;
     case 'StartTask':
       // Of one that succeeded container.started says the rest.
@@ -223,6 +224,8 @@ function ended(container: Container, outcome: EffectEnded, intent: Intent | unde
         ? container
         : { ...container, phase: phases.launched(phase, 'failed'), failure: outcome.failure };
     case 'DeleteTask':
+      if (outcome.failure !== undefined && phase.kind === 'starting')
+        return { ...container, phase: phases.withTaskLeft(phase, 'owed'), failure: outcome.failure };
       return outcome.failure === undefined
         ? { ...container, phase: phases.withTaskLeft(phase, 'undone') }
         : { ...owing(container, outcome.failure), phase: phases.withTaskLeft(phase, 'owed') };
@@ -253,6 +256,13 @@ const withFacts = (container: Container, facts: ContainerFacts): Container =>
   container.nri?.adjusted === undefined || container.facts === null
     ? { ...container, facts }
     : { ...container, nri: { ...container.nri, facts } };
+
+/** Why it could not be made is told by the start that makes another, where that fails too. */
+const madeAhead = (container: Container, { result }: Extract<EffectEnded, { kind: 'CreateTask' }>): Container => ({
+  ...container,
+  phase:
+    result === undefined ? phases.withTaskLeft(container.phase, 'failed') : phases.made(container.phase, result.task),
+});
 
 const madeTask = (
   container: Container,
@@ -290,6 +300,7 @@ export function cutShortContainer(container: Container, intent: Intent, failure:
     case 'CallPlugins':
       return asked(container, intent.hook, failure);
     case 'CreateTask':
+      if (phase.kind === 'created') return { ...container, phase: phases.withTaskLeft(phase, 'failed') };
       return phase.kind === 'starting' && phase.launch === 'making'
         ? { ...container, phase: phases.launched(phase, 'inDoubt') }
         : container;

@@ -8,6 +8,7 @@ import type {
   ContainerRun,
   ContainerStop,
   KillState,
+  TaskAhead,
   TaskLeft,
 } from '../model/state.ts';
 import { interrupted } from '../deciding/step-states.ts';
@@ -24,14 +25,48 @@ export const created = (phase: ContainerPhase, claimed: boolean): ContainerPhase
   phase.kind === 'creating' ? { kind: 'created', claimed } : phase;
 
 export const claimed = (phase: ContainerPhase): ContainerPhase =>
-  phase.kind === 'created' ? { kind: 'created', claimed: true } : phase;
+  phase.kind === 'created' ? { ...phase, claimed: true } : phase;
 
-export const starting = (phase: ContainerPhase): ContainerPhase =>
-  phase.kind === 'created' ? { kind: 'starting', launch: 'none', exitSeen: null, oomed: false, stop: null } : phase;
+/** A task that was made ahead is taken over as far as it is. */
+export function starting(phase: ContainerPhase): ContainerPhase {
+  if (phase.kind !== 'created') return phase;
+  const { ahead } = phase;
+  const made = ahead?.step === 'done' ? { made: ahead.task } : {};
+  return { kind: 'starting', launch: launchAfter(ahead), ...made, exitSeen: null, oomed: false, stop: null };
+}
+
+function launchAfter(ahead: TaskAhead | undefined): PhaseOf<'starting'>['launch'] {
+  switch (ahead?.step) {
+    case undefined:
+    case 'undone':
+      return 'none';
+    case 'doing':
+      return 'making';
+    case 'done':
+      return 'made';
+    case 'failed':
+    case 'owed':
+      return 'stale';
+    case 'undoing':
+      return 'clearing';
+  }
+}
+
+/** Somebody has asked for its task; before its start was asked for, that is a task ahead. */
+export function making(phase: ContainerPhase): ContainerPhase {
+  if (phase.kind !== 'created') return launched(phase, 'making');
+  return phase.ahead === undefined ? { ...phase, ahead: { step: 'doing' } } : phase;
+}
 
 /** Its task is there, and waits to be started. */
-export const made = (phase: ContainerPhase, task: LaunchedTask): ContainerPhase =>
-  phase.kind === 'starting' && phase.launch === 'making' ? { ...phase, launch: 'made', made: task } : phase;
+export function made(phase: ContainerPhase, task: LaunchedTask): ContainerPhase {
+  if (phase.kind === 'created') return ahead(phase, { step: 'done', task });
+  return phase.kind === 'starting' && phase.launch === 'making' ? { ...phase, launch: 'made', made: task } : phase;
+}
+
+/** Where there is a task ahead. */
+const ahead = (phase: PhaseOf<'created'>, to: TaskAhead): ContainerPhase =>
+  phase.ahead === undefined ? phase : { ...phase, ahead: to };
 
 export const launched = (phase: ContainerPhase, launch: PhaseOf<'starting'>['launch']): ContainerPhase =>
   phase.kind === 'starting' ? { ...phase, launch } : phase;
@@ -114,12 +149,24 @@ export const killed = (phase: ContainerPhase, kill: KillState, killSignal?: numb
       : { ...run, stop: { ...run.stop, kill, ...(killSignal === undefined ? {} : { killSignal }) } },
   );
 
-export const withTaskLeft = (phase: ContainerPhase, taskLeft: TaskLeft): ContainerPhase =>
-  'taskLeft' in phase ? { ...phase, taskLeft } : phase;
+export function withTaskLeft(phase: ContainerPhase, taskLeft: TaskLeft): ContainerPhase {
+  if (phase.kind === 'created') return ahead(phase, { step: taskLeft });
+  if (phase.kind === 'starting') return cleared(phase, taskLeft);
+  return 'taskLeft' in phase ? { ...phase, taskLeft } : phase;
+}
+
+/** A start that has what was made ahead deleted first, and fails when that does. */
+function cleared(phase: PhaseOf<'starting'>, taskLeft: TaskLeft): ContainerPhase {
+  if (phase.launch !== 'stale' && phase.launch !== 'clearing') return phase;
+  const launch = ({ failed: 'stale', undoing: 'clearing', undone: 'none', owed: 'failed' } as const)[taskLeft];
+  return { ...phase, launch };
+}
 
 /** A deletion that failed is tried once more. */
-export const deletedAgain = (phase: ContainerPhase): ContainerPhase =>
-  'taskLeft' in phase && phase.taskLeft === 'owed' ? { ...phase, taskLeft: 'failed' } : phase;
+export function deletedAgain(phase: ContainerPhase): ContainerPhase {
+  if (phase.kind === 'created') return phase.ahead?.step === 'owed' ? ahead(phase, { step: 'failed' }) : phase;
+  return 'taskLeft' in phase && phase.taskLeft === 'owed' ? { ...phase, taskLeft: 'failed' } : phase;
+}
 
 /**
  * A daemon has started. `exit` is how the node's end has ended whatever ran; null: it did not end. `dead`: its process was
@@ -130,7 +177,8 @@ export function restarted(phase: ContainerPhase, exit: ContainerExit | null, dea
     case 'creating':
       return { kind: 'creating', inspection: interrupted(phase.inspection) };
     case 'created':
-      return phase;
+      // What there is of a task ahead is not taken over by another life of the daemon.
+      return phase.ahead === undefined || phase.ahead.step === 'undone' ? phase : ahead(phase, { step: 'failed' });
     case 'starting':
       if (phase.launch === 'none' || phase.launch === 'failed') return phase;
       return { ...phase, launch: exit === null ? 'inDoubt' : 'failed' };

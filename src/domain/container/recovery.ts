@@ -6,7 +6,8 @@ import { rulesOf } from '../model/rules.ts';
 import { type Container, containersOf } from '../model/state.ts';
 import type { ObservedTask } from '../model/tasks.ts';
 import { SIGKILL } from '../values/signals.ts';
-import { advanceContainer, failStart, loseContainer, recordExit, recordStart } from './advance.ts';
+import { advanceContainer, loseContainer, recordExit, recordStart } from './advance.ts';
+import { failStart } from './launch.ts';
 import { endStaleExecs, resumeExecs } from './exec.ts';
 
 export const SHIM_GONE = 'its shim ended';

@@ -25,6 +25,7 @@ import {
   OK,
   setTimer,
   type Turn,
+  wake,
 } from '../deciding/turn.ts';
 import { askAboutChange, askPlugins } from '../deciding/hooks.ts';
 import type { NriResources } from '../model/nri.ts';
@@ -36,7 +37,7 @@ import { containerNow } from '../nri/of-state.ts';
 import { limitsBefore, updatedResources } from '../nri/updates.ts';
 import { isAskingShim } from './contact.ts';
 import { isSettled } from './evolve.ts';
-import { isCreated, notFound, resourcesOf } from '../model/container-state.ts';
+import { isCreated, mayHaveTask, notFound, resourcesOf, taskAheadOf } from '../model/container-state.ts';
 import { refused } from '../model/result.ts';
 
 type UpdateRequest = RequestOf<'UpdateContainerResources'>;
@@ -49,6 +50,7 @@ export function updateContainerResources(turn: Turn, call: OpenCall, { container
   if (container === undefined || !isCreated(container)) return complete(turn, call, refused(notFound(containerId)));
   const failure = failureIn(() => checkResources(FIELD, resources));
   if (failure !== null) return complete(turn, call, refused(failure));
+  if (taskAheadOf(container) !== undefined) wake(turn, containerStream(containerId));
   advanceUpdates(turn, containerId);
 }
 
@@ -62,15 +64,16 @@ export const isUpdating = (state: NodeState, containerId: string): boolean =>
 const isOfUpdate = (intent: Intent): boolean =>
   intent.kind === 'UpdateContainer' || (intent.kind === 'CallPlugins' && intent.hook === 'UpdateContainer');
 
-/** wait: its start is under way, or its shim was not asked yet. */
+/** wait: its start is under way, its shim was not asked yet, or a task that was made ahead is deleted first. */
 type Way = 'task' | 'spec' | 'record' | 'wait';
 
 function wayOf(state: NodeState, container: Container): Way {
   const { phase } = container;
   switch (phase.kind) {
     case 'creating':
-    case 'created':
       return 'spec';
+    case 'created':
+      return mayHaveTask(container) ? 'wait' : 'spec';
     case 'starting':
       return phase.launch === 'none' ? 'spec' : 'wait';
     case 'running':

@@ -75,6 +75,10 @@ export function emit(turn: Turn, stream: string, event: Event, call: number | nu
 export const callBehind = ({ state, ended }: Turn): OpenCall | undefined =>
   ended === null || ended.call === null ? undefined : state.calls.get(ended.call);
 
+/** The same turn, in which what is recorded now happens on behalf of another call; undefined: of the one that it has. */
+export const onBehalfOf = (turn: Turn, call: OpenCall | undefined): Turn =>
+  call === undefined ? turn : { ...turn, input: { ...turn.input, call: call.seq } };
+
 /** Has the object's process manager look at it again before the turn ends. */
 export const wake = (turn: Turn, stream: string): void => void turn.woken.add(stream);
 

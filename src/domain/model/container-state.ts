@@ -1,7 +1,7 @@
 /** What the phases of a container say: its CRI state first, then what deciders and readers ask most. Must decide nothing. */
 import type { Int64, LinuxContainerResources } from './cri.ts';
 import type { Failure } from './errors.ts';
-import type { Container, ContainerExit, ContainerRun, ContainerStop, StepState } from './state.ts';
+import type { Container, ContainerExit, ContainerRun, ContainerStop, StepState, TaskAhead } from './state.ts';
 import type { LaunchedTask } from './tasks.ts';
 
 /**
@@ -77,8 +77,9 @@ export const liveTaskOf = (container: Container | undefined): LaunchedTask | nul
 export function taskStepOf({ phase }: Container): StepState {
   switch (phase.kind) {
     case 'creating':
-    case 'created':
       return 'none';
+    case 'created':
+      return phase.ahead?.step ?? 'none';
     case 'starting':
       return phase.launch === 'none' || phase.launch === 'failed' ? phase.launch : 'doing';
     case 'running':
@@ -90,6 +91,10 @@ export function taskStepOf({ phase }: Container): StepState {
       return phase.taskLeft;
   }
 }
+
+/** undefined: none was made before somebody asked for its start. */
+export const taskAheadOf = ({ phase }: Container): TaskAhead | undefined =>
+  phase.kind === 'created' ? phase.ahead : undefined;
 
 /** A shim may have something of a task of it. */
 export function mayHaveTask(container: Container): boolean {

@@ -17,7 +17,7 @@
  *      is removed are asked to go while its task is being deleted; a command is ended of which nobody said how it ended;
  *      NRI's validators are asked while a container's files are made; the shim of a pod without a pause task is started
  *      beside its network, and stays as long as the pod; an image that the disk does not have all of is synced after its pull
- *      was answered
+ *      was answered; a container's task is made before its start is asked for
  */
 import type { NodeState } from './state.ts';
 

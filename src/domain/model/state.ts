@@ -140,10 +140,14 @@ export interface ContainerRun {
 }
 
 /**
- * Of its task. Where somebody has to know its process before it runs, it is made by itself: making ──> made, with the
- * process. inDoubt: the daemon ended while its start was under way, and its shim is asked what became of it (C19).
+ * Of its task. Where somebody has to know its process before it runs, or it was made ahead, it is made by itself: making ──>
+ * made, with the process. stale ──> clearing ──> none: what was made ahead is no good, and is deleted first. inDoubt: the
+ * daemon ended while its start was under way, and its shim is asked what became of it (C19).
  */
-export type ContainerLaunch = 'none' | 'making' | 'made' | 'doing' | 'inDoubt' | 'failed';
+export type ContainerLaunch = 'none' | 'stale' | 'clearing' | 'making' | 'made' | 'doing' | 'inDoubt' | 'failed';
+
+/** A task that nobody has asked to be started yet. */
+export type TaskAhead = { readonly step: 'done'; readonly task: LaunchedTask } | { readonly step: 'doing' | TaskLeft };
 
 /** How far the deletion is of a task that is over, or given up. failed: it is still to be deleted. */
 export type TaskLeft = 'failed' | 'undoing' | 'undone' | 'owed';
@@ -161,7 +165,7 @@ export type TaskLeft = 'failed' | 'undoing' | 'undone' | 'owed';
 export type ContainerPhase =
   /** Until container.created, which follows when its files are made. */
   | { readonly kind: 'creating'; readonly inspection: 'none' | 'doing' | 'done' | 'failed' }
-  | { readonly kind: 'created'; readonly claimed: boolean }
+  | { readonly kind: 'created'; readonly claimed: boolean; readonly ahead?: TaskAhead }
   | ({ readonly kind: 'starting'; readonly launch: ContainerLaunch; readonly made?: LaunchedTask } & ContainerStart)
   /** What became of its start nobody will tell: what there may be of a task is deleted, and the start has failed then. */
   | ({ readonly kind: 'startLost'; readonly message: string; readonly taskLeft: TaskLeft } & ContainerStart)

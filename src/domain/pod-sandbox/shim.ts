@@ -6,7 +6,7 @@
  * it, and so is a shim that can't be stopped: no start is tried again by itself.
  */
 import { hasShim, prepareShim } from '../deciding/launch.ts';
-import { failStart } from '../container/advance.ts';
+import { failStart } from '../container/launch.ts';
 import { hasTimer, openEffectsOn } from '../deciding/open-effects.ts';
 import type { Failure } from '../model/errors.ts';
 import { containerStream, sandboxStream } from '../model/records.ts';
@@ -71,4 +71,6 @@ export function afterStartShim(turn: Turn, podSandboxId: string, failure: Failur
     if (failure !== undefined) failStart(turn, container.id, failure.message, failure.reason);
     else if (hasShim(sandbox)) wake(turn, containerStream(container.id));
   }
+  if (failure !== undefined || rulesOf(turn.state) < 6) return;
+  for (const container of containersOf(turn.state, podSandboxId)) wake(turn, containerStream(container.id));
 }

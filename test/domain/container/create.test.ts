@@ -36,7 +36,11 @@ describe('CreateContainer', () => {
   it('then makes its files, and answers when they are there', () => {
     given(pulledImage, readyPod, createContainer())
       .when(succeeds('InspectContainer'), succeeds('PrepareContainer'))
-      .follows({ records: ['container.created'], asks: ['PrepareContainer'], answers: ['CreateContainer OK'] });
+      .follows({
+        records: ['container.created'],
+        asks: ['PrepareContainer', 'CreateTask'],
+        answers: ['CreateContainer OK'],
+      });
   });
 
   it('refuses what is not well made, and asks for nothing', () => {
@@ -70,7 +74,7 @@ describe('the same CreateContainer again (C5)', () => {
       .when(again, allSucceeds)
       .follows({
         records: ['call.joined', 'container.created'],
-        asks: ['PrepareContainer'],
+        asks: ['PrepareContainer', 'CreateTask'],
         answers: ['CreateContainer OK', 'CreateContainer OK'],
       });
   });

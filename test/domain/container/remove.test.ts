@@ -29,7 +29,7 @@ describe('RemoveContainer', () => {
       .when(removeContainer, allSucceeds)
       .follows({
         records: ['container.removing', 'container.removed'],
-        asks: ['CleanContainer'],
+        asks: ['DeleteTask', 'CleanContainer'],
         answers: ['RemoveContainer OK'],
       });
   });

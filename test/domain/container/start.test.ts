@@ -3,25 +3,61 @@ import { describe, it } from 'node:test';
 import { given } from '../given.ts';
 import {
   allSucceeds,
+  call,
+  callerGoes,
+  CONTAINER,
   createContainer,
   createdContainer,
   exitedContainer,
   fails,
   pulledImage,
+  readyPod,
   runPod,
   restart,
   runningContainer,
+  shimIsLost,
   shimSays,
   startContainer,
   stopPod,
   succeeds,
 } from '../happenings.ts';
 
+/** Its task is being made. */
+const justCreated = [
+  pulledImage,
+  readyPod,
+  createContainer(),
+  succeeds('InspectContainer'),
+  succeeds('PrepareContainer'),
+] as const;
+
 describe('StartContainer', () => {
-  it('makes the task and starts it, by one record', () => {
+  it('starts the task that was made ahead, or has its start follow that', () => {
     given(createdContainer)
       .when(startContainer)
+      .follows({ records: ['container.starting'], asks: ['StartTask'] });
+    given(...justCreated)
+      .when(startContainer)
+      .follows({ records: ['container.starting'], asks: ['StartTask'] });
+    given(...justCreated, startContainer)
+      .when(allSucceeds)
+      .follows({ records: ['container.started'], answers: ['StartContainer OK'] });
+  });
+
+  it('makes the task and starts it, by one record, where none could be made ahead', () => {
+    given(...justCreated, fails('CreateTask'), succeeds('DeleteTask'))
+      .when(startContainer)
       .follows({ records: ['container.starting'], asks: ['CreateTask', 'StartTask'] });
+  });
+
+  it('waits for what was made ahead to be deleted, and fails where that can not be', () => {
+    const deleting = [...justCreated, fails('CreateTask'), startContainer] as const;
+    given(...deleting)
+      .when(succeeds('DeleteTask'))
+      .follows({ asks: ['CreateTask', 'StartTask'] });
+    given(...deleting)
+      .when(fails('DeleteTask'))
+      .follows({ records: ['container.exited'], asks: ['DeleteTask'], answers: ['StartContainer HostFailed'] });
   });
 
   it('has the container RUNNING when it is started, and answers', () => {
@@ -74,12 +110,59 @@ describe('StartContainer', () => {
   });
 
   it('has a container EXITED that could not be started, and its task deleted', () => {
-    given(createdContainer, startContainer, succeeds('CreateTask'))
+    given(createdContainer, startContainer)
       .when(fails('StartTask', 'RuntimeFailed'))
       .follows({
         records: ['container.exited'],
         asks: ['DeleteTask'],
         answers: ['StartContainer RuntimeFailed'],
+      });
+  });
+});
+
+describe('a task that was made ahead', () => {
+  it('is deleted by the next life of the daemon, once the shim was asked', () => {
+    given(createdContainer, restart())
+      .when(shimSays({ status: 'created' }))
+      .follows({ asks: ['DeleteTask'] });
+    given(createdContainer, restart(), shimSays({ status: 'created' }), startContainer)
+      .when(succeeds('DeleteTask'))
+      .follows({ asks: ['CreateTask', 'StartTask'] });
+  });
+
+  it('is deleted when its shim ended, and then the shim is cleared up', () => {
+    given(createdContainer)
+      .when(shimIsLost, allSucceeds)
+      .follows({ asks: ['DeleteTask', 'StopShim'] });
+  });
+
+  it('is deleted before limits are changed, which then are written into the spec', () => {
+    given(createdContainer)
+      .when(call({ method: 'UpdateContainerResources', containerId: CONTAINER, resources: {} }), allSucceeds)
+      .follows({
+        records: ['container.updated'],
+        asks: ['DeleteTask', 'UpdateContainer'],
+        answers: ['UpdateContainerResources OK'],
+      });
+  });
+
+  it('goes with its pod', () => {
+    given(createdContainer)
+      .when(stopPod, allSucceeds)
+      .follows({
+        records: ['sandbox.stopping', 'sandbox.stopped'],
+        asks: ['DeleteTask', 'DetachNetwork', 'StopShim', 'UnpinNamespaces'],
+        answers: ['StopPodSandbox OK'],
+      });
+  });
+
+  it('is made for nobody who may never come back', () => {
+    given(pulledImage, readyPod, createContainer(), callerGoes)
+      .when(allSucceeds)
+      .follows({
+        records: ['container.created'],
+        asks: ['PrepareContainer', 'wait: claim'],
+        answers: ['CreateContainer OK'],
       });
   });
 });

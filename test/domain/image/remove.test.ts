@@ -36,7 +36,7 @@ describe('RemoveImage', () => {
       .when(removeContainer, allSucceeds)
       .follows({
         records: ['container.removing', 'container.removed', 'image.removed'],
-        asks: ['CleanContainer', 'DeleteImageContent'],
+        asks: ['DeleteTask', 'CleanContainer', 'DeleteImageContent'],
         answers: ['RemoveContainer OK'],
       });
   });

@@ -46,7 +46,7 @@ describe('a reboot of the node', () => {
   it('leaves containers that did not run as they were', () => {
     given(createdContainer)
       .when(reboot)
-      .follows({ records: ['sandbox.lost'] });
+      .follows({ records: ['sandbox.lost'], asks: ['DeleteTask'] });
     given(exitedContainer)
       .when(reboot)
       .follows({ records: ['sandbox.lost'] });

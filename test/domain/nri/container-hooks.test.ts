@@ -106,6 +106,8 @@ test('limits that plugins set are what a change of limits begins with', () => {
       containerId: CONTAINER,
       resources: { memoryLimitInBytes: '1000000000' },
     }),
+    succeeds('CreateTask'),
+    succeeds('DeleteTask'),
   );
   assert.deepEqual(requested(story.state, 'UpdateContainer').resources.cpu?.shares, 77);
 });
@@ -205,42 +207,40 @@ const createdWith = given.bind(null, registers(all), createdContainer);
 test('plugins know the process before it runs, and hear of it when it does', () => {
   createdWith()
     .when(startContainer)
-    .follows({ records: ['container.starting'], asks: ['CreateTask'] });
-  const made = createdWith(startContainer).when(succeeds('CreateTask'));
-  made.follows({ asks: ['CallPlugins'] });
+    .follows({ records: ['container.starting'], asks: ['CallPlugins'] });
+  const made = createdWith().when(startContainer);
   const { hook, container } = requested(made.state, 'CallPlugins');
   assert.deepEqual([hook, container?.pid], ['StartContainer', 12]);
-  createdWith(startContainer, succeeds('CreateTask'))
+  createdWith(startContainer)
     .when(answered('StartContainer'))
     .follows({ asks: ['StartTask'] });
-  createdWith(startContainer, succeeds('CreateTask'), answered('StartContainer'))
+  createdWith(startContainer, answered('StartContainer'))
     .when(succeeds('StartTask'))
     .follows({ records: ['container.started'], asks: ['CallPlugins'], answers: ['StartContainer OK'] });
 });
 
 test('a veto fails the start; what was made is stopped and deleted', () => {
-  const vetoed = createdWith(startContainer, succeeds('CreateTask')).when(
-    answered('StartContainer', says('10-all', 'refused')),
-  );
+  const vetoed = createdWith(startContainer).when(answered('StartContainer', says('10-all', 'refused')));
   vetoed.follows({
     records: ['container.exited'],
     asks: ['CallPlugins'],
     answers: ['StartContainer PluginRefused'],
   });
   assert.equal(requested(vetoed.state, 'CallPlugins').hook, 'StopContainer');
-  createdWith(startContainer, succeeds('CreateTask'), answered('StartContainer', says('10-all', 'refused')))
+  createdWith(startContainer, answered('StartContainer', says('10-all', 'refused')))
     .when(answered('StopContainer'))
     .follows({ asks: ['DeleteTask'] });
 });
 
 test('a task that could not be made fails the start', () => {
-  createdWith(startContainer)
+  const creating = given.bind(null, pulledImage, readyPod, createContainer(), succeeds('InspectContainer'));
+  creating(succeeds('PrepareContainer'), registers(all), succeeds('SynchronizePlugin'), startContainer)
     .when(fails('CreateTask', 'RuntimeFailed'))
     .follows({ records: ['container.exited'], asks: ['CallPlugins'], answers: ['StartContainer RuntimeFailed'] });
 });
 
 test('C19: what became of a start that plugins were being asked about, the shim is asked', () => {
-  const story = createdWith(startContainer, succeeds('CreateTask'), restart()).when(shimSays({ status: 'created' }));
+  const story = createdWith(startContainer, restart()).when(shimSays({ status: 'created' }));
   story.follows({ records: ['container.lost'], asks: ['DeleteTask'] });
 });
 
@@ -279,5 +279,5 @@ test('nobody waits for a plugin that has gone', () => {
 test('nothing is asked of plugins that want to hear of something else', () => {
   given(registers(plugin('10', 'pods', 'RunPodSandbox')), createdContainer)
     .when(startContainer)
-    .follows({ records: ['container.starting'], asks: ['CreateTask', 'StartTask'] });
+    .follows({ records: ['container.starting'], asks: ['StartTask'] });
 });

@@ -81,7 +81,7 @@ test('limits that others set are not in the container that validators are told o
 });
 
 test('the container is there when its files are and all agree, whichever comes last', () => {
-  const there = { records: ['container.created'], answers: ['CreateContainer OK'] };
+  const there = { records: ['container.created'], asks: ['CreateTask'], answers: ['CreateContainer OK'] };
   changed().when(answered(HOOK, agrees)).follows({});
   changed().when(succeeds('PrepareContainer')).follows({});
   changed(answered(HOOK, agrees)).when(succeeds('PrepareContainer')).follows(there);
