@@ -31,7 +31,7 @@ export const readEnvironment = async (runtimes: readonly Runtime[], bin: string)
   const processors = cpus();
   const [commit, changes, runc, shim, cni] = await Promise.all([
     said('git', ['rev-parse', '--short', 'HEAD'], /^(\S+)/),
-    said('git', ['status', '--porcelain', '--untracked-files=no', 'src', 'bin'], /^(\S+)/),
+    said('git', ['status', '--porcelain', '--untracked-files=no', 'src', 'bin'], /^\s*(\S+)/),
     said('runc', ['--version'], /^runc version (\S+)/),
     said(join(bin, 'containerd-shim-runc-v2'), ['-v'], /Version: +(\S+)/),
     said(join(bin, 'cni/bridge'), [], /plugin (\S+)/),

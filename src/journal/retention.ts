@@ -108,7 +108,9 @@ export const createRetention = (options: RetentionOptions): Retention => {
 
   const pruneProbe = async (pruner: Pruner, received: JournalRecord): Promise<void> => {
     if (received.call !== received.seq || !isProbe(received) || !isClosed(received.stream)) return;
-    await pruner.add(await journal.placesOfCall(received.seq));
+    const places = await journal.placesOfCall(received.seq);
+    // It is about one object. Where it has led to more, after a fault, it goes with the last of them.
+    if (new Set(places.map(({ stream }) => stream)).size <= 2) await pruner.add(places);
   };
 
   const pruneStream = async (pruner: Pruner, { stream, seq, call }: RecordPlace, cutoffSeq: number): Promise<void> => {

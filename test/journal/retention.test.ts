@@ -106,6 +106,21 @@ for (const [name, open] of journals) {
     assert.deepEqual([...(await streamsLeft(journal))], ['node']);
   });
 
+  test(`C11: ${name}: a probe that has led to something on another object stays`, async (t) => {
+    const journal = await open(t);
+    const { node, run } = setUp(journal);
+    await node.begin('living');
+    await node.probe('1', 'living');
+    await node.probe('2', 'living');
+    const [received] = (await collect(journal.read())).filter(({ stream }) => stream === 'call/probe-1');
+    const follows = { stream: 'container/other', body: '{}', atNs: node.now(), call: received?.seq ?? 0, cause: null };
+    await journal.append([recordAt(journal.head().seq + 1, follows)]);
+    node.passHours(8 * 24);
+    assert.equal((await run()).prunedRecords, 3);
+    assert.ok((await streamsLeft(journal)).has('call/probe-1'));
+    assert.ok(!(await streamsLeft(journal)).has('call/probe-2'));
+  });
+
   test(`C10: ${name}: rows of read calls go after 24 hours, whole segments at a time`, async (t) => {
     const journal = await open(t);
     const { node, run } = setUp(journal);

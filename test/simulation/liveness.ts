@@ -35,7 +35,8 @@ export function checkLiveness(history: History): void {
     const { id: object } = subjectOf(stream);
     const pod = state.containers.get(object)?.podSandboxId ?? object;
     if (intent.kind !== 'WaitUntil') {
-      const isNew = scheduler.monoNs() - (sinceNs.get(id) ?? 0n) < LONGEST_NS;
+      // One whose request is being written has not begun.
+      const isNew = scheduler.monoNs() - (sinceNs.get(id) ?? scheduler.monoNs()) < LONGEST_NS;
       if (!isNew && !hangs(world, intent.kind, pod, state)) fail(`${intent.kind} on ${stream} (${id}) is under way`);
       if (isNew && !troubled.has(pod) && !(intent.kind === DELETION && world.broken.has(DELETION)))
         fail(`${intent.kind} on ${stream} (${id}) has only just begun`);

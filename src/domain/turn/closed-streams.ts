@@ -30,13 +30,14 @@ function isOver(state: NodeState, stream: string): boolean {
 const EXEC_SYNC = '{"request":{"method":"ExecSync"';
 
 /**
- * A command that was run and is over. One that a restart cut short is still to be ended in its container: without its
- * records a later start would not know of it (C11).
+ * A command that was run and is over. One that a restart cut short is still to be ended in its container, and what follows a
+ * fault may wait on its behalf: without its records a later start would not know of that (C11).
  */
-export function isProbe(state: NodeState, { body }: { readonly body: string }): boolean {
+export function isProbe(state: NodeState, { seq, body }: { readonly seq: number; readonly body: string }): boolean {
   if (!body.startsWith(EXEC_SYNC)) return false;
   const { request } = JSON.parse(body) as BodyOf<'call.received'>;
   if (request.method !== 'ExecSync') return false;
+  if ([...state.effects.values()].some(({ call }) => call === seq)) return false;
   const container = state.containers.get(request.containerId);
   return container === undefined || !execsOf(container).includes(request.newId);
 }

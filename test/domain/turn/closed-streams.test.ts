@@ -16,11 +16,22 @@ const stateWith = (run: Partial<ContainerRun>) => {
 };
 
 test('C11: a command that is over may be pruned, one that is still to be ended may not', () => {
-  assert.equal(isProbe(stateWith({}), { body: BODY }), true);
-  assert.equal(isProbe(initialState(), { body: BODY }), true);
-  assert.equal(isProbe(stateWith({ staleExecs: ['x'] }), { body: BODY }), false);
-  assert.equal(isProbe(stateWith({ execs: ['x'] }), { body: BODY }), false);
-  assert.equal(isProbe(stateWith({}), { body: '{"request":{"method":"StopContainer","containerId":"c"}}' }), false);
+  assert.equal(isProbe(stateWith({}), { seq: 7, body: BODY }), true);
+  assert.equal(isProbe(initialState(), { seq: 7, body: BODY }), true);
+  assert.equal(isProbe(stateWith({ staleExecs: ['x'] }), { seq: 7, body: BODY }), false);
+  assert.equal(isProbe(stateWith({ execs: ['x'] }), { seq: 7, body: BODY }), false);
+  assert.equal(
+    isProbe(stateWith({}), { seq: 7, body: '{"request":{"method":"StopContainer","containerId":"c"}}' }),
+    false,
+  );
+});
+
+test('C11: a command may not be pruned while something is under way on its behalf', () => {
+  const state = stateWith({});
+  const intent = { kind: 'WaitUntil', dueAtNs: '1', purpose: 'retry' } as const;
+  state.effects.set('9.0', { id: '9.0', stream: 'container/c', intent, call: 7 });
+  assert.equal(isProbe(state, { seq: 7, body: BODY }), false);
+  assert.equal(isProbe(state, { seq: 8, body: BODY }), true);
 });
 
 test('C11: the stream of a pod that is gone may be pruned when nothing of it is under way any more', () => {
