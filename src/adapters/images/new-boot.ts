@@ -72,17 +72,29 @@ const believeAll = async (layout: ImageLayout): Promise<void> => {
   for (const path of [...blobs, ...notes]) if ((await modeOf(path)) !== null) await chmod(path, ON_DISK_MODE);
 };
 
+const NOTHING = { blobs: 0, layers: 0 } as const;
+
+const isNoDirectory = async (path: string): Promise<boolean> => {
+  try {
+    return !(await stat(path)).isDirectory();
+  } catch (error) {
+    if (errorCodeOf(error) === 'ENOENT') return false;
+    throw error;
+  }
+};
+
 /** Takes up the store in this boot. Resolves with how much of it was doubted. */
 export const beginBoot = async (
   layout: ImageLayout,
   bootId: string,
 ): Promise<{ readonly blobs: number; readonly layers: number }> => {
+  // Nothing is in it. Who wants an image is told so, and everything else goes on (C20).
+  if (await isNoDirectory(dirname(layout.boot))) return NOTHING;
   const last = await lastBoot(layout);
-  if (last === bootId) return { blobs: 0, layers: 0 };
+  if (last === bootId) return NOTHING;
   for (const path of [layout.ingest, layout.trash]) await mkdir(path, { recursive: true, mode: DIRECTORY_MODE });
   if (last === null) await believeAll(layout);
-  const doubted =
-    last === null ? { blobs: 0, layers: 0 } : { layers: await doubtLayers(layout), blobs: await doubtBlobs(layout) };
+  const doubted = last === null ? NOTHING : { layers: await doubtLayers(layout), blobs: await doubtBlobs(layout) };
   // Once all is doubted: a start that is cut off begins again.
   await writeFileWhole(layout.boot, bootId, FILE_MODE);
   if (last === null) {
