@@ -15,7 +15,8 @@ import { namesIn } from '../../platform/linux/files.ts';
 import type { Spawner } from '../../platform/spawner/types.ts';
 import { type Collected, collectUnknown } from './collection.ts';
 import { createFetchTurns } from './fetch-or-collect.ts';
-import { type ImageLayout, imageLayout } from './layout.ts';
+import { type ImageLayout, imageLayout, snapshotDir } from './layout.ts';
+import { readSnapshotInfo } from './snapshot-info.ts';
 import { createPullJobs, type PullJobs } from './pull/jobs.ts';
 import { createSemaphore } from '../../platform/linux/semaphore.ts';
 import type { Snapshots } from './snapshots-port.ts';
@@ -145,9 +146,9 @@ interface EffectParts {
 
 const effectsOf = (parts: EffectParts): ImagesAdapter['effects'] => {
   const { credentials, turns, jobs, uploads, unpacker, layout, syncImage, clearTrash, recount } = parts;
-  const removeSnapshot = async (chainId: string): Promise<number> => {
-    const taken = await unpacker.takeAway(chainId);
-    return taken?.usedBytes ?? 0;
+  const isAnyUnpacked = async (chainIds: readonly string[]): Promise<boolean> => {
+    const found = await Promise.all(chainIds.map((chainId) => readSnapshotInfo(snapshotDir(layout, chainId))));
+    return found.some((info) => info !== null);
   };
 
   const fetch = async <T>(work: () => Promise<T>, imagesOf: (fetched: T) => readonly ImageContent[]): Promise<T> => {
@@ -179,9 +180,11 @@ const effectsOf = (parts: EffectParts): ImagesAdapter['effects'] => {
     },
     DeleteImageContent: async ({ blobs, chainIds }) => {
       // Layers before blobs: should it end half-way, what is left can still be unpacked again or deleted again.
-      let freedBytes = 0;
-      for (const chainId of chainIds) freedBytes += await removeSnapshot(chainId);
-      if (blobs.length > 0) freedBytes += await jobs.removeBlobs(blobs);
+      const taken = await unpacker.takeAway(chainIds);
+      // A pull that it meets counts on all of it. If nobody needs it after all, it is collected later.
+      if (taken === null) return { freedBytes: 0 };
+      let freedBytes = taken.reduce((sum, { usedBytes }) => sum + usedBytes, 0);
+      if (blobs.length > 0 && !(await isAnyUnpacked(chainIds))) freedBytes += await jobs.removeBlobs(blobs);
       clearTrash();
       recount();
       return { freedBytes };

@@ -36,10 +36,8 @@ export interface Unpacker {
   readonly active: ReadonlySet<string>;
   /** Keeps layers from being taken away until the returned function is called. */
   readonly hold: (chainIds: readonly string[]) => () => void;
-  /**
-   * Moves a layer to the trash, unless it is held: what it was. null when it is not there.
-   */
-  readonly takeAway: (chainId: string) => Promise<SnapshotInfo | null>;
+  /** Moves those layers to the trash that are there: what they were. null when any is held: then all stay. */
+  readonly takeAway: (chainIds: readonly string[]) => Promise<readonly SnapshotInfo[] | null>;
 }
 
 const DIRECTORY_MODE = 0o700;
@@ -184,20 +182,27 @@ export const createUnpacker = (options: {
     hold: held.hold,
     unpack: (layer, below, signal, onProgress) =>
       shared(layer.chainId, signal, (sharedSignal) => unpackNow(layer, below, sharedSignal, onProgress)),
-    takeAway: async (chainId) => {
-      const directory = snapshotDir(layout, chainId);
-      const info = await readSnapshotInfo(directory);
-      if (info === null || info.chainId !== chainId || held.has(chainId) || leaving.has(chainId)) return null;
-      const moving = moveToTrash(layout, directory);
-      leaving.set(
-        chainId,
-        moving.catch(() => undefined),
+    takeAway: async (chainIds) => {
+      const infos = await Promise.all(chainIds.map((chainId) => readSnapshotInfo(snapshotDir(layout, chainId))));
+      // From here to the last mark nobody else has a turn: a pull finds all of them held by it, or all on their way out.
+      if (chainIds.some(held.has)) return null;
+      const there = infos.flatMap((info, index) =>
+        info !== null && info.chainId === chainIds[index] && !leaving.has(info.chainId) ? [info] : [],
       );
-      try {
-        return (await moving) ? info : null;
-      } finally {
-        leaving.delete(chainId);
-      }
+      const taken = there.map(async (info) => {
+        const { chainId } = info;
+        const moving = moveToTrash(layout, snapshotDir(layout, chainId));
+        leaving.set(
+          chainId,
+          moving.catch(() => undefined),
+        );
+        try {
+          return (await moving) ? [info] : [];
+        } finally {
+          leaving.delete(chainId);
+        }
+      });
+      return (await Promise.all(taken)).flat();
     },
   };
 };
