@@ -3,13 +3,12 @@
  * note is damaged, files that are none of the store's. Told what is needed, it decides nothing else. Must run only
  * while nothing is pulled or loaded, since what is being fetched is known to nobody yet.
  */
-import { randomUUID } from 'node:crypto';
-import { mkdir, readFile, rename, stat } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { namesIn } from '../../platform/linux/files.ts';
-import { errorCodeOf } from '../../platform/linux/syscalls.ts';
 import { blobPath, type ImageLayout, LAYER_DIR, PARTIAL_SUFFIX, snapshotName } from './layout.ts';
 import { readSnapshotInfo } from './snapshot-info.ts';
+import { moveToTrash } from './trash.ts';
 import type { StoredContent } from './usage.ts';
 
 /** What was taken out, by its name in the store. */
@@ -19,7 +18,6 @@ export interface Collected {
 }
 
 const MOUNTS_FILE = '/proc/self/mountinfo';
-const DIRECTORY_MODE = 0o700;
 const LOWER_DIR = new RegExp(`/snapshots/([0-9a-f]+)/${LAYER_DIR}\\b`, 'g');
 
 /** Names of layers that overlayfs has mounted: pods may run that no journal knows any more. */
@@ -52,14 +50,7 @@ export const collectUnknown = async (layout: ImageLayout, needed: StoredContent,
   const takeOut = async (paths: readonly string[]): Promise<string[]> => {
     const taken: string[] = [];
     for (const path of paths) {
-      if (!(await isOld(path))) continue;
-      await mkdir(layout.trash, { recursive: true, mode: DIRECTORY_MODE });
-      try {
-        await rename(path, join(layout.trash, randomUUID()));
-        taken.push(basename(path));
-      } catch (error) {
-        if (errorCodeOf(error) !== 'ENOENT') throw error;
-      }
+      if ((await isOld(path)) && (await moveToTrash(layout, path))) taken.push(basename(path));
     }
     return taken;
   };

@@ -4,19 +4,19 @@
  * are, where the next one who wants it hashes it and fetches what is wrong; a layer goes to the trash and is unpacked anew.
  * Runs before anything else looks into the store.
  */
-import { randomUUID } from 'node:crypto';
+import type { Stats } from 'node:fs';
 import { chmod, mkdir, open, readFile, rename, stat, utimes } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { namesIn, writeFileWhole } from '../../platform/linux/files.ts';
 import { errorCodeOf } from '../../platform/linux/syscalls.ts';
 import { digestOfHex, type ImageLayout, INFO_FILE, partialPath } from './layout.ts';
-import { isMarked } from './on-disk.ts';
+import { isMarked, ON_DISK_MODE } from './on-disk.ts';
+import { moveToTrash } from './trash.ts';
 
 const DIRECTORY_MODE = 0o700;
 const FILE_MODE = 0o600;
-const ON_DISK_MODE = 0o400;
 
-const modeOf = async (path: string): Promise<{ readonly mode: number } | null> => {
+const statOf = async (path: string): Promise<Stats | null> => {
   try {
     return await stat(path);
   } catch (error) {
@@ -43,7 +43,7 @@ const doubtBlobs = async (layout: ImageLayout): Promise<number> => {
   let doubted = 0;
   for (const name of await namesIn(layout.blobs)) {
     const path = join(layout.blobs, name);
-    const found = await modeOf(path);
+    const found = await statOf(path);
     if (found === null || isMarked(found)) continue;
     const partial = partialPath(layout, digestOfHex(name));
     await rename(path, partial);
@@ -57,9 +57,9 @@ const doubtBlobs = async (layout: ImageLayout): Promise<number> => {
 const doubtLayers = async (layout: ImageLayout): Promise<number> => {
   let doubted = 0;
   for (const name of await namesIn(layout.snapshots)) {
-    const note = await modeOf(join(layout.snapshots, name, INFO_FILE));
+    const note = await statOf(join(layout.snapshots, name, INFO_FILE));
     if (note !== null && isMarked(note)) continue;
-    await rename(join(layout.snapshots, name), join(layout.trash, randomUUID()));
+    await moveToTrash(layout, join(layout.snapshots, name));
     doubted += 1;
   }
   return doubted;
@@ -69,19 +69,10 @@ const doubtLayers = async (layout: ImageLayout): Promise<number> => {
 const believeAll = async (layout: ImageLayout): Promise<void> => {
   const blobs = (await namesIn(layout.blobs)).map((name) => join(layout.blobs, name));
   const notes = (await namesIn(layout.snapshots)).map((name) => join(layout.snapshots, name, INFO_FILE));
-  for (const path of [...blobs, ...notes]) if ((await modeOf(path)) !== null) await chmod(path, ON_DISK_MODE);
+  for (const path of [...blobs, ...notes]) if ((await statOf(path)) !== null) await chmod(path, ON_DISK_MODE);
 };
 
 const NOTHING = { blobs: 0, layers: 0 } as const;
-
-const isNoDirectory = async (path: string): Promise<boolean> => {
-  try {
-    return !(await stat(path)).isDirectory();
-  } catch (error) {
-    if (errorCodeOf(error) === 'ENOENT') return false;
-    throw error;
-  }
-};
 
 /** Takes up the store in this boot. Resolves with how much of it was doubted. */
 export const beginBoot = async (
@@ -89,10 +80,10 @@ export const beginBoot = async (
   bootId: string,
 ): Promise<{ readonly blobs: number; readonly layers: number }> => {
   // Nothing is in it. Who wants an image is told so, and everything else goes on (C20).
-  if (await isNoDirectory(dirname(layout.boot))) return NOTHING;
+  if ((await statOf(dirname(layout.boot)))?.isDirectory() === false) return NOTHING;
   const last = await lastBoot(layout);
   if (last === bootId) return NOTHING;
-  for (const path of [layout.ingest, layout.trash]) await mkdir(path, { recursive: true, mode: DIRECTORY_MODE });
+  await mkdir(layout.ingest, { recursive: true, mode: DIRECTORY_MODE });
   if (last === null) await believeAll(layout);
   const doubted = last === null ? NOTHING : { layers: await doubtLayers(layout), blobs: await doubtBlobs(layout) };
   // Once all is doubted: a start that is cut off begins again.

@@ -10,7 +10,8 @@ import { errorCodeOf } from '../../platform/linux/syscalls.ts';
 import { blobPath, type ImageLayout, INFO_FILE, snapshotDir } from './layout.ts';
 
 const WRITABLE = 0o222;
-const ON_DISK_MODE = 0o400;
+/** Of what is marked. */
+export const ON_DISK_MODE = 0o400;
 
 export const isMarked = ({ mode }: { readonly mode: number }): boolean => (mode & WRITABLE) === 0;
 

@@ -2,10 +2,27 @@
  * Removes from the disk what was taken out of the store, behind everybody's back: a bit at a time, and not while images
  * are fetched, unless room is short. Whoever takes something out moves it to the trash and waits for nothing.
  */
-import { statfs } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { mkdir, rename, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { namesIn } from '../../platform/linux/files.ts';
+import { errorCodeOf } from '../../platform/linux/syscalls.ts';
+import type { ImageLayout } from './layout.ts';
 import type { Trees } from './trees/trees.ts';
+
+const DIRECTORY_MODE = 0o700;
+
+/** Takes a file or directory out of the store; the next clearing finds it. false when there was nothing. */
+export const moveToTrash = async (layout: ImageLayout, path: string): Promise<boolean> => {
+  await mkdir(layout.trash, { recursive: true, mode: DIRECTORY_MODE });
+  try {
+    await rename(path, join(layout.trash, randomUUID()));
+    return true;
+  } catch (error) {
+    if (errorCodeOf(error) === 'ENOENT') return false;
+    throw error;
+  }
+};
 
 export interface Trash {
   /** Resolves once all is gone that was there at the call, or the store closes. Rejects when something can't be removed. */

@@ -8,12 +8,13 @@ import { openReader } from '../../journal/open.ts';
 import type { AtAnswer, EntryRow, RecordAnswer, WhyAnswer } from '../../ui/answers.ts';
 import { failure } from '../command.ts';
 import type { Level } from '../export/level.ts';
-import { duration, type ShowTime, utcTime } from '../format.ts';
+import { duration, type ShowTime } from '../format.ts';
 import { createCollector, type Entry } from '../history/entries.ts';
 import { createNames, labelOf, recordOf } from '../history/names.ts';
 import { rowsOf } from '../history/rows.ts';
 import { COLUMNS, listed } from '../past/rows.ts';
 import { type PastState, stateAt } from '../past/state.ts';
+import { columnsOf } from '../record-columns.ts';
 import { thingFilterOf } from '../things.ts';
 import { explain } from '../why/explain.ts';
 import { find, type Found } from '../why/find.ts';
@@ -29,8 +30,6 @@ export interface Questions {
   readonly entries: (seqs: readonly number[]) => EntryRow[];
   readonly close: () => void;
 }
-
-const hex = (bytes: Uint8Array | undefined): string => (bytes === undefined ? '' : Buffer.from(bytes).toString('hex'));
 
 export const openQuestions = (path: string, level: Level, showTime: ShowTime): Questions => {
   const whole = openReader(path);
@@ -88,13 +87,12 @@ export const openQuestions = (path: string, level: Level, showTime: ShowTime): Q
   return {
     record: (seq) => {
       const record = known(seq);
-      const { atNs, type, v, stream, cause, call, body } = record;
-      const hashes = reader.hashesOf(seq);
+      const { time, type, v, stream, cause, call, bodyHash, hash } = columnsOf(record, reader.hashesOf(seq));
       return {
-        ...{ seq, time: utcTime(atNs), type, v, stream, object: labelOf(names, stream), cause, call },
-        bodyHash: hex(hashes?.bodyHash),
-        hash: hex(hashes?.hash),
-        body: JSON.parse(body) as unknown,
+        ...{ seq, time, type, v, stream, object: labelOf(names, stream), cause, call },
+        bodyHash: bodyHash ?? '',
+        hash: hash ?? '',
+        body: JSON.parse(record.body) as unknown,
         row: rowOf(seq),
       };
     },

@@ -10,13 +10,13 @@ import { join } from 'node:path';
 import type { ImageLayer } from '../../../domain/model/image-content.ts';
 import { FailureError } from '../../../domain/model/errors.ts';
 import { spreadDirectoriesIn } from '../../../platform/linux/spread.ts';
-import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
 import { unlessAborted } from '../../../platform/rpc/timeout.ts';
 import type { Spawner } from '../../../platform/spawner/types.ts';
 import { blobPath, type ImageLayout, INFO_FILE, LAYER_DIR, layerDir, snapshotDir, snapshotName } from '../layout.ts';
 import type { Semaphore } from '../../../platform/linux/semaphore.ts';
 import { createSharedWork } from '../shared-work.ts';
 import { readSnapshotInfo, type SnapshotInfo } from '../snapshot-info.ts';
+import { moveToTrash } from '../trash.ts';
 import type { Trees } from '../trees/trees.ts';
 import type { ImageLimits } from '../types.ts';
 import { runUnpacker } from './run-child.ts';
@@ -41,18 +41,6 @@ export interface Unpacker {
 }
 
 const DIRECTORY_MODE = 0o700;
-
-/** false when there was nothing. */
-const moveToTrash = async (layout: ImageLayout, path: string): Promise<boolean> => {
-  await mkdir(layout.trash, { recursive: true, mode: DIRECTORY_MODE });
-  try {
-    await rename(path, join(layout.trash, randomUUID()));
-    return true;
-  } catch (error) {
-    if (errorCodeOf(error) === 'ENOENT') return false;
-    throw error;
-  }
-};
 
 const isUnpacked = async (layout: ImageLayout, chainId: string): Promise<boolean> => {
   const info = await readSnapshotInfo(snapshotDir(layout, chainId));
