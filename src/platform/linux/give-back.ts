@@ -1,7 +1,8 @@
 /**
  * Gives memory back to the kernel that this process has and does not need: garbage that V8 has not met, pages that malloc
- * keeps, and mapped code of Node of which a start runs most and the rest of the day little (the kernel has it cached, and
- * maps what is run again). Nothing else may be given back here: what is dropped must be there again when it is used.
+ * keeps, and mapped code and constants of Node and its libraries, of which a start uses most and the rest of the day little
+ * (the kernel has them cached, and maps what is used again). Nothing else may be given back here: what is dropped must be
+ * there again when it is used.
  *
  *   work ──> quiet for QUIET_MS ──> at least LEAST_APART_MS since the last time ──> give back ──> LEAST_APART_MS ──> once more
  *
@@ -22,16 +23,16 @@ const MADV_DONTNEED = 4;
 const mallocTrim = native<[number]>('int malloc_trim(size_t pad)');
 const madvise = native<[bigint, bigint, number]>('int madvise(uintptr_t address, size_t length, int advice)');
 
-export interface CodeRange {
+export interface MappedRange {
   readonly start: bigint;
   readonly end: bigint;
 }
 
-/** Where a program file's code is mapped from /proc/PID/smaps; without parts that differ from the file: those are nowhere else. */
-export const codeRangesIn = (smaps: string, program: string): readonly CodeRange[] =>
+/** What is mapped of files and can't be written to, from /proc/PID/smaps; without parts that differ from the file: those are nowhere else. */
+export const fileRangesIn = (smaps: string): readonly MappedRange[] =>
   smaps.split(/^(?=[0-9a-f]+-[0-9a-f]+ )/m).flatMap((mapping) => {
-    const [, start, end, path] = /^([0-9a-f]+)-([0-9a-f]+) r-xp \S+ \S+ \S+ +(.*)$/m.exec(mapping) ?? [];
-    if (start === undefined || end === undefined || path !== program) return [];
+    const [, start, end] = /^([0-9a-f]+)-([0-9a-f]+) r-[x-]p \S+ \S+ \S+ +\/.+$/m.exec(mapping) ?? [];
+    if (start === undefined || end === undefined) return [];
     return /^Anonymous: +0 kB$/m.test(mapping) ? [{ start: BigInt(`0x${start}`), end: BigInt(`0x${end}`) }] : [];
   });
 
@@ -63,8 +64,8 @@ const collect = (): void => {
 export async function giveBackMemory(): Promise<void> {
   collect();
   mallocTrim(0);
-  for (const { start, end } of codeRangesIn(await readFile('/proc/self/smaps', 'utf8'), process.execPath))
-    checked('madvise', 'code of this program', madvise(start, end - start, MADV_DONTNEED));
+  for (const { start, end } of fileRangesIn(await readFile('/proc/self/smaps', 'utf8')))
+    checked('madvise', 'what is mapped of files', madvise(start, end - start, MADV_DONTNEED));
 }
 
 export interface GivingBack {
