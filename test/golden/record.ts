@@ -1,6 +1,7 @@
 /**
  * Writes a golden journal: one simulated history as JSON lines, to be folded and decided again by every later version.
- * Run by hand once per journal version: node test/golden/record.ts <seed> > test/golden/v1/<name>.jsonl
+ * Run by hand once per version of the journal or of the rules: node test/golden/record.ts <seed> > test/golden/v1/<name>.jsonl,
+ * then node scripts/make-golden.ts --accept <name>.
  * nri-plugins.jsonl was written by a daemon, on pods of test/integration/nri.test.ts: what plugins really say.
  */
 import { stdout } from 'node:process';
