@@ -99,8 +99,10 @@ export function createEffectRunner({ perform, clock, ended, digestOf }: EffectRu
       ...(callerGone === undefined ? {} : { callerGone }),
       attach: (attached) => (attachment = attached),
     };
-    const outcome = await performOne(perform, effect, context);
+    const performing = performOne(perform, effect, context);
+    // Nobody waits for this processor time while the host is at work.
     const request = digestOf === undefined ? {} : { request: requestDigest(effect, digestOf) };
+    const outcome = await performing;
     finish({ body: { effect: id, kind: effect.kind, ...request, ...outcome } as EffectEnded, attachment });
   }
 

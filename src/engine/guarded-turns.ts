@@ -62,15 +62,24 @@ export interface TurnsOptions {
   readonly fatal: (error: Error) => void;
 }
 
+interface Decided {
+  readonly records: readonly Sequenced[];
+  /** The same, as the journal takes them. */
+  readonly rows: readonly JournalRecord[];
+}
+
 export function createTurns(options: TurnsOptions): Turns {
   const { journal, state, published, clock, boot, decide, release, report, fatal } = options;
-  /** Turns that are not durable yet, oldest first. */
-  const unpublished = new Set<DecidedTurn>();
+  /** Records of turns that are not durable yet, oldest first. */
+  const unpublished = new Set<readonly Sequenced[]>();
+  /** Makes the requests of the newest turn's effects, unless they are made. */
+  let makeRequests: () => unknown = () => null;
   let nextSeq = journal.head().seq + 1;
   let newestDurable: Promise<void> = Promise.resolve();
   let latest: { readonly draft: Draft; readonly seq: number; isDecided: boolean } | null = null;
 
   function submit(draft: Draft): SubmittedTurn {
+    makeRequests();
     latest = { draft, seq: nextSeq, isDecided: false };
     try {
       return append(decided(draft));
@@ -80,7 +89,7 @@ export function createTurns(options: TurnsOptions): Turns {
   }
 
   /** Decides inputs in a row; when one of them throws, none of them has happened. */
-  function decided(...drafts: readonly Draft[]): DecidedTurn & { readonly rows: readonly JournalRecord[] } {
+  function decided(...drafts: readonly Draft[]): Decided {
     const [atNs, monoNs] = [clock.nowNs(), clock.monoNs()];
     const records: Sequenced[] = [];
     try {
@@ -91,22 +100,28 @@ export function createTurns(options: TurnsOptions): Turns {
       const rows = records.map((record) => toJournalRecord(record, boot));
       const tooLong = rows.find(({ body }) => isTooLong(body));
       if (tooLong !== undefined) throw new Error(`the record ${tooLong.type} is too long for the journal`);
-      return { records, rows, effects: records.flatMap((record) => releasedBy(record, state, report)) };
+      return { records, rows };
     } catch (error) {
       putBack();
       throw error;
     }
   }
 
-  function append({ records, effects, rows }: ReturnType<typeof decided>): SubmittedTurn {
-    const turn: DecidedTurn = { records, effects };
+  /**
+   * The requests of a turn's effects are made of the state that it left, so before the next turn, but behind the journal's
+   * back: by nextTick the records are on their way to the disk, and that takes longer than making the requests.
+   */
+  function append({ records, rows }: Decided): SubmittedTurn {
     nextSeq += records.length;
     if (latest !== null) latest.isDecided = true;
-    unpublished.add(turn);
+    unpublished.add(records);
+    const effects = once(() => records.flatMap((record) => releasedBy(record, state, report)));
+    makeRequests = effects;
     const durable = journal.append(rows).then(() => {
-      unpublished.delete(turn);
-      release(turn);
+      unpublished.delete(records);
+      release({ records, effects: effects() });
     });
+    process.nextTick(effects);
     newestDurable = durable;
     durable.catch(fatal);
     return { seq: records[0]?.seq ?? null, durable };
@@ -114,7 +129,7 @@ export function createTurns(options: TurnsOptions): Turns {
 
   function putBack(): void {
     const before = copyState(published);
-    for (const { records } of unpublished) for (const record of records) evolve(before, record);
+    for (const records of unpublished) for (const record of records) evolve(before, record);
     replaceState(state, before);
   }
 
@@ -144,7 +159,7 @@ export function createTurns(options: TurnsOptions): Turns {
   return {
     submit,
     unfinished: () => ({
-      records: [...unpublished].flatMap(({ records }) => records),
+      records: [...unpublished].flat(),
       latest:
         latest === null ? null : inputRecord(latest.draft, latest.seq, { atNs: clock.nowNs(), monoNs: clock.monoNs() }),
       isDecided: latest?.isDecided ?? false,
@@ -160,7 +175,7 @@ export function createTurns(options: TurnsOptions): Turns {
     newestDurable: () => newestDurable,
     oldestUnpublishedNs() {
       const [oldest] = unpublished;
-      return oldest?.records[0]?.atNs ?? null;
+      return oldest?.[0]?.atNs ?? null;
     },
   };
 }
@@ -170,6 +185,11 @@ const inputRecord = (
   seq: number,
   at: { readonly atNs: bigint; readonly monoNs: bigint },
 ): Sequenced<Input> => ({ ...input, seq, ...at, stream, cause, call: input.type === 'call.received' ? seq : call });
+
+const once = <T>(make: () => T): (() => T) => {
+  let made: { readonly value: T } | null = null;
+  return () => (made ??= { value: make() }).value;
+};
 
 /** No character takes more bytes than this. */
 const UTF8_BYTES_MAX = 3;

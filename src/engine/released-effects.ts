@@ -5,7 +5,7 @@
 import { failureOfTurn } from '../domain/deciding/turn-failed.ts';
 import { messageOf } from '../domain/model/errors.ts';
 import { effectId, type Sequenced } from '../domain/model/records.ts';
-import type { NodeState } from '../domain/model/state.ts';
+import type { NodeState, OpenEffect } from '../domain/model/state.ts';
 import { shown } from '../domain/turn/after-a-throw.ts';
 import { effectRequest, followedEffect } from '../domain/turn/effect-requests.ts';
 import type { ReleasedEffect } from './effect-runner.ts';
@@ -18,26 +18,26 @@ export function releasedBy(record: Sequenced, state: NodeState, report: (message
   const released = new Map<string, ReleasedEffect>();
   for (const open of together) {
     const { id, intent, call } = open;
-    const follows = followedEffect(state, open);
-    // What follows an effect of the same record that no request can be made for fails as that does.
-    const stuck = follows === null ? undefined : released.get(follows)?.request;
-    const request = stuck?.ok === false ? stuck : requestOf(open, state, report);
-    released.set(id, { id, kind: intent.kind, request, call, follows });
+    released.set(id, { id, kind: intent.kind, call, ...toldOf(open, state, released, report) });
   }
   return [...released.values()];
 }
 
 /** An effect that no request can be made for fails; what its turn decided stands. */
-function requestOf(
-  open: Parameters<typeof effectRequest>[1],
+function toldOf(
+  open: OpenEffect,
   state: NodeState,
+  before: ReadonlyMap<string, ReleasedEffect>,
   report: (message: string) => void,
-): ReleasedEffect['request'] {
+): Pick<ReleasedEffect, 'request' | 'follows'> {
   try {
-    return effectRequest(state, open);
+    const follows = followedEffect(state, open);
+    // What follows an effect of the same record that no request can be made for fails as that does.
+    const stuck = follows === null ? undefined : before.get(follows)?.request;
+    return { follows, request: stuck?.ok === false ? stuck : effectRequest(state, open) };
   } catch (error) {
     const what = `the request of ${open.intent.kind}`;
     report(`${what} on ${open.stream} could not be made: ${shown(error)}`);
-    return { ok: false, failure: failureOfTurn(what, messageOf(error)) };
+    return { follows: null, request: { ok: false, failure: failureOfTurn(what, messageOf(error)) } };
   }
 }

@@ -16,6 +16,8 @@ export interface SpecSettings
   readonly recursiveReadOnlyMounts?: boolean;
   /** The runtime handler's OCI runtime can move network interfaces into a container; absent: it cannot. */
   readonly netDevices?: boolean;
+  /** Specs name the devices that every OCI runtime allows by itself; absent: they do not. */
+  readonly standardDeviceRules?: boolean;
   /** A class of RDT that a node without resctrl cannot give is not given, instead of refused. */
   readonly ignoreRdtNotEnabledErrors?: boolean;
   /** A class of block I/O is not given, instead of refused, where no classes are configured. */

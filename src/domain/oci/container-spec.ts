@@ -176,6 +176,7 @@ function build(input: ContainerSpecInput): OciSpec {
     config,
     facts.devices,
     privileged ? (settings.privilegedDevices ?? 'given') : 'asked',
+    settings,
   );
   const { mounts, rootfsPropagation } = containerMounts({
     config,

@@ -7,6 +7,7 @@ import type { ContainerConfig } from '../model/cri.ts';
 import type { DeviceFact } from '../model/container-facts.ts';
 import { refuse } from './refuse.ts';
 import type { OciDevice, OciDeviceCgroup } from '../model/oci.ts';
+import type { SpecSettings } from '../model/spec-settings.ts';
 
 const ALL_ACCESS = 'rwm';
 
@@ -21,7 +22,10 @@ const allow = (type: 'c' | 'b', major: number, minor: number | undefined, access
   access,
 });
 
-/** What every OCI runtime makes in /dev: null, zero, full, random, urandom, tty, console, ptmx and pts/*. */
+/**
+ * What every OCI runtime makes in /dev: null, zero, full, random, urandom, tty, console, ptmx and pts/*. It allows their use
+ * by itself, whatever a spec says; specs of decision rules before 7 said it once more.
+ */
 const standard: readonly OciDeviceCgroup[] = [
   allow('c', 1, 3, ALL_ACCESS),
   allow('c', 1, 5, ALL_ACCESS),
@@ -81,6 +85,7 @@ export function containerDevices(
   config: ContainerConfig,
   facts: readonly DeviceFact[],
   nodes: PrivilegedDevices | 'given',
+  settings: Pick<SpecSettings, 'standardDeviceRules'>,
 ): ContainerDevices {
   const asked = requested(config, facts);
   const hosts =
@@ -89,7 +94,11 @@ export function containerDevices(
       : [];
   const byPath = new Map([...hosts, ...asked].map((granted) => [granted.device.path, granted]));
   const devices = [...byPath.values()].map(({ device }) => device);
-  return { devices, rules: nodes === 'asked' ? [denyAll, ...standard, ...asked.flatMap(rule)] : [allowAll] };
+  return { devices, rules: nodes === 'asked' ? [...standardRules(settings), ...asked.flatMap(rule)] : [allowAll] };
 }
 
-export const pauseDeviceRules: readonly OciDeviceCgroup[] = [denyAll, ...standard];
+/** Of a container that asks for no device. */
+export const standardRules = ({
+  standardDeviceRules = false,
+}: Pick<SpecSettings, 'standardDeviceRules'>): readonly OciDeviceCgroup[] =>
+  standardDeviceRules ? [denyAll, ...standard] : [denyAll];

@@ -7,7 +7,7 @@ import type { Result } from '../model/result.ts';
 import type { LinuxSandboxSecurityContext } from '../model/cri.ts';
 import { sandboxAnnotations } from './annotations.ts';
 import { noCapabilities } from './capabilities.ts';
-import { pauseDeviceRules } from './devices.ts';
+import { standardRules } from './devices.ts';
 import type { PodSandboxSpecInput } from './input.ts';
 import { sandboxMounts } from './mounts.ts';
 import { hasHostNetwork, sandboxNamespaces } from './namespaces.ts';
@@ -81,7 +81,7 @@ function build(input: PodSandboxSpecInput): OciSpec {
       ...ociMappings(config),
       namespaces: sandboxNamespaces(config, netnsPath),
       cgroupsPath: cgroupsPath(settings.cgroupDriver, config.linux?.cgroupParent, podSandboxId),
-      resources: { devices: pauseDeviceRules, ...sandboxResources(node) },
+      resources: { devices: standardRules(settings), ...sandboxResources(node) },
       ...(sysctl === undefined ? {} : { sysctl }),
       ...(seccomp === undefined ? {} : { seccomp }),
       ...(labels.mount === undefined ? {} : { mountLabel: labels.mount }),

@@ -1,6 +1,7 @@
 /** The OCI specs of what is in the state: gathers from it what the builders in oci/ want to know. */
 import type { OciSpec } from '../model/oci.ts';
 import { containerStateOf, liveTaskOf } from '../model/container-state.ts';
+import { rulesOf } from '../model/rules.ts';
 import type { RuntimeHandler } from '../model/runtime-handler.ts';
 import type { DaemonFacts } from '../model/daemon-facts.ts';
 import { sandboxAnnotations } from './annotations.ts';
@@ -38,6 +39,7 @@ const settingsFor = (facts: DaemonFacts, handler: RuntimeHandler): SpecSettings 
   ...(handler.privilegedDevices === undefined ? {} : { privilegedDevices: handler.privilegedDevices }),
   recursiveReadOnlyMounts: handler.recursiveReadOnlyMounts ?? false,
   netDevices: handler.netDevices ?? false,
+  standardDeviceRules: rulesOf({ facts }) < 7,
 });
 
 function sandboxPaths(facts: DaemonFacts, podSandboxId: string): SandboxPaths {

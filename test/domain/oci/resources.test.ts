@@ -216,6 +216,12 @@ describe('devices', () => {
     assert.deepEqual([paths, rules?.at(-1)?.access], [['/dev/k'], 'rwm']);
   });
 
+  it('that every OCI runtime allows by itself are named by the specs of older rules alone', () => {
+    assert.deepEqual(buildContainer().linux.resources.devices, [{ allow: false, access: 'rwm' }]);
+    const older = buildContainer({}, { settings: { ...settings, standardDeviceRules: true } });
+    assert.deepEqual(older.linux.resources.devices?.at(-1), { allow: true, type: 'c', major: 136, access: 'rwm' });
+  });
+
   it('that are not there are refused', () => {
     assert.equal(
       failureIn(containerSpec(containerInput({ devices: [{ hostPath: '/dev/gone' }] }))).reason,
