@@ -379,12 +379,12 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
     SyncImage: performing('SyncImage', 30, ({ layers }, half) => {
       const isLost = layers.some(({ chainId }) => !world.chains.has(chainId));
       if (isLost && random.chance(LOST_FOR_GOOD_RATE)) fail('ImageInvalid', 'a blob of it was lost');
+      for (const { chainId } of layers) world.chains.add(chainId);
+      half();
       for (const { chainId } of layers) {
-        world.chains.add(chainId);
+        world.unsynced.delete(chainId);
         world.changing.damaged.delete(chainId);
       }
-      half();
-      for (const { chainId } of layers) world.unsynced.delete(chainId);
       return NOTHING;
     }),
     DeleteImageContent: performing('DeleteImageContent', 5, ({ blobs, chainIds }, half) => {
