@@ -24,6 +24,10 @@ export const jsonLine = (value: unknown): string => {
 /** One line without control characters: those are shown as escapes. */
 export const printable = (text: string): string => text.replace(UNPRINTABLE, escapeOf);
 
+/** A command in words; what the node's policy has sealed is told of, and not shown. */
+export const commandText = (cmd: readonly (string | object)[]): string =>
+  cmd.map((word) => (typeof word === 'string' ? word : '(sealed)')).join(' ');
+
 const two = (value: number): string => String(value).padStart(2, '0');
 
 const NS_PER_MS = 1_000_000n;

@@ -60,11 +60,14 @@ const showTimeFor = ({ utc, follow }: Values<typeof options>, { stdout }: Io): S
   return withAgo(showTime, BigInt(Date.now()) * 1_000_000n);
 };
 
+/** Where the audit rules want it, a call that only reads is a record like any other. */
+const isRead = (entry: Entry): boolean => entry.kind === 'call' && entry.received?.event.body.request.method === 'Read';
+
 /** What is shown: entries about chosen objects that pass the filter. */
 const chooser =
-  (selection: Selection, filter: Filter): ((entry: Entry) => boolean) =>
+  (selection: Selection, filter: Filter, withReads: boolean): ((entry: Entry) => boolean) =>
   (entry) =>
-    selection.has(entry) && passes(filter, entry);
+    (withReads || !isRead(entry)) && selection.has(entry) && passes(filter, entry);
 
 interface Past {
   readonly shown: number;
@@ -204,7 +207,7 @@ export const history = command({
         values.json === true ? showJson(io.stdout, names, reader.hashesOf) : showTable(io, names, showTime);
       const shown: Shown =
         plugin === null ? written : { ...written, show: (entry) => written.show(onlyWith(plugin, entry)) };
-      const isChosen = chooser(selection, filter);
+      const isChosen = chooser(selection, filter, withReads);
       if (watch !== null && cursor !== null) return await followFromCursor({ scan, isChosen, shown, watch, cursor });
       const isReversed = values.reverse === true;
       const narrow = choosesAll(wanted) && !withReads && watch === null;

@@ -10,9 +10,11 @@ import {
   type RuntimeHandler,
   takesRuncOptions,
 } from '../domain/model/runtime-handler.ts';
+import type { AuditRule } from '../domain/call/audit.ts';
 import type { NriSettings } from '../domain/model/nri-settings.ts';
 import type { BaseSpec } from '../domain/model/base-spec.ts';
 import type { CgroupDriver } from '../domain/model/spec-settings.ts';
+import { auditRulesOf } from './audit-keys.ts';
 import { defaultValidatorOf, nriPluginsOf } from './nri-keys.ts';
 import type { ParsedConfig } from './schema.ts';
 import { parseHostAndPort } from './units.ts';
@@ -50,6 +52,7 @@ export interface Config {
       readonly sizeBytesMax: number;
     };
   };
+  readonly audit: { readonly rules: readonly AuditRule[] };
   readonly cni: {
     readonly confDir: string;
     readonly binDirs: readonly string[];
@@ -225,7 +228,8 @@ const nriOf = (nri: ParsedConfig['nri']): NriSettings => ({
 
 /** Gives every key its name and form on our side. */
 export const configOf = (parsed: ParsedConfig, files: readonly string[], surroundings: Surroundings): Config => {
-  const { serve, journal, cni, nri, runtime, checkpoint, images, streaming, metrics, tracing, logs, limits } = parsed;
+  const { serve, journal, audit, cni, nri, runtime, checkpoint, images, streaming, metrics, tracing, logs, limits } =
+    parsed;
   const handlers = handlersOf(runtime, cni.conf_dir, surroundings);
   const defaultHandler = handlers.find(({ name }) => name === runtime.default_runtime_handler);
   return {
@@ -254,6 +258,7 @@ export const configOf = (parsed: ParsedConfig, files: readonly string[], surroun
         sizeBytesMax: journal.retention.size_max,
       },
     },
+    audit: { rules: auditRulesOf(audit) },
     cni: {
       confDir: cni.conf_dir,
       binDirs: cni.bin_dirs,

@@ -43,24 +43,31 @@ const tomlValue = (value: unknown): string => {
     .join(', ')} }`;
 };
 
-const valueLines = (key: string, schema: z.core.$ZodType, form: Form & { kind: 'value' }): string[] => {
+const valueLines = (key: string, schema: z.core.$ZodType, form: Form & { kind: 'value' | 'list' }): string[] => {
   const { about, example } = meta(schema);
   const line =
     form.fallback === undefined ? `# ${key} = ${tomlValue(example)}` : `${key} = ${tomlValue(form.fallback)}`;
-  return [...comment(about), line];
+  const parts = form.kind === 'list' ? keyComments(form.of) : [];
+  return [...comment(about), ...parts, line];
 };
+
+/** What can be in a table of which there is none: in words alone. */
+const keyComments = ({ keys }: Form & { kind: 'table' }): string[] =>
+  Object.entries(keys).flatMap(([key, schema]) => comment(`  ${key}: ${meta(schema).about}`));
 
 /** What can be in tables of which there is none: in words alone. */
 const exampleLines = (path: string, about: string, form: Form & { kind: 'table' }): string[] => [
   '',
   ...comment(`${about} [${path}.NAME]:`),
-  ...Object.entries(form.keys).flatMap(([key, schema]) => comment(`  ${key}: ${meta(schema).about}`)),
+  ...keyComments(form),
 ];
 
 /** A table: its own values first, then the tables in it. */
 const tableLines = (path: string, about: string, form: Form & { kind: 'table' }): string[] => {
   const forms = Object.entries(form.keys).map(([key, schema]) => ({ key, schema, form: formOf(schema) }));
-  const values = forms.flatMap(({ key, schema, form: of }) => (of.kind === 'value' ? valueLines(key, schema, of) : []));
+  const values = forms.flatMap(({ key, schema, form: of }) =>
+    of.kind === 'value' || of.kind === 'list' ? valueLines(key, schema, of) : [],
+  );
   const tables = forms.flatMap(({ key, schema, form: of }) => {
     const inner = path === '' ? key : `${path}.${key}`;
     if (of.kind === 'table') return tableLines(inner, meta(schema).about, of);

@@ -11,6 +11,8 @@ export type Form =
   | TableForm
   /** Tables under names of the user's choice. */
   | { readonly kind: 'tables'; readonly of: TableForm; readonly fallbackNames: readonly string[] }
+  /** A list of tables. */
+  | { readonly kind: 'list'; readonly of: TableForm; readonly fallback: unknown }
   /** `fallback` as it stands in the file; undefined for a key that is off unless written. */
   | { readonly kind: 'value'; readonly fallback: unknown };
 
@@ -23,6 +25,10 @@ export const formOf = (schema: z.core.$ZodType): Form => {
   if (inner instanceof z.ZodRecord) {
     const of = formOf(inner.def.valueType);
     if (of.kind === 'table') return { kind: 'tables', of, fallbackNames: Object.keys(fallback as object) };
+  }
+  if (inner instanceof z.ZodArray) {
+    const of = formOf(inner.def.element);
+    if (of.kind === 'table') return { kind: 'list', of, fallback };
   }
   return { kind: 'value', fallback };
 };

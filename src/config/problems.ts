@@ -11,7 +11,7 @@ const rootForm = formOf(configSchema);
 
 const formAt = (path: readonly PropertyKey[]): Form =>
   path.reduce((form: Form, part) => {
-    if (form.kind === 'tables') return form.of;
+    if (form.kind === 'tables' || form.kind === 'list') return form.of;
     const schema = form.kind === 'table' ? form.keys[String(part)] : undefined;
     return schema === undefined ? form : formOf(schema);
   }, rootForm);
@@ -19,6 +19,7 @@ const formAt = (path: readonly PropertyKey[]): Form =>
 /** Paths of all tables that have `key`, as the file spells them. */
 const tablesWith = (key: string, form: Form = rootForm, path = ''): string[] => {
   if (form.kind === 'tables') return tablesWith(key, form.of, `${path}.<name>`);
+  if (form.kind === 'list') return tablesWith(key, form.of, path);
   if (form.kind === 'value') return [];
   const here = Object.hasOwn(form.keys, key) && path !== '' ? [path] : [];
   const below = Object.entries(form.keys).flatMap(([name, schema]) =>

@@ -25,6 +25,7 @@ import {
   tomlData,
   unset,
 } from './key-forms.ts';
+import { auditTable } from './audit-keys.ts';
 import { nriTable } from './nri-keys.ts';
 import { parseHostAndPort } from './units.ts';
 
@@ -186,6 +187,7 @@ export const configSchema = z.strictObject({
       size_max: key(size('64MiB'), '2GiB', 'Size of the journal above which the oldest of the above goes early.'),
     }),
   }),
+  audit: auditTable,
   cni: table('The pod network.', {
     conf_dir: key(
       absolutePath,

@@ -36,6 +36,7 @@ export interface CriSources {
   readonly journal: SqliteJournal;
   readonly submit: SubmitCall;
   readonly noteRead: NoteRead;
+  readonly audited: CriParts['audited'];
   readonly clock: Clock;
   readonly statusesAtNs: CriParts['statusesAtNs'];
   readonly vault: SecretVault;
@@ -76,6 +77,7 @@ export function criParts(sources: CriSources): CriComposition {
       onPassedOver: sources.onPassedOver,
     }),
     noteRead: sources.noteRead,
+    audited: sources.audited,
     nowNs: clock.nowNs,
     statusesAtNs: sources.statusesAtNs,
     monoNs: clock.monoNs,

@@ -9,7 +9,7 @@ import { errorCodeOf } from '../platform/linux/syscalls.ts';
 import type { Config } from '../config/config.ts';
 import { grpcCodeOf, messageOf } from '../domain/model/errors.ts';
 import type { Sequenced } from '../domain/model/records.ts';
-import type { Clock, NoteRead, ReadModel, SubmitCall } from '../engine/ports.ts';
+import type { Clock, HearRead, NoteRead, ReadModel, RecordRead, SubmitCall } from '../engine/ports.ts';
 import type { SqliteJournal } from '../journal/sqlite-journal.ts';
 import type { Findings } from './findings.ts';
 
@@ -18,7 +18,8 @@ interface Sources {
   readonly version: string;
   readonly nodeName: string;
   readonly submit: SubmitCall;
-  readonly journal: Pick<SqliteJournal, 'appendRead' | 'waitingRecords'>;
+  readonly recordRead: RecordRead;
+  readonly journal: Pick<SqliteJournal, 'waitingRecords'>;
   readonly journalPath: string;
   readonly view: Pick<ReadModel, 'state' | 'changes'>;
   readonly clock: Pick<Clock, 'monoNs' | 'nowNs'>;
@@ -38,18 +39,18 @@ export interface Observed {
 
 interface Observer {
   readonly hearRecords: (records: readonly Sequenced[]) => void;
-  readonly hearRead: NoteRead;
+  readonly hearRead: HearRead;
   readonly close: () => Promise<void> | void;
 }
 
-type Read = Parameters<NoteRead>;
+type Read = Parameters<HearRead>;
 
 interface Tracing extends Observer {
   readonly counts: () => { readonly ended: number; readonly exported: number };
 }
 
 export const startObserving = async (sources: Sources): Promise<Observed> => {
-  const { journal, view, submit } = sources;
+  const { recordRead, view, submit } = sources;
   const tracing = await startTracing(sources);
   const metrics = await startMetrics(sources, tracing);
   const observers: readonly Observer[] = [tracing, metrics].filter((observer) => observer !== null);
@@ -63,9 +64,9 @@ export const startObserving = async (sources: Sources): Promise<Observed> => {
     submit: observers.length === 0 ? submit : telling(submit, (...read) => reads.next(read), sources.clock),
     noteRead:
       observers.length === 0
-        ? journal.appendRead
-        : (row, traceParent) => {
-            journal.appendRead(row);
+        ? (row, _, details) => recordRead(row, details)
+        : (row, traceParent, details) => {
+            recordRead(row, details);
             reads.next([row, traceParent]);
           },
     close: async () => {
@@ -77,7 +78,7 @@ export const startObserving = async (sources: Sources): Promise<Observed> => {
 
 /** A node whose disk is full refuses calls: that is when somebody looks. */
 const telling =
-  (submit: SubmitCall, tell: NoteRead, { monoNs, nowNs }: Sources['clock']): SubmitCall =>
+  (submit: SubmitCall, tell: HearRead, { monoNs, nowNs }: Sources['clock']): SubmitCall =>
   async (draft, options) => {
     const startNs = monoNs();
     const reply = await submit(draft, options);

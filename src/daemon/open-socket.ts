@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { type CriServer, startCriServer } from '../adapters/cri/server.ts';
 import { createStatsReader } from '../adapters/stats/reader.ts';
 import { createUsageCollector } from '../adapters/stats/usage-collector.ts';
+import { createAudit } from './audit.ts';
 import { type CriComposition, criParts } from './cri-parts.ts';
 import { daemonPorts } from './daemon-ports.ts';
 import { openEventCursor } from './event-cursor.ts';
@@ -96,11 +97,19 @@ async function openParts(
   opened.defer(usage.close);
   const eventCursor = openEventCursor(stateDir, view.seq(), report);
   opened.defer(eventCursor.close);
+  const audit = createAudit({
+    rules: config.audit.rules,
+    state: view.state,
+    submit: engine.call,
+    appendRead: journal.appendRead,
+    tokenOf: vault.tokenOf,
+  });
   const observed = await startObserving({
     config,
     version,
     nodeName: node.hostname,
     submit: engine.call,
+    recordRead: audit.recordRead,
     journal,
     journalPath,
     view,
@@ -118,6 +127,7 @@ async function openParts(
     journal,
     submit: observed.submit,
     noteRead: observed.noteRead,
+    audited: audit.audited,
     clock,
     statusesAtNs: engine.publishedUpToNs,
     vault,

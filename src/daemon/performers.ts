@@ -6,6 +6,7 @@ import type { Logger } from 'pino';
 import { createApparmor } from '../adapters/apparmor/loader.ts';
 import { createBundleEffects } from '../adapters/bundle/container-files.ts';
 import { createBundleWriter } from '../adapters/bundle/bundles.ts';
+import { filledArg } from '../adapters/bundle/filled.ts';
 import type { SecretVault } from '../adapters/bundle/secrets.ts';
 import { createCniAdapter, type CniAdapter } from '../adapters/cni/adapter.ts';
 import { createImagesAdapter, type ImagesAdapter } from '../adapters/images/adapter.ts';
@@ -89,7 +90,7 @@ const openLogKeeper = async (options: Options): Promise<LogKeeper> => {
 };
 
 const openShim = async (
-  { config, spawner, sessions, observe, opened, log }: Options,
+  { config, spawner, sessions, vault, observe, opened, log }: Options,
   logKeeper: LogKeeper,
 ): Promise<ShimAdapter> => {
   const { execOutputBytesMax, execOutputTotalBytesMax, requestBytesMax } = config.limits;
@@ -97,6 +98,7 @@ const openShim = async (
     spawner,
     logKeeper,
     observe,
+    filledArg: (arg) => filledArg(arg, vault),
     processClientOf: sessions.processClientOf,
     execOutput: {
       bytesMax: Math.min(execOutputBytesMax, requestBytesMax - ANSWER_BESIDE_OUTPUT_BYTES),

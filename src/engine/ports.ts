@@ -6,6 +6,7 @@ import type { Observable } from 'rxjs';
 import type { Observation } from '../domain/model/observation.ts';
 import type { CallDraft } from '../domain/call/draft.ts';
 import type { EffectKind, EffectOf, EffectResults } from '../domain/model/effects.ts';
+import type { Failure } from '../domain/model/errors.ts';
 import type { CallOutcome, Caller, RecordType, Sequenced } from '../domain/model/records.ts';
 import type { UnknownField } from '../domain/model/unknown-fields.ts';
 import type { NodeState } from '../domain/model/state.ts';
@@ -94,8 +95,22 @@ export interface ReadModel extends Changes {
   readonly versions: () => { readonly sandboxes: number; readonly containers: number; readonly images: number };
 }
 
+/** An answered read call, beyond its row: asked for only where the audit rules want it. */
+export interface ReadDetails {
+  readonly caller: Caller | null;
+  /** The fields of the request that are set. */
+  readonly request: Readonly<Record<string, unknown>>;
+  readonly failure: Failure | null;
+}
+
+/** Hears of an answered read call: metrics, traces. */
+export type HearRead = (row: ReadRow, traceParent: () => string | null) => void;
+
 /** Notes an answered read call; never waits (C10). The caller's traceparent is for who traces, and is not kept. */
-export type NoteRead = (row: ReadRow, traceParent: () => string | null) => void;
+export type NoteRead = (row: ReadRow, traceParent: () => string | null, details: () => ReadDetails) => void;
+
+/** Has an answered read call recorded, as far as the audit rules say. */
+export type RecordRead = (row: ReadRow, details: () => ReadDetails) => void;
 
 export type CriEventType =
   | 'CONTAINER_CREATED_EVENT'

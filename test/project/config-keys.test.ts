@@ -16,7 +16,7 @@ const top = join(import.meta.dirname, '../..');
 
 const keysBelow = (schema: z.core.$ZodType, path: readonly string[] = []): (readonly string[])[] => {
   const form = formOf(schema);
-  if (form.kind === 'value') return [path];
+  if (form.kind === 'value' || form.kind === 'list') return [path];
   if (form.kind === 'tables')
     return Object.entries(form.of.keys).flatMap(([name, inner]) => keysBelow(inner, [...path, 'runc', name]));
   return Object.entries(form.keys).flatMap(([name, inner]) => keysBelow(inner, [...path, name]));
@@ -28,6 +28,7 @@ const tableWith = ([first = '', ...rest]: readonly string[], value: unknown): ob
 
 /** Among them is one that every key takes, and that is not its default. */
 const candidates = (file: string): readonly unknown[] => [
+  [{ level: 'none', methods: ['Version'] }],
   ...[true, false, 1, 2, 2_000, 0.5, '/other', file, 'other', ['/other'], ['other'], { ConfigPath: '/other' }],
   ...['25h', '65MiB', '48KiB', '2MiB', '0600', '127.0.0.2', '127.0.0.1:1', 'http://other/path', 'linux/arm64'],
   ...['io.containerd.other.v2', 'fatal', 'fail', 'cni', 'systemd', 'cgroupfs', 'shim', 'w+00000000+BA=='],

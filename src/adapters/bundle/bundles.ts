@@ -1,41 +1,23 @@
 /**
  * Writes OCI bundles: config.json, readable by root alone because it holds a container's secrets in the clear, and the
- * directory its root file system is mounted at. The only place where secret tokens become values (C12). (The FIFO
+ * directory its root file system is mounted at. Secret tokens become values in it (C12). (The FIFO
  * `log` of a bundle belongs to whoever reads it: the shim adapter makes it.)
  */
 import { join } from 'node:path';
-import { FailureError } from '../../domain/model/errors.ts';
 import type { Bundle } from '../../domain/model/tasks.ts';
-import type { OciArg, OciEnv, OciHook, OciSpec } from '../../domain/model/oci.ts';
+import type { OciEnv, OciHook, OciSpec } from '../../domain/model/oci.ts';
 import { makeDirectory, makeDirectoryOfPod, writeFileWhole } from '../../platform/linux/files.ts';
+import { filledArg, filledEnv } from './filled.ts';
 import type { SecretVault } from './secrets.ts';
 
 export type WriteBundle = (bundle: Bundle) => Promise<void>;
 
 const CONFIG_MODE = 0o600;
 
-/** JSON can hold text only, so a value that is none can't be handed on to an OCI runtime. */
-const textOf = (what: string, value: Uint8Array): string => {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(value);
-  } catch (cause) {
-    const message = `The value of ${what} is not valid UTF-8: encode it as text.`;
-    throw new FailureError('InvalidField', message, { cause });
-  }
-};
-
-const filled = (env: OciEnv, vault: Pick<SecretVault, 'fill'>): string =>
-  typeof env === 'string'
-    ? env
-    : `${env.name}=${textOf(`the environment variable ${env.name}`, vault.fill(env.token))}`;
-
-const filledArg = (arg: OciArg, vault: Pick<SecretVault, 'fill'>): string =>
-  typeof arg === 'string' ? arg : textOf('an argument', vault.fill(arg.token));
-
 /** config.json's text, the secrets of its process and its hooks filled in. */
 const configOf = (spec: OciSpec, vault: Pick<SecretVault, 'fill'>): string => {
   const { process, hooks } = spec;
-  const filledIn = (envs: readonly OciEnv[]): readonly string[] => envs.map((env) => filled(env, vault));
+  const filledIn = (envs: readonly OciEnv[]): readonly string[] => envs.map((env) => filledEnv(env, vault));
   const hook = ({ env, ...rest }: OciHook): object => (env === undefined ? rest : { ...rest, env: filledIn(env) });
   const named = Object.entries(hooks ?? {}).map(([name, some]: [string, readonly OciHook[]]) => [name, some.map(hook)]);
   return JSON.stringify({

@@ -5,6 +5,7 @@
 import { codeOfReason, type Failure, FailureError, GrpcCode, grpcCodeOf } from '../../domain/model/errors.ts';
 import type { CallOptions, CallReply } from '../../engine/ports.ts';
 import type { CallDraft } from '../../domain/call/draft.ts';
+import type { ReadMethod } from '../../domain/call/read-methods.ts';
 import type { CallContext } from './context.ts';
 import type { CriParts } from './parts.ts';
 
@@ -73,15 +74,15 @@ const thrown = ({ reason, message }: Failure): FailureError => new FailureError(
 export const everything = (): string => '';
 
 /** Wraps a handler of a read call: it is noted when it is answered, with what `subjectOf` says it asked about. */
-export function reading<Request, Response>(
+export function reading<Request extends object | null, Response>(
   parts: CriParts,
-  method: string,
+  method: ReadMethod,
   subjectOf: (request: Request) => string,
   answer: (request: Request, context: CallContext) => Promise<Response> | Response,
 ): (request: Request, context: CallContext) => Promise<Response> | Response {
   return (request, context) => {
     const startNs = parts.monoNs();
-    const note = (code: GrpcCode): void =>
+    const note = (code: GrpcCode, error?: unknown): void =>
       parts.noteRead(
         {
           atNs: parts.nowNs(),
@@ -93,13 +94,18 @@ export function reading<Request, Response>(
           subject: subjectOf(request),
         },
         context.traceParent,
+        () => ({
+          caller: context.caller,
+          request: setFields(request),
+          failure: code === GrpcCode.OK ? null : failureOf(error),
+        }),
       );
     const answered = (response: Response): Response => {
       note(GrpcCode.OK);
       return response;
     };
     const failed = (error: unknown): never => {
-      note(codeOf(error));
+      note(codeOf(error), error);
       throw error;
     };
     try {
@@ -110,6 +116,17 @@ export function reading<Request, Response>(
     }
   };
 }
+
+/** What was asked for, without what says nothing. */
+const setFields = (request: object | null): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(Object.entries(request ?? {}).filter(([, value]) => !isUnset(value)));
+
+const isUnset = (value: unknown): boolean => value === undefined || value === '' || value === false;
+
+const failureOf = (error: unknown): Failure =>
+  error instanceof FailureError
+    ? error.failure
+    : { reason: 'Bug', message: "It failed unexpectedly; see the daemon's log." };
 
 const codeOf = (error: unknown): GrpcCode =>
   error instanceof FailureError ? grpcCodeOf(error.failure) : codeOfReason.Bug;

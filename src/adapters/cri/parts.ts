@@ -3,6 +3,7 @@
  * src/daemon/cri-parts.ts puts the parts together, calls.ts makes calls with them.
  */
 import type { Container, PodSandbox } from '../../domain/model/state.ts';
+import type { AuditedCommand } from '../../domain/model/streams.ts';
 import type { NoteRead, ReadModel, SubmitCall } from '../../engine/ports.ts';
 import type { StreamingRequest } from '../streaming/types.ts';
 import type * as wire from '../../wire/cri/api.ts';
@@ -22,6 +23,11 @@ export interface CriParts {
   readonly monoNs: () => bigint;
   /** Keeps an env value and gives its token; forgets values that nobody used. */
   readonly tokenOf: (value: Uint8Array) => string;
+  /**
+   * A command as it is to be recorded, by the node's policy. `containerId` as the request has it.
+   * @throws {FailureError} InvalidField for a word that is to be sealed and that no program can be given
+   */
+  readonly audited: (method: 'ExecSync' | 'Exec', containerId: string, cmd: readonly string[]) => AuditedCommand;
   /** Keeps registry credentials for one pull and gives their token. */
   readonly keepCredentials: (auth: wire.AuthConfig) => string;
   readonly streaming: StreamingDoor;

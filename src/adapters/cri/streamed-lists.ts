@@ -4,6 +4,7 @@
  * gather anything itself.
  */
 import { BinaryReader } from '@bufbuild/protobuf/wire';
+import type { ReadMethod } from '../../domain/call/read-methods.ts';
 import type { CallContext } from './context.ts';
 import { reading } from './calls.ts';
 import type { CriParts } from './parts.ts';
@@ -30,9 +31,9 @@ export function* batchesOf(reply: Uint8Array, bytesMax: number): Generator<Uint8
 
 /** Handler of a streamed list: `list` gives the encoded reply of the call that it stands for. */
 export const streamedList =
-  <Request>(
+  <Request extends object>(
     parts: CriParts,
-    rpc: string,
+    rpc: ReadMethod,
     subjectOf: (request: Request) => string,
     list: (request: Request) => Promise<Uint8Array> | Uint8Array,
   ) =>

@@ -9,7 +9,7 @@ import { codeName } from '../../domain/model/errors.ts';
 import type { EffectKind } from '../../domain/model/effects.ts';
 import { effectId, rpcOf, type Sequenced } from '../../domain/model/records.ts';
 import { containerStateOf } from '../../domain/model/container-state.ts';
-import type { NoteRead, ReadModel } from '../../engine/ports.ts';
+import type { HearRead, ReadModel } from '../../engine/ports.ts';
 
 /** What is asked for at each scrape. */
 export interface MetricsSources {
@@ -29,7 +29,7 @@ export interface MetricsSources {
 
 export interface Metrics {
   readonly hearRecords: (records: readonly Sequenced[]) => void;
-  readonly hearRead: NoteRead;
+  readonly hearRead: HearRead;
   /** The exposition format of Prometheus. */
   readonly text: () => Promise<string>;
   readonly contentType: string;

@@ -68,6 +68,7 @@ export interface ShimAdapterOptions {
   readonly logKeeper: Pick<LogKeeper, 'open' | 'reopen' | 'close' | 'attach'>;
   readonly processClientOf: ShimContext['processClientOf'];
   readonly observe: Observe;
+  readonly filledArg: ShimContext['filledArg'];
   readonly execOutput: {
     /** Of one command that is run for an answer, both its streams together. */
     readonly bytesMax: number;
@@ -139,6 +140,7 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
     mounts: spawner,
     reconnectTurn: createPace(RECONNECTS_PER_TURN),
     counters: createOomCounters(cgroups),
+    filledArg: options.filledArg,
     processClientOf: options.processClientOf,
     execOutput: {
       bytesMax: options.execOutput.bytesMax,

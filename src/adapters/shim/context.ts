@@ -1,5 +1,6 @@
 /** What the parts of the shim adapter share: put together once, in adapter.ts. */
 import type { Logger } from 'pino';
+import type { OciArg } from '../../domain/model/oci.ts';
 import type { LogKeeper } from '../log-keeper/types.ts';
 import type { Spawner } from '../../platform/spawner/types.ts';
 import type { ProcessClient } from '../streaming/types.ts';
@@ -24,6 +25,8 @@ export interface ShimContext {
   readonly delivery: Delivery;
   readonly counters: OomCounters;
   readonly io: ContainerIo;
+  /** A word of a command; throws Interrupted when a sealed one is not known any more. */
+  readonly filledArg: (arg: OciArg) => string;
   /** The client's side of a session that an effect is for; throws Cancelled when it has gone. */
   readonly processClientOf: (sessionId: string) => ProcessClient;
   readonly execOutput: {

@@ -5,6 +5,7 @@
  */
 import type { Duplex, Readable, Writable } from 'node:stream';
 import type { Caller } from '../../domain/model/records.ts';
+import type { AuditedCommand } from '../../domain/model/streams.ts';
 
 export interface TerminalSize {
   readonly width: number;
@@ -25,10 +26,9 @@ interface Allowed {
   readonly caller: Caller | null;
 }
 
-export interface ExecRequest extends Allowed, WantedStreams {
+export interface ExecRequest extends Allowed, WantedStreams, AuditedCommand {
   readonly kind: 'Exec';
   readonly containerId: string;
-  readonly cmd: readonly string[];
 }
 
 export interface AttachRequest extends Allowed, WantedStreams {

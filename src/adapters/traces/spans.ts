@@ -18,11 +18,11 @@ import {
 } from '@opentelemetry/api';
 import { codeName, type Failure, GrpcCode } from '../../domain/model/errors.ts';
 import { type BodyOf, effectId, rpcOf, type Sequenced } from '../../domain/model/records.ts';
-import type { NoteRead } from '../../engine/ports.ts';
+import type { HearRead } from '../../engine/ports.ts';
 
 export interface CallSpans {
   readonly hearRecords: (records: readonly Sequenced[]) => void;
-  readonly hearRead: NoteRead;
+  readonly hearRead: HearRead;
 }
 
 /** A call that never ends, through a bug, must not be the first of ever more. */

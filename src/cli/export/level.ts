@@ -3,12 +3,13 @@
  * may hold a secret that nobody told the journal of, so at the default level only fields are let through that are known to
  * hold none: who, which method, which object by its names and ids, when, and how it ended. Pure.
  */
+import { AUDIT_LEVELS, type AuditLevel } from '../../domain/call/audit.ts';
 import type { JournalRecord } from '../../journal/types.ts';
 import { misuse } from '../command.ts';
 
 /** As Kubernetes calls them in its audit policy. Each has all of the one before. */
-const LEVELS = ['metadata', 'request', 'request-response'] as const;
-export type Level = (typeof LEVELS)[number];
+export type Level = Exclude<AuditLevel, 'none'>;
+const LEVELS: readonly Level[] = AUDIT_LEVELS.filter((level) => level !== 'none');
 
 export const levelOption = {
   value: 'LEVEL',
@@ -24,7 +25,18 @@ export const parseLevel = (text: string = 'metadata'): Level => {
 
 /** Values under these names are ids, names of objects, numbers and words of scribe's own. */
 const LEAVES: ReadonlySet<string> = new Set([
-  ...['method', 'rpc', 'code', 'reason', 'durationNs', 'deadlineNs', 'timeoutSeconds', 'detached', 'received'],
+  ...[
+    'method',
+    'rpc',
+    'auditLevel',
+    'code',
+    'reason',
+    'durationNs',
+    'deadlineNs',
+    'timeoutSeconds',
+    'detached',
+    'received',
+  ],
   ...['pid', 'uid', 'executable', 'program', 'startTicks'],
   ...['id', 'newId', 'podSandboxId', 'containerId', 'imageId', 'allowedBy', 'runtimeHandler'],
   ...['name', 'namespace', 'attempt', 'image', 'port', 'plugin'],

@@ -13,7 +13,7 @@ import { createTable, type Style } from '../table.ts';
 import { type CallEntry, type Entry, type EventEntry, type PrunedEntry, streamsOfAnswer } from './entries.ts';
 import { methodOfEntry } from './filter.ts';
 import { labelOf, type Names, podLabel, podNameOf } from './names.ts';
-import { detailOf, unknownWords, type Words, wordsOf } from './words.ts';
+import { auditWords, detailOf, unknownWords, type Words, wordsOf } from './words.ts';
 
 export interface Shown {
   readonly show: (entry: Entry) => Promise<void>;
@@ -95,7 +95,7 @@ const movedText = ({
 };
 
 const detailsOf = ({ request, unknownFields }: BodyOf<'call.received'>): string =>
-  [detailOf(request), unknownWords(unknownFields)].filter((words) => words !== '').join('; ');
+  [detailOf(request), auditWords(request), unknownWords(unknownFields)].filter((words) => words !== '').join('; ');
 
 const outcomeOf = ({ received, completed }: CallEntry): { readonly outcome: string; readonly style: Style } => {
   const detail = received === null ? '' : detailsOf(received.event.body);

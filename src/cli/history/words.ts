@@ -13,7 +13,7 @@ import type { UnknownField } from '../../domain/model/unknown-fields.ts';
 import { pluginName } from '../../domain/nri/plugins.ts';
 import type { FieldOwners } from '../../domain/model/nri.ts';
 import type { WantedStreams } from '../../domain/model/streams.ts';
-import { bytes, counted } from '../format.ts';
+import { bytes, commandText, counted } from '../format.ts';
 import type { Style } from '../table.ts';
 import { answersOf, answersWords } from './plugins.ts';
 
@@ -61,10 +61,12 @@ export const detailOf = (request: CallRequest): string => {
     case 'StopContainer':
       return request.evicted === undefined ? `grace ${request.timeoutSeconds} s` : evictionWords(request.evicted);
     case 'ExecSync':
-      return shortened(request.cmd.join(' '));
+      return shortened(commandText(request.cmd));
     case 'Exec':
     case 'ExecSession':
-      return `${streamsOf(request)}: ${shortened(request.cmd.join(' '))}`;
+      return `${streamsOf(request)}: ${shortened(commandText(request.cmd))}`;
+    case 'Read':
+      return shortened(Object.keys(request.request).length === 0 ? '' : JSON.stringify(request.request));
     case 'Attach':
     case 'AttachSession':
       return streamsOf(request);
@@ -91,6 +93,12 @@ export const detailOf = (request: CallRequest): string => {
   }
 };
 
+/** How much of a call was recorded, where the audit rules say something else than usual; '' elsewhere. */
+export const auditWords = (request: CallRequest): string => {
+  if (request.method === 'Read') return 'audit level request';
+  return 'auditLevel' in request ? `audit level ${request.auditLevel ?? ''}` : '';
+};
+
 /** What a request had more than the contract of its day: its values, where they were kept. */
 export const unknownWords = (unknown: readonly UnknownField[] = []): string =>
   shortened(
@@ -107,7 +115,7 @@ const intentWords = (intent: Intent): string => {
       return `wait (${intent.purpose})`;
     case 'RunExec':
     case 'StreamExec':
-      return `${intent.kind} ${shortened(intent.args.join(' '))}`;
+      return `${intent.kind} ${shortened(commandText(intent.args))}`;
     case 'StreamPort':
       return `StreamPort ${intent.port}`;
     case 'CheckpointTask':

@@ -68,6 +68,7 @@ const partsOf = ({ past, pinned, report }: PastServerOptions): CriParts => {
     monoNs: () => 0n,
     // What a request holds is refused with it, and kept nowhere.
     tokenOf: () => '',
+    audited: (_method, _containerId, cmd) => ({ cmd }),
     keepCredentials: () => '',
     streaming: { newId: () => '', urlFor: async () => unmeasured() },
     statsOf: async () => unmeasured(),

@@ -2,7 +2,7 @@
 import { rpcOf, type Sequenced } from '../../domain/model/records.ts';
 import { subjectsOf } from '../../domain/call/catalogue.ts';
 import { codeName } from '../../domain/model/errors.ts';
-import { duration } from '../format.ts';
+import { commandText, duration } from '../format.ts';
 import { podLabel, podNameOf } from '../history/names.ts';
 import { detailOf } from '../history/words.ts';
 import type { Fact } from './answer.ts';
@@ -44,7 +44,7 @@ const failedExec = ({ received, completed }: CallStory): string | null => {
   const { request } = received.body;
   const failure = completed?.body.failure;
   if (request.method !== 'ExecSync' || failure?.reason !== 'TimedOut') return null;
-  return `ran longer than its timeout of ${request.timeoutSeconds} s, and "${request.cmd.join(' ')}" was killed`;
+  return `ran longer than its timeout of ${request.timeoutSeconds} s, and "${commandText(request.cmd)}" was killed`;
 };
 
 /** The answer: one sentence without its end. */

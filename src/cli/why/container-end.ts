@@ -4,7 +4,7 @@
  */
 import { sandboxStream } from '../../domain/model/records.ts';
 import { SIGKILL } from '../../domain/values/signals.ts';
-import { duration } from '../format.ts';
+import { commandText, duration } from '../format.ts';
 import { type About, type ContainerStory, memoryWords } from './story.ts';
 import { signalName, signalOfStatus, statusWords } from './exit-words.ts';
 import { askedFor, causeOf, isReboot } from './people.ts';
@@ -63,7 +63,7 @@ export const failedProbeCalls = ({ records }: About, { events }: ContainerStory)
   for (const seq of recent.toSorted((a, b) => b - a)) {
     const call = records.at(seq);
     if (!isOf(call, 'call.received') || call.body.request.method !== 'ExecSync') continue;
-    const asked = commandOf(call.body.request.cmd);
+    const asked = JSON.stringify(call.body.request.cmd);
     if (command !== null && asked !== command) continue;
     const end = records.endOf(seq)?.body;
     if (end === undefined || (end.code === 0 && (end.response?.exitCode ?? 0) === 0)) break;
@@ -73,14 +73,12 @@ export const failedProbeCalls = ({ records }: About, { events }: ContainerStory)
   return failed;
 };
 
-const commandOf = (cmd: readonly string[]): string => cmd.join(' ');
-
 const probeWords = (about: About, story: ContainerStory): string | null => {
   const calls = failedProbeCalls(about, story);
   const [call] = calls.map(about.records.at);
   if (!isOf(call, 'call.received') || call.body.request.method !== 'ExecSync') return null;
   const times = calls.length === 1 ? '' : ` ${calls.length} times in a row`;
-  return `after its probe "${commandOf(call.body.request.cmd)}" failed${times}`;
+  return `after its probe "${commandText(call.body.request.cmd)}" failed${times}`;
 };
 
 /** SIGTERM was enough, or SIGKILL had to follow. */

@@ -14,7 +14,7 @@ import {
 } from '../container/decide.ts';
 import { attach, attachSession, exec, execSession, execSync } from '../container/exec.ts';
 import { updateContainerResources } from '../container/update.ts';
-import { complete, type Turn } from '../deciding/turn.ts';
+import { complete, OK, type Turn } from '../deciding/turn.ts';
 import { fetchImages, pullImage, removeImage } from '../image/decide.ts';
 import { formatImageReference, parseImageReference } from '../image/reference.ts';
 import type { Failure } from '../model/errors.ts';
@@ -199,6 +199,12 @@ const catalogue: Catalogue = {
   SetLogLevel: { ...ofNode, onFullDisk: 'refused', decide: setLogLevel },
   AcknowledgeJournal: { ...ofNode, onFullDisk: 'refused', decide: acknowledgeJournal },
 
+  Read: {
+    ...ofNothing,
+    subjects: ({ about }) => (about === undefined ? [] : [about]),
+    onFullDisk: 'refused',
+    decide: (turn, call, { failure }) => complete(turn, call, failure === undefined ? OK : refused(failure)),
+  },
   Refused: {
     ...ofNothing,
     onFullDisk: 'refused',
@@ -250,7 +256,8 @@ const DISK_FULL: Failure = {
   message: 'The file system of the root directory is too full for anything but stopping and removing; free some space.',
 };
 
-/** Methods of calls that are recorded whole, as histories name them: two stand for others, which their requests name. */
-export const callMethods: readonly string[] = Object.keys(catalogue).filter(
-  (method) => method !== 'Refused' && method !== 'Unimplemented',
-);
+/** They stand for others, which their requests name. */
+const STAND_INS: ReadonlySet<string> = new Set<CallMethod>(['Read', 'Refused', 'Unimplemented']);
+
+/** Methods of calls that are recorded whole, as histories name them. */
+export const callMethods: readonly string[] = Object.keys(catalogue).filter((method) => !STAND_INS.has(method));

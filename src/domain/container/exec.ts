@@ -5,6 +5,7 @@
  */
 import { hasTimer, openEffectsOn } from '../deciding/open-effects.ts';
 import type { Failure } from '../model/errors.ts';
+import type { OciArg } from '../model/oci.ts';
 import { checkWords } from '../oci/checks.ts';
 import { failureIn } from '../oci/refuse.ts';
 import { type RequestOf, containerStream, type EffectEnded, type Intent } from '../model/records.ts';
@@ -76,9 +77,15 @@ function notRunning({ state }: Turn, containerId: string, rule: string): Failure
   return { reason: 'WrongState', message };
 }
 
-const commandFailure = (cmd: readonly string[]): Failure | null =>
+/** Words that are sealed were looked at when they were. */
+const commandFailure = (cmd: readonly OciArg[]): Failure | null =>
   cmd.length > 0
-    ? failureIn(() => checkWords('cmd', cmd))
+    ? failureIn(() =>
+        checkWords(
+          'cmd',
+          cmd.filter((word) => typeof word === 'string'),
+        ),
+      )
     : { reason: 'InvalidField', message: 'cmd is empty; name the program to run.' };
 
 const timeoutFailure = (timeoutSeconds: string): Failure | null =>

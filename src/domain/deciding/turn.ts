@@ -111,7 +111,9 @@ export const retryDelayMs = (failures: number): number =>
 export const CLAIM_MS = 120_000;
 
 export function complete(turn: Turn, call: OpenCall, outcome: CallOutcome): void {
-  const durationNs = String(turn.input.monoNs - BigInt(call.monoNs));
+  const { request } = call;
+  // One that only reads was answered before it was recorded.
+  const durationNs = request.method === 'Read' ? request.durationNs : String(turn.input.monoNs - BigInt(call.monoNs));
   const common = { method: call.request.method, durationNs, ...(call.detached ? { detached: true } : {}) };
   const body = outcome.ok
     ? {

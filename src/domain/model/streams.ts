@@ -1,4 +1,13 @@
-/** What calls say that open a session of a client's streams. Types only. */
+/** What calls say that run a command, or open a session of a client's streams. Types only. */
+import type { OciArg } from './oci.ts';
+
+/** A command as it is recorded. */
+export interface AuditedCommand {
+  /** Words that the node's policy has sealed are tokens, like values of env (C12). */
+  readonly cmd: readonly OciArg[];
+  /** All arguments are sealed: the audit rules say so. Absent: only those that a rule for single words matches. */
+  readonly auditLevel?: 'metadata';
+}
 
 /** Which streams of a process a client wants. */
 export interface WantedStreams {
@@ -14,6 +23,4 @@ export interface AttachRequest extends WantedStreams {
   readonly containerId: string;
 }
 
-export interface ExecRequest extends AttachRequest {
-  readonly cmd: readonly string[];
-}
+export interface ExecRequest extends AttachRequest, AuditedCommand {}

@@ -188,6 +188,7 @@ export const partsOf = (view: ReadModel, reads: ReadRow[], overrides: Partial<Cr
   statusesAtNs: () => 1_000_000_000n,
   monoNs: process.hrtime.bigint,
   tokenOf: (value) => `token-${value.length}`,
+  audited: (_method, _containerId, cmd) => ({ cmd }),
   keepCredentials: () => 'credentials',
   sandboxDetails: () => Promise.resolve({}),
   streaming: { newId: () => 'session', urlFor: ({ kind }) => Promise.resolve(`http://127.0.0.1/${kind}/token`) },

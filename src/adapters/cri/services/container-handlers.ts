@@ -86,7 +86,11 @@ export function containerHandlers(
     execSync: calling(
       parts,
       'ExecSync',
-      ({ containerId, cmd, timeout }) => ({ containerId, cmd, timeoutSeconds: timeout }),
+      ({ containerId, cmd, timeout }) => ({
+        containerId,
+        ...parts.audited('ExecSync', containerId, cmd),
+        timeoutSeconds: timeout,
+      }),
       ({ outcome, attachment }) => ({
         stdout: bufferOf(attachment?.stdout),
         stderr: bufferOf(attachment?.stderr),

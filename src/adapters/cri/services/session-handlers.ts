@@ -6,7 +6,7 @@ import type { Caller } from '../../../domain/model/records.ts';
 import type * as wire from '../../../wire/cri/api.ts';
 import type { StreamingRequest } from '../../streaming/types.ts';
 import type { Handlers } from '../context.ts';
-import { submit } from '../calls.ts';
+import { checked, submit } from '../calls.ts';
 import type { CriParts } from '../parts.ts';
 import { find } from '../lookup.ts';
 
@@ -28,7 +28,8 @@ export function sessionHandlers(parts: CriParts): SessionHandlers {
   return {
     async exec({ containerId, cmd, tty, stdin, stdout, stderr }, context) {
       const newId = streaming.newId();
-      const wanted = { cmd, tty, stdin, stdout, stderr };
+      const command = await checked(parts, 'Exec', () => parts.audited('Exec', containerId, cmd), context);
+      const wanted = { ...command, tty, stdin, stdout, stderr };
       await submit(parts, 'Exec', () => ({ newId, containerId, ...wanted }), context);
       return granted({ kind: 'Exec', containerId: containerIdOf(containerId), ...wanted, ...allowed(newId, context) });
     },

@@ -49,10 +49,11 @@ export const runExec = async (
 ): Promise<EffectResults['RunExec']> => {
   const { podSandboxId, containerId, execId, bundlePath, args, timeoutMs } = effect;
   return attempting(`run a command in container ${containerId}`, async () => {
+    const command = args.map(context.filledArg);
     const opening = openStreams(context, execId);
     const ready = Promise.all([
       context.shims.clientOf(podSandboxId),
-      readExecProcess(bundlePath, args, false),
+      readExecProcess(bundlePath, command, false),
       opening,
     ]);
     const [client, process, streams] = await ready.catch(async (error: unknown) => {

@@ -91,10 +91,11 @@ export const streamExec = async (
 ): Promise<EffectResults['StreamExec']> => {
   const { podSandboxId, containerId, execId, bundlePath, args, tty } = effect;
   return attempting(`run a command in container ${containerId}`, async () => {
+    const command = args.map(context.filledArg);
     const session = context.processClientOf(execId);
     const [client, process] = await Promise.all([
       context.shims.clientOf(podSandboxId),
-      readExecProcess(bundlePath, args, tty),
+      readExecProcess(bundlePath, command, tty),
     ]);
     const pumps = await openPumps(context, effect, session);
     const { stdin, stdout, stderr } = pumps;

@@ -21,7 +21,7 @@ const CLASSES = {
   lifecycle: { class_uid: 6002, category_uid: 6 },
 } as const;
 
-const API_ACTIVITY = { create: 1, update: 3, delete: 4, connect: 99 } as const satisfies Record<Verb, number>;
+const API_ACTIVITY = { create: 1, get: 2, update: 3, delete: 4, connect: 99 } as const satisfies Record<Verb, number>;
 const PROCESS_LAUNCH = 1;
 const PROCESS_TERMINATE = 2;
 const LIFECYCLE_START = 3;

@@ -1,5 +1,7 @@
 /** What a call does to its object, in the words of audit logs; by the beginning of its method's name. Pure. */
-export type Verb = 'create' | 'update' | 'delete' | 'connect';
+import { readMethods } from '../../../domain/call/read-methods.ts';
+
+export type Verb = 'create' | 'get' | 'update' | 'delete' | 'connect';
 
 const BEGINNINGS: readonly (readonly [RegExp, Verb])[] = [
   [/^(Run|Create|Pull|Load|Restore)/, 'create'],
@@ -7,5 +9,8 @@ const BEGINNINGS: readonly (readonly [RegExp, Verb])[] = [
   [/^(Exec|Attach|PortForward)/, 'connect'],
 ];
 
+/** Those that only read are records where the audit rules want it; `Read` is what is left of a pruned one. */
+const READS: ReadonlySet<string> = new Set<string>(['Read', ...readMethods]);
+
 export const verbOf = (method: string): Verb =>
-  BEGINNINGS.find(([beginning]) => beginning.test(method))?.[1] ?? 'update';
+  READS.has(method) ? 'get' : (BEGINNINGS.find(([beginning]) => beginning.test(method))?.[1] ?? 'update');

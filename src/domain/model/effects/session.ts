@@ -2,6 +2,7 @@
  * Effects that run commands in containers, or carry streams to containers and pods, and what their success says. Types
  * only. None of them holds bytes of a stream.
  */
+import type { OciArg } from '../oci.ts';
 
 /** How much went through a session, never what. */
 export interface StreamedBytes {
@@ -17,7 +18,7 @@ export type SessionEffect =
       readonly containerId: string;
       readonly execId: string;
       readonly bundlePath: string;
-      readonly args: readonly string[];
+      readonly args: readonly OciArg[];
       readonly timeoutMs: number | null;
     }
   /** Kills and deletes an exec that a crash left in doubt. */
@@ -29,7 +30,7 @@ export type SessionEffect =
       readonly containerId: string;
       readonly execId: string;
       readonly bundlePath: string;
-      readonly args: readonly string[];
+      readonly args: readonly OciArg[];
       readonly tty: boolean;
     }
   /** Lets a session hear a container's output and write to its stdin, until the container's output or the session ends. */
@@ -71,11 +72,11 @@ export interface SessionResults {
 export interface SessionIntents {
   readonly RunExec: {
     readonly execId: string;
-    readonly args: readonly string[];
+    readonly args: readonly OciArg[];
     readonly timeoutMs: number | null;
   };
   readonly EndExec: { readonly execId: string };
-  readonly StreamExec: { readonly execId: string; readonly args: readonly string[]; readonly tty: boolean };
+  readonly StreamExec: { readonly execId: string; readonly args: readonly OciArg[]; readonly tty: boolean };
   readonly StreamAttach: { readonly sessionId: string };
   readonly StreamPort: { readonly sessionId: string; readonly port: number };
 }

@@ -22,6 +22,7 @@ const { effects } = await createShimAdapter({
   spawner: await startSpawner({ lockPath: join(stateDir, 'spawner.lock'), startTimeoutMs: 20_000 }),
   logKeeper: createTestLogKeeper(),
   observe: () => Promise.resolve(),
+  filledArg: (arg) => (typeof arg === 'string' ? arg : `filled ${arg.token}`),
   processClientOf: () => {
     throw new Error('There is no session.');
   },

@@ -127,6 +127,7 @@ export const openRig = async (shimPath: string, options: RigOptions = {}): Promi
       spawner,
       logKeeper: (await startLogKeeper?.(stateDir, spawner)) ?? logKeeper,
       execOutput,
+      filledArg: (arg) => (typeof arg === 'string' ? arg : `filled ${arg.token}`),
       processClientOf: (sessionId) => options.sessions?.get(sessionId) ?? noSession(),
       stateDir,
       timings,

@@ -1,0 +1,86 @@
+/** The audit policy where calls come in: what becomes of reads, and what of commands. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createAudit } from '../../src/daemon/audit.ts';
+import type { CallDraft } from '../../src/domain/call/draft.ts';
+import { FailureError } from '../../src/domain/model/errors.ts';
+import type { CallReply, ReadDetails } from '../../src/engine/ports.ts';
+import type { ReadRow } from '../../src/journal/types.ts';
+import { container, idOf, podSandbox, testModel } from '../adapters/cri/support.ts';
+
+const model = testModel();
+model.put({ sandboxes: [podSandbox(idOf('aa'))], containers: [container(idOf('cc'), idOf('aa'))] });
+
+const setUp = (rules: Parameters<typeof createAudit>[0]['rules'], reply: Partial<CallReply> = {}) => {
+  const rows: ReadRow[] = [];
+  const calls: CallDraft[] = [];
+  const audit = createAudit({
+    rules,
+    state: model.state,
+    appendRead: (row) => void rows.push(row),
+    submit: async (draft) => {
+      calls.push(draft);
+      return { outcome: { ok: true, value: {} }, attachment: null, ...reply };
+    },
+    tokenOf: (value) => `token of ${value.length}`,
+  });
+  return { audit, rows, calls };
+};
+
+const row = (method: string, subject = ''): ReadRow => ({
+  atNs: 1n,
+  durationNs: 2n,
+  code: 0,
+  callerPid: 3,
+  callerUid: 4,
+  method,
+  subject,
+});
+const details =
+  (request: object = {}): (() => ReadDetails) =>
+  () => ({ caller: null, request: { ...request }, failure: null });
+
+test('a read is a row, a record, or nothing, as the rules say', async () => {
+  const { audit, rows, calls } = setUp([
+    { level: 'none', methods: ['Version'], namespaces: [] },
+    { level: 'request', methods: ['ContainerStatus'], namespaces: ['default'] },
+  ]);
+  audit.recordRead(row('Version'), () => assert.fail('nobody asks for more'));
+  audit.recordRead(row('ListContainers'), () => assert.fail('nobody asks for more'));
+  audit.recordRead(row('ContainerStatus', 'cc'), details({ containerId: 'cc', verbose: true }));
+  audit.recordRead(row('ContainerStatus', 'nobody'), () => assert.fail('nobody asks for more'));
+  assert.deepEqual(
+    rows.map(({ method, subject }) => `${method} ${subject}`),
+    ['ListContainers ', 'ContainerStatus nobody'],
+  );
+  assert.deepEqual(calls, [
+    {
+      method: 'Read',
+      rpc: 'ContainerStatus',
+      about: `container/${idOf('cc')}`,
+      request: { containerId: 'cc', verbose: true },
+      durationNs: '2',
+    },
+  ]);
+});
+
+test('a read that the full disk has no record for is a row, and a long request is its length', async () => {
+  const { audit, rows, calls } = setUp([{ level: 'request', methods: ['List*'], namespaces: [] }], {
+    unrecorded: true,
+  });
+  audit.recordRead(row('ListContainers'), details({ filter: 'x'.repeat(100_000) }));
+  await Promise.resolve();
+  await Promise.resolve();
+  assert.equal(rows.length, 1);
+  assert.match(JSON.stringify(calls), /"request":\{"characters":1000\d\d\}/);
+});
+
+test('at level metadata all arguments of a command are sealed, and nothing that no program can be given', () => {
+  const { audit } = setUp([{ level: 'metadata', methods: ['ExecSync'], namespaces: ['default'] }]);
+  assert.deepEqual(audit.audited('ExecSync', 'cc', ['login', '--password', '', 'hunter2']), {
+    cmd: ['login', { token: 'token of 10' }, '', { token: 'token of 7' }],
+    auditLevel: 'metadata',
+  });
+  assert.deepEqual(audit.audited('Exec', 'cc', ['login', 'hunter2']), { cmd: ['login', 'hunter2'] });
+  assert.throws(() => audit.audited('ExecSync', 'cc', ['a', 'b\0c']), FailureError);
+});

@@ -1,0 +1,94 @@
+/**
+ * The audit policy on the real parts: what the rules of the configuration keep out of the journal is in nothing that is
+ * read from it, and runs all the same.
+ */
+import assert from 'node:assert/strict';
+import { before, describe, test } from 'node:test';
+import { searcherFor, searchFiles } from '../support/canaries.ts';
+import { cleanupAfterAll } from '../support/cleanup.ts';
+import { criTool } from '../support/cri-tools.ts';
+import { journalPath } from '../support/journal.ts';
+import { busyboxName, startNode, type TestNode } from '../support/node.ts';
+import { eventually, runPod } from '../support/pods.ts';
+import { run } from '../support/process.ts';
+import { scribe } from '../cli/support.ts';
+import { serveJournal } from '../cli/ui/served.ts';
+
+const planted = ['exec argument', 'session argument'].map((name, index) => ({
+  name,
+  secret: `canary-${index}-${'5b2f8a'.repeat(3)}`,
+}));
+const [execArgument = '', sessionArgument = ''] = planted.map(({ secret }) => secret);
+const search = searcherFor(planted);
+
+const config = `
+[[audit.rules]]
+level = "metadata"
+methods = ["Exec*"]
+namespaces = ["default"]
+[[audit.rules]]
+level = "request"
+methods = ["ContainerStatus"]
+[[audit.rules]]
+level = "none"
+methods = ["Version"]
+`;
+
+describe('the audit policy', { timeout: 120_000 }, () => {
+  const owner = cleanupAfterAll();
+  let node: TestNode;
+  let containerId: string;
+
+  before(async () => {
+    node = await startNode(owner, { config });
+    ({ containerId } = await runPod(node.daemon, 'audited', busyboxName, ['sleep', '1000']));
+  });
+
+  const scribeOf = async (words: readonly string[]): Promise<string> => {
+    const { stdout, stderr, exitStatus } = await scribe([...words, '--root', node.daemon.dirs.root]);
+    assert.equal(exitStatus, 0, stderr);
+    return stdout;
+  };
+
+  test('C12: a command whose arguments are sealed runs with them, and nobody reads them later', async () => {
+    const { runtime } = node.daemon.cri;
+    const { stdout } = await runtime.execSync({ containerId, cmd: ['echo', execArgument], timeout: '10' });
+    assert.equal(stdout.toString(), `${execArgument}\n`);
+    const crictl = [
+      criTool('crictl'),
+      '-r',
+      `unix://${node.daemon.socket}`,
+      'exec',
+      containerId,
+      'echo',
+      sessionArgument,
+    ];
+    const session = await run(node.daemon.netns.inside(crictl));
+    assert.equal(session.stdout, `${sessionArgument}\n`);
+    await runtime.containerStatus({ containerId, verbose: true });
+    await runtime.version({});
+
+    const told = await eventually('both commands are over', async () => {
+      const history = await scribeOf(['history', '--reads']);
+      return /ExecSession .*exit 0/.test(history) && /ContainerStatus .*audit level request/.test(history) && history;
+    });
+    assert.match(told, /ExecSync .*echo \(sealed\); audit level metadata/);
+    assert.match(told, /ExecSession .*echo \(sealed\); audit level metadata/);
+    assert.match(told, /ContainerStatus +default\/audited main .*"verbose":true/);
+    assert.doesNotMatch(told, / Version /);
+    assert.doesNotMatch(await scribeOf(['history']), /ContainerStatus/);
+
+    const reads = [
+      ...[['history', '--events', '--json'], ['report'], ['report', 'execs', '--json'], ['why', containerId]],
+      ...['metadata', 'request', 'request-response'].map((level) => ['export', '--level', level]),
+      ['sql', 'SELECT * FROM calls'],
+      ['sql', 'SELECT * FROM exec_sessions'],
+    ];
+    for (const words of reads) assert.deepEqual(search(await scribeOf(words)), [], words.join(' '));
+    const { get } = await serveJournal(owner, journalPath(node.daemon), 'request-response');
+    for (let seq = 1; seq <= 200; seq += 1)
+      assert.deepEqual(search(JSON.stringify(await get(`record?seq=${seq}`))), [], String(seq));
+    assert.deepEqual(await searchFiles(search, [node.daemon.dirs.root, node.daemon.dirs.state]), []);
+    assert.deepEqual(search(node.daemon.log()), []);
+  });
+});
