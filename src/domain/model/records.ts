@@ -11,6 +11,7 @@ import type { ContainerConfig, Int64, LinuxContainerResources, PodSandboxConfig 
 import type { CniConfList } from './cni.ts';
 import type { EffectIntents, EffectKind, EffectResults } from './effects.ts';
 import type { ImagePulled } from './image-content.ts';
+import type { RecordedRead } from './reads.ts';
 import type { TaskExit } from './tasks.ts';
 import type { SandboxRequested } from './sandbox-requested.ts';
 import type { Failure, GrpcCode } from './errors.ts';
@@ -19,7 +20,7 @@ import type { DaemonFacts } from './daemon-facts.ts';
 import type { DamagedContent, JournalDoubt, NodeEvent, NodeNote } from './notes.ts';
 import type { NriResources } from './nri.ts';
 import type { ContainerAdjusted, NriNote } from './nri-plugins.ts';
-import type { AttachRequest, AuditedCommand, ExecRequest } from './streams.ts';
+import type { AttachRequest, ExecRequest, ExecSyncRequest } from './streams.ts';
 import type { RestorePodRequest } from './pod-restore.ts';
 import type { Result } from './result.ts';
 import type { TurnFailed } from './turn-failed.ts';
@@ -72,12 +73,7 @@ export type CallRequest =
       readonly evicted?: Eviction;
     }
   | { readonly method: 'RemoveContainer'; readonly containerId: string }
-  | ({
-      readonly method: 'ExecSync';
-      readonly newId: string;
-      readonly containerId: string;
-      readonly timeoutSeconds: Int64;
-    } & AuditedCommand)
+  | ({ readonly method: 'ExecSync' } & ExecSyncRequest)
   /** Allows one session: the reply's address holds a token, which is nowhere in here. */
   | ({ readonly method: 'Exec' } & ExecRequest)
   | ({ readonly method: 'Attach' } & AttachRequest)
@@ -138,18 +134,7 @@ export type CallRequest =
   | { readonly method: 'UpdateRuntimeConfig'; readonly podCidr: string }
   | { readonly method: 'SetLogLevel'; readonly level: string }
   | { readonly method: 'AcknowledgeJournal'; readonly reason: string }
-  /**
-   * A call that only reads, of which the audit rules have its request recorded: received when it was answered. Of the
-   * request the fields that are set; the stream of the object that it is about, where there is one.
-   */
-  | {
-      readonly method: 'Read';
-      readonly rpc: string;
-      readonly about?: string;
-      readonly request: Readonly<Record<string, unknown>>;
-      readonly durationNs: Int64;
-      readonly failure?: Failure;
-    }
+  | ({ readonly method: 'Read' } & RecordedRead)
   /** A request that was refused before it could be written down as a call: what was wrong with it. */
   | { readonly method: 'Refused'; readonly rpc: string; readonly failure: Failure }
   /** An RPC that scribe does not offer yet. */

@@ -1,4 +1,5 @@
 /** What calls say that run a command, or open a session of a client's streams. Types only. */
+import type { Int64 } from './cri.ts';
 import type { OciArg } from './oci.ts';
 
 /** A command as it is recorded. */
@@ -15,6 +16,12 @@ export interface WantedStreams {
   readonly stdin: boolean;
   readonly stdout: boolean;
   readonly stderr: boolean;
+}
+
+export interface ExecSyncRequest extends AuditedCommand {
+  readonly newId: string;
+  readonly containerId: string;
+  readonly timeoutSeconds: Int64;
 }
 
 /** `newId` of a call that allows a session is what the session's `allowedBy` says. */

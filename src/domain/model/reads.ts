@@ -1,0 +1,14 @@
+/** What is recorded of calls that only read, where more than a row is. Types only. */
+import type { Int64 } from './cri.ts';
+import type { Failure } from './errors.ts';
+
+/** Of a call whose request the audit rules have recorded: received when it was answered. */
+export interface RecordedRead {
+  readonly rpc: string;
+  /** Stream of the object that it is about; absent: there is none. */
+  readonly about?: string;
+  /** The fields that are set. */
+  readonly request: Readonly<Record<string, unknown>>;
+  readonly durationNs: Int64;
+  readonly failure?: Failure;
+}
