@@ -11,12 +11,12 @@
  * left behind would stay for hours.
  */
 import { readFile } from 'node:fs/promises';
-import { getHeapStatistics, setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
 import { checked, native } from './syscalls.ts';
 
 const QUIET_MS = 3_000;
-/** Looking through a heap of 25 MB takes 30 ms of a processor: not after every call of a node with a call every 5 s. */
+/** Looking through a heap of 25 MB takes 40 ms of a processor: not after every call of a node with a call every 5 s. */
 const LEAST_APART_MS = 30_000;
 const MADV_DONTNEED = 4;
 
@@ -36,33 +36,34 @@ export const fileRangesIn = (smaps: string): readonly MappedRange[] =>
     return /^Anonymous: +0 kB$/m.test(mapping) ? [{ start: BigInt(`0x${start}`), end: BigInt(`0x${end}`) }] : [];
   });
 
-/** What is left of a heap that grew under load lies scattered over pages that are nearly empty. */
-const SCATTERED_FACTOR = 1.4;
+/** By then V8 has gone through the heap, and its code for that can be dropped too. */
+const COLLECTED_MS = 500;
+/** Longer than what V8 keeps on pages with others: 128 KiB. */
+const LONG_NAME_LENGTH = 200_000;
+const COLLECTION_FLAGS = [
+  ['--stress-incremental-marking', '--no-stress-incremental-marking'],
+  ['--optimize-for-size', '--no-optimize-for-size'],
+] as const;
 
 /**
- * V8's way to ask for a collection. The flag is set for this moment only: a process that is started with it, and a thread
- * that is started while it is set, can't use the compiled code that Node brings along, which takes 26 ms of processor time.
+ * Has V8 begin to collect the garbage of this thread. It goes on a millisecond at a time, and on other threads, while this one
+ * works; the last step is what others wait for. Where a heap that grew under load is left scattered over pages that are nearly
+ * empty, some of it is moved together then, and V8 goes on with that by itself 8 s later.
+ *
+ * V8 has no call for this. It asks itself whether to begin when it makes an old object, of which a name of a property is one,
+ * and these flags make it say yes. They are set for that moment only: a thread or process that is started with other flags can't
+ * use the compiled code that Node brings along, which takes 26 ms of processor time.
  */
-const askForCollection = (): NodeJS.GCFunction => {
-  setFlagsFromString('--expose-gc');
-  try {
-    return runInNewContext('gc') as NodeJS.GCFunction;
-  } finally {
-    setFlagsFromString('--no-expose-gc');
-  }
+const beginToCollect = (): void => {
+  for (const [set] of COLLECTION_FLAGS) setFlagsFromString(set);
+  Object.fromEntries([[String(performance.now()).padEnd(LONG_NAME_LENGTH), null]]);
+  for (const [, unset] of COLLECTION_FLAGS) setFlagsFromString(unset);
 };
 
-/** The garbage of this thread. Takes 30 ms where 25 MB are in use, and 130 ms where they have to be moved together. */
-const collect = (): void => {
-  const gc = askForCollection();
-  gc();
-  const { total_heap_size: totalBytes, used_heap_size: usedBytes } = getHeapStatistics();
-  if (totalBytes > usedBytes * SCATTERED_FACTOR) gc({ type: 'major', execution: 'sync', flavor: 'last-resort' });
-};
-
-/** Whoever calls in that moment waits for the collection; all else takes a millisecond or two. */
+/** Whoever calls in that moment may wait for the last step of the collection; all else takes a millisecond or two. */
 export async function giveBackMemory(): Promise<void> {
-  collect();
+  beginToCollect();
+  await sleep(COLLECTED_MS, undefined, { ref: false });
   mallocTrim(0);
   for (const { start, end } of fileRangesIn(await readFile('/proc/self/smaps', 'utf8')))
     checked('madvise', 'what is mapped of files', madvise(start, end - start, MADV_DONTNEED));

@@ -27,29 +27,40 @@ it('takes what is mapped of files, can not be written to, and is as it is in the
 
 const CHILD = `
 import { readFileSync } from 'node:fs';
+import { constants, PerformanceObserver } from 'node:perf_hooks';
 import { giveBackMemory } from '${new URL('../../../src/platform/linux/give-back.ts', import.meta.url).href}';
 const kiBOf = (name) => Number(new RegExp(name + ':\\\\s+(\\\\d+)').exec(readFileSync('/proc/self/status', 'utf8'))[1]);
-let garbage = Array.from({ length: 400_000 }, (_, index) => ({ text: 'a'.repeat(index % 7) + index }));
-const sum = garbage.reduce((total, { text }) => total + text.length, 0);
-const kept = garbage.filter((_, index) => index % 500 === 0);
+const objects = () => Array.from({ length: 400_000 }, (_, index) => ({ text: 'a'.repeat(index % 7) + index }));
+const lengthOf = (list) => list.reduce((total, { text }) => total + text.length, 0);
+const now = () => ({ heapBytes: process.memoryUsage().heapTotal, fileKiB: kiBOf('RssFile') });
+let garbage = objects();
+const sum = lengthOf(garbage);
+const kept = garbage.filter((_, index) => index % 50 === 0);
 garbage = null;
-const before = { heapBytes: process.memoryUsage().heapTotal, fileKiB: kiBOf('RssFile') };
+const before = now();
+let steps = 0;
+new PerformanceObserver((list) => {
+  steps += list.getEntries().filter(({ detail }) => detail.kind === constants.NODE_PERFORMANCE_GC_INCREMENTAL).length;
+}).observe({ entryTypes: ['gc'] });
+const turns = setInterval(() => undefined, 1);
 await giveBackMemory();
-const after = { heapBytes: process.memoryUsage().heapTotal, fileKiB: kiBOf('RssFile') };
-const again = Array.from({ length: 400_000 }, (_, index) => ({ text: 'a'.repeat(index % 7) + index }));
-console.log(JSON.stringify({ before, after, same: again.reduce((total, { text }) => total + text.length, 0) === sum, kept: kept.length }));
+clearInterval(turns);
+const after = now();
+console.log(JSON.stringify({ before, after, steps, same: lengthOf(objects()) === sum, kept: kept.length }));
 `;
 
-it('gives back garbage and what is mapped of files, and all that ran runs on', async () => {
+it('gives back garbage, in steps, and what is mapped of files, and all that ran runs on', async () => {
   const out = await runOk([process.execPath, '--no-warnings', '--input-type=module', '-e', CHILD]);
-  const { before, after, same } = JSON.parse(out) as Record<
+  const { before, after, steps, same } = JSON.parse(out) as Record<
     'before' | 'after',
     { heapBytes: number; fileKiB: number }
   > & {
+    steps: number;
     same: boolean;
   };
   assert.ok(after.heapBytes < before.heapBytes / 2, out);
   assert.ok(after.fileKiB < before.fileKiB - 20_000, out);
+  assert.ok(steps > 0, out);
   assert.equal(same, true);
 });
 
