@@ -12,6 +12,7 @@ import { parseArgs } from 'node:util';
 import { buildImage, busyboxImage } from '../scripts/lib/image.ts';
 import { pauseProgram } from '../src/adapters/pause/pause-program.ts';
 import { type Owner, onCleanup } from '../test/support/cleanup.ts';
+import { privateMounts, withoutUnified } from '../test/support/mount-namespace.ts';
 import { netnsOf } from '../test/support/netns.ts';
 import { startRegistry } from '../test/support/registry.ts';
 import { loadNow, readEnvironment } from './compare/environment.ts';
@@ -28,7 +29,7 @@ import {
 import { errorsOf, rowsOf, tableOf } from './compare/report.ts';
 import { nriCosts, type Outcome } from './compare/nri-costs.ts';
 import { pushPullImages } from './compare/pulls.ts';
-import { nriModes, type PeerName, type Runtime, startRuntime } from './compare/runtimes.ts';
+import { crunOfAnyVersion, nriModes, type PeerName, type Runtime, startRuntime } from './compare/runtimes.ts';
 
 const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--seconds S] [--lives N] [--pull-mb N] [--only PHASE,...] [--out FILE]
 
@@ -43,6 +44,7 @@ const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--sec
   --before DIR  another clone of scribe (an earlier commit, say), measured in containerd's place: no goals then
   --nri         what NRI costs CreateContainer, and nothing else: each runtime with NRI off, on without a plugin, and
                 with the sample plugin logger connected, all in turn; --pods says how many containers of a round
+  --crun        both with crun in place of runc, where an empty v2 hierarchy beside cgroup v1 is not mounted
   --out FILE    where every single measurement is written as JSON (a file in the cache directory)
 
 Runs as root. What it builds, it builds once, into scribe/bench/bin of the cache directory (XDG_CACHE_HOME, ~/.cache);
@@ -55,6 +57,7 @@ interface Options {
   readonly pullMb: number;
   readonly before: string | undefined;
   readonly nri: boolean;
+  readonly crun: boolean;
 }
 
 const positive = (name: string, text: string, isAllowed: (value: number) => boolean): number => {
@@ -84,6 +87,7 @@ const readOptions = (): Options => {
       out: { type: 'string' },
       before: { type: 'string' },
       nri: { type: 'boolean', default: false },
+      crun: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
     },
   });
@@ -108,6 +112,7 @@ const readOptions = (): Options => {
     pullMb: positive('pull-mb', values['pull-mb'], Number.isInteger),
     before: values.before,
     nri: values.nri,
+    crun: values.crun,
   };
 };
 
@@ -129,7 +134,7 @@ const setUp = async (): Promise<void> => {
 const startAll = async (
   owner: Owner,
   dir: string,
-  { before, nri, plan, pullMb }: Pick<Options, 'before' | 'nri' | 'plan' | 'pullMb'>,
+  { before, nri, crun, plan, pullMb }: Pick<Options, 'before' | 'nri' | 'crun' | 'plan' | 'pullMb'>,
   signal: AbortSignal,
 ): Promise<Bench> => {
   const netns = await netnsOf(owner);
@@ -144,7 +149,13 @@ const startAll = async (
   const pullImages = isPulled ? await pushPullImages(registry, registryName, pullMb) : null;
   const registryConfigDir = await registry.mirrorsFor([registryName]);
   const pauseImage = `${registryName}/pause:latest`;
-  const around = { dir, bin, netns, registryConfigDir, pauseImage, ...(before === undefined ? {} : { before }) };
+  const around = {
+    ...{ dir, bin, netns, registryConfigDir, pauseImage },
+    ...(crun
+      ? { ociRuntime: await crunIn(dir), mountNamespace: await privateMounts(owner, withoutUnified) }
+      : { ociRuntime: 'runc' }),
+    ...(before === undefined ? {} : { before }),
+  } as const;
   const runtimes: Runtime[] = [];
   for (const mode of nri ? nriModes : (['none'] as const))
     for (const name of ['scribe', peerOf(before)] as const) {
@@ -157,12 +168,18 @@ const startAll = async (
   return { runtimes, image, pullImages, dir, clientProgram: join(bin, 'bench-client'), signal, progress };
 };
 
+const crunIn = async (dir: string): Promise<string> => {
+  const path = join(dir, 'crun');
+  await writeFile(path, crunOfAnyVersion, { mode: 0o755 });
+  return path;
+};
+
 const peerOf = (before: string | undefined): PeerName => (before === undefined ? 'containerd' : 'before');
 
 /** Measures, prints and writes; resolves with whether nothing failed and every goal was met. */
 const runAndReport = async (bench: Bench, options: Options): Promise<boolean> => {
   const { plan, out } = options;
-  const environment = await readEnvironment(bench.runtimes, bin);
+  const environment = await readEnvironment(bench.runtimes, bin, options.crun ? 'crun' : 'runc');
   const loadBefore = loadNow();
   const { table, areMet, errors, raw } = await (options.nri ? nriCosts(bench, plan) : comparison(bench, options));
   const { rounds, pods, loaded, seconds } = plan;

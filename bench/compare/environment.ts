@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { cpus, loadavg, release, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { Runtime } from './runtimes.ts';
+import type { OciRuntimeName, Runtime } from './runtimes.ts';
 
 const execute = promisify(execFile);
 const top = join(import.meta.dirname, '../..');
@@ -27,12 +27,16 @@ export const loadNow = (): string => {
 };
 
 /** Reads it all once; `bin` is the directory of what was built for the benchmark. */
-export const readEnvironment = async (runtimes: readonly Runtime[], bin: string): Promise<Environment> => {
+export const readEnvironment = async (
+  runtimes: readonly Runtime[],
+  bin: string,
+  ociRuntime: OciRuntimeName,
+): Promise<Environment> => {
   const processors = cpus();
-  const [commit, changes, runc, shim, cni] = await Promise.all([
+  const [commit, changes, runtime, shim, cni] = await Promise.all([
     said('git', ['rev-parse', '--short', 'HEAD'], /^(\S+)/),
     said('git', ['status', '--porcelain', '--untracked-files=no', 'src', 'bin'], /^\s*(\S+)/),
-    said('runc', ['--version'], /^runc version (\S+)/),
+    said(ociRuntime, ['--version'], /^\w+ version (\S+)/),
     said(join(bin, 'containerd-shim-runc-v2'), ['-v'], /Version: +(\S+)/),
     said(join(bin, 'cni/bridge'), [], /plugin (\S+)/),
   ]);
@@ -40,7 +44,7 @@ export const readEnvironment = async (runtimes: readonly Runtime[], bin: string)
     date: new Date().toISOString().slice(0, 10),
     scribe: `commit ${commit}${changes === '' ? '' : ' and changes'}, Node ${process.version}`,
     peer: runtimes.find(({ name }) => name !== 'scribe')?.version ?? '',
-    both: `runc ${runc}, shim ${shim}, CNI plugins ${cni}`,
+    both: `${ociRuntime} ${runtime}, shim ${shim}, CNI plugins ${cni}`,
     machine: `${processors.length} × ${processors[0]?.model ?? 'unknown'}, ${Math.round(totalmem() / 2 ** 30)} GiB, Linux ${release()}`,
   };
 };

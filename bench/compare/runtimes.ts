@@ -13,6 +13,7 @@ import { type Owner, onCleanup } from '../../test/support/cleanup.ts';
 import { sweep } from '../../test/support/daemon.ts';
 import { goProgram } from '../../test/support/go-program.ts';
 import type { DaemonDirs } from '../../test/support/leftovers.ts';
+import { insideMounts } from '../../test/support/mount-namespace.ts';
 import type { Netns } from '../../test/support/netns.ts';
 import { eventually } from '../../test/support/pods.ts';
 import { type BackgroundProcess, startProcess } from '../../test/support/process.ts';
@@ -39,6 +40,20 @@ export interface Runtime {
   readonly launch: () => Promise<number>;
 }
 
+export type OciRuntimeName = 'runc' | 'crun';
+
+/**
+ * crun for both runtimes. crun 1.8 refuses every spec that doesn't say it is of version 1.0, as containerd's say 1.3: both get
+ * the same script in front of it, which costs both two processes for a container.
+ */
+export const crunOfAnyVersion = `#!/bin/sh
+for each; do
+  [ "$before" != --bundle ] || sed -i 's/"ociVersion":"[^"]*"/"ociVersion":"1.0.2"/' "$each/config.json"
+  before=$each
+done
+exec crun "$@"
+`;
+
 /** What both runtimes get. */
 export interface Surroundings {
   /** Directory of this run; everything of the runtimes is in it. */
@@ -46,6 +61,10 @@ export interface Surroundings {
   /** Directory with containerd, the shim, and CNI plugins in cni/. */
   readonly bin: string;
   readonly netns: Netns;
+  /** Path, or name in PATH. */
+  readonly ociRuntime: string;
+  /** The mount namespace that both runtimes run in; absent: the benchmark's own. */
+  readonly mountNamespace?: string;
   /** Directory of hosts.toml files. */
   readonly registryConfigDir: string;
   /** Another clone of scribe, which is measured in containerd's place; absent: containerd is. */
@@ -68,9 +87,11 @@ const scribeConfig = (place: Place, nri: NriMode): string => `
 enable = ${nri !== 'off'}
 socket = "${nriPlaces(place).socket}"
 plugin_dir = "${nriPlaces(place).plugins}"
-${ownConfig}`;
+`;
 
-const ownConfig = `
+const ownConfig = (ociRuntime: string): string => `
+[runtime.handlers.runc]
+binary_name = "${ociRuntime}"
 [runtime]
 cgroup_driver = "cgroupfs"
 restrict_oom_score_adj = true
@@ -79,7 +100,11 @@ enable_unprivileged_icmp = true
 `;
 
 /** The defaults of containerd, but for what keeps it within its directories and what scribe is told as well. */
-const containerdConfig = (place: Place, nri: NriMode, { bin, registryConfigDir, pauseImage }: Surroundings): string => `
+const containerdConfig = (
+  place: Place,
+  nri: NriMode,
+  { bin, ociRuntime, registryConfigDir, pauseImage }: Surroundings,
+): string => `
 version = 3
 root = '${place.dirs.root}'
 state = '${place.dirs.state}'
@@ -95,7 +120,7 @@ state = '${place.dirs.state}'
 [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
   runtime_type = 'io.containerd.runc.v2'
 [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
-  BinaryName = 'runc'
+  BinaryName = '${ociRuntime}'
   SystemdCgroup = false
 [plugins.'io.containerd.cri.v1.runtime'.cni]
   bin_dirs = ['${join(bin, 'cni')}']
@@ -166,7 +191,8 @@ const knowsNri = (before: string): boolean => existsSync(join(before, 'src/confi
 
 const configOf = (name: RuntimeName, nri: NriMode, place: Place, around: Surroundings): string => {
   if (name === 'containerd') return containerdConfig(place, nri, around);
-  return name === 'scribe' || knowsNri(around.before ?? thisClone) ? scribeConfig(place, nri) : ownConfig;
+  const own = ownConfig(around.ociRuntime);
+  return name === 'scribe' || knowsNri(around.before ?? thisClone) ? `${scribeConfig(place, nri)}${own}` : own;
 };
 
 /**
@@ -193,7 +219,7 @@ export const startRuntime = async (
 ): Promise<Runtime> => {
   const place = await makePlace(name, nri, around.dir);
   await writeFile(place.configPath, configOf(name, nri, place, around));
-  const argv = around.netns.inside(commandLine(name, place, around));
+  const argv = [...insideMounts(around.mountNamespace), ...around.netns.inside(commandLine(name, place, around))];
   // Both find the shim, and the shim the OCI runtime, where PATH says.
   const env = { ...process.env, PATH: `${around.bin}:${process.env['PATH']}` };
   onCleanup(owner, () => sweep(place.dirs));
