@@ -2,6 +2,7 @@
  * Compares what the journal folds to, from record 1 on, with what others hold: its snapshots and the live state of the
  * daemon. Equal means byte for byte: the hashes are of the whole state as it is written.
  */
+import { Worker } from 'node:worker_threads';
 import { writeState } from '../domain/turn/snapshot.ts';
 import { nodeFold } from '../engine/node-fold.ts';
 import { foldRecords } from '../journal/fold.ts';
@@ -73,4 +74,36 @@ export const compareFold = <H extends Held>(
   compareBefore(Number.MAX_SAFE_INTEGER);
   const doubts = (state.journalDoubts ?? []).map(({ what }) => what);
   return { compared, whole: { seq, stateHash: hashOfState(writeState(state)) }, doubts };
+};
+
+export interface FoldTask {
+  readonly path: string;
+  readonly held: readonly Held[];
+}
+
+/** Words on the way, and at the end the answer. */
+export type FromFoldWorker =
+  | { readonly kind: 'progress'; readonly seq: number }
+  | { readonly kind: 'folded'; readonly outcome: FoldOutcome<Held> };
+
+/** The same on a thread of its own, until the signal: worth its start where there is much to fold. */
+export const compareFoldElsewhere = async <H extends Held>(
+  path: string,
+  held: readonly H[],
+  onRecord: (seq: number) => void,
+  signal: AbortSignal,
+): Promise<FoldOutcome<H>> => {
+  signal.throwIfAborted();
+  const { promise, resolve, reject } = Promise.withResolvers<FoldOutcome<Held>>();
+  const task: FoldTask = { path, held };
+  const worker = new Worker(new URL('./fold-worker.ts', import.meta.url), { workerData: task });
+  worker.on('message', (message: FromFoldWorker) => {
+    if (message.kind === 'progress') onRecord(message.seq);
+    else resolve(message.outcome);
+  });
+  worker.once('error', reject);
+  worker.once('exit', (code) => reject(new Error(`The folding thread ended with code ${code}.`)));
+  signal.addEventListener('abort', () => void worker.terminate());
+  // What came back are copies of what was handed over.
+  return (await promise) as FoldOutcome<H>;
 };

@@ -3,8 +3,9 @@
  * asks for its tiles. What is not built yet, or never was since the journal is old, is computed from the records.
  */
 import type { Db } from './connect.ts';
+import { HASH_BYTES } from './encoding.ts';
 import { JournalError } from './errors.ts';
-import { leafHash, rootOf, rootOfFrontier, TILE_WIDTH, type TileOf } from './merkle.ts';
+import { leafHash, rootOf, rootOfFrontier, rootOfTile, TILE_WIDTH, type TileOf, writeLeafHash } from './merkle.ts';
 
 /** A hash that stands for a full tile of the level below. */
 interface Node {
@@ -39,35 +40,45 @@ const prepareLeaves = (db: Db) =>
   db.prepare<[number, number], Buffer>('SELECT body_hash FROM records WHERE seq > ? ORDER BY seq LIMIT ?').pluck();
 
 /**
- * The levels of a tree that grows at its end: of each the hashes that fill no tile yet. `full` hears of every tile that
- * becomes full.
+ * The levels of a tree that grows at its end: of each the hashes that fill no tile yet. `above` are those of level 1 and
+ * up; the leaves begin behind them. `full` hears of every tile that becomes full.
  */
-export const createFrontier = (levels: Uint8Array[][], full: (node: Node) => void) => {
-  const counts = levels.map((_, level) =>
-    levels.slice(level).reduceRight((sum, { length }) => sum * TILE_WIDTH + length, 0),
+export const createFrontier = (above: Uint8Array[][], full: (node: Node) => void) => {
+  const leaves = Buffer.alloc(TILE_WIDTH * HASH_BYTES);
+  let waiting = 0;
+  const counts = above.map((_, index) =>
+    above.slice(index).reduceRight((sum, { length }) => sum * TILE_WIDTH + length, 0),
   );
-  const add = (level: number, hash: Uint8Array): void => {
-    const tile = (levels[level] ??= []);
-    const n = counts[level] ?? 0;
-    if (level > 0) full({ level, n, hash });
-    counts[level] = n + 1;
+  const addAbove = (level: number, hash: Uint8Array): void => {
+    const tile = (above[level - 1] ??= []);
+    const n = counts[level - 1] ?? 0;
+    full({ level, n, hash });
+    counts[level - 1] = n + 1;
     tile.push(hash);
     if (tile.length < TILE_WIDTH) return;
-    levels[level] = [];
-    add(level + 1, rootOf(tile));
+    above[level - 1] = [];
+    addAbove(level + 1, rootOf(tile));
   };
+  const waitingHashes = (): Uint8Array[] =>
+    Array.from({ length: waiting }, (_, index) => leaves.subarray(index * HASH_BYTES, (index + 1) * HASH_BYTES));
   return {
-    add: (content: Uint8Array): void => add(0, leafHash(content)),
-    size: (): number => counts[0] ?? 0,
-    root: (): Uint8Array => rootOfFrontier(levels),
+    add: (content: Uint8Array): void => {
+      writeLeafHash(content, leaves, waiting * HASH_BYTES);
+      waiting += 1;
+      if (waiting < TILE_WIDTH) return;
+      waiting = 0;
+      addAbove(1, rootOfTile(leaves));
+    },
+    size: (): number => (counts[0] ?? 0) * TILE_WIDTH + waiting,
+    root: (): Uint8Array => Buffer.from(rootOfFrontier([waitingHashes(), ...above])),
   };
 };
 
-/** What is on disk of every level and fills no tile, from level 1 up; level 0 begins behind it. */
+/** What is on disk of every level from 1 up and fills no tile. */
 const readLevels = (db: Db): Uint8Array[][] => {
   const count = db.prepare<[number], number>('SELECT coalesce(max(n) + 1, 0) FROM tree_nodes WHERE level = ?').pluck();
   const nodes = prepareNodes(db);
-  const levels: Uint8Array[][] = [[]];
+  const levels: Uint8Array[][] = [];
   for (let level = 1; ; level++) {
     const end = count.get(level) ?? 0;
     if (end === 0) return levels;

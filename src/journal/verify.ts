@@ -1,8 +1,13 @@
 /**
- * Verifies a whole journal: the chain on two threads and the tree on a third, then everything that hangs on it. Never on the caller's thread,
- * never with the lock: a journal can be verified while its daemon writes it. Reports every finding, the first bad
- * sequence number first.
+ * Verifies a whole journal on threads of its own, as many at once as there are processors, never with the lock: a journal
+ * can be verified while its daemon writes it. Reports every finding, the first bad sequence number first.
+ *
+ *   chain, first half ──┐
+ *   chain, second half ─┼──> surroundings: what hangs on both, computed from nothing else
+ *   tree ───────────────┘
+ *   SQLite's own check
  */
+import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import type { ChainPart, Finding, Stretch } from './chain-check.ts';
 import { readNewestCheckpoint } from './checkpoints.ts';
@@ -11,6 +16,7 @@ import { GENESIS } from './encoding.ts';
 import { errorOf } from './errors.ts';
 import type { KeptResult } from './kept-checkpoints.ts';
 import type { KeptElsewhere, SurroundingsReport, SurroundingsTask } from './surroundings-check.ts';
+import { createLanes, type Lanes } from './lanes.ts';
 import { createReader } from './reader.ts';
 import type { TreeReport } from './tree-check.ts';
 
@@ -48,10 +54,15 @@ export interface VerifyOptions extends KeptElsewhere {
   readonly structure?: boolean;
   /** Told now and then how many records of how many were checked. */
   readonly onProgress?: (records: number, of: number) => void;
+  /** Shared with whatever else the caller has to do meanwhile. */
+  readonly lanes?: Lanes;
 }
 
+/** One for each processor; two at least, so that what is waited for by one thread is no time lost. */
+export const createVerifyLanes = (): Lanes => createLanes(Math.max(2, availableParallelism()));
+
 /** Below this a second thread costs more than it saves. */
-const splitAboveRecords = 20_000;
+export const splitAboveRecords = 20_000;
 
 const runTask = async (task: VerifyTask, onRecords: (records: number) => void = () => {}): Promise<VerifyAnswer> =>
   new Promise((resolve, reject) => {
@@ -96,33 +107,34 @@ const checkChains = async (
   path: string,
   stretches: readonly Stretch[],
   kept: KeptElsewhere,
+  lanes: Lanes,
   onRecords: (records: number) => void,
 ): Promise<ChainPart[]> => {
   const checked = stretches.map(() => 0);
   const answers = await Promise.all(
     stretches.map(async (stretch, index) =>
-      runTask({ kind: 'chain', path, stretch, kept }, (records) => {
-        checked[index] = records;
-        onRecords(checked.reduce((sum, part) => sum + part, 0));
-      }),
+      lanes(() =>
+        runTask({ kind: 'chain', path, stretch, kept }, (records) => {
+          checked[index] = records;
+          onRecords(checked.reduce((sum, part) => sum + part, 0));
+        }),
+      ),
     ),
   );
   return answers.flatMap((answer) => (answer.kind === 'chain' ? [answer.part] : []));
 };
 
 const verifyAll = async (path: string, options: VerifyOptions): Promise<VerifyReport> => {
-  const { structure = true, onProgress = () => {}, against, key } = options;
+  const { structure = true, onProgress = () => {}, against, key, lanes = createVerifyLanes() } = options;
   const kept = { against, key };
   const { headSeq, stretches } = planStretches(path);
-  const [parts, tree] = await Promise.all([
-    checkChains(path, stretches, kept, (records) => onProgress(records, headSeq)),
-    runTask({ kind: 'tree', path, kept }),
+  const [parts, tree, trees] = await Promise.all([
+    checkChains(path, stretches, kept, lanes, (records) => onProgress(records, headSeq)),
+    lanes(() => runTask({ kind: 'tree', path, kept })),
+    structure ? lanes(() => runTask({ kind: 'structure', path })) : null,
   ]);
   if (tree.kind !== 'tree') throw new Error('A verifying thread answered something else.');
-  const [surroundings, trees] = await Promise.all([
-    runTask({ kind: 'surroundings', path, headSeq, parts, tree: tree.report, kept }),
-    structure ? runTask({ kind: 'structure', path }) : null,
-  ]);
+  const surroundings = await runTask({ kind: 'surroundings', path, headSeq, parts, tree: tree.report, kept });
   if (surroundings.kind !== 'surroundings') throw new Error('A verifying thread answered something else.');
   const findings = inOrder([
     ...parts.flatMap((part) => part.findings),

@@ -1,11 +1,15 @@
 /** `scribe verify`: finds a flipped bit, and compares the fold with snapshots and with the daemon's live state. */
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { describe, test, type TestContext } from 'node:test';
+import { makeJournal } from '../../scripts/lib/large-journal/make.ts';
 import { writeState } from '../../src/domain/turn/snapshot.ts';
 import { nodeFold } from '../../src/engine/node-fold.ts';
 import { foldState } from '../../src/journal/fold.ts';
 import { JOURNAL_PRUNED } from '../../src/journal/own-records.ts';
 import { hashOfState } from '../../src/journal/snapshots.ts';
+import { splitAboveRecords } from '../../src/journal/verify.ts';
+import { tempDir } from '../support/temp-dir.ts';
 import { runHistory, targetOfSeed } from '../simulation/history.ts';
 import { recordsFrom, tamper, withoutTriggers } from '../journal/support.ts';
 import { run } from '../support/process.ts';
@@ -51,6 +55,24 @@ describe('verify', () => {
     assert.equal(stdout.match(/^the snapshot at record \d+ is the same, byte for byte$/gm)?.length, 2);
     assert.match(stdout, /the daemon's live state was not compared: there is no daemon at /);
     assert.match(stdout, /^took \d+\.\d s$/m);
+  });
+
+  test('a large journal, which is folded while it is checked: said as a small one is, and not folded when it is damaged', async (t) => {
+    const dir = await tempDir(t);
+    const journalPath = join(dir, 'journal.db');
+    await makeJournal({ path: journalPath, records: splitAboveRecords + 1000, seed: 3 });
+    const root = { dir, journalPath };
+    const { exitStatus, stdout, stderr } = await verify(root);
+    assert.equal(exitStatus, 0, stderr);
+    assert.match(stdout, /^every hash is right$/m);
+    assert.match(stdout, new RegExp(`has SHA-256 ${hashOfState(stateAt(journalPath))}$`, 'm'));
+    tamper(journalPath, (db) =>
+      withoutTriggers(db, () => db.prepare("UPDATE records SET body = body || ' ' WHERE seq = 20000").run()),
+    );
+    const damaged = await verify(root);
+    assert.equal(damaged.exitStatus, 1);
+    assert.match(damaged.stdout, /^record 20,000: its columns do not give its body_hash\.$/m);
+    assert.match(damaged.stdout, /^not folded: the journal is not what was written$/m);
   });
 
   test('a flipped bit: the first bad record and why, and exit status 1', async (t) => {

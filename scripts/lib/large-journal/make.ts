@@ -6,7 +6,9 @@ import { copyState, initialState } from '../../../src/domain/model/state.ts';
 import { createEngine } from '../../../src/engine/engine.ts';
 import { nodeFold } from '../../../src/engine/node-fold.ts';
 import { publishedView } from '../../../src/engine/published-view.ts';
+import { connectWriter } from '../../../src/journal/connect.ts';
 import { openJournal } from '../../../src/journal/open.ts';
+import { createTreeBuilder } from '../../../src/journal/tree-table.ts';
 import { createView } from '../../../src/projections/view.ts';
 import { CONF_LIST, FACTS } from '../../../test/simulation/facts.ts';
 import { createChoices } from '../../../test/simulation/random.ts';
@@ -28,6 +30,18 @@ export interface LargeJournal {
 const START_NS = 1_795_132_800_000_000_000n;
 const BATCH_RECORDS = 4096;
 const SNAPSHOT_EVERY_RECORDS = 40_000;
+
+/** What a daemon's writer does little by little while it has nothing else to do, which it never has here. */
+const growTree = (path: string): void => {
+  const db = connectWriter(path);
+  try {
+    const tree = createTreeBuilder(db);
+    while (tree.advance(BATCH_RECORDS));
+    db.transaction(tree.flush)();
+  } finally {
+    db.close();
+  }
+};
 
 /** As many as were asked for, and the rest of what the last moment brought. Returns how many. */
 export const makeJournal = async (options: LargeJournal): Promise<number> => {
@@ -82,5 +96,8 @@ export const makeJournal = async (options: LargeJournal): Promise<number> => {
     await snapshot();
   }
   await journal.close();
+  growTree(path);
+  // Signs what the tree is by now.
+  await openJournal({ path }).journal.close();
   return journal.seq();
 };
