@@ -2,7 +2,8 @@
  * Writes a golden journal: one simulated history as JSON lines, to be folded and decided again by every later version.
  * Run by hand once per version of the journal or of the rules: node test/golden/record.ts <seed> > test/golden/v1/<name>.jsonl,
  * then node scripts/make-golden.ts --accept <name>.
- * nri-plugins.jsonl was written by a daemon, on pods of test/integration/nri.test.ts: what plugins really say.
+ * killed-in-create.jsonl and nri-validators.jsonl (test/integration/nri-validators.test.ts, rules 6) were made of daemons' journals by
+ * scripts/make-golden.ts. nri-plugins.jsonl was written by a daemon, on pods of test/integration/nri.test.ts: what plugins really say.
  */
 import { stdout } from 'node:process';
 import { isOwnType } from '../../src/journal/own-records.ts';
