@@ -174,6 +174,7 @@ const optionalOf = (handler: ParsedHandler, cniConfDir: string, baseSpec: BaseSp
       ioUid: handler.io_uid,
       ioGid: handler.io_gid,
     }),
+    podsPerShim: handler.pods_per_shim === 1 ? undefined : handler.pods_per_shim,
     shimOptions: shimOptionsOf(handler.options),
     baseSpec,
     cni: cniOf(handler, cniConfDir),

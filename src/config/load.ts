@@ -180,7 +180,11 @@ const handlerContradictions = ([name, handler]: readonly [string, ParsedConfig['
   } else {
     const strayed = RUNC_SHIM_KEYS.filter((key) => handler[key] !== undefined);
     for (const key of strayed) problems.push(`${table}.${key} is for io.containerd.runc shims, and not for ${type}`);
+    if (handler.pods_per_shim > 1)
+      problems.push(`${table}.pods_per_shim is for io.containerd.runc shims, and ${type} has one for each pod`);
   }
+  if (handler.pods_per_shim > 1 && handler.sandboxer === 'shim')
+    problems.push(`${table}.pods_per_shim does not go with sandboxer = "shim": such a shim holds one pod`);
   for (const key of ['TypeUrl', 'ConfigPath'] as const) {
     const value = handler.options?.[key];
     if (value !== undefined && typeof value !== 'string')

@@ -68,6 +68,11 @@ const handler = z.strictObject(
       'pause',
       'What holds a pod open: pause, a container that does nothing; none: scribe pins its namespaces, and the shim starts with the first container (pods that share a PID namespace, have users of their own, or set kernel parameters beyond those of their namespaces get pause all the same); or shim: the sandbox service of the shim itself. Unless written: none with io.containerd.runc shims, pause with others, which may want that container.',
     ),
+    pods_per_shim: key(
+      count(1, 1000),
+      1,
+      'How many pods may have one shim process together: with more, a pod takes less memory, and all of them lose their containers when it dies. Pods of different handlers never do. With io.containerd.runc shims.',
+    ),
     systemd_cgroup: unset(
       flag,
       false,

@@ -155,6 +155,7 @@ describe('loading the configuration', () => {
       `[runtime.handlers.crun]
       binary_name = "crun"
       io_uid = 1000
+      pods_per_shim = 16
       no_pivot_root = true
       cni_conf_dir = "/etc/cni/other.d"
       cni_network = "other"
@@ -186,6 +187,7 @@ describe('loading the configuration', () => {
       systemdCgroup: false,
     });
     assert.deepEqual(crun?.runcOptions, { noPivotRoot: true, ioUid: 1000 });
+    assert.equal(crun.podsPerShim, 16);
     assert.deepEqual(crun.cni, { confDir: '/etc/cni/other.d', networkName: 'other' });
     assert.deepEqual(sand?.cni, { confDir: '/etc/cni/net.d', networkName: 'sand' });
     assert.deepEqual(crun.podAnnotations, ['run.oci.*', 'vendor.example/*']);
@@ -288,6 +290,15 @@ describe('loading the configuration', () => {
     ['[runtime.handlers.x]\ncni_network = "a/b"', /runtime\.handlers\.x\.cni_network must start with a letter/],
     ['[runtime.handlers.x]\nio_uid = -1', /runtime\.handlers\.x\.io_uid must be a whole number from 0/],
     ['[runtime.handlers.x]\nruntime_type = "kata"', /x\.runtime_type must be like "io\.containerd\.runc\.v2"/],
+    ['[runtime.handlers.x]\npods_per_shim = 0', /runtime\.handlers\.x\.pods_per_shim must be a whole number from 1 to/],
+    [
+      '[runtime.handlers.x]\nruntime_type = "io.containerd.kata.v2"\npods_per_shim = 2',
+      /handlers\.x\.pods_per_shim is for io\.containerd\.runc shims, and io\.containerd\.kata\.v2 has one for each pod/,
+    ],
+    [
+      '[runtime.handlers.x]\nsandboxer = "shim"\npods_per_shim = 2',
+      /handlers\.x\.pods_per_shim does not go with sandboxer = "shim"/,
+    ],
     ['[runtime.handlers.x.options]\na = 1', /runtime\.handlers\.x\.options is for other shims than/],
     [
       '[runtime.handlers.x]\nruntime_type = "io.containerd.kata.v2"\nno_pivot_root = true',

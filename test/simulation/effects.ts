@@ -1,7 +1,6 @@
 /** What each effect does to the simulated world. Each is "make it so", as real adapters are. */
 import type { EffectOf, EffectResults } from '../../src/domain/model/effects.ts';
 import type { ImageContent } from '../../src/domain/model/image-content.ts';
-import type { ObservedTask } from '../../src/domain/model/tasks.ts';
 import type { OciResources } from '../../src/domain/model/oci.ts';
 import type { PerformEffects } from '../../src/engine/ports.ts';
 import { DIED, fail, faultyPerformance, type SimulatedEffectsOptions } from './faulty-performance.ts';
@@ -11,6 +10,7 @@ import { IMAGE } from './images.ts';
 import { DEFAULT_SHARES, endTask, NO_LIMIT, isAlive, type SimulatedShim, type SimulatedTask, shimOf } from './world.ts';
 import { pluginEffects } from './plugins.ts';
 import { sessionEffects } from './session-effects.ts';
+import { shimEffects } from './shim-effects.ts';
 
 const NOTHING = {};
 const LOST_FOR_GOOD_RATE = 0.3;
@@ -98,21 +98,6 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
     world.shims.get(podSandboxId)?.tasks.delete(containerId);
   }
 
-  const observed = (containerId: string, task: SimulatedTask | undefined): ObservedTask => {
-    if (task === undefined) return { containerId, status: 'absent', pid: 0 };
-    const base = { containerId, status: task.status, pid: task.pid, startTicks: task.startTicks };
-    if (task.status !== 'stopped') return base;
-    return {
-      ...base,
-      exit: {
-        pid: task.pid,
-        exitStatus: task.exitStatus,
-        exitedAtNs: String(task.exitedAtNs),
-        oomKills: task.oomKills,
-      },
-    };
-  };
-
   return {
     PreparePodSandbox: performing('PreparePodSandbox', 2, ({ podSandboxId, bundle, chainIds }, half) => {
       world.dirs.add(podSandboxId);
@@ -166,39 +151,7 @@ export function simulatedEffects(options: SimulatedEffectsOptions): PerformEffec
       for (const [address, owner] of world.addresses) if (owner === podSandboxId) world.addresses.delete(address);
       return NOTHING;
     }),
-    StartShim: performing('StartShim', 8, ({ podSandboxId }, half) => {
-      if (!world.bundles.has(podSandboxId)) fail('ShimFailed', 'there is no bundle');
-      const known = shimOf(world, podSandboxId);
-      const shim = known ?? {
-        podSandboxId,
-        pid: newProcess(world.changing, random).pid,
-        alive: true,
-        tasks: new Map<string, SimulatedTask>(),
-      };
-      world.shims.set(podSandboxId, shim);
-      half();
-      return {
-        shim: { address: `unix:///s/${podSandboxId}`, taskApi: 3, pid: shim.pid, startTicks: String(shim.pid) },
-      };
-    }),
-    StopShim: performing('StopShim', 3, ({ podSandboxId, hasSandbox }, half) => {
-      half();
-      const shim = world.shims.get(podSandboxId);
-      // A sandbox of the shim's own goes with it.
-      if (hasSandbox === true) removeTask(podSandboxId, podSandboxId);
-      for (const task of shim?.tasks.values() ?? [])
-        if (task.status === 'running') fail('ShimFailed', 'tasks still run');
-      world.shims.delete(podSandboxId);
-      world.mute.delete(podSandboxId);
-      return NOTHING;
-    }),
-    ReconnectShim: performing('ReconnectShim', 3, ({ podSandboxId, containerIds, sandboxPid }, half) => {
-      half();
-      const shim = shimOf(world, podSandboxId);
-      if (shim === undefined) return { gone: true, tasks: [] };
-      const ids = [...containerIds, ...(sandboxPid === undefined ? [] : [podSandboxId])];
-      return { gone: false, tasks: ids.map((id) => observed(id, shim.tasks.get(id))) };
-    }),
+    ...shimEffects(options, performing, removeTask),
     StartSandbox: performing('StartSandbox', 20, ({ podSandboxId }, half) => {
       const shim = tasksOf(podSandboxId);
       const sandbox = shim.tasks.get(podSandboxId) ?? newTask(podSandboxId, podSandboxId);

@@ -58,9 +58,10 @@ export const CONF_LIST = { cniVersion: '1.0.0', name: 'sim', plugins: [{ type: '
 
 const SELINUX = { process: 'system_u:system_r:container_t:s0', file: 'system_u:object_r:container_file_t:s0' };
 
-/** Every fourth node has an image for its pause tasks, every third one SELinux. */
+/** Every fourth node has an image for its pause tasks, every third one SELinux; on every seventh pods share shims. */
 export const factsOf = (seed: number, image: string | null): DaemonFacts => ({
   ...FACTS,
+  ...(seed % 7 === 0 ? { handlers: FACTS.handlers.map((handler) => ({ ...handler, podsPerShim: 3 })) } : {}),
   ...(seed % 4 === 0 ? { sandboxImage: image } : {}),
   ...(seed % 3 === 0 ? { node: { ...FACTS.node, selinux: true }, selinux: SELINUX } : {}),
 });

@@ -194,6 +194,8 @@ function checkOwners(world: World, { sandboxes, containers }: NodeState): void {
   for (const path of world.netns) if (!known(last(path))) fail(`a namespace is pinned at ${path}, which is nobody's`);
   for (const [address, id] of world.addresses) if (!known(id)) fail(`${address} is held by ${id}, which nobody knows`);
   for (const [id, { alive }] of world.shims) if (alive && !known(id)) fail(`a shim runs for ${id}, which nobody knows`);
+  const sharedIds = new Set([...sandboxes.values()].map(({ sharedShimId }) => sharedShimId));
+  for (const id of world.sharedShims.keys()) if (!sharedIds.has(id)) fail(`a shim ${id} runs, which no pod has`);
   for (const { id, status } of tasksIn(world, null))
     if (status === 'running' && !known(id)) fail(`a process of ${id} runs, which nobody knows`);
 }

@@ -1,9 +1,19 @@
-/** Bugs that only show on a node that changes: its configuration, its images, its content, its pids. */
+/** Bugs that only show on a node that changes: its configuration, its images, its content, its pids; or where pods share shims. */
 import { decide } from '../../src/domain/turn/decide.ts';
 import { pinsThatShouldBe, tasksThatShouldRun } from '../../src/domain/node/expected-tasks.ts';
 import { withEvents } from './altered.ts';
 import type { Plant } from './plant.ts';
 import { isTaken } from './world.ts';
+
+const withSharedShim =
+  (isInUse: boolean): NonNullable<Plant['perform']> =>
+  (real) => ({
+    ...real,
+    StopShim({ shared, ...effect }, context) {
+      const changed = shared === undefined ? {} : { shared: { ...shared, isInUse } };
+      return real.StopShim({ ...effect, ...changed }, context);
+    },
+  });
 
 export const CHANGING_PLANTS: readonly Plant[] = [
   {
@@ -36,6 +46,14 @@ export const CHANGING_PLANTS: readonly Plant[] = [
         return real.StopShim({ ...effect, handler: today ?? effect.handler }, context);
       },
     }),
+  },
+  {
+    name: 'a shim that is ended under pods that share it',
+    perform: withSharedShim(false),
+  },
+  {
+    name: 'a shim that pods share and nobody ends',
+    perform: withSharedShim(true),
   },
   {
     name: "a dead task whose pid is another's",

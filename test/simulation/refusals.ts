@@ -6,7 +6,7 @@
 import type { EffectKind, EffectOf } from '../../src/domain/model/effects.ts';
 import type { RuntimeHandler } from '../../src/domain/model/runtime-handler.ts';
 import { Violation } from './violation.ts';
-import { type SimulatedTask, tasksIn, type World } from './world.ts';
+import { shimsOfProcess, type SimulatedTask, tasksIn, type World } from './world.ts';
 
 const refuse = (message: string): never => {
   throw new Violation(message);
@@ -76,8 +76,13 @@ const checks: { readonly [K in EffectKind]?: Check<K> } = {
   StartShim: (world, { podSandboxId, handler }) => checkHandler(world, 'StartShim', podSandboxId, handler),
   CreateTask: (world, { podSandboxId, handler }) => checkHandler(world, 'CreateTask', podSandboxId, handler),
   DeleteTask: (world, { podSandboxId, handler }) => checkHandler(world, 'DeleteTask', podSandboxId, handler),
-  StopShim(world, { podSandboxId, handler, hasSandbox }) {
+  StopShim(world, { podSandboxId, handler, hasSandbox, shared }) {
     checkHandler(world, 'StopShim', podSandboxId, handler);
+    const running = shared?.isInUse === false ? world.sharedShims.get(shared.id) : undefined;
+    if (running !== undefined)
+      for (const { podSandboxId: other, tasks } of shimsOfProcess(world, running))
+        if (other !== podSandboxId && tasks.size > 0)
+          refuse(`The shim ${shared?.id} is ended for ${podSandboxId}, and ${other} has tasks at it.`);
     if (world.shims.get(podSandboxId)?.alive !== true) return;
     const left = runningIn(world, podSandboxId).filter(({ id }) => hasSandbox !== true || id !== podSandboxId);
     if (left.length > 0) refuse(`The shim of ${podSandboxId} is stopped while ${left[0]?.id} runs.`);

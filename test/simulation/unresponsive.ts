@@ -5,7 +5,7 @@
 import type { EffectKind, EffectOf } from '../../src/domain/model/effects.ts';
 import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
-import type { World } from './world.ts';
+import { shimsOfProcess, type World } from './world.ts';
 
 export type Kind = Exclude<EffectKind, 'WaitUntil'>;
 
@@ -112,13 +112,19 @@ export function awaitAnswer(
   goOn();
 }
 
-/** A shim of some pod says nothing for a while, or until it is mended. */
-export function muteSomeShim({ shims, mute }: World, scheduler: Scheduler, random: Random): void {
+/** A shim says nothing to any of its pods for a while, or until it is mended. */
+export function muteSomeShim(world: World, scheduler: Scheduler, random: Random): void {
+  const { shims, mute } = world;
   const speaking = [...shims.values()].filter((shim) => shim.alive && !mute.has(shim.podSandboxId));
   if (speaking.length === 0) return;
-  const { podSandboxId } = random.pick(speaking);
-  mute.add(podSandboxId);
-  if (random.chance(0.6)) scheduler.after(random.chance(0.5) ? 2_000 : 25_000, () => void mute.delete(podSandboxId));
+  const { pid } = random.pick(speaking);
+  const setMute = (isMute: boolean): void => {
+    for (const { podSandboxId } of shimsOfProcess(world, pid))
+      if (isMute) mute.add(podSandboxId);
+      else mute.delete(podSandboxId);
+  };
+  setMute(true);
+  if (random.chance(0.6)) scheduler.after(random.chance(0.5) ? 2_000 : 25_000, () => setMute(false));
 }
 
 /** Somebody mends the node: nothing fails whenever it is tried, and nothing hangs, any more. */

@@ -31,6 +31,7 @@ export interface SimulatedTask {
   readonly execs: Set<string>;
 }
 
+/** What a pod has of its shim: where several share one, they have one process. */
 export interface SimulatedShim {
   readonly podSandboxId: string;
   readonly pid: number;
@@ -58,6 +59,8 @@ export interface World {
   /** Address to the sandbox that holds it. */
   readonly addresses: Map<string, string>;
   readonly shims: Map<string, SimulatedShim>;
+  /** Processes of shims that pods share and that live, by what they are started under. */
+  readonly sharedShims: Map<string, number>;
   /** Tasks whose shim died under them: their processes run on until somebody kills them. */
   readonly orphans: Map<string, SimulatedTask>;
   readonly snapshots: Set<string>;
@@ -123,6 +126,7 @@ export const createWorld = (changing: Changing): World => ({
   netns: new Set(),
   addresses: new Map(),
   shims: new Map(),
+  sharedShims: new Map(),
   orphans: new Map(),
   snapshots: new Set(),
   unpacked: new Set(),
@@ -180,15 +184,22 @@ export function endTask(
   world.onExit(task);
 }
 
-function killShim(world: World, podSandboxId: string): void {
-  const shim = shimOf(world, podSandboxId);
-  if (shim === undefined) return;
-  shim.alive = false;
-  world.mute.delete(podSandboxId);
-  world.cutOff.add(podSandboxId);
-  // A task that was not started has a process that waits.
-  for (const task of shim.tasks.values()) if (task.status !== 'stopped') world.orphans.set(task.id, task);
-  world.onShimDeath(podSandboxId);
+/** Those of all pods that have this process as their shim. */
+export const shimsOfProcess = ({ shims }: World, pid: number): SimulatedShim[] =>
+  [...shims.values()].filter((shim) => shim.alive && shim.pid === pid);
+
+/** The process of a shim ends, by itself or because it was asked to, for all pods that have it. */
+export function endShimProcess(world: World, pid: number): void {
+  for (const [id, shared] of world.sharedShims) if (shared === pid) world.sharedShims.delete(id);
+  for (const shim of shimsOfProcess(world, pid)) {
+    const { podSandboxId, tasks } = shim;
+    shim.alive = false;
+    world.mute.delete(podSandboxId);
+    world.cutOff.add(podSandboxId);
+    // A task that was not started has a process that waits.
+    for (const task of tasks.values()) if (task.status !== 'stopped') world.orphans.set(task.id, task);
+    world.onShimDeath(podSandboxId);
+  }
 }
 
 /** A reboot: whatever is not on the disk is gone. */
@@ -201,6 +212,7 @@ export function rebootWorld(world: World): void {
   world.specPids.clear();
   world.netns.clear();
   world.shims.clear();
+  world.sharedShims.clear();
   world.mute.clear();
   world.orphans.clear();
   for (const chain of world.unsynced) world.chains.delete(chain);
@@ -247,6 +259,7 @@ export function leftovers(world: World): string[] {
     ...[...world.netns].map((netns) => `netns ${netns}`),
     ...[...world.addresses].map(([address, owner]) => `address ${address} of ${owner}`),
     ...[...world.shims.values()].map((shim) => `shim of ${shim.podSandboxId}`),
+    ...[...world.sharedShims.keys()].map((id) => `shim ${id}`),
     ...[...world.orphans.values()]
       .filter((task) => task.status !== 'stopped')
       .map((task) => `orphaned process of ${task.id}`),
@@ -265,7 +278,7 @@ export function disturb(world: World, scheduler: Scheduler, random: Random): voi
   const shims = [...world.shims.values()].filter((shim) => shim.alive);
   if (shims.length === 0) return;
   const shim = random.pick(shims);
-  if (random.chance(0.15)) return killShim(world, shim.podSandboxId);
+  if (random.chance(0.15)) return endShimProcess(world, shim.pid);
   const running = [...shim.tasks.values()].filter((task) => task.status === 'running');
   if (running.length === 0) return;
   const containers = running.filter((task) => task.id !== task.podSandboxId);

@@ -6,6 +6,7 @@
 import { rulesOf } from '../model/rules.ts';
 import { type Intent, sandboxStream } from '../model/records.ts';
 import type { NodeState, PodSandbox } from '../model/state.ts';
+import { startShimIntent } from './shared-shim.ts';
 import { isClear } from './step-states.ts';
 import { request, type Turn } from './turn.ts';
 
@@ -21,6 +22,8 @@ export const hasShim = ({ steps, shimContact }: Pick<PodSandbox, 'steps' | 'shim
   steps.shim === 'done' && shimContact !== 'gone';
 
 /** Starts it while the first container is being made, so that StartContainer finds it there. */
-export function prepareShim(turn: Turn, { id, sandboxer, steps }: PodSandbox): void {
-  if (sandboxer === 'none' && isClear(steps.shim ?? 'none')) request(turn, sandboxStream(id), { kind: 'StartShim' });
+export function prepareShim(turn: Turn, sandbox: PodSandbox): void {
+  const { id, sandboxer, steps } = sandbox;
+  if (sandboxer === 'none' && isClear(steps.shim ?? 'none'))
+    request(turn, sandboxStream(id), startShimIntent(turn.state, sandbox));
 }

@@ -50,6 +50,8 @@ export interface RuntimeHandler {
   readonly privilegedDevices?: PrivilegedDevices;
   /** What its pods have where they can do with it; absent (in older journals): pause. */
   readonly sandboxer?: Sandboxer;
+  /** How many of its pods may have one shim together; absent: each has its own. */
+  readonly podsPerShim?: number;
   /** Its OCI runtime and the kernel know recursive read-only mounts; absent (in older journals): they do not. */
   readonly recursiveReadOnlyMounts?: boolean;
   /** They can give a pod users of its own; absent (in older journals): they cannot. */

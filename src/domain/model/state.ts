@@ -72,6 +72,8 @@ export interface PodSandbox {
   readonly ips: readonly string[];
   readonly networkResult: unknown;
   readonly shim: ShimAddress | null;
+  /** The shim that it has together with other pods, by what that is started under; absent: it has one of its own. */
+  readonly sharedShimId?: string;
   readonly shimContact: ShimContact;
   /** How often in a row it did not answer. */
   readonly shimSilences: number;

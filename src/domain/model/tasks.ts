@@ -31,6 +31,14 @@ export interface ShimAddress {
   readonly startTicks: Int64;
 }
 
+/** A shim that several pods have together. */
+export interface SharedShim {
+  /** What it is started under, as a pod's own shim is under the pod's id. */
+  readonly id: string;
+  /** Where it is started, and logs: no pod's bundle, as it outlives any of its pods. */
+  readonly dir: string;
+}
+
 export interface LaunchedTask {
   readonly pid: number;
   readonly startTicks: Int64;

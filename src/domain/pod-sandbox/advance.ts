@@ -18,6 +18,7 @@ import { imageIdsOfPod } from '../image/mounted.ts';
 import { awaitsPlugins } from '../deciding/awaited-plugins.ts';
 import { askOnce } from '../deciding/hooks.ts';
 import { askedTogether } from '../deciding/launch.ts';
+import { startShimIntent } from '../deciding/shared-shim.ts';
 import { pluginsFor } from '../nri/plugins.ts';
 import { CREATIONS, failPod } from '../deciding/pod-failed.ts';
 import { isPodAnnounced } from '../nri/told.ts';
@@ -69,7 +70,7 @@ function advanceRun(turn: Turn, sandbox: PodSandbox): void {
   const steps = stepsOf(sandbox);
   const rules = rulesOf(turn.state);
   const next = steps.filter((row) => mayBegin(sandbox, row, rules));
-  if (next.length > 0) return request(turn, stream, ...next.flatMap(({ make }) => makingOf(turn.state, make)));
+  if (next.length > 0) return request(turn, stream, ...next.flatMap((row) => makingOf(turn.state, sandbox, row)));
   if (!steps.every((row) => isMade(sandbox, row, rules))) return;
   if (sandbox.nri === undefined && awaitsPlugins(turn.state, sandbox.config.annotations, null)) return;
   if (askOnce(turn, stream, sandbox, 'RunPodSandbox')) return;
@@ -83,10 +84,10 @@ function advanceRun(turn: Turn, sandbox: PodSandbox): void {
   if (rules >= 6) wake(turn, stream);
 }
 
-const makingOf = (state: NodeState, make: StepRow['make']): readonly Intent[] =>
+const makingOf = (state: NodeState, sandbox: PodSandbox, { make }: StepRow): readonly Intent[] =>
   askedTogether(
     state,
-    make.map(({ kind }) => ({ kind })),
+    make.map(({ kind }) => (kind === 'StartShim' ? startShimIntent(state, sandbox) : { kind })),
   );
 
 const isAnyStep = ({ steps }: PodSandbox, state: StepState): boolean =>

@@ -113,7 +113,13 @@ function started(sandbox: PodSandbox, intent: Intent): PodSandbox {
   if (kind === 'CallPlugins') return withHook(sandbox, intent.hook, 'doing');
   const role = roleOf(sandbox, kind);
   if (role === undefined) return sandbox;
-  return withStep(sandbox, role.row.step, role.is === 'undone' ? 'undoing' : 'doing');
+  const changed = withStep(sandbox, role.row.step, role.is === 'undone' ? 'undoing' : 'doing');
+  return kind === 'StartShim' ? withShim(changed, intent.sharedShimId) : changed;
+}
+
+/** Which one it gets is chosen whenever one is asked for. */
+function withShim({ sharedShimId: _before, ...sandbox }: PodSandbox, sharedShimId: string | undefined): PodSandbox {
+  return sharedShimId === undefined ? sandbox : { ...sandbox, sharedShimId };
 }
 
 function ended(sandbox: PodSandbox, outcome: EffectEnded): PodSandbox {

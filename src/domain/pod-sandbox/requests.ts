@@ -11,7 +11,7 @@ import type { Intent } from '../model/records.ts';
 import { containersOf, type NodeState, type PodSandbox } from '../model/state.ts';
 import { userNamespaceOf } from '../oci/user-namespace.ts';
 import { pluginCall } from '../nri/calls.ts';
-import { stepRequest } from './steps.ts';
+import { sharedShimOf, stepRequest } from './steps.ts';
 
 export function podSandboxRequest(
   state: NodeState,
@@ -30,6 +30,7 @@ export function podSandboxRequest(
             podSandboxId,
             shim: sandbox.shim,
             bundlePath: bundle,
+            ...sharedShimOf(sandbox, facts),
             containerIds: [
               ...(sandbox.sandboxer === 'pause' ? [podSandboxId] : []),
               ...containersOf(state, podSandboxId)
@@ -76,6 +77,6 @@ export function podSandboxRequest(
     case 'WaitUntil':
       return perform(intent);
     default:
-      return stepRequest(sandbox, facts, intent.kind) ?? misplaced(intent, 'a pod sandbox');
+      return stepRequest(sandbox, facts, state, intent.kind) ?? misplaced(intent, 'a pod sandbox');
   }
 }

@@ -5,6 +5,7 @@
  * nothing.
  */
 import { type EffectRequest, misplaced, perform } from '../deciding/effect-request.ts';
+import { isShimInUse } from '../deciding/shared-shim.ts';
 import type { Refused } from '../model/result.ts';
 import type { DaemonFacts } from '../model/daemon-facts.ts';
 import type { Effect, EffectKind, EffectOf, EffectResults } from '../model/effects.ts';
@@ -12,8 +13,8 @@ import type { SandboxStep } from '../model/effects/pod-sandbox.ts';
 import { bundlePath, netnsPath, sandboxDir, shmPath } from '../model/paths.ts';
 import type { EffectEnded, Intent } from '../model/records.ts';
 import type { Sandboxer } from '../model/sandboxer.ts';
-import type { PodSandbox, StepState } from '../model/state.ts';
-import type { Mount } from '../model/tasks.ts';
+import type { NodeState, PodSandbox, StepState } from '../model/state.ts';
+import type { Mount, SharedShim } from '../model/tasks.ts';
 import { etcFiles } from '../oci/etc-files.ts';
 import { hasHostIpc, namespacePins } from '../oci/namespaces.ts';
 import { seccompFileOf, seccompProfileOf } from '../oci/seccomp.ts';
@@ -127,11 +128,7 @@ export const STEP_ROWS: readonly StepRow[] = [
     step: 'shim',
     of: VARIANTS,
     make: [effect('StartShim', shimOf, ({ shim }) => ({ shim, shimContact: 'connected' }))],
-    undo: effect('StopShim', (sandbox, facts) => ({
-      ...shimOf(sandbox, facts),
-      shim: sandbox.shim,
-      hasSandbox: sandbox.sandboxer === 'shim',
-    })),
+    undo: effect('StopShim', stopShim),
     needed: isHeld,
     after: ['files'],
     undoAfter: ['task'],
@@ -254,8 +251,12 @@ export function followedBy(sandbox: PodSandbox, kind: EffectKind): EffectKind | 
 }
 
 /** The request of an effect that makes or undoes a step; undefined where it is about something else. */
-export const stepRequest = (sandbox: PodSandbox, facts: DaemonFacts, kind: EffectKind): EffectRequest | undefined =>
-  roleOf(sandbox, kind)?.effect.request(sandbox, facts);
+export const stepRequest = (
+  sandbox: PodSandbox,
+  facts: DaemonFacts,
+  state: NodeState,
+  kind: EffectKind,
+): EffectRequest | undefined => roleOf(sandbox, kind)?.effect.request(sandbox, facts, state);
 
 /** Effects whose intent says nothing but what is done. */
 type PlainKind = { [K in EffectKind]: { readonly kind: K } extends Intent ? K : never }[EffectKind];
@@ -263,7 +264,7 @@ type Asked<K extends EffectKind> = Omit<EffectOf<K>, 'kind' | 'podSandboxId'>;
 
 interface StepEffect {
   readonly kind: PlainKind;
-  readonly request: (sandbox: PodSandbox, facts: DaemonFacts) => EffectRequest;
+  readonly request: (sandbox: PodSandbox, facts: DaemonFacts, state: NodeState) => EffectRequest;
   /** What its success says of the pod. */
   readonly made: (outcome: EffectEnded) => Partial<PodSandbox>;
 }
@@ -271,13 +272,13 @@ interface StepEffect {
 /** `request`: all of it but what it is and the pod's id. */
 function effect<K extends PlainKind>(
   kind: K,
-  request: (sandbox: PodSandbox, facts: DaemonFacts) => Asked<K> | Refused,
+  request: (sandbox: PodSandbox, facts: DaemonFacts, state: NodeState) => Asked<K> | Refused,
   made: (result: EffectResults[K]) => Partial<PodSandbox> = () => ({}),
 ): StepEffect {
   return {
     kind,
-    request(sandbox, facts) {
-      const asked = request(sandbox, facts);
+    request(sandbox, facts, state) {
+      const asked = request(sandbox, facts, state);
       if ('ok' in asked) return asked;
       // The compiler can't see that the rest of an effect of this kind, with the kind, is an effect.
       return perform({ kind, podSandboxId: sandbox.id, ...asked } as unknown as Effect);
@@ -308,8 +309,24 @@ function preparePodSandbox(sandbox: PodSandbox, facts: DaemonFacts): Asked<'Prep
   };
 }
 
-function shimOf({ id, handler }: PodSandbox, facts: DaemonFacts): Asked<'StartShim'> {
-  return { handler, bundlePath: bundlePath(facts, id) };
+function shimOf(sandbox: PodSandbox, facts: DaemonFacts): Asked<'StartShim'> {
+  const { id, handler } = sandbox;
+  return { handler, bundlePath: bundlePath(facts, id), ...sharedShimOf(sandbox, facts) };
+}
+
+/** For an effect on the pod's shim; nothing of a shim of its own. */
+export function sharedShimOf({ sharedShimId: id }: PodSandbox, facts: DaemonFacts): { readonly shared?: SharedShim } {
+  return id === undefined ? {} : { shared: { id, dir: bundlePath(facts, id) } };
+}
+
+function stopShim(sandbox: PodSandbox, facts: DaemonFacts, state: NodeState): Asked<'StopShim'> {
+  const { shared, ...asked } = shimOf(sandbox, facts);
+  return {
+    ...asked,
+    shim: sandbox.shim,
+    ...(shared === undefined ? {} : { shared: { ...shared, isInUse: isShimInUse(state, sandbox) } }),
+    hasSandbox: sandbox.sandboxer === 'shim',
+  };
 }
 
 function pauseTaskOf({ id, handler }: PodSandbox, facts: DaemonFacts): Asked<'StartTask'> {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { EffectKind } from '../../../src/domain/model/effects.ts';
 import { NamespaceMode, type PodSandboxConfig } from '../../../src/domain/model/cri.ts';
-import type { PodSandbox } from '../../../src/domain/model/state.ts';
+import { initialState, type PodSandbox } from '../../../src/domain/model/state.ts';
 import { followedBy, STEP_ROWS, type StepRow, VARIANTS } from '../../../src/domain/pod-sandbox/steps.ts';
 import { FACTS } from '../../simulation/facts.ts';
 import { exitOf, idOf, podConfig, type Rig, startRig } from '../../engine/rig.ts';
@@ -122,7 +122,7 @@ function stuckIn(rows: readonly StepRow[], waitsOf: (row: StepRow) => readonly s
 
 const requestFaults = ({ make, undo }: StepRow, variant: Variant): string[] =>
   [...make, undo].flatMap(({ kind, request }) => {
-    const asked = request(pods[variant], FACTS);
+    const asked = request(pods[variant], FACTS, initialState());
     return asked.ok && asked.value.kind === kind && JSON.stringify(asked.value).includes(pods[variant].id)
       ? []
       : [`${kind} has no request`];

@@ -13,38 +13,35 @@ const idFlag = '-id';
 const commandLineOf = async (pid: number | string): Promise<readonly string[]> =>
   (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).split('\0');
 
-/** All shims carry the id of the pod that they were started for on their command line. */
-const isStartedFor = (podSandboxId: string, commandLine: readonly string[]): boolean =>
-  commandLine.some((argument, index) => argument === idFlag && commandLine[index + 1] === podSandboxId);
+/** All shims carry on their command line what they were started under: the id of their pod, or of a shim that pods share. */
+const isStartedAs = (id: string, commandLine: readonly string[]): boolean =>
+  commandLine.some((argument, index) => argument === idFlag && commandLine[index + 1] === id);
 
 /**
  * Field 22 of the shim's /proc/<pid>/stat, for the pid that a shim told. Throws ShimFailed when that process does not
- * look like the pod's shim: started with the pod's id, or in the pod's bundle.
+ * look like the shim: started under that id, or in that directory.
  */
-export const identifyShim = async (pid: number, podSandboxId: string, bundlePath: string): Promise<string> => {
-  const [stat, commandLine, directory, bundle] = await Promise.all([
+export const identifyShim = async (pid: number, id: string, dir: string): Promise<string> => {
+  const [stat, commandLine, directory, origin] = await Promise.all([
     readProcessStat(pid),
     commandLineOf(pid),
     readlink(`/proc/${pid}/cwd`).catch(() => null),
-    realpath(bundlePath),
+    realpath(dir),
   ]);
-  const isShim = pid > 1 && pid !== process.pid && (isStartedFor(podSandboxId, commandLine) || directory === bundle);
+  const isShim = pid > 1 && pid !== process.pid && (isStartedAs(id, commandLine) || directory === origin);
   if (stat !== null && isShim) return stat.startTicks;
-  throw new FailureError(
-    'ShimFailed',
-    `The shim says that its pid is ${pid}, which is no shim of pod sandbox ${podSandboxId}.`,
-  );
+  throw new FailureError('ShimFailed', `The shim says that its pid is ${pid}, which is no shim ${id}.`);
 };
 
-/** Takes hold of all processes that were started as shims of that pod, whoever started them. Release them. */
-export const findShimsOf = async (podSandboxId: string): Promise<readonly HeldProcess[]> => {
+/** Takes hold of all processes that were started as shims under that id, whoever started them. Release them. */
+export const findShims = async (id: string): Promise<readonly HeldProcess[]> => {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
   const found: HeldProcess[] = [];
   for (let at = 0; at < pids.length; at += batchSize) {
     const batch = pids.slice(at, at + batchSize);
     const commandLines = await Promise.all(batch.map(commandLineOf));
     for (const [index, commandLine] of commandLines.entries()) {
-      if (!isStartedFor(podSandboxId, commandLine)) continue;
+      if (!isStartedAs(id, commandLine)) continue;
       const stat = await readProcessStat(Number(batch[index]));
       const held = stat === null ? null : await holdProcess(stat);
       if (held !== null) found.push(held);

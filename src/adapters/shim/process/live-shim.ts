@@ -1,5 +1,5 @@
 /**
- * A pod's live shim: its process, one connection to it that is made anew when it breaks, and its log. Watches the
+ * A live shim, of one pod or of several: its process, one connection to it that is made anew when it breaks, and its log. Watches the
  * process by pidfd, so that its end is told by the kernel, once, and so that a signal can hit no other process.
  * Knows no tasks.
  */
@@ -45,7 +45,8 @@ export const dialShim = async (
 };
 
 export interface LiveShim {
-  readonly podSandboxId: string;
+  /** What it was started under: the pod's id, or that of a shim that pods share. */
+  readonly id: string;
   readonly shim: ShimAddress;
   /** The connection, made anew when it has closed. Rejects with ShimFailed once the shim is gone. */
   readonly client: () => Promise<TaskClient>;
@@ -66,7 +67,7 @@ export interface LiveShim {
 }
 
 export interface LiveShimOptions {
-  readonly podSandboxId: string;
+  readonly id: string;
   readonly shim: ShimAddress;
   readonly process: HeldProcess;
   readonly logDrain: LogDrain;
@@ -77,7 +78,7 @@ export interface LiveShimOptions {
 
 /** Takes over what it is given: `close` lets go of it all. */
 export const createLiveShim = (options: LiveShimOptions): LiveShim => {
-  const { podSandboxId, shim, process, logDrain, connectMs } = options;
+  const { id, shim, process, logDrain, connectMs } = options;
   let open = options.client;
   let dialing: Promise<TaskClient> | null = null;
   let gone = false;
@@ -85,7 +86,7 @@ export const createLiveShim = (options: LiveShimOptions): LiveShim => {
 
   const { promise: ended, resolve: settleEnded } = Promise.withResolvers<void>();
   const goneFailure = (cause?: unknown): FailureError =>
-    new FailureError('ShimFailed', `The shim of pod sandbox ${podSandboxId} (pid ${shim.pid}) is gone.`, { cause });
+    new FailureError('ShimFailed', `The shim ${id} (pid ${shim.pid}) is gone.`, { cause });
 
   void process.ended.then(() => {
     gone = true;
@@ -112,7 +113,7 @@ export const createLiveShim = (options: LiveShimOptions): LiveShim => {
   };
 
   return {
-    podSandboxId,
+    id,
     shim,
     client: async () => {
       if (gone || closed) throw goneFailure();

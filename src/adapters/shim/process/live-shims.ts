@@ -1,6 +1,6 @@
 /**
- * The live shims of this daemon, by pod sandbox. Tells the engine, once, when a shim is lost: its process ended and
- * nobody had asked it to.
+ * The live shims of this daemon, by pod sandbox; several pods may have the same. Tells the engine, once for each pod, when
+ * a shim is lost: its process ended and nobody had asked it to.
  */
 import type { Logger } from 'pino';
 import { FailureError, messageOf } from '../../../domain/model/errors.ts';
@@ -10,10 +10,15 @@ import type { TaskClient } from '../task-client.ts';
 
 export interface LiveShims {
   readonly get: (podSandboxId: string) => LiveShim | undefined;
-  /** Takes a shim in; an earlier one of the same pod is closed. */
-  readonly add: (live: LiveShim) => void;
-  /** Takes it out, so that its end is nobody's loss; whoever takes it closes it. */
+  /** Gives the pod a shim; an earlier one of its own is closed. */
+  readonly add: (podSandboxId: string, live: LiveShim) => void;
+  /** Takes the pod's shim from it, so that its end is not the pod's loss. Who takes the pod's own closes it. */
   readonly take: (podSandboxId: string) => LiveShim | undefined;
+  /**
+   * The shim that pods share under that id: as one of them has opened it, or opened now, once for all who ask. It is
+   * closed when it ends, or the adapter is.
+   */
+  readonly share: (id: string, open: () => Promise<LiveShim | null>) => Promise<LiveShim | null>;
   /** An open connection to the pod's shim. Rejects with ShimFailed when there is none, or it is gone. */
   readonly clientOf: (podSandboxId: string) => Promise<TaskClient>;
   /** There is no shim to speak to, and there will not be. */
@@ -23,28 +28,42 @@ export interface LiveShims {
 
 export const createLiveShims = (delivery: Delivery, log: Logger): LiveShims => {
   const shims = new Map<string, LiveShim>();
+  /** Those that are shared, by their own id, from when they are opened until they end. */
+  const shared = new Map<string, Promise<LiveShim | null>>();
 
-  const watch = async (live: LiveShim): Promise<void> => {
-    const { podSandboxId, shim } = live;
+  const watch = async (podSandboxId: string, live: LiveShim): Promise<void> => {
     await live.ended;
     if (shims.get(podSandboxId) !== live) return;
-    log.warn({ podSandboxId, pid: shim.pid }, 'a shim has ended by itself');
+    log.warn({ podSandboxId, pid: live.shim.pid }, 'a shim has ended by itself');
     await delivery.deliver(podSandboxId, { kind: 'ShimLost', podSandboxId });
   };
 
   return {
     get: (podSandboxId) => shims.get(podSandboxId),
-    add: (live) => {
-      shims.get(live.podSandboxId)?.close();
-      shims.set(live.podSandboxId, live);
-      watch(live).catch((error: unknown) => {
-        log.error({ podSandboxId: live.podSandboxId, error: messageOf(error) }, 'the loss of a shim was not recorded');
+    add: (podSandboxId, live) => {
+      const before = shims.get(podSandboxId);
+      if (before === live) return;
+      if (before?.id === podSandboxId) before.close();
+      shims.set(podSandboxId, live);
+      watch(podSandboxId, live).catch((error: unknown) => {
+        log.error({ podSandboxId, error: messageOf(error) }, 'the loss of a shim was not recorded');
       });
     },
     take: (podSandboxId) => {
       const live = shims.get(podSandboxId);
       shims.delete(podSandboxId);
       return live;
+    },
+    share: (id, open) => {
+      const known = shared.get(id);
+      if (known !== undefined) return known;
+      const opening = open();
+      const forget = (): void => {
+        if (shared.get(id) === opening) shared.delete(id);
+      };
+      shared.set(id, opening);
+      opening.then((live) => (live === null ? forget() : void live.ended.then(forget)), forget);
+      return opening;
     },
     clientOf: async (podSandboxId) => {
       const live = shims.get(podSandboxId);
@@ -54,7 +73,9 @@ export const createLiveShims = (delivery: Delivery, log: Logger): LiveShims => {
     isGone: (podSandboxId) => shims.get(podSandboxId)?.isGone() ?? true,
     close: () => {
       for (const live of shims.values()) live.close();
+      for (const opening of shared.values()) void opening.then((live) => live?.close()).catch(() => undefined);
       shims.clear();
+      shared.clear();
     },
   };
 };

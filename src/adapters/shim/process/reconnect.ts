@@ -4,7 +4,7 @@
  */
 import { basename, isAbsolute } from 'node:path';
 import type { EffectOf, EffectResults } from '../../../domain/model/effects.ts';
-import type { ObservedTask } from '../../../domain/model/tasks.ts';
+import type { ObservedTask, ShimAddress } from '../../../domain/model/tasks.ts';
 import { FailureError, messageOf } from '../../../domain/model/errors.ts';
 import { holdProcess, readProcessStat } from '../../../platform/linux/processes.ts';
 import type { StateResponse } from '../../../wire/runtime/task/v3/shim.ts';
@@ -14,6 +14,7 @@ import { attempting } from '../failures.ts';
 import type { LiveTask } from '../tasks/live-task.ts';
 import { unmountMapped } from '../tasks/mapped-mounts.ts';
 import { type LogDrain, openLogDrain } from './log-drain.ts';
+import { originOf } from './start-and-stop.ts';
 import { createLiveShim, dialShim, isRefused, type LiveShim } from './live-shim.ts';
 import { type TaskClient, WHOLE_TASK } from '../task-client.ts';
 import { observeSandbox } from '../sandbox/sandbox-service.ts';
@@ -33,22 +34,36 @@ const noDrain: LogDrain = { close: () => undefined };
 
 /** Exactly this shim: as it is known already, or held and called anew; null when it is gone. */
 const liveShimOf = async (context: ShimContext, effect: ReconnectShim, budget: Budget): Promise<LiveShim | null> => {
-  const { shims, timings, log } = context;
-  const { podSandboxId, shim, bundlePath } = effect;
+  const { shims } = context;
+  const { podSandboxId, shim, shared } = effect;
   const known = shims.get(podSandboxId);
-  if (known?.shim.pid === shim.pid && known.shim.startTicks === shim.startTicks) return known.isGone() ? null : known;
+  if (known !== undefined && isSame(known.shim, shim)) return known.isGone() ? null : known;
+  const openAgain = (): Promise<LiveShim | null> => open(context, effect, budget);
+  const joined = shared === undefined ? null : await shims.share(shared.id, openAgain);
+  // Another pod's under that id may have been started after this one's had ended, or the other way round.
+  const live = joined !== null && isSame(joined.shim, shim) ? joined : await openAgain();
+  if (live !== null) shims.add(podSandboxId, live);
+  return live;
+};
+
+const isSame = (one: ShimAddress, other: ShimAddress): boolean =>
+  one.pid === other.pid && one.startTicks === other.startTicks;
+
+/** null when it is gone. */
+const open = async (context: ShimContext, effect: ReconnectShim, budget: Budget): Promise<LiveShim | null> => {
+  const { timings, log } = context;
+  const { shim } = effect;
+  const { id, dir } = originOf(effect);
   const process = await holdProcess(shim);
   if (process === null) return null;
   // First of all: a shim whose log nobody reads may hang in writing it.
-  const logDrain = await openLogDrain(bundlePath, log.child({ podSandboxId })).catch((error: unknown) => {
-    log.warn({ podSandboxId, error: messageOf(error) }, 'the log of a shim cannot be read again');
+  const logDrain = await openLogDrain(dir, log.child({ shimId: id })).catch((error: unknown) => {
+    log.warn({ shimId: id, error: messageOf(error) }, 'the log of a shim cannot be read again');
     return noDrain;
   });
   try {
     const client = await dialShim(shim, budget());
-    const live = createLiveShim({ podSandboxId, shim, process, logDrain, client, connectMs: timings.connectMs });
-    shims.add(live);
-    return live;
+    return createLiveShim({ id, shim, process, logDrain, client, connectMs: timings.connectMs });
   } catch (error) {
     logDrain.close();
     process.release();

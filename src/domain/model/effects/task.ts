@@ -6,7 +6,7 @@ import type { PodSandboxConfig } from '../cri.ts';
 import type { MappedMount, PodUserNamespace } from '../user-namespace.ts';
 import type { SandboxPlatform } from '../sandboxer.ts';
 import type { RuntimeHandler } from '../runtime-handler.ts';
-import type { ContainerLog, LaunchedTask, Mount, ObservedTask, ShimAddress } from '../tasks.ts';
+import type { ContainerLog, LaunchedTask, Mount, ObservedTask, SharedShim, ShimAddress } from '../tasks.ts';
 
 /** Volumes seen through the pod's own users. */
 export interface MappedMounts {
@@ -15,19 +15,26 @@ export interface MappedMounts {
 }
 
 export type TaskEffect =
+  /** Has a shim run for the pod: its own, or the one that it shares, which may run already. */
   | {
       readonly kind: 'StartShim';
       readonly podSandboxId: string;
       readonly handler: RuntimeHandler;
       readonly bundlePath: string;
+      /** Absent: the pod has one of its own, which is started in its bundle. */
+      readonly shared?: SharedShim;
     }
-  /** Ends the pod's shim: Shutdown over ttrpc, and SIGKILL of exactly that process if it does not go. */
+  /**
+   * Ends the pod's shim: Shutdown over ttrpc, and SIGKILL of exactly that process if it does not go. One that other pods
+   * have too is only let go of.
+   */
   | {
       readonly kind: 'StopShim';
       readonly podSandboxId: string;
       readonly handler: RuntimeHandler;
       readonly bundlePath: string;
       readonly shim: ShimAddress | null;
+      readonly shared?: SharedShim & { readonly isInUse: boolean };
       /** It is its sandbox service that is told to shut down. */
       readonly hasSandbox?: boolean;
     }
@@ -37,6 +44,7 @@ export type TaskEffect =
       readonly podSandboxId: string;
       readonly shim: ShimAddress;
       readonly bundlePath: string;
+      readonly shared?: SharedShim;
       readonly containerIds: readonly string[];
       /** Process of the sandbox that the shim's own service holds, which is asked for too; absent without one. */
       readonly sandboxPid?: number;
@@ -118,7 +126,8 @@ export interface TaskResults {
 
 /** What their intents say; null for nothing. */
 export interface TaskIntents {
-  readonly StartShim: null;
+  /** sharedShimId: the shim that the pod shares; absent: one of its own. */
+  readonly StartShim: { readonly sharedShimId?: string };
   readonly StopShim: null;
   readonly ReconnectShim: null;
   readonly StartSandbox: null;

@@ -15,7 +15,7 @@ import type { ProcessClient } from '../../../../src/adapters/streaming/types.ts'
 import type { LogKeeper } from '../../../../src/adapters/log-keeper/types.ts';
 import type { Spawner } from '../../../../src/platform/spawner/types.ts';
 import type { EffectOf, EffectResults } from '../../../../src/domain/model/effects.ts';
-import type { ShimAddress } from '../../../../src/domain/model/tasks.ts';
+import type { SharedShim, ShimAddress } from '../../../../src/domain/model/tasks.ts';
 import type { RuntimeHandler } from '../../../../src/domain/model/runtime-handler.ts';
 import type { Observation } from '../../../../src/domain/model/observation.ts';
 import type { EffectAttachment, EffectContext, Observe } from '../../../../src/engine/ports.ts';
@@ -42,10 +42,12 @@ export interface Rig {
   readonly bundle: (id: string, podSandboxId: string, options: BundleOptions) => Promise<string>;
   /** A pod whose shim is not started; whatever shim it has is stopped when the rig is closed. */
   readonly newPod: () => Promise<{ readonly podSandboxId: string; readonly bundlePath: string }>;
-  readonly startPod: () => Promise<{
+  /** With a shim of its own, or with the one of that id, which pods share. */
+  readonly startPod: (sharedShimId?: string) => Promise<{
     readonly podSandboxId: string;
     readonly bundlePath: string;
     readonly shim: ShimAddress;
+    readonly shared?: SharedShim;
   }>;
   /** A CreateTask effect for a new container of that pod. */
   readonly container: (
@@ -112,7 +114,7 @@ export const openRig = async (shimPath: string, options: RigOptions = {}): Promi
   const logKeeper = createTestLogKeeper();
   const observations: Observation[] = [];
   const waiting = new Set<() => void>();
-  const pods: { podSandboxId: string; bundlePath: string }[] = [];
+  const pods: { podSandboxId: string; bundlePath: string; shared?: SharedShim }[] = [];
   const containers: EffectOf<'CreateTask'>[] = [];
   const handler: RuntimeHandler = {
     name: 'test',
@@ -172,13 +174,15 @@ export const openRig = async (shimPath: string, options: RigOptions = {}): Promi
       pods.push({ podSandboxId, bundlePath });
       return { podSandboxId, bundlePath };
     },
-    startPod: async () => {
-      const { podSandboxId, bundlePath } = await rig.newPod();
-      const { shim } = await adapter.effects.StartShim(
-        { kind: 'StartShim', podSandboxId, handler, bundlePath },
-        openContext(),
-      );
-      return { podSandboxId, bundlePath, shim };
+    startPod: async (sharedShimId) => {
+      const shared =
+        sharedShimId === undefined
+          ? {}
+          : { shared: { id: sharedShimId, dir: join(stateDir, 'bundles', sharedShimId) } };
+      const pod = { ...(await rig.newPod()), ...shared };
+      pods.push(pod);
+      const { shim } = await adapter.effects.StartShim({ kind: 'StartShim', ...pod, handler }, openContext());
+      return { ...pod, shim };
     },
     container: async (podSandboxId, options, more = {}) => {
       const containerId = more.containerId ?? rig.newId();
@@ -231,9 +235,10 @@ export const openRig = async (shimPath: string, options: RigOptions = {}): Promi
           .DeleteTask({ kind: 'DeleteTask', podSandboxId, containerId, handler, bundlePath }, openContext())
           .catch(() => undefined);
       }
-      for (const { podSandboxId, bundlePath } of pods) {
+      for (const { shared, ...pod } of pods) {
+        const ended = shared === undefined ? {} : { shared: { ...shared, isInUse: false } };
         await adapter.effects
-          .StopShim({ kind: 'StopShim', podSandboxId, handler, bundlePath, shim: null }, openContext())
+          .StopShim({ kind: 'StopShim', ...pod, ...ended, handler, shim: null }, openContext())
           .catch(() => undefined);
       }
       await adapter.close();
