@@ -37,7 +37,7 @@ const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--sec
   --pods N      pods of a serial round and commands of an exec round; a parallel round has twice as many (20)
   --loaded N    pods that are there while memory, rates and restarts are measured (100)
   --seconds S   duration of each measurement of a rate (2)
-  --lives N     pods that run and are removed in each round of lives (300)
+  --lives N     pods that run and are removed in each round of lives, and of loop (300)
   --pull-mb N   size of a large layer that is pulled, in MB, before it is compressed (100)
   --only LIST   some phases only: ${phaseNames.join(', ')};
                 unless told, all but the long ones: ${longPhases.join(', ')}
@@ -150,7 +150,7 @@ const startAll = async (
   const registryConfigDir = await registry.mirrorsFor([registryName]);
   const pauseImage = `${registryName}/pause:latest`;
   const around = {
-    ...{ dir, bin, netns, registryConfigDir, pauseImage },
+    ...{ dir, bin, netns, registryConfigDir, pauseImage, hasMetrics: plan.phases.includes('loop') },
     ...(crun
       ? { ociRuntime: await crunIn(dir), mountNamespace: await privateMounts(owner, withoutUnified) }
       : { ociRuntime: 'runc' }),

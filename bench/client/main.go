@@ -10,6 +10,7 @@
 //	fill       runs pods and leaves them
 //	rates      asks for lists and statuses for -seconds each, from -parallel callers
 //	await      says "ready", then waits until ListContainers answers with every container id of the file -ids
+//	exits      has -count containers, ten in a pod, end at once, and times when the events that they STOPPED come
 //	clean      stops and removes the pods that this client ever left
 package main
 
@@ -83,6 +84,7 @@ func run(ctx context.Context, command string, o options) (result, error) {
 		"exec":       c.exec,
 		"logs":       c.logs,
 		"fill":       c.fill,
+		"exits":      c.exits,
 		"rates":      c.rates,
 		"clean":      c.clean,
 	}

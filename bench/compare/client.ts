@@ -29,7 +29,16 @@ export interface Target {
   readonly logDir: string;
 }
 
-export type ClientCommand = 'lifecycle' | 'containers' | 'exec' | 'logs' | 'fill' | 'rates' | 'await' | 'clean';
+export type ClientCommand =
+  | 'lifecycle'
+  | 'containers'
+  | 'exec'
+  | 'logs'
+  | 'fill'
+  | 'rates'
+  | 'exits'
+  | 'await'
+  | 'clean';
 
 export interface ClientFlags {
   readonly count?: number;
@@ -51,7 +60,8 @@ export interface ClientOptions {
   readonly onReady?: () => void;
 }
 
-const timeoutMs = 15 * 60_000;
+/** 2,000 pod lives take a while. */
+const timeoutMs = 30 * 60_000;
 const outputBytesMax = 64 * 1024 * 1024;
 
 /** Runs one command to its end. Rejects when the client fails as a whole; calls that fail are in `errors`. */

@@ -12,17 +12,18 @@ import type { Figures, MetricKey } from './metrics.ts';
 import { measurePulls, type PullImages } from './pulls.ts';
 import type { Runtime, RuntimeName } from './runtimes.ts';
 import { median, percentile } from './statistics.ts';
+import { EXITS, exitFigures, loopFigures } from './under-load.ts';
 
 /** In the order in which they are measured. The later three need the pods of `loaded`. */
 export const phaseNames = [
   ...(['serial', 'parallel', 'exec', 'logs', 'memory', 'rates', 'restart'] as const),
-  ...(['idle', 'lives', 'pulls', 'pullsBusy'] as const),
+  ...(['idle', 'loop', 'lives', 'exits', 'pulls', 'pullsBusy'] as const),
 ] as const;
 export type PhaseName = (typeof phaseNames)[number];
 /** Long ones, which are measured only when they are named. */
-export const longPhases: readonly PhaseName[] = ['idle', 'lives', 'pulls', 'pullsBusy'];
+export const longPhases: readonly PhaseName[] = ['idle', 'loop', 'lives', 'exits', 'pulls', 'pullsBusy'];
 export const pullPhases: readonly PhaseName[] = ['pulls', 'pullsBusy'];
-const loadedPhases: readonly PhaseName[] = ['memory', 'rates', 'restart', 'idle', 'lives'];
+const loadedPhases: readonly PhaseName[] = ['memory', 'rates', 'restart', 'idle', 'loop', 'lives'];
 
 export interface Plan {
   readonly phases: readonly PhaseName[];
@@ -33,7 +34,7 @@ export interface Plan {
   readonly loaded: number;
   /** Duration of each measurement of a rate. */
   readonly seconds: number;
-  /** Pods that run and are removed in a round of lives. */
+  /** Pods that run and are removed in a round of lives, and of loop. */
   readonly lives: number;
 }
 
@@ -143,6 +144,14 @@ const measureLives = async (runtime: Runtime, bench: Bench, { lives }: Plan): Pr
   return { figures, errors, raw };
 };
 
+/** Asked before, so that what is told after is of the lives alone. Nothing of the kind is there in containerd. */
+const measureLoop = async (runtime: Runtime, bench: Bench, { lives }: Plan): Promise<Measured> => {
+  if (runtime.readMetrics === null) return { figures: {}, errors: [], raw: {} };
+  await runtime.readMetrics();
+  const raw = await callClient(runtime, bench, 'lifecycle', { count: lives, parallel: parallelPods });
+  return { figures: loopFigures(await runtime.readMetrics()), errors: raw.errors ?? [], raw };
+};
+
 /** What is written to logs, by the figure that it is for; so much in all that it takes about two seconds. */
 const logLoads = {
   logsShortOne: { count: 1, 'line-bytes': 80, bytes: 64 * mebibyte },
@@ -223,8 +232,12 @@ const measure = async (
       return measureRestart(runtime, bench, loadedIds);
     case 'idle':
       return measureIdle(runtime, bench);
+    case 'loop':
+      return measureLoop(runtime, bench, plan);
     case 'lives':
       return measureLives(runtime, bench, plan);
+    case 'exits':
+      return withClient('exits', { count: EXITS, parallel: parallelPods }, exitFigures);
     case 'pulls':
       return measurePullPhase(runtime, bench, false);
     case 'pullsBusy':

@@ -2,7 +2,7 @@
 import type { Measurement } from './measure.ts';
 import type { PeerName } from './runtimes.ts';
 import { type Metric, type MetricKey, metrics } from './metrics.ts';
-import { type Comparison, compare } from './statistics.ts';
+import { alone, type Comparison, compare } from './statistics.ts';
 
 export interface Row {
   readonly key: MetricKey;
@@ -23,8 +23,8 @@ export const rowsOf = (measurements: readonly Measurement[], peerName: PeerName)
     .map((key) => ({ key, ours: figuresOf(key, 'scribe'), peer: figuresOf(key, peerName) }))
     .filter(({ ours }) => ours.length > 0)
     .map(({ key, ours, peer }) => {
-      const { better, goal }: Metric = metrics[key];
-      const comparison = compare(ours, peer, better);
+      const { better, goal, isOursAlone = false }: Metric = metrics[key];
+      const comparison = isOursAlone && peer.length === 0 ? alone(ours) : compare(ours, peer, better);
       return {
         key,
         comparison,
@@ -34,8 +34,10 @@ export const rowsOf = (measurements: readonly Measurement[], peerName: PeerName)
 };
 
 /** Three digits are all that a measurement of this kind bears. */
-const rounded = (value: number): string =>
-  value >= 100 ? Math.round(value).toLocaleString('en') : String(Number(value.toPrecision(3)));
+const rounded = (value: number): string => {
+  if (Number.isNaN(value)) return '';
+  return value >= 100 ? Math.round(value).toLocaleString('en') : String(Number(value.toPrecision(3)));
+};
 
 const cellsOf = ({ key, comparison, goal }: Row): readonly string[] => {
   const { name, unit } = metrics[key];
@@ -44,8 +46,7 @@ const cellsOf = ({ key, comparison, goal }: Row): readonly string[] => {
     `${name}, ${unit}`,
     rounded(ours),
     rounded(peer),
-    ahead.toFixed(2),
-    `${aheadMin.toFixed(2)} to ${aheadMax.toFixed(2)}`,
+    ...(Number.isNaN(ahead) ? ['', ''] : [ahead.toFixed(2), `${aheadMin.toFixed(2)} to ${aheadMax.toFixed(2)}`]),
     goal?.text ?? '',
     goal === null ? '' : goal.met ? 'met' : 'MISSED',
   ];

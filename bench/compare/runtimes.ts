@@ -14,7 +14,7 @@ import { sweep } from '../../test/support/daemon.ts';
 import { goProgram } from '../../test/support/go-program.ts';
 import type { DaemonDirs } from '../../test/support/leftovers.ts';
 import { insideMounts } from '../../test/support/mount-namespace.ts';
-import type { Netns } from '../../test/support/netns.ts';
+import { fetchInside, type Netns } from '../../test/support/netns.ts';
 import { eventually } from '../../test/support/pods.ts';
 import { type BackgroundProcess, startProcess } from '../../test/support/process.ts';
 
@@ -34,6 +34,8 @@ export interface Runtime {
   /** What the runtime says of itself. */
   readonly version: string;
   readonly pid: () => number;
+  /** What scribe tells Prometheus; null: it was not asked to, or is not scribe. */
+  readonly readMetrics: (() => Promise<string>) | null;
   /** SIGKILL, and waits until it is gone. */
   readonly kill: () => Promise<void>;
   /** Starts it again; resolves as soon as its process runs, with the time at which that was asked for (Unix, ms). */
@@ -69,6 +71,8 @@ export interface Surroundings {
   readonly registryConfigDir: string;
   /** Another clone of scribe, which is measured in containerd's place; absent: containerd is. */
   readonly before?: string;
+  /** Whether scribe has metrics, which take memory of their own. */
+  readonly hasMetrics: boolean;
   /** Image of containerd's pause container: it holds the program that scribe brings along. */
   readonly pauseImage: string;
 }
@@ -81,6 +85,16 @@ const networks: Readonly<Record<RuntimeName, number>> = { scribe: 230, container
 
 /** What NRI is given is the runtime's own: another one on this machine may have the usual places. */
 const nriPlaces = (place: Place) => ({ socket: join(place.dirs.state, 'nri.sock'), plugins: join(place.dir, 'nri') });
+
+/** Both may be scribes, in one network namespace. */
+const metricsAddresses: Readonly<Record<RuntimeName, string | null>> = {
+  scribe: '127.0.0.1:9324',
+  before: '127.0.0.1:9325',
+  containerd: null,
+};
+
+const metricsConfig = (name: RuntimeName, hasMetrics: boolean): string =>
+  hasMetrics ? `\n[metrics]\naddress = "${metricsAddresses[name]}"\n` : '';
 
 const scribeConfig = (place: Place, nri: NriMode): string => `
 [nri]
@@ -191,7 +205,7 @@ const knowsNri = (before: string): boolean => existsSync(join(before, 'src/confi
 
 const configOf = (name: RuntimeName, nri: NriMode, place: Place, around: Surroundings): string => {
   if (name === 'containerd') return containerdConfig(place, nri, around);
-  const own = ownConfig(around.ociRuntime);
+  const own = `${ownConfig(around.ociRuntime)}${metricsConfig(name, around.hasMetrics)}`;
   return name === 'scribe' || knowsNri(around.before ?? thisClone) ? `${scribeConfig(place, nri)}${own}` : own;
 };
 
@@ -205,6 +219,12 @@ const connectLogger = async (owner: Owner, place: Place): Promise<void> => {
   await startProcess(owner, [...argv, '-log-file', printed]);
   const isTold = async () => (await readFile(printed, 'utf8').catch(() => '')).includes('Synchronize');
   await eventually('the plugin logger is told what there is', isTold, startTimeoutMs);
+};
+
+const metricsReader = (name: RuntimeName, { hasMetrics, netns }: Surroundings): Runtime['readMetrics'] => {
+  const address = metricsAddresses[name];
+  if (!hasMetrics || address === null) return null;
+  return async () => (await fetchInside(netns, `http://${address}/metrics`)).text;
 };
 
 /**
@@ -247,6 +267,7 @@ export const startRuntime = async (
       dirs: place.dirs,
       version,
       pid: () => running().pid,
+      readMetrics: metricsReader(name, around),
       launch,
       kill: async () => {
         running().kill('SIGKILL');

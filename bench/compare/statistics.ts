@@ -33,6 +33,15 @@ export const percentile = (values: readonly number[], percent: number): number =
 export const aheadBy = (ours: number, peer: number, better: Better): number =>
   better === 'less' ? peer / ours : ours / peer;
 
+/** Where there is no peer: nothing is ahead. */
+export const alone = (ours: readonly number[]): Comparison => ({
+  ours: median(ours),
+  peer: Number.NaN,
+  ahead: Number.NaN,
+  aheadMin: Number.NaN,
+  aheadMax: Number.NaN,
+});
+
 /** Compares figures that belong together round by round; throws unless both sides have the same, positive number. */
 export const compare = (ours: readonly number[], peer: readonly number[], better: Better): Comparison => {
   if (ours.length !== peer.length || ours.length === 0) {

@@ -6,6 +6,7 @@ import type { Figures } from '../../bench/compare/metrics.ts';
 import { errorsOf, rowsOf, tableOf } from '../../bench/compare/report.ts';
 import type { RuntimeName } from '../../bench/compare/runtimes.ts';
 import { aheadBy, compare, median, percentile } from '../../bench/compare/statistics.ts';
+import { exitFigures, loopFigures } from '../../bench/compare/under-load.ts';
 
 test('the median is the middle value, or the mean of the two in the middle', () => {
   assert.equal(median([3]), 3);
@@ -108,6 +109,26 @@ test('the table shows every row with its goal, in columns of equal width', () =>
     /\| StartContainer, ms +\| +51\.3 \| +99\.9 \| +1\.95 \| +1\.95 to 1\.95 \| ratio at least 1\.5 +\| met/,
   );
   assert.match(table, /\| Version, \/s +\| +9,321 \| +9,000 \|/);
+});
+
+test('what containerd has nothing of is held against its goal alone', () => {
+  assert.deepEqual(goalsMet({ loopDelay: 20 }, {}), [true]);
+  assert.deepEqual(goalsMet({ loopDelay: 20.1 }, {}), [false]);
+  const table = tableOf(rowsOf(twoRounds({ loopDelay: 21.26 }, {}), 'containerd'), 'containerd');
+  assert.match(table, /delay p99\.9, ms \| +21\.3 \| +\| +\| +\| at most 20 ms \| MISSED/);
+});
+
+test('the delay of the event loop is what 999 of 1,000 times were at most', () => {
+  const text = [0.99, 0.999, 1].map(
+    (quantile) => `scribe_event_loop_delay_seconds{quantile="${quantile}"} ${quantile / 100}`,
+  );
+  assert.deepEqual(loopFigures(`${text.join('\n')}\n`), { loopDelay: 9.99 });
+  assert.throws(() => loopFigures(text.slice(0, 1).join('\n')), /does not tell/);
+});
+
+test('of exits, the 99th of 100 counts, and when the last of all was told', () => {
+  const samplesMs = { ExitToEvent: Array.from({ length: 200 }, (_, index) => 200 - index), GateToEvent: [7, 9, 8] };
+  assert.deepEqual(exitFigures({ samplesMs }), { exitToEvent: 198, exitsTold: 9 });
 });
 
 test('what failed is told with where it failed', () => {

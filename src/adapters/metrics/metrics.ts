@@ -43,7 +43,7 @@ const NS_PER_S = 1e9;
 const secondsBetween = (fromNs: bigint, toNs: bigint): number => Number(toNs - fromNs) / NS_PER_S;
 
 const LOOP_RESOLUTION_MS = 10;
-const LOOP_QUANTILES = [0.5, 0.99, 1];
+const LOOP_QUANTILES = [0.5, 0.99, 0.999, 1];
 
 /** How late timers were since the last scrape: whatever holds the loop up holds every call up. */
 const eventLoopDelay = (registers: Registry[]): void => {
@@ -51,7 +51,7 @@ const eventLoopDelay = (registers: Registry[]): void => {
   delays.enable();
   const made: Gauge<'quantile'> = new Gauge({
     name: 'scribe_event_loop_delay_seconds',
-    help: 'How late the event loop was since the last scrape: median, 99 of 100, worst.',
+    help: 'How late the event loop was since the last scrape: median, 99 of 100, 999 of 1,000, worst.',
     labelNames: ['quantile'],
     registers,
     collect: () => {
