@@ -5,7 +5,7 @@
  * Runs before anything else looks into the store.
  */
 import type { Stats } from 'node:fs';
-import { chmod, mkdir, open, readFile, rename, stat, utimes } from 'node:fs/promises';
+import { chmod, mkdir, open, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { namesIn, writeFileWhole } from '../../platform/linux/files.ts';
 import { errorCodeOf } from '../../platform/linux/syscalls.ts';
@@ -25,12 +25,16 @@ const statOf = async (path: string): Promise<Stats | null> => {
   }
 };
 
+/** null: no boot has taken it up yet. */
 const lastBoot = async (layout: ImageLayout): Promise<string | null> => {
   try {
     return await readFile(layout.boot, 'utf8');
   } catch (error) {
     if (errorCodeOf(error) === 'ENOENT') return null;
-    throw error;
+    if (errorCodeOf(error) !== 'EISDIR') throw error;
+    // Not ours, so nobody knows which boot the last one was: what is not marked is doubted.
+    await rm(layout.boot, { recursive: true });
+    return '';
   }
 };
 

@@ -2,6 +2,7 @@
 import { containerStream, imageStream, NODE_STREAM, sandboxStream } from '../../domain/model/records.ts';
 import { containerExitOf, containerStateOf } from '../../domain/model/container-state.ts';
 import type { Container, Image, NodeState, PodSandbox } from '../../domain/model/state.ts';
+import { sameJson } from '../../domain/values/json.ts';
 import { podStateOf } from './things.ts';
 
 export interface FieldChange {
@@ -23,12 +24,9 @@ export interface Change {
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-const isSame = (one: unknown, other: unknown): boolean =>
-  one === other || JSON.stringify(one) === JSON.stringify(other);
-
 /** Fields of two values that differ; lists are compared as a whole. */
 const fieldChanges = (before: unknown, after: unknown, field = ''): FieldChange[] => {
-  if (isSame(before, after)) return [];
+  if (sameJson(before, after)) return [];
   if (!isObject(before) || !isObject(after)) return [{ field, before, after }];
   const names = new Set([...Object.keys(before), ...Object.keys(after)]);
   return [...names].flatMap((name) =>

@@ -4,6 +4,7 @@
  */
 import { NODE_STREAM, sandboxStream, type Subject, subjectOf } from '../../domain/model/records.ts';
 import type { NodeState } from '../../domain/model/state.ts';
+import { sameJson } from '../../domain/values/json.ts';
 import { fromJournalRecord } from '../../engine/codec.ts';
 import { nodeFold } from '../../engine/node-fold.ts';
 import { foldRecords, foldState } from '../../journal/fold.ts';
@@ -59,9 +60,6 @@ const valueOf = (object: unknown, field: string): unknown => {
   return direct === undefined ? valueAt(object, ['phase', ...path]) : direct;
 };
 
-const isSame = (one: unknown, other: unknown): boolean =>
-  one === other || JSON.stringify(one) === JSON.stringify(other);
-
 const changeWithin = (
   path: string,
   subject: Subject,
@@ -82,7 +80,7 @@ const changeWithin = (
     // What is gone keeps the values it had.
     if (now === undefined) return;
     const is = valueOf(now, field);
-    if (!isSame(is, value)) last = { seq: record.seq, field, before: value, after: is };
+    if (!sameJson(is, value)) last = { seq: record.seq, field, before: value, after: is };
     value = is;
   });
   return last;

@@ -1,6 +1,6 @@
 /** A node that ends before its disk has what was pulled: nothing that was lost is taken for whole. Needs root. */
 import assert from 'node:assert/strict';
-import { readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, it, type TestContext } from 'node:test';
 import type { ImageContent } from '../../../src/domain/model/image-content.ts';
@@ -95,6 +95,17 @@ describe('a node that ended before its disk had what was pulled', () => {
     await rm(imageLayout(store.root).boot);
     const again = await startAgain(t, store, 'second');
     await checkWhole(await startAgain(t, again, 'third'), image);
+  });
+
+  it('doubts what is not marked where a directory lies in place of the note of the last boot', async (t) => {
+    const { store, image } = await pulled(t);
+    const { boot } = imageLayout(store.root);
+    await rm(boot);
+    await mkdir(join(boot, 'deeper'), { recursive: true });
+    const again = await startAgain(t, store, 'first');
+    assert.deepEqual(await again.adapter.listContent(), { blobs: [], chainIds: [] });
+    await sync(again, image);
+    await checkWhole(again, image);
   });
 
   it('has no layer whose sync did not end, and unpacks it anew from its blob', async (t) => {
