@@ -97,6 +97,8 @@ export const pushPullImages = async (registry: Registry, host: string, layerMb: 
   const numbered = (count: number, prefix: string): string[] =>
     Array.from({ length: count }, (_, index) => `${prefix}-${index}`);
   const gzip = await packed(numbered(layersOfLarge, 'layer'), layerMb);
+  // Layers of its own: what a runtime keeps of an image that was removed must not be found by the pull of another.
+  const base = await packed(numbered(layersOfLarge, 'base'), layerMb);
   const another = await packed(['another'], layerMb);
   const small = smallFilesLayer();
   const five: string[] = [];
@@ -107,8 +109,8 @@ export const pushPullImages = async (registry: Registry, host: string, layerMb: 
     files: [await push('files', [await packLayer(small)])],
     layersZstd: [await push('layers-zstd', await packed(numbered(layersOfLarge, 'zstd'), layerMb, 'zstd'))],
     filesZstd: [await push('files-zstd', [await packLayer(small, 'zstd')])],
-    base: await push('base', gzip),
-    oneNew: [await push('one-new', [...gzip.slice(0, -1), ...another])],
+    base: await push('base', base),
+    oneNew: [await push('one-new', [...base.slice(0, -1), ...another])],
     five,
   };
 };
