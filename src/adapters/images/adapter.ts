@@ -224,11 +224,13 @@ export const createImagesAdapter = async (options: ImagesAdapterOptions): Promis
     usage.recount().catch((error: unknown) => log.warn({ error }, 'the size of the image store could not be counted'));
   };
 
-  const inTurn = createSemaphore(availableParallelism());
+  const cores = availableParallelism();
+  const inTurn = createSemaphore(cores);
   const unpacker = createUnpacker({
     layout,
     spawner,
     inTurn,
+    arrivingMax: cores,
     limits,
     trees: unpackedTrees,
     onSnapshot: recountInBackground,

@@ -10,7 +10,8 @@ import { join } from 'node:path';
 import { FailureError } from '../../domain/model/errors.ts';
 import { errorCodeOf } from '../../platform/linux/syscalls.ts';
 import { sha256Of } from './chain-ids.ts';
-import { blobPath, type ImageLayout, partialPath, WRITING_SUFFIX } from './layout.ts';
+import { type Arrivals, createArrivals } from './arrivals.ts';
+import { arrivalsPath, blobPath, type ImageLayout, partialPath, WRITING_SUFFIX } from './layout.ts';
 
 /** A blob that is being received; also when it was begun before a restart. */
 export interface PartialBlob {
@@ -125,12 +126,14 @@ export const createBlobStore = (layout: ImageLayout, reservedBytes: number): Blo
     await mkdir(layout.ingest, { recursive: true, mode: DIRECTORY_MODE });
     const path = partialPath(layout, digest);
     const fd = openSync(path, 'a+', FILE_MODE);
+    let arrivals: Arrivals | null = null;
     let hash = createHash('sha256');
     let isOpen = true;
     let offset = 0;
 
     const restart = (): void => {
       if (!isOpen) return;
+      arrivals?.restart();
       ftruncateSync(fd, 0);
       hash = createHash('sha256');
       offset = 0;
@@ -138,11 +141,14 @@ export const createBlobStore = (layout: ImageLayout, reservedBytes: number): Blo
     const close = (): void => {
       if (isOpen) closeSync(fd);
       isOpen = false;
+      arrivals?.remove();
     };
 
     try {
       offset = await hashKept(path, hash, sizeBytes);
       if (offset > sizeBytes) restart();
+      arrivals = createArrivals(arrivalsPath(layout, digest), sizeBytes);
+      arrivals.tell(offset);
       await checkSpace(sizeBytes - offset);
     } catch (error) {
       close();
@@ -163,6 +169,7 @@ export const createBlobStore = (layout: ImageLayout, reservedBytes: number): Blo
         }
         hash.update(chunk);
         offset += chunk.length;
+        arrivals.tell(offset);
       },
       finish: async () => {
         const actual = `sha256:${hash.copy().digest('hex')}`;

@@ -134,10 +134,16 @@ async function* failingAsImage(chunks: AsyncIterable<Buffer>): AsyncGenerator<Bu
  * The plain bytes of the open file `fd`, from where it stands. `onInput` is told of compressed bytes as they are read.
  * Leaves the descriptor open.
  */
-export const readPlain = async (fd: number, onInput: (bytes: number) => void): Promise<AsyncIterable<Buffer>> => {
-  const file = createReadStream('', { fd, autoClose: false, highWaterMark: CHUNK_BYTES });
+export const readPlain = (fd: number, onInput: (bytes: number) => void): Promise<AsyncIterable<Buffer>> =>
+  plainOf(createReadStream('', { fd, autoClose: false, highWaterMark: CHUNK_BYTES }), onInput);
+
+/** As readPlain, of bytes that come from wherever. */
+export const plainOf = async (
+  packed: AsyncIterable<Buffer>,
+  onInput: (bytes: number) => void,
+): Promise<AsyncIterable<Buffer>> => {
   async function* counted(): AsyncGenerator<Buffer> {
-    for await (const chunk of file as AsyncIterable<Buffer>) {
+    for await (const chunk of packed) {
       onInput(chunk.length);
       yield chunk;
     }

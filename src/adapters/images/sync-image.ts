@@ -25,7 +25,9 @@ export const createSyncImage =
       await jobs.restoreBlobs(blobs, signal);
       const chainIds = layers.map(({ chainId }) => chainId);
       await Promise.all(
-        layers.map((layer, index) => unpacker.unpack(layer, chainIds.slice(0, index), signal, () => undefined)),
+        layers.map((layer, index) =>
+          unpacker.unpack({ layer, below: chainIds.slice(0, index), whole: null }, signal, () => undefined),
+        ),
       );
     };
     if ((await lookAtContent(layout, content)).isMissing) await turns.fetch(restore, () => []);

@@ -203,7 +203,11 @@ describe('C17: hostile layers', { timeout: 60_000 }, () => {
     await mkdir(own.layout.blobs, { recursive: true });
     await runOk(['mkfifo', blob]);
     const layer = { digest: sha256(plain), diffId: sha256(plain), chainId: sha256(plain), sizeBytes: plain.length };
-    const unpacking = own.unpacker.unpack(layer, [], new AbortController().signal, () => undefined);
+    const unpacking = own.unpacker.unpack(
+      { layer, below: [], whole: null },
+      new AbortController().signal,
+      () => undefined,
+    );
     const pipe = await open(blob, constants.O_WRONLY);
     const [pid = ''] = (await runOk(['pgrep', '-f', `^${process.execPath} .*${blob}`])).trim().split('\n');
     const statusOf = (thread: string): Promise<string> => readFile(`/proc/${pid}/task/${thread}/status`, 'utf8');

@@ -37,6 +37,7 @@ export const startWorkshop = async (owner: Owner, limits: Partial<ImageLimits> =
     layout,
     spawner,
     inTurn: createSemaphore(2),
+    arrivingMax: 2,
     limits: { ...defaultImageLimits, reservedBytes: 0, ...limits },
     trees,
     onSnapshot: (info) => snapshots.push(info),
@@ -54,7 +55,7 @@ export const startWorkshop = async (owner: Owner, limits: Partial<ImageLimits> =
         await writeFile(blobPath(layout, digest), blob);
         const chainId = chainIds[index] ?? '';
         const layer = { digest, diffId: sha256(tar), chainId, sizeBytes: blob.length };
-        await unpacker.unpack(layer, chainIds.slice(0, index), never, () => undefined);
+        await unpacker.unpack({ layer, below: chainIds.slice(0, index), whole: null }, never, () => undefined);
         return layerDir(layout, chainId);
       });
       await Promise.allSettled(work);

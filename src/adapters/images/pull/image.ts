@@ -22,13 +22,15 @@ import type { Platform } from '../types.ts';
 export interface ImageSource {
   readonly fetchDocument: (digest: string) => Promise<{ readonly bytes: Buffer; readonly mediaType: string }>;
   readonly fetchConfig: (descriptor: Descriptor) => Promise<Buffer>;
-  /** Resolves once the blob is in the store. */
-  readonly fetchLayer: (descriptor: Descriptor) => Promise<void>;
+  /** Resolves once the blob is in the store. `onBegun` is told when it can be read as it comes. */
+  readonly fetchLayer: (descriptor: Descriptor, onBegun: () => void) => Promise<void>;
 }
 
 /** What becomes of an image on its way. */
 export interface ImageObserver {
   readonly layers: (layers: readonly ImageLayer[]) => void;
+  /** Its blob is on its way; not told of one that is there already, or that another pull waits for. */
+  readonly layerBegun: (index: number) => void;
   readonly layerReady: (index: number) => void;
 }
 
@@ -127,7 +129,9 @@ export const bringImage = async (options: {
   const fetching = new Map<string, Promise<void>>();
   const fetchOnce = (descriptor: Descriptor): Promise<void> => {
     const fetch = async (): Promise<void> => {
-      if (!(await blobs.has(descriptor.digest))) await source.fetchLayer(descriptor);
+      const begun = (): void =>
+        descriptors.forEach(({ digest }, index) => digest === descriptor.digest && observer.layerBegun(index));
+      if (!(await blobs.has(descriptor.digest))) await source.fetchLayer(descriptor, begun);
     };
     // An image may have one blob as several of its layers.
     const fetched = fetching.get(descriptor.digest) ?? fetch();

@@ -41,6 +41,8 @@ interface Job {
   /** Layers of each image, as the thread named them. */
   readonly layers: Map<string, readonly ImageLayer[]>;
   readonly unpacked: Promise<void>[];
+  /** Layers that are unpacked while they are downloaded, as keyOf has them. */
+  readonly begun: Set<string>;
   readonly releases: (() => void)[];
 }
 
@@ -49,6 +51,7 @@ const newJob = (label: string): Job => ({
   abort: new AbortController(),
   layers: new Map(),
   unpacked: [],
+  begun: new Set(),
   releases: [],
 });
 
@@ -56,10 +59,26 @@ const IDLE_MS = 15_000;
 
 const broken = (message: string): FailureError => new FailureError('HostFailed', message);
 
-/** Once it is there; whoever waits for the job waits for it too. */
+/** Which layer of a job: base first. */
+interface LayerPlace {
+  readonly image: string;
+  readonly index: number;
+}
+
+const keyOf = ({ image, index }: LayerPlace): string => `${index} ${image}`;
+
+const digestAt = ({ layers }: Job, { image, index }: LayerPlace): string => layers.get(image)?.[index]?.digest ?? '';
+
+const downloadOf = (
+  { label }: Job,
+  { digest, bytesDone, bytesTotal }: Extract<FromPullThread, { kind: 'progress' }>,
+): PullProgress => ({ reference: label, digest, phase: 'downloading', bytesDone, bytesTotal });
+
+/** Whoever waits for the job waits for it too. `whole`: its blob is on its way, and resolves this when it is there. */
 const unpackLayer = (
   job: Job,
-  { image, index }: { readonly image: string; readonly index: number },
+  { image, index }: LayerPlace,
+  whole: Promise<void> | null,
   unpacker: Unpacker,
   onProgress: (progress: PullProgress) => void,
 ): void => {
@@ -70,11 +89,34 @@ const unpackLayer = (
   const tell = (phase: PullProgress['phase'], bytesDone: number): void =>
     onProgress({ reference: job.label, digest: layer.digest, phase, bytesDone, bytesTotal: layer.sizeBytes });
   const unpacking = unpacker
-    .unpack(layer, below, job.abort.signal, (bytesDone) => tell('unpacking', bytesDone))
+    .unpack({ layer, below, whole }, job.abort.signal, (bytesDone) => tell('unpacking', bytesDone))
     .then(() => tell('done', layer.sizeBytes));
   // Whichever part of a job fails first ends the others.
   unpacking.catch((error: unknown) => job.abort.abort(error));
   job.unpacked.push(unpacking);
+};
+
+/** Has layers unpacked as the thread tells of them: while they are downloaded, or once their blobs are there. */
+const createLayerWork = (unpacker: Unpacker, onProgress: (progress: PullProgress) => void) => {
+  /** Blobs on their way, by digest: of what any job has begun, any job may be told first that it is whole. */
+  const arriving = new Map<string, PromiseWithResolvers<void>>();
+  return {
+    begun: (job: Job, place: LayerPlace): void => {
+      const digest = digestAt(job, place);
+      const whole = arriving.get(digest) ?? Promise.withResolvers<void>();
+      arriving.set(digest, whole);
+      job.begun.add(keyOf(place));
+      unpackLayer(job, place, whole.promise, unpacker, onProgress);
+    },
+    ready: (job: Job, place: LayerPlace): void => {
+      const digest = digestAt(job, place);
+      arriving.get(digest)?.resolve();
+      arriving.delete(digest);
+      if (!job.begun.has(keyOf(place))) unpackLayer(job, place, null, unpacker, onProgress);
+    },
+    /** No job is under way. */
+    forget: () => arriving.clear(),
+  };
 };
 
 export const createPullJobs = (
@@ -84,6 +126,7 @@ export const createPullJobs = (
 ): PullJobs => {
   const jobs = new Map<number, Job>();
   const pending = createPendingReplies<Finished>();
+  const layerWork = createLayerWork(unpacker, onProgress);
   let lastJob = 0;
   let { registryConfigDirs } = options;
 
@@ -95,12 +138,12 @@ export const createPullJobs = (
         job.layers.set(message.image, message.layers);
         job.releases.push(unpacker.hold(message.layers.map(({ chainId }) => chainId)));
         return;
+      case 'layerBegun':
+        return layerWork.begun(job, message);
       case 'layerReady':
-        return unpackLayer(job, message, unpacker, onProgress);
-      case 'progress': {
-        const { digest, bytesDone, bytesTotal } = message;
-        return onProgress({ reference: job.label, digest, phase: 'downloading', bytesDone, bytesTotal });
-      }
+        return layerWork.ready(job, message);
+      case 'progress':
+        return onProgress(downloadOf(job, message));
       case 'finished':
         return pending.resolve(message.job, message);
       case 'failed':
@@ -108,15 +151,12 @@ export const createPullJobs = (
     }
   };
 
-  const breakAll = (error: Error): void =>
-    pending.failAll(broken(`The thread that pulls images broke: ${error.message}.`));
-
   const thread: BackgroundThread<ToPullThread> = createBackgroundThread<ToPullThread, FromPullThread>({
     program: new URL('./thread.ts', import.meta.url),
     data: options,
     idleMs: IDLE_MS,
     onMessage: take,
-    onFailure: breakAll,
+    onFailure: ({ message }) => pending.failAll(broken(`The thread that pulls images broke: ${message}.`)),
   });
 
   const run = async (label: string, signal: AbortSignal, messageOf: (job: number) => JobMessage): Promise<Finished> => {
@@ -144,7 +184,10 @@ export const createPullJobs = (
       jobs.delete(id);
       for (const release of job.releases) release();
       thread.post({ kind: 'release', job: id });
-      if (jobs.size === 0) thread.rest();
+      if (jobs.size === 0) {
+        layerWork.forget();
+        thread.rest();
+      }
     }
   };
 
@@ -166,8 +209,8 @@ export const createPullJobs = (
     },
     load: async (path, label, signal) => (await run(label, signal, (job) => ({ kind: 'load', job, path }))).images,
     removeBlobs: async (digests) => {
-      const { signal } = new AbortController();
-      return (await run('removal', signal, (job) => ({ kind: 'removeBlobs', job, digests }))).freedBytes;
+      return (await run('removal', new AbortController().signal, (job) => ({ kind: 'removeBlobs', job, digests })))
+        .freedBytes;
     },
     restoreBlobs: async (digests, signal) => {
       await run('what was pulled last', signal, (job) => ({ kind: 'restoreBlobs', job, digests }));

@@ -240,6 +240,7 @@ export const loadArchive = async (
           names: { repoTags, repoDigests },
           observer: {
             layers: (layers) => observer.layers(target, layers),
+            layerBegun: () => undefined,
             layerReady: (index) => observer.layerReady(target, index),
           },
         }),

@@ -48,6 +48,8 @@ export type JobMessage = Extract<
 export type FromPullThread =
   /** The layers of one image of the job, base first, before the first of them is ready. */
   | { readonly kind: 'layers'; readonly job: number; readonly image: string; readonly layers: readonly ImageLayer[] }
+  /** The blob of that layer is being downloaded, and may be read as it comes (arrivals.ts). */
+  | { readonly kind: 'layerBegun'; readonly job: number; readonly image: string; readonly index: number }
   /** The blob of that layer is whole on the disk. */
   | { readonly kind: 'layerReady'; readonly job: number; readonly image: string; readonly index: number }
   | {

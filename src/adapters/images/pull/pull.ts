@@ -30,6 +30,7 @@ export interface PullShop {
 
 export interface PullObserver {
   readonly layers: (image: string, layers: readonly ImageLayer[]) => void;
+  readonly layerBegun: (image: string, index: number) => void;
   readonly layerReady: (image: string, index: number) => void;
 }
 
@@ -43,11 +44,13 @@ const download = async (
   shop: PullShop,
   registry: Registry,
   descriptor: Descriptor,
+  onBegun: () => void,
   signal: AbortSignal,
 ): Promise<void> => {
   const { digest, sizeBytes } = descriptor;
   if (await shop.blobs.has(digest)) return;
   const partial = await shop.blobs.openPartial(digest, sizeBytes);
+  onBegun();
   const sink = {
     ...partial,
     write: (chunk: Buffer): void => {
@@ -92,16 +95,17 @@ export const pullImage = async (
           ? resolved.document
           : await registry.fetchDocument({ digest }, signal),
       fetchConfig: (descriptor) => registry.fetchConfig(descriptor, signal),
-      fetchLayer: (descriptor) =>
+      fetchLayer: (descriptor, onBegun) =>
         turn(signal, () =>
           // Only who does download counts at the registry, not those who wait for the same layer.
           shop.downloads(descriptor.digest, signal, (shared) =>
-            shop.turnAt(reference.host)(shared, () => download(shop, registry, descriptor, shared)),
+            shop.turnAt(reference.host)(shared, () => download(shop, registry, descriptor, onBegun, shared)),
           ),
         ),
     },
     observer: {
       layers: (layers) => observer.layers(resolved.digest, layers),
+      layerBegun: (index) => observer.layerBegun(resolved.digest, index),
       layerReady: (index) => observer.layerReady(resolved.digest, index),
     },
   });

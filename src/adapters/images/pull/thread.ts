@@ -80,6 +80,7 @@ const shopOf = ({ job, registryConfigDirs }: Extract<JobMessage, { kind: 'pull' 
 
 const observerOf = (job: number): PullObserver => ({
   layers: (image, layers) => tell({ kind: 'layers', job, image, layers }),
+  layerBegun: (image, index) => tell({ kind: 'layerBegun', job, image, index }),
   layerReady: (image, index) => tell({ kind: 'layerReady', job, image, index }),
 });
 

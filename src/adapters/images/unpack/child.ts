@@ -9,7 +9,8 @@ import { flushCompileCache } from 'node:module';
 import { FailureError, messageOf } from '../../../domain/model/errors.ts';
 import { enterJail } from '../../../platform/linux/jail.ts';
 import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
-import { readPlain } from '../compression.ts';
+import { type Follower, followArrivals, readArriving } from '../arrivals.ts';
+import { plainOf, readPlain } from '../compression.ts';
 import { createTarReader } from '../tar/reader.ts';
 import { createSparseHandler } from '../tar/sparse.ts';
 import { createExtractor } from './extract.ts';
@@ -72,6 +73,32 @@ const openArchive = (path: string, form: ArchiveForm): number => {
   throw new FailureError('ImageInvalid', 'It is not a regular file.');
 };
 
+/** An open archive, and what makes its bytes plain. */
+interface Opened {
+  readonly plain: (onInput: (bytes: number) => void) => Promise<AsyncIterable<Buffer>>;
+}
+
+/** null when the download is over. */
+const openArriving = ({
+  partialPath,
+  arrivalsPath,
+  sizeBytes,
+}: NonNullable<UnpackRequest['arriving']>): Opened | null => {
+  try {
+    const follower: Follower = followArrivals(arrivalsPath);
+    const fd = openSync(partialPath, 'r');
+    return { plain: (onInput) => plainOf(readArriving(fd, sizeBytes, follower), onInput) };
+  } catch (error) {
+    if (errorCodeOf(error) === 'ENOENT') return null;
+    throw error;
+  }
+};
+
+const openWhole = ({ blobPath, form }: UnpackRequest): Opened => {
+  const fd = openArchive(blobPath, form);
+  return { plain: (onInput) => readPlain(fd, onInput) };
+};
+
 const isSame = (one: Stats, other: Stats): boolean => one.dev === other.dev && one.ino === other.ino;
 
 /** The spawner makes the directory this process's root at its first word, and then ends its input. */
@@ -84,7 +111,7 @@ const waitForRoot = (directory: string): void => {
 
 const unpack = async (request: UnpackRequest): Promise<void> => {
   const { what } = wordsOfForm[request.form];
-  const blob = openArchive(request.blobPath, request.form);
+  const blob = (request.arriving === undefined ? null : openArriving(request.arriving)) ?? openWhole(request);
   process.umask(0);
   // What the compile cache still has to write must be written before its directory is out of reach.
   flushCompileCache();
@@ -98,7 +125,7 @@ const unpack = async (request: UnpackRequest): Promise<void> => {
   let bytesDone = 0;
   let bytesReported = 0;
   let plainBytes = 0;
-  const plain = await readPlain(blob, (bytes) => {
+  const plain = await blob.plain((bytes) => {
     bytesDone += bytes;
     if (bytesDone - bytesReported < PROGRESS_BYTES) return;
     bytesReported = bytesDone;

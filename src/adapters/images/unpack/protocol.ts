@@ -21,6 +21,8 @@ export const wordsOfForm: Readonly<Record<ArchiveForm, { readonly what: string; 
 
 export interface UnpackRequest {
   readonly blobPath: string;
+  /** A layer that is still being downloaded: where it is until it is at `blobPath`. */
+  readonly arriving?: { readonly partialPath: string; readonly arrivalsPath: string; readonly sizeBytes: number };
   readonly form: ArchiveForm;
   /** It becomes the root of what is unpacked, and the child's: the spawner sees to that. */
   readonly directory: string;

@@ -13,7 +13,7 @@ import { createReportReader } from './reports.ts';
 const CHILD = fileURLToPath(new URL('./child.ts', import.meta.url));
 const CHILD_HEAP_MB = 384;
 
-export interface UnpackerRun extends Pick<UnpackRequest, 'form' | 'directory' | 'diffId'> {
+export interface UnpackerRun extends Pick<UnpackRequest, 'form' | 'directory' | 'diffId' | 'arriving'> {
   readonly spawner: Pick<Spawner, 'run'>;
   readonly limits: ImageLimits;
   readonly archivePath: string;
@@ -54,6 +54,7 @@ export const runUnpacker = async (run: UnpackerRun): Promise<Unpacked> => {
     form,
     directory,
     diffId,
+    ...(run.arriving !== undefined && { arriving: run.arriving }),
     entriesMax: limits.layerEntriesMax,
     bytesMax: limits.layerBytesMax,
     memoryBytesMax: limits.unpackMemoryBytesMax,

@@ -1,37 +1,37 @@
 /**
- * Has layers unpacked by child processes, so many at a time, each layer once whoever asks. A layer is a directory
- * that appears under its name by a rename, as the last step, when it is whole; what a crash leaves half-way is elsewhere.
- * Syncing it is SyncImage's. Layers do not wait for those below them but for one thing: directories that they do not
+ * Has layers unpacked by child processes, so many at a time, each layer once whoever asks, and while they are downloaded where
+ * there is room for that. What a crash leaves half-way is not where whole layers are (places.ts). Syncing them is SyncImage's. Layers do not wait for those below them but for one thing: directories that they do not
  * describe take after those below.
  */
-import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { ImageLayer } from '../../../domain/model/image-content.ts';
-import { FailureError } from '../../../domain/model/errors.ts';
 import { spreadDirectoriesIn } from '../../../platform/linux/spread.ts';
 import { unlessAborted } from '../../../platform/rpc/timeout.ts';
 import type { Spawner } from '../../../platform/spawner/types.ts';
-import { blobPath, type ImageLayout, INFO_FILE, LAYER_DIR, layerDir, snapshotDir, snapshotName } from '../layout.ts';
+import {
+  arrivalsPath,
+  blobPath,
+  type ImageLayout,
+  LAYER_DIR,
+  layerDir,
+  partialPath,
+  snapshotDir,
+  snapshotName,
+} from '../layout.ts';
 import type { Semaphore } from '../../../platform/linux/semaphore.ts';
 import { createSharedWork } from '../shared-work.ts';
 import { readSnapshotInfo, type SnapshotInfo } from '../snapshot-info.ts';
 import { moveToTrash } from '../trash.ts';
 import type { Trees } from '../trees/trees.ts';
 import type { ImageLimits } from '../types.ts';
-import { runUnpacker } from './run-child.ts';
+import { createPlaces } from './places.ts';
+import { runUnpacker, type Unpacked, type UnpackerRun } from './run-child.ts';
 
 export interface Unpacker {
-  /**
-   * Resolves once the layer's directory is in place. `below` are the chain ids of the layers under it, base first: they
-   * have to be unpacked too, or this one waits for them. Throws FailureError, or the signal's reason.
-   */
-  readonly unpack: (
-    layer: ImageLayer,
-    below: readonly string[],
-    signal: AbortSignal,
-    onProgress: (bytesDone: number) => void,
-  ) => Promise<void>;
+  /** Resolves once the layer's directory is in place. Throws FailureError, or the signal's reason. */
+  readonly unpack: (wanted: WantedLayer, signal: AbortSignal, onProgress: (bytesDone: number) => void) => Promise<void>;
   /** Names in the unpack directory that are being worked on. */
   readonly active: ReadonlySet<string>;
   /** Keeps layers from being taken away until the returned function is called. */
@@ -40,17 +40,15 @@ export interface Unpacker {
   readonly takeAway: (chainIds: readonly string[]) => Promise<readonly SnapshotInfo[] | null>;
 }
 
-const DIRECTORY_MODE = 0o700;
+export interface WantedLayer {
+  readonly layer: ImageLayer;
+  /** Chain ids of the layers under it, base first: they have to be unpacked too, or this one waits for them. */
+  readonly below: readonly string[];
+  /** Its blob is on its way and is read as it comes; resolves when it is there and is what its digest says. */
+  readonly whole: Promise<void> | null;
+}
 
-const isUnpacked = async (layout: ImageLayout, chainId: string): Promise<boolean> => {
-  const info = await readSnapshotInfo(snapshotDir(layout, chainId));
-  if (info === null) return false;
-  if (info.chainId === chainId) return true;
-  throw new FailureError(
-    'HostFailed',
-    `Layers ${chainId} and ${info.chainId} would have the same name: remove the other image first.`,
-  );
-};
+const DIRECTORY_MODE = 0o700;
 
 /** What is held, however often. */
 const createHolds = (): Pick<Unpacker, 'hold'> & { readonly has: (chainId: string) => boolean } => {
@@ -89,66 +87,71 @@ const unpackDirectory = ({ unpack }: ImageLayout): (() => Promise<void>) => {
   };
 };
 
+/** Layers on their way out: whoever wants one waits until it is gone, and unpacks it anew. */
+const createTakeAway = (
+  layout: ImageLayout,
+  isHeld: (chainId: string) => boolean,
+): Pick<Unpacker, 'takeAway'> & { readonly whenGone: (chainId: string) => Promise<unknown> | undefined } => {
+  const leaving = new Map<string, Promise<unknown>>();
+  const takeAway: Unpacker['takeAway'] = async (chainIds) => {
+    const infos = await Promise.all(chainIds.map((chainId) => readSnapshotInfo(snapshotDir(layout, chainId))));
+    // From here to the last mark nobody else has a turn: a pull finds all of them held by it, or all on their way out.
+    if (chainIds.some(isHeld)) return null;
+    const there = infos.flatMap((info, index) =>
+      info !== null && info.chainId === chainIds[index] && !leaving.has(info.chainId) ? [info] : [],
+    );
+    const taken = there.map(async (info) => {
+      const { chainId } = info;
+      const moving = moveToTrash(layout, snapshotDir(layout, chainId));
+      leaving.set(
+        chainId,
+        moving.catch(() => undefined),
+      );
+      try {
+        return (await moving) ? [info] : [];
+      } finally {
+        leaving.delete(chainId);
+      }
+    });
+    return (await Promise.all(taken)).flat();
+  };
+  return { takeAway, whenGone: (chainId) => leaving.get(chainId) };
+};
+
 export const createUnpacker = (options: {
   readonly layout: ImageLayout;
   readonly spawner: Spawner;
   /** Runs what unpacks, so many at a time. */
   readonly inTurn: Semaphore;
+  /** As many more may unpack what is still being downloaded, and mostly wait for it. */
+  readonly arrivingMax: number;
   readonly limits: ImageLimits;
   readonly trees: Trees;
   readonly onSnapshot: (info: SnapshotInfo) => void;
 }): Unpacker => {
-  const { layout, spawner, inTurn, limits, trees, onSnapshot } = options;
+  const { layout, spawner, inTurn, arrivingMax, limits, trees, onSnapshot } = options;
   const shared = createSharedWork<void>();
   const held = createHolds();
-  const waiting = new Map<string, PromiseWithResolvers<void>>();
+  const { isUnpacked, whenUnpacked, putInPlace } = createPlaces(layout, onSnapshot);
   const active = new Set<string>();
+  let arrivingNow = 0;
   const prepare = unpackDirectory(layout);
-  /** Layers on their way out: whoever wants one waits until it is gone, and unpacks it anew. */
-  const leaving = new Map<string, Promise<unknown>>();
+  const { takeAway, whenGone } = createTakeAway(layout, held.has);
 
-  /** Resolves when somebody has unpacked the layer. Only a caller whose pull asks for that layer too may wait. */
-  const whenUnpacked = async (chainId: string, signal: AbortSignal): Promise<void> => {
-    const wait = waiting.get(chainId) ?? Promise.withResolvers<void>();
-    waiting.set(chainId, wait);
-    if (await isUnpacked(layout, chainId)) {
-      waiting.delete(chainId);
-      wait.resolve();
-      return;
-    }
-    await unlessAborted(wait.promise, signal);
-  };
-
-  const putInPlace = async (directory: string, info: SnapshotInfo): Promise<void> => {
-    await writeFile(join(directory, INFO_FILE), JSON.stringify(info), { mode: 0o600 });
-    await mkdir(layout.snapshots, { recursive: true, mode: DIRECTORY_MODE });
-    const place = snapshotDir(layout, info.chainId);
-    // Something without a good note may be in the way.
-    await moveToTrash(layout, place);
-    await rename(directory, place);
-    onSnapshot(info);
-    waiting.get(info.chainId)?.resolve();
-    waiting.delete(info.chainId);
-  };
-
-  const unpackNow = async (
-    layer: ImageLayer,
-    below: readonly string[],
+  /** Has `fill` unpack the layer into a directory of its own, and puts it in place; it is gone when that fails. */
+  const unpackInto = async (
+    { layer, below }: WantedLayer,
     signal: AbortSignal,
-    onProgress: (bytesDone: number) => void,
+    fill: (run: Pick<UnpackerRun, 'archivePath' | 'name' | 'form' | 'diffId' | 'directory'>) => Promise<Unpacked>,
   ): Promise<void> => {
-    await leaving.get(layer.chainId);
-    if (await isUnpacked(layout, layer.chainId)) return;
     const name = `${snapshotName(layer.chainId)}-${randomUUID()}`;
     const directory = join(layout.unpack, name);
     active.add(name);
     const root = join(directory, LAYER_DIR);
     try {
-      const { done, implied, opaque } = await inTurn(signal, async () => {
-        await prepare();
-        await mkdir(root, { recursive: true, mode: DIRECTORY_MODE });
-        return await runUnpacker({ ...sourceOf(layout, layer), spawner, limits, directory: root, signal, onProgress });
-      });
+      await prepare();
+      await mkdir(root, { recursive: true, mode: DIRECTORY_MODE });
+      const { done, implied, opaque } = await fill({ ...sourceOf(layout, layer), directory: root });
       await trees.markOpaque({ root, opaque });
       if (implied.length > 0) {
         await Promise.all(below.map((chainId) => whenUnpacked(chainId, signal)));
@@ -165,32 +168,65 @@ export const createUnpacker = (options: {
     }
   };
 
+  /**
+   * Unpacks the layer while its blob is downloaded. true once it is in place. false when that can't be, for whatever reason: of
+   * bytes that nobody has vouched for yet nothing is to be learnt, and the layer is unpacked when they are whole.
+   */
+  const unpackArriving = async (
+    wanted: WantedLayer,
+    whole: Promise<void>,
+    signal: AbortSignal,
+    onProgress: (bytesDone: number) => void,
+  ): Promise<boolean> => {
+    if (arrivingNow >= arrivingMax) return false;
+    arrivingNow += 1;
+    const { digest, sizeBytes } = wanted.layer;
+    const partial = { partialPath: partialPath(layout, digest), arrivalsPath: arrivalsPath(layout, digest), sizeBytes };
+    let bytesRead = 0;
+    let tell: (bytesDone: number) => void = (bytesDone) => (bytesRead = bytesDone);
+    const arrived = whole.then(() => {
+      // Until then the download is what there is to tell of.
+      onProgress(bytesRead);
+      tell = onProgress;
+    });
+    try {
+      await unpackInto(wanted, signal, async (run) => {
+        const told = { onProgress: (bytesDone: number) => tell(bytesDone) };
+        const unpacked = await runUnpacker({ ...run, ...told, arriving: partial, spawner, limits, signal });
+        await unlessAborted(arrived, signal);
+        return unpacked;
+      });
+      return true;
+    } catch {
+      signal.throwIfAborted();
+      return false;
+    } finally {
+      arrivingNow -= 1;
+    }
+  };
+
+  const unpackNow = async (
+    wanted: WantedLayer,
+    signal: AbortSignal,
+    onProgress: (bytesDone: number) => void,
+  ): Promise<void> => {
+    const { layer, whole } = wanted;
+    await whenGone(layer.chainId);
+    if (await isUnpacked(layer.chainId)) return;
+    if (whole !== null) {
+      if (await unpackArriving(wanted, whole, signal, onProgress)) return;
+      await unlessAborted(whole, signal);
+    }
+    await unpackInto(wanted, signal, (run) =>
+      inTurn(signal, () => runUnpacker({ ...run, spawner, limits, signal, onProgress })),
+    );
+  };
+
   return {
     active,
     hold: held.hold,
-    unpack: (layer, below, signal, onProgress) =>
-      shared(layer.chainId, signal, (sharedSignal) => unpackNow(layer, below, sharedSignal, onProgress)),
-    takeAway: async (chainIds) => {
-      const infos = await Promise.all(chainIds.map((chainId) => readSnapshotInfo(snapshotDir(layout, chainId))));
-      // From here to the last mark nobody else has a turn: a pull finds all of them held by it, or all on their way out.
-      if (chainIds.some(held.has)) return null;
-      const there = infos.flatMap((info, index) =>
-        info !== null && info.chainId === chainIds[index] && !leaving.has(info.chainId) ? [info] : [],
-      );
-      const taken = there.map(async (info) => {
-        const { chainId } = info;
-        const moving = moveToTrash(layout, snapshotDir(layout, chainId));
-        leaving.set(
-          chainId,
-          moving.catch(() => undefined),
-        );
-        try {
-          return (await moving) ? [info] : [];
-        } finally {
-          leaving.delete(chainId);
-        }
-      });
-      return (await Promise.all(taken)).flat();
-    },
+    unpack: (wanted, signal, onProgress) =>
+      shared(wanted.layer.chainId, signal, (sharedSignal) => unpackNow(wanted, sharedSignal, onProgress)),
+    takeAway,
   };
 };
