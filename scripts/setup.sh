@@ -8,7 +8,7 @@
 #   sh scripts/setup.sh cri-tools  as run, and builds crictl and critest into the cache directory, or fails
 #   sh scripts/setup.sh bench      what bench/compare.ts needs beside the npm dependencies: what running pods needs, a registry,
 #                                  and containerd, CNI plugins and the benchmark's client, built into the cache directory
-#                                  (SCRIBE_BENCH_BIN: into that one; SCRIBE_BENCH_CONTAINERD=v2.4.2: another containerd)
+#                                  (SCRIBE_BENCH_BIN: into that one; SCRIBE_BENCH_CONTAINERD=v2.3.7: another containerd)
 set -eu
 
 top=$(cd "$(dirname "$0")/.." && pwd)
@@ -18,7 +18,7 @@ bench_bin=${SCRIBE_BENCH_BIN:-${XDG_CACHE_HOME:-$HOME/.cache}/scribe/bench/bin}
 cri_tools_version=v1.36.0
 # What critest's NRI specs, newer than that release, are built with: test/support/critest-nri.
 nri_version=v0.12.1
-containerd_version=${SCRIBE_BENCH_CONTAINERD:-v2.3.7}
+containerd_version=${SCRIBE_BENCH_CONTAINERD:-v2.4.2}
 cni_plugins_version=v1.9.1
 log=
 job=
