@@ -12,8 +12,15 @@ import {
   nameableMethods,
   whyNotLevel,
 } from '../domain/call/audit.ts';
+import { readByOthers, type SealRules } from '../domain/call/sealing.ts';
 import { choice, key, table, text } from './key-forms.ts';
 import { nearest } from './nearest.ts';
+
+/** The node's policy of what is written down. */
+export interface Audit {
+  readonly rules: readonly AuditRule[];
+  readonly seal: SealRules;
+}
 
 const quoted = (words: readonly string[]): string => words.map((word) => JSON.stringify(word)).join(' or ');
 
@@ -56,7 +63,45 @@ const rule = z
     if (problem !== null) context.addIssue({ code: 'custom', path: ['level'], message: problem });
   });
 
+const keyPattern = text.superRefine((pattern, context) => {
+  const beginning = readByOthers(pattern);
+  if (pattern === '') context.addIssue({ code: 'custom', message: 'must be a key, with "*" for any characters' });
+  if (beginning === null) return;
+  const message = `${JSON.stringify(pattern)} can't be sealed: kubelet, scribe or OCI runtimes read what begins with "${beginning}"; leave it out`;
+  context.addIssue({ code: 'custom', message });
+});
+const keyPatterns = z.array(keyPattern, { error: 'must be a list of keys' });
+const option = text.regex(/^-[^=\s\0]*[^=\s\0-]$/, 'must be an option as commands have it, like "--password" or "-p"');
+const wordPattern = text.regex(/^[^\0]*[^*\0][^\0]*$/, 'must be a word, with "*" for any characters');
+
+const sealTable = table(
+  'What is sealed before it is recorded, as values of environment variables are: a keyed digest stands in the journal, and wherever else it would be read.',
+  {
+    exec_options: key(
+      z.array(option, { error: 'must be a list of options' }),
+      [],
+      'Options of commands (ExecSync, Exec): the word after one, or with "=" the whole word.',
+    ),
+    exec_arguments: key(
+      z.array(wordPattern, { error: 'must be a list of words' }),
+      [],
+      'Words of commands, with "*" for any characters: ["*token=*"]. A script behind "sh -c" is one word.',
+    ),
+    annotations: key(
+      keyPatterns,
+      [],
+      'Annotations of pods, containers and images, by key, with "*" for any characters. kubelet, plugins and shims get the digest too, so what kubelet and scribe read (io.kubernetes.* and the like) always stays.',
+    ),
+    labels: key(
+      keyPatterns,
+      [],
+      'Labels of pods and containers, likewise. A filter by such a label works with its value.',
+    ),
+  },
+);
+
 export const auditTable = table('How much of a call is recorded.', {
+  seal: sealTable,
   rules: key(
     z.array(rule, { error: 'must be a list of tables' }),
     [],
@@ -64,4 +109,12 @@ export const auditTable = table('How much of a call is recorded.', {
   ),
 });
 
-export const auditRulesOf = ({ rules }: z.output<typeof auditTable>): readonly AuditRule[] => rules;
+export const auditOf = ({ rules, seal }: z.output<typeof auditTable>): Audit => ({
+  rules,
+  seal: {
+    labels: seal.labels,
+    annotations: seal.annotations,
+    execOptions: seal.exec_options,
+    execArguments: seal.exec_arguments,
+  },
+});

@@ -10,11 +10,10 @@ import {
   type RuntimeHandler,
   takesRuncOptions,
 } from '../domain/model/runtime-handler.ts';
-import type { AuditRule } from '../domain/call/audit.ts';
 import type { NriSettings } from '../domain/model/nri-settings.ts';
 import type { BaseSpec } from '../domain/model/base-spec.ts';
 import type { CgroupDriver } from '../domain/model/spec-settings.ts';
-import { auditRulesOf } from './audit-keys.ts';
+import { type Audit, auditOf } from './audit-keys.ts';
 import { defaultValidatorOf, nriPluginsOf } from './nri-keys.ts';
 import type { ParsedConfig } from './schema.ts';
 import { parseHostAndPort } from './units.ts';
@@ -52,7 +51,7 @@ export interface Config {
       readonly sizeBytesMax: number;
     };
   };
-  readonly audit: { readonly rules: readonly AuditRule[] };
+  readonly audit: Audit;
   readonly cni: {
     readonly confDir: string;
     readonly binDirs: readonly string[];
@@ -259,7 +258,7 @@ export const configOf = (parsed: ParsedConfig, files: readonly string[], surroun
         sizeBytesMax: journal.retention.size_max,
       },
     },
-    audit: { rules: auditRulesOf(audit) },
+    audit: auditOf(audit),
     cni: {
       confDir: cni.conf_dir,
       binDirs: cni.bin_dirs,

@@ -9,6 +9,8 @@ import { parse, TomlError } from 'smol-toml';
 import { FailureError } from '../domain/model/errors.ts';
 import { takesRuncOptions } from '../domain/model/runtime-handler.ts';
 import { readBaseSpecs } from './base-specs.ts';
+import { globExpression } from '../domain/values/glob.ts';
+import { matchesWildcard } from '../domain/values/wildcard.ts';
 import { type Config, configOf } from './config.ts';
 import { problemsOf } from './problems.ts';
 import { BUILT_IN_HANDLERS, configSchema, type ParsedConfig, RUNC_SHIM_KEYS } from './schema.ts';
@@ -197,6 +199,20 @@ const handlerContradictions = ([name, handler]: readonly [string, ParsedConfig['
   return problems;
 };
 
+/** What a shim is told can't be a digest. */
+const sealContradictions = ({ audit, runtime }: ParsedConfig): string[] =>
+  Object.entries(runtime.handlers).flatMap(([name, handler]) =>
+    (['pod_annotations', 'container_annotations'] as const).flatMap((key) =>
+      handler[key].flatMap((told) => {
+        const both = audit.seal.annotations.find(
+          (sealed) => matchesWildcard(sealed, told) || globExpression(told)?.test(sealed) === true,
+        );
+        const what = `audit.seal.annotations has "${both}" and runtime.handlers.${name}.${key} "${told}"`;
+        return both === undefined ? [] : [`${what}: what shims are told can't be sealed; take it out of one of them`];
+      }),
+    ),
+  );
+
 /** kubelet is told one driver, and makes pods' cgroups by it: the default handler must not be said to have both. */
 const cgroupContradictions = ({ cgroup_driver, default_runtime_handler, handlers }: ParsedConfig['runtime']) => {
   const systemd = handlers[default_runtime_handler]?.systemd_cgroup;
@@ -263,6 +279,7 @@ export const loadConfig = async ({
     ...problems,
     ...contradictions(config),
     ...cgroupContradictions(parsed.runtime),
+    ...sealContradictions(parsed),
     ...ofHandlers,
   ];
   if (contradicting.length > 0) throw invalid(contradicting);

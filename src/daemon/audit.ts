@@ -5,7 +5,7 @@
 import type { AuditRule } from '../domain/call/audit.ts';
 import { auditPolicy } from '../domain/call/audit.ts';
 import { wholeId } from '../domain/call/ids.ts';
-import type { OciArg } from '../domain/model/oci.ts';
+import { type SealRules, type Seals, sealsOf } from '../domain/call/sealing.ts';
 import { containerStream, sandboxStream } from '../domain/model/records.ts';
 import type { NodeState } from '../domain/model/state.ts';
 import type { AuditedCommand } from '../domain/model/streams.ts';
@@ -17,6 +17,7 @@ type Shown = Pick<Readonly<NodeState>, 'sandboxes' | 'containers'>;
 
 interface AuditOptions {
   readonly rules: readonly AuditRule[];
+  readonly seal: SealRules;
   readonly state: Shown;
   readonly submit: SubmitCall;
   readonly appendRead: (row: ReadRow) => void;
@@ -24,6 +25,7 @@ interface AuditOptions {
 }
 
 export interface Audit {
+  readonly seals: Seals;
   readonly recordRead: RecordRead;
   readonly audited: (method: 'ExecSync' | 'Exec', containerId: string, cmd: readonly string[]) => AuditedCommand;
 }
@@ -31,8 +33,10 @@ export interface Audit {
 /** Of a longer request only its size is recorded: nobody asks so much who only reads. */
 const REQUEST_CHARS_MAX = 64 * 1024;
 
-export function createAudit({ rules, state, submit, appendRead, tokenOf }: AuditOptions): Audit {
+export function createAudit({ rules, seal, state, submit, appendRead, tokenOf }: AuditOptions): Audit {
   const levelOf = auditPolicy(rules);
+  const seals = sealsOf(seal, tokenOf);
+  const sealsWords = seal.execOptions.length + seal.execArguments.length > 0;
 
   const submitRead = async (row: ReadRow, { caller, request, failure }: ReadDetails): Promise<void> => {
     const about = streamOf(state, row.subject);
@@ -41,7 +45,7 @@ export function createAudit({ rules, state, submit, appendRead, tokenOf }: Audit
         method: 'Read',
         rpc: row.method,
         ...(about === null ? {} : { about }),
-        request: bounded(request),
+        request: bounded(withSealedSelector(seals, request)),
         durationNs: String(row.durationNs),
         ...(failure === null ? {} : { failure }),
       },
@@ -52,6 +56,7 @@ export function createAudit({ rules, state, submit, appendRead, tokenOf }: Audit
   };
 
   return {
+    seals,
     recordRead(row, details) {
       switch (levelOf(row.method, () => namespaceOf(state, row.subject))) {
         case 'none':
@@ -64,15 +69,21 @@ export function createAudit({ rules, state, submit, appendRead, tokenOf }: Audit
       }
     },
     audited(method, containerId, cmd) {
-      if (levelOf(method, () => namespaceOf(state, containerId)) !== 'metadata') return { cmd };
+      const isMetadata = levelOf(method, () => namespaceOf(state, containerId)) === 'metadata';
+      if (!isMetadata && !sealsWords) return { cmd };
       // Behind tokens nobody looks at the words again.
       checkWords('cmd', cmd);
-      const [program, ...args] = cmd;
-      const sealed = args.map((word): OciArg => (word === '' ? '' : { token: tokenOf(word) }));
-      return { cmd: program === undefined ? [] : [program, ...sealed], auditLevel: 'metadata' };
+      return isMetadata ? { cmd: seals.allArguments(cmd), auditLevel: 'metadata' } : { cmd: seals.words(cmd) };
     },
   };
 }
+
+/** Whoever looks for a sealed label names its value. */
+const withSealedSelector = ({ labels }: Seals, request: ReadDetails['request']): ReadDetails['request'] => {
+  const { filter } = request as { readonly filter?: { readonly labelSelector?: Readonly<Record<string, string>> } };
+  if (filter?.labelSelector === undefined) return request;
+  return { ...request, filter: { ...filter, labelSelector: labels(filter.labelSelector) } };
+};
 
 const bounded = (request: ReadDetails['request']): ReadDetails['request'] => {
   const { length } = JSON.stringify(request);

@@ -37,6 +37,7 @@ export interface CriSources {
   readonly submit: SubmitCall;
   readonly noteRead: NoteRead;
   readonly audited: CriParts['audited'];
+  readonly seals: CriParts['seals'];
   readonly clock: Clock;
   readonly statusesAtNs: CriParts['statusesAtNs'];
   readonly vault: SecretVault;
@@ -78,6 +79,7 @@ export function criParts(sources: CriSources): CriComposition {
     }),
     noteRead: sources.noteRead,
     audited: sources.audited,
+    seals: sources.seals,
     nowNs: clock.nowNs,
     statusesAtNs: sources.statusesAtNs,
     monoNs: clock.monoNs,

@@ -98,7 +98,7 @@ async function openParts(
   const eventCursor = openEventCursor(stateDir, view.seq(), report);
   opened.defer(eventCursor.close);
   const audit = createAudit({
-    rules: config.audit.rules,
+    ...config.audit,
     state: view.state,
     submit: engine.call,
     appendRead: journal.appendRead,
@@ -128,6 +128,7 @@ async function openParts(
     submit: observed.submit,
     noteRead: observed.noteRead,
     audited: audit.audited,
+    seals: audit.seals,
     clock,
     statusesAtNs: engine.publishedUpToNs,
     vault,

@@ -47,3 +47,33 @@ test('a rule that can not hold is refused by its key, with what to do', async (t
   for (const [lines, message] of Object.entries(bad))
     await assert.rejects(load(t, `[[audit.rules]]\n${lines}\n`), message, lines);
 });
+
+test('what is sealed is told, and what others read can not be', async (t) => {
+  const text = `[audit.seal]
+    exec_options = ["--password", "-p"]
+    exec_arguments = ["*token=*"]
+    annotations = ["kubectl.kubernetes.io/*", "*"]
+    labels = ["team/secret"]`;
+  assert.deepEqual((await load(t, text)).seal, {
+    execOptions: ['--password', '-p'],
+    execArguments: ['*token=*'],
+    annotations: ['kubectl.kubernetes.io/*', '*'],
+    labels: ['team/secret'],
+  });
+  const bad = {
+    'labels = ["io.kubernetes.pod.name"]':
+      /audit\.seal\.labels\.0 "io\.kubernetes\.pod\.name" can't be sealed: kubelet.*leave it out/,
+    'annotations = ["cdi.k8s.io/*"]': /audit\.seal\.annotations\.0 .*can't be sealed/,
+    'annotations = [""]': /audit\.seal\.annotations\.0 must be a key/,
+    'exec_options = ["password"]': /audit\.seal\.exec_options\.0 must be an option/,
+    'exec_arguments = ["*"]': /audit\.seal\.exec_arguments\.0 must be a word/,
+    'environment = ["x"]': /"environment" is not a key of \[audit\.seal\]/,
+  };
+  for (const [line, message] of Object.entries(bad))
+    await assert.rejects(load(t, `[audit.seal]\n${line}\n`), message, line);
+  const handed = '[audit.seal]\nannotations = ["team/*"]\n[runtime.handlers.runc]\npod_annotations = ["team/gpu"]\n';
+  await assert.rejects(
+    load(t, handed),
+    /audit\.seal\.annotations has "team\/\*" and runtime\.handlers\.runc\.pod_annotations "team\/gpu"/,
+  );
+});

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createAudit } from '../../src/daemon/audit.ts';
 import type { CallDraft } from '../../src/domain/call/draft.ts';
+import type { SealRules } from '../../src/domain/call/sealing.ts';
 import { FailureError } from '../../src/domain/model/errors.ts';
 import type { CallReply, ReadDetails } from '../../src/engine/ports.ts';
 import type { ReadRow } from '../../src/journal/types.ts';
@@ -11,11 +12,16 @@ import { container, idOf, podSandbox, testModel } from '../adapters/cri/support.
 const model = testModel();
 model.put({ sandboxes: [podSandbox(idOf('aa'))], containers: [container(idOf('cc'), idOf('aa'))] });
 
-const setUp = (rules: Parameters<typeof createAudit>[0]['rules'], reply: Partial<CallReply> = {}) => {
+const setUp = (
+  rules: Parameters<typeof createAudit>[0]['rules'],
+  reply: Partial<CallReply> = {},
+  seal: Partial<SealRules> = {},
+) => {
   const rows: ReadRow[] = [];
   const calls: CallDraft[] = [];
   const audit = createAudit({
     rules,
+    seal: { labels: [], annotations: [], execOptions: [], execArguments: [], ...seal },
     state: model.state,
     appendRead: (row) => void rows.push(row),
     submit: async (draft) => {
@@ -83,4 +89,26 @@ test('at level metadata all arguments of a command are sealed, and nothing that 
   });
   assert.deepEqual(audit.audited('Exec', 'cc', ['login', 'hunter2']), { cmd: ['login', 'hunter2'] });
   assert.throws(() => audit.audited('ExecSync', 'cc', ['a', 'b\0c']), FailureError);
+});
+
+test('words of commands are sealed by option and by pattern, and selectors of a recorded read', async () => {
+  const { audit, calls } = setUp(
+    [{ level: 'request', methods: ['ListContainers'], namespaces: [] }],
+    {},
+    { execOptions: ['--password', '-p'], execArguments: ['*token=*'], labels: ['team/*'] },
+  );
+  const words = ['--password', '--password', 'one', '--password=two', '-p', 'x', 'a token=3 b', '-px', 'plain'];
+  assert.deepEqual(audit.audited('ExecSync', 'cc', words).cmd, [
+    ...[
+      '--password',
+      { token: 'token of 10' },
+      { token: 'token of 3' },
+      { token: 'token of 14' },
+      '-p',
+      { token: 'token of 1' },
+    ],
+    ...[{ token: 'token of 11' }, '-px', 'plain'],
+  ]);
+  audit.recordRead(row('ListContainers'), details({ filter: { labelSelector: { 'team/key': 'secret', plain: 'x' } } }));
+  assert.match(JSON.stringify(calls), /"labelSelector":\{"team\/key":"token of 6","plain":"x"\}/);
 });

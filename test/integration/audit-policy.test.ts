@@ -14,11 +14,14 @@ import { run } from '../support/process.ts';
 import { scribe } from '../cli/support.ts';
 import { serveJournal } from '../cli/ui/served.ts';
 
-const planted = ['exec argument', 'session argument'].map((name, index) => ({
-  name,
-  secret: `canary-${index}-${'5b2f8a'.repeat(3)}`,
-}));
-const [execArgument = '', sessionArgument = ''] = planted.map(({ secret }) => secret);
+const planted = ['exec argument', 'session argument', 'option', 'annotation', 'container annotation', 'label'].map(
+  (name, index) => ({
+    name,
+    secret: `canary-${index}-${'5b2f8a'.repeat(3)}`,
+  }),
+);
+const [execArgument = '', sessionArgument = '', option = '', annotation = '', ofContainer = '', label = ''] =
+  planted.map(({ secret }) => secret);
 const search = searcherFor(planted);
 
 const config = `
@@ -32,6 +35,10 @@ methods = ["ContainerStatus"]
 [[audit.rules]]
 level = "none"
 methods = ["Version"]
+[audit.seal]
+exec_options = ["--password"]
+annotations = ["kubectl.kubernetes.io/*"]
+labels = ["team/*"]
 `;
 
 describe('the audit policy', { timeout: 120_000 }, () => {
@@ -41,7 +48,16 @@ describe('the audit policy', { timeout: 120_000 }, () => {
 
   before(async () => {
     node = await startNode(owner, { config });
-    ({ containerId } = await runPod(node.daemon, 'audited', busyboxName, ['sleep', '1000']));
+    const annotated = 'kubectl.kubernetes.io/last-applied-configuration';
+    const pod = { annotations: { [annotated]: annotation, plain: 'kept' }, labels: { 'team/secret': label } };
+    const container = { annotations: { [annotated]: ofContainer }, labels: { 'team/secret': label } };
+    ({ containerId } = await runPod(node.daemon, 'audited', busyboxName, ['sleep', '1000'], { pod, container }));
+    const { daemon } = node;
+    const elsewhere = { pod: { metadata: { name: 'elsewhere', namespace: 'other', uid: 'u', attempt: 0 } } };
+    const { containerId: otherId } = await runPod(daemon, 'elsewhere', busyboxName, ['sleep', '1000'], elsewhere);
+    const cmd = ['echo', '--password', option, 'seen'];
+    const { stdout } = await daemon.cri.runtime.execSync({ containerId: otherId, cmd, timeout: '10' });
+    assert.equal(stdout.toString(), `--password ${option} seen\n`);
   });
 
   const scribeOf = async (words: readonly string[]): Promise<string> => {
@@ -75,6 +91,7 @@ describe('the audit policy', { timeout: 120_000 }, () => {
     assert.match(told, /ExecSync .*echo \(sealed\); audit level metadata/);
     assert.match(told, /ExecSession .*echo \(sealed\); audit level metadata/);
     assert.match(told, /ContainerStatus +default\/audited main .*"verbose":true/);
+    assert.match(told, /echo --password \(sealed\) seen/);
     assert.doesNotMatch(told, / Version /);
     assert.doesNotMatch(await scribeOf(['history']), /ContainerStatus/);
 
@@ -90,5 +107,26 @@ describe('the audit policy', { timeout: 120_000 }, () => {
       assert.deepEqual(search(JSON.stringify(await get(`record?seq=${seq}`))), [], String(seq));
     assert.deepEqual(await searchFiles(search, [node.daemon.dirs.root, node.daemon.dirs.state]), []);
     assert.deepEqual(search(node.daemon.log()), []);
+  });
+
+  test('C12: labels and annotations that are sealed are answered so, before and after a restart, and found by their value', async () => {
+    const answered = async (): Promise<unknown> => {
+      const { items } = await node.daemon.cri.runtime.listPodSandbox({
+        filter: { labelSelector: { 'team/secret': label } },
+      });
+      const { containers } = await node.daemon.cri.runtime.listContainers({
+        filter: { labelSelector: { 'team/secret': label } },
+      });
+      assert.deepEqual([items.length, containers.length], [1, 1]);
+      return [items[0]?.annotations, items[0]?.labels, containers[0]?.annotations, containers[0]?.labels];
+    };
+    const before = await answered();
+    assert.deepEqual(search(JSON.stringify(before)), []);
+    assert.match(JSON.stringify(before), /"plain":"kept"/);
+    assert.match(JSON.stringify(before), /"kubectl.kubernetes.io\/last-applied-configuration":"secret:/);
+    await node.daemon.stop();
+    await node.daemon.start();
+    assert.deepEqual(await answered(), before);
+    assert.deepEqual(search(await scribeOf(['at', '0s', 'get', 'pods', '--json'])), []);
   });
 });

@@ -3,6 +3,7 @@
  * src/daemon/cri-parts.ts puts the parts together, calls.ts makes calls with them.
  */
 import type { Container, PodSandbox } from '../../domain/model/state.ts';
+import type { Seals } from '../../domain/call/sealing.ts';
 import type { AuditedCommand } from '../../domain/model/streams.ts';
 import type { NoteRead, ReadModel, SubmitCall } from '../../engine/ports.ts';
 import type { StreamingRequest } from '../streaming/types.ts';
@@ -28,6 +29,8 @@ export interface CriParts {
    * @throws {FailureError} InvalidField for a word that is to be sealed and that no program can be given
    */
   readonly audited: (method: 'ExecSync' | 'Exec', containerId: string, cmd: readonly string[]) => AuditedCommand;
+  /** Labels and annotations as they are recorded, and answered. */
+  readonly seals: Pick<Seals, 'labels' | 'annotations'>;
   /** Keeps registry credentials for one pull and gives their token. */
   readonly keepCredentials: (auth: wire.AuthConfig) => string;
   readonly streaming: StreamingDoor;

@@ -38,7 +38,7 @@ export const statsHandlers = (
           containerStateOf(found) === 'CONTAINER_RUNNING' &&
           found.id.startsWith(filter?.id ?? '') &&
           found.podSandboxId.startsWith(filter?.podSandboxId ?? '') &&
-          matchesLabels(found.config.labels, filter?.labelSelector ?? {}),
+          matchesLabels(found.config.labels, parts.seals.labels(filter?.labelSelector ?? {})),
       ),
     );
 
@@ -47,7 +47,7 @@ export const statsHandlers = (
       ({ id, phase, config }) =>
         phase === 'ready' &&
         id.startsWith(filter?.id ?? '') &&
-        matchesLabels(config.labels, filter?.labelSelector ?? {}),
+        matchesLabels(config.labels, parts.seals.labels(filter?.labelSelector ?? {})),
     );
 
   return {

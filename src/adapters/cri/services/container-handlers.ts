@@ -12,6 +12,7 @@ import { whenExitsAreKnown } from '../exits.ts';
 import { containerState, containerStatus } from '../messages/entries.ts';
 import { int32 } from '../messages/numbers.ts';
 import { containerConfig, linuxContainerResources, required } from '../messages/from-wire.ts';
+import { sealedContainer, sealedFilter } from '../messages/sealed.ts';
 import { containerInfo, infoWhen } from '../messages/verbose.ts';
 import type { CriParts } from '../parts.ts';
 import type { ShownObjects } from '../lookup.ts';
@@ -41,7 +42,7 @@ export function containerHandlers(
       'CreateContainer',
       ({ podSandboxId, config }) => ({
         podSandboxId,
-        config: containerConfig(required(config, 'config'), parts.tokenOf),
+        config: sealedContainer(parts.seals, containerConfig(required(config, 'config'), parts.tokenOf)),
       }),
       ({ outcome }) => ({ containerId: outcome.value.id ?? '' }),
     ),
@@ -57,13 +58,13 @@ export function containerHandlers(
       parts,
       'ListContainers',
       ({ filter }) => filter?.id ?? '',
-      ({ filter }) => lists.containers(filter),
+      ({ filter }) => lists.containers(sealedFilter(parts.seals, filter)),
     ),
     streamContainers: streamedList(
       parts,
       'StreamContainers',
       ({ filter }) => filter?.id ?? '',
-      ({ filter }) => lists.containers(filter),
+      ({ filter }) => lists.containers(sealedFilter(parts.seals, filter)),
     ),
     containerStatus: reading(
       parts,
@@ -104,7 +105,7 @@ export function containerHandlers(
       ({ containerId, linux, annotations }) => ({
         containerId,
         resources: linuxContainerResources(required(linux, 'linux')),
-        ...(Object.keys(annotations).length === 0 ? {} : { annotations }),
+        ...(Object.keys(annotations).length === 0 ? {} : { annotations: parts.seals.annotations(annotations) }),
       }),
       done,
     ),

@@ -8,6 +8,7 @@ import type { Handlers } from '../context.ts';
 import { whenExitsAreKnown } from '../exits.ts';
 import { containersIn, containerStatuses, podSandboxStatus } from '../messages/entries.ts';
 import { linuxContainerResources, podSandboxConfig, required } from '../messages/from-wire.ts';
+import { sealedFilter, sealedPod } from '../messages/sealed.ts';
 import { hasOwnSandbox, infoWhen, podSandboxInfo } from '../messages/verbose.ts';
 import type { CriParts } from '../parts.ts';
 import type { ShownObjects } from '../lookup.ts';
@@ -32,7 +33,10 @@ export function podSandboxHandlers(
     runPodSandbox: calling(
       parts,
       'RunPodSandbox',
-      ({ config, runtimeHandler }) => ({ config: podSandboxConfig(required(config, 'config')), runtimeHandler }),
+      ({ config, runtimeHandler }) => ({
+        config: sealedPod(parts.seals, podSandboxConfig(required(config, 'config'))),
+        runtimeHandler,
+      }),
       ({ outcome }) => ({ podSandboxId: outcome.value.id ?? '' }),
     ),
     stopPodSandbox: calling(parts, 'StopPodSandbox', ({ podSandboxId }) => ({ podSandboxId }), done),
@@ -64,13 +68,13 @@ export function podSandboxHandlers(
       parts,
       'ListPodSandbox',
       ({ filter }) => filter?.id ?? '',
-      ({ filter }) => lists.podSandboxes(filter),
+      ({ filter }) => lists.podSandboxes(sealedFilter(parts.seals, filter)),
     ),
     streamPodSandboxes: streamedList(
       parts,
       'StreamPodSandboxes',
       ({ filter }) => filter?.id ?? '',
-      ({ filter }) => lists.podSandboxes(filter),
+      ({ filter }) => lists.podSandboxes(sealedFilter(parts.seals, filter)),
     ),
     updatePodSandboxResources: calling(
       parts,

@@ -8,6 +8,7 @@ import { calling, done, everything, reading } from '../calls.ts';
 import { following, type Handlers } from '../context.ts';
 import { shownObjects } from '../lookup.ts';
 import { containerConfig, podSandboxConfig, required } from '../messages/from-wire.ts';
+import { sealedContainer, sealedPod } from '../messages/sealed.ts';
 import { statusInfo } from '../messages/verbose.ts';
 import type { CriParts } from '../parts.ts';
 import { statsHandlers } from '../stats-handlers.ts';
@@ -57,9 +58,11 @@ export function runtimeService(parts: CriParts): Handlers<typeof wire.RuntimeSer
         refuseOptions(options);
         return {
           checkpointPath,
-          config: podSandboxConfig(required(config, 'config')),
+          config: sealedPod(parts.seals, podSandboxConfig(required(config, 'config'))),
           runtimeHandler,
-          containerConfigs: containerConfigs.map((one) => containerConfig(one, parts.tokenOf)),
+          containerConfigs: containerConfigs.map((one) =>
+            sealedContainer(parts.seals, containerConfig(one, parts.tokenOf)),
+          ),
         };
       },
       ({ outcome }) => ({
