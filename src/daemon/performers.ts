@@ -182,17 +182,20 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
   // Nobody waits for it but containers that are to run under it, and only they can fail of it.
   if (node.apparmor)
     void apparmor.loadDefault().then((fact) => log[fact.loaded ? 'info' : 'warn'](fact, 'AppArmor profile'));
+  const bundles = createBundleEffects({
+    writeBundle,
+    snapshots: images.snapshots,
+    unpackCheckpoint: images.checkpointArchives.unpack,
+    spawner,
+    relabel,
+    roots,
+    reservedBytes: defaultImageLimits.reservedBytes,
+  });
   const perform: PerformEffects = {
     ...createSandboxEffects({ spawner, writeBundle, snapshots: images.snapshots, roots, readSeccompProfile }),
-    ...createBundleEffects({
-      writeBundle,
-      snapshots: images.snapshots,
-      unpackCheckpoint: images.checkpointArchives.unpack,
-      spawner,
-      relabel,
-      roots,
-      reservedBytes: defaultImageLimits.reservedBytes,
-    }),
+    ...bundles,
+    // Its task is created right after.
+    PrepareContainer: (effect, context) => shim.joining.during(() => bundles.PrepareContainer(effect, context)),
     ...createPinEffects({ spawner, roots }),
     ...cni.effects,
     ...shim.effects,

@@ -6,6 +6,7 @@ import { lstat, mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import type { Observe, PerformEffects } from '../../engine/ports.ts';
+import { type CgroupJoining, createCgroupJoining } from '../../platform/linux/cgroup-joining.ts';
 import { readCgroupFacts } from '../../platform/linux/cgroups.ts';
 import type { LogKeeper } from '../log-keeper/types.ts';
 import type { Spawner } from '../../platform/spawner/types.ts';
@@ -86,6 +87,8 @@ export interface ShimAdapterOptions {
 export interface ShimAdapter {
   readonly effects: ShimEffects;
   readonly sandboxDetails: SandboxDetails;
+  /** For work that a task is created after: what a creation waits for the kernel is then got over with. */
+  readonly joining: CgroupJoining;
   /** Throws HostLacks where nothing can be restored; `what` begins the sentence. */
   readonly needCriu: (what: string) => Promise<void>;
   /** Path of the socket that shims report events to. */
@@ -126,7 +129,7 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
   const delivery = createDelivery(observe, timings.retry, log);
   const shims = createLiveShims(delivery, log);
   const tasks = new Map<string, LiveTask>();
-  const cgroups = await readCgroupFacts();
+  const counters = createOomCounters(await readCgroupFacts());
   // Last of what may fail: nobody could close it.
   const listener = await listenTtrpc(paths.eventsSocket, createEventsService(tasks, log));
   const context: ShimContext = {
@@ -139,7 +142,8 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
     created: new Map(),
     mounts: spawner,
     reconnectTurn: createPace(RECONNECTS_PER_TURN),
-    counters: createOomCounters(cgroups),
+    counters,
+    joining: createCgroupJoining(() => counters.cgroupOfProcess(process.pid)),
     filledArg: options.filledArg,
     processClientOf: options.processClientOf,
     execOutput: {
@@ -184,6 +188,7 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
       },
     },
     sandboxDetails: createSandboxDetails(context),
+    joining: context.joining,
     needCriu: (what) => needCriu({ spawner, searchPath }, what),
     eventsAddress: paths.eventsSocket,
     ended: listener.ended,

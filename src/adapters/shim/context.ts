@@ -1,6 +1,7 @@
 /** What the parts of the shim adapter share: put together once, in adapter.ts. */
 import type { Logger } from 'pino';
 import type { OciArg } from '../../domain/model/oci.ts';
+import type { CgroupJoining } from '../../platform/linux/cgroup-joining.ts';
 import type { LogKeeper } from '../log-keeper/types.ts';
 import type { Spawner } from '../../platform/spawner/types.ts';
 import type { ProcessClient } from '../streaming/types.ts';
@@ -24,6 +25,7 @@ export interface ShimContext {
   readonly shims: LiveShims;
   readonly delivery: Delivery;
   readonly counters: OomCounters;
+  readonly joining: CgroupJoining;
   readonly io: ContainerIo;
   /** A word of a command; throws Interrupted when a sealed one is not known any more. */
   readonly filledArg: (arg: OciArg) => string;

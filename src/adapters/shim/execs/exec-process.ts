@@ -139,7 +139,7 @@ export const runToEnd = async (
   const run = async (): Promise<void> => {
     // What it has to wait for its turn is not its own time.
     if (timeoutMs !== null) timer = setTimeout(onUnwanted, timerMs(timeoutMs)).unref();
-    const starting = client.start(call, context.timings.launchMs);
+    const starting = context.joining.during(() => client.start(call, context.timings.launchMs));
     const ended = client.wait(call, null).then(({ exitStatus }) => exitStatus);
     // A failed start ends the Wait too, with a status that means nothing: nobody listens to it then.
     ended.catch(() => undefined);

@@ -56,12 +56,14 @@ export const runExec = async (
       readExecProcess(bundlePath, command, false),
       opening,
     ]);
-    const [client, process, streams] = await ready.catch(async (error: unknown) => {
-      const opened = await opening.catch(() => null);
-      if (opened !== null) closeStreams(opened);
-      await removeExecFifos(context, execId);
-      throw error;
-    });
+    const [client, process, streams] = await context.joining
+      .during(() => ready)
+      .catch(async (error: unknown) => {
+        const opened = await opening.catch(() => null);
+        if (opened !== null) closeStreams(opened);
+        await removeExecFifos(context, execId);
+        throw error;
+      });
     try {
       await addExec(context, client, effect, process, ['stdout', 'stderr']);
       // Nobody would get what it says: a command that nobody waits for may run for ever.

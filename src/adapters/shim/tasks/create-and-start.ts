@@ -88,7 +88,7 @@ const undo = async (context: ShimContext, client: TaskClient, live: LiveTask): P
 
 const create = async (context: ShimContext, effect: CreateTask): Promise<CreatedTask> => {
   const { podSandboxId, containerId, bundlePath, checkpointDir, mapped } = effect;
-  const { shims, timings, io } = context;
+  const { shims, timings, io, joining } = context;
   checkBundlePath(containerId, bundlePath);
   const client = await shims.clientOf(podSandboxId);
   const live = addTask(context, podSandboxId, containerId);
@@ -108,7 +108,7 @@ const create = async (context: ShimContext, effect: CreateTask): Promise<Created
       if (known === null) await make();
       return { live, process: null, isStarted };
     }
-    const pid = known?.pid ?? (await whileMapped(context, mapped, make));
+    const pid = known?.pid ?? (await joining.during(() => whileMapped(context, mapped, make)));
     return { live, process: launched(context, live, pid, bundlePath), isStarted };
   } catch (error) {
     await prepared.catch(() => undefined);
