@@ -210,10 +210,9 @@ export const history = command({
       const isChosen = chooser(selection, filter, withReads);
       if (watch !== null && cursor !== null) return await followFromCursor({ scan, isChosen, shown, watch, cursor });
       const isReversed = values.reverse === true;
-      const narrow = choosesAll(wanted) && !withReads && watch === null;
-      const entries = isReversed
-        ? pastFromItsEnd({ reader, selection, withEvents, range })
-        : ((narrow ? candidatesOf({ reader, selection, withEvents, range }, filter) : null) ?? scan.past());
+      const asked = { reader, selection, withEvents, range };
+      const candidates = withReads || watch !== null ? null : candidatesOf(asked, filter, { isReversed });
+      const entries = candidates ?? (isReversed ? pastFromItsEnd(asked) : scan.past());
       const past = await showPast(entries, isReversed, isChosen, limit, shown);
       if (watch !== null) {
         await shown.flush();

@@ -13,13 +13,18 @@ export type BodyTest =
   /** In any case of the letters of ASCII. */
   | { readonly kind: 'holdsInAnyCase'; readonly text: string }
   | { readonly kind: 'is'; readonly path: string; readonly number: number }
-  | { readonly kind: 'isNotZero'; readonly path: string };
+  | { readonly kind: 'isNotZero'; readonly path: string }
+  | { readonly kind: 'isOneOf'; readonly path: string; readonly texts: readonly string[] }
+  | { readonly kind: 'isNotAscii' };
 
 type BodyTests = readonly (readonly BodyTest[])[];
 
-/** Records of these types that pass a test of each list are marked, all where there is no list; null: they are only told of. */
+/**
+ * Records of these types (null: of any) that pass a test of each list are marked, all where there is no list; null: they are
+ * only told of.
+ */
 export interface MarkRule {
-  readonly types: readonly string[];
+  readonly types: readonly string[] | null;
   readonly allOf: BodyTests | null;
 }
 
@@ -38,6 +43,8 @@ export interface Search {
   readonly newestHolding: (types: readonly string[], text: string, beforeSeq: number) => JournalRecord | null;
   /** The records of a stretch that are marked, told of, or pruned, in order; in one transaction. */
   readonly marked: (rules: readonly MarkRule[], fromSeq: number, toSeq: number) => Mark[];
+  /** The records of these streams in a stretch, by the index on streams; all are marked, and in order of each stream. */
+  readonly markedOf: (streams: readonly string[], fromSeq: number, toSeq: number) => Mark[];
 }
 
 const streamsMax = 20;
@@ -54,6 +61,10 @@ const testSql = (test: BodyTest): string => {
       return 'coalesce(json_extract(body, ?), 0) = ?';
     case 'isNotZero':
       return 'coalesce(json_extract(body, ?), 0) <> 0';
+    case 'isOneOf':
+      return 'coalesce(json_extract(body, ?), 0) IN (SELECT value FROM json_each(?))';
+    case 'isNotAscii':
+      return 'length(CAST(body AS BLOB)) > length(body)';
   }
 };
 
@@ -66,19 +77,26 @@ const testValues = (test: BodyTest): (string | number)[] => {
       return [test.path, test.number];
     case 'isNotZero':
       return [test.path];
+    case 'isOneOf':
+      return [test.path, JSON.stringify(test.texts)];
+    case 'isNotAscii':
+      return [];
   }
 };
 
 type RawMark = readonly [seq: number, call: number | null, type: number | null, isMarked: number];
 
-const ruleSql = ({ ids, allOf }: { readonly ids: readonly number[]; readonly allOf: BodyTests }): string =>
-  `(${[`type IN (${ids.join(', ')})`, ...allOf.map((anyOf) => `(${anyOf.map(testSql).join(' OR ')})`)].join(' AND ')})`;
+const ofTypes = (ids: readonly number[] | null): string =>
+  ids === null ? 'type IS NOT NULL' : `type IN (${ids.join(', ')})`;
+
+const ruleSql = ({ ids, allOf }: { readonly ids: readonly number[] | null; readonly allOf: BodyTests }): string =>
+  `(${[ofTypes(ids), ...allOf.map((anyOf) => `(${['0', ...anyOf.map(testSql)].join(' OR ')})`)].join(' AND ')})`;
 
 const marksOf = (db: Db, names: NameReader, rules: readonly MarkRule[], fromSeq: number, toSeq: number): Mark[] => {
   const known = rules
-    .map(({ types, allOf }) => ({ ids: types.flatMap((type) => names.idOf(type) ?? []), allOf }))
-    .filter(({ ids }) => ids.length > 0);
-  const told = known.filter(({ allOf }) => allOf === null).map(({ ids }) => `type IN (${ids.join(', ')})`);
+    .map(({ types, allOf }) => ({ ids: types?.flatMap((type) => names.idOf(type) ?? []) ?? null, allOf }))
+    .filter(({ ids }) => ids === null || ids.length > 0);
+  const told = known.filter(({ allOf }) => allOf === null).map(({ ids }) => ofTypes(ids));
   const marking = known.flatMap(({ ids, allOf }) => (allOf === null ? [] : [{ ids, allOf }]));
   const isMarked = ['0', ...marking.map(ruleSql)].join(' OR ');
   const values = marking.flatMap(({ allOf }) => allOf.flatMap((anyOf) => anyOf.flatMap(testValues)));
@@ -97,6 +115,31 @@ const marksOf = (db: Db, names: NameReader, rules: readonly MarkRule[], fromSeq:
   }));
 };
 
+const marksOfStreams = (
+  db: Db,
+  names: NameReader,
+  streams: readonly string[],
+  fromSeq: number,
+  toSeq: number,
+): Mark[] => {
+  const select = db
+    .prepare<[number, number, number], readonly [seq: number, call: number | null, type: number | null]>(
+      `SELECT seq, call, type FROM records
+         WHERE typeof(stream) = 'integer' AND stream = ? AND seq >= ? AND seq <= ? AND at IS NOT NULL ORDER BY seq`,
+    )
+    .raw();
+  return streams.flatMap((stream) => {
+    const id = names.idOf(stream);
+    const rows = id === undefined ? [] : select.all(id, fromSeq, toSeq);
+    return rows.map(([seq, call, type]) => ({
+      seq,
+      call,
+      type: type === null ? null : (names.nameOf(type) ?? '?'),
+      isMarked: true,
+    }));
+  });
+};
+
 /** Finds records by what they are about, where no seq is known. */
 export const createSearch = (db: Db, names: NameReader, decode: (row: RawRecord) => JournalRecord): Search => {
   const beginning = db
@@ -106,6 +149,7 @@ export const createSearch = (db: Db, names: NameReader, decode: (row: RawRecord)
     .pluck();
   return {
     marked: (rules, fromSeq, toSeq) => marksOf(db, names, rules, fromSeq, toSeq),
+    markedOf: (streams, fromSeq, toSeq) => marksOfStreams(db, names, streams, fromSeq, toSeq),
     streamsBeginning: (start) => beginning.all(start, `${start}\u{10ffff}`),
     newestHolding: (types, text, beforeSeq) => {
       const ids = types.flatMap((type) => names.idOf(type) ?? []);

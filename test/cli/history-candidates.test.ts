@@ -7,7 +7,8 @@ import { candidatesOf } from '../../src/cli/history/candidates.ts';
 import type { Entry } from '../../src/cli/history/entries.ts';
 import { type Filter, passes } from '../../src/cli/history/filter.ts';
 import { createScan } from '../../src/cli/history/scan.ts';
-import { createSelection } from '../../src/cli/history/selection.ts';
+import { createSelection, type Selection, type Wanted } from '../../src/cli/history/selection.ts';
+import type { JournalRecord } from '../../src/journal/types.ts';
 import { openJournal, openReader, type OpenedReader } from '../../src/journal/open.ts';
 import { pruneSeqs } from '../journal/support.ts';
 import { cleanupAfterAll, onCleanup } from '../support/cleanup.ts';
@@ -41,6 +42,9 @@ const FILTERS: Readonly<Record<string, Partial<Filter>>> = {
   'a text that events have': { text: 'oomkilled' },
   'a text with a quote': { text: '"Completed"' },
   'a text that nothing has': { text: 'nowhere-to-be-found' },
+  'a text of other letters, which nothing has': { text: 'żółć' },
+  'a plugin': { plugin: '10-limits' },
+  'a plugin by its bare name': { plugin: 'limits' },
 };
 const RANGES = {
   all: { since: null, until: null },
@@ -74,13 +78,24 @@ const scanOf = async (name: string, withEvents: boolean): Promise<readonly Entry
   return entries;
 };
 
+const bodyOf = (type: string): JournalRecord =>
+  reader.page({ types: [type] }, type === 'image.pulled' ? 1 : 1500, 4000).records[0] ?? assert.fail(type);
+const objectOf = (type: string): string => bodyOf(type).stream.replace(/^.*\//, '');
+const nameOf = (type: string): string =>
+  (JSON.parse(bodyOf(type).body) as { config: { metadata: { name: string } } }).config.metadata.name;
+
+const imageName = (): string => {
+  const [tag] = (JSON.parse(bodyOf('image.pulled').body) as { image: { repoTags: string[] } }).image.repoTags;
+  return tag ?? assert.fail('an image without a tag');
+};
+
 const assertSame = async (filter: Filter, words: string): Promise<number> => {
   let found = 0;
   for (const [name, range] of Object.entries(RANGES))
     for (const withEvents of [false, true])
       for (const window of withEvents ? [1000] : [64, 1000]) {
         const options = { reader, selection: createSelection({}), withEvents, range };
-        const given = candidatesOf(options, filter, window);
+        const given = candidatesOf(options, filter, { windowMin: window });
         if (given === null) continue;
         const narrow = (await Array.fromAsync(given)).filter((entry) => passes(filter, entry)).map(seqsOf);
         const all = await scanOf(name, withEvents);
@@ -108,10 +123,47 @@ describe('a history of candidates', () => {
       assert.equal(found > 0, !words.includes('nothing'), words);
     });
 
-  test('is not made of a filter that SQL knows nothing of', () => {
+  const THINGS: Readonly<Record<string, () => Wanted>> = {
+    'a pod by its name': () => ({ pod: nameOf('sandbox.requested') }),
+    'a pod by its id': () => ({ pod: objectOf('sandbox.requested') }),
+    'a container by its id': () => ({ container: objectOf('container.requested') }),
+    'containers by their name': () => ({ container: nameOf('container.requested') }),
+    'a container of a pod': () => ({
+      pod: nameOf('sandbox.requested'),
+      container: nameOf('container.requested'),
+    }),
+    'a namespace': () => ({ namespace: 'kube-system' }),
+    'a namespace of much': () => ({ namespace: 'default' }),
+    'a label': () => ({ labels: [{ key: 'tier', value: 'back', negated: false }] }),
+    'an image': () => ({ image: imageName() }),
+    'what nobody is called': () => ({ pod: 'nobody' }),
+  };
+  for (const [words, wanted] of Object.entries(THINGS))
+    for (const [name, range] of Object.entries(RANGES))
+      for (const withEvents of [false, true])
+        for (const part of [{}, { failedOnly: true }])
+          test(`is that of a scan: ${words}, ${name}, ${JSON.stringify({ withEvents, ...part })}`, async () => {
+            const filter = { ...none, ...part };
+            const chosen = async (past: (selection: Selection) => AsyncGenerator<Entry> | null): Promise<unknown[]> => {
+              const selection = createSelection(wanted());
+              const entries = past(selection) ?? assert.fail('nothing is chosen');
+              const isChosen = (entry: Entry) => selection.has(entry) && passes(filter, entry);
+              return (await Array.fromAsync(entries)).filter(isChosen).map(seqsOf);
+            };
+            const rest = { withReads: false, live: false, shownSeq: null };
+            const all = await chosen((selection) =>
+              createScan({ reader, selection, withEvents, range, ...rest }).past(),
+            );
+            const narrow = (isReversed: boolean) =>
+              chosen((selection) => candidatesOf({ reader, selection, withEvents, range }, filter, { isReversed }));
+            assert.deepEqual(await narrow(false), all);
+            assert.deepEqual((await narrow(true)).toReversed(), all);
+            if (part.failedOnly !== true && name === 'all') assert.equal(all.length > 0, !words.includes('nobody'));
+          });
+
+  test('is not made of a filter that lets everything through', () => {
     const options = { reader, selection: createSelection({}), withEvents: false, range: RANGES.all };
-    for (const part of [{}, { plugin: '10-logger' }, { text: 'żółć' }])
-      assert.equal(candidatesOf(options, { ...none, ...part }), null);
+    assert.equal(candidatesOf(options, none), null);
   });
 
   test('tells what is pruned, and of calls of which only the end is left', async () => {

@@ -7,90 +7,18 @@
  *                                                          │
  *                                         records of each, by the index on call ──> entry
  */
-import { callMethods } from '../../domain/call/catalogue.ts';
-import type { BodyTest, Mark, MarkRule } from '../../journal/search.ts';
-import type { JournalRecord } from '../../journal/types.ts';
+import type { Mark } from '../../journal/search.ts';
 import { type Range, seqsOf } from '../time-argument.ts';
-import { COMPLETED, createCollector, type Entry, RECEIVED, TOLD } from './entries.ts';
+import { COMPLETED, type Entry, RECEIVED } from './entries.ts';
 import type { Filter } from './filter.ts';
+import { entryOf, type MarkedOptions, prunedIn, RECORDS_PER_CANDIDATE } from './marked-entries.ts';
 import { recordOf } from './names.ts';
-import { createScan, ranBefore, type ScanOptions } from './scan.ts';
+import { filterPlan, type Plan } from './plan.ts';
+import { createScan } from './scan.ts';
+import { sortedOf, sortedOfThings } from './sorted.ts';
 
 const WINDOW_MIN = 8_192;
 const WINDOW_MAX = 131_072;
-/** A window in which more calls may pass is read in order, and all after it: each costs as much as so many records. */
-const RECORDS_PER_CANDIDATE = 20;
-
-const told = [...TOLD, 'task.exited'];
-const EXECS = callMethods.filter((method) => method.startsWith('Exec'));
-
-const jsonText = (text: string): string => JSON.stringify(text).slice(1, -1);
-
-const named = (names: readonly string[]): readonly BodyTest[] =>
-  names.flatMap((name) =>
-    ['method', 'rpc'].map((key): BodyTest => ({ kind: 'holdsInAnyCase', text: `"${key}":"${jsonText(name)}"` })),
-  );
-
-/** What the request of a call that passes must hold; null: nothing that can be told from it. */
-const requestTests = ({
-  methods,
-  callerUid,
-  executable,
-  execOnly,
-}: Pick<Filter, 'methods' | 'callerUid' | 'executable' | 'execOnly'>): readonly (readonly BodyTest[])[] | null => {
-  const tests: (readonly BodyTest[])[] = [
-    // What costs least comes first.
-    ...(callerUid === null ? [] : [[{ kind: 'holds' as const, text: `"uid":${callerUid}` }]]),
-    ...(executable === null ? [] : [[{ kind: 'holds' as const, text: jsonText(executable) }]]),
-    ...(methods.length === 0 ? [] : [named(methods)]),
-    ...(execOnly ? [named(EXECS)] : []),
-  ];
-  return tests.length === 0 ? null : tests;
-};
-
-const FAILED: readonly BodyTest[] = [
-  { kind: 'isNotZero', path: '$.code' },
-  { kind: 'isNotZero', path: '$.response.exitCode' },
-];
-
-interface Plan {
-  readonly rules: readonly MarkRule[];
-  /** A call may turn out to pass when it ends, and is to be shown where it began. */
-  readonly waitsForEnds: boolean;
-}
-
-/** null: nothing in SQL tells what passes. */
-const planOf = ({ failedOnly, code, text, plugin, ...filter }: Filter, withEvents: boolean): Plan | null => {
-  if (plugin !== null) return null;
-  const request = requestTests(filter);
-  if (request !== null) {
-    // Of a call whose beginning is pruned the end tells the method, and nothing of who called.
-    const isOfCaller = filter.callerUid !== null || filter.executable !== null;
-    const methods = isOfCaller ? [] : [...filter.methods, ...(filter.execOnly ? EXECS : [])];
-    const ends: MarkRule[] = methods.length === 0 ? [] : [{ types: [COMPLETED], allOf: [named(methods)] }];
-    return { rules: [{ types: [RECEIVED], allOf: request }, ...ends], waitsForEnds: false };
-  }
-  const calls: MarkRule = { types: [RECEIVED, COMPLETED], allOf: null };
-  if (code !== null) {
-    const tests = [[{ kind: 'is', path: '$.code', number: code }]] as const;
-    return { rules: [calls, { types: [COMPLETED], allOf: tests }], waitsForEnds: true };
-  }
-  if (failedOnly)
-    return {
-      rules: [
-        calls,
-        { types: [COMPLETED], allOf: [FAILED] },
-        { types: told.filter((type) => type !== 'container.exited'), allOf: [] },
-        { types: ['container.exited'], allOf: [[{ kind: 'isNotZero', path: '$.exitStatus' }]] },
-      ],
-      waitsForEnds: true,
-    };
-  // Beneath a call any record may hold it; and SQLite knows the cases of ASCII alone.
-  if (text === null || withEvents || /[^\x20-\x7e]/.test(text)) return null;
-  const holds = [[{ kind: 'holdsInAnyCase', text }]] as const;
-  return { rules: [calls, { types: [RECEIVED, COMPLETED, ...told], allOf: holds }], waitsForEnds: true };
-};
-
 /** What may pass, by the seq at which it began, in order; held back while an earlier call may still come to be of it. */
 const createQueue = (fromSeq: number, waitsForEnds: boolean) => {
   const open = new Set<number>();
@@ -123,38 +51,19 @@ const createQueue = (fromSeq: number, waitsForEnds: boolean) => {
   };
 };
 
-/** Stretches of pruned records, as entries. */
-const prunedIn = (marks: readonly Mark[]): Entry[] => {
-  const stretches: { kind: 'pruned'; fromSeq: number; toSeq: number }[] = [];
-  for (const { seq, type } of marks) {
-    if (type !== null) continue;
-    const last = stretches.at(-1);
-    if (last?.toSeq === seq - 1) last.toSeq = seq;
-    else stretches.push({ kind: 'pruned', fromSeq: seq, toSeq: seq });
-  }
-  return stretches;
-};
-
-type Options = Pick<ScanOptions, 'reader' | 'selection' | 'withEvents' | 'range'>;
-
-const entryOf = ({ reader, withEvents, range }: Options, seq: number, isCall: boolean, toSeq: number): Entry[] => {
-  if (!isCall) {
-    const record = recordOf(reader, seq);
-    const isStart = record?.type === 'daemon.started';
-    return record === undefined ? [] : [{ kind: 'event', record, afterKill: isStart && ranBefore(reader, seq) }];
-  }
-  const collector = createCollector(withEvents, seq);
-  const records = reader.placesOfCall(seq).flatMap((place): readonly JournalRecord[] => {
-    const isSeen = place.seq <= toSeq || range.until !== null;
-    const record = isSeen ? recordOf(reader, place.seq) : undefined;
-    return record === undefined ? [] : [record];
-  });
-  const entries = [...records.flatMap((record) => collector.take(record)), ...collector.finish(seq)];
-  return entries.filter(({ kind }) => kind === 'call');
-};
+export interface CandidateOptions {
+  /** The newest first. */
+  readonly isReversed?: boolean;
+  readonly windowMin?: number;
+}
 
 /** Goes on from a record by reading everything; calls that began before it have been looked at. */
-async function* scanned(options: Options, range: Range, firstSeq: number, askedFromSeq: number): AsyncGenerator<Entry> {
+async function* scanned(
+  options: MarkedOptions,
+  range: Range,
+  firstSeq: number,
+  askedFromSeq: number,
+): AsyncGenerator<Entry> {
   const rest = { withReads: false, live: false, shownSeq: null, askedFromSeq };
   const since = { kind: 'record', seq: firstSeq } as const;
   for await (const entry of createScan({ ...options, ...rest, range: { ...range, since } }).past()) {
@@ -165,22 +74,26 @@ async function* scanned(options: Options, range: Range, firstSeq: number, askedF
 }
 
 /**
- * The entries of a range that a filter may let through, or null where only reading everything tells. Everything that has no
- * filter of objects; whoever asks looks at each entry by the filter itself.
+ * The entries of a range that a filter may let through, or null where only reading everything tells; whoever asks looks at
+ * each entry by filter and selection itself.
  */
 export const candidatesOf = (
-  options: Options,
+  options: MarkedOptions,
   filter: Filter,
-  windowMin = WINDOW_MIN,
+  { isReversed = false, windowMin = WINDOW_MIN }: CandidateOptions = {},
 ): AsyncGenerator<Entry> | null => {
-  const plan = planOf(filter, options.withEvents);
-  return plan === null ? null : candidates(options, plan, windowMin);
+  if (options.selection.streams() !== null) return sortedOfThings(options, isReversed);
+  const plan = filterPlan(filter, options.withEvents);
+  if (plan === null) return null;
+  return isReversed || plan.order === 'sorted'
+    ? sortedOf(options, plan.rules, [], isReversed)
+    : candidates(options, plan, windowMin);
 };
 
-async function* candidates(options: Options, { rules, waitsForEnds }: Plan, windowMin: number): AsyncGenerator<Entry> {
+async function* candidates(options: MarkedOptions, { rules, order }: Plan, windowMin: number): AsyncGenerator<Entry> {
   const { reader, range } = options;
   const { fromSeq, toSeq } = seqsOf(reader, range);
-  const queue = createQueue(fromSeq, waitsForEnds);
+  const queue = createQueue(fromSeq, order === 'afterEnds');
   let window = windowMin;
   for (let first = fromSeq; first <= toSeq; first += window, window = Math.min(2 * window, WINDOW_MAX)) {
     const last = Math.min(toSeq, first + window - 1);
@@ -199,7 +112,7 @@ async function* candidates(options: Options, { rules, waitsForEnds }: Plan, wind
 }
 
 function* entriesOf(
-  options: Options,
+  options: MarkedOptions,
   queue: ReturnType<typeof createQueue>,
   toSeq: number,
   isEnd: boolean,

@@ -37,6 +37,10 @@ export interface Selection {
   readonly learnsFrom: readonly RecordType[];
   /** Whether the entry is about a selected object; everything is when nothing is wanted. */
   readonly has: (entry: Entry) => boolean;
+  /** Streams of what was chosen so far, and of more whose calls may be about it; null when everything is. */
+  readonly streams: () => readonly string[] | null;
+  /** What names the chosen images; null when none are. */
+  readonly image: string | null;
   /** Nothing has matched so far. */
   readonly isEmpty: () => boolean;
 }
@@ -148,5 +152,6 @@ export const createSelection = (wanted: Wanted): Selection => {
   };
 
   const learnsFrom = isEverything ? [] : MAKINGS;
-  return { learn, learnsFrom, has, isEmpty: () => !isEverything && ids.size === 0 };
+  const chosenStreams = (): readonly string[] | null => (isEverything ? null : [...streams, ...fromImage]);
+  return { learn, learnsFrom, has, image, streams: chosenStreams, isEmpty: () => !isEverything && ids.size === 0 };
 };

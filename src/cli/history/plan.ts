@@ -1,0 +1,145 @@
+/**
+ * What SQLite is asked for so that a history need not read everything: which records a filter, or a choice of objects, may
+ * let through. May mark too much, never too little: whoever asks looks at each entry as usual.
+ */
+import { callMethods } from '../../domain/call/catalogue.ts';
+import type { RecordType } from '../../domain/model/records.ts';
+import type { BodyTest, MarkRule } from '../../journal/search.ts';
+import { COMPLETED, RECEIVED, TOLD } from './entries.ts';
+import type { Filter } from './filter.ts';
+import type { Selection } from './selection.ts';
+
+const told = [...TOLD, 'task.exited'];
+const EXECS = callMethods.filter((method) => method.startsWith('Exec'));
+
+const jsonText = (text: string): string => JSON.stringify(text).slice(1, -1);
+
+const named = (names: readonly string[]): readonly BodyTest[] =>
+  names.flatMap((name) =>
+    ['method', 'rpc'].map((key): BodyTest => ({ kind: 'holdsInAnyCase', text: `"${key}":"${jsonText(name)}"` })),
+  );
+
+/** What the request of a call that passes must hold; null: nothing that can be told from it. */
+const requestTests = ({
+  methods,
+  callerUid,
+  executable,
+  execOnly,
+}: Pick<Filter, 'methods' | 'callerUid' | 'executable' | 'execOnly'>): readonly (readonly BodyTest[])[] | null => {
+  const tests: (readonly BodyTest[])[] = [
+    // What costs least comes first.
+    ...(callerUid === null ? [] : [[{ kind: 'holds' as const, text: `"uid":${callerUid}` }]]),
+    ...(executable === null ? [] : [[{ kind: 'holds' as const, text: jsonText(executable) }]]),
+    ...(methods.length === 0 ? [] : [named(methods)]),
+    ...(execOnly ? [named(EXECS)] : []),
+  ];
+  return tests.length === 0 ? null : tests;
+};
+
+const FAILED: readonly BodyTest[] = [
+  { kind: 'isNotZero', path: '$.code' },
+  { kind: 'isNotZero', path: '$.response.exitCode' },
+];
+
+export interface Plan {
+  readonly rules: readonly MarkRule[];
+  /**
+   * When what is marked can be shown where it began. asBegun: at once. afterEnds: when all calls before it have ended, which
+   * may mark them. sorted: when all is looked at, since whatever is told on behalf of a call may mark it.
+   */
+  readonly order: 'asBegun' | 'afterEnds' | 'sorted';
+}
+
+/** SQLite knows the cases of ASCII alone: of other texts it says only which bodies may hold them. */
+const holdsText = (text: string): BodyTest =>
+  /^[\x20-\x7e]*$/.test(text.toLowerCase()) ? { kind: 'holdsInAnyCase', text } : { kind: 'isNotAscii' };
+
+/** Those that tell of a plugin's part. */
+const OF_PLUGINS: readonly RecordType[] = [
+  'effect.ended',
+  'container.adjusted',
+  'container.stopping',
+  'nri.plugin.closed',
+];
+
+const pluginPlan = (plugin: string): Plan => ({
+  rules: [
+    { types: [RECEIVED, ...OF_PLUGINS], allOf: [[{ kind: 'holds', text: plugin }]] },
+    { types: ['nri.plugin.registered'], allOf: [] },
+  ],
+  order: 'sorted',
+});
+
+/** null: nothing in SQL tells what passes. */
+export const filterPlan = ({ failedOnly, code, text, plugin, ...filter }: Filter, withEvents: boolean): Plan | null => {
+  if (plugin !== null) return pluginPlan(plugin);
+  const request = requestTests(filter);
+  if (request !== null) {
+    // Of a call whose beginning is pruned the end tells the method, and nothing of who called.
+    const isOfCaller = filter.callerUid !== null || filter.executable !== null;
+    const methods = isOfCaller ? [] : [...filter.methods, ...(filter.execOnly ? EXECS : [])];
+    const ends: MarkRule[] = methods.length === 0 ? [] : [{ types: [COMPLETED], allOf: [named(methods)] }];
+    return { rules: [{ types: [RECEIVED], allOf: request }, ...ends], order: 'asBegun' };
+  }
+  const calls: MarkRule = { types: [RECEIVED, COMPLETED], allOf: null };
+  if (code !== null) {
+    const tests = [[{ kind: 'is', path: '$.code', number: code }]] as const;
+    return { rules: [calls, { types: [COMPLETED], allOf: tests }], order: 'afterEnds' };
+  }
+  if (failedOnly)
+    return {
+      rules: [
+        calls,
+        { types: [COMPLETED], allOf: [FAILED] },
+        { types: told.filter((type) => type !== 'container.exited'), allOf: [] },
+        { types: ['container.exited'], allOf: [[{ kind: 'isNotZero', path: '$.exitStatus' }]] },
+      ],
+      order: 'afterEnds',
+    };
+  if (text === null) return null;
+  const holds = [[holdsText(text)]];
+  // Beneath a call any record may hold it.
+  if (withEvents) return { rules: [{ types: null, allOf: holds }], order: 'sorted' };
+  return { rules: [calls, { types: [RECEIVED, COMPLETED, ...told], allOf: holds }], order: 'afterEnds' };
+};
+
+/** What a reference of an image, or an id, has in common with every other way of naming the same image. */
+const commonPart = (image: string): string =>
+  image
+    .replace(/^sha256:/, '')
+    .replace(/@.*$/s, '')
+    .replace(/^.*\//s, '')
+    .replace(/:.*$/s, '');
+
+const idOf = (stream: string): string => stream.slice(stream.indexOf('/') + 1);
+
+const IDS_LOOKED_FOR_MAX = 8;
+const ANSWERS_THAT_NAME: readonly BodyTest[] = ['"id":', '"imageRefs":'].map((text) => ({ kind: 'holds', text }));
+
+/**
+ * Calls that nothing was recorded for on behalf of the chosen objects, but that name one: they were refused, or had nothing
+ * to do. All others are found by the streams.
+ */
+export const thingsRules = ({ image }: Selection, streams: readonly string[]): readonly MarkRule[] => {
+  const ids = streams.map(idOf);
+  const named = (path: string, texts: readonly string[]): BodyTest => ({ kind: 'isOneOf', path, texts });
+  const ofImage: BodyTest[] = image === null ? [] : [{ kind: 'holdsInAnyCase', text: commonPart(image) }];
+  const inRequest = ['containerId', 'podSandboxId', 'newId'].map((key) => named(`$.request.${key}`, ids));
+  const inAnswer = ['$.response.id', '$.response.imageRefs[0]'].map((path) => named(path, ids));
+  // Looking for a few texts takes less time than taking every body apart.
+  const holdsAny = ids.map((id): BodyTest => ({ kind: 'holds', text: jsonText(id) }));
+  const isFew = ids.length <= IDS_LOOKED_FOR_MAX;
+  return [
+    {
+      types: [RECEIVED],
+      allOf: [
+        ...(isFew ? [[...holdsAny, ...ofImage]] : []),
+        [...inRequest, named('$.request.about', streams), ...ofImage],
+      ],
+    },
+    { types: [COMPLETED], allOf: [ANSWERS_THAT_NAME, ...(isFew ? [holdsAny] : []), inAnswer] },
+  ];
+};
+
+/** Calls that failed: one that asked for an object which never came to be is among them. */
+export const failedRule: MarkRule = { types: [COMPLETED], allOf: [[{ kind: 'isNotZero', path: '$.code' }]] };
