@@ -31,13 +31,15 @@ import { nriCosts, type Outcome } from './compare/nri-costs.ts';
 import { pushPullImages } from './compare/pulls.ts';
 import { crunOfAnyVersion, nriModes, type PeerName, type Runtime, startRuntime } from './compare/runtimes.ts';
 
-const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--seconds S] [--lives N] [--pull-mb N] [--only PHASE,...] [--out FILE]
+const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--seconds S] [--lives N] [--dense N] [--pods-per-shim N] [--pull-mb N] [--only PHASE,...] [--out FILE]
 
   --rounds N    rounds, each of which measures scribe and containerd in turn (7)
   --pods N      pods of a serial round and commands of an exec round; a parallel round has twice as many (20)
   --loaded N    pods that are there while memory, rates and restarts are measured (100)
   --seconds S   duration of each measurement of a rate (2)
   --lives N     pods that run and are removed in each round of lives, and of loop (300)
+  --dense N     pods of a round of density, of one runtime at a time (300)
+  --pods-per-shim N  what scribe is configured with (1)
   --pull-mb N   size of a large layer that is pulled, in MB, before it is compressed (100)
   --only LIST   some phases only: ${phaseNames.join(', ')};
                 unless told, all but the long ones: ${longPhases.join(', ')}
@@ -55,6 +57,7 @@ interface Options {
   readonly plan: Plan;
   readonly out: string | undefined;
   readonly pullMb: number;
+  readonly podsPerShim: number;
   readonly before: string | undefined;
   readonly nri: boolean;
   readonly crun: boolean;
@@ -82,6 +85,8 @@ const readOptions = (): Options => {
       loaded: { type: 'string', default: '100' },
       seconds: { type: 'string', default: '2' },
       lives: { type: 'string', default: '300' },
+      dense: { type: 'string', default: '300' },
+      'pods-per-shim': { type: 'string', default: '1' },
       'pull-mb': { type: 'string', default: '100' },
       only: { type: 'string', default: phaseNames.filter((name) => !longPhases.includes(name)).join(',') },
       out: { type: 'string' },
@@ -95,7 +100,7 @@ const readOptions = (): Options => {
     console.log(usage);
     process.exit(0);
   }
-  const count = (name: 'rounds' | 'pods' | 'loaded' | 'lives'): number =>
+  const count = (name: 'rounds' | 'pods' | 'loaded' | 'lives' | 'dense' | 'pods-per-shim'): number =>
     positive(name, values[name], Number.isInteger);
   const seconds = positive('seconds', values.seconds, Number.isFinite);
   const phases = phasesOf(values.only);
@@ -106,9 +111,11 @@ const readOptions = (): Options => {
       pods: count('pods'),
       loaded: count('loaded'),
       lives: count('lives'),
+      dense: count('dense'),
       seconds,
     },
     out: values.out,
+    podsPerShim: count('pods-per-shim'),
     pullMb: positive('pull-mb', values['pull-mb'], Number.isInteger),
     before: values.before,
     nri: values.nri,
@@ -134,7 +141,7 @@ const setUp = async (): Promise<void> => {
 const startAll = async (
   owner: Owner,
   dir: string,
-  { before, nri, crun, plan, pullMb }: Pick<Options, 'before' | 'nri' | 'crun' | 'plan' | 'pullMb'>,
+  { before, nri, crun, plan, pullMb, podsPerShim }: Options,
   signal: AbortSignal,
 ): Promise<Bench> => {
   const netns = await netnsOf(owner);
@@ -150,7 +157,7 @@ const startAll = async (
   const registryConfigDir = await registry.mirrorsFor([registryName]);
   const pauseImage = `${registryName}/pause:latest`;
   const around = {
-    ...{ dir, bin, netns, registryConfigDir, pauseImage, hasMetrics: plan.phases.includes('loop') },
+    ...{ dir, bin, netns, registryConfigDir, pauseImage, podsPerShim, hasMetrics: plan.phases.includes('loop') },
     ...(crun
       ? { ociRuntime: await crunIn(dir), mountNamespace: await privateMounts(owner, withoutUnified) }
       : { ociRuntime: 'runc' }),
@@ -187,7 +194,7 @@ const runAndReport = async (bench: Bench, options: Options): Promise<boolean> =>
     ...environment,
     'load before': loadBefore,
     'load after': loadNow(),
-    plan: `rounds ${rounds}, pods ${pods}, loaded ${loaded}, seconds ${seconds}`,
+    plan: `rounds ${rounds}, pods ${pods}, loaded ${loaded}, seconds ${seconds}, dense ${plan.dense}, pods per shim ${options.podsPerShim}`,
   };
 
   const path = out ?? join(cacheDir, `results/${new Date().toISOString().replaceAll(':', '-').slice(0, 19)}.json`);

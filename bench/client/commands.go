@@ -112,6 +112,13 @@ func (c *client) fill(ctx context.Context) (result, error) {
 	return measured, nil
 }
 
+// dense is fill while somebody asks for all containers.
+func (c *client) dense(ctx context.Context) (result, error) {
+	stopAsking := c.keepListing(ctx)
+	defer stopAsking()
+	return c.fill(ctx)
+}
+
 func (c *client) clean(ctx context.Context) (result, error) {
 	answer, err := c.runtime.ListPodSandbox(ctx, &cri.ListPodSandboxRequest{
 		Filter: &cri.PodSandboxFilter{LabelSelector: ownLabel},

@@ -123,17 +123,7 @@ func (c *client) logs(ctx context.Context) (result, error) {
 	each(c.count, c.count, func(i int) { writers[i], _ = c.makeWriter(ctx, i, dir) })
 	defer each(c.count, c.count, func(i int) { c.down(ctx, writers[i]) })
 
-	asking, stopAsking := context.WithCancel(ctx)
-	var asked sync.WaitGroup
-	asked.Go(func() {
-		for asking.Err() == nil {
-			_ = c.rec.timed("ListContainers", func() error {
-				_, err := c.runtime.ListContainers(ctx, &cri.ListContainersRequest{})
-				return err
-			})
-			time.Sleep(askWhileEvery)
-		}
-	})
+	stopAsking := c.keepListing(ctx)
 	started := time.Now()
 	each(c.count, c.count, func(i int) {
 		err := c.rec.timed("StartContainer", func() error {
@@ -150,7 +140,6 @@ func (c *client) logs(ctx context.Context) (result, error) {
 	})
 	seconds := time.Since(started).Seconds()
 	stopAsking()
-	asked.Wait()
 	each(c.count, c.count, func(i int) {
 		if err := checkLog(c.logPath(i), c.lineBytes, lines); err != nil {
 			c.rec.fail("logs", err)
@@ -164,6 +153,25 @@ func (c *client) logs(ctx context.Context) (result, error) {
 		SamplesMs: map[string][]float64{"ListContainers": measured.SamplesMs["ListContainers"]},
 		Errors:    measured.Errors,
 	}, nil
+}
+
+// keepListing asks for all containers again and again until the function that it gives is called.
+func (c *client) keepListing(ctx context.Context) func() {
+	asking, stopAsking := context.WithCancel(ctx)
+	var asked sync.WaitGroup
+	asked.Go(func() {
+		for asking.Err() == nil {
+			_ = c.rec.timed("ListContainers", func() error {
+				_, err := c.runtime.ListContainers(ctx, &cri.ListContainersRequest{})
+				return err
+			})
+			time.Sleep(askWhileEvery)
+		}
+	})
+	return func() {
+		stopAsking()
+		asked.Wait()
+	}
 }
 
 func (c *client) logPath(i int) string { return filepath.Join(c.podConfig(i).LogDirectory, logName) }

@@ -8,6 +8,7 @@
 //	logs       has -count containers write -bytes each to their logs, in lines of -line-bytes, and reads them back
 //	exec       runs -count commands, one after the other, in one container
 //	fill       runs pods and leaves them
+//	dense      the same, while it asks for all containers every 20 ms
 //	rates      asks for lists and statuses for -seconds each, from -parallel callers
 //	await      says "ready", then waits until ListContainers answers with every container id of the file -ids
 //	exits      has -count containers, ten in a pod, end at once, and times when the events that they STOPPED come
@@ -85,6 +86,7 @@ func run(ctx context.Context, command string, o options) (result, error) {
 		"logs":       c.logs,
 		"fill":       c.fill,
 		"exits":      c.exits,
+		"dense":      c.dense,
 		"rates":      c.rates,
 		"clean":      c.clean,
 	}

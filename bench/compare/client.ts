@@ -35,6 +35,7 @@ export type ClientCommand =
   | 'exec'
   | 'logs'
   | 'fill'
+  | 'dense'
   | 'rates'
   | 'exits'
   | 'await'

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { idlePercent, memoryAtRest, REST_MS } from './at-rest.ts';
 import { type ClientCommand, type ClientFlags, type ClientResult, runClient, type Target } from './client.ts';
+import { measureDensity } from './density.ts';
 import { memoryOf, peakOf } from './memory.ts';
 import type { Figures, MetricKey } from './metrics.ts';
 import { measurePulls, type PullImages } from './pulls.ts';
@@ -17,11 +18,11 @@ import { EXITS, exitFigures, loopFigures } from './under-load.ts';
 /** In the order in which they are measured. The later three need the pods of `loaded`. */
 export const phaseNames = [
   ...(['serial', 'parallel', 'exec', 'logs', 'memory', 'rates', 'restart'] as const),
-  ...(['idle', 'loop', 'lives', 'exits', 'pulls', 'pullsBusy'] as const),
+  ...(['idle', 'loop', 'lives', 'exits', 'density', 'pulls', 'pullsBusy'] as const),
 ] as const;
 export type PhaseName = (typeof phaseNames)[number];
 /** Long ones, which are measured only when they are named. */
-export const longPhases: readonly PhaseName[] = ['idle', 'loop', 'lives', 'exits', 'pulls', 'pullsBusy'];
+export const longPhases: readonly PhaseName[] = ['idle', 'loop', 'lives', 'exits', 'density', 'pulls', 'pullsBusy'];
 export const pullPhases: readonly PhaseName[] = ['pulls', 'pullsBusy'];
 const loadedPhases: readonly PhaseName[] = ['memory', 'rates', 'restart', 'idle', 'loop', 'lives'];
 
@@ -36,6 +37,8 @@ export interface Plan {
   readonly seconds: number;
   /** Pods that run and are removed in a round of lives, and of loop. */
   readonly lives: number;
+  /** Pods that are there in a round of density, on one runtime at a time. */
+  readonly dense: number;
 }
 
 export interface Bench {
@@ -238,10 +241,28 @@ const measure = async (
       return measureLives(runtime, bench, plan);
     case 'exits':
       return withClient('exits', { count: EXITS, parallel: parallelPods }, exitFigures);
+    case 'density':
+      return measureDense(runtime, bench, plan);
     case 'pulls':
       return measurePullPhase(runtime, bench, false);
     case 'pullsBusy':
       return measurePullPhase(runtime, bench, true);
+  }
+};
+
+/** The pods of the other runtime would count for its memory, and the node may not bear both. */
+const measureDense = async (runtime: Runtime, bench: Bench, { dense }: Plan): Promise<Measured> => {
+  const alone = { ...bench, runtimes: [runtime] };
+  await removePods(alone);
+  try {
+    return await measureDensity(
+      runtime,
+      () => callClient(runtime, bench, 'dense', { count: dense, parallel: parallelPods }),
+      (ids) => measureRestart(runtime, bench, ids),
+      bench.signal,
+    );
+  } finally {
+    await removePods(alone);
   }
 };
 

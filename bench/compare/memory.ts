@@ -84,6 +84,40 @@ export const daemonProcesses = async (daemonPid: number, dirs: DaemonDirs) => {
   );
 };
 
+/** Pages of what a runtime needs for its pods, each once; the parts share some, so that all is less than their sum. */
+export interface NodeMemory {
+  readonly runtimeBytes: number;
+  readonly shimsBytes: number;
+  readonly containersBytes: number;
+  readonly allBytes: number;
+  readonly shims: number;
+}
+
+/** Of a process that ends meanwhile nothing is counted. */
+const framesOf = async (pids: readonly number[]): Promise<Set<number>> => {
+  const frames = new Set<number>();
+  for (const pid of pids) await addFrames(pid, frames).catch(() => 0);
+  return frames;
+};
+
+/** Measures a whole node: the daemon and its helpers, its shims, and all that runs in its containers. */
+export const nodeMemoryOf = async (daemonPid: number, dirs: DaemonDirs): Promise<NodeMemory> => {
+  const inCgroups = await processesInCgroups(dirs.cgroupParent);
+  const runtime = (await daemonProcesses(daemonPid, dirs)).map(({ pid }) => pid);
+  const shims = (await processes())
+    .filter(({ commandLine }) => commandLine.includes('containerd-shim') && commandLine.includes(dirs.state))
+    .map(({ pid }) => pid)
+    .filter((pid) => !inCgroups.includes(pid));
+  const parts = [await framesOf(runtime), await framesOf(shims), await framesOf(inCgroups)] as const;
+  const [runtimeBytes, shimsBytes, containersBytes] = [
+    parts[0].size * pageBytes,
+    parts[1].size * pageBytes,
+    parts[2].size * pageBytes,
+  ];
+  const all = parts[0].union(parts[1]).union(parts[2]);
+  return { runtimeBytes, shimsBytes, containersBytes, allBytes: all.size * pageBytes, shims: shims.length };
+};
+
 /** Measures the daemon with this process id, which works in these directories. */
 export const memoryOf = async (daemonPid: number, dirs: DaemonDirs): Promise<Memory> => {
   const frames = new Set<number>();

@@ -69,6 +69,8 @@ export interface Surroundings {
   readonly mountNamespace?: string;
   /** Directory of hosts.toml files. */
   readonly registryConfigDir: string;
+  /** What scribe is configured with. */
+  readonly podsPerShim: number;
   /** Another clone of scribe, which is measured in containerd's place; absent: containerd is. */
   readonly before?: string;
   /** Whether scribe has metrics, which take memory of their own. */
@@ -103,9 +105,10 @@ socket = "${nriPlaces(place).socket}"
 plugin_dir = "${nriPlaces(place).plugins}"
 `;
 
-const ownConfig = (ociRuntime: string): string => `
+const ownConfig = ({ ociRuntime, podsPerShim }: Surroundings): string => `
 [runtime.handlers.runc]
 binary_name = "${ociRuntime}"
+${podsPerShim === 1 ? '' : `pods_per_shim = ${podsPerShim}`}
 [runtime]
 cgroup_driver = "cgroupfs"
 restrict_oom_score_adj = true
@@ -205,7 +208,9 @@ const knowsNri = (before: string): boolean => existsSync(join(before, 'src/confi
 
 const configOf = (name: RuntimeName, nri: NriMode, place: Place, around: Surroundings): string => {
   if (name === 'containerd') return containerdConfig(place, nri, around);
-  const own = `${ownConfig(around.ociRuntime)}${metricsConfig(name, around.hasMetrics)}`;
+  // An earlier commit may not know the key.
+  const handlers = ownConfig(name === 'scribe' ? around : { ...around, podsPerShim: 1 });
+  const own = `${handlers}${metricsConfig(name, around.hasMetrics)}`;
   return name === 'scribe' || knowsNri(around.before ?? thisClone) ? `${scribeConfig(place, nri)}${own}` : own;
 };
 
