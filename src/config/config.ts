@@ -47,6 +47,10 @@ export interface Config {
     readonly retention: {
       readonly readsMs: number;
       readonly execProbesMs: number;
+      /** null: as long as their pod. */
+      readonly execSessionsMs: number | null;
+      /** null: as removed pods. */
+      readonly refusedCallsMs: number | null;
       readonly removedPodsMs: number;
       readonly sizeBytesMax: number;
     };
@@ -254,6 +258,8 @@ export const configOf = (parsed: ParsedConfig, files: readonly string[], surroun
       retention: {
         readsMs: journal.retention.reads,
         execProbesMs: journal.retention.exec_probes,
+        execSessionsMs: journal.retention.exec_sessions ?? null,
+        refusedCallsMs: journal.retention.refused_calls ?? null,
         removedPodsMs: journal.retention.removed_pods,
         sizeBytesMax: journal.retention.size_max,
       },

@@ -187,6 +187,16 @@ export const configSchema = z.strictObject({
     }),
     retention: table('How long what was recorded is kept. The chain of hashes stays whole without the pruned bodies.', {
       reads: key(duration('0s'), '24h', 'Calls that only read: List, Status, Stats.'),
+      exec_sessions: unset(
+        duration('0s'),
+        '30d',
+        'Exec, attach and port-forward, with what their sessions did. Unless written, as long as their pod.',
+      ),
+      refused_calls: unset(
+        duration('0s'),
+        '30d',
+        'Calls that failed and did nothing. Unless written, as removed_pods.',
+      ),
       exec_probes: key(duration('0s'), '7d', 'Commands run in containers (ExecSync): most are probes.'),
       removed_pods: key(duration('0s'), '90d', 'Everything else about pods that are removed.'),
       size_max: key(size('64MiB'), '2GiB', 'Size of the journal above which the oldest of the above goes early.'),

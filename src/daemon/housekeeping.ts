@@ -5,9 +5,9 @@
  */
 import { filter, Subject, takeUntil } from 'rxjs';
 import type { Config } from '../config/config.ts';
-import { isClosedStream, isProbe } from '../domain/turn/closed-streams.ts';
+import { type CallClass, classOfCall, isClosedStream } from '../domain/turn/closed-streams.ts';
 import type { RecordOwn } from '../journal/types.ts';
-import { createRetention } from '../journal/retention.ts';
+import { type CallPolicy, createRetention } from '../journal/retention.ts';
 import { nodeFold } from '../engine/node-fold.ts';
 import { openReader } from '../journal/open.ts';
 import { missingSnapshot, takeSnapshot } from '../journal/snapshots.ts';
@@ -39,24 +39,38 @@ export interface Housekeeping {
   readonly close: () => Promise<void>;
 }
 
+const ns = (ms: number): bigint => BigInt(ms) * NS_PER_MS;
+
+/** A class without a time of its own is kept as the rest is. */
+const callPolicies = ({
+  readsMs,
+  execProbesMs,
+  execSessionsMs,
+  refusedCallsMs,
+}: Config['journal']['retention']): Partial<Record<CallClass, CallPolicy>> & Record<string, CallPolicy> => ({
+  probes: { keptNs: ns(execProbesMs) },
+  reads: { keptNs: ns(readsMs) },
+  ...(execSessionsMs === null ? {} : { sessions: { keptNs: ns(execSessionsMs) } }),
+  ...(refusedCallsMs === null ? {} : { 'refused calls': { keptNs: ns(refusedCallsMs), isAlone: true } }),
+});
+
 export function startHousekeeping(options: HousekeepingOptions): Housekeeping {
   const { config, journal, view, engine, log } = options;
   let { snapshotSeq } = options;
   let working: Promise<void> = Promise.resolve();
   let closed = false;
 
-  const ns = (ms: number): bigint => BigInt(ms) * NS_PER_MS;
   const retention = createRetention({
     journal,
     record: engine.recordOwn,
     policy: {
       readsNs: ns(config.retention.readsMs),
-      probesNs: ns(config.retention.execProbesMs),
+      calls: callPolicies(config.retention),
       restNs: ns(config.retention.removedPodsMs),
       maxBytes: config.retention.sizeBytesMax,
     },
     isClosed: (stream) => isClosedStream(view.state, stream),
-    isProbe: (received) => isProbe(view.state, received),
+    classOf: (record) => classOfCall(view.state, record),
   });
 
   function inTurn(what: string, work: () => Promise<void>): void {

@@ -1,5 +1,5 @@
 /**
- * How long things are kept (C10, C11): read segments, calls that are mere probes, and everything about objects that
+ * How long things are kept (C10, C11): read segments, calls of classes of their own, and everything about objects that
  * are gone, each for its time, and all of it capped by size. Decides what goes and has it recorded; the journal takes
  * it away in the transaction that commits the record. Knows streams and calls, never what they are about: whoever
  * runs it says which streams are closed and which calls are probes.
@@ -11,12 +11,18 @@ import type { JournalRecord, KeptJournal, RecordOwn, RecordPlace } from './types
 export interface RetentionPolicy {
   /** Rows of read calls. */
   readonly readsNs: bigint;
-  /** Calls that isProbe names, with all that was done on their behalf. */
-  readonly probesNs: bigint;
+  /** Calls by their class, with all that was done on their behalf: for what is no object's life. */
+  readonly calls: Readonly<Record<string, CallPolicy>>;
   /** Closed streams, counted from their last record. */
   readonly restNs: bigint;
   /** Above this, times are shortened until the journal is small enough or nothing is left to prune. */
   readonly maxBytes: number;
+}
+
+export interface CallPolicy {
+  readonly keptNs: bigint;
+  /** Only those go that did nothing to any object. */
+  readonly isAlone?: true;
 }
 
 export interface RetentionOptions {
@@ -26,8 +32,8 @@ export interface RetentionOptions {
   readonly policy: RetentionPolicy;
   /** True for streams on which nothing will ever be recorded again. */
   readonly isClosed: (stream: string) => boolean;
-  /** True for the record that begins a call which is kept for the shorter time. */
-  readonly isProbe: (received: JournalRecord) => boolean;
+  /** The class of a call that is kept for a time of its own, by a record of it that tells; null: none, or not that record. */
+  readonly classOf: (record: JournalRecord) => string | null;
 }
 
 export interface RetentionReport {
@@ -78,11 +84,12 @@ const createPruner = (record: RecordOwn, reason: string) => {
 };
 
 type Pruner = ReturnType<typeof createPruner>;
+type Visit = (pruner: Pruner, visited: JournalRecord, cutoffSeq: number) => Promise<void>;
 
 export const createRetention = (options: RetentionOptions): Retention => {
-  const { journal, record, policy, isClosed, isProbe } = options;
+  const { journal, record, policy, isClosed, classOf } = options;
   /** Up to where each rule has looked: what it passed over is visited again when its stream's end comes by. */
-  const looked = { probes: 0, rest: 0 };
+  const looked = new Map<string, number>();
   let running: Promise<RetentionReport> | null = null;
 
   const closeSegments = async (): Promise<number> => {
@@ -106,12 +113,14 @@ export const createRetention = (options: RetentionOptions): Retention => {
     return left.length > 0 ? [] : places.filter((place) => place.stream === own);
   };
 
-  const pruneProbe = async (pruner: Pruner, received: JournalRecord): Promise<void> => {
-    if (received.call !== received.seq || !isProbe(received) || !isClosed(received.stream)) return;
-    const places = await journal.placesOfCall(received.seq);
-    // It is about one object. Where it has led to more, after a fault, it goes with the last of them.
-    if (new Set(places.map(({ stream }) => stream)).size <= 2) await pruner.add(places);
-  };
+  const pruneCall =
+    (name: string, { isAlone }: CallPolicy): Visit =>
+    async (pruner, visited) => {
+      if (visited.call === null || classOf(visited) !== name || !isClosed(visited.stream)) return;
+      const places = await journal.placesOfCall(visited.call);
+      // It is about one object. Where it has led to more, after a fault, it goes with the last of them.
+      if (new Set(places.map(({ stream }) => stream)).size <= (isAlone === true ? 1 : 2)) await pruner.add(places);
+    };
 
   const pruneStream = async (pruner: Pruner, { stream, seq, call }: RecordPlace, cutoffSeq: number): Promise<void> => {
     if (pruner.has(seq) || !isClosed(stream)) return;
@@ -124,20 +133,16 @@ export const createRetention = (options: RetentionOptions): Retention => {
     await pruner.add([...ended.flat(), ...places].sort((a, b) => a.seq - b.seq));
   };
 
-  const pruneOlder = async (
-    rule: 'probes' | 'rest',
-    cutoffNs: bigint,
-    share: number,
-    visit: (pruner: Pruner, visited: JournalRecord, cutoffSeq: number) => Promise<void>,
-  ): Promise<number> => {
+  const pruneOlder = async (rule: string, cutoffNs: bigint, share: number, visit: Visit): Promise<number> => {
     const cutoffSeq = await journal.seqAtTime(cutoffNs);
-    if (cutoffSeq <= looked[rule]) return 0;
+    const lookedSeq = looked.get(rule) ?? 0;
+    if (cutoffSeq <= lookedSeq) return 0;
     const pruner = createPruner(record, reasonOf(share, rule));
-    for await (const visited of journal.read({ fromSeq: looked[rule] + 1, toSeq: cutoffSeq })) {
+    for await (const visited of journal.read({ fromSeq: lookedSeq + 1, toSeq: cutoffSeq })) {
       await visit(pruner, visited, cutoffSeq);
     }
     await pruner.flush();
-    looked[rule] = cutoffSeq;
+    looked.set(rule, cutoffSeq);
     return pruner.pruned();
   };
 
@@ -147,7 +152,8 @@ export const createRetention = (options: RetentionOptions): Retention => {
     for (const share of shares) {
       const cutoff = (keptNs: bigint): bigint => nowNs - (keptNs * BigInt(share * 10_000)) / 10_000n;
       droppedSegments += await dropSegments(cutoff(policy.readsNs), share);
-      prunedRecords += await pruneOlder('probes', cutoff(policy.probesNs), share, pruneProbe);
+      for (const [name, kept] of Object.entries(policy.calls))
+        prunedRecords += await pruneOlder(name, cutoff(kept.keptNs), share, pruneCall(name, kept));
       prunedRecords += await pruneOlder('rest', cutoff(policy.restNs), share, pruneStream);
       const fits = (await journal.usedBytes()) <= policy.maxBytes;
       if (fits || share === 0) return { closedSegments, droppedSegments, prunedRecords, share };

@@ -121,7 +121,14 @@ async function keepHouse(t: TestContext): Promise<Kept> {
   const housekeeping = startHousekeeping({
     config: {
       snapshotEveryRecords: 5,
-      retention: { readsMs: day, execProbesMs: day, removedPodsMs: day, sizeBytesMax: 2 ** 30 },
+      retention: {
+        readsMs: day,
+        execProbesMs: day,
+        execSessionsMs: null,
+        refusedCallsMs: null,
+        removedPodsMs: day,
+        sizeBytesMax: 2 ** 30,
+      },
     },
     journalPath: path,
     journal,

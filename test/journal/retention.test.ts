@@ -10,7 +10,7 @@ const hourNs = 3_600_000_000_000n;
 
 const daysPolicy: RetentionPolicy = {
   readsNs: 24n * hourNs,
-  probesNs: 7n * 24n * hourNs,
+  calls: { probes: { keptNs: 7n * 24n * hourNs } },
   restNs: 90n * 24n * hourNs,
   maxBytes: 4 * 1024 * 1024 * 1024,
 };
@@ -53,7 +53,10 @@ const createNode = (journal: KeptJournal) => {
   };
 };
 
-const isProbe = ({ body }: JournalRecord): boolean => body.includes('"ExecSync"');
+const classOf = ({ type, body }: JournalRecord): string | null => {
+  if (type === 'call.completed') return 'over';
+  return body.includes('"ExecSync"') ? 'probes' : null;
+};
 
 const streamsLeft = async (journal: KeptJournal): Promise<Set<string>> =>
   new Set((await collect(journal.read())).map(({ stream }) => stream));
@@ -62,7 +65,7 @@ const setUp = (journal: KeptJournal, policy: RetentionPolicy = daysPolicy) => {
   const node = createNode(journal);
   const record = async (own: Parameters<ReturnType<typeof recordOwnIn>>[0]): Promise<void> =>
     recordOwnIn(journal, node.now())(own);
-  const retention = createRetention({ journal, record, policy, isClosed: node.isClosed, isProbe });
+  const retention = createRetention({ journal, record, policy, isClosed: node.isClosed, classOf });
   return { node, run: async () => retention.run(node.now()) };
 };
 
@@ -104,6 +107,19 @@ for (const [name, open] of journals) {
     node.passHours(91 * 24);
     assert.equal((await run()).prunedRecords, 6);
     assert.deepEqual([...(await streamsLeft(journal))], ['node']);
+  });
+
+  test(`C11: ${name}: a class of calls that did nothing to an object has a time of its own`, async (t) => {
+    const journal = await open(t);
+    const calls = { ...daysPolicy.calls, over: { keptNs: 24n * hourNs, isAlone: true } } as const;
+    const { node, run } = setUp(journal, { ...daysPolicy, calls });
+    await node.begin('living');
+    await node.call('failed', 'Nothing', null);
+    await node.probe('1', 'living');
+    node.passHours(25);
+    assert.equal((await run()).prunedRecords, 2);
+    const left = await streamsLeft(journal);
+    assert.ok(!left.has('call/failed') && left.has('call/run-living') && left.has('call/probe-1'));
   });
 
   test(`C11: ${name}: a probe that has led to something on another object stays`, async (t) => {

@@ -5,7 +5,7 @@
 import { EVOLVER_VERSION } from '../../src/domain/turn/evolve.ts';
 import { writeState } from '../../src/domain/turn/snapshot.ts';
 import type { NodeState } from '../../src/domain/model/state.ts';
-import { isClosedStream, isProbe } from '../../src/domain/turn/closed-streams.ts';
+import { classOfCall, isClosedStream } from '../../src/domain/turn/closed-streams.ts';
 import type { KeptJournal } from '../../src/journal/types.ts';
 import { createRetention } from '../../src/journal/retention.ts';
 import type { Daemon, History } from './history.ts';
@@ -38,12 +38,17 @@ export function keepHouse(
     record: daemon.engine.recordOwn,
     policy: {
       readsNs: SECOND_NS,
-      probesNs: random.chance(0.5) ? 0n : SECOND_NS,
+      calls: Object.fromEntries(
+        ['probes', 'sessions', 'reads', 'refused calls'].map((name) => [
+          name,
+          { keptNs: random.chance(0.5) ? 0n : SECOND_NS, ...(name === 'refused calls' ? { isAlone: true } : {}) },
+        ]),
+      ),
       restNs: random.chance(0.5) ? 0n : 5n * SECOND_NS,
       maxBytes: Number.MAX_SAFE_INTEGER,
     },
     isClosed: (stream) => plant?.isClosed?.(daemon, stream) ?? isClosedStream(daemon.view.state, stream),
-    isProbe: (received) => isProbe(daemon.view.state, received),
+    classOf: (record) => classOfCall(daemon.view.state, record),
   });
   // One thing at a time: a snapshot from before a pruning may hold what the pruning took the end of.
   let busy = false;

@@ -1,6 +1,6 @@
 /** Which streams and calls are over: what the journal may prune whole, when it is old enough. Pure. */
 import { openEffectsOn } from '../deciding/open-effects.ts';
-import { type BodyOf, subjectOf } from '../model/records.ts';
+import { type BodyOf, type CallMethod, subjectOf } from '../model/records.ts';
 import { execsOf } from '../model/container-state.ts';
 import type { NodeState } from '../model/state.ts';
 
@@ -27,17 +27,38 @@ function isOver(state: NodeState, stream: string): boolean {
   }
 }
 
-const EXEC_SYNC = '{"request":{"method":"ExecSync"';
+/** Calls that are kept for a time of their own; all others go with the last object that they touched. */
+export type CallClass = 'probes' | 'sessions' | 'refused calls' | 'reads';
+
+const CLASSES: Readonly<Partial<Record<CallMethod, CallClass>>> = {
+  ExecSync: 'probes',
+  Exec: 'sessions',
+  Attach: 'sessions',
+  PortForward: 'sessions',
+  ExecSession: 'sessions',
+  AttachSession: 'sessions',
+  PortForwardSession: 'sessions',
+  Read: 'reads',
+};
+
+const METHOD = /^\{"request":\{"method":"([A-Za-z]+)"/;
+const FAILED = /"failure":\{/;
 
 /**
- * A command that was run and is over. One that a restart cut short is still to be ended in its container, and what follows a
- * fault may wait on its behalf: without its records a later start would not know of that (C11).
+ * What a record tells of its call's class; null: nothing, or that it has to stay. A command that a restart cut short is still
+ * to be ended in its container, and what follows a fault may wait on its behalf: without its records a later start would not
+ * know of that (C11).
  */
-export function isProbe(state: NodeState, { seq, body }: { readonly seq: number; readonly body: string }): boolean {
-  if (!body.startsWith(EXEC_SYNC)) return false;
+export function classOfCall(
+  state: NodeState,
+  { seq, type, body }: { readonly seq: number; readonly type: string; readonly body: string },
+): CallClass | null {
+  if (type === 'call.completed') return FAILED.test(body) ? 'refused calls' : null;
+  if (type !== 'call.received') return null;
+  const found = CLASSES[(METHOD.exec(body)?.[1] ?? '') as CallMethod] ?? null;
+  if (found === null || [...state.effects.values()].some(({ call }) => call === seq)) return null;
   const { request } = JSON.parse(body) as BodyOf<'call.received'>;
-  if (request.method !== 'ExecSync') return false;
-  if ([...state.effects.values()].some(({ call }) => call === seq)) return false;
+  if (!('containerId' in request) || !('newId' in request)) return found;
   const container = state.containers.get(request.containerId);
-  return container === undefined || !execsOf(container).includes(request.newId);
+  return container === undefined || !execsOf(container).includes(request.newId) ? found : null;
 }
