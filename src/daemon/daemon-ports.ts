@@ -4,6 +4,7 @@ import type { DaemonPorts } from '../adapters/cri/services/scribe-daemon.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Clock } from '../engine/ports.ts';
 import type { PublishedView } from '../engine/published-view.ts';
+import type { SqliteJournal } from '../journal/sqlite-journal.ts';
 import { workOwed } from '../projections/work-owed.ts';
 import type { Findings } from './findings.ts';
 import { nriPluginsReply } from './nri-status.ts';
@@ -20,11 +21,21 @@ export interface DaemonPortsSources {
   readonly findings: Findings;
   /** null: NRI is off. */
   readonly nri: Pick<NriPlugins, 'status'> | null;
+  readonly journal: Pick<SqliteJournal, 'giveBack'>;
   /** The daemon's logger. */
   readonly log: { level: string };
 }
 
-export function daemonPorts({ rootDir, engine, view, clock, findings, nri, log }: DaemonPortsSources): DaemonPorts {
+export function daemonPorts({
+  rootDir,
+  engine,
+  view,
+  clock,
+  findings,
+  nri,
+  journal,
+  log,
+}: DaemonPortsSources): DaemonPorts {
   const doubts = (): readonly string[] => (view.state.journalDoubts ?? []).map(({ what }) => what);
   return {
     rootDir,
@@ -47,6 +58,7 @@ export function daemonPorts({ rootDir, engine, view, clock, findings, nri, log }
         ageNs: clock.monoNs() - sinceMonoNs,
       })),
     nriPlugins: () => nriPluginsReply(nri?.status() ?? null, view.state),
+    compactJournal: journal.giveBack,
     setLogLevel(level) {
       const previous = log.level;
       log.level = level;

@@ -140,7 +140,7 @@ async function openParts(
     networkProblem: networkUpkeep.problem,
     streaming: { newId: sources.ids.hex64, urlFor: sessionListener.urlFor },
     sandboxDetails: performers.shim.sandboxDetails,
-    daemon: daemonPorts({ rootDir, engine, view, clock, findings, nri: performers.nri, log }),
+    daemon: daemonPorts({ rootDir, engine, view, clock, findings, nri: performers.nri, journal, log }),
     onPassedOver: (events) => log.warn({ events }, 'container events were passed over: a client is too slow, or late'),
     report,
   });

@@ -1,6 +1,7 @@
 /**
- * Giving pages that hold nothing back to the file system. SQLite does that by writing the whole database anew, during
- * which nothing can be committed: so only while no daemon has the journal, under its lock. What is in it stays as it is.
+ * Giving all pages that hold nothing back to the file system at once: SQLite writes the whole database anew, during which
+ * nothing can be committed, so only while no daemon has the journal, under its lock. What is in it stays as it is. From
+ * then on the file can give pages back while the daemon writes, too (room.ts).
  */
 import { statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -9,6 +10,7 @@ import { JournalError } from './errors.ts';
 import { journalFiles } from './files.ts';
 import { takeLock } from './lock.ts';
 import { listMigrations, refuseNewer } from './migrate.ts';
+import { roomIn, usedBytesIn } from './room.ts';
 
 export interface Compacted {
   readonly beforeBytes: number;
@@ -35,11 +37,11 @@ export const compactJournal = (path: string): Compacted => {
     const db = connectWriter(path);
     try {
       refuseNewer(db, listMigrations());
-      const pragma = (name: string): number => Number(db.pragma(name, { simple: true }));
-      const pageBytes = pragma('page_size');
-      refuseWithoutRoom(path, (pragma('page_count') - pragma('freelist_count')) * pageBytes);
+      refuseWithoutRoom(path, usedBytesIn(db));
       db.pragma('wal_checkpoint(TRUNCATE)');
       const beforeBytes = sizeOf(path);
+      // In the form in which the daemon can give pages back; setting it again where it is set would write.
+      if (!roomIn(db).givesBack) db.pragma('auto_vacuum = INCREMENTAL');
       db.exec('VACUUM');
       db.pragma('wal_checkpoint(TRUNCATE)');
       return { beforeBytes, afterBytes: sizeOf(path) };

@@ -72,6 +72,8 @@ const opened = (path: string, readonly: boolean, prepare: (db: Db) => void): Db 
 export const connectWriter = (path: string): Db =>
   opened(path, false, (db) => {
     assertVersion(db);
+    // Only a file that is new, or written anew (compact.ts), becomes one that can give pages back a few at a time.
+    if (pragma(db, 'page_count') === 0) pragma(db, 'auto_vacuum = INCREMENTAL');
     demand(db, 'journal_mode = WAL', 'wal');
     pragma(db, 'synchronous = FULL');
     demand(db, 'synchronous', synchronousFull);

@@ -9,6 +9,7 @@ import { createNameReader, type NameReader } from './names.ts';
 import { type RawRecord, recordColumns } from './raw-record.ts';
 import { parseReadsClosed, READS_CLOSED } from './own-records.ts';
 import { decodeReadRows } from './read-rows.ts';
+import { type JournalRoom, roomIn, usedBytesIn } from './room.ts';
 import { createSearch, type Search } from './search.ts';
 import { segmentsWithChunks } from './read-table.ts';
 import { type KeptSnapshot, readKeptSnapshots, readNewestSnapshot } from './snapshot-table.ts';
@@ -110,6 +111,7 @@ export interface JournalReader extends Search {
   /** What the chain says of a record, pruned or not; null when there is none. */
   readonly hashesOf: (seq: number) => RecordHashes | null;
   readonly usedBytes: () => number;
+  readonly room: () => JournalRoom;
   /** How many unpruned records of these types there are, from `fromSeq` to `toSeq`. Looks at every record. */
   readonly countOf: (types: readonly string[], fromSeq: number, toSeq: number) => number;
   /** The newest record that was pruned, up to `toSeq`; 0 when none was. */
@@ -332,9 +334,7 @@ export const createReader = (db: Db): JournalReader => {
         .prepare<[number], number>('SELECT seq FROM records WHERE at IS NULL AND seq <= ? ORDER BY seq DESC LIMIT 1')
         .pluck()
         .get(toSeq) ?? 0,
-    usedBytes: () => {
-      const count = (name: string): number => Number(db.pragma(name, { simple: true }));
-      return (count('page_count') - count('freelist_count')) * count('page_size');
-    },
+    usedBytes: () => usedBytesIn(db),
+    room: () => roomIn(db),
   };
 };

@@ -5,6 +5,7 @@
  */
 import { statSync } from 'node:fs';
 import { connectReader, type Db, explain } from './connect.ts';
+import { roomIn } from './room.ts';
 import { journalFiles } from './files.ts';
 import { schemaVersion } from './migrate.ts';
 import { createNameReader } from './names.ts';
@@ -71,9 +72,7 @@ const readCallsIn = (db: Db): number => {
 };
 
 const sizesIn = (db: Db, path: string, kept: number): JournalSizes => {
-  const pragma = (name: string): number => Number(db.pragma(name, { simple: true }));
-  const pageBytes = pragma('page_size');
-  const [pages, free] = [pragma('page_count'), pragma('freelist_count')];
+  const room = roomIn(db);
   const tables = db
     .prepare<[], { name: string; bytes: number }>('SELECT name, sum(pgsize) AS bytes FROM dbstat GROUP BY name')
     .all();
@@ -83,8 +82,8 @@ const sizesIn = (db: Db, path: string, kept: number): JournalSizes => {
     schemaVersion: schemaVersion(db),
     fileBytes: statSync(path).size,
     walBytes: statSync(journalFiles(path).wal, { throwIfNoEntry: false })?.size ?? 0,
-    freeBytes: free * pageBytes,
-    usedBytes: (pages - free) * pageBytes,
+    freeBytes: room.freeBytes,
+    usedBytes: room.fileBytes - room.freeBytes,
     records,
     prunedRecords: records - kept,
     recordBytes: sumOf(tables, RECORD_TABLES),
@@ -144,8 +143,7 @@ export const measureJournal = (path: string, each: (record: SizedRecord) => void
 export const measureFree = (path: string): number => {
   const db = connectReader(path);
   try {
-    const pragma = (name: string): number => Number(db.pragma(name, { simple: true }));
-    return pragma('freelist_count') * pragma('page_size');
+    return roomIn(db).freeBytes;
   } finally {
     db.close();
   }

@@ -10,6 +10,7 @@ import { errorOf, JournalError } from './errors.ts';
 import { checkOwnRecord } from './own-records.ts';
 import { createReadBuffer } from './read-buffer.ts';
 import { createReader, type JournalReader } from './reader.ts';
+import { giveBackFor, type JournalRoom } from './room.ts';
 import type { JournalHead, JournalRecord, KeptJournal, ReadRow, SealedSegment } from './types.ts';
 import type { FromWriter, StartWriter, WriterOptions, WriterRequest } from './writer-messages.ts';
 
@@ -34,6 +35,8 @@ export interface SqliteJournalParts extends WriterOptions {
 export interface SqliteJournal extends KeptJournal {
   /** Records that were taken and are not durable yet. */
   readonly waitingRecords: () => number;
+  /** Gives room in the file back to the disk, for at most so long; commits go on. Resolves with what there is then. */
+  readonly giveBack: (forMs: number) => Promise<JournalRoom>;
   /** As writeSnapshot, for a state that is bytes already; the buffer is handed over. */
   readonly writeSnapshotBytes: (seq: number, evolverVersion: number, state: Uint8Array) => Promise<void>;
 }
@@ -320,6 +323,7 @@ export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => 
     writeSnapshot: async ({ seq, evolverVersion, state }) =>
       writeSnapshotBytes(seq, evolverVersion, new TextEncoder().encode(state)),
     writeSnapshotBytes,
+    giveBack: (forMs) => giveBackFor(forMs, reader.room, (pagesMax) => ask({ kind: 'giveBack', pagesMax })),
     close: async () => {
       closing ??= close();
       return closing;

@@ -18,6 +18,8 @@ const usualWaitMs = 5000;
 export interface WalKeeper {
   /** After a batch: checkpoints when it is due. */
   readonly keep: () => void;
+  /** Moves what is in the log into the database, as far as no reader needs it. */
+  readonly moveIn: () => void;
   /** Before closing: empties the log. */
   readonly finish: () => void;
 }
@@ -75,6 +77,7 @@ export const createWalKeeper = (db: Db, alarmBytes: number, onAlarm: (bytes: num
       }
       watch(log);
     },
+    moveIn: () => unlessFull(() => checkpoint('PASSIVE')),
     finish: () => unlessFull(() => waiting(finishWaitMs, () => checkpoint('TRUNCATE'))),
   };
 };

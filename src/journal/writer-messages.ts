@@ -23,6 +23,8 @@ export interface AppendMessage {
 export type WriterRequest =
   | { readonly kind: 'seal' }
   | { readonly kind: 'snapshot'; readonly seq: number; readonly evolverVersion: number; readonly state: Uint8Array }
+  /** At most so many pages that nothing is in go back to the file system. */
+  | { readonly kind: 'giveBack'; readonly pagesMax: number }
   | { readonly kind: 'close' };
 
 export type ToWriter = AppendMessage | (WriterRequest & { readonly id: number });

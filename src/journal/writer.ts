@@ -6,12 +6,19 @@
  */
 import { type Batches, createBatches } from './batch.ts';
 import { loadKey, writeHeadFile, writeNoteFile } from './checkpoints.ts';
-import { connectWriter, isFull } from './connect.ts';
+import { connectWriter, type Db, isFull } from './connect.ts';
 import { errorOf } from './errors.ts';
 import { giveUpReserve } from './disk-space.ts';
 import { journalFiles } from './files.ts';
-import { createWalKeeper } from './wal.ts';
-import type { AppendMessage, ToWriter, WriterOptions, WriterPort, WriterRequest } from './writer-messages.ts';
+import { createWalKeeper, type WalKeeper } from './wal.ts';
+import type {
+  AppendMessage,
+  FromWriter,
+  ToWriter,
+  WriterOptions,
+  WriterPort,
+  WriterRequest,
+} from './writer-messages.ts';
 
 /** The checkpoint beside the journal is made anew this long after a commit. */
 const signAfterMs = 10_000;
@@ -64,6 +71,23 @@ const createTreeGrowth = (later: WriterPort['later'], step: () => boolean): Tree
     },
     stop: () => stop?.(),
   };
+};
+
+/** For what nothing is lost without: where the disk is full, SQLite has taken it back whole, and it is refused. */
+const unlessTooFull = (id: number, what: string, work: () => void): FromWriter => {
+  try {
+    work();
+  } catch (thrown) {
+    if (!isFull(thrown)) throw thrown;
+    return { kind: 'refused', id, message: `The disk is too full ${what}.` };
+  }
+  return { kind: 'answer', id, sealed: [] };
+};
+
+const givePagesBack = (db: Db, wal: WalKeeper, pagesMax: number): void => {
+  db.pragma(`incremental_vacuum(${pagesMax})`);
+  // The file itself ends earlier once the log is in it.
+  wal.moveIn();
 };
 
 /** Hears what is to be written until it is closed, or a commit fails. */
@@ -135,14 +159,13 @@ export const runWriter = (port: WriterPort, options: WriterOptions): void => {
       case 'seal':
         return say({ kind: 'answer', id: request.id, sealed: withRoom((into) => into.seal()) });
       case 'snapshot':
-        try {
-          batches.writeSnapshot(request.seq, request.evolverVersion, request.state);
-        } catch (thrown) {
-          // Nothing is lost without a snapshot, and SQLite has taken it back whole.
-          if (!isFull(thrown)) throw thrown;
-          return say({ kind: 'refused', id: request.id, message: 'The disk is too full for a snapshot.' });
-        }
-        return say({ kind: 'answer', id: request.id, sealed: [] });
+        return say(
+          unlessTooFull(request.id, 'for a snapshot', () =>
+            batches.writeSnapshot(request.seq, request.evolverVersion, request.state),
+          ),
+        );
+      case 'giveBack':
+        return say(unlessTooFull(request.id, 'to compact the journal', () => givePagesBack(db, wal, request.pagesMax)));
       case 'close':
         close();
         say({ kind: 'answer', id: request.id, sealed: [] });

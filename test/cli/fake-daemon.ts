@@ -12,6 +12,7 @@ import {
 } from '@grpc/grpc-js';
 import { type Image, ImageServiceDefinition } from '../../src/wire/cri/api.ts';
 import {
+  CompactJournalReply,
   DaemonDefinition,
   type DeepPartial,
   ListNriPluginsReply,
@@ -37,6 +38,7 @@ export type Progress = DeepPartial<ImageProgress>;
 export interface Answers {
   readonly state?: () => DeepPartial<StateReply>;
   readonly nriPlugins?: DeepPartial<ListNriPluginsReply>;
+  readonly compactJournal?: () => Promise<DeepPartial<CompactJournalReply>>;
   readonly images?: readonly Image[];
   /** Sends progress; a Refusal that it returns is the status. */
   readonly pull?: (request: PullRequest, send: (progress: Progress) => void) => Promise<Refusal | null>;
@@ -102,7 +104,7 @@ const finish = (call: Streaming, work: Promise<Refusal | null>): void => {
 /** Serves until its owner ends; what has no answer is not implemented. */
 export const fakeDaemon = async (
   owner: Owner,
-  { state, nriPlugins, images, pull, load }: Answers,
+  { state, nriPlugins, compactJournal, images, pull, load }: Answers,
 ): Promise<FakeDaemon> => {
   const server = new Server();
   if (state !== undefined) {
@@ -115,6 +117,12 @@ export const fakeDaemon = async (
     server.addService(served(DaemonDefinition, ['listNriPlugins']), {
       listNriPlugins: (_call: unknown, reply: sendUnaryData<unknown>) =>
         reply(null, ListNriPluginsReply.fromPartial(nriPlugins)),
+    });
+  }
+  if (compactJournal !== undefined) {
+    server.addService(served(DaemonDefinition, ['compactJournal']), {
+      compactJournal: (_call: unknown, reply: sendUnaryData<unknown>) =>
+        void compactJournal().then((answer) => reply(null, CompactJournalReply.fromPartial(answer))),
     });
   }
   if (images !== undefined) {

@@ -3,15 +3,18 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createUsageCounter, daysUntil, growthPerDay } from '../../src/cli/journal/usage.ts';
 import { backUpJournal } from '../../src/journal/backup.ts';
+import { connectWriter } from '../../src/journal/connect.ts';
 import { openJournal, openReader } from '../../src/journal/open.ts';
 import type { SizedRecord } from '../../src/journal/sizes.ts';
 import { verifyJournal } from '../../src/journal/verify.ts';
 import { closeReads, openTemporary, pruneSeqs, readRowAt, recordsFrom } from '../journal/support.ts';
-import { cleanupAfterAll } from '../support/cleanup.ts';
+import { cleanupAfterAll, type Owner } from '../support/cleanup.ts';
 import { tempDir } from '../support/temp-dir.ts';
-import { jsonLines, rootWith, scribe } from './support.ts';
+import { fakeDaemon } from './fake-daemon.ts';
+import { jsonLines, type Root, rootWith, scribe } from './support.ts';
 
 const owner = cleanupAfterAll();
 
@@ -157,27 +160,95 @@ describe('journal backup', () => {
 });
 
 describe('journal compact', () => {
-  test('gives free pages back, changes no hash, and is refused while somebody may write', async () => {
-    const { dir, journalPath } = await rootWith(owner, recordsFrom(1, 20_000), async (journal) => {
+  /** Three quarters of it are pruned. */
+  const roomy = () =>
+    rootWith(owner, recordsFrom(1, 20_000), async (journal) => {
       await pruneSeqs(
         journal,
         Array.from({ length: 15_000 }, (_, index) => index + 1),
       );
     });
-    const { journal } = openJournal({ path: journalPath });
-    const refused = await scribe(['journal', 'compact', '--root', dir]);
-    assert.equal(refused.exitStatus, 1);
-    assert.match(refused.stderr, /To do it all the same stop the daemon/);
-    const { hash } = journal.head();
-    await journal.close();
 
-    const before = statSync(journalPath).size;
+  /** A daemon as far as this command knows one: its journal is real. */
+  const daemonOn = async (t: Owner, { dir, journalPath }: Root) => {
+    const { journal } = openJournal({ path: journalPath });
+    const { socketPath } = await fakeDaemon(t, {
+      compactJournal: async () => {
+        const { fileBytes, freeBytes, givesBack } = await journal.giveBack(200);
+        return { fileBytes: String(fileBytes), freeBytes: String(freeBytes), possible: givesBack, rootDir: dir };
+      },
+    });
+    return { journal, socketPath };
+  };
+
+  const headOf = (journalPath: string): Buffer => {
+    const reader = openReader(journalPath);
+    try {
+      return Buffer.from(reader.head().hash);
+    } finally {
+      reader.close();
+    }
+  };
+
+  test('stopped: gives free pages back and changes no hash', async () => {
+    const { dir, journalPath } = await roomy();
+    const [before, hash] = [statSync(journalPath).size, headOf(journalPath)];
     const done = await scribe(['journal', 'compact', '--root', dir]);
     assert.equal(done.exitStatus, 0, done.stderr);
+    assert.match(done.stdout, /every hash is right\n$/);
     assert.ok(statSync(journalPath).size < before / 2, done.stdout);
-    const reader = openReader(journalPath);
-    assert.deepEqual(Buffer.from(reader.head().hash), Buffer.from(hash));
-    reader.close();
+    assert.deepEqual(headOf(journalPath), hash);
+  });
+
+  test('beside the daemon: gives free pages back while it commits and others read, and changes no hash', async (t) => {
+    const root = await roomy();
+    const { dir, journalPath } = root;
+    const before = statSync(journalPath).size;
+    const { journal, socketPath } = await daemonOn(t, root);
+    const life = { isOver: false };
+    const firstSeq = journal.head().seq + 1;
+    let seq = firstSeq;
+    const committing = (async () => {
+      for (; !life.isOver; seq += 1) {
+        await journal.append(recordsFrom(seq, 1));
+        await sleep(1);
+      }
+    })();
+    const done = await scribe(['journal', 'compact', '--root', dir, '--socket', socketPath]);
+    life.isOver = true;
+    await committing;
+    assert.equal(done.exitStatus, 0, done.stderr);
+    assert.match(done.stdout, /every hash is right\n$/);
+    assert.ok(seq > firstSeq + 10, `${seq - firstSeq} commits`);
+    await journal.close();
+    // It grew by what was committed.
+    assert.ok(statSync(journalPath).size < before * 0.75, done.stdout);
     assert.equal((await scribe(['verify', '--root', dir])).exitStatus, 0);
+  });
+
+  test('beside the daemon: refused for the journal of another daemon, and for a file that cannot, until it was compacted stopped', async (t) => {
+    const root = await roomy();
+    const { dir, journalPath } = root;
+    // As older versions made it.
+    const db = connectWriter(journalPath);
+    db.pragma('auto_vacuum = NONE');
+    db.exec('VACUUM');
+    db.close();
+    const first = await daemonOn(t, root);
+    const compact = ['journal', 'compact', '--root', dir, '--socket', first.socketPath];
+    const refused = await scribe(compact);
+    assert.equal(refused.exitStatus, 1);
+    assert.match(refused.stderr, /Compact it once with the daemon stopped/);
+    await first.journal.close();
+
+    assert.equal((await scribe(compact)).exitStatus, 0);
+    const { journal } = openJournal({ path: journalPath });
+    const { givesBack } = await journal.giveBack(0);
+    assert.equal(givesBack, true);
+    const { socketPath } = await fakeDaemon(t, { compactJournal: async () => ({ possible: true, rootDir: '/other' }) });
+    const other = await scribe(['journal', 'compact', '--root', dir, '--socket', socketPath]);
+    assert.equal(other.exitStatus, 1);
+    assert.match(other.stderr, /writes the journal of \/other, not /);
+    await journal.close();
   });
 });

@@ -7,6 +7,6 @@ export const readMethods = [
   ...(['PodSandboxStats', 'ListPodSandboxStats', 'StreamPodSandboxStats'] as const),
   ...(['ListMetricDescriptors', 'ListPodSandboxMetrics', 'StreamPodSandboxMetrics'] as const),
   ...(['ListImages', 'StreamImages', 'ImageStatus', 'ImageFsInfo'] as const),
-  ...(['State', 'ListNriPlugins'] as const),
+  ...(['State', 'ListNriPlugins', 'CompactJournal'] as const),
 ] as const;
 export type ReadMethod = (typeof readMethods)[number];

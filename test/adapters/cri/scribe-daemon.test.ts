@@ -45,6 +45,7 @@ const serve = async (owner: Owner, overrides: Partial<DaemonPorts> = {}): Promis
     clock,
     findings,
     nri: null,
+    journal: { giveBack: async (forMs) => ({ fileBytes: 8192, freeBytes: forMs, givesBack: true }) },
     log,
   });
   const { socket } = await startServer(owner, {
@@ -58,6 +59,16 @@ const serve = async (owner: Owner, overrides: Partial<DaemonPorts> = {}): Promis
 };
 
 describe('scribe.v1.Daemon', { timeout: 20_000 }, () => {
+  it('compacts the journal for a second at a time, and says what is left and whose it is', async (t) => {
+    const { client } = await serve(t);
+    assert.deepEqual(await ask(client, fullName, methods.compactJournal, {}), {
+      fileBytes: '8192',
+      freeBytes: '1000',
+      possible: true,
+      rootDir: '/root-dir',
+    });
+  });
+
   it('State is the hash that a fold of the journal up to its seq arrives at', async (t) => {
     const { client, test } = await serve(t);
     await test.engine.call({ method: 'StartContainer', containerId: 'x' }, { caller: null, deadlineNs: null });

@@ -43,6 +43,10 @@ export interface DaemonPorts {
   readonly doubts: () => readonly string[];
   readonly underWay: () => readonly EffectUnderWay[];
   readonly nriPlugins: () => ListNriPluginsReply;
+  /** Gives room in the journal's file back to the disk, for at most so long; what there is then. */
+  readonly compactJournal: (
+    forMs: number,
+  ) => Promise<{ readonly fileBytes: number; readonly freeBytes: number; readonly givesBack: boolean }>;
   /** Changes what is logged from now on; gives the level until now. */
   readonly setLogLevel: (level: LogLevel) => string;
 }
@@ -74,6 +78,21 @@ export function daemonService(parts: CriParts, daemon: DaemonPorts): Handlers<ty
       () => '',
       () => daemon.nriPlugins(),
     ),
+    // No record is another one for it: it is noted as reads are, with who asked.
+    compactJournal: reading(
+      parts,
+      'CompactJournal',
+      () => '',
+      async () => {
+        const { fileBytes, freeBytes, givesBack } = await daemon.compactJournal(COMPACT_MS);
+        return {
+          fileBytes: String(fileBytes),
+          freeBytes: String(freeBytes),
+          possible: givesBack,
+          rootDir: daemon.rootDir,
+        };
+      },
+    ),
     async setLogLevel({ level: wanted }, context) {
       const level = await checked(parts, SET_LOG_LEVEL, () => levelOf(wanted), context);
       await submit(parts, SET_LOG_LEVEL, () => ({ level }), context);
@@ -88,6 +107,8 @@ export function daemonService(parts: CriParts, daemon: DaemonPorts): Handlers<ty
   };
 }
 
+/** As long as a call of it takes: whoever asks says how far it is, and stops by not asking again. */
+const COMPACT_MS = 1_000;
 const SET_LOG_LEVEL = 'SetLogLevel';
 const ACKNOWLEDGE_JOURNAL = 'AcknowledgeJournal';
 const REASON_CHARS_MAX = 1_000;

@@ -13,6 +13,21 @@ export const protobufFileName = "scribe/v1/daemon.proto";
 
 /** What the daemon knows of itself, for scribe's own commands. Same socket as CRI. */
 
+export interface CompactJournalRequest {
+}
+
+/** Of a moment: the daemon goes on, and what it prunes leaves room again. */
+export interface CompactJournalReply {
+  /** Room inside the journal's file that nothing is in. */
+  freeBytes: string;
+  /** The database without its write-ahead log. */
+  fileBytes: string;
+  /** False: the file can't give room back a little at a time; nothing was done. */
+  possible: boolean;
+  /** Absolute path of the root directory whose journal it is. */
+  rootDir: string;
+}
+
 export interface StateRequest {
 }
 
@@ -129,6 +144,140 @@ export interface NriOwned {
   /** As the protocol calls them, with a key where there is one: "Env NAME", "MemLimit". */
   fields: string[];
 }
+
+function createBaseCompactJournalRequest(): CompactJournalRequest {
+  return {};
+}
+
+export const CompactJournalRequest: MessageFns<CompactJournalRequest> = {
+  encode(_: CompactJournalRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): CompactJournalRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCompactJournalRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<CompactJournalRequest>, I>>(base?: I): CompactJournalRequest {
+    return CompactJournalRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<CompactJournalRequest>, I>>(_: I): CompactJournalRequest {
+    const message = createBaseCompactJournalRequest();
+    return message;
+  },
+};
+
+function createBaseCompactJournalReply(): CompactJournalReply {
+  return { freeBytes: "0", fileBytes: "0", possible: false, rootDir: "" };
+}
+
+export const CompactJournalReply: MessageFns<CompactJournalReply> = {
+  encode(message: CompactJournalReply, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.freeBytes !== "0") {
+      writer.uint32(8).int64(message.freeBytes);
+    }
+    if (message.fileBytes !== "0") {
+      writer.uint32(16).int64(message.fileBytes);
+    }
+    if (message.possible !== false) {
+      writer.uint32(24).bool(message.possible);
+    }
+    if (message.rootDir !== "") {
+      writer.uint32(34).string(message.rootDir);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): CompactJournalReply {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCompactJournalReply();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.freeBytes = reader.int64().toString();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.fileBytes = reader.int64().toString();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.possible = reader.bool();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.rootDir = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<CompactJournalReply>, I>>(base?: I): CompactJournalReply {
+    return CompactJournalReply.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<CompactJournalReply>, I>>(object: I): CompactJournalReply {
+    const message = createBaseCompactJournalReply();
+    message.freeBytes = object.freeBytes ?? "0";
+    message.fileBytes = object.fileBytes ?? "0";
+    message.possible = object.possible ?? false;
+    message.rootDir = object.rootDir ?? "";
+    return message;
+  },
+};
 
 function createBaseStateRequest(): StateRequest {
   return {};
@@ -1285,6 +1434,18 @@ export const DaemonDefinition = {
       requestType: AcknowledgeJournalRequest as typeof AcknowledgeJournalRequest,
       requestStream: false,
       responseType: AcknowledgeJournalReply as typeof AcknowledgeJournalReply,
+      responseStream: false,
+      options: {},
+    },
+    /**
+     * Gives room inside the journal's file back to the disk, a little at a time between commits, for at most a second; to be
+     * asked again while there is some.
+     */
+    compactJournal: {
+      name: "CompactJournal",
+      requestType: CompactJournalRequest as typeof CompactJournalRequest,
+      requestStream: false,
+      responseType: CompactJournalReply as typeof CompactJournalReply,
       responseStream: false,
       options: {},
     },
