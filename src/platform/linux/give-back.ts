@@ -28,12 +28,20 @@ export interface MappedRange {
   readonly end: bigint;
 }
 
-/** What is mapped of files and can't be written to, from /proc/PID/smaps; without parts that differ from the file: those are nowhere else. */
-export const fileRangesIn = (smaps: string): readonly MappedRange[] =>
+/** Libraries that Node is linked with, which stay mapped as long as the process is there. Others may go at any moment. */
+const LINKED_LIBRARY = /\/lib(c|m|stdc\+\+)\.so\.\d+(\.\d+)*$/;
+
+/**
+ * What is mapped of this program and can't be written to, from /proc/PID/smaps; without parts that differ from the file, as
+ * those do that the linker filled in at the start: they are nowhere else, but for swap, which would be dropped too.
+ */
+export const programRangesIn = (smaps: string, program: string): readonly MappedRange[] =>
   smaps.split(/^(?=[0-9a-f]+-[0-9a-f]+ )/m).flatMap((mapping) => {
-    const [, start, end] = /^([0-9a-f]+)-([0-9a-f]+) r-[x-]p \S+ \S+ \S+ +\/.+$/m.exec(mapping) ?? [];
-    if (start === undefined || end === undefined) return [];
-    return /^Anonymous: +0 kB$/m.test(mapping) ? [{ start: BigInt(`0x${start}`), end: BigInt(`0x${end}`) }] : [];
+    const [, start, end, path] = /^([0-9a-f]+)-([0-9a-f]+) r-[x-]p \S+ \S+ \S+ +(\/.+)$/m.exec(mapping) ?? [];
+    if (start === undefined || end === undefined || path === undefined) return [];
+    const isOfProgram = path === program || LINKED_LIBRARY.test(path);
+    const isAsInFile = /^Anonymous: +0 kB$/m.test(mapping) && /^Swap: +0 kB$/m.test(mapping);
+    return isOfProgram && isAsInFile ? [{ start: BigInt(`0x${start}`), end: BigInt(`0x${end}`) }] : [];
   });
 
 /** By then V8 has gone through the heap, and its code for that can be dropped too. */
@@ -65,8 +73,8 @@ export async function giveBackMemory(): Promise<void> {
   beginToCollect();
   await sleep(COLLECTED_MS, undefined, { ref: false });
   mallocTrim(0);
-  for (const { start, end } of fileRangesIn(await readFile('/proc/self/smaps', 'utf8')))
-    checked('madvise', 'what is mapped of files', madvise(start, end - start, MADV_DONTNEED));
+  for (const { start, end } of programRangesIn(await readFile('/proc/self/smaps', 'utf8'), process.execPath))
+    checked('madvise', 'what is mapped of this program', madvise(start, end - start, MADV_DONTNEED));
 }
 
 export interface GivingBack {

@@ -1,24 +1,27 @@
-/** Giving memory back: what is found to be as in files, what a real process gives back, and when, by a clock of the test's own. */
+/** Giving memory back: what is found to be as it is in files, what a real process gives back, and when, by a clock of the test's own. */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { fileRangesIn, giveBackWhenQuiet } from '../../../src/platform/linux/give-back.ts';
+import { programRangesIn, giveBackWhenQuiet } from '../../../src/platform/linux/give-back.ts';
 import { runOk } from '../../support/process.ts';
 
-const mapping = (range: string, permissions: string, path: string, anonymousKiB: number): string =>
-  `${range} ${permissions} 00c00000 fe:00 4711                       ${path}\nSize: 100 kB\nAnonymous:      ${anonymousKiB} kB\n`;
+const mapping = (range: string, permissions: string, path: string, anonymousKiB: number, swapKiB = 0): string =>
+  `${range} ${permissions} 00c00000 fe:00 4711                       ${path}\nSize: 100 kB\nAnonymous:      ${anonymousKiB} kB\nSwap:           ${swapKiB} kB\n`;
 
-it('takes what is mapped of files, can not be written to, and is as it is in the file', () => {
+it('takes what is mapped of the program and its libraries, can not be written to, and is as it is in the file', () => {
   const smaps = [
     mapping('00400000-01000000', 'r--p', '/opt/node', 0),
     mapping('01000000-04000000', 'r-xp', '/opt/node', 0),
-    mapping('04000000-04100000', 'r-xp', '/opt/node', 4),
+    mapping('04000000-04080000', 'r-xp', '/opt/node', 4),
+    mapping('04080000-04100000', 'r--p', '/opt/node', 0, 8),
     mapping('04100000-04200000', 'rw-p', '/opt/node', 0),
     mapping('7f0000000000-7f0000100000', 'r-xp', '/lib/a directory/libc.so.6', 0),
+    mapping('7f0001000000-7f0001100000', 'r--p', '/etc/ld.so.cache', 0),
+    mapping('7f0002000000-7f0002100000', 'r--p', '/lib/libnss_files.so.2', 0),
     mapping('7f1000000000-7f1000100000', 'r--s', '/var/lib/scribe/journal.db-shm', 0),
     mapping('7fff00000000-7fff00100000', 'r-xp', '', 0),
     mapping('7fff10000000-7fff10100000', 'r-xp', '[vdso]', 0),
   ].join('');
-  assert.deepEqual(fileRangesIn(smaps), [
+  assert.deepEqual(programRangesIn(smaps, '/opt/node'), [
     { start: 0x400000n, end: 0x1000000n },
     { start: 0x1000000n, end: 0x4000000n },
     { start: 0x7f0000000000n, end: 0x7f0000100000n },
@@ -49,7 +52,7 @@ const after = now();
 console.log(JSON.stringify({ before, after, steps, same: lengthOf(objects()) === sum, kept: kept.length }));
 `;
 
-it('gives back garbage, in steps, and what is mapped of files, and all that ran runs on', async () => {
+it('gives back garbage, in steps, and what is mapped of the program, and all that ran runs on', async () => {
   const out = await runOk([process.execPath, '--no-warnings', '--input-type=module', '-e', CHILD]);
   const { before, after, steps, same } = JSON.parse(out) as Record<
     'before' | 'after',
