@@ -8,6 +8,7 @@ import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import fc from 'fast-check';
 import { pino } from 'pino';
+import type { RuntimeHandler } from '../../../src/domain/model/runtime-handler.ts';
 import { readCgroupsPath, readExecProcess } from '../../../src/adapters/shim/bundle-spec.ts';
 import { capture, createOutputBound, createOutputMemory } from '../../../src/adapters/shim/execs/exec-output.ts';
 import { fifoSocket } from '../../../src/platform/linux/fifo-socket.ts';
@@ -16,6 +17,7 @@ import { openLogDrain } from '../../../src/adapters/shim/process/log-drain.ts';
 import { cgroupPathOfSpec, createOomCounters, memoryCgroupPath } from '../../../src/adapters/shim/tasks/oom.ts';
 import { checkBundlePath, checkedId, shimPaths } from '../../../src/adapters/shim/paths.ts';
 import { orAfter } from '../../../src/platform/rpc/timeout.ts';
+import { isInitOf, isSignalledHere } from '../../../src/adapters/shim/tasks/signal-init.ts';
 import { exitTimeNs } from '../../../src/adapters/shim/tasks/timestamps.ts';
 
 const run = promisify(execFile);
@@ -24,6 +26,32 @@ before(async () => {
   dir = await mkdtemp(join(tmpdir(), 'scribe-shim-parts-'));
 });
 after(() => rm(dir, { recursive: true }));
+
+const statusWith = (parentPid: number, namespacePids: string): string =>
+  `Name:\tsh\nPPid:\t${parentPid}\nNSpid:\t${namespacePids}\nThreads:\t1\n`;
+
+describe('the process that a task is signalled by', () => {
+  it('is a child of the shim, and the first of a PID namespace of its own', () => {
+    assert.equal(isInitOf(statusWith(40, '512\t1'), 40), true);
+    assert.equal(isInitOf(statusWith(40, '512\t33\t1'), 40), true);
+    assert.equal(isInitOf(statusWith(41, '512\t1'), 40), false, "another's child");
+    assert.equal(isInitOf(statusWith(40, '512\t7'), 40), false, "in the pod's namespace");
+    assert.equal(isInitOf(statusWith(40, '512'), 40), false, "in the node's namespace");
+    assert.equal(isInitOf(statusWith(0, '1'), 0), false, 'the first of all');
+    assert.equal(isInitOf('', 40), false, 'gone');
+  });
+
+  it('is that of runc and crun only, in the hands of their own shim', () => {
+    const handler = { name: 'x', runtimeType: 'io.containerd.runc.v2', binaryName: 'runc', systemdCgroup: false };
+    const signalled = (more: Partial<RuntimeHandler>) => isSignalledHere({ ...handler, ...more });
+    assert.deepEqual(
+      [{}, { binaryName: '/usr/bin/crun' }, { binaryName: 'runsc' }, { runtimeType: 'io.containerd.kata.v2' }].map(
+        signalled,
+      ),
+      [true, true, false, false],
+    );
+  });
+});
 
 describe('the time of an exit', () => {
   it('is told in nanoseconds', () => {

@@ -1,9 +1,10 @@
 /** Tasks on real shims and a real OCI runtime: started, signalled, ended, deleted, and what is told of them. */
 import assert from 'node:assert/strict';
-import { access, open, readdir, readFile } from 'node:fs/promises';
+import { access, open, readdir, readFile, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
+import { readCgroupFacts } from '../../../src/platform/linux/cgroups.ts';
 import { isAlive } from '../../../src/platform/linux/processes.ts';
 import { orAfter } from '../../../src/platform/rpc/timeout.ts';
 import { dialShim } from '../../../src/adapters/shim/process/live-shim.ts';
@@ -16,6 +17,7 @@ import { Status } from '../../../src/wire/types/task/task.ts';
 import type { EffectOf } from '../../../src/domain/model/effects.ts';
 import { type Failure, FailureError } from '../../../src/domain/model/errors.ts';
 import type { ShimAddress } from '../../../src/domain/model/tasks.ts';
+import { eventually } from '../../support/pods.ts';
 import { deleteOf, killOf, type Rig, openContext, openRig, startOf } from './rig/rig.ts';
 import { testShims } from './rig/shims.ts';
 
@@ -113,6 +115,36 @@ for (const { version, path } of await testShims()) {
       await remove(one);
       assert.deepEqual(await kill(one, 9), { alreadyGone: true });
       assert.deepEqual(await kill(await container(['true']), 15), { alreadyGone: true });
+    });
+
+    it('is killed while its shim stands still, which tells the exit later', async () => {
+      const one = await container(['sleep', '1000']);
+      const { task } = await start(one);
+      process.kill(pod.shim.pid, 'SIGSTOP');
+      try {
+        assert.deepEqual(await kill(one, 9), { alreadyGone: false });
+        await eventually('the process has ended', async () => !(await isAlive(task)), 5_000);
+      } finally {
+        process.kill(pod.shim.pid, 'SIGCONT');
+      }
+      assert.equal((await exitOf(one)).exitStatus, 137);
+      await remove(one);
+    });
+
+    it('is killed where a freezer holds it', async () => {
+      const { version, controllers } = await readCgroupFacts();
+      const one = await container(['sleep', '1000']);
+      const { task } = await start(one);
+      const groups = await readFile(`/proc/${task.pid}/cgroup`, 'utf8');
+      const path = (version === 2 ? /^0::(.*)$/m : /^\d+:freezer:(.*)$/m).exec(groups)?.[1] ?? '';
+      const directory = join(controllers[version === 2 ? 'memory' : 'freezer'] ?? '', path);
+      await writeFile(
+        join(directory, version === 2 ? 'cgroup.freeze' : 'freezer.state'),
+        version === 2 ? '1' : 'FROZEN',
+      );
+      assert.deepEqual(await kill(one, 9), { alreadyGone: false });
+      assert.equal((await exitOf(one)).exitStatus, 137);
+      await remove(one);
     });
 
     it('killed for lack of memory says so, with the count of its cgroup', async () => {

@@ -18,6 +18,7 @@ import type { TaskStreams } from './container-io.ts';
 import { addTask, findCgroup, forgetTask, removeTask, stateOf } from './kill-and-delete.ts';
 import type { CreatedTask, LiveTask } from './live-task.ts';
 import { whileMapped } from './mapped-mounts.ts';
+import { isSignalledHere } from './signal-init.ts';
 import { taskOptions } from './task-options.ts';
 
 type CreateTask = EffectOf<'CreateTask'>;
@@ -148,6 +149,7 @@ export const startTask = async (context: ShimContext, effect: StartTask): Promis
   try {
     if (!isStarted && known !== null) await start();
     const task = await (known ?? restore());
+    if (isSignalledHere(effect.handler)) live.signalHere(task);
     await dropCheckpoint(context, effect);
     context.created.delete(containerId);
     // The engine hears of the task first and of its exit after.

@@ -16,6 +16,7 @@ import { attempting, isUnreachable } from '../failures.ts';
 import { createLiveTask, type LiveTask, type LiveTaskOptions } from './live-task.ts';
 import { unmountMapped } from './mapped-mounts.ts';
 import { checkBundlePath } from '../paths.ts';
+import { signalInit } from './signal-init.ts';
 import { type TaskClient, WHOLE_TASK } from '../task-client.ts';
 
 /** What the shim says of a task; null when it has none of that id. */
@@ -117,14 +118,16 @@ export const onceMoreWhenClosed = async <T>(work: () => Promise<T>): Promise<T> 
 };
 
 export const killTask = async (
-  { shims, tasks, timings }: ShimContext,
+  context: ShimContext,
   effect: EffectOf<'KillTask'>,
 ): Promise<EffectResults['KillTask']> => {
+  const { shims, tasks, timings } = context;
   const { podSandboxId, containerId, signal, all } = effect;
   const send = async (): Promise<EffectResults['KillTask']> => {
     try {
       const client = await shims.clientOf(podSandboxId);
-      await client.kill({ id: containerId, execId: WHOLE_TASK, signal, all }, timings.endMs);
+      const killByShim = () => client.kill({ id: containerId, execId: WHOLE_TASK, signal, all }, timings.endMs);
+      if (!(await signalInit(context, effect, killByShim))) await killByShim();
       return { alreadyGone: false };
     } catch (error) {
       if (isNotFound(error)) return { alreadyGone: true };

@@ -29,6 +29,10 @@ export interface LiveTask {
   readonly pid: () => number;
   /** The task is there: its pid, and the memory cgroup to read when it exits. */
   readonly launched: (pid: number, cgroupDir: Promise<string | null>) => void;
+  /** It runs as this process, and a signal to that is all that its OCI runtime's kill would be. */
+  readonly signalHere: (process: LaunchedTask) => void;
+  /** null where that is not so, or not known. */
+  readonly signalledHere: () => LaunchedTask | null;
   /** From now on its exit is reported; before, it is held back: nobody knows of the task yet. */
   readonly release: () => void;
   /** It never ran, or is deleted: ends watching, and what is still told of it is nobody's business. */
@@ -69,6 +73,7 @@ export const createLiveTask = (options: LiveTaskOptions): LiveTask => {
   const stop = new AbortController();
   const isOver = (): boolean => stop.signal.aborted || shims.isGone(podSandboxId);
   let pid = 0;
+  let here: LaunchedTask | null = null;
   let cgroup: Promise<string | null> = Promise.resolve(null);
   let exitReport: Promise<void> | null = null;
   let oomReport: Promise<void> | null = null;
@@ -130,6 +135,10 @@ export const createLiveTask = (options: LiveTaskOptions): LiveTask => {
       pid = newPid;
       cgroup = cgroupDir.catch(() => null);
     },
+    signalHere: (process) => {
+      here = process;
+    },
+    signalledHere: () => here,
     release: () => {
       settle('report');
     },
