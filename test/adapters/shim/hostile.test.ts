@@ -56,6 +56,13 @@ describe('a shim that misbehaves', { timeout: 60_000 }, () => {
     assert.equal(await isAlive(pod.shim), false);
   });
 
+  it('is asked to create one task at a time: a second one would keep all other calls waiting', async () => {
+    const pod = await rig.startPod();
+    const tasks = await Promise.all([startTask(pod), startTask(pod), startTask(pod)]);
+    for (const one of tasks) await remove(one);
+    await stop(pod);
+  });
+
   it('cannot have another process killed by lying about its pid', async () => {
     await writeFile(join(fake.dir, 'mood'), 'lying');
     await assert.rejects(rig.startPod(), /says that its pid is 1, which is no shim/);

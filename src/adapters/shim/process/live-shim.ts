@@ -56,6 +56,11 @@ export interface LiveShim {
    * through between all the starts that wait.
    */
   readonly execTurn: Semaphore;
+  /**
+   * For the creation of a task: runc's shim makes one after the other, under a lock that all other calls need too. Were
+   * several waiting for it, whoever asks for anything else would wait for all of them.
+   */
+  readonly createTurn: Semaphore;
   /** The process has ended. */
   readonly isGone: () => boolean;
   /** Resolves when the process has ended; stays pending after close. */
@@ -125,6 +130,7 @@ export const createLiveShim = (options: LiveShimOptions): LiveShim => {
       return dialing;
     },
     execTurn: createSemaphore(EXECS_AT_ONCE),
+    createTurn: createSemaphore(1),
     isGone: () => gone,
     ended,
     kill: (signal) => process.kill(signal),

@@ -62,6 +62,27 @@ const createAtShim = async (
   return effect.checkpointDir === undefined ? knownPid(pid, effect) : pid;
 };
 
+/** Waiting for the shim to be done with others is not its own time, and has a bound of its own. */
+const inTurn = async <T>(
+  { shims, timings }: ShimContext,
+  { podSandboxId, containerId }: CreateTask,
+  work: () => Promise<T>,
+): Promise<T> => {
+  const turn = shims.get(podSandboxId)?.createTurn;
+  if (turn === undefined) return work();
+  const waiting = new AbortController();
+  const message = `Could not create the task of container ${containerId}: its shim created others for ${timings.launchMs} ms.`;
+  const timer = setTimeout(() => waiting.abort(new FailureError('TimedOut', message)), timings.launchMs);
+  try {
+    return await turn(waiting.signal, () => {
+      clearTimeout(timer);
+      return work();
+    });
+  } finally {
+    clearTimeout(timer);
+  }
+};
+
 const checkTarget = async ({ target }: CreateTask): Promise<void> => {
   if (target === undefined || (target !== null && (await isAlive(target)))) return;
   throw new FailureError(
@@ -106,10 +127,11 @@ const create = async (context: ShimContext, effect: CreateTask): Promise<Created
       return made;
     };
     if (checkpointDir !== undefined && !isStarted) {
-      if (known === null) await make();
+      if (known === null) await inTurn(context, effect, make);
       return { live, process: null, isStarted };
     }
-    const pid = known?.pid ?? (await joining.during(() => whileMapped(context, mapped, make)));
+    const makeMapped = (): Promise<number> => joining.during(() => whileMapped(context, mapped, make));
+    const pid = known?.pid ?? (await inTurn(context, effect, makeMapped));
     return { live, process: launched(context, live, pid, bundlePath), isStarted };
   } catch (error) {
     await prepared.catch(() => undefined);

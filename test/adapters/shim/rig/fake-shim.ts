@@ -9,6 +9,7 @@ import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
 import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { handleMethod } from '../../../../src/platform/ttrpc/method.ts';
 import { type MethodHandler, serveTtrpc } from '../../../../src/platform/ttrpc/server.ts';
 import { TtrpcStatusError } from '../../../../src/platform/ttrpc/status.ts';
@@ -41,6 +42,7 @@ const serve = async (): Promise<void> => {
   let mood = (await readFile(join(dir, 'mood'), 'utf8').catch(() => 'good')).trim();
   const tasks = new Map<string, FakeTask>();
   const sockets = new Set<Socket>();
+  let isCreating = false;
   const find = (taskId: string): FakeTask => {
     const task = tasks.get(taskId);
     if (task === undefined) throw new TtrpcStatusError(GrpcCode.NOT_FOUND, 'container not created');
@@ -54,7 +56,12 @@ const serve = async (): Promise<void> => {
     Connect: handleMethod(methods.connect, () =>
       Promise.resolve({ shimPid: mood === 'lying' ? 1 : process.pid, taskPid: 0, version: '3' }),
     ),
-    Create: handleMethod(methods.create, (request) => {
+    Create: handleMethod(methods.create, async (request) => {
+      // As runc's does; here it is a fault when somebody waits for the lock.
+      if (isCreating) throw new TtrpcStatusError(GrpcCode.UNKNOWN, 'another task is being created');
+      isCreating = true;
+      await sleep(5);
+      isCreating = false;
       const { promise: stopped, resolve } = Promise.withResolvers<void>();
       const task: FakeTask = {
         stopped,
@@ -65,7 +72,7 @@ const serve = async (): Promise<void> => {
         },
       };
       tasks.set(request.id, task);
-      return Promise.resolve({ pid: process.pid });
+      return { pid: process.pid };
     }),
     Exec: handleMethod(methods.exec, () => Promise.resolve(Empty.create())),
     Start: handleMethod(methods.start, (request) => {
