@@ -3,26 +3,16 @@
  * and until then is a file beside the others that a later attempt goes on with. Syncing them is SyncImage's. Runs in the
  * pulling thread, where hashing and writing stall nobody else; it alone writes and removes blobs.
  */
-import { createHash, type Hash, randomUUID } from 'node:crypto';
-import { closeSync, ftruncateSync, mkdirSync, openSync, renameSync, statSync, writeSync } from 'node:fs';
-import { mkdir, open, readFile, rename, rm, stat, statfs, writeFile } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { mkdirSync, renameSync, statSync } from 'node:fs';
+import { mkdir, readFile, rename, rm, stat, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { FailureError } from '../../domain/model/errors.ts';
 import { errorCodeOf } from '../../platform/linux/syscalls.ts';
 import { sha256Of } from './chain-ids.ts';
-import { type Arrivals, createArrivals } from './arrivals.ts';
-import { arrivalsPath, blobPath, type ImageLayout, partialPath, WRITING_SUFFIX } from './layout.ts';
-
-/** A blob that is being received; also when it was begun before a restart. */
-export interface PartialBlob {
-  readonly offset: () => number;
-  readonly write: (chunk: Uint8Array) => void;
-  readonly restart: () => void;
-  /** Throws FailureError ImageInvalid when what was written has another digest. */
-  readonly finish: () => Promise<void>;
-  /** Keeps what there is for a later attempt. */
-  readonly close: () => void;
-}
+import { asDiskFull, diskFull } from './disk-full.ts';
+import { blobPath, type ImageLayout, partialPath, WRITING_SUFFIX } from './layout.ts';
+import { openPartialBlob, type PartialBlob } from './partial-blob.ts';
 
 export interface BlobStore {
   readonly has: (digest: string) => Promise<boolean>;
@@ -41,36 +31,8 @@ export interface BlobStore {
   readonly remove: (digest: string) => number;
 }
 
-const READ_BYTES = 1024 * 1024;
 const FILE_MODE = 0o600;
 const DIRECTORY_MODE = 0o700;
-const full = (): FailureError =>
-  new FailureError('DiskFull', 'The disk is too full for the image: make room and pull it again.');
-
-/** Errors of a full disk in the words of the catalogue. */
-const asDiskFull = (error: unknown): unknown => {
-  const code = errorCodeOf(error);
-  return code === 'ENOSPC' || code === 'EDQUOT' ? full() : error;
-};
-
-/** Hashes what an earlier attempt left, so that the digest at the end covers it too. */
-const hashKept = async (path: string, hash: Hash, sizeBytes: number): Promise<number> => {
-  const handle = await open(path, 'r');
-  let offset = 0;
-  try {
-    const buffer = Buffer.allocUnsafe(READ_BYTES);
-    for (;;) {
-      const { bytesRead } = await handle.read(buffer, 0, READ_BYTES, offset);
-      if (bytesRead === 0) break;
-      offset += bytesRead;
-      if (offset > sizeBytes) return offset;
-      hash.update(buffer.subarray(0, bytesRead));
-    }
-  } finally {
-    await handle.close();
-  }
-  return offset;
-};
 
 const hasBlob = async (layout: ImageLayout, digest: string): Promise<boolean> => {
   try {
@@ -119,68 +81,12 @@ export const createBlobStore = (layout: ImageLayout, reservedBytes: number): Blo
 
   const checkSpace = async (neededBytes: number): Promise<void> => {
     const { bavail, bsize } = await statfs(layout.ingest);
-    if (bavail * bsize - neededBytes < reservedBytes) throw full();
+    if (bavail * bsize - neededBytes < reservedBytes) throw diskFull();
   };
 
   const openPartial = async (digest: string, sizeBytes: number): Promise<PartialBlob> => {
     await mkdir(layout.ingest, { recursive: true, mode: DIRECTORY_MODE });
-    const path = partialPath(layout, digest);
-    const fd = openSync(path, 'a+', FILE_MODE);
-    let arrivals: Arrivals | null = null;
-    let hash = createHash('sha256');
-    let isOpen = true;
-    let offset = 0;
-
-    const restart = (): void => {
-      if (!isOpen) return;
-      arrivals?.restart();
-      ftruncateSync(fd, 0);
-      hash = createHash('sha256');
-      offset = 0;
-    };
-    const close = (): void => {
-      if (isOpen) closeSync(fd);
-      isOpen = false;
-      arrivals?.remove();
-    };
-
-    try {
-      offset = await hashKept(path, hash, sizeBytes);
-      if (offset > sizeBytes) restart();
-      arrivals = createArrivals(arrivalsPath(layout, digest), sizeBytes);
-      arrivals.tell(offset);
-      await checkSpace(sizeBytes - offset);
-    } catch (error) {
-      close();
-      throw asDiskFull(error);
-    }
-
-    return {
-      offset: () => offset,
-      restart,
-      close,
-      write: (chunk) => {
-        try {
-          for (let written = 0; written < chunk.length; ) written += writeSync(fd, chunk, written);
-        } catch (error) {
-          // How much of it was written is unknown, and with it what the hash would have to cover.
-          restart();
-          throw asDiskFull(error);
-        }
-        hash.update(chunk);
-        offset += chunk.length;
-        arrivals.tell(offset);
-      },
-      finish: async () => {
-        const actual = `sha256:${hash.copy().digest('hex')}`;
-        if (actual !== digest) {
-          restart();
-          throw new FailureError('ImageInvalid', `the digest of ${digest} is ${actual}`);
-        }
-        close();
-        await name(path, digest);
-      },
-    };
+    return await openPartialBlob({ layout, digest, sizeBytes, checkSpace, takeWhole: (path) => name(path, digest) });
   };
 
   return {

@@ -12,7 +12,7 @@ export interface ImageLayout {
   readonly boot: string;
   /** Whole, verified blobs: <hex>. */
   readonly blobs: string;
-  /** What is being downloaded, <hex>.partial with <hex>.arrivals, and archives that are being received. */
+  /** What is being downloaded, <hex>.partial with <hex>.arrivals and <hex>.pieces, and archives that are being received. */
   readonly ingest: string;
   /** Whole, unpacked layers: <name>/fs, with <name>/info.json beside it. */
   readonly snapshots: string;
@@ -48,6 +48,8 @@ const CONTAINER_ID = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/;
 export const PARTIAL_SUFFIX = '.partial';
 /** How far that has come, for who reads it meanwhile. */
 const ARRIVALS_SUFFIX = '.arrivals';
+/** Which bytes of it are there, when they do not come in their order. */
+const PIECES_SUFFIX = '.pieces';
 /** A file that is worth nothing to anybody but its writer. */
 export const WRITING_SUFFIX = '.writing';
 export const LAYER_DIR = 'fs';
@@ -68,6 +70,9 @@ export const partialPath = (layout: ImageLayout, digest: string): string =>
 
 export const arrivalsPath = (layout: ImageLayout, digest: string): string =>
   join(layout.ingest, `${hexOf(digest)}${ARRIVALS_SUFFIX}`);
+
+export const piecesPath = (layout: ImageLayout, digest: string): string =>
+  join(layout.ingest, `${hexOf(digest)}${PIECES_SUFFIX}`);
 
 export const snapshotName = (chainId: string): string => hexOf(chainId).slice(0, SNAPSHOT_NAME_DIGITS);
 

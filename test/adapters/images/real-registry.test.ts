@@ -1,13 +1,12 @@
 /** Pulls from docker-registry as it is run: behind passwords, and behind nginx with TLS and client certificates. Needs root. */
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
-import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { before, describe, it } from 'node:test';
 import { buildImage } from '../../../scripts/lib/image.ts';
 import type { RegistryCredentials } from '../../../src/adapters/images/types.ts';
 import { cleanupAfterAll } from '../../support/cleanup.ts';
+import { freePort } from '../../support/free-port.ts';
 import { makeCertificates } from '../../support/images/fault-server.ts';
 import { startStore } from '../../support/images/store.ts';
 import { startProcess } from '../../support/process.ts';
@@ -22,15 +21,6 @@ const credentials: Readonly<Record<string, RegistryCredentials>> = {
   encoded: { auth: Buffer.from(`user:${password}`).toString('base64') },
   wrong: { username: 'user', password: 'another' },
   elsewhere: { username: 'user', password, serverAddress: 'registry.example' },
-};
-
-const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 };
 
 describe('a real registry', { timeout: 60_000 }, () => {

@@ -58,14 +58,15 @@ export const makeCertificates = async (owner: Owner): Promise<Certificates> => {
 const readBody = async (request: IncomingMessage): Promise<string> =>
   Buffer.concat(await Array.fromAsync(request as AsyncIterable<Buffer>)).toString();
 
-/** The blob, or the rest of it that the Range header asks for. */
+/** The blob, or the part of it that the Range header asks for. */
 export const sendBlob = (request: SeenRequest, response: ServerResponse, bytes: Buffer): void => {
-  const [, from] = /^bytes=(\d+)-$/.exec(request.headers.range ?? '') ?? [];
+  const [, from, last = ''] = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '') ?? [];
   const start = Number(from ?? 0);
-  const headers = { 'content-length': bytes.length - start };
+  const end = last === '' ? bytes.length : Number(last) + 1;
+  const headers = { 'content-length': end - start };
   if (from === undefined) response.writeHead(200, headers);
-  else response.writeHead(206, { ...headers, 'content-range': `bytes ${start}-${bytes.length - 1}/${bytes.length}` });
-  response.end(bytes.subarray(start));
+  else response.writeHead(206, { ...headers, 'content-range': `bytes ${start}-${end - 1}/${bytes.length}` });
+  response.end(bytes.subarray(start, end));
 };
 
 const tlsOptions = ({ cert, key }: Certificates, wantsClientCertificate: boolean): ServerOptions => ({

@@ -140,7 +140,15 @@ const registry = createRegistry({
   http,
   retry,
 });
-const sink = { offset: () => 0, write: () => undefined, restart: () => undefined, finish: () => Promise.resolve() };
+const sink = {
+  offset: () => 0,
+  totalBytes: () => 0,
+  missing: () => [],
+  write: () => undefined,
+  piece: () => ({ write: () => undefined, end: () => undefined }),
+  restart: () => undefined,
+  finish: () => Promise.resolve(),
+};
 for (const host of ['127.0.0.1', 'rebound.example', '[::ffff:7f00:1]']) {
   const digest = `sha256:${'0'.repeat(64)}`;
   const descriptor = { digest, sizeBytes: 3, mediaType: 'x', urls: [`https://${host}:${inner}/layer`] };

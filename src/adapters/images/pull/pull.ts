@@ -7,6 +7,7 @@ import { FailureError } from '../../../domain/model/errors.ts';
 import { type ImageReference, parseImageReference, repoDigestOf, repoTagOf } from '../../../domain/image/reference.ts';
 import type { BlobStore } from '../blob-store.ts';
 import type { Descriptor } from '../documents.ts';
+import type { BlobSink } from '../registry/blob.ts';
 import { createRegistry, type Registry } from '../registry/client.ts';
 import { findEndpoints } from '../registry/hosts.ts';
 import type { HttpClient } from '../registry/http.ts';
@@ -51,11 +52,17 @@ const download = async (
   if (await shop.blobs.has(digest)) return;
   const partial = await shop.blobs.openPartial(digest, sizeBytes);
   onBegun();
-  const sink = {
+  const tell = (): void => shop.onDownloaded(digest, partial.totalBytes(), sizeBytes);
+  const told = (write: (chunk: Buffer) => void) => (chunk: Buffer) => {
+    write(chunk);
+    tell();
+  };
+  const sink: BlobSink = {
     ...partial,
-    write: (chunk: Buffer): void => {
-      partial.write(chunk);
-      shop.onDownloaded(digest, partial.offset(), sizeBytes);
+    write: told(partial.write),
+    piece: (from) => {
+      const piece = partial.piece(from);
+      return { ...piece, write: told(piece.write) };
     },
   };
   try {

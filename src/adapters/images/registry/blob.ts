@@ -7,10 +7,15 @@ import type { Descriptor } from '../documents.ts';
 import { failureOf } from './failures.ts';
 import { type HttpResponse, RequestError, shownUrl } from './http.ts';
 
-/** Receives a blob; `offset` is how much of it there is already. */
+/** Receives a blob; `offset` is how much of it there is already, from its beginning on. */
 export interface BlobSink {
   readonly offset: () => number;
+  /** All that is there, in whatever order it came. */
+  readonly totalBytes: () => number;
+  readonly missing: () => readonly { readonly from: number; readonly to: number }[];
   readonly write: (chunk: Buffer) => void;
+  /** Takes what comes of the range that begins there. */
+  readonly piece: (from: number) => { readonly write: (chunk: Buffer) => void; readonly end: () => void };
   /** What there is does not belong to what comes. */
   readonly restart: () => void;
   /** All bytes are there: verifies and keeps them. Throws FailureError when the digest is another. */
@@ -58,15 +63,19 @@ export const fillSink = async (
       });
     }
   }
+  // Bytes of an earlier attempt may be what is wrong: from the start this server may well do it.
+  await finishSink(url, sink, from > 0);
+};
+
+/** `retryable`: what is wrong may be right when all of it is fetched again. */
+export const finishSink = async (url: URL, sink: BlobSink, retryable: boolean): Promise<void> => {
   try {
     await sink.finish();
   } catch (error) {
     sink.restart();
-    // Bytes of an earlier attempt may be what is wrong: from the start this server may well do it.
-    const isMixed = from > 0;
     if (!(error instanceof FailureError) || error.failure.reason !== 'ImageInvalid') throw error;
     throw new RequestError('ImageInvalid', `${shownUrl(url)} sent wrong content: ${error.failure.message}`, {
-      retryable: isMixed,
+      retryable,
     });
   }
 };

@@ -7,12 +7,13 @@ import { isDigest, type ImageReference } from '../../../domain/image/reference.t
 import { sha256Of } from '../chain-ids.ts';
 import { acceptedDocuments, type Descriptor, DOCUMENT_BYTES_MAX } from '../documents.ts';
 import type { RegistryCredentials } from '../types.ts';
-import { type BlobSink, fillSink } from './blob.ts';
+import type { BlobSink } from './blob.ts';
 import { createEndpointClient } from './endpoint.ts';
 import { failureOf, isRetryable, wrongDigest } from './failures.ts';
 import type { HostCapability } from './hosts-file.ts';
 import { type Endpoint, isLoopback } from './hosts.ts';
 import { type HttpClient, type HttpResponse, readWhole, refuseLocal, shownUrl } from './http.ts';
+import { fillInRanges } from './ranges.ts';
 import { type RetryOptions, tryServers } from './retry.ts';
 
 /** A manifest or index, verified. */
@@ -153,13 +154,17 @@ export const createRegistry = (options: {
     fetchBlob: (descriptor, sink, signal) => {
       const own: readonly BlobServer[] = withCapability('pull').map((endpoint) => ({ kind: 'endpoint', endpoint }));
       const servers = [...own, ...foreignServers(descriptor)];
-      let highest = sink.offset();
+      let highest = sink.totalBytes();
+      /** Servers whose ranges were not what was asked for. */
+      const distrusted = new Set<BlobServer>();
       const attempt = (server: BlobServer): Promise<void> => {
         const url = server.kind === 'endpoint' ? urlAt(server.endpoint, 'blobs', descriptor.digest) : server.url;
-        return fillSink(url, descriptor, sink, (range) => openBlob(server, url, range, signal));
+        const trust = { isTrusted: !distrusted.has(server), distrust: () => distrusted.add(server) };
+        const open = (range: Record<string, string>, ended: AbortSignal) => openBlob(server, url, range, ended);
+        return fillInRanges(url, descriptor, sink, trust, open, signal);
       };
       const gained = (): number => {
-        highest = Math.max(highest, sink.offset());
+        highest = Math.max(highest, sink.totalBytes());
         return highest;
       };
       return tryServers(servers, attempt, { ...retry, what: `layer ${descriptor.digest}`, signal, gained });

@@ -87,6 +87,22 @@ const unpackDirectory = ({ unpack }: ImageLayout): (() => Promise<void>) => {
   };
 };
 
+/** How many are under way. */
+const createCount = () => {
+  let now = 0;
+  return {
+    now: () => now,
+    during: async <T>(work: () => Promise<T>): Promise<T> => {
+      now += 1;
+      try {
+        return await work();
+      } finally {
+        now -= 1;
+      }
+    },
+  };
+};
+
 /** Layers on their way out: whoever wants one waits until it is gone, and unpacks it anew. */
 const createTakeAway = (
   layout: ImageLayout,
@@ -123,7 +139,7 @@ export const createUnpacker = (options: {
   readonly spawner: Spawner;
   /** Runs what unpacks, so many at a time. */
   readonly inTurn: Semaphore;
-  /** As many more may unpack what is still being downloaded, and mostly wait for it. */
+  /** What is still being downloaded is unpacked while fewer than so many are under way in all. */
   readonly arrivingMax: number;
   readonly limits: ImageLimits;
   readonly trees: Trees;
@@ -134,7 +150,7 @@ export const createUnpacker = (options: {
   const held = createHolds();
   const { isUnpacked, whenUnpacked, putInPlace } = createPlaces(layout, onSnapshot);
   const active = new Set<string>();
-  let arrivingNow = 0;
+  const working = createCount();
   const prepare = unpackDirectory(layout);
   const { takeAway, whenGone } = createTakeAway(layout, held.has);
 
@@ -178,8 +194,8 @@ export const createUnpacker = (options: {
     signal: AbortSignal,
     onProgress: (bytesDone: number) => void,
   ): Promise<boolean> => {
-    if (arrivingNow >= arrivingMax) return false;
-    arrivingNow += 1;
+    // One more would only take the processors from those that have whole blobs to unpack.
+    if (working.now() >= arrivingMax) return false;
     const { digest, sizeBytes } = wanted.layer;
     const partial = { partialPath: partialPath(layout, digest), arrivalsPath: arrivalsPath(layout, digest), sizeBytes };
     let bytesRead = 0;
@@ -192,7 +208,8 @@ export const createUnpacker = (options: {
     try {
       await unpackInto(wanted, signal, async (run) => {
         const told = { onProgress: (bytesDone: number) => tell(bytesDone) };
-        const unpacked = await runUnpacker({ ...run, ...told, arriving: partial, spawner, limits, signal });
+        const child = { ...run, ...told, arriving: partial, spawner, limits, signal };
+        const unpacked = await working.during(() => runUnpacker(child));
         await unlessAborted(arrived, signal);
         return unpacked;
       });
@@ -200,8 +217,6 @@ export const createUnpacker = (options: {
     } catch {
       signal.throwIfAborted();
       return false;
-    } finally {
-      arrivingNow -= 1;
     }
   };
 
@@ -217,9 +232,10 @@ export const createUnpacker = (options: {
       if (await unpackArriving(wanted, whole, signal, onProgress)) return;
       await unlessAborted(whole, signal);
     }
-    await unpackInto(wanted, signal, (run) =>
-      inTurn(signal, () => runUnpacker({ ...run, spawner, limits, signal, onProgress })),
-    );
+    await unpackInto(wanted, signal, (run) => {
+      const child = { ...run, spawner, limits, signal, onProgress };
+      return inTurn(signal, () => working.during(() => runUnpacker(child)));
+    });
   };
 
   return {
