@@ -7,7 +7,7 @@ import { jsonLine, localTime, shortUtcTime } from './format.ts';
 import { type Io, write } from './io.ts';
 import { COLUMNS, type Kind, KINDS, listed } from './past/rows.ts';
 import { type PastState, stateAt } from './past/state.ts';
-import { configOption, jsonOption, readableJournal, rootOf, rootOption } from './places.ts';
+import { configOption, jsonOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
 import { createTable } from './table.ts';
 import { thingFilterOf, thingOptions } from './things.ts';
 import { MOMENT_FORMS, parseMoment } from './time-argument.ts';
@@ -112,6 +112,7 @@ export const at = command({
       'crictl shows the containers of 03:12.',
     ],
   ],
+  readsIn: readsInRoot,
   run: async (values, [moment = '', verb, what], io) => {
     const socket = values.listen;
     if (socket !== undefined && verb !== undefined) throw misuse('"get" and --listen: give one of them.');
@@ -122,6 +123,8 @@ export const at = command({
     try {
       const past = stateAt(path, reader, wanted);
       for (const note of past.notes) await write(io.stderr, `scribe: ${note}\n`);
+      // With --listen it goes on until it is ended.
+      if (socket !== undefined) void io.recordRead?.({});
       if (kind !== null) await show(past, kind, values, io);
       else if (socket !== undefined) await listen(past, socket, values, io);
     } finally {

@@ -9,7 +9,7 @@ import { command, failure } from './command.ts';
 import { levelOption, parseLevel } from './export/level.ts';
 import { bytes } from './format.ts';
 import { write } from './io.ts';
-import { nodeOptions, rootOf } from './places.ts';
+import { nodeOptions, readsInRoot, rootOf } from './places.ts';
 import { createProgress } from './progress.ts';
 import { createTable } from './table.ts';
 import { MOMENT_FORMS, parseRange } from './time-argument.ts';
@@ -61,6 +61,7 @@ export const bundle = command({
     ['scribe bundle', 'The last day, for whoever looks for a bug.'],
     ['scribe bundle --since 03:00 --until 03:20 --level request-response', 'All that was recorded around a crash.'],
   ],
+  readsIn: readsInRoot,
   run: async ({ since = SINCE, until, level: levelText, output, ...node }, _operands, io) => {
     const level = parseLevel(levelText);
     parseRange({ since, until });

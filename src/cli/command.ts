@@ -47,6 +47,8 @@ export interface Command<O extends Options = Options> {
   readonly exitStatus?: string;
   /** Command lines and what they do. */
   readonly examples?: readonly (readonly [line: string, about: string])[];
+  /** It reads journals: in which root directories. Where a daemon runs, that is recorded there. */
+  readonly readsIn?: (values: Values<O>, operands: readonly string[]) => Promise<readonly string[]> | readonly string[];
   readonly run: (values: Values<O>, operands: readonly string[], io: Io) => Promise<ExitStatus>;
 }
 

@@ -4,12 +4,9 @@ import { join } from 'node:path';
 import { DaemonDefinition, type StateReply } from '../wire/scribe/v1/daemon.ts';
 import { SOCKET_NAME } from '../config/config.ts';
 import { GrpcCode } from '../domain/model/errors.ts';
-import { NODE_STREAM } from '../domain/model/records.ts';
-import { openReader } from '../journal/open.ts';
 import { connectDaemon, RemoteError, whyUnreachable } from './client.ts';
 import { CliError } from './command.ts';
-import { knownAs } from './history/entries.ts';
-import { recordOf } from './history/names.ts';
+import { newestFacts } from './newest-facts.ts';
 import { type PlaceValues, socketOf } from './places.ts';
 
 const TIMEOUT_MS = 20_000;
@@ -19,28 +16,13 @@ export type Answer =
   | { readonly state: StateReply; readonly why: null }
   | { readonly state: null; readonly why: string };
 
-/** The state directory of the daemon that wrote a journal last; null when none did. */
-const stateDirOf = (journalPath: string): string | null => {
-  const reader = openReader(journalPath);
-  try {
-    for (const { seq } of reader.placesOfStream(NODE_STREAM).toReversed()) {
-      const record = recordOf(reader, seq);
-      const started = record === undefined ? null : knownAs('daemon.started', record);
-      if (started !== null) return started.event.body.facts.stateDir;
-    }
-    return null;
-  } finally {
-    reader.close();
-  }
-};
-
 /**
  * Where the daemon of a root listens: as options or the configuration say; for a root that was named alone, where its
  * journal says that its state directory was.
  */
 export const socketOfRoot = async (values: PlaceValues, journalPath: string): Promise<string> => {
   const isNamedAlone = values.socket === undefined && values.root !== undefined;
-  const stateDir = isNamedAlone ? stateDirOf(journalPath) : null;
+  const stateDir = isNamedAlone ? (newestFacts(journalPath)?.stateDir ?? null) : null;
   return stateDir === null ? socketOf(values) : join(stateDir, SOCKET_NAME);
 };
 

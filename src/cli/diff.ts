@@ -7,7 +7,7 @@ import { createNames, labelOf, type Names } from './history/names.ts';
 import { type Io, write } from './io.ts';
 import { type Change, changesBetween } from './past/changes.ts';
 import { stateAt } from './past/state.ts';
-import { configOption, jsonOption, readableJournal, rootOf, rootOption } from './places.ts';
+import { configOption, jsonOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
 import { createTable, type Style } from './table.ts';
 import { MOMENT_FORMS, parseMoment } from './time-argument.ts';
 
@@ -66,6 +66,7 @@ export const diff = command({
     ['scribe diff 03:00 03:12', 'What happened to the node in these twelve minutes, as a result.'],
     ['scribe diff 48211 48212', 'What one record changed.'],
   ],
+  readsIn: readsInRoot,
   run: async (values, [first = '', second = ''], io) => {
     const moments = [parseMoment(first, 'MOMENT'), parseMoment(second, 'MOMENT')] as const;
     const path = await readableJournal(await rootOf(values));

@@ -13,7 +13,7 @@ import { exportTlog } from './export/tlog.ts';
 import { counted } from './format.ts';
 import { watchJournal } from './history/watch.ts';
 import { type Io, write } from './io.ts';
-import { configOption, readableJournal, rootOf, rootOption } from './places.ts';
+import { configOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
 import { parseRange, rangeOptions, seqsOf } from './time-argument.ts';
 import { thingFilterOf, thingOptions } from './things.ts';
 
@@ -101,9 +101,12 @@ const records = async (path: string, values: Values<typeof options>, io: Io): Pr
     const items = createItemReader(reader, values.node ?? hostname(), wanted);
     const run: Export = { items, writePage: writePageOf(format), level, target, cursor };
     const { fromSeq, toSeq } = seqsOf(reader, range);
+    if (follow) void io.recordRead?.({});
     let next = Math.max(fromSeq, cursor.seq + 1);
+    const firstSeq = next;
     await items.learnBefore(next);
     await sendRange(run, next, toSeq);
+    void io.recordRead?.({ fromSeq: firstSeq, toSeq });
     next = Math.max(next, toSeq + 1);
     while (watch !== null) {
       await watch.changed();
@@ -141,6 +144,7 @@ export const exportCommand = command({
     ],
     ['scribe export --tlog /mnt/audit/node7.tlog', 'Writes the tree and its checkpoint.'],
   ],
+  readsIn: readsInRoot,
   run: async (values, _operands, io) => {
     const path = await readableJournal(await rootOf(values));
     if (values.tlog === undefined) return records(path, values, io);

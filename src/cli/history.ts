@@ -19,9 +19,9 @@ import { showJson } from './history/json.ts';
 import { type Shown, showTable } from './history/rows.ts';
 import { type JournalWatch, watchJournal } from './history/watch.ts';
 import { type Io, write } from './io.ts';
-import { parseRange, rangeOptions } from './time-argument.ts';
+import { parseRange, rangeOptions, seqsOf } from './time-argument.ts';
 import { choosesAll, type ThingFilter, thingFilterOf, thingOptions } from './things.ts';
-import { configOption, jsonOption, readableJournal, rootOf, rootOption } from './places.ts';
+import { configOption, jsonOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
 
 const options = {
   root: rootOption,
@@ -186,6 +186,7 @@ export const history = command({
       'When each container exited, and with which status.',
     ],
   ],
+  readsIn: readsInRoot,
   run: async (values, _operands, io) => {
     const { wanted, filter, range, limit } = readOptions(values);
     const path = await readableJournal(await rootOf(values));
@@ -208,6 +209,7 @@ export const history = command({
       const shown: Shown =
         plugin === null ? written : { ...written, show: (entry) => written.show(onlyWith(plugin, entry)) };
       const isChosen = chooser(selection, filter, withReads);
+      if (watch !== null) void io.recordRead?.({});
       if (watch !== null && cursor !== null) return await followFromCursor({ scan, isChosen, shown, watch, cursor });
       const isReversed = values.reverse === true;
       const asked = { reader, selection, withEvents, range };
@@ -221,6 +223,7 @@ export const history = command({
       if (past.shown === 0) await refuseUnknown(filter.methods);
       if (selection.isEmpty() && past.shown === 0) throw failure(nobody(wanted, values.label));
       await shown.flush();
+      void io.recordRead?.({ ...seqsOf(reader, range), shown: past.shown });
       await noteMissing(past, !choosesAll(wanted) || !passesAll(filter), io);
       return 0;
     } finally {

@@ -10,6 +10,13 @@ export interface Output extends Writable {
   readonly rows?: number;
 }
 
+/** What a command has read of a journal; absent: it does not know. */
+export interface ReadExtent {
+  readonly fromSeq?: number;
+  readonly toSeq?: number;
+  readonly shown?: number;
+}
+
 export interface Io {
   readonly stdin: Readable;
   /** Results. */
@@ -18,6 +25,11 @@ export interface Io {
   readonly stderr: Output;
   /** How long rows of a table that grows may be held back; absent: until there are enough to tell its widths. */
   readonly holdRowsMs?: number;
+  /**
+   * Has it recorded that the journal is read, once for a command: by those that go on for ever before they do, by those
+   * that know what they have read when they have. Otherwise it is recorded when the command has ended. Never rejects.
+   */
+  readonly recordRead?: (extent: ReadExtent) => Promise<void>;
 }
 
 const HOLD_ROWS_MS = 200;

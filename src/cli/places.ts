@@ -79,6 +79,9 @@ export const rootOf = async ({ root, config }: PlaceValues): Promise<string> =>
 
 export const journalOf = (rootDir: string): string => join(rootDir, 'journal.db');
 
+/** For a command that reads the journal of its root directory and no other. */
+export const readsInRoot = async (values: PlaceValues): Promise<readonly string[]> => [await rootOf(values)];
+
 /** The journal of a root, for a command that needs one; a sentence says why there is none. */
 export const readableJournal = async (rootDir: string): Promise<string> => {
   const path = journalOf(rootDir);

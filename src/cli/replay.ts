@@ -1,8 +1,9 @@
 /** `scribe replay`: decides again what journals say was decided, and shows where that differs. */
+import { dirname, resolve } from 'node:path';
 import { command, failure, misuse, type Values } from './command.ts';
 import { counted, grouped } from './format.ts';
 import { type Io, write } from './io.ts';
-import { configOption, jsonOption, readableJournal, rootOf, rootOption } from './places.ts';
+import { configOption, jsonOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
 import { createProgress } from './progress.ts';
 import { breakOn } from './replay/break-on.ts';
 import { look } from './replay/look.ts';
@@ -126,6 +127,8 @@ export const replay = command({
       'Which fields differ.',
     ],
   ],
+  readsIn: async (values, operands) =>
+    operands.length > 0 ? operands.map((name) => dirname(resolve(name))) : readsInRoot(values),
   run: async (values, operands, io) => {
     const until = values.until === undefined ? null : parseMoment(values.until, '--until');
     const stop = values['break-on'] === undefined ? null : breakOn(values['break-on']);

@@ -5,7 +5,7 @@ import { nearest } from '../config/nearest.ts';
 import { command, misuse } from './command.ts';
 import { counted, grouped, jsonLine, localTime, type ShowTime, shortUtcTime } from './format.ts';
 import { type Io, write } from './io.ts';
-import { configOption, jsonOption, readableJournal, rootOf, rootOption } from './places.ts';
+import { configOption, jsonOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
 import { type Collector, createSlowest, createTally, firstOfEach, type Group } from './report/count.ts';
 import { isChosen, placeOf } from './report/place.ts';
 import { isWord, type Report, reports, type Word, WORDS } from './report/reports.ts';
@@ -200,6 +200,7 @@ export const report = command({
     ['scribe report restarts --label app=web --since yesterday', 'Why containers of an application were restarted.'],
     ['scribe report slowest --limit 3 --per hour', 'The three slowest calls of every hour.'],
   ],
+  readsIn: readsInRoot,
   run: async (values, [operand], io) => {
     const asked: Asked = {
       words: wordsOf(operand),
@@ -214,6 +215,7 @@ export const report = command({
     const queries = openQueries(path);
     try {
       const seqs = seqsOf(reader, range);
+      void io.recordRead?.(seqs);
       const collectors = collect(queries, seqs, asked);
       const [[word, only] = []] = collectors;
       if (values.json === true) await showJson(asked, collectors, io);

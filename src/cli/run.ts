@@ -178,7 +178,9 @@ const dispatch = async (words: readonly string[], io: Io): Promise<ExitStatus> =
     await write(io.stdout, commandHelp(command));
     return 0;
   }
-  return command.run(values, operands, io);
+  if (command.readsIn === undefined) return command.run(values, operands, io);
+  const { recordingReads } = await import('./record-read.ts');
+  return recordingReads(command, { values, operands, words: found.rest }, io);
 };
 
 const parsed = (command: Command, { name, rest }: Found): ReturnType<typeof parseWords> => {

@@ -4,7 +4,7 @@ import { parseDurationMs } from '../config/units.ts';
 import { command, misuse } from './command.ts';
 import { jsonLine } from './format.ts';
 import { type Output, write } from './io.ts';
-import { configOption, jsonOption, readableJournal, rootOf, rootOption } from './places.ts';
+import { configOption, jsonOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
 import { type AnswerCell, ask } from './sql/ask.ts';
 import { createTable } from './table.ts';
 
@@ -60,6 +60,7 @@ export const sql = command({
       'Which containers end most often, and why.',
     ],
   ],
+  readsIn: readsInRoot,
   run: async (values, [operand], io) => {
     const limit = values['time-limit'] ?? DEFAULT_LIMIT;
     const timeLimitMs = parseDurationMs(limit);

@@ -1,12 +1,12 @@
 /** `scribe ui`: the journal as a page in a browser of this machine, with its daemon up or down. Changes nothing. */
-import { resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { access, constants } from 'node:fs/promises';
 import { readableCopy } from '../journal/readable-copy.ts';
 import { command, failure, misuse } from './command.ts';
 import { levelOption, parseLevel } from './export/level.ts';
 import { counted, grouped, localTime, shortUtcTime } from './format.ts';
 import { write } from './io.ts';
-import { configOption, readableJournal, rootOf, rootOption } from './places.ts';
+import { configOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
 import { createProgress } from './progress.ts';
 import { openFeed } from './ui/feed.ts';
 import { newToken } from './ui/guard.ts';
@@ -68,6 +68,7 @@ export const ui = command({
       'From another machine; open the address that it prints.',
     ],
   ],
+  readsIn: (values, [file]) => (file === undefined ? readsInRoot(values) : [dirname(resolve(file))]),
   run: async (values, [file], io) => {
     const [level, port] = [parseLevel(values.level), portOf(values.port)];
     if (file !== undefined && values.root !== undefined) throw misuse('JOURNAL and --root: give one of them.');
@@ -84,6 +85,7 @@ export const ui = command({
       },
       onRead: () => progress.clear(),
     });
+    void io.recordRead?.({});
     const token = newToken();
     try {
       const about = { journal, level, isUtc: values.utc === true };

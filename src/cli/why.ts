@@ -5,7 +5,7 @@ import { duration, localTime, shortUtcTime } from './format.ts';
 import { createNames, type Names } from './history/names.ts';
 import { type Io, write } from './io.ts';
 import { type PastState, stateAt } from './past/state.ts';
-import { configOption, jsonOption, readableJournal, rootOf, rootOption } from './places.ts';
+import { configOption, jsonOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
 import { THING_FORMS } from './things.ts';
 import { MOMENT_FORMS, type Moment, parseMoment } from './time-argument.ts';
 import type { Answer } from './why/answer.ts';
@@ -108,6 +108,7 @@ export const why = command({
     ['scribe why 48211', 'Which step of a call took long, or what led to a record.'],
     ['scribe why --last-change container/8d1b7e.exit', 'Which record gave a container its exit code.'],
   ],
+  readsIn: readsInRoot,
   run: async (values, [thing], io) => {
     const field = values['last-change'];
     if ((thing === undefined) === (field === undefined)) {

@@ -1,4 +1,5 @@
 /** What scribe's own Daemon service is given: the read model as a snapshot writes it, and what is known beside it. */
+import { realpathSync } from 'node:fs';
 import type { NriPlugins } from '../adapters/nri/plugins.ts';
 import type { DaemonPorts } from '../adapters/cri/services/scribe-daemon.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -26,6 +27,14 @@ export interface DaemonPortsSources {
   readonly log: { level: string };
 }
 
+const realOf = (path: string): string => {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
+};
+
 export function daemonPorts({
   rootDir,
   engine,
@@ -39,6 +48,7 @@ export function daemonPorts({
   const doubts = (): readonly string[] => (view.state.journalDoubts ?? []).map(({ what }) => what);
   return {
     rootDir,
+    realRootDir: realOf(rootDir),
     async stateNow() {
       const { seq, shown, decidedFrom } = await takeSettledStates(view, engine, SETTLED_WAIT_MS);
       return { seq, hash: await shown, decidedFromHash: await decidedFrom };

@@ -3,6 +3,7 @@
  * read from it, and runs all the same.
  */
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { searcherFor, searchFiles } from '../support/canaries.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
@@ -10,7 +11,7 @@ import { criTool } from '../support/cri-tools.ts';
 import { journalPath } from '../support/journal.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
 import { eventually, runPod } from '../support/pods.ts';
-import { run } from '../support/process.ts';
+import { run, startProcess } from '../support/process.ts';
 import { scribe } from '../cli/support.ts';
 import { serveJournal } from '../cli/ui/served.ts';
 
@@ -128,5 +129,29 @@ describe('the audit policy', { timeout: 120_000 }, () => {
     await node.daemon.start();
     assert.deepEqual(await answered(), before);
     assert.deepEqual(search(await scribeOf(['at', '0s', 'get', 'pods', '--json'])), []);
+  });
+
+  test('who reads the journal is recorded while the daemon runs: by what command, what of it, and once for whoever follows', async () => {
+    const readers = async (): Promise<readonly string[]> => {
+      const history = await scribeOf(['history', '--method', 'ReadJournal']);
+      return history.split('\n').filter((line) => line.includes('ReadJournal'));
+    };
+    const before = (await readers()).length;
+    const bin = join(import.meta.dirname, '../../bin/scribe');
+    const follow = ['history', '--root', node.daemon.dirs.root, '--follow', '--container', 'main'];
+    const follower = await startProcess(owner, [bin, ...follow]);
+    await eventually('the follower is recorded', async () =>
+      (await readers()).some((line) => line.includes('--follow --container main')),
+    );
+    await node.daemon.cri.runtime.reopenContainerLog({ containerId });
+    await follower.stop();
+    const after = await readers();
+    assert.equal(after.filter((line) => line.includes('--follow')).length, 1, after.join('\n'));
+    assert.match(after.find((line) => line.includes('--follow')) ?? '', / scribe pid \d+ uid 0 .*scribe history /);
+    assert.match(after[before] ?? '', /scribe history --method ReadJournal --root .*: \d+ shown of records 1 to \d+/);
+    assert.match(await scribeOf(['report', 'callers']), /ReadJournal|scribe/);
+    await node.daemon.stop();
+    const down = await readers();
+    assert.deepEqual(await readers(), down);
   });
 });

@@ -42,6 +42,7 @@ const LEAVES: ReadonlySet<string> = new Set([
   ...['name', 'namespace', 'attempt', 'image', 'port', 'plugin'],
   ...['exitStatus', 'exitCode', 'exitedAtNs', 'signal', 'killAtNs', 'oomKills', 'claimed', 'rebooted'],
   ...['stdinBytes', 'stdoutBytes', 'stderrBytes', 'toPodBytes', 'fromPodBytes'],
+  ...['subcommand', 'toSeq', 'fromSeq', 'shown'],
   ...['kind', 'effect', 'segment', 'count', 'dropped', 'fromNs', 'toNs'],
 ]);
 

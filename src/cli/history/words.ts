@@ -9,6 +9,7 @@ import {
   type Sequenced,
   subjectOf,
 } from '../../domain/model/records.ts';
+import type { JournalRead } from '../../domain/model/reads.ts';
 import type { UnknownField } from '../../domain/model/unknown-fields.ts';
 import { pluginName } from '../../domain/nri/plugins.ts';
 import type { FieldOwners } from '../../domain/model/nri.ts';
@@ -49,6 +50,12 @@ const podLimitsWords = ({ overhead, resources }: PodLimits): string =>
 
 const evictionWords = ({ plugin, reason }: Eviction): string => shortened(`evicted by ${plugin}: ${reason}`);
 
+const journalReadWords = ({ subcommand, words, fromSeq, toSeq, shown }: JournalRead): string => {
+  const count = shown === undefined ? '' : `: ${shown} shown`;
+  const range = fromSeq === undefined || toSeq === undefined ? '' : ` of records ${fromSeq} to ${toSeq}`;
+  return `scribe ${[subcommand, ...words].join(' ')}${count}${range}`;
+};
+
 /** What is worth knowing of a request beside its object; '' for nothing. */
 export const detailOf = (request: CallRequest): string => {
   switch (request.method) {
@@ -65,6 +72,8 @@ export const detailOf = (request: CallRequest): string => {
     case 'Exec':
     case 'ExecSession':
       return `${streamsOf(request)}: ${shortened(commandText(request.cmd))}`;
+    case 'ReadJournal':
+      return shortened(journalReadWords(request));
     case 'Read':
       return shortened(Object.keys(request.request).length === 0 ? '' : JSON.stringify(request.request));
     case 'Attach':

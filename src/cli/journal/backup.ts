@@ -9,7 +9,7 @@ import { verifyJournal } from '../../journal/verify.ts';
 import { command, failure, misuse } from '../command.ts';
 import { bytes, counted, grouped } from '../format.ts';
 import { write } from '../io.ts';
-import { configOption, journalOf, readableJournal, rootOf, rootOption } from '../places.ts';
+import { configOption, journalOf, readableJournal, readsInRoot, rootOf, rootOption } from '../places.ts';
 import { createProgress } from '../progress.ts';
 
 const PAGE_BYTES = 4096;
@@ -38,6 +38,7 @@ export const journalBackup = command({
   options,
   exitStatus: '0 when the copy is there and is what was written, 1 when it is not',
   examples: [['scribe journal backup /mnt/backup/node7/2026-11-21', "Tonight's copy."]],
+  readsIn: readsInRoot,
   run: async (values, [operand], io) => {
     if (operand === undefined) throw misuse('DIR is missing.');
     const path = await readableJournal(await rootOf(values));

@@ -199,6 +199,7 @@ const catalogue: Catalogue = {
   SetLogLevel: { ...ofNode, onFullDisk: 'refused', decide: setLogLevel },
   AcknowledgeJournal: { ...ofNode, onFullDisk: 'refused', decide: acknowledgeJournal },
 
+  ReadJournal: { ...ofNode, onFullDisk: 'refused', decide: (turn, call) => complete(turn, call, OK) },
   Read: {
     ...ofNothing,
     subjects: ({ about }) => (about === undefined ? [] : [about]),

@@ -2,6 +2,17 @@
 import type { Int64 } from './cri.ts';
 import type { Failure } from './errors.ts';
 
+/** Somebody reads the journal's file, by a command of scribe's. What is absent the command does not know. */
+export interface JournalRead {
+  readonly subcommand: string;
+  /** Options and operands, as they were given; cut where they are long. */
+  readonly words: readonly string[];
+  readonly fromSeq?: number;
+  readonly toSeq?: number;
+  /** How many of what it shows. */
+  readonly shown?: number;
+}
+
 /** Of a call whose request the audit rules have recorded: received when it was answered. */
 export interface RecordedRead {
   readonly rpc: string;

@@ -11,7 +11,7 @@ import type { ContainerConfig, Int64, LinuxContainerResources, PodSandboxConfig 
 import type { CniConfList } from './cni.ts';
 import type { EffectIntents, EffectKind, EffectResults } from './effects.ts';
 import type { ImagePulled } from './image-content.ts';
-import type { RecordedRead } from './reads.ts';
+import type { JournalRead, RecordedRead } from './reads.ts';
 import type { TaskExit } from './tasks.ts';
 import type { SandboxRequested } from './sandbox-requested.ts';
 import type { Failure, GrpcCode } from './errors.ts';
@@ -134,6 +134,7 @@ export type CallRequest =
   | { readonly method: 'UpdateRuntimeConfig'; readonly podCidr: string }
   | { readonly method: 'SetLogLevel'; readonly level: string }
   | { readonly method: 'AcknowledgeJournal'; readonly reason: string }
+  | ({ readonly method: 'ReadJournal' } & JournalRead)
   | ({ readonly method: 'Read' } & RecordedRead)
   /** A request that was refused before it could be written down as a call: what was wrong with it. */
   | { readonly method: 'Refused'; readonly rpc: string; readonly failure: Failure }

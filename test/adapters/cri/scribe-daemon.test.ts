@@ -112,6 +112,25 @@ describe('scribe.v1.Daemon', { timeout: 20_000 }, () => {
     assert.deepEqual(reply.findings, ['The key was made again.', 'no network configuration was read yet']);
   });
 
+  it('ReadJournal is journaled with who reads what, bounded, and refused for another root', async (t) => {
+    const { client, test } = await serve(t);
+    const read = { rootDir: '/root-dir', subcommand: 'history', fromSeq: '1', toSeq: '9', shown: '3' };
+    await ask(client, fullName, methods.readJournal, { ...read, words: ['--text', 'x'.repeat(1000)] });
+    const wrong = [
+      [{ ...read, rootDir: '/other' }, GrpcCode.FAILED_PRECONDITION, /journal of this daemon is in "\/root-dir"/],
+      [{ ...read, subcommand: 'rm -rf' }, GrpcCode.INVALID_ARGUMENT, /subcommand "rm -rf" is none/],
+    ] as const;
+    for (const [request, code, message] of wrong)
+      await assert.rejects(ask(client, fullName, methods.readJournal, { ...request, words: [] }), (error: Error) => {
+        assert.equal(codeOf(error), code);
+        assert.match(error.message, message);
+        return true;
+      });
+    const [received] = test.recorded('call.received').map(({ request }) => request);
+    const words = ['--text', 'x'.repeat(256)];
+    assert.deepEqual(received, { method: 'ReadJournal', subcommand: 'history', words, fromSeq: 1, toSeq: 9, shown: 3 });
+  });
+
   it('ListNriPlugins tells that NRI is off', async (t) => {
     const { client } = await serve(t);
     assert.deepEqual(await ask(client, fullName, methods.listNriPlugins, {}), { enabled: false, plugins: [] });

@@ -1,10 +1,17 @@
 /**
- * scribe's own Daemon service: what the daemon knows of itself, for `scribe verify`, `doctor` and `nri`. Puts the
+ * scribe's own Daemon service: what the daemon knows of itself, for `scribe verify`, `doctor` and `nri`, and the door of
+ * those who read its journal by themselves. Puts the
  * answers of its ports into messages; computes and remembers nothing.
  */
 import { type Failure, FailureError } from '../../../domain/model/errors.ts';
 import { shown } from '../../../domain/oci/refuse.ts';
-import type { DaemonDefinition, ListNriPluginsReply, Owed } from '../../../wire/scribe/v1/daemon.ts';
+import type { JournalRead } from '../../../domain/model/reads.ts';
+import type {
+  DaemonDefinition,
+  ListNriPluginsReply,
+  Owed,
+  ReadJournalRequest,
+} from '../../../wire/scribe/v1/daemon.ts';
 import type { Handlers } from '../context.ts';
 import { checked, reading, submit } from '../calls.ts';
 import type { CriParts } from '../parts.ts';
@@ -29,6 +36,8 @@ export interface EffectUnderWay {
 
 export interface DaemonPorts {
   readonly rootDir: string;
+  /** Without symbolic links. */
+  readonly realRootDir: string;
   /** The newest durable record and the hashes of the states right after it: all of one moment. */
   readonly stateNow: () => Promise<{
     readonly seq: number;
@@ -93,6 +102,11 @@ export function daemonService(parts: CriParts, daemon: DaemonPorts): Handlers<ty
         };
       },
     ),
+    async readJournal(request, context) {
+      const read = await checked(parts, READ_JOURNAL, () => readOf(request, daemon.realRootDir), context);
+      await submit(parts, READ_JOURNAL, () => read, context);
+      return {};
+    },
     async setLogLevel({ level: wanted }, context) {
       const level = await checked(parts, SET_LOG_LEVEL, () => levelOf(wanted), context);
       await submit(parts, SET_LOG_LEVEL, () => ({ level }), context);
@@ -109,6 +123,32 @@ export function daemonService(parts: CriParts, daemon: DaemonPorts): Handlers<ty
 
 /** As long as a call of it takes: whoever asks says how far it is, and stops by not asking again. */
 const COMPACT_MS = 1_000;
+const READ_JOURNAL = 'ReadJournal';
+const SUBCOMMAND = /^[a-z][a-z ]{0,39}$/;
+const WORDS_MAX = 64;
+const WORD_CHARS_MAX = 256;
+
+/** @throws {FailureError} WrongState for the journal of another daemon, InvalidField for what is no command */
+function readOf(
+  { rootDir, subcommand, words, fromSeq, toSeq, shown: count }: ReadJournalRequest,
+  own: string,
+): JournalRead {
+  if (rootDir !== own)
+    throw new FailureError(
+      'WrongState',
+      `root_dir is ${shown(rootDir)}; the journal of this daemon is in ${shown(own)}.`,
+    );
+  if (!SUBCOMMAND.test(subcommand))
+    throw new FailureError('InvalidField', `subcommand ${shown(subcommand)} is none; give one like "history".`);
+  return {
+    subcommand,
+    words: words.slice(0, WORDS_MAX).map((word) => word.slice(0, WORD_CHARS_MAX)),
+    ...(fromSeq === undefined ? {} : { fromSeq: Number(fromSeq) }),
+    ...(toSeq === undefined ? {} : { toSeq: Number(toSeq) }),
+    ...(count === undefined ? {} : { shown: Number(count) }),
+  };
+}
+
 const SET_LOG_LEVEL = 'SetLogLevel';
 const ACKNOWLEDGE_JOURNAL = 'AcknowledgeJournal';
 const REASON_CHARS_MAX = 1_000;

@@ -10,7 +10,7 @@ const BEGINNINGS: readonly (readonly [RegExp, Verb])[] = [
 ];
 
 /** Those that only read are records where the audit rules want it; `Read` is what is left of a pruned one. */
-const READS: ReadonlySet<string> = new Set<string>(['Read', ...readMethods]);
+const READS: ReadonlySet<string> = new Set<string>(['Read', 'ReadJournal', ...readMethods]);
 
 export const verbOf = (method: string): Verb =>
   READS.has(method) ? 'get' : (BEGINNINGS.find(([beginning]) => beginning.test(method))?.[1] ?? 'update');

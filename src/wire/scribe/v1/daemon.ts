@@ -87,6 +87,25 @@ export interface AcknowledgeJournalReply {
   doubts: string[];
 }
 
+export interface ReadJournalRequest {
+  /** Absolute path of the root directory that is read from; that of another daemon is refused. */
+  rootDir: string;
+  /** Which command reads: history, export and the like. */
+  subcommand: string;
+  /** Its options and operands, as they were given. */
+  words: string[];
+  /** What it has read, where it knows. */
+  fromSeq?: string | undefined;
+  toSeq?:
+    | string
+    | undefined;
+  /** How many of what it shows (calls, records) it has shown. */
+  shown?: string | undefined;
+}
+
+export interface ReadJournalReply {
+}
+
 export interface ListNriPluginsRequest {
 }
 
@@ -863,6 +882,164 @@ export const AcknowledgeJournalReply: MessageFns<AcknowledgeJournalReply> = {
   },
 };
 
+function createBaseReadJournalRequest(): ReadJournalRequest {
+  return { rootDir: "", subcommand: "", words: [], fromSeq: undefined, toSeq: undefined, shown: undefined };
+}
+
+export const ReadJournalRequest: MessageFns<ReadJournalRequest> = {
+  encode(message: ReadJournalRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.rootDir !== "") {
+      writer.uint32(10).string(message.rootDir);
+    }
+    if (message.subcommand !== "") {
+      writer.uint32(18).string(message.subcommand);
+    }
+    for (const v of message.words) {
+      writer.uint32(26).string(v!);
+    }
+    if (message.fromSeq !== undefined) {
+      writer.uint32(32).int64(message.fromSeq);
+    }
+    if (message.toSeq !== undefined) {
+      writer.uint32(40).int64(message.toSeq);
+    }
+    if (message.shown !== undefined) {
+      writer.uint32(48).int64(message.shown);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ReadJournalRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseReadJournalRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.rootDir = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.subcommand = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.words.push(reader.string());
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.fromSeq = reader.int64().toString();
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.toSeq = reader.int64().toString();
+            continue;
+          }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.shown = reader.int64().toString();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<ReadJournalRequest>, I>>(base?: I): ReadJournalRequest {
+    return ReadJournalRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ReadJournalRequest>, I>>(object: I): ReadJournalRequest {
+    const message = createBaseReadJournalRequest();
+    message.rootDir = object.rootDir ?? "";
+    message.subcommand = object.subcommand ?? "";
+    message.words = object.words?.map((e) => e) || [];
+    message.fromSeq = object.fromSeq ?? undefined;
+    message.toSeq = object.toSeq ?? undefined;
+    message.shown = object.shown ?? undefined;
+    return message;
+  },
+};
+
+function createBaseReadJournalReply(): ReadJournalReply {
+  return {};
+}
+
+export const ReadJournalReply: MessageFns<ReadJournalReply> = {
+  encode(_: ReadJournalReply, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ReadJournalReply {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseReadJournalReply();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<ReadJournalReply>, I>>(base?: I): ReadJournalReply {
+    return ReadJournalReply.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ReadJournalReply>, I>>(_: I): ReadJournalReply {
+    const message = createBaseReadJournalReply();
+    return message;
+  },
+};
+
 function createBaseListNriPluginsRequest(): ListNriPluginsRequest {
   return {};
 }
@@ -1446,6 +1623,15 @@ export const DaemonDefinition = {
       requestType: CompactJournalRequest as typeof CompactJournalRequest,
       requestStream: false,
       responseType: CompactJournalReply as typeof CompactJournalReply,
+      responseStream: false,
+      options: {},
+    },
+    /** Has recorded that its caller reads the journal's file by itself. Changes nothing else. */
+    readJournal: {
+      name: "ReadJournal",
+      requestType: ReadJournalRequest as typeof ReadJournalRequest,
+      requestStream: false,
+      responseType: ReadJournalReply as typeof ReadJournalReply,
       responseStream: false,
       options: {},
     },

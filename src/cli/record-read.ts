@@ -1,0 +1,92 @@
+/**
+ * Has the daemon record that somebody reads its journal: which command, with which words, and what it has read. Who asks, the
+ * daemon learns from the kernel. Reading goes on whatever comes of it: with no daemon, or one that refuses, there is no
+ * record, and nothing is said.
+ */
+import { access, realpath } from 'node:fs/promises';
+import { join } from 'node:path';
+import { SOCKET_NAME } from '../config/config.ts';
+import type { Command, ExitStatus, Values } from './command.ts';
+import type { Io, ReadExtent } from './io.ts';
+import { newestFacts } from './newest-facts.ts';
+import { journalOf, type PlaceValues, rootOf, socketOf } from './places.ts';
+
+const TIMEOUT_MS = 2_000;
+
+interface CommandLine {
+  readonly values: PlaceValues & Values<Record<never, never>>;
+  readonly operands: readonly string[];
+  readonly words: readonly string[];
+}
+
+/** Runs the command; its read is recorded once, by itself or when it has ended. */
+export const recordingReads = async (command: Command, line: CommandLine, io: Io): Promise<ExitStatus> => {
+  let recorded: Promise<void> | null = null;
+  const recordRead = (extent: ReadExtent): Promise<void> => {
+    recorded ??= tellDaemons(command, line, extent).catch(() => undefined);
+    return recorded;
+  };
+  try {
+    return await command.run(line.values, line.operands, withRecordRead(io, recordRead));
+  } finally {
+    await recordRead({});
+  }
+};
+
+/** Not a copy of its values: standard input is opened by looking at it. */
+const withRecordRead = (io: Io, recordRead: NonNullable<Io['recordRead']>): Io =>
+  Object.create(io, { recordRead: { value: recordRead } }) as Io;
+
+const tellDaemons = async (command: Command, line: CommandLine, extent: ReadExtent): Promise<void> => {
+  for (const root of (await command.readsIn?.(line.values, line.operands)) ?? []) {
+    const rootDir = await realpath(root);
+    const socketPath = await socketAt(rootDir, line);
+    // Before its client is loaded, which takes longer than most reads.
+    if (socketPath === null || !(await isThere(socketPath))) continue;
+    await tell(socketPath, { rootDir, subcommand: command.name, words: line.words, extent });
+  }
+};
+
+/**
+ * Where the daemon of this root listens: as the configuration says; for a journal or root that was named, where its journal
+ * says that its state directory was. null for a copy: it lies elsewhere than its daemon had it.
+ */
+const socketAt = async (rootDir: string, { values }: CommandLine): Promise<string | null> => {
+  const facts = newestFacts(journalOf(rootDir));
+  if (facts === null || (await realpath(facts.rootDir).catch(() => facts.rootDir)) !== rootDir) return null;
+  const isConfigured = values.root === undefined && (await realpath(await rootOf(values))) === rootDir;
+  return isConfigured ? socketOf(values) : join(facts.stateDir, SOCKET_NAME);
+};
+
+const isThere = (path: string): Promise<boolean> =>
+  access(path).then(
+    () => true,
+    () => false,
+  );
+
+interface Told {
+  readonly rootDir: string;
+  readonly subcommand: string;
+  readonly words: readonly string[];
+  readonly extent: ReadExtent;
+}
+
+const tell = async (socketPath: string, { extent, words, ...read }: Told): Promise<void> => {
+  const { connectDaemon } = await import('./client.ts');
+  const { DaemonDefinition } = await import('../wire/scribe/v1/daemon.ts');
+  const daemon = await connectDaemon(socketPath);
+  try {
+    const request = {
+      ...read,
+      words: [...words],
+      fromSeq: textOf(extent.fromSeq),
+      toSeq: textOf(extent.toSeq),
+      shown: textOf(extent.shown),
+    };
+    await daemon.call(DaemonDefinition, DaemonDefinition.methods.readJournal, request, TIMEOUT_MS);
+  } finally {
+    daemon.close();
+  }
+};
+
+const textOf = (count: number | undefined): string | undefined => (count === undefined ? undefined : String(count));
