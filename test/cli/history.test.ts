@@ -282,6 +282,10 @@ describe('history', () => {
       const [exited] = (await lines('--container', story.nginx)).filter(({ type }) => type === 'container.exited');
       const record = story.records.find(({ seq }) => seq === exited?.seq);
       assert.ok(record);
+      const requested = story.records.find(
+        ({ type, stream }) => type === 'container.requested' && stream === record.stream,
+      );
+      const { imageId } = JSON.parse(requested?.body ?? '{}') as { readonly imageId: string };
       const { atNs, monoNs, body, ...columns } = record;
       const reader = openReader(root.journalPath);
       const { bodyHash, hash } = reader.hashesOf(record.seq) ?? {};
@@ -305,7 +309,8 @@ describe('history', () => {
           name: 'nginx',
           attempt: 0,
           podSandboxId: story.web,
-          pod: { name: 'web', namespace: 'default', attempt: 0 },
+          imageId,
+          pod: { name: 'web', namespace: 'default', uid: 'default-web', attempt: 0 },
         },
       });
       assert.equal(BigInt(Date.parse(exited.time)) * 1_000_000n, atNs);

@@ -12,6 +12,8 @@ import { knownAs } from './entries.ts';
 export interface PodName {
   readonly name: string;
   readonly namespace: string;
+  /** Kubernetes' own id of it; '' where none was given. */
+  readonly uid: string;
   readonly attempt: number;
 }
 
@@ -19,6 +21,8 @@ export interface ContainerName {
   readonly name: string;
   readonly attempt: number;
   readonly podSandboxId: string;
+  /** Of the image that it was made from; '' where only its request is known. */
+  readonly imageId: string;
 }
 
 /** null: its making is pruned, or never was. */
@@ -34,9 +38,10 @@ export type NameSource = Pick<JournalReader, 'placesOfStream' | 'page'>;
 
 const REMEMBERED_MAX = 50_000;
 
-export const podNameOf = ({ name = '', namespace = '', attempt = 0 }: PodSandboxMetadata): PodName => ({
+export const podNameOf = ({ name = '', namespace = '', uid = '', attempt = 0 }: PodSandboxMetadata): PodName => ({
   name,
   namespace,
+  uid,
   attempt,
 });
 
@@ -85,10 +90,11 @@ export const createNames = (source: NameSource): Names => {
 
 export const containerNameOf = (of: {
   readonly podSandboxId: string;
+  readonly imageId?: string;
   readonly config: { readonly metadata?: ContainerMetadata };
 }): ContainerName => {
   const { name = '', attempt = 0 } = of.config.metadata ?? {};
-  return { name, attempt, podSandboxId: of.podSandboxId };
+  return { name, attempt, podSandboxId: of.podSandboxId, imageId: of.imageId ?? '' };
 };
 
 const again = (attempt: number): string => (attempt === 0 ? '' : `#${attempt}`);

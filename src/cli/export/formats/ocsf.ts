@@ -27,6 +27,8 @@ const PROCESS_TERMINATE = 2;
 const LIFECYCLE_START = 3;
 const LIFECYCLE_STOP = 4;
 
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
 const PRODUCT = { name: 'scribe', vendor_name: 'scribe' } as const;
 
 const base = (item: Item, of: keyof typeof CLASSES, activityId: number, ok: boolean, profiles: readonly string[]) => {
@@ -115,12 +117,15 @@ const processActivity = (item: Item, activityId: number, more: object, pid: numb
         runtime: PRODUCT.name,
         orchestrator: 'kubernetes',
         ...(container === null ? {} : { name: container.name }),
+        ...(container === null || container.imageId === '' ? {} : { image: { uid: container.imageId } }),
+        // The schema takes nothing else; kubelet's own pods, of manifests on the node, have another form.
+        ...(pod !== null && UUID.test(pod.uid) ? { pod_uuid: pod.uid } : {}),
       },
     },
     ...more,
     unmapped: {
       ...(podSandboxId === null ? {} : { podSandboxId }),
-      ...(pod === null ? {} : { podName: pod.name, podNamespace: pod.namespace }),
+      ...(pod === null ? {} : { podName: pod.name, podNamespace: pod.namespace, podUid: pod.uid }),
     },
   };
 };
