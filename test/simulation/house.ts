@@ -33,17 +33,16 @@ export function keepHouse(
   die: () => void,
 ): House {
   const { random, scheduler } = history;
+  const soon = random.chance(0.5);
+  const atOnce = { keptNs: 0n };
   const retention = createRetention({
     journal,
     record: daemon.engine.recordOwn,
     policy: {
       readsNs: SECOND_NS,
-      calls: Object.fromEntries(
-        ['probes', 'sessions', 'reads', 'refused calls'].map((name) => [
-          name,
-          { keptNs: random.chance(0.5) ? 0n : SECOND_NS, ...(name === 'refused calls' ? { isAlone: true } : {}) },
-        ]),
-      ),
+      calls: soon
+        ? { probes: atOnce, sessions: atOnce, reads: atOnce, 'refused calls': { ...atOnce, isAlone: true } }
+        : { probes: { keptNs: SECOND_NS } },
       restNs: random.chance(0.5) ? 0n : 5n * SECOND_NS,
       maxBytes: Number.MAX_SAFE_INTEGER,
     },
