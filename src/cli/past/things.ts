@@ -1,5 +1,6 @@
 /** What is there in a folded state, as things that people name. Pure. */
 import { isShown } from '../../adapters/cri/messages/entries.ts';
+import type { Subject } from '../../domain/model/records.ts';
 import type { Container, Image, NodeState, PodSandbox } from '../../domain/model/state.ts';
 import type { ContainerThing, ImageThing, PodThing, Thing } from '../things.ts';
 
@@ -40,6 +41,19 @@ export const thingsOf = (state: Readonly<NodeState>): Thing[] => [
   ...[...state.containers.values()].map((container) => containerThing(state, container)),
   ...[...state.images.values()].filter(({ removing }) => !removing).map(imageThing),
 ];
+
+/** The pod, container or image that a stream is about; undefined: it is not there. */
+export const objectIn = ({ sandboxes, containers, images }: Readonly<NodeState>, { kind, id }: Subject): unknown => {
+  if (kind === 'sandbox') return sandboxes.get(id);
+  return kind === 'container' ? containers.get(id) : images.get(id);
+};
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null;
+
+/** undefined: it has no such field. */
+export const fieldAt = (object: unknown, path: readonly string[]): unknown =>
+  path.reduce<unknown>((value, name) => (isObject(value) ? value[name] : undefined), object);
 
 /** As CRI names the state of a pod; null while CRI does not show it. */
 export const podStateOf = (pod: PodSandbox): string | null =>

@@ -1,7 +1,7 @@
 /** How a thing of a state, or a field of it, is named while stepping and in --break-on: web, container/4f2a, container/4f2a.phase.kind. Pure. */
 import { subjectOf } from '../../domain/model/records.ts';
 import type { NodeState } from '../../domain/model/state.ts';
-import { thingsOf } from '../past/things.ts';
+import { fieldAt, objectIn, thingsOf } from '../past/things.ts';
 import { isContainerNamed, isImageNamed, isPodNamed, type Thing } from '../things.ts';
 
 export interface Named {
@@ -37,13 +37,7 @@ export const thingNamed = (state: Readonly<NodeState>, text: string): Named | nu
   );
   if (found === undefined) return null;
   const stream = `${KINDS[found.kind]}/${found.id}`;
-  return { stream, value: valueOf(state, stream) };
-};
-
-const valueOf = ({ sandboxes, containers, images }: Readonly<NodeState>, stream: string): unknown => {
-  const { kind, id } = subjectOf(stream);
-  if (kind === 'sandbox') return sandboxes.get(id);
-  return kind === 'container' ? containers.get(id) : images.get(id);
+  return { stream, value: objectIn(state, subjectOf(stream)) };
 };
 
 /** A thing and a field in it; the node's own fields begin with "node.". */
@@ -63,9 +57,5 @@ export const fieldOf = (state: Readonly<NodeState>, { thing, field }: FieldName)
   const { facts, network, podCidr, nriPlugins, journalDoubts } = state;
   const whole =
     thing === 'node' ? { facts, network, podCidr, nriPlugins, journalDoubts } : thingNamed(state, thing)?.value;
-  return field.reduce<unknown>(
-    (value, name) =>
-      typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>)[name] : undefined,
-    whole,
-  );
+  return fieldAt(whole, field);
 };

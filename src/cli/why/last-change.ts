@@ -3,7 +3,6 @@
  * the newest back, and looks at the object after each record.
  */
 import { NODE_STREAM, sandboxStream, type Subject, subjectOf } from '../../domain/model/records.ts';
-import type { NodeState } from '../../domain/model/state.ts';
 import { sameJson } from '../../domain/values/json.ts';
 import { fromJournalRecord } from '../../engine/codec.ts';
 import { nodeFold } from '../../engine/node-fold.ts';
@@ -12,6 +11,7 @@ import type { JournalReader } from '../../journal/reader.ts';
 import { failure, misuse } from '../command.ts';
 import { recordOf } from '../history/names.ts';
 import { allRecords } from '../past/pages.ts';
+import { fieldAt, objectIn } from '../past/things.ts';
 
 type Source = Pick<JournalReader, 'keptSnapshots' | 'placesOfStream' | 'page'>;
 
@@ -42,22 +42,11 @@ export const parseField = (text: string): FieldOf => {
   return { thing: named.replace(/^sandbox[/:]/, 'pod:').replace(/^(pod|container|image)\//, '$1:'), field: of };
 };
 
-const objectIn = (state: Readonly<NodeState>, { kind, id }: Subject): unknown => {
-  if (kind === 'sandbox') return state.sandboxes.get(id);
-  return kind === 'container' ? state.containers.get(id) : state.images.get(id);
-};
-
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null;
-
-const valueAt = (object: unknown, path: readonly string[]): unknown =>
-  path.reduce<unknown>((value, name) => (isObject(value) ? value[name] : undefined), object);
-
 /** What a phase has may be named without it: exit, run, stop. */
 const valueOf = (object: unknown, field: string): unknown => {
   const path = field.split('.');
-  const direct = valueAt(object, path);
-  return direct === undefined ? valueAt(object, ['phase', ...path]) : direct;
+  const direct = fieldAt(object, path);
+  return direct === undefined ? fieldAt(object, ['phase', ...path]) : direct;
 };
 
 const changeWithin = (
