@@ -138,13 +138,3 @@ export const measureJournal = (path: string, each: (record: SizedRecord) => void
     db.close();
   }
 };
-
-/** What compacting would give back. */
-export const measureFree = (path: string): number => {
-  const db = connectReader(path);
-  try {
-    return roomIn(db).freeBytes;
-  } finally {
-    db.close();
-  }
-};
