@@ -49,6 +49,8 @@ export interface Command<O extends Options = Options> {
   readonly examples?: readonly (readonly [line: string, about: string])[];
   /** It reads journals: in which root directories. Where a daemon runs, that is recorded there. */
   readonly readsIn?: (values: Values<O>, operands: readonly string[]) => Promise<readonly string[]> | readonly string[];
+  /** Its results may be longer than a screen, and come to an end. */
+  readonly isPaged?: (values: Values<O>) => boolean;
   readonly run: (values: Values<O>, operands: readonly string[], io: Io) => Promise<ExitStatus>;
 }
 

@@ -67,6 +67,7 @@ export const diff = command({
     ['scribe diff 48211 48212', 'What one record changed.'],
   ],
   readsIn: readsInRoot,
+  isPaged: () => true,
   run: async (values, [first = '', second = ''], io) => {
     const moments = [parseMoment(first, 'MOMENT'), parseMoment(second, 'MOMENT')] as const;
     const path = await readableJournal(await rootOf(values));

@@ -187,6 +187,7 @@ export const history = command({
     ],
   ],
   readsIn: readsInRoot,
+  isPaged: ({ follow }) => follow !== true,
   run: async (values, _operands, io) => {
     const { wanted, filter, range, limit } = readOptions(values);
     const path = await readableJournal(await rootOf(values));

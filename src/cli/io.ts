@@ -8,7 +8,10 @@ export interface Output extends Writable {
   readonly isTTY?: boolean;
   readonly columns?: number;
   readonly rows?: number;
+  readonly getColorDepth?: () => number;
 }
+
+export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** What a command has read of a journal; absent: it does not know. */
 export interface ReadExtent {
@@ -25,6 +28,8 @@ export interface Io {
   readonly stderr: Output;
   /** How long rows of a table that grows may be held back; absent: until there are enough to tell its widths. */
   readonly holdRowsMs?: number;
+  /** The environment that says by what somebody reads long results, a screen at a time; absent: nobody does. */
+  readonly pagerEnv?: Environment;
   /**
    * Has it recorded that the journal is read, once for a command: by those that go on for ever before they do, by those
    * that know what they have read when they have. Otherwise it is recorded when the command has ended. Never rejects.
@@ -59,5 +64,6 @@ export const processIo = (): Io => {
     stdout: process.stdout,
     stderr: process.stderr,
     holdRowsMs: HOLD_ROWS_MS,
+    ...(process.stdout.isTTY ? { pagerEnv: process.env } : {}),
   };
 };

@@ -201,6 +201,7 @@ export const report = command({
     ['scribe report slowest --limit 3 --per hour', 'The three slowest calls of every hour.'],
   ],
   readsIn: readsInRoot,
+  isPaged: () => true,
   run: async (values, [operand], io) => {
     const asked: Asked = {
       words: wordsOf(operand),

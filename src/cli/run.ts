@@ -178,9 +178,16 @@ const dispatch = async (words: readonly string[], io: Io): Promise<ExitStatus> =
     await write(io.stdout, commandHelp(command));
     return 0;
   }
-  if (command.readsIn === undefined) return command.run(values, operands, io);
-  const { recordingReads } = await import('./record-read.ts');
-  return recordingReads(command, { values, operands, words: found.rest }, io);
+  const run = async (streams: Io): Promise<ExitStatus> => {
+    if (command.readsIn === undefined) return command.run(values, operands, streams);
+    const { recordingReads } = await import('./record-read.ts');
+    return recordingReads(command, { values, operands, words: found.rest }, streams);
+  };
+  const { stdout, pagerEnv } = io;
+  if (pagerEnv === undefined || command.isPaged?.(values) !== true) return run(io);
+  const { paged } = await import('./pager.ts');
+  // Not a copy of its values: standard input is opened by looking at it.
+  return paged(stdout, pagerEnv, (shown) => run(Object.create(io, { stdout: { value: shown } }) as Io));
 };
 
 const parsed = (command: Command, { name, rest }: Found): ReturnType<typeof parseWords> => {

@@ -109,6 +109,7 @@ export const why = command({
     ['scribe why --last-change container/8d1b7e.exit', 'Which record gave a container its exit code.'],
   ],
   readsIn: readsInRoot,
+  isPaged: () => true,
   run: async (values, [thing], io) => {
     const field = values['last-change'];
     if ((thing === undefined) === (field === undefined)) {

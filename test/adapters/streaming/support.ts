@@ -157,6 +157,6 @@ export const shell: StreamingBackend['exec'] = async ({ cmd }, streams) => {
       await aborted(streams.signal);
       return { exitCode: 137 };
     default:
-      throw new FailureError('ContainerNotFound', `no such program: ${name}`);
+      throw new FailureError('ContainerNotFound', `no such program: ${typeof name === 'string' ? name : ''}`);
   }
 };
