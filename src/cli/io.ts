@@ -2,6 +2,7 @@
  * Where a command reads and writes: the process's own streams, or a test's. A reader of standard output may stop (`|
  * head`), which ends the command quietly.
  */
+import { constants, setPriority } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 
 export interface Output extends Writable {
@@ -28,6 +29,8 @@ export interface Io {
   readonly stderr: Output;
   /** How long rows of a table that grows may be held back; absent: until there are enough to tell its widths. */
   readonly holdRowsMs?: number;
+  /** Lets others of this machine go before; absent: it does not matter. */
+  readonly giveWay?: () => void;
   /** The environment that says by what somebody reads long results, a screen at a time; absent: nobody does. */
   readonly pagerEnv?: Environment;
   /**
@@ -64,6 +67,9 @@ export const processIo = (): Io => {
     stdout: process.stdout,
     stderr: process.stderr,
     holdRowsMs: HOLD_ROWS_MS,
+    giveWay: () => {
+      setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
+    },
     ...(process.stdout.isTTY ? { pagerEnv: process.env } : {}),
   };
 };

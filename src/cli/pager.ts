@@ -65,13 +65,22 @@ export const paged = async (
   const stop = (): void => void stdin.end();
   process.on('SIGINT', stop);
   try {
-    const done = run(output).finally(() => output.end());
-    const first = await Promise.race([done, ended.then(() => null)]);
+    const done = settled(run(output).finally(() => output.end()));
+    const outcome = await Promise.race([done, ended.then(() => () => 0 as const)]);
     const [code] = await ended;
     if (NOT_RUN.includes(code))
       throw failure(`The pager "${line}" could not be run: set SCRIBE_PAGER to another, or to cat.`);
-    return first ?? 0;
+    return outcome();
   } finally {
     process.off('SIGINT', stop);
   }
 };
+
+/** What is waited for before anybody hears of it: a failure, too, is told where the terminal is free again. */
+const settled = <T>(work: Promise<T>): Promise<() => T> =>
+  work.then(
+    (value) => () => value,
+    (error: unknown) => () => {
+      throw error;
+    },
+  );

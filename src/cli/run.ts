@@ -180,6 +180,8 @@ const dispatch = async (words: readonly string[], io: Io): Promise<ExitStatus> =
   }
   const run = async (streams: Io): Promise<ExitStatus> => {
     if (command.readsIn === undefined) return command.run(values, operands, streams);
+    // The daemon whose journal it is, and its pods, are not to notice.
+    streams.giveWay?.();
     const { recordingReads } = await import('./record-read.ts');
     return recordingReads(command, { values, operands, words: found.rest }, streams);
   };
