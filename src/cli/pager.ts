@@ -4,9 +4,8 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { access, constants } from 'node:fs/promises';
-import { delimiter, join } from 'node:path';
 import { Writable } from 'node:stream';
+import { findProgram } from '../adapters/doctor/tools.ts';
 import { type ExitStatus, failure } from './command.ts';
 import type { Environment, Output } from './io.ts';
 
@@ -17,16 +16,11 @@ const NOT_RUN: readonly (number | null)[] = [126, 127];
 /** The names of having none. */
 const NONE: readonly string[] = ['', 'cat'];
 
-const isInPath = async (name: string, path: string): Promise<boolean> => {
-  const tries = path.split(delimiter).map((directory) => access(join(directory, name), constants.X_OK));
-  return (await Promise.allSettled(tries)).some(({ status }) => status === 'fulfilled');
-};
-
 /** A line for the shell; null: none is wanted, or there is none. */
 const pagerOf = async (env: Environment): Promise<string | null> => {
   const wanted = env['SCRIBE_PAGER'] ?? env['PAGER'];
   if (wanted !== undefined) return NONE.includes(wanted.trim()) ? null : wanted;
-  return (await isInPath('less', env['PATH'] ?? '')) ? 'less' : null;
+  return (await findProgram('less', env['PATH'] ?? '')) === null ? null : 'less';
 };
 
 /**
