@@ -3,9 +3,10 @@
  * daemon learns from the kernel. Reading goes on whatever comes of it: with no daemon, or one that refuses, there is no
  * record, and nothing is said.
  */
-import { access, realpath } from 'node:fs/promises';
+import { realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import { SOCKET_NAME } from '../config/config.ts';
+import { exists } from '../platform/linux/exists.ts';
 import type { Command, ExitStatus, Values } from './command.ts';
 import type { Io, ReadExtent } from './io.ts';
 import { newestFacts } from './newest-facts.ts';
@@ -42,7 +43,7 @@ const tellDaemons = async (command: Command, line: CommandLine, extent: ReadExte
     const rootDir = await realpath(root);
     const socketPath = await socketAt(rootDir, line);
     // Before its client is loaded, which takes longer than most reads.
-    if (socketPath === null || !(await isThere(socketPath))) continue;
+    if (socketPath === null || !(await exists(socketPath))) continue;
     await tell(socketPath, { rootDir, subcommand: command.name, words: line.words, extent });
   }
 };
@@ -57,12 +58,6 @@ const socketAt = async (rootDir: string, { values }: CommandLine): Promise<strin
   const isConfigured = values.root === undefined && (await realpath(await rootOf(values))) === rootDir;
   return isConfigured ? socketOf(values) : join(facts.stateDir, SOCKET_NAME);
 };
-
-const isThere = (path: string): Promise<boolean> =>
-  access(path).then(
-    () => true,
-    () => false,
-  );
 
 interface Told {
   readonly rootDir: string;
