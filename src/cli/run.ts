@@ -88,6 +88,10 @@ const commands: Readonly<Record<string, Entry>> = {
     load: async () => loaded((await import('./journal/vkey.ts')).journalVkey),
   },
   sql: { summary: 'ask the journal in SQL', load: async () => loaded((await import('./sql.ts')).sql) },
+  reload: {
+    summary: 'have the running daemon read its configuration again',
+    load: async () => loaded((await import('./reload.ts')).reload),
+  },
   'log-level': {
     summary: 'change what the running daemon logs',
     load: async () => loaded((await import('./log-level.ts')).logLevel),

@@ -9,7 +9,7 @@ export const serve = command({
   description: [
     'Runs the daemon in the foreground until SIGTERM or SIGINT. Pods stay when it ends, and it takes them up again when it starts: what it is, is what its journal says.',
     'It logs JSON to standard error (lines for people on a terminal), and "serving" with the time since it was started once it answers calls. Its process id is in <state>/scribe.pid. Everything it writes is below root and state. One daemon has a root, a state directory and a socket for itself: a second one for any of them is refused at once, with the process id of the first.',
-    'SIGHUP has it read the configuration again: serve.log_level and images.registry_config_dirs change at once, of anything else the log says that it takes a restart, and a configuration that is wrong changes nothing. Network configurations and hosts.toml files need no signal.',
+    'SIGHUP, like scribe reload, has it read the configuration again: serve.log_level, images.registry_config_dirs and the audit policy change at once, of anything else the log says that it takes a restart, and a configuration that is wrong changes nothing. Network configurations and hosts.toml files need no signal.',
     'Options win over the configuration file. scribe config default prints all that can be configured.',
   ],
   options: {

@@ -3,24 +3,11 @@
  * which it is a part; which levels a method can have is the domain's (domain/call/audit.ts).
  */
 import * as z from 'zod';
-import {
-  AUDIT_LEVELS,
-  type AuditLevel,
-  type AuditRule,
-  levelsOf,
-  methodsLike,
-  nameableMethods,
-  whyNotLevel,
-} from '../domain/call/audit.ts';
-import { readByOthers, type SealRules } from '../domain/call/sealing.ts';
+import { levelsOf, methodsLike, nameableMethods, whyNotLevel } from '../domain/call/audit.ts';
+import { readByOthers } from '../domain/call/sealing.ts';
+import { AUDIT_LEVELS, type AuditLevel, type AuditPolicy } from '../domain/model/audit-policy.ts';
 import { choice, key, table, text } from './key-forms.ts';
 import { nearest } from './nearest.ts';
-
-/** The node's policy of what is written down. */
-export interface Audit {
-  readonly rules: readonly AuditRule[];
-  readonly seal: SealRules;
-}
 
 const quoted = (words: readonly string[]): string => words.map((word) => JSON.stringify(word)).join(' or ');
 
@@ -109,7 +96,7 @@ export const auditTable = table('How much of a call is recorded.', {
   ),
 });
 
-export const auditOf = ({ rules, seal }: z.output<typeof auditTable>): Audit => ({
+export const auditOf = ({ rules, seal }: z.output<typeof auditTable>): AuditPolicy => ({
   rules,
   seal: {
     labels: seal.labels,

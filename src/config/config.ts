@@ -10,10 +10,11 @@ import {
   type RuntimeHandler,
   takesRuncOptions,
 } from '../domain/model/runtime-handler.ts';
+import type { AuditPolicy } from '../domain/model/audit-policy.ts';
 import type { NriSettings } from '../domain/model/nri-settings.ts';
 import type { BaseSpec } from '../domain/model/base-spec.ts';
 import type { CgroupDriver } from '../domain/model/spec-settings.ts';
-import { type Audit, auditOf } from './audit-keys.ts';
+import { auditOf } from './audit-keys.ts';
 import { defaultValidatorOf, nriPluginsOf } from './nri-keys.ts';
 import type { ParsedConfig } from './schema.ts';
 import { parseHostAndPort } from './units.ts';
@@ -55,7 +56,7 @@ export interface Config {
       readonly sizeBytesMax: number;
     };
   };
-  readonly audit: Audit;
+  readonly audit: AuditPolicy;
   readonly cni: {
     readonly confDir: string;
     readonly binDirs: readonly string[];

@@ -200,7 +200,7 @@ const handlerContradictions = ([name, handler]: readonly [string, ParsedConfig['
 };
 
 /** What a shim is told can't be a digest. */
-const sealContradictions = ({ audit, runtime }: ParsedConfig): string[] =>
+export const sealContradictions = ({ audit, runtime }: Pick<ParsedConfig, 'audit' | 'runtime'>): string[] =>
   Object.entries(runtime.handlers).flatMap(([name, handler]) =>
     (['pod_annotations', 'container_annotations'] as const).flatMap((key) =>
       handler[key].flatMap((told) => {

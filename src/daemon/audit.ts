@@ -1,11 +1,11 @@
 /**
  * The node's audit policy, where calls come in: which reads become records, and which words of commands are sealed before
- * anybody writes them down. Decides nothing of the calls themselves, and remembers nothing.
+ * anybody writes them down. Decides nothing of the calls themselves, and remembers nothing but the policy in force.
  */
-import type { AuditRule } from '../domain/call/audit.ts';
-import { auditPolicy } from '../domain/call/audit.ts';
+import { type AuditLevelOf, auditPolicy } from '../domain/call/audit.ts';
 import { wholeId } from '../domain/call/ids.ts';
-import { type SealRules, type Seals, sealsOf } from '../domain/call/sealing.ts';
+import { type Seals, sealsOf } from '../domain/call/sealing.ts';
+import type { AuditPolicy } from '../domain/model/audit-policy.ts';
 import { containerStream, sandboxStream } from '../domain/model/records.ts';
 import type { NodeState } from '../domain/model/state.ts';
 import type { AuditedCommand } from '../domain/model/streams.ts';
@@ -16,8 +16,7 @@ import type { ReadRow } from '../journal/types.ts';
 type Shown = Pick<Readonly<NodeState>, 'sandboxes' | 'containers'>;
 
 interface AuditOptions {
-  readonly rules: readonly AuditRule[];
-  readonly seal: SealRules;
+  readonly policy: AuditPolicy;
   readonly state: Shown;
   readonly submit: SubmitCall;
   readonly appendRead: (row: ReadRow) => void;
@@ -25,7 +24,10 @@ interface AuditOptions {
 }
 
 export interface Audit {
+  /** By the policy that is in force when they are asked. */
   readonly seals: Seals;
+  /** What comes in from now on goes by this one. */
+  readonly setPolicy: (policy: AuditPolicy) => void;
   readonly recordRead: RecordRead;
   readonly audited: (method: 'ExecSync' | 'Exec', containerId: string, cmd: readonly string[]) => AuditedCommand;
 }
@@ -33,10 +35,25 @@ export interface Audit {
 /** Of a longer request only its size is recorded: nobody asks so much who only reads. */
 const REQUEST_CHARS_MAX = 64 * 1024;
 
-export function createAudit({ rules, seal, state, submit, appendRead, tokenOf }: AuditOptions): Audit {
-  const levelOf = auditPolicy(rules);
-  const seals = sealsOf(seal, tokenOf);
-  const sealsWords = seal.execOptions.length + seal.execArguments.length > 0;
+interface InForce {
+  readonly levelOf: AuditLevelOf;
+  readonly seals: Seals;
+  readonly sealsWords: boolean;
+}
+
+export function createAudit({ policy, state, submit, appendRead, tokenOf }: AuditOptions): Audit {
+  const made = ({ rules, seal }: AuditPolicy): InForce => ({
+    levelOf: auditPolicy(rules),
+    seals: sealsOf(seal, tokenOf),
+    sealsWords: seal.execOptions.length + seal.execArguments.length > 0,
+  });
+  let inForce = made(policy);
+  const seals: Seals = {
+    labels: (entries) => inForce.seals.labels(entries),
+    annotations: (entries) => inForce.seals.annotations(entries),
+    words: (cmd) => inForce.seals.words(cmd),
+    allArguments: (cmd) => inForce.seals.allArguments(cmd),
+  };
 
   const submitRead = async (row: ReadRow, { caller, request, failure }: ReadDetails): Promise<void> => {
     const about = streamOf(state, row.subject);
@@ -57,8 +74,11 @@ export function createAudit({ rules, seal, state, submit, appendRead, tokenOf }:
 
   return {
     seals,
+    setPolicy(next) {
+      inForce = made(next);
+    },
     recordRead(row, details) {
-      switch (levelOf(row.method, () => namespaceOf(state, row.subject))) {
+      switch (inForce.levelOf(row.method, () => namespaceOf(state, row.subject))) {
         case 'none':
           return;
         case 'metadata':
@@ -69,8 +89,8 @@ export function createAudit({ rules, seal, state, submit, appendRead, tokenOf }:
       }
     },
     audited(method, containerId, cmd) {
-      const isMetadata = levelOf(method, () => namespaceOf(state, containerId)) === 'metadata';
-      if (!isMetadata && !sealsWords) return { cmd };
+      const isMetadata = inForce.levelOf(method, () => namespaceOf(state, containerId)) === 'metadata';
+      if (!isMetadata && !inForce.sealsWords) return { cmd };
       // Behind tokens nobody looks at the words again.
       checkWords('cmd', cmd);
       return isMetadata ? { cmd: seals.allArguments(cmd), auditLevel: 'metadata' } : { cmd: seals.words(cmd) };

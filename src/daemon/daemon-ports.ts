@@ -9,6 +9,7 @@ import type { SqliteJournal } from '../journal/sqlite-journal.ts';
 import { workOwed } from '../projections/work-owed.ts';
 import type { Findings } from './findings.ts';
 import { nriPluginsReply } from './nri-status.ts';
+import type { Reload } from './reload.ts';
 import { type HasStates, takeSettledStates } from './live-states.ts';
 
 /** How long a question for the state waits on a busy node for both states to be one. */
@@ -23,6 +24,7 @@ export interface DaemonPortsSources {
   /** null: NRI is off. */
   readonly nri: Pick<NriPlugins, 'status'> | null;
   readonly journal: Pick<SqliteJournal, 'giveBack'>;
+  readonly reload: Reload;
   /** The daemon's logger. */
   readonly log: { level: string };
 }
@@ -43,6 +45,7 @@ export function daemonPorts({
   findings,
   nri,
   journal,
+  reload,
   log,
 }: DaemonPortsSources): DaemonPorts {
   const doubts = (): readonly string[] => (view.state.journalDoubts ?? []).map(({ what }) => what);
@@ -69,6 +72,7 @@ export function daemonPorts({
       })),
     nriPlugins: () => nriPluginsReply(nri?.status() ?? null, view.state),
     compactJournal: journal.giveBack,
+    reloadConfig: reload,
     setLogLevel(level) {
       const previous = log.level;
       log.level = level;

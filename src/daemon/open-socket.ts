@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { type CriServer, startCriServer } from '../adapters/cri/server.ts';
 import { createStatsReader } from '../adapters/stats/reader.ts';
 import { createUsageCollector } from '../adapters/stats/usage-collector.ts';
+import type { Config } from '../config/config.ts';
 import { createAudit } from './audit.ts';
 import { type CriComposition, criParts } from './cri-parts.ts';
 import { daemonPorts } from './daemon-ports.ts';
@@ -14,6 +15,7 @@ import type { Findings } from './findings.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { createNetworkUpkeep, type NetworkUpkeep } from './network-upkeep.ts';
 import { startObserving } from './metrics-and-traces.ts';
+import { createReload, type Reload } from './reload.ts';
 import type { EngineSources, RunningEngine } from './run-engine.ts';
 import { createSessionListener, type SessionListener } from './sessions/listener.ts';
 import { whenPodsEnd } from './sessions/calls.ts';
@@ -27,12 +29,15 @@ interface Sources extends Omit<EngineSources, 'die' | 'scene'> {
   /** The journal has every pod there may be. */
   readonly knowsAllPods: boolean;
   readonly findings: Findings;
+  /** Reads the configuration again, as it was read at first. */
+  readonly reloadConfig: () => Promise<Config>;
 }
 
 export interface OpenSocket {
   readonly cri: CriServer;
   readonly sessionListener: SessionListener;
   readonly networkUpkeep: NetworkUpkeep;
+  readonly reload: Reload;
 }
 
 export async function openSocket(sources: Sources): Promise<OpenSocket> {
@@ -40,7 +45,7 @@ export async function openSocket(sources: Sources): Promise<OpenSocket> {
   whenPodsEnd(view, running.performers.portForwarder.endPod);
   const networkUpkeep = openNetworkUpkeep(sources);
   const sessionListener = await openSessionListener(sources);
-  const { parts, services } = await openParts(sources, { networkUpkeep, sessionListener });
+  const { parts, services, reload } = await openParts(sources, { networkUpkeep, sessionListener });
   openHousekeeping(sources);
   const cri = await startCriServer({
     socketPath: config.serve.socketPath,
@@ -52,7 +57,7 @@ export async function openSocket(sources: Sources): Promise<OpenSocket> {
     onBug: (rpc, error) => log.error({ error }, `${rpc} failed unexpectedly`),
   });
   opened.defer(cri.close);
-  return { cri, sessionListener, networkUpkeep };
+  return { cri, sessionListener, networkUpkeep, reload };
 }
 
 function openNetworkUpkeep({ running, view, clock, knowsAllPods, opened, log, report }: Sources): NetworkUpkeep {
@@ -85,8 +90,8 @@ async function openSessionListener({ config, running, clock, opened, log }: Sour
 /** What the services on the socket answer from. */
 async function openParts(
   sources: Sources,
-  { networkUpkeep, sessionListener }: Omit<OpenSocket, 'cri'>,
-): Promise<CriComposition> {
+  { networkUpkeep, sessionListener }: Pick<OpenSocket, 'networkUpkeep' | 'sessionListener'>,
+): Promise<CriComposition & Pick<OpenSocket, 'reload'>> {
   const { config, version, found, running, view, clock, findings, opened, log, report } = sources;
   const { journal, journalPath, node, vault } = found;
   const { engine, performers, credentials } = running;
@@ -98,11 +103,19 @@ async function openParts(
   const eventCursor = openEventCursor(stateDir, view.seq(), report);
   opened.defer(eventCursor.close);
   const audit = createAudit({
-    ...config.audit,
+    policy: config.audit,
     state: view.state,
     submit: engine.call,
     appendRead: journal.appendRead,
     tokenOf: vault.tokenOf,
+  });
+  const reload = createReload({
+    initial: config,
+    load: sources.reloadConfig,
+    submit: engine.call,
+    log,
+    setRegistryConfigDirs: performers.images.setRegistryConfigDirs,
+    setAuditPolicy: audit.setPolicy,
   });
   const observed = await startObserving({
     config,
@@ -140,11 +153,11 @@ async function openParts(
     networkProblem: networkUpkeep.problem,
     streaming: { newId: sources.ids.hex64, urlFor: sessionListener.urlFor },
     sandboxDetails: performers.shim.sandboxDetails,
-    daemon: daemonPorts({ rootDir, engine, view, clock, findings, nri: performers.nri, journal, log }),
+    daemon: daemonPorts({ rootDir, engine, view, clock, findings, nri: performers.nri, journal, reload, log }),
     onPassedOver: (events) => log.warn({ events }, 'container events were passed over: a client is too slow, or late'),
     report,
   });
-  return composition;
+  return { ...composition, reload };
 }
 
 function openHousekeeping({ config, found, running, view, clock, opened, log, report }: Sources): void {

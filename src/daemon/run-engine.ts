@@ -8,6 +8,7 @@ import { createRelabel } from '../platform/linux/selinux.ts';
 import { ownSearchPath } from '../adapters/shim/adapter.ts';
 import { withFeatures } from '../adapters/shim/runtime-features.ts';
 import type { Config } from '../config/config.ts';
+import type { AuditPolicy } from '../domain/model/audit-policy.ts';
 import { isKnownDoubt, mayLackRecords } from '../domain/model/journal-doubt.ts';
 import { lacksNetwork } from '../domain/pod-sandbox/network.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
@@ -140,6 +141,7 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
     rebooted,
     deadTasks: rebooted ? [] : found.dead,
     crash: takeCrashFile(config.serve.stateDir),
+    ...(saysNothing(config.audit) ? {} : { audit: config.audit }),
   });
   opened.defer(() => running.stop('the start failed'));
   found.diskNews.record(running.observe);
@@ -152,3 +154,7 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
   networkRead.catch(die('the CNI configuration cannot be watched'));
   return { engine: running, performers, sessions, credentials, imageUpkeep };
 }
+
+/** As without a configuration. */
+const saysNothing = ({ rules, seal }: AuditPolicy): boolean =>
+  rules.length === 0 && Object.values(seal).every((patterns: readonly string[]) => patterns.length === 0);

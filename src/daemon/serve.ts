@@ -20,7 +20,7 @@ import { refuseCores } from '../platform/linux/syscalls.ts';
 import type { Config } from '../config/config.ts';
 import { mayLackRecords } from '../domain/model/journal-doubt.ts';
 import { copyState } from '../domain/model/state.ts';
-import type { Ids } from '../engine/ports.ts';
+import type { CallOptions, Ids } from '../engine/ports.ts';
 import { publishedView } from '../engine/published-view.ts';
 import { createView } from '../projections/view.ts';
 import { claimPlaces } from './claim-places.ts';
@@ -31,7 +31,6 @@ import { createFindings, reportTo } from './findings.ts';
 import { createLog } from './log.ts';
 import { makePlaces } from './make-places.ts';
 import { openSocket } from './open-socket.ts';
-import { createReload } from './reload.ts';
 import { runEngine } from './run-engine.ts';
 import { reportThrownBySubscribers } from './subscribers.ts';
 import { takeOver } from './take-over.ts';
@@ -76,24 +75,24 @@ async function live(config: Config, { version, reloadConfig }: ServeOptions, log
   const common = { config, version, found, view, clock, ids: systemIds, opened, log, report };
   const running = await runEngine({ ...common, die, scene });
   const { engine, imageUpkeep, performers } = running;
-  const { cri, sessionListener, networkUpkeep } = await openSocket({ ...common, running, knowsAllPods, findings });
+  const { cri, sessionListener, networkUpkeep, reload } = await openSocket({
+    ...common,
+    running,
+    knowsAllPods,
+    findings,
+    reloadConfig,
+  });
 
   let ending = false;
-  const { images, cni, shim } = performers;
+  const { cni, shim } = performers;
   dieWith({ journal: found.journal, cni, cri, shim, spawner: found.spawner }, die, () => ending);
 
   imageUpkeep.served();
   networkUpkeep.served();
   log.info({ socket: config.serve.socketPath, sinceExecMs: Math.round(performance.now()) }, 'serving');
-  const reload = createReload({
-    initial: config,
-    load: reloadConfig,
-    log,
-    setRegistryConfigDirs: images.setRegistryConfigDirs,
-  });
   process.on('SIGHUP', () => {
     notify.reloading(clock.monoNs());
-    void reload().then(notify.ready);
+    void reload(BY_NOBODY_KNOWN, { signal: 'SIGHUP' }).then(notify.ready);
   });
   notify.ready();
   // Compiled code is otherwise kept at an orderly end only, and a daemon that is killed has none.
@@ -112,6 +111,9 @@ async function live(config: Config, { version, reloadConfig }: ServeOptions, log
   // Before anything is closed, so that whoever still waits is answered.
   await engine.stop(signal);
 }
+
+/** A signal does not say who sent it. */
+const BY_NOBODY_KNOWN: CallOptions = { caller: null, deadlineNs: null };
 
 const systemIds: Ids = { hex64: () => randomBytes(32).toString('hex'), uuid: () => uuid() };
 

@@ -22,6 +22,7 @@ const commands = [
   'journal info',
   'journal backup',
   'journal compact',
+  'reload',
   'log-level',
   'nri',
   'image pull',

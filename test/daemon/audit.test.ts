@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createAudit } from '../../src/daemon/audit.ts';
 import type { CallDraft } from '../../src/domain/call/draft.ts';
-import type { SealRules } from '../../src/domain/call/sealing.ts';
+import type { AuditRule, SealRules } from '../../src/domain/model/audit-policy.ts';
 import { FailureError } from '../../src/domain/model/errors.ts';
 import type { CallReply, ReadDetails } from '../../src/engine/ports.ts';
 import type { ReadRow } from '../../src/journal/types.ts';
@@ -12,16 +12,13 @@ import { container, idOf, podSandbox, testModel } from '../adapters/cri/support.
 const model = testModel();
 model.put({ sandboxes: [podSandbox(idOf('aa'))], containers: [container(idOf('cc'), idOf('aa'))] });
 
-const setUp = (
-  rules: Parameters<typeof createAudit>[0]['rules'],
-  reply: Partial<CallReply> = {},
-  seal: Partial<SealRules> = {},
-) => {
+const NOTHING_SEALED: SealRules = { labels: [], annotations: [], execOptions: [], execArguments: [] };
+
+const setUp = (rules: readonly AuditRule[], reply: Partial<CallReply> = {}, seal: Partial<SealRules> = {}) => {
   const rows: ReadRow[] = [];
   const calls: CallDraft[] = [];
   const audit = createAudit({
-    rules,
-    seal: { labels: [], annotations: [], execOptions: [], execArguments: [], ...seal },
+    policy: { rules, seal: { ...NOTHING_SEALED, ...seal } },
     state: model.state,
     appendRead: (row) => void rows.push(row),
     submit: async (draft) => {
@@ -111,4 +108,19 @@ test('words of commands are sealed by option and by pattern, and selectors of a 
   ]);
   audit.recordRead(row('ListContainers'), details({ filter: { labelSelector: { 'team/key': 'secret', plain: 'x' } } }));
   assert.match(JSON.stringify(calls), /"labelSelector":\{"team\/key":"token of 6","plain":"x"\}/);
+});
+
+test('what comes in goes by the policy that is in force by then', () => {
+  const { audit, rows } = setUp([]);
+  const { seals } = audit;
+  audit.recordRead(row('Version'), details());
+  assert.deepEqual(audit.audited('Exec', 'cc', ['login', 'hunter2']), { cmd: ['login', 'hunter2'] });
+  audit.setPolicy({
+    rules: [{ level: 'none', methods: ['Version'], namespaces: [] }],
+    seal: { ...NOTHING_SEALED, labels: ['team'], execArguments: ['hunter*'] },
+  });
+  audit.recordRead(row('Version'), details());
+  assert.equal(rows.length, 1);
+  assert.deepEqual(audit.audited('Exec', 'cc', ['login', 'hunter2']), { cmd: ['login', { token: 'token of 7' }] });
+  assert.deepEqual(seals.labels({ team: 'red', plain: 'x' }), { team: 'token of 3', plain: 'x' });
 });

@@ -3,7 +3,8 @@
  * read from it, and runs all the same.
  */
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
+import { readFile, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { searcherFor, searchFiles } from '../support/canaries.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
@@ -129,6 +130,47 @@ describe('the audit policy', { timeout: 120_000 }, () => {
     await node.daemon.start();
     assert.deepEqual(await answered(), before);
     assert.deepEqual(search(await scribeOf(['at', '0s', 'get', 'pods', '--json'])), []);
+  });
+
+  test('a policy that is reloaded is recorded with who wanted it, holds for what comes next, and a wrong file changes nothing', async () => {
+    const { daemon } = node;
+    const path = join(dirname(daemon.dirs.root), 'config.toml');
+    const before = await readFile(path, 'utf8');
+    const reload = (): ReturnType<typeof daemon.scribe> => daemon.scribe('reload', '--socket', daemon.socket);
+    const reads = async (): Promise<number> =>
+      (await scribeOf(['history', '--reads', '--method', 'Version', '--method', 'Status']))
+        .split('\n')
+        .filter((line) => /audit level request/.test(line)).length;
+    const ask = async (): Promise<void> => {
+      await daemon.cri.runtime.version({});
+      await daemon.cri.runtime.status({});
+    };
+    await ask();
+    await writeFile(
+      path,
+      before.replace('methods = ["Version"]', 'methods = ["ListImages"]').replace('"ContainerStatus"', '"Status"'),
+    );
+    const applied = await reload();
+    assert.equal(applied.stdout, 'audit.rules: applied\n', applied.stderr);
+    await ask();
+    await eventually('the read is a record', async () => (await reads()) === 1);
+    await writeFile(path, before.replace('level = "none"', 'level = "nought"'));
+    const wrong = await reload();
+    assert.equal(wrong.exitCode, 1);
+    assert.match(wrong.stderr, /config\.toml: audit\.rules.*level.*none.*metadata/);
+    await ask();
+    await eventually('the policy is as it was', async () => (await reads()) === 2);
+
+    const history = await scribeOf(['history', '--method', 'ReloadConfig']);
+    assert.match(history, / scribe pid \d+ uid 0 .*audit\.rules is \[/);
+    assert.match(history, /ReloadConfig .*InvalidField|ReloadConfig .*can't be used/);
+    assert.match(await scribeOf(['history', '--events']), /daemon started .*with 3 audit rules and 3 sealed patterns/);
+    const [first = ''] = (await scribeOf(['export', '--level', 'request']))
+      .split('\n')
+      .filter((line) => line.includes('"ReloadConfig"'));
+    assert.match(first, /"was":\[.*"Version".*"is":\[.*"ListImages"/);
+    await writeFile(path, before);
+    assert.equal((await reload()).exitCode, 0);
   });
 
   test('who reads the journal is recorded while the daemon runs: by what command, what of it, and once for whoever follows', async () => {

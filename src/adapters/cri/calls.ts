@@ -68,7 +68,7 @@ export const optionsOf = ({ caller, deadlineNs, traceParent, unknownFields, sign
   signal: signal(),
 });
 
-const thrown = ({ reason, message }: Failure): FailureError => new FailureError(reason, message);
+export const thrown = ({ reason, message }: Failure): FailureError => new FailureError(reason, message);
 
 /** What a read call that takes no filter is about. */
 export const everything = (): string => '';

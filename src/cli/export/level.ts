@@ -3,7 +3,7 @@
  * may hold a secret that nobody told the journal of, so at the default level only fields are let through that are known to
  * hold none: who, which method, which object by its names and ids, when, and how it ended. Pure.
  */
-import { AUDIT_LEVELS, type AuditLevel } from '../../domain/call/audit.ts';
+import { AUDIT_LEVELS, type AuditLevel } from '../../domain/model/audit-policy.ts';
 import type { JournalRecord } from '../../journal/types.ts';
 import { misuse } from '../command.ts';
 
@@ -43,12 +43,13 @@ const LEAVES: ReadonlySet<string> = new Set([
   ...['exitStatus', 'exitCode', 'exitedAtNs', 'signal', 'killAtNs', 'oomKills', 'claimed', 'rebooted'],
   ...['stdinBytes', 'stdoutBytes', 'stderrBytes', 'toPodBytes', 'fromPodBytes'],
   ...['subcommand', 'toSeq', 'fromSeq', 'shown'],
+  ...['key', 'applied'],
   ...['kind', 'effect', 'segment', 'count', 'dropped', 'fromNs', 'toNs'],
 ]);
 
 /** What is looked into for them. */
 const BRANCHES: ReadonlySet<string> = new Set([
-  ...['request', 'caller', 'config', 'metadata', 'image', 'failure', 'response', 'exit', 'effects'],
+  ...['request', 'caller', 'config', 'metadata', 'image', 'failure', 'response', 'exit', 'effects', 'changes'],
 ]);
 
 /** Whether a value under this name is let through at the level metadata, and whether an object under it is looked into. */

@@ -9,6 +9,7 @@ import {
   type Sequenced,
   subjectOf,
 } from '../../domain/model/records.ts';
+import type { AuditPolicy, ConfigReload } from '../../domain/model/audit-policy.ts';
 import type { JournalRead } from '../../domain/model/reads.ts';
 import type { UnknownField } from '../../domain/model/unknown-fields.ts';
 import { pluginName } from '../../domain/nri/plugins.ts';
@@ -56,6 +57,17 @@ const journalReadWords = ({ subcommand, words, fromSeq, toSeq, shown }: JournalR
   return `scribe ${[subcommand, ...words].join(' ')}${count}${range}`;
 };
 
+const isEmpty = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
+
+/** What of it is another one now, and the audit policy from now on. */
+const reloadWords = ({ changes, signal }: ConfigReload): string => {
+  const words = changes.map(({ key, applied, is }) => {
+    const value = is === undefined ? '' : isEmpty(is) ? ' is empty' : ` is ${JSON.stringify(is)}`;
+    return `${key}${value}${applied ? '' : ' (takes a restart)'}`;
+  });
+  return [...(signal === undefined ? [] : [`by ${signal}`]), ...words].join('; ');
+};
+
 /** What is worth knowing of a request beside its object; '' for nothing. */
 export const detailOf = (request: CallRequest): string => {
   switch (request.method) {
@@ -72,6 +84,8 @@ export const detailOf = (request: CallRequest): string => {
     case 'Exec':
     case 'ExecSession':
       return `${streamsOf(request)}: ${shortened(commandText(request.cmd))}`;
+    case 'ReloadConfig':
+      return shortened(reloadWords(request));
     case 'ReadJournal':
       return shortened(journalReadWords(request));
     case 'Read':
@@ -106,6 +120,12 @@ export const detailOf = (request: CallRequest): string => {
 export const auditWords = (request: CallRequest): string => {
   if (request.method === 'Read') return 'audit level request';
   return 'auditLevel' in request ? `audit level ${request.auditLevel ?? ''}` : '';
+};
+
+const policyWords = ({ rules, seal }: AuditPolicy): string => {
+  const lists: readonly (readonly string[])[] = Object.values(seal);
+  const seals = lists.flat().length;
+  return `with ${counted(rules.length, 'audit rule')} and ${counted(seals, 'sealed pattern')}`;
 };
 
 /** What a request had more than the contract of its day: its values, where they were kept. */
@@ -252,11 +272,12 @@ export const wordsOf = (event: Sequenced<DomainRecord>): Words | null => {
     case 'call.detached':
       return plain('caller has gone', 'what it began goes on');
     case 'daemon.started': {
-      const { facts, rebooted, deadTasks, crash, leftAlone = [] } = event.body;
+      const { facts, rebooted, deadTasks, crash, audit, leftAlone = [] } = event.body;
       const after = rebooted ? ', after a reboot' : '';
       const dead = deadTasks.length > 0 ? `, ${counted(deadTasks.length, 'task')} found dead` : '';
       const left = leftAlone.length > 0 ? `, ${counted(leftAlone.length, 'object')} not recovered` : '';
-      const outcome = `scribe ${facts.version}${after}${dead}${left}`;
+      const policy = audit === undefined ? '' : `, ${policyWords(audit)}`;
+      const outcome = `scribe ${facts.version}${after}${dead}${left}${policy}`;
       if (leftAlone.length > 0) return bad('daemon started', outcome);
       if (crash === null) return plain('daemon started', outcome);
       return bad('daemon started', `${outcome}; the one before ended with: ${crash.split('\n')[0] ?? ''}`);

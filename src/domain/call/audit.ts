@@ -3,21 +3,10 @@
  * that matches says it. Which levels a method can have follows from what its record is for: what a call that changes
  * something asked for is what is decided, recovered and replayed from. Pure; config/ refuses rules that can't hold.
  */
+import type { AuditLevel, AuditRule } from '../model/audit-policy.ts';
 import { globExpression } from '../values/glob.ts';
 import { callMethods } from './catalogue.ts';
 import { readMethods } from './read-methods.ts';
-
-/** As Kubernetes calls them in its audit policy. Each has all of the one before. */
-export const AUDIT_LEVELS = ['none', 'metadata', 'request', 'request-response'] as const;
-export type AuditLevel = (typeof AUDIT_LEVELS)[number];
-
-export interface AuditRule {
-  readonly level: AuditLevel;
-  /** Names of RPCs, as globs. */
-  readonly methods: readonly string[];
-  /** Of the pod that a call names; '' for calls that name none. Empty: all. */
-  readonly namespaces: readonly string[];
-}
 
 /** `namespace` is asked only where a rule needs it. */
 export type AuditLevelOf = (method: string, namespace: () => string) => AuditLevel;

@@ -199,6 +199,11 @@ const catalogue: Catalogue = {
   SetLogLevel: { ...ofNode, onFullDisk: 'refused', decide: setLogLevel },
   AcknowledgeJournal: { ...ofNode, onFullDisk: 'refused', decide: acknowledgeJournal },
 
+  ReloadConfig: {
+    ...ofNode,
+    onFullDisk: 'refused',
+    decide: (turn, call, { failure }) => complete(turn, call, failure === undefined ? OK : refused(failure)),
+  },
   ReadJournal: { ...ofNode, onFullDisk: 'refused', decide: (turn, call) => complete(turn, call, OK) },
   Read: {
     ...ofNothing,

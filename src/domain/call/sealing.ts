@@ -3,18 +3,9 @@
  * annotations by their keys, words of commands. A sealed text is a token from then on, for everybody; only the words of a
  * command are filled in again, by whoever runs it. Pure, but for `tokenOf`.
  */
+import type { SealRules } from '../model/audit-policy.ts';
 import type { OciArg } from '../model/oci.ts';
 import { matchesWildcard } from '../values/wildcard.ts';
-
-export interface SealRules {
-  /** Keys, with "*" for any characters. */
-  readonly labels: readonly string[];
-  readonly annotations: readonly string[];
-  /** Options of commands: the word after one is sealed, or what it has behind "=". */
-  readonly execOptions: readonly string[];
-  /** Whole words of commands, with "*" for any characters. */
-  readonly execArguments: readonly string[];
-}
 
 type Entries = Readonly<Record<string, string>>;
 

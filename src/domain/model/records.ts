@@ -11,6 +11,7 @@ import type { ContainerConfig, Int64, LinuxContainerResources, PodSandboxConfig 
 import type { CniConfList } from './cni.ts';
 import type { EffectIntents, EffectKind, EffectResults } from './effects.ts';
 import type { ImagePulled } from './image-content.ts';
+import type { AuditPolicy, ConfigReload } from './audit-policy.ts';
 import type { JournalRead, RecordedRead } from './reads.ts';
 import type { TaskExit } from './tasks.ts';
 import type { SandboxRequested } from './sandbox-requested.ts';
@@ -134,6 +135,7 @@ export type CallRequest =
   | { readonly method: 'UpdateRuntimeConfig'; readonly podCidr: string }
   | { readonly method: 'SetLogLevel'; readonly level: string }
   | { readonly method: 'AcknowledgeJournal'; readonly reason: string }
+  | ({ readonly method: 'ReloadConfig' } & ConfigReload)
   | ({ readonly method: 'ReadJournal' } & JournalRead)
   | ({ readonly method: 'Read' } & RecordedRead)
   /** A request that was refused before it could be written down as a call: what was wrong with it. */
@@ -195,6 +197,8 @@ export type Input =
         readonly deadTasks: readonly string[];
         /** What the crash file of the last life said, if it left one. */
         readonly crash: string | null;
+        /** What is recorded of calls from now on, where the configuration says something of it. */
+        readonly audit?: AuditPolicy;
         /** Streams of objects that recovery passes over, since deciding about them threw; absent: none. */
         readonly leftAlone?: readonly { readonly stream: string; readonly error: string }[];
       };

@@ -7,6 +7,7 @@ import { DaemonDefinition } from '../../../src/wire/scribe/v1/daemon.ts';
 import { createFindings } from '../../../src/daemon/findings.ts';
 import { daemonPorts } from '../../../src/daemon/daemon-ports.ts';
 import { GrpcCode } from '../../../src/domain/model/errors.ts';
+import { refused, succeeded } from '../../../src/domain/model/result.ts';
 import { writeState } from '../../../src/domain/turn/snapshot.ts';
 import { hashOfState } from '../../../src/journal/snapshots.ts';
 import { foldJournal } from '../../support/fold.ts';
@@ -46,6 +47,7 @@ const serve = async (owner: Owner, overrides: Partial<DaemonPorts> = {}): Promis
     findings,
     nri: null,
     journal: { giveBack: async (forMs) => ({ fileBytes: 8192, freeBytes: forMs, givesBack: true }) },
+    reload: async () => succeeded([{ key: 'audit.rules', applied: true, was: [], is: ['x'] }]),
     log,
   });
   const { socket } = await startServer(owner, {
@@ -134,6 +136,18 @@ describe('scribe.v1.Daemon', { timeout: 20_000 }, () => {
   it('ListNriPlugins tells that NRI is off', async (t) => {
     const { client } = await serve(t);
     assert.deepEqual(await ask(client, fullName, methods.listNriPlugins, {}), { enabled: false, plugins: [] });
+  });
+
+  it('ReloadConfig says what differs, without values, and fails with what is wrong', async (t) => {
+    const { client } = await serve(t);
+    const { changes } = await ask(client, fullName, methods.reloadConfig, {});
+    assert.deepEqual(changes, [{ key: 'audit.rules', applied: true }]);
+    const failure = { reason: 'InvalidField', message: 'audit.rules.0.level: must be a level' } as const;
+    const { client: other } = await serve(t, { reloadConfig: async () => refused(failure) });
+    await assert.rejects(ask(other, fullName, methods.reloadConfig, {}), (error: Error) => {
+      assert.equal(codeOf(error), GrpcCode.INVALID_ARGUMENT);
+      return error.message === failure.message;
+    });
   });
 
   it('SetLogLevel changes the level, gives the one before, and is journaled', async (t) => {

@@ -1,7 +1,8 @@
 /** Which level a call has by the audit rules, and which methods there are to name. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type AuditRule, auditPolicy, levelsOf, methodsLike, nameableMethods } from '../../../src/domain/call/audit.ts';
+import { auditPolicy, levelsOf, methodsLike, nameableMethods } from '../../../src/domain/call/audit.ts';
+import type { AuditRule } from '../../../src/domain/model/audit-policy.ts';
 import { ImageServiceDefinition, RuntimeServiceDefinition } from '../../../src/wire/cri/api.ts';
 import { DaemonDefinition } from '../../../src/wire/scribe/v1/daemon.ts';
 

@@ -3,9 +3,12 @@
  * those who read its journal by themselves. Puts the
  * answers of its ports into messages; computes and remembers nothing.
  */
+import type { ConfigChange } from '../../../domain/model/audit-policy.ts';
 import { type Failure, FailureError } from '../../../domain/model/errors.ts';
 import { shown } from '../../../domain/oci/refuse.ts';
 import type { JournalRead } from '../../../domain/model/reads.ts';
+import type { Result } from '../../../domain/model/result.ts';
+import type { CallOptions } from '../../../engine/ports.ts';
 import type {
   DaemonDefinition,
   ListNriPluginsReply,
@@ -13,7 +16,7 @@ import type {
   ReadJournalRequest,
 } from '../../../wire/scribe/v1/daemon.ts';
 import type { Handlers } from '../context.ts';
-import { checked, reading, submit } from '../calls.ts';
+import { checked, optionsOf, reading, submit, thrown } from '../calls.ts';
 import type { CriParts } from '../parts.ts';
 
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;
@@ -56,6 +59,8 @@ export interface DaemonPorts {
   readonly compactJournal: (
     forMs: number,
   ) => Promise<{ readonly fileBytes: number; readonly freeBytes: number; readonly givesBack: boolean }>;
+  /** Reads the configuration again, and has that recorded; what is another one now. */
+  readonly reloadConfig: (asked: CallOptions) => Promise<Result<readonly ConfigChange[]>>;
   /** Changes what is logged from now on; gives the level until now. */
   readonly setLogLevel: (level: LogLevel) => string;
 }
@@ -106,6 +111,11 @@ export function daemonService(parts: CriParts, daemon: DaemonPorts): Handlers<ty
       const read = await checked(parts, READ_JOURNAL, () => readOf(request, daemon.realRootDir), context);
       await submit(parts, READ_JOURNAL, () => read, context);
       return {};
+    },
+    async reloadConfig(_, context) {
+      const reloaded = await daemon.reloadConfig(optionsOf(context));
+      if (!reloaded.ok) throw thrown(reloaded.failure);
+      return { changes: reloaded.value.map(({ key, applied }) => ({ key, applied })) };
     },
     async setLogLevel({ level: wanted }, context) {
       const level = await checked(parts, SET_LOG_LEVEL, () => levelOf(wanted), context);

@@ -77,6 +77,20 @@ export interface SetLogLevelReply {
   previous: string;
 }
 
+export interface ReloadConfigRequest {
+}
+
+export interface ReloadConfigReply {
+  changes: ConfigChange[];
+}
+
+export interface ConfigChange {
+  /** As a file has it: audit.rules. */
+  key: string;
+  /** False: it takes a restart. */
+  applied: boolean;
+}
+
 export interface AcknowledgeJournalRequest {
   /** Why it is right so; it is recorded. */
   reason: string;
@@ -768,6 +782,171 @@ export const SetLogLevelReply: MessageFns<SetLogLevelReply> = {
   fromPartial<I extends Exact<DeepPartial<SetLogLevelReply>, I>>(object: I): SetLogLevelReply {
     const message = createBaseSetLogLevelReply();
     message.previous = object.previous ?? "";
+    return message;
+  },
+};
+
+function createBaseReloadConfigRequest(): ReloadConfigRequest {
+  return {};
+}
+
+export const ReloadConfigRequest: MessageFns<ReloadConfigRequest> = {
+  encode(_: ReloadConfigRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ReloadConfigRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseReloadConfigRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<ReloadConfigRequest>, I>>(base?: I): ReloadConfigRequest {
+    return ReloadConfigRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ReloadConfigRequest>, I>>(_: I): ReloadConfigRequest {
+    const message = createBaseReloadConfigRequest();
+    return message;
+  },
+};
+
+function createBaseReloadConfigReply(): ReloadConfigReply {
+  return { changes: [] };
+}
+
+export const ReloadConfigReply: MessageFns<ReloadConfigReply> = {
+  encode(message: ReloadConfigReply, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.changes) {
+      ConfigChange.encode(v!, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ReloadConfigReply {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseReloadConfigReply();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.changes.push(ConfigChange.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<ReloadConfigReply>, I>>(base?: I): ReloadConfigReply {
+    return ReloadConfigReply.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ReloadConfigReply>, I>>(object: I): ReloadConfigReply {
+    const message = createBaseReloadConfigReply();
+    message.changes = object.changes?.map((e) => ConfigChange.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseConfigChange(): ConfigChange {
+  return { key: "", applied: false };
+}
+
+export const ConfigChange: MessageFns<ConfigChange> = {
+  encode(message: ConfigChange, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.key !== "") {
+      writer.uint32(10).string(message.key);
+    }
+    if (message.applied !== false) {
+      writer.uint32(16).bool(message.applied);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ConfigChange {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseConfigChange();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.key = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.applied = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<ConfigChange>, I>>(base?: I): ConfigChange {
+    return ConfigChange.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ConfigChange>, I>>(object: I): ConfigChange {
+    const message = createBaseConfigChange();
+    message.key = object.key ?? "";
+    message.applied = object.applied ?? false;
     return message;
   },
 };
@@ -1602,6 +1781,15 @@ export const DaemonDefinition = {
       requestType: SetLogLevelRequest as typeof SetLogLevelRequest,
       requestStream: false,
       responseType: SetLogLevelReply as typeof SetLogLevelReply,
+      responseStream: false,
+      options: {},
+    },
+    /** Reads the configuration again: what can change while the daemon runs does, and nothing when a file can't be used. */
+    reloadConfig: {
+      name: "ReloadConfig",
+      requestType: ReloadConfigRequest as typeof ReloadConfigRequest,
+      requestStream: false,
+      responseType: ReloadConfigReply as typeof ReloadConfigReply,
       responseStream: false,
       options: {},
     },
