@@ -5,7 +5,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { Writable } from 'node:stream';
-import { findProgram } from '../adapters/doctor/tools.ts';
+import { findProgram } from '../platform/linux/find-program.ts';
 import { type ExitStatus, failure } from './command.ts';
 import type { Environment, Output } from './io.ts';
 

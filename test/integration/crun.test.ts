@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
-import { findProgram } from '../../src/adapters/shim/process/shim-binary.ts';
+import { findProgram } from '../../src/platform/linux/find-program.ts';
 import { ContainerState, type DeepPartial, type PodSandboxConfig, PodSandboxState } from '../../src/wire/cri/api.ts';
 import { GrpcCode } from '../../src/domain/model/errors.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';

@@ -6,6 +6,7 @@ import { constants, type Stats } from 'node:fs';
 import { chmod, copyFile, lchown, link, lutimes, mkdir, readlink, rename, rm, stat, symlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { FailureError } from '../../domain/model/errors.ts';
+import { isThere } from '../../platform/linux/exists.ts';
 import { makeDirectory, unfinishedName } from '../../platform/linux/files.ts';
 import {
   entriesOf,
@@ -14,7 +15,7 @@ import {
   OVERLAY_XATTR_PREFIX,
   resolveInLayers,
 } from '../../platform/linux/layer-tree.ts';
-import { errorCodeOf, listXattrs, makeNode, readXattr, writeXattr } from '../../platform/linux/syscalls.ts';
+import { listXattrs, makeNode, readXattr, writeXattr } from '../../platform/linux/syscalls.ts';
 
 /** For a volume at a place that the image does not have. */
 const EMPTY_VOLUME_MODE = 0o755;
@@ -73,15 +74,6 @@ const copyDirectory = async (directory: LayerDirectory, to: string, copying: Cop
   if (uppermost !== undefined) await copyAttributes(uppermost, to, await stat(uppermost));
 };
 
-const exists = (path: string): Promise<boolean> =>
-  stat(path).then(
-    () => true,
-    (error: unknown) => {
-      if (errorCodeOf(error) === 'ENOENT') return false;
-      throw error;
-    },
-  );
-
 /**
  * Makes the directory `hostPath` with the content, owners, modes, times and extended attributes that the image has at
  * `imagePath` (`layerDirs`: its layers, base first). One that is there already is left as it is: it only gets its name
@@ -94,7 +86,7 @@ export const fillImageVolume = async (
   hostPath: string,
   before: (sizeBytes: number) => Promise<void>,
 ): Promise<void> => {
-  if (await exists(hostPath)) return;
+  if (await isThere(hostPath)) return;
   const source = await resolveInLayers(layerDirs, imagePath);
   if (source?.kind === 'file') {
     throw new FailureError('ImageInvalid', `The image declares a volume at ${imagePath}, which in it is no directory.`);

@@ -6,7 +6,8 @@ import * as z from 'zod';
 import type { CniConfList } from '../../domain/model/cni.ts';
 import { readAs } from '../../platform/foreign-json.ts';
 import { type DoctorResult, ok, problem, warning } from './result.ts';
-import { findIn, findProgram, outputOf } from './tools.ts';
+import { findIn, findProgram } from '../../platform/linux/find-program.ts';
+import { outputOf } from './tools.ts';
 
 export interface NetworkSettings {
   /** The runtime handler whose pods have this network; absent for that of all others. */

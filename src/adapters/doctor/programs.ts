@@ -4,7 +4,8 @@
 import { escapesFromRunc } from '../../domain/node/known-escapes.ts';
 import type { RuntimeHandler } from '../../domain/model/runtime-handler.ts';
 import { type DoctorResult, ok, problem, warning } from './result.ts';
-import { findProgram, outputOf } from './tools.ts';
+import { findProgram } from '../../platform/linux/find-program.ts';
+import { outputOf } from './tools.ts';
 
 /** The oldest shim whose bootstrap scribe reads. */
 const SHIM_MIN = [1, 6] as const;

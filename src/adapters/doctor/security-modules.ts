@@ -3,7 +3,7 @@ import type { NodeFacts } from '../../domain/model/node-facts.ts';
 import { readSelinuxPolicy } from '../../platform/linux/selinux.ts';
 import { APPARMOR_PARSER } from '../../platform/linux/security-modules.ts';
 import { type DoctorResult, ok, warning } from './result.ts';
-import { findProgram } from './tools.ts';
+import { findProgram } from '../../platform/linux/find-program.ts';
 
 const APPARMOR = 'AppArmor';
 const SELINUX = 'SELinux';

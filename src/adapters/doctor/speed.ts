@@ -11,7 +11,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { CgroupFacts, NodeFacts } from '../../domain/model/node-facts.ts';
 import type { RuntimeHandler } from '../../domain/model/runtime-handler.ts';
 import { type DoctorResult, ok, warning } from './result.ts';
-import { findProgram, outputOf } from './tools.ts';
+import { findProgram } from '../../platform/linux/find-program.ts';
+import { outputOf } from './tools.ts';
 
 const JOINING = 'speed of control groups';
 const runtimeSpeed = (handler: RuntimeHandler): string => `speed of ${handler.name}`;

@@ -2,12 +2,13 @@
  * Writable layers of containers, on top of the unpacked layers of their images. Makes and removes directories; mounting
  * them is the shim's. A container's layer is named by its id, so that making it again finds what is there.
  */
-import { access, chmod, chown, lstat, mkdir, rmdir } from 'node:fs/promises';
+import { chmod, chown, lstat, mkdir, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Mount } from '../../domain/model/tasks.ts';
 import { FailureError } from '../../domain/model/errors.ts';
 import { nodeIdOf } from '../../domain/oci/user-namespace.ts';
 import type { PodUserNamespace } from '../../domain/model/user-namespace.ts';
+import { isThere } from '../../platform/linux/exists.ts';
 import { errorCodeOf } from '../../platform/linux/syscalls.ts';
 import { containerDir, type ImageLayout, LAYER_DIR, layerDir } from './layout.ts';
 import type { Snapshots } from './snapshots-port.ts';
@@ -22,28 +23,18 @@ const MOUNT_DATA_BYTES_MAX = 4_096;
 /** Where the kernel has it: with the index, overlayfs refuses to have one layer under two mounts. */
 const INDEX_PARAMETER = '/sys/module/overlay/parameters/index';
 
-const exists = async (path: string): Promise<boolean> => {
-  try {
-    await access(path);
-    return true;
-  } catch (error) {
-    if (errorCodeOf(error) === 'ENOENT') return false;
-    throw error;
-  }
-};
-
 export const createSnapshots = (layout: ImageLayout, trees: Trees): Snapshots => {
   let indexOption: Promise<readonly string[]> | null = null;
 
   const indexOptions = (): Promise<readonly string[]> => {
-    indexOption ??= exists(INDEX_PARAMETER).then((isThere) => (isThere ? ['index=off'] : []));
+    indexOption ??= isThere(INDEX_PARAMETER).then((hasIndex) => (hasIndex ? ['index=off'] : []));
     return indexOption;
   };
 
   const layerDirs = (chainIds: readonly string[]): string[] => chainIds.map((chainId) => layerDir(layout, chainId));
 
   const checkLayers = async (dirs: readonly string[]): Promise<void> => {
-    const present = await Promise.all(dirs.map(exists));
+    const present = await Promise.all(dirs.map(isThere));
     const missing = dirs.find((_, index) => present[index] === false);
     if (missing === undefined) return;
     throw new FailureError('HostFailed', `A layer of the image is not unpacked at ${missing}: pull the image again.`);

@@ -20,7 +20,7 @@ import { CheckpointOptions } from '../../wire/types/runc/options/oci.ts';
 import { readCgroupsPath } from './bundle-spec.ts';
 import type { ShimContext } from './context.ts';
 import { attempting, quoted } from './failures.ts';
-import { findProgram } from './process/shim-binary.ts';
+import { findProgram } from '../../platform/linux/find-program.ts';
 
 export interface CheckpointTools {
   readonly spawner: Pick<Spawner, 'run'>;

@@ -2,12 +2,12 @@
  * Runs shim binaries, always through the spawner (C15): finds them, asks each once for its version, starts a shim from
  * a bundle, and deletes what a dead shim has left. Knows nothing of connections and tasks.
  */
-import { constants } from 'node:fs';
-import { access, rm, stat, writeFile } from 'node:fs/promises';
-import { delimiter, isAbsolute, join } from 'node:path';
+import { rm, stat, writeFile } from 'node:fs/promises';
+import { isAbsolute, join } from 'node:path';
 import { FailureError } from '../../../domain/model/errors.ts';
 import { type RuntimeHandler, takesRuncOptions } from '../../../domain/model/runtime-handler.ts';
-import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
+import { isThere } from '../../../platform/linux/exists.ts';
+import { findProgram } from '../../../platform/linux/find-program.ts';
 import type { RunResult, Spawner } from '../../../platform/spawner/types.ts';
 import {
   parseShimVersion,
@@ -51,28 +51,11 @@ export interface ShimBinariesOptions {
   readonly environment: Readonly<Record<string, string>>;
 }
 
-const isExecutable = async (path: string): Promise<boolean> => {
-  try {
-    await access(path, constants.X_OK);
-    return (await stat(path)).isFile();
-  } catch {
-    return false;
-  }
-};
-
-/** The first executable file of that name in `searchPath`; null when there is none. */
-export const findProgram = async (name: string, searchPath: string): Promise<string | null> => {
-  for (const dir of searchPath.split(delimiter).filter(isAbsolute)) {
-    const path = join(dir, name);
-    if (await isExecutable(path)) return path;
-  }
-  return null;
-};
-
 /** The binary's absolute path: the configured one, or the first of its name in `searchPath`. Throws HostLacks. */
 export const findShimBinary = async (handler: RuntimeHandler, searchPath: string): Promise<string> => {
   if (handler.shimPath !== undefined) {
-    if (isAbsolute(handler.shimPath) && (await isExecutable(handler.shimPath))) return handler.shimPath;
+    const configured = isAbsolute(handler.shimPath) ? await findProgram(handler.shimPath, searchPath) : null;
+    if (configured !== null) return configured;
     const message = `The shim ${handler.shimPath} of runtime handler '${handler.name}' is no executable file: correct its path in the configuration.`;
     throw new FailureError('HostLacks', message);
   }
@@ -81,16 +64,6 @@ export const findShimBinary = async (handler: RuntimeHandler, searchPath: string
   if (found !== null) return found;
   const message = `${name}, the shim of runtime handler '${handler.name}', is not in PATH (${searchPath}): install it, or configure its path.`;
   throw new FailureError('HostLacks', message);
-};
-
-const exists = async (path: string): Promise<boolean> => {
-  try {
-    await stat(path);
-    return true;
-  } catch (error) {
-    if (errorCodeOf(error) === 'ENOENT') return false;
-    throw error;
-  }
 };
 
 const complaintOf = ({ timedOut, exitCode, signalName, stderr, stdout }: RunResult, timeoutMs: number): string => {
@@ -150,7 +123,7 @@ export const createShimBinaries = (options: ShimBinariesOptions): ShimBinaries =
     delete: async (handler, id, bundlePath) => {
       checkBundlePath(id, bundlePath);
       const needed = takesRuncOptions(handler) ? join(bundlePath, runtimeFileName) : bundlePath;
-      if (!(await exists(needed)) || (await exists(join(bundlePath, notFoundFileName)))) return;
+      if (!(await isThere(needed)) || (await isThere(join(bundlePath, notFoundFileName)))) return;
       const args = shimArguments({ action: 'delete', id, bundlePath, daemonAddress });
       await run(await find(handler), args, bundlePath, new Uint8Array(0));
     },
