@@ -55,7 +55,7 @@ export function createAudit({ policy, state, submit, appendRead, tokenOf }: Audi
     allArguments: (cmd) => inForce.seals.allArguments(cmd),
   };
 
-  const submitRead = async (row: ReadRow, { caller, request, failure }: ReadDetails): Promise<void> => {
+  const submitRead = async (row: ReadRow, { caller, request, unknownFields, failure }: ReadDetails): Promise<void> => {
     const about = streamOf(state, row.subject);
     const { unrecorded } = await submit(
       {
@@ -66,7 +66,7 @@ export function createAudit({ policy, state, submit, appendRead, tokenOf }: Audi
         durationNs: String(row.durationNs),
         ...(failure === null ? {} : { failure }),
       },
-      { caller, deadlineNs: null },
+      { caller, deadlineNs: null, unknownFields },
     );
     // While the disk is full there is room for rows alone.
     if (unrecorded === true) appendRead(row);

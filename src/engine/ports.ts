@@ -100,6 +100,7 @@ export interface ReadDetails {
   readonly caller: Caller | null;
   /** The fields of the request that are set. */
   readonly request: Readonly<Record<string, unknown>>;
+  readonly unknownFields: readonly UnknownField[];
   readonly failure: Failure | null;
 }
 

@@ -41,7 +41,7 @@ const row = (method: string, subject = ''): ReadRow => ({
 });
 const details =
   (request: object = {}): (() => ReadDetails) =>
-  () => ({ caller: null, request: { ...request }, failure: null });
+  () => ({ caller: null, request: { ...request }, unknownFields: [], failure: null });
 
 test('a read is a row, a record, or nothing, as the rules say', async () => {
   const { audit, rows, calls } = setUp([

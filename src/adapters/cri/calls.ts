@@ -97,6 +97,7 @@ export function reading<Request extends object | null, Response>(
         () => ({
           caller: context.caller,
           request: setFields(request),
+          unknownFields: context.unknownFields,
           failure: code === GrpcCode.OK ? null : failureOf(error),
         }),
       );

@@ -45,11 +45,14 @@ const LEAVES: ReadonlySet<string> = new Set([
   ...['subcommand', 'toSeq', 'fromSeq', 'shown'],
   ...['key', 'applied'],
   ...['kind', 'effect', 'segment', 'count', 'dropped', 'fromNs', 'toNs'],
+  // Of a field that the contract did not know: where it was, and its size.
+  ...['field', 'bytes'],
 ]);
 
 /** What is looked into for them. */
 const BRANCHES: ReadonlySet<string> = new Set([
   ...['request', 'caller', 'config', 'metadata', 'image', 'failure', 'response', 'exit', 'effects', 'changes'],
+  'unknownFields',
 ]);
 
 /** Whether a value under this name is let through at the level metadata, and whether an object under it is looked into. */

@@ -128,13 +128,14 @@ const policyWords = ({ rules, seal }: AuditPolicy): string => {
   return `with ${counted(rules.length, 'audit rule')} and ${counted(seals, 'sealed pattern')}`;
 };
 
-/** What a request had more than the contract of its day: its values, where they were kept. */
+/** What a request had more than the contract of its day: where, how much, and its values where they were kept. */
 export const unknownWords = (unknown: readonly UnknownField[] = []): string =>
-  shortened(
-    unknown
-      .map(({ field, bytes: size, text, base64 }) => `unknown field ${field}: ${text ?? base64 ?? bytes(size)}`)
-      .join(', '),
-  );
+  unknown
+    .map(({ field, bytes: size, text = '', base64 = '' }) => {
+      const value = shortened(text === '' ? base64 : text);
+      return `unknown field ${field}, ${bytes(size)}${value === '' ? '' : `: ${value}`}`;
+    })
+    .join(', ');
 
 const intentWords = (intent: Intent): string => {
   switch (intent.kind) {
