@@ -2,7 +2,8 @@
  * Looks, once at start-up, for what the journal says is running: processes of tasks, and mounts that pin the namespaces
  * of pods without one. Says what is gone; what follows from that is decided by the domain.
  */
-import { readMountInfo } from '../platform/linux/mounts.ts';
+import { mountedAt } from '../platform/linux/mounts-below.ts';
+import { readMountPoints } from '../platform/linux/mounts.ts';
 import { isAlive } from '../platform/linux/processes.ts';
 import type { NodeState } from '../domain/model/state.ts';
 import { pinsThatShouldBe, tasksThatShouldRun } from '../domain/node/expected-tasks.ts';
@@ -16,6 +17,14 @@ export async function findDead(state: NodeState): Promise<string[]> {
 async function findUnpinned(state: NodeState): Promise<string[]> {
   const pods = pinsThatShouldBe(state);
   if (pods.length === 0) return [];
-  const mounted = new Set((await readMountInfo()).map(({ mountPoint }) => mountPoint));
-  return pods.filter(({ paths }) => !paths.every((path) => mounted.has(path))).map(({ id }) => id);
+  const isPinned = await pinChecker(pods);
+  return pods.filter(({ paths }) => !paths.every(isPinned)).map(({ id }) => id);
+}
+
+/** Asked by path: the mount table has thousands of other lines, which take longer than all paths. */
+async function pinChecker(pods: ReturnType<typeof pinsThatShouldBe>): Promise<(path: string) => boolean> {
+  const found = new Map(pods.flatMap(({ paths }) => paths).map((path) => [path, mountedAt(path)]));
+  if (!found.values().some((mounted) => mounted === 'unknown')) return (path) => found.get(path) === 'mount';
+  const mounted = new Set(await readMountPoints());
+  return (path) => mounted.has(path);
 }

@@ -7,7 +7,7 @@ import { mkdir, realpath, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { MountFact } from '../../domain/model/container-facts.ts';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
-import { type MountInfo, readMountInfo } from '../../platform/linux/mounts.ts';
+import { type MountInfo, mountInfoOf, readMountLines } from '../../platform/linux/mounts.ts';
 import { errorCodeOf } from '../../platform/linux/syscalls.ts';
 
 /** Flags of a mount that whoever mounts it again without being its owner has to keep. */
@@ -41,16 +41,17 @@ async function resolved(hostPath: string): Promise<string> {
   }
 }
 
-/** Mounts by the point they are seen at: of several at one point the last, which covers the others. */
-export type MountTable = ReadonlyMap<string, MountInfo>;
+/** Lines of the mount table by the point that a mount is seen at: of several at one point the last, which covers the others. */
+export type MountTable = ReadonlyMap<string, string>;
 
 export const readMountTable = async (): Promise<MountTable> =>
-  new Map((await readMountInfo()).map((mount) => [mount.mountPoint, mount]));
+  new Map((await readMountLines()).map(({ mountPoint, line }) => [mountPoint, line]));
 
 /** The mount that a path without links lies on: the innermost one. */
-function mountOf(table: MountTable, path: string): MountInfo | undefined {
-  const mount = table.get(path);
-  return mount !== undefined || path === '/' ? mount : mountOf(table, dirname(path));
+function mountOf(table: MountTable, path: string): MountInfo | null {
+  const line = table.get(path);
+  if (line !== undefined) return mountInfoOf(line);
+  return path === '/' ? null : mountOf(table, dirname(path));
 }
 
 /** Rejects with HostFailed when the path cannot be resolved or made, InvalidField when it leads nowhere. `table` is the daemon's mount table. */

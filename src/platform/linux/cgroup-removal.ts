@@ -67,7 +67,7 @@ const removeOnce = async (directory: string): Promise<boolean> => {
 export const removeCgroup = async (cgroupsPath: string, timeoutMs: number): Promise<void> => {
   const path = cgroupDirectory(cgroupsPath);
   if (path === null) return;
-  const mounts = (await readMountInfo()).filter(({ fileSystemType }) => /^cgroup2?$/.test(fileSystemType));
+  const mounts = await readMountInfo(({ line }) => / - cgroup2? /.test(line));
   const directories = [...new Set(mounts.map(({ mountPoint }) => join(mountPoint, path)))];
   const giveUpAtMs = performance.now() + timeoutMs;
   while (!(await Promise.all(directories.map(removeOnce))).every(Boolean)) {

@@ -64,7 +64,7 @@ const readUnified = async (): Promise<CgroupFacts> => {
 
 /** Reads the layout of this host, from within its initial mount namespace. */
 export const readCgroupFacts = async (): Promise<CgroupFacts> => {
-  const table = await readMountInfo();
+  const table = await readMountInfo(({ mountPoint, line }) => mountPoint === CGROUP_ROOT || line.includes(' - cgroup'));
   if (isUnified(table)) return readUnified();
   const enabled = await readFile('/proc/cgroups', 'utf8').catch((error: unknown) => {
     // A kernel built without version 1 has no such file.

@@ -6,7 +6,8 @@ import { constants } from 'node:fs';
 import { chmod, chown, open, mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, normalize } from 'node:path';
 import { FailureError } from '../../domain/model/errors.ts';
-import { isAtOrBelow, mountPointsBelow, readMountInfo } from './mounts.ts';
+import { isAtOrBelow } from './mounts.ts';
+import { mountsBelow } from './mounts-below.ts';
 import { settleAll } from './settle-all.ts';
 import { readSmallTree, removeSmallTree } from './small-tree.ts';
 import { errorCodeOf } from './syscalls.ts';
@@ -92,11 +93,14 @@ const removeTree = async (path: string): Promise<void> => {
   await removeWhole(removed);
 };
 
+/** Looked at so often, mounts that were covered by others have shown. */
+const COVERED_MOUNTS_MAX = 4;
+
 export interface PathCleaner {
   /** Throws Bug unless the path is a plain absolute one strictly below one of the roots. */
   readonly check: (path: string) => void;
   /**
-   * Unmounts what is mounted at or below each path, last mounted first, and removes the paths. Doing it again is
+   * Unmounts what is mounted at or below each path, and removes the paths. Doing it again is
    * nothing. Rejects, and removes nothing, when something is still mounted there: removing would reach into it.
    * `onceUnmounted` is waited for in between.
    */
@@ -115,12 +119,11 @@ export const createPathCleaner = (
   };
 
   const unmountBelow = async (paths: readonly string[]): Promise<void> => {
-    const table = await readMountInfo();
-    const mounted = mountPointsBelow(table, '/').filter((point) => paths.some((path) => isAtOrBelow(point, path)));
-    if (mounted.length === 0) return;
-    for (const mountPoint of mounted) await unmount(mountPoint);
-    const after = await readMountInfo();
-    const left = paths.flatMap((path) => mountPointsBelow(after, path));
+    let left = await mountsBelow(paths);
+    for (let looks = COVERED_MOUNTS_MAX; left.length > 0 && looks > 0; looks -= 1) {
+      for (const mountPoint of left) await unmount(mountPoint);
+      left = await mountsBelow(paths);
+    }
     if (left.length === 0) return;
     throw new FailureError('HostFailed', `${left.join(', ')} cannot be unmounted, so nothing there was removed.`);
   };

@@ -2,7 +2,7 @@
  * The mount table (/proc/self/mountinfo, proc(5)) and the option words of mount(8) as bits of mount(2).
  * Pure but for reading the table. Must not mount anything: that is the spawner's.
  */
-import { readFile } from 'node:fs/promises';
+import { readProcFile } from './proc-file.ts';
 
 export interface MountInfo {
   readonly id: number;
@@ -28,41 +28,70 @@ const propagationOf = (tags: readonly string[]): MountInfo['propagation'] => {
   return tags.some((tag) => tag.startsWith('master:')) ? 'slave' : 'private';
 };
 
-const parseLine = (line: string): MountInfo[] => {
+/** null for a line of another form. */
+export const mountInfoOf = (line: string): MountInfo | null => {
   const [before, after] = line.split(' - ', 2);
   const [id, parentId, , root, mountPoint, options, ...tags] = before?.split(' ') ?? [];
   const [fileSystemType, source, superOptions] = after?.split(' ') ?? [];
-  if (!id || !parentId || !root || !mountPoint || !options || !fileSystemType) return [];
-  return [
-    {
-      id: Number(id),
-      parentId: Number(parentId),
-      root: unescaped(root),
-      mountPoint: unescaped(mountPoint),
-      options: options.split(','),
-      propagation: propagationOf(tags),
-      fileSystemType,
-      source: unescaped(source ?? ''),
-      superOptions: superOptions?.split(',') ?? [],
-    },
-  ];
+  if (!id || !parentId || !root || !mountPoint || !options || !fileSystemType) return null;
+  return {
+    id: Number(id),
+    parentId: Number(parentId),
+    root: unescaped(root),
+    mountPoint: unescaped(mountPoint),
+    options: options.split(','),
+    propagation: propagationOf(tags),
+    fileSystemType,
+    source: unescaped(source ?? ''),
+    superOptions: superOptions?.split(',') ?? [],
+  };
+};
+
+const mountInfosOf = (lines: readonly string[]): readonly MountInfo[] =>
+  lines.map(mountInfoOf).filter((mount) => mount !== null);
+
+/** A line of the table that is not taken apart yet: a crowded node has thousands, and hardly anybody wants more of them. */
+export interface MountLine {
+  readonly mountPoint: string;
+  readonly line: string;
+}
+
+const FIELDS_BEFORE_MOUNT_POINT = 4;
+
+const mountLineOf = (line: string): MountLine[] => {
+  let start = 0;
+  for (let field = 0; field < FIELDS_BEFORE_MOUNT_POINT; field += 1) {
+    start = line.indexOf(' ', start) + 1;
+    if (start === 0) return [];
+  }
+  const end = line.indexOf(' ', start);
+  return end < 0 ? [] : [{ mountPoint: unescaped(line.slice(start, end)), line }];
 };
 
 /** The table in the kernel's order: what was mounted later stands later. Lines of another form are left out. */
-export const parseMountInfo = (text: string): readonly MountInfo[] => text.split('\n').flatMap(parseLine);
+export const parseMountInfo = (text: string): readonly MountInfo[] => mountInfosOf(text.split('\n'));
 
-export const readMountInfo = async (): Promise<readonly MountInfo[]> =>
-  parseMountInfo(await readFile('/proc/self/mountinfo', 'utf8'));
+/** In the same order, in a tenth of the time. */
+export const mountLinesIn = (text: string): readonly MountLine[] => text.split('\n').flatMap(mountLineOf);
+
+const MOUNT_TABLE = '/proc/self/mountinfo';
+
+/** The whole table, or the lines that are wanted. */
+export const readMountInfo = async (isWanted?: (mount: MountLine) => boolean): Promise<readonly MountInfo[]> => {
+  const text = await readProcFile(MOUNT_TABLE);
+  if (isWanted === undefined) return parseMountInfo(text);
+  const wanted = mountLinesIn(text).filter(isWanted);
+  return mountInfosOf(wanted.map(({ line }) => line));
+};
+
+/** For who needs some of it, and can't say which before. */
+export const readMountLines = async (): Promise<readonly MountLine[]> => mountLinesIn(await readProcFile(MOUNT_TABLE));
+
+export const readMountPoints = async (): Promise<readonly string[]> =>
+  (await readMountLines()).map(({ mountPoint }) => mountPoint);
 
 export const isAtOrBelow = (path: string, directory: string): boolean =>
   path === directory || path.startsWith(directory.endsWith('/') ? directory : `${directory}/`);
-
-/** Mount points at or below `directory`, in the order they are to be unmounted in: last mounted first. */
-export const mountPointsBelow = (table: readonly MountInfo[], directory: string): readonly string[] =>
-  table
-    .map((mount) => mount.mountPoint)
-    .filter((mountPoint) => isAtOrBelow(mountPoint, directory))
-    .reverse();
 
 const MS_REMOUNT = 0x20;
 const MS_BIND = 0x1000;

@@ -15,8 +15,14 @@ export interface SmallTree {
   readonly others: readonly Buffer[];
 }
 
-/** null when it is not small. Rejects with the code of readdir(3) where there is no directory. */
-export const readSmallTree = async (root: string): Promise<SmallTree | null> => {
+/**
+ * null when it is not small. Rejects with the code of readdir(3) where there is no directory. An entry that `isLeftOut` is neither
+ * given nor entered.
+ */
+export const readSmallTree = async (
+  root: string,
+  isLeftOut: (path: Buffer) => boolean = () => false,
+): Promise<SmallTree | null> => {
   const directories: Buffer[] = [];
   const others: Buffer[] = [];
   let level: readonly Buffer[] = [Buffer.from(root)];
@@ -26,7 +32,7 @@ export const readSmallTree = async (root: string): Promise<SmallTree | null> => 
     for (const { directory, entries } of await Promise.all(level.map(entriesOf)))
       for (const entry of entries) {
         const path = Buffer.concat([directory, SLASH, entry.name]);
-        (entry.isDirectory() ? below : others).push(path);
+        if (!isLeftOut(path)) (entry.isDirectory() ? below : others).push(path);
       }
     if (directories.length + below.length + others.length > ENTRIES_MAX) return null;
     level = below;

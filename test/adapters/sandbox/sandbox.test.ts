@@ -259,7 +259,7 @@ describe('CleanPodSandbox', () => {
     await effects.PreparePodSandbox(prepare, context);
     await writeFile(join(dir, 'shm', 'precious'), 'stays');
     const powerless = createPathCleaner([state], () => Promise.resolve());
-    await assert.rejects(powerless.clean(clean.paths), /shm, .* cannot be unmounted, so nothing there was removed/);
+    await assert.rejects(powerless.clean(clean.paths), /cannot be unmounted, so nothing there was removed/);
     assert.equal(await readFile(join(dir, 'shm', 'precious'), 'utf8'), 'stays');
   });
 });

@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { controllersOfV1, isUnified, parseEnabledControllers } from '../../../src/platform/linux/cgroups.ts';
 import { capabilitiesOfMask, hugepageSizeOf, readHostFacts } from '../../../src/platform/linux/host-facts.ts';
-import { mountCalls, mountPointsBelow, parseMountInfo } from '../../../src/platform/linux/mounts.ts';
+import { mountCalls, mountInfoOf, mountLinesIn, parseMountInfo } from '../../../src/platform/linux/mounts.ts';
 import {
   holdProcess,
   isAlive,
@@ -101,20 +101,19 @@ describe('/proc', () => {
 });
 
 describe('mount table', () => {
-  const table = parseMountInfo(
-    [
-      '27 1 254:0 / / rw,relatime - ext4 /dev/vda rw',
-      '31 27 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755',
-      '32 31 0:29 /x /elsewhere/cpu rw - cgroup cgroup rw,cpu',
-      '33 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,nosuid shared:7 - cgroup cgroup rw,cpu,cpuacct',
-      '34 31 0:38 / /sys/fs/cgroup/unified rw master:3 propagate_from:2 - cgroup2 cgroup2 rw',
-      '35 27 0:40 / /run/pod/a\\040b rw - tmpfs shm rw',
-      '36 35 0:41 / /run/pod/a\\040b/inner rw - tmpfs shm rw',
-      '37 27 0:42 / /run/podlike rw - tmpfs shm rw',
-      'nonsense',
-      '',
-    ].join('\n'),
-  );
+  const text = [
+    '27 1 254:0 / / rw,relatime - ext4 /dev/vda rw',
+    '31 27 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755',
+    '32 31 0:29 /x /elsewhere/cpu rw - cgroup cgroup rw,cpu',
+    '33 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,nosuid shared:7 - cgroup cgroup rw,cpu,cpuacct',
+    '34 31 0:38 / /sys/fs/cgroup/unified rw master:3 propagate_from:2 - cgroup2 cgroup2 rw',
+    '35 27 0:40 / /run/pod/a\\040b rw - tmpfs shm rw',
+    '36 35 0:41 / /run/pod/a\\040b/inner rw - tmpfs shm rw',
+    '37 27 0:42 / /run/podlike rw - tmpfs shm rw',
+    'nonsense',
+    '',
+  ].join('\n');
+  const table = parseMountInfo(text);
 
   it('is read with its escapes, tags and options', () => {
     assert.equal(table.length, 8);
@@ -126,10 +125,17 @@ describe('mount table', () => {
     assert.equal(table[2]?.root, '/x');
   });
 
-  it('gives what is mounted below a directory, last mounted first', () => {
-    assert.deepEqual(mountPointsBelow(table, '/run/pod'), ['/run/pod/a b/inner', '/run/pod/a b']);
-    assert.deepEqual(mountPointsBelow(table, '/run/podlike'), ['/run/podlike']);
-    assert.equal(mountPointsBelow(table, '/').length, 8);
+  it('is read line by line, and taken apart where it is wanted', () => {
+    const lines = mountLinesIn(text);
+    assert.deepEqual(
+      lines.map(({ mountPoint }) => mountPoint),
+      table.map(({ mountPoint }) => mountPoint),
+    );
+    assert.deepEqual(
+      lines.map(({ line }) => mountInfoOf(line)),
+      table,
+    );
+    assert.equal(mountInfoOf('nonsense'), null);
   });
 
   it('finds the version 1 controllers, and the unified hierarchy only where runtimes look', () => {
