@@ -2,14 +2,23 @@
 import type { EntryRow } from './answers.ts';
 import { ask } from './ask.ts';
 import { element, made, recordButton } from './dom.ts';
+import type { Kind } from './kinds.ts';
 
 export const LISTED_MAX = 100;
 
 const SOON_MS = 200;
 
+export interface Listed {
+  readonly seq: number;
+  readonly kind: Kind;
+}
+
 export interface List {
-  /** Shows these records, a moment after the last time it was told to. `total`: how many there are of their sort. */
-  readonly show: (seqs: readonly number[], total: number) => void;
+  /**
+   * Shows these records, a moment after the last time it was told to. `total`: how many there are of their sort. A call
+   * that was under way has another row when it is of another kind.
+   */
+  readonly show: (listed: readonly Listed[], total: number) => void;
   readonly mark: (seq: number | null) => void;
 }
 
@@ -49,10 +58,11 @@ export const createList = (open: (seq: number) => void): List => {
   };
 
   return {
-    show(seqs, total) {
-      const wanted = `${total}:${seqs.join(',')}`;
+    show(listed, total) {
+      const wanted = `${total}:${listed.map(({ seq, kind }) => `${seq} ${kind}`).join(',')}`;
       if (wanted === shown) return;
       shown = wanted;
+      const seqs = listed.map(({ seq }) => seq);
       clearTimeout(timer);
       timer = setTimeout(() => {
         load(seqs, total).catch((error: unknown) => {

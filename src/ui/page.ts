@@ -101,7 +101,7 @@ const tell = (): void => {
   const to = lowerBound(index.told, lowerBound(records.times, toMs, 0, records.count), from, index.told.length);
   const newest = Array.from(index.told.subarray(Math.max(from, to - LISTED_MAX), to)).toReversed();
   list.show(
-    newest.map((position) => records.seqs[position] ?? 0),
+    newest.map((position) => ({ seq: records.seqs[position] ?? 0, kind: kindOf(records.kinds[position] ?? 0) })),
     to - from,
   );
   const reading = records.isRead ? '' : ` Reading: ${records.throughSeq.toLocaleString('en-US')} records so far.`;

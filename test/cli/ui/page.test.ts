@@ -11,6 +11,7 @@ import { cleanupAfterAll, onCleanup } from '../../support/cleanup.ts';
 import { startProcess } from '../../support/process.ts';
 import { type Story, tell } from '../story.ts';
 import { type Root, rootWith } from '../support.ts';
+import { inkOn, openRecord, panelOf, rowTexts, textOf } from './looking.ts';
 import { type Served, serveJournal } from './served.ts';
 
 const owner = cleanupAfterAll();
@@ -25,9 +26,6 @@ before(async () => {
   served = await serveJournal(owner, root.journalPath);
 });
 
-const textOf = (selector: string): string => `document.querySelector(${JSON.stringify(selector)}).textContent`;
-const rowTexts = "[...document.querySelectorAll('#rows tr')].map((row) => row.textContent)";
-
 /** A page that has been drawn, with this in its address. */
 const opened = async (t: TestContext, hash = '', scheme: 'light' | 'dark' = 'light'): Promise<Page> => {
   const page = await chromium.page({ scheme });
@@ -39,27 +37,6 @@ const opened = async (t: TestContext, hash = '', scheme: 'light' | 'dark' = 'lig
 
 const seqOf = (type: string, id: string): number =>
   story.records.find((record) => record.type === type && record.stream.endsWith(id))?.seq ?? Number.NaN;
-
-/** How many pixels of a canvas have been drawn on. */
-const inkOn = (id: string): string => `(() => {
-  const canvas = document.getElementById('${id}');
-  const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-  let count = 0;
-  for (let at = 3; at < data.length; at += 4) if (data[at] !== 0) count += 1;
-  return count;
-})()`;
-
-const openRecord = async (page: Page, seq: number): Promise<void> => {
-  await page.click(`tr[data-seq="${seq}"] button`);
-  await panelOf(page, seq);
-};
-
-const panelOf = async (page: Page, seq: number): Promise<void> => {
-  await page.until(
-    `${textOf('#panel-title')} === 'Record ${seq}' && document.querySelectorAll('#panel [aria-busy=true]').length === 0`,
-    `the panel of record ${seq}`,
-  );
-};
 
 describe('the page', () => {
   test('loads from its own server alone, says what is in view, and draws it', async (t) => {
