@@ -40,7 +40,7 @@ export interface Io {
   readonly recordRead?: (extent: ReadExtent) => Promise<void>;
 }
 
-const HOLD_ROWS_MS = 200;
+const HOLD_ROWS_MS = 100;
 
 /** Writes a text and waits while the reader is slow. */
 export const write = async (output: Output, text: string): Promise<void> => {

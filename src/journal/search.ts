@@ -5,44 +5,36 @@
 import type { Db } from './connect.ts';
 import type { NameReader } from './names.ts';
 import { type RawRecord, recordColumns } from './raw-record.ts';
+import { allOfSql, allOfValues, type BodyTests, type Mark, type MarkRule, marksOf } from './marks.ts';
+import { helpSearch, type MarkedWindow, type SearchHelper, searchWindows, type Window } from './search-windows.ts';
 import type { JournalRecord } from './types.ts';
 
-/** What a body is tested for. Paths are SQLite's ($.code); a number that is not there counts as 0. */
-export type BodyTest =
-  | { readonly kind: 'holds'; readonly text: string }
-  /** In any case of the letters of ASCII. */
-  | { readonly kind: 'holdsInAnyCase'; readonly text: string }
-  | { readonly kind: 'is'; readonly path: string; readonly number: number }
-  | { readonly kind: 'isNotZero'; readonly path: string }
-  | { readonly kind: 'isOneOf'; readonly path: string; readonly texts: readonly string[] }
-  | { readonly kind: 'isNotAscii' };
-
-type BodyTests = readonly (readonly BodyTest[])[];
-
-/**
- * Records of these types (null: of any) that pass a test of each list are marked, all where there is no list; null: they are
- * only told of.
- */
-export interface MarkRule {
-  readonly types: readonly string[] | null;
-  readonly allOf: BodyTests | null;
-}
-
-/** type null: pruned. */
-export interface Mark {
-  readonly seq: number;
-  readonly call: number | null;
-  readonly type: string | null;
-  readonly isMarked: boolean;
+/** What streams of objects tell first, the making of what they are about, or whenever it was made anew. */
+export interface MakingQuery {
+  /** How the names of the streams begin. */
+  readonly streamsBeginning: string;
+  readonly type: string;
+  readonly only: 'first' | 'all';
+  readonly allOf: BodyTests;
 }
 
 export interface Search {
   /** Streams of objects whose name begins like this, of which there are records; the first few. */
   readonly streamsBeginning: (start: string) => string[];
+  /** Up to a record, in order; by the names of streams and the index on them. */
+  readonly makings: (query: MakingQuery, toSeq: number) => JournalRecord[];
   /** The newest record before `beforeSeq`, of these types, whose body holds this text: no index helps. */
   readonly newestHolding: (types: readonly string[], text: string, beforeSeq: number) => JournalRecord | null;
   /** The records of a stretch that are marked, told of, or pruned, in order; in one transaction. */
   readonly marked: (rules: readonly MarkRule[], fromSeq: number, toSeq: number) => Mark[];
+  /** The same of many stretches, in their order, on two threads: what `marked` gives for each. */
+  readonly markedWindows: (
+    rules: readonly MarkRule[],
+    windows: readonly Window[],
+    helper?: SearchHelper | null,
+  ) => AsyncGenerator<MarkedWindow>;
+  /** For `markedWindows` of so many records, begun soon: a thread takes its time to start. null: not worth it. */
+  readonly helpSearch: (records: number) => SearchHelper | null;
   /** The records of these streams in a stretch, by the index on streams; all are marked, and in order of each stream. */
   readonly markedOf: (streams: readonly string[], fromSeq: number, toSeq: number) => Mark[];
 }
@@ -50,70 +42,6 @@ export interface Search {
 const streamsMax = 20;
 /** Sequence numbers that one transaction of a search looks at. */
 const searchWindow = 50_000;
-
-const testSql = (test: BodyTest): string => {
-  switch (test.kind) {
-    case 'holds':
-      return 'instr(body, ?) > 0';
-    case 'holdsInAnyCase':
-      return 'instr(lower(body), lower(?)) > 0';
-    case 'is':
-      return 'coalesce(json_extract(body, ?), 0) = ?';
-    case 'isNotZero':
-      return 'coalesce(json_extract(body, ?), 0) <> 0';
-    case 'isOneOf':
-      return 'coalesce(json_extract(body, ?), 0) IN (SELECT value FROM json_each(?))';
-    case 'isNotAscii':
-      return 'length(CAST(body AS BLOB)) > length(body)';
-  }
-};
-
-const testValues = (test: BodyTest): (string | number)[] => {
-  switch (test.kind) {
-    case 'holds':
-    case 'holdsInAnyCase':
-      return [test.text];
-    case 'is':
-      return [test.path, test.number];
-    case 'isNotZero':
-      return [test.path];
-    case 'isOneOf':
-      return [test.path, JSON.stringify(test.texts)];
-    case 'isNotAscii':
-      return [];
-  }
-};
-
-type RawMark = readonly [seq: number, call: number | null, type: number | null, isMarked: number];
-
-const ofTypes = (ids: readonly number[] | null): string =>
-  ids === null ? 'type IS NOT NULL' : `type IN (${ids.join(', ')})`;
-
-const ruleSql = ({ ids, allOf }: { readonly ids: readonly number[] | null; readonly allOf: BodyTests }): string =>
-  `(${[ofTypes(ids), ...allOf.map((anyOf) => `(${['0', ...anyOf.map(testSql)].join(' OR ')})`)].join(' AND ')})`;
-
-const marksOf = (db: Db, names: NameReader, rules: readonly MarkRule[], fromSeq: number, toSeq: number): Mark[] => {
-  const known = rules
-    .map(({ types, allOf }) => ({ ids: types?.flatMap((type) => names.idOf(type) ?? []) ?? null, allOf }))
-    .filter(({ ids }) => ids === null || ids.length > 0);
-  const told = known.filter(({ allOf }) => allOf === null).map(({ ids }) => ofTypes(ids));
-  const marking = known.flatMap(({ ids, allOf }) => (allOf === null ? [] : [{ ids, allOf }]));
-  const isMarked = ['0', ...marking.map(ruleSql)].join(' OR ');
-  const values = marking.flatMap(({ allOf }) => allOf.flatMap((anyOf) => anyOf.flatMap(testValues)));
-  const rows = db
-    .prepare<unknown[], RawMark>(
-      `SELECT seq, call, type, ${isMarked} FROM records
-         WHERE seq >= ? AND seq <= ? AND (type IS NULL OR ${[...told, isMarked].join(' OR ')}) ORDER BY seq`,
-    )
-    .raw()
-    .all(...values, fromSeq, toSeq, ...values);
-  return rows.map(([seq, call, type, marked]) => ({
-    seq,
-    call,
-    type: type === null ? null : (names.nameOf(type) ?? '?'),
-    isMarked: type !== null && marked === 1,
-  }));
-};
 
 const marksOfStreams = (
   db: Db,
@@ -140,6 +68,21 @@ const marksOfStreams = (
   });
 };
 
+const nameEnd = '\u{10ffff}';
+
+const makingRows = (db: Db, typeId: number, query: MakingQuery, toSeq: number): RawRecord[] => {
+  const { streamsBeginning: start, only, allOf } = query;
+  const ofStream = `typeof(stream) = 'integer' AND stream = +n.id`;
+  const place = only === 'first' ? `r.seq = (SELECT min(seq) FROM records WHERE ${ofStream})` : ofStream;
+  return db
+    .prepare<unknown[], RawRecord>(
+      `SELECT ${recordColumns} FROM names n JOIN records r ON ${place}
+         WHERE ${['n.name >= ? AND n.name < ? AND r.seq <= ? AND r.type = ?', ...allOfSql(allOf)].join(' AND ')} ORDER BY r.seq`,
+    )
+    .raw()
+    .all(start, `${start}${nameEnd}`, toSeq, typeId, ...allOfValues(allOf));
+};
+
 /** Finds records by what they are about, where no seq is known. */
 export const createSearch = (db: Db, names: NameReader, decode: (row: RawRecord) => JournalRecord): Search => {
   const beginning = db
@@ -147,10 +90,17 @@ export const createSearch = (db: Db, names: NameReader, decode: (row: RawRecord)
       `SELECT name FROM names WHERE name >= ? AND name < ? ORDER BY name LIMIT ${streamsMax}`,
     )
     .pluck();
+  const marked: Search['marked'] = (rules, fromSeq, toSeq) => marksOf(db, names, rules, fromSeq, toSeq);
   return {
-    marked: (rules, fromSeq, toSeq) => marksOf(db, names, rules, fromSeq, toSeq),
+    marked,
+    markedWindows: (rules, windows, helper = null) => searchWindows({ path: db.name, rules, windows }, marked, helper),
+    helpSearch: (records) => helpSearch(db.name, records),
     markedOf: (streams, fromSeq, toSeq) => marksOfStreams(db, names, streams, fromSeq, toSeq),
-    streamsBeginning: (start) => beginning.all(start, `${start}\u{10ffff}`),
+    streamsBeginning: (start) => beginning.all(start, `${start}${nameEnd}`),
+    makings: (query, toSeq) => {
+      const typeId = names.idOf(query.type);
+      return typeId === undefined ? [] : makingRows(db, typeId, query, toSeq).map(decode);
+    },
     newestHolding: (types, text, beforeSeq) => {
       const ids = types.flatMap((type) => names.idOf(type) ?? []);
       if (ids.length === 0) return null;

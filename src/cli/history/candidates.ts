@@ -7,7 +7,8 @@
  *                                                          │
  *                                         records of each, by the index on call ──> entry
  */
-import type { Mark } from '../../journal/search.ts';
+import type { Mark } from '../../journal/marks.ts';
+import type { Window } from '../../journal/search-windows.ts';
 import { type Range, seqsOf } from '../time-argument.ts';
 import { COMPLETED, type Entry, RECEIVED } from './entries.ts';
 import type { Filter } from './filter.ts';
@@ -19,6 +20,7 @@ import { sortedOf, sortedOfThings } from './sorted.ts';
 
 const WINDOW_MIN = 8_192;
 const WINDOW_MAX = 131_072;
+
 /** What may pass, by the seq at which it began, in order; held back while an earlier call may still come to be of it. */
 const createQueue = (fromSeq: number, waitsForEnds: boolean) => {
   const open = new Set<number>();
@@ -83,21 +85,24 @@ export const candidatesOf = (
   { isReversed = false, windowMin = WINDOW_MIN }: CandidateOptions = {},
 ): AsyncGenerator<Entry> | null => {
   if (options.selection.streams() !== null) return sortedOfThings(options, isReversed);
-  const plan = filterPlan(filter, options.withEvents);
+  const plan = filterPlan(filter, options.withEvents, options.range.until !== null);
   if (plan === null) return null;
   return isReversed || plan.order === 'sorted'
     ? sortedOf(options, plan.rules, [], isReversed)
     : candidates(options, plan, windowMin);
 };
 
+function* windowsOf(fromSeq: number, toSeq: number, windowMin: number): Generator<Window> {
+  for (let first = fromSeq, size = windowMin; first <= toSeq; first += size, size = Math.min(2 * size, WINDOW_MAX))
+    yield { fromSeq: first, toSeq: Math.min(toSeq, first + size - 1) };
+}
+
 async function* candidates(options: MarkedOptions, { rules, order }: Plan, windowMin: number): AsyncGenerator<Entry> {
   const { reader, range } = options;
   const { fromSeq, toSeq } = seqsOf(reader, range);
   const queue = createQueue(fromSeq, order === 'afterEnds');
-  let window = windowMin;
-  for (let first = fromSeq; first <= toSeq; first += window, window = Math.min(2 * window, WINDOW_MAX)) {
-    const last = Math.min(toSeq, first + window - 1);
-    const marks = reader.marked(rules, first, last);
+  const windows = [...windowsOf(fromSeq, toSeq, windowMin)];
+  for await (const { fromSeq: first, toSeq: last, marks } of reader.markedWindows(rules, windows)) {
     const count = marks.filter(({ isMarked }) => isMarked).length;
     if (count * RECORDS_PER_CANDIDATE > last - first + 1) {
       yield* entriesOf(options, queue, toSeq, true);

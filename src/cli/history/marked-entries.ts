@@ -1,7 +1,7 @@
 /** From what a search has marked to entries of a history: each is read by its number, with all that belongs to it. */
-import type { Mark } from '../../journal/search.ts';
+import type { Mark } from '../../journal/marks.ts';
 import type { JournalRecord } from '../../journal/types.ts';
-import { createCollector, type Entry } from './entries.ts';
+import { createCollector, type Entry, RECEIVED } from './entries.ts';
 import { recordOf } from './names.ts';
 import { ranBefore, type ScanOptions } from './scan.ts';
 
@@ -23,7 +23,7 @@ export const prunedIn = (marks: readonly Mark[]): Entry[] => {
 };
 
 export const entryOf = (
-  { reader, withEvents, range }: MarkedOptions,
+  { reader, selection, withEvents, range }: MarkedOptions,
   seq: number,
   isCall: boolean,
   toSeq: number,
@@ -39,6 +39,8 @@ export const entryOf = (
     const record = isSeen ? recordOf(reader, place.seq) : undefined;
     return record === undefined ? [] : [record];
   });
+  // It may ask for something that never came to be: then no other record tells what that was to be called.
+  for (const record of records) if (record.type === RECEIVED) selection.learn(record);
   const entries = [...records.flatMap((record) => collector.take(record)), ...collector.finish(seq)];
   return entries.filter(({ kind }) => kind === 'call');
 };

@@ -4,9 +4,10 @@
  */
 import { callMethods } from '../../domain/call/catalogue.ts';
 import type { RecordType } from '../../domain/model/records.ts';
-import type { BodyTest, MarkRule } from '../../journal/search.ts';
+import type { BodyTest, BodyTests, MarkRule } from '../../journal/marks.ts';
 import { COMPLETED, RECEIVED, TOLD } from './entries.ts';
 import type { Filter } from './filter.ts';
+import { askedRules } from './makings.ts';
 import type { Selection } from './selection.ts';
 
 const told = [...TOLD, 'task.exited'];
@@ -16,7 +17,7 @@ const jsonText = (text: string): string => JSON.stringify(text).slice(1, -1);
 
 const named = (names: readonly string[]): readonly BodyTest[] =>
   names.flatMap((name) =>
-    ['method', 'rpc'].map((key): BodyTest => ({ kind: 'holdsInAnyCase', text: `"${key}":"${jsonText(name)}"` })),
+    ['method', 'rpc'].map((key): BodyTest => ({ kind: 'holds', text: `"${key}":"${jsonText(name)}"` })),
   );
 
 /** What the request of a call that passes must hold; null: nothing that can be told from it. */
@@ -25,7 +26,7 @@ const requestTests = ({
   callerUid,
   executable,
   execOnly,
-}: Pick<Filter, 'methods' | 'callerUid' | 'executable' | 'execOnly'>): readonly (readonly BodyTest[])[] | null => {
+}: Pick<Filter, 'methods' | 'callerUid' | 'executable' | 'execOnly'>): BodyTests | null => {
   const tests: (readonly BodyTest[])[] = [
     // What costs least comes first.
     ...(callerUid === null ? [] : [[{ kind: 'holds' as const, text: `"uid":${callerUid}` }]]),
@@ -52,7 +53,7 @@ export interface Plan {
 
 /** SQLite knows the cases of ASCII alone: of other texts it says only which bodies may hold them. */
 const holdsText = (text: string): BodyTest =>
-  /^[\x20-\x7e]*$/.test(text.toLowerCase()) ? { kind: 'holdsInAnyCase', text } : { kind: 'isNotAscii' };
+  /^[\x20-\x7e]*$/.test(text.toLowerCase()) ? { kind: 'holds', text } : { kind: 'isNotAscii' };
 
 /** Those that tell of a plugin's part. */
 const OF_PLUGINS: readonly RecordType[] = [
@@ -70,8 +71,34 @@ const pluginPlan = (plugin: string): Plan => ({
   order: 'sorted',
 });
 
-/** null: nothing in SQL tells what passes. */
-export const filterPlan = ({ failedOnly, code, text, plugin, ...filter }: Filter, withEvents: boolean): Plan | null => {
+const CALLS: MarkRule = { types: [RECEIVED, COMPLETED], allOf: null };
+
+/** @param isCut  calls of the range may end behind it: those that have not ended in it are looked at one by one */
+const planOfEnds = (rules: readonly MarkRule[], isCut: boolean): Plan =>
+  isCut ? { rules: [CALLS, ...rules], order: 'afterEnds' } : { rules, order: 'sorted' };
+
+const codeRule = (code: number): MarkRule => {
+  // What costs little first; a body without a code is OK.
+  const holds: BodyTests = code === 0 ? [] : [[{ kind: 'holds', text: `"code":${code}` }]];
+  return { types: [COMPLETED], allOf: [...holds, [{ kind: 'is', path: '$.code', number: code }]] };
+};
+
+const FAILED_RULES: readonly MarkRule[] = [
+  CALLS,
+  { types: [COMPLETED], allOf: [FAILED] },
+  { types: told.filter((type) => type !== 'container.exited'), allOf: [] },
+  { types: ['container.exited'], allOf: [[{ kind: 'isNotZero', path: '$.exitStatus' }]] },
+];
+
+/**
+ * null: nothing in SQL tells what passes.
+ * @param isCut  the range ends before the journal may
+ */
+export const filterPlan = (
+  { failedOnly, code, text, plugin, ...filter }: Filter,
+  withEvents: boolean,
+  isCut: boolean,
+): Plan | null => {
   if (plugin !== null) return pluginPlan(plugin);
   const request = requestTests(filter);
   if (request !== null) {
@@ -81,26 +108,13 @@ export const filterPlan = ({ failedOnly, code, text, plugin, ...filter }: Filter
     const ends: MarkRule[] = methods.length === 0 ? [] : [{ types: [COMPLETED], allOf: [named(methods)] }];
     return { rules: [{ types: [RECEIVED], allOf: request }, ...ends], order: 'asBegun' };
   }
-  const calls: MarkRule = { types: [RECEIVED, COMPLETED], allOf: null };
-  if (code !== null) {
-    const tests = [[{ kind: 'is', path: '$.code', number: code }]] as const;
-    return { rules: [calls, { types: [COMPLETED], allOf: tests }], order: 'afterEnds' };
-  }
-  if (failedOnly)
-    return {
-      rules: [
-        calls,
-        { types: [COMPLETED], allOf: [FAILED] },
-        { types: told.filter((type) => type !== 'container.exited'), allOf: [] },
-        { types: ['container.exited'], allOf: [[{ kind: 'isNotZero', path: '$.exitStatus' }]] },
-      ],
-      order: 'afterEnds',
-    };
+  if (code !== null) return planOfEnds([codeRule(code)], isCut);
+  if (failedOnly) return { rules: FAILED_RULES, order: 'afterEnds' };
   if (text === null) return null;
   const holds = [[holdsText(text)]];
   // Beneath a call any record may hold it.
   if (withEvents) return { rules: [{ types: null, allOf: holds }], order: 'sorted' };
-  return { rules: [calls, { types: [RECEIVED, COMPLETED, ...told], allOf: holds }], order: 'afterEnds' };
+  return planOfEnds([{ types: [RECEIVED, COMPLETED, ...told], allOf: holds }], isCut);
 };
 
 /** What a reference of an image, or an id, has in common with every other way of naming the same image. */
@@ -113,33 +127,23 @@ const commonPart = (image: string): string =>
 
 const idOf = (stream: string): string => stream.slice(stream.indexOf('/') + 1);
 
-const IDS_LOOKED_FOR_MAX = 8;
-const ANSWERS_THAT_NAME: readonly BodyTest[] = ['"id":', '"imageRefs":'].map((text) => ({ kind: 'holds', text }));
-
 /**
  * Calls that nothing was recorded for on behalf of the chosen objects, but that name one: they were refused, or had nothing
  * to do. All others are found by the streams.
  */
-export const thingsRules = ({ image }: Selection, streams: readonly string[]): readonly MarkRule[] => {
+export const thingsRules = (selection: Selection): readonly MarkRule[] => {
+  const streams = selection.streams() ?? [];
+  const { image = null } = selection.wanted;
   const ids = streams.map(idOf);
   const named = (path: string, texts: readonly string[]): BodyTest => ({ kind: 'isOneOf', path, texts });
-  const ofImage: BodyTest[] = image === null ? [] : [{ kind: 'holdsInAnyCase', text: commonPart(image) }];
+  const ofImage = (path: string): BodyTest[] =>
+    image === null ? [] : [{ kind: 'holds', path, text: commonPart(image) }];
   const inRequest = ['containerId', 'podSandboxId', 'newId'].map((key) => named(`$.request.${key}`, ids));
   const inAnswer = ['$.response.id', '$.response.imageRefs[0]'].map((path) => named(path, ids));
-  // Looking for a few texts takes less time than taking every body apart.
-  const holdsAny = ids.map((id): BodyTest => ({ kind: 'holds', text: jsonText(id) }));
-  const isFew = ids.length <= IDS_LOOKED_FOR_MAX;
+  const images = ['$.request.image', '$.request.config.image.image'].flatMap(ofImage);
   return [
-    {
-      types: [RECEIVED],
-      allOf: [
-        ...(isFew ? [[...holdsAny, ...ofImage]] : []),
-        [...inRequest, named('$.request.about', streams), ...ofImage],
-      ],
-    },
-    { types: [COMPLETED], allOf: [ANSWERS_THAT_NAME, ...(isFew ? [holdsAny] : []), inAnswer] },
+    { types: [RECEIVED], allOf: [[...inRequest, named('$.request.about', streams), ...images]] },
+    { types: [COMPLETED], allOf: [inAnswer] },
+    ...askedRules(selection.wanted),
   ];
 };
-
-/** Calls that failed: one that asked for an object which never came to be is among them. */
-export const failedRule: MarkRule = { types: [COMPLETED], allOf: [[{ kind: 'isNotZero', path: '$.code' }]] };

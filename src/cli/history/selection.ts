@@ -39,8 +39,10 @@ export interface Selection {
   readonly has: (entry: Entry) => boolean;
   /** Streams of what was chosen so far, and of more whose calls may be about it; null when everything is. */
   readonly streams: () => readonly string[] | null;
-  /** What names the chosen images; null when none are. */
-  readonly image: string | null;
+  /** Pods in which things are chosen, and images; those that were learnt so far. */
+  readonly pods: () => readonly string[];
+  readonly images: () => readonly string[];
+  readonly wanted: Wanted;
   /** Nothing has matched so far. */
   readonly isEmpty: () => boolean;
 }
@@ -153,5 +155,14 @@ export const createSelection = (wanted: Wanted): Selection => {
 
   const learnsFrom = isEverything ? [] : MAKINGS;
   const chosenStreams = (): readonly string[] | null => (isEverything ? null : [...streams, ...fromImage]);
-  return { learn, learnsFrom, has, image, streams: chosenStreams, isEmpty: () => !isEverything && ids.size === 0 };
+  return {
+    learn,
+    learnsFrom,
+    has,
+    wanted,
+    streams: chosenStreams,
+    pods: () => [...pods.keys()],
+    images: () => (image === null ? [] : [...ids]),
+    isEmpty: () => !isEverything && ids.size === 0,
+  };
 };

@@ -6,13 +6,15 @@
  *   makings ──learn──> streams ──index──┐
  *   windows of records ──marks──────────┴──> numbers of calls and events, sorted ──> entries
  */
-import type { Mark, MarkRule } from '../../journal/search.ts';
+import type { Mark, MarkRule } from '../../journal/marks.ts';
+import type { SearchHelper, Window } from '../../journal/search-windows.ts';
 import type { JournalRecord } from '../../journal/types.ts';
 import { seqsOf } from '../time-argument.ts';
 import { COMPLETED, type Entry, isTold, RECEIVED } from './entries.ts';
 import { entryOf, type MarkedOptions, prunedIn, RECORDS_PER_CANDIDATE } from './marked-entries.ts';
 import { recordOf } from './names.ts';
-import { failedRule, thingsRules } from './plan.ts';
+import { learnMakings } from './makings.ts';
+import { thingsRules } from './plan.ts';
 import { pastFromItsEnd } from './reverse.ts';
 import { createScan } from './scan.ts';
 
@@ -83,11 +85,11 @@ const readAll = (options: MarkedOptions, isReversed: boolean): AsyncGenerator<En
     : createScan({ ...options, withReads: false, live: false, shownSeq: null }).past();
 
 /** Of a range, from the end that is shown first. */
-function* windowsOf(fromSeq: number, toSeq: number, isReversed: boolean): Generator<[first: number, last: number]> {
+function* windowsOf(fromSeq: number, toSeq: number, isReversed: boolean): Generator<Window> {
   for (let done = 0, size = PROBED_RECORDS; fromSeq + done <= toSeq; done += size, size = WINDOW_RECORDS) {
     const count = Math.min(size, toSeq - fromSeq - done + 1);
     const first = isReversed ? toSeq - done - count + 1 : fromSeq + done;
-    yield [first, first + count - 1];
+    yield { fromSeq: first, toSeq: first + count - 1 };
   }
 }
 
@@ -97,13 +99,15 @@ export async function* sortedOf(
   rules: readonly MarkRule[],
   streams: readonly string[],
   isReversed: boolean,
+  helper: SearchHelper | null = null,
 ): AsyncGenerator<Entry> {
   const { reader } = options;
   const { fromSeq, toSeq } = seqsOf(reader, options.range);
   const all = createFound(fromSeq);
   let looked = 0;
-  for (const [first, last] of windowsOf(fromSeq, toSeq, isReversed)) {
-    for (const mark of reader.marked(rules, first, last)) all.take(mark);
+  const windows = [...windowsOf(fromSeq, toSeq, isReversed)];
+  for await (const { fromSeq: first, toSeq: last, marks } of reader.markedWindows(rules, windows, helper)) {
+    for (const mark of marks) all.take(mark);
     for (const mark of reader.markedOf(streams, first, last)) all.take(mark);
     looked += last - first + 1;
     if (looked >= PROBED_RECORDS && all.count() * RECORDS_PER_CANDIDATE > looked) {
@@ -114,15 +118,6 @@ export async function* sortedOf(
   yield* shown(options, all, isReversed);
 }
 
-/** The selection learns what it chooses, and from which calls that failed. */
-const learn = async ({ reader, selection }: MarkedOptions, fromSeq: number, toSeq: number): Promise<void> => {
-  for await (const record of reader.read({ fromSeq, toSeq, types: selection.learnsFrom })) selection.learn(record);
-  for (const { call } of reader.marked([failedRule], fromSeq, toSeq)) {
-    const received = call === null ? undefined : recordOf(reader, call);
-    if (received !== undefined) selection.learn(received);
-  }
-};
-
 /** What the chosen objects have to do with. */
 export async function* sortedOfThings(options: MarkedOptions, isReversed: boolean): AsyncGenerator<Entry> {
   const { reader, selection } = options;
@@ -131,7 +126,8 @@ export async function* sortedOfThings(options: MarkedOptions, isReversed: boolea
   // Much that is chosen shows in the first records already, which is known at once.
   const probedSeq = fromSeq + PROBED_RECORDS - 1;
   if (!isReversed && probedSeq <= toSeq) {
-    await learn(options, fromSeq, probedSeq);
+    for (const record of reader.page({ types: selection.learnsFrom }, fromSeq, probedSeq).records)
+      selection.learn(record);
     const probed = createFound(fromSeq);
     for (const mark of reader.markedOf(streams(), fromSeq, probedSeq)) probed.take(mark);
     if (probed.count() * RECORDS_PER_CANDIDATE > PROBED_RECORDS) {
@@ -139,6 +135,7 @@ export async function* sortedOfThings(options: MarkedOptions, isReversed: boolea
       return;
     }
   }
-  await learn(options, 1, toSeq);
-  yield* sortedOf(options, thingsRules(selection, streams()), streams(), isReversed);
+  const helper = reader.helpSearch(toSeq - fromSeq + 1);
+  learnMakings(reader, selection, toSeq);
+  yield* sortedOf(options, thingsRules(selection), streams(), isReversed, helper);
 }
