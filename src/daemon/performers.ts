@@ -52,6 +52,8 @@ interface Options {
   readonly observe: Observe;
   /** Resolves when the engine runs: what is news before is observed then. */
   readonly whenRunning: Promise<void>;
+  /** Resolves when clients can call, or that takes too long. */
+  readonly whenServing: Promise<void>;
   readonly opened: Opened;
   readonly log: Logger;
   readonly report: Report;
@@ -90,7 +92,7 @@ const openLogKeeper = async (options: Options): Promise<LogKeeper> => {
 };
 
 const openShim = async (
-  { config, spawner, sessions, vault, observe, opened, log }: Options,
+  { config, node, spawner, sessions, vault, observe, whenServing, opened, log }: Options,
   logKeeper: LogKeeper,
 ): Promise<ShimAdapter> => {
   const { execOutputBytesMax, execOutputTotalBytesMax, requestBytesMax } = config.limits;
@@ -105,6 +107,8 @@ const openShim = async (
       totalBytesMax: execOutputTotalBytesMax,
     },
     stateDir: config.serve.stateDir,
+    cgroup: node.cgroup,
+    whenServing,
     log,
   });
   opened.defer(shim.close);

@@ -14,6 +14,7 @@ import { lacksNetwork } from '../domain/pod-sandbox/network.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import type { Clock, Ids, Observe, SubmitCall } from '../engine/ports.ts';
 import type { PublishedView } from '../engine/published-view.ts';
+import { orAfter } from '../platform/rpc/timeout.ts';
 import type { Opened } from './closing.ts';
 import { takeCrashFile } from './crash-file.ts';
 import type { CrashScene } from './crash-report.ts';
@@ -27,6 +28,9 @@ import { type Performers, startPerformers } from './performers.ts';
 import { prepareSelinux } from './selinux.ts';
 import { createSessions, type Sessions } from './sessions/calls.ts';
 import type { TakenOver } from './take-over.ts';
+
+/** Shims are asked what became of their tasks when clients can call: nobody is kept from calling by it, nor it for long. */
+const SERVING_WAIT_MS = 1_000;
 
 export interface EngineSources {
   readonly config: Config;
@@ -48,6 +52,8 @@ export interface RunningEngine {
   readonly sessions: Sessions;
   readonly credentials: Credentials;
   readonly imageUpkeep: ImageUpkeep;
+  /** Clients can call. */
+  readonly served: () => void;
 }
 
 export async function runEngine(sources: EngineSources): Promise<RunningEngine> {
@@ -55,6 +61,7 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
   const { journal, state, node, obstacle, spawner, vault, ownCgroup, diskGuard } = found;
   let engine: Engine | null = null;
   const begun = Promise.withResolvers<void>();
+  const serving = Promise.withResolvers<void>();
   const started = (): Engine => {
     if (engine === null) throw new Error('The daemon is starting.');
     return engine;
@@ -95,6 +102,7 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
     ownCgroup,
     observe,
     whenRunning: begun.promise,
+    whenServing: orAfter(serving.promise, SERVING_WAIT_MS, undefined),
     opened,
     log,
     report,
@@ -152,7 +160,7 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
   const networkRead = cni.start();
   if (lacksNetwork(state)) await networkRead;
   networkRead.catch(die('the CNI configuration cannot be watched'));
-  return { engine: running, performers, sessions, credentials, imageUpkeep };
+  return { engine: running, performers, sessions, credentials, imageUpkeep, served: serving.resolve };
 }
 
 /** As without a configuration. */

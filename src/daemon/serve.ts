@@ -74,7 +74,7 @@ async function live(config: Config, { version, reloadConfig }: ServeOptions, log
   const view = publishedView(createView(copyState(found.state), found.seq));
   const common = { config, version, found, view, clock, ids: systemIds, opened, log, report };
   const running = await runEngine({ ...common, die, scene });
-  const { engine, imageUpkeep, performers } = running;
+  const { engine, imageUpkeep, performers, served } = running;
   const { cri, sessionListener, networkUpkeep, reload } = await openSocket({
     ...common,
     running,
@@ -87,6 +87,7 @@ async function live(config: Config, { version, reloadConfig }: ServeOptions, log
   const { cni, shim } = performers;
   dieWith({ journal: found.journal, cni, cri, shim, spawner: found.spawner }, die, () => ending);
 
+  served();
   imageUpkeep.served();
   networkUpkeep.served();
   log.info({ socket: config.serve.socketPath, sinceExecMs: Math.round(performance.now()) }, 'serving');

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { Logger } from 'pino';
 import type { Observe, PerformEffects } from '../../engine/ports.ts';
 import { type CgroupJoining, createCgroupJoining } from '../../platform/linux/cgroup-joining.ts';
-import { readCgroupFacts } from '../../platform/linux/cgroups.ts';
+import type { CgroupFacts } from '../../domain/model/node-facts.ts';
 import type { LogKeeper } from '../log-keeper/types.ts';
 import type { Spawner } from '../../platform/spawner/types.ts';
 import { listenTtrpc } from '../../platform/ttrpc/server.ts';
@@ -37,8 +37,8 @@ import { deleteTask, killTask } from './tasks/kill-and-delete.ts';
 import { defaultTimings, type ShimTimings } from './timings.ts';
 import { updateContainer } from './tasks/update.ts';
 
-/** About 8 ms of work: calls of clients get in between. */
-const RECONNECTS_PER_TURN = 4;
+/** About 2 ms of work: a call of a client, which takes a dozen turns, gets in between. */
+const RECONNECTS_PER_TURN = 1;
 
 export type ShimEffects = Pick<
   PerformEffects,
@@ -79,6 +79,9 @@ export interface ShimAdapterOptions {
   /** Ends with the boot; everything the adapter makes is below it, the shims' own sockets aside. */
   readonly stateDir: string;
   readonly log: Logger;
+  readonly cgroup: CgroupFacts;
+  /** Shims of an earlier life are asked from then on; absent: at once. */
+  readonly whenServing?: Promise<void>;
   /** Where shims and OCI runtimes are looked up; the daemon's own PATH when not given. */
   readonly searchPath?: string;
   readonly timings?: Partial<ShimTimings>;
@@ -127,9 +130,10 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
   }
 
   const delivery = createDelivery(observe, timings.retry, log);
+  const pace = createPace(RECONNECTS_PER_TURN);
   const shims = createLiveShims(delivery, log);
   const tasks = new Map<string, LiveTask>();
-  const counters = createOomCounters(await readCgroupFacts());
+  const counters = createOomCounters(options.cgroup);
   // Last of what may fail: nobody could close it.
   const listener = await listenTtrpc(paths.eventsSocket, createEventsService(tasks, log));
   const context: ShimContext = {
@@ -141,7 +145,10 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
     tasks,
     created: new Map(),
     mounts: spawner,
-    reconnectTurn: createPace(RECONNECTS_PER_TURN),
+    reconnectTurn: async () => {
+      await options.whenServing;
+      await pace();
+    },
     counters,
     joining: createCgroupJoining(() => counters.cgroupOfProcess(process.pid)),
     filledArg: options.filledArg,

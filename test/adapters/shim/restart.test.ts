@@ -10,6 +10,7 @@ import { dialShim } from '../../../src/adapters/shim/process/live-shim.ts';
 import { Status } from '../../../src/wire/types/task/task.ts';
 import type { EffectOf, EffectResults } from '../../../src/domain/model/effects.ts';
 import type { ShimAddress } from '../../../src/domain/model/tasks.ts';
+import { onCleanup } from '../../support/cleanup.ts';
 import { startProcess } from '../../support/process.ts';
 import type { DaemonTask } from './rig/daemon.ts';
 import { deleteOf, killOf, type Rig, openContext, openRig } from './rig/rig.ts';
@@ -214,3 +215,24 @@ for (const { version, path } of await testShims()) {
     });
   });
 }
+
+it('a restarted daemon asks its shims when clients can call, and not before', { timeout: 60_000 }, async (t) => {
+  const [shim] = await testShims();
+  assert.ok(shim);
+  const serving = Promise.withResolvers<void>();
+  const rig = await openRig(shim.path, { whenServing: () => serving.promise });
+  onCleanup(t, rig.close);
+  const { podSandboxId, bundlePath, shim: address } = await rig.startPod();
+  await rig.restart();
+  const effect = { kind: 'ReconnectShim', podSandboxId, shim: address, bundlePath, containerIds: [] } as const;
+  const answers: EffectResults['ReconnectShim'][] = [];
+  const asking = rig.adapter.effects.ReconnectShim(effect, openContext()).then((answer) => answers.push(answer));
+  // More than another needs to ask it and be answered.
+  const connection = await dialShim(address, 1000);
+  await assert.rejects(connection.state({ id: rig.newId(), execId: '' }, 5000));
+  connection.close();
+  assert.deepEqual(answers, []);
+  serving.resolve();
+  await asking;
+  assert.deepEqual(answers, [{ gone: false, tasks: [] }]);
+});

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { createShimAdapter } from '../../../../src/adapters/shim/adapter.ts';
 import { startSpawner } from '../../../../src/platform/spawner/client.ts';
+import { readCgroupFacts } from '../../../../src/platform/linux/cgroups.ts';
 import type { EffectOf } from '../../../../src/domain/model/effects.ts';
 import { createTestLogKeeper } from './log-keeper.ts';
 import { launch } from './rig.ts';
@@ -28,6 +29,7 @@ const { effects } = await createShimAdapter({
   },
   execOutput: { bytesMax: 1024 * 1024, totalBytesMax: 1024 * 1024 },
   stateDir,
+  cgroup: await readCgroupFacts(),
   log: pino({ level: 'silent' }),
 });
 const context = { signal: new AbortController().signal, attach: () => undefined };

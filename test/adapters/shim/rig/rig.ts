@@ -10,6 +10,7 @@ import { basename, join } from 'node:path';
 import { pino } from 'pino';
 import { detachMount } from '../../../../src/platform/linux/syscalls.ts';
 import { createShimAdapter, type ShimAdapter, type ShimEffects } from '../../../../src/adapters/shim/adapter.ts';
+import { readCgroupFacts } from '../../../../src/platform/linux/cgroups.ts';
 import type { ShimTimings } from '../../../../src/adapters/shim/timings.ts';
 import type { ProcessClient } from '../../../../src/adapters/streaming/types.ts';
 import type { LogKeeper } from '../../../../src/adapters/log-keeper/types.ts';
@@ -100,6 +101,8 @@ export interface RigOptions {
   /** Called for each adapter, as each daemon connects anew; without it one in memory serves them all. */
   readonly startLogKeeper?: (stateDir: string, spawner: Spawner) => Promise<KeeperForShims>;
   readonly endLogKeeper?: () => Promise<void>;
+  /** Of an adapter that is opened now; without it shims are asked at once. */
+  readonly whenServing?: () => Promise<void>;
 }
 
 export const openRig = async (shimPath: string, options: RigOptions = {}): Promise<Rig> => {
@@ -132,6 +135,8 @@ export const openRig = async (shimPath: string, options: RigOptions = {}): Promi
       filledArg: (arg) => (typeof arg === 'string' ? arg : `filled ${arg.token}`),
       processClientOf: (sessionId) => options.sessions?.get(sessionId) ?? noSession(),
       stateDir,
+      cgroup: await readCgroupFacts(),
+      ...(options.whenServing === undefined ? {} : { whenServing: options.whenServing() }),
       timings,
       log: pino({ level }),
       observe: async (observation) => {
