@@ -196,6 +196,11 @@ type StreamCall = ServerWritableStream<unknown, Reply<unknown>>;
 type AnyCall = ServerUnaryCall<unknown, unknown> | StreamCall;
 
 const NS_PER_MS = 1_000_000n;
+/**
+ * Why a call's signal is aborted, which it also is once the call has been answered: made once, since the stack that each new
+ * one would get takes longer to find than many a call.
+ */
+const CALLER_GONE = new DOMException('This operation was aborted', 'AbortError');
 /** Version, trace id, span id and flags, as version 00 has them. */
 const TRACE_PARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
@@ -222,8 +227,8 @@ function contextOf(call: AnyCall, { peers, gate }: ServiceOptions): CallContext 
       if (abort !== null) return abort.signal;
       const controller = new AbortController();
       abort = controller;
-      if (call.cancelled) controller.abort();
-      else call.once('cancelled', () => controller.abort());
+      if (call.cancelled) controller.abort(CALLER_GONE);
+      else call.once('cancelled', () => controller.abort(CALLER_GONE));
       return controller.signal;
     },
   };

@@ -3,8 +3,8 @@
  * CleanPodSandbox, CreateNetns, RemoveNetns. Doing any of them again is safe. Must touch nothing outside of the
  * directories it was given.
  */
-import { chown, readFile, rm, stat } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { chown, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { EffectOf } from '../../domain/model/effects.ts';
 import type { Bundle } from '../../domain/model/tasks.ts';
 import { FailureError } from '../../domain/model/errors.ts';
@@ -25,7 +25,7 @@ import { errorCodeOf } from '../../platform/linux/syscalls.ts';
 import type { Spawner } from '../../platform/spawner/types.ts';
 
 export interface SandboxDependencies {
-  readonly spawner: Pick<Spawner, 'createNetns' | 'pinNetnsOf' | 'mount' | 'unmount'>;
+  readonly spawner: Pick<Spawner, 'createNetns' | 'pinNetnsOf' | 'mount' | 'unmount' | 'unpin'>;
   /** Writes the bundle of the pause task; the bundle adapter's. */
   readonly writeBundle: (bundle: Bundle) => Promise<void>;
   /** Mounts of the configured sandbox image, where one is. */
@@ -151,14 +151,12 @@ export const createSandboxEffects = ({
     },
     CreateNetns: async ({ path, holder }) => {
       cleaner.check(path);
-      await makeDirectory(dirname(path));
       await (holder === undefined ? spawner.createNetns(path) : spawner.pinNetnsOf(holder, path));
       return {};
     },
     RemoveNetns: async ({ path }) => {
       cleaner.check(path);
-      await spawner.unmount(path);
-      await rm(path, { force: true });
+      await spawner.unpin([path]);
       return {};
     },
   };

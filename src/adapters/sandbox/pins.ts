@@ -2,16 +2,13 @@
  * Performs PinNamespaces and UnpinNamespaces for pods without a pause task. Both are asked of the spawner, one request
  * each way; doing either again is safe.
  */
-import { rm } from 'node:fs/promises';
-import { dirname } from 'node:path';
 import { pinPaths } from '../../domain/pod-sandbox/sandboxer.ts';
 import type { PerformEffects } from '../../engine/ports.ts';
-import { createPathCleaner, makeDirectory } from '../../platform/linux/files.ts';
-import { settleAll } from '../../platform/linux/settle-all.ts';
+import { createPathCleaner } from '../../platform/linux/files.ts';
 import type { Spawner } from '../../platform/spawner/types.ts';
 
 export interface PinsDependencies {
-  readonly spawner: Pick<Spawner, 'pinNamespaces' | 'unmount'>;
+  readonly spawner: Pick<Spawner, 'pinNamespaces' | 'unmount' | 'unpin'>;
   /** The daemon's root and state directories: nothing outside of them is made or removed. */
   readonly roots: readonly string[];
 }
@@ -25,19 +22,13 @@ export const createPinEffects = ({
     PinNamespaces: async ({ pins, hostname, sysctls }) => {
       const paths = pinPaths(pins);
       for (const path of paths) check(path);
-      await Promise.all(paths.map((path) => makeDirectory(dirname(path))));
       await spawner.pinNamespaces({ pins, hostname, sysctls });
       return {};
     },
     UnpinNamespaces: async ({ pins }) => {
       const paths = pinPaths(pins);
       for (const path of paths) check(path);
-      await settleAll(
-        paths.map(async (path) => {
-          await spawner.unmount(path);
-          await rm(path, { force: true });
-        }),
-      );
+      await spawner.unpin(paths);
       return {};
     },
   };

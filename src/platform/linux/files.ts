@@ -68,8 +68,8 @@ export const writeFileWhole = async (path: string, content: string | Uint8Array,
   await rename(unfinished, path);
 };
 
-/** What is not there is removed. */
-const removeWhole = async (path: string): Promise<void> => {
+/** Removes a tree, in few turns where it is small; what is not there is removed. */
+export const removeWhole = async (path: string): Promise<void> => {
   try {
     const small = await readSmallTree(path);
     if (small !== null) return await removeSmallTree(small);

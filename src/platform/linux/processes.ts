@@ -3,6 +3,7 @@
  * process for as long as the machine is up, and with the boot id for ever. A zombie counts as dead: its parent being
  * slow to reap it changes nothing. Must not signal anything but the exact process it was asked to.
  */
+import { readFileSync } from 'node:fs';
 import { readFile, readlink } from 'node:fs/promises';
 import { node } from 'koffi';
 import { orAfter } from '../rpc/timeout.ts';
@@ -59,15 +60,22 @@ const gone = (error: unknown): boolean => {
   return code === 'ENOENT' || code === 'ESRCH';
 };
 
-/** What /proc says of the process; null when there is none of that pid. */
-export const readProcessStat = async (pid: number): Promise<ProcessStat | null> => {
+/** Of /proc/<pid>/stat; null when there is no process of that pid. */
+const statNow = (pid: number): ProcessStat | null => {
   try {
-    return parseProcessStat(await readFile(`/proc/${pid}/stat`, 'utf8'));
+    return parseProcessStat(readFileSync(`/proc/${pid}/stat`, 'utf8'));
   } catch (error) {
     if (gone(error)) return null;
     throw error;
   }
 };
+
+/**
+ * What /proc says of the process; null when there is none of that pid. Read on the calling thread, which waits for nothing:
+ * the kernel makes this file from what it has in memory and takes no lock that a process could be stuck with (as its command
+ * line's does). By the pool it is five turns of the loop, five times in a pod's life.
+ */
+export const readProcessStat = (pid: number): Promise<ProcessStat | null> => Promise.try(statNow, pid);
 
 const isDead = (state: string): boolean => state === 'Z' || state === 'X';
 

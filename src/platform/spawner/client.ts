@@ -100,6 +100,7 @@ const operationsOf = (ask: <T>(request: SpawnerRequest) => Promise<T>) => {
     mountMapped: (mapped) => ask({ op: 'mountMapped', mapped }),
     mount: (mount) => ask({ op: 'mount', mount }),
     unmount: (target) => ask({ op: 'unmount', target }),
+    unpin: (paths) => ask({ op: 'unpin', paths }),
   } satisfies Partial<Spawner>;
 };
 

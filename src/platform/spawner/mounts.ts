@@ -1,12 +1,12 @@
 /**
- * Mounts that the spawner makes for the daemon: any file system or bind mount, and trees whose owners are seen through a
- * user namespace. Each call does all of it in one synchronous turn, where it may stall without stalling the daemon.
+ * Mounts that the spawner makes for the daemon, any file system or bind mount, and trees whose owners are seen through a
+ * user namespace; and those that it takes away again. Each call does all of it in one synchronous turn, where it may stall without stalling the daemon.
  */
-import { closeSync, constants, mkdirSync, openSync, statSync } from 'node:fs';
+import { closeSync, constants, mkdirSync, openSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { FailureError } from '../../domain/model/errors.ts';
 import { mountCalls } from '../linux/mounts.ts';
-import { errorCodeOf, mount, mountMapped } from '../linux/syscalls.ts';
+import { detachMount, errorCodeOf, mount, mountMapped } from '../linux/syscalls.ts';
 import { openNamespaceOf } from './holder.ts';
 import type { MappedMountsRequest, Spawner } from './types.ts';
 
@@ -27,7 +27,8 @@ export const mountFrom = ({ source, target, type, options, from }: Parameters<Sp
   }
 };
 
-const DIRECTORY_MODE = 0o711;
+/** Of directories that are made on the way to a target. */
+export const DIRECTORY_MODE = 0o711;
 const FILE_MODE = 0o600;
 
 /** What is mounted has to be mounted over something like it. */
@@ -53,5 +54,21 @@ export const mountAllMapped = ({ holder, mounts }: MappedMountsRequest): void =>
     }
   } finally {
     closeSync(userns);
+  }
+};
+
+/** More mounts on one spot than anything of ours stacks: a bound for a loop that the mount table would end. */
+const STACKED_MOUNTS_MAX = 64;
+
+/** Everything that is mounted on one spot. */
+export const unmountAll = (target: string): void => {
+  for (let left = STACKED_MOUNTS_MAX; left > 0 && detachMount(target); ) left -= 1;
+};
+
+/** Takes away what namespaces are pinned at. */
+export const unpin = (paths: readonly string[]): void => {
+  for (const path of paths) {
+    unmountAll(path);
+    rmSync(path, { force: true });
   }
 };

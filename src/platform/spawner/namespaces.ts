@@ -3,7 +3,8 @@
  * them by bind mounts and moves back within one synchronous turn. Must only be used where that thread starts all
  * programs: were it left in the wrong namespace, everything after would be too, so a failed way back ends the process.
  */
-import { closeSync, constants, openSync, statfsSync, writeFileSync } from 'node:fs';
+import { closeSync, constants, mkdirSync, openSync, statfsSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { FailureError } from '../../domain/model/errors.ts';
 import {
   bringLoopbackUp,
@@ -15,7 +16,7 @@ import {
   unshare,
 } from '../linux/syscalls.ts';
 import { openNamespaceOf } from './holder.ts';
-import { mountAs } from './mounts.ts';
+import { DIRECTORY_MODE, mountAs } from './mounts.ts';
 import type { NamespacesRequest, ProcessName } from './types.ts';
 
 /** statfs(2) type of the file system that namespaces are seen through. */
@@ -60,9 +61,15 @@ const setSysctl = (name: string, value: string): void => {
   }
 };
 
-/** What a namespace is mounted over; one that is there is left as it is. */
-const makeFile = (path: string): void =>
+/** What a namespace is mounted over, and the directory it is in; what is there is left as it is. */
+const makeFile = (path: string): void => {
+  try {
+    mkdirSync(dirname(path), DIRECTORY_MODE);
+  } catch (error) {
+    if (errorCodeOf(error) !== 'EEXIST') throw error;
+  }
   closeSync(openSync(path, constants.O_RDONLY | constants.O_CREAT | constants.O_NOFOLLOW, 0o444));
+};
 
 const isPinned = (path: string): boolean => statfsSync(path).type === NSFS_MAGIC;
 

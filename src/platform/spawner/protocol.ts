@@ -48,7 +48,8 @@ export type SpawnerRequest =
   | { readonly op: 'pinNetnsOf'; readonly holder: ProcessName; readonly path: string }
   | { readonly op: 'mountMapped'; readonly mapped: MappedMountsRequest }
   | { readonly op: 'mount'; readonly mount: MountRequest }
-  | { readonly op: 'unmount'; readonly target: string };
+  | { readonly op: 'unmount'; readonly target: string }
+  | { readonly op: 'unpin'; readonly paths: readonly string[] };
 
 export type SpawnerReply =
   | { readonly ok: true; readonly value: unknown }

@@ -11,8 +11,8 @@ import { FailureError, type FailureReason, messageOf } from '../../domain/model/
 import { statOf } from './holder.ts';
 import { giveBackWhenQuiet } from '../linux/give-back.ts';
 import { reapChildren, spawnProgram } from '../linux/spawn.ts';
-import { detachMount, errorCodeOf, lockWaiting } from '../linux/syscalls.ts';
-import { mountAllMapped, mountFrom } from './mounts.ts';
+import { errorCodeOf, lockWaiting } from '../linux/syscalls.ts';
+import { mountAllMapped, mountFrom, unmountAll, unpin } from './mounts.ts';
 import { pinNamespaces, pinNetnsOf } from './namespaces.ts';
 import {
   createFrameReader,
@@ -31,8 +31,6 @@ import { type RunningProgram, runProgram } from './run-program.ts';
 
 const END_WAIT_MS = 5_000;
 const END_LOOK_MS = 10;
-/** More mounts on one spot than anything of ours stacks: a bound for a loop that the mount table would end. */
-const STACKED_MOUNTS_MAX = 64;
 const FDINFO_CLOEXEC = 0o2000000;
 
 /** Descriptors that whoever started the daemon left open would be open in every program from here. */
@@ -105,7 +103,9 @@ const performAtOnce = (request: Exclude<SpawnerRequest, { readonly op: 'run' | '
     case 'mountMapped':
       return mountAllMapped(request.mapped);
     case 'unmount':
-      for (let left = STACKED_MOUNTS_MAX; left > 0 && detachMount(request.target); ) left -= 1;
+      return unmountAll(request.target);
+    case 'unpin':
+      return unpin(request.paths);
   }
 };
 

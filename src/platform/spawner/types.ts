@@ -82,7 +82,7 @@ export interface Spawner {
     /** Absolute path that stdout and stderr are appended to. */
     readonly outputPath: string;
   }) => Promise<{ readonly pid: number; readonly startTicks: string }>;
-  /** Makes a new network namespace with loopback up, and pins it by a bind mount at `path` (made if missing). */
+  /** Makes a new network namespace with loopback up, and pins it by a bind mount at `path` (made if missing, with its directory). */
   readonly createNetns: (path: string) => Promise<void>;
   /** Makes new namespaces, sets them up and pins them by bind mounts; loopback is up in a network namespace. */
   readonly pinNamespaces: (request: NamespacesRequest) => Promise<void>;
@@ -101,6 +101,8 @@ export interface Spawner {
   }) => Promise<void>;
   /** Unmounts everything mounted at `target` (MNT_DETACH); nothing mounted there is success. */
   readonly unmount: (target: string) => Promise<void>;
+  /** Unmounts what is pinned at each path, and removes the file that it was pinned at; what is not there is success. */
+  readonly unpin: (paths: readonly string[]) => Promise<void>;
   /** Settles when the spawner has ended. */
   readonly ended: Promise<void>;
   readonly close: () => Promise<void>;

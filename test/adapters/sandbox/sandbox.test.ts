@@ -157,6 +157,7 @@ describe('PreparePodSandbox', () => {
         createNetns: unused,
         pinNetnsOf: unused,
         unmount: unused,
+        unpin: unused,
         mount: async (mount) => void mounted.push(mount),
       },
       writeBundle: () => Promise.resolve(),

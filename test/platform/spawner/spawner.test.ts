@@ -241,6 +241,20 @@ describe('mounts and namespaces', () => {
     );
   });
 
+  it('takes pins away, with the files they were made at, as often as it is asked to', { timeout }, async (t) => {
+    const dir = await tempDir(t);
+    const spawner = await spawnerOf(t, dir);
+    const pins = ['one', 'two'].map((name) => join(dir, 'netns', name));
+    for (const pin of pins) await spawner.createNetns(pin);
+    const isPinned = async (): Promise<boolean[]> => {
+      const points = (await readMountInfo()).map(({ mountPoint }) => mountPoint);
+      return pins.map((pin) => points.includes(pin));
+    };
+    assert.deepEqual(await isPinned(), [true, true]);
+    for (let round = 0; round < 2; round += 1) await spawner.unpin(pins);
+    assert.deepEqual([await isPinned(), await readdir(join(dir, 'netns'))], [[false, false], []]);
+  });
+
   it('makes a network namespace with loopback up, that outlives the spawner', { timeout }, async (t) => {
     const dir = await tempDir(t);
     const spawner = await spawnerOf(t, dir);

@@ -17,18 +17,18 @@ const commandLineOf = async (pid: number | string): Promise<readonly string[]> =
 const isStartedAs = (id: string, commandLine: readonly string[]): boolean =>
   commandLine.some((argument, index) => argument === idFlag && commandLine[index + 1] === id);
 
+const isStartedIn = async (dir: string, pid: number): Promise<boolean> => {
+  const [directory, origin] = await Promise.all([readlink(`/proc/${pid}/cwd`).catch(() => null), realpath(dir)]);
+  return directory === origin;
+};
+
 /**
  * Field 22 of the shim's /proc/<pid>/stat, for the pid that a shim told. Throws ShimFailed when that process does not
  * look like the shim: started under that id, or in that directory.
  */
 export const identifyShim = async (pid: number, id: string, dir: string): Promise<string> => {
-  const [stat, commandLine, directory, origin] = await Promise.all([
-    readProcessStat(pid),
-    commandLineOf(pid),
-    readlink(`/proc/${pid}/cwd`).catch(() => null),
-    realpath(dir),
-  ]);
-  const isShim = pid > 1 && pid !== process.pid && (isStartedAs(id, commandLine) || directory === origin);
+  const [stat, commandLine] = await Promise.all([readProcessStat(pid), commandLineOf(pid)]);
+  const isShim = pid > 1 && pid !== process.pid && (isStartedAs(id, commandLine) || (await isStartedIn(dir, pid)));
   if (stat !== null && isShim) return stat.startTicks;
   throw new FailureError('ShimFailed', `The shim says that its pid is ${pid}, which is no shim ${id}.`);
 };

@@ -3,11 +3,12 @@
  * task is created until it is deleted; stdin is a FIFO of which the shim itself holds both ends, so that it stays open
  * and silent until somebody attaches. A container without log (the pause task) has no streams at all.
  */
-import { lstat, mkdir, rm } from 'node:fs/promises';
+import { lstat, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { messageOf } from '../../../domain/model/errors.ts';
 import type { EffectOf } from '../../../domain/model/effects.ts';
+import { removeWhole } from '../../../platform/linux/files.ts';
 import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
 import type { LogKeeper } from '../../log-keeper/types.ts';
 import { makeFifo } from '../fifos.ts';
@@ -70,6 +71,6 @@ export const createContainerIo = (
     await logKeeper.close(containerId, timeoutMs).catch((error: unknown) => {
       log.warn({ containerId, error: messageOf(error) }, 'the log keeper could not close the log of a container');
     });
-    await rm(dir, { recursive: true, force: true });
+    await removeWhole(dir);
   },
 });
