@@ -12,8 +12,8 @@ import { orAfter } from '../platform/rpc/timeout.ts';
 /** What a restart brings is behind the daemon by then. */
 const FIRST_ROUND_MS = 5_000;
 const ROUND_EVERY_MS = 3_600_000;
-/** Between two pods that are checked: plugins are programs, and a node has many pods. */
-const PAUSE_MS = 250;
+/** Between two pods that are checked: that runs some programs, 60 ms of a processor in all, and a node has many pods and time. */
+const PAUSE_MS = 5_000;
 /** Clients that ask one after the other get the same answer for so long. */
 const STATUS_FRESH_MS = 1_000;
 /** Plugins that take longer have said nothing yet, and their last word stands. */
@@ -25,6 +25,8 @@ export interface NetworkUpkeepOptions {
   readonly sandboxes: () => Iterable<PodSandbox>;
   /** Otherwise nothing is collected: what no pod in the journal owns may be of one that runs. */
   readonly knowsAllPods: boolean;
+  /** Between two pods that are checked; absent: PAUSE_MS. */
+  readonly pauseMs?: number;
   readonly monoMs: () => number;
   readonly log: {
     readonly info: (fields: object, message: string) => void;
@@ -57,7 +59,7 @@ const attachmentsOf = (sandboxes: Iterable<PodSandbox>): Attachments =>
 const isAttached = ({ phase, steps }: PodSandbox): boolean => phase === 'ready' && steps.network === 'done';
 
 export function createNetworkUpkeep(options: NetworkUpkeepOptions): NetworkUpkeep {
-  const { cni, sandboxes, monoMs, log, report } = options;
+  const { cni, sandboxes, pauseMs = PAUSE_MS, monoMs, log, report } = options;
   const closed = new AbortController();
   const isClosed = (): boolean => closed.signal.aborted;
   let told: { readonly problem: string | null; readonly atMs: number } | null = null;
@@ -124,7 +126,7 @@ export function createNetworkUpkeep(options: NetworkUpkeepOptions): NetworkUpkee
       if (isClosed()) return;
       if (sandbox === undefined || !isAttached(sandbox)) continue;
       await check(sandbox);
-      await delay(PAUSE_MS, undefined, { signal: closed.signal, ref: false }).catch(() => undefined);
+      await delay(pauseMs, undefined, { signal: closed.signal, ref: false }).catch(() => undefined);
     }
   }
 

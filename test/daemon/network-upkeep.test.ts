@@ -56,6 +56,7 @@ const setUp = (pods: readonly PodSandbox[], knowsAllPods = true) => {
     cni,
     sandboxes: () => sandboxes,
     knowsAllPods,
+    pauseMs: 1,
     monoMs: () => nowMs,
     log: { info: say, warn: say },
     report: (message) => void reports.push(message),

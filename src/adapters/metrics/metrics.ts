@@ -3,13 +3,13 @@
  * durable records and the answered reads; what is a state is asked for when somebody scrapes. Labels have few values:
  * never an id, a name or a path. Serves nothing itself.
  */
-import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { codeName } from '../../domain/model/errors.ts';
 import type { EffectKind } from '../../domain/model/effects.ts';
 import { effectId, rpcOf, type Sequenced } from '../../domain/model/records.ts';
 import { containerStateOf } from '../../domain/model/container-state.ts';
 import type { HearRead, ReadModel } from '../../engine/ports.ts';
+import { eventLoopDelay } from './event-loop-delay.ts';
 
 /** What is asked for at each scrape. */
 export interface MetricsSources {
@@ -39,31 +39,10 @@ export interface Metrics {
 const CALL_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 const COMMIT_SECONDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5];
 const NS_PER_S = 1e9;
+const NEVER_MS = 2 ** 31 - 1;
+const LOOP_LAG_PARTS = ['min', 'max', 'mean', 'stddev', 'p50', 'p90', 'p99'];
 
 const secondsBetween = (fromNs: bigint, toNs: bigint): number => Number(toNs - fromNs) / NS_PER_S;
-
-const LOOP_RESOLUTION_MS = 10;
-const LOOP_QUANTILES = [0.5, 0.99, 0.999, 1];
-
-/** How late timers were since the last scrape: whatever holds the loop up holds every call up. */
-const eventLoopDelay = (registers: Registry[]): void => {
-  const delays = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS });
-  delays.enable();
-  const made: Gauge<'quantile'> = new Gauge({
-    name: 'scribe_event_loop_delay_seconds',
-    help: 'How late the event loop was since the last scrape: median, 99 of 100, 999 of 1,000, worst.',
-    labelNames: ['quantile'],
-    registers,
-    collect: () => {
-      for (const quantile of LOOP_QUANTILES) {
-        // What is measured is the time between two ticks, the intended one included.
-        const delayNs = Math.max(0, delays.percentile(quantile * 100) - LOOP_RESOLUTION_MS * 1e6);
-        made.set({ quantile }, delayNs / NS_PER_S);
-      }
-      delays.reset();
-    },
-  });
-};
 
 /** What is told as it happens. */
 const instrumentsOf = (registers: Registry[]) => {
@@ -110,7 +89,6 @@ const instrumentsOf = (registers: Registry[]) => {
 /** Figures that are read when they are asked for. */
 const addGauges = (registers: Registry[], sources: MetricsSources): void => {
   addNumbers(registers, sources);
-  eventLoopDelay(registers);
   addStates(registers, sources);
   const journalBytes: Gauge<'file'> = new Gauge({
     name: 'scribe_journal_bytes',
@@ -195,7 +173,10 @@ const addStates = (registers: Registry[], { view: { state } }: MetricsSources): 
 
 export const createMetrics = (sources: MetricsSources): Metrics => {
   const registry = new Registry();
-  collectDefaultMetrics({ register: registry });
+  // Node's measure of the loop wakes the process a hundred times a second, whatever it does.
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: NEVER_MS });
+  for (const part of LOOP_LAG_PARTS) registry.removeSingleMetric(`nodejs_eventloop_lag_${part}_seconds`);
+  const worked = eventLoopDelay([registry]);
   const { calls, callSeconds, effects, effectSeconds, commitSeconds, records } = instrumentsOf([registry]);
   addGauges([registry], sources);
 
@@ -236,12 +217,14 @@ export const createMetrics = (sources: MetricsSources): Metrics => {
 
   return {
     hearRecords: (heard) => {
+      worked();
       const [first] = heard;
       if (first !== undefined) commitSeconds.observe(secondsBetween(first.monoNs, sources.monoNs()));
       records.inc(heard.length);
       for (const record of heard) hear(record);
     },
     hearRead: ({ method, code, durationNs }) => {
+      worked();
       calls.inc({ method, code: codeName(code) });
       callSeconds.observe({ method }, Number(durationNs) / NS_PER_S);
     },
