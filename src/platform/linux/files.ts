@@ -24,9 +24,14 @@ export const makeDirectory = async (path: string, mode = PASSABLE_DIRECTORY_MODE
  * root, by its group. Without this, whoever is on the node could run what is in a container, with its set-user-ID bits.
  */
 export const makeDirectoryOfPod = async (path: string, podRootGid?: number): Promise<void> => {
-  await makeDirectory(dirname(path));
   const mode = podRootGid === undefined ? 0o700 : 0o710;
-  await mkdir(path, { recursive: true, mode });
+  try {
+    // Nearly always its own directory is there and it is not: asking first would take two turns more.
+    await mkdir(path, { mode });
+  } catch {
+    await makeDirectory(dirname(path));
+    await mkdir(path, { recursive: true, mode });
+  }
   if (podRootGid !== undefined) await chown(path, 0, podRootGid);
   // It may have been there with another one.
   await chmod(path, mode);
