@@ -45,8 +45,16 @@ const listFiles = async (...under: string[]): Promise<string[]> => {
   return files.sort();
 };
 
+/** Pictures and databases have bytes that no text has, and by chance those of a word. */
+const isBinary = (bytes: Buffer): boolean => bytes.includes(0);
+
+const readText = async (file: string): Promise<string> => {
+  const bytes = await readFile(join(top, file)).catch(() => Buffer.alloc(0));
+  return isBinary(bytes) ? '' : bytes.toString('utf8');
+};
+
 const readAll = (files: readonly string[]): Promise<(readonly [file: string, text: string])[]> =>
-  Promise.all(files.map(async (file) => [file, await readFile(join(top, file), 'utf8').catch(() => '')] as const));
+  Promise.all(files.map(async (file) => [file, await readText(file)] as const));
 
 const sources = async (): Promise<(readonly [file: string, text: string])[]> => {
   const files = (await listFiles('src', 'test', 'scripts', 'bench', 'bin')).filter((file) => file.endsWith('.ts'));

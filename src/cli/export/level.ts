@@ -39,7 +39,7 @@ const LEAVES: ReadonlySet<string> = new Set([
   ],
   ...['pid', 'uid', 'executable', 'program', 'startTicks'],
   ...['id', 'newId', 'podSandboxId', 'containerId', 'imageId', 'allowedBy', 'runtimeHandler'],
-  ...['name', 'namespace', 'attempt', 'image', 'port', 'plugin'],
+  ...['name', 'namespace', 'attempt', 'image', 'userSpecifiedImage', 'port', 'plugin'],
   ...['exitStatus', 'exitCode', 'exitedAtNs', 'signal', 'killAtNs', 'oomKills', 'claimed', 'rebooted'],
   ...['stdinBytes', 'stdoutBytes', 'stderrBytes', 'toPodBytes', 'fromPodBytes'],
   ...['subcommand', 'toSeq', 'fromSeq', 'shown'],

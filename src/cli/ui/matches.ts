@@ -2,10 +2,12 @@
  * The records that a filter chooses, in the order in which they are found, and then those that are written: what a history
  * with --events would show. A call's steps are chosen with it. Text is looked for in what the page may show alone.
  */
+import { setImmediate } from 'node:timers/promises';
 import { openReader } from '../../journal/open.ts';
 import type { JournalRecord } from '../../journal/types.ts';
 import type { Matches } from '../../ui/answers.ts';
 import type { Level } from '../export/level.ts';
+import { candidatesOf } from '../history/candidates.ts';
 import type { Entry } from '../history/entries.ts';
 import { onlyWith, passes } from '../history/filter.ts';
 import { createScan } from '../history/scan.ts';
@@ -23,6 +25,8 @@ export interface MatchOptions {
 }
 
 const TOLD_EVERY_MS = 100;
+/** The page asks for more than matches meanwhile. */
+const HELD_MS_MAX = 20;
 
 const seqsOf = (entry: Entry): number[] => {
   switch (entry.kind) {
@@ -75,8 +79,9 @@ export async function* findMatches(chosen: Chosen, options: MatchOptions): Async
     const selection = createSelection(choosesAll(things) ? {} : things);
     const headSeq = reader.head().seq;
     const rest = { reader, withEvents: true, withReads: false };
-    const until = range.until ?? (headSeq === 0 ? null : { kind: 'record', seq: headSeq });
-    const past = createScan({ ...rest, selection, range: { ...range, until }, live: false, shownSeq: null });
+    const until = range.until ?? (headSeq === 0 ? null : ({ kind: 'record', seq: headSeq } as const));
+    const asked = { ...rest, selection, range: { ...range, until } };
+    const past = candidatesOf(asked, filter) ?? createScan({ ...asked, live: false, shownSeq: null }).past();
     const chosenOf = (entry: Entry): number[] => {
       if (!selection.has(entry) || !isTold(entry, filter, level)) return [];
       return seqsOf(filter.plugin === null ? entry : onlyWith(filter.plugin, entry));
@@ -84,16 +89,21 @@ export async function* findMatches(chosen: Chosen, options: MatchOptions): Async
     let seqs: number[] = [];
     let throughSeq = 0;
     let toldMs = performance.now();
-    for await (const entry of past.past()) {
+    let heldMs = toldMs;
+    for await (const entry of past) {
       throughSeq = seqsOf(entry).at(-1) ?? throughSeq;
       seqs.push(...chosenOf(entry));
+      if (performance.now() - heldMs >= HELD_MS_MAX) {
+        await setImmediate();
+        heldMs = performance.now();
+      }
       if (isOver()) return;
       if (performance.now() - toldMs < TOLD_EVERY_MS) continue;
       yield { seqs, throughSeq, isWhole: false };
       seqs = [];
       toldMs = performance.now();
     }
-    yield { seqs, throughSeq, isWhole: true };
+    yield { seqs, throughSeq: headSeq, isWhole: true };
     if (watch === null) return;
     // Calls that were under way are begun again, and come whole when they have ended.
     const learned = { ...selection, learnsFrom: [] };

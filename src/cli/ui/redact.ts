@@ -11,8 +11,8 @@ import { isShownAtMetadata, isLookedInto, type Level } from '../export/level.ts'
 
 const HIDDEN = '…';
 
-/** Objects whose keys clients and plugins chose. */
-const FREE_KEYED = /(annotations|labels|sysctls|unified|simple|compound|options)$/i;
+/** Objects whose keys clients and plugins chose. Those of CRI's messages that are called options are CRI's. */
+const FREE_KEYED = /(annotations|labels|sysctls|unified|simple|compound|(?<!namespace|userns|selinux)options)$/i;
 
 /** A name that scribe or CRI gave to a field; in what is hidden no other key is shown. */
 const FIELD = /^[a-z][A-Za-z0-9]{0,40}$/;
