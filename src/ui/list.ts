@@ -20,6 +20,8 @@ export interface List {
    */
   readonly show: (listed: readonly Listed[], total: number) => void;
   readonly mark: (seq: number | null) => void;
+  /** Gives the focus to the row of this record; false: it has none. */
+  readonly focus: (seq: number | null) => boolean;
 }
 
 export const createList = (open: (seq: number) => void): List => {
@@ -37,6 +39,12 @@ export const createList = (open: (seq: number) => void): List => {
     }
   };
 
+  const focus = (seq: number | null): boolean => {
+    const row = [...body.rows].find((one) => one.dataset.seq === String(seq));
+    row?.querySelector('button')?.focus();
+    return row !== undefined;
+  };
+
   const rowOf = ({ seq, time, what, object, caller, took, outcome, style }: EntryRow): HTMLTableRowElement => {
     const cells = [time, what, object, caller, took, outcome].map((text) => made('td', { text }));
     const row = made('tr', { class: style }, made('td', {}, recordButton(seq, open)), ...cells);
@@ -48,7 +56,9 @@ export const createList = (open: (seq: number) => void): List => {
     asking.abort();
     asking = new AbortController();
     const rows = seqs.length === 0 ? [] : await ask<EntryRow[]>('entries', { seqs: seqs.join(',') }, asking.signal);
+    const focused = document.activeElement?.closest<HTMLElement>('#rows tr')?.dataset.seq;
     body.replaceChildren(...rows.map(rowOf));
+    if (focused !== undefined) focus(Number(focused));
     const count = total.toLocaleString('en-US');
     title.textContent =
       total <= seqs.length
@@ -58,6 +68,7 @@ export const createList = (open: (seq: number) => void): List => {
   };
 
   return {
+    focus,
     show(listed, total) {
       const wanted = `${total}:${listed.map(({ seq, kind }) => `${seq} ${kind}`).join(',')}`;
       if (wanted === shown) return;

@@ -34,6 +34,8 @@ let view: ViewState = viewOf(location.hash);
 let rows: Uint32Array = new Uint32Array();
 /** A record that the address names is opened when it is here: until then nobody knows of which pod it is. */
 let isRecordDue = view.record !== null;
+/** Whoever closes the panel goes on where they were. */
+let openedFrom: 'list' | 'lanes' = 'lanes';
 let chosenRow = 0;
 let pointed: number | null = null;
 let palette = readPalette();
@@ -74,7 +76,7 @@ const filter = createRecordFilter({
   },
 });
 
-const list = createList((seq) => openRecord(seq));
+const list = createList((seq) => openRecord(seq, 'list'));
 const panel = createPanel((seq) => openRecord(seq));
 const picture = createPicture({
   scene: sceneOf,
@@ -88,7 +90,7 @@ const picture = createPicture({
     chosenRow = row;
     const lane = rows[row];
     const position = lane === undefined ? null : recordNear(records, index, lane, atMs, withinMs);
-    if (position !== null) openRecord(records.seqs[position] ?? 0);
+    if (position !== null) openRecord(records.seqs[position] ?? 0, 'lanes');
     else picture.draw();
   },
 });
@@ -172,7 +174,8 @@ const showRecord = (): void => {
   list.mark(view.record);
 };
 
-function openRecord(seq: number): void {
+function openRecord(seq: number, from = openedFrom): void {
+  openedFrom = from;
   const position = positionOf(records, seq);
   const atMs = position === null ? null : (records.times[position] ?? 0);
   pointed = null;
@@ -181,6 +184,13 @@ function openRecord(seq: number): void {
   setView({ record: seq, ...(shown === window ? {} : { window: shown }) }, true);
   showRecord();
 }
+
+const closeRecord = (): void => {
+  const closed = view.record;
+  setView({ record: null }, true);
+  showRecord();
+  if (openedFrom === 'lanes' || !list.focus(closed)) lanesBox.focus();
+};
 
 const chooseRow = (row: number): void => {
   chosenRow = Math.min(Math.max(row, 0), Math.max(0, rows.length - 1));
@@ -223,9 +233,7 @@ const perform = (action: Action): void => {
     case 'keys':
       return help.showModal();
     case 'close':
-      setView({ record: null }, true);
-      showRecord();
-      return lanesBox.focus();
+      return closeRecord();
     case 'up':
       return chooseRow(chosenRow - 1);
     case 'down':
@@ -239,7 +247,7 @@ const perform = (action: Action): void => {
     case 'after':
       return toNeighbour(1);
     case 'open':
-      return pointed === null ? undefined : openRecord(records.seqs[pointed] ?? 0);
+      return pointed === null ? undefined : openRecord(records.seqs[pointed] ?? 0, 'lanes');
     case 'first':
       return setWindow(showing(window, records.times[0] ?? 0));
     case 'newest':
@@ -273,6 +281,11 @@ element('filter-form', HTMLFormElement).addEventListener('submit', (event) => {
   event.preventDefault();
   setView({ filter: filterBox.value.trim() }, true);
   applyFilter();
+});
+// The address says what is in view: the browser would put the link's into it.
+element('skip', HTMLAnchorElement).addEventListener('click', (event) => {
+  event.preventDefault();
+  element('list', HTMLElement).focus();
 });
 // The browser's own cross that empties the box.
 filterBox.addEventListener('search', () => {

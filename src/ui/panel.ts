@@ -29,13 +29,36 @@ const pairs = (facts: readonly (readonly [string, string | Node])[]): HTMLElemen
 
 const tableOf = ({ title, columns, rows }: StateTable): Node[] => {
   if (rows.length === 0) return [made('p', { class: 'faint', text: `no ${title}` })];
-  const head = made('tr', {}, ...columns.map((text) => made('th', { text })));
+  const head = made('tr', {}, ...columns.map((text) => columnHead(text)));
   const lines = rows.map(({ cells, style }) =>
     made('tr', { class: style }, ...cells.map((text) => made('td', { text }))),
   );
   const table = made('table', {}, made('thead', {}, head), made('tbody', {}, ...lines));
   table.setAttribute('aria-label', title);
-  return [made('div', { class: 'scrolls' }, table)];
+  return [scrolling(table, title)];
+};
+
+const columnHead = (text: string): HTMLElement => {
+  const head = made('th', { text });
+  head.scope = 'col';
+  return head;
+};
+
+/** Where there is not room enough the arrow keys move it, so it takes the focus, and has a name then. */
+const scrolling = (content: Node, name: string): HTMLElement => {
+  const box = made('div', { class: 'scrolls' }, content);
+  box.tabIndex = 0;
+  box.setAttribute('role', 'group');
+  box.setAttribute('aria-label', name);
+  return box;
+};
+
+/** Without numbers in front some browsers tell of no list, unless they are told. */
+const listOf = (name: string, items: readonly Node[]): HTMLElement => {
+  const list = made('ol', {}, ...items);
+  list.setAttribute('role', 'list');
+  list.setAttribute('aria-label', name);
+  return list;
 };
 
 export const createPanel = (openRecord: (seq: number) => void): Panel => {
@@ -88,7 +111,7 @@ export const createPanel = (openRecord: (seq: number) => void): Panel => {
   const ofWhy = ({ headline, facts, chain }: WhyAnswer): Node[] => [
     made('p', { text: headline }),
     pairs(facts.map(({ name, text }) => [name, text])),
-    made('ol', {}, ...chain.map(linkOf)),
+    listOf('What led to it', chain.map(linkOf)),
   ];
 
   const ofState = ({ time, seq, notes, tables }: AtAnswer): Node[] => [

@@ -11,7 +11,7 @@ import { cleanupAfterAll, onCleanup } from '../../support/cleanup.ts';
 import { startProcess } from '../../support/process.ts';
 import { type Story, tell } from '../story.ts';
 import { type Root, rootWith } from '../support.ts';
-import { inkOn, openRecord, panelOf, rowTexts, textOf } from './looking.ts';
+import { faintTexts, inkOn, openRecord, panelOf, rowTexts, textOf } from './looking.ts';
 import { type Served, serveJournal } from './served.ts';
 
 const owner = cleanupAfterAll();
@@ -149,6 +149,27 @@ describe('the page', () => {
     await page.until("document.querySelector('#help').open");
   });
 
+  test('whoever opened a record from the list is there again when it is closed, and the skip link changes no view', async (t) => {
+    const page = await opened(t, '#filter=pod%3Ddefault%2Fweb&steps=no');
+    const exited = seqOf('container.exited', story.nginx);
+    const hash = await page.evaluate<string>('location.hash');
+    await page.evaluate("document.querySelector('#skip').focus()");
+    await page.press('Enter');
+    await page.until("document.activeElement.id === 'list'");
+    assert.equal(await page.evaluate('location.hash'), hash);
+    await openRecord(page, exited);
+    await page.press('Escape');
+    await page.until(`document.activeElement.getAttribute('aria-label') === 'Record ${exited}'`);
+  });
+
+  for (const scheme of ['light', 'dark'] as const)
+    test(`all text stands out from what is behind it, ${scheme}`, async (t) => {
+      const page = await opened(t, '', scheme);
+      await openRecord(page, seqOf('container.exited', story.nginx));
+      // WCAG 2.2, 1.4.3.
+      assert.deepEqual(await page.evaluate(faintTexts(4.5)), []);
+    });
+
   test('screen readers are told what there is: every control and table has a name, and what changes is said', async (t) => {
     const page = await opened(t);
     await openRecord(page, seqOf('container.exited', story.nginx));
@@ -162,7 +183,7 @@ describe('the page', () => {
       .filter(({ ignored }) => !ignored)
       .map(({ role, name }) => `${role?.value}: ${name?.value ?? ''}`);
     const bare = named.filter((text) =>
-      /^(button|searchbox|table|region|application|image|dialog|toolbar|columnheader): $/.test(text),
+      /^(button|searchbox|table|region|list|application|image|dialog|toolbar|columnheader): $/.test(text),
     );
     assert.deepEqual(bare, []);
     for (const wanted of [
@@ -177,7 +198,7 @@ describe('the page', () => {
         'columnheader: Outcome',
         'link: To the list of what is in view',
       ],
-      ...['complementary: Record ', 'heading: Why', 'button: Close'],
+      ...['complementary: Record ', 'heading: Why', 'button: Close', 'group: In view', 'list: What led to it'],
     ])
       assert.ok(
         named.some((text) => text.startsWith(wanted)),
