@@ -10,6 +10,7 @@ import { sha256Of } from '../../src/adapters/images/chain-ids.ts';
 import { imageLayout } from '../../src/adapters/images/layout.ts';
 import { createTrees } from '../../src/adapters/images/trees/trees.ts';
 import { defaultImageLimits } from '../../src/adapters/images/types.ts';
+import { createUnpackerProcesses } from '../../src/adapters/images/unpack/ahead.ts';
 import { createCheckpointArchives } from '../../src/adapters/images/unpack/checkpoint.ts';
 import { createSemaphore } from '../../src/platform/linux/semaphore.ts';
 import { startSpawner } from '../../src/platform/spawner/client.ts';
@@ -98,10 +99,11 @@ describe('archives of a checkpoint', { timeout: 60_000 }, () => {
     onCleanup(owner, () => trees.close());
     const canary = join(root, 'canary');
     await writeFile(canary, 'untouched');
+    const limits = { ...defaultImageLimits, reservedBytes: 0 };
     const { unpack } = createCheckpointArchives({
       layout,
-      spawner,
-      limits: { ...defaultImageLimits, reservedBytes: 0 },
+      processes: createUnpackerProcesses(spawner, limits),
+      limits,
       inTurn: createSemaphore(1),
       trees,
       trustedKeyPaths: [],

@@ -31,6 +31,7 @@ import {
   type RegistryCredentials,
 } from './types.ts';
 import { type CheckpointArchives, createCheckpointArchives } from './unpack/checkpoint.ts';
+import { createUnpackerProcesses } from './unpack/ahead.ts';
 import { createUnpacker, type Unpacker } from './unpack/unpacker.ts';
 import { beginBoot } from './new-boot.ts';
 import { lookAtContent } from './on-disk.ts';
@@ -226,19 +227,19 @@ export const createImagesAdapter = async (options: ImagesAdapterOptions): Promis
 
   const cores = availableParallelism();
   const inTurn = createSemaphore(cores);
+  const processes = createUnpackerProcesses(spawner, limits);
   const unpacker = createUnpacker({
     layout,
-    spawner,
+    processes,
     inTurn,
     arrivingMax: cores,
-    limits,
     trees: unpackedTrees,
     onSnapshot: recountInBackground,
   });
 
   const checkpointArchives = createCheckpointArchives({
     layout,
-    spawner,
+    processes,
     limits,
     inTurn,
     trees,
@@ -293,6 +294,7 @@ export const createImagesAdapter = async (options: ImagesAdapterOptions): Promis
       await usage.recount();
     },
     close: async () => {
+      processes.close();
       await Promise.all([jobs.close(), trash.close()]);
       await Promise.all([trees.close(), unpackedTrees.close(), patientTrees.close()]);
     },

@@ -10,7 +10,8 @@ import { FailureError } from '../../domain/model/errors.ts';
 /** What was there is not what comes: whoever has read it gives up. */
 const RESTART = 'restart';
 const STEP_BYTES = 1024 * 1024;
-const READ_BYTES = 256 * 1024;
+const READ_BYTES = 1024 * 1024;
+const LINES_BYTES = 16 * 1024;
 const FILE_MODE = 0o600;
 
 export interface Arrivals {
@@ -55,7 +56,7 @@ export interface Follower {
 
 /** The numbers of whole lines; what follows the last of them is kept for later. */
 const createLineReader = (fd: number): (() => readonly string[]) => {
-  const buffer = Buffer.alloc(READ_BYTES);
+  const buffer = Buffer.alloc(LINES_BYTES);
   let rest = '';
   return () => {
     for (let bytes = readSync(fd, buffer); bytes > 0; bytes = readSync(fd, buffer))

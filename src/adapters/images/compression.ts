@@ -7,7 +7,7 @@ import { Readable, type Transform } from 'node:stream';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
 import { FailureError } from '../../domain/model/errors.ts';
 
-const CHUNK_BYTES = 256 * 1024;
+const CHUNK_BYTES = 1024 * 1024;
 const GZIP_MAGIC = 0x8b1f;
 const ZSTD_MAGIC = 0xfd2fb528;
 const ZSTD_SKIPPABLE_MAGIC = 0x184d2a50;

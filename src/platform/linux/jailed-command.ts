@@ -1,7 +1,7 @@
 /**
  * The command line that starts a program with few rights, in namespaces of its own, by unshare(1) and setpriv(1): all of
  * it holds before the program's first instruction, and so for each of its threads. The program sees the node's files
- * until the spawner gives it another root (RunRequest.rootAfterStart), which is why it must not be a stranger's.
+ * until the spawner gives it another root (Told.root), which is why it must not be a stranger's.
  */
 
 /** Capabilities (capabilities(7)) by which files of any owner and mode, devices and capabilities of files are made. */

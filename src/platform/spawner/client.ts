@@ -88,6 +88,11 @@ const collectOutput = (onStdout: RunRequest['onStdout']) => {
   };
 };
 
+const checkInput = (command: string, stdin: Uint8Array | undefined): void => {
+  if (stdin === undefined || stdin.length <= FRAME_BODY_BYTES_MAX) return;
+  throw new FailureError('HostFailed', `${command} cannot be given ${stdin.length} bytes of standard input.`);
+};
+
 /** What is asked for and answered in one message. */
 const operationsOf = (ask: <T>(request: SpawnerRequest) => Promise<T>) => {
   const pinNamespaces = (namespaces: NamespacesRequest): Promise<void> => ask({ op: 'pinNamespaces', namespaces });
@@ -188,14 +193,14 @@ export const startSpawner = async ({ lockPath, startTimeoutMs, signal }: Spawner
     return { id, reply };
   };
 
-  const run = async ({ stdin, onStdout, onStarted, signal, ...head }: RunRequest) => {
+  const run = async ({ stdin, told, onStdout, onStarted, signal, ...head }: RunRequest) => {
     const cancelled = (): FailureError => new FailureError('Cancelled', `${head.command} was cancelled.`);
     if (signal?.aborted) throw cancelled();
-    if (stdin && stdin.length > FRAME_BODY_BYTES_MAX) {
-      throw new FailureError('HostFailed', `${head.command} cannot be given ${stdin.length} bytes of standard input.`);
-    }
+    checkInput(head.command, stdin);
     const { output, collected } = collectOutput(onStdout);
-    const { id, reply } = ask<RunTail>({ op: 'run', run: head }, { output, stdin, onStarted });
+    const waits = told !== undefined && { waits: true as const };
+    const { id, reply } = ask<RunTail>({ op: 'run', run: { ...head, ...waits } }, { output, stdin, onStarted });
+    void told?.then((what) => open && socket.write(encodeJson(FrameKind.told, id, what)));
     const cancel = (): void => {
       if (open) socket.write(encodeFrame(FrameKind.cancel, id, new Uint8Array()));
     };

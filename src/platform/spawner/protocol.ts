@@ -27,6 +27,8 @@ export const FrameKind = {
   stderr: 7,
   /** The last frame of a request: JSON of SpawnerReply. */
   reply: 8,
+  /** To the spawner: JSON of Told, for a run under way that waits for it. */
+  told: 9,
 } as const;
 export type FrameKind = (typeof FrameKind)[keyof typeof FrameKind];
 
@@ -36,7 +38,10 @@ export interface Frame {
   readonly body: Uint8Array;
 }
 
-export type RunHead = Omit<RunRequest, 'stdin' | 'onStdout' | 'onStarted' | 'signal'>;
+export type RunHead = Omit<RunRequest, 'stdin' | 'told' | 'onStdout' | 'onStarted' | 'signal'> & {
+  /** It will be told something. */
+  readonly waits?: true;
+};
 export type RunTail = Omit<RunResult, 'stdout' | 'stderr'>;
 export type DetachedRequest = Parameters<Spawner['startDetached']>[0];
 export type MountRequest = Parameters<Spawner['mount']>[0];

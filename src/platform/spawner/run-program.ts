@@ -2,7 +2,7 @@
  * Runs one program to its end, in the spawner's process: in a session and process group of its own, with bounded
  * output and time. Must leave nothing of the group behind when it was told to kill, and must not know who asked.
  */
-import { closeSync } from 'node:fs';
+import { closeSync, writeSync } from 'node:fs';
 import { messageOf } from '../../domain/model/errors.ts';
 import { Socket } from 'node:net';
 import { makePipe, type Pipe, type ProcessEnd, spawnProgram } from '../linux/spawn.ts';
@@ -12,6 +12,7 @@ import { type BoundedOutput, keepBeginning, keepEnd } from './bounded-output.ts'
 import { killGroup } from './kill-group.ts';
 import { giveNewRoot } from './new-root.ts';
 import type { RunHead, RunTail } from './protocol.ts';
+import type { Told } from './types.ts';
 
 export type OutputStream = 'stdout' | 'stderr';
 
@@ -31,6 +32,8 @@ export interface RunningProgram {
   /** SIGKILL to the whole process group. */
   readonly kill: () => void;
   readonly resume: () => void;
+  /** What it waits for. */
+  readonly tell: (what: Told) => void;
   /** To be called when the process has been reaped. */
   readonly reaped: (end: ProcessEnd) => void;
 }
@@ -73,6 +76,29 @@ const giveInput = (fd: number, input: Uint8Array): void => {
   socket.end(input, () => socket.destroy());
 };
 
+/** The end of a program's stdin while it waits to be told something, and then for its root. */
+const createWaiting = (stdinFd: number | null) => {
+  let held = stdinFd;
+  let told: Told | null = null;
+  return {
+    /** null: it does not wait for one. */
+    root: () => (held === null ? null : (told?.root ?? null)),
+    tell: (what: Told): void => {
+      if (held === null || told !== null) return;
+      told = what;
+      try {
+        writeSync(held, what.line);
+      } catch {
+        // It has ended, which says more than this.
+      }
+    },
+    release: (): void => {
+      if (held !== null) closeSync(held);
+      held = null;
+    },
+  };
+};
+
 /**
  * Starts the program; `nullFd` is /dev/null, its standard input when it is given none. Throws when it could not be
  * started.
@@ -83,9 +109,8 @@ export const runProgram = (
   nullFd: number,
   listener: RunListener,
 ): RunningProgram => {
-  const { rootAfterStart } = head;
   const pipes = {
-    stdin: input || rootAfterStart !== undefined ? makePipe() : null,
+    stdin: input || head.waits === true ? makePipe() : null,
     stdout: makePipe(),
     stderr: makePipe(),
   };
@@ -98,13 +123,7 @@ export const runProgram = (
   let patience: NodeJS.Timeout | undefined;
   const outputs = new Map<OutputStream, Socket>();
   const kept: BoundedOutput[] = [];
-  /** Held open while a program waits for its root. */
-  let heldStdin = input ? null : (pipes.stdin?.writeFd ?? null);
-
-  const releaseStdin = (): void => {
-    if (heldStdin !== null) closeSync(heldStdin);
-    heldStdin = null;
-  };
+  const waiting = createWaiting(input ? null : (pipes.stdin?.writeFd ?? null));
 
   const finish = (): void => {
     if (settled) return;
@@ -112,7 +131,7 @@ export const runProgram = (
     clearTimeout(deadline);
     clearTimeout(patience);
     for (const output of outputs.values()) output.destroy();
-    releaseStdin();
+    waiting.release();
     for (const output of kept) output.finish();
     const truncated = kept.some((output) => output.truncated());
     listener.ended({ ...(end ?? { exitCode: null, signalName: null }), timedOut, truncated });
@@ -150,7 +169,7 @@ export const runProgram = (
       kill();
       return;
     }
-    releaseStdin();
+    waiting.release();
   };
 
   const follow = (stream: OutputStream, fd: number): void => {
@@ -160,8 +179,8 @@ export const runProgram = (
     const output = keep(head.outputBytesMax, (chunk) => listener.output(stream, chunk));
     kept.push(output);
     socket.on('data', (chunk: Uint8Array) => {
-      if (stream === 'stdout' && heldStdin !== null && rootAfterStart !== undefined && end === null)
-        giveRoot(rootAfterStart);
+      const root = stream === 'stdout' && end === null ? waiting.root() : null;
+      if (root !== null) giveRoot(root);
       if (!output.take(chunk)) socket.pause();
     });
     socket.on('error', () => socket.destroy());
@@ -177,6 +196,7 @@ export const runProgram = (
     processGroup,
     finishMs: Math.min(head.finishMs ?? 0, FINISH_MS_MAX),
     kill,
+    tell: waiting.tell,
     resume: () => {
       for (const output of outputs.values()) output.resume();
     },

@@ -173,6 +173,7 @@ const serve = (): void => {
     worked();
     if (kind === FrameKind.stdin) inputs.set(id, body);
     else if (kind === FrameKind.cancel) running.get(id)?.kill();
+    else if (kind === FrameKind.told) running.get(id)?.tell(decodeJson(body));
     else {
       const answered = answer(id, body);
       if (answered) reply(id, answered);

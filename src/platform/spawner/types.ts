@@ -3,6 +3,17 @@
  * with one thread. The spawner is a small child process; when the daemon goes it kills what is under way and ends.
  */
 
+/** What a program is told while it runs. */
+export interface Told {
+  /** Written to its stdin. */
+  readonly line: string;
+  /**
+   * A directory that becomes the root of the program's mount namespace, which has to be its own, once it has answered
+   * something on stdout; then its stdin ends.
+   */
+  readonly root: string;
+}
+
 export interface RunRequest {
   readonly command: string;
   readonly args: readonly string[];
@@ -10,11 +21,8 @@ export interface RunRequest {
   readonly env: Readonly<Record<string, string>>;
   readonly cwd: string;
   readonly stdin?: Uint8Array;
-  /**
-   * A directory that becomes the root of the program's mount namespace, which has to be its own, once it has written
-   * something to stdout; then its stdin ends. Without `stdin`.
-   */
-  readonly rootAfterStart?: string;
+  /** What the program is started to wait for, however long that takes; it must write nothing before. Without `stdin`. */
+  readonly told?: Promise<Told>;
   /** A listening unix socket: the program finds a stream that is connected to it at descriptor 3. */
   readonly socketPath?: string;
   /** After this the program's process group gets SIGKILL and the result says timedOut. null: it runs as long as it will. */

@@ -8,6 +8,7 @@ import { sha256Of } from '../../../src/adapters/images/chain-ids.ts';
 import { imageLayout } from '../../../src/adapters/images/layout.ts';
 import { createTrees } from '../../../src/adapters/images/trees/trees.ts';
 import { defaultImageLimits } from '../../../src/adapters/images/types.ts';
+import { createUnpackerProcesses } from '../../../src/adapters/images/unpack/ahead.ts';
 import { createCheckpointArchives } from '../../../src/adapters/images/unpack/checkpoint.ts';
 import { readXattr, writeXattr } from '../../../src/platform/linux/syscalls.ts';
 import { startSpawner } from '../../../src/platform/spawner/client.ts';
@@ -49,7 +50,7 @@ describe('C17: checkpoints', { timeout: 60_000 }, () => {
     const limits = { ...defaultImageLimits, reservedBytes: 0, layerEntriesMax: entriesMax };
     const { unpack: unpackCheckpoint, readImage } = createCheckpointArchives({
       layout,
-      spawner,
+      processes: createUnpackerProcesses(spawner, limits),
       limits,
       inTurn: createSemaphore(2),
       trees,

@@ -18,7 +18,7 @@ import { platform } from './build.ts';
 export interface TestStore {
   readonly root: string;
   readonly adapter: ImagesAdapter;
-  /** Programs the adapter had run. */
+  /** Programs the adapter had run, but those that wait for something to do. */
   readonly runs: readonly RunRequest[];
   readonly pull: (reference: string, credentials?: string, signal?: AbortSignal) => Promise<ImageContent>;
   /** How a pull failed; rejects if it did not. */
@@ -48,7 +48,8 @@ export const failureOf = async (work: Promise<unknown>): Promise<Failure> => {
 const recording = (spawner: Spawner, runs: RunRequest[]): Spawner => ({
   ...spawner,
   run: (request) => {
-    runs.push(request);
+    if (request.told === undefined) runs.push(request);
+    else void request.told.then(() => runs.push(request));
     return spawner.run(request);
   },
 });

@@ -7,6 +7,7 @@ import type { SnapshotInfo } from '../../../src/adapters/images/snapshot-info.ts
 import { createTrees } from '../../../src/adapters/images/trees/trees.ts';
 import { defaultImageLimits, type ImageLimits } from '../../../src/adapters/images/types.ts';
 import { createSemaphore } from '../../../src/platform/linux/semaphore.ts';
+import { createUnpackerProcesses } from '../../../src/adapters/images/unpack/ahead.ts';
 import { createUnpacker, type Unpacker } from '../../../src/adapters/images/unpack/unpacker.ts';
 import { startSpawner } from '../../../src/platform/spawner/client.ts';
 import { type Owner, onCleanup } from '../cleanup.ts';
@@ -35,10 +36,9 @@ export const startWorkshop = async (owner: Owner, limits: Partial<ImageLimits> =
   const snapshots: SnapshotInfo[] = [];
   const unpacker = createUnpacker({
     layout,
-    spawner,
+    processes: createUnpackerProcesses(spawner, { ...defaultImageLimits, reservedBytes: 0, ...limits }),
     inTurn: createSemaphore(2),
     arrivingMax: 2,
-    limits: { ...defaultImageLimits, reservedBytes: 0, ...limits },
     trees,
     onSnapshot: (info) => snapshots.push(info),
   });

@@ -134,6 +134,8 @@ export const createPullJobs = (
     const job = jobs.get(message.job);
     if (job === undefined) return;
     switch (message.kind) {
+      case 'fetching':
+        return unpacker.expect();
       case 'layers':
         job.layers.set(message.image, message.layers);
         job.releases.push(unpacker.hold(message.layers.map(({ chainId }) => chainId)));
@@ -208,10 +210,8 @@ export const createPullJobs = (
       registryConfigDirs = dirs;
     },
     load: async (path, label, signal) => (await run(label, signal, (job) => ({ kind: 'load', job, path }))).images,
-    removeBlobs: async (digests) => {
-      return (await run('removal', new AbortController().signal, (job) => ({ kind: 'removeBlobs', job, digests })))
-        .freedBytes;
-    },
+    removeBlobs: async (digests) =>
+      (await run('removal', new AbortController().signal, (job) => ({ kind: 'removeBlobs', job, digests }))).freedBytes,
     restoreBlobs: async (digests, signal) => {
       await run('what was pulled last', signal, (job) => ({ kind: 'restoreBlobs', job, digests }));
     },

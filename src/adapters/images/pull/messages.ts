@@ -46,6 +46,8 @@ export type JobMessage = Extract<
 >;
 
 export type FromPullThread =
+  /** The job's image is new here: its manifest is being fetched. */
+  | { readonly kind: 'fetching'; readonly job: number }
   /** The layers of one image of the job, base first, before the first of them is ready. */
   | { readonly kind: 'layers'; readonly job: number; readonly image: string; readonly layers: readonly ImageLayer[] }
   /** The blob of that layer is being downloaded, and may be read as it comes (arrivals.ts). */

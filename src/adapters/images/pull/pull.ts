@@ -30,6 +30,8 @@ export interface PullShop {
 }
 
 export interface PullObserver {
+  /** A manifest or index is not in the store yet. */
+  readonly fetching: () => void;
   readonly layers: (image: string, layers: readonly ImageLayer[]) => void;
   readonly layerBegun: (image: string, index: number) => void;
   readonly layerReady: (image: string, index: number) => void;
@@ -97,10 +99,11 @@ export const pullImage = async (
       repoDigests: [repoDigestOf(reference, resolved.digest)],
     },
     source: {
-      fetchDocument: async (digest) =>
-        resolved.document !== null && digest === resolved.digest
-          ? resolved.document
-          : await registry.fetchDocument({ digest }, signal),
+      fetchDocument: async (digest) => {
+        observer.fetching();
+        const isThere = resolved.document !== null && digest === resolved.digest;
+        return isThere ? resolved.document : await registry.fetchDocument({ digest }, signal);
+      },
       fetchConfig: (descriptor) => registry.fetchConfig(descriptor, signal),
       fetchLayer: (descriptor, onBegun) =>
         turn(signal, () =>

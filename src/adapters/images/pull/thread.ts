@@ -79,6 +79,7 @@ const shopOf = ({ job, registryConfigDirs }: Extract<JobMessage, { kind: 'pull' 
 });
 
 const observerOf = (job: number): PullObserver => ({
+  fetching: () => tell({ kind: 'fetching', job }),
   layers: (image, layers) => tell({ kind: 'layers', job, image, layers }),
   layerBegun: (image, index) => tell({ kind: 'layerBegun', job, image, index }),
   layerReady: (image, index) => tell({ kind: 'layerReady', job, image, index }),

@@ -13,14 +13,14 @@ import type { GivenArchive } from '../../../domain/model/effects/checkpoint.ts';
 import { FailureError } from '../../../domain/model/errors.ts';
 import type { DescribedImage } from '../../../domain/model/pod-restore.ts';
 import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
-import type { Spawner } from '../../../platform/spawner/types.ts';
 import { containerDir, type ImageLayout, LAYER_DIR } from '../layout.ts';
 import type { Semaphore } from '../../../platform/linux/semaphore.ts';
 import type { UnpackCheckpoint } from '../snapshots-port.ts';
 import type { Trees } from '../trees/trees.ts';
 import type { ImageLimits } from '../types.ts';
 import { copyTrusted } from './checkpoint-trust.ts';
-import { runUnpacker, type Unpacked, type UnpackerRun } from './run-child.ts';
+import type { UnpackerProcesses } from './ahead.ts';
+import type { Unpacked, UnpackerRun } from './run-child.ts';
 
 const DIRECTORY_MODE = 0o700;
 
@@ -49,17 +49,17 @@ export interface CheckpointArchives {
 
 export const createCheckpointArchives = (options: {
   readonly layout: ImageLayout;
-  readonly spawner: Pick<Spawner, 'run'>;
+  readonly processes: UnpackerProcesses;
   readonly limits: ImageLimits;
   readonly inTurn: Semaphore;
   readonly trees: Pick<Trees, 'markOpaque'>;
   /** Files with the keys of those whose checkpoints are restored here. */
   readonly trustedKeyPaths: readonly string[];
 }): CheckpointArchives => {
-  const { layout, spawner, limits, inTurn, trees, trustedKeyPaths } = options;
+  const { layout, processes, limits, inTurn, trees, trustedKeyPaths } = options;
 
   const run = (run: Pick<UnpackerRun, 'archivePath' | 'name' | 'form' | 'directory' | 'signal'>): Promise<Unpacked> =>
-    inTurn(run.signal, () => runUnpacker({ ...run, spawner, limits, diffId: null, onProgress: () => undefined }));
+    inTurn(run.signal, () => processes.run({ ...run, diffId: null, onProgress: () => undefined }));
 
   /** Has `work` fill an empty directory, which is gone when that fails. */
   const filling = async <T>(dir: string, work: () => Promise<T>): Promise<T> => {

@@ -1,5 +1,5 @@
 /**
- * The process that unpacks one archive (C17). It opens the archive, waits to have the directory that it is given as its root,
+ * The process that unpacks one archive (C17). It loads, reads from its input what to unpack, opens the archive, waits to have the directory that it is given as its root,
  * gives up what it no longer needs, and only then looks at a byte of it. Decompressing runs in libuv's pool beside the thread that hashes and writes. Its exit code
  * says nothing beyond its reports; if it dies without one, the layer is broken off.
  */
@@ -26,6 +26,8 @@ const PROGRESS_BYTES = 1024 * 1024;
 
 const lineOf = (message: UnpackReport): Buffer => Buffer.from(`${JSON.stringify(message)}\n`);
 
+const REQUEST_BYTES_MAX = 64 * 1024;
+const NEWLINE = 0x0a;
 const STDIN = 0;
 const STDOUT = 1;
 
@@ -113,8 +115,6 @@ const unpack = async (request: UnpackRequest): Promise<void> => {
   const { what } = wordsOfForm[request.form];
   const blob = (request.arriving === undefined ? null : openArriving(request.arriving)) ?? openWhole(request);
   process.umask(0);
-  // What the compile cache still has to write must be written before its directory is out of reach.
-  flushCompileCache();
   waitForRoot(request.directory);
   enterJail({ memoryBytesMax: request.memoryBytesMax, fileBytesMax: request.bytesMax });
 
@@ -160,11 +160,29 @@ const unpack = async (request: UnpackRequest): Promise<void> => {
   report({ kind: 'done', usedBytes, inodesUsed });
 };
 
-const asked = JSON.parse(process.argv[2] ?? '') as UnpackRequest;
-try {
-  await unpack(asked);
-} catch (error) {
-  const { reason, message } = asFailure(error, asked.form).failure;
-  report({ kind: 'failed', reason, message });
-  process.exitCode = 1;
-}
+/** The line that is written to its input; null when there is nothing to unpack after all. */
+const readRequest = (): UnpackRequest | null => {
+  const bytes = Buffer.alloc(REQUEST_BYTES_MAX);
+  let length = 0;
+  while (length === 0 || bytes[length - 1] !== NEWLINE) {
+    const read = readSync(STDIN, bytes, length, bytes.length - length, null);
+    if (read === 0) return null;
+    length += read;
+  }
+  return JSON.parse(bytes.toString('utf8', 0, length)) as UnpackRequest;
+};
+
+const answer = async (request: UnpackRequest): Promise<void> => {
+  try {
+    await unpack(request);
+  } catch (error) {
+    const { reason, message } = asFailure(error, request.form).failure;
+    report({ kind: 'failed', reason, message });
+    process.exitCode = 1;
+  }
+};
+
+// What the compile cache still has to write must be written before its directory is out of reach.
+flushCompileCache();
+const asked = readRequest();
+if (asked !== null) await answer(asked);

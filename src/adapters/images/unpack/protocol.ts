@@ -1,6 +1,6 @@
 /**
- * What the daemon and an unpacking child say to each other: the request is the child's one argument, its answers are
- * lines of JSON on stdout, which reports.ts reads. The child loads this file: it must stay small.
+ * What the daemon and an unpacking child say to each other: the request is a line of JSON on the child's stdin, its answers
+ * are such lines on stdout, which reports.ts reads. The child loads this file: it must stay small.
  */
 import type { FailureReason } from '../../../domain/model/errors.ts';
 

@@ -9,7 +9,6 @@ import { join } from 'node:path';
 import type { ImageLayer } from '../../../domain/model/image-content.ts';
 import { spreadDirectoriesIn } from '../../../platform/linux/spread.ts';
 import { unlessAborted } from '../../../platform/rpc/timeout.ts';
-import type { Spawner } from '../../../platform/spawner/types.ts';
 import {
   arrivalsPath,
   blobPath,
@@ -25,11 +24,13 @@ import { createSharedWork } from '../shared-work.ts';
 import { readSnapshotInfo, type SnapshotInfo } from '../snapshot-info.ts';
 import { moveToTrash } from '../trash.ts';
 import type { Trees } from '../trees/trees.ts';
-import type { ImageLimits } from '../types.ts';
 import { createPlaces } from './places.ts';
-import { runUnpacker, type Unpacked, type UnpackerRun } from './run-child.ts';
+import type { UnpackerProcesses } from './ahead.ts';
+import type { Unpacked, UnpackerRun } from './run-child.ts';
 
 export interface Unpacker {
+  /** An image is about to come that has something to unpack, by all that is known. */
+  readonly expect: () => void;
   /** Resolves once the layer's directory is in place. Throws FailureError, or the signal's reason. */
   readonly unpack: (wanted: WantedLayer, signal: AbortSignal, onProgress: (bytesDone: number) => void) => Promise<void>;
   /** Names in the unpack directory that are being worked on. */
@@ -136,16 +137,15 @@ const createTakeAway = (
 
 export const createUnpacker = (options: {
   readonly layout: ImageLayout;
-  readonly spawner: Spawner;
+  readonly processes: UnpackerProcesses;
   /** Runs what unpacks, so many at a time. */
   readonly inTurn: Semaphore;
   /** What is still being downloaded is unpacked while fewer than so many are under way in all. */
   readonly arrivingMax: number;
-  readonly limits: ImageLimits;
   readonly trees: Trees;
   readonly onSnapshot: (info: SnapshotInfo) => void;
 }): Unpacker => {
-  const { layout, spawner, inTurn, arrivingMax, limits, trees, onSnapshot } = options;
+  const { layout, processes, inTurn, arrivingMax, trees, onSnapshot } = options;
   const shared = createSharedWork<void>();
   const held = createHolds();
   const { isUnpacked, whenUnpacked, putInPlace } = createPlaces(layout, onSnapshot);
@@ -208,8 +208,8 @@ export const createUnpacker = (options: {
     try {
       await unpackInto(wanted, signal, async (run) => {
         const told = { onProgress: (bytesDone: number) => tell(bytesDone) };
-        const child = { ...run, ...told, arriving: partial, spawner, limits, signal };
-        const unpacked = await working.during(() => runUnpacker(child));
+        const child = { ...run, ...told, arriving: partial, signal };
+        const unpacked = await working.during(() => processes.run(child));
         await unlessAborted(arrived, signal);
         return unpacked;
       });
@@ -233,12 +233,13 @@ export const createUnpacker = (options: {
       await unlessAborted(whole, signal);
     }
     await unpackInto(wanted, signal, (run) => {
-      const child = { ...run, spawner, limits, signal, onProgress };
-      return inTurn(signal, () => working.during(() => runUnpacker(child)));
+      const child = { ...run, signal, onProgress };
+      return inTurn(signal, () => working.during(() => processes.run(child)));
     });
   };
 
   return {
+    expect: processes.expect,
     active,
     hold: held.hold,
     unpack: (wanted, signal, onProgress) =>
