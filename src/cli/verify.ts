@@ -73,11 +73,11 @@ const check = async (
     if (isChecked && seq % PROGRESS_EVERY_RECORDS === 0) showCount(progress, 'folding', seq, headSeq);
   };
   const compare: CompareFold = isLarge
-    ? (...task) => lanes(() => compareFoldElsewhere(...task, ended.signal))
+    ? async (...task) => compareFoldElsewhere(...task, ended.signal)
     : async (...task) => compareFold(...task);
   const fold = (): Promise<Folded> => foldAndCompare(values, rootDir, path, compare, onFolded);
   // First of all: nothing else takes as long on one thread. What it throws is told where the journal is right.
-  const folding = isLarge ? fold() : null;
+  const folding = isLarge ? lanes(fold) : null;
   folding?.catch(() => {});
   try {
     const onProgress = (records: number, of: number): void => showCount(progress, 'checking', records, of);

@@ -30,7 +30,8 @@ const addViews = (db: Db): void => {
   const missing = migrations.slice(schemaVersion(db)).filter(({ name }) => VIEWS_MIGRATION.test(name));
   if (missing.length === 0) return;
   db.pragma('query_only = OFF');
-  for (const { sql } of missing) db.exec(sql.replaceAll('CREATE VIEW', 'CREATE TEMP VIEW'));
+  for (const { sql } of missing)
+    db.exec(sql.replaceAll('CREATE VIEW', 'CREATE TEMP VIEW').replaceAll('DROP VIEW ', 'DROP VIEW IF EXISTS temp.'));
   db.pragma('query_only = ON');
 };
 
