@@ -51,10 +51,10 @@ const rule = z
   });
 
 const keyPattern = text.superRefine((pattern, context) => {
-  const beginning = readByOthers(pattern);
+  const known = readByOthers(pattern);
   if (pattern === '') context.addIssue({ code: 'custom', message: 'must be a key, with "*" for any characters' });
-  if (beginning === null) return;
-  const message = `${JSON.stringify(pattern)} can't be sealed: kubelet, scribe or OCI runtimes read what begins with "${beginning}"; leave it out`;
+  if (known === null) return;
+  const message = `${JSON.stringify(pattern)} can't be sealed: kubelet, scribe, OCI runtimes or plugins read what has "${known}"; leave it out`;
   context.addIssue({ code: 'custom', message });
 });
 const keyPatterns = z.array(keyPattern, { error: 'must be a list of keys' });
@@ -74,10 +74,20 @@ const sealTable = table(
       [],
       'Words of commands, with "*" for any characters: ["*token=*"]. A script behind "sh -c" is one word.',
     ),
+    container_options: key(
+      z.array(option, { error: 'must be a list of options' }),
+      [],
+      'Options of what containers run (command and args together): the word after one, or with "=" the whole word.',
+    ),
+    container_arguments: key(
+      z.array(wordPattern, { error: 'must be a list of words' }),
+      [],
+      'Words of what containers run, with "*" for any characters. The first word of command is never sealed.',
+    ),
     annotations: key(
       keyPatterns,
       [],
-      'Annotations of pods, containers and images, by key, with "*" for any characters. kubelet, plugins and shims get the digest too, so what kubelet and scribe read (io.kubernetes.* and the like) always stays.',
+      'Annotations of pods, containers and images, by key, with "*" for any characters. kubelet, plugins and shims get the digest too, so what they are known to read (io.kubernetes.*, *.noderesource.dev and the like) always stays.',
     ),
     labels: key(
       keyPatterns,
@@ -103,5 +113,7 @@ export const auditOf = ({ rules, seal }: z.output<typeof auditTable>): AuditPoli
     annotations: seal.annotations,
     execOptions: seal.exec_options,
     execArguments: seal.exec_arguments,
+    containerOptions: seal.container_options,
+    containerArguments: seal.container_arguments,
   },
 });

@@ -9,7 +9,6 @@ import type { AuditPolicy } from '../domain/model/audit-policy.ts';
 import { containerStream, sandboxStream } from '../domain/model/records.ts';
 import type { NodeState } from '../domain/model/state.ts';
 import type { AuditedCommand } from '../domain/model/streams.ts';
-import { checkWords } from '../domain/oci/checks.ts';
 import type { ReadDetails, RecordRead, SubmitCall } from '../engine/ports.ts';
 import type { ReadRow } from '../journal/types.ts';
 
@@ -38,14 +37,12 @@ const REQUEST_CHARS_MAX = 64 * 1024;
 interface InForce {
   readonly levelOf: AuditLevelOf;
   readonly seals: Seals;
-  readonly sealsWords: boolean;
 }
 
 export function createAudit({ policy, state, submit, appendRead, tokenOf }: AuditOptions): Audit {
   const made = ({ rules, seal }: AuditPolicy): InForce => ({
     levelOf: auditPolicy(rules),
     seals: sealsOf(seal, tokenOf),
-    sealsWords: seal.execOptions.length + seal.execArguments.length > 0,
   });
   let inForce = made(policy);
   const seals: Seals = {
@@ -53,6 +50,7 @@ export function createAudit({ policy, state, submit, appendRead, tokenOf }: Audi
     annotations: (entries) => inForce.seals.annotations(entries),
     words: (cmd) => inForce.seals.words(cmd),
     allArguments: (cmd) => inForce.seals.allArguments(cmd),
+    command: (config) => inForce.seals.command(config),
   };
 
   const submitRead = async (row: ReadRow, { caller, request, unknownFields, failure }: ReadDetails): Promise<void> => {
@@ -90,9 +88,6 @@ export function createAudit({ policy, state, submit, appendRead, tokenOf }: Audi
     },
     audited(method, containerId, cmd) {
       const isMetadata = inForce.levelOf(method, () => namespaceOf(state, containerId)) === 'metadata';
-      if (!isMetadata && !inForce.sealsWords) return { cmd };
-      // Behind tokens nobody looks at the words again.
-      checkWords('cmd', cmd);
       return isMetadata ? { cmd: seals.allArguments(cmd), auditLevel: 'metadata' } : { cmd: seals.words(cmd) };
     },
   };

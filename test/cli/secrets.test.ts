@@ -13,11 +13,11 @@ import { run } from '../support/process.ts';
 import { tempDir } from '../support/temp-dir.ts';
 import { idOf } from '../engine/rig.ts';
 import { image } from './story.ts';
+import { FORMATS } from './outputs.ts';
 import { serveJournal } from './ui/served.ts';
 import { recordsOf, type Root, rootWith, scribe, startNode } from './support.ts';
 
 const owner = cleanupAfterAll();
-const FORMATS = ['json', 'ocsf', 'kubernetes-audit', 'cloudevents', 'otlp'];
 
 /** A secret in every place where a client writes what it likes. */
 const planted = [

@@ -64,6 +64,9 @@ test('what is sealed is told, and what others read can not be', async (t) => {
     'labels = ["io.kubernetes.pod.name"]':
       /audit\.seal\.labels\.0 "io\.kubernetes\.pod\.name" can't be sealed: kubelet.*leave it out/,
     'annotations = ["cdi.k8s.io/*"]': /audit\.seal\.annotations\.0 .*can't be sealed/,
+    'annotations = ["memory-qos.nri.io/*"]': /audit\.seal\.annotations\.0 .*read what has "\.nri\.io"; leave it out/,
+    'container_options = ["password"]': /audit\.seal\.container_options\.0 must be an option/,
+    'container_arguments = ["*"]': /audit\.seal\.container_arguments\.0 must be a word/,
     'annotations = [""]': /audit\.seal\.annotations\.0 must be a key/,
     'exec_options = ["password"]': /audit\.seal\.exec_options\.0 must be an option/,
     'exec_arguments = ["*"]': /audit\.seal\.exec_arguments\.0 must be a word/,

@@ -12,7 +12,14 @@ import { container, idOf, podSandbox, testModel } from '../adapters/cri/support.
 const model = testModel();
 model.put({ sandboxes: [podSandbox(idOf('aa'))], containers: [container(idOf('cc'), idOf('aa'))] });
 
-const NOTHING_SEALED: SealRules = { labels: [], annotations: [], execOptions: [], execArguments: [] };
+const NOTHING_SEALED: SealRules = {
+  labels: [],
+  annotations: [],
+  execOptions: [],
+  execArguments: [],
+  containerOptions: [],
+  containerArguments: [],
+};
 
 const setUp = (rules: readonly AuditRule[], reply: Partial<CallReply> = {}, seal: Partial<SealRules> = {}) => {
   const rows: ReadRow[] = [];

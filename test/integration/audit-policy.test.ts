@@ -9,23 +9,23 @@ import { before, describe, test } from 'node:test';
 import { searcherFor, searchFiles } from '../support/canaries.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { criTool } from '../support/cri-tools.ts';
-import { journalPath } from '../support/journal.ts';
+import { headOf } from '../support/journal.ts';
+import { fetchInside } from '../support/netns.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
-import { eventually, runPod } from '../support/pods.ts';
-import { run, startProcess } from '../support/process.ts';
+import { containerConfig, eventually, runPod } from '../support/pods.ts';
+import { type BackgroundProcess, run, startProcess } from '../support/process.ts';
 import { scribe } from '../cli/support.ts';
-import { serveJournal } from '../cli/ui/served.ts';
+import { outputsOf } from '../cli/outputs.ts';
 
-const planted = ['exec argument', 'session argument', 'option', 'annotation', 'container annotation', 'label'].map(
-  (name, index) => ({
-    name,
-    secret: `canary-${index}-${'5b2f8a'.repeat(3)}`,
-  }),
-);
-const [execArgument = '', sessionArgument = '', option = '', annotation = '', ofContainer = '', label = ''] =
-  planted.map(({ secret }) => secret);
+/** A secret in every place of a request where C12 or a rule says that it is one. */
+const planted = Object.entries({
+  ...{ execArgument: '', sessionArgument: '', option: '', annotation: '', ofContainer: '', ofImage: '', ofUpdate: '' },
+  ...{ label: '', ofCommand: 'token=', inCommand: '', env: '', password: '', registryToken: '' },
+}).map(([name, before], index) => ({ name, secret: `${before}canary-${index}-${'5b2f8a'.repeat(3)}` }));
+const secretOf = (name: string): string => planted.find((one) => one.name === name)?.secret ?? assert.fail(name);
 const search = searcherFor(planted);
 
+const ANNOTATED = 'kubectl.kubernetes.io/last-applied-configuration';
 const config = `
 [[audit.rules]]
 level = "metadata"
@@ -39,27 +39,56 @@ level = "none"
 methods = ["Version"]
 [audit.seal]
 exec_options = ["--password"]
+container_options = ["--secret"]
+container_arguments = ["*token=*"]
 annotations = ["kubectl.kubernetes.io/*"]
 labels = ["team/*"]
+[metrics]
+address = "127.0.0.1:9325"
+[tracing]
+endpoint = "http://127.0.0.1:4319/v1/traces"
 `;
+/** Prints what it is asked to run as, and stays. */
+const showWords = ['sh', '-c', 'cat /proc/$$/cmdline > /words; exec sleep 1000', 'sh', '--secret'];
 
 describe('the audit policy', { timeout: 120_000 }, () => {
   const owner = cleanupAfterAll();
   let node: TestNode;
+  let collector: BackgroundProcess;
+  let podSandboxId: string;
   let containerId: string;
+  let waitingId: string;
 
   before(async () => {
     node = await startNode(owner, { config });
-    const annotated = 'kubectl.kubernetes.io/last-applied-configuration';
-    const pod = { annotations: { [annotated]: annotation, plain: 'kept' }, labels: { 'team/secret': label } };
-    const container = { annotations: { [annotated]: ofContainer }, labels: { 'team/secret': label } };
-    ({ containerId } = await runPod(node.daemon, 'audited', busyboxName, ['sleep', '1000'], { pod, container }));
     const { daemon } = node;
+    const program = join(import.meta.dirname, '../support/otlp-collector-child.ts');
+    collector = await startProcess(owner, daemon.netns.inside([process.execPath, program, '4319']));
+    await collector.until(/listening/);
+    const labels = { 'team/secret': secretOf('label') };
+    const pod = { annotations: { [ANNOTATED]: secretOf('annotation'), plain: 'kept' }, labels };
+    const container = {
+      args: [secretOf('inCommand'), secretOf('ofCommand')],
+      image: { image: busyboxName, annotations: { [ANNOTATED]: secretOf('ofImage') } },
+      annotations: { [ANNOTATED]: secretOf('ofContainer') },
+      labels,
+      envs: [{ key: 'PASSWORD', value: Buffer.from(secretOf('env')) }],
+    };
+    ({ containerId, podSandboxId } = await runPod(daemon, 'audited', busyboxName, showWords, { pod, container }));
+    const waiting = containerConfig('waiting', busyboxName, showWords, container);
+    ({ containerId: waitingId } = await daemon.cri.runtime.createContainer({ podSandboxId, config: waiting }));
+    const auths = [{ username: 'u', password: secretOf('password') }, { registryToken: secretOf('registryToken') }];
+    for (const auth of auths) await daemon.cri.image.pullImage({ image: { image: busyboxName }, auth });
+    await daemon.cri.runtime.updateContainerResources({
+      containerId,
+      linux: { cpuShares: '512' },
+      annotations: { [ANNOTATED]: secretOf('ofUpdate') },
+    });
     const elsewhere = { pod: { metadata: { name: 'elsewhere', namespace: 'other', uid: 'u', attempt: 0 } } };
     const { containerId: otherId } = await runPod(daemon, 'elsewhere', busyboxName, ['sleep', '1000'], elsewhere);
-    const cmd = ['echo', '--password', option, 'seen'];
+    const cmd = ['echo', '--password', secretOf('option'), 'seen'];
     const { stdout } = await daemon.cri.runtime.execSync({ containerId: otherId, cmd, timeout: '10' });
-    assert.equal(stdout.toString(), `--password ${option} seen\n`);
+    assert.equal(stdout.toString(), `--password ${secretOf('option')} seen\n`);
   });
 
   const scribeOf = async (words: readonly string[]): Promise<string> => {
@@ -70,19 +99,11 @@ describe('the audit policy', { timeout: 120_000 }, () => {
 
   test('C12: a command whose arguments are sealed runs with them, and nobody reads them later', async () => {
     const { runtime } = node.daemon.cri;
-    const { stdout } = await runtime.execSync({ containerId, cmd: ['echo', execArgument], timeout: '10' });
-    assert.equal(stdout.toString(), `${execArgument}\n`);
-    const crictl = [
-      criTool('crictl'),
-      '-r',
-      `unix://${node.daemon.socket}`,
-      'exec',
-      containerId,
-      'echo',
-      sessionArgument,
-    ];
-    const session = await run(node.daemon.netns.inside(crictl));
-    assert.equal(session.stdout, `${sessionArgument}\n`);
+    const { stdout } = await runtime.execSync({ containerId, cmd: ['echo', secretOf('execArgument')], timeout: '10' });
+    assert.equal(stdout.toString(), `${secretOf('execArgument')}\n`);
+    const crictl = [criTool('crictl'), '-r', `unix://${node.daemon.socket}`, 'exec', containerId];
+    const session = await run(node.daemon.netns.inside([...crictl, 'echo', secretOf('sessionArgument')]));
+    assert.equal(session.stdout, `${secretOf('sessionArgument')}\n`);
     await runtime.containerStatus({ containerId, verbose: true });
     await runtime.version({});
 
@@ -96,30 +117,61 @@ describe('the audit policy', { timeout: 120_000 }, () => {
     assert.match(told, /echo --password \(sealed\) seen/);
     assert.doesNotMatch(told, / Version /);
     assert.doesNotMatch(await scribeOf(['history']), /ContainerStatus/);
+  });
 
-    const reads = [
-      ...[['history', '--events', '--json'], ['report'], ['report', 'execs', '--json'], ['why', containerId]],
-      ...['metadata', 'request', 'request-response'].map((level) => ['export', '--level', level]),
-      ['sql', 'SELECT * FROM calls'],
-      ['sql', 'SELECT * FROM exec_sessions'],
-    ];
-    for (const words of reads) assert.deepEqual(search(await scribeOf(words)), [], words.join(' '));
-    const { get } = await serveJournal(owner, journalPath(node.daemon), 'request-response');
-    for (let seq = 1; seq <= 200; seq += 1)
-      assert.deepEqual(search(JSON.stringify(await get(`record?seq=${seq}`))), [], String(seq));
-    assert.deepEqual(await searchFiles(search, [node.daemon.dirs.root, node.daemon.dirs.state]), []);
-    assert.deepEqual(search(node.daemon.log()), []);
+  test('C12: a container runs with words that are sealed, also one that is started by another daemon than made it', async () => {
+    const wordsOf = async (id: string): Promise<string> => {
+      const { stdout } = await node.daemon.cri.runtime.execSync({ containerId: id, cmd: ['cat', '/words'] });
+      return stdout.toString().split('\0').slice(4, -1).join(' ');
+    };
+    const words = `--secret ${secretOf('inCommand')} ${secretOf('ofCommand')}`;
+    assert.equal(await wordsOf(containerId), words);
+    await node.daemon.kill();
+    await node.daemon.start();
+    await node.daemon.cri.runtime.startContainer({ containerId: waitingId });
+    assert.equal(await wordsOf(waitingId), words);
+    const recorded = await scribeOf(['sql', "SELECT request FROM calls WHERE method = 'CreateContainer'"]);
+    assert.match(recorded, /"--secret"\],"args":\[\{"token":"secret:/);
+  });
+
+  test('C12: no output at any level has what is sealed, nor a figure, a span, a line of the log or a file', async () => {
+    const { daemon } = node;
+    const { root, state } = daemon.dirs;
+    const asked = { rootDir: root, headSeq: headOf(daemon), things: [containerId, podSandboxId] };
+    for await (const { by, text } of outputsOf(owner, asked)) assert.deepEqual(search(text), [], by);
+    const { runtime, image } = daemon.cri;
+    const replies = await Promise.all([
+      ...[
+        runtime.status({ verbose: true }),
+        runtime.listPodSandbox({}),
+        runtime.listContainers({}),
+        image.listImages(),
+      ],
+      ...[containerId, waitingId].map((id) => runtime.containerStatus({ containerId: id, verbose: true })),
+      runtime.podSandboxStatus({ podSandboxId, verbose: true }),
+    ]);
+    assert.deepEqual(search(JSON.stringify(replies)), []);
+    assert.deepEqual(search((await fetchInside(daemon.netns, 'http://127.0.0.1:9325/metrics')).text), []);
+    const spans = await eventually('spans of an exec', async () => {
+      const output = collector.output();
+      return output.includes('ExecSync') && output;
+    });
+    assert.deepEqual(search(spans), []);
+    assert.deepEqual(search(daemon.log()), []);
+    // In their layers containers write what they like.
+    const theirs = [join(state, 'bundles'), join(root, 'containers')];
+    assert.deepEqual(await searchFiles(search, [root, state], theirs), []);
   });
 
   test('C12: labels and annotations that are sealed are answered so, before and after a restart, and found by their value', async () => {
     const answered = async (): Promise<unknown> => {
       const { items } = await node.daemon.cri.runtime.listPodSandbox({
-        filter: { labelSelector: { 'team/secret': label } },
+        filter: { labelSelector: { 'team/secret': secretOf('label') } },
       });
       const { containers } = await node.daemon.cri.runtime.listContainers({
-        filter: { labelSelector: { 'team/secret': label } },
+        filter: { labelSelector: { 'team/secret': secretOf('label') } },
       });
-      assert.deepEqual([items.length, containers.length], [1, 1]);
+      assert.deepEqual([items.length, containers.length], [1, 2]);
       return [items[0]?.annotations, items[0]?.labels, containers[0]?.annotations, containers[0]?.labels];
     };
     const before = await answered();
@@ -164,7 +216,7 @@ describe('the audit policy', { timeout: 120_000 }, () => {
     const history = await scribeOf(['history', '--method', 'ReloadConfig']);
     assert.match(history, / scribe pid \d+ uid 0 .*audit\.rules is \[/);
     assert.match(history, /ReloadConfig .*InvalidField|ReloadConfig .*can't be used/);
-    assert.match(await scribeOf(['history', '--events']), /daemon started .*with 3 audit rules and 3 sealed patterns/);
+    assert.match(await scribeOf(['history', '--events']), /daemon started .*with 3 audit rules and 5 sealed patterns/);
     const [first = ''] = (await scribeOf(['export', '--level', 'request']))
       .split('\n')
       .filter((line) => line.includes('"ReloadConfig"'));

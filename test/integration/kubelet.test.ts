@@ -1,12 +1,15 @@
 /**
  * A real kubelet runs pods on the daemon: init containers, probes, restarts, a user namespace, logs, commands and metrics; and
- * the daemon is killed under it. Builds kubelet the first time, which takes minutes.
+ * the daemon is killed under it. All that a policy can seal is sealed on this node, so that it shows what kubelet reads back.
+ * Builds kubelet the first time, which takes minutes.
  */
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { PodSandboxState } from '../../src/wire/cri/api.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { removeAllPods } from '../support/daemon.ts';
+import { type Canary, searcherFor, searchFiles } from '../support/canaries.ts';
 import { type Kubelet, type KubeletPod, startKubelet } from '../support/kubelet.ts';
 import { noLeftovers } from '../support/leftovers.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
@@ -25,7 +28,22 @@ const container = (name: string, script: string, more: object = {}): object => (
 
 const work = [{ name: 'work', mountPath: '/data' }];
 
+const sealed: readonly Canary[] = ['label', 'annotation', 'argument'].map((name, index) => ({
+  name,
+  secret: `canary-${index}-${'3e9b70'.repeat(3)}`,
+}));
+const search = searcherFor(sealed);
+const [label = '', annotation = '', argument = ''] = sealed.map(({ secret }) => secret);
+const config = `
+[audit.seal]
+labels = ["*"]
+annotations = ["*"]
+exec_arguments = ["*/data/*"]
+container_arguments = ["*GREETING*", "*canary*"]
+`;
+
 const web = {
+  metadata: { name: 'web', labels: { team: label }, annotations: { note: annotation } },
   spec: {
     terminationGracePeriodSeconds: 1,
     initContainers: [container('prepare', 'echo prepared > /data/index.html', { volumeMounts: work })],
@@ -37,7 +55,7 @@ const web = {
         livenessProbe: { exec: { command: ['test', '-e', '/data/index.html'] }, periodSeconds: 1 },
         volumeMounts: work,
       }),
-      container('fails', 'echo "no use" > /dev/termination-log; sleep 1; exit 7'),
+      container('fails', 'echo "no use" > /dev/termination-log; sleep 1; exit 7', { args: [argument] }),
     ],
     volumes: [{ name: 'work', emptyDir: {} }],
   },
@@ -60,7 +78,7 @@ describe('kubelet', { timeout: 900_000 }, () => {
   let kubelet: Kubelet;
 
   before(async () => {
-    node = await startNode(owner);
+    node = await startNode(owner, { config });
     kubelet = await startKubelet(owner, node.daemon);
   });
 
@@ -133,6 +151,24 @@ describe('kubelet', { timeout: 900_000 }, () => {
     assert.equal(statusOf(after, 'http')?.containerID, statusOf(before, 'http')?.containerID);
     assert.deepEqual([statusOf(after, 'http')?.ready, statusOf(after, 'http')?.restartCount], [true, 0]);
     assert.equal(after.status.podIP, before?.status.podIP);
+  });
+
+  test('C12: reads back what it wrote itself byte for byte, where all else that it wrote is sealed', async () => {
+    const { cri, dirs } = node.daemon;
+    const { items } = await cri.runtime.listPodSandbox({ filter: { labelSelector: { team: label } } });
+    const [pod] = items;
+    const { containers } = await cri.runtime.listContainers({ filter: { podSandboxId: pod?.id ?? '' } });
+    const http = containers.find(({ metadata }) => metadata?.name === 'http');
+    assert.ok(pod !== undefined && http !== undefined);
+    assert.equal(pod.labels['io.kubernetes.pod.name'], 'web-node1');
+    assert.equal(pod.labels['io.kubernetes.pod.uid'], pod.metadata?.uid);
+    assert.equal(http.labels['io.kubernetes.container.name'], 'http');
+    assert.equal(http.annotations['io.kubernetes.container.restartCount'], '0');
+    assert.match(http.annotations['io.kubernetes.container.hash'] ?? '', /^[0-9a-f]+$/);
+    assert.match(pod.labels['team'] ?? '', /^secret:/);
+    assert.match(pod.annotations['note'] ?? '', /^secret:/);
+    const bundles = join(dirs.state, 'bundles');
+    assert.deepEqual(await searchFiles(search, [dirs.root, dirs.state], [bundles]), []);
   });
 
   test('takes pods away, and nothing of them is left but its own cgroups', async () => {

@@ -29,8 +29,8 @@ export interface CriParts {
    * @throws {FailureError} InvalidField for a word that is to be sealed and that no program can be given
    */
   readonly audited: (method: 'ExecSync' | 'Exec', containerId: string, cmd: readonly string[]) => AuditedCommand;
-  /** Labels and annotations as they are recorded, and answered. */
-  readonly seals: Pick<Seals, 'labels' | 'annotations'>;
+  /** Labels and annotations as they are recorded, and answered; what a container runs as it is recorded. */
+  readonly seals: Pick<Seals, 'labels' | 'annotations' | 'command'>;
   /** Keeps registry credentials for one pull and gives their token. */
   readonly keepCredentials: (auth: wire.AuthConfig) => string;
   readonly streaming: StreamingDoor;

@@ -69,7 +69,7 @@ const partsOf = ({ past, pinned, report }: PastServerOptions): CriParts => {
     // What a request holds is refused with it, and kept nowhere.
     tokenOf: () => '',
     audited: (_method, _containerId, cmd) => ({ cmd }),
-    seals: { labels: (entries) => entries, annotations: (entries) => entries },
+    seals: { labels: (entries) => entries, annotations: (entries) => entries, command: (config) => config },
     keepCredentials: () => '',
     streaming: { newId: () => '', urlFor: async () => unmeasured() },
     statsOf: async () => unmeasured(),

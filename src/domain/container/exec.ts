@@ -77,15 +77,9 @@ function notRunning({ state }: Turn, containerId: string, rule: string): Failure
   return { reason: 'WrongState', message };
 }
 
-/** Words that are sealed were looked at when they were. */
 const commandFailure = (cmd: readonly OciArg[]): Failure | null =>
   cmd.length > 0
-    ? failureIn(() =>
-        checkWords(
-          'cmd',
-          cmd.filter((word) => typeof word === 'string'),
-        ),
-      )
+    ? failureIn(() => checkWords('cmd', cmd))
     : { reason: 'InvalidField', message: 'cmd is empty; name the program to run.' };
 
 const timeoutFailure = (timeoutSeconds: string): Failure | null =>

@@ -21,10 +21,13 @@ export interface SealRules {
   /** Keys. */
   readonly labels: readonly string[];
   readonly annotations: readonly string[];
-  /** Options of commands: the word after one is sealed, or what it has behind "=". */
+  /** Options of commands that are run in containers: the word after one is sealed, or what it has behind "=". */
   readonly execOptions: readonly string[];
-  /** Whole words of commands. */
+  /** Whole words of such commands. */
   readonly execArguments: readonly string[];
+  /** Likewise, of what containers themselves run. */
+  readonly containerOptions: readonly string[];
+  readonly containerArguments: readonly string[];
 }
 
 export interface AuditPolicy {

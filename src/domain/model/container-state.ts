@@ -111,6 +111,8 @@ export const containerStepsOf = (container: Container): Readonly<Record<'files' 
 export function awaitsExit(container: Container, pid: number): boolean {
   const { phase } = container;
   if (phase.kind === 'exited' || !mayHaveTask(container)) return false;
+  // What ends now is the task that was made ahead and is deleted, not the one that the start will make.
+  if (phase.kind === 'starting' && (phase.launch === 'stale' || phase.launch === 'clearing')) return false;
   return 'run' in phase ? phase.run.task.pid === pid : 'exitSeen' in phase && phase.exitSeen === null;
 }
 

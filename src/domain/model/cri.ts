@@ -5,6 +5,8 @@
  * Must not know encodings: the CRI adapter turns wire messages into these shapes and redacts them on the way.
  */
 
+import type { OciArg } from './oci.ts';
+
 /** A 64-bit integer as decimal text: exact in JSON, turned into a bigint only where it is calculated with. */
 export type Int64 = string;
 
@@ -214,8 +216,9 @@ export interface CDIDevice {
 export interface ContainerConfig {
   readonly metadata?: ContainerMetadata;
   readonly image?: ImageSpec;
-  readonly command?: readonly string[];
-  readonly args?: readonly string[];
+  /** Words that the node's policy has sealed are tokens (C12). */
+  readonly command?: readonly OciArg[];
+  readonly args?: readonly OciArg[];
   readonly workingDir?: string;
   readonly envs?: readonly KeyValue[];
   readonly mounts?: readonly Mount[];

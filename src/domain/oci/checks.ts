@@ -3,6 +3,7 @@
  * be right. Must not know which messages the fields belong to.
  */
 import type { Int64, Int64Value, LinuxContainerResources } from '../model/cri.ts';
+import type { OciArg } from '../model/oci.ts';
 import { LAST_ID } from '../values/user-ids.ts';
 import { hasParentPart, isAbsolute } from './paths.ts';
 import { refuseField, shown } from './refuse.ts';
@@ -18,10 +19,11 @@ export function checkLine(field: string, text: string | undefined): void {
     refuseField(field, `is ${shown(text)}: it must hold no control characters`);
 }
 
-/** What a program is given as arguments. */
-export function checkWords(field: string, words: readonly string[] | undefined): void {
+/** What a program is given as arguments. Those that are tokens were looked at when they were sealed. */
+export function checkWords(field: string, words: readonly OciArg[] | undefined): void {
   for (const word of words ?? [])
-    if (word.includes('\0')) refuseField(field, `holds a NUL byte in ${shown(word)}: no program can be given one`);
+    if (typeof word === 'string' && word.includes('\0'))
+      refuseField(field, `holds a NUL byte in ${shown(word)}: no program can be given one`);
 }
 
 export function checkRequired(field: string, text: string | undefined): void {

@@ -6,7 +6,7 @@ import type { ContainerConfig } from '../model/cri.ts';
 import type { ImageConfig } from '../model/image-content.ts';
 import { isAbsolute } from './paths.ts';
 import { refuse, refuseField, shown } from './refuse.ts';
-import type { OciEnv } from '../model/oci.ts';
+import type { OciArg, OciEnv } from '../model/oci.ts';
 
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
@@ -20,7 +20,7 @@ function checkImageText(what: string, text: string): string {
  * A command replaces ENTRYPOINT and lets CMD fall; args alone replace CMD; neither leaves both (the Kubernetes rule).
  * @throws {FailureError} InvalidField when nothing is left to run.
  */
-export function processArgs(config: ContainerConfig, imageConfig: ImageConfig): readonly string[] {
+export function processArgs(config: ContainerConfig, imageConfig: ImageConfig): readonly OciArg[] {
   const command = config.command ?? [];
   const args = config.args ?? [];
   const entrypoint = imageConfig.entrypoint ?? [];

@@ -189,7 +189,7 @@ export const partsOf = (view: ReadModel, reads: ReadRow[], overrides: Partial<Cr
   monoNs: process.hrtime.bigint,
   tokenOf: (value) => `token-${value.length}`,
   audited: (_method, _containerId, cmd) => ({ cmd }),
-  seals: { labels: (entries) => entries, annotations: (entries) => entries },
+  seals: { labels: (entries) => entries, annotations: (entries) => entries, command: (config) => config },
   keepCredentials: () => 'credentials',
   sandboxDetails: () => Promise.resolve({}),
   streaming: { newId: () => 'session', urlFor: ({ kind }) => Promise.resolve(`http://127.0.0.1/${kind}/token`) },

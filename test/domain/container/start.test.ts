@@ -1,6 +1,8 @@
 /** StartContainer: makes and starts the task, and settles with the shim whether it runs when nobody can tell. */
+import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { given } from '../given.ts';
+import { newsIn } from '../../../src/domain/turn/observations.ts';
+import { given, type Happening } from '../given.ts';
 import {
   allSucceeds,
   call,
@@ -10,6 +12,8 @@ import {
   createdContainer,
   exitedContainer,
   fails,
+  inTurn,
+  POD,
   pulledImage,
   readyPod,
   runPod,
@@ -128,6 +132,18 @@ describe('a task that was made ahead', () => {
     given(createdContainer, restart(), shimSays({ status: 'created' }), startContainer)
       .when(succeeds('DeleteTask'))
       .follows({ asks: ['CreateTask', 'StartTask'] });
+  });
+
+  it('ends unheard while it is deleted: its exit is not that of the task that a start makes then', () => {
+    const exit = { pid: 12, exitStatus: 137, exitedAtNs: '1800000000000000001', oomKills: 0 };
+    const isKilled: Happening = (_tell, state) =>
+      assert.equal(
+        newsIn(state, { kind: 'TaskExited', podSandboxId: POD, containerId: CONTAINER, execId: null, exit }),
+        null,
+      );
+    given(createdContainer, restart(), shimSays({ status: 'created' }), isKilled, startContainer, isKilled)
+      .when(inTurn(succeeds('DeleteTask'), allSucceeds))
+      .follows({ asks: ['CreateTask', 'StartTask'], records: ['container.started'], answers: ['StartContainer OK'] });
   });
 
   it('is deleted when its shim ended, and then the shim is cleared up', () => {

@@ -20,7 +20,7 @@ export const sealedContainer = (seals: Seals, config: ContainerConfig): Containe
   const { image, mounts } = config;
   const ofImage = (spec: ImageSpec): { readonly image: ImageSpec } => ({ image: sealed(seals, spec) });
   return {
-    ...sealed(seals, config),
+    ...sealed(seals, seals.command(config)),
     ...(image === undefined ? {} : ofImage(image)),
     ...(mounts === undefined
       ? {}
