@@ -52,11 +52,15 @@ test('what is sealed is told, and what others read can not be', async (t) => {
   const text = `[audit.seal]
     exec_options = ["--password", "-p"]
     exec_arguments = ["*token=*"]
+    container_options = ["--secret"]
+    container_arguments = ["*key=*"]
     annotations = ["kubectl.kubernetes.io/*", "*"]
     labels = ["team/secret"]`;
   assert.deepEqual((await load(t, text)).seal, {
     execOptions: ['--password', '-p'],
     execArguments: ['*token=*'],
+    containerOptions: ['--secret'],
+    containerArguments: ['*key=*'],
     annotations: ['kubectl.kubernetes.io/*', '*'],
     labels: ['team/secret'],
   });
