@@ -83,6 +83,7 @@ export interface Config {
     readonly blockIOConfigFile: string | null;
     /** Later ones win. */
     readonly cdiSpecDirs: readonly string[];
+    readonly keptShims: { readonly shimsMax: number; readonly forMs: number };
   };
   readonly checkpoint: {
     /** Of those whose checkpoints are restored here. */
@@ -287,6 +288,7 @@ export const configOf = (parsed: ParsedConfig, files: readonly string[], surroun
       ignoreBlockIONotEnabledErrors: runtime.ignore_blockio_not_enabled_errors,
       blockIOConfigFile: runtime.blockio_config_file === '' ? null : runtime.blockio_config_file,
       cdiSpecDirs: runtime.cdi_spec_dirs,
+      keptShims: { shimsMax: runtime.kept_shims, forMs: runtime.kept_shims_for },
     },
     checkpoint: { trustedKeyPaths: checkpoint.trusted_keys },
     images: {

@@ -32,6 +32,7 @@ import type { Spawner } from '../platform/spawner/types.ts';
 import type { Config } from '../config/config.ts';
 import { messageOf } from '../domain/model/errors.ts';
 import type { NodeFacts } from '../domain/model/node-facts.ts';
+import type { NodeState } from '../domain/model/state.ts';
 import type { Observe, PerformEffects } from '../engine/ports.ts';
 import type { Opened } from './closing.ts';
 import type { Credentials } from './credentials.ts';
@@ -46,6 +47,8 @@ interface Options {
   readonly spawner: Spawner;
   readonly relabel: Relabel;
   readonly vault: SecretVault;
+  /** As of the last life, before anything is decided. */
+  readonly state: NodeState;
   readonly credentials: Pick<Credentials, 'find'>;
   readonly sessions: Pick<Sessions, 'processClientOf' | 'portClientOf'>;
   readonly ownCgroup: OwnCgroup;
@@ -91,8 +94,12 @@ const openLogKeeper = async (options: Options): Promise<LogKeeper> => {
   return logKeeper;
 };
 
+/** Of the shims that pods have, those that are no pod's for life. */
+const originIds = ({ sandboxes }: NodeState): ReadonlySet<string> =>
+  new Set([...sandboxes.values()].flatMap(({ shim }) => shim?.origin?.id ?? []));
+
 const openShim = async (
-  { config, node, spawner, sessions, vault, observe, whenServing, opened, log }: Options,
+  { config, node, spawner, sessions, vault, state, observe, whenServing, opened, log }: Options,
   logKeeper: LogKeeper,
 ): Promise<ShimAdapter> => {
   const { execOutputBytesMax, execOutputTotalBytesMax, requestBytesMax } = config.limits;
@@ -106,6 +113,8 @@ const openShim = async (
       bytesMax: Math.min(execOutputBytesMax, requestBytesMax - ANSWER_BESIDE_OUTPUT_BYTES),
       totalBytesMax: execOutputTotalBytesMax,
     },
+    keptShims: config.runtime.keptShims,
+    shimsInUse: originIds(state),
     stateDir: config.serve.stateDir,
     cgroup: node.cgroup,
     whenServing,

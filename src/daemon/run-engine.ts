@@ -58,7 +58,7 @@ export interface RunningEngine {
 
 export async function runEngine(sources: EngineSources): Promise<RunningEngine> {
   const { config, version, found, view, clock, ids, die, scene, opened, log, report } = sources;
-  const { journal, state, node, obstacle, spawner, vault, ownCgroup, diskGuard } = found;
+  const { journal, state, node, obstacle, spawner, vault, ownCgroup, diskGuard, pauseRootfs } = found;
   let engine: Engine | null = null;
   const begun = Promise.withResolvers<void>();
   const serving = Promise.withResolvers<void>();
@@ -86,7 +86,6 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
     config.runtime.handlers,
   );
   const relabel = createRelabel(spawner, ownSearchPath);
-  const { pauseRootfs } = found;
   const selinux = prepareSelinux({ config: config.runtime, node, pauseRootfs, relabel, report });
   const credentials = createCredentials();
   const sessions = createSessions(submit, ids);
@@ -97,6 +96,7 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
     spawner,
     relabel,
     vault,
+    state,
     credentials,
     sessions,
     ownCgroup,

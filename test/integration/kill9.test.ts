@@ -91,7 +91,7 @@ describe(`${pods} containers in ${pods} pods, and the daemon is killed`, () => {
   let made: readonly { readonly podSandboxId: string; readonly containerId: string }[];
 
   before(async () => {
-    node = await startNode(owner);
+    node = await startNode(owner, { keptShims: { max: 4, for: '1s' } });
     signals = await tempDir(owner);
     // The first waits to be told to end with 37; all others stay.
     const waits = ['sh', '-c', 'while [ ! -e /signals/go ]; do sleep 0.1; done; exit 37'];
@@ -210,6 +210,8 @@ describe(`${pods} containers in ${pods} pods, and the daemon is killed`, () => {
   test('all of them can be removed, and nothing is left', async () => {
     const { daemon } = node;
     await inParallel(atOnce, made, ({ podSandboxId }) => removePod(daemon, podSandboxId));
+    // Shims that were kept are ended within seconds, the others were with their pods.
+    await eventually('no shim is kept', async () => (await daemon.leftovers()).shims.length === 0);
     assert.deepEqual(await daemon.leftovers(), noLeftovers);
     const { exitCode, stdout, stderr } = await daemon.scribe('verify', '--root', daemon.dirs.root);
     assert.equal(exitCode, 0, stdout + stderr);

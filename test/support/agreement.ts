@@ -124,9 +124,10 @@ const wrongWithPod = async (
 };
 
 /** Whatever names no pod or container that is listed. */
-const orphans = async (daemon: Daemon, { sandboxes, containers }: Listed): Promise<string[]> => {
+const orphans = async (daemon: Daemon, { sandboxes, containers }: Listed, state: NodeState): Promise<string[]> => {
   const { links, addresses, ...found } = await daemon.leftovers();
-  const ids = [...sandboxes, ...containers.keys()];
+  const shims = [...state.sandboxes.values()].flatMap(({ shim }) => shim?.origin?.id ?? []);
+  const ids = [...sandboxes, ...containers.keys(), ...shims];
   // A chain is named by a hash; the rule that leads to it has the id.
   const known = (text: string): boolean => text.startsWith('-N ') || ids.some((id) => text.includes(id));
   const wrong = Object.entries(found).flatMap(([kind, texts]: [string, readonly string[]]) =>
@@ -162,7 +163,7 @@ const disagreements = async (daemon: Daemon): Promise<string[]> => {
     const expected = [shm, ...(sandbox.network === null ? [] : [sandbox.network.netnsPath]), ...pins];
     return expected.filter((path) => !mounts.has(path)).map((path) => `pod ${id} lacks the mount ${path}`);
   });
-  return [...(await Promise.all(pods)).flat(), ...missing, ...(await orphans(daemon, said))];
+  return [...(await Promise.all(pods)).flat(), ...missing, ...(await orphans(daemon, said, state))];
 };
 
 /** Waits, bounded, until nothing is left to disagree about; fails with what is. */

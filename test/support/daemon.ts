@@ -41,6 +41,8 @@ export interface DaemonOptions {
   readonly confLists?: Readonly<Record<string, string>>;
   /** Directory of hosts.toml files (see registry.ts). */
   readonly registryConfigDir?: string;
+  /** How many shims are kept for the next pods; none, so that a test sees what one pod leaves. */
+  readonly keptShims?: { readonly max: number; readonly for: string };
   /** OCI runtime of the default handler. */
   readonly runtime?: string;
   readonly env?: Readonly<Record<string, string>>;
@@ -158,8 +160,12 @@ export const startDaemon = async (owner: Owner, options: DaemonOptions = {}): Pr
   await writeFile(configPath, options.config ?? '');
   // The cgroups that tests give their pods are no slices, whatever runs on this machine.
   await mkdir(join(dir, 'conf.d'));
+  const kept = options.keptShims ?? { max: 0, for: '1s' };
   const nri = options.config?.includes('[nri') === true ? '' : ownNri(dir);
-  await writeFile(join(dir, 'conf.d', 'tests.toml'), `[runtime]\ncgroup_driver = "cgroupfs"\n${nri}`);
+  await writeFile(
+    join(dir, 'conf.d', 'tests.toml'),
+    `[runtime]\ncgroup_driver = "cgroupfs"\nkept_shims = ${kept.max}\nkept_shims_for = "${kept.for}"\n${nri}`,
+  );
   await options.prepare?.(dirs);
 
   const flags: readonly (readonly [string, string | undefined])[] = [

@@ -169,7 +169,7 @@ const rulesIn = async (netns: Netns): Promise<string[]> => {
 export const leftovers = async (dirs: DaemonDirs, netns?: Netns): Promise<Leftovers> => {
   const { root, state } = dirs;
   const mounts = await mountsBelow([root, state]);
-  const places = ['bundles', 'sandboxes', 'io', 'exec', 'cni', 'tmp', 'runtime/k8s.io'];
+  const places = ['bundles', 'shims', 'sandboxes', 'io', 'exec', 'cni', 'tmp', 'runtime/k8s.io'];
   return {
     netns: (await Promise.all(['netns', 'ipcns', 'utsns'].map((place) => entriesOf(join(state, place))))).flat(),
     mounts: mounts.map(({ path }) => path).filter((path) => path !== root && path !== state),

@@ -16,7 +16,9 @@ export type Stray =
   | { readonly kind: 'mount'; readonly id: string; readonly path: string };
 
 /** Where things of one pod or container are, each in a directory or file of its id. */
-const PLACES = ['bundles', 'sandboxes', 'netns', 'ipcns', 'utsns'];
+const PLACES = ['bundles', 'shims', 'sandboxes', 'netns', 'ipcns', 'utsns'];
+/** Where shims run that pods have one after the other: one that runs nothing is kept, or ended by the next start. */
+const KEPT = 'shims';
 const SIGKILL = 9;
 const END_WAIT_MS = 5_000;
 const PID = /^\d+$/;
@@ -41,15 +43,17 @@ const treeOf = (root: ProcessStat, all: readonly ProcessStat[]): ProcessStat[] =
   root,
 ];
 
-/** A shim's working directory is its bundle's; what it runs has one of its own. */
+/** A shim's working directory is its bundle's, or one of its own; what it runs has another. */
 const shimsIn = async (stateDir: string): Promise<Stray[]> => {
   const all = await allProcesses();
-  const bundles = join(stateDir, 'bundles');
+  const [bundles, kept] = [join(stateDir, 'bundles'), join(stateDir, KEPT)];
   const found: Stray[] = [];
   for (const process of all) {
     const cwd = await readlink(`/proc/${process.pid}/cwd`).catch(() => '');
-    const id = isAtOrBelow(cwd, bundles) ? idIn(stateDir, cwd) : null;
-    if (id !== null) found.push({ kind: 'shim', id, pid: process.pid, below: treeOf(process, all) });
+    const id = isAtOrBelow(cwd, bundles) || isAtOrBelow(cwd, kept) ? idIn(stateDir, cwd) : null;
+    const below = treeOf(process, all);
+    const isIdle = isAtOrBelow(cwd, kept) && below.length === 1;
+    if (id !== null && !isIdle) found.push({ kind: 'shim', id, pid: process.pid, below });
   }
   return found;
 };

@@ -8,6 +8,7 @@ import type { Logger } from 'pino';
 import type { Observe, PerformEffects } from '../../engine/ports.ts';
 import { type CgroupJoining, createCgroupJoining } from '../../platform/linux/cgroup-joining.ts';
 import type { CgroupFacts } from '../../domain/model/node-facts.ts';
+import { namesIn } from '../../platform/linux/files.ts';
 import type { LogKeeper } from '../log-keeper/types.ts';
 import type { Spawner } from '../../platform/spawner/types.ts';
 import { listenTtrpc } from '../../platform/ttrpc/server.ts';
@@ -28,6 +29,9 @@ import { startShim, stopShim } from './process/start-and-stop.ts';
 import { reconnectShim } from './process/reconnect.ts';
 import { createSandboxDetails, type SandboxDetails } from './sandbox/sandbox-details.ts';
 import { startSandbox, stopSandbox } from './sandbox/sandbox-service.ts';
+import { endConnected } from './process/end-shim.ts';
+import { createKeptShims, type KeptShimsSettings } from './process/kept-shims.ts';
+import { clearLeftShims } from './process/left-shims.ts';
 import { createLiveShims } from './process/live-shims.ts';
 import { createShimBinaries } from './process/shim-binary.ts';
 import { streamAttach } from './execs/stream-attach.ts';
@@ -76,6 +80,9 @@ export interface ShimAdapterOptions {
     /** Memory for the output of all of them. */
     readonly totalBytesMax: number;
   };
+  readonly keptShims: KeptShimsSettings;
+  /** Ids of shims in places of their own that pods have, by the journal: all others of the kind are ended. */
+  readonly shimsInUse: ReadonlySet<string>;
   /** Ends with the boot; everything the adapter makes is below it, the shims' own sockets aside. */
   readonly stateDir: string;
   readonly log: Logger;
@@ -98,7 +105,7 @@ export interface ShimAdapter {
   readonly eventsAddress: string;
   /** Rejects when the events server has broken down; settles on close. */
   readonly ended: Promise<void>;
-  /** Lets go of all shims, which run on, and stops listening. */
+  /** Lets go of all shims that pods have, which run on, ends all others, and stops listening. */
   readonly close: () => Promise<void>;
 }
 
@@ -125,7 +132,7 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
   // Execs of an earlier daemon lost their readers with it.
   await rm(paths.execRoot, { recursive: true, force: true });
   await removeForgotten(paths.temporaryDir, timings.launchMs);
-  for (const dir of [paths.ioRoot, paths.execRoot, paths.runtimeRoot, paths.temporaryDir]) {
+  for (const dir of [paths.ioRoot, paths.execRoot, paths.runtimeRoot, paths.shimsDir, paths.temporaryDir]) {
     await mkdir(dir, { recursive: true, mode: 0o700 });
   }
 
@@ -134,6 +141,7 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
   const shims = createLiveShims(delivery, log);
   const tasks = new Map<string, LiveTask>();
   const counters = createOomCounters(options.cgroup);
+  const left = (await namesIn(paths.shimsDir)).filter((id) => !options.shimsInUse.has(id));
   // Last of what may fail: nobody could close it.
   const listener = await listenTtrpc(paths.eventsSocket, createEventsService(tasks, log));
   const context: ShimContext = {
@@ -141,6 +149,17 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
     timings,
     log,
     shims,
+    kept: createKeptShims({
+      ...options.keptShims,
+      answerMs: timings.keptAnswerMs,
+      end: async (live) => {
+        await endConnected(context, live);
+        live.close();
+        if (live.shim.origin !== undefined) await rm(live.shim.origin.dir, { recursive: true, force: true });
+      },
+      log,
+    }),
+    swept: clearLeftShims({ timings, log }, paths.shimsDir, left),
     delivery,
     tasks,
     created: new Map(),
@@ -203,6 +222,7 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
       delivery.close();
       for (const task of tasks.values()) task.discard();
       shims.close();
+      await context.kept.close();
       await listener.close();
     },
   };

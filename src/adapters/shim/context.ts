@@ -12,6 +12,7 @@ import type { CreatedTask, LiveTask } from './tasks/live-task.ts';
 import type { OomCounters } from './tasks/oom.ts';
 import type { Turn } from './process/spread-over-turns.ts';
 import type { ShimPaths } from './paths.ts';
+import type { KeptShims } from './process/kept-shims.ts';
 import type { LiveShims } from './process/live-shims.ts';
 import type { ShimBinaries } from './process/shim-binary.ts';
 import type { ShimTimings } from './timings.ts';
@@ -23,6 +24,9 @@ export interface ShimContext {
   readonly binaries: ShimBinaries;
   readonly mounts: Pick<Spawner, 'mountMapped' | 'unmount'>;
   readonly shims: LiveShims;
+  readonly kept: KeptShims;
+  /** Settles, never rejects, when what an earlier daemon had kept has ended. */
+  readonly swept: Promise<void>;
   readonly delivery: Delivery;
   readonly counters: OomCounters;
   readonly joining: CgroupJoining;

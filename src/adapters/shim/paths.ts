@@ -28,6 +28,8 @@ export const checkBundlePath = (id: string, bundlePath: string): void => {
 export interface ShimPaths {
   /** Where shims report events; the same after a restart, as running shims know no other. */
   readonly eventsSocket: string;
+  /** Of each shim that may be kept when its pod has gone: where it runs, by its id. */
+  readonly shimsDir: string;
   /** The OCI runtimes' own state. */
   readonly runtimeRoot: string;
   /** For short-lived files that shims make (process specs hold env values, console sockets). */
@@ -47,6 +49,7 @@ export const shimPaths = (stateDir: string): ShimPaths => {
   const execRoot = join(stateDir, 'exec');
   return {
     eventsSocket: join(stateDir, 'events.ttrpc'),
+    shimsDir: join(stateDir, 'shims'),
     runtimeRoot: join(stateDir, 'runtime'),
     temporaryDir: join(stateDir, 'tmp'),
     ioRoot,

@@ -9,6 +9,8 @@ export interface ShimTimings {
   readonly binaryMs: number;
   /** Connecting to a shim and getting its first answers. */
   readonly connectMs: number;
+  /** A shim that was kept says within this time that it is there, or another is started. */
+  readonly keptAnswerMs: number;
   /** Calls that run no program in the container: State, Exec, Connect, Shutdown. */
   readonly callMs: number;
   /** Create and Start: hooks of the OCI runtime run in them, or machines boot. */
@@ -38,6 +40,7 @@ export interface ShimTimings {
 export const defaultTimings: ShimTimings = {
   binaryMs: 60_000,
   connectMs: 5_000,
+  keptAnswerMs: 500,
   callMs: 10_000,
   launchMs: 120_000,
   endMs: 30_000,

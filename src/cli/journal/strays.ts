@@ -19,8 +19,8 @@ export const straysOf = async (stateDir: string, journalPath: string): Promise<r
 };
 
 const unexplained = (found: readonly Stray[], { sandboxes, containers }: NodeState): readonly Stray[] =>
-  found.filter(({ id }) => !sandboxes.has(id) && !containers.has(id) && !isShared(id, sandboxes));
+  found.filter(({ id }) => !sandboxes.has(id) && !containers.has(id) && !isShimOf(id, sandboxes));
 
-/** A shim that pods have together is under a name of its own. */
-const isShared = (id: string, sandboxes: NodeState['sandboxes']): boolean =>
-  [...sandboxes.values()].some(({ sharedShimId }) => sharedShimId === id);
+/** A shim that pods have together, or one after the other, is under a name of its own. */
+const isShimOf = (id: string, sandboxes: NodeState['sandboxes']): boolean =>
+  [...sandboxes.values()].some(({ sharedShimId, shim }) => sharedShimId === id || shim?.origin?.id === id);

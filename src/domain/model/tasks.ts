@@ -29,11 +29,13 @@ export interface ShimAddress {
   readonly pid: number;
   /** Field 22 of /proc/<pid>/stat: with the boot id and pid it names a process for ever. */
   readonly startTicks: Int64;
+  /** Absent: it is the pod's own, or shared, and has its id and place from there. Present: it may serve another pod after. */
+  readonly origin?: ShimOrigin;
 }
 
-/** A shim that several pods have together. */
-export interface SharedShim {
-  /** What it is started under, as a pod's own shim is under the pod's id. */
+/** What a shim is started under and where, when it is not the shim of one pod for life. */
+export interface ShimOrigin {
+  /** As a pod's own shim is started under the pod's id. */
   readonly id: string;
   /** Where it is started, and logs: no pod's bundle, as it outlives any of its pods. */
   readonly dir: string;

@@ -14,7 +14,7 @@ import { bundlePath, netnsPath, sandboxDir, shmPath } from '../model/paths.ts';
 import type { EffectEnded, Intent } from '../model/records.ts';
 import type { Sandboxer } from '../model/sandboxer.ts';
 import type { NodeState, PodSandbox, StepState } from '../model/state.ts';
-import type { Mount, SharedShim } from '../model/tasks.ts';
+import type { Mount, ShimOrigin } from '../model/tasks.ts';
 import { etcFiles } from '../oci/etc-files.ts';
 import { hasHostIpc, namespacePins } from '../oci/namespaces.ts';
 import { seccompFileOf, seccompProfileOf } from '../oci/seccomp.ts';
@@ -315,7 +315,7 @@ function shimOf(sandbox: PodSandbox, facts: DaemonFacts): Asked<'StartShim'> {
 }
 
 /** For an effect on the pod's shim; nothing of a shim of its own. */
-export function sharedShimOf({ sharedShimId: id }: PodSandbox, facts: DaemonFacts): { readonly shared?: SharedShim } {
+export function sharedShimOf({ sharedShimId: id }: PodSandbox, facts: DaemonFacts): { readonly shared?: ShimOrigin } {
   return id === undefined ? {} : { shared: { id, dir: bundlePath(facts, id) } };
 }
 

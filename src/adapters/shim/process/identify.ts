@@ -33,10 +33,27 @@ export const identifyShim = async (pid: number, id: string, dir: string): Promis
   throw new FailureError('ShimFailed', `The shim says that its pid is ${pid}, which is no shim ${id}.`);
 };
 
+const otherPids = async (): Promise<readonly string[]> =>
+  (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
+
+/** Whether a process has processes of its own: a shim's containers and commands are that, to the last. */
+export const hasChildren = async (pid: number): Promise<boolean> => {
+  const pids = await otherPids();
+  for (let at = 0; at < pids.length; at += batchSize) {
+    const stats = await Promise.all(pids.slice(at, at + batchSize).map((one) => readProcessStat(Number(one))));
+    if (stats.some((stat) => stat?.parentPid === pid)) return true;
+  }
+  return false;
+};
+
+export interface FoundShim extends HeldProcess {
+  readonly pid: number;
+}
+
 /** Takes hold of all processes that were started as shims under that id, whoever started them. Release them. */
-export const findShims = async (id: string): Promise<readonly HeldProcess[]> => {
-  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
-  const found: HeldProcess[] = [];
+export const findShims = async (id: string): Promise<readonly FoundShim[]> => {
+  const pids = await otherPids();
+  const found: FoundShim[] = [];
   for (let at = 0; at < pids.length; at += batchSize) {
     const batch = pids.slice(at, at + batchSize);
     const commandLines = await Promise.all(batch.map(commandLineOf));
@@ -44,7 +61,7 @@ export const findShims = async (id: string): Promise<readonly HeldProcess[]> => 
       if (!isStartedAs(id, commandLine)) continue;
       const stat = await readProcessStat(Number(batch[index]));
       const held = stat === null ? null : await holdProcess(stat);
-      if (held !== null) found.push(held);
+      if (stat !== null && held !== null) found.push({ ...held, pid: stat.pid });
     }
   }
   return found;

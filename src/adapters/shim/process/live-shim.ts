@@ -1,5 +1,5 @@
 /**
- * A live shim, of one pod or of several: its process, one connection to it that is made anew when it breaks, and its log. Watches the
+ * A live shim, of one pod or of several, or of none for a moment: its process, one connection to it that is made anew when it breaks, and its log. Watches the
  * process by pidfd, so that its end is told by the kernel, once, and so that a signal can hit no other process.
  * Knows no tasks.
  */
@@ -13,6 +13,7 @@ import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
 import { orAfter } from '../../../platform/rpc/timeout.ts';
 import { createTtrpcClient } from '../../../platform/ttrpc/client.ts';
 import { socketPathOf } from './bootstrap.ts';
+import { createCallRecord } from './call-record.ts';
 import type { LogDrain } from './log-drain.ts';
 import { createTaskClient, type TaskClient } from '../task-client.ts';
 
@@ -45,7 +46,7 @@ export const dialShim = async (
 };
 
 export interface LiveShim {
-  /** What it was started under: the pod's id, or that of a shim that pods share. */
+  /** What it was started under: the pod's id, or one that is no pod's. */
   readonly id: string;
   readonly shim: ShimAddress;
   /** The connection, made anew when it has closed. Rejects with ShimFailed once the shim is gone. */
@@ -63,6 +64,8 @@ export interface LiveShim {
   readonly createTurn: Semaphore;
   /** The process has ended. */
   readonly isGone: () => boolean;
+  /** It runs, has no task any more, and has done all that it was asked since it was connected to. */
+  readonly isClean: () => boolean;
   /** Resolves when the process has ended; stays pending after close. */
   readonly ended: Promise<void>;
   /** Signals exactly this process; false when it has ended. */
@@ -84,7 +87,8 @@ export interface LiveShimOptions {
 /** Takes over what it is given: `close` lets go of it all. */
 export const createLiveShim = (options: LiveShimOptions): LiveShim => {
   const { id, shim, process, logDrain, connectMs } = options;
-  let open = options.client;
+  const calls = createCallRecord();
+  let open = calls.noting(options.client);
   let dialing: Promise<TaskClient> | null = null;
   let gone = false;
   let closed = false;
@@ -103,7 +107,7 @@ export const createLiveShim = (options: LiveShimOptions): LiveShim => {
 
   const dial = async (): Promise<TaskClient> => {
     try {
-      const client = await dialShim(shim, connectMs);
+      const client = calls.noting(await dialShim(shim, connectMs));
       if (closed || gone) {
         client.close();
         throw goneFailure();
@@ -132,6 +136,7 @@ export const createLiveShim = (options: LiveShimOptions): LiveShim => {
     execTurn: createSemaphore(EXECS_AT_ONCE),
     createTurn: createSemaphore(1),
     isGone: () => gone,
+    isClean: () => !gone && !closed && calls.isClean(),
     ended,
     kill: (signal) => process.kill(signal),
     close: () => {

@@ -43,7 +43,7 @@ export const createLiveShims = (delivery: Delivery, log: Logger): LiveShims => {
     add: (podSandboxId, live) => {
       const before = shims.get(podSandboxId);
       if (before === live) return;
-      if (before?.id === podSandboxId) before.close();
+      if (before !== undefined && !shared.has(before.id)) before.close();
       shims.set(podSandboxId, live);
       watch(podSandboxId, live).catch((error: unknown) => {
         log.error({ podSandboxId, error: messageOf(error) }, 'the loss of a shim was not recorded');

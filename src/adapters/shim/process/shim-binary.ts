@@ -33,6 +33,8 @@ const runtimeFileName = 'runtime';
 const notFoundFileName = 'shim-not-found';
 
 export interface ShimBinaries {
+  /** Path and file of the shim: as long as it is the same, so is what is started. Throws HostLacks. */
+  readonly identify: (handler: RuntimeHandler) => Promise<string>;
   /** Runs `start` in the bundle; the shim it prints may be one that runs already. Needs the log FIFO to be open. */
   readonly start: (handler: RuntimeHandler, id: string, bundlePath: string) => Promise<ShimEndpoint>;
   /**
@@ -86,9 +88,13 @@ export const createShimBinaries = (options: ShimBinariesOptions): ShimBinaries =
     throw new FailureError('ShimFailed', `The shim binary ${command} failed at '${args.at(-1) ?? ''}': ${complaint}.`);
   };
 
+  const fileOf = async (path: string): Promise<string> => {
+    const { dev, ino, mtimeMs, size } = await stat(path);
+    return `${dev} ${ino} ${mtimeMs} ${size}`;
+  };
+
   const versionOf = async (path: string): Promise<ShimVersion | null> => {
-    const { ino, mtimeMs, size } = await stat(path);
-    const file = `${ino} ${mtimeMs} ${size}`;
+    const file = await fileOf(path);
     const known = versions.get(path);
     if (known?.file === file) return known.version;
     const version = run(path, ['-v'], '/', new Uint8Array(0)).then((stdout) =>
@@ -105,6 +111,10 @@ export const createShimBinaries = (options: ShimBinariesOptions): ShimBinaries =
   const find = (handler: RuntimeHandler): Promise<string> => findShimBinary(handler, environment['PATH'] ?? '');
 
   return {
+    identify: async (handler) => {
+      const path = await find(handler);
+      return `${path} ${await fileOf(path)}`;
+    },
     start: async (handler, id, bundlePath) => {
       checkBundlePath(id, bundlePath);
       const notFound = join(bundlePath, notFoundFileName);

@@ -1,34 +1,37 @@
 /**
  * The effects StartShim and StopShim. One shim serves all containers of a pod: it is started from the pod's own bundle,
  * which is that of the pause task where there is one. One that several pods share is started from a directory of its own,
- * once, and spoken to over one connection; shims know tasks by their container's id and pods not at all.
+ * once, and spoken to over one connection; shims know tasks by their container's id and pods not at all. So one whose pod
+ * has gone may be kept for the next (kept-shims.ts); it is started in a directory of its own too.
  */
-import { lstat, mkdir, readFile, rm, unlink, writeFile } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { EffectOf, EffectResults } from '../../../domain/model/effects.ts';
-import type { RuntimeHandler } from '../../../domain/model/runtime-handler.ts';
-import type { SharedShim, ShimAddress } from '../../../domain/model/tasks.ts';
-import { FailureError, GrpcCode, messageOf } from '../../../domain/model/errors.ts';
+import { type RuntimeHandler, takesRuncOptions } from '../../../domain/model/runtime-handler.ts';
+import type { ShimAddress, ShimOrigin } from '../../../domain/model/tasks.ts';
+import { FailureError, messageOf } from '../../../domain/model/errors.ts';
 import { SIGKILL, SIGTERM } from '../../../domain/values/signals.ts';
-import { endsWithin, type HeldProcess, holdProcess } from '../../../platform/linux/processes.ts';
-import { hasStatus } from '../../../platform/ttrpc/status.ts';
-import { socketPathOf } from './bootstrap.ts';
+import { type HeldProcess, holdProcess } from '../../../platform/linux/processes.ts';
 import type { ShimContext } from '../context.ts';
 import { attempting } from '../failures.ts';
 import { type LogDrain, openLogDrain } from './log-drain.ts';
-import { createLiveShim, dialShim, isRefused, type LiveShim } from './live-shim.ts';
+import { createLiveShim, dialShim, type LiveShim } from './live-shim.ts';
+import { endConnected, removeDeadSocket, seeEnd } from './end-shim.ts';
 import { findShims, identifyShim } from './identify.ts';
-import type { TaskClient } from '../task-client.ts';
+import { clearOrigin } from './left-shims.ts';
 import { removeLeftCgroup } from '../tasks/kill-and-delete.ts';
 
 /** Where shims up to 1.7 note their address; later ones note it nowhere. */
 const addressFileName = 'address';
 
-type ShimEffect = Pick<EffectOf<'StartShim'>, 'podSandboxId' | 'bundlePath' | 'shared'>;
+interface ShimEffect extends Pick<EffectOf<'StartShim'>, 'podSandboxId' | 'bundlePath' | 'shared'> {
+  readonly shim?: ShimAddress | null;
+}
 
-/** What the pod's shim is started under, and where. */
-export const originOf = ({ podSandboxId, bundlePath, shared }: ShimEffect): SharedShim =>
-  shared ?? { id: podSandboxId, dir: bundlePath };
+/** What the pod's shim is, or was, started under, and where. */
+export const originOf = ({ podSandboxId, bundlePath, shared, shim }: ShimEffect): ShimOrigin =>
+  shim?.origin ?? shared ?? { id: podSandboxId, dir: bundlePath };
 
 /** A shim reads its group there before it starts: without one it is the only one of its id. */
 const makeOrigin = async (dir: string): Promise<void> => {
@@ -38,8 +41,9 @@ const makeOrigin = async (dir: string): Promise<void> => {
 
 const connectTo = async (
   { binaries, timings, log }: ShimContext,
-  { id, dir }: SharedShim,
+  { id, dir }: ShimOrigin,
   handler: RuntimeHandler,
+  told: Pick<ShimAddress, 'origin'>,
   release: (undo: () => void) => void,
 ): Promise<LiveShim> => {
   const logDrain = await openLogDrain(dir, log.child({ shimId: id }));
@@ -51,16 +55,56 @@ const connectTo = async (
   const startTicks = await identifyShim(pid, id, dir);
   const process = await holdProcess({ pid, startTicks });
   if (process === null) throw new FailureError('ShimFailed', `The shim (pid ${pid}) ended as soon as it had started.`);
-  const shim: ShimAddress = { ...endpoint, pid, startTicks };
+  const shim: ShimAddress = { ...endpoint, pid, startTicks, ...told };
   return createLiveShim({ id, shim, process, logDrain, client, connectMs: timings.connectMs });
 };
 
-const open = async (context: ShimContext, origin: SharedShim, handler: RuntimeHandler): Promise<LiveShim> => {
+/** `told`: what the pod's records say of its origin, where that is neither the pod's own nor a shared one. */
+const open = async (
+  context: ShimContext,
+  origin: ShimOrigin,
+  handler: RuntimeHandler,
+  told: Pick<ShimAddress, 'origin'> = {},
+): Promise<LiveShim> => {
   const undo: (() => void)[] = [];
   try {
-    return await connectTo(context, origin, handler, (release) => undo.push(release));
+    return await connectTo(context, origin, handler, told, (release) => undo.push(release));
   } catch (error) {
     for (const release of undo) release();
+    throw error;
+  }
+};
+
+/** Shims that know pods, or serve several at a time, have one life with them. */
+const mayBeKept = ({ kept }: ShimContext, { handler, shared }: EffectOf<'StartShim'>): boolean =>
+  kept.isOn && shared === undefined && takesRuncOptions(handler) && handler.sandboxer !== 'shim';
+
+/** One that another pod has had; else one is started in a place that outlives the pod's bundle. */
+const openToKeep = async (
+  context: ShimContext,
+  { podSandboxId, handler }: EffectOf<'StartShim'>,
+): Promise<LiveShim> => {
+  const { binaries, shims, kept, paths, log } = context;
+  const had = shims.get(podSandboxId);
+  if (had?.isGone() === false) return had;
+  const program = `${handler.name} ${await binaries.identify(handler)}`;
+  const taken = await kept.take(program);
+  if (taken !== null) {
+    log.debug({ podSandboxId, shimId: taken.id, pid: taken.shim.pid }, 'a pod has a shim that was kept');
+    return taken;
+  }
+  const id = `kept-${randomBytes(16).toString('hex')}`;
+  const origin: ShimOrigin = { id, dir: join(paths.shimsDir, id) };
+  try {
+    await makeOrigin(origin.dir);
+    const live = await open(context, origin, handler, { origin });
+    kept.allow(live, program);
+    return live;
+  } catch (error) {
+    // Nobody else could find it: the pod's records don't know where it was.
+    await clearOrigin(context, origin).catch((left: unknown) =>
+      log.warn({ shimId: id, error: messageOf(left) }, 'a shim that did not start is not cleared up yet'),
+    );
     throw error;
   }
 };
@@ -69,83 +113,19 @@ const open = async (context: ShimContext, origin: SharedShim, handler: RuntimeHa
 export const startShim = (context: ShimContext, effect: EffectOf<'StartShim'>): Promise<EffectResults['StartShim']> =>
   attempting(`start the shim of pod sandbox ${effect.podSandboxId}`, async () => {
     const { podSandboxId, handler, shared } = effect;
-    const openShared = async ({ id, dir }: SharedShim): Promise<LiveShim | null> =>
+    const openShared = async ({ id, dir }: ShimOrigin): Promise<LiveShim | null> =>
       context.shims.share(id, async () => {
         await makeOrigin(dir);
         return open(context, { id, dir }, handler);
       });
-    const live = shared === undefined ? await open(context, originOf(effect), handler) : await openShared(shared);
+    const openOwn = (): Promise<LiveShim> =>
+      mayBeKept(context, effect) ? openToKeep(context, effect) : open(context, originOf(effect), handler);
+    const live = await (shared === undefined ? openOwn() : openShared(shared));
     if (live === null || live.isGone())
       throw new FailureError('ShimFailed', `The shim ${originOf(effect).id} ended before the pod had it.`);
     context.shims.add(podSandboxId, live);
     return { shim: live.shim };
   });
-
-/** Removes the socket of a shim that has ended, if it is one and nobody answers there. */
-const removeDeadSocket = async ({ timings }: ShimContext, address: string): Promise<void> => {
-  const path = socketPathOf(address);
-  const found = await lstat(path).catch(() => null);
-  if (path.startsWith('\0') || found?.isSocket() !== true) return;
-  try {
-    (await dialShim({ address, taskApi: 3 }, timings.connectMs)).close();
-  } catch (error) {
-    if (isRefused(error)) await unlink(path).catch(() => undefined);
-  }
-};
-
-/** Sends one signal after the other until the process has ended. False when it outlives even the last. */
-const seeEnd = async (process: HeldProcess, signals: readonly number[], waitMs: number): Promise<boolean> => {
-  for (const signal of signals) {
-    process.kill(signal);
-    if (await endsWithin(process, waitMs)) return true;
-  }
-  return false;
-};
-
-/** False where the shim has no sandbox service after all. */
-const shutDownSandbox = async ({ sandbox }: TaskClient, sandboxId: string, timeoutMs: number): Promise<boolean> => {
-  try {
-    await sandbox.shutdown({ sandboxId }, timeoutMs);
-    return true;
-  } catch (error) {
-    if (hasStatus(error, GrpcCode.UNIMPLEMENTED)) return false;
-    throw error;
-  }
-};
-
-const askToShutDown = async (
-  { timings, log }: ShimContext,
-  live: LiveShim,
-  { hasSandbox = false }: EffectOf<'StopShim'>,
-): Promise<void> => {
-  const { id } = live;
-  try {
-    const client = await live.client();
-    const ended = hasSandbox && (await shutDownSandbox(client, id, timings.shimExitMs));
-    if (!ended) await client.shutdown({ id, now: true }, timings.callMs);
-  } catch (error) {
-    // Most shims close the connection instead of answering; a shim that does neither is killed.
-    log.debug({ shimId: id, error: messageOf(error) }, 'a shim did not answer Shutdown');
-  }
-};
-
-/** Ends a shim that is spoken to. Resolves with whether it had to be killed. */
-const stopConnected = async (context: ShimContext, live: LiveShim, effect: EffectOf<'StopShim'>): Promise<boolean> => {
-  const { timings, log } = context;
-  const { id, shim } = live;
-  const process = await holdProcess(shim);
-  try {
-    if (process === null) return false;
-    await askToShutDown(context, live, effect);
-    if (await endsWithin(process, timings.shimExitMs)) return false;
-    log.warn({ shimId: id, pid: shim.pid }, 'a shim does not end and is killed');
-    if (await seeEnd(process, [SIGKILL], timings.shimExitMs)) return true;
-    throw new FailureError('ShimFailed', `The shim (pid ${shim.pid}) does not end, not even by SIGKILL.`);
-  } finally {
-    process?.release();
-    await removeDeadSocket(context, shim.address);
-  }
-};
 
 /** Under the id of one that pods share there may be another by now, which was started after theirs had died. */
 const holdsOf = async (effect: EffectOf<'StopShim'>): Promise<readonly HeldProcess[]> => {
@@ -188,18 +168,23 @@ const stopUnconnected = async (context: ShimContext, effect: EffectOf<'StopShim'
 export const stopShim = (context: ShimContext, effect: EffectOf<'StopShim'>): Promise<EffectResults['StopShim']> =>
   attempting(`stop the shim of pod sandbox ${effect.podSandboxId}`, async () => {
     const { podSandboxId, handler, bundlePath, shared, hasSandbox = false } = effect;
-    const live = context.shims.take(podSandboxId);
-    if (shared?.isInUse === true) return {};
+    const { shims, kept, swept } = context;
+    const live = shims.take(podSandboxId);
+    if (shared?.isInUse === true || (live !== undefined && kept.keep(live))) return {};
+    // It was let go of before, and may be another pod's by now.
+    if (live === undefined && effect.shim !== null && kept.isKnown(effect.shim)) return {};
+    if (effect.shim === null) await swept;
+    const own = shared ?? (live?.shim ?? effect.shim)?.origin;
     try {
       const killed = await (live === undefined || (shared !== undefined && live.isGone())
         ? stopUnconnected(context, effect)
-        : stopConnected(context, live, effect));
+        : endConnected(context, live, hasSandbox));
       // A sandbox may be more than its shim, which may have died long ago.
       if (killed || hasSandbox) {
         await context.binaries.delete(handler, podSandboxId, bundlePath);
         await removeLeftCgroup(context, bundlePath);
       }
-      if (shared !== undefined) await rm(shared.dir, { recursive: true, force: true });
+      if (own !== undefined) await rm(own.dir, { recursive: true, force: true });
       return {};
     } finally {
       live?.close();

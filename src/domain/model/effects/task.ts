@@ -6,7 +6,7 @@ import type { PodSandboxConfig } from '../cri.ts';
 import type { MappedMount, PodUserNamespace } from '../user-namespace.ts';
 import type { SandboxPlatform } from '../sandboxer.ts';
 import type { RuntimeHandler } from '../runtime-handler.ts';
-import type { ContainerLog, LaunchedTask, Mount, ObservedTask, SharedShim, ShimAddress } from '../tasks.ts';
+import type { ContainerLog, LaunchedTask, Mount, ObservedTask, ShimOrigin, ShimAddress } from '../tasks.ts';
 
 /** Volumes seen through the pod's own users. */
 export interface MappedMounts {
@@ -22,7 +22,7 @@ export type TaskEffect =
       readonly handler: RuntimeHandler;
       readonly bundlePath: string;
       /** Absent: the pod has one of its own, which is started in its bundle. */
-      readonly shared?: SharedShim;
+      readonly shared?: ShimOrigin;
     }
   /**
    * Ends the pod's shim: Shutdown over ttrpc, and SIGKILL of exactly that process if it does not go. One that other pods
@@ -34,7 +34,7 @@ export type TaskEffect =
       readonly handler: RuntimeHandler;
       readonly bundlePath: string;
       readonly shim: ShimAddress | null;
-      readonly shared?: SharedShim & { readonly isInUse: boolean };
+      readonly shared?: ShimOrigin & { readonly isInUse: boolean };
       /** It is its sandbox service that is told to shut down. */
       readonly hasSandbox?: boolean;
     }
@@ -44,7 +44,7 @@ export type TaskEffect =
       readonly podSandboxId: string;
       readonly shim: ShimAddress;
       readonly bundlePath: string;
-      readonly shared?: SharedShim;
+      readonly shared?: ShimOrigin;
       readonly containerIds: readonly string[];
       /** Process of the sandbox that the shim's own service holds, which is asked for too; absent without one. */
       readonly sandboxPid?: number;

@@ -28,6 +28,8 @@ const { effects } = await createShimAdapter({
     throw new Error('There is no session.');
   },
   execOutput: { bytesMax: 1024 * 1024, totalBytesMax: 1024 * 1024 },
+  keptShims: { shimsMax: 0, forMs: 0 },
+  shimsInUse: new Set(),
   stateDir,
   cgroup: await readCgroupFacts(),
   log: pino({ level: 'silent' }),

@@ -11,12 +11,13 @@ import { pino } from 'pino';
 import { detachMount } from '../../../../src/platform/linux/syscalls.ts';
 import { createShimAdapter, type ShimAdapter, type ShimEffects } from '../../../../src/adapters/shim/adapter.ts';
 import { readCgroupFacts } from '../../../../src/platform/linux/cgroups.ts';
+import type { KeptShimsSettings } from '../../../../src/adapters/shim/process/kept-shims.ts';
 import type { ShimTimings } from '../../../../src/adapters/shim/timings.ts';
 import type { ProcessClient } from '../../../../src/adapters/streaming/types.ts';
 import type { LogKeeper } from '../../../../src/adapters/log-keeper/types.ts';
 import type { Spawner } from '../../../../src/platform/spawner/types.ts';
 import type { EffectOf, EffectResults } from '../../../../src/domain/model/effects.ts';
-import type { SharedShim, ShimAddress } from '../../../../src/domain/model/tasks.ts';
+import type { ShimOrigin, ShimAddress } from '../../../../src/domain/model/tasks.ts';
 import type { RuntimeHandler } from '../../../../src/domain/model/runtime-handler.ts';
 import type { Observation } from '../../../../src/domain/model/observation.ts';
 import type { EffectAttachment, EffectContext, Observe } from '../../../../src/engine/ports.ts';
@@ -39,6 +40,8 @@ export interface Rig {
   readonly spawner: RecordingSpawner;
   readonly stateDir: string;
   readonly handler: RuntimeHandler;
+  /** What the journal would say of shims in places of their own; startPod adds what it starts. */
+  readonly shimsInUse: Set<string>;
   readonly newId: () => string;
   readonly bundle: (id: string, podSandboxId: string, options: BundleOptions) => Promise<string>;
   /** A pod whose shim is not started; whatever shim it has is stopped when the rig is closed. */
@@ -48,7 +51,7 @@ export interface Rig {
     readonly podSandboxId: string;
     readonly bundlePath: string;
     readonly shim: ShimAddress;
-    readonly shared?: SharedShim;
+    readonly shared?: ShimOrigin;
   }>;
   /** A CreateTask effect for a new container of that pod. */
   readonly container: (
@@ -98,6 +101,8 @@ export interface RigOptions {
   readonly sessions?: ReadonlyMap<string, ProcessClient>;
   readonly timings?: Partial<ShimTimings>;
   readonly runtimeType?: string;
+  /** None, unless told. */
+  readonly keptShims?: KeptShimsSettings;
   /** Called for each adapter, as each daemon connects anew; without it one in memory serves them all. */
   readonly startLogKeeper?: (stateDir: string, spawner: Spawner) => Promise<KeeperForShims>;
   readonly endLogKeeper?: () => Promise<void>;
@@ -117,7 +122,7 @@ export const openRig = async (shimPath: string, options: RigOptions = {}): Promi
   const logKeeper = createTestLogKeeper();
   const observations: Observation[] = [];
   const waiting = new Set<() => void>();
-  const pods: { podSandboxId: string; bundlePath: string; shared?: SharedShim }[] = [];
+  const pods: { podSandboxId: string; bundlePath: string; shared?: ShimOrigin }[] = [];
   const containers: EffectOf<'CreateTask'>[] = [];
   const handler: RuntimeHandler = {
     name: 'test',
@@ -138,6 +143,8 @@ export const openRig = async (shimPath: string, options: RigOptions = {}): Promi
       cgroup: await readCgroupFacts(),
       ...(options.whenServing === undefined ? {} : { whenServing: options.whenServing() }),
       timings,
+      keptShims: options.keptShims ?? { shimsMax: 0, forMs: 0 },
+      shimsInUse: rig.shimsInUse,
       log: pino({ level }),
       observe: async (observation) => {
         await rig.observe(observation);
@@ -170,6 +177,7 @@ export const openRig = async (shimPath: string, options: RigOptions = {}): Promi
     spawner,
     stateDir,
     handler,
+    shimsInUse: new Set(),
     newId: () => randomBytes(32).toString('hex'),
     bundle: (id, podSandboxId, options) =>
       makeBundle({ dir: join(stateDir, 'bundles'), id, podSandboxId, cgroupParent }, options),
@@ -187,6 +195,7 @@ export const openRig = async (shimPath: string, options: RigOptions = {}): Promi
       const pod = { ...(await rig.newPod()), ...shared };
       pods.push(pod);
       const { shim } = await adapter.effects.StartShim({ kind: 'StartShim', ...pod, handler }, openContext());
+      if (shim.origin !== undefined) rig.shimsInUse.add(shim.origin.id);
       return { ...pod, shim };
     },
     container: async (podSandboxId, options, more = {}) => {
