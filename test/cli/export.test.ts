@@ -9,6 +9,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import Ajv from 'ajv';
+import { NamespaceMode } from '../../src/domain/model/cri.ts';
 import { openJournal } from '../../src/journal/open.ts';
 import type { JournalRecord } from '../../src/journal/types.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
@@ -20,6 +21,15 @@ const owner = cleanupAfterAll();
 
 const POD_UID = '6aee5d82-6a7b-4be5-a859-8f1d964996cb';
 
+/** nginx of the first pod has a PID namespace of its own, that of the other pod has the node's. */
+const withPids = ({ type, stream, body }: JournalRecord): string => {
+  if (type !== 'container.requested') return body;
+  const requested = JSON.parse(body) as { config: object };
+  const pid = stream.endsWith(story.nginx) ? NamespaceMode.CONTAINER : NamespaceMode.NODE;
+  const linux = { securityContext: { namespaceOptions: { pid } } };
+  return JSON.stringify({ ...requested, config: { ...requested.config, linux } });
+};
+
 let story: Story;
 let root: Root;
 before(async () => {
@@ -27,7 +37,7 @@ before(async () => {
   // One pod as API servers make them; the other's uid is of another form, as kubelet gives to those of manifests.
   const records = story.records.map((record) => ({
     ...record,
-    body: record.body.replaceAll('"uid":"default-web"', `"uid":"${POD_UID}"`),
+    body: withPids(record).replaceAll('"uid":"default-web"', `"uid":"${POD_UID}"`),
   }));
   root = await rootWith(owner, records);
 });
@@ -48,7 +58,10 @@ interface OcsfEvent {
   readonly status_code?: string;
   readonly resources?: readonly object[];
   readonly exit_code?: number;
+  readonly launch_type_id?: number;
   readonly process?: {
+    readonly pid?: number;
+    readonly namespace_pid?: number;
     readonly container: {
       readonly uid: string;
       readonly pod_uuid?: string;
@@ -110,6 +123,13 @@ describe('export', () => {
       assert.equal(uuids.get(story.nginx)?.pod_uuid, POD_UID);
       assert.match(uuids.get(story.nginx)?.image?.uid ?? '', /^sha256:/);
       assert.ok([...uuids.values()].some((container) => container?.pod_uuid === undefined));
+      const launches = ofClass(1007).filter(({ type_uid }) => type_uid === 100701);
+      assert.ok(launches.every(({ launch_type_id }) => launch_type_id === 3));
+      const [own, others] = [true, false].map((isNginx) =>
+        launches.find(({ process }) => (process?.container.uid === story.nginx) === isNginx),
+      );
+      assert.equal(own?.process?.namespace_pid, 1);
+      assert.ok(others?.process?.pid !== undefined && others.process.namespace_pid === others.process.pid);
       assert.ok(ofClass(1007).some(({ type_uid, exit_code }) => type_uid === 100702 && exit_code === 137));
     }
     const valid = schemas.get('api_activity');

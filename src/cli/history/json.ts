@@ -6,7 +6,7 @@ import { jsonLine, utcTime } from '../format.ts';
 import { type Output, write } from '../io.ts';
 import { columnsOf } from '../record-columns.ts';
 import type { Entry } from './entries.ts';
-import type { Names } from './names.ts';
+import { containerNameJson, type Names } from './names.ts';
 import type { Shown } from './rows.ts';
 
 const CHARS_HELD_MAX = 32 * 1024;
@@ -19,7 +19,12 @@ const namedObject = (names: Names, stream: string): object | null => {
       return { kind: 'pod', id, ...names.pod(id) };
     case 'container': {
       const container = names.container(id);
-      return { kind, id, ...container, ...(container === null ? {} : { pod: names.pod(container.podSandboxId) }) };
+      return {
+        kind,
+        id,
+        ...containerNameJson(container),
+        ...(container === null ? {} : { pod: names.pod(container.podSandboxId) }),
+      };
     }
     case 'image':
       return { kind, id, name: names.image(id) };

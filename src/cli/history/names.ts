@@ -2,7 +2,7 @@
  * What pods, containers and images are called, from the records that tell of their making: so names are known after
  * an object is gone, for as long as those records are there.
  */
-import type { ContainerMetadata, PodSandboxMetadata } from '../../domain/model/cri.ts';
+import { type ContainerConfig, NamespaceMode, type PodSandboxMetadata } from '../../domain/model/cri.ts';
 import { containerStream, imageStream, sandboxStream, subjectOf } from '../../domain/model/records.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import type { JournalRecord } from '../../journal/types.ts';
@@ -23,6 +23,8 @@ export interface ContainerName {
   readonly podSandboxId: string;
   /** Of the image that it was made from; '' where only its request is known. */
   readonly imageId: string;
+  /** Whose PID namespace it was to have: POD unless its request said something else. */
+  readonly pidMode: NamespaceMode;
 }
 
 /** null: its making is pruned, or never was. */
@@ -91,10 +93,19 @@ export const createNames = (source: NameSource): Names => {
 export const containerNameOf = (of: {
   readonly podSandboxId: string;
   readonly imageId?: string;
-  readonly config: { readonly metadata?: ContainerMetadata };
+  readonly config: ContainerConfig;
 }): ContainerName => {
-  const { name = '', attempt = 0 } = of.config.metadata ?? {};
-  return { name, attempt, podSandboxId: of.podSandboxId, imageId: of.imageId ?? '' };
+  const { podSandboxId, imageId = '', config } = of;
+  const { name = '', attempt = 0 } = config.metadata ?? {};
+  const pidMode = config.linux?.securityContext?.namespaceOptions?.pid ?? NamespaceMode.POD;
+  return { name, attempt, podSandboxId, imageId, pidMode };
+};
+
+/** What of it is told in JSON. */
+export const containerNameJson = (container: ContainerName | null): Partial<ContainerName> => {
+  if (container === null) return {};
+  const { pidMode: _, ...told } = container;
+  return told;
 };
 
 const again = (attempt: number): string => (attempt === 0 ? '' : `#${attempt}`);

@@ -1,4 +1,5 @@
 /** A record with its columns, as `scribe history --json` names them, and the node it is from. Pure. */
+import { containerNameJson } from '../../history/names.ts';
 import { columnsOf } from '../../record-columns.ts';
 import type { Format, NamedObject } from '../item.ts';
 import { bodyAt } from '../level.ts';
@@ -9,7 +10,7 @@ const objectOf = ({ kind, id, pod, container, image }: NamedObject): object | nu
     case 'sandbox':
       return { kind: 'pod', id, ...pod };
     case 'container':
-      return { kind, id, ...container, pod };
+      return { kind, id, ...containerNameJson(container), pod };
     case 'image':
       return { kind, id, name: image };
     case 'call':

@@ -3,8 +3,10 @@
  * start and end are Process Activity, those of the daemon Application Lifecycle. Other records have no class. Pure.
  */
 import { codeName } from '../../../domain/model/errors.ts';
+import { NamespaceMode } from '../../../domain/model/cri.ts';
 import type { Caller } from '../../../domain/model/records.ts';
 import { knownAs } from '../../history/entries.ts';
+import type { ContainerName } from '../../history/names.ts';
 import { type EndedCall, type Format, type Item, keyOf, msOf, type NamedObject } from '../item.ts';
 import { bodyAt, type Level } from '../level.ts';
 import { type Verb, verbOf } from './verbs.ts';
@@ -24,6 +26,8 @@ const CLASSES = {
 const API_ACTIVITY = { create: 1, get: 2, update: 3, delete: 4, connect: 99 } as const satisfies Record<Verb, number>;
 const PROCESS_LAUNCH = 1;
 const PROCESS_TERMINATE = 2;
+/** The shim has made the process before, and has it execute the container's program now. */
+const LAUNCH_BY_EXEC = 3;
 const LIFECYCLE_START = 3;
 const LIFECYCLE_STOP = 4;
 
@@ -102,8 +106,21 @@ const apiActivity = (item: Item, call: EndedCall, level: Level): object => {
   };
 };
 
+/** The number of a container's first process where it sees itself; null: in a namespace with others, nobody was told. */
+const namespacePid = (container: ContainerName | null, pid: number | null): number | null => {
+  switch (container?.pidMode) {
+    case NamespaceMode.CONTAINER:
+      return 1;
+    case NamespaceMode.NODE:
+      return pid;
+    default:
+      return null;
+  }
+};
+
 const processActivity = (item: Item, activityId: number, more: object, pid: number | null): object => {
   const { id, container, pod, podSandboxId } = item.object;
+  const insidePid = namespacePid(container, pid);
   return {
     ...base(item, 'process', activityId, true, ['container']),
     actor: { app_name: PRODUCT.name },
@@ -111,6 +128,7 @@ const processActivity = (item: Item, activityId: number, more: object, pid: numb
     process: {
       uid: id,
       ...(pid === null ? {} : { pid }),
+      ...(insidePid === null ? {} : { namespace_pid: insidePid }),
       ...(container === null ? {} : { name: container.name }),
       container: {
         uid: id,
@@ -140,7 +158,8 @@ export const ocsf: Format = (item, level) => {
   const { record, call } = item;
   if (call !== null) return apiActivity(item, call, level);
   const started = knownAs('container.started', record);
-  if (started !== null) return processActivity(item, PROCESS_LAUNCH, {}, started.event.body.pid);
+  if (started !== null)
+    return processActivity(item, PROCESS_LAUNCH, { launch_type_id: LAUNCH_BY_EXEC }, started.event.body.pid);
   const exited = knownAs('container.exited', record);
   if (exited !== null)
     return processActivity(item, PROCESS_TERMINATE, { exit_code: exited.event.body.exitStatus }, null);
