@@ -1,5 +1,7 @@
-/** `scribe why` on failures of real parts, in one daemon: an image, a probe, a timeout, a shim, a kill -9. */
+/** `scribe why` on failures of real parts, in one daemon: a command, a network, an image, a probe, a timeout, a shim, a kill -9. */
 import assert from 'node:assert/strict';
+import { readFile, readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { stateOf } from '../support/journal.ts';
@@ -23,6 +25,30 @@ describe('why', () => {
     const { stdout, stderr } = await node.daemon.scribe('why', thing, '--root', node.daemon.dirs.root);
     return (stdout === '' ? stderr : stdout).split('\n')[0] ?? '';
   };
+
+  test('a command that is not there, and a network that cannot be made', { timeout }, async () => {
+    const { daemon } = node;
+    await assert.rejects(runPod(daemon, 'misspelt', busyboxName, ['no-such-command']));
+    const noCommand =
+      /^Container main of pod default\/misspelt .* could not be started: .*"no-such-command": executable file not/;
+    assert.match(await whyIs('default/misspelt/main'), noCommand);
+
+    const [name = ''] = await readdir(daemon.cniConfDir);
+    const path = join(daemon.cniConfDir, name);
+    const whole = await readFile(path, 'utf8');
+    await writeFile(path, whole.replace(/"type":\s*"bridge"/, '"type":"no-such-plugin"'));
+    const networkHas = (plugin: string): Promise<boolean> =>
+      eventually(`${plugin} is in force`, async () =>
+        JSON.stringify(stateOf(daemon).network.confList?.plugins ?? []).includes(`"type":"${plugin}"`),
+      );
+    await networkHas('no-such-plugin');
+    await assert.rejects(daemon.cri.runtime.runPodSandbox({ config: podConfig(daemon, 'unconnected') }));
+    const noNetwork =
+      /^Pod default\/unconnected .* was never made: its network could not be made by CNI: .*no-such-plugin/;
+    assert.match(await whyIs('pod:default/unconnected'), noNetwork);
+    await writeFile(path, whole);
+    await networkHas('bridge');
+  });
 
   test('an image that its registry does not have, and a container that needs it', { timeout }, async () => {
     const { runtime, image } = node.daemon.cri;
