@@ -30,7 +30,8 @@ const PORT_MAX = 65_535;
 
 const portOf = (text: string | undefined): number => {
   if (text === undefined) return 0;
-  if (!/^\d{1,5}$/.test(text) || Number(text) > PORT_MAX) throw misuse(`--port ${text}: that is no port.`);
+  if (!/^\d{1,5}$/.test(text) || Number(text) > PORT_MAX)
+    throw misuse(`--port ${text}: that is no port; there are 1 to ${PORT_MAX}, and 0 for one that is free.`);
   return Number(text);
 };
 

@@ -113,7 +113,11 @@ export const why = command({
   run: async (values, [thing], io) => {
     const field = values['last-change'];
     if ((thing === undefined) === (field === undefined)) {
-      throw misuse(thing === undefined ? 'THING is missing.' : 'THING and --last-change: give one of them.');
+      throw misuse(
+        thing === undefined
+          ? 'THING is missing: name a pod, container, image or call.\nscribe why --help describes the command.'
+          : 'THING and --last-change: give one of them.',
+      );
     }
     const path = await readableJournal(await rootOf(values));
     const reader = openReader(path);

@@ -119,6 +119,6 @@ describe('why', () => {
     assert.match(both.stderr, /"web" could be any of these: pod:default\/web .*, pod:test\/web/);
     const none = await scribe(['why', '--root', root.dir]);
     assert.equal(none.exitStatus, 2);
-    assert.match(none.stderr, /THING is missing/);
+    assert.match(none.stderr, /THING is missing: name a pod, .*\nscribe why --help describes the command/);
   });
 });
