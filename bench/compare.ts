@@ -14,6 +14,7 @@ import { pauseProgram } from '../src/adapters/pause/pause-program.ts';
 import { type Owner, onCleanup } from '../test/support/cleanup.ts';
 import { privateMounts, withoutUnified } from '../test/support/mount-namespace.ts';
 import { netnsOf } from '../test/support/netns.ts';
+import { runOk } from '../test/support/process.ts';
 import { startRegistry } from '../test/support/registry.ts';
 import { loadNow, readEnvironment } from './compare/environment.ts';
 import {
@@ -29,7 +30,14 @@ import {
 import { errorsOf, rowsOf, tableOf } from './compare/report.ts';
 import { nriCosts, type Outcome } from './compare/nri-costs.ts';
 import { pushPullImages } from './compare/pulls.ts';
-import { crunOfAnyVersion, nriModes, type PeerName, type Runtime, startRuntime } from './compare/runtimes.ts';
+import {
+  crunOfAnyVersion,
+  nriModes,
+  type PeerName,
+  type Runtime,
+  startRuntime,
+  STATE_DIR,
+} from './compare/runtimes.ts';
 
 const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--seconds S] [--lives N] [--dense N] [--pods-per-shim N] [--pull-mb N] [--only PHASE,...] [--out FILE]
 
@@ -244,6 +252,12 @@ const main = async (options: Options): Promise<void> => {
     await mkdir(cacheDir, { recursive: true });
     const dir = await mkdtemp(join(cacheDir, 'run-'));
     onCleanup(owner, () => rm(dir, { recursive: true, force: true, maxRetries: 3 }));
+    const stateDir = join(dir, STATE_DIR);
+    await mkdir(stateDir);
+    await runOk(['mount', '-t', 'tmpfs', '-o', 'mode=0755', 'scribe-bench', stateDir]);
+    onCleanup(owner, async () => {
+      await runOk(['umount', '--lazy', stateDir]);
+    });
     const bench = await startAll(owner, dir, options, ending.signal);
     try {
       process.exitCode = (await runAndReport(bench, options)) ? 0 : 1;

@@ -162,10 +162,13 @@ interface Place {
   readonly configPath: string;
 }
 
+/** Of a run's directory, for the state of all: in memory, as /run is on a node. */
+export const STATE_DIR = 'run';
+
 const makePlace = async (name: RuntimeName, nri: NriMode, runDir: string): Promise<Place> => {
   const own = `${name}-${nri}`;
   const dir = join(runDir, own);
-  const state = join(dir, 'state');
+  const state = join(runDir, STATE_DIR, own);
   const cniConfDir = join(dir, 'net.d');
   const addresses = join(dir, 'addresses');
   for (const path of [state, cniConfDir]) await mkdir(path, { recursive: true, mode: 0o711 });
