@@ -57,6 +57,17 @@ const firstChanged = ({ decide, evolve }: MutatedDomain, records: readonly Seque
   return null;
 };
 
+/** By a mistake that shows in folding too no journal is read at all, which nobody misses: that is no decider's. */
+const folds = ({ evolve }: MutatedDomain, records: readonly Sequenced[]): boolean => {
+  const state = initialState();
+  try {
+    for (const record of records) evolve(state, record);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
 /** Spread over all files. */
 const spread = (all: readonly Mutant[]): Mutant[] =>
   Array.from({ length: TRIED_MAX }, (_, index) => all[Math.floor((index * all.length) / TRIED_MAX)]).filter(
@@ -69,6 +80,7 @@ test(`C13: each of ${WANTED} mechanically mutated deciders is caught at its firs
   for (const mutant of spread(allMutants())) {
     if (caught.length === WANTED) break;
     const domain = await domainWith(mutant);
+    if (!folds(domain, records)) continue;
     const changed = firstChanged(domain, records);
     if (changed === null) continue;
     const what = `${relative(process.cwd(), mutant.file)} at ${mutant.at}:${mutant.from}is${mutant.to}`;
