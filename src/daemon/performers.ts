@@ -30,6 +30,7 @@ import { createPinEffects } from '../adapters/sandbox/pins.ts';
 import { createShimAdapter, ownSearchPath, type ShimAdapter } from '../adapters/shim/adapter.ts';
 import type { Spawner } from '../platform/spawner/types.ts';
 import type { Config } from '../config/config.ts';
+import { borrowedShimIds } from '../domain/deciding/shared-shim.ts';
 import { messageOf } from '../domain/model/errors.ts';
 import type { NodeFacts } from '../domain/model/node-facts.ts';
 import type { NodeState } from '../domain/model/state.ts';
@@ -94,10 +95,6 @@ const openLogKeeper = async (options: Options): Promise<LogKeeper> => {
   return logKeeper;
 };
 
-/** Of the shims that pods have, those that are no pod's for life. */
-const originIds = ({ sandboxes }: NodeState): ReadonlySet<string> =>
-  new Set([...sandboxes.values()].flatMap(({ shim }) => shim?.origin?.id ?? []));
-
 const openShim = async (
   { config, node, spawner, sessions, vault, state, observe, whenServing, opened, log }: Options,
   logKeeper: LogKeeper,
@@ -114,7 +111,7 @@ const openShim = async (
       totalBytesMax: execOutputTotalBytesMax,
     },
     keptShims: config.runtime.keptShims,
-    shimsInUse: originIds(state),
+    shimsInUse: borrowedShimIds(state),
     stateDir: config.serve.stateDir,
     cgroup: node.cgroup,
     whenServing,

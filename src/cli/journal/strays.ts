@@ -1,5 +1,6 @@
 /** What is under the state directory for pods and containers that no record explains. Reads only. */
 import { lookForStrays, type Stray } from '../../adapters/doctor/strays.ts';
+import { borrowedShimIds } from '../../domain/deciding/shared-shim.ts';
 import type { NodeState } from '../../domain/model/state.ts';
 import { nodeFold } from '../../engine/node-fold.ts';
 import { foldState } from '../../journal/fold.ts';
@@ -18,9 +19,14 @@ export const straysOf = async (stateDir: string, journalPath: string): Promise<r
   return found.length === 0 ? [] : unexplained(found, foldState(journalPath, nodeFold).state);
 };
 
-const unexplained = (found: readonly Stray[], { sandboxes, containers }: NodeState): readonly Stray[] =>
-  found.filter(({ id }) => !sandboxes.has(id) && !containers.has(id) && !isShimOf(id, sandboxes));
+const unexplained = (found: readonly Stray[], state: NodeState): readonly Stray[] => {
+  const { sandboxes, containers } = state;
+  const borrowed = borrowedShimIds(state);
+  return found.filter(
+    ({ id }) => !sandboxes.has(id) && !containers.has(id) && !isShared(id, sandboxes) && !borrowed.has(id),
+  );
+};
 
-/** A shim that pods have together, or one after the other, is under a name of its own. */
-const isShimOf = (id: string, sandboxes: NodeState['sandboxes']): boolean =>
-  [...sandboxes.values()].some(({ sharedShimId, shim }) => sharedShimId === id || shim?.origin?.id === id);
+/** A shim that pods have together is under a name of its own. */
+const isShared = (id: string, sandboxes: NodeState['sandboxes']): boolean =>
+  [...sandboxes.values()].some(({ sharedShimId }) => sharedShimId === id);

@@ -31,6 +31,17 @@ function unusedId({ sandboxes }: NodeState, wanted: string): string {
   return id;
 }
 
+/**
+ * Ids of shims that may serve another pod after the one that has them now. A pod that let go of its shim still knows which it
+ * was; that one is another's by now, or nobody's.
+ */
+export const borrowedShimIds = ({ sandboxes }: NodeState): ReadonlySet<string> =>
+  new Set(
+    [...sandboxes.values()].flatMap(({ shim, steps }) =>
+      isClear(steps.shim ?? 'none') ? [] : (shim?.origin?.id ?? []),
+    ),
+  );
+
 /** Another pod has, or is about to have, the shim that this one is to be without. */
 export const isShimInUse = (state: NodeState, { id, sharedShimId }: PodSandbox): boolean =>
   [...state.sandboxes.values()].some((other) => other.id !== id && other.sharedShimId === sharedShimId && hasIt(other));

@@ -119,7 +119,9 @@ function started(sandbox: PodSandbox, intent: Intent): PodSandbox {
 
 /** Which one it gets is chosen whenever one is asked for. */
 function withShim({ sharedShimId: _before, ...sandbox }: PodSandbox, sharedShimId: string | undefined): PodSandbox {
-  return sharedShimId === undefined ? sandbox : { ...sandbox, sharedShimId };
+  // One that may be another pod's by now must never be ended for this one.
+  const shim = sandbox.shim?.origin === undefined ? sandbox.shim : null;
+  return { ...sandbox, shim, ...(sharedShimId === undefined ? {} : { sharedShimId }) };
 }
 
 function ended(sandbox: PodSandbox, outcome: EffectEnded): PodSandbox {
