@@ -1,7 +1,7 @@
 /** Unpacking layers that were made to do harm: they do none, and what can't be right is refused. Needs root. */
 import assert from 'node:assert/strict';
 import { constants } from 'node:fs';
-import { lstat, mkdir, open, readdir, readFile, readlink, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, open, readdir, readFile, readlink, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, beforeEach, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -16,6 +16,21 @@ import { type TarMember, tar, tarHeader } from '../../support/images/tar.ts';
 import { startWorkshop, type Workshop } from '../../support/images/unpacking.ts';
 import { runOk } from '../../support/process.ts';
 import { tempDir } from '../../support/temp-dir.ts';
+
+/** The pid of the other process that has the file open: what it is to unpack, it is told on its input. */
+const whoHas = async (path: string): Promise<string> => {
+  const { dev, ino } = await stat(path);
+  const isThat = async (open: string): Promise<boolean> => {
+    const found = await stat(open).catch(() => null);
+    return found?.ino === ino && found.dev === dev;
+  };
+  for (const deadline = Date.now() + 30_000; Date.now() < deadline; await sleep(5))
+    for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && name !== `${process.pid}`)) {
+      const fds = await readdir(`/proc/${pid}/fd`).catch(() => []);
+      for (const fd of fds) if (await isThat(`/proc/${pid}/fd/${fd}`)) return pid;
+    }
+  return assert.fail(`no other process has ${path} open`);
+};
 
 describe('C17: hostile layers', { timeout: 60_000 }, () => {
   const owner = cleanupAfterAll();
@@ -209,7 +224,7 @@ describe('C17: hostile layers', { timeout: 60_000 }, () => {
       () => undefined,
     );
     const pipe = await open(blob, constants.O_WRONLY);
-    const [pid = ''] = (await runOk(['pgrep', '-f', `^${process.execPath} .*${blob}`])).trim().split('\n');
+    const pid = await whoHas(blob);
     const statusOf = (thread: string): Promise<string> => readFile(`/proc/${pid}/task/${thread}/status`, 'utf8');
     const fieldOf = (status: string, name: string): string =>
       new RegExp(`^${name}:\\s+(.*)$`, 'm').exec(status)?.[1] ?? '';

@@ -1,8 +1,10 @@
 /** One shim that several pods have: started once, found again, ended with its last pod, and what its death takes along. */
 import assert from 'node:assert/strict';
-import { access, readdir, readlink } from 'node:fs/promises';
+import { access, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { socketPathOf } from '../../../src/adapters/shim/process/bootstrap.ts';
+import type { ShimAddress } from '../../../src/domain/model/tasks.ts';
 import { holdProcess, isAlive } from '../../../src/platform/linux/processes.ts';
 import { deleteOf, killOf, type Rig, openContext, openRig, processesNaming } from './rig/rig.ts';
 import { testShims } from './rig/shims.ts';
@@ -13,11 +15,11 @@ const exists = (path: string): Promise<boolean> =>
     () => false,
   );
 
-/** Of this process; files are opened and closed beside a test. */
-const openSockets = async (): Promise<number> => {
-  const directory = '/proc/self/fd';
-  const links = (await readdir(directory)).map((name) => readlink(join(directory, name)).catch(() => ''));
-  return (await Promise.all(links)).filter((link) => link.startsWith('socket:')).length;
+/** As the kernel shows them: what is accepted has the name of what listens. */
+const connectionsTo = async ({ address }: ShimAddress): Promise<number> => {
+  const name = socketPathOf(address).replace('\0', '@');
+  const lines = (await readFile('/proc/net/unix', 'utf8')).split('\n').filter((line) => line.endsWith(` ${name}`));
+  return lines.length - 1;
 };
 
 for (const { version, path } of await testShims()) {
@@ -105,10 +107,10 @@ for (const { version, path } of await testShims()) {
         answers.map(({ gone, tasks: seen }) => [gone, ...seen.map(({ status }) => status)]),
         pods.map(() => [false, 'running']),
       );
-      const sockets = await openSockets();
+      assert.equal(await connectionsTo(pods[0]?.shim ?? assert.fail()), 1);
       const fourth = await rig.startPod('shared-again');
       assert.equal(fourth.shim.pid, pods[0]?.shim.pid);
-      assert.ok((await openSockets()) <= sockets, 'another connection was opened');
+      assert.equal(await connectionsTo(fourth.shim), 1, 'another connection was opened');
       const [killed] = tasks;
       assert.ok(killed !== undefined);
       await rig.adapter.effects.KillTask(killOf(killed), openContext());
