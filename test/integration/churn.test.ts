@@ -12,11 +12,11 @@ import Database from 'better-sqlite3';
 import { agreement } from '../support/agreement.ts';
 import { startChurn } from '../support/churn.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
-import { removeAllPods } from '../support/daemon.ts';
+import { removeAllPods, shimsKept } from '../support/daemon.ts';
 import { headOf, journalPath, recordsOf, stateOf } from '../support/journal.ts';
 import { noLeftovers } from '../support/leftovers.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
-import { eventually } from '../support/pods.ts';
+import { eventually, keptShimsEnd } from '../support/pods.ts';
 import { tempDir } from '../support/temp-dir.ts';
 import { assertReplays } from '../support/replayed.ts';
 
@@ -28,7 +28,7 @@ describe(`a daemon that is killed ${kills} times`, () => {
   const owner = cleanupAfterAll();
   let node: TestNode;
   before(async () => {
-    node = await startNode(owner);
+    node = await startNode(owner, { keptShims: shimsKept });
   });
 
   test('agrees with the machine after each restart, and leaves nothing when all is removed', async (t) => {
@@ -59,6 +59,7 @@ describe(`a daemon that is killed ${kills} times`, () => {
 
     await removeAllPods(daemon.cri);
     await eventually('nothing is listed', async () => (await daemon.cri.runtime.listPodSandbox()).items.length === 0);
+    await keptShimsEnd(daemon);
     assert.deepEqual(await daemon.leftovers(), noLeftovers);
     const { sandboxes, containers, names, effects } = stateOf(daemon);
     assert.deepEqual([sandboxes.size, containers.size, names.size, effects.size], [0, 0, 0, 0]);

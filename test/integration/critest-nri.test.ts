@@ -6,9 +6,10 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { critestRegistries, pushCritestImages, runCritest } from '../support/critest.ts';
-import { startDaemon } from '../support/daemon.ts';
+import { shimsKept, startDaemon } from '../support/daemon.ts';
 import { noLeftovers } from '../support/leftovers.ts';
 import { netnsOf } from '../support/netns.ts';
+import { keptShimsEnd } from '../support/pods.ts';
 import { startRegistry } from '../support/registry.ts';
 import { tempDir } from '../support/temp-dir.ts';
 
@@ -20,7 +21,7 @@ for (const sandboxer of ['none', 'pause'])
     const registryConfigDir = await registry.mirrorsFor(critestRegistries);
     const nriSocket = join(await tempDir(t), 'nri/nri.sock');
     const config = `[nri]\nenable = true\nsocket = "${nriSocket}"\nplugin_dir = "${nriSocket}.plugins"\n\n[runtime.handlers.runc]\nsandboxer = "${sandboxer}"\n`;
-    const daemon = await startDaemon(t, { netns, registryConfigDir, config });
+    const daemon = await startDaemon(t, { netns, registryConfigDir, config, keptShims: shimsKept });
 
     const results = await runCritest(t, daemon, {
       program: 'critest-nri',
@@ -34,6 +35,7 @@ for (const sandboxer of ['none', 'pause'])
       [],
     );
     assert.equal(results.length, 13);
+    await keptShimsEnd(daemon);
     assert.deepEqual(await daemon.leftovers(), noLeftovers);
     t.diagnostic(`${results.length} specs passed`);
   });

@@ -5,9 +5,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { pushCritestImages, critestRegistries, runCritest } from '../support/critest.ts';
-import { startDaemon } from '../support/daemon.ts';
+import { shimsKept, startDaemon } from '../support/daemon.ts';
 import { noLeftovers } from '../support/leftovers.ts';
 import { netnsOf } from '../support/netns.ts';
+import { keptShimsEnd } from '../support/pods.ts';
 import { startRegistry } from '../support/registry.ts';
 
 const specs = 5;
@@ -17,7 +18,7 @@ test('critest passes its streaming specs over WebSocket', async (t) => {
   const registry = await startRegistry(t, { netns });
   await pushCritestImages(registry);
   const registryConfigDir = await registry.mirrorsFor(critestRegistries);
-  const daemon = await startDaemon(t, { netns, registryConfigDir });
+  const daemon = await startDaemon(t, { netns, registryConfigDir, keptShims: shimsKept });
 
   const flags = ['-websocket-exec', '-websocket-attach', '-websocket-portforward'];
   const run = { focus: '\\[k8s\\.io\\] Streaming', skip: '^$', timeoutMs: 100_000, flags };
@@ -27,5 +28,6 @@ test('critest passes its streaming specs over WebSocket', async (t) => {
     [],
   );
   assert.equal(results.length, specs);
+  await keptShimsEnd(daemon);
   assert.deepEqual(await daemon.leftovers(), noLeftovers);
 });

@@ -7,12 +7,13 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { pushCritestImages, critestRegistries, runCritest } from '../support/critest.ts';
-import { startDaemon } from '../support/daemon.ts';
+import { shimsKept, startDaemon } from '../support/daemon.ts';
 import { recordsOf } from '../support/journal.ts';
 import { noLeftovers } from '../support/leftovers.ts';
 import { goProgram } from '../support/go-program.ts';
 import { privateMounts, withoutUnified } from '../support/mount-namespace.ts';
 import { netnsOf } from '../support/netns.ts';
+import { keptShimsEnd } from '../support/pods.ts';
 import { startRegistry } from '../support/registry.ts';
 import { assertReplays } from '../support/replayed.ts';
 
@@ -54,6 +55,7 @@ for (const { name, handler, prepareMounts, passes } of variants)
       netns,
       registryConfigDir,
       config,
+      keptShims: shimsKept,
       ...(mountNamespace === undefined ? {} : { mountNamespace }),
     });
 
@@ -73,6 +75,7 @@ for (const { name, handler, prepareMounts, passes } of variants)
     );
 
     assert.deepEqual((await daemon.cri.runtime.listPodSandbox()).items, []);
+    await keptShimsEnd(daemon);
     assert.deepEqual(await daemon.leftovers(), noLeftovers);
     // critest gives no parent, so the cgroups of its pods are beside those of everybody else.
     const requested = await recordsOf(daemon, { types: ['sandbox.requested', 'container.requested'] });

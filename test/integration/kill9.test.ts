@@ -12,7 +12,7 @@ import { criClient } from '../../scripts/lib/cri-client.ts';
 import { ContainerState, type ListContainersResponse } from '../../src/wire/cri/api.ts';
 import { agreement } from '../support/agreement.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
-import type { Daemon } from '../support/daemon.ts';
+import { type Daemon, shimsKept } from '../support/daemon.ts';
 import { stateOf } from '../support/journal.ts';
 import { noLeftovers } from '../support/leftovers.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
@@ -91,7 +91,7 @@ describe(`${pods} containers in ${pods} pods, and the daemon is killed`, () => {
   let made: readonly { readonly podSandboxId: string; readonly containerId: string }[];
 
   before(async () => {
-    node = await startNode(owner, { keptShims: { max: 4, for: '1s' } });
+    node = await startNode(owner, { keptShims: shimsKept });
     signals = await tempDir(owner);
     // The first waits to be told to end with 37; all others stay.
     const waits = ['sh', '-c', 'while [ ! -e /signals/go ]; do sleep 0.1; done; exit 37'];

@@ -30,6 +30,14 @@ const scribe = join(import.meta.dirname, '../../bin/scribe');
 const startTimeoutMs = 20_000;
 const removalTimeoutMs = 15_000;
 
+export interface KeptShims {
+  readonly max: number;
+  readonly for: string;
+}
+
+/** As a daemon has it that nobody has told anything, but for a shorter time. */
+export const shimsKept: KeptShims = { max: 8, for: '1s' };
+
 export interface DaemonOptions {
   /** A namespace to share with a registry or clients; one of the daemon's own otherwise. */
   readonly netns?: Netns;
@@ -41,8 +49,8 @@ export interface DaemonOptions {
   readonly confLists?: Readonly<Record<string, string>>;
   /** Directory of hosts.toml files (see registry.ts). */
   readonly registryConfigDir?: string;
-  /** How many shims are kept for the next pods; none, so that a test sees what one pod leaves. */
-  readonly keptShims?: { readonly max: number; readonly for: string };
+  /** Which shims are kept for the next pods; none, so that a test sees what one pod leaves. */
+  readonly keptShims?: KeptShims;
   /** OCI runtime of the default handler. */
   readonly runtime?: string;
   readonly env?: Readonly<Record<string, string>>;

@@ -103,3 +103,7 @@ export const inParallel = async <T, R>(
   await Promise.all(Array.from({ length: atOnce }, worker));
   return results;
 };
+
+/** A shim whose pod has gone stays for a moment, where the daemon keeps some. */
+export const keptShimsEnd = (daemon: Pick<Daemon, 'leftovers'>): Promise<true> =>
+  eventually('the shims that were kept have ended', async () => (await daemon.leftovers()).shims.length === 0);
