@@ -3,6 +3,7 @@
  * the write-ahead log from being checkpointed. Works on a connection of its own beside the writer, in the daemon and
  * in commands that read a journal whose daemon is up or down.
  */
+import { setImmediate as otherTurns } from 'node:timers/promises';
 import type { Db } from './connect.ts';
 import { GENESIS } from './encoding.ts';
 import { createNameReader, type NameReader } from './names.ts';
@@ -124,13 +125,6 @@ export interface JournalReader extends Search {
   /** The newest record that was pruned, up to `toSeq`; 0 when none was. */
   readonly lastPrunedSeq: (toSeq: number) => number;
 }
-
-/** The loop's other work comes first. */
-const otherTurns = async (): Promise<void> => {
-  await new Promise<void>((resolve) => {
-    setImmediate(resolve);
-  });
-};
 
 const holders = (count: number): string => Array.from({ length: count }, () => '?').join(', ');
 

@@ -3,6 +3,7 @@
  * window that nobody has. Gives the windows in their order; whoever stops asking ends the search.
  */
 import { availableParallelism } from 'node:os';
+import { setImmediate as otherTurns } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import type { Mark, MarkRule } from './marks.ts';
 
@@ -93,13 +94,6 @@ const recordsIn = (windows: readonly Window[]): number =>
 /** What is told of and not marked is too much to hand from thread to thread. */
 const isForThreads = (rules: readonly MarkRule[]): boolean => rules.every(({ allOf }) => allOf !== null);
 
-/** What is done elsewhere, and timers, come in between. */
-const otherTurns = async (): Promise<void> => {
-  await new Promise<void>((resolve) => {
-    setImmediate(resolve);
-  });
-};
-
 /**
  * @param marked  searches a stretch on this thread
  * @param startedHelper  absent: one is started behind the first window, if anybody asks on
@@ -133,6 +127,7 @@ export async function* searchWindows(
       }
       yield { ...window, marks: found.get(index) ?? [] };
       found.delete(index);
+      // What is done elsewhere, and timers, come in between.
       await otherTurns();
     }
   } finally {

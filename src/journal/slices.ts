@@ -3,6 +3,7 @@
  * serves whoever came meanwhile (C17). The caller sees to it that the data does not change on the way.
  */
 import { createHash } from 'node:crypto';
+import { setImmediate as otherTurns } from 'node:timers/promises';
 
 /** As long as a call may have to wait behind a slice without anybody noticing. */
 const SLICE_MS = 4;
@@ -18,7 +19,7 @@ export interface Pace {
 const ownPace: Pace = {
   sliceMs: SLICE_MS,
   nowMs: () => performance.now(),
-  pause: () => new Promise((resolve) => setImmediate(resolve)),
+  pause: () => otherTurns(),
 };
 
 /** SHA-256, in hex, of a text that is made piece by piece, as hashOfState gives it for the whole. */

@@ -2,6 +2,7 @@
  * Reads a journal's outline once, a page at a time between other turns of the event loop, and then what is written, and
  * gives its frames to everybody who asks, from the first on. Holds the frames: 17 bytes for each record.
  */
+import { setImmediate as otherTurns } from 'node:timers/promises';
 import { openOutline } from '../../journal/outline.ts';
 import { messageOf } from '../../domain/model/errors.ts';
 import { watchJournal } from '../history/watch.ts';
@@ -23,8 +24,6 @@ export interface FeedOptions {
   /** Everything that was there is read. */
   readonly onRead: () => void;
 }
-
-const otherTurns = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 export const openFeed = ({ path, live, onProgress, onRead }: FeedOptions): Feed => {
   const outline = openOutline(path, TIMELINE_PATHS);

@@ -5,7 +5,7 @@
  * the daemon's own loop.
  */
 import { filterCalls } from './jail-filter.ts';
-import { checked, native } from './syscalls.ts';
+import { AT_FDCWD, AT_SYMLINK_NOFOLLOW, checked, native } from './syscalls.ts';
 
 const nativeSetrlimit = native<[number, BigUint64Array]>('int setrlimit(int resource, const void *limit)');
 const nativeMknod = native<[Uint8Array, number, number]>(
@@ -54,9 +54,6 @@ export const enterJail = (limits: JailLimits): void => {
   limit(RLIMIT_DATA, limits.memoryBytesMax);
   filterCalls();
 };
-
-const AT_FDCWD = -100;
-const AT_SYMLINK_NOFOLLOW = 0x100;
 
 /** `path` is bytes with a NUL at the end. mknod(2) follows no symbolic link in its last component. */
 export const makeNodeNow = (path: Uint8Array, mode: number, device: number): void => {

@@ -7,11 +7,9 @@ import { getSystemErrorName } from 'node:util';
 import { errno } from 'koffi';
 import { isAtOrBelow, readMountPoints } from './mounts.ts';
 import { readSmallTree } from './small-tree.ts';
-import { native } from './syscalls.ts';
+import { AT_FDCWD, AT_SYMLINK_NOFOLLOW, native } from './syscalls.ts';
 
 const MISSING = ['ENOENT', 'ENOTDIR'];
-const AT_FDCWD = -100;
-const AT_SYMLINK_NOFOLLOW = 0x100;
 const AT_NO_AUTOMOUNT = 0x800;
 const STATX_BYTES = 256;
 const ATTRIBUTES_AT = 8;

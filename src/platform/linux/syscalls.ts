@@ -142,7 +142,8 @@ export const detachMount = (target: string): boolean => {
   throw systemError('umount2', errnum, `'${target}'`);
 };
 
-const AT_FDCWD = -100;
+export const AT_FDCWD = -100;
+export const AT_SYMLINK_NOFOLLOW = 0x100;
 const AT_EMPTY_PATH = 0x1000;
 const AT_RECURSIVE = 0x8000;
 const OPEN_TREE_CLONE = 1;

@@ -1,13 +1,14 @@
 /** How a shim's process is ended: asked first where it is spoken to, then by signals, to exactly that process; and its socket. */
 import { lstat, unlink } from 'node:fs/promises';
 import { FailureError, GrpcCode, messageOf } from '../../../domain/model/errors.ts';
-import { SIGKILL } from '../../../domain/values/signals.ts';
+import { SIGKILL, SIGTERM } from '../../../domain/values/signals.ts';
 import { endsWithin, type HeldProcess, holdProcess } from '../../../platform/linux/processes.ts';
 import { hasStatus } from '../../../platform/ttrpc/status.ts';
 import type { ShimContext } from '../context.ts';
 import type { TaskClient } from '../task-client.ts';
 import { socketPathOf } from './bootstrap.ts';
 import { dialShim, isRefused, type LiveShim } from './live-shim.ts';
+import { type LogDrain, openLogDrain } from './log-drain.ts';
 
 type Ending = Pick<ShimContext, 'timings' | 'log'>;
 
@@ -24,12 +25,30 @@ export const removeDeadSocket = async ({ timings }: Ending, address: string): Pr
 };
 
 /** Sends one signal after the other until the process has ended. False when it outlives even the last. */
-export const seeEnd = async (process: HeldProcess, signals: readonly number[], waitMs: number): Promise<boolean> => {
+const seeEnd = async (process: HeldProcess, signals: readonly number[], waitMs: number): Promise<boolean> => {
   for (const signal of signals) {
     process.kill(signal);
     if (await endsWithin(process, waitMs)) return true;
   }
   return false;
+};
+
+/**
+ * Ends shims by signals that nobody speaks to, while their log is read: one whose log nobody reads hangs, deaf to SIGTERM, by
+ * which it tidies up its socket. Where `dir` is gone there is no log either. False when one outlives even SIGKILL.
+ */
+export const endUnasked = async (
+  { timings, log }: Ending,
+  dir: string,
+  processes: readonly HeldProcess[],
+): Promise<boolean> => {
+  const logDrain = await openLogDrain(dir, log).catch((): LogDrain | null => null);
+  try {
+    const ended = await Promise.all(processes.map((held) => seeEnd(held, [SIGTERM, SIGKILL], timings.shimExitMs)));
+    return ended.every(Boolean);
+  } finally {
+    logDrain?.close();
+  }
 };
 
 /** False where the shim has no sandbox service after all. */

@@ -7,31 +7,26 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf } from '../../../domain/model/errors.ts';
 import type { ShimOrigin } from '../../../domain/model/tasks.ts';
-import { SIGKILL, SIGTERM } from '../../../domain/values/signals.ts';
 import type { ShimContext } from '../context.ts';
-import { seeEnd } from './end-shim.ts';
+import { endUnasked } from './end-shim.ts';
 import { findShims, hasChildren } from './identify.ts';
-import { type LogDrain, openLogDrain } from './log-drain.ts';
 
 type Clearing = Pick<ShimContext, 'timings' | 'log'>;
 
 /** Ends what was started under that id, and takes its place away. Leaves both where containers run in it. */
-export const clearOrigin = async ({ timings, log }: Clearing, { id, dir }: ShimOrigin): Promise<void> => {
+export const clearOrigin = async (context: Clearing, { id, dir }: ShimOrigin): Promise<void> => {
+  const { log } = context;
   const processes = await findShims(id);
-  // A shim that nobody reads the log of hangs, deaf to SIGTERM.
-  const logDrain = await openLogDrain(dir, log).catch((): LogDrain | null => null);
   try {
     const busy = await Promise.all(processes.map(({ pid }) => hasChildren(pid)));
     if (busy.some(Boolean)) {
       log.warn({ shimId: id }, 'a shim that no pod has runs something, and is left alone: see scribe doctor');
       return;
     }
-    const ended = await Promise.all(processes.map((held) => seeEnd(held, [SIGTERM, SIGKILL], timings.shimExitMs)));
-    if (ended.every(Boolean)) await rm(dir, { recursive: true, force: true });
+    if (await endUnasked(context, dir, processes)) await rm(dir, { recursive: true, force: true });
     else log.warn({ shimId: id }, 'a shim that no pod has does not end, not even by SIGKILL');
   } finally {
     for (const held of processes) held.release();
-    logDrain?.close();
   }
 };
 

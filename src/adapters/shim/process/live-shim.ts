@@ -1,7 +1,7 @@
 /**
- * A live shim, of one pod or of several, or of none for a moment: its process, one connection to it that is made anew when it breaks, and its log. Watches the
- * process by pidfd, so that its end is told by the kernel, once, and so that a signal can hit no other process.
- * Knows no tasks.
+ * A live shim, of one pod or of several, or of none for a moment: its process, one connection to it that is made anew when
+ * it breaks, and its log. Watches the process by pidfd, so that its end is told by the kernel, once, and so that a signal can
+ * hit no other process. Knows no tasks.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FailureError } from '../../../domain/model/errors.ts';

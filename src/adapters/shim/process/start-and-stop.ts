@@ -11,13 +11,12 @@ import type { EffectOf, EffectResults } from '../../../domain/model/effects.ts';
 import { type RuntimeHandler, takesRuncOptions } from '../../../domain/model/runtime-handler.ts';
 import type { ShimAddress, ShimOrigin } from '../../../domain/model/tasks.ts';
 import { FailureError, messageOf } from '../../../domain/model/errors.ts';
-import { SIGKILL, SIGTERM } from '../../../domain/values/signals.ts';
 import { type HeldProcess, holdProcess } from '../../../platform/linux/processes.ts';
 import type { ShimContext } from '../context.ts';
 import { attempting } from '../failures.ts';
-import { type LogDrain, openLogDrain } from './log-drain.ts';
+import { openLogDrain } from './log-drain.ts';
 import { createLiveShim, dialShim, type LiveShim } from './live-shim.ts';
-import { endConnected, removeDeadSocket, seeEnd } from './end-shim.ts';
+import { endConnected, endUnasked, removeDeadSocket } from './end-shim.ts';
 import { findShims, identifyShim } from './identify.ts';
 import { clearOrigin } from './left-shims.ts';
 import { removeLeftCgroup } from '../tasks/kill-and-delete.ts';
@@ -139,22 +138,16 @@ const holdsOf = async (effect: EffectOf<'StopShim'>): Promise<readonly HeldProce
  * not asked: for a task that was deleted without it, it would stay. Resolves with whether there may have been one.
  */
 const stopUnconnected = async (context: ShimContext, effect: EffectOf<'StopShim'>): Promise<boolean> => {
-  const { timings, log } = context;
   const { podSandboxId, shim } = effect;
   const { dir } = originOf(effect);
   const processes = await holdsOf(effect);
-  // A shim that nobody reads the log of hangs, deaf to SIGTERM. Without a bundle there is no log either.
-  const logDrain = await openLogDrain(dir, log).catch((): LogDrain | null => null);
   try {
-    // SIGTERM makes a shim tidy up its socket, SIGKILL does not.
-    const ended = await Promise.all(processes.map((held) => seeEnd(held, [SIGTERM, SIGKILL], timings.shimExitMs)));
-    if (!ended.every(Boolean)) {
+    if (!(await endUnasked(context, dir, processes))) {
       const message = `The shim of pod sandbox ${podSandboxId} does not end, not even by SIGKILL.`;
       throw new FailureError('ShimFailed', message);
     }
   } finally {
     for (const held of processes) held.release();
-    logDrain?.close();
   }
   const address = shim?.address ?? (await readFile(join(dir, addressFileName), 'utf8').catch(() => ''));
   if (address !== '') await removeDeadSocket(context, address.trim()).catch(() => undefined);
