@@ -251,7 +251,7 @@ const stages: Readonly<Record<string, () => Promise<Omit<Failure, 'title'>>>> = 
           await node.advance(350);
           throw new FailureError(
             'RegistryDenied',
-            'registry.test answered 401 Unauthorized to GET /v2/app/manifests/1: no credentials were given',
+            'Could not get app:1: registry.test wants credentials for app and was given none.',
           );
         },
       },

@@ -14,8 +14,7 @@ const FIRST_LINES: Readonly<Record<string, RegExp>> = {
   'An image that nobody pulled':
     /CreateContainer of container app .* failed .*"registry\.test\/app:1" is not on this node/,
   'CNI fails': /^Pod ns\/web \(\w+\) was never made: its network could not be made by CNI: .*no IP addresses available/,
-  "A plugin's veto":
-    /was never made: an NRI plugin refused it: NRI plugin "10-policy" .*: images of registry\.test are not signed\.$/,
+  "A plugin's veto": /was never made: NRI plugin "10-policy" .*: images of registry\.test are not signed\.$/,
   'A liveness probe':
     /was stopped by kubelet \(pid 812, uid 0\) after its probe "cat \/tmp\/healthy" failed 3 times in a row; it did not heed SIGTERM, and SIGKILL ended it after 30\.0 s/,
   'A reboot': /^Container app of pod ns\/web \(\w+\) ended when the node was rebooted\.$/,
@@ -24,7 +23,7 @@ const FIRST_LINES: Readonly<Record<string, RegExp>> = {
   'A daemon that is killed while it makes a pod':
     /was never made: the daemon was killed in the middle of attaching its network \(CNI ADD\), and its next start undid/,
   'A registry that refuses':
-    /^PullImage of image registry\.test\/app:1 .*: the registry refused it: .*401 Unauthorized/,
+    /^PullImage of image registry\.test\/app:1 .*: the registry refused it: .*wants credentials for app and was given none\.$/,
   'A command that takes too long': /ran longer than its timeout of 2 s, and "sleep 60" was killed\.$/,
 };
 

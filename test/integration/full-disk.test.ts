@@ -39,6 +39,10 @@ describe('a disk that fills at once', () => {
     await assert.rejects(sleeping('refused'), refused);
     const doctor = await daemon.scribe('doctor', '--root', root, '--state', daemon.dirs.state);
     assert.match(doctor.stdout, /The disk of .* is full since/);
+    const why = await daemon.scribe('why', 'default/refused', '--root', root);
+    const isFull =
+      /^The disk has been full for .* is refused without a record, .*; free some space on the file system of the/;
+    assert.match(why.stdout, isFull);
     await removePod(daemon, two.podSandboxId);
     assert.deepEqual(await daemon.leftovers(), noLeftovers);
     assert.ok((await typesOnDisk()).includes('disk.filled'));

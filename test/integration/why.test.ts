@@ -1,13 +1,23 @@
-/** `scribe why` on failures of real parts, in one daemon: a command, a network, an image, a probe, a timeout, a shim, a kill -9. */
+/**
+ * `scribe why` on failures of real parts, in one daemon: a command, a network, an image, a registry, an NRI plugin, a probe,
+ * a timeout, a shim, a kill -9 and a reboot, of which the kernel's boot id and an end of all processes are staged. A full
+ * disk is in full-disk.test.ts.
+ */
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { readFile, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
+import { startScripted, toldIn } from '../adapters/nri/scripted-plugin.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
+import { sweep } from '../support/daemon.ts';
 import { stateOf } from '../support/journal.ts';
+import { privateMounts } from '../support/mount-namespace.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
 import { jsonLines } from '../cli/support.ts';
 import { containerConfig, eventually, podConfig, runPod } from '../support/pods.ts';
+import { startProcess } from '../support/process.ts';
+import { tempDir } from '../support/temp-dir.ts';
 
 const timeout = 60_000;
 const absent = busyboxName.replace('busybox', 'absent');
@@ -15,9 +25,16 @@ const absent = busyboxName.replace('busybox', 'absent');
 describe('why', () => {
   const owner = cleanupAfterAll();
   let node: TestNode;
+  let dir: string;
 
   before(async () => {
-    node = await startNode(owner);
+    dir = await tempDir(owner);
+    await writeFile(join(dir, 'boot_id'), randomUUID());
+    const bootIdOfOurs = `mount --bind ${dir}/boot_id /proc/sys/kernel/random/boot_id`;
+    node = await startNode(owner, {
+      mountNamespace: await privateMounts(owner, bootIdOfOurs),
+      config: `[nri]\nsocket = "${dir}/nri.sock"\nplugin_dir = "${dir}/plugins"\nconfig_dir = "${dir}/conf.d"\n`,
+    });
   });
 
   /** The first line of the answer. */
@@ -61,6 +78,48 @@ describe('why', () => {
     assert.match(
       await whyIs('lacking'),
       /^CreateContainer of container lacking in pod default\/imageless .*absent.* is not on this node/,
+    );
+  });
+
+  test('a registry that wants credentials, one that forbids, and one that is asked too often', {
+    timeout,
+  }, async () => {
+    const path = join(dir, 'nginx.conf');
+    await writeFile(
+      path,
+      `daemon off; master_process off; pid ${dir}/pid; error_log stderr notice; events {}
+       http { access_log off; client_body_temp_path ${dir}/body; proxy_temp_path ${dir}/proxy;
+         fastcgi_temp_path ${dir}/f; uwsgi_temp_path ${dir}/u; scgi_temp_path ${dir}/s;
+         server { listen 127.0.0.1:5001; location / { auth_basic test; auth_basic_user_file /dev/null; }
+           location /v2/forbidden { return 403; } location /v2/busy { add_header retry-after 3600 always; return 429; } } }`,
+    );
+    const nginx = await startProcess(owner, node.daemon.netns.inside(['nginx', '-e', 'stderr', '-c', path]));
+    await nginx.until(/start worker|using the "/);
+    const pulling = async (repository: string): Promise<string> => {
+      const name = `127.0.0.1:5001/${repository}:1`;
+      await assert.rejects(node.daemon.cri.image.pullImage({ image: { image: name } }));
+      return whyIs(name);
+    };
+    const [locked, forbidden, busy] = await Promise.all(['locked', 'forbidden', 'busy'].map(pulling));
+    const refused = /failed .* with PERMISSION_DENIED: the registry refused it: .*127\.0\.0\.1:5001/;
+    for (const answer of [locked, forbidden]) assert.match(answer ?? '', refused);
+    assert.match(locked ?? '', /wants credentials for locked and was given none\.$/);
+    assert.match(forbidden ?? '', /answered 403 Forbidden\.$/);
+    assert.match(busy ?? '', /the registry failed: Could not get busy:1: .*answered 429 Too Many Requests\.$/);
+  });
+
+  test('an NRI plugin that does not allow a container', { timeout }, async (t) => {
+    const log = join(dir, 'strict');
+    const acts = [
+      { hook: 'CreateContainer', container: 'forbidden', veto: 'images of registry.example are not signed' },
+    ];
+    await startScripted(t, join(dir, 'nri.sock'), { log, acts }, { index: '10', name: 'policy' });
+    await toldIn(t, log, (told) => told.some(({ hook }) => hook === 'Synchronize'));
+    const container = { metadata: { name: 'forbidden', attempt: 0 } };
+    await assert.rejects(runPod(node.daemon, 'vetoed', busyboxName, ['true'], { container }));
+    assert.match(
+      await whyIs('default/vetoed/forbidden'),
+      /^Container forbidden of pod default\/vetoed .* was never made: NRI plugin "10-policy" refused CreateContainer of container [0-9a-f]{64}: images of registry\.example are not signed\.$/,
     );
   });
 
@@ -110,5 +169,17 @@ describe('why', () => {
       return;
     }
     assert.fail('the daemon was always too quick');
+  });
+
+  test('a reboot', { timeout }, async () => {
+    const { daemon } = node;
+    await runPod(daemon, 'rebooted', busyboxName, ['sleep', '1000']);
+    await daemon.kill();
+    await sweep(daemon.dirs);
+    await writeFile(join(dir, 'boot_id'), randomUUID());
+    await daemon.start();
+    const of = { container: 'default/rebooted/main', pod: 'pod:default/rebooted' };
+    assert.match(await whyIs(of.container), /^Container main of pod .* ended when the node was rebooted\.$/);
+    assert.match(await whyIs(of.pod), /^Pod default\/rebooted .* was ended by a reboot of the node\.$/);
   });
 });

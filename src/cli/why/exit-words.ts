@@ -31,7 +31,6 @@ const WHAT_FAILED: Readonly<Partial<Record<FailureReason, string>>> = {
   ShimFailed: 'its shim failed',
   RuntimeFailed: 'the OCI runtime failed',
   HostFailed: 'this machine refused a step',
-  PluginRefused: 'an NRI plugin refused it',
   PluginConflict: 'NRI plugins contradict each other',
   PluginInvalid: 'an NRI plugin answered nonsense',
   ImageUnknownToRegistry: 'the registry does not have it',
@@ -47,8 +46,11 @@ const WHAT_FAILED: Readonly<Partial<Record<FailureReason, string>>> = {
 
 const NO_SPACE = /no space left on device|ENOSPC/i;
 
+/** What kubelet tells an unreachable registry by (cri-api, errors.go); nobody else needs it. */
+const FOR_KUBELET = /^RegistryUnavailable: /;
+
 export const failureWords = ({ reason, message }: Failure): string => {
-  const text = message.replace(/\.$/, '');
+  const text = message.replace(FOR_KUBELET, '').replace(/\.$/, '');
   const what = reason !== 'DiskFull' && NO_SPACE.test(message) ? WHAT_FAILED.DiskFull : WHAT_FAILED[reason];
   return what === undefined ? text : `${what}: ${text}`;
 };

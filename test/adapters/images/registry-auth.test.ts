@@ -142,7 +142,7 @@ describe('registry authentication', { timeout: 180_000 }, () => {
     );
     const denied = await store.failedPull(reference, 'token-1');
     assert.equal(denied.reason, 'RegistryDenied');
-    assert.match(denied.message, /answered 403 \(DENIED: no \[31m\)/);
+    assert.match(denied.message, /answered 403 Forbidden \(DENIED: no \[31m\)/);
   });
 
   it('shows credentials without a server to the mirrors of hosts.toml, unless the node forbids it', async (t) => {

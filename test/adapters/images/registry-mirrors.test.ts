@@ -146,7 +146,7 @@ describe('mirrors', { timeout: 60_000 }, () => {
     );
     const cases: readonly (readonly [string, RegExp])[] = [
       [`server = "https://${plain.host}"`, /does not speak TLS; .* write http:\/\/ in the registry's hosts\.toml\.$/],
-      [`server = "${plain.base}"`, /answered 400: it speaks https, so write https:\/\//],
+      [`server = "${plain.base}"`, /answered 400 Bad Request: it speaks https, so write https:\/\//],
       [`server = "${tls.base.replace('localhost', '127.0.0.1')}"\n${client}`, /certificate is not valid: .*altnames/],
       [`server = "${strict.base}"\n${client}`, /name it as client in the registry's hosts\.toml\.$/],
     ];

@@ -152,7 +152,7 @@ describe('plugins in Go', { timeout: 120_000 }, () => {
     for (const hook of hooks.filter((one) => one !== 'ValidateContainerAdjustment')) {
       const answer = await ask(hook);
       assert.ok(!answer.ok, hook);
-      assert.deepEqual([answer.why, answer.message], ['refused', `The NRI plugin 50-scripted refused ${hook}: no`]);
+      assert.deepEqual([answer.why, answer.message], ['refused', 'no']);
     }
     assert.equal(nri.status()[0]?.state, 'active');
   });

@@ -5,7 +5,7 @@
  */
 import * as z from 'zod';
 import { readAs } from '../../../platform/foreign-json.ts';
-import { isRetryable } from './failures.ts';
+import { isRetryable, statusText } from './failures.ts';
 import { isLoopback, type TlsMaterial } from './hosts.ts';
 import { type HttpClient, type HttpResponse, readWhole, refuseLocal, RequestError, shownUrl } from './http.ts';
 import type { Identity } from './credentials.ts';
@@ -73,7 +73,7 @@ const tokenOf = (body: Buffer, realm: URL): string => {
 
 const checkTokenStatus = (response: HttpResponse, realm: URL): void => {
   if (response.status === 200) return;
-  const what = `the token server ${shownUrl(realm)} answered ${response.status}`;
+  const what = `the token server ${shownUrl(realm)} answered ${statusText(response.status)}`;
   if (response.status === 401 || response.status === 403) throw denied(what);
   throw new RequestError('RegistryFailed', what, { retryable: isRetryable(response.status) });
 };

@@ -2,6 +2,7 @@
  * What a registry's refusals mean in the words of the catalogue, and what of its own words may be repeated. Registries
  * are strangers: their texts are cut short and stripped of everything that could forge a log.
  */
+import { STATUS_CODES } from 'node:http';
 import * as z from 'zod';
 import { readAs } from '../../../platform/foreign-json.ts';
 import { type HttpResponse, RequestError, readWhole, shownUrl } from './http.ts';
@@ -42,10 +43,13 @@ const retryAfterMsOf = (response: HttpResponse): number => {
 /** Statuses that may be others when the server is asked again. */
 export const isRetryable = (status: number): boolean => status === 429 || status === 408 || status >= 500;
 
+/** "429 Too Many Requests" */
+export const statusText = (status: number): string => [status, STATUS_CODES[status] ?? []].flat().join(' ');
+
 /** A response with a status that is no success, read and discarded. */
 export const failureOf = async (response: HttpResponse, url: URL): Promise<RequestError> => {
   const { status } = response;
-  const what = `${shownUrl(url)} answered ${status}${await explanationOf(response, url)}`;
+  const what = `${shownUrl(url)} answered ${statusText(status)}${await explanationOf(response, url)}`;
   if (status === 401 || status === 403) return new RequestError('RegistryDenied', what, { retryable: false });
   if (status === 404) return new RequestError('ImageUnknownToRegistry', what, { retryable: false });
   return new RequestError('RegistryFailed', what, {
