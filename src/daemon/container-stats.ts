@@ -1,6 +1,6 @@
 /**
  * Stats of containers, put together from cgroup files and the sizes of writable layers. Follows which containers run,
- * so that the counting in the background knows what to count; a question is answered from the last count.
+ * so that the counting in the background knows what to count while somebody asks; a question is answered from the last count.
  */
 import type { CriParts } from '../adapters/cri/parts.ts';
 import { containerStats } from '../adapters/cri/stats.ts';
@@ -84,11 +84,12 @@ export function createContainerStats(options: ContainerStatsOptions): ContainerS
     targetOf,
     async statsOf(container) {
       const target = targetOf(container);
-      const found = target === null ? null : await reader.read(target);
+      const [found] = await Promise.all([target === null ? null : reader.read(target), usage.counted()]);
       return found === null ? null : containerStats(container, found, usage.usageOf(container.id));
     },
     async statsOfAll(containers) {
-      const found = await reader.readAll(containers.flatMap((container) => targetOf(container) ?? []));
+      const targets = containers.flatMap((container) => targetOf(container) ?? []);
+      const [found] = await Promise.all([reader.readAll(targets), usage.counted()]);
       return containers.flatMap((container) => {
         const one = found.get(container.id);
         return one === undefined ? [] : [containerStats(container, one, usage.usageOf(container.id))];

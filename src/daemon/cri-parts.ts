@@ -146,7 +146,12 @@ async function eventBacklog({ journal, view, clock, report }: CriSources): Promi
  * Images and writable layers are below one directory, so both are said to be at one mount point: a kubelet that saw
  * two would take them for file systems that can be evicted from separately.
  */
-function imageFsInfo(images: ImagesAdapter, usage: UsageCollector, rootDir: string): wire.ImageFsInfoResponse {
+async function imageFsInfo(
+  images: ImagesAdapter,
+  usage: UsageCollector,
+  rootDir: string,
+): Promise<wire.ImageFsInfoResponse> {
+  await usage.counted();
   const { countedAtMs, usedBytes, inodesUsed } = images.imageFsUsage();
   const fsId = { mountpoint: `${rootDir}/images` };
   const ofImages: wire.FilesystemUsage = {

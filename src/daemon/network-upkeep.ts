@@ -12,8 +12,12 @@ import { orAfter } from '../platform/rpc/timeout.ts';
 /** What a restart brings is behind the daemon by then. */
 const FIRST_ROUND_MS = 5_000;
 const ROUND_EVERY_MS = 3_600_000;
-/** Between two pods that are checked: that runs some programs, 60 ms of a processor in all, and a node has many pods and time. */
-const PAUSE_MS = 5_000;
+/**
+ * Between two pods that are checked: that runs some programs, 60 ms of a processor in all. A round takes as long as there is, so that
+ * nobody notices it, but for a few pods, which wait no longer than these.
+ */
+const PAUSE_MS_MIN = 5_000;
+const PAUSE_MS_MAX = 60_000;
 /** Clients that ask one after the other get the same answer for so long. */
 const STATUS_FRESH_MS = 1_000;
 /** Plugins that take longer have said nothing yet, and their last word stands. */
@@ -25,7 +29,7 @@ export interface NetworkUpkeepOptions {
   readonly sandboxes: () => Iterable<PodSandbox>;
   /** Otherwise nothing is collected: what no pod in the journal owns may be of one that runs. */
   readonly knowsAllPods: boolean;
-  /** Between two pods that are checked; absent: PAUSE_MS. */
+  /** Between two pods that are checked; absent: what spreads them over a round. */
   readonly pauseMs?: number;
   readonly monoMs: () => number;
   readonly log: {
@@ -56,10 +60,13 @@ const attachmentsOf = (sandboxes: Iterable<PodSandbox>): Attachments =>
       : [{ containerID: network.podSandboxId, ifname: network.ifName }],
   );
 
+export const pauseMsFor = (pods: number): number =>
+  Math.min(PAUSE_MS_MAX, Math.max(PAUSE_MS_MIN, ROUND_EVERY_MS / pods));
+
 const isAttached = ({ phase, steps }: PodSandbox): boolean => phase === 'ready' && steps.network === 'done';
 
 export function createNetworkUpkeep(options: NetworkUpkeepOptions): NetworkUpkeep {
-  const { cni, sandboxes, pauseMs = PAUSE_MS, monoMs, log, report } = options;
+  const { cni, sandboxes, monoMs, log, report } = options;
   const closed = new AbortController();
   const isClosed = (): boolean => closed.signal.aborted;
   let told: { readonly problem: string | null; readonly atMs: number } | null = null;
@@ -121,6 +128,7 @@ export function createNetworkUpkeep(options: NetworkUpkeepOptions): NetworkUpkee
     if (options.knowsAllPods) await collect();
     const attached = [...sandboxes()].filter(isAttached).map(({ id }) => id);
     for (const id of failing.keys()) if (!attached.includes(id)) failing.delete(id);
+    const pauseMs = options.pauseMs ?? pauseMsFor(attached.length);
     for (const id of attached) {
       const sandbox = find(id);
       if (isClosed()) return;
@@ -132,8 +140,9 @@ export function createNetworkUpkeep(options: NetworkUpkeepOptions): NetworkUpkee
 
   function schedule(afterMs: number): void {
     timer = setTimeout(() => {
+      const nextAtMs = monoMs() + ROUND_EVERY_MS;
       void round().finally(() => {
-        if (!isClosed()) schedule(ROUND_EVERY_MS);
+        if (!isClosed()) schedule(Math.max(0, nextAtMs - monoMs()));
       });
     }, afterMs).unref();
   }

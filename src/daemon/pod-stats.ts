@@ -27,7 +27,7 @@ import { type ContainerStatsParts, WATCH_AFTER_MS } from './container-stats.ts';
 export interface PodStatsOptions {
   readonly view: ReadModel;
   readonly reader: StatsReader;
-  readonly usage: Pick<UsageCollector, 'usageOf'>;
+  readonly usage: Pick<UsageCollector, 'counted' | 'usageOf'>;
   readonly clock: Pick<Clock, 'nowNs'>;
   /** That writable layers are on. */
   readonly readFileSystem: () => Promise<FileSystemFigures>;
@@ -41,7 +41,7 @@ function targetOf({ id, handler, config }: PodSandbox): StatsTarget | null {
   return cgroupPath === null ? null : { id, cgroupPath, withProcesses: true };
 }
 
-/** Pods are sampled from their first container on, so that its first stats can tell its nano cores. */
+/** Pods are sampled from their first container on while somebody asks for stats, so that its first are told without a wait. */
 function watchPods({ view, reader }: Pick<PodStatsOptions, 'view' | 'reader'>): void {
   function watchPodOf(containerId: string): void {
     const container = view.state.containers.get(containerId);
@@ -158,6 +158,7 @@ export function createPodStats(options: PodStatsOptions): Pick<CriParts, 'podSta
   }
 
   async function podMetricsOf(sandboxes: readonly PodSandbox[]) {
+    await options.usage.counted();
     const byPod = runningByPod();
     // Its directory is there from the first container on.
     const fileSystem =

@@ -48,6 +48,7 @@ const fakes = () => {
   const layers: UsageCollector = {
     watch: (id, dirs) => void told.push(`layer + ${id.slice(0, 2)} ${dirs.join()}`),
     forget: (id) => void told.push(`layer - ${id.slice(0, 2)}`),
+    counted: () => Promise.resolve(),
     usageOf: (id) =>
       id === idOf('c1')
         ? { timestamp: '7', fsId: { mountpoint: '/c' }, usedBytes: { value: '1' }, inodesUsed: { value: '2' } }

@@ -4,7 +4,7 @@ import { describe, it } from 'node:test';
 import type { CniAdapter, CniStatus } from '../../src/adapters/cni/adapter.ts';
 import type { PodNetwork } from '../../src/domain/model/cni.ts';
 import type { PodSandbox, StepState } from '../../src/domain/model/state.ts';
-import { createNetworkUpkeep } from '../../src/daemon/network-upkeep.ts';
+import { createNetworkUpkeep, pauseMsFor } from '../../src/daemon/network-upkeep.ts';
 import { idOf, podSandbox } from '../adapters/cri/support.ts';
 
 const networkOf = (id: string): PodNetwork => ({
@@ -141,5 +141,9 @@ describe('upkeep of the pod network', { timeout: 30_000 }, () => {
     });
     await upkeep.round();
     assert.equal(reports.length, 1);
+  });
+
+  it('checks few pods one a minute, many one in five seconds, and others within an hour', () => {
+    assert.deepEqual([1, 60, 120, 720, 1_000].map(pauseMsFor), [60_000, 60_000, 30_000, 5_000, 5_000]);
   });
 });

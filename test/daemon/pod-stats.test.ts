@@ -66,7 +66,12 @@ const setUp = () => {
     forget: (id) => void forgotten.push(id),
     close: () => undefined,
   };
-  const usage = { watch: () => undefined, forget: () => undefined, usageOf: () => undefined };
+  const usage = {
+    watch: () => undefined,
+    forget: () => undefined,
+    counted: () => Promise.resolve(),
+    usageOf: () => undefined,
+  };
   const total = () => ({ timestamp: '1', usedBytes: 0n, inodesUsed: 0n });
   const layers = { ...usage, total, close: () => undefined };
   const config = (cgroupParent: string) => ({ metadata: { name: 'p', namespace: 'n' }, linux: { cgroupParent } });

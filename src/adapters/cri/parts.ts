@@ -45,7 +45,7 @@ export interface CriParts {
   readonly podMetricsOf: (sandboxes: readonly PodSandbox[]) => Promise<wire.PodSandboxMetrics[]>;
   /** Why the plugins of the configured network take no pods now; null when they do, or can't tell. */
   readonly networkProblem: () => Promise<string | null>;
-  readonly imageFsInfo: () => wire.ImageFsInfoResponse;
+  readonly imageFsInfo: () => Promise<wire.ImageFsInfoResponse>;
   /** Runtime features for Status, the default handler under the empty name too. */
   readonly runtimeHandlers: () => readonly wire.RuntimeHandler[];
   /** What verbose Status says of the configuration: no secrets. */

@@ -6,7 +6,8 @@ const NS_PER_SECOND = 1_000_000_000n;
 /** Samples closer together than this say more about the scheduler than about the container. */
 const SPAN_MIN_NS = NS_PER_SECOND;
 /** With nothing better, at least this. */
-const SPAN_FIRST_NS = NS_PER_SECOND / 10n;
+export const SPAN_FIRST_MS = 100;
+const SPAN_FIRST_NS = BigInt(SPAN_FIRST_MS) * 1_000_000n;
 
 interface Sample {
   readonly atNs: bigint;

@@ -1,14 +1,16 @@
 /**
- * What ContainerStats and PodSandboxStats say, from cgroup files and without asking a shim. Remembers the containers it was asked about:
- * keeps their files open, and samples their CPU time so that usage_nano_cores can be told. One container that has
- * gone must not fail a list, and a list of many must not keep other work of the daemon waiting.
+ * What ContainerStats and PodSandboxStats say, from cgroup files and without asking a shim. Remembers the containers it was asked about
+ * as long as somebody asks: keeps their files open, and samples their CPU time so that usage_nano_cores can be told. The first
+ * question about one takes two looks. One container that has gone must not fail a list, and a list of many must not keep
+ * other work of the daemon waiting.
  */
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { CgroupFacts } from '../../domain/model/node-facts.ts';
 import type { Clock } from '../../engine/ports.ts';
 import { cgroupDirectory } from '../../platform/linux/cgroup-path.ts';
 import { type CgroupFile, FILE_BYTES_MAX, type OpenFiles, openCgroupFiles } from './cgroup-files.ts';
-import { type CpuRate, createCpuRate } from './cpu-rate.ts';
+import { type CpuRate, createCpuRate, SPAN_FIRST_MS } from './cpu-rate.ts';
 import { readFigures } from './figures.ts';
 import { createBufferPool } from './buffer-pool.ts';
 import { readInterfaces } from './network.ts';
@@ -18,6 +20,8 @@ import { cgroupUsage, cpuTimeNs } from './usage.ts';
 
 /** Reads under way at once: as many as libuv has threads, so that others' reads get their turn. */
 const BUFFERS = 4;
+/** A timer may be a moment early by the other clock. */
+const LOOKS_APART_MS = SPAN_FIRST_MS + 10;
 
 export interface StatsReaderOptions {
   readonly cgroup: Pick<CgroupFacts, 'version' | 'controllers'>;
@@ -108,13 +112,21 @@ export const createStatsReader = ({ cgroup, clock, report }: StatsReaderOptions)
     return container;
   };
 
-  const look = async ({ files, rate }: Watched): Promise<CgroupUsage | null> => {
+  const lookOnce = async ({ files, rate }: Watched): Promise<CgroupUsage | null> => {
     const open = await files;
     const texts = open === null ? null : await withBuffer(open.read);
     if (texts === null) return null;
     const cpuNs = cpuTimeNs(version, texts);
     const nanoCores = cpuNs === undefined ? undefined : rate.add(clock.monoNs(), cpuNs);
     return cgroupUsage(version, texts, String(clock.nowNs()), nanoCores);
+  };
+
+  /** What it uses of the processors now takes two looks, where nobody looked before. */
+  const look = async (container: Watched): Promise<CgroupUsage | null> => {
+    const usage = await lookOnce(container);
+    if (usage?.cpu === undefined || usage.cpu.usageNanoCores !== undefined) return usage;
+    await sleep(LOOKS_APART_MS);
+    return lookOnce(container);
   };
 
   const read: StatsReader['read'] = async (target) => {
@@ -148,7 +160,12 @@ export const createStatsReader = ({ cgroup, clock, report }: StatsReaderOptions)
     return new Map(found.filter((entry): entry is readonly [string, CgroupUsage] => entry[1] !== null));
   };
 
-  const samples = createRounds(() => void Promise.all(watched.values().map(({ target }) => tryRead(target))));
+  const forgetAll = (): void => [...watched.keys()].forEach(forget);
+
+  const samples = createRounds({
+    round: () => void Promise.all(watched.values().map(({ target }) => tryRead(target))),
+    rest: forgetAll,
+  });
 
   return {
     read: async (target) => {
@@ -161,11 +178,13 @@ export const createStatsReader = ({ cgroup, clock, report }: StatsReaderOptions)
     },
     readFigures: (target, wanted) => readFigures(cgroup, target, wanted, withBuffer),
     readInterfaces: (process) => withBuffer((buffer) => readInterfaces(process, buffer)),
-    watch: (target) => void tryRead(target),
+    watch: (target) => {
+      if (samples.isAsked()) void tryRead(target);
+    },
     forget,
     close: () => {
       samples.close();
-      [...watched.keys()].forEach(forget);
+      forgetAll();
     },
   };
 };

@@ -1,48 +1,53 @@
 /**
- * When what is looked at in the background is looked at: every OFTEN_MS while somebody asks for what is found, and every
- * SELDOM_MS while nobody does, so that a node that nobody asks costs next to nothing. Knows nothing of what is looked at.
+ * When what is looked at in the background is looked at: every EVERY_MS while somebody asks for what is found, and not at all
+ * while nobody does. Knows nothing of what is looked at.
  *
- *   nobody asks: a round every SELDOM_MS ──asked──> every OFTEN_MS ──ASKED_FOR_MS without a question──> every SELDOM_MS
+ *   rest ──asked──> a round at once, then one every EVERY_MS ──ASKED_FOR_MS without a question──> rest
  */
 
-export const OFTEN_MS = 10_000;
+export const EVERY_MS = 10_000;
 /** kubelet asks every 10 s, and who collects metrics every minute. */
 export const ASKED_FOR_MS = 90_000;
-export const SELDOM_MS = 300_000;
+
+export interface RoundsOptions {
+  /** The first after a rest is within the question that ended it. */
+  readonly round: () => void;
+  /** Nobody asks any more: what is known gets old. */
+  readonly rest?: () => void;
+  readonly nowMs?: () => number;
+}
 
 export interface Rounds {
-  /** Somebody wants to know: if the last round is long ago, the next is now. */
+  /** Somebody wants to know. */
   readonly asked: () => void;
+  /** Somebody asked not long ago, and will again. */
+  readonly isAsked: () => boolean;
   readonly close: () => void;
 }
 
-/** The first round is after OFTEN_MS. Keeps no process alive. */
-export const createRounds = (round: () => void, nowMs: () => number = () => performance.now()): Rounds => {
-  let askedAtMs = -Infinity;
-  let lastMs = nowMs();
-  let everyMs = OFTEN_MS;
+/** Rests until it is asked. Keeps no process alive. */
+export const createRounds = ({ round, rest, nowMs = () => performance.now() }: RoundsOptions): Rounds => {
+  let askedAtMs = 0;
   let timer: NodeJS.Timeout | null = null;
 
-  const wait = (delayMs: number): void => {
-    if (timer !== null) clearTimeout(timer);
-    timer = setTimeout(look, delayMs).unref();
-  };
-  const look = (): void => {
-    lastMs = nowMs();
-    everyMs = lastMs - askedAtMs < ASKED_FOR_MS ? OFTEN_MS : SELDOM_MS;
-    wait(everyMs);
+  const begin = (): void => {
+    timer = setTimeout(next, EVERY_MS).unref();
     round();
   };
-  wait(everyMs);
+  const next = (): void => {
+    if (nowMs() - askedAtMs < ASKED_FOR_MS) return begin();
+    timer = null;
+    rest?.();
+  };
   return {
     asked: () => {
       askedAtMs = nowMs();
-      if (everyMs === OFTEN_MS) return;
-      everyMs = OFTEN_MS;
-      wait(Math.max(0, lastMs + OFTEN_MS - askedAtMs));
+      if (timer === null) begin();
     },
+    isAsked: () => timer !== null,
     close: () => {
       if (timer !== null) clearTimeout(timer);
+      timer = null;
     },
   };
 };

@@ -37,7 +37,7 @@ export interface StatsReader {
   readonly readFigures: (target: StatsTarget, wanted: FiguresWanted) => Promise<CgroupFigures | null>;
   /** Interfaces but loopback of the namespace that the process is in; null when it is gone. */
   readonly readInterfaces: (process: ProcessName) => Promise<readonly InterfaceCounters[] | null>;
-  /** Begins to sample it, so that its first stats can tell its nano cores; read does this as well. */
+  /** Samples it from now on, if somebody asks for stats: its first are then told without a wait. read does this as well. */
   readonly watch: (target: StatsTarget) => void;
   /** Closes its files. Not needed for one that is removed: that is noticed. */
   readonly forget: (id: string) => void;
@@ -52,9 +52,14 @@ export interface LayersTotal {
 }
 
 export interface UsageCollector {
-  /** Begins to count a container's layer: the upper directory of its snapshot, then those of its image's volumes. */
+  /** A container's layer, to be counted while somebody asks: the upper directory of its snapshot, then those of its image's volumes. */
   readonly watch: (containerId: string, dirs: readonly string[]) => void;
   readonly forget: (containerId: string) => void;
+  /**
+   * To be waited for before counts are asked for, each time: it has them counted. Resolves at once, but for those who ask after a
+   * rest, while the first count goes on and is not too long. Never rejects.
+   */
+  readonly counted: () => Promise<void>;
   /** The last count, with the time it was done; undefined before the first is. */
   readonly usageOf: (containerId: string) => FilesystemUsage | undefined;
   /** All layers that are watched, each as it was counted last; the time is that of the newest count. */

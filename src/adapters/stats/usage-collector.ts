@@ -1,10 +1,12 @@
 /**
- * How much the writable layers of containers hold, with the volumes of their images, counted in the background one layer after the other: whoever asks
- * is given the last count, never a walk. Takes a small part of one CPU at most, however much there is to count.
+ * How much the writable layers of containers hold, with the volumes of their images, counted in the background one layer after the
+ * other while somebody asks: who does is given the last count. Only the first who asks after a rest waits, for a while, since
+ * what was counted before it says nothing any more. Takes a small part of one CPU at most, however much there is to count.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../engine/ports.ts';
+import { orAfter } from '../../platform/rpc/timeout.ts';
 import type { FilesystemUsage } from '../../wire/cri/api.ts';
 import { createRounds } from './rounds.ts';
 import type { LayersTotal, UsageCollector } from './types.ts';
@@ -12,6 +14,8 @@ import { measureTree, type TreeUsage } from './walk.ts';
 
 /** A step is followed by a pause this many times as long: a tenth of one CPU is for counting. */
 const PAUSE_FACTOR = 9;
+/** Some two hundred layers of a few files each. */
+const FIRST_COUNT_WAIT_MS = 2_000;
 
 export interface UsageCollectorOptions {
   readonly clock: Pick<Clock, 'nowNs'>;
@@ -46,7 +50,9 @@ export const createUsageCollector = ({ clock, mountpoint, report }: UsageCollect
   const layers = new Map<string, Layer>();
   const queue: Layer[] = [];
   const closed = new AbortController();
-  let counting = false;
+  let counting: Promise<void> | null = null;
+  /** The count after a rest; over when it takes too long, too. */
+  let firstCount: Promise<void> = Promise.resolve();
   const startedAt = String(clock.nowNs());
 
   const isClosed = (): boolean => closed.signal.aborted;
@@ -78,8 +84,6 @@ export const createUsageCollector = ({ clock, mountpoint, report }: UsageCollect
   };
 
   const countQueue = async (): Promise<void> => {
-    if (counting) return;
-    counting = true;
     for (let layer = queue.shift(); layer !== undefined && !isClosed(); layer = queue.shift()) {
       try {
         if (!layer.forgotten) await countLayer(layer);
@@ -87,13 +91,20 @@ export const createUsageCollector = ({ clock, mountpoint, report }: UsageCollect
         if (!isClosed()) report(`Counting the layer ${nameOf(layer)} failed: ${String(error)}`);
       }
     }
-    counting = false;
   };
 
-  const rounds = createRounds(() => {
-    if (counting) return;
-    queue.push(...layers.values());
-    void countQueue();
+  const count = (): void => {
+    counting ??= countQueue().finally(() => {
+      counting = null;
+    });
+  };
+
+  const rounds = createRounds({
+    round: () => {
+      if (counting !== null) return;
+      queue.push(...layers.values());
+      count();
+    },
   });
 
   const forget = (containerId: string): void => {
@@ -108,18 +119,19 @@ export const createUsageCollector = ({ clock, mountpoint, report }: UsageCollect
       forget(containerId);
       const layer: Layer = { dirs, complete: true, usage: undefined, forgotten: false };
       layers.set(containerId, layer);
+      if (!rounds.isAsked()) return;
       queue.push(layer);
-      void countQueue();
+      count();
     },
     forget,
-    total: () => {
+    counted: () => {
+      const isRested = !rounds.isAsked();
       rounds.asked();
-      return [...layers.values()].reduce(plus, { timestamp: startedAt, usedBytes: 0n, inodesUsed: 0n });
+      if (isRested && counting !== null) firstCount = orAfter(counting, FIRST_COUNT_WAIT_MS, undefined);
+      return firstCount;
     },
-    usageOf: (containerId) => {
-      rounds.asked();
-      return layers.get(containerId)?.usage;
-    },
+    total: () => [...layers.values()].reduce(plus, { timestamp: startedAt, usedBytes: 0n, inodesUsed: 0n }),
+    usageOf: (containerId) => layers.get(containerId)?.usage,
     close: () => {
       rounds.close();
       closed.abort();

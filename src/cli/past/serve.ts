@@ -79,7 +79,7 @@ const partsOf = ({ past, pinned, report }: PastServerOptions): CriParts => {
     podMetricsOf: async () => unmeasured(),
     networkProblem: async () => null,
     // crictl asks for it to see whether there is an image service at all.
-    imageFsInfo: () => ({ imageFilesystems: [], containerFilesystems: [] }),
+    imageFsInfo: async () => ({ imageFilesystems: [], containerFilesystems: [] }),
     runtimeHandlers: () => runtimeHandlers(past.state),
     describeConfig: () => ({}),
   };

@@ -4,7 +4,8 @@
  * (the kernel has them cached, and maps what is used again). Nothing else may be given back here: what is dropped must be
  * there again when it is used.
  *
- *   work ──> quiet for QUIET_MS ──> at least LEAST_APART_MS since the last time ──> give back ──> LEAST_APART_MS ──> once more
+ *   work ──> quiet for QUIET_MS ──> at least LEAST_APART_MS since the last time, and enough was done ──> give back
+ *        ──> LEAST_APART_MS ──> once more
  *
  * The second time is for threads, which end when nothing has been asked of them for a while and leave what they had to malloc.
  * V8 looks for garbage when it is asked for memory, and an idle process asks for none: what a start or a burst of pods
@@ -16,8 +17,12 @@ import { setFlagsFromString } from 'node:v8';
 import { checked, native } from './syscalls.ts';
 
 const QUIET_MS = 3_000;
-/** Looking through a heap of 25 MB takes 40 ms of a processor: not after every call of a node with a call every 5 s. */
 const LEAST_APART_MS = 30_000;
+/**
+ * Looking through a heap of 25 MB takes 40 to 90 ms of a processor: it takes a tenth of what work does at most, however little that
+ * is. What a little work leaves behind waits for more.
+ */
+const WORK_PER_COST = 10;
 const MADV_DONTNEED = 4;
 
 const mallocTrim = native<[number]>('int malloc_trim(size_t pad)');
@@ -83,27 +88,48 @@ export interface GivingBack {
   readonly close: () => void;
 }
 
-/** Gives back whenever work has come to rest; being started is work. Keeps no process alive, and wakes nobody who rests. */
+const ownProcessorMs = (): number => {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+};
+
+/**
+ * Gives back whenever work has come to rest, if it was much; being started is work. Keeps no process alive, and wakes nobody who
+ * rests. `processorMs` is what this process has had of the processors.
+ */
 export function giveBackWhenQuiet(
   report: (error: unknown) => void,
   giveBack: () => Promise<void> = giveBackMemory,
   now: () => number = () => performance.now(),
+  processorMs: () => number = ownProcessorMs,
 ): GivingBack {
   let gaveMs = -Infinity;
   let workedMs = now();
   let look: NodeJS.Timeout | null = null;
+  /** Of the last time: what it cost, and when it was over in this process's own time. */
+  const last = { costMs: 0, endedMs: 0 };
+  let owesAnother = false;
   const lookAfter = (delayMs: number): void => {
     look = setTimeout(giveIfQuiet, delayMs).unref();
+  };
+  const give = async (): Promise<void> => {
+    const begunMs = processorMs();
+    await giveBack();
+    last.endedMs = processorMs();
+    last.costMs = last.endedMs - begunMs;
   };
   const giveIfQuiet = (): void => {
     const nowMs = now();
     const dueMs = Math.max(workedMs + QUIET_MS, gaveMs + LEAST_APART_MS);
     if (nowMs < dueMs) return lookAfter(dueMs - nowMs);
-    const isSecond = gaveMs >= workedMs;
+    const isSecond = owesAnother;
+    const didMuch = gaveMs < workedMs && processorMs() - last.endedMs >= WORK_PER_COST * last.costMs;
+    look = null;
+    if (!isSecond && !didMuch) return;
+    owesAnother = didMuch;
     gaveMs = nowMs;
-    if (isSecond) look = null;
-    else lookAfter(LEAST_APART_MS);
-    giveBack().catch(report);
+    if (owesAnother) lookAfter(LEAST_APART_MS);
+    give().catch(report);
   };
   lookAfter(QUIET_MS);
   return {

@@ -198,7 +198,7 @@ export const partsOf = (view: ReadModel, reads: ReadRow[], overrides: Partial<Cr
   podStatsOf: () => Promise.resolve([]),
   podMetricsOf: () => Promise.resolve([]),
   networkProblem: () => Promise.resolve(null),
-  imageFsInfo: () => ({ imageFilesystems: [], containerFilesystems: [] }),
+  imageFsInfo: () => Promise.resolve({ imageFilesystems: [], containerFilesystems: [] }),
   runtimeHandlers: () => [],
   describeConfig: () => ({}),
   ...overrides,

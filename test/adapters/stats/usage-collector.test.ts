@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { chmod, link, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { createUsageCollector } from '../../../src/adapters/stats/usage-collector.ts';
@@ -143,7 +144,7 @@ describe('counting a tree', () => {
 });
 
 describe('the usage collector', () => {
-  it('has a count soon after it is told of a layer, and never one of what it was not', async (t) => {
+  it('counts nothing until it is asked, then what it was told of, and has a count for the first who asks', async (t) => {
     const dir = await tempDir(t);
     const reports: string[] = [];
     const collector = createUsageCollector({ clock, mountpoint: dir, report: (message) => reports.push(message) });
@@ -153,8 +154,10 @@ describe('the usage collector', () => {
     await writeFile(join(upper, 'file'), 'x'.repeat(10_000));
     collector.watch('here', [upper]);
     collector.watch('absent', [join(dir, 'absent')]);
+    await sleep(50);
     assert.equal(collector.usageOf('here'), undefined);
-    const usage = await eventually('a count', () => Promise.resolve(collector.usageOf('here')));
+    await collector.counted();
+    const usage = collector.usageOf('here') ?? assert.fail('there is a count');
     const { usedBytes, inodesUsed } = await duOf(upper);
     assert.deepEqual(usage, {
       timestamp: usage.timestamp,
@@ -168,6 +171,11 @@ describe('the usage collector', () => {
     assert.deepEqual(collector.total(), total);
     collector.forget('here');
     assert.equal(collector.usageOf('here'), undefined);
+    collector.watch('later', [upper]);
+    await eventually('a count of one that comes while somebody asks', () =>
+      Promise.resolve(collector.usageOf('later')),
+    );
+    collector.forget('later');
     assert.deepEqual([collector.total().usedBytes, collector.total().inodesUsed], [0n, 0n]);
     await rm(upper, { recursive: true });
     assert.deepEqual(reports, []);
@@ -187,7 +195,8 @@ describe('the usage collector', () => {
     const collector = createUsageCollector({ clock, mountpoint: dir, report: (message) => reports.push(message) });
     onCleanup(t, collector.close);
     collector.watch('c', [upper, volume]);
-    const usage = await eventually('a count', () => Promise.resolve(collector.usageOf('c')));
+    await collector.counted();
+    const usage = collector.usageOf('c') ?? assert.fail('there is a count');
     const [ofUpper, ofVolume] = await Promise.all([duOf(upper), duOf(volume)]);
     assert.equal(usage.usedBytes?.value, String(ofUpper.usedBytes + ofVolume.usedBytes));
     assert.equal(usage.inodesUsed?.value, String(ofUpper.inodesUsed + ofVolume.inodesUsed));

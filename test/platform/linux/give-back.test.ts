@@ -1,6 +1,6 @@
 /** Giving memory back: what is found to be as it is in files, what a real process gives back, and when, by a clock of the test's own. */
 import assert from 'node:assert/strict';
-import { it } from 'node:test';
+import { it, type TestContext } from 'node:test';
 import { programRangesIn, giveBackWhenQuiet } from '../../../src/platform/linux/give-back.ts';
 import { runOk } from '../../support/process.ts';
 
@@ -67,31 +67,65 @@ it('gives back garbage, in steps, and what is mapped of the program, and all tha
   assert.equal(same, true);
 });
 
-it('gives back 3 s after the last work and once more, at most every 30 s, and never again while nothing is done', (t) => {
+const withClock = (t: TestContext, costMs: number) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
-  let nowMs = 0;
+  let [nowMs, processorMs] = [0, 1_000];
   const given: number[] = [];
-  const giveBack = async (): Promise<void> => void given.push(nowMs / 1000);
-  const { worked, close } = giveBackWhenQuiet(assert.ifError, giveBack, () => nowMs);
-  const passSeconds = (seconds: number, work: () => void = () => undefined): void => {
+  const giveBack = async (): Promise<void> => {
+    given.push(nowMs / 1000);
+    processorMs += costMs;
+  };
+  const { worked, close } = giveBackWhenQuiet(
+    assert.ifError,
+    giveBack,
+    () => nowMs,
+    () => processorMs,
+  );
+  /** `work`, in each second, takes so much of the processors. */
+  const passSeconds = async (seconds: number, workMs?: number): Promise<void> => {
     for (let passed = 0; passed < seconds; passed += 1) {
       nowMs += 1_000;
       t.mock.timers.tick(1_000);
-      work();
+      // What was given back is over.
+      await Promise.resolve();
+      await Promise.resolve();
+      if (workMs === undefined) continue;
+      processorMs += workMs;
+      worked();
     }
   };
-  passSeconds(600);
+  return { given, passSeconds, close };
+};
+
+it('gives back 3 s after the last work and once more, at most every 30 s, and never again while nothing is done', async (t) => {
+  const { given, passSeconds, close } = withClock(t, 50);
+  await passSeconds(600);
   assert.deepEqual(given, [3, 33]);
-  passSeconds(10, worked);
-  passSeconds(600);
+  await passSeconds(10, 100);
+  await passSeconds(600);
   assert.deepEqual(given.slice(2), [613, 643]);
-  worked();
-  passSeconds(4);
-  worked();
-  passSeconds(600);
-  assert.deepEqual(given.slice(4), [1213, 1243, 1273]);
-  worked();
+  await passSeconds(1, 1_000);
+  await passSeconds(4);
+  await passSeconds(1, 1_000);
+  await passSeconds(600);
+  assert.deepEqual(given.slice(4), [1214, 1244, 1274]);
+  await passSeconds(1, 1_000);
   close();
-  passSeconds(600);
+  await passSeconds(600);
   assert.equal(given.length, 7);
+});
+
+it('takes a tenth of what work does at most', async (t) => {
+  const { given, passSeconds } = withClock(t, 50);
+  await passSeconds(600);
+  assert.deepEqual(given, [3, 33]);
+  // 500 ms is ten times what it costs.
+  for (let round = 0; round < 9; round += 1) {
+    await passSeconds(1, 50);
+    await passSeconds(39);
+  }
+  assert.equal(given.length, 2);
+  await passSeconds(1, 50);
+  await passSeconds(39);
+  assert.deepEqual(given.slice(2), [964, 994]);
 });
