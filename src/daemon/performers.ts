@@ -17,6 +17,8 @@ import { createCdiSpecs } from '../adapters/inspect/cdi-specs.ts';
 import { createInspectContainer } from '../adapters/inspect/adapter.ts';
 import { imageFileReader } from '../adapters/inspect/image-files.ts';
 import { readSeccompProfile } from '../adapters/inspect/seccomp-file.ts';
+import { callsWithin } from '../platform/linux/file-calls.ts';
+import { createFiles, type Files } from '../platform/linux/files.ts';
 import type { Relabel } from '../platform/linux/selinux.ts';
 import { connectLogKeeper } from '../adapters/log-keeper/client.ts';
 import type { LogKeeper } from '../adapters/log-keeper/types.ts';
@@ -98,6 +100,7 @@ const openLogKeeper = async (options: Options): Promise<LogKeeper> => {
 const openShim = async (
   { config, node, spawner, sessions, vault, state, observe, whenServing, opened, log }: Options,
   logKeeper: LogKeeper,
+  files: Files,
 ): Promise<ShimAdapter> => {
   const { execOutputBytesMax, execOutputTotalBytesMax, requestBytesMax } = config.limits;
   const shim = await createShimAdapter({
@@ -113,6 +116,7 @@ const openShim = async (
     keptShims: config.runtime.keptShims,
     shimsInUse: borrowedShimIds(state),
     stateDir: config.serve.stateDir,
+    files,
     cgroup: node.cgroup,
     whenServing,
     log,
@@ -151,6 +155,7 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
   const { config, node, spawner, relabel, vault, credentials, sessions, observe, opened, log } = options;
   const { rootDir, stateDir } = config.serve;
   const roots = [rootDir, stateDir];
+  const files = createFiles(await callsWithin(stateDir));
   const images = await createImagesAdapter({
     root: rootDir,
     registryConfigDirs: config.images.registryConfigDirs,
@@ -183,11 +188,11 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
   });
   opened.defer(cni.close);
   const logKeeper = await openLogKeeper(options);
-  const shim = await openShim(options, logKeeper);
+  const shim = await openShim(options, logKeeper, files);
   const portForwarder = await createPortForwarder({ spawner, stateDir, portClientOf: sessions.portClientOf, log });
   opened.defer(portForwarder.close);
   const nri = openNri(options);
-  const writeBundle = createBundleWriter(vault);
+  const writeBundle = createBundleWriter(vault, files);
   const apparmor = createApparmor({ spawner, searchPath: ownSearchPath });
   // Nobody waits for it but containers that are to run under it, and only they can fail of it.
   if (node.apparmor)
@@ -199,10 +204,11 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
     spawner,
     relabel,
     roots,
+    files,
     reservedBytes: defaultImageLimits.reservedBytes,
   });
   const perform: PerformEffects = {
-    ...createSandboxEffects({ spawner, writeBundle, snapshots: images.snapshots, roots, readSeccompProfile }),
+    ...createSandboxEffects({ spawner, writeBundle, snapshots: images.snapshots, roots, files, readSeccompProfile }),
     ...bundles,
     // Its task is created right after.
     PrepareContainer: (effect, context) => shim.joining.during(() => bundles.PrepareContainer(effect, context)),

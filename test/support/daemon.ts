@@ -24,7 +24,7 @@ import {
 import { insideMounts } from './mount-namespace.ts';
 import { type Netns, netnsOf } from './netns.ts';
 import { type BackgroundProcess, type CommandResult, run, startProcess } from './process.ts';
-import { tempDir } from './temp-dir.ts';
+import { tempDir, tempDirInMemory } from './temp-dir.ts';
 
 const scribe = join(import.meta.dirname, '../../bin/scribe');
 const startTimeoutMs = 20_000;
@@ -140,13 +140,13 @@ const ownNri = (dir: string): string =>
 /** Makes the directories and the CNI configuration, and starts the daemon. */
 export const startDaemon = async (owner: Owner, options: DaemonOptions = {}): Promise<Daemon> => {
   const netns = options.netns ?? (await netnsOf(owner));
-  const dir = await tempDir(owner);
+  const [dir, memory] = await Promise.all([tempDir(owner), tempDirInMemory(owner)]);
   // Root of a pod with users of its own is somebody else here, and has to reach the pod's root file system.
-  await chmod(dir, 0o711);
+  for (const path of [dir, memory]) await chmod(path, 0o711);
   const name = `scribe-test-${randomBytes(4).toString('hex')}`;
   const dirs: DaemonDirs = {
     root: join(dir, 'root'),
-    state: join(dir, 'state'),
+    state: join(memory, 'state'),
     cgroupParent: `/${name}`,
     addresses: join(dir, 'addresses'),
   };

@@ -4,9 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Owner, onCleanup } from './cleanup.ts';
 
-/** Makes an empty directory; its path is short, so that Unix sockets fit in it. */
-export const tempDir = async (owner: Owner): Promise<string> => {
-  const dir = await mkdtemp(join(tmpdir(), 'scribe-'));
+const makeIn = async (owner: Owner, parent: string): Promise<string> => {
+  const dir = await mkdtemp(join(parent, 'scribe-'));
   onCleanup(owner, () => rm(dir, { recursive: true, force: true, maxRetries: 3 }));
   return dir;
 };
+
+/** Makes an empty directory; its path is short, so that Unix sockets fit in it. */
+export const tempDir = (owner: Owner): Promise<string> => makeIn(owner, tmpdir());
+
+/** The same on a tmpfs, as a node's /run is. */
+export const tempDirInMemory = (owner: Owner): Promise<string> => makeIn(owner, '/dev/shm');

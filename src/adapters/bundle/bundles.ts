@@ -6,7 +6,7 @@
 import { join } from 'node:path';
 import type { Bundle } from '../../domain/model/tasks.ts';
 import type { OciEnv, OciHook, OciSpec } from '../../domain/model/oci.ts';
-import { makeDirectory, makeDirectoryOfPod, writeFileWhole } from '../../platform/linux/files.ts';
+import type { Files } from '../../platform/linux/files.ts';
 import { filledArg, filledEnv } from './filled.ts';
 import type { SecretVault } from './secrets.ts';
 
@@ -36,7 +36,7 @@ const rootGidOf = ({ linux }: OciSpec): number | undefined =>
  * is not known any more, and InvalidField when one can't be part of an OCI config.
  */
 export const createBundleWriter =
-  (vault: Pick<SecretVault, 'fill'>): WriteBundle =>
+  (vault: Pick<SecretVault, 'fill'>, { makeDirectory, makeDirectoryOfPod, writeFileWhole }: Files): WriteBundle =>
   async ({ path, spec }) => {
     const config = configOf(spec, vault);
     await makeDirectoryOfPod(path, rootGidOf(spec));

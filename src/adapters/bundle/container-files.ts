@@ -11,7 +11,7 @@ import type { ImageVolume } from '../../domain/oci/input.ts';
 import { labelledMount } from '../../domain/oci/selinux.ts';
 import type { PerformEffects } from '../../engine/ports.ts';
 import type { Snapshots, UnpackCheckpoint } from '../images/snapshots-port.ts';
-import { createPathCleaner, isMountPoint, makeDirectory } from '../../platform/linux/files.ts';
+import { createPathCleaner, type Files } from '../../platform/linux/files.ts';
 import { keepFreeSpace } from '../../platform/linux/free-space.ts';
 import type { Relabel } from '../../platform/linux/selinux.ts';
 import { createSemaphore } from '../../platform/linux/semaphore.ts';
@@ -31,6 +31,7 @@ export interface BundleDependencies {
   readonly relabel: Relabel;
   /** The daemon's root and state directories: nothing outside of them is made or removed. */
   readonly roots: readonly string[];
+  readonly files: Files;
   /** Image volumes leave as much of the file system free: the journal is on it too. */
   readonly reservedBytes: number;
 }
@@ -45,9 +46,10 @@ export const createBundleEffects = ({
   spawner,
   relabel,
   roots,
+  files,
   reservedBytes,
 }: BundleDependencies): Pick<PerformEffects, 'PrepareContainer' | 'CleanContainer'> => {
-  const cleaner = createPathCleaner(roots, spawner.unmount);
+  const cleaner = createPathCleaner(roots, spawner.unmount, files);
 
   /** One volume is copied after the other, whatever containers they are of. */
   const inTurn = createSemaphore(1);
@@ -60,7 +62,7 @@ export const createBundleEffects = ({
     for (const { imagePath, hostPath } of volumes) {
       await inTurn(signal, async () => {
         const directory = dirname(hostPath);
-        await makeDirectory(directory);
+        await files.makeDirectory(directory);
         const message = `The disk is too full to copy the image's volume at ${imagePath}: make room and create the container again.`;
         const keep = keepFreeSpace({ directory, reservedBytes, everyBytes: SPACE_CHECK_BYTES, message });
         await fillImageVolume(layerDirs, imagePath, hostPath, async (sizeBytes) => {
@@ -74,7 +76,7 @@ export const createBundleEffects = ({
   /** For a pod with users of its own; all other root file systems are mounted by shims. */
   const mountRootfs = async ({ path }: Bundle, holder: LaunchedTask, rootfs: readonly Mount[]): Promise<void> => {
     const target = join(path, 'rootfs');
-    if (await isMountPoint(target)) return;
+    if (await files.isMountPoint(target)) return;
     for (const mount of rootfs)
       if (mount.type === 'overlay') await mountMappedOverlay(spawner, holder, mount, join(path, 'layers'), target);
       else await spawner.mount({ ...mount, target });

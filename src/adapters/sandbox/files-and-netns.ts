@@ -3,7 +3,7 @@
  * CleanPodSandbox, CreateNetns, RemoveNetns. Doing any of them again is safe. Must touch nothing outside of the
  * directories it was given.
  */
-import { chown, readFile, stat } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { EffectOf } from '../../domain/model/effects.ts';
 import type { Bundle } from '../../domain/model/tasks.ts';
@@ -11,13 +11,7 @@ import { FailureError } from '../../domain/model/errors.ts';
 import { parseProfile } from '../../domain/oci/seccomp.ts';
 import { labelledMount } from '../../domain/oci/selinux.ts';
 import type { PerformEffects } from '../../engine/ports.ts';
-import {
-  createPathCleaner,
-  isMountPoint,
-  makeDirectory,
-  makeDirectoryOfPod,
-  writeFileWhole,
-} from '../../platform/linux/files.ts';
+import { createPathCleaner, type Files } from '../../platform/linux/files.ts';
 import type { Snapshots } from '../images/snapshots-port.ts';
 import { writeLabel } from '../../platform/linux/selinux.ts';
 import { settleAll } from '../../platform/linux/settle-all.ts';
@@ -32,6 +26,7 @@ export interface SandboxDependencies {
   readonly snapshots: Pick<Snapshots, 'prepare' | 'remove'>;
   /** The daemon's root and state directories: nothing outside of them is made or removed. */
   readonly roots: readonly string[];
+  readonly files: Files;
   /** The JSON of a seccomp profile of the node; the inspect adapter's. */
   readonly readSeccompProfile: (path: string) => Promise<unknown>;
   /** Where files without content of their own are copied from. */
@@ -71,13 +66,14 @@ export const createSandboxEffects = ({
   writeBundle,
   snapshots,
   roots,
+  files,
   readSeccompProfile,
   hostEtcDir = '/etc',
 }: SandboxDependencies): Pick<
   PerformEffects,
   'PreparePodSandbox' | 'CleanPodSandbox' | 'CreateNetns' | 'RemoveNetns'
 > => {
-  const cleaner = createPathCleaner(roots, spawner.unmount);
+  const cleaner = createPathCleaner(roots, spawner.unmount, files);
 
   const writeSandboxFile = async (
     dir: string,
@@ -87,8 +83,8 @@ export const createSandboxEffects = ({
   ): Promise<void> => {
     if (!FILE_NAME.test(name)) throw new FailureError('Bug', `${name} cannot be a file of a pod sandbox.`);
     const path = join(dir, name);
-    await writeFileWhole(path, content ?? (await readHostFile(join(hostEtcDir, name))), FILE_MODE);
-    if (owner !== undefined) await chown(path, owner.uids.first, owner.gids.first);
+    await files.writeFileWhole(path, content ?? (await readHostFile(join(hostEtcDir, name))), FILE_MODE);
+    if (owner !== undefined) await files.callsAt(path).chown(path, owner.uids.first, owner.gids.first);
     if (label !== undefined) await writeLabel(path, label);
   };
 
@@ -97,8 +93,8 @@ export const createSandboxEffects = ({
    * one that the daemon and the node have their state in.
    */
   const mountFiles = async (dir: string, owner: Rights['owner']): Promise<void> => {
-    await makeDirectoryOfPod(dir, owner?.gids.first);
-    if (await isMountPoint(dir)) return;
+    await files.makeDirectoryOfPod(dir, owner?.gids.first);
+    if (await files.isMountPoint(dir)) return;
     const access = owner === undefined ? ['mode=0700'] : ['mode=0710', `gid=${owner.gids.first}`];
     const options = ['nosuid', 'nodev', 'noexec', `size=${FILES_SIZE}`, `nr_inodes=${FILES_INODES}`, ...access];
     await spawner.mount({ source: 'files', type: 'tmpfs', options, target: dir });
@@ -108,8 +104,8 @@ export const createSandboxEffects = ({
     { path, sizeBytes }: { path: string; sizeBytes: number },
     { owner, label }: Rights,
   ): Promise<void> => {
-    await makeDirectory(path);
-    if (await isMountPoint(path)) return;
+    await files.makeDirectory(path);
+    if (await files.isMountPoint(path)) return;
     const options = ['nosuid', 'nodev', 'noexec', 'mode=1777', `size=${sizeBytes}`];
     if (owner !== undefined) options.push(`uid=${owner.uids.first}`, `gid=${owner.gids.first}`);
     await spawner.mount({ ...labelledMount({ source: 'shm', type: 'tmpfs', options }, label), target: path });
@@ -125,7 +121,7 @@ export const createSandboxEffects = ({
     PreparePodSandbox: async ({
       podSandboxId,
       dir,
-      files,
+      files: contents,
       shm,
       bundle,
       seccompProfilePath,
@@ -137,7 +133,7 @@ export const createSandboxEffects = ({
       for (const path of [dir, shm?.path, bundle?.path]) if (path !== undefined) cleaner.check(path);
       await mountFiles(dir, users);
       await settleAll([
-        ...Object.entries(files).map(([name, content]) => writeSandboxFile(dir, name, content, rights)),
+        ...Object.entries(contents).map(([name, content]) => writeSandboxFile(dir, name, content, rights)),
         ...(shm ? [mountShm(shm, rights)] : []),
         ...(bundle ? [withProfile(bundle, seccompProfilePath).then(writeBundle)] : []),
       ]);

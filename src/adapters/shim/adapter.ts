@@ -8,7 +8,7 @@ import type { Logger } from 'pino';
 import type { Observe, PerformEffects } from '../../engine/ports.ts';
 import { type CgroupJoining, createCgroupJoining } from '../../platform/linux/cgroup-joining.ts';
 import type { CgroupFacts } from '../../domain/model/node-facts.ts';
-import { namesIn } from '../../platform/linux/files.ts';
+import type { Files } from '../../platform/linux/files.ts';
 import type { LogKeeper } from '../log-keeper/types.ts';
 import type { Spawner } from '../../platform/spawner/types.ts';
 import { listenTtrpc } from '../../platform/ttrpc/server.ts';
@@ -85,6 +85,7 @@ export interface ShimAdapterOptions {
   readonly shimsInUse: ReadonlySet<string>;
   /** Ends with the boot; everything the adapter makes is below it, the shims' own sockets aside. */
   readonly stateDir: string;
+  readonly files: Files;
   readonly log: Logger;
   readonly cgroup: CgroupFacts;
   /** Shims of an earlier life are asked from then on; absent: at once. */
@@ -126,7 +127,7 @@ const removeForgotten = async (dir: string, olderThanMs: number): Promise<void> 
 
 /** Prepares the adapter's directories and serves events. Knows no shim yet: ReconnectShim makes known those that run. */
 export const createShimAdapter = async (options: ShimAdapterOptions): Promise<ShimAdapter> => {
-  const { spawner, logKeeper, observe, stateDir, log, searchPath = ownSearchPath } = options;
+  const { spawner, logKeeper, observe, stateDir, files, log, searchPath = ownSearchPath } = options;
   const timings = { ...defaultTimings, ...options.timings };
   const paths = shimPaths(stateDir);
   // Execs of an earlier daemon lost their readers with it.
@@ -141,7 +142,7 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
   const shims = createLiveShims(delivery, log);
   const tasks = new Map<string, LiveTask>();
   const counters = createOomCounters(options.cgroup);
-  const left = (await namesIn(paths.shimsDir)).filter((id) => !options.shimsInUse.has(id));
+  const left = (await files.namesIn(paths.shimsDir)).filter((id) => !options.shimsInUse.has(id));
   // Last of what may fail: nobody could close it.
   const listener = await listenTtrpc(paths.eventsSocket, createEventsService(tasks, log));
   const context: ShimContext = {
@@ -169,6 +170,7 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
       await pace();
     },
     counters,
+    files,
     joining: createCgroupJoining(() => counters.cgroupOfProcess(process.pid)),
     filledArg: options.filledArg,
     processClientOf: options.processClientOf,
@@ -177,7 +179,7 @@ export const createShimAdapter = async (options: ShimAdapterOptions): Promise<Sh
       memory: createOutputMemory(options.execOutput.totalBytesMax),
     },
     attachOutput: logKeeper.attach,
-    io: createContainerIo(paths, logKeeper, log),
+    io: createContainerIo(paths, logKeeper, files, log),
     binaries: createShimBinaries({
       spawner,
       timings,

@@ -2,6 +2,7 @@
 import type { Logger } from 'pino';
 import type { OciArg } from '../../domain/model/oci.ts';
 import type { CgroupJoining } from '../../platform/linux/cgroup-joining.ts';
+import type { Files } from '../../platform/linux/files.ts';
 import type { LogKeeper } from '../log-keeper/types.ts';
 import type { Spawner } from '../../platform/spawner/types.ts';
 import type { ProcessClient } from '../streaming/types.ts';
@@ -29,6 +30,8 @@ export interface ShimContext {
   readonly swept: Promise<void>;
   readonly delivery: Delivery;
   readonly counters: OomCounters;
+  /** Of the state directory. */
+  readonly files: Files;
   readonly joining: CgroupJoining;
   readonly io: ContainerIo;
   /** A word of a command; throws Interrupted when a sealed one is not known any more. */

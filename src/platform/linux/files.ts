@@ -2,10 +2,10 @@
  * Files and directories of the daemon's own, made and removed so that a crash half-way leaves nothing taken for whole:
  * a file is there with all its content or not at all, a directory that is being removed has lost its name first.
  */
-import { constants } from 'node:fs';
-import { chmod, chown, open, mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, normalize } from 'node:path';
 import { FailureError } from '../../domain/model/errors.ts';
+import { type CallsAt, pooledEverywhere } from './file-calls.ts';
 import { isAtOrBelow } from './mounts.ts';
 import { mountsBelow } from './mounts-below.ts';
 import { settleAll } from './settle-all.ts';
@@ -15,77 +15,105 @@ import { errorCodeOf } from './syscalls.ts';
 /** Passable for whoever knows what it is looking for, to be listed by root alone. */
 const PASSABLE_DIRECTORY_MODE = 0o711;
 
-export const makeDirectory = async (path: string, mode = PASSABLE_DIRECTORY_MODE): Promise<void> => {
-  await mkdir(path, { recursive: true, mode });
-};
-
-/**
- * A directory of one pod or container alone: nobody but root gets into it, and where the pod has users of its own, their
- * root, by its group. Without this, whoever is on the node could run what is in a container, with its set-user-ID bits.
- */
-export const makeDirectoryOfPod = async (path: string, podRootGid?: number): Promise<void> => {
-  const mode = podRootGid === undefined ? 0o700 : 0o710;
-  try {
-    // Nearly always its own directory is there and it is not: asking first would take two turns more.
-    await mkdir(path, { mode });
-  } catch {
-    await makeDirectory(dirname(path));
-    await mkdir(path, { recursive: true, mode });
-  }
-  if (podRootGid !== undefined) await chown(path, 0, podRootGid);
-  // It may have been there with another one.
-  await chmod(path, mode);
-};
-
-/** Whether another file system is mounted at the directory than the one that its own directory is on. */
-export const isMountPoint = async (path: string): Promise<boolean> => {
-  const [inside, outside] = await Promise.all([stat(path), stat(dirname(path))]);
-  return inside.dev !== outside.dev;
-};
-
-/** What a directory holds; nothing when it is not there. */
-export const namesIn = async (directory: string): Promise<readonly string[]> => {
-  try {
-    return await readdir(directory);
-  } catch (error) {
-    if (errorCodeOf(error) === 'ENOENT') return [];
-    throw error;
-  }
-};
-
 /** The name that what is to be at `path` has until it is whole. */
 export const unfinishedName = (path: string): string => join(dirname(path), `.unfinished-${basename(path)}`);
 
-/** What a file is written through: made if missing, emptied if not, and no link that stands in its place is followed. */
-const WRITE_FLAGS = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW;
+export interface Files {
+  /** With all directories that are missing above it. */
+  readonly makeDirectory: (path: string, mode?: number) => Promise<void>;
+  /**
+   * A directory of one pod or container alone: nobody but root gets into it, and where the pod has users of its own, their
+   * root, by its group. Without this, whoever is on the node could run what is in a container, with its set-user-ID bits.
+   */
+  readonly makeDirectoryOfPod: (path: string, podRootGid?: number) => Promise<void>;
+  /** Whether another file system is mounted at the directory than the one that its own directory is on. */
+  readonly isMountPoint: (path: string) => Promise<boolean>;
+  /** Whether there is anything at the path, a link that leads nowhere too. */
+  readonly isThere: (path: string) => Promise<boolean>;
+  /** What a directory holds; nothing when it is not there. */
+  readonly namesIn: (directory: string) => Promise<readonly string[]>;
+  /** Writes a file whole: under another name first, which then takes the place of what was at `path`. */
+  readonly writeFileWhole: (path: string, content: string | Uint8Array, mode: number) => Promise<void>;
+  /** Removes a tree, in few turns where it is small; what is not there is removed. */
+  readonly removeWhole: (path: string) => Promise<void>;
+  readonly callsAt: CallsAt;
+}
 
-/** Writes a file whole: under another name first, which then takes the place of what was at `path`. */
-export const writeFileWhole = async (path: string, content: string | Uint8Array, mode: number): Promise<void> => {
-  const unfinished = unfinishedName(path);
-  const file = await open(unfinished, WRITE_FLAGS, mode);
-  try {
-    await file.writeFile(content);
-    // Whatever the umask is.
-    await file.chmod(mode);
-  } finally {
-    await file.close();
-  }
-  await rename(unfinished, path);
+/** Each path is dealt with by the calls for it. */
+export const createFiles = (callsAt: CallsAt): Files => {
+  const makeDirectory: Files['makeDirectory'] = async (path, mode = PASSABLE_DIRECTORY_MODE) => {
+    await callsAt(path).mkdir(path, { recursive: true, mode });
+  };
+
+  const isThere: Files['isThere'] = async (path) => {
+    try {
+      await callsAt(path).lstat(path);
+      return true;
+    } catch (error) {
+      if (errorCodeOf(error) === 'ENOENT') return false;
+      throw error;
+    }
+  };
+
+  return {
+    makeDirectory,
+    makeDirectoryOfPod: async (path, podRootGid) => {
+      const { mkdir, chown, chmod } = callsAt(path);
+      const mode = podRootGid === undefined ? 0o700 : 0o710;
+      try {
+        // Nearly always its own directory is there and it is not: asking first would take two turns more.
+        await mkdir(path, { mode });
+      } catch {
+        await makeDirectory(dirname(path));
+        await mkdir(path, { recursive: true, mode });
+      }
+      if (podRootGid !== undefined) await chown(path, 0, podRootGid);
+      // It may have been there with another one.
+      await chmod(path, mode);
+    },
+    isMountPoint: async (path) => {
+      const { stat } = callsAt(path);
+      const [inside, outside] = await Promise.all([stat(path), stat(dirname(path))]);
+      return inside.dev !== outside.dev;
+    },
+    isThere,
+    namesIn: async (directory) => {
+      try {
+        return await callsAt(directory).names(directory);
+      } catch (error) {
+        if (errorCodeOf(error) === 'ENOENT') return [];
+        throw error;
+      }
+    },
+    writeFileWhole: async (path, content, mode) => {
+      const { fill, rename } = callsAt(path);
+      const unfinished = unfinishedName(path);
+      await fill(unfinished, content, mode);
+      await rename(unfinished, path);
+    },
+    removeWhole: async (path) => {
+      const calls = callsAt(path);
+      try {
+        const small = await readSmallTree(path, { calls });
+        if (small !== null) return await removeSmallTree(small, calls);
+      } catch (error) {
+        if (errorCodeOf(error) === 'ENOENT' && !(await isThere(path))) return;
+        // It is no directory, or changed meanwhile.
+      }
+      // By the pool wherever it is: there may be no end to it.
+      await rm(path, { recursive: true, force: true });
+    },
+    callsAt,
+  };
 };
 
-/** Removes a tree, in few turns where it is small; what is not there is removed. */
-export const removeWhole = async (path: string): Promise<void> => {
-  try {
-    const small = await readSmallTree(path);
-    if (small !== null) return await removeSmallTree(small);
-  } catch {
-    // It is not there, is no directory, or changed meanwhile.
-  }
-  await rm(path, { recursive: true, force: true });
-};
+/** For whoever isn't told that a place is in memory. */
+export const pooledFiles = createFiles(pooledEverywhere);
+export const { makeDirectory, isMountPoint, namesIn, writeFileWhole } = pooledFiles;
 
 /** Removes a directory tree; its name is free before its content is gone. What is not there is removed. */
-const removeTree = async (path: string): Promise<void> => {
+const removeTree = async (path: string, { callsAt, removeWhole }: Files): Promise<void> => {
+  const { rename } = callsAt(path);
   const removed = join(dirname(path), `.removed-${basename(path)}`);
   try {
     await rename(path, removed);
@@ -102,7 +130,7 @@ const removeTree = async (path: string): Promise<void> => {
 const COVERED_MOUNTS_MAX = 4;
 
 export interface PathCleaner {
-  /** Throws Bug unless the path is a plain absolute one strictly below one of the roots. */
+  /** As `checkBelow`. */
   readonly check: (path: string) => void;
   /**
    * Unmounts what is mounted at or below each path, and removes the paths. Doing it again is
@@ -112,22 +140,26 @@ export interface PathCleaner {
   readonly clean: (paths: readonly string[], onceUnmounted?: () => Promise<void>) => Promise<void>;
 }
 
+/** Throws Bug unless the path is a plain absolute one strictly below one of the roots. */
+export const checkBelow = (roots: readonly string[], path: string): void => {
+  const plain = isAbsolute(path) && normalize(path) === path && !path.endsWith('/');
+  if (plain && roots.some((root) => path !== root && isAtOrBelow(path, root))) return;
+  throw new FailureError('Bug', `${path} was to be made or removed, but lies outside of ${roots.join(' and ')}.`);
+};
+
 /** A remover that can be pointed at nothing but what lies below `roots`; `unmount` is the spawner's. */
 export const createPathCleaner = (
   roots: readonly string[],
   unmount: (target: string) => Promise<void>,
+  files: Files,
 ): PathCleaner => {
-  const check = (path: string): void => {
-    const plain = isAbsolute(path) && normalize(path) === path && !path.endsWith('/');
-    if (plain && roots.some((root) => path !== root && isAtOrBelow(path, root))) return;
-    throw new FailureError('Bug', `${path} was to be made or removed, but lies outside of ${roots.join(' and ')}.`);
-  };
+  const check = (path: string): void => checkBelow(roots, path);
 
   const unmountBelow = async (paths: readonly string[]): Promise<void> => {
-    let left = await mountsBelow(paths);
+    let left = await mountsBelow(paths, files.callsAt);
     for (let looks = COVERED_MOUNTS_MAX; left.length > 0 && looks > 0; looks -= 1) {
       for (const mountPoint of left) await unmount(mountPoint);
-      left = await mountsBelow(paths);
+      left = await mountsBelow(paths, files.callsAt);
     }
     if (left.length === 0) return;
     throw new FailureError('HostFailed', `${left.join(', ')} cannot be unmounted, so nothing there was removed.`);
@@ -139,7 +171,7 @@ export const createPathCleaner = (
       for (const path of paths) check(path);
       await unmountBelow(paths);
       await onceUnmounted?.();
-      await settleAll(paths.map(removeTree));
+      await settleAll(paths.map((path) => removeTree(path, files)));
     },
   };
 };

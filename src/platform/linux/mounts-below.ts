@@ -5,6 +5,7 @@
  */
 import { getSystemErrorName } from 'node:util';
 import { errno } from 'koffi';
+import { type CallsAt, type FileCalls, pooledEverywhere } from './file-calls.ts';
 import { isAtOrBelow, readMountPoints } from './mounts.ts';
 import { readSmallTree } from './small-tree.ts';
 import { AT_FDCWD, AT_SYMLINK_NOFOLLOW, native } from './syscalls.ts';
@@ -34,20 +35,22 @@ export const mountedAt = (path: string): Mounted => {
 };
 
 /** Mounts at or in a small tree that are in no other of it; null when that can't be told from the tree. */
-const outermostIn = async (root: string): Promise<readonly string[] | null> => {
+const outermostIn = async (root: string, calls: FileCalls): Promise<readonly string[] | null> => {
   const outermost: string[] = [];
   const untold: string[] = [];
-  const isMount = (entry: Buffer): boolean => {
+  /** What is mounted there, or may be, is not entered: it may be slow to answer. */
+  const isOther = (entry: Buffer): boolean => {
     const path = entry.toString();
     const mounted = mountedAt(path);
-    if (mounted === 'mount') outermost.push(path);
-    else if (mounted === 'unknown' || !Buffer.from(path).equals(entry)) untold.push(path);
-    return mounted === 'mount';
+    const isUntold = mounted === 'unknown' || !Buffer.from(path).equals(entry);
+    if (isUntold) untold.push(path);
+    else if (mounted === 'mount') outermost.push(path);
+    return isUntold || mounted === 'mount';
   };
   if (mountedAt(root) === 'missing') return [];
-  if (isMount(Buffer.from(root))) return outermost;
+  if (isOther(Buffer.from(root))) return untold.length === 0 ? outermost : null;
   // What it holds may change while it is looked at.
-  const tree = await readSmallTree(root, isMount).catch(() => null);
+  const tree = await readSmallTree(root, { isLeftOut: isOther, calls }).catch(() => null);
   return tree !== null && untold.length === 0 ? outermost : null;
 };
 
@@ -55,8 +58,11 @@ const outermostIn = async (root: string): Promise<readonly string[] | null> => {
  * Mount points at or below the paths, in the order they are to be unmounted in. What is mounted in one of them, or was covered by
  * it, may be missing: it goes with it, or shows when it is gone.
  */
-export const mountsBelow = async (paths: readonly string[]): Promise<readonly string[]> => {
-  const told = await Promise.all(paths.map(outermostIn));
+export const mountsBelow = async (
+  paths: readonly string[],
+  callsAt: CallsAt = pooledEverywhere,
+): Promise<readonly string[]> => {
+  const told = await Promise.all(paths.map((path) => outermostIn(path, callsAt(path))));
   if (!told.includes(null)) return told.flatMap((mounts) => mounts ?? []);
   const table = await readMountPoints();
   return table.filter((point) => paths.some((path) => isAtOrBelow(point, path))).toReversed();

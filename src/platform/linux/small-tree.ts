@@ -3,7 +3,7 @@
  * wait for the pool of threads takes longer than what is waited for. Follows no symbolic link. Larger trees are another's
  * business: nothing is done about them here.
  */
-import { readdir, rmdir, unlink } from 'node:fs/promises';
+import { type DirectoryEntry, type FileCalls, pooledCalls } from './file-calls.ts';
 
 /** More entries are no small tree. */
 const ENTRIES_MAX = 256;
@@ -15,14 +15,26 @@ export interface SmallTree {
   readonly others: readonly Buffer[];
 }
 
-/**
- * null when it is not small. Rejects with the code of readdir(3) where there is no directory. An entry that `isLeftOut` is neither
- * given nor entered.
- */
+interface Walk {
+  /** An entry for which it is true is neither given nor entered. */
+  readonly isLeftOut?: (path: Buffer) => boolean;
+  readonly calls?: FileCalls;
+}
+
+interface Level {
+  readonly directory: Buffer;
+  readonly entries: readonly DirectoryEntry[];
+}
+
+/** null when it is not small. Rejects with the code of readdir(3) where there is no directory. */
 export const readSmallTree = async (
   root: string,
-  isLeftOut: (path: Buffer) => boolean = () => false,
+  { isLeftOut = () => false, calls = pooledCalls }: Walk = {},
 ): Promise<SmallTree | null> => {
+  const entriesOf = async (directory: Buffer): Promise<Level> => ({
+    directory,
+    entries: await calls.entries(directory),
+  });
   const directories: Buffer[] = [];
   const others: Buffer[] = [];
   let level: readonly Buffer[] = [Buffer.from(root)];
@@ -40,13 +52,11 @@ export const readSmallTree = async (
   return { directories, others };
 };
 
-const entriesOf = async (directory: Buffer) => ({
-  directory,
-  entries: await readdir(directory, { withFileTypes: true, encoding: 'buffer' }),
-});
-
 /** Rejects when something of it went, or came, meanwhile. */
-export const removeSmallTree = async ({ directories, others }: SmallTree): Promise<void> => {
+export const removeSmallTree = async (
+  { directories, others }: SmallTree,
+  { unlink, rmdir }: Pick<FileCalls, 'unlink' | 'rmdir'> = pooledCalls,
+): Promise<void> => {
   await Promise.all(others.map((path) => unlink(path)));
   for (const directory of directories.toReversed()) await rmdir(directory);
 };

@@ -320,6 +320,11 @@ export const makeNode = async (path: string, mode: number, device = 0): Promise<
   await inPool('mknod', `'${path}'`, nativeMknod, path, mode, device);
 };
 
+/** The same on the calling thread: for places in memory, where nothing is waited for. */
+export const makeNodeHere = (path: string, mode: number): void => {
+  checked('mknod', `'${path}'`, nativeMknod(path, mode, 0));
+};
+
 const XATTR_NAMES_BYTES_MAX = 65_536;
 const XATTR_VALUE_BYTES_MAX = 65_536;
 

@@ -29,6 +29,7 @@ import type { Bundle, Mount } from '../../../src/domain/model/tasks.ts';
 import { FailureError } from '../../../src/domain/model/errors.ts';
 import type { OciArg, OciEnv } from '../../../src/domain/model/oci.ts';
 import type { EffectContext } from '../../../src/engine/ports.ts';
+import { pooledFiles } from '../../../src/platform/linux/files.ts';
 import { onCleanup } from '../../support/cleanup.ts';
 import { requireRoot } from '../../support/netns.ts';
 import { runOk } from '../../support/process.ts';
@@ -64,7 +65,7 @@ const setUp = async (t: TestContext) => {
   const dir = await tempDir(t);
   const vault = await createSecretVault(join(dir, 'key'));
   onCleanup(t, vault.close);
-  return { dir, vault, writeBundle: createBundleWriter(vault) };
+  return { dir, vault, writeBundle: createBundleWriter(vault, pooledFiles) };
 };
 
 describe('bundles', () => {
@@ -137,6 +138,7 @@ describe('PrepareContainer and CleanContainer', () => {
       },
       relabel: () => Promise.resolve(),
       roots: [dir],
+      files: pooledFiles,
       reservedBytes: 0,
     });
     const bundle = bundleAt(join(dir, 'bundles', containerId), ['A=b']);
@@ -198,6 +200,7 @@ describe('PrepareContainer and CleanContainer', () => {
         relabelled.push([paths, label, signal]);
       },
       roots: [dir],
+      files: pooledFiles,
       reservedBytes: 0,
     });
     const mount = 'u:object_r:t:s0:c1,c2';
@@ -239,6 +242,7 @@ describe('PrepareContainer and CleanContainer', () => {
       },
       relabel: () => Promise.resolve(),
       roots: [dir],
+      files: pooledFiles,
       reservedBytes: 0,
     });
     const bundle = bundleAt(join(dir, 'bundles', containerId), []);

@@ -6,6 +6,7 @@ import { before, describe, it, type TestContext } from 'node:test';
 import { createBundleEffects } from '../../../src/adapters/bundle/container-files.ts';
 import type { Bundle } from '../../../src/domain/model/tasks.ts';
 import { FailureError } from '../../../src/domain/model/errors.ts';
+import { pooledFiles } from '../../../src/platform/linux/files.ts';
 import { requireRoot } from '../../support/netns.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 
@@ -53,6 +54,7 @@ describe('volumes of images', () => {
       },
       relabel: () => Promise.resolve(),
       roots: [dir],
+      files: pooledFiles,
       reservedBytes,
     });
     const volumesOf = (id: string): string => join(dir, 'containers', id, 'volumes');

@@ -10,7 +10,8 @@ import type { EffectOf } from '../../../src/domain/model/effects.ts';
 import type { Bundle } from '../../../src/domain/model/tasks.ts';
 import { FailureError } from '../../../src/domain/model/errors.ts';
 import type { EffectContext } from '../../../src/engine/ports.ts';
-import { createPathCleaner } from '../../../src/platform/linux/files.ts';
+import { callsWithin } from '../../../src/platform/linux/file-calls.ts';
+import { createFiles, createPathCleaner } from '../../../src/platform/linux/files.ts';
 import { readMountInfo } from '../../../src/platform/linux/mounts.ts';
 import { errorCodeOf, readXattr } from '../../../src/platform/linux/syscalls.ts';
 import { createSandboxEffects } from '../../../src/adapters/sandbox/files-and-netns.ts';
@@ -20,7 +21,7 @@ import type { Spawner } from '../../../src/platform/spawner/types.ts';
 import { onCleanup } from '../../support/cleanup.ts';
 import { requireRoot } from '../../support/netns.ts';
 import { runOk } from '../../support/process.ts';
-import { tempDir } from '../../support/temp-dir.ts';
+import { tempDir, tempDirInMemory } from '../../support/temp-dir.ts';
 
 const timeout = 20_000;
 const context: EffectContext = { signal: new AbortController().signal, attach: () => undefined };
@@ -33,7 +34,8 @@ const mountsBelow = async (dir: string): Promise<string[]> =>
   (await readMountInfo()).map((mount) => mount.mountPoint).filter((path) => path.startsWith(`${dir}/`));
 
 const setUp = async (t: TestContext) => {
-  const [root, state, hostEtcDir] = await Promise.all([tempDir(t), tempDir(t), tempDir(t)]);
+  const [root, state, hostEtcDir] = await Promise.all([tempDir(t), tempDirInMemory(t), tempDir(t)]);
+  const files = createFiles(await callsWithin(state));
   const spawner: Spawner = await startSpawner({ lockPath: join(root, 'spawner.lock'), startTimeoutMs: 10_000 });
   onCleanup(t, () => spawner.close());
   onCleanup(t, async () => {
@@ -54,6 +56,7 @@ const setUp = async (t: TestContext) => {
     writeBundle,
     snapshots,
     roots: [root, state],
+    files,
     readSeccompProfile,
     hostEtcDir,
   });
@@ -75,7 +78,7 @@ const setUp = async (t: TestContext) => {
     paths: [dir, bundle.path],
     hasSnapshot: false,
   };
-  return { root, state, hostEtcDir, spawner, effects, dir, bundle, bundles, prepare, clean, removedSnapshots };
+  return { root, state, files, hostEtcDir, spawner, effects, dir, bundle, bundles, prepare, clean, removedSnapshots };
 };
 
 const isBug = (error: unknown): boolean => error instanceof FailureError && error.failure.reason === 'Bug';
@@ -148,7 +151,7 @@ describe('PreparePodSandbox', () => {
   });
 
   it("labels the pod's files, its /dev/shm and its sandbox image", { timeout }, async (t) => {
-    const { root, state, prepare, dir } = await setUp(t);
+    const { root, state, files, prepare, dir } = await setUp(t);
     const mounted: unknown[] = [];
     const unused = () => Promise.reject(new Error('not used'));
     const labelling = createSandboxEffects({
@@ -163,6 +166,7 @@ describe('PreparePodSandbox', () => {
       writeBundle: () => Promise.resolve(),
       snapshots: { prepare: async () => [{ type: 'overlay', source: 'overlay', options: [] }], remove: unused },
       roots: [root, state],
+      files,
       readSeccompProfile,
     });
     const mountLabel = 'u:object_r:t:s0:c1,c2';
@@ -256,10 +260,10 @@ describe('CleanPodSandbox', () => {
   });
 
   it('removes nothing while something is still mounted there', { timeout }, async (t) => {
-    const { effects, prepare, clean, dir, state } = await setUp(t);
+    const { effects, prepare, clean, dir, state, files } = await setUp(t);
     await effects.PreparePodSandbox(prepare, context);
     await writeFile(join(dir, 'shm', 'precious'), 'stays');
-    const powerless = createPathCleaner([state], () => Promise.resolve());
+    const powerless = createPathCleaner([state], () => Promise.resolve(), files);
     await assert.rejects(powerless.clean(clean.paths), /cannot be unmounted, so nothing there was removed/);
     assert.equal(await readFile(join(dir, 'shm', 'precious'), 'utf8'), 'stays');
   });

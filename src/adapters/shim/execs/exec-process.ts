@@ -2,7 +2,6 @@
  * What commands in a running container have in common, whoever gets their output: adding one to its shim, seeing it to
  * its end, waiting for the rest of its output, and tidying up. Knows nothing of who asked.
  */
-import { unlink } from 'node:fs/promises';
 import { FailureError, messageOf } from '../../../domain/model/errors.ts';
 import { SIGKILL } from '../../../domain/values/signals.ts';
 import { monotonicMs } from '../../../platform/linux/monotonic.ts';
@@ -26,11 +25,15 @@ export interface ExecName {
 }
 
 /** Removes what may be there of the FIFOs of a command. */
-export const removeExecFifos = async ({ paths }: ShimContext, execId: string): Promise<void> => {
+export const removeExecFifos = async ({ paths, files }: ShimContext, execId: string): Promise<void> => {
   const remove = async (stream: ExecStream): Promise<void> => {
-    await unlink(paths.execFifo(execId, stream)).catch((error: unknown) => {
-      if (errorCodeOf(error) !== 'ENOENT') throw error;
-    });
+    const path = paths.execFifo(execId, stream);
+    await files
+      .callsAt(path)
+      .unlink(path)
+      .catch((error: unknown) => {
+        if (errorCodeOf(error) !== 'ENOENT') throw error;
+      });
   };
   await Promise.all([remove('stdin'), remove('stdout'), remove('stderr')]);
 };

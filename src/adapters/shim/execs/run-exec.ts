@@ -21,12 +21,13 @@ interface ExecStreams {
   readonly stderr: Capture;
 }
 
-const openStreams = async ({ paths, execOutput }: ShimContext, execId: string): Promise<ExecStreams> => {
+const openStreams = async ({ paths, files, execOutput }: ShimContext, execId: string): Promise<ExecStreams> => {
   const limits = { memory: execOutput.memory, bound: createOutputBound(execOutput.bytesMax) };
   const openStream = async (stream: 'stdout' | 'stderr'): Promise<Capture> => {
     const path = paths.execFifo(execId, stream);
-    await makeFifo(path);
-    return capture(fifoSocket(await openFifoReader(path), 'reader'), limits);
+    const calls = files.callsAt(path);
+    await makeFifo(path, calls);
+    return capture(fifoSocket(await openFifoReader(path, calls), 'reader'), limits);
   };
   const [stdout, stderr] = await Promise.allSettled([openStream('stdout'), openStream('stderr')]);
   if (stdout.status === 'fulfilled' && stderr.status === 'fulfilled')

@@ -38,9 +38,10 @@ const openPumps = async (context: ShimContext, effect: StreamExec, client: Proce
   let release = (): void => undefined;
   const openStream = async (stream: ExecStream): Promise<void> => {
     const path = context.paths.execFifo(effect.execId, stream);
-    await makeFifo(path);
-    if (stream !== 'stdin') return void opened.set(stream, await openFifoReader(path));
-    const writer = await openFifoWriter(path);
+    const calls = context.files.callsAt(path);
+    await makeFifo(path, calls);
+    if (stream !== 'stdin') return void opened.set(stream, await openFifoReader(path, calls));
+    const writer = await openFifoWriter(path, calls);
     opened.set(stream, writer.fd);
     ({ release } = writer);
   };

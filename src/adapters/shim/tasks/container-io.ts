@@ -3,13 +3,11 @@
  * task is created until it is deleted; stdin is a FIFO of which the shim itself holds both ends, so that it stays open
  * and silent until somebody attaches. A container without log (the pause task) has no streams at all.
  */
-import { lstat, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { messageOf } from '../../../domain/model/errors.ts';
 import type { EffectOf } from '../../../domain/model/effects.ts';
-import { removeWhole } from '../../../platform/linux/files.ts';
-import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
+import type { Files } from '../../../platform/linux/files.ts';
 import type { LogKeeper } from '../../log-keeper/types.ts';
 import { makeFifo } from '../fifos.ts';
 import type { ShimPaths } from '../paths.ts';
@@ -30,32 +28,27 @@ export interface ContainerIo {
 
 const noStreams: TaskStreams = { stdin: '', stdout: '', stderr: '' };
 
-const isThere = async (path: string): Promise<boolean> => {
-  try {
-    await lstat(path);
-    return true;
-  } catch (error) {
-    if (errorCodeOf(error) === 'ENOENT') return false;
-    throw error;
-  }
-};
-
 export const createContainerIo = (
   paths: ShimPaths,
   logKeeper: Pick<LogKeeper, 'open' | 'close'>,
+  files: Files,
   log: Logger,
 ): ContainerIo => ({
   prepare: async ({ containerId, log: containerLog, stdin, terminal }) => {
     if (containerLog === null) return noStreams;
     const dir = paths.ioDir(containerId);
-    await mkdir(dir, { recursive: true, mode: 0o700 });
+    await files.makeDirectory(dir, 0o700);
     const streams: TaskStreams = {
       stdin: stdin ? join(dir, 'stdin') : '',
       stdout: join(dir, 'stdout'),
       // A terminal has one output; anything else needs both, or shims refuse it.
       stderr: terminal ? '' : join(dir, 'stderr'),
     };
-    await Promise.all(Object.values(streams).filter(Boolean).map(makeFifo));
+    await Promise.all(
+      Object.values(streams)
+        .filter(Boolean)
+        .map((path: string) => makeFifo(path, files.callsAt(path))),
+    );
     await logKeeper.open({
       containerId,
       stdoutFifo: streams.stdout,
@@ -67,10 +60,10 @@ export const createContainerIo = (
   },
   release: async (containerId, timeoutMs) => {
     const dir = paths.ioDir(containerId);
-    if (!(await isThere(dir))) return;
+    if (!(await files.isThere(dir))) return;
     await logKeeper.close(containerId, timeoutMs).catch((error: unknown) => {
       log.warn({ containerId, error: messageOf(error) }, 'the log keeper could not close the log of a container');
     });
-    await removeWhole(dir);
+    await files.removeWhole(dir);
   },
 });

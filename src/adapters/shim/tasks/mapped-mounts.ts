@@ -5,7 +5,6 @@
 import { join } from 'node:path';
 import type { MappedMounts } from '../../../domain/model/effects/task.ts';
 import { mappedDir } from '../../../domain/model/paths.ts';
-import { namesIn } from '../../../platform/linux/files.ts';
 import { settleAll } from '../../../platform/linux/settle-all.ts';
 import type { ShimContext } from '../context.ts';
 
@@ -24,7 +23,10 @@ export const whileMapped = async <T>(
 };
 
 /** For a task whose daemon may have ended before it was done with creating it: one that is there, or never will be. */
-export const unmountMapped = async ({ mounts }: Pick<ShimContext, 'mounts'>, bundlePath: string): Promise<void> => {
+export const unmountMapped = async (
+  { mounts, files }: Pick<ShimContext, 'mounts' | 'files'>,
+  bundlePath: string,
+): Promise<void> => {
   const dir = mappedDir(bundlePath);
-  await settleAll((await namesIn(dir)).map((name) => mounts.unmount(join(dir, name))));
+  await settleAll((await files.namesIn(dir)).map((name) => mounts.unmount(join(dir, name))));
 };

@@ -8,6 +8,7 @@ import { createShimAdapter } from '../../../../src/adapters/shim/adapter.ts';
 import { startSpawner } from '../../../../src/platform/spawner/client.ts';
 import { readCgroupFacts } from '../../../../src/platform/linux/cgroups.ts';
 import type { EffectOf } from '../../../../src/domain/model/effects.ts';
+import { pooledFiles } from '../../../../src/platform/linux/files.ts';
 import { createTestLogKeeper } from './log-keeper.ts';
 import { launch } from './rig.ts';
 
@@ -31,6 +32,7 @@ const { effects } = await createShimAdapter({
   keptShims: { shimsMax: 0, forMs: 0 },
   shimsInUse: new Set(),
   stateDir,
+  files: pooledFiles,
   cgroup: await readCgroupFacts(),
   log: pino({ level: 'silent' }),
 });

@@ -21,6 +21,7 @@ import type { ShimOrigin, ShimAddress } from '../../../../src/domain/model/tasks
 import type { RuntimeHandler } from '../../../../src/domain/model/runtime-handler.ts';
 import type { Observation } from '../../../../src/domain/model/observation.ts';
 import type { EffectAttachment, EffectContext, Observe } from '../../../../src/engine/ports.ts';
+import { pooledFiles } from '../../../../src/platform/linux/files.ts';
 import { cgroupsBelow, mountsBelow, processes, processesInCgroups, removeCgroups } from '../../../support/leftovers.ts';
 import { type BundleOptions, makeBundle, makeRootfs } from './bundles.ts';
 import { createTestLogKeeper, type TestLogKeeper } from './log-keeper.ts';
@@ -140,6 +141,7 @@ export const openRig = async (shimPath: string, options: RigOptions = {}): Promi
       filledArg: (arg) => (typeof arg === 'string' ? arg : `filled ${arg.token}`),
       processClientOf: (sessionId) => options.sessions?.get(sessionId) ?? noSession(),
       stateDir,
+      files: pooledFiles,
       cgroup: await readCgroupFacts(),
       ...(options.whenServing === undefined ? {} : { whenServing: options.whenServing() }),
       timings,
