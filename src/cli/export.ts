@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { openReader } from '../journal/open.ts';
 import { openTree } from '../journal/open-tree.ts';
+import { plainUrl } from './bundle/redact.ts';
 import { command, misuse, type Values } from './command.ts';
 import { type Cursor, openCursor } from './cursor.ts';
 import { formatOption, parseFormat, type WritePage, writePageOf } from './export/formats.ts';
@@ -54,12 +55,21 @@ const tlogTo = async (path: string, dir: string, io: Io): Promise<void> => {
   }
 };
 
+const receiverOf = (endpoint: string): string => {
+  const url = URL.parse(endpoint);
+  if (url === null || !/^https?:$/.test(url.protocol))
+    throw misuse(`--endpoint ${endpoint}: that is no address of a receiver, such as http://127.0.0.1:4318.`);
+  if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '')
+    throw misuse(
+      `--endpoint: an address without user, password and query is wanted, ${plainUrl(endpoint)}: have a collector on this node add what the receiver asks for.`,
+    );
+  return endpoint;
+};
+
 const targetOf = async ({ output, endpoint, format }: Values<typeof options>, io: Io): Promise<Target> => {
   if (endpoint !== undefined && (output !== undefined || format !== 'otlp'))
     throw misuse('--endpoint goes with --format otlp, and without --output.');
-  if (endpoint !== undefined && !/^https?:\/\/[^/\s]+/.test(endpoint))
-    throw misuse(`--endpoint ${endpoint}: that is no URL.`);
-  if (endpoint !== undefined) return otlpTarget(endpoint);
+  if (endpoint !== undefined) return otlpTarget(receiverOf(endpoint));
   return output === undefined ? streamTarget(io.stdout) : fileTarget(resolve(output));
 };
 

@@ -7,6 +7,7 @@ import { realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import { SOCKET_NAME } from '../config/config.ts';
 import { exists } from '../platform/linux/exists.ts';
+import { LEFT_OUT, plainUrl } from './bundle/redact.ts';
 import type { Command, ExitStatus, Values } from './command.ts';
 import type { Io, ReadExtent } from './io.ts';
 import { newestFacts } from './newest-facts.ts';
@@ -44,7 +45,7 @@ const tellDaemons = async (command: Command, line: CommandLine, extent: ReadExte
     const socketPath = await socketAt(rootDir, line);
     // Before its client is loaded, which takes longer than most reads.
     if (socketPath === null || !(await exists(socketPath))) continue;
-    await tell(socketPath, { rootDir, subcommand: command.name, words: line.words, extent });
+    await tell(socketPath, { rootDir, subcommand: command.name, words: line.words.map(shownWord), extent });
   }
 };
 
@@ -82,6 +83,17 @@ const tell = async (socketPath: string, { extent, words, ...read }: Told): Promi
   } finally {
     daemon.close();
   }
+};
+
+/**
+ * A record of a read stays: it must not bring into the journal what somebody only looked for there (whether a password is in
+ * it, say), nor the credentials of who is sent an export.
+ */
+const shownWord = (word: string, index: number, words: readonly string[]): string => {
+  if (words[index - 1] === '--text') return LEFT_OUT;
+  if (word.startsWith('--text=')) return `--text=${LEFT_OUT}`;
+  const [option = '', value] = word.split(/(?<=^--[a-z-]+=)/);
+  return value === undefined ? plainUrl(word) : `${option}${plainUrl(value)}`;
 };
 
 const textOf = (count: number | undefined): string | undefined => (count === undefined ? undefined : String(count));

@@ -28,8 +28,25 @@ export interface Asked {
   readonly things: readonly string[];
 }
 
+async function* saying(commands: readonly (readonly string[])[], rootDir: string): AsyncGenerator<Told> {
+  for (const words of commands) {
+    const { stdout, stderr, exitStatus } = await scribe([...words, '--root', rootDir]);
+    assert.equal(exitStatus, 0, `${words.join(' ')}: ${stderr}`);
+    yield { by: words.join(' '), text: stdout + stderr };
+  }
+}
+
+/** What is given away at one level: exports, a bundle, and every answer that the page gets. */
+export async function* givenAwayAt(owner: Owner, level: Level, { rootDir, headSeq }: Asked): AsyncGenerator<Told> {
+  const exports = FORMATS.map((format) => ['export', '--level', level, '--format', format]);
+  yield* saying(exports, rootDir);
+  yield* bundleAt(owner, rootDir, level);
+  yield { by: `the page at level ${level}`, text: await pageAt(owner, rootDir, level, headSeq) };
+}
+
 /** What every command says, at every level that it has, and every answer that the page gets. */
-export async function* outputsOf(owner: Owner, { rootDir, headSeq, things }: Asked): AsyncGenerator<Told> {
+export async function* outputsOf(owner: Owner, asked: Asked): AsyncGenerator<Told> {
+  const { rootDir, headSeq, things } = asked;
   const commands = [
     ...[
       ['history', '--reads', '--events'],
@@ -45,18 +62,10 @@ export async function* outputsOf(owner: Owner, { rootDir, headSeq, things }: Ask
     ...['pods', 'containers', 'images'].map((what) => ['at', String(headSeq), '--json', 'get', what]),
     ...[['diff', '1', String(headSeq)], ['diff', '1', String(headSeq), '--json'], ['replay'], ['replay', '--json']],
     ...[['journal', 'info'], ['journal', 'info', '--json'], ['verify']],
-    ...LEVELS.flatMap((level) => FORMATS.map((format) => ['export', '--level', level, '--format', format])),
     ...VIEWS.map((view) => ['sql', '--json', `SELECT * FROM ${view}`]),
   ];
-  for (const words of commands) {
-    const { stdout, stderr, exitStatus } = await scribe([...words, '--root', rootDir]);
-    assert.equal(exitStatus, 0, `${words.join(' ')}: ${stderr}`);
-    yield { by: words.join(' '), text: stdout + stderr };
-  }
-  for (const level of LEVELS) {
-    yield* bundleAt(owner, rootDir, level);
-    yield { by: `the page at level ${level}`, text: await pageAt(owner, rootDir, level, headSeq) };
-  }
+  yield* saying(commands, rootDir);
+  for (const level of LEVELS) yield* givenAwayAt(owner, level, asked);
 }
 
 async function* bundleAt(owner: Owner, rootDir: string, level: Level): AsyncGenerator<Told> {

@@ -164,6 +164,25 @@ test('C12: a bundle holds none, says what is in it, and is for its owner alone',
   assert.match(readFileSync(join(dir, inside, 'config.json'), 'utf8'), /"endpoint":"http:\/\/127\.0\.0\.1:4318/);
 });
 
+test('C12: a crash report in a bundle has what was asked for from level request on, and its words at request-response', async () => {
+  for (const [level, shown] of [
+    ['request', ['updated annotation']],
+    ['request-response', ['updated annotation', 'crash']],
+  ] as const) {
+    const dir = await tempDir(owner);
+    const output = join(dir, 'bundle.tar.gz');
+    const words = ['bundle', '--root', secretive.dir, '--since', '1', '--level', level, '--output', output];
+    assert.equal((await scribe(words)).exitStatus, 0);
+    const { stdout } = await run(['tar', '-xzOf', output, '--wildcards', '*/crash-*']);
+    const found = search(stdout);
+    assert.deepEqual(
+      ['updated annotation', 'crash'].filter((name) => found.includes(name)),
+      shown,
+      level,
+    );
+  }
+});
+
 test('a bundle of a broken node says what is missing from it, and why', async () => {
   const dir = await tempDir(owner);
   const [config, output] = [join(dir, 'config.toml'), join(dir, 'bundle.tar.gz')];

@@ -6,10 +6,11 @@ import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { before, describe, test } from 'node:test';
+import { writeCrashReport } from '../../src/daemon/crash-report.ts';
 import { searcherFor, searchFiles } from '../support/canaries.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { criTool } from '../support/cri-tools.ts';
-import { headOf } from '../support/journal.ts';
+import { headOf, recordsOf } from '../support/journal.ts';
 import { fetchInside } from '../support/netns.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
 import { containerConfig, eventually, runPod } from '../support/pods.ts';
@@ -137,6 +138,11 @@ describe('the audit policy', { timeout: 120_000 }, () => {
   test('C12: no output at any level has what is sealed, nor a figure, a span, a line of the log or a file', async () => {
     const { daemon } = node;
     const { root, state } = daemon.dirs;
+    const made = (await recordsOf(daemon)).filter(({ type }) =>
+      /^(call\.received|container\.requested)$/.test(type),
+    ) as never[];
+    const crashed = { records: made, latest: null, isDecided: true };
+    writeCrashReport({ rootDir: root, version: '1', unfinished: () => crashed }, 'staged', new Error('staged'));
     const asked = { rootDir: root, headSeq: headOf(daemon), things: [containerId, podSandboxId] };
     for await (const { by, text } of outputsOf(owner, asked)) assert.deepEqual(search(text), [], by);
     const { runtime, image } = daemon.cri;
@@ -238,6 +244,24 @@ describe('the audit policy', { timeout: 120_000 }, () => {
       (await readers()).some((line) => line.includes('--follow --container main')),
     );
     await node.daemon.cri.runtime.reopenContainerLog({ containerId });
+    // What was only looked for is not brought in by the record of it, nor who is sent an export and how.
+    const to = `http://u:${secretOf('password')}@127.0.0.1:1`;
+    const refused = await node.daemon.scribe(
+      'export',
+      '--root',
+      node.daemon.dirs.root,
+      '--format',
+      'otlp',
+      '--endpoint',
+      to,
+    );
+    assert.equal(refused.exitCode, 2);
+    assert.match(refused.stderr, /--endpoint: an address without user, password and query is wanted, http:\/\/127/);
+    await node.daemon.scribe('history', '--root', node.daemon.dirs.root, '--text', secretOf('env'));
+    const read = await scribeOf(['sql', "SELECT request FROM calls WHERE method = 'ReadJournal'"]);
+    assert.match(read, /"--text","\(left out\)"/);
+    assert.match(read, /"--endpoint","http:\/\/127\.0\.0\.1:1"/);
+    assert.deepEqual(search(read), []);
     await follower.stop();
     const after = await readers();
     assert.equal(after.filter((line) => line.includes('--follow')).length, 1, after.join('\n'));

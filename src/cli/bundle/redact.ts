@@ -6,7 +6,7 @@ import type { Config } from '../../config/config.ts';
 import type { CrashReport, WrittenRecord } from '../../daemon/crash-report.ts';
 import { bodyAt, type Level } from '../export/level.ts';
 
-const LEFT_OUT = '(left out)';
+export const LEFT_OUT = '(left out)';
 
 /** A frame of a stack: where, and never what. */
 const FRAME = /^\s+at /;
@@ -16,7 +16,7 @@ const isTable = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** User, password and query of a URL are left out. */
-const plainUrl = (text: string): string => text.replace(URL_WITH_MORE, '$1$2');
+export const plainUrl = (text: string): string => text.replace(URL_WITH_MORE, '$1$2');
 
 const withoutSecrets = (value: unknown): unknown => {
   if (typeof value === 'string') return plainUrl(value);

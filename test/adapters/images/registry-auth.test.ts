@@ -145,6 +145,22 @@ describe('registry authentication', { timeout: 180_000 }, () => {
     assert.match(denied.message, /answered 403 Forbidden \(DENIED: no \[31m\)/);
   });
 
+  it('C12: says nothing of what a registry says when that quotes its credentials', async (t) => {
+    for (const message of [`user ${secret} is locked`, `${basic} is not for you`]) {
+      const registry = await startFaultServer(t);
+      registry.intercept(({ headers }, response) =>
+        Boolean(
+          headers.authorization === undefined
+            ? response.writeHead(401, { 'www-authenticate': 'Basic realm="registry"' }).end()
+            : response.writeHead(403).end(JSON.stringify({ errors: [{ code: 'DENIED', message }] })),
+        ),
+      );
+      const store = await storeWith(t, password);
+      const { message: told } = await store.failedPull(`${registry.host}/team/app:v1`, 'token-1');
+      assert.match(told, /answered 403 Forbidden \(its words are left out: they quote the credentials/);
+    }
+  });
+
   it('shows credentials without a server to the mirrors of hosts.toml, unless the node forbids it', async (t) => {
     const mirror = await startFaultServer(t);
     const registry = await startFaultServer(t);

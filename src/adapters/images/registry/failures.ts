@@ -18,6 +18,14 @@ const errorSchema = z.object({ code: wordSchema, message: wordSchema });
 /** Only the first is told. */
 const errorsSchema = z.object({ errors: z.tuple([errorSchema]).rest(z.unknown()) });
 
+/** A header's value, what follows its scheme, and the password in that. */
+const secretsIn = (value: string): readonly string[] => {
+  const credentials = value.replace(/^\S+\s+/, '');
+  const plain = Buffer.from(credentials, 'base64').toString();
+  const password = plain.includes(':') ? plain.slice(plain.indexOf(':') + 1) : '';
+  return [value, credentials, password].filter((secret) => secret !== '');
+};
+
 /** The registry's own words (distribution-spec, "Error Codes"), as far as they can be shown. */
 const explanationOf = async (response: HttpResponse, url: URL): Promise<string> => {
   try {
@@ -27,6 +35,8 @@ const explanationOf = async (response: HttpResponse, url: URL): Promise<string> 
     }
     const [first] = readAs(errorsSchema, body)?.errors ?? [];
     const words = [first?.code, first?.message].filter((word) => word !== undefined).join(': ');
+    if (response.confided.flatMap(secretsIn).some((secret) => words.includes(secret)))
+      return ' (its words are left out: they quote the credentials that it was given)';
     return words === '' ? '' : ` (${words.replace(/[^\x20-\x7e]+/g, ' ').slice(0, ERROR_TEXT_MAX)})`;
   } catch {
     return '';

@@ -54,6 +54,8 @@ export interface HttpResponse {
   readonly isDirect: boolean;
   /** True when the server that was asked first is on this machine or only in reach of it. */
   readonly isLocal: boolean;
+  /** Values of the headers that were sent to that server alone: what comes back may quote them. */
+  readonly confided: readonly string[];
 }
 
 export interface HttpClient {
@@ -131,7 +133,7 @@ async function* pieces(url: URL, message: IncomingMessage, idleTimeoutMs: number
 const responseOf = (
   message: IncomingMessage,
   body: AsyncIterable<Buffer>,
-  { isDirect, isLocal }: Pick<HttpResponse, 'isDirect' | 'isLocal'>,
+  about: Pick<HttpResponse, 'isDirect' | 'isLocal' | 'confided'>,
 ): HttpResponse => {
   return {
     status: message.statusCode ?? 0,
@@ -140,8 +142,7 @@ const responseOf = (
       return Array.isArray(value) ? value.join(', ') : (value ?? '');
     },
     body,
-    isDirect,
-    isLocal,
+    ...about,
     discard: async () => {
       let bytes = 0;
       try {
@@ -237,6 +238,7 @@ export const createHttpClient = (progressTimeoutMs: number, lookup: Lookup = loo
     let url = request.url;
     let isGuarded = request.isNamedFromAfar === true;
     let isLocal = false;
+    const confided = Object.values(request.headers).flatMap((value) => [value ?? []].flat().map(String));
     for (let redirects = 0; redirects <= REDIRECTS_MAX; redirects += 1) {
       signal.throwIfAborted();
       const isDirect = url.origin === request.url.origin;
@@ -254,7 +256,7 @@ export const createHttpClient = (progressTimeoutMs: number, lookup: Lookup = loo
         isLocal = isLoopback(url.host) || isLocalAddress(url.hostname) || isOnIt;
         isGuarded ||= !isLocal;
       }
-      const response = responseOf(message, pieces(url, message, idleTimeoutMs), { isDirect, isLocal });
+      const response = responseOf(message, pieces(url, message, idleTimeoutMs), { isDirect, isLocal, confided });
       const location = response.header('location');
       const isRedirect =
         [301, 302, 303, 307, 308].includes(response.status) && location !== '' && request.method !== 'POST';
