@@ -29,9 +29,9 @@ const SOCKET_PATH_BYTES_MAX = 107;
 const mainPath = fileURLToPath(new URL('./keeper-main.ts', import.meta.url));
 /**
  * The keeper is there as long as the node is, and its memory counts as the daemon's: a small heap, no helper threads
- * for collecting it.
+ * for collecting it, and no collections but those that are asked for or needed.
  */
-const nodeFlags = ['--max-semi-space-size=1', '--max-old-space-size=64', '--v8-pool-size=0'];
+const nodeFlags = ['--no-memory-reducer', '--max-semi-space-size=1', '--max-old-space-size=64', '--v8-pool-size=0'];
 
 export interface KeeperDirectory {
   readonly dir: string;

@@ -61,7 +61,7 @@ const COLLECTION_FLAGS = [
 /**
  * Has V8 begin to collect the garbage of this thread. It goes on a millisecond at a time, and on other threads, while this one
  * works; the last step is what others wait for. Where a heap that grew under load is left scattered over pages that are nearly
- * empty, some of it is moved together then, and V8 goes on with that by itself 8 s later.
+ * empty, some of it is moved together then, and more the second time.
  *
  * V8 has no call for this. It asks itself whether to begin when it makes an old object, of which a name of a property is one,
  * and these flags make it say yes. They are set for that moment only: a thread or process that is started with other flags can't

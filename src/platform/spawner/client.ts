@@ -51,10 +51,17 @@ const noteStart = (underWay: UnderWay, pid: number): void => {
 const mainPath = fileURLToPath(new URL('./spawner-main.ts', import.meta.url));
 
 /**
- * The spawner lives long and does little: a small heap, no threads to help collecting it, and no optimizing compilers,
- * whose memory (12 MB) would be most of its own.
+ * The spawner lives long and does little: a small heap, no threads to help collecting it, no collections but those that are asked
+ * for or needed, and no optimizing compilers, whose memory (12 MB) would be most of its own.
  */
-const nodeFlags = ['--max-semi-space-size=1', '--max-old-space-size=32', '--v8-pool-size=0', '--no-opt', '--no-maglev'];
+const nodeFlags = [
+  '--no-memory-reducer',
+  '--max-semi-space-size=1',
+  '--max-old-space-size=32',
+  '--v8-pool-size=0',
+  '--no-opt',
+  '--no-maglev',
+];
 const environment = ({ NODE_COMPILE_CACHE, SCRIBE_NOFILE }: NodeJS.ProcessEnv): NodeJS.ProcessEnv => ({
   UV_THREADPOOL_SIZE: '1',
   ...(SCRIBE_NOFILE === undefined ? {} : { SCRIBE_NOFILE }),
