@@ -12,16 +12,19 @@ export type BodyTest =
   | { readonly kind: 'is'; readonly path: string; readonly number: number }
   | { readonly kind: 'isNotZero'; readonly path: string }
   | { readonly kind: 'isOneOf'; readonly path: string; readonly texts: readonly string[] }
-  | { readonly kind: 'isNotAscii' };
+  | { readonly kind: 'isNotAscii' }
+  /** Not the body, but the stream: that of a single call. */
+  | { readonly kind: 'isOfCall' };
 
 export type BodyTests = readonly (readonly BodyTest[])[];
 
 /**
- * Records of these types (null: of any) that pass a test of each list are marked, all where there is no list; null: they are
- * only told of.
+ * Records of these types (null: of any, but for those of `except`) that pass a test of each list are marked, all where there
+ * is no list; null: they are only told of.
  */
 export interface MarkRule {
   readonly types: readonly string[] | null;
+  readonly except?: readonly string[];
   readonly allOf: BodyTests | null;
 }
 
@@ -54,6 +57,8 @@ const testSql = (test: BodyTest): string => {
       return `coalesce(json_extract(body, ?), '') IN (SELECT value FROM json_each(?))`;
     case 'isNotAscii':
       return 'length(CAST(body AS BLOB)) > length(body)';
+    case 'isOfCall':
+      return "typeof(stream) = 'text'";
   }
 };
 
@@ -68,14 +73,25 @@ const testValues = (test: BodyTest): (string | number)[] => {
     case 'isOneOf':
       return [test.path, JSON.stringify(test.texts)];
     case 'isNotAscii':
+    case 'isOfCall':
       return [];
   }
 };
 
 type RawMark = readonly [seq: number, call: number | null, type: number | null, isMarked: number];
 
-const ofTypes = (ids: readonly number[] | null): string =>
-  ids === null ? 'type IS NOT NULL' : `type IN (${ids.join(', ')})`;
+/** A rule as SQLite is asked: types by their ids; null where none of them was ever written. */
+interface RuleSql {
+  readonly types: string;
+  readonly allOf: BodyTests | null;
+}
+
+const ruleSqlOf = (names: NameReader, { types, except = [], allOf }: MarkRule): RuleSql | null => {
+  const idsOf = (wanted: readonly string[]): number[] => wanted.flatMap((type) => names.idOf(type) ?? []);
+  if (types === null) return { types: `type NOT IN (${idsOf(except).join(', ')})`, allOf };
+  const ids = idsOf(types);
+  return ids.length === 0 ? null : { types: `type IN (${ids.join(', ')})`, allOf };
+};
 
 export const allOfSql = (allOf: BodyTests): readonly string[] =>
   allOf.map((anyOf) => `(${['0', ...anyOf.map(testSql)].join(' OR ')})`);
@@ -83,8 +99,30 @@ export const allOfSql = (allOf: BodyTests): readonly string[] =>
 export const allOfValues = (allOf: BodyTests): (string | number)[] =>
   allOf.flatMap((anyOf) => anyOf.flatMap(testValues));
 
-const ruleSql = ({ ids, allOf }: { readonly ids: readonly number[] | null; readonly allOf: BodyTests }): string =>
-  `(${[ofTypes(ids), ...allOfSql(allOf)].join(' AND ')})`;
+interface MarkingSql {
+  readonly told: readonly string[];
+  readonly isMarked: string;
+  readonly values: readonly (string | number)[];
+}
+
+const markingSqlOf = (names: NameReader, rules: readonly MarkRule[]): MarkingSql => {
+  const known = rules.flatMap((rule) => ruleSqlOf(names, rule) ?? []);
+  const marking = known.flatMap(({ types, allOf }) => (allOf === null ? [] : [{ types, allOf }]));
+  return {
+    told: known.filter(({ allOf }) => allOf === null).map(({ types }) => types),
+    isMarked: ['0', ...marking.map(({ types, allOf }) => `(${[types, ...allOfSql(allOf)].join(' AND ')})`)].join(
+      ' OR ',
+    ),
+    values: marking.flatMap(({ allOf }) => allOfValues(allOf)),
+  };
+};
+
+const markOf = (names: NameReader, [seq, call, type, isMarked]: RawMark): Mark => ({
+  seq,
+  call,
+  type: type === null ? null : (names.nameOf(type) ?? '?'),
+  isMarked: type !== null && isMarked === 1,
+});
 
 /** What `marked` gives. */
 export const marksOf = (
@@ -94,26 +132,33 @@ export const marksOf = (
   fromSeq: number,
   toSeq: number,
 ): Mark[] => {
-  const known = rules
-    .map(({ types, allOf }) => ({ ids: types?.flatMap((type) => names.idOf(type) ?? []) ?? null, allOf }))
-    .filter(({ ids }) => ids === null || ids.length > 0);
-  const told = known.filter(({ allOf }) => allOf === null).map(({ ids }) => ofTypes(ids));
-  const marking = known.flatMap(({ ids, allOf }) => (allOf === null ? [] : [{ ids, allOf }]));
-  const isMarked = ['0', ...marking.map(ruleSql)].join(' OR ');
-  const values = marking.flatMap(({ allOf }) => allOfValues(allOf));
+  const { told, isMarked, values } = markingSqlOf(names, rules);
   // Where nothing is only told of, what is found is marked: bodies need not be looked at twice.
   const [marked, markedValues] = told.length === 0 ? ['type IS NOT NULL', []] : [isMarked, values];
-  const rows = db
+  return db
     .prepare<unknown[], RawMark>(
       `SELECT seq, call, type, ${marked} FROM records
          WHERE seq >= ? AND seq <= ? AND (type IS NULL OR ${[...told, isMarked].join(' OR ')}) ORDER BY seq`,
     )
     .raw()
-    .all(...markedValues, fromSeq, toSeq, ...values);
-  return rows.map(([seq, call, type, marked]) => ({
-    seq,
-    call,
-    type: type === null ? null : (names.nameOf(type) ?? '?'),
-    isMarked: type !== null && marked === 1,
-  }));
+    .all(...markedValues, fromSeq, toSeq, ...values)
+    .map((row) => markOf(names, row));
+};
+
+/** What `markedOfCalls` gives. */
+export const marksOfCalls = (
+  db: Db,
+  names: NameReader,
+  rules: readonly MarkRule[],
+  calls: readonly number[],
+): Mark[] => {
+  const { isMarked, values } = markingSqlOf(names, rules);
+  return db
+    .prepare<unknown[], RawMark>(
+      `SELECT seq, call, type, 1 FROM records INDEXED BY records_by_call
+         WHERE call IN (SELECT value FROM json_each(?)) AND type IS NOT NULL AND (${isMarked})`,
+    )
+    .raw()
+    .all(JSON.stringify(calls), ...values)
+    .map((row) => markOf(names, row));
 };

@@ -102,7 +102,7 @@ export async function* searchWindows(
   { path, rules, windows }: WindowSearch,
   marked: (rules: readonly MarkRule[], fromSeq: number, toSeq: number) => readonly Mark[],
   startedHelper: SearchHelper | null,
-): AsyncGenerator<MarkedWindow> {
+): AsyncGenerator<MarkedWindow, void> {
   const task: SearchTask = { rules, windows, untaken: new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT) };
   const take = takerOf(task);
   const found = new Map<number, readonly Mark[]>();

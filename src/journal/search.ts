@@ -5,7 +5,7 @@
 import type { Db } from './connect.ts';
 import type { NameReader } from './names.ts';
 import { type RawRecord, recordColumns } from './raw-record.ts';
-import { allOfSql, allOfValues, type BodyTests, type Mark, type MarkRule, marksOf } from './marks.ts';
+import { allOfSql, allOfValues, type BodyTests, type Mark, type MarkRule, marksOf, marksOfCalls } from './marks.ts';
 import { helpSearch, type MarkedWindow, type SearchHelper, searchWindows, type Window } from './search-windows.ts';
 import type { JournalRecord } from './types.ts';
 
@@ -16,6 +16,12 @@ export interface MakingQuery {
   readonly type: string;
   readonly only: 'first' | 'all';
   readonly allOf: BodyTests;
+}
+
+/** A call on whose behalf no more than so many records were made, itself with them, or some behind a stretch: then it goes on. */
+export interface CallOfFew {
+  readonly call: number;
+  readonly goesOn: boolean;
 }
 
 export interface Search {
@@ -32,11 +38,15 @@ export interface Search {
     rules: readonly MarkRule[],
     windows: readonly Window[],
     helper?: SearchHelper | null,
-  ) => AsyncGenerator<MarkedWindow>;
+  ) => AsyncGenerator<MarkedWindow, void>;
   /** For `markedWindows` of so many records, begun soon: a thread takes its time to start. null: not worth it. */
   readonly helpSearch: (records: number) => SearchHelper | null;
   /** The records of these streams in a stretch, by the index on streams; all are marked, and in order of each stream. */
   readonly markedOf: (streams: readonly string[], fromSeq: number, toSeq: number) => Mark[];
+  /** Those that are marked of all that was recorded on behalf of these calls, by the index on calls. */
+  readonly markedOfCalls: (rules: readonly MarkRule[], calls: readonly number[]) => Mark[];
+  /** Calls that began in a stretch and of which it tells little, or not all; by the index on calls alone. */
+  readonly callsOfFew: (recordsMax: number, fromSeq: number, toSeq: number) => CallOfFew[];
 }
 
 const streamsMax = 20;
@@ -96,6 +106,16 @@ export const createSearch = (db: Db, names: NameReader, decode: (row: RawRecord)
     markedWindows: (rules, windows, helper = null) => searchWindows({ path: db.name, rules, windows }, marked, helper),
     helpSearch: (records) => helpSearch(db.name, records),
     markedOf: (streams, fromSeq, toSeq) => marksOfStreams(db, names, streams, fromSeq, toSeq),
+    markedOfCalls: (rules, calls) => marksOfCalls(db, names, rules, calls),
+    callsOfFew: (recordsMax, fromSeq, toSeq) =>
+      db
+        .prepare<[number, number, number, number], readonly [call: number, lastSeq: number]>(
+          `SELECT call, max(seq) FROM records WHERE call >= ? AND call <= ?
+             GROUP BY call HAVING count(*) <= ? OR max(seq) > ?`,
+        )
+        .raw()
+        .all(fromSeq, toSeq, recordsMax, toSeq)
+        .map(([call, lastSeq]) => ({ call, goesOn: lastSeq > toSeq })),
     streamsBeginning: (start) => beginning.all(start, `${start}${nameEnd}`),
     makings: (query, toSeq) => {
       const typeId = names.idOf(query.type);

@@ -88,7 +88,7 @@ export const candidatesOf = (
   const plan = filterPlan(filter, options.withEvents, options.range.until !== null);
   if (plan === null) return null;
   return isReversed || plan.order === 'sorted'
-    ? sortedOf(options, plan.rules, [], isReversed)
+    ? sortedOf(options, plan.rules, isReversed)
     : candidates(options, plan, windowMin);
 };
 

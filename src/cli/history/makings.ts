@@ -54,17 +54,18 @@ const containerMakings = ({ wanted, pods, images }: Selection): MakingQuery[] =>
   return byIdOrName(query, containerStream, container, hasName('$.config', [container]));
 };
 
+/** Whether a container is chosen by what its pod is, too. */
+const hangsOnPods = ({ pod = null, namespace = null, labels = [] }: Wanted): boolean =>
+  pod !== null || namespace !== null || labels.length > 0;
+
 /** Has the selection learn which objects it is about, of all that were made up to a record. */
 export const learnMakings = (reader: JournalReader, selection: Selection, toSeq: number): void => {
-  const { image = null } = selection.wanted;
+  const { container = null, image = null } = selection.wanted;
   const learn = (queries: readonly MakingQuery[]): void => {
     for (const query of queries) for (const record of reader.makings(query, toSeq)) selection.learn(record);
   };
-  learn(
-    image === null
-      ? podMakings(selection.wanted)
-      : [{ streamsBeginning: imageStream(''), type: 'image.pulled', only: 'all', allOf: [] }],
-  );
+  if (image !== null) learn([{ streamsBeginning: imageStream(''), type: 'image.pulled', only: 'all', allOf: [] }]);
+  else if (container === null || hangsOnPods(selection.wanted)) learn(podMakings(selection.wanted));
   // Which of them are chosen hangs on what was just learnt.
   learn(containerMakings(selection));
 };

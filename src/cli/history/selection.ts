@@ -65,6 +65,8 @@ export const createSelection = (wanted: Wanted): Selection => {
   const pods = new Map<string, Labels>();
   /** Streams of containers that were made from a selected image, or mount it. */
   const fromImage = new Set<string>();
+  /** Streams of other containers of pods that are selected: making one is about its pod too. */
+  const inPods = new Set<string>();
   const streams = new Set<string>();
   const ids = new Set<string>();
 
@@ -94,6 +96,7 @@ export const createSelection = (wanted: Wanted): Selection => {
     const inPod = (pod === null && namespace === null) || pods.has(podSandboxId);
     const isIt = container === null || isContainerNamed(container, { id, name });
     if (inPod && isIt && hasLabels({ ...pods.get(podSandboxId), ...its }, labels)) select(containerStream(id), id);
+    else if (streams.has(sandboxStream(podSandboxId))) inPods.add(containerStream(id));
   };
   const learnImage = (id: string, repoTags: readonly string[], repoDigests: readonly string[]): void => {
     if (image === null) return;
@@ -154,7 +157,7 @@ export const createSelection = (wanted: Wanted): Selection => {
   };
 
   const learnsFrom = isEverything ? [] : MAKINGS;
-  const chosenStreams = (): readonly string[] | null => (isEverything ? null : [...streams, ...fromImage]);
+  const chosenStreams = (): readonly string[] | null => (isEverything ? null : [...streams, ...fromImage, ...inPods]);
   return {
     learn,
     learnsFrom,

@@ -7,7 +7,7 @@
  *   windows of records ──marks──────────┴──> numbers of calls and events, sorted ──> entries
  */
 import type { Mark, MarkRule } from '../../journal/marks.ts';
-import type { SearchHelper, Window } from '../../journal/search-windows.ts';
+import type { MarkedWindow, Window } from '../../journal/search-windows.ts';
 import type { JournalRecord } from '../../journal/types.ts';
 import { seqsOf } from '../time-argument.ts';
 import { COMPLETED, type Entry, isTold, RECEIVED } from './entries.ts';
@@ -42,6 +42,7 @@ const createFound = (fromSeq: number) => {
       if (call !== null || type === RECEIVED) note(call ?? seq, true);
       if (type !== RECEIVED && type !== COMPLETED) note(seq, false);
     },
+    takeCall: (call: number): void => note(call, true),
     count: (): number => found.size,
     pruned: (): Entry[] => prunedIn(pruned.toSorted((a, b) => a.seq - b.seq)),
     sorted: (): Found[] => [...found].map(([seq, isCall]) => ({ seq, isCall })).sort((a, b) => a.seq - b.seq),
@@ -93,24 +94,25 @@ function* windowsOf(fromSeq: number, toSeq: number, isReversed: boolean): Genera
   }
 }
 
-/** What rules mark, and what these streams tell of. */
+/** Whether so much of what was looked at is to be shown that reading all of it in order is faster. */
+const isMuch = (all: FoundSet, looked: number): boolean =>
+  looked >= PROBED_RECORDS && all.count() * RECORDS_PER_CANDIDATE > looked;
+
+/** What rules mark. */
 export async function* sortedOf(
   options: MarkedOptions,
   rules: readonly MarkRule[],
-  streams: readonly string[],
   isReversed: boolean,
-  helper: SearchHelper | null = null,
 ): AsyncGenerator<Entry> {
   const { reader } = options;
   const { fromSeq, toSeq } = seqsOf(reader, options.range);
   const all = createFound(fromSeq);
-  let looked = 0;
   const windows = [...windowsOf(fromSeq, toSeq, isReversed)];
-  for await (const { fromSeq: first, toSeq: last, marks } of reader.markedWindows(rules, windows, helper)) {
+  let looked = 0;
+  for await (const { fromSeq: first, toSeq: last, marks } of reader.markedWindows(rules, windows)) {
     for (const mark of marks) all.take(mark);
-    for (const mark of reader.markedOf(streams, first, last)) all.take(mark);
     looked += last - first + 1;
-    if (looked >= PROBED_RECORDS && all.count() * RECORDS_PER_CANDIDATE > looked) {
+    if (isMuch(all, looked)) {
       yield* readAll(options, isReversed);
       return;
     }
@@ -118,24 +120,79 @@ export async function* sortedOf(
   yield* shown(options, all, isReversed);
 }
 
-/** What the chosen objects have to do with. */
+/** What is told on a call's own stream of how it goes. Of what it does, the streams of objects tell. */
+const ASIDES: readonly MarkRule[] = [{ types: null, except: [RECEIVED, COMPLETED], allOf: [[{ kind: 'isOfCall' }]] }];
+/** That it began, and that it ended. */
+const BARE_RECORDS = 2;
+
+async function* resumed(
+  first: Promise<IteratorResult<MarkedWindow, void>>,
+  rest: AsyncGenerator<MarkedWindow, void>,
+): AsyncGenerator<MarkedWindow> {
+  try {
+    const begun = await first;
+    if (begun.done !== true) yield begun.value;
+    yield* rest;
+  } finally {
+    // Ends the other thread, where nobody asked on.
+    await rest.return();
+  }
+}
+
+/**
+ * What the chosen objects have to do with. Calls that did something to one have told so on its stream; of the others, those
+ * that told of themselves alone, requests are looked at. Which image a call names its request says alone, so of chosen
+ * images all requests are.
+ */
+async function* soughtThings(options: MarkedOptions, isReversed: boolean): AsyncGenerator<Entry> {
+  const { reader, selection } = options;
+  const { fromSeq, toSeq } = seqsOf(reader, options.range);
+  const helper = reader.helpSearch(toSeq - fromSeq + 1);
+  const isOfImage = selection.wanted.image != null;
+  if (isOfImage) learnMakings(reader, selection, toSeq);
+  const windows = [...windowsOf(fromSeq, toSeq, isReversed)];
+  const search = reader.markedWindows(isOfImage ? thingsRules(selection) : ASIDES, windows, helper);
+  // Goes on with another thread meanwhile.
+  const first = search.next();
+  if (!isOfImage) learnMakings(reader, selection, toSeq);
+  const streams = selection.streams() ?? [];
+  const all = createFound(fromSeq);
+  // Before streams are looked at: what is told meanwhile is told behind the range, or on one of them.
+  const few = reader.callsOfFew(BARE_RECORDS, fromSeq, toSeq);
+  const suspects = new Set(few.map(({ call }) => call));
+  for (const { call, goesOn } of few)
+    if (goesOn && reader.placesOfCall(call).some(({ stream }) => streams.includes(stream))) all.takeCall(call);
+  let looked = 0;
+  for await (const window of resumed(first, search)) {
+    for (const mark of window.marks) {
+      if (mark.type === null) all.take(mark);
+      else suspects.add(mark.call ?? mark.seq);
+    }
+    for (const mark of reader.markedOf(streams, window.fromSeq, window.toSeq)) all.take(mark);
+    looked += window.toSeq - window.fromSeq + 1;
+    if (isMuch(all, looked)) {
+      yield* readAll(options, isReversed);
+      return;
+    }
+  }
+  for (const mark of reader.markedOfCalls(thingsRules(selection), [...suspects])) all.take(mark);
+  yield* shown(options, all, isReversed);
+}
+
+/** The same; but much that is chosen shows in the first records already, which is known at once. */
 export async function* sortedOfThings(options: MarkedOptions, isReversed: boolean): AsyncGenerator<Entry> {
   const { reader, selection } = options;
   const { fromSeq, toSeq } = seqsOf(reader, options.range);
-  const streams = (): readonly string[] => selection.streams() ?? [];
-  // Much that is chosen shows in the first records already, which is known at once.
   const probedSeq = fromSeq + PROBED_RECORDS - 1;
   if (!isReversed && probedSeq <= toSeq) {
     for (const record of reader.page({ types: selection.learnsFrom }, fromSeq, probedSeq).records)
       selection.learn(record);
     const probed = createFound(fromSeq);
-    for (const mark of reader.markedOf(streams(), fromSeq, probedSeq)) probed.take(mark);
-    if (probed.count() * RECORDS_PER_CANDIDATE > PROBED_RECORDS) {
+    for (const mark of reader.markedOf(selection.streams() ?? [], fromSeq, probedSeq)) probed.take(mark);
+    if (isMuch(probed, PROBED_RECORDS)) {
       yield* readAll(options, isReversed);
       return;
     }
   }
-  const helper = reader.helpSearch(toSeq - fromSeq + 1);
-  learnMakings(reader, selection, toSeq);
-  yield* sortedOf(options, thingsRules(selection), streams(), isReversed, helper);
+  yield* soughtThings(options, isReversed);
 }
