@@ -6,6 +6,7 @@ import { access, readFile, readlink, stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { dialShim } from '../../src/adapters/shim/process/live-shim.ts';
 import { statusOfSandbox } from '../../src/adapters/shim/sandbox/sandbox-service.ts';
+import { shimPaths } from '../../src/adapters/shim/paths.ts';
 import { stateOf as taskState } from '../../src/adapters/shim/tasks/kill-and-delete.ts';
 import type { TaskClient } from '../../src/adapters/shim/task-client.ts';
 import { ContainerState, PodSandboxState } from '../../src/wire/cri/api.ts';
@@ -44,8 +45,8 @@ const exists = (path: string): Promise<boolean> =>
   );
 
 /** The shim's word on a task: its process while it runs, null when it does not. */
-const runningPid = async (client: TaskClient, id: string): Promise<number | null> => {
-  const state = await taskState(client, id, shimTimeoutMs);
+const runningPid = async (daemon: Daemon, client: TaskClient, id: string): Promise<number | null> => {
+  const state = await taskState({ paths: shimPaths(daemon.dirs.state) }, client, id, shimTimeoutMs);
   return state?.status === Status.RUNNING ? state.pid : null;
 };
 
@@ -94,7 +95,7 @@ const wrongWithPod = async (
     const wrong: string[] = [];
     const netnsPath = network?.netnsPath ?? null;
     const check = async (what: string, taskId: string, runs: boolean, pid: number | undefined): Promise<void> => {
-      const told = await runningPid(client, taskId);
+      const told = await runningPid(daemon, client, taskId);
       if ((told !== null) !== runs)
         wrong.push(`${what} ${runs ? 'runs' : 'does not run'}, says scribe; its shim disagrees`);
       else if (told !== null && told !== pid) wrong.push(`${what} has process ${told}, not ${pid}`);

@@ -21,7 +21,7 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 /** What others wrote into a part of the spec is kept as it is. */
 const partSchema = z.looseObject({}).optional().catch(undefined);
 const cgroupsPathSchema = z.string().max(CGROUPS_PATH_MAX);
-const specSchema = z.looseObject({ process: partSchema, linux: partSchema });
+const specSchema = z.looseObject({ process: partSchema, linux: partSchema, hooks: partSchema });
 const pageSchema = z.object({ pageSize: z.string() });
 
 type Spec = z.output<typeof specSchema>;
@@ -83,6 +83,13 @@ const withTerm = (env: unknown): readonly unknown[] => {
 export const readCgroupsPath = async (bundlePath: string): Promise<string | null> => {
   const spec = await readSpec(bundlePath).catch(() => null);
   return cgroupsPathSchema.safeParse(spec?.linux?.['cgroupsPath']).data ?? null;
+};
+
+/** Whether the OCI runtime has hooks to run once the container runs. Throws HostFailed for a bundle without a spec. */
+export const hasPoststartHooks = async (bundlePath: string): Promise<boolean> => {
+  const { hooks = {} } = await readSpec(bundlePath);
+  // OCI runtimes written in Go read names of any case.
+  return Object.keys(hooks).some((name) => name.toLowerCase() === 'poststart');
 };
 
 const pageSizeOf = (page: unknown): string | undefined => pageSchema.safeParse(page).data?.pageSize;

@@ -15,17 +15,16 @@ import { CGROUP_ROOT, readCgroupFacts } from '../../platform/linux/cgroups.ts';
 import { digestOf } from '../../platform/linux/file-digest.ts';
 import { unfinishedName } from '../../platform/linux/files.ts';
 import { errorCodeOf } from '../../platform/linux/syscalls.ts';
-import type { RunResult, Spawner } from '../../platform/spawner/types.ts';
+import type { RunResult } from '../../platform/spawner/types.ts';
 import { CheckpointOptions } from '../../wire/types/runc/options/oci.ts';
+import { Status } from '../../wire/types/task/task.ts';
 import { readCgroupsPath } from './bundle-spec.ts';
+import { type CheckpointTools, runCheckpoint } from './checkpoint-command.ts';
 import type { ShimContext } from './context.ts';
 import { attempting, quoted } from './failures.ts';
 import { findProgram } from '../../platform/linux/find-program.ts';
-
-export interface CheckpointTools {
-  readonly spawner: Pick<Spawner, 'run'>;
-  readonly searchPath: string;
-}
+import { hasBegun } from './tasks/start-init.ts';
+import { type TaskClient, WHOLE_TASK } from './task-client.ts';
 
 const optionsType = 'containerd.runc.v1.CheckpointOptions';
 export const archiveMode = 0o600;
@@ -109,20 +108,32 @@ export const tryThaw = async ({ log }: ShimContext, task: CheckpointedTask): Pro
   }
 };
 
+/** The shim has it made by the OCI runtime, unless it would refuse: one that it was not asked to start. */
+const dumpTask = async (
+  context: ShimContext,
+  tools: CheckpointTools,
+  client: TaskClient,
+  { containerId, bundlePath, workDir, timeoutMs }: TaskCheckpoint,
+): Promise<void> => {
+  const imagesDir = join(workDir, 'archive', CHECKPOINT_FILES.images);
+  const criuWorkDir = join(workDir, 'work');
+  const limitMs = timeoutMs ?? defaultMs;
+  const { status, bundle } = await client.state({ id: containerId, execId: WHOLE_TASK }, context.timings.callMs);
+  if (status === Status.CREATED && (await hasBegun(context, containerId, bundle))) {
+    const command = { containerId, bundlePath, imagesDir, workDir: criuWorkDir, timeoutMs: limitMs };
+    return runCheckpoint(context, tools, command);
+  }
+  const options = CheckpointOptions.fromPartial({ exit: false, workPath: criuWorkDir });
+  const encoded = { typeUrl: optionsType, value: Buffer.from(CheckpointOptions.encode(options).finish()) };
+  await client.checkpoint({ id: containerId, path: imagesDir, options: encoded }, limitMs);
+};
+
 const dump = async (context: ShimContext, tools: CheckpointTools, task: TaskCheckpoint): Promise<void> => {
-  const { podSandboxId, containerId, workDir, timeoutMs } = task;
+  const { podSandboxId, containerId } = task;
   const criu = await findTool(tools, 'criu');
   const client = await context.shims.clientOf(podSandboxId);
-  const options = CheckpointOptions.fromPartial({ exit: false, workPath: join(workDir, 'work') });
   try {
-    await client.checkpoint(
-      {
-        id: containerId,
-        path: join(workDir, 'archive', CHECKPOINT_FILES.images),
-        options: { typeUrl: optionsType, value: Buffer.from(CheckpointOptions.encode(options).finish()) },
-      },
-      timeoutMs ?? defaultMs,
-    );
+    await dumpTask(context, tools, client, task);
   } catch (error) {
     const problem = await criuProblem(tools, criu);
     if (problem === null) throw error;

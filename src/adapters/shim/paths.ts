@@ -2,8 +2,9 @@
  * Where the shim adapter keeps what it makes: all below the state directory, which ends with the boot. Ids become file
  * names here and nowhere else, after a check that none leads out of its directory.
  */
-import { basename, join } from 'node:path';
+import { basename, isAbsolute, join } from 'node:path';
 import { FailureError } from '../../domain/model/errors.ts';
+import { shimNamespace } from './process/bootstrap.ts';
 
 const idPattern = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/;
 
@@ -25,6 +26,10 @@ export const checkBundlePath = (id: string, bundlePath: string): void => {
   );
 };
 
+/** Where a shim says that the bundle is; null where it cannot be. */
+export const bundleOf = (id: string, told: string): string | null =>
+  isAbsolute(told) && basename(told) === id ? told : null;
+
 export interface ShimPaths {
   /** Where shims report events; the same after a restart, as running shims know no other. */
   readonly eventsSocket: string;
@@ -32,6 +37,8 @@ export interface ShimPaths {
   readonly shimsDir: string;
   /** The OCI runtimes' own state. */
   readonly runtimeRoot: string;
+  /** Of one container. */
+  readonly runtimeState: (containerId: string) => string;
   /** For short-lived files that shims make (process specs hold env values, console sockets). */
   readonly temporaryDir: string;
   /** FIFOs of containers. */
@@ -47,10 +54,12 @@ export type ExecStream = 'stdin' | 'stdout' | 'stderr';
 export const shimPaths = (stateDir: string): ShimPaths => {
   const ioRoot = join(stateDir, 'io');
   const execRoot = join(stateDir, 'exec');
+  const runtimeRoot = join(stateDir, 'runtime');
   return {
     eventsSocket: join(stateDir, 'events.ttrpc'),
     shimsDir: join(stateDir, 'shims'),
-    runtimeRoot: join(stateDir, 'runtime'),
+    runtimeRoot,
+    runtimeState: (containerId) => join(runtimeRoot, shimNamespace, checkedId(containerId)),
     temporaryDir: join(stateDir, 'tmp'),
     ioRoot,
     ioDir: (containerId) => join(ioRoot, checkedId(containerId)),

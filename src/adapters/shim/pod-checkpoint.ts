@@ -13,7 +13,6 @@ import { writeFileWhole } from '../../platform/linux/files.ts';
 import { errorCodeOf } from '../../platform/linux/syscalls.ts';
 import {
   archiveMode,
-  type CheckpointTools,
   collect,
   directoryMode,
   findTool,
@@ -23,6 +22,7 @@ import {
   tryThaw,
   writeArchive,
 } from './checkpoint.ts';
+import type { CheckpointTools } from './checkpoint-command.ts';
 import type { ShimContext } from './context.ts';
 import { attempting } from './failures.ts';
 

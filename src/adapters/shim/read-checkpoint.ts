@@ -10,7 +10,8 @@ import { FailureError } from '../../domain/model/errors.ts';
 import { describedPod } from '../../domain/pod-sandbox/checkpoint-description.ts';
 import type { DescribedPod } from '../../domain/model/pod-restore.ts';
 import { errorCodeOf } from '../../platform/linux/syscalls.ts';
-import { type CheckpointTools, criuProblem, findTool } from './checkpoint.ts';
+import { criuProblem, findTool } from './checkpoint.ts';
+import type { CheckpointTools } from './checkpoint-command.ts';
 import { attempting } from './failures.ts';
 import { descriptionName } from './pod-checkpoint.ts';
 

@@ -10,6 +10,7 @@ import {
   shimEnvironment,
   socketPathOf,
   startInput,
+  watchesMemoryFromCreation,
 } from '../../../src/adapters/shim/process/bootstrap.ts';
 import { BootstrapParams, BootstrapResult } from '../../../src/wire/runtime/bootstrap/v1/bootstrap.ts';
 import { FailureError } from '../../../src/domain/model/errors.ts';
@@ -38,6 +39,12 @@ describe('the version of a shim', () => {
     assert.deepEqual(parseShimVersion(printed('2.3.7+unknown')), { major: 2, minor: 3 });
     assert.equal(parseShimVersion(printed('')), null);
     assert.equal(parseShimVersion('Kata Containers shim: version: 3.2.0'), null);
+  });
+  it('says since when it watches the memory of its tasks', () => {
+    const watches = (...versions: string[]): boolean[] =>
+      versions.map((version) => watchesMemoryFromCreation(parseShimVersion(printed(version))));
+    assert.deepEqual(watches('1.6.20~ds1', '1.7.27', 'v2.1.8', ''), [false, false, false, false]);
+    assert.deepEqual(watches('v2.2.0', 'v2.4.2', '3.0.0'), [true, true, true]);
   });
 });
 

@@ -71,7 +71,11 @@ describe('shim binaries', () => {
     const address = 'unix:///run/x';
     await script('1.6.20', `printf '%s' ${address}`);
     for (const _round of [1, 2])
-      assert.deepEqual(await binaries.start(handlerOf(path), 'pod', bundlePath), { address, taskApi: 2 });
+      assert.deepEqual(await binaries.start(handlerOf(path), 'pod', bundlePath), {
+        address,
+        taskApi: 2,
+        version: { major: 1, minor: 6 },
+      });
     assert.deepEqual(
       requests().map(({ args }) => args.at(-1)),
       ['-v', 'start', 'start'],
@@ -81,7 +85,11 @@ describe('shim binaries', () => {
 
     await script('2.3.7+unknown', `printf '%s' '{"version":3,"address":"${address}","protocol":"ttrpc"}'`);
     await utimes(path, 1, 1);
-    assert.deepEqual(await binaries.start(handlerOf(path), 'pod', bundlePath), { address, taskApi: 3 });
+    assert.deepEqual(await binaries.start(handlerOf(path), 'pod', bundlePath), {
+      address,
+      taskApi: 3,
+      version: { major: 2, minor: 3 },
+    });
     const last = requests().at(-1);
     assert.equal(requests().length, 5);
     assert.equal(BootstrapParams.decode(last?.stdin ?? new Uint8Array(0)).instanceId, 'pod');

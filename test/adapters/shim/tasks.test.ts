@@ -7,6 +7,8 @@ import { after, afterEach, before, describe, it } from 'node:test';
 import { readCgroupFacts } from '../../../src/platform/linux/cgroups.ts';
 import { isAlive } from '../../../src/platform/linux/processes.ts';
 import { orAfter } from '../../../src/platform/rpc/timeout.ts';
+import { shimPaths } from '../../../src/adapters/shim/paths.ts';
+import { stateOf as taskState } from '../../../src/adapters/shim/tasks/kill-and-delete.ts';
 import { dialShim } from '../../../src/adapters/shim/process/live-shim.ts';
 import type { TaskClient } from '../../../src/adapters/shim/task-client.ts';
 import { createTtrpcClient } from '../../../src/platform/ttrpc/client.ts';
@@ -296,7 +298,8 @@ for (const { version, path } of await testShims()) {
       assert.equal(rig.logKeeper.outputOf(one.containerId), '');
       const started = await rig.adapter.effects.StartTask(startOf(one), openContext());
       assert.deepEqual(started, created);
-      assert.equal(await stateOf(one), Status.RUNNING);
+      const told = await taskState({ paths: shimPaths(rig.stateDir) }, shim, one.containerId, 2000);
+      assert.equal(told?.status, Status.RUNNING);
       await remove(one);
       assert.equal(rig.logKeeper.outputOf(one.containerId), 'ran\n');
     });

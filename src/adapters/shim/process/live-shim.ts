@@ -12,7 +12,7 @@ import { createSemaphore, type Semaphore } from '../../../platform/linux/semapho
 import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
 import { orAfter } from '../../../platform/rpc/timeout.ts';
 import { createTtrpcClient } from '../../../platform/ttrpc/client.ts';
-import { socketPathOf } from './bootstrap.ts';
+import { type ShimVersion, socketPathOf } from './bootstrap.ts';
 import { createCallRecord } from './call-record.ts';
 import type { LogDrain } from './log-drain.ts';
 import { createTaskClient, type TaskClient } from '../task-client.ts';
@@ -49,6 +49,8 @@ export interface LiveShim {
   /** What it was started under: the pod's id, or one that is no pod's. */
   readonly id: string;
   readonly shim: ShimAddress;
+  /** As its binary said when this daemon started it; null: it said none, or an earlier daemon did. */
+  readonly version: ShimVersion | null;
   /** The connection, made anew when it has closed. Rejects with ShimFailed once the shim is gone. */
   readonly client: () => Promise<TaskClient>;
   /**
@@ -77,6 +79,7 @@ export interface LiveShim {
 export interface LiveShimOptions {
   readonly id: string;
   readonly shim: ShimAddress;
+  readonly version: ShimVersion | null;
   readonly process: HeldProcess;
   readonly logDrain: LogDrain;
   /** The first connection, when there is one already. */
@@ -86,7 +89,7 @@ export interface LiveShimOptions {
 
 /** Takes over what it is given: `close` lets go of it all. */
 export const createLiveShim = (options: LiveShimOptions): LiveShim => {
-  const { id, shim, process, logDrain, connectMs } = options;
+  const { id, shim, version, process, logDrain, connectMs } = options;
   const calls = createCallRecord();
   let open = calls.noting(options.client);
   let dialing: Promise<TaskClient> | null = null;
@@ -124,6 +127,7 @@ export const createLiveShim = (options: LiveShimOptions): LiveShim => {
   return {
     id,
     shim,
+    version,
     client: async () => {
       if (gone || closed) throw goneFailure();
       if (open.isOpen()) return open;

@@ -2,7 +2,6 @@
  * The effect ReconnectShim: finds the shim of before a restart again, or asks the one that is connected, for each task
  * of its pod. Within one budget of time for all, so that a mute shim keeps nobody waiting for long.
  */
-import { basename, isAbsolute } from 'node:path';
 import type { EffectOf, EffectResults } from '../../../domain/model/effects.ts';
 import type { ObservedTask, ShimAddress } from '../../../domain/model/tasks.ts';
 import { FailureError, messageOf } from '../../../domain/model/errors.ts';
@@ -11,6 +10,7 @@ import type { StateResponse } from '../../../wire/runtime/task/v3/shim.ts';
 import { Status } from '../../../wire/types/task/task.ts';
 import type { ShimContext } from '../context.ts';
 import { attempting } from '../failures.ts';
+import { bundleOf } from '../paths.ts';
 import type { LiveTask } from '../tasks/live-task.ts';
 import { unmountMapped } from '../tasks/mapped-mounts.ts';
 import { type LogDrain, openLogDrain } from './log-drain.ts';
@@ -63,7 +63,7 @@ const open = async (context: ShimContext, effect: ReconnectShim, budget: Budget)
   });
   try {
     const client = await dialShim(shim, budget());
-    return createLiveShim({ id, shim, process, logDrain, client, connectMs: timings.connectMs });
+    return createLiveShim({ id, shim, version: null, process, logDrain, client, connectMs: timings.connectMs });
   } catch (error) {
     logDrain.close();
     process.release();
@@ -88,17 +88,13 @@ const statusOf = async ({ status, pid }: StateResponse): Promise<'created' | 'ru
   }
 };
 
-/** Where the shim says that the bundle is; null where it cannot be. */
-const bundleOf = (containerId: string, { bundle }: StateResponse): string | null =>
-  isAbsolute(bundle) && basename(bundle) === containerId ? bundle : null;
-
 /** Makes the record of a task that an earlier daemon has started, unless this one has it already. */
 const takeUp = (context: ShimContext, podSandboxId: string, containerId: string, state: StateResponse): LiveTask => {
   const known = context.tasks.get(containerId);
   if (known?.pid() === state.pid) return known;
   const task = addTask(context, podSandboxId, containerId);
   const { pid } = state;
-  const bundle = bundleOf(containerId, state);
+  const bundle = bundleOf(containerId, state.bundle);
   task.launched(pid, bundle === null ? context.counters.cgroupOfProcess(pid) : findCgroup(context, pid, bundle));
   // The engine hears what this effect found first, and of exits after.
   setImmediate(task.release);
@@ -112,13 +108,13 @@ const observeTask = async (
   containerId: string,
   budget: Budget,
 ): Promise<ObservedTask> => {
-  const state = await stateOf(client, containerId, budget());
+  const state = await stateOf(context, client, containerId, budget());
   if (state === null) return { containerId, status: 'absent', pid: 0 };
   const { pid } = state;
   const status = await statusOf(state);
   const isNew = context.tasks.get(containerId)?.pid() !== pid;
   const task = takeUp(context, podSandboxId, containerId, state);
-  const bundle = bundleOf(containerId, state);
+  const bundle = bundleOf(containerId, state.bundle);
   if (isNew && bundle !== null) await unmountMapped(context, bundle);
   if (status === 'stopped') {
     const { exitStatus, exitedAt } = await client.wait({ id: containerId, execId: WHOLE_TASK }, budget());

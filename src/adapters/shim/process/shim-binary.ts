@@ -32,11 +32,16 @@ const runtimeFileName = 'runtime';
 /** There while nothing of a bundle can run: the program that was to start its shim was not found. */
 const notFoundFileName = 'shim-not-found';
 
+/** A shim that listens, with the version that its binary says; null: it says none. */
+export interface StartedShim extends ShimEndpoint {
+  readonly version: ShimVersion | null;
+}
+
 export interface ShimBinaries {
   /** Path and file of the shim: as long as it is the same, so is what is started. Throws HostLacks. */
   readonly identify: (handler: RuntimeHandler) => Promise<string>;
   /** Runs `start` in the bundle; the shim it prints may be one that runs already. Needs the log FIFO to be open. */
-  readonly start: (handler: RuntimeHandler, id: string, bundlePath: string) => Promise<ShimEndpoint>;
+  readonly start: (handler: RuntimeHandler, id: string, bundlePath: string) => Promise<StartedShim>;
   /**
    * Runs `delete` for the bundle: kills what is left of its task, deletes it from the OCI runtime and unmounts its
    * rootfs, without a shim. Doing it again, or for a bundle that is gone, is nothing.
@@ -128,7 +133,7 @@ export const createShimBinaries = (options: ShimBinariesOptions): ShimBinaries =
       const version = await versionOf(path).catch(() => null);
       const stdin = startInput(version, id, eventsAddress, daemonAddress);
       const args = shimArguments({ action: 'start', id, bundlePath, daemonAddress });
-      return parseStartOutput(await run(path, args, bundlePath, stdin));
+      return { ...parseStartOutput(await run(path, args, bundlePath, stdin)), version };
     },
     delete: async (handler, id, bundlePath) => {
       checkBundlePath(id, bundlePath);

@@ -47,7 +47,7 @@ const connectTo = async (
 ): Promise<LiveShim> => {
   const logDrain = await openLogDrain(dir, log.child({ shimId: id }));
   release(logDrain.close);
-  const endpoint = await binaries.start(handler, id, dir);
+  const { version, ...endpoint } = await binaries.start(handler, id, dir);
   const client = await dialShim(endpoint, timings.connectMs);
   release(client.close);
   const { shimPid: pid } = await client.connect({ id }, timings.connectMs);
@@ -55,7 +55,7 @@ const connectTo = async (
   const process = await holdProcess({ pid, startTicks });
   if (process === null) throw new FailureError('ShimFailed', `The shim (pid ${pid}) ended as soon as it had started.`);
   const shim: ShimAddress = { ...endpoint, pid, startTicks, ...told };
-  return createLiveShim({ id, shim, process, logDrain, client, connectMs: timings.connectMs });
+  return createLiveShim({ id, shim, version, process, logDrain, client, connectMs: timings.connectMs });
 };
 
 /** `told`: what the pod's records say of its origin, where that is neither the pod's own nor a shared one. */

@@ -19,6 +19,7 @@ import { addTask, findCgroup, forgetTask, removeTask, stateOf } from './kill-and
 import type { CreatedTask, LiveTask } from './live-task.ts';
 import { whileMapped } from './mapped-mounts.ts';
 import { isSignalledHere } from './signal-init.ts';
+import { startInit, startsHere } from './start-init.ts';
 import { taskOptions } from './task-options.ts';
 
 type CreateTask = EffectOf<'CreateTask'>;
@@ -28,6 +29,8 @@ const processOf = async (pid: number): Promise<LaunchedTask> => {
   const stat = await readProcessStat(pid).catch(() => null);
   return { pid, startTicks: stat?.startTicks ?? '0' };
 };
+
+const no = Promise.resolve(false);
 
 const knownPid = (pid: number, { containerId }: CreateTask | StartTask): number => {
   if (pid > 0) return pid;
@@ -117,7 +120,7 @@ const create = async (context: ShimContext, effect: CreateTask): Promise<Created
   const prepared = io.prepare(effect);
   try {
     // A creation that a crash cut short may have made, even started, this task already.
-    const [streams, known] = await Promise.all([prepared, stateOf(client, containerId, timings.callMs)]);
+    const [streams, known] = await Promise.all([prepared, stateOf(context, client, containerId, timings.callMs)]);
     const isStarted = known !== null && known.status !== Status.CREATED;
     const make = async (): Promise<number> => {
       await checkTarget(effect);
@@ -128,11 +131,13 @@ const create = async (context: ShimContext, effect: CreateTask): Promise<Created
     };
     if (checkpointDir !== undefined && !isStarted) {
       if (known === null) await inTurn(context, effect, make);
-      return { live, process: null, isStarted };
+      return { live, process: null, isStarted, startsHere: no };
     }
+    // Found out while the shim makes it.
+    const alone = known === null ? startsHere(context, effect) : no;
     const makeMapped = (): Promise<number> => joining.during(() => whileMapped(context, mapped, make));
     const pid = known?.pid ?? (await inTurn(context, effect, makeMapped));
-    return { live, process: launched(context, live, pid, bundlePath), isStarted };
+    return { live, process: launched(context, live, pid, bundlePath), isStarted, startsHere: alone };
   } catch (error) {
     await prepared.catch(() => undefined);
     await undo(context, client, live);
@@ -160,7 +165,7 @@ export const startTask = async (context: ShimContext, effect: StartTask): Promis
   const created = context.created.get(containerId);
   if (created === undefined)
     throw new FailureError('RuntimeFailed', `There is no task of container ${containerId} that could be started.`);
-  const { live, process: known, isStarted } = created;
+  const { live, process: known, isStarted, startsHere: alone } = created;
   const client = await shims.clientOf(podSandboxId);
   const start = (): Promise<{ readonly pid: number }> =>
     client.start({ id: containerId, execId: WHOLE_TASK }, timings.launchMs);
@@ -169,8 +174,9 @@ export const startTask = async (context: ShimContext, effect: StartTask): Promis
     return launched(context, live, knownPid(pid, effect), bundlePath);
   };
   try {
-    if (!isStarted && known !== null) await start();
     const task = await (known ?? restore());
+    const isLeftToStart = !isStarted && known !== null;
+    if (isLeftToStart && !((await alone) && (await startInit(context, containerId, task)))) await start();
     if (isSignalledHere(effect.handler)) live.signalHere(task);
     await dropCheckpoint(context, effect);
     context.created.delete(containerId);

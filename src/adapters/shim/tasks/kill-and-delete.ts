@@ -17,16 +17,21 @@ import { createLiveTask, type LiveTask, type LiveTaskOptions } from './live-task
 import { unmountMapped } from './mapped-mounts.ts';
 import { checkBundlePath } from '../paths.ts';
 import { signalInit } from './signal-init.ts';
+import { hasBegun } from './start-init.ts';
 import { type TaskClient, WHOLE_TASK } from '../task-client.ts';
 
-/** What the shim says of a task; null when it has none of that id. */
+/** What the shim says of a task, which runs where the shim was not asked to start it too; null when it has none of that id. */
 export const stateOf = async (
+  context: Pick<ShimContext, 'paths'>,
   client: TaskClient,
   containerId: string,
   timeoutMs: number,
 ): Promise<StateResponse | null> => {
   try {
-    return await client.state({ id: containerId, execId: WHOLE_TASK }, timeoutMs);
+    const state = await client.state({ id: containerId, execId: WHOLE_TASK }, timeoutMs);
+    const { status, bundle } = state;
+    if (status !== Status.CREATED || !(await hasBegun(context, containerId, bundle))) return state;
+    return { ...state, status: Status.RUNNING };
   } catch (error) {
     if (isNotFound(error)) return null;
     throw error;
@@ -89,7 +94,7 @@ export const removeTask = async (
       if (isUnreachable(error)) throw error;
     }
   }
-  const state = await stateOf(client, containerId, timings.callMs);
+  const state = await stateOf(context, client, containerId, timings.callMs);
   if (state === null) return false;
   if (state.status === Status.CREATED && state.pid === 0) {
     // What was to be restored and was not: there is no process that could exit.

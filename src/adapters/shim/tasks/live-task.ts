@@ -53,6 +53,8 @@ export interface CreatedTask {
   /** Reads of it run beside the start; null where it has no process before that. */
   readonly process: Promise<LaunchedTask> | null;
   readonly isStarted: boolean;
+  /** Nothing is to be done at its start but to let its process go; never rejects. */
+  readonly startsHere: Promise<boolean>;
 }
 
 export interface LiveTaskOptions {

@@ -24,15 +24,16 @@ const asAny = (resources: OciResources): Any => ({
 });
 
 /** A task that has ended has no limits to be changed, whatever the OCI runtime says of it. */
-const hasEnded = async (client: TaskClient, containerId: string, timeoutMs: number): Promise<boolean> => {
-  const state = await stateOf(client, containerId, timeoutMs);
+const hasEnded = async (context: ShimContext, client: TaskClient, containerId: string): Promise<boolean> => {
+  const state = await stateOf(context, client, containerId, context.timings.callMs);
   return state === null || state.status === Status.STOPPED;
 };
 
 const updateTask = async (
-  { shims, timings, log }: ShimContext,
+  context: ShimContext,
   { podSandboxId, containerId, resources, annotations = {}, previous }: EffectOf<'UpdateContainer'>,
 ): Promise<void> => {
+  const { shims, timings, log } = context;
   const client = await shims.clientOf(podSandboxId);
   const put = async (limits: OciResources): Promise<void> => {
     const told = { id: containerId, resources: asAny(limits), annotations: withoutOrders(annotations) };
@@ -43,7 +44,7 @@ const updateTask = async (
   } catch (error) {
     if (isNotFound(error)) return;
     if (isUnreachable(error)) throw error;
-    if (await hasEnded(client, containerId, timings.callMs)) return;
+    if (await hasEnded(context, client, containerId)) return;
     await put(previous).catch((undoError: unknown) => {
       log.warn({ containerId, error: messageOf(undoError) }, 'limits from before a refused change are not restored');
     });

@@ -34,6 +34,8 @@ export interface BundleOptions {
   readonly env?: readonly string[];
   readonly terminal?: boolean;
   readonly memoryLimitBytes?: number;
+  /** Commands that the OCI runtime runs once the container runs. */
+  readonly poststart?: readonly { readonly path: string; readonly args: readonly string[] }[];
 }
 
 export interface BundlePlace {
@@ -70,6 +72,7 @@ const specOf = ({ id, podSandboxId, cgroupParent }: BundlePlace, options: Bundle
       options: ['nosuid', 'noexec', 'newinstance', 'ptmxmode=0666'],
     },
   ],
+  ...(options.poststart === undefined ? {} : { hooks: { poststart: options.poststart } }),
   linux: {
     cgroupsPath: `${cgroupParent}/${id}`,
     namespaces: ['pid', 'mount', 'ipc', 'uts', 'network'].map((type) => ({ type })),

@@ -102,6 +102,8 @@ export interface RigOptions {
   readonly sessions?: ReadonlyMap<string, ProcessClient>;
   readonly timings?: Partial<ShimTimings>;
   readonly runtimeType?: string;
+  /** Where shims and OCI runtimes are looked up; the tests' own PATH, unless told. */
+  readonly searchPath?: string;
   /** None, unless told. */
   readonly keptShims?: KeptShimsSettings;
   /** Called for each adapter, as each daemon connects anew; without it one in memory serves them all. */
@@ -145,6 +147,7 @@ export const openRig = async (shimPath: string, options: RigOptions = {}): Promi
       cgroup: await readCgroupFacts(),
       ...(options.whenServing === undefined ? {} : { whenServing: options.whenServing() }),
       timings,
+      ...(options.searchPath === undefined ? {} : { searchPath: options.searchPath }),
       keptShims: options.keptShims ?? { shimsMax: 0, forMs: 0 },
       shimsInUse: rig.shimsInUse,
       log: pino({ level }),
