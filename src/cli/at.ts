@@ -42,7 +42,7 @@ const kindOf = (verb: string | undefined, text: string | undefined): Kind => {
   const kind = [text, `${text}s`].find(isKind);
   if (kind !== undefined) return kind;
   const meant = nearest(text, KINDS);
-  throw misuse(`There are no "${text}" to get; ${meant === null ? forms : `did you mean ${meant}?`}`);
+  throw misuse(`There are no "${text}" to get; ${meant === null ? `${forms}.` : `did you mean ${meant}?`}`);
 };
 
 const show = async (past: PastState, kind: Kind, values: Values<typeof options>, io: Io): Promise<void> => {

@@ -28,14 +28,14 @@ const parse = (path: string, text: string): { readonly log: string; readonly seq
 const saveTo =
   (path: string, log: string) =>
   async (seq: number): Promise<void> => {
-    const file = await open(`${path}.new`, 'w', CURSOR_MODE);
     try {
+      await using file = await open(`${path}.new`, 'w', CURSOR_MODE);
       await file.writeFile(`${JSON.stringify({ log, seq })}\n`);
       await file.datasync();
-    } finally {
-      await file.close();
+      await rename(`${path}.new`, path);
+    } catch (thrown) {
+      throw failure(`--cursor-file ${path} cannot be written: ${(thrown as Error).message}.`, thrown);
     }
-    await rename(`${path}.new`, path);
   };
 
 /** The journal's own name: what a cursor belongs to. */

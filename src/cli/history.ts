@@ -159,7 +159,9 @@ const refuseUnknown = async (methods: readonly string[]): Promise<void> => {
   for (const method of methods) {
     if (known.some((name) => name.toLowerCase() === method.toLowerCase())) continue;
     const meant = nearest(method, known);
-    throw misuse(`--method ${method}: there is no such method${meant === null ? '' : `; did you mean ${meant}?`}`);
+    throw misuse(
+      `--method ${method}: there is no such method; ${meant === null ? `there are ${known.join(', ')}.` : `did you mean ${meant}?`}`,
+    );
   }
 };
 

@@ -1,7 +1,8 @@
 /**
  * Where a command reads and writes: the process's own streams, or a test's. A reader of standard output may stop (`|
- * head`), which ends the command quietly.
+ * head`), which ends the command quietly; one that cannot take more (a full disk) ends it with a sentence.
  */
+import { writeSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 
@@ -40,6 +41,7 @@ export interface Io {
   readonly recordRead?: (extent: ReadExtent) => Promise<void>;
 }
 
+const STDERR = 2;
 const HOLD_ROWS_MS = 100;
 
 /** Writes a text and waits while the reader is slow. */
@@ -57,7 +59,8 @@ export const write = async (output: Output, text: string): Promise<void> => {
 export const processIo = (): Io => {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(0);
-    throw error;
+    writeSync(STDERR, `scribe: Standard output cannot be written to: ${error.message}.\n`);
+    process.exit(1);
   });
   return {
     // Only a command that reads it opens it.

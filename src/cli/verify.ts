@@ -155,11 +155,14 @@ const jsonOf = (path: string, report: VerifyReport, folded: Folded | null, tookM
   return jsonLine(object);
 };
 
+/** What a backup has in its directory besides checkpoints. */
+const BESIDE_CHECKPOINTS = /^(journal\.db(-wal|-shm|\.key|\.lock)?|journal\.vkey)$/;
+
 /** The files of a directory, in order of their names; anything else stands for itself. */
 const filesOf = async (path: string): Promise<string[]> => {
   const stats = await stat(path).catch(() => null);
   if (stats?.isDirectory() !== true) return [path];
-  const names = (await readdir(path)).sort();
+  const names = (await readdir(path)).filter((name) => !BESIDE_CHECKPOINTS.test(name)).sort();
   if (names.length === 0) throw failure(`--against ${path}: there is no checkpoint in it.`);
   return names.map((name) => join(path, name));
 };

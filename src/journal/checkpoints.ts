@@ -137,21 +137,24 @@ export const readNoteFile = (path: string): Note | null => {
   return size === 0 || size > noteBytesMax ? null : parseNote(readFileSync(path, 'utf8'));
 };
 
+const noCheckpoint = (path: string): string =>
+  `${path} is no checkpoint: a copy of journal.db.head or journal.db.checkpoint is wanted.`;
+
 /** The checkpoint beside the journal; null when there is none, a sentence when it can't be used. */
 export const readHeadFile = (path: string): Checkpoint | string | null => {
   try {
     if (!existsSync(path)) return null;
     const parsed = JSON.parse(readFileSync(path, 'utf8')) as Partial<Record<string, unknown>>;
     const { seq, hash, atMaxNs, signature } = parsed;
-    if (typeof seq !== 'number' || typeof hash !== 'string' || typeof signature !== 'string') throw new Error('fields');
+    if (typeof seq !== 'number' || typeof hash !== 'string' || typeof signature !== 'string') return noCheckpoint(path);
     return {
       seq,
       hash: Buffer.from(hash, 'hex'),
       atMaxNs: BigInt(String(atMaxNs)),
       signature: Buffer.from(signature, 'hex'),
     };
-  } catch (thrown) {
-    return `${path} is no checkpoint: ${errorOf(thrown).message}.`;
+  } catch {
+    return noCheckpoint(path);
   }
 };
 

@@ -46,7 +46,11 @@ export const isFull = (thrown: unknown): boolean => hasCode(thrown, /^SQLITE_FUL
 export const explain = (path: string, thrown: unknown): Error => {
   const error = errorOf(thrown);
   if (!isCorruption(error)) return error;
-  return new JournalError('Corrupt', `SQLite cannot read the journal ${path}: ${error.message}.`, { cause: error });
+  return new JournalError(
+    'Corrupt',
+    `SQLite cannot read the journal ${path}: ${error.message}. A copy that was cut short, or made without journal.db-wal, is of no use: make it with scribe journal backup.`,
+    { cause: error },
+  );
 };
 
 const assertVersion = (db: Db): void => {

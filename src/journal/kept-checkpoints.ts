@@ -11,9 +11,9 @@ import type { SeqRange } from './types.ts';
 
 /**
  * What a kept checkpoint says of the journal. contained: it holds that record, and its key signed. resigned: it holds it,
- * but another key signed then. cut: it ends before it. rewritten: it has another record there, or one before it.
+ * but another key signed then. unchecked: it holds it, and there is no key to tell who signed. cut: it ends before it. rewritten: it has another record there, or one before it.
  */
-export type KeptVerdict = 'contained' | 'resigned' | 'cut' | 'rewritten' | 'unusable';
+export type KeptVerdict = 'contained' | 'resigned' | 'unchecked' | 'cut' | 'rewritten' | 'unusable';
 
 export interface KeptResult {
   readonly file: string;
@@ -72,14 +72,15 @@ const isSame = (kept: Kept, { hashes, roots, origin }: KeptAgainst): boolean => 
     : kept.note.origin === origin && Buffer.from(known).equals(kept.note.root);
 };
 
-const isSignedBy = (key: KeyObject | null, kept: Kept): boolean =>
-  key !== null && (kept.kind === 'chain' ? isSigned(key, kept.checkpoint) : isNoteSigned(key, kept.note));
+const isSignedBy = (key: KeyObject, kept: Kept): boolean =>
+  kept.kind === 'chain' ? isSigned(key, kept.checkpoint) : isNoteSigned(key, kept.note);
 
 /** null: it was appended since the chain was read, and is the next check's. */
 const verdictOf = (kept: Kept, against: KeptAgainst): KeptVerdict | null => {
   const { headSeq, newestSeq, key } = against;
   if (kept.seq > headSeq) return kept.seq > newestSeq ? 'cut' : null;
   if (!isSame(kept, against)) return 'rewritten';
+  if (key === null) return 'unchecked';
   return isSignedBy(key, kept) ? 'contained' : 'resigned';
 };
 
@@ -121,10 +122,10 @@ export const checkKept = (
     const verdict = verdictOf(kept, against);
     if (verdict === null) continue;
     results.push({ file, seq, verdict });
-    if (verdict === 'contained') soundSeq = seq;
     if (verdict === 'rewritten') firstBadSeq ??= seq;
-    if (verdict !== 'contained')
-      findings.push({ seq, what: sentenceOf(file, verdict, [soundSeq, firstBadSeq ?? seq], against) });
+    // That there is no key is a finding of its own.
+    if (verdict === 'contained' || verdict === 'unchecked') soundSeq = seq;
+    else findings.push({ seq, what: sentenceOf(file, verdict, [soundSeq, firstBadSeq ?? seq], against) });
   }
   return { results, findings };
 };

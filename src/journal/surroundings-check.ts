@@ -117,7 +117,11 @@ const checkCheckpoints = (db: Db, { path, kept }: SurroundingsTask, chain: Chain
   const keyPath = kept.key ?? files.key;
   const key = loadPublicKey(keyPath);
   const checkpoints = readCheckpoints(db, 0, Number.MAX_SAFE_INTEGER);
-  if (key === null) find(null, `${keyPath} is missing or no key: signatures cannot be checked.`);
+  if (key === null)
+    find(
+      null,
+      `${keyPath} is missing or no key: signatures cannot be checked. Name the key with --key (of a backup its journal.vkey).`,
+    );
   for (const checkpoint of checkpoints) {
     const { seq, hash } = checkpoint;
     if (key !== null && !isSigned(key, checkpoint)) find(seq, `the signature of the checkpoint is not by ${keyPath}.`);

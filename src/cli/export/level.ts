@@ -70,10 +70,21 @@ const metadataOf = (value: object): object => {
   return Object.fromEntries(kept);
 };
 
+/** Of a journal that is not what was written; scribe verify says more. */
+const UNREADABLE = { unreadable: true };
+
+const parsedBody = (body: string): unknown => {
+  try {
+    return JSON.parse(body);
+  } catch {
+    return null;
+  }
+};
+
 /** A record's body as far as the level goes. */
 export const bodyAt = (level: Level, { type, body }: Pick<JournalRecord, 'type' | 'body'>): object => {
-  const parsed: unknown = JSON.parse(body);
-  if (!isObject(parsed)) return {};
+  const parsed = parsedBody(body);
+  if (!isObject(parsed)) return UNREADABLE;
   const isWhole = level === 'request-response' || (level === 'request' && type === 'call.received');
   return isWhole ? parsed : metadataOf(parsed);
 };

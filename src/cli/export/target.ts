@@ -20,11 +20,15 @@ export const streamTarget = (output: Output): Target => ({
 
 /** Appends, so that a cursor's next lines follow the last. */
 export const fileTarget = async (path: string): Promise<Target> => {
-  const file = await open(path, 'a', FILE_MODE);
+  const refused = (thrown: Error): never => {
+    throw failure(`--output ${path} cannot be written: ${thrown.message}.`, thrown);
+  };
+  const file = await open(path, 'a', FILE_MODE).catch(refused);
   return {
     send: async (text) => {
-      await file.writeFile(text);
-      await file.datasync();
+      await file.writeFile(text).catch(refused);
+      // Devices and pipes have nothing to make durable.
+      await file.datasync().catch((thrown: NodeJS.ErrnoException) => thrown.code === 'EINVAL' || refused(thrown));
     },
     close: () => file.close(),
   };
@@ -60,7 +64,10 @@ export const otlpTarget = (endpoint: string): Target => {
       for (const waitMs of [...TRIES_WAIT_MS, null]) {
         const problem = await post(url, text);
         if (problem === null) return;
-        if (waitMs === null) throw failure(`${url} did not take the records: ${problem}.`);
+        if (waitMs === null)
+          throw failure(
+            `${url} did not take the records: ${problem}. With --cursor-file the next export goes on where this one ended.`,
+          );
         await sleep(waitMs);
       }
     },

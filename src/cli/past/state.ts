@@ -9,7 +9,7 @@ import { nodeFold } from '../../engine/node-fold.ts';
 import { foldState } from '../../journal/fold.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import { failure } from '../command.ts';
-import { counted } from '../format.ts';
+import { counted, shortUtcTime } from '../format.ts';
 import { recordOf } from '../history/names.ts';
 import { allRecords } from './pages.ts';
 import { type Moment, seqAt } from '../time-argument.ts';
@@ -31,6 +31,13 @@ const prunedUpTo = (reader: Source, seq: number): number =>
     .flatMap((record) => parsePruned(record).seqs)
     .reduce((sum, [first, last]) => sum + Math.max(0, Math.min(last, seq) - first + 1), 0);
 
+/** Now, or the newest record, where that was written by a clock that goes ahead of this one. */
+const latestNs = (reader: Source, headSeq: number): bigint => {
+  const nowNs = BigInt(Date.now()) * 1_000_000n;
+  const headNs = recordOf(reader, headSeq)?.atNs ?? 0n;
+  return headNs > nowNs ? headNs : nowNs;
+};
+
 /** The moment that is meant, as a record. Throws where nothing was recorded by then. */
 const recordAtMoment = (reader: Source, moment: Moment): number => {
   const headSeq = reader.head().seq;
@@ -38,7 +45,15 @@ const recordAtMoment = (reader: Source, moment: Moment): number => {
   if (moment.kind === 'record' && moment.seq > headSeq)
     throw failure(`There is no record ${moment.seq}: the journal ends with record ${headSeq}.`);
   const seq = seqAt(reader, moment);
-  if (seq === 0) throw failure('Nothing was recorded by then: the journal begins later.');
+  if (seq === 0) {
+    // The first record may be pruned.
+    const first = recordOf(reader, 1);
+    throw failure(
+      `Nothing was recorded by then: the journal begins ${first === undefined ? 'later' : `at ${shortUtcTime(first.atNs)}`}.`,
+    );
+  }
+  if (moment.kind === 'time' && moment.atNs > latestNs(reader, headSeq))
+    throw failure(`That time has not come yet: the newest record is ${headSeq}; "now" is the node as it is.`);
   return seq;
 };
 

@@ -12,6 +12,7 @@ export const openSource = async (path: string): Promise<Source> => {
   const file = await fileOf(path);
   if (await isDatabase(file)) return journalSource(path, file);
   const text = await readFile(file, 'utf8');
+  if (text === '') throw failure(`${file} is empty, and so no journal: copy it anew.`);
   const report = crashReportIn(text);
   if (report === null) return goldenSource(path, text);
   return crashSource(report, await openSource(journalOfReport(report, file)));
@@ -23,11 +24,16 @@ export const isCrashReport = async (path: string): Promise<boolean> => {
   return crashReportIn(await readFile(file, 'utf8')) !== null;
 };
 
+const cannotOpen = (path: string, error: unknown): Error =>
+  (error as NodeJS.ErrnoException).code === 'ENOENT'
+    ? failure(`There is no journal at ${path}.`, error)
+    : failure(`The journal ${path} cannot be read: ${(error as Error).message}.`, error);
+
 const fileOf = async (path: string): Promise<string> => {
   try {
     return (await stat(path)).isDirectory() ? join(path, 'journal.db') : path;
   } catch (error) {
-    throw failure(`There is no journal at ${path}: ${(error as Error).message}`, error);
+    throw cannotOpen(path, error);
   }
 };
 
@@ -37,6 +43,6 @@ const isDatabase = async (path: string): Promise<boolean> => {
     const { buffer, bytesRead } = await file.read(Buffer.alloc(SQLITE_MAGIC.length));
     return buffer.toString('latin1', 0, bytesRead) === SQLITE_MAGIC;
   } catch (error) {
-    throw failure(`The journal ${path} cannot be read: ${(error as Error).message}`, error);
+    throw cannotOpen(path, error);
   }
 };

@@ -1,0 +1,110 @@
+/** What commands say, and with which exit status, when what is asked for cannot be: each names what is wrong, and no stack is shown. */
+import assert from 'node:assert/strict';
+import { mkdir, truncate, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { before, test } from 'node:test';
+import { cleanupAfterAll } from '../support/cleanup.ts';
+import { run } from '../support/process.ts';
+import { tempDir } from '../support/temp-dir.ts';
+import { tell } from './story.ts';
+import { rootWith, scribe } from './support.ts';
+
+const owner = cleanupAfterAll();
+const program = join(import.meta.dirname, '../../src/cli/main.ts');
+let dir: string;
+let root: string;
+let damaged: string;
+let headSeq: number;
+
+before(async () => {
+  dir = await tempDir(owner);
+  const { records } = await tell();
+  headSeq = records.length;
+  root = (await rootWith(owner, records)).dir;
+  const bad = records.map((record) => (record.seq === 40 ? { ...record, body: 'no JSON' } : record));
+  damaged = (await rootWith(owner, bad)).dir;
+  await mkdir(join(dir, 'empty'));
+  await writeFile(join(dir, 'empty.db'), '');
+  await writeFile(join(dir, 'words'), 'some words\n');
+  const { exitStatus, stderr } = await scribe(['journal', 'backup', join(dir, 'copy'), '--root', root]);
+  assert.equal(exitStatus, 0, stderr);
+  await writeFile(join(dir, 'cut.db'), Buffer.from('SQLite format 3\0'));
+  await truncate(join(dir, 'cut.db'), 10_000);
+});
+
+const fails = async (words: readonly string[], status: 1 | 2, said: RegExp): Promise<void> => {
+  const { exitStatus, stderr } = await scribe(words);
+  assert.match(stderr, said, words.join(' '));
+  assert.doesNotMatch(stderr, /^ {4}at /m);
+  assert.equal(exitStatus, status);
+};
+
+test('a moment that has not come yet, or was before all records', async () => {
+  for (const words of [
+    ['at', '2100-01-01', 'get', 'pods'],
+    ['diff', '1', '2100-01-01'],
+  ])
+    await fails([...words, '--root', root], 1, /That time has not come yet: the newest record is \d+; "now" is/);
+  await fails(['at', '1999-01-01', 'get', 'pods', '--root', root], 1, /by then: the journal begins at \d{4}-.*Z\.$/m);
+  await fails(
+    ['at', String(headSeq + 1), 'get', 'pods', '--root', root],
+    1,
+    /There is no record \d+: the journal ends/,
+  );
+  await fails(['at', 'now', 'get', 'blobs', '--root', root], 2, /no "blobs" to get; .* pods, containers, images\.$/m);
+  await fails(['history', '--method', 'Zzzz', '--root', root], 2, /there is no such method; there are Version, .*\.$/m);
+});
+
+test('a file to replay that is empty, cut short, of something else, or not there', async () => {
+  for (const [name, said] of [
+    ['empty.db', /empty\.db is empty, and so no journal/],
+    ['cut.db', /cut\.db: .*\. A copy that was cut short, or made without journal\.db-wal, is of no use/],
+    ['words', /words is neither a journal nor a golden journal/],
+    ['none', /There is no journal at .*none\.$/m],
+    ['empty', /There is no journal at .*empty\/journal\.db\.$/m],
+  ] as const)
+    await fails(['replay', join(dir, name)], 1, said);
+});
+
+test('an export that cannot be written, of a record that cannot be read, or with a cursor that cannot be kept', async () => {
+  await fails(
+    ['export', '--root', root, '--output', join(dir, 'none/x')],
+    1,
+    /--output .*none\/x cannot be written: ENOENT/,
+  );
+  await fails(['export', '--root', root, '--output', '/dev/full'], 1, /--output \/dev\/full cannot be written: ENOSPC/);
+  const cursor = ['--cursor-file', join(dir, 'none/c'), '--output', join(dir, 'out')];
+  await fails(['export', '--root', root, ...cursor], 1, /--cursor-file .*none\/c cannot be written: ENOENT/);
+  for (const format of ['json', 'ocsf', 'kubernetes-audit', 'cloudevents', 'otlp'])
+    for (const level of ['metadata', 'request-response']) {
+      const { exitStatus, stderr } = await scribe(['export', '--root', damaged, '--format', format, '--level', level]);
+      assert.equal(exitStatus, 0, `${format} ${level}: ${stderr}`);
+    }
+  const { stdout } = await scribe(['export', '--root', damaged, '--since', '40', '--until', '40']);
+  assert.match(stdout, /"body":\{"unreadable":true\}/);
+});
+
+test('standard output that is full ends a command with a sentence', async () => {
+  for (const words of ['export', 'history']) {
+    const command = `${process.execPath} --no-warnings ${program} ${words} --root ${root} > /dev/full`;
+    const { exitCode, stderr } = await run(['sh', '-c', command]);
+    assert.equal(stderr, 'scribe: Standard output cannot be written to: ENOSPC: no space left on device, write.\n');
+    assert.equal(exitCode, 1);
+  }
+});
+
+test('a copy without its key is not said to be signed by another, and one with it is verified against itself', async () => {
+  const copy = join(dir, 'copy');
+  const alone = await scribe(['verify', '--root', copy]);
+  assert.equal(alone.exitStatus, 1);
+  assert.match(
+    alone.stdout,
+    /signatures cannot be checked\. Name the key with --key \(of a backup its journal\.vkey\)/,
+  );
+  assert.doesNotMatch(alone.stdout, /signed again/);
+  const keyed = ['verify', '--root', copy, '--key', join(copy, 'journal.vkey'), '--against'];
+  const { exitStatus, stdout, stderr } = await scribe([...keyed, copy]);
+  assert.equal(exitStatus, 0, stderr);
+  assert.match(stdout, /journal\.db\.head: the journal contains it, .* and the same key signed/);
+  await fails([...keyed, join(dir, 'words')], 1, /words is no checkpoint: a copy of journal\.db\.head or .* is wanted/);
+});
