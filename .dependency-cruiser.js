@@ -200,7 +200,7 @@ export default {
       from: {
         path: [
           '^src/platform/spawner/spawner-main\\.ts$',
-          '^src/adapters/(log-keeper/keeper|port-forward/forwarder)-main\\.ts$',
+          '^src/adapters/log-keeper/keeper-main\\.ts$',
           '^src/adapters/images/(unpack/child|trees/thread)\\.ts$',
           '^src/adapters/inspect/parse-thread\\.ts$',
           '^src/(daemon/sessions/thread|journal/writer-thread)\\.ts$',

@@ -180,7 +180,7 @@ const startAll = async (
       runtimes.push(runtime);
     }
   const image = `${registryName}/busybox:latest`;
-  return { runtimes, image, pullImages, dir, clientProgram: join(bin, 'bench-client'), signal, progress };
+  return { runtimes, image, pullImages, dir, client: netns.inside([join(bin, 'bench-client')]), signal, progress };
 };
 
 const crunIn = async (dir: string): Promise<string> => {

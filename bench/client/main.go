@@ -11,6 +11,7 @@
 //	dense      the same, while it asks for all containers every 20 ms
 //	rates      asks for lists and statuses for -seconds each, from -parallel callers
 //	await      says "ready", then waits until ListContainers answers with every container id of the file -ids
+//	streams    runs -count sessions of exec and forwarded connections, then moves -bytes out of one, into one, and forwarded
 //	exits      has -count containers, ten in a pod, end at once, and times when the events that they STOPPED come
 //	clean      stops and removes the pods that this client ever left
 package main
@@ -87,6 +88,7 @@ func run(ctx context.Context, command string, o options) (result, error) {
 		"fill":       c.fill,
 		"exits":      c.exits,
 		"dense":      c.dense,
+		"streams":    c.streams,
 		"rates":      c.rates,
 		"clean":      c.clean,
 	}
@@ -107,7 +109,7 @@ func parse() (options, string, error) {
 	flag.IntVar(&o.parallel, "parallel", 1, "how many at a time")
 	flag.Float64Var(&o.seconds, "seconds", 2, "duration of each of rates' measurements")
 	flag.IntVar(&o.lineBytes, "line-bytes", 80, "length of a line of logs, with its newline")
-	flag.Int64Var(&o.bytes, "bytes", 1<<26, "what each container of logs writes")
+	flag.Int64Var(&o.bytes, "bytes", 1<<26, "what each container of logs writes, and streams moves")
 	flag.StringVar(&o.idsFile, "ids", "", "file with a JSON array of container ids, for await")
 	flag.Parse()
 	if o.socket == "" || flag.NArg() != 1 {

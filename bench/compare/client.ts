@@ -34,6 +34,7 @@ export type ClientCommand =
   | 'containers'
   | 'exec'
   | 'logs'
+  | 'streams'
   | 'fill'
   | 'dense'
   | 'rates'
@@ -45,7 +46,7 @@ export interface ClientFlags {
   readonly count?: number;
   readonly parallel?: number;
   readonly seconds?: number;
-  /** Length of a line of logs, and how much each of its containers writes. */
+  /** Length of a line of logs, and how much each of its containers writes; streams moves as much each way. */
   readonly 'line-bytes'?: number;
   readonly bytes?: number;
   /** File with the container ids that await waits for. */
@@ -53,8 +54,8 @@ export interface ClientFlags {
 }
 
 export interface ClientOptions {
-  /** Path of the built client. */
-  readonly program: string;
+  /** The command line of the built client: in the runtimes' network namespace, where their streaming servers listen. */
+  readonly client: readonly string[];
   /** Ends the client when it is aborted. */
   readonly signal: AbortSignal;
   /** Called once the client has said "ready": await says it before it begins to wait. */
@@ -70,11 +71,16 @@ export const runClient = async (
   { socket, image, cgroupParent, logDir }: Target,
   command: ClientCommand,
   flags: ClientFlags,
-  { program, signal, onReady }: ClientOptions,
+  { client, signal, onReady }: ClientOptions,
 ): Promise<ClientResult> => {
   const all = { socket, image, 'cgroup-parent': cgroupParent, 'log-dir': logDir, ...flags };
-  const argv = Object.entries(all).flatMap(([name, value]) => [`-${name}`, String(value)]);
-  const running = execute(program, [...argv, command], { signal, timeout: timeoutMs, maxBuffer: outputBytesMax });
+  const flagged = Object.entries(all).flatMap(([name, value]) => [`-${name}`, String(value)]);
+  const [program = '', ...before] = client;
+  const running = execute(program, [...before, ...flagged, command], {
+    signal,
+    timeout: timeoutMs,
+    maxBuffer: outputBytesMax,
+  });
   if (onReady !== undefined) running.child.stdout?.once('data', onReady);
   const { stdout } = await running;
   return JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '') as ClientResult;

@@ -17,7 +17,7 @@ import { EXITS, exitFigures, loopFigures } from './under-load.ts';
 
 /** In the order in which they are measured. The later three need the pods of `loaded`. */
 export const phaseNames = [
-  ...(['serial', 'parallel', 'exec', 'logs', 'memory', 'rates', 'restart'] as const),
+  ...(['serial', 'parallel', 'exec', 'streams', 'logs', 'memory', 'rates', 'restart'] as const),
   ...(['idle', 'loop', 'lives', 'exits', 'density', 'pulls', 'pullsBusy'] as const),
 ] as const;
 export type PhaseName = (typeof phaseNames)[number];
@@ -48,7 +48,8 @@ export interface Bench {
   readonly pullImages: PullImages | null;
   /** A directory for files of this run. */
   readonly dir: string;
-  readonly clientProgram: string;
+  /** Command line of the benchmark's client. */
+  readonly client: readonly string[];
   readonly signal: AbortSignal;
   /** Tells whoever waits what is going on. */
   readonly progress: (text: string) => void;
@@ -89,9 +90,9 @@ export const callClient = (
   flags: ClientFlags,
   onReady?: () => void,
 ): Promise<ClientResult> => {
-  const { clientProgram: program, signal } = bench;
+  const { client, signal } = bench;
   return runClient(targetOf(runtime, bench), command, flags, {
-    program,
+    client,
     signal,
     ...(onReady === undefined ? {} : { onReady }),
   });
@@ -196,6 +197,17 @@ const measureRestart = async (runtime: Runtime, bench: Bench, ids: readonly stri
   return { figures: { restart: answeredAtMs - askedAtMs }, errors, raw: { askedAtMs, ...result } };
 };
 
+/** Two seconds of a session, about. */
+const STREAMED_BYTES = 256 * mebibyte;
+
+const streamFigures = (result: ClientResult): Figures => {
+  const { execOut = Number.NaN, execIn = Number.NaN, forward = Number.NaN } = result.perSecond ?? {};
+  return {
+    ...medians(result, { execSession: 'ExecSession', forwardedGet: 'ForwardedGet' }),
+    ...{ execOut, execIn, forward },
+  };
+};
+
 const measure = async (
   phase: PhaseName,
   runtime: Runtime,
@@ -225,6 +237,8 @@ const measure = async (
       }));
     case 'exec':
       return withClient('exec', { count: pods }, (result) => medians(result, { execSync: 'ExecSync' }));
+    case 'streams':
+      return withClient('streams', { count: pods, bytes: STREAMED_BYTES }, streamFigures);
     case 'logs':
       return measureLogs(runtime, bench);
     case 'memory':

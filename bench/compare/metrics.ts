@@ -47,7 +47,7 @@ const rate = (name: string, goal?: Goal): Metric => ({
   ...(goal === undefined ? {} : { goal }),
 });
 
-const logs = (name: string): Metric => ({ name, unit: 'MB/s', better: 'more', goal: ahead(1) });
+const throughput = (name: string): Metric => ({ name, unit: 'MB/s', better: 'more', goal: ahead(1) });
 
 /** By key, in the order of the table. */
 export const metrics = {
@@ -64,10 +64,15 @@ export const metrics = {
   podsParallel: rate('pod lifecycles, 8 at once', ahead(2)),
   podReadyParallel: duration('PodReady, 8 at once', ahead(2)),
   execSync: duration('ExecSync', ahead(0.95)),
-  logsShortOne: logs('logs, lines of 80 bytes, one writer'),
-  logsShortMany: logs('logs, lines of 80 bytes, 20 writers'),
-  logsLongOne: logs('logs, lines of 8 KiB, one writer'),
-  logsLongMany: logs('logs, lines of 8 KiB, 20 writers'),
+  execSession: duration('session of exec, from Exec to its end', ahead(1)),
+  forwardedGet: duration('small file by a forwarded port', ahead(1)),
+  execOut: throughput('session of exec, stdout'),
+  execIn: throughput('session of exec, stdin'),
+  forward: throughput('large file by a forwarded port'),
+  logsShortOne: throughput('logs, lines of 80 bytes, one writer'),
+  logsShortMany: throughput('logs, lines of 80 bytes, 20 writers'),
+  logsLongOne: throughput('logs, lines of 8 KiB, one writer'),
+  logsLongMany: throughput('logs, lines of 8 KiB, 20 writers'),
   logsListContainers: duration('ListContainers meanwhile, p99', noMoreThan(50, 'ms')),
   logsPeak: { name: 'largest process after that, peak RSS', unit: 'MiB', better: 'less', goal: noMoreThan(300, 'MiB') },
   memory: { name: 'memory, shared pages in full', unit: 'MiB', better: 'less', goal: timesThePeer(1) },

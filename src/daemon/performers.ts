@@ -189,8 +189,7 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
   opened.defer(cni.close);
   const logKeeper = await openLogKeeper(options);
   const shim = await openShim(options, logKeeper, files);
-  const portForwarder = await createPortForwarder({ spawner, stateDir, portClientOf: sessions.portClientOf, log });
-  opened.defer(portForwarder.close);
+  const portForwarder = createPortForwarder(sessions.portClientOf);
   const nri = openNri(options);
   const writeBundle = createBundleWriter(vault, files);
   const apparmor = createApparmor({ spawner, searchPath: ownSearchPath });

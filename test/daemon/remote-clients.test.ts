@@ -25,7 +25,7 @@ describe('clients of a thread that has ended', { timeout: 20_000 }, () => {
     const client = clients.processClient(1, wanted);
     const pump = client.pumpOutput('stdout', -1);
     const heard = client.hear({ keeperPath: '/k', containerId: 'c' }, client.signal, () => undefined);
-    const forwarded = clients.portClient(2).forward({ port: 80, forwarderPath: null }, client.signal);
+    const forwarded = clients.portClient(2).forward({ port: 80, netnsPath: null }, client.signal);
     clients.fail(ended);
     assert.equal(client.signal.aborted, true);
     await pump.ended;
@@ -51,7 +51,7 @@ describe('clients of a thread that has ended', { timeout: 20_000 }, () => {
       client.hear({ keeperPath: '/k', containerId: 'c' }, client.signal, () => undefined),
       ended,
     );
-    await assert.rejects(port.forward({ port: 80, forwarderPath: null }, port.signal), ended);
+    await assert.rejects(port.forward({ port: 80, netnsPath: null }, port.signal), ended);
     assert.equal(clients.processClient(3, wanted).signal.aborted, true);
     assert.deepEqual(said, []);
   });

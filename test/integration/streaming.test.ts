@@ -14,7 +14,7 @@ import { cleanupAfterAll } from '../support/cleanup.ts';
 import { criTool } from '../support/cri-tools.ts';
 import { withCode } from '../support/failures.ts';
 import { type JournaledCall, callsAfter, headOf, journalPath } from '../support/journal.ts';
-import { noLeftovers, processesInCgroups, processesOf } from '../support/leftovers.ts';
+import { noLeftovers, processesInCgroups } from '../support/leftovers.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
 import { eventually, removePod, runPod } from '../support/pods.ts';
 import { run, runOk, startProcess } from '../support/process.ts';
@@ -150,13 +150,6 @@ describe('sessions', { timeout: 900_000 }, () => {
     await eventually('the end of the connection', async () => !(await isOpen()));
     open.kill('SIGKILL');
     await forwarding.stop();
-    const forwarders = (await processesOf(node.daemon.dirs)).filter(({ commandLine }) =>
-      commandLine.includes('forwarder'),
-    );
-    assert.ok(
-      forwarders.every(({ commandLine }) => !commandLine.includes(id)),
-      'a forwarder of the pod is left',
-    );
   });
 
   for (const transport of ['spdy', 'websocket']) {

@@ -1,34 +1,41 @@
 /**
- * One forwarded connection, from the thread that has the client's: to a port of this network namespace, or through the
- * forwarder that is in a pod's. Knows nothing of how forwarders come and go.
+ * One forwarded connection, in the thread that has the client's: to a port of a pod's loopback, and everything passed on in
+ * both directions, each as fast as its taker. Knows nothing of pods.
  */
-import type { Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
-import { readLine } from '../../platform/rpc/lines.ts';
-import type { ForwardedBytes, ForwardTarget } from '../streaming/types.ts';
-import { dialHalfOpen, dialLoopback, join } from './loopback.ts';
+import { finished } from 'node:stream/promises';
+import { readReusing } from '../../platform/linux/reused-buffers.ts';
+import type { ForwardedBytes, ForwardTarget, PortStreams } from '../streaming/types.ts';
+import { dialLoopback } from './loopback.ts';
 
-const connect = async ({ port, forwarderPath }: ForwardTarget): Promise<Socket> => {
-  if (forwarderPath === null) return dialLoopback(port);
-  const socket = await dialHalfOpen({ path: forwarderPath });
-  socket.on('error', () => socket.destroy());
-  socket.write(`${port}\n`);
-  const answer = await readLine(socket);
-  if (answer === 'ok') return socket;
-  socket.destroy();
-  throw new Error(answer);
-};
-
-/** Resolves when the connection is over, or `signal` ended it; rejects when nobody answers, with what was tried. */
-export const forward = async (client: Duplex, target: ForwardTarget, signal: AbortSignal): Promise<ForwardedBytes> => {
-  const socket = await connect(target);
-  const head = { read: socket.bytesRead - socket.readableLength, written: socket.bytesWritten };
+/**
+ * Resolves when the connection is over: both sides have ended, or one broke, or `signal` ended it. An end passes; the client is
+ * told the end in any case. Rejects when nobody answers, with what was tried.
+ */
+export const forward = async (
+  { input, output }: PortStreams,
+  { port, netnsPath }: ForwardTarget,
+  signal: AbortSignal,
+): Promise<ForwardedBytes> => {
+  const onread = readReusing((chunk, left) => {
+    if (!output.write(chunk, left)) socket.pause();
+  });
+  const socket = await dialLoopback(port, netnsPath, onread);
   const end = (): void => {
     socket.destroy();
   };
+  output.on('drain', () => socket.resume());
+  output.on('close', end);
+  input.on('close', () => {
+    if (!input.readableEnded) end();
+  });
+  socket.on('end', () => output.end());
   signal.addEventListener('abort', end);
-  if (signal.aborted) end();
-  await join(client, socket);
+  if (signal.aborted || output.destroyed || (input.destroyed && !input.readableEnded)) end();
+  input.pipe(socket);
+  socket.resume();
+  await finished(socket).catch(end);
   signal.removeEventListener('abort', end);
-  return { toPodBytes: socket.bytesWritten - head.written, fromPodBytes: socket.bytesRead - head.read };
+  input.destroy();
+  output.end();
+  return { toPodBytes: socket.bytesWritten, fromPodBytes: socket.bytesRead };
 };

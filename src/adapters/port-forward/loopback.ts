@@ -1,26 +1,38 @@
 /**
- * Connecting to a port of this thread's own loopback, IPv4 first and IPv6 then, as clients of forwarded ports expect,
- * and joining two streams. Used by the daemon for pods on the host's network, and by the forwarder inside of others.
+ * Connecting to a port of a network namespace's loopback, IPv4 first and IPv6 then, as clients of forwarded ports expect.
+ * The thread that does it stays where it is: only its sockets are made elsewhere.
  */
-import type { NetConnectOpts, Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
-import { finished } from 'node:stream/promises';
+import { openSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { type OnReadOpts, Socket, type SocketConstructorOpts } from 'node:net';
 import { messageOf } from '../../domain/model/errors.ts';
 import { dial } from '../../platform/linux/dial.ts';
+import { AddressFamily, openTcpSocketIn } from '../../platform/linux/syscalls.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
-const addresses = ['127.0.0.1', '::1'] as const;
+const LOOPBACKS = [
+  { host: '127.0.0.1', family: AddressFamily.inet },
+  { host: '::1', family: AddressFamily.inet6 },
+] as const;
+const OWN_NAMESPACE = '/proc/thread-self/ns/net';
 
-/** Each side of a forwarded connection can be closed on its own. */
-export const dialHalfOpen = (target: NetConnectOpts): Promise<Socket> =>
-  dial({ ...target, allowHalfOpen: true }, CONNECT_TIMEOUT_MS);
+/** Each side of a forwarded connection can be closed on its own; nothing is read of a socket before it is connected. */
+const connectionOf = (fd: number | undefined, onread: OnReadOpts): Socket => {
+  const start = { allowHalfOpen: true, manualStart: true };
+  const options: SocketConstructorOpts = { ...start, onread };
+  return new Socket(fd === undefined ? options : { ...options, fd });
+};
 
-/** Rejects with one error that names each address and why it was of no use. */
-export const dialLoopback = async (port: number): Promise<Socket> => {
+/** @param makeSocket  undefined: one of the thread's own namespace, when it connects */
+const dialEither = async (
+  port: number,
+  onread: OnReadOpts,
+  makeSocket: (family: number) => number | undefined,
+): Promise<Socket> => {
   const failures: string[] = [];
-  for (const host of addresses) {
+  for (const { host, family } of LOOPBACKS) {
     try {
-      return await dialHalfOpen({ host, port });
+      return await dial({ host, port }, CONNECT_TIMEOUT_MS, connectionOf(makeSocket(family), onread));
     } catch (error) {
       failures.push(messageOf(error));
     }
@@ -28,17 +40,18 @@ export const dialLoopback = async (port: number): Promise<Socket> => {
   throw new Error(failures.join('; '));
 };
 
+let ownNamespaceFd: number | undefined;
+
 /**
- * Passes everything on in both directions, each as fast as its taker, until both have ended. An end passes too; when
- * either stream breaks, both are over.
+ * @param netnsPath  where the namespace is pinned; null: the daemon's own
+ * @param onread  where the connection is read to
+ *
+ * Rejects with one error that names each address and why it was of no use.
  */
-export const join = async (one: Duplex, other: Duplex): Promise<void> => {
-  const breakBoth = (): void => {
-    one.destroy();
-    other.destroy();
-  };
-  one.pipe(other);
-  other.pipe(one);
-  await Promise.all([finished(one), finished(other)]).catch(breakBoth);
-  breakBoth();
+export const dialLoopback = async (port: number, netnsPath: string | null, onread: OnReadOpts): Promise<Socket> => {
+  if (netnsPath === null) return dialEither(port, onread, () => undefined);
+  ownNamespaceFd ??= openSync(OWN_NAMESPACE, 'r');
+  const home = ownNamespaceFd;
+  await using namespace = await open(netnsPath);
+  return await dialEither(port, onread, (family) => openTcpSocketIn(namespace.fd, home, family));
 };

@@ -6,6 +6,7 @@
 import type { Readable, Writable } from 'node:stream';
 import { fifoSocket } from '../../platform/linux/fifo-socket.ts';
 import { monotonicMs } from '../../platform/linux/monotonic.ts';
+import { readReusing } from '../../platform/linux/reused-buffers.ts';
 import type { Pump } from './types.ts';
 
 /** Figures of one pump, as Float64: how much has moved, when the last of it did, and whether the client holds it back. */
@@ -29,7 +30,6 @@ export type RunningPump = Pick<Pump, 'ended' | 'close'>;
 
 /** From a FIFO to the client; null drops it. */
 export const pumpOutput = (fd: number, client: Writable | null, meter: Meter): RunningPump => {
-  const fifo = fifoSocket(fd, 'reader');
   const slots = new Float64Array(meter);
   const { promise: ended, resolve } = Promise.withResolvers<void>();
   let sizeBytes = 0;
@@ -43,19 +43,22 @@ export const pumpOutput = (fd: number, client: Writable | null, meter: Meter): R
     taker = null;
     goOn();
   };
+  const pass = (chunk: Buffer, left: () => void): void => {
+    slots[Slot.lastMs] = monotonicMs();
+    if (taker === null || taker.destroyed) return left();
+    sizeBytes += chunk.length;
+    slots[Slot.sizeBytes] = sizeBytes;
+    if (taker.write(chunk, left)) return;
+    slots[Slot.isHeld] = 1;
+    fifo.pause();
+  };
+  const fifo = fifoSocket(fd, 'reader', readReusing(pass));
   client?.on('drain', goOn);
   client?.on('error', drop);
   client?.on('close', drop);
   if (client?.destroyed === true) drop();
-  fifo.on('data', (chunk: Buffer) => {
-    slots[Slot.lastMs] = monotonicMs();
-    if (taker === null || taker.destroyed) return;
-    sizeBytes += chunk.length;
-    slots[Slot.sizeBytes] = sizeBytes;
-    if (taker.write(chunk)) return;
-    slots[Slot.isHeld] = 1;
-    fifo.pause();
-  });
+  // So that its end is told.
+  fifo.resume();
   fifo.on('error', () => resolve());
   fifo.on('close', () => resolve());
 

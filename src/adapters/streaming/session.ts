@@ -2,12 +2,19 @@
  * One session from the moment the client's streams are there until its ending has been told: the same for all
  * protocols. The caller owns the connection that the streams run over, and closes it.
  */
-import { Duplex, type Readable, type Writable } from 'node:stream';
+import type { Readable, Writable } from 'node:stream';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import { finish } from './halves.ts';
 import { listenForSizes } from './resize.ts';
 import { type Ending, endingText } from './status.ts';
-import type { AttachRequest, ExecRequest, PortForwardRequest, SessionStreams, StreamingBackend } from './types.ts';
+import type {
+  AttachRequest,
+  ExecRequest,
+  PortForwardRequest,
+  PortStreams,
+  SessionStreams,
+  StreamingBackend,
+} from './types.ts';
 
 export interface SessionContext {
   readonly backend: StreamingBackend;
@@ -65,10 +72,8 @@ export const runProcessSession = async (
   await finish(error, endingText(ending, hasStructuredStatus));
 };
 
-export interface PortChannels {
+export interface PortChannels extends PortStreams {
   readonly port: number;
-  readonly input: Readable;
-  readonly output: Writable;
   readonly error: Writable;
 }
 
@@ -78,10 +83,8 @@ export const runPortForward = async (
   { port, input, output, error }: PortChannels,
   context: SessionContext,
 ): Promise<boolean> => {
-  const stream = Duplex.from({ readable: input, writable: output });
-  stream.on('error', () => undefined);
   try {
-    await context.backend.portForward(request, port, stream, context.signal);
+    await context.backend.portForward(request, port, { input, output }, context.signal);
     await finish(output);
     await finish(error);
     return true;
@@ -92,6 +95,6 @@ export const runPortForward = async (
     );
     return false;
   } finally {
-    stream.destroy();
+    input.destroy();
   }
 };

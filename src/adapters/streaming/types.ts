@@ -3,7 +3,7 @@
  * perform sessions have of the client. The server is in a thread of its own, and performers are not: bytes never reach
  * them. Contents of streams pass through and are never kept, logged or recorded (C12).
  */
-import type { Duplex, Readable, Writable } from 'node:stream';
+import type { Readable, Writable } from 'node:stream';
 import type { Caller } from '../../domain/model/records.ts';
 import type { AuditedCommand } from '../../domain/model/streams.ts';
 
@@ -58,15 +58,21 @@ export interface SessionStreams {
   readonly signal: AbortSignal;
 }
 
+/** The client's side of one forwarded connection: what it sends, and what it is sent, each with an end of its own. */
+export interface PortStreams {
+  readonly input: Readable;
+  readonly output: Writable;
+}
+
 /** What the server has sessions performed by. All reject with FailureError; its message is shown to the client. */
 export interface StreamingBackend {
   readonly exec: (request: ExecRequest, streams: SessionStreams) => Promise<{ readonly exitCode: number }>;
   readonly attach: (request: AttachRequest, streams: SessionStreams) => Promise<void>;
-  /** One connection to `port`; resolves when it is over. `stream` half-closes in both directions. */
+  /** One connection to `port`; resolves when it is over. */
   readonly portForward: (
     request: PortForwardRequest,
     port: number,
-    stream: Duplex,
+    streams: PortStreams,
     signal: AbortSignal,
   ) => Promise<void>;
 }
@@ -118,10 +124,11 @@ export interface ProcessClient {
   readonly signal: AbortSignal;
 }
 
-/** What a forwarded connection goes to: a port of this network namespace, or of the one that a forwarder is in. */
+/** What a forwarded connection goes to: a port of the loopback of a network namespace. */
 export interface ForwardTarget {
   readonly port: number;
-  readonly forwarderPath: string | null;
+  /** Where that is pinned; null: the daemon's own. */
+  readonly netnsPath: string | null;
 }
 
 export interface ForwardedBytes {

@@ -4,7 +4,6 @@
  * does as it is told. Started by listener.ts.
  */
 import { close } from 'node:fs';
-import type { Duplex } from 'node:stream';
 import { parentPort, workerData } from 'node:worker_threads';
 import { hearContainer } from '../../adapters/log-keeper/attach.ts';
 import { forward } from '../../adapters/port-forward/forward.ts';
@@ -13,6 +12,7 @@ import { createStreamingServer, type StreamingServerOptions } from '../../adapte
 import type {
   AttachmentEnd,
   ForwardedBytes,
+  PortStreams,
   SessionStreams,
   StreamingBackend,
   StreamingRequest,
@@ -26,7 +26,7 @@ export type ThreadOptions = Omit<StreamingServerOptions, 'backend' | 'redeem' | 
 interface Held {
   /** null: a forwarded connection. */
   readonly streams: SessionStreams | null;
-  readonly connection: Duplex | null;
+  readonly connection: PortStreams | null;
 }
 
 type Say = (message: FromThread) => void;

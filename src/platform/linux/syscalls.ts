@@ -198,6 +198,22 @@ export const enterNamespace = (fd: number, kind: number): void => {
   checked('setns', `fd ${fd}`, nativeSetns(fd, kind));
 };
 
+export const AddressFamily = { inet: 2, inet6: 10 } as const;
+
+/**
+ * A TCP socket, not connected, of the network namespace `fd`, where it stays: the calling thread is in there for this one call,
+ * and back in `homeFd` before anything else is done. One that can't come back ends at once (the process, of a main thread):
+ * whatever it opened from then on would be the pod's.
+ */
+export const openTcpSocketIn = (fd: number, homeFd: number, family: number): number => {
+  enterNamespace(fd, Namespace.network);
+  try {
+    return checked('socket', `family ${family}`, nativeSocket(family, SOCK_STREAM_CLOEXEC | SOCK_NONBLOCK, 0));
+  } finally {
+    if (nativeSetns(homeFd, Namespace.network) !== 0) process.exit(1);
+  }
+};
+
 const SYS_PIVOT_ROOT = process.arch === 'arm64' ? 41 : 155;
 
 /** pivot_root(2): in the calling thread's mount namespace, for every process that has its root as its own. */
@@ -217,8 +233,8 @@ export const setHostname = (name: string): void => {
   checked('sethostname', `'${name}'`, nativeSethostname(bytes, bytes.length));
 };
 
-const AF_INET = 2;
 const SOCK_STREAM_CLOEXEC = 0x80001;
+const SOCK_NONBLOCK = 0x800;
 const SOCK_DGRAM_CLOEXEC = 0x80002;
 const SIOCSIFFLAGS = 0x8914;
 const IFF_UP = 1;
@@ -230,7 +246,7 @@ export const bringLoopbackUp = (): void => {
   const request = Buffer.alloc(IFREQ_BYTES);
   request.write('lo');
   request.writeUInt16LE(IFF_UP, IFREQ_FLAGS_OFFSET);
-  const fd = checked('socket', 'AF_INET', nativeSocket(AF_INET, SOCK_DGRAM_CLOEXEC, 0));
+  const fd = checked('socket', 'AF_INET', nativeSocket(AddressFamily.inet, SOCK_DGRAM_CLOEXEC, 0));
   try {
     checked('ioctl', 'SIOCSIFFLAGS lo', nativeIoctl(fd, SIOCSIFFLAGS, request));
   } finally {

@@ -167,11 +167,11 @@ describe('client-go', () => {
         const { port: echoPort } = echo.address() as { port: number };
         const asked: number[] = [];
         const { server } = await startServer(t, {
-          portForward: async (_, port, stream) => {
+          portForward: async (_, port, { input, output }) => {
             asked.push(port);
             if (port !== 8080) throw new FailureError('HostFailed', `nobody listens on ${port}`);
             const target = connect({ port: echoPort, host: '127.0.0.1', allowHalfOpen: true });
-            await Promise.all([pipeline(stream, target), pipeline(target, stream)]);
+            await Promise.all([pipeline(input, target), pipeline(target, output)]);
           },
         });
         const open = async (port: number): Promise<{ readonly client: ClientProcess; readonly localPort: number }> => {

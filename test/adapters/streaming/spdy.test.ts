@@ -245,9 +245,9 @@ describe('port-forward over SPDY', () => {
   it('pairs streams by request, and by their ids for clients that name none', async (t) => {
     const ports: number[] = [];
     const client = await forward(t, {
-      portForward: (_, port, stream) => {
+      portForward: (_, port, { output }) => {
         ports.push(port);
-        stream.end(`port ${port}`);
+        output.end(`port ${port}`);
         return Promise.resolve();
       },
     });

@@ -191,10 +191,10 @@ describe('a session over WebSocket', () => {
 
 describe('port-forward over WebSocket channels', () => {
   const request = portForwardRequest;
-  const portForward: StreamingBackend['portForward'] = async (_, port, stream) => {
+  const portForward: StreamingBackend['portForward'] = async (_, port, { input, output }) => {
     if (port === 81) throw new Error('nobody there');
-    const [received] = (await once(stream, 'data')) as [Buffer];
-    stream.end(`${port}: ${received.toString()}`);
+    const [received] = (await once(input, 'data')) as [Buffer];
+    output.end(`${port}: ${received.toString()}`);
   };
 
   for (const [where, ports, query] of [
