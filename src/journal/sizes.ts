@@ -48,7 +48,7 @@ export interface JournalSizes {
 const RECORD_TABLES = /^(records|names|sqlite_autoindex_names)/;
 const READ_TABLES = /^(read_|sqlite_autoindex_read_)/;
 const SNAPSHOT_TABLES = /snapshots/;
-const BODY_START_CHARS = 40;
+const BODY_START_CHARS = 128;
 
 const sumOf = (tables: readonly { readonly name: string; readonly bytes: number }[], pattern: RegExp): number =>
   tables.reduce((sum, { name, bytes }) => (pattern.test(name) ? sum + bytes : sum), 0);

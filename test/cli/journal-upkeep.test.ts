@@ -4,7 +4,7 @@ import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createUsageCounter, daysUntil, growthPerDay } from '../../src/cli/journal/usage.ts';
+import { type Counted, createUsageCounter, daysUntil, growthPerDay } from '../../src/cli/journal/usage.ts';
 import { backUpJournal } from '../../src/journal/backup.ts';
 import { connectWriter } from '../../src/journal/connect.ts';
 import { openJournal, openReader } from '../../src/journal/open.ts';
@@ -36,9 +36,14 @@ const waitForHead = (path: string, seq: number): void => {
   }
 };
 
+const isHere = (stream: string): boolean => stream === 'container/here' || stream === 'node';
+
+const countsOf = (classes: Counted['classes']): Readonly<Record<string, number>> =>
+  Object.fromEntries([...classes].map(([name, { records }]) => [name, records]));
+
 describe('what records are kept as', () => {
   test('commands, what is there, and the rest; a call goes with what it touched', () => {
-    const counter = createUsageCounter((stream) => stream === 'container/here' || stream === 'node', 0);
+    const counter = createUsageCounter(isHere, 0, (one) => one === 'commands');
     const exec = { bodyStart: '{"request":{"method":"ExecSync","containerId"' };
     counter.add(sized({ seq: 1, type: 'call.received', stream: 'call/a', call: 1, ...exec }));
     counter.add(sized({ seq: 2, type: 'effect.ended', stream: 'container/here', call: 1 }));
@@ -47,27 +52,49 @@ describe('what records are kept as', () => {
     counter.add(sized({ seq: 5, type: 'call.received', stream: 'call/c', call: 5 }));
     counter.add(sized({ seq: 6, stream: 'container/gone', call: 5, atMs: 7 }));
     const { classes, types, all, newestAtMs } = counter.counted();
-    assert.deepEqual(
-      [...classes].map(([name, { records }]) => [name, records]),
-      [
-        ['commands', 2],
-        ['removed', 2],
-        ['present', 2],
-      ],
-    );
+    const { reads, commands, removed, present } = countsOf(classes);
+    assert.deepEqual([reads, commands, removed, present], [0, 2, 2, 2]);
     assert.equal(types.get('call.received')?.records, 3);
     assert.deepEqual(all, { records: 6, bodyBytes: 600, oldestAtMs: 0 });
     assert.equal(newestAtMs, 7);
   });
 
+  test('sessions, refused calls and reads that are recorded whole, where they have times of their own', () => {
+    const counted = (hasOwnTime: boolean) => {
+      const counter = createUsageCounter(isHere, 0, (one) => hasOwnTime || one === 'commands');
+      const call = (seq: number, method: string, completed: string): void => {
+        const bodyStart = `{"request":{"method":"${method}","containerId"`;
+        counter.add(sized({ seq, type: 'call.received', stream: `call/${seq}`, call: seq, bodyStart }));
+        const ended = { type: 'call.completed', stream: `call/${seq}`, call: seq, bodyStart: completed };
+        counter.add(sized({ seq: seq + 1, ...ended }));
+      };
+      call(1, 'ExecSession', '{"code":0');
+      call(3, 'Read', '{"code":0');
+      call(5, 'StopContainer', '{"code":5,"failure":{"reason"');
+      call(7, 'StartContainer', '{"code":2,"failure":{"reason"');
+      counter.add(sized({ seq: 9, stream: 'container/here', call: 7 }));
+      return countsOf(counter.counted().classes);
+    };
+    assert.deepEqual(counted(true), { reads: 2, commands: 0, sessions: 2, refused: 2, removed: 0, present: 3 });
+    assert.deepEqual(counted(false), { reads: 0, commands: 0, sessions: 0, refused: 0, removed: 6, present: 3 });
+  });
+
   test('growth is told from what is recent, and from enough of it', () => {
-    const counter = createUsageCounter(() => true, 100);
+    const counter = createUsageCounter(
+      () => true,
+      100,
+      () => true,
+    );
     for (const atMs of [0, 100, 100 + DAY_MS / 2]) counter.add(sized({ atMs }));
     assert.equal(growthPerDay(counter.counted(), 50), 600);
     assert.equal(daysUntil(6000, 600), 10);
     assert.equal(daysUntil(-1, 600), 0);
     assert.equal(daysUntil(6000, null), null);
-    const short = createUsageCounter(() => true, 0);
+    const short = createUsageCounter(
+      () => true,
+      0,
+      () => true,
+    );
     for (const atMs of [0, 1000]) short.add(sized({ atMs }));
     assert.equal(growthPerDay(short.counted(), 50), null);
   });

@@ -33,11 +33,11 @@ type Retention = Config['journal']['retention'];
 
 /** A row of the table of classes. */
 interface ClassRow {
-  readonly class: RecordClass | 'reads';
+  readonly class: RecordClass;
   readonly records: number;
   readonly sizeBytes: number;
   readonly oldestAtMs: number | null;
-  /** null: for as long as what it is about is there. */
+  /** null: for as long as what it is about. */
   readonly keptMs: number | null;
 }
 
@@ -69,6 +69,10 @@ const keptMsOf = (one: ClassRow['class'], retention: Retention): number | null =
       return retention.readsMs;
     case 'commands':
       return retention.execProbesMs;
+    case 'sessions':
+      return retention.execSessionsMs;
+    case 'refused':
+      return retention.refusedCallsMs;
     case 'removed':
       return retention.removedPodsMs;
     case 'present':
@@ -106,7 +110,9 @@ const infoOf = async (
   onRecords: (count: number) => void,
 ): Promise<Info> => {
   const { state, seq } = foldState(path, nodeFold);
-  const counter = createUsageCounter(isPresentIn(state), newestMsOf(path, seq) - GROWTH_DAYS * DAY_MS);
+  const hasOwnTime = (one: RecordClass): boolean => keptMsOf(one, retention) !== null;
+  const recentFromMs = newestMsOf(path, seq) - GROWTH_DAYS * DAY_MS;
+  const counter = createUsageCounter(isPresentIn(state), recentFromMs, hasOwnTime);
   let seen = 0;
   const sizes = measureJournal(path, (record) => {
     counter.add(record);
@@ -117,13 +123,9 @@ const infoOf = async (
   const beside = besideBody(sizes, count);
   const sizeOf = (one: { readonly records: number; readonly bodyBytes: number }): number =>
     Math.round(one.bodyBytes + one.records * beside);
-  const reads: ClassRow = {
-    class: 'reads',
-    records: sizes.readCalls,
-    sizeBytes: sizes.readCallBytes,
-    oldestAtMs: null,
-    keptMs: retention.readsMs,
-  };
+  // Most calls that only read are rows and no records.
+  const rowsOf = (one: RecordClass) =>
+    one === 'reads' ? { count: sizes.readCalls, sizeBytes: sizes.readCallBytes } : { count: 0, sizeBytes: 0 };
   const perDay = growthPerDay(count, beside);
   const { bavail, bsize } = await statfs(path);
   return {
@@ -131,16 +133,15 @@ const infoOf = async (
     sizes,
     oldestAtMs: count.all.oldestAtMs,
     newestAtMs: count.newestAtMs,
-    classes: [
-      reads,
-      ...[...count.classes].map(([one, usage]) => ({
+    classes: [...count.classes]
+      .filter(([one]) => one === 'present' || hasOwnTime(one))
+      .map(([one, usage]) => ({
         class: one,
-        records: usage.records,
-        sizeBytes: sizeOf(usage),
+        records: usage.records + rowsOf(one).count,
+        sizeBytes: sizeOf(usage) + rowsOf(one).sizeBytes,
         oldestAtMs: usage.oldestAtMs,
         keptMs: keptMsOf(one, retention),
       })),
-    ],
     types: [...count.types]
       .map(([type, usage]) => ({ type, records: usage.records, sizeBytes: sizeOf(usage) }))
       .sort((a, b) => b.sizeBytes - a.sizeBytes),
@@ -200,6 +201,8 @@ const linesOf = (info: Info, showTime: ShowTime): string[] => {
 const ABOUT: Readonly<Record<ClassRow['class'], string>> = {
   reads: 'calls that only read',
   commands: 'commands (ExecSync)',
+  sessions: 'exec, attach, port-forward',
+  refused: 'refused calls',
   removed: 'of removed pods',
   present: 'of what is there',
 };

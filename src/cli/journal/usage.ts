@@ -2,13 +2,15 @@
  * What a journal's records take, by type and by the class that retention keeps them for, how fast they grow, and when that
  * meets a limit. Counts and reckons; reads no file and shows nothing.
  */
+import { type CallClass, classOfRequest, isFailed } from '../../domain/turn/closed-streams.ts';
 import type { SizedRecord } from '../../journal/sizes.ts';
 
 /**
- * What a record is kept as: `commands` (ExecSync, with what was done on its behalf), `removed` (all else about pods,
+ * What a record is kept as: `reads` (calls that only read, where rules have them recorded whole), `commands` (ExecSync),
+ * `sessions` and `refused` (calls that did nothing), each with what was done on its behalf; `removed` (all else about pods,
  * containers and images that are gone, and calls that are over), `present` (about what is there: kept as long as it is).
  */
-export const RECORD_CLASSES = ['commands', 'removed', 'present'] as const;
+export const RECORD_CLASSES = ['reads', 'commands', 'sessions', 'refused', 'removed', 'present'] as const;
 export type RecordClass = (typeof RECORD_CLASSES)[number];
 
 export interface Usage {
@@ -26,8 +28,12 @@ export interface Counted {
   readonly recent: Usage;
 }
 
-const COMMAND_START = '{"request":{"method":"ExecSync"';
-const CALL_RECEIVED = 'call.received';
+const CLASS_OF: Readonly<Record<CallClass, RecordClass>> = {
+  reads: 'reads',
+  probes: 'commands',
+  sessions: 'sessions',
+  'refused calls': 'refused',
+};
 const DAY_MS = 86_400_000;
 /** Growth is told from the last week: a day of it may be a quiet one. */
 export const GROWTH_DAYS = 7;
@@ -48,11 +54,18 @@ const plus = (usage: Usage, { atMs, bodyBytes }: Pick<SizedRecord, 'atMs' | 'bod
  *
  * @param isPresent  whether the object of a stream is there
  * @param recentFromMs  from when on records count for growth
+ * @param hasOwnTime  whether calls of a class are kept for a time of their own
  */
-export const createUsageCounter = (isPresent: (stream: string) => boolean, recentFromMs: number) => {
+export const createUsageCounter = (
+  isPresent: (stream: string) => boolean,
+  recentFromMs: number,
+  hasOwnTime: (one: RecordClass) => boolean,
+) => {
   const types = new Map<string, Usage>();
   const classes = new Map<RecordClass, Usage>(RECORD_CLASSES.map((one) => [one, NONE]));
-  const commands = new Set<number>();
+  const classOfCalls = new Map<number, RecordClass>();
+  const failed = new Set<number>();
+  const touching = new Set<number>();
   const callsOfPresent = new Set<number>();
   const calls: Pick<SizedRecord, 'atMs' | 'bodyBytes' | 'call'>[] = [];
   let [all, recent] = [NONE, NONE];
@@ -62,24 +75,35 @@ export const createUsageCounter = (isPresent: (stream: string) => boolean, recen
     classes.set(to, plus(classes.get(to) ?? NONE, record));
   };
 
+  const learn = ({ seq, type, call, bodyStart }: SizedRecord): void => {
+    const found = type === 'call.received' ? classOfRequest(bodyStart) : null;
+    if (found !== null && hasOwnTime(CLASS_OF[found])) classOfCalls.set(seq, CLASS_OF[found]);
+    if (type === 'call.completed' && call !== null && isFailed(bodyStart)) failed.add(call);
+  };
+
+  const isRefused = (call: number): boolean => hasOwnTime('refused') && failed.has(call) && !touching.has(call);
+
   return {
     add: (record: SizedRecord): void => {
-      const { seq, atMs, type, stream, call, bodyBytes, bodyStart } = record;
+      const { atMs, type, stream, call, bodyBytes } = record;
       types.set(type, plus(types.get(type) ?? NONE, record));
       all = plus(all, record);
       if (atMs >= recentFromMs) recent = plus(recent, record);
       newestAtMs = Math.max(newestAtMs ?? atMs, atMs);
-      if (type === CALL_RECEIVED && bodyStart.startsWith(COMMAND_START)) commands.add(seq);
-      if (call !== null && commands.has(call)) addTo('commands', record);
-      else if (stream.startsWith('call/')) calls.push({ atMs, bodyBytes, call });
-      else if (isPresent(stream)) {
-        if (call !== null) callsOfPresent.add(call);
-        addTo('present', record);
-      } else addTo('removed', record);
+      learn(record);
+      const own = call === null ? undefined : classOfCalls.get(call);
+      if (own !== undefined) return addTo(own, record);
+      if (stream.startsWith('call/')) return void calls.push({ atMs, bodyBytes, call });
+      if (call !== null) touching.add(call);
+      if (call !== null && isPresent(stream)) callsOfPresent.add(call);
+      addTo(isPresent(stream) ? 'present' : 'removed', record);
     },
     counted: (): Counted => {
-      for (const record of calls.splice(0))
-        addTo(record.call !== null && callsOfPresent.has(record.call) ? 'present' : 'removed', record);
+      for (const record of calls.splice(0)) {
+        const { call } = record;
+        if (call !== null && isRefused(call)) addTo('refused', record);
+        else addTo(call !== null && callsOfPresent.has(call) ? 'present' : 'removed', record);
+      }
       return { types, classes, all, recent, newestAtMs };
     },
   };

@@ -44,6 +44,13 @@ const CLASSES: Readonly<Partial<Record<CallMethod, CallClass>>> = {
 const METHOD = /^\{"request":\{"method":"([A-Za-z]+)"/;
 const FAILED = /"failure":\{/;
 
+/** By the beginning of the body of a call.received; null: a call that has no time of its own. */
+export const classOfRequest = (body: string): CallClass | null =>
+  CLASSES[(METHOD.exec(body)?.[1] ?? '') as CallMethod] ?? null;
+
+/** By the beginning of the body of a call.completed. */
+export const isFailed = (body: string): boolean => FAILED.test(body);
+
 /**
  * What a record tells of its call's class; null: nothing, or that it has to stay. A command that a restart cut short is still
  * to be ended in its container, and what follows a fault may wait on its behalf: without its records a later start would not
@@ -53,9 +60,9 @@ export function classOfCall(
   state: NodeState,
   { seq, type, body }: { readonly seq: number; readonly type: string; readonly body: string },
 ): CallClass | null {
-  if (type === 'call.completed') return FAILED.test(body) ? 'refused calls' : null;
+  if (type === 'call.completed') return isFailed(body) ? 'refused calls' : null;
   if (type !== 'call.received') return null;
-  const found = CLASSES[(METHOD.exec(body)?.[1] ?? '') as CallMethod] ?? null;
+  const found = classOfRequest(body);
   if (found === null || [...state.effects.values()].some(({ call }) => call === seq)) return null;
   const { request } = JSON.parse(body) as BodyOf<'call.received'>;
   if (!('containerId' in request) || !('newId' in request)) return found;
