@@ -14,7 +14,9 @@ import type { Container } from '../domain/model/state.ts';
 import type { ReadModel } from '../engine/ports.ts';
 
 /** A start has better things to do than counting. */
-export const WATCH_AFTER_MS = 2_000;
+const WATCH_AFTER_MS = 2_000;
+/** Of many, so many in a turn of the loop. */
+const WATCHED_IN_A_TURN = 20;
 const UPPER_DIR = 'upperdir=';
 
 export interface ContainerStatsOptions {
@@ -26,6 +28,23 @@ export interface ContainerStatsOptions {
 export interface ContainerStatsParts extends Pick<CriParts, 'statsOf' | 'statsOfAll'> {
   /** Where its cgroups are; null where that can't be told. */
   readonly targetOf: (container: Container) => StatsTarget | null;
+}
+
+const isRunning = (container: Container): boolean => containerStateOf(container) === 'CONTAINER_RUNNING';
+
+/** Tells of those that ran before this start, a while after it; of each as it is then. */
+export function runningAtStart(view: ReadModel, tell: (container: Container) => void): void {
+  const { containers } = view.state;
+  const tellSome = (ids: Iterator<string, undefined>): void => {
+    for (let count = 0; count < WATCHED_IN_A_TURN; count += 1) {
+      const { value: id, done } = ids.next();
+      if (done === true) return;
+      const container = containers.get(id);
+      if (container !== undefined && isRunning(container)) tell(container);
+    }
+    setImmediate(tellSome, ids).unref();
+  };
+  setTimeout(() => tellSome([...containers.keys()].values()), WATCH_AFTER_MS).unref();
 }
 
 export function createContainerStats(options: ContainerStatsOptions): ContainerStatsParts {
@@ -64,21 +83,16 @@ export function createContainerStats(options: ContainerStatsOptions): ContainerS
     if (upperDir !== null) usage.watch(container.id, [upperDir, ...volumes]);
   }
 
-  function watchIfRunning(container: Container | undefined): void {
-    if (container !== undefined && containerStateOf(container) === 'CONTAINER_RUNNING') watch(container);
-  }
-
-  view
-    .recordsOf('container.started')
-    .subscribe(({ stream }) => watchIfRunning(view.state.containers.get(subjectOf(stream).id)));
+  view.recordsOf('container.started').subscribe(({ stream }) => {
+    const container = view.state.containers.get(subjectOf(stream).id);
+    if (container !== undefined && isRunning(container)) watch(container);
+  });
   view.recordsOf('container.exited', 'container.removed').subscribe(({ stream }) => {
     const { id } = subjectOf(stream);
     reader.forget(id);
     usage.forget(id);
   });
-  setTimeout(() => {
-    for (const container of view.state.containers.values()) watchIfRunning(container);
-  }, WATCH_AFTER_MS).unref();
+  runningAtStart(view, watch);
 
   return {
     targetOf,

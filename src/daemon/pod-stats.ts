@@ -22,7 +22,7 @@ import { subjectOf } from '../domain/model/records.ts';
 import { cgroupDriverOf } from '../domain/oci/specs.ts';
 import type { Container, PodSandbox } from '../domain/model/state.ts';
 import type { Clock, ReadModel } from '../engine/ports.ts';
-import { type ContainerStatsParts, WATCH_AFTER_MS } from './container-stats.ts';
+import { type ContainerStatsParts, runningAtStart } from './container-stats.ts';
 
 export interface PodStatsOptions {
   readonly view: ReadModel;
@@ -53,11 +53,7 @@ function watchPods({ view, reader }: Pick<PodStatsOptions, 'view' | 'reader'>): 
   view.recordsOf('container.started').subscribe(({ stream }) => watchPodOf(subjectOf(stream).id));
   view.recordsOf('sandbox.stopping', 'sandbox.removed').subscribe(({ stream }) => reader.forget(subjectOf(stream).id));
 
-  setTimeout(() => {
-    for (const container of view.state.containers.values()) {
-      if (containerStateOf(container) === 'CONTAINER_RUNNING') watchPodOf(container.id);
-    }
-  }, WATCH_AFTER_MS).unref();
+  runningAtStart(view, ({ id }) => watchPodOf(id));
 }
 
 /** What is read of one pod or container at a time. */

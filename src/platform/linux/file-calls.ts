@@ -2,7 +2,7 @@
  * The calls that files and small trees of the daemon's own are made of, in two kinds that do the same:
  *
  *   pooled    libuv's threads wait for the disk; each call is a turn of the loop and two changes of thread
- *   direct    on the calling thread, for places in memory alone, where there is nothing to wait for
+ *   direct    on the calling thread, for places in memory alone, where there is nothing to wait for; but rmdir
  *
  * Which kind a place has is asked of its file system, once (docs/decisions/files-in-memory.md). Both fail as node:fs does.
  */
@@ -18,7 +18,6 @@ import {
   openSync,
   readdirSync,
   renameSync,
-  rmdirSync,
   type Stats,
   statSync,
   unlinkSync,
@@ -101,7 +100,8 @@ const directCalls: FileCalls = {
   chown: (path, uid, gid) => Promise.try(chownSync, path, uid, gid),
   rename: (from, to) => Promise.try(renameSync, from, to),
   unlink: (path) => Promise.try(unlinkSync, path),
-  rmdir: (path) => Promise.try(() => rmdirSync(path)),
+  // Somewhere else it may still be a mount point, of which the kernel then waits until every processor has let go.
+  rmdir,
   mknod: (path, mode) => Promise.try(makeNodeHere, path, mode),
   open: (path, flags) => Promise.try(openSync, path, flags),
   stat: (path) => Promise.try(() => statSync(path)),
