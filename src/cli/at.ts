@@ -47,6 +47,7 @@ const kindOf = (verb: string | undefined, text: string | undefined): Kind => {
 
 const show = async (past: PastState, kind: Kind, values: Values<typeof options>, io: Io): Promise<void> => {
   const rows = listed(kind, past.state, thingFilterOf(values), past.atNs);
+  void io.recordRead?.({ fromSeq: 1, toSeq: past.seq, shown: rows.length });
   if (values.json === true) return write(io.stdout, rows.map(({ json }) => jsonLine(json)).join(''));
   const showTime = values.utc === true ? shortUtcTime : localTime;
   await write(io.stderr, `As of ${showTime(past.atNs)}, after record ${past.seq}.\n`);
@@ -124,7 +125,7 @@ export const at = command({
       const past = stateAt(path, reader, wanted);
       for (const note of past.notes) await write(io.stderr, `scribe: ${note}\n`);
       // With --listen it goes on until it is ended.
-      if (socket !== undefined) void io.recordRead?.({});
+      if (socket !== undefined) void io.recordRead?.({ fromSeq: 1, toSeq: past.seq });
       if (kind !== null) await show(past, kind, values, io);
       else if (socket !== undefined) await listen(past, socket, values, io);
     } finally {

@@ -2,17 +2,18 @@
 import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { openReader } from '../journal/open.ts';
 import { messageOf } from '../domain/model/errors.ts';
 import { writeArchive } from './bundle/archive.ts';
 import { type Part, partsOf } from './bundle/parts.ts';
 import { command, failure } from './command.ts';
 import { levelOption, parseLevel } from './export/level.ts';
 import { bytes } from './format.ts';
-import { write } from './io.ts';
-import { nodeOptions, readsInRoot, rootOf } from './places.ts';
+import { type ReadExtent, write } from './io.ts';
+import { journalOf, nodeOptions, readsInRoot, rootOf } from './places.ts';
 import { createProgress } from './progress.ts';
 import { createTable } from './table.ts';
-import { MOMENT_FORMS, parseRange } from './time-argument.ts';
+import { MOMENT_FORMS, parseRange, seqsOf } from './time-argument.ts';
 
 const SINCE = '1d';
 const DIR_MODE = 0o700;
@@ -40,6 +41,20 @@ const madeOf = async ({ name, about, write: writePart }: Part, dir: string): Pro
 
 const lineOf = ({ name, about, sizeBytes, problem }: Made): string =>
   `${name}: ${about}; ${problem === null ? bytes(sizeBytes ?? 0) : `missing: ${problem}`}\n`;
+
+/** Nothing where the journal cannot be read: then that part is missing, and says why. */
+const extentOf = (root: string, range: { readonly since: string; readonly until: string | undefined }): ReadExtent => {
+  try {
+    const reader = openReader(journalOf(root));
+    try {
+      return seqsOf(reader, parseRange(range));
+    } finally {
+      reader.close();
+    }
+  } catch {
+    return {};
+  }
+};
 
 export const bundle = command({
   name: 'bundle',
@@ -81,6 +96,7 @@ export const bundle = command({
         made.push(await madeOf(part, dir));
       }
       await writeFile(join(dir, LISTING), made.map(lineOf).join(''), { mode: 0o600 });
+      void io.recordRead?.(extentOf(root, { since, until }));
       progress.draw(() => [`writing ${path}`]);
       await writeArchive(scratch, name, path);
       progress.clear();

@@ -76,6 +76,8 @@ export const diff = command({
       const [a, b] = [stateAt(path, reader, moments[0]), stateAt(path, reader, moments[1])];
       const changes = changesBetween(a.state, b.state);
       const names = createNames(reader);
+      const [fromSeq, toSeq] = [a.seq, b.seq].sort((one, other) => one - other);
+      void io.recordRead?.({ fromSeq, toSeq, shown: changes.length });
       if (values.json === true) {
         await write(io.stdout, changes.map((change) => jsonOf(names, change)).join(''));
         return 0;

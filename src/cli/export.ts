@@ -49,6 +49,7 @@ const tlogTo = async (path: string, dir: string, io: Io): Promise<void> => {
   const tree = openTree(path);
   try {
     const { size } = await exportTlog(tree, dir);
+    void io.recordRead?.({ fromSeq: 1, toSeq: size, shown: size });
     await write(io.stdout, `${dir}: ${counted(size, 'record')} of the log ${tree.origin}\n`);
   } finally {
     tree.close();
@@ -84,17 +85,20 @@ interface Export {
   readonly cursor: Cursor;
 }
 
-/** Sends a range, and saves the cursor after every page that the target has. */
+/** Sends a range, and says how many records of it, and saves the cursor after every page that the target has. */
 const sendRange = async (
   { items, writePage, level, target, cursor }: Export,
   fromSeq: number,
   toSeq: number,
-): Promise<void> => {
+): Promise<number> => {
+  let sent = 0;
   for (const page of items.pages(fromSeq, toSeq)) {
+    sent += page.items.length;
     const text = writePage(page.items, level);
     if (text !== '') await target.send(text);
     await cursor.save(page.throughSeq);
   }
+  return sent;
 };
 
 const records = async (path: string, values: Values<typeof options>, io: Io): Promise<0> => {
@@ -115,8 +119,8 @@ const records = async (path: string, values: Values<typeof options>, io: Io): Pr
     let next = Math.max(fromSeq, cursor.seq + 1);
     const firstSeq = next;
     await items.learnBefore(next);
-    await sendRange(run, next, toSeq);
-    void io.recordRead?.({ fromSeq: firstSeq, toSeq });
+    const sent = await sendRange(run, next, toSeq);
+    void io.recordRead?.({ fromSeq: firstSeq, toSeq, shown: sent });
     next = Math.max(next, toSeq + 1);
     while (watch !== null) {
       await watch.changed();

@@ -20,6 +20,8 @@ export interface ReadExtent {
   readonly fromSeq?: number;
   readonly toSeq?: number;
   readonly shown?: number;
+  /** What was asked on standard input, where it is no word of the command line. */
+  readonly question?: string;
 }
 
 export interface Io {

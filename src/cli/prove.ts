@@ -5,7 +5,7 @@ import { openTree } from '../journal/open-tree.ts';
 import { command, failure, misuse } from './command.ts';
 import { counted, grouped } from './format.ts';
 import { write } from './io.ts';
-import { configOption, readableJournal, rootOf, rootOption } from './places.ts';
+import { configOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
 
 const options = { root: rootOption, config: configOption } as const;
 
@@ -29,6 +29,7 @@ export const prove = command({
     ['scribe prove 1234 > 1234.tlog-proof', 'Proves that record 1234 is in the journal.'],
     ["scribe history --json | jq -r 'select(.seq == 1234) | .bodyHash'", 'What the proof is about.'],
   ],
+  readsIn: readsInRoot,
   run: async (values, [word = ''], io) => {
     const seq = seqOf(word);
     const tree = openTree(await readableJournal(await rootOf(values)));
@@ -43,6 +44,7 @@ export const prove = command({
           `The tree in the journal does not prove record ${grouped(seq)}: scribe verify says what is wrong.`,
         );
       const hashes = proof.map((hash) => `${Buffer.from(hash).toString('base64')}\n`);
+      void io.recordRead?.({ fromSeq: seq, toSeq: seq, shown: 1 });
       await write(io.stdout, `c2sp.org/tlog-proof@v1\nindex ${seq - 1}\n${hashes.join('')}\n${noteText(note)}`);
       return 0;
     } finally {

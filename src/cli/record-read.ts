@@ -45,7 +45,8 @@ const tellDaemons = async (command: Command, line: CommandLine, extent: ReadExte
     const socketPath = await socketAt(rootDir, line);
     // Before its client is loaded, which takes longer than most reads.
     if (socketPath === null || !(await exists(socketPath))) continue;
-    await tell(socketPath, { rootDir, subcommand: command.name, words: line.words.map(shownWord), extent });
+    const words = [...line.words, ...(extent.question === undefined ? [] : [extent.question])];
+    await tell(socketPath, { rootDir, subcommand: command.name, words: words.map(shownWord), extent });
   }
 };
 

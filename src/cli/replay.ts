@@ -70,6 +70,8 @@ interface Outcome {
   readonly name: string;
   /** What is wrong with it, in words; null: it is decided again as it was. */
   readonly problem: string | null;
+  /** null: it could not be replayed. */
+  readonly tally: Tally | null;
 }
 
 const replayNamed = async (name: string, until: Moment | null, shown: Shown, io: Io): Promise<Outcome> => {
@@ -77,7 +79,7 @@ const replayNamed = async (name: string, until: Moment | null, shown: Shown, io:
     const source = await openSource(name);
     try {
       const tally = await replayOne(source, lastSeq(source, until), shown, io);
-      return { name, problem: source.changed() ?? problemOf(tally) };
+      return { name, problem: source.changed() ?? problemOf(tally), tally };
     } finally {
       source.close();
     }
@@ -85,7 +87,7 @@ const replayNamed = async (name: string, until: Moment | null, shown: Shown, io:
     if (!(error instanceof Error)) throw error;
     // The others are replayed all the same.
     await write(io.stderr, `scribe: ${error.message}\n`);
-    return { name, problem: 'it cannot be replayed' };
+    return { name, problem: 'it cannot be replayed', tally: null };
   }
 };
 
@@ -148,6 +150,12 @@ export const replay = command({
     const shown = values.json === true ? showJson(io) : showTable(io);
     const outcomes: Outcome[] = [];
     for (const name of names) outcomes.push(await replayNamed(name, until, shown, io));
+    const [only, more] = outcomes;
+    // Of several journals each has a range of its own.
+    if (only?.tally != null && more === undefined) {
+      const { fromSeq, toSeq, decisions } = only.tally;
+      void io.recordRead?.({ fromSeq, toSeq, shown: decisions });
+    }
     const bad = outcomes.filter(({ problem }) => problem !== null);
     if (bad.length > 0) throw failure(bad.map(({ name, problem }) => `${name}: ${problem}.`).join('\nscribe: '));
     return 0;

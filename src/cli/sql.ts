@@ -7,6 +7,7 @@ import { type Output, write } from './io.ts';
 import { configOption, jsonOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
 import { type AnswerCell, ask } from './sql/ask.ts';
 import { createTable } from './table.ts';
+import { wholeJournal } from './whole-journal.ts';
 
 const CELL_WIDTH_MAX = 80;
 const DEFAULT_LIMIT = '60s';
@@ -69,8 +70,20 @@ export const sql = command({
     const journalPath = await readableJournal(await rootOf(values));
     const question = operand ?? (await text(io.stdin));
     if (question.trim() === '') throw misuse('QUERY is empty: give it as an argument or on standard input.');
-    const answer = ask({ journalPath, sql: question, timeLimitMs });
-    await (values.json === true ? showAsJson : showAsTable)(io.stdout, answer);
+    // Its first row names the columns.
+    let rows = -1;
+    const answer = async function* (): ReturnType<typeof ask> {
+      for await (const row of ask({ journalPath, sql: question, timeLimitMs })) {
+        rows += 1;
+        yield row;
+      }
+    };
+    try {
+      await (values.json === true ? showAsJson : showAsTable)(io.stdout, answer());
+    } finally {
+      const asked = operand === undefined ? { question } : {};
+      void io.recordRead?.({ ...wholeJournal(journalPath), ...asked, shown: Math.max(0, rows) });
+    }
     return 0;
   },
 });

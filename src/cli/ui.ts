@@ -13,6 +13,7 @@ import { newToken } from './ui/guard.ts';
 import { findMatches } from './ui/matches.ts';
 import { openQuestions } from './ui/questions.ts';
 import { startServer } from './ui/server.ts';
+import { wholeJournal } from './whole-journal.ts';
 
 const options = {
   root: rootOption,
@@ -86,7 +87,7 @@ export const ui = command({
       },
       onRead: () => progress.clear(),
     });
-    void io.recordRead?.({});
+    void io.recordRead?.(wholeJournal(path));
     const token = newToken();
     try {
       const about = { journal, level, isUtc: values.utc === true };

@@ -3,14 +3,14 @@ import { readdir, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { KeptResult } from '../journal/kept-checkpoints.ts';
 import type { KeptElsewhere } from '../journal/surroundings-check.ts';
-import { openReader } from '../journal/open.ts';
 import { createVerifyLanes, splitAboveRecords, type VerifyReport, verifyJournal } from '../journal/verify.ts';
 import { command, failure, type Values } from './command.ts';
 import { type Compared, compareFold, compareFoldElsewhere } from './fold.ts';
 import { counted, grouped, jsonLine } from './format.ts';
 import { type Io, write } from './io.ts';
-import { configOption, jsonOption, readableJournal, rootOf, rootOption, socketOption } from './places.ts';
+import { configOption, jsonOption, readableJournal, readsInRoot, rootOf, rootOption, socketOption } from './places.ts';
 import { createProgress, type Progress } from './progress.ts';
+import { wholeJournal } from './whole-journal.ts';
 import { type CompareFold, foldAndCompare, type Folded, type Holder } from './verify/held-states.ts';
 
 /** Enough to see what sort of damage it is. */
@@ -37,20 +37,6 @@ const options = {
 const showCount = (progress: Progress, what: string, records: number, of: number): void =>
   progress.draw(() => [`${what} ${grouped(records)} of ${counted(of, 'record')}`]);
 
-/** 0 where it cannot be read: the check says why. */
-const headSeqOf = (path: string): number => {
-  try {
-    const reader = openReader(path);
-    try {
-      return reader.head().seq;
-    } finally {
-      reader.close();
-    }
-  } catch {
-    return 0;
-  }
-};
-
 interface Checked {
   readonly report: VerifyReport;
   /** null where the journal is not what was written. */
@@ -66,7 +52,8 @@ const check = async (
 ): Promise<Checked> => {
   const lanes = createVerifyLanes();
   const ended = new AbortController();
-  const headSeq = headSeqOf(path);
+  // Of one that cannot be read the check says why.
+  const { toSeq: headSeq = 0 } = wholeJournal(path);
   const isLarge = headSeq > splitAboveRecords;
   let isChecked = false;
   const onFolded = (seq: number): void => {
@@ -188,6 +175,7 @@ export const verify = command({
     ['scribe verify', 'Takes about four seconds for a million records, with two processors.'],
     ['scribe verify --against /mnt/audit/node7 --key /mnt/audit/node7.pub', 'Trusts nothing on this machine.'],
   ],
+  readsIn: readsInRoot,
   run: async (values, _operands, io) => {
     const startedMs = performance.now();
     const rootDir = await rootOf(values);
@@ -195,6 +183,7 @@ export const verify = command({
     const progress = createProgress(io.stderr);
     const { report, folded } = await check(values, rootDir, path, progress);
     progress.clear();
+    void io.recordRead?.({ fromSeq: 1, toSeq: report.headSeq, shown: report.findings.length });
     const tookMs = performance.now() - startedMs;
     if (values.json === true) await write(io.stdout, jsonOf(path, report, folded, tookMs));
     else await show(path, report, folded, tookMs, io);

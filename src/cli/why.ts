@@ -125,6 +125,7 @@ export const why = command({
       const question = ask(path, reader, values.at);
       const answer = field === undefined ? explained(question, thing ?? '') : explainedField(question, field);
       await show(values, question, answer, io);
+      void io.recordRead?.({ fromSeq: 1, toSeq: question.past.seq, shown: answer.chain.length });
       return 0;
     } finally {
       reader.close();

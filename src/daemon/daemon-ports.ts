@@ -8,6 +8,7 @@ import type { PublishedView } from '../engine/published-view.ts';
 import type { SqliteJournal } from '../journal/sqlite-journal.ts';
 import { workOwed } from '../projections/work-owed.ts';
 import type { Findings } from './findings.ts';
+import type { JournalReads } from './journal-reads.ts';
 import { nriPluginsReply } from './nri-status.ts';
 import type { Reload } from './reload.ts';
 import { type HasStates, takeSettledStates } from './live-states.ts';
@@ -25,6 +26,7 @@ export interface DaemonPortsSources {
   readonly nri: Pick<NriPlugins, 'status'> | null;
   readonly journal: Pick<SqliteJournal, 'giveBack'>;
   readonly reload: Reload;
+  readonly recordJournalRead: JournalReads['record'];
   /** The daemon's logger. */
   readonly log: { level: string };
 }
@@ -46,6 +48,7 @@ export function daemonPorts({
   nri,
   journal,
   reload,
+  recordJournalRead,
   log,
 }: DaemonPortsSources): DaemonPorts {
   const doubts = (): readonly string[] => (view.state.journalDoubts ?? []).map(({ what }) => what);
@@ -73,6 +76,7 @@ export function daemonPorts({
     nriPlugins: () => nriPluginsReply(nri?.status() ?? null, view.state),
     compactJournal: journal.giveBack,
     reloadConfig: reload,
+    recordJournalRead,
     setLogLevel(level) {
       const previous = log.level;
       log.level = level;

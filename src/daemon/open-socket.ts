@@ -10,6 +10,7 @@ import type { Config } from '../config/config.ts';
 import { createAudit } from './audit.ts';
 import { type CriComposition, criParts } from './cri-parts.ts';
 import { daemonPorts } from './daemon-ports.ts';
+import { createJournalReads } from './journal-reads.ts';
 import { openEventCursor } from './event-cursor.ts';
 import type { Findings } from './findings.ts';
 import { startHousekeeping } from './housekeeping.ts';
@@ -133,6 +134,8 @@ async function openParts(
     report,
   });
   opened.defer(observed.close);
+  const journalReads = createJournalReads(observed.submit);
+  opened.defer(journalReads.close);
   const composition = criParts({
     config,
     version,
@@ -153,7 +156,10 @@ async function openParts(
     networkProblem: networkUpkeep.problem,
     streaming: { newId: sources.ids.hex64, urlFor: sessionListener.urlFor },
     sandboxDetails: performers.shim.sandboxDetails,
-    daemon: daemonPorts({ rootDir, engine, view, clock, findings, nri: performers.nri, journal, reload, log }),
+    daemon: daemonPorts({
+      ...{ rootDir, engine, view, clock, findings, nri: performers.nri, journal, reload, log },
+      recordJournalRead: journalReads.record,
+    }),
     onPassedOver: (events) => log.warn({ events }, 'container events were passed over: a client is too slow, or late'),
     report,
   });

@@ -268,6 +268,29 @@ describe('the audit policy', { timeout: 120_000 }, () => {
     assert.match(after.find((line) => line.includes('--follow')) ?? '', / scribe pid \d+ uid 0 .*scribe history /);
     assert.match(after[before] ?? '', /scribe history --method ReadJournal --root .*: \d+ shown of records 1 to \d+/);
     assert.match(await scribeOf(['report', 'callers']), /ReadJournal|scribe/);
+    const asked = [
+      ['why', '1'],
+      ['at', '20', 'get', 'pods'],
+      ['diff', '5', '20'],
+      ['export', '--until', '20', '--level', 'metadata'],
+      ['prove', '7'],
+      ['sql', 'SELECT seq FROM journal LIMIT 3'],
+      ['replay', '--until', '20'],
+      ['verify'],
+    ];
+    for (const words of asked) await scribeOf(words);
+    const told = (await readers()).join('\n');
+    for (const line of [
+      /scribe why 1 .*: \d+ shown of records 1 to \d+/,
+      /scribe at 20 get pods .*: \d+ shown of records 1 to 20/,
+      /scribe diff 5 20 .*: \d+ shown of records 5 to 20/,
+      /scribe export .*: 20 shown of records 1 to 20/,
+      /scribe prove 7 .*: 1 shown of records 7 to 7/,
+      /scribe sql SELECT seq FROM journal LIMIT 3 .*: 3 shown of records 1 to \d+/,
+      /scribe replay .*: \d+ shown of records 1 to 20/,
+      /scribe verify .*: 0 shown of records 1 to \d+/,
+    ])
+      assert.match(told, line);
     await node.daemon.stop();
     const down = await readers();
     assert.deepEqual(await readers(), down);

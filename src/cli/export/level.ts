@@ -42,7 +42,7 @@ const LEAVES: ReadonlySet<string> = new Set([
   ...['name', 'namespace', 'attempt', 'image', 'userSpecifiedImage', 'port', 'plugin'],
   ...['exitStatus', 'exitCode', 'exitedAtNs', 'signal', 'killAtNs', 'oomKills', 'claimed', 'rebooted'],
   ...['stdinBytes', 'stdoutBytes', 'stderrBytes', 'toPodBytes', 'fromPodBytes'],
-  ...['subcommand', 'toSeq', 'fromSeq', 'shown'],
+  ...['subcommand', 'toSeq', 'fromSeq', 'shown', 'times', 'differing'],
   ...['key', 'applied'],
   ...['kind', 'effect', 'segment', 'count', 'dropped', 'fromNs', 'toNs'],
   // Of a field that the contract did not know: where it was, and its size.

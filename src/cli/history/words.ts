@@ -51,10 +51,16 @@ const podLimitsWords = ({ overhead, resources }: PodLimits): string =>
 
 const evictionWords = ({ plugin, reason }: Eviction): string => shortened(`evicted by ${plugin}: ${reason}`);
 
-const journalReadWords = ({ subcommand, words, fromSeq, toSeq, shown }: JournalRead): string => {
+const timesWords = ({ times = 1, differing }: JournalRead): string => {
+  if (times === 1) return '';
+  return differing === true ? ` (the last of ${times} times, in different words)` : ` (${times} times)`;
+};
+
+const journalReadWords = (read: JournalRead): string => {
+  const { subcommand, words, fromSeq, toSeq, shown } = read;
   const count = shown === undefined ? '' : `: ${shown} shown`;
   const range = fromSeq === undefined || toSeq === undefined ? '' : ` of records ${fromSeq} to ${toSeq}`;
-  return `scribe ${[subcommand, ...words].join(' ')}${count}${range}`;
+  return `scribe ${shortened([subcommand, ...words].join(' '))}${timesWords(read)}${count}${range}`;
 };
 
 const isEmpty = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
@@ -87,7 +93,7 @@ export const detailOf = (request: CallRequest): string => {
     case 'ReloadConfig':
       return shortened(reloadWords(request));
     case 'ReadJournal':
-      return shortened(journalReadWords(request));
+      return journalReadWords(request);
     case 'Read':
       return shortened(Object.keys(request.request).length === 0 ? '' : JSON.stringify(request.request));
     case 'Attach':

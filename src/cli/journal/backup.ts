@@ -61,6 +61,7 @@ export const journalBackup = command({
       onProgress: (records, of) => progress.draw(() => [`verifying ${grouped(records)} of ${counted(of, 'record')}`]),
     });
     progress.clear();
+    void io.recordRead?.({ fromSeq: 1, toSeq: report.headSeq });
     const [first] = report.findings;
     if (first !== undefined)
       throw failure(

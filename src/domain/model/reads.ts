@@ -11,6 +11,10 @@ export interface JournalRead {
   readonly toSeq?: number;
   /** How many of what it shows. */
   readonly shown?: number;
+  /** So many readings, one after the other, are told of as one: `shown` is their sum, the range that of all. Absent: one. */
+  readonly times?: number;
+  /** Not all of them were by this command with these words, which are the last one's; all were by this user. */
+  readonly differing?: true;
 }
 
 /** Of a call whose request the audit rules have recorded: received when it was answered. */

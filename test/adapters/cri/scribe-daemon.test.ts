@@ -5,6 +5,7 @@ import { type DaemonPorts, daemonService } from '../../../src/adapters/cri/servi
 import { serviceOf } from '../../../src/adapters/cri/service.ts';
 import { DaemonDefinition } from '../../../src/wire/scribe/v1/daemon.ts';
 import { createFindings } from '../../../src/daemon/findings.ts';
+import { createJournalReads } from '../../../src/daemon/journal-reads.ts';
 import { daemonPorts } from '../../../src/daemon/daemon-ports.ts';
 import { GrpcCode } from '../../../src/domain/model/errors.ts';
 import { refused, succeeded } from '../../../src/domain/model/result.ts';
@@ -47,6 +48,7 @@ const serve = async (owner: Owner, overrides: Partial<DaemonPorts> = {}): Promis
     findings,
     nri: null,
     journal: { giveBack: async (forMs) => ({ fileBytes: 8192, freeBytes: forMs, givesBack: true }) },
+    recordJournalRead: createJournalReads(test.engine.call).record,
     reload: async () => succeeded([{ key: 'audit.rules', applied: true, was: [], is: ['x'] }]),
     log,
   });

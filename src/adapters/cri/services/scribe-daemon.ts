@@ -59,6 +59,8 @@ export interface DaemonPorts {
   readonly compactJournal: (
     forMs: number,
   ) => Promise<{ readonly fileBytes: number; readonly freeBytes: number; readonly givesBack: boolean }>;
+  /** Has it recorded that somebody read the journal's file; why it can't be, or null. */
+  readonly recordJournalRead: (read: JournalRead, asked: CallOptions) => Promise<Failure | null>;
   /** Reads the configuration again, and has that recorded; what is another one now. */
   readonly reloadConfig: (asked: CallOptions) => Promise<Result<readonly ConfigChange[]>>;
   /** Changes what is logged from now on; gives the level until now. */
@@ -109,7 +111,8 @@ export function daemonService(parts: CriParts, daemon: DaemonPorts): Handlers<ty
     ),
     async readJournal(request, context) {
       const read = await checked(parts, READ_JOURNAL, () => readOf(request, daemon.realRootDir), context);
-      await submit(parts, READ_JOURNAL, () => read, context);
+      const failure = await daemon.recordJournalRead(read, optionsOf(context));
+      if (failure !== null) throw thrown(failure);
       return {};
     },
     async reloadConfig(_, context) {
