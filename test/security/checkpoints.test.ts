@@ -10,9 +10,10 @@ import { sha256Of } from '../../src/adapters/images/chain-ids.ts';
 import { imageLayout } from '../../src/adapters/images/layout.ts';
 import { createTrees } from '../../src/adapters/images/trees/trees.ts';
 import { defaultImageLimits } from '../../src/adapters/images/types.ts';
-import { createUnpackerProcesses } from '../../src/adapters/images/unpack/ahead.ts';
+import { createHomes } from '../../src/adapters/images/unpack/home.ts';
+import { createUnpackerProcesses } from '../../src/adapters/images/unpack/processes.ts';
+import { createTurns } from '../../src/adapters/images/unpack/turns.ts';
 import { createCheckpointArchives } from '../../src/adapters/images/unpack/checkpoint.ts';
-import { createSemaphore } from '../../src/platform/linux/semaphore.ts';
 import { startSpawner } from '../../src/platform/spawner/client.ts';
 import { describedImage, describedPod } from '../../src/domain/pod-sandbox/checkpoint-description.ts';
 import type { ContainerConfig } from '../../src/domain/model/cri.ts';
@@ -102,9 +103,9 @@ describe('archives of a checkpoint', { timeout: 60_000 }, () => {
     const limits = { ...defaultImageLimits, reservedBytes: 0 };
     const { unpack } = createCheckpointArchives({
       layout,
-      processes: createUnpackerProcesses(spawner, limits),
+      processes: createUnpackerProcesses(spawner, limits, createHomes(layout, trees.remove)),
       limits,
-      inTurn: createSemaphore(1),
+      turns: createTurns(1),
       trees,
       trustedKeyPaths: [],
     });

@@ -18,7 +18,6 @@ import { createFetchTurns } from './fetch-or-collect.ts';
 import { type ImageLayout, imageLayout, snapshotDir } from './layout.ts';
 import { readSnapshotInfo } from './snapshot-info.ts';
 import { createPullJobs, type PullJobs } from './pull/jobs.ts';
-import { createSemaphore } from '../../platform/linux/semaphore.ts';
 import type { Snapshots } from './snapshots-port.ts';
 import { createSnapshots } from './snapshots.ts';
 import { createTrees, type Trees } from './trees/trees.ts';
@@ -31,7 +30,9 @@ import {
   type RegistryCredentials,
 } from './types.ts';
 import { type CheckpointArchives, createCheckpointArchives } from './unpack/checkpoint.ts';
-import { createUnpackerProcesses } from './unpack/ahead.ts';
+import { createHomes } from './unpack/home.ts';
+import { createUnpackerProcesses } from './unpack/processes.ts';
+import { createTurns } from './unpack/turns.ts';
 import { createUnpacker, type Unpacker } from './unpack/unpacker.ts';
 import { beginBoot } from './new-boot.ts';
 import { lookAtContent } from './on-disk.ts';
@@ -226,12 +227,13 @@ export const createImagesAdapter = async (options: ImagesAdapterOptions): Promis
   };
 
   const cores = availableParallelism();
-  const inTurn = createSemaphore(cores);
-  const processes = createUnpackerProcesses(spawner, limits);
+  const unpackTurns = createTurns(cores);
+  const homes = createHomes(layout, unpackedTrees.remove);
+  const processes = createUnpackerProcesses(spawner, limits, homes);
   const unpacker = createUnpacker({
     layout,
     processes,
-    inTurn,
+    turns: unpackTurns,
     arrivingMax: cores,
     trees: unpackedTrees,
     onSnapshot: recountInBackground,
@@ -241,7 +243,7 @@ export const createImagesAdapter = async (options: ImagesAdapterOptions): Promis
     layout,
     processes,
     limits,
-    inTurn,
+    turns: unpackTurns,
     trees,
     trustedKeyPaths: options.trustedKeyPaths ?? [],
   });
@@ -288,7 +290,7 @@ export const createImagesAdapter = async (options: ImagesAdapterOptions): Promis
     collectUnknown: (needed, ageMs) => turns.collect(needed, (all) => collectUnknown(layout, all, ageMs)),
     checkContent: jobs.checkBlobs,
     collectLeftovers: async () => {
-      await removeOld(trees, layout.unpack, 0, unpacker.active.union(checkpointArchives.active));
+      await removeOld(trees, layout.unpack, 0, unpacker.active.union(checkpointArchives.active).union(homes.active));
       await trash.clear();
       await removeOld(trees, layout.ingest, LEFTOVER_AGE_MS);
       await usage.recount();

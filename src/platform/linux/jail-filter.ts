@@ -19,7 +19,7 @@ const ALLOWED = `
   read 0 63, write 1 64, readv 19 65, writev 20 66, pread64 17 67, pwrite64 18 68, lseek 8 62, close 3 57
   open 2 -, openat 257 56, fcntl 72 25, ftruncate 77 46, fsync 74 82, fdatasync 75 83, getdents64 217 61
   stat 4 -, lstat 6 -, fstat 5 80, newfstatat 262 79, statx 332 291, statfs 137 43, fstatfs 138 44
-  access 21 -, faccessat 269 48, faccessat2 439 439, readlink 89 -, readlinkat 267 78, getcwd 79 17, umask 95 166
+  access 21 -, faccessat 269 48, faccessat2 439 439, readlink 89 -, readlinkat 267 78, getcwd 79 17, chdir 80 49, umask 95 166
   mkdir 83 -, mkdirat 258 34, rmdir 84 -, unlink 87 -, unlinkat 263 35, link 86 -, linkat 265 37
   symlink 88 -, symlinkat 266 36, mknod 133 -, mknodat 259 33, utimensat 280 88
   chmod 90 -, fchmod 91 52, fchmodat 268 53, fchmodat2 452 452, chown 92 -, fchown 93 55, lchown 94 -, fchownat 260 54

@@ -207,7 +207,7 @@ export const startSpawner = async ({ lockPath, startTimeoutMs, signal }: Spawner
     const { output, collected } = collectOutput(onStdout);
     const waits = told !== undefined && { waits: true as const };
     const { id, reply } = ask<RunTail>({ op: 'run', run: { ...head, ...waits } }, { output, stdin, onStarted });
-    void told?.then((what) => open && socket.write(encodeJson(FrameKind.told, id, what)));
+    told?.((what) => void (open && socket.write(encodeJson(FrameKind.told, id, what))));
     const cancel = (): void => {
       if (open) socket.write(encodeFrame(FrameKind.cancel, id, new Uint8Array()));
     };

@@ -12,7 +12,7 @@ import { type BoundedOutput, keepBeginning, keepEnd } from './bounded-output.ts'
 import { killGroup } from './kill-group.ts';
 import { giveNewRoot } from './new-root.ts';
 import type { RunHead, RunTail } from './protocol.ts';
-import type { Told } from './types.ts';
+import type { NewRoot, Told } from './types.ts';
 
 export type OutputStream = 'stdout' | 'stderr';
 
@@ -76,21 +76,28 @@ const giveInput = (fd: number, input: Uint8Array): void => {
   socket.end(input, () => socket.destroy());
 };
 
-/** The end of a program's stdin while it waits to be told something, and then for its root. */
+/** The end of the stdin of a program that is told something, and waits for its root after the first time. */
 const createWaiting = (stdinFd: number | null) => {
   let held = stdinFd;
-  let told: Told | null = null;
+  let root: NewRoot | null = null;
+  const say = (line: string): void => {
+    if (held === null) return;
+    try {
+      writeSync(held, line);
+    } catch {
+      // It has ended, which says more than this.
+    }
+  };
   return {
     /** null: it does not wait for one. */
-    root: () => (held === null ? null : (told?.root ?? null)),
+    root: () => root,
     tell: (what: Told): void => {
-      if (held === null || told !== null) return;
-      told = what;
-      try {
-        writeSync(held, what.line);
-      } catch {
-        // It has ended, which says more than this.
-      }
+      root = what.root ?? null;
+      say(what.line);
+    },
+    rooted: (): void => {
+      root = null;
+      say('\n');
     },
     release: (): void => {
       if (held !== null) closeSync(held);
@@ -161,15 +168,15 @@ export const runProgram = (
   const deadline = head.timeoutMs === null ? undefined : setTimeout(overtime, timerMs(head.timeoutMs));
 
   /** A program that has no root is not let go on. */
-  const giveRoot = (directory: string): void => {
+  const giveRoot = (root: NewRoot): void => {
     try {
-      giveNewRoot(processGroup, directory);
+      giveNewRoot(processGroup, root);
     } catch (error) {
-      listener.output('stderr', Buffer.from(`Error: ${directory} cannot become its root: ${messageOf(error)}\n`));
+      listener.output('stderr', Buffer.from(`Error: ${root.directory} cannot become its root: ${messageOf(error)}\n`));
       kill();
       return;
     }
-    waiting.release();
+    waiting.rooted();
   };
 
   const follow = (stream: OutputStream, fd: number): void => {

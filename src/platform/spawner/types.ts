@@ -8,10 +8,16 @@ export interface Told {
   /** Written to its stdin. */
   readonly line: string;
   /**
-   * A directory that becomes the root of the program's mount namespace, which has to be its own, once it has answered
-   * something on stdout; then its stdin ends.
+   * The first time: what becomes the root of the program's mount namespace, which has to be its own, once it has answered
+   * something on stdout; then it is told an empty line.
    */
-  readonly root: string;
+  readonly root?: NewRoot;
+}
+
+export interface NewRoot {
+  readonly directory: string;
+  /** The name of a directory in it that the program can only read. */
+  readonly readOnly?: string;
 }
 
 export interface RunRequest {
@@ -21,8 +27,11 @@ export interface RunRequest {
   readonly env: Readonly<Record<string, string>>;
   readonly cwd: string;
   readonly stdin?: Uint8Array;
-  /** What the program is started to wait for, however long that takes; it must write nothing before. Without `stdin`. */
-  readonly told?: Promise<Told>;
+  /**
+   * The program is started to wait for what it is told, however long that takes; it must write nothing before. Called at
+   * once, with what tells it. Without `stdin`.
+   */
+  readonly told?: (tell: (what: Told) => void) => void;
   /** A listening unix socket: the program finds a stream that is connected to it at descriptor 3. */
   readonly socketPath?: string;
   /** After this the program's process group gets SIGKILL and the result says timedOut. null: it runs as long as it will. */

@@ -6,14 +6,14 @@ import assert from 'node:assert/strict';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, it, type TestContext } from 'node:test';
 import { defaultImageLimits } from '../../../src/adapters/images/types.ts';
-import { createUnpackerProcesses } from '../../../src/adapters/images/unpack/ahead.ts';
+import { createUnpackerProcesses } from '../../../src/adapters/images/unpack/processes.ts';
 import { FailureError } from '../../../src/domain/model/errors.ts';
 import type { RunRequest, RunResult } from '../../../src/platform/spawner/types.ts';
 
 interface Started {
   readonly request: RunRequest;
   readonly directories: string[];
-  /** It ends with these words. */
+  /** It says that, or ends. */
   readonly end: (report: object | null) => void;
 }
 
@@ -30,22 +30,45 @@ const standIn = (t: TestContext) => {
     const result = Promise.withResolvers<RunResult>();
     const directories: string[] = [];
     request.signal?.addEventListener('abort', () => result.reject(new FailureError('Cancelled', 'killed')));
-    void request.told?.then(({ root }) => directories.push(root));
+    request.told?.(({ root }) => directories.push(root?.directory ?? ''));
     const end = (report: object | null): void => {
-      if (report !== null) request.onStdout?.(Buffer.from(`${JSON.stringify(report)}\n`));
-      result.resolve({ ...ended, exitCode: report === null ? 1 : 0 });
+      if (report === null) result.resolve({ ...ended, exitCode: 1 });
+      else request.onStdout?.(Buffer.from(`${JSON.stringify(report)}\n`));
     };
     started.push({ request, directories, end });
     return result.promise;
   };
-  const processes = createUnpackerProcesses({ run }, defaultImageLimits);
+  const home = {
+    ...{ root: { directory: '/home', readOnly: 'in' }, archivePath: '/in/archive' },
+    ...{ putArchive: async () => {}, makeLayer: async () => {}, takeLayer: async () => {} },
+  };
+  const homes = { make: () => Promise.resolve(home), remove: async () => {} };
+  const processes = createUnpackerProcesses({ run }, defaultImageLimits, homes);
   const unpack = (directory: string) =>
     processes.run({
-      ...{ form: 'layer', directory, diffId: null, archivePath: '/blob', name: 'A layer' },
+      ...{ form: 'files', directory, place: null, diffId: null, archivePath: '/archive', name: 'An archive' },
       ...{ signal: new AbortController().signal, onProgress: () => undefined },
     });
+  /** Layers of one image, the base is 0. */
+  const layers = Array.from({ length: 4 }, (_, index) => ({
+    chainId: `chain ${index}`,
+    below: Array.from({ length: index }, (_, lower) => `chain ${lower}`),
+  }));
+  const unpackLayer = (index: number, vouched?: Promise<void>) =>
+    processes.run(
+      {
+        ...{ form: 'layer', directory: '/layer', place: layers[index] ?? null, diffId: null, archivePath: '/blob' },
+        ...{ name: 'A layer', signal: new AbortController().signal, onProgress: () => undefined },
+      },
+      vouched,
+    );
+  /** Until what was begun has told a process, or heard of it. */
+  const settled = async (): Promise<void> => {
+    for (let turn = 0; turn < 5; turn += 1) await nextTurn();
+  };
   const isGone = (index: number): boolean => started[index]?.request.signal?.aborted === true;
-  return { started, processes, unpack, isGone, pass: (ms: number) => t.mock.timers.tick(ms) };
+  const pass = (ms: number): void => t.mock.timers.tick(ms);
+  return { started, processes, unpack, layers, unpackLayer, settled, isGone, pass };
 };
 
 describe('an unpacking process that was started ahead', () => {
@@ -100,5 +123,66 @@ describe('an unpacking process that was started ahead', () => {
     processes.expect();
     pass(60_000);
     assert.equal(started.length, 3);
+  });
+});
+
+describe('an unpacking process that has unpacked a layer', () => {
+  it('goes on with one above it that is awaited, and with no other', async (t) => {
+    const { started, processes, layers, unpackLayer, settled, isGone } = standIn(t);
+    for (const index of [0, 2, 3]) processes.await(layers[index] ?? assert.fail());
+    const second = unpackLayer(1);
+    await settled();
+    started[0]?.end(done);
+    await second;
+    assert.equal(isGone(0), false);
+    void unpackLayer(0);
+    await settled();
+    assert.equal(started.length, 2, 'the layer below got the process of the one above');
+    const third = unpackLayer(2);
+    await settled();
+    assert.equal(started.length, 2);
+    assert.equal(started[0]?.directories.length, 2);
+    started[0].end(done);
+    await third;
+    assert.equal(isGone(0), false);
+  });
+
+  it('ends when none above it is awaited any more, or does not come for a second', async (t) => {
+    const { started, processes, layers, unpackLayer, settled, isGone, pass } = standIn(t);
+    const unpackFirst = async (): Promise<void> => {
+      const unpacked = unpackLayer(0);
+      await settled();
+      started.at(-1)?.end(done);
+      await unpacked;
+    };
+    await unpackFirst();
+    assert.equal(isGone(0), true);
+    const forget = processes.await(layers[1] ?? assert.fail());
+    await unpackFirst();
+    assert.equal(isGone(1), false);
+    forget();
+    assert.equal(isGone(1), true);
+    processes.await(layers[1] ?? assert.fail());
+    await unpackFirst();
+    pass(999);
+    assert.equal(isGone(2), false);
+    pass(1);
+    assert.equal(isGone(2), true);
+  });
+
+  it('goes on only when what it has read was vouched for', async (t) => {
+    const { started, processes, layers, unpackLayer, settled, isGone } = standIn(t);
+    processes.await(layers[1] ?? assert.fail());
+    const vouched = Promise.withResolvers<void>();
+    const lower = unpackLayer(0, vouched.promise);
+    await settled();
+    started[0]?.end(done);
+    await settled();
+    void unpackLayer(1);
+    await settled();
+    assert.equal(started.length, 2, 'the layer above got a process that had read what may be anybody’s');
+    vouched.reject(new Error('another digest'));
+    await assert.rejects(lower, /another digest/);
+    assert.equal(isGone(0), true);
   });
 });

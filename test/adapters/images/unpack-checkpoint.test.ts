@@ -3,12 +3,13 @@ import assert from 'node:assert/strict';
 import { lstat, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, it } from 'node:test';
-import { createSemaphore } from '../../../src/platform/linux/semaphore.ts';
 import { sha256Of } from '../../../src/adapters/images/chain-ids.ts';
 import { imageLayout } from '../../../src/adapters/images/layout.ts';
 import { createTrees } from '../../../src/adapters/images/trees/trees.ts';
 import { defaultImageLimits } from '../../../src/adapters/images/types.ts';
-import { createUnpackerProcesses } from '../../../src/adapters/images/unpack/ahead.ts';
+import { createHomes } from '../../../src/adapters/images/unpack/home.ts';
+import { createUnpackerProcesses } from '../../../src/adapters/images/unpack/processes.ts';
+import { createTurns } from '../../../src/adapters/images/unpack/turns.ts';
 import { createCheckpointArchives } from '../../../src/adapters/images/unpack/checkpoint.ts';
 import { readXattr, writeXattr } from '../../../src/platform/linux/syscalls.ts';
 import { startSpawner } from '../../../src/platform/spawner/client.ts';
@@ -50,9 +51,9 @@ describe('C17: checkpoints', { timeout: 60_000 }, () => {
     const limits = { ...defaultImageLimits, reservedBytes: 0, layerEntriesMax: entriesMax };
     const { unpack: unpackCheckpoint, readImage } = createCheckpointArchives({
       layout,
-      processes: createUnpackerProcesses(spawner, limits),
+      processes: createUnpackerProcesses(spawner, limits, createHomes(layout, trees.remove)),
       limits,
-      inTurn: createSemaphore(2),
+      turns: createTurns(2),
       trees,
       trustedKeyPaths: [],
     });

@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { before, beforeEach, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
-import { blobPath } from '../../../src/adapters/images/layout.ts';
+import { chainIdsOf } from '../../../src/adapters/images/chain-ids.ts';
+import { blobPath, layerDir } from '../../../src/adapters/images/layout.ts';
 import type { ImageLimits } from '../../../src/adapters/images/types.ts';
 import type { Failure } from '../../../src/domain/model/errors.ts';
 import { cleanupAfterAll } from '../../support/cleanup.ts';
@@ -235,10 +236,11 @@ describe('C17: hostile layers', { timeout: 60_000 }, () => {
     await pipe.write(plain.subarray(0, 512));
 
     assert.equal(await readFile(`/proc/${pid}/root/f`, 'utf8').catch(() => 'not yet'), 'not yet');
-    assert.deepEqual(await readdir(`/proc/${pid}/root`), []);
+    assert.deepEqual(await readdir(`/proc/${pid}/root`, { recursive: true }), ['fs', 'in']);
     const mounts = (await readFile(`/proc/${pid}/mountinfo`, 'utf8')).trim().split('\n');
-    assert.equal(mounts.length, 1, 'nothing of the node is mounted there');
+    assert.equal(mounts.length, 2, 'nothing of the node is mounted there');
     assert.match(mounts[0] ?? '', / \/ rw,nosuid,nodev,noexec/);
+    assert.match(mounts[1] ?? '', / \/in ro,nosuid,nodev,noexec/);
     for (const kind of ['mnt', 'net', 'pid']) {
       const [theirs, ours] = await Promise.all([
         readlink(`/proc/${pid}/ns/${kind}`),
@@ -263,5 +265,47 @@ describe('C17: hostile layers', { timeout: 60_000 }, () => {
     await pipe.write(plain.subarray(512));
     await pipe.close();
     await unpacking;
+  });
+
+  it('reaches nothing of the layer below that its process has unpacked, and cannot change what it reads', async (t) => {
+    const { layout, unpacker } = await startWorkshop(t, {}, 1);
+    const [lower, upper] = [tar([{ path: 'below', data: 'x' }]), tar([{ path: 'above', data: 'x' }])];
+    const chainIds = chainIdsOf([sha256(lower), sha256(upper)]);
+    await mkdir(layout.blobs, { recursive: true });
+    const pipes = [lower, upper].map((plain) => blobPath(layout, sha256(plain)));
+    for (const path of pipes) await runOk(['mkfifo', '--mode=600', path]);
+    const unpacking = [lower, upper].map((plain, index) => {
+      const digest = sha256(plain);
+      const layer = { digest, diffId: digest, chainId: chainIds[index] ?? '', sizeBytes: plain.length };
+      const wanted = { layer, below: chainIds.slice(0, index), whole: null };
+      return unpacker.unpack(wanted, new AbortController().signal, () => undefined);
+    });
+    const pids: string[] = [];
+    for (const [index, path] of pipes.entries()) {
+      const pipe = await open(path, constants.O_WRONLY);
+      pids.push(await whoHas(path));
+      if (index === 1) {
+        const root = `/proc/${pids[0]}/root`;
+        assert.deepEqual((await readdir(root, { recursive: true })).toSorted(), ['fs', 'in', 'in/archive']);
+        const fds = await readdir(`/proc/${pids[0]}/fd`);
+        const open = await Promise.all(fds.map((fd) => readlink(`/proc/${pids[0]}/fd/${fd}`)));
+        assert.deepEqual(
+          open.filter((target) => target.startsWith('/') && target !== '/null'),
+          ['/in/archive'],
+        );
+        assert.equal(await readlink(`/proc/${pids[0]}/cwd`), '/fs');
+        const mounts = await readFile(`/proc/${pids[0]}/mountinfo`, 'utf8');
+        assert.match(mounts, / \/in ro,nosuid,nodev,noexec/);
+      }
+      await pipe.write(index === 0 ? lower : upper);
+      await pipe.close();
+    }
+    await Promise.all(unpacking);
+    assert.equal(pids[0], pids[1], 'the layer above had a process of its own');
+    assert.deepEqual(await Promise.all(chainIds.map((chainId) => readdir(layerDir(layout, chainId)))), [
+      ['below'],
+      ['above'],
+    ]);
+    assert.deepEqual(await readdir(layout.unpack), []);
   });
 });

@@ -48,9 +48,17 @@ export const failureOf = async (work: Promise<unknown>): Promise<Failure> => {
 const recording = (spawner: Spawner, runs: RunRequest[]): Spawner => ({
   ...spawner,
   run: (request) => {
-    if (request.told === undefined) runs.push(request);
-    else void request.told.then(() => runs.push(request));
-    return spawner.run(request);
+    const { told } = request;
+    if (told === undefined) {
+      runs.push(request);
+      return spawner.run(request);
+    }
+    const recorded: RunRequest['told'] = (tell) =>
+      told((what) => {
+        runs.push(request);
+        tell(what);
+      });
+    return spawner.run({ ...request, told: recorded });
   },
 });
 

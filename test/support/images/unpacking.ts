@@ -6,8 +6,9 @@ import { blobPath, type ImageLayout, imageLayout, layerDir } from '../../../src/
 import type { SnapshotInfo } from '../../../src/adapters/images/snapshot-info.ts';
 import { createTrees } from '../../../src/adapters/images/trees/trees.ts';
 import { defaultImageLimits, type ImageLimits } from '../../../src/adapters/images/types.ts';
-import { createSemaphore } from '../../../src/platform/linux/semaphore.ts';
-import { createUnpackerProcesses } from '../../../src/adapters/images/unpack/ahead.ts';
+import { createHomes } from '../../../src/adapters/images/unpack/home.ts';
+import { createUnpackerProcesses } from '../../../src/adapters/images/unpack/processes.ts';
+import { createTurns } from '../../../src/adapters/images/unpack/turns.ts';
 import { createUnpacker, type Unpacker } from '../../../src/adapters/images/unpack/unpacker.ts';
 import { startSpawner } from '../../../src/platform/spawner/client.ts';
 import { type Owner, onCleanup } from '../cleanup.ts';
@@ -26,7 +27,8 @@ export interface Workshop {
 
 const never = new AbortController().signal;
 
-export const startWorkshop = async (owner: Owner, limits: Partial<ImageLimits> = {}): Promise<Workshop> => {
+/** `room`: as many layers are unpacked at a time. */
+export const startWorkshop = async (owner: Owner, limits: Partial<ImageLimits> = {}, room = 2): Promise<Workshop> => {
   const root = await tempDir(owner);
   const layout = imageLayout(root);
   const spawner = await startSpawner({ lockPath: join(root, 'spawner.lock'), startTimeoutMs: 10_000 });
@@ -36,8 +38,12 @@ export const startWorkshop = async (owner: Owner, limits: Partial<ImageLimits> =
   const snapshots: SnapshotInfo[] = [];
   const unpacker = createUnpacker({
     layout,
-    processes: createUnpackerProcesses(spawner, { ...defaultImageLimits, reservedBytes: 0, ...limits }),
-    inTurn: createSemaphore(2),
+    processes: createUnpackerProcesses(
+      spawner,
+      { ...defaultImageLimits, reservedBytes: 0, ...limits },
+      createHomes(layout, trees.remove),
+    ),
+    turns: createTurns(room),
     arrivingMax: 2,
     trees,
     onSnapshot: (info) => snapshots.push(info),

@@ -14,13 +14,13 @@ import { FailureError } from '../../../domain/model/errors.ts';
 import type { DescribedImage } from '../../../domain/model/pod-restore.ts';
 import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
 import { containerDir, type ImageLayout, LAYER_DIR } from '../layout.ts';
-import type { Semaphore } from '../../../platform/linux/semaphore.ts';
 import type { UnpackCheckpoint } from '../snapshots-port.ts';
 import type { Trees } from '../trees/trees.ts';
 import type { ImageLimits } from '../types.ts';
 import { copyTrusted } from './checkpoint-trust.ts';
-import type { UnpackerProcesses } from './ahead.ts';
+import type { UnpackerProcesses } from './processes.ts';
 import type { Unpacked, UnpackerRun } from './run-child.ts';
+import type { Turns } from './turns.ts';
 
 const DIRECTORY_MODE = 0o700;
 
@@ -51,15 +51,19 @@ export const createCheckpointArchives = (options: {
   readonly layout: ImageLayout;
   readonly processes: UnpackerProcesses;
   readonly limits: ImageLimits;
-  readonly inTurn: Semaphore;
+  readonly turns: Pick<Turns, 'inTurn'>;
   readonly trees: Pick<Trees, 'markOpaque'>;
   /** Files with the keys of those whose checkpoints are restored here. */
   readonly trustedKeyPaths: readonly string[];
 }): CheckpointArchives => {
-  const { layout, processes, limits, inTurn, trees, trustedKeyPaths } = options;
+  const { layout, processes, limits, turns, trees, trustedKeyPaths } = options;
 
   const run = (run: Pick<UnpackerRun, 'archivePath' | 'name' | 'form' | 'directory' | 'signal'>): Promise<Unpacked> =>
-    inTurn(run.signal, () => processes.run({ ...run, diffId: null, onProgress: () => undefined }));
+    turns.inTurn({ signal: run.signal, place: null, ready: null }, async () => {
+      const unpacked = await processes.run({ ...run, place: null, diffId: null, onProgress: () => undefined });
+      await unpacked.gone;
+      return unpacked;
+    });
 
   /** Has `work` fill an empty directory, which is gone when that fails. */
   const filling = async <T>(dir: string, work: () => Promise<T>): Promise<T> => {

@@ -1,10 +1,11 @@
 /**
- * The process that unpacks one archive (C17). It loads, reads from its input what to unpack, opens the archive, waits to have the directory that it is given as its root,
- * gives up what it no longer needs, and only then looks at a byte of it. Decompressing runs in libuv's pool beside the thread that hashes and writes. Its exit code
- * says nothing beyond its reports; if it dies without one, the layer is broken off.
+ * The process that unpacks archives, one after the other (C17). It loads, reads from its input what to unpack, opens the first
+ * archive, waits to have the directory that it is given as its root, gives up what it no longer needs, and only then looks at
+ * a byte. Further archives are in its root. Decompressing runs in libuv's pool beside the thread that hashes and writes. Whoever
+ * started it ends it; if it dies without a report, the archive is broken off.
  */
 import { createHash } from 'node:crypto';
-import { constants, fstatSync, openSync, readSync, type Stats, statSync, writeSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync, writeSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
 import { FailureError, messageOf } from '../../../domain/model/errors.ts';
 import { enterJail } from '../../../platform/linux/jail.ts';
@@ -77,6 +78,7 @@ const openArchive = (path: string, form: ArchiveForm): number => {
 
 /** An open archive, and what makes its bytes plain. */
 interface Opened {
+  readonly fd: number;
   readonly plain: (onInput: (bytes: number) => void) => Promise<AsyncIterable<Buffer>>;
 }
 
@@ -89,7 +91,7 @@ const openArriving = ({
   try {
     const follower: Follower = followArrivals(arrivalsPath);
     const fd = openSync(partialPath, 'r');
-    return { plain: (onInput) => plainOf(readArriving(fd, sizeBytes, follower), onInput) };
+    return { fd, plain: (onInput) => plainOf(readArriving(fd, sizeBytes, follower), onInput) };
   } catch (error) {
     if (errorCodeOf(error) === 'ENOENT') return null;
     throw error;
@@ -98,12 +100,12 @@ const openArriving = ({
 
 const openWhole = ({ blobPath, form }: UnpackRequest): Opened => {
   const fd = openArchive(blobPath, form);
-  return { plain: (onInput) => readPlain(fd, onInput) };
+  return { fd, plain: (onInput) => readPlain(fd, onInput) };
 };
 
 const isSame = (one: Stats, other: Stats): boolean => one.dev === other.dev && one.ino === other.ino;
 
-/** The spawner makes the directory this process's root at its first word, and then ends its input. */
+/** The spawner makes the directory this process's root at its first word, and then says an empty line. */
 const waitForRoot = (directory: string): void => {
   const own = statSync(directory);
   report({ kind: 'loaded' });
@@ -111,13 +113,25 @@ const waitForRoot = (directory: string): void => {
   if (!isSame(own, statSync('/'))) throw new FailureError('HostFailed', `It could not be locked into ${directory}.`);
 };
 
-const unpack = async (request: UnpackRequest): Promise<void> => {
-  const { what } = wordsOfForm[request.form];
-  const blob = (request.arriving === undefined ? null : openArriving(request.arriving)) ?? openWhole(request);
+const lockUp = ({ root, memoryBytesMax, bytesMax }: UnpackRequest): void => {
   process.umask(0);
-  waitForRoot(request.directory);
-  enterJail({ memoryBytesMax: request.memoryBytesMax, fileBytesMax: request.bytesMax });
+  waitForRoot(root);
+  enterJail({ memoryBytesMax, fileBytesMax: bytesMax });
+};
 
+const unpack = async (request: UnpackRequest, isFirst: boolean): Promise<void> => {
+  const blob = (request.arriving === undefined ? null : openArriving(request.arriving)) ?? openWhole(request);
+  if (isFirst) lockUp(request);
+  try {
+    process.chdir(`/${request.within}`);
+    await unpackOpened(request, blob);
+  } finally {
+    closeSync(blob.fd);
+  }
+};
+
+const unpackOpened = async (request: UnpackRequest, blob: Opened): Promise<void> => {
+  const { what } = wordsOfForm[request.form];
   const hash = createHash('sha256');
   const extractor = createExtractor(request);
   const mayBeSparse = request.form === 'changes';
@@ -172,17 +186,20 @@ const readRequest = (): UnpackRequest | null => {
   return JSON.parse(bytes.toString('utf8', 0, length)) as UnpackRequest;
 };
 
-const answer = async (request: UnpackRequest): Promise<void> => {
+/** false: what it has read is not to be trusted any further. */
+const answer = async (request: UnpackRequest, isFirst: boolean): Promise<boolean> => {
   try {
-    await unpack(request);
+    await unpack(request, isFirst);
+    return true;
   } catch (error) {
     const { reason, message } = asFailure(error, request.form).failure;
     report({ kind: 'failed', reason, message });
     process.exitCode = 1;
+    return false;
   }
 };
 
 // What the compile cache still has to write must be written before its directory is out of reach.
 flushCompileCache();
-const asked = readRequest();
-if (asked !== null) await answer(asked);
+for (let [asked, isFirst] = [readRequest(), true]; asked !== null; [asked, isFirst] = [readRequest(), false])
+  if (!(await answer(asked, isFirst))) break;

@@ -1,6 +1,6 @@
 /**
- * Turns the members of an archive into files below "/", those of an image's layer in overlayfs' form: whiteouts become 0:0 character
- * devices (image-spec, layer.md). Runs in the jailed child only, so that "/" is where they go. Directories that the archive
+ * Turns the members of an archive into files below the working directory, those of an image's layer in overlayfs' form: whiteouts become 0:0 character
+ * devices (image-spec, layer.md). Runs in the jailed child only, whose root that directory is, or is in. Directories that the archive
  * does not describe are reported, never guessed from the host, and so are opaque ones: marking them is beyond its rights.
  */
 import {
@@ -94,7 +94,7 @@ const createTally = (limits: ExtractLimits) => {
   };
 
   const checkSpace = (): void => {
-    const { bavail, bsize } = statfsSync('/');
+    const { bavail, bsize } = statfsSync('.');
     if (bavail * bsize < limits.reservedBytes) {
       throw new FailureError('DiskFull', `The disk is too full to unpack it: make room and ${again}.`);
     }

@@ -1,7 +1,7 @@
 /**
  * Names of archive members as paths inside the jail. A member's name is taken apart before anything is done with it;
  * symbolic links on the way are resolved here, inside the layer, so that only directories are ever walked into.
- * Runs in the unpacking child only, whose root is the layer's directory.
+ * Runs in the unpacking child only, whose working directory is the layer's.
  */
 import { lstatSync, mkdirSync, readlinkSync, type Stats } from 'node:fs';
 import { invalidArchive } from '../tar/header.ts';
@@ -11,14 +11,14 @@ const LINKS_MAX = 40;
 const RESOLVED_MAX = 10_000;
 const NOT_ASCII = /[^\0-\x7f]/;
 
-/** A latin1 path as Node's fs takes it, whatever its bytes. The root is "/". */
+/** A latin1 path as Node's fs takes it, whatever its bytes. The layer's root is "./". */
 export const fsPath = (path: string): string | Buffer => {
-  const absolute = `/${path}`;
-  return NOT_ASCII.test(absolute) ? Buffer.from(absolute, 'latin1') : absolute;
+  const relative = `./${path}`;
+  return NOT_ASCII.test(relative) ? Buffer.from(relative, 'latin1') : relative;
 };
 
 /** The same for a system call: bytes with a NUL at the end. */
-export const callPath = (path: string): Buffer => Buffer.from(`/${path}\0`, 'latin1');
+export const callPath = (path: string): Buffer => Buffer.from(`./${path}\0`, 'latin1');
 
 /** A path for messages. */
 export const shownPath = (path: string): string =>

@@ -1,5 +1,5 @@
 /**
- * What the daemon and an unpacking child say to each other: the request is a line of JSON on the child's stdin, its answers
+ * What the daemon and an unpacking child say to each other: a request is a line of JSON on the child's stdin, its answers
  * are such lines on stdout, which reports.ts reads. The child loads this file: it must stay small.
  */
 import type { FailureReason } from '../../../domain/model/errors.ts';
@@ -24,8 +24,10 @@ export interface UnpackRequest {
   /** A layer that is still being downloaded: where it is until it is at `blobPath`. */
   readonly arriving?: { readonly partialPath: string; readonly arrivalsPath: string; readonly sizeBytes: number };
   readonly form: ArchiveForm;
-  /** It becomes the root of what is unpacked, and the child's: the spawner sees to that. */
-  readonly directory: string;
+  /** The child's root; the spawner sees to that, the first time. */
+  readonly root: string;
+  /** Where in it the archive is unpacked; "" is the root itself. */
+  readonly within: string;
   /** Digest of the archive as it is when it is decompressed; null where nobody knows it. */
   readonly diffId: string | null;
   readonly entriesMax: number;
@@ -35,7 +37,7 @@ export interface UnpackRequest {
 }
 
 export type UnpackReport =
-  /** All is loaded and open: it waits for its root. Always the first word. */
+  /** All is loaded and open: it waits for its root. Always the first word, and said once. */
   | { readonly kind: 'loaded' }
   /** Compressed bytes read so far. */
   | { readonly kind: 'progress'; readonly bytesDone: number }
@@ -43,7 +45,7 @@ export type UnpackReport =
   | { readonly kind: 'implied'; readonly path: string }
   /** A directory that hides those of the layers below. The child has not the right to mark it. */
   | { readonly kind: 'opaque'; readonly path: string }
-  /** Everything is unpacked and verified, but not on the disk yet. */
+  /** Everything is unpacked and verified, but not on the disk yet: it waits for the next request. */
   | { readonly kind: 'done'; readonly usedBytes: number; readonly inodesUsed: number }
   | { readonly kind: 'failed'; readonly reason: FailureReason; readonly message: string };
 

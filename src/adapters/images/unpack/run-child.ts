@@ -4,11 +4,15 @@
  */
 import { fileURLToPath } from 'node:url';
 import { FailureError } from '../../../domain/model/errors.ts';
+import { timerMs } from '../../../platform/rpc/timeout.ts';
 import { JAILER_PATH, jailedCommand } from '../../../platform/linux/jailed-command.ts';
-import type { RunResult, Spawner, Told } from '../../../platform/spawner/types.ts';
+import type { NewRoot, RunResult, Spawner, Told } from '../../../platform/spawner/types.ts';
+import { LAYER_DIR } from '../layout.ts';
 import type { ImageLimits } from '../types.ts';
+import type { Home, Homes } from './home.ts';
 import { REPORT_BYTES_MAX, type UnpackReport, type UnpackRequest } from './protocol.ts';
 import { createReportReader } from './reports.ts';
+import type { ChainPlace } from './turns.ts';
 
 const CHILD = fileURLToPath(new URL('./child.ts', import.meta.url));
 /**
@@ -17,8 +21,12 @@ const CHILD = fileURLToPath(new URL('./child.ts', import.meta.url));
  */
 const NODE_FLAGS = ['--max-old-space-size=384', '--initial-old-space-size=64', '--v8-pool-size=1'];
 
-export interface UnpackerRun extends Pick<UnpackRequest, 'form' | 'directory' | 'diffId' | 'arriving'> {
+export interface UnpackerRun extends Pick<UnpackRequest, 'form' | 'diffId' | 'arriving'> {
   readonly archivePath: string;
+  /** What the archive is unpacked into: an empty directory, or where a layer will be that is not there yet. */
+  readonly directory: string;
+  /** Of a layer. null: what is unpacked is none. */
+  readonly place: ChainPlace | null;
   /** For messages: "Layer sha256:…". */
   readonly name: string;
   readonly signal: AbortSignal;
@@ -31,10 +39,12 @@ export interface Unpacked {
   readonly implied: readonly string[];
   /** Directories that are to hide those below, and are not marked yet. */
   readonly opaque: readonly string[];
+  /** Resolves when the process is no more: until then it may have what it unpacked open, and change it. */
+  readonly gone: Promise<unknown>;
 }
 
+/** What a process says that was not asked to end and has ended. */
 const childFailure = (result: RunResult, name: string): FailureError => {
-  if (result.timedOut) return new FailureError('ImageInvalid', `${name} takes longer to unpack than is allowed.`);
   const stderr = Buffer.from(result.stderr).toString('utf8');
   const lines = stderr.trim().split('\n');
   const complaint = lines.find((line) => /^\w*Error\b/.test(line)) ?? lines.at(-1) ?? '';
@@ -48,23 +58,29 @@ const childFailure = (result: RunResult, name: string): FailureError => {
   );
 };
 
-/** A process that has loaded all it needs, or is about to, and has read nothing of anybody. */
+/** So many layers at most go through one process, so that others have their turn. */
+const LAYERS_MAX = 8;
+
 export interface UnpackerProcess {
-  /** To be called once. Throws FailureError, or the signal's reason. */
+  /**
+   * One at a time. Throws FailureError, or the signal's reason, once the process has ended; it can be asked again after it
+   * has unpacked a layer.
+   */
   readonly unpack: (run: UnpackerRun) => Promise<Unpacked>;
-  /** Resolves when it has ended, however that came. */
-  readonly ended: Promise<unknown>;
-  /** Nothing is to be unpacked by it. */
+  /** Whether it can be asked again, for a layer in that archive. */
+  readonly canReach: (archivePath: string) => Promise<boolean>;
+  /** Resolves when it has ended, however that came, and left nothing. */
+  readonly gone: Promise<unknown>;
   readonly end: () => void;
 }
 
 const { NODE_COMPILE_CACHE } = process.env;
 
-/** Starts a process that will unpack one archive. */
-export const startUnpackerProcess = (spawner: Pick<Spawner, 'run'>, limits: ImageLimits): UnpackerProcess => {
-  const told = Promise.withResolvers<Told>();
+/** The program under way, in its jail, and what it says while somebody listens. */
+const startChild = (spawner: Pick<Spawner, 'run'>) => {
   const ending = new AbortController();
   const heard: { report: (report: UnpackReport) => void } = { report: () => undefined };
+  let tell: (what: Told) => void = () => undefined;
   let nonsense: FailureError | null = null;
   const read = createReportReader((report) => heard.report(report));
   const running = spawner.run({
@@ -77,59 +93,135 @@ export const startUnpackerProcess = (spawner: Pick<Spawner, 'run'>, limits: Imag
       ...(NODE_COMPILE_CACHE !== undefined && { NODE_COMPILE_CACHE }),
     },
     cwd: '/',
-    told: told.promise,
-    timeoutMs: limits.unpackTimeoutMs,
-    outputBytesMax: REPORT_BYTES_MAX,
+    told: (toProcess) => {
+      tell = toProcess;
+    },
+    timeoutMs: null,
+    outputBytesMax: REPORT_BYTES_MAX * LAYERS_MAX,
     signal: ending.signal,
     onStdout: (chunk) => {
       try {
         if (nonsense === null) read(chunk);
       } catch (error) {
         nonsense = error instanceof FailureError ? error : new FailureError('Bug', String(error));
+        ending.abort();
       }
     },
   });
-  // Whoever has it unpack something hears of it.
-  const ended = running.catch(() => undefined);
+  return {
+    running,
+    /** Resolves when it has ended, however that came. */
+    ended: running.then(
+      () => undefined,
+      () => undefined,
+    ),
+    heard,
+    nonsense: () => nonsense,
+    tell: (what: Told) => tell(what),
+    end: () => ending.abort(),
+    isEnding: () => ending.signal.aborted,
+  };
+};
 
-  const unpack = async ({ name, directory, signal, onProgress, archivePath, form, diffId, arriving }: UnpackerRun) => {
+type Child = ReturnType<typeof startChild>;
+/** What a child says of an archive at last. */
+type Said = Omit<Unpacked, 'gone'> | FailureError;
+
+const listenTo = ({ heard, ended }: Child, { name, onProgress }: UnpackerRun): Promise<Said | null> => {
+  const implied: string[] = [];
+  const opaque: string[] = [];
+  const last = Promise.withResolvers<Said>();
+  heard.report = (report) => {
+    if (report.kind === 'progress') onProgress(report.bytesDone);
+    else if (report.kind === 'implied') implied.push(report.path);
+    else if (report.kind === 'opaque') opaque.push(report.path);
+    else if (report.kind === 'done') last.resolve({ done: report, implied, opaque });
+    else if (report.kind === 'failed') last.resolve(new FailureError(report.reason, `${name}: ${report.message}`));
+  };
+  return Promise.race([last.promise, ended.then(() => null)]);
+};
+
+/** Starts a process that will unpack an archive, or layers one after the other. */
+export const startUnpackerProcess = (
+  spawner: Pick<Spawner, 'run'>,
+  limits: ImageLimits,
+  homes: Pick<Homes, 'make' | 'remove'>,
+): UnpackerProcess => {
+  const child = startChild(spawner);
+  const { end } = child;
+  let making: Promise<Home> | null = null;
+  let home: Home | null = null;
+  let layers = 0;
+  const gone = child.ended.then(async () => {
+    const made = await making?.catch(() => null);
+    if (made) await homes.remove(made);
+  });
+
+  /** Tells it to unpack the archive, where it finds it and where it has its place. */
+  const ask = async ({ place, archivePath, directory, form, diffId, arriving }: UnpackerRun): Promise<void> => {
+    const isFirst = making === null;
+    if (place !== null) {
+      layers += 1;
+      making ??= homes.make();
+      home = await making;
+      await home.makeLayer();
+    }
+    const root: NewRoot = home === null ? { directory } : home.root;
     const request: UnpackRequest = {
-      blobPath: archivePath,
-      form,
-      directory,
-      diffId,
+      blobPath: isFirst || home === null ? archivePath : home.archivePath,
+      ...{ form, diffId, root: root.directory, within: home === null ? '' : LAYER_DIR },
       ...(arriving !== undefined && { arriving }),
       entriesMax: limits.layerEntriesMax,
       bytesMax: limits.layerBytesMax,
       memoryBytesMax: limits.unpackMemoryBytesMax,
       reservedBytes: limits.reservedBytes,
     };
-    const implied: string[] = [];
-    const opaque: string[] = [];
-    let last: UnpackReport | null = null;
-    heard.report = (report) => {
-      if (report.kind === 'progress') onProgress(report.bytesDone);
-      else if (report.kind === 'implied') implied.push(report.path);
-      else if (report.kind === 'opaque') opaque.push(report.path);
-      else last = report;
+    child.tell({ line: `${JSON.stringify(request)}\n`, ...(isFirst && { root }) });
+  };
+
+  const unpack = async (run: UnpackerRun): Promise<Unpacked> => {
+    const { name, signal, place, directory } = run;
+    let timedOut = false;
+    const overtime = (): void => {
+      timedOut = true;
+      end();
     };
-    const cancel = (): void => ending.abort();
-    signal.addEventListener('abort', cancel, { once: true });
-    if (signal.aborted) cancel();
-    told.resolve({ line: `${JSON.stringify(request)}\n`, root: directory });
+    const timer = setTimeout(overtime, timerMs(limits.unpackTimeoutMs));
+    signal.addEventListener('abort', end, { once: true });
+    if (signal.aborted) end();
     try {
-      const result = await running;
+      const said = listenTo(child, run);
+      await ask(run);
+      const unpacked = await said;
+      signal.throwIfAborted();
+      const nonsense = child.nonsense();
       if (nonsense !== null) throw nonsense;
-      const report = last as UnpackReport | null;
-      if (report?.kind === 'failed') throw new FailureError(report.reason, `${name}: ${report.message}`);
-      if (report?.kind !== 'done' || result.exitCode !== 0) throw childFailure(result, name);
-      return { done: report, implied, opaque };
+      if (timedOut as boolean)
+        throw new FailureError('ImageInvalid', `${name} takes longer to unpack than is allowed.`);
+      if (unpacked instanceof FailureError) throw unpacked;
+      if (unpacked === null) throw childFailure(await child.running, name);
+      if (place !== null) await home?.takeLayer(directory);
+      return { ...unpacked, gone };
     } catch (error) {
+      end();
+      await gone;
       signal.throwIfAborted();
       throw error;
     } finally {
-      signal.removeEventListener('abort', cancel);
+      child.heard.report = () => undefined;
+      clearTimeout(timer);
+      signal.removeEventListener('abort', end);
     }
   };
-  return { unpack, ended, end: () => ending.abort() };
+
+  const canReach = async (archivePath: string): Promise<boolean> => {
+    if (home === null || layers >= LAYERS_MAX || child.isEnding()) return false;
+    try {
+      await home.putArchive(archivePath);
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  return { unpack, canReach, gone, end };
 };

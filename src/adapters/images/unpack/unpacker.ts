@@ -7,26 +7,15 @@ import { mkdir } from 'node:fs/promises';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { ImageLayer } from '../../../domain/model/image-content.ts';
-import { spreadDirectoriesIn } from '../../../platform/linux/spread.ts';
-import { unlessAborted } from '../../../platform/rpc/timeout.ts';
-import {
-  arrivalsPath,
-  blobPath,
-  type ImageLayout,
-  LAYER_DIR,
-  layerDir,
-  partialPath,
-  snapshotDir,
-  snapshotName,
-} from '../layout.ts';
-import type { Semaphore } from '../../../platform/linux/semaphore.ts';
+import { arrivalsPath, blobPath, type ImageLayout, LAYER_DIR, layerDir, partialPath, snapshotName } from '../layout.ts';
 import { createSharedWork } from '../shared-work.ts';
-import { readSnapshotInfo, type SnapshotInfo } from '../snapshot-info.ts';
-import { moveToTrash } from '../trash.ts';
+import type { SnapshotInfo } from '../snapshot-info.ts';
 import type { Trees } from '../trees/trees.ts';
 import { createPlaces } from './places.ts';
-import type { UnpackerProcesses } from './ahead.ts';
+import type { UnpackerProcesses } from './processes.ts';
 import type { Unpacked, UnpackerRun } from './run-child.ts';
+import { createTakeAway } from './take-away.ts';
+import type { ChainPlace, Turns } from './turns.ts';
 
 export interface Unpacker {
   /** An image is about to come that has something to unpack, by all that is known. */
@@ -69,23 +58,30 @@ const createHolds = (): Pick<Unpacker, 'hold'> & { readonly has: (chainId: strin
   };
 };
 
-const sourceOf = (layout: ImageLayout, { digest, diffId }: ImageLayer) =>
-  ({ archivePath: blobPath(layout, digest), name: `Layer ${digest}`, form: 'layer', diffId }) as const;
+const sourceOf = (layout: ImageLayout, { layer: { digest, diffId, chainId }, below }: WantedLayer) =>
+  ({
+    ...{ archivePath: blobPath(layout, digest), name: `Layer ${digest}`, form: 'layer', diffId },
+    place: { chainId, below },
+  }) as const satisfies Partial<UnpackerRun>;
 
-/** Makes the directory, once: layers apart from each other, for files beside others that were just removed are dear on ext4. */
-const unpackDirectory = ({ unpack }: ImageLayout): (() => Promise<void>) => {
-  const make = async (): Promise<void> => {
-    await mkdir(unpack, { recursive: true, mode: DIRECTORY_MODE });
-    await spreadDirectoriesIn(unpack);
-  };
-  let made: Promise<void> | null = null;
-  return () => {
-    made ??= make().catch((error: unknown) => {
-      made = null;
-      throw error;
-    });
-    return made;
-  };
+const arrivingOf = (layout: ImageLayout, { digest, sizeBytes }: ImageLayer) => ({
+  partialPath: partialPath(layout, digest),
+  arrivalsPath: arrivalsPath(layout, digest),
+  sizeBytes,
+});
+
+/** Larger ones have a process of their own: its start is little of what they take, and who waits for the layers below waits for no more. */
+const SMALL_BYTES = 32 * 1024 * 1024;
+
+/** Until all has arrived the download is what there is to tell of. */
+const toldOnce = (whole: Promise<void>, onProgress: (bytesDone: number) => void) => {
+  let bytesRead = 0;
+  let tell: (bytesDone: number) => void = (bytesDone) => (bytesRead = bytesDone);
+  const arrived = whole.then(() => {
+    onProgress(bytesRead);
+    tell = onProgress;
+  });
+  return { arrived, onRead: (bytesDone: number): void => tell(bytesDone) };
 };
 
 /** How many are under way. */
@@ -104,70 +100,40 @@ const createCount = () => {
   };
 };
 
-/** Layers on their way out: whoever wants one waits until it is gone, and unpacks it anew. */
-const createTakeAway = (
-  layout: ImageLayout,
-  isHeld: (chainId: string) => boolean,
-): Pick<Unpacker, 'takeAway'> & { readonly whenGone: (chainId: string) => Promise<unknown> | undefined } => {
-  const leaving = new Map<string, Promise<unknown>>();
-  const takeAway: Unpacker['takeAway'] = async (chainIds) => {
-    const infos = await Promise.all(chainIds.map((chainId) => readSnapshotInfo(snapshotDir(layout, chainId))));
-    // From here to the last mark nobody else has a turn: a pull finds all of them held by it, or all on their way out.
-    if (chainIds.some(isHeld)) return null;
-    const there = infos.flatMap((info, index) =>
-      info !== null && info.chainId === chainIds[index] && !leaving.has(info.chainId) ? [info] : [],
-    );
-    const taken = there.map(async (info) => {
-      const { chainId } = info;
-      const moving = moveToTrash(layout, snapshotDir(layout, chainId));
-      leaving.set(
-        chainId,
-        moving.catch(() => undefined),
-      );
-      try {
-        return (await moving) ? [info] : [];
-      } finally {
-        leaving.delete(chainId);
-      }
-    });
-    return (await Promise.all(taken)).flat();
-  };
-  return { takeAway, whenGone: (chainId) => leaving.get(chainId) };
-};
-
 export const createUnpacker = (options: {
   readonly layout: ImageLayout;
   readonly processes: UnpackerProcesses;
-  /** Runs what unpacks, so many at a time. */
-  readonly inTurn: Semaphore;
+  /** What unpacks whole blobs waits for one. */
+  readonly turns: Turns;
   /** What is still being downloaded is unpacked while fewer than so many are under way in all. */
   readonly arrivingMax: number;
   readonly trees: Trees;
   readonly onSnapshot: (info: SnapshotInfo) => void;
 }): Unpacker => {
-  const { layout, processes, inTurn, arrivingMax, trees, onSnapshot } = options;
+  const { layout, processes, turns, arrivingMax, trees, onSnapshot } = options;
   const shared = createSharedWork<void>();
   const held = createHolds();
   const { isUnpacked, whenUnpacked, putInPlace } = createPlaces(layout, onSnapshot);
   const active = new Set<string>();
   const working = createCount();
-  const prepare = unpackDirectory(layout);
   const { takeAway, whenGone } = createTakeAway(layout, held.has);
 
   /** Has `fill` unpack the layer into a directory of its own, and puts it in place; it is gone when that fails. */
   const unpackInto = async (
-    { layer, below }: WantedLayer,
+    wanted: WantedLayer,
     signal: AbortSignal,
-    fill: (run: Pick<UnpackerRun, 'archivePath' | 'name' | 'form' | 'diffId' | 'directory'>) => Promise<Unpacked>,
+    fill: (run: Omit<UnpackerRun, 'signal' | 'onProgress'> & { readonly place: ChainPlace }) => Promise<Unpacked>,
   ): Promise<void> => {
+    const { layer, below } = wanted;
     const name = `${snapshotName(layer.chainId)}-${randomUUID()}`;
     const directory = join(layout.unpack, name);
     active.add(name);
     const root = join(directory, LAYER_DIR);
     try {
-      await prepare();
-      await mkdir(root, { recursive: true, mode: DIRECTORY_MODE });
-      const { done, implied, opaque } = await fill({ ...sourceOf(layout, layer), directory: root });
+      await mkdir(directory, { recursive: true, mode: DIRECTORY_MODE });
+      const { done, implied, opaque, gone } = await fill({ ...sourceOf(layout, wanted), directory: root });
+      // What is done to it here by paths must not be met by whoever has read strangers' bytes.
+      await gone;
       await trees.markOpaque({ root, opaque });
       if (implied.length > 0) {
         await Promise.all(below.map((chainId) => whenUnpacked(chainId, signal)));
@@ -194,24 +160,17 @@ export const createUnpacker = (options: {
     signal: AbortSignal,
     onProgress: (bytesDone: number) => void,
   ): Promise<boolean> => {
-    // One more would only take the processors from those that have whole blobs to unpack.
-    if (working.now() >= arrivingMax) return false;
-    const { digest, sizeBytes } = wanted.layer;
-    const partial = { partialPath: partialPath(layout, digest), arrivalsPath: arrivalsPath(layout, digest), sizeBytes };
-    let bytesRead = 0;
-    let tell: (bytesDone: number) => void = (bytesDone) => (bytesRead = bytesDone);
-    const arrived = whole.then(() => {
-      // Until then the download is what there is to tell of.
-      onProgress(bytesRead);
-      tell = onProgress;
-    });
+    const arriving = arrivingOf(layout, wanted.layer);
+    const { arrived, onRead } = toldOnce(whole, onProgress);
     try {
       await unpackInto(wanted, signal, async (run) => {
-        const told = { onProgress: (bytesDone: number) => tell(bytesDone) };
-        const child = { ...run, ...told, arriving: partial, signal };
-        const unpacked = await working.during(() => processes.run(child));
-        await unlessAborted(arrived, signal);
-        return unpacked;
+        const child = { ...run, onProgress: onRead, arriving, signal };
+        const leave = turns.occupy(run.place, arrived);
+        try {
+          return await processes.run(child, arrived);
+        } finally {
+          leave();
+        }
       });
       return true;
     } catch {
@@ -225,23 +184,29 @@ export const createUnpacker = (options: {
     signal: AbortSignal,
     onProgress: (bytesDone: number) => void,
   ): Promise<void> => {
-    const { layer, whole } = wanted;
-    await whenGone(layer.chainId);
-    if (await isUnpacked(layer.chainId)) return;
-    if (whole !== null) {
-      if (await unpackArriving(wanted, whole, signal, onProgress)) return;
-      await unlessAborted(whole, signal);
+    const { layer, below, whole } = wanted;
+    const { chainId } = layer;
+    await whenGone(chainId);
+    if (await isUnpacked(chainId)) return;
+    const place = { chainId, below };
+    const isSmall = layer.sizeBytes <= SMALL_BYTES;
+    // One more than there are processors would only take these from those that have whole blobs to unpack.
+    const isRoom = working.now() < arrivingMax && !(isSmall && processes.isBelow(place));
+    if (whole !== null && isRoom)
+      if (await working.during(() => unpackArriving(wanted, whole, signal, onProgress))) return;
+    const forget = isSmall ? processes.await(place) : null;
+    try {
+      await unpackInto(wanted, signal, (run) => {
+        const unpack = () => processes.run({ ...run, signal, onProgress });
+        return turns.inTurn({ signal, place, ready: whole }, () => working.during(unpack));
+      });
+    } finally {
+      forget?.();
     }
-    await unpackInto(wanted, signal, (run) => {
-      const child = { ...run, signal, onProgress };
-      return inTurn(signal, () => working.during(() => processes.run(child)));
-    });
   };
 
   return {
-    expect: processes.expect,
-    active,
-    hold: held.hold,
+    ...{ expect: processes.expect, active, hold: held.hold },
     unpack: (wanted, signal, onProgress) =>
       shared(wanted.layer.chainId, signal, (sharedSignal) => unpackNow(wanted, sharedSignal, onProgress)),
     takeAway,

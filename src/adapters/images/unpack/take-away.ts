@@ -1,0 +1,39 @@
+/**
+ * Takes unpacked layers out of the store, all of some or none, unless somebody counts on one of them; whoever wants one that
+ * is on its way out is told when it has gone. Removing what was taken out is the trash's.
+ */
+import { type ImageLayout, snapshotDir } from '../layout.ts';
+import { readSnapshotInfo } from '../snapshot-info.ts';
+import { moveToTrash } from '../trash.ts';
+import type { Unpacker } from './unpacker.ts';
+
+/** Layers on their way out: whoever wants one waits until it is gone, and unpacks it anew. */
+export const createTakeAway = (
+  layout: ImageLayout,
+  isHeld: (chainId: string) => boolean,
+): Pick<Unpacker, 'takeAway'> & { readonly whenGone: (chainId: string) => Promise<unknown> | undefined } => {
+  const leaving = new Map<string, Promise<unknown>>();
+  const takeAway: Unpacker['takeAway'] = async (chainIds) => {
+    const infos = await Promise.all(chainIds.map((chainId) => readSnapshotInfo(snapshotDir(layout, chainId))));
+    // From here to the last mark nobody else has a turn: a pull finds all of them held by it, or all on their way out.
+    if (chainIds.some(isHeld)) return null;
+    const there = infos.flatMap((info, index) =>
+      info !== null && info.chainId === chainIds[index] && !leaving.has(info.chainId) ? [info] : [],
+    );
+    const taken = there.map(async (info) => {
+      const { chainId } = info;
+      const moving = moveToTrash(layout, snapshotDir(layout, chainId));
+      leaving.set(
+        chainId,
+        moving.catch(() => undefined),
+      );
+      try {
+        return (await moving) ? [info] : [];
+      } finally {
+        leaving.delete(chainId);
+      }
+    });
+    return (await Promise.all(taken)).flat();
+  };
+  return { takeAway, whenGone: (chainId) => leaving.get(chainId) };
+};

@@ -1,0 +1,113 @@
+/**
+ * Who unpacks next, so many at a time. A layer goes to the process that has just unpacked one below it (processes.ts), so
+ * others come first that have none below them still to come; of those it is the first who asked. Must not know what a turn
+ * is used for.
+ */
+
+/** Where a layer is among those of images: by chain ids, those below it base first. */
+export interface ChainPlace {
+  readonly chainId: string;
+  readonly below: readonly string[];
+}
+
+export interface Turns {
+  /** Runs `work` when there is room. Rejects with the signal's reason for a caller that gives up. */
+  readonly inTurn: <T>(asked: AskedTurn, work: () => Promise<T>) => Promise<T>;
+  /** Takes room, be there any or not, for a layer that has begun without a turn, from `arrived` until the returned function is called. */
+  readonly occupy: (place: ChainPlace, arrived: Promise<unknown>) => () => void;
+}
+
+export interface AskedTurn {
+  readonly signal: AbortSignal;
+  /** null: it is no layer. */
+  readonly place: ChainPlace | null;
+  /** Its turn doesn't come before this resolves; null: it may come at once. */
+  readonly ready: Promise<unknown> | null;
+}
+
+interface Waiting {
+  readonly place: ChainPlace | null;
+  readonly admit: () => void;
+  isReady: boolean;
+}
+
+export const isAbove = (place: ChainPlace | null, lower: ChainPlace | null): boolean =>
+  place !== null && lower !== null && place.below.includes(lower.chainId);
+
+export const createTurns = (room: number): Turns => {
+  const waiting: Waiting[] = [];
+  const running: (ChainPlace | null)[] = [];
+
+  const nextAfter = (left: ChainPlace | null): Waiting | undefined => {
+    const ready = waiting.filter(({ isReady }) => isReady);
+    const first = ready.filter(({ place }) => !waiting.some((lower) => isAbove(place, lower.place)));
+    return (
+      ready.find(({ place }) => isAbove(place, left)) ??
+      first.find(({ place }) => !running.some((lower) => isAbove(place, lower))) ??
+      first[0] ??
+      // What is below it is still on its way, and nobody has anything to do meanwhile.
+      (running.length === 0 ? ready[0] : undefined)
+    );
+  };
+  const admit = (left: ChainPlace | null): void => {
+    const next = running.length < room ? nextAfter(left) : undefined;
+    if (next === undefined) return;
+    waiting.splice(waiting.indexOf(next), 1);
+    running.push(next.place);
+    next.admit();
+  };
+  const leave = (place: ChainPlace | null): void => {
+    running.splice(running.indexOf(place), 1);
+    admit(place);
+  };
+
+  const enter = ({ signal, place, ready }: AskedTurn): Promise<void> => {
+    signal.throwIfAborted();
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const giveUp = (): void => {
+      waiting.splice(waiting.indexOf(own), 1);
+      reject(signal.reason as Error);
+    };
+    const own: Waiting = {
+      place,
+      admit: () => {
+        signal.removeEventListener('abort', giveUp);
+        resolve();
+      },
+      isReady: ready === null,
+    };
+    signal.addEventListener('abort', giveUp, { once: true });
+    waiting.push(own);
+    const becomeReady = (): void => {
+      own.isReady = true;
+      admit(null);
+    };
+    if (ready === null) admit(null);
+    else void ready.then(becomeReady);
+    return promise;
+  };
+
+  return {
+    inTurn: async (asked, work) => {
+      await enter(asked);
+      try {
+        return await work();
+      } finally {
+        leave(asked.place);
+      }
+    },
+    occupy: (place, arrived) => {
+      let state: 'arriving' | 'running' | 'over' = 'arriving';
+      const begin = (): void => {
+        if (state !== 'arriving') return;
+        state = 'running';
+        running.push(place);
+      };
+      void arrived.then(begin, () => undefined);
+      return () => {
+        if (state === 'running') leave(place);
+        state = 'over';
+      };
+    },
+  };
+};
