@@ -79,10 +79,11 @@ export interface Performers {
 const ANSWER_BESIDE_OUTPUT_BYTES = 64 * 1024;
 
 /** Reaches the one of an earlier life, or starts one. */
-const openLogKeeper = async (options: Options): Promise<LogKeeper> => {
+const openLogKeeper = async (options: Options, files: Files): Promise<LogKeeper> => {
   const { config, spawner, ownCgroup, observe, whenRunning, opened, log } = options;
   const logKeeper = await connectLogKeeper({
     stateDir: config.serve.stateDir,
+    files,
     spawner,
     lineBytesMax: config.logs.lineBytesMax,
     log: (message) => log.info(message),
@@ -175,6 +176,7 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
   const cni = createCniAdapter({
     spawner,
     stateDir,
+    files,
     confDir: config.cni.confDir,
     handlers: config.runtime.handlers.flatMap(({ name, cni: own }) =>
       own === undefined ? [] : [{ handler: name, ...own }],
@@ -187,7 +189,7 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
     log,
   });
   opened.defer(cni.close);
-  const logKeeper = await openLogKeeper(options);
+  const logKeeper = await openLogKeeper(options, files);
   const shim = await openShim(options, logKeeper, files);
   const portForwarder = createPortForwarder(sessions.portClientOf);
   const nri = openNri(options);

@@ -3,11 +3,13 @@
  * remembers attachments; all this adapter keeps is an empty file per begun ADD, so that an ADD that is performed again
  * after a crash first undoes what the first one left.
  */
-import { mkdir, open, rm } from 'node:fs/promises';
+import { constants } from 'node:fs';
 import { join } from 'node:path';
 import type { CniConfList, PodNetwork } from '../../domain/model/cni.ts';
-import { FailureError } from '../../domain/model/errors.ts';
+import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import type { Observe, PerformEffects } from '../../engine/ports.ts';
+import type { Files } from '../../platform/linux/files.ts';
+import { closeDescriptor, errorCodeOf } from '../../platform/linux/syscalls.ts';
 import type { Spawner } from '../../platform/spawner/types.ts';
 import { type Attachment, createChain } from './chain.ts';
 import { type CniLog, createNetworkWatch } from './network-watch.ts';
@@ -17,6 +19,8 @@ import { type IpPreference, orderIps } from './result.ts';
 import { identifierProblem } from './runtime-config.ts';
 
 const ATTEMPTS_DIRECTORY = 'cni';
+/** Made by this attempt, or by nobody. */
+const BEGUN_FLAGS = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL;
 
 export interface CniAdapterOptions {
   readonly spawner: Pick<Spawner, 'run'>;
@@ -26,6 +30,7 @@ export interface CniAdapterOptions {
   readonly binDirs: readonly string[];
   /** The daemon's state directory (gone after a reboot); <stateDir>/cni is this adapter's. */
   readonly stateDir: string;
+  readonly files: Files;
   /** For each run of a plugin. */
   readonly pluginTimeoutMs: number;
   readonly ipPreference: IpPreference;
@@ -67,29 +72,34 @@ export interface CniAdapter {
 }
 
 export const createCniAdapter = (options: CniAdapterOptions): CniAdapter => {
-  const { confDir, handlers = [], maxConfFiles, observe, log } = options;
+  const { confDir, handlers = [], files, maxConfFiles, observe, log } = options;
   const chain = createChain(
     createRunPlugin({ spawner: options.spawner, binDirs: options.binDirs, timeoutMs: options.pluginTimeoutMs }),
+    files.callsAt,
   );
   const order = createOrder();
   const attemptsDir = join(options.stateDir, ATTEMPTS_DIRECTORY);
+  const calls = files.callsAt(attemptsDir);
   const { promise: failed, resolve: fail } = Promise.withResolvers<Error>();
 
   /** Resolves with whether this pod's ADD was begun before and not undone since. */
   const beginAttempt = async (podSandboxId: string): Promise<boolean> => {
     try {
-      await (await open(join(attemptsDir, podSandboxId), 'wx', 0o600)).close();
+      closeDescriptor(await calls.open(join(attemptsDir, podSandboxId), BEGUN_FLAGS, 0o600));
       return false;
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'EEXIST') return true;
-      throw new FailureError(
-        'HostFailed',
-        `Can't note the start of a CNI ADD in ${attemptsDir}: ${(error as Error).message}`,
-      );
+      if (errorCodeOf(error) === 'EEXIST') return true;
+      throw new FailureError('HostFailed', `Can't note the start of a CNI ADD in ${attemptsDir}: ${messageOf(error)}`);
     }
   };
 
-  const endAttempt = (podSandboxId: string): Promise<void> => rm(join(attemptsDir, podSandboxId), { force: true });
+  const endAttempt = async (podSandboxId: string): Promise<void> => {
+    try {
+      await calls.unlink(join(attemptsDir, podSandboxId));
+    } catch (error) {
+      if (errorCodeOf(error) !== 'ENOENT') throw error;
+    }
+  };
 
   /** The network that a pod of this one would get today: the one of that name, where handlers have their own. */
   const inForce = ({ confList: { name } }: PodNetwork): CniConfList | null => {
@@ -126,7 +136,7 @@ export const createCniAdapter = (options: CniAdapterOptions): CniAdapter => {
   return {
     effects,
     start: async () => {
-      await mkdir(attemptsDir, { recursive: true, mode: 0o700 });
+      await files.makeDirectory(attemptsDir, 0o700);
       await Promise.all(watches.map((watch) => watch.start()));
     },
     check: (network, result) => order.perKey(network.podSandboxId, () => chain.check(network, result)),

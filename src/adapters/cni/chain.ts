@@ -3,10 +3,10 @@
  * backwards and past failures, CHECK, GC and STATUS. Names plugin, network and pod in every failure.
  * Must not remember anything between calls.
  */
-import { statfs } from 'node:fs/promises';
 import type { CniConfList, CniPluginConf, PodNetwork } from '../../domain/model/cni.ts';
 import { FailureError } from '../../domain/model/errors.ts';
 import { sameJson } from '../../domain/values/json.ts';
+import type { CallsAt } from '../../platform/linux/file-calls.ts';
 import type { CniCommand, RunPlugin } from './plugin.ts';
 import { type AddResult, parseAddResult } from './result.ts';
 import { cniArgsOf, runtimeConfigOf } from './runtime-config.ts';
@@ -46,9 +46,9 @@ export interface Chain {
   readonly status: (confList: CniConfList) => Promise<string | null>;
 }
 
-const isNetns = async (path: string): Promise<boolean> => {
+const isNetns = async (path: string, callsAt: CallsAt): Promise<boolean> => {
   try {
-    return (await statfs(path)).type === NSFS_MAGIC;
+    return (await callsAt(path).fileSystem(path)) === NSFS_MAGIC;
   } catch {
     return false;
   }
@@ -98,10 +98,10 @@ interface Trouble {
   readonly missing: boolean;
 }
 
-export const createChain = (runPlugin: RunPlugin): Chain => {
+export const createChain = (runPlugin: RunPlugin, callsAt: CallsAt): Chain => {
   const add = async (network: PodNetwork, signal: AbortSignal): Promise<AddResult> => {
     const { confList, netnsPath, ifName } = network;
-    if (!(await isNetns(netnsPath))) {
+    if (!(await isNetns(netnsPath, callsAt))) {
       throw failure('ADD', confList.name, network, [`${netnsPath} is no network namespace`]);
     }
     const attachment = attachmentEnv(network, netnsPath);
@@ -126,7 +126,7 @@ export const createChain = (runPlugin: RunPlugin): Chain => {
   const tryDel = async (network: PodNetwork, result: unknown, signal: AbortSignal): Promise<readonly Trouble[]> => {
     const { confList, netnsPath } = network;
     // A namespace that is gone took its interfaces along; the empty path tells plugins to clean up the rest.
-    const attachment = attachmentEnv(network, (await isNetns(netnsPath)) ? netnsPath : '');
+    const attachment = attachmentEnv(network, (await isNetns(netnsPath, callsAt)) ? netnsPath : '');
     const prevResult = isAtLeast(confList.cniVersion, CHECK_SINCE) ? result : null;
     const troubles: Trouble[] = [];
     for (const plugin of confList.plugins.toReversed()) {

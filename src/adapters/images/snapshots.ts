@@ -2,6 +2,7 @@
  * Writable layers of containers, on top of the unpacked layers of their images. Makes and removes directories; mounting
  * them is the shim's. A container's layer is named by its id, so that making it again finds what is there.
  */
+import type { Stats } from 'node:fs';
 import { chmod, chown, lstat, mkdir, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Mount } from '../../domain/model/tasks.ts';
@@ -9,6 +10,7 @@ import { FailureError } from '../../domain/model/errors.ts';
 import { nodeIdOf } from '../../domain/oci/user-namespace.ts';
 import type { PodUserNamespace } from '../../domain/model/user-namespace.ts';
 import { isThere } from '../../platform/linux/exists.ts';
+import { settleAll } from '../../platform/linux/settle-all.ts';
 import { errorCodeOf } from '../../platform/linux/syscalls.ts';
 import { containerDir, type ImageLayout, LAYER_DIR, layerDir } from './layout.ts';
 import type { Snapshots } from './snapshots-port.ts';
@@ -23,6 +25,12 @@ const MOUNT_DATA_BYTES_MAX = 4_096;
 /** Where the kernel has it: with the index, overlayfs refuses to have one layer under two mounts. */
 const INDEX_PARAMETER = '/sys/module/overlay/parameters/index';
 
+type Looks = Pick<Stats, 'mode' | 'uid' | 'gid'>;
+
+const makeOwn = async (directory: string): Promise<void> => {
+  await mkdir(directory, { recursive: true, mode: DIRECTORY_MODE });
+};
+
 export const createSnapshots = (layout: ImageLayout, trees: Trees): Snapshots => {
   let indexOption: Promise<readonly string[]> | null = null;
 
@@ -33,26 +41,36 @@ export const createSnapshots = (layout: ImageLayout, trees: Trees): Snapshots =>
 
   const layerDirs = (chainIds: readonly string[]): string[] => chainIds.map((chainId) => layerDir(layout, chainId));
 
+  const notUnpacked = (dir: string): FailureError =>
+    new FailureError('HostFailed', `A layer of the image is not unpacked at ${dir}: pull the image again.`);
+
   const checkLayers = async (dirs: readonly string[]): Promise<void> => {
     const present = await Promise.all(dirs.map(isThere));
     const missing = dirs.find((_, index) => present[index] === false);
-    if (missing === undefined) return;
-    throw new FailureError('HostFailed', `A layer of the image is not unpacked at ${missing}: pull the image again.`);
+    if (missing !== undefined) throw notUnpacked(missing);
+  };
+
+  const looksOf = async (topLayer: string | undefined): Promise<Looks> => {
+    if (topLayer === undefined) return { mode: ROOT_MODE, uid: 0, gid: 0 };
+    try {
+      return await lstat(topLayer);
+    } catch (error) {
+      throw errorCodeOf(error) === 'ENOENT' ? notUnpacked(topLayer) : error;
+    }
   };
 
   /** The container sees its root directory as the image's: overlayfs shows the writable layer's own. */
-  const makeRoot = async (path: string, topLayer: string | undefined, users?: PodUserNamespace): Promise<void> => {
-    const looks = topLayer === undefined ? { mode: ROOT_MODE, uid: 0, gid: 0 } : await lstat(topLayer);
+  const makeRoot = async (path: string, { mode, uid, gid }: Looks, users?: PodUserNamespace): Promise<void> => {
     try {
       await mkdir(path, { mode: DIRECTORY_MODE });
     } catch (error) {
       if (errorCodeOf(error) === 'EEXIST') return;
       throw error;
     }
-    const { uid, gid } = looks;
-    if (users === undefined) await chown(path, uid, gid);
-    else await chown(path, nodeIdOf(users.uids, uid), nodeIdOf(users.gids, gid));
-    await chmod(path, looks.mode & MODE_MASK);
+    if (users !== undefined) await chown(path, nodeIdOf(users.uids, uid), nodeIdOf(users.gids, gid));
+    // What root makes is root's.
+    else if (uid !== 0 || gid !== 0) await chown(path, uid, gid);
+    await chmod(path, mode & MODE_MASK);
   };
 
   return {
@@ -62,11 +80,11 @@ export const createSnapshots = (layout: ImageLayout, trees: Trees): Snapshots =>
       const upper = join(directory, LAYER_DIR);
       const work = join(directory, WORK_DIR);
       const lower = layerDirs(chainIds).toReversed();
-      await checkLayers(lower);
-      await mkdir(directory, { recursive: true, mode: DIRECTORY_MODE });
-      await makeRoot(upper, lower[0], users);
-      if (lower.length === 0) return [{ type: 'bind', source: upper, options: ['rbind', 'rw'] }] satisfies Mount[];
-      await mkdir(work, { recursive: true, mode: DIRECTORY_MODE });
+      const [top, ...others] = lower;
+      const [looks] = await Promise.all([looksOf(top), checkLayers(others)]);
+      await makeOwn(directory);
+      await settleAll([makeRoot(upper, looks, users), ...(top === undefined ? [] : [makeOwn(work)])]);
+      if (top === undefined) return [{ type: 'bind', source: upper, options: ['rbind', 'rw'] }] satisfies Mount[];
       const options = [
         ...(await indexOptions()),
         `lowerdir=${lower.join(':')}`,

@@ -10,9 +10,9 @@ import { withDeadline } from './deadline.ts';
 import { inspectAllDevices, inspectDevices } from './devices.ts';
 import { findImageDirectory, type LayerDirs } from './image-directories.ts';
 import type { ReadImageFile } from './image-files.ts';
+import { createKnownUsers } from './known-users.ts';
 import { inspectMountSource, readMountTable } from './mount-sources.ts';
 import { readSeccompProfile } from './seccomp-file.ts';
-import { resolveUser } from './users.ts';
 
 export interface InspectDependencies {
   readonly readImageFile: ReadImageFile;
@@ -44,16 +44,14 @@ export function createInspectContainer(dependencies: InspectDependencies): Perfo
     inspectApparmorProfile,
     hostTimeoutMs = HOST_TIMEOUT_MS,
   } = dependencies;
+  const resolveUserOf = createKnownUsers({ readImageFile, layerDirs });
 
   async function answer(questions: ContainerQuestions, signal: AbortSignal): Promise<ContainerFacts> {
     const ask = <T>(path: string, work: Promise<T>): Promise<T> => withDeadline(path, hostTimeoutMs, signal, work);
     const table = once(readMountTable);
     const { chainIds, imageSubPaths, cdiDevices, blockIOClass, seccompProfilePath, apparmorProfile } = questions;
     const [user, devices, allDevices, mounts, directories, cdi, blockIO, seccompProfile, apparmor] = await Promise.all([
-      ask(
-        'the image',
-        resolveUser(questions.user, (path, maxBytes) => readImageFile(chainIds, path, maxBytes)),
-      ),
+      ask('the image', resolveUserOf(chainIds, questions.user)),
       Promise.all(questions.devicePaths.map((path) => ask(path, inspectDevices(path)))),
       questions.allDevices ? ask('/dev', inspectAllDevices()) : [],
       Promise.all(questions.mountPaths.map((path) => ask(path, inspectMountSource(path, table)))),

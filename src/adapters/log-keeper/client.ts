@@ -4,9 +4,10 @@
  * itself never read a container's output.
  */
 import { constants } from 'node:fs';
-import { type FileHandle, open as openFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
+import type { Files } from '../../platform/linux/files.ts';
+import { closeDescriptor } from '../../platform/linux/syscalls.ts';
 import { type Backoff, untilDone } from '../../platform/rpc/retry.ts';
 import { orAfter, within } from '../../platform/rpc/timeout.ts';
 import type { Spawner } from '../../platform/spawner/types.ts';
@@ -29,6 +30,8 @@ const HOLD_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOL
 export interface LogKeeperOptions {
   /** The daemon's state directory; the keeper's is log-keeper in it. */
   readonly stateDir: string;
+  /** Of that directory. */
+  readonly files: Files;
   readonly spawner: Spawner;
   /** Content of one record at most, of outputs that are opened from now on. */
   readonly lineBytesMax: number;
@@ -42,9 +45,9 @@ const interrupted = (): FailureError =>
   new FailureError('Interrupted', 'The daemon has let go of its log keeper, for it is ending.');
 
 /** Holds on to FIFOs without reading: what is in them is not lost while no keeper has them open. */
-const holdFifos = async ({ stdoutFifo, stderrFifo }: KeptOutput): Promise<readonly FileHandle[]> => {
+const holdFifos = async (files: Files, { stdoutFifo, stderrFifo }: KeptOutput): Promise<readonly number[]> => {
   const paths = stderrFifo === null ? [stdoutFifo] : [stdoutFifo, stderrFifo];
-  const opened = await Promise.allSettled(paths.map((path) => openFile(path, HOLD_FLAGS)));
+  const opened = await Promise.allSettled(paths.map((path) => files.callsAt(path).open(path, HOLD_FLAGS)));
   // One that is not there is for the keeper to complain about.
   return opened.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
 };
@@ -52,25 +55,22 @@ const holdFifos = async ({ stdoutFifo, stderrFifo }: KeptOutput): Promise<readon
 const noKeeper = (): FailureError =>
   new FailureError('TimedOut', 'There is no log keeper to ask: see the log for why none could be started.');
 
-const release = async (holds: readonly FileHandle[]): Promise<void> => {
-  await Promise.all(holds.map((hold) => hold.close()));
-};
-
 /** What containers' output is read for the daemon. */
-const createKnownOutputs = () => {
+const createKnownOutputs = (files: Files) => {
   const known = new Map<string, KeptOutput>();
-  const holds = new Map<string, Promise<readonly FileHandle[]>>();
+  const holds = new Map<string, Promise<readonly number[]>>();
 
   const remember = (request: KeptOutput): void => {
     known.set(request.containerId, request);
-    if (!holds.has(request.containerId)) holds.set(request.containerId, holdFifos(request));
+    if (!holds.has(request.containerId)) holds.set(request.containerId, holdFifos(files, request));
   };
 
   const forget = async (containerId: string): Promise<void> => {
     known.delete(containerId);
     const held = holds.get(containerId);
     holds.delete(containerId);
-    if (held !== undefined) await release(await held);
+    // A FIFO has nothing on a disk that closing could wait for.
+    for (const hold of (await held) ?? []) closeDescriptor(hold);
   };
 
   return { known, remember, forget };
@@ -150,7 +150,7 @@ const hearAll = async (
 export const connectLogKeeper = async (options: LogKeeperOptions): Promise<LogKeeper> => {
   const { stateDir, spawner, lineBytesMax, log, tell } = options;
   const directory = { dir: join(stateDir, 'log-keeper'), spawner, report: log };
-  const outputs = createKnownOutputs();
+  const outputs = createKnownOutputs(options.files);
   const { known, remember, forget } = outputs;
   const disconnected = new AbortController();
 

@@ -19,6 +19,7 @@ import {
   readdirSync,
   renameSync,
   type Stats,
+  statfsSync,
   statSync,
   unlinkSync,
   writeFileSync,
@@ -43,7 +44,9 @@ export interface FileCalls {
   readonly rmdir: (path: string | Buffer) => Promise<void>;
   readonly mknod: (path: string, mode: number) => Promise<void>;
   /** A descriptor, which the caller closes. Direct ones never wait for a FIFO's other side: the caller says O_NONBLOCK. */
-  readonly open: (path: string, flags: number) => Promise<number>;
+  readonly open: (path: string, flags: number, mode?: number) => Promise<number>;
+  /** Number of the kind of file system, as statfs(2) has it. */
+  readonly fileSystem: (path: string) => Promise<number>;
   readonly stat: (path: string) => Promise<Stats>;
   readonly lstat: (path: string) => Promise<Stats>;
   readonly names: (directory: string) => Promise<readonly string[]>;
@@ -78,6 +81,8 @@ const fillDirect = (path: string, content: string | Uint8Array, mode: number): v
   }
 };
 
+const openPooled = promisify(openCallback);
+
 export const pooledCalls: FileCalls = {
   mkdir,
   chmod,
@@ -86,7 +91,8 @@ export const pooledCalls: FileCalls = {
   unlink,
   rmdir,
   mknod: makeNode,
-  open: promisify(openCallback),
+  open: (path, flags, mode = 0) => openPooled(path, flags, mode),
+  fileSystem: async (path) => (await statfs(path)).type,
   stat,
   lstat,
   names: (directory) => readdir(directory),
@@ -103,7 +109,8 @@ const directCalls: FileCalls = {
   // Somewhere else it may still be a mount point, of which the kernel then waits until every processor has let go.
   rmdir,
   mknod: (path, mode) => Promise.try(makeNodeHere, path, mode),
-  open: (path, flags) => Promise.try(openSync, path, flags),
+  open: (path, flags, mode = 0) => Promise.try(openSync, path, flags, mode),
+  fileSystem: (path) => Promise.try(() => statfsSync(path).type),
   stat: (path) => Promise.try(() => statSync(path)),
   lstat: (path) => Promise.try(() => lstatSync(path)),
   names: (directory) => Promise.try(() => readdirSync(directory)),
@@ -118,6 +125,6 @@ const IN_MEMORY: ReadonlySet<number> = new Set([0x01021994, 0x858458f6]);
 
 /** Direct ones at and below the directory if its file system is in memory now; pooled ones for all else. */
 export const callsWithin = async (directory: string): Promise<CallsAt> =>
-  IN_MEMORY.has((await statfs(directory)).type)
+  IN_MEMORY.has(await pooledCalls.fileSystem(directory))
     ? (path) => (isAtOrBelow(path, directory) ? directCalls : pooledCalls)
     : pooledEverywhere;

@@ -18,6 +18,7 @@ import type { Spawner } from '../../../src/platform/spawner/types.ts';
 import type { CniConfList, PodNetwork } from '../../../src/domain/model/cni.ts';
 import { FailureError } from '../../../src/domain/model/errors.ts';
 import type { EffectContext } from '../../../src/engine/ports.ts';
+import { pooledFiles } from '../../../src/platform/linux/files.ts';
 
 const run = promisify(execFile);
 
@@ -171,6 +172,7 @@ export const makeNode = async (t: TestContext): Promise<Node> => {
     },
     adapter: (options = {}) => {
       const adapter = createCniAdapter({
+        files: pooledFiles,
         spawner,
         confDir: join(dir, 'net.d'),
         binDirs: [binDir, PLUGIN_DIR],

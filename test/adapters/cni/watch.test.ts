@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { type CniAdapter, createCniAdapter } from '../../../src/adapters/cni/adapter.ts';
 import type { Observation } from '../../../src/domain/model/observation.ts';
+import { pooledFiles } from '../../../src/platform/linux/files.ts';
 
 const ARRIVAL_MS_MAX = 10_000;
 
@@ -39,6 +40,7 @@ const watchDir = async (
   const queue: string[] = [];
   let wake: () => void = () => undefined;
   const adapter = createCniAdapter({
+    files: pooledFiles,
     spawner: { run: () => Promise.reject(new Error('no plugin runs here')) },
     confDir,
     binDirs: [],
@@ -205,6 +207,7 @@ describe('the watch on CNI configurations', { timeout: 60_000 }, () => {
     await makeConfDir(dir, 'a');
     let refuse = false;
     const adapter = createCniAdapter({
+      files: pooledFiles,
       spawner: { run: () => Promise.reject(new Error('no plugin runs here')) },
       confDir: join(dir, 'etc', 'cni', 'net.d'),
       binDirs: [],

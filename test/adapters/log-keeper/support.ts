@@ -7,6 +7,7 @@ import type { LogKeeper, LogKeeperNews, OpenLogRequest } from '../../../src/adap
 import { holdProcess, type ProcessName, readProcessStat } from '../../../src/platform/linux/processes.ts';
 import { startSpawner } from '../../../src/platform/spawner/client.ts';
 import type { Spawner } from '../../../src/platform/spawner/types.ts';
+import { pooledFiles } from '../../../src/platform/linux/files.ts';
 import { type Owner, onCleanup } from '../../support/cleanup.ts';
 import { processes } from '../../support/leftovers.ts';
 import { type BackgroundProcess, runOk, startProcess } from '../../support/process.ts';
@@ -58,6 +59,7 @@ export const fixtureOf = async (owner: Owner): Promise<Fixture> => {
   const news: LogKeeperNews[] = [];
   const connect = async (lineBytesMax = 16_384): Promise<LogKeeper> => {
     const keeper = await connectLogKeeper({
+      files: pooledFiles,
       stateDir,
       spawner,
       lineBytesMax,

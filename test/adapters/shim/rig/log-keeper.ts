@@ -5,6 +5,7 @@ import { holdProcess } from '../../../../src/platform/linux/processes.ts';
 import { connectLogKeeper } from '../../../../src/adapters/log-keeper/client.ts';
 import type { LogKeeper } from '../../../../src/adapters/log-keeper/types.ts';
 import { SIGTERM } from '../../../../src/domain/values/signals.ts';
+import { pooledFiles } from '../../../../src/platform/linux/files.ts';
 import type { RigOptions } from './rig.ts';
 
 /** Keeps what containers write in memory, by container. */
@@ -91,6 +92,7 @@ export const createRealLogKeeper = (): RealLogKeeper => {
     startLogKeeper: async (stateDir, spawner) => {
       connected?.disconnect();
       connected = await connectLogKeeper({
+        files: pooledFiles,
         stateDir,
         spawner,
         lineBytesMax: 16_384,
