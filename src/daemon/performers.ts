@@ -2,6 +2,7 @@
  * The adapters that perform effects, made and joined: which of them performs what is decided here and nowhere else. They
  * know the engine by what they may tell it (observe) only.
  */
+import { setImmediate as repliesOut } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { createApparmor } from '../adapters/apparmor/loader.ts';
 import { createBundleEffects } from '../adapters/bundle/container-files.ts';
@@ -216,6 +217,11 @@ export const startPerformers = async (options: Options): Promise<Performers> => 
     ...createPinEffects({ spawner, roots }),
     ...cni.effects,
     ...shim.effects,
+    // It begins with the reply to CreateContainer, and starts programs that would take the processors from whoever hears that.
+    CreateTask: async (effect, context) => {
+      await repliesOut();
+      return shim.effects.CreateTask(effect, context);
+    },
     ReadCheckpoint: async ({ location, knownDigests }, { signal }) => {
       await shim.needCriu(`The checkpoint ${location}`);
       return { image: await images.checkpointArchives.readImage({ path: location, knownDigests }, signal) };
