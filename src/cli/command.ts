@@ -12,6 +12,8 @@ export interface Option {
   readonly value?: string;
   /** May be given more than once. */
   readonly repeatable?: true;
+  /** Has to be given, which the command itself sees to: its help says so. */
+  readonly required?: true;
   /** A letter. */
   readonly short?: string;
   readonly about: string;

@@ -22,8 +22,10 @@ const section = (title: string, parts: readonly string[]): string => `${title}\n
 const statusHelp = (zeroAndOne = '0 when it is done, 1 when it failed'): string =>
   section('EXIT STATUS', [wrap(`${zeroAndOne}, 2 when the command line is wrong.`, MARGIN)]);
 
-const usageOf = (name: string, { value, repeatable }: Option): string =>
-  `[--${name}${value === undefined ? '' : ` ${value}`}]${repeatable ? '...' : ''}`;
+const usageOf = (name: string, { value, repeatable, required }: Option): string => {
+  const form = `--${name}${value === undefined ? '' : ` ${value}`}`;
+  return `${required ? form : `[${form}]`}${repeatable ? '...' : ''}`;
+};
 
 /** The words after the name are wrapped under each other; no option is parted from its value. */
 const synopsis = ({ name, options, operands }: Command): string => {

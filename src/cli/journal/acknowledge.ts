@@ -18,7 +18,7 @@ export const journalAcknowledge = command({
   options: {
     config: configOption,
     socket: socketOption,
-    reason: { value: 'TEXT', about: 'Why it is right so. It has to be given.' },
+    reason: { value: 'TEXT', required: true, about: 'Why it is right so. It has to be given.' },
   },
   examples: [
     [
