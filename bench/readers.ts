@@ -2,7 +2,9 @@
  * How soon commands answer that read a large journal, and what they cost; then the latencies of a daemon whose journal that
  * is, alone and while such commands run on it without a pause. Prints every figure beside its goal.
  *
- *   node bench/readers.ts JOURNAL [--rounds N] [--calls N] [--only commands|daemon]
+ *   node bench/readers.ts JOURNAL [--rounds N] [--calls N] [--only commands|daemon|fsck]
+ *
+ * `--only fsck` writes it as a transparency log instead and has Tessera's fsck judge it, which takes Go and the Internet once.
  *
  * JOURNAL is what `node scripts/make-journal.ts JOURNAL` made. The daemon works on a copy of it, in a network namespace of
  * its own. Run `npm run build` first, as whoever installs scribe does.
@@ -17,6 +19,7 @@ import { journalFiles } from '../src/journal/files.ts';
 import { startDaemon, type Daemon } from '../test/support/daemon.ts';
 import { median, percentile } from './compare/statistics.ts';
 import { type Known, readerGoals } from './readers/commands.ts';
+import { measureFsck } from './readers/fsck.ts';
 import { load, runScribe, timeToListen } from './readers/run.ts';
 
 const { values, positionals } = parseArgs({
@@ -180,6 +183,7 @@ const measureDaemon = async (things: Known): Promise<void> => {
 };
 
 const things = known();
-if (values.only !== 'daemon') await measureCommands(things);
-if (values.only !== 'commands') await measureDaemon(things);
+if (values.only === undefined || values.only === 'commands') await measureCommands(things);
+if (values.only === undefined || values.only === 'daemon') await measureDaemon(things);
+if (values.only === 'fsck') await measureFsck(journal);
 process.exit(0);

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-const program = join(import.meta.dirname, '../../bin/scribe');
+export const program = join(import.meta.dirname, '../../bin/scribe');
 
 export interface Ran {
   /** null: it said nothing. */
