@@ -1,6 +1,6 @@
 /**
- * Reads long files of /proc whole, in one stay in libuv's pool: the kernel gives them away a page at a time, so that Node, which
- * waits for the pool again for each, takes hundreds of turns of the loop for the mount table of a crowded node.
+ * Reads files of /proc whole, in one stay in libuv's pool: Node waits for the pool four times for the shortest one, and again for
+ * each page that the kernel gives away at a time, which is hundreds of turns of the loop for the mount table of a crowded node.
  */
 import { errno } from 'koffi';
 import { inPool, native, systemError } from './syscalls.ts';

@@ -77,6 +77,10 @@ const statNow = (pid: number): ProcessStat | null => {
  */
 export const readProcessStat = (pid: number): Promise<ProcessStat | null> => Promise.try(statNow, pid);
 
+/** Text of /proc/<pid>/status, read as the line above is, and for the same reason. Rejects when it is gone. */
+export const readProcessStatus = (pid: number): Promise<string> =>
+  Promise.try(() => readFileSync(`/proc/${pid}/status`, 'utf8'));
+
 const isDead = (state: string): boolean => state === 'Z' || state === 'X';
 
 /** True while exactly this process runs; false for a zombie, and for another process with the same pid. */

@@ -6,6 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import type { CgroupFacts } from '../../../domain/model/node-facts.ts';
 import type { TaskMemory } from '../../../domain/model/tasks.ts';
+import { readProcFile } from '../../../platform/linux/proc-file.ts';
 
 export interface OomCounters {
   /** The memory cgroup directory that the process is in, as /proc/<pid>/cgroup tells while it lives; else null. */
@@ -65,7 +66,7 @@ export const createOomCounters = (facts: Pick<CgroupFacts, 'version' | 'controll
   return {
     cgroupOfProcess: async (pid) => {
       if (root === undefined) return null;
-      const text = await readFile(`/proc/${pid}/cgroup`, 'utf8').catch(() => '');
+      const text = await readProcFile(`/proc/${pid}/cgroup`).catch(() => '');
       const path = memoryCgroupPath(text, facts.version);
       return path === null ? null : join(root, path);
     },

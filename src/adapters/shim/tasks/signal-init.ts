@@ -3,13 +3,12 @@
  * some 5 ms of a stop. Only where it is no more: see `isSignalledHere` and `isInitOf`; whoever
  * is told false asks the shim. Hits exactly that process, held by pidfd.
  */
-import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { EffectOf } from '../../../domain/model/effects.ts';
 import { messageOf } from '../../../domain/model/errors.ts';
 import { type RuntimeHandler, takesRuncOptions } from '../../../domain/model/runtime-handler.ts';
 import { SIGKILL } from '../../../domain/values/signals.ts';
-import { endsWithin, type HeldProcess, holdProcess } from '../../../platform/linux/processes.ts';
+import { endsWithin, type HeldProcess, holdProcess, readProcessStatus } from '../../../platform/linux/processes.ts';
 import type { ShimContext } from '../context.ts';
 
 /** Others may be sandboxes, whose process is not the container's, or wrap a runtime and add something. */
@@ -52,7 +51,7 @@ export const signalInit = async (
   if (init === null || shimPid === undefined) return false;
   const held = await holdProcess(init);
   if (held === null) return false;
-  const status = await readFile(`/proc/${init.pid}/status`, 'utf8').catch(() => '');
+  const status = await readProcessStatus(init.pid).catch(() => '');
   if (!isInitOf(status, shimPid) || !held.kill(signal)) {
     held.release();
     return false;
