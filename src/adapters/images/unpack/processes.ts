@@ -21,7 +21,7 @@ export interface UnpackerProcesses {
   readonly expect: () => void;
   /** That layer will be unpacked from its whole blob, unless the returned function is called before. */
   readonly await: (place: ChainPlace) => () => void;
-  /** A layer below that one is being unpacked, or its process waits for one above. */
+  /** A process that has unpacked a layer below that one waits for one above. */
   readonly isBelow: (place: ChainPlace) => boolean;
   readonly close: () => void;
 }
@@ -90,7 +90,7 @@ export const createUnpackerProcesses = (
 ): UnpackerProcesses => {
   const rest = createRest();
   let spare: UnpackerProcess | null = null;
-  const working = new Set<UnpackerRun>();
+  let working = 0;
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;
 
@@ -138,18 +138,18 @@ export const createUnpackerProcesses = (
   return {
     expect,
     await: rest.await,
-    isBelow: (place) => rest.isBelow(place) || working.values().some((lower) => isAbove(place, lower.place)),
+    isBelow: rest.isBelow,
     run: async (run, vouched) => {
       const { signal, place } = run;
       signal.throwIfAborted();
-      working.add(run);
+      working += 1;
       try {
         const taken = (place === null ? null : await rest.take(place, run.archivePath)) ?? takeSpare();
         if (place !== null) rest.forget(place);
         return await unpackBy(taken, run, vouched);
       } finally {
-        working.delete(run);
-        if (working.size === 0 && !isClosed) later(QUIET_MS, expect);
+        working -= 1;
+        if (working === 0 && !isClosed) later(QUIET_MS, expect);
       }
     },
     close: () => {

@@ -15,7 +15,7 @@ import { createPlaces } from './places.ts';
 import type { UnpackerProcesses } from './processes.ts';
 import type { Unpacked, UnpackerRun } from './run-child.ts';
 import { createTakeAway } from './take-away.ts';
-import type { ChainPlace, Turns } from './turns.ts';
+import { type ChainPlace, isAbove, type Turns } from './turns.ts';
 
 export interface Unpacker {
   /** An image is about to come that has something to unpack, by all that is known. */
@@ -84,17 +84,18 @@ const toldOnce = (whole: Promise<void>, onProgress: (bytesDone: number) => void)
   return { arrived, onRead: (bytesDone: number): void => tell(bytesDone) };
 };
 
-/** How many are under way. */
-const createCount = () => {
-  let now = 0;
+/** Layers that are under way. */
+const createUnderWay = () => {
+  const places = new Set<ChainPlace>();
   return {
-    now: () => now,
-    during: async <T>(work: () => Promise<T>): Promise<T> => {
-      now += 1;
+    count: () => places.size,
+    isBelow: (place: ChainPlace): boolean => places.values().some((lower) => isAbove(place, lower)),
+    during: async <T>(place: ChainPlace, work: () => Promise<T>): Promise<T> => {
+      places.add(place);
       try {
         return await work();
       } finally {
-        now -= 1;
+        places.delete(place);
       }
     },
   };
@@ -115,7 +116,7 @@ export const createUnpacker = (options: {
   const held = createHolds();
   const { isUnpacked, whenUnpacked, putInPlace } = createPlaces(layout, onSnapshot);
   const active = new Set<string>();
-  const working = createCount();
+  const underWay = createUnderWay();
   const { takeAway, whenGone } = createTakeAway(layout, held.has);
 
   /** Has `fill` unpack the layer into a directory of its own, and puts it in place; it is gone when that fails. */
@@ -191,14 +192,15 @@ export const createUnpacker = (options: {
     const place = { chainId, below };
     const isSmall = layer.sizeBytes <= SMALL_BYTES;
     // One more than there are processors would only take these from those that have whole blobs to unpack.
-    const isRoom = working.now() < arrivingMax && !(isSmall && processes.isBelow(place));
+    const isRoom =
+      underWay.count() < arrivingMax && !(isSmall && (underWay.isBelow(place) || processes.isBelow(place)));
     if (whole !== null && isRoom)
-      if (await working.during(() => unpackArriving(wanted, whole, signal, onProgress))) return;
+      if (await underWay.during(place, () => unpackArriving(wanted, whole, signal, onProgress))) return;
     const forget = isSmall ? processes.await(place) : null;
     try {
       await unpackInto(wanted, signal, (run) => {
         const unpack = () => processes.run({ ...run, signal, onProgress });
-        return turns.inTurn({ signal, place, ready: whole }, () => working.during(unpack));
+        return turns.inTurn({ signal, place, ready: whole }, () => underWay.during(place, unpack));
       });
     } finally {
       forget?.();
