@@ -109,7 +109,12 @@ const drawLife = (context: CanvasRenderingContext2D, scene: Scene, lane: number,
   };
   const newestMs = Math.max(scene.records.times[scene.records.count - 1] ?? 0, last);
   if (!Number.isNaN(first)) bar(first, isGone[lane] === 1 ? last : newestMs, palette.life, 4);
-  if (!Number.isNaN(began)) bar(began, Number.isNaN(ended) ? newestMs : ended, palette.runs, 10);
+  if (!Number.isNaN(began)) {
+    const until = Number.isNaN(ended) ? newestMs : ended;
+    // Its border tells it from the paper, and marks stand out from what is inside.
+    bar(began, until, palette.life, 10);
+    bar(began, until, palette.runs, 8);
+  }
   if (isBad[lane] === 1 && ended >= window.fromMs && ended <= window.toMs)
     bar(ended, ended, palette.tones.wrong, ROW_PX - 2);
 };
@@ -185,6 +190,8 @@ const drawLabel = (context: CanvasRenderingContext2D, scene: Scene, lane: number
   context.restore();
 };
 
+const CHOSEN_EDGE_PX = 3;
+
 /** @param scrolledPx  how much of the rows is above the canvas */
 export const drawLanes = (canvas: HTMLCanvasElement, heightPx: number, scrolledPx: number, scene: Scene): void => {
   const { rows, plot, palette, chosenRow, chosenPosition, records, window } = scene;
@@ -200,6 +207,9 @@ export const drawLanes = (canvas: HTMLCanvasElement, heightPx: number, scrolledP
     if (row === chosenRow) {
       context.fillStyle = palette.chosen;
       context.fillRect(0, topPx, plot.leftPx + plot.widthPx, ROW_PX);
+      // The row's colour alone is too faint to tell which one it is.
+      context.fillStyle = palette.ink;
+      context.fillRect(0, topPx, CHOSEN_EDGE_PX, ROW_PX);
     }
     drawLife(context, scene, lane, topPx);
     drawMarks(context, scene, lane, topPx);
