@@ -1,7 +1,7 @@
 /**
  * Writes the golden journal of what seldom happens on a node and is in no simulated history: records about the node itself,
- * and calls that nothing follows from. Run by hand: node test/golden/record-node.ts > test/golden/v1/node-rules4.jsonl, then
- * node scripts/make-golden.ts --accept node-rules4. By rules 4, of which there is no other.
+ * and calls that nothing follows from. Run by hand: node test/golden/record-node.ts RULES > test/golden/v1/NAME.jsonl, then
+ * node scripts/make-golden.ts --accept NAME. node-rules4 is of rules 4, of which there is no other; node-rules7 has ClearStrays, too.
  */
 import { stdout } from 'node:process';
 import { writeGolden } from '../../src/cli/replay/golden-text.ts';
@@ -22,6 +22,7 @@ const CALLS: readonly CallDraft[] = [
   { method: 'ReloadConfig', changes: [{ key: 'audit.rules', applied: true, was: [], is: [] }], signal: 'SIGHUP' },
   { method: 'ReloadConfig', changes: [], failure },
   { method: 'ReadJournal', subcommand: 'history', words: ['--failed'], fromSeq: 1, toSeq: 9, shown: 2 },
+  { method: 'ClearStrays', strays: ['mount /run/scribe/netns/ab'], count: 1 },
   { method: 'Read', rpc: 'ListContainers', request: { filter: {} }, durationNs: '5' },
   { method: 'Refused', rpc: 'ExecSync', failure },
   { method: 'Unimplemented', rpc: 'RuntimeConfig' },
@@ -30,7 +31,7 @@ const CALLS: readonly CallDraft[] = [
 
 const pulled = [IMAGE, { ...IMAGE, id: digest }];
 const rig = await startRig({
-  facts: { ...FACTS, rules: 4 },
+  facts: { ...FACTS, rules: Number(process.argv[2] ?? 4) },
   perform: {
     PullImage: async () => ({ image: pulled.shift() ?? IMAGE }),
     CheckpointTask: async () => ({ digests: [digest] }),

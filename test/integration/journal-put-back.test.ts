@@ -82,6 +82,10 @@ describe('a journal that is not all that was written', () => {
     const cleared = await scribe('journal', 'clear-strays', ...places(), '--yes');
     assert.match(cleared.text, /cleared: shim .*\n/);
     assert.deepEqual(await shims(), []);
+    assert.match(
+      (await scribe('history', '--root', daemon.dirs.root, '--method', 'ClearStrays')).text,
+      /stray.*: shim /,
+    );
     assert.match((await scribe('journal', 'clear-strays', ...places())).text, /nothing that no record explains/);
     const { netns, mounts } = await daemon.leftovers();
     assert.deepEqual([netns, mounts], [[], []]);

@@ -92,6 +92,8 @@ export const detailOf = (request: CallRequest): string => {
       return `${streamsOf(request)}: ${shortened(commandText(request.cmd))}`;
     case 'ReloadConfig':
       return shortened(reloadWords(request));
+    case 'ClearStrays':
+      return shortened(`${counted(request.count, 'stray')}: ${request.strays.join('; ')}`);
     case 'ReadJournal':
       return journalReadWords(request);
     case 'Read':

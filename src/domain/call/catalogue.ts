@@ -204,6 +204,7 @@ const catalogue: Catalogue = {
     onFullDisk: 'refused',
     decide: (turn, call, { failure }) => complete(turn, call, failure === undefined ? OK : refused(failure)),
   },
+  ClearStrays: { ...ofNode, onFullDisk: 'refused', decide: (turn, call) => complete(turn, call, OK) },
   ReadJournal: { ...ofNode, onFullDisk: 'refused', decide: (turn, call) => complete(turn, call, OK) },
   Read: {
     ...ofNothing,

@@ -1,4 +1,4 @@
-/** What is recorded of calls that only read, where more than a row is. Types only. */
+/** What is recorded of calls that only read, where more than a row is, and of what commands do by themselves. Types only. */
 import type { Int64 } from './cri.ts';
 import type { Failure } from './errors.ts';
 
@@ -15,6 +15,13 @@ export interface JournalRead {
   readonly times?: number;
   /** Not all of them were by this command with these words, which are the last one's; all were by this user. */
   readonly differing?: true;
+}
+
+/** Somebody ends shims and takes away mounts that no record explains. */
+export interface ClearedStrays {
+  /** Each in words; of very many the first. */
+  readonly strays: readonly string[];
+  readonly count: number;
 }
 
 /** Of a call whose request the audit rules have recorded: received when it was answered. */

@@ -12,7 +12,7 @@ import type { CniConfList } from './cni.ts';
 import type { EffectIntents, EffectKind, EffectResults } from './effects.ts';
 import type { ImagePulled } from './image-content.ts';
 import type { AuditPolicy, ConfigReload } from './audit-policy.ts';
-import type { JournalRead, RecordedRead } from './reads.ts';
+import type { ClearedStrays, JournalRead, RecordedRead } from './reads.ts';
 import type { TaskExit } from './tasks.ts';
 import type { SandboxRequested } from './sandbox-requested.ts';
 import type { Failure, GrpcCode } from './errors.ts';
@@ -135,6 +135,7 @@ export type CallRequest =
   | { readonly method: 'UpdateRuntimeConfig'; readonly podCidr: string }
   | { readonly method: 'SetLogLevel'; readonly level: string }
   | { readonly method: 'AcknowledgeJournal'; readonly reason: string }
+  | ({ readonly method: 'ClearStrays' } & ClearedStrays)
   | ({ readonly method: 'ReloadConfig' } & ConfigReload)
   | ({ readonly method: 'ReadJournal' } & JournalRead)
   | ({ readonly method: 'Read' } & RecordedRead)

@@ -135,6 +135,27 @@ describe('scribe.v1.Daemon', { timeout: 20_000 }, () => {
     assert.deepEqual(received, { method: 'ReadJournal', subcommand: 'history', words, fromSeq: 1, toSeq: 9, shown: 3 });
   });
 
+  it('ClearStrays is journaled with what is cleared, and refused for another root or nothing', async (t) => {
+    const { client, test } = await serve(t);
+    const stray = `mount ${'x'.repeat(600)}`;
+    await ask(client, fullName, methods.clearStrays, { rootDir: '/root-dir', strays: [stray] });
+    const wrong = [
+      [{ rootDir: '/other', strays: [stray] }, GrpcCode.FAILED_PRECONDITION],
+      [{ rootDir: '/root-dir', strays: [] }, GrpcCode.INVALID_ARGUMENT],
+    ] as const;
+    for (const [{ rootDir, strays }, code] of wrong)
+      await assert.rejects(
+        ask(client, fullName, methods.clearStrays, { rootDir, strays: [...strays] }),
+        (error: Error) => codeOf(error) === code,
+      );
+    const requests = test.recorded('call.received').map(({ request }) => request);
+    assert.deepEqual(requests[0], { method: 'ClearStrays', strays: [stray.slice(0, 512)], count: 1 });
+    assert.deepEqual(
+      requests.slice(1).map(({ method }) => method),
+      ['Refused', 'Refused'],
+    );
+  });
+
   it('ListNriPlugins tells that NRI is off', async (t) => {
     const { client } = await serve(t);
     assert.deepEqual(await ask(client, fullName, methods.listNriPlugins, {}), { enabled: false, plugins: [] });

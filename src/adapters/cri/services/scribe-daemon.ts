@@ -10,6 +10,7 @@ import type { JournalRead } from '../../../domain/model/reads.ts';
 import type { Result } from '../../../domain/model/result.ts';
 import type { CallOptions } from '../../../engine/ports.ts';
 import type {
+  ClearStraysRequest,
   DaemonDefinition,
   ListNriPluginsReply,
   Owed,
@@ -109,6 +110,10 @@ export function daemonService(parts: CriParts, daemon: DaemonPorts): Handlers<ty
         };
       },
     ),
+    async clearStrays(request, context) {
+      await submit(parts, CLEAR_STRAYS, () => straysOf(request, daemon.realRootDir), context);
+      return {};
+    },
     async readJournal(request, context) {
       const read = await checked(parts, READ_JOURNAL, () => readOf(request, daemon.realRootDir), context);
       const failure = await daemon.recordJournalRead(read, optionsOf(context));
@@ -136,6 +141,27 @@ export function daemonService(parts: CriParts, daemon: DaemonPorts): Handlers<ty
 
 /** As long as a call of it takes: whoever asks says how far it is, and stops by not asking again. */
 const COMPACT_MS = 1_000;
+const CLEAR_STRAYS = 'ClearStrays';
+const STRAYS_MAX = 1_000;
+const STRAY_CHARS_MAX = 512;
+
+/** @throws {FailureError} WrongState for the root of another daemon */
+function checkRoot(rootDir: string, own: string): void {
+  if (rootDir !== own)
+    throw new FailureError(
+      'WrongState',
+      `root_dir is ${shown(rootDir)}; the journal of this daemon is in ${shown(own)}.`,
+    );
+}
+
+/** @throws {FailureError} InvalidField where there is nothing to clear */
+function straysOf({ rootDir, strays }: ClearStraysRequest, own: string) {
+  checkRoot(rootDir, own);
+  if (strays.length === 0) throw new FailureError('InvalidField', 'strays is empty; name what is cleared.');
+  const first = strays.slice(0, STRAYS_MAX).map((stray) => stray.slice(0, STRAY_CHARS_MAX));
+  return { strays: first, count: strays.length };
+}
+
 const READ_JOURNAL = 'ReadJournal';
 const SUBCOMMAND = /^[a-z][a-z ]{0,39}$/;
 const WORDS_MAX = 64;
@@ -146,11 +172,7 @@ function readOf(
   { rootDir, subcommand, words, fromSeq, toSeq, shown: count }: ReadJournalRequest,
   own: string,
 ): JournalRead {
-  if (rootDir !== own)
-    throw new FailureError(
-      'WrongState',
-      `root_dir is ${shown(rootDir)}; the journal of this daemon is in ${shown(own)}.`,
-    );
+  checkRoot(rootDir, own);
   if (!SUBCOMMAND.test(subcommand))
     throw new FailureError('InvalidField', `subcommand ${shown(subcommand)} is none; give one like "history".`);
   return {

@@ -101,6 +101,16 @@ export interface AcknowledgeJournalReply {
   doubts: string[];
 }
 
+export interface ClearStraysRequest {
+  /** Absolute path of the root directory whose journal knows nothing of them; that of another daemon is refused. */
+  rootDir: string;
+  /** A shim or a mount each, in words. */
+  strays: string[];
+}
+
+export interface ClearStraysReply {
+}
+
 export interface ReadJournalRequest {
   /** Absolute path of the root directory that is read from; that of another daemon is refused. */
   rootDir: string;
@@ -1061,6 +1071,116 @@ export const AcknowledgeJournalReply: MessageFns<AcknowledgeJournalReply> = {
   },
 };
 
+function createBaseClearStraysRequest(): ClearStraysRequest {
+  return { rootDir: "", strays: [] };
+}
+
+export const ClearStraysRequest: MessageFns<ClearStraysRequest> = {
+  encode(message: ClearStraysRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.rootDir !== "") {
+      writer.uint32(10).string(message.rootDir);
+    }
+    for (const v of message.strays) {
+      writer.uint32(18).string(v!);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ClearStraysRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseClearStraysRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.rootDir = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.strays.push(reader.string());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<ClearStraysRequest>, I>>(base?: I): ClearStraysRequest {
+    return ClearStraysRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ClearStraysRequest>, I>>(object: I): ClearStraysRequest {
+    const message = createBaseClearStraysRequest();
+    message.rootDir = object.rootDir ?? "";
+    message.strays = object.strays?.map((e) => e) || [];
+    return message;
+  },
+};
+
+function createBaseClearStraysReply(): ClearStraysReply {
+  return {};
+}
+
+export const ClearStraysReply: MessageFns<ClearStraysReply> = {
+  encode(_: ClearStraysReply, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ClearStraysReply {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseClearStraysReply();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<ClearStraysReply>, I>>(base?: I): ClearStraysReply {
+    return ClearStraysReply.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ClearStraysReply>, I>>(_: I): ClearStraysReply {
+    const message = createBaseClearStraysReply();
+    return message;
+  },
+};
+
 function createBaseReadJournalRequest(): ReadJournalRequest {
   return { rootDir: "", subcommand: "", words: [], fromSeq: undefined, toSeq: undefined, shown: undefined };
 }
@@ -1811,6 +1931,15 @@ export const DaemonDefinition = {
       requestType: CompactJournalRequest as typeof CompactJournalRequest,
       requestStream: false,
       responseType: CompactJournalReply as typeof CompactJournalReply,
+      responseStream: false,
+      options: {},
+    },
+    /** Has recorded what its caller is about to end and take away that no record explains. Changes nothing else. */
+    clearStrays: {
+      name: "ClearStrays",
+      requestType: ClearStraysRequest as typeof ClearStraysRequest,
+      requestStream: false,
+      responseType: ClearStraysReply as typeof ClearStraysReply,
       responseStream: false,
       options: {},
     },
