@@ -3,17 +3,19 @@
  * is on its way out is told when it has gone. Removing what was taken out is the trash's.
  */
 import { type ImageLayout, snapshotDir } from '../layout.ts';
-import { readSnapshotInfo } from '../snapshot-info.ts';
+import { readSnapshotInfo, type SnapshotInfo } from '../snapshot-info.ts';
 import { moveToTrash } from '../trash.ts';
-import type { Unpacker } from './unpacker.ts';
+
+/** Moves those layers to the trash that are there: what they were. null when any is held: then all stay. */
+export type TakeAway = (chainIds: readonly string[]) => Promise<readonly SnapshotInfo[] | null>;
 
 /** Layers on their way out: whoever wants one waits until it is gone, and unpacks it anew. */
 export const createTakeAway = (
   layout: ImageLayout,
   isHeld: (chainId: string) => boolean,
-): Pick<Unpacker, 'takeAway'> & { readonly whenGone: (chainId: string) => Promise<unknown> | undefined } => {
+): { readonly takeAway: TakeAway; readonly whenGone: (chainId: string) => Promise<unknown> | undefined } => {
   const leaving = new Map<string, Promise<unknown>>();
-  const takeAway: Unpacker['takeAway'] = async (chainIds) => {
+  const takeAway: TakeAway = async (chainIds) => {
     const infos = await Promise.all(chainIds.map((chainId) => readSnapshotInfo(snapshotDir(layout, chainId))));
     // From here to the last mark nobody else has a turn: a pull finds all of them held by it, or all on their way out.
     if (chainIds.some(isHeld)) return null;

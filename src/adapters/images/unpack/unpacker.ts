@@ -1,7 +1,7 @@
 /**
  * Has layers unpacked by child processes, so many at a time, each layer once whoever asks, and while they are downloaded where
- * there is room for that. What a crash leaves half-way is not where whole layers are (places.ts). Syncing them is SyncImage's. Layers do not wait for those below them but for one thing: directories that they do not
- * describe take after those below.
+ * there is room for that. What a crash leaves half-way is not where whole layers are (places.ts). Syncing them is SyncImage's.
+ * Layers do not wait for those below them but for one thing: directories that they do not describe take after those below.
  */
 import { mkdir } from 'node:fs/promises';
 import { randomUUID } from 'node:crypto';
@@ -14,7 +14,7 @@ import type { Trees } from '../trees/trees.ts';
 import { createPlaces } from './places.ts';
 import type { UnpackerProcesses } from './processes.ts';
 import type { Unpacked, UnpackerRun } from './run-child.ts';
-import { createTakeAway } from './take-away.ts';
+import { createTakeAway, type TakeAway } from './take-away.ts';
 import { type ChainPlace, isAbove, type Turns } from './turns.ts';
 
 export interface Unpacker {
@@ -26,8 +26,7 @@ export interface Unpacker {
   readonly active: ReadonlySet<string>;
   /** Keeps layers from being taken away until the returned function is called. */
   readonly hold: (chainIds: readonly string[]) => () => void;
-  /** Moves those layers to the trash that are there: what they were. null when any is held: then all stay. */
-  readonly takeAway: (chainIds: readonly string[]) => Promise<readonly SnapshotInfo[] | null>;
+  readonly takeAway: TakeAway;
 }
 
 export interface WantedLayer {
@@ -70,7 +69,10 @@ const arrivingOf = (layout: ImageLayout, { digest, sizeBytes }: ImageLayer) => (
   sizeBytes,
 });
 
-/** Larger ones have a process of their own: its start is little of what they take, and who waits for the layers below waits for no more. */
+/**
+ * Larger ones have a process of their own: its start is little of what they take, and who waits for the layers below waits
+ * for no more.
+ */
 const SMALL_BYTES = 32 * 1024 * 1024;
 
 /** Until all has arrived the download is what there is to tell of. */
