@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
-import { join } from 'node:path';
+import { basename } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { imageLayout } from '../../../src/adapters/images/layout.ts';
 import { buildImage } from '../../support/images/build.ts';
@@ -50,9 +50,8 @@ const begin = async (t: TestContext, first: Buffer) => {
 
 const unpackedSoFar = async ({ root }: TestStore): Promise<readonly string[]> => {
   const { unpack } = imageLayout(root);
-  const names = await readdir(unpack).catch(() => []);
-  const inside = await Promise.all(names.map((name) => readdir(join(unpack, name, 'fs')).catch(() => [])));
-  return inside.flat();
+  const paths = await readdir(unpack, { recursive: true }).catch(() => []);
+  return paths.map((path) => basename(path)).filter((name) => /^f\d+$/.test(name));
 };
 
 const whenUnpacking = (store: TestStore): Promise<true> =>

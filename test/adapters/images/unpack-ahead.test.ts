@@ -40,7 +40,7 @@ const standIn = (t: TestContext) => {
   };
   const home = {
     ...{ root: { directory: '/home', readOnly: 'in' }, archivePath: '/in/archive' },
-    ...{ putArchive: async () => {}, makeLayer: async () => {}, takeLayer: async () => {} },
+    ...{ putArchive: async () => {}, makeLayer: async () => '', takeLayer: async () => {} },
   };
   const homes = { make: () => Promise.resolve(home), remove: async () => {} };
   const processes = createUnpackerProcesses({ run }, defaultImageLimits, homes);

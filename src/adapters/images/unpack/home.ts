@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import { link, mkdir, rename, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type ImageLayout, LAYER_DIR } from '../layout.ts';
+import type { ImageLayout } from '../layout.ts';
 import { spreadDirectoriesIn } from '../../../platform/linux/spread.ts';
 import type { NewRoot } from '../../../platform/spawner/types.ts';
 
@@ -20,8 +20,8 @@ export interface Home {
   readonly archivePath: string;
   /** Rejects when the archive is on another file system. */
   readonly putArchive: (path: string) => Promise<void>;
-  /** Makes an empty directory for a layer. */
-  readonly makeLayer: () => Promise<void>;
+  /** Makes an empty directory for a layer, and resolves with its name in the root. */
+  readonly makeLayer: () => Promise<string>;
   /** The layer is at `directory` from then on, and the archive is gone. */
   readonly takeLayer: (directory: string) => Promise<void>;
 }
@@ -41,15 +41,20 @@ const makeSpread = async (path: string): Promise<void> => {
 };
 
 const homeIn = (directory: string): Home => {
-  const layer = join(directory, LAYER_DIR);
+  let layer = '';
   const archive = join(directory, READ_ONLY, ARCHIVE);
   return {
     root: { directory, readOnly: READ_ONLY },
     archivePath: join('/', READ_ONLY, ARCHIVE),
     putArchive: (path) => link(path, archive),
-    makeLayer: () => mkdir(layer, { mode: DIRECTORY_MODE }),
+    makeLayer: async () => {
+      // ext4 takes the name to find a place for a directory that is to lie apart: one name would be one place, each time.
+      layer = randomUUID();
+      await mkdir(join(directory, layer), { mode: DIRECTORY_MODE });
+      return layer;
+    },
     takeLayer: async (target) => {
-      await rename(layer, target);
+      await rename(join(directory, layer), target);
       await rm(archive, { force: true });
     },
   };

@@ -7,7 +7,6 @@ import { FailureError } from '../../../domain/model/errors.ts';
 import { timerMs } from '../../../platform/rpc/timeout.ts';
 import { JAILER_PATH, jailedCommand } from '../../../platform/linux/jailed-command.ts';
 import type { NewRoot, RunResult, Spawner, Told } from '../../../platform/spawner/types.ts';
-import { LAYER_DIR } from '../layout.ts';
 import type { ImageLimits } from '../types.ts';
 import type { Home, Homes } from './home.ts';
 import { REPORT_BYTES_MAX, type UnpackReport, type UnpackRequest } from './protocol.ts';
@@ -160,16 +159,17 @@ export const startUnpackerProcess = (
   /** Tells it to unpack the archive, where it finds it and where it has its place. */
   const ask = async ({ place, archivePath, directory, form, diffId, arriving }: UnpackerRun): Promise<void> => {
     const isFirst = making === null;
+    let within = '';
     if (place !== null) {
       layers += 1;
       making ??= homes.make();
       home = await making;
-      await home.makeLayer();
+      within = await home.makeLayer();
     }
     const root: NewRoot = home === null ? { directory } : home.root;
     const request: UnpackRequest = {
       blobPath: isFirst || home === null ? archivePath : home.archivePath,
-      ...{ form, diffId, root: root.directory, within: home === null ? '' : LAYER_DIR },
+      ...{ form, diffId, root: root.directory, within },
       ...(arriving !== undefined && { arriving }),
       entriesMax: limits.layerEntriesMax,
       bytesMax: limits.layerBytesMax,
