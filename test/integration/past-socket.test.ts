@@ -1,8 +1,10 @@
 /**
- * `scribe at MOMENT --listen`: what a real daemon answered at twenty moments of a random workload, a kill -9 in the middle
- * of a call in it, is answered again from its journal, and what crictl printed of it is printed again, byte for byte.
+ * `scribe at MOMENT --listen`: what a real daemon answered at twenty moments of a random workload, with kill -9 in the middle
+ * of calls in it, is answered again from its journal, and what crictl printed of it is printed again, byte for byte. The
+ * seed is another one each time; it is printed, and SCRIBE_SEED repeats it.
  */
 import assert from 'node:assert/strict';
+import { randomInt } from 'node:crypto';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { type CriClient, criClient } from '../../scripts/lib/cri-client.ts';
@@ -13,13 +15,17 @@ import { openReader } from '../../src/journal/open.ts';
 import * as wire from '../../src/wire/cri/api.ts';
 import { cleanupAfterAll, onCleanup } from '../support/cleanup.ts';
 import { criTool } from '../support/cri-tools.ts';
-import { stateOf } from '../support/journal.ts';
+import { headOf, journalPath } from '../support/journal.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
-import { containerConfig, eventually, inParallel, podConfig } from '../support/pods.ts';
+import { inParallel, podConfig } from '../support/pods.ts';
 import { runOk, startProcess } from '../support/process.ts';
-import { createChoices } from '../simulation/random.ts';
+import { METHODS, type Method, randomWorkload } from '../support/random-workload.ts';
+import { createChoices, type Random } from '../simulation/random.ts';
 
 const MOMENTS = 20;
+/** CreateContainer is always among the calls that the daemon is killed in. */
+const KILLS = 4;
+const seed = Number(process.env['SCRIBE_SEED'] ?? randomInt(2 ** 31));
 const timeout = 120_000;
 
 interface Seen {
@@ -30,6 +36,14 @@ interface Seen {
 }
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
+
+/** The calls that the daemon is killed in, in the order in which that happens. */
+const killedIn = (random: Random): Method[] => {
+  const methods: Method[] = ['CreateContainer'];
+  while (methods.length < KILLS)
+    methods.splice(random.below(methods.length + 1), 0, random.pick(METHODS.filter((one) => !methods.includes(one))));
+  return methods;
+};
 
 /** Every list and status that does not ask for more, encoded; the time of an answer is its own. */
 const answersOf = async ({ runtime, image }: CriClient): Promise<Map<string, string>> => {
@@ -60,19 +74,11 @@ describe('the past over CRI', () => {
   let node: TestNode;
   let journal: string;
   const seen: Seen[] = [];
+  const kills: string[] = [];
   let sockets = 0;
 
   const crictl = (socket: string, ...args: readonly string[]): Promise<string> =>
     runOk([criTool('crictl'), '-r', `unix://${socket}`, '-i', `unix://${socket}`, ...args]);
-
-  const headSeq = (): number => {
-    const reader = openReader(journal);
-    try {
-      return reader.head().seq;
-    } finally {
-      reader.close();
-    }
-  };
 
   /** As crictl prints them: every list, and every container and pod, unverbose. */
   const crictlOf = async (socket: string, { runtime }: CriClient): Promise<Map<string, string>> => {
@@ -93,64 +99,34 @@ describe('the past over CRI', () => {
   /** What is answered while nothing is recorded: looked at again until the journal stood still meanwhile. */
   const look = async (): Promise<void> => {
     for (let tries = 0; tries < 20; tries += 1) {
-      const seq = headSeq();
-      const answers = await answersOf(node.daemon.cri);
-      const said = await crictlOf(node.daemon.socket, node.daemon.cri);
-      if (headSeq() === seq) return void seen.push({ seq, answers, crictl: said });
+      const seq = headOf(node.daemon);
+      const [asked] = await Promise.allSettled([answersAndCrictl()]);
+      if (headOf(node.daemon) !== seq) continue; // What a restart carries on may have taken something away meanwhile.
+      if (asked.status === 'rejected') throw asked.reason;
+      return void seen.push({ seq, ...asked.value });
     }
     assert.fail('the journal never stood still');
   };
-
-  /** Kills the daemon while it makes a pod, and starts it; one that was ready too soon is another pod of the workload. */
-  const killInCreate = async (pods: string[]): Promise<void> => {
-    for (let tries = 0; tries < 5; tries += 1) {
-      const name = `caught-${tries}`;
-      const made = node.daemon.cri.runtime.runPodSandbox({ config: podConfig(node.daemon, name) }).catch(() => null);
-      await eventually('the pod is begun', async () =>
-        [...stateOf(node.daemon).sandboxes.values()].some(({ config }) => config.metadata?.name === name),
-      );
-      await node.daemon.kill();
-      const answer = await made;
-      await node.daemon.start();
-      if (answer === null) return;
-      pods.push(answer.podSandboxId);
-    }
-    assert.fail('the daemon was always too quick');
+  const answersAndCrictl = async (): Promise<Omit<Seen, 'seq'>> => {
+    const { cri, socket } = node.daemon;
+    return { answers: await answersOf(cri), crictl: await crictlOf(socket, cri) };
   };
 
   before(async () => {
     node = await startNode(owner);
-    journal = join(node.daemon.dirs.root, 'journal.db');
-    await node.daemon.cri.image.pullImage({ image: { image: busyboxName } });
-    const { next } = createChoices(20, []);
-    const pods: string[] = [];
-    const containers: string[] = [];
-    const pick = (from: readonly string[]): string | undefined => from[Math.floor(next() * from.length)];
-    for (let step = 0; step < MOMENTS; step += 1) {
-      if (step === MOMENTS / 2) {
-        await killInCreate(pods);
+    journal = journalPath(node.daemon);
+    const random = createChoices(seed, []);
+    const { step, killIn } = randomWorkload(node.daemon, random);
+    const doomed = new Map(killedIn(random).map((method, index) => [index * 5 + random.below(5), method]));
+    try {
+      for (let moment = 0; moment < MOMENTS; moment += 1) {
+        const method = doomed.get(moment);
+        if (method === undefined) await step();
+        else kills.push(await killIn(method));
+        await look();
       }
-      const { runtime } = node.daemon.cri;
-      const choice = next();
-      const podSandboxId = pick(pods);
-      const containerId = pick(containers);
-      if (podSandboxId === undefined || choice < 0.25) {
-        const config = podConfig(node.daemon, `pod-${step}`, { labels: { step: String(step) } });
-        pods.push((await runtime.runPodSandbox({ config })).podSandboxId);
-      } else if (containerId === undefined || choice < 0.6) {
-        const command = choice < 0.4 ? ['sh', '-c', 'exit 3'] : ['sleep', '1000'];
-        const config = containerConfig(`c-${step}`, busyboxName, command);
-        const sandboxConfig = podConfig(node.daemon, 'pod');
-        const made = await runtime.createContainer({ podSandboxId, config, sandboxConfig }).catch(() => null);
-        if (made !== null) {
-          containers.push(made.containerId);
-          await runtime.startContainer({ containerId: made.containerId });
-        }
-      } else if (choice < 0.75) await runtime.stopContainer({ containerId, timeout: '0' });
-      else if (choice < 0.85) await runtime.removeContainer({ containerId });
-      else if (choice < 0.95) await runtime.stopPodSandbox({ podSandboxId });
-      else await runtime.removePodSandbox({ podSandboxId });
-      await look();
+    } catch (error) {
+      throw new Error(`SCRIBE_SEED=${seed} does this again, kills: ${kills.join(', ')}`, { cause: error });
     }
   });
 
@@ -174,7 +150,8 @@ describe('the past over CRI', () => {
     return { socket, cri };
   };
 
-  test('lists and statuses of twenty moments are what was answered then', { timeout }, async () => {
+  test('lists and statuses of twenty moments are what was answered then', { timeout }, async (t) => {
+    t.diagnostic(`seed ${seed}, killed in ${kills.join(', ')}`);
     assert.equal(seen.length, MOMENTS);
     let answers = 0;
     for (const { seq, answers: then, crictl: said } of seen) {
