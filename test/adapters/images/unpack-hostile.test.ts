@@ -1,7 +1,7 @@
 /** Unpacking layers that were made to do harm: they do none, and what can't be right is refused. Needs root. */
 import assert from 'node:assert/strict';
 import { constants } from 'node:fs';
-import { lstat, mkdir, open, readdir, readFile, readlink, stat, writeFile } from 'node:fs/promises';
+import { type FileHandle, lstat, mkdir, open, readdir, readFile, readlink, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, beforeEach, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -32,6 +32,12 @@ const whoHas = async (path: string): Promise<string> => {
       for (const fd of fds) if (await isThat(`/proc/${pid}/fd/${fd}`)) return pid;
     }
   return assert.fail(`no other process has ${path} open`);
+};
+
+/** A pipe that another process reads, or is about to: opening one that nobody reads would wait without an end. */
+const openForReader = (path: string): Promise<FileHandle> => {
+  const { O_WRONLY, O_NONBLOCK } = constants;
+  return eventually(`${path} has a reader`, () => open(path, O_WRONLY | O_NONBLOCK).catch(() => false), 20_000);
 };
 
 const isLayerName = (name: string): boolean => /^[0-9a-f-]{36}$/.test(name);
@@ -227,7 +233,7 @@ describe('C17: hostile layers', { timeout: 60_000 }, () => {
       new AbortController().signal,
       () => undefined,
     );
-    const pipe = await open(blob, constants.O_WRONLY);
+    const pipe = await openForReader(blob);
     const pid = await whoHas(blob);
     const statusOf = (thread: string): Promise<string> => readFile(`/proc/${pid}/task/${thread}/status`, 'utf8');
     const fieldOf = (status: string, name: string): string =>
@@ -282,15 +288,18 @@ describe('C17: hostile layers', { timeout: 60_000 }, () => {
     await mkdir(layout.blobs, { recursive: true });
     const pipes = [lower, upper].map((plain) => blobPath(layout, sha256(plain)));
     for (const path of pipes) await runOk(['mkfifo', '--mode=600', path]);
-    const unpacking = [lower, upper].map((plain, index) => {
+    const unpack = (plain: Buffer, index: number): Promise<void> => {
       const digest = sha256(plain);
       const layer = { digest, diffId: digest, chainId: chainIds[index] ?? '', sizeBytes: plain.length };
       const wanted = { layer, below: chainIds.slice(0, index), whole: null };
       return unpacker.unpack(wanted, new AbortController().signal, () => undefined);
-    });
+    };
     const pids: string[] = [];
+    // Of two that ask at once either may be first: the one above is asked for when the one below is being read.
+    const unpacking = [unpack(lower, 0)];
     for (const [index, path] of pipes.entries()) {
-      const pipe = await open(path, constants.O_WRONLY);
+      const pipe = await openForReader(path);
+      if (index === 0) unpacking.push(unpack(upper, 1));
       pids.push(await whoHas(path));
       if (index === 1) {
         const root = `/proc/${pids[0]}/root`;
