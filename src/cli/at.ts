@@ -9,7 +9,7 @@ import { COLUMNS, type Kind, KINDS, listed } from './past/rows.ts';
 import { type PastState, stateAt } from './past/state.ts';
 import { configOption, jsonOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
 import { createTable } from './table.ts';
-import { thingFilterOf, thingOptions } from './things.ts';
+import { refuseAmbiguous, thingFilterOf, thingOptions } from './things.ts';
 import { MOMENT_FORMS, parseMoment } from './time-argument.ts';
 
 const { pod, container, image, namespace, label } = thingOptions;
@@ -122,6 +122,7 @@ export const at = command({
     const path = await readableJournal(await rootOf(values));
     const reader = openReader(path);
     try {
+      refuseAmbiguous(thingFilterOf(values), reader.streamsBeginning);
       const past = stateAt(path, reader, wanted);
       for (const note of past.notes) await write(io.stderr, `scribe: ${note}\n`);
       // With --listen it goes on until it is ended.

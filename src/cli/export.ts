@@ -16,7 +16,7 @@ import { watchJournal } from './history/watch.ts';
 import { type Io, write } from './io.ts';
 import { configOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
 import { parseRange, rangeOptions, seqsOf } from './time-argument.ts';
-import { thingFilterOf, thingOptions } from './things.ts';
+import { refuseAmbiguous, thingFilterOf, thingOptions } from './things.ts';
 
 const options = {
   root: rootOption,
@@ -107,6 +107,7 @@ const records = async (path: string, values: Values<typeof options>, io: Io): Pr
   const [format, level] = [parseFormat(values.format), parseLevel(values.level)];
   const [range, wanted] = [parseRange({ since, until }), thingFilterOf(values)];
   const reader = openReader(path);
+  refuseAmbiguous(wanted, reader.streamsBeginning);
   // Before anything is read, so that nothing can be written unseen.
   const watch = follow ? watchJournal(path) : null;
   const target = await targetOf(values, io);
@@ -121,6 +122,11 @@ const records = async (path: string, values: Values<typeof options>, io: Io): Pr
     await items.learnBefore(next);
     const sent = await sendRange(run, next, toSeq);
     void io.recordRead?.({ fromSeq: firstSeq, toSeq, shown: sent });
+    if (sent === 0 && !follow)
+      await write(
+        io.stderr,
+        `scribe: ${cursor.seq > 0 ? 'There is nothing new' : 'Nothing was recorded'} that fits.\n`,
+      );
     next = Math.max(next, toSeq + 1);
     while (watch !== null) {
       await watch.changed();

@@ -94,6 +94,12 @@ export const grouped = (count: number): string => count.toLocaleString('en-US');
 /** "1 record", "2 records". */
 export const counted = (count: number, what: string): string => `${grouped(count)} ${what}${count === 1 ? '' : 's'}`;
 
+/** "a, b, c", and of a long row how many more there are. */
+export const someOf = (names: readonly string[], max: number): string => {
+  const more = names.length - max;
+  return `${names.slice(0, max).join(', ')}${more > 0 ? ` and ${grouped(more)} more` : ''}`;
+};
+
 const SHORT_ID_CHARS = 13;
 
 /** Ids as crictl shortens them; a digest loses its algorithm. */

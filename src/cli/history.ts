@@ -2,7 +2,7 @@
 import { resolve } from 'node:path';
 import { openReader } from '../journal/open.ts';
 import { callMethods } from '../domain/call/catalogue.ts';
-import { command, failure, misuse, type Values } from './command.ts';
+import { command, misuse, type Values } from './command.ts';
 import { nearest } from '../config/nearest.ts';
 import { openCursor } from './cursor.ts';
 import { counted, localTime, shortUtcTime, type ShowTime, withAgo } from './format.ts';
@@ -20,7 +20,7 @@ import { type Shown, showTable } from './history/rows.ts';
 import { type JournalWatch, watchJournal } from './history/watch.ts';
 import { type Io, write } from './io.ts';
 import { parseRange, rangeOptions, seqsOf } from './time-argument.ts';
-import { choosesAll, type ThingFilter, thingFilterOf, thingOptions } from './things.ts';
+import { choosesAll, refuseAmbiguous, type ThingFilter, thingFilterOf, thingOptions } from './things.ts';
 import { configOption, jsonOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
 
 const options = {
@@ -198,6 +198,7 @@ export const history = command({
     // Before anything is read, so that nothing can be written unseen.
     const watch = values.follow === true ? watchJournal(path) : null;
     try {
+      refuseAmbiguous(wanted, reader.streamsBeginning);
       const cursor = cursorFile === undefined ? null : await openCursor(resolve(cursorFile), path, reader.head().seq);
       const selection = createSelection(wanted);
       const withReads = values.reads === true || namesReads(filter.methods);
@@ -224,10 +225,11 @@ export const history = command({
         return await follow(scan, isChosen, watch, shown);
       }
       if (past.shown === 0) await refuseUnknown(filter.methods);
-      if (selection.isEmpty() && past.shown === 0) throw failure(nobody(wanted, values.label));
       await shown.flush();
       void io.recordRead?.({ ...seqsOf(reader, range), shown: past.shown });
-      await noteMissing(past, !choosesAll(wanted) || !passesAll(filter), io);
+      const isNobody = selection.isEmpty() && past.shown === 0;
+      if (isNobody) await write(io.stderr, `scribe: ${nobody(wanted, values.label)}\n`);
+      else await noteMissing(past, !choosesAll(wanted) || !passesAll(filter), io);
       return 0;
     } finally {
       watch?.close();

@@ -11,7 +11,7 @@ import { isChosen, placeOf } from './report/place.ts';
 import { isWord, type Report, reports, type Word, WORDS } from './report/reports.ts';
 import { type CallRow, countPruned, readCalls, readThings, type Restart, type Things } from './report/rows.ts';
 import { createTable } from './table.ts';
-import { isMeant, type ThingFilter, thingFilterOf, thingOptions } from './things.ts';
+import { isMeant, refuseAmbiguous, type ThingFilter, thingFilterOf, thingOptions } from './things.ts';
 import { parseRange, rangeOptions, type Seqs, seqsOf } from './time-argument.ts';
 
 const CELL_WIDTH_MAX = 80;
@@ -215,6 +215,7 @@ export const report = command({
     const reader = openReader(path);
     const queries = openQueries(path);
     try {
+      refuseAmbiguous(asked.filter, reader.streamsBeginning);
       const seqs = seqsOf(reader, range);
       void io.recordRead?.(seqs);
       const collectors = collect(queries, seqs, asked);

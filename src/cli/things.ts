@@ -4,7 +4,8 @@
  * out: where things come from is the caller's.
  */
 import { formatImageReference, parseImageReference, repoTagOf } from '../domain/image/reference.ts';
-import { misuse, type Option, type Values } from './command.ts';
+import { failure, misuse, type Option, type Values } from './command.ts';
+import { someOf } from './format.ts';
 
 export type Labels = Readonly<Record<string, string>>;
 
@@ -120,6 +121,35 @@ export const isWholeId = (text: string): boolean => WHOLE_ID.test(text);
 
 /** Whether this is an id, or its beginning: at least four hex digits, so that few names are taken for one. */
 export const isIdPrefix = (text: string): boolean => HEX_PREFIX.test(text);
+
+const STREAMS_OF = { pod: 'sandbox/', container: 'container/', image: 'image/sha256:' } as const;
+const NAMED_MAX = 10;
+
+/** The streams of all whose id begins so, present or gone. Kind null: of any kind. */
+export const streamsOfId = (
+  { kind, text }: ThingName,
+  streamsBeginning: (start: string) => readonly string[],
+): readonly string[] => {
+  const bare = text.replace(/^sha256:/, '');
+  if (!isIdPrefix(bare)) return [];
+  const starts = kind === null ? Object.values(STREAMS_OF) : [STREAMS_OF[kind]];
+  return starts.flatMap((start) => streamsBeginning(`${start}${bare}`));
+};
+
+/** For what could be meant by a word that is too short. */
+export const couldBe = (text: string, candidates: readonly string[]): string =>
+  `"${text}" could be any of these: ${someOf(candidates, NAMED_MAX)}.`;
+
+/** Whoever gives the beginning of an id means one thing. Throws where several have it. */
+export const refuseAmbiguous = (
+  { pod, container, image }: Pick<ThingFilter, 'pod' | 'container' | 'image'>,
+  streamsBeginning: (start: string) => readonly string[],
+): void => {
+  for (const [kind, text] of Object.entries({ pod, container, image }) as [Thing['kind'], string | null][]) {
+    const streams = text === null ? [] : streamsOfId({ kind, text }, streamsBeginning);
+    if (streams.length > 1) throw failure(`--${kind} ${couldBe(text ?? '', streams)} Give more of the id.`);
+  }
+};
 
 const isIdOf = (text: string, id: string): boolean => isIdPrefix(text) && id.startsWith(text);
 

@@ -117,6 +117,7 @@ const nsOfToday = (text: string, nowMs: number): bigint | null => {
 /** Throws for what is no moment, naming the option. */
 export const parseMoment = (text: string, option: string, nowMs: number = Date.now()): Moment => {
   if (RECORD.test(text)) return { kind: 'record', seq: Number(text) };
+  if (/^0+$/.test(text)) throw misuse(`${option} ${text}: there is no such record; the first one is 1.`);
   const atNs =
     nsOfDate(text) ?? nsOfToday(text, nowMs) ?? nsOfAgo(text, nowMs) ?? nsOfSeconds(text) ?? nsOfWord(text, nowMs);
   if (atNs === null) throw misuse(`${option} ${text}: that is no time. ${MOMENT_FORMS}`);

@@ -1,5 +1,7 @@
 /** `scribe at` and `scribe diff` on a journal that the real engine wrote: the node as it was, and what changed. */
 import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { cleanupAfterAll, type Owner } from '../support/cleanup.ts';
 import { image, rowsOf, startNs, type Story, tell } from './story.ts';
@@ -70,6 +72,22 @@ describe('at', () => {
     );
     const images = await scribe(['at', last, 'get', 'images', '--root', root.dir]);
     assert.equal(rowsOf(images.stdout)[0]?.['IMAGE'], image);
+  });
+
+  test('a socket is not made where none can be, and no directory is made for it', async () => {
+    const noPlace = join(root.dir, 'no-such');
+    for (const [path, said] of [
+      [join(noPlace, 'at.sock'), `There is no directory ${noPlace}: make it, or name another path.`],
+      [root.journalPath, `${root.journalPath} is there, and is no socket: name another path.`],
+      [
+        `/tmp/${'s'.repeat(103)}`,
+        `/tmp/${'s'.repeat(103)} has 108 bytes, and the path of a socket can have at most 107: name a shorter one.`,
+      ],
+    ] as const) {
+      const { exitStatus, stderr } = await scribe(['at', '5', '--listen', path, '--root', root.dir]);
+      assert.deepEqual([exitStatus, stderr], [1, `scribe: ${said}\n`]);
+    }
+    assert.ok(!existsSync(noPlace));
   });
 
   test('what cannot be meant is refused with the remedy', async () => {

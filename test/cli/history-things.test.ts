@@ -4,7 +4,17 @@ import { before, describe, test } from 'node:test';
 import { cleanupAfterAll, type Owner } from '../support/cleanup.ts';
 import { idOf } from '../engine/rig.ts';
 import { image, rowsOf } from './story.ts';
-import { jsonLines, recordsOf, type Root, rootWith, scribe, startNode } from './support.ts';
+import { jsonLines, type Node, recordsOf, type Root, rootWith, scribe, startNode } from './support.ts';
+
+/** Two pods of one name. */
+const tellOfTwo = async (): Promise<Node> => {
+  const node = await startNode();
+  for (const namespace of ['default', 'shop']) {
+    const metadata = { name: 'web', namespace, uid: `${namespace}-web` };
+    await node.ask({ method: 'RunPodSandbox', config: { metadata }, runtimeHandler: '' });
+  }
+  return node;
+};
 
 describe('a history by namespace and label', () => {
   const owner: Owner = cleanupAfterAll();
@@ -72,7 +82,7 @@ describe('a history by namespace and label', () => {
     assert.deepEqual(await told(...since, '--label', '!tier', '--label', 'app'), [cart, none]);
   });
 
-  test('what nothing bears is an error that says what was asked for', async () => {
+  test('of what nothing bears nothing is shown, and standard error says what was asked for', async () => {
     const nobody = await scribe([
       'history',
       '--root',
@@ -84,8 +94,35 @@ describe('a history by namespace and label', () => {
       '--label',
       'c',
     ]);
-    assert.equal(nobody.exitStatus, 1);
+    assert.deepEqual([nobody.exitStatus, rowsOf(nobody.stdout)], [0, []]);
     assert.equal(nobody.stderr, 'scribe: The journal knows of no pod in namespace none with label a=b, c.\n');
+  });
+
+  test('what the ids of two begin with is refused by every command, and both are named', async () => {
+    const records = recordsOf(await tellOfTwo());
+    const [one = '', two = ''] = records.filter(({ type }) => type === 'sandbox.requested').map(({ stream }) => stream);
+    const [oneId, twoId] = [one.slice('sandbox/'.length), two.slice('sandbox/'.length)];
+    const start = 'abcdef';
+    const alike = (text: string): string =>
+      text.replaceAll(oneId, start + oneId.slice(start.length)).replaceAll(twoId, start + twoId.slice(start.length));
+    const alikes = await rootWith(
+      owner,
+      records.map((record) => ({ ...record, stream: alike(record.stream), body: alike(record.body) })),
+    );
+    const asked = ['--pod', start, '--root', alikes.dir];
+    for (const words of [['history'], ['report', 'execs'], ['at', 'now', 'get', 'pods'], ['export']]) {
+      const { exitStatus, stdout, stderr } = await scribe([...words, ...asked]);
+      assert.deepEqual([exitStatus, stdout], [1, ''], words.join(' '));
+      const both = [one, two].map(alike).toSorted().join(', ');
+      assert.equal(stderr, `scribe: --pod "${start}" could be any of these: ${both}. Give more of the id.\n`);
+    }
+    const why = await scribe(['why', 'web', '--root', alikes.dir]);
+    assert.match(why.stderr, /^scribe: "web" could be any of these: pod:shop\/web .*, pod:default\/web .*\. Name one/);
+  });
+
+  test('an export that nothing fits says so, and is none the worse for it', async () => {
+    const nothing = await scribe(['export', '--root', root.dir, '--namespace', 'none']);
+    assert.deepEqual(nothing, { exitStatus: 0, stdout: '', stderr: 'scribe: Nothing was recorded that fits.\n' });
   });
 
   test('an export chooses in the same words', async () => {

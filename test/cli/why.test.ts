@@ -115,7 +115,7 @@ describe('why', () => {
     assert.equal(unknown.exitStatus, 1);
     assert.match(unknown.stderr, /The journal knows nothing of "pod:nobody" up to record \d+\./);
     const both = await scribe(['why', 'web', '--at', '60', '--root', root.dir]);
-    assert.match(both.stderr, /"web" could be any of these: pod:default\/web .*, pod:test\/web/);
+    assert.match(both.stderr, /"web" could be any of these: pod:test\/web .*, pod:default\/web/);
     const none = await scribe(['why', '--root', root.dir]);
     assert.equal(none.exitStatus, 2);
     assert.match(none.stderr, /THING is missing: name a pod, .*\nscribe why --help describes the command/);

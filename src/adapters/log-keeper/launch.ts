@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { FailureError, messageOf } from '../../domain/model/errors.ts';
 import { SIGKILL, SIGTERM } from '../../domain/values/signals.ts';
 import { endsWithin, type HeldProcess, holdProcess, readBootId } from '../../platform/linux/processes.ts';
+import { SOCKET_PATH_BYTES_MAX } from '../../platform/linux/unix-listener.ts';
 import { within } from '../../platform/rpc/timeout.ts';
 import type { Spawner } from '../../platform/spawner/types.ts';
 import { connectToKeeper, type KeeperConnection } from './connection.ts';
@@ -23,8 +24,6 @@ const END_TIMEOUT_MS = 5_000;
 const IDLE_END_MS = 60_000;
 const DIRECTORY_MODE = 0o700;
 const TOKEN_BYTES = 4;
-/** sun_path holds 108 bytes, the last of which is 0. */
-const SOCKET_PATH_BYTES_MAX = 107;
 
 const mainPath = fileURLToPath(new URL('./keeper-main.ts', import.meta.url));
 /**

@@ -16,6 +16,5 @@ const SERVICES: readonly Service[] = [
 ];
 
 export const knownMethods = (): readonly string[] => [
-  ...SERVICES.flatMap(({ methods }) => Object.values(methods).map(({ name }) => name)),
-  ...callMethods,
+  ...new Set([...SERVICES.flatMap(({ methods }) => Object.values(methods).map(({ name }) => name)), ...callMethods]),
 ];

@@ -2,7 +2,8 @@
  * A CRI socket that shows the node as it was: lists and statuses are answered by the code that answers them live, from
  * a folded state; everything else is refused. Must not reach anything that changes the node.
  */
-import { lstat } from 'node:fs/promises';
+import { lstat, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { throwError } from 'rxjs';
 import { createLists } from '../../adapters/cri/lists.ts';
 import type { CriParts } from '../../adapters/cri/parts.ts';
@@ -12,6 +13,7 @@ import { type Failure, FailureError, messageOf } from '../../domain/model/errors
 import { pinnedBy } from '../../domain/image/pinned.ts';
 import type { ReadModel } from '../../engine/ports.ts';
 import { whyUnreachable } from '../client.ts';
+import { SOCKET_PATH_BYTES_MAX } from '../../platform/linux/unix-listener.ts';
 import { failure } from '../command.ts';
 import { utcTime } from '../format.ts';
 import type { PastState } from './state.ts';
@@ -85,8 +87,19 @@ const partsOf = ({ past, pinned, report }: PastServerOptions): CriParts => {
   };
 };
 
-/** A socket that somebody listens at, or a file that is none, stays. */
-const refuseTaken = async (socketPath: string): Promise<void> => {
+/** A socket that somebody listens at, or a file that is none, stays; and no directory is made by a slip. */
+const refuseUnusable = async (socketPath: string): Promise<void> => {
+  const pathBytes = Buffer.byteLength(socketPath);
+  if (pathBytes > SOCKET_PATH_BYTES_MAX)
+    throw failure(
+      `${socketPath} has ${pathBytes} bytes, and the path of a socket can have at most ${SOCKET_PATH_BYTES_MAX}: name a shorter one.`,
+    );
+  const dir = dirname(socketPath);
+  const isDirectory = await stat(dir).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+  if (!isDirectory) throw failure(`There is no directory ${dir}: make it, or name another path.`);
   const found = await lstat(socketPath).catch(() => null);
   if (found === null) return;
   if (!found.isSocket()) throw failure(`${socketPath} is there, and is no socket: name another path.`);
@@ -96,7 +109,7 @@ const refuseTaken = async (socketPath: string): Promise<void> => {
 
 /** Serves until it is closed. */
 export const servePast = async (options: PastServerOptions): Promise<CriServer> => {
-  await refuseTaken(options.socketPath);
+  await refuseUnusable(options.socketPath);
   return startCriServer({
     socketPath: options.socketPath,
     socketMode: 0o600,

@@ -18,7 +18,15 @@ import { failure } from '../command.ts';
 import { shortId } from '../format.ts';
 import { type Names, podNameOf } from '../history/names.ts';
 import { thingsOf } from '../past/things.ts';
-import { isIdPrefix, isNamed, isSameReference, parseThingName, type Thing, type ThingName } from '../things.ts';
+import {
+  couldBe,
+  isNamed,
+  isSameReference,
+  parseThingName,
+  streamsOfId,
+  type Thing,
+  type ThingName,
+} from '../things.ts';
 import { type EventOf, isOf, type Records } from './records.ts';
 
 export type Found =
@@ -64,22 +72,17 @@ const findPresent = ({ state }: Sources, name: ThingName): Thing | null => {
   const newest = meant.at(-1) ?? null;
   const exact = meant.find(({ id }) => id === name.text);
   if (exact !== undefined || identities.size <= 1) return exact ?? newest;
-  const shown = meant.map((thing) => `${identityOf(thing)} (${shortId(thing.id)})`).slice(-10);
-  throw failure(`"${name.text}" could be any of these: ${shown.join(', ')}. Name one of them.`);
+  const shown = meant.map((thing) => `${identityOf(thing)} (${shortId(thing.id)})`).toReversed();
+  throw failure(`${couldBe(name.text, shown)} Name one of them.`);
 };
 
-const PREFIXES = { pod: ['sandbox/'], container: ['container/'], image: ['image/sha256:'] } as const;
-
 /** By the beginning of an id: of what is gone, too. */
-const findById = ({ reader }: Sources, { kind, text }: ThingName): Found | null => {
-  const bare = text.replace(/^sha256:/, '');
-  if (!isIdPrefix(bare)) return null;
-  const prefixes = kind === null ? Object.values(PREFIXES).flat() : PREFIXES[kind];
-  const streams = prefixes.flatMap((prefix) => reader.streamsBeginning(`${prefix}${bare}`));
+const findById = ({ reader }: Sources, name: ThingName): Found | null => {
+  const streams = streamsOfId(name, reader.streamsBeginning);
   const [stream, ...others] = streams;
   if (stream === undefined) return null;
   if (others.length === 0) return { kind: 'thing', stream };
-  throw failure(`"${text}" could be any of these: ${streams.slice(0, 10).join(', ')}. Give more of the id.`);
+  throw failure(`${couldBe(name.text, streams)} Give more of the id.`);
 };
 
 const TYPES: readonly RecordType[] = ['sandbox.requested', 'container.requested', 'image.pulled', 'call.received'];

@@ -4,7 +4,7 @@ import { createServer, type Socket } from 'node:net';
 import { FailureError } from '../../domain/model/errors.ts';
 
 /** sun_path holds 108 bytes with its final zero. */
-const PATH_BYTES_MAX = 107;
+export const SOCKET_PATH_BYTES_MAX = 107;
 
 export interface UnixListener {
   /** Ends all connections, stops listening and removes the socket. */
@@ -29,10 +29,10 @@ export const listenUnix = async (
   connectionsMax: number,
   onConnection: (socket: Socket) => void,
 ): Promise<UnixListener> => {
-  if (Buffer.byteLength(path) > PATH_BYTES_MAX) {
+  if (Buffer.byteLength(path) > SOCKET_PATH_BYTES_MAX) {
     throw new FailureError(
       'HostFailed',
-      `The socket path ${path} is longer than ${PATH_BYTES_MAX} bytes: choose a shorter directory.`,
+      `The socket path ${path} is longer than ${SOCKET_PATH_BYTES_MAX} bytes: choose a shorter directory.`,
     );
   }
   await removeStaleSocket(path);
