@@ -1,23 +1,28 @@
 /**
  * How long the page of `scribe ui` takes to show a journal, and how smoothly it pans, in a real Chromium: with wall times,
- * which other work on the machine lengthens, and processor times, which it does not. Can take the pictures of docs/ui.
+ * which other work on the machine lengthens, and processor times, which it does not. All of it, zoomed in, and with a
+ * filter on. Can take the pictures of docs/ui.
  *
- *   node bench/ui.ts JOURNAL [--pictures DIR]
+ *   node bench/ui.ts JOURNAL [--filter WORDS] [--pictures DIR]
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { loadavg } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { type Page, startChromium } from '../test/support/chromium.ts';
+import type { Page } from 'playwright-core';
+import { openRecord } from '../test/cli/ui/looking.ts';
+import { startChromium } from '../test/support/chromium.ts';
 
 const PAN_FRAMES = 150;
 const TICKS_PER_SECOND = 100;
 
-const { values, positionals } = parseArgs({ options: { pictures: { type: 'string' } }, allowPositionals: true });
+const options = { pictures: { type: 'string' }, filter: { type: 'string', default: 'failed' } } as const;
+const { values, positionals } = parseArgs({ options, allowPositionals: true });
 const [journal] = positionals;
-if (journal === undefined) throw new Error('Name a journal: node bench/ui.ts JOURNAL [--pictures DIR]');
+if (journal === undefined)
+  throw new Error('Name a journal: node bench/ui.ts JOURNAL [--filter WORDS] [--pictures DIR]');
 
 /** Processor time of a process so far. */
 const cpuMsOf = (pid: number | undefined): number => {
@@ -25,11 +30,25 @@ const cpuMsOf = (pid: number | undefined): number => {
   return ((Number(fields[11]) + Number(fields[12])) * 1000) / TICKS_PER_SECOND;
 };
 
-const isShown =
-  "document.querySelectorAll('#rows tr').length > 0 && !document.querySelector('#status').textContent.includes('Reading')";
+const VIEWPORT = { width: 1280, height: 800 };
+
+/** Waits until all of the journal is on the page. */
+const shown = async (page: Page): Promise<void> => {
+  await page.locator('#status').filter({ hasText: 'lanes.' }).filter({ hasNotText: 'Reading' }).waitFor();
+  await page.locator('#rows tr').first().waitFor();
+};
+
+/** Does what changes the view, and waits until the address says so, after which nothing more is due to be drawn. */
+const zoomIn = async (page: Page, times: number): Promise<void> => {
+  for (let count = 0; count < times; count += 1) {
+    const before = page.url();
+    await page.keyboard.press('+');
+    await page.waitForURL((url) => url.href !== before, { waitUntil: 'commit' });
+  }
+};
 
 /** Pans by a wheel event for each frame; gives the time of each, and how long the page's own work took. */
-const pan = async (page: Page): Promise<{ framesPerSecond: number; slowestMs: number; workMs: number }> => {
+const pan = async (page: Page, what: string): Promise<void> => {
   const gaps = await page.evaluate<number[]>(`new Promise((resolve) => {
     const lanes = document.querySelector('#lanes');
     const gaps = [];
@@ -66,53 +85,65 @@ const pan = async (page: Page): Promise<{ framesPerSecond: number; slowestMs: nu
     again();
   })`);
   const sum = gaps.reduce((total, gap) => total + gap, 0);
-  return { framesPerSecond: (1000 * gaps.length) / sum, slowestMs: Math.max(...gaps), workMs };
+  const rate = ((1000 * gaps.length) / sum).toFixed(0);
+  const slowest = Math.max(...gaps).toFixed(0);
+  console.log(`panning ${what}: ${rate} frames/s, slowest ${slowest} ms, ${workMs.toFixed(1)} ms of work each`);
+};
+
+const panEverywhere = async (page: Page, filtered: string): Promise<void> => {
+  await page.keyboard.press('0');
+  await pan(page, `all of it${filtered}`);
+  await zoomIn(page, 5);
+  await pan(page, `a tenth${filtered}`);
+  await zoomIn(page, 9);
+  await pan(page, `a thousandth${filtered}`);
 };
 
 const undos: (() => unknown)[] = [];
 try {
   const chromium = await startChromium({ after: (undo) => undos.push(undo) });
-  const page = await chromium.page();
+  const page = await chromium.newPage({ viewport: VIEWPORT });
+  console.log(
+    `load before: ${loadavg()
+      .map((load) => load.toFixed(1))
+      .join(' ')}`,
+  );
   const startedMs = performance.now();
   const program = join(import.meta.dirname, '../bin/scribe');
   const ui = spawn(program, ['ui', '--utc', journal], { stdio: ['ignore', 'pipe', 'inherit'] });
   undos.push(() => ui.kill());
   const [said] = (await once(ui.stdout, 'data')) as [Buffer];
   const url = said.toString().trim();
-  const began = performance.now();
+  const openedMs = performance.now();
   await page.goto(url);
-  await page.until(isShown, 'the whole journal');
+  await shown(page);
   const shownMs = performance.now();
   console.log(`from the command to the whole journal shown: ${Math.round(shownMs - startedMs)} ms`);
-  console.log(`of these from opening the page: ${Math.round(shownMs - began)} ms`);
+  console.log(`of these from opening the page: ${Math.round(shownMs - openedMs)} ms`);
   console.log(`processor time of scribe ui: ${cpuMsOf(ui.pid)} ms`);
-  console.log(await page.evaluate("document.querySelector('#status').textContent"));
-  for (const [what, zooms] of [
-    ['all of it', 0],
-    ['a tenth', 5],
-    ['a thousandth', 9],
-  ] as const) {
-    for (let count = 0; count < zooms; count += 1) await page.press('+');
-    await sleep(500);
-    const { framesPerSecond, slowestMs, workMs } = await pan(page);
-    const rate = framesPerSecond.toFixed(0);
-    console.log(
-      `panning ${what}: ${rate} frames/s, slowest ${slowestMs.toFixed(0)} ms, ${workMs.toFixed(1)} ms of work each`,
-    );
-  }
-  for (const scheme of values.pictures === undefined ? [] : (['light', 'dark'] as const)) {
-    const shown = await chromium.page({ scheme });
+  console.log(await page.locator('#status').textContent());
+  await panEverywhere(page, '');
+  const filteredMs = performance.now();
+  await page.locator('#filter').fill(values.filter);
+  await page.locator('#filter').press('Enter');
+  const note = page.locator('#filter-note').filter({ hasText: /^[\d,]+ records$/ });
+  await note.waitFor();
+  console.log(`filter ${values.filter}: ${await note.textContent()}, ${Math.round(performance.now() - filteredMs)} ms`);
+  await page.locator('#lanes').focus();
+  await panEverywhere(page, ', filtered');
+  console.log(
+    `load after: ${loadavg()
+      .map((load) => load.toFixed(1))
+      .join(' ')}`,
+  );
+  for (const colorScheme of values.pictures === undefined ? [] : (['light', 'dark'] as const)) {
+    const drawn = await chromium.newPage({ viewport: VIEWPORT, colorScheme });
     const view = new URLSearchParams({ since: '2026-11-20T00:00:00Z', until: '2026-11-20T00:12:00Z' });
-    await shown.goto(`${url}#${view.toString()}`);
-    await shown.until(isShown);
-    const bad = '#rows tr.bad button';
-    await shown.until(`document.querySelector('${bad}') !== null`);
-    await shown.click(bad);
-    await shown.until(
-      "!document.querySelector('#panel').hidden && document.querySelectorAll('#panel [aria-busy=true]').length === 0",
-    );
-    await sleep(500);
-    await shown.screenshot(join(values.pictures ?? '', `${scheme}.png`));
+    await drawn.goto(`${url}#${view.toString()}`);
+    await shown(drawn);
+    const seq = Number(await drawn.locator('#rows tr.bad').first().getAttribute('data-seq'));
+    await openRecord(drawn, seq);
+    await drawn.screenshot({ path: join(values.pictures ?? '', `${colorScheme}.png`), animations: 'disabled' });
   }
 } finally {
   for (const undo of undos.toReversed()) await undo();

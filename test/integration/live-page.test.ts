@@ -5,8 +5,9 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
-import { inkOn, openRecord, rowTexts, textOf } from '../cli/ui/looking.ts';
-import { type Chromium, startChromium } from '../support/chromium.ts';
+import type { Browser } from 'playwright-core';
+import { blankPage, inkOn, openRecord, panelOf, says, textOf } from '../cli/ui/looking.ts';
+import { problemsOf, startChromium } from '../support/chromium.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
 import { busyboxName, startNode, type TestNode } from '../support/node.ts';
 import { runPod } from '../support/pods.ts';
@@ -14,51 +15,48 @@ import { startProcess } from '../support/process.ts';
 
 const owner = cleanupAfterAll();
 const scribe = join(import.meta.dirname, '../../bin/scribe');
-let chromium: Chromium;
+let chromium: Browser;
 let node: TestNode;
 
 before(async () => {
   [chromium, node] = await Promise.all([startChromium(owner), startNode(owner)]);
 });
 
-const row = (words: string): string => `${rowTexts}.find((text) => ${words}.test(text))`;
-
 test('a pod comes onto the page while it runs, its end too, and a click says who ended it', async (t) => {
   const { daemon } = node;
   const ui = await startProcess(t, [scribe, 'ui', '--root', daemon.dirs.root, '--utc']);
   const [, url = ''] = await ui.until(/(http:\/\/127\.0\.0\.1:\d+\/\S+\/)\n/);
-  const page = await chromium.page();
+  const page = await blankPage(t, chromium);
+  const problems = problemsOf(page);
+  const row = (words: RegExp) => page.locator('#rows tr').filter({ hasText: words }).first();
   await page.goto(url);
-  await page.until(row('/PullImage/'), 'the call that pulled the image');
-  assert.match(await page.evaluate(textOf('#status')), /[^\d]2 lanes\.$/);
-  await page.press('l');
-  await page.until("document.querySelector('#live').getAttribute('aria-pressed') === 'true'");
-  const inkBefore = await page.evaluate<number>(inkOn('lane-canvas'));
+  await row(/PullImage/).waitFor();
+  assert.match(await textOf(page, '#status'), /[^\d]2 lanes\.$/);
+  await page.keyboard.press('l');
+  await page.getByRole('button', { name: 'Follow what is written', pressed: true }).waitFor();
+  const inkBefore = await inkOn(page, 'lane-canvas');
 
   const { containerId } = await runPod(daemon, 'watched', busyboxName, ['sleep', '1000'], {}, t);
-  await page.until(row('/StartContainer.*default\\/watched main.*OK/'), 'the call that started the container');
-  await page.until(`/[^\\d]4 lanes\\.$/.test(${textOf('#status')})`, 'lanes of the pod and its container');
-  assert.ok((await page.evaluate<number>(inkOn('lane-canvas'))) > inkBefore);
+  await row(/StartContainer.*default\/watched main.*OK/).waitFor();
+  await says(page, '#status', /[^\d]4 lanes\.$/);
+  assert.ok((await inkOn(page, 'lane-canvas')) > inkBefore);
 
-  await page.evaluate("document.querySelector('#lanes').focus()");
-  await page.press('PageDown');
-  await page.until(`${textOf('#lane-note')} !== ''`);
+  await page.locator('#lanes').press('PageDown');
+  await says(page, '#lane-note', /./);
   await daemon.cri.runtime.stopContainer({ containerId, timeout: '0' });
-  const ended =
-    "[...document.querySelectorAll('#rows tr')].find((tr) => /exited.*default\\/watched main.*137/.test(tr.textContent))";
-  const seq = Number(await page.until<string>(`${ended}?.dataset.seq`, 'the end of the container'));
+  const seq = Number(await row(/exited.*default\/watched main.*137/).getAttribute('data-seq'));
   await openRecord(page, seq);
-  const panel = await page.evaluate<string>(textOf('#panel-body'));
   assert.match(
-    panel,
+    await textOf(page, '#panel-body'),
     /Container main of pod default\/watched .* was stopped by \S+ \(pid \d+, uid 0\); SIGKILL ended it/,
   );
-  const stops = "[...document.querySelectorAll('#panel li')].find((li) => /called StopContainer/.test(li.textContent))";
-  await page.evaluate(`${stops}.querySelector('button').id = 'who-ended-it'`);
-  await page.click('#who-ended-it');
-  await page.until(
-    `${textOf('#panel-title')} !== 'Record ${seq}' && /StopContainer/.test(${textOf('#panel-body')})`,
-    'the call',
-  );
-  assert.deepEqual(page.problems(), []);
+  const stop = page
+    .locator('#panel li')
+    .filter({ hasText: /called StopContainer/ })
+    .getByRole('button');
+  const call = Number(await stop.textContent());
+  await stop.click();
+  await panelOf(page, call);
+  assert.match(await textOf(page, '#panel-body'), /StopContainer/);
+  assert.deepEqual(problems, []);
 });

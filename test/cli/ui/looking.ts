@@ -1,32 +1,80 @@
-/** What tests look at on the page of `scribe ui`, as expressions in it, and how they open a record. */
-import type { Page } from '../../support/chromium.ts';
+/** How tests look at the page of `scribe ui`: what they wait for, what is on it, and how they open a record. */
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { onCleanup, type Owner } from '../../support/cleanup.ts';
 
-export const textOf = (selector: string): string => `document.querySelector(${JSON.stringify(selector)}).textContent`;
-export const rowTexts = "[...document.querySelectorAll('#rows tr')].map((row) => row.textContent)";
+const WAIT_MS = 20_000;
+
+/** A page with nothing in it, closed with its owner. What does not come within a bound fails. */
+export const blankPage = async (
+  owner: Owner,
+  chromium: Browser,
+  options: BrowserContextOptions = {},
+): Promise<Page> => {
+  const page = await chromium.newPage({ viewport: { width: 1280, height: 800 }, ...options });
+  page.setDefaultTimeout(WAIT_MS);
+  onCleanup(owner, () => page.close());
+  return page;
+};
+
+/** A page that has been drawn. */
+export const pageAt = async (
+  owner: Owner,
+  chromium: Browser,
+  url: string,
+  options: BrowserContextOptions = {},
+): Promise<Page> => {
+  const page = await blankPage(owner, chromium, options);
+  await page.goto(url);
+  await page.locator('#rows tr').first().waitFor();
+  return page;
+};
+
+/** Waits until an element that can be seen has these words. */
+export const says = (page: Page, selector: string, words: RegExp): Promise<void> =>
+  page.locator(selector).filter({ hasText: words }).waitFor();
+
+/** Waits until the focus is on an element. */
+export const hasFocus = (page: Page, selector: string): Promise<void> =>
+  page.locator(selector).and(page.locator(':focus')).waitFor();
+
+export const rowTexts = (page: Page): Promise<string[]> => page.locator('#rows tr').allTextContents();
+
+export const textOf = async (page: Page, selector: string): Promise<string> =>
+  (await page.locator(selector).textContent()) ?? '';
+
+/** What the address says behind its #. */
+export const hashOf = (page: Page): string => new URL(page.url()).hash;
+
+/** Waits for another address than this, and gives what it says. */
+export const nextHash = async (page: Page, before: string): Promise<string> => {
+  await page.waitForURL((url) => url.hash !== before, { waitUntil: 'commit' });
+  return hashOf(page);
+};
 
 /** How many pixels of a canvas have been drawn on. */
-export const inkOn = (id: string): string => `(() => {
-  const canvas = document.getElementById('${id}');
-  const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-  let count = 0;
-  for (let at = 3; at < data.length; at += 4) if (data[at] !== 0) count += 1;
-  return count;
-})()`;
+export const inkOn = (page: Page, id: string): Promise<number> =>
+  page.evaluate<number>(`(() => {
+    const canvas = document.getElementById('${id}');
+    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+    let count = 0;
+    for (let at = 3; at < data.length; at += 4) if (data[at] !== 0) count += 1;
+    return count;
+  })()`);
 
+/** Waits until a record's panel has all of its parts. */
 export const panelOf = async (page: Page, seq: number): Promise<void> => {
-  await page.until(
-    `${textOf('#panel-title')} === 'Record ${seq}' && document.querySelectorAll('#panel [aria-busy=true]').length === 0`,
-    `the panel of record ${seq}`,
-  );
+  await says(page, '#panel-title', new RegExp(`^Record ${seq}$`));
+  await page.locator('#panel:not(:has([aria-busy=true]))').waitFor();
 };
 
 export const openRecord = async (page: Page, seq: number): Promise<void> => {
-  await page.click(`tr[data-seq="${seq}"] button`);
+  await page.locator(`tr[data-seq="${seq}"] button`).click();
   await panelOf(page, seq);
 };
 
 /** Texts whose contrast with what is behind them, by WCAG, is less than this; the filter's placeholder among them. */
-export const faintTexts = (least: number): string => `(() => {
+export const faintTexts = (page: Page, least: number): Promise<string[]> =>
+  page.evaluate<string[]>(`(() => {
   const numbers = (colour) => colour.match(/[\\d.]+/g).map(Number);
   const light = (colour) => {
     const [r, g, b] = numbers(colour).map((v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4));
@@ -50,4 +98,4 @@ export const faintTexts = (least: number): string => `(() => {
   texts.push([filter.placeholder, getComputedStyle(filter, '::placeholder').color, behind(filter)]);
   if (texts.length < 50) throw new Error('There is hardly any text.');
   return texts.filter(([, ink, paper]) => contrast(ink, paper) < ${least}).map((text) => text.join(', '));
-})()`;
+})()`);

@@ -5,17 +5,31 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { before, describe, test, type TestContext } from 'node:test';
+import type { Browser, Page } from 'playwright-core';
 import { openJournal } from '../../../src/journal/open.ts';
-import { type Chromium, type Page, startChromium } from '../../support/chromium.ts';
+import { problemsOf, startChromium } from '../../support/chromium.ts';
 import { cleanupAfterAll, onCleanup } from '../../support/cleanup.ts';
 import { startProcess } from '../../support/process.ts';
 import { type Story, tell } from '../story.ts';
 import { type Root, rootWith } from '../support.ts';
-import { faintTexts, inkOn, openRecord, panelOf, rowTexts, textOf } from './looking.ts';
+import {
+  blankPage,
+  faintTexts,
+  hasFocus,
+  hashOf,
+  inkOn,
+  nextHash,
+  openRecord,
+  pageAt,
+  panelOf,
+  rowTexts,
+  says,
+  textOf,
+} from './looking.ts';
 import { type Served, serveJournal } from './served.ts';
 
 const owner = cleanupAfterAll();
-let chromium: Chromium;
+let chromium: Browser;
 let story: Story;
 let root: Root;
 let served: Served;
@@ -27,139 +41,153 @@ before(async () => {
 });
 
 /** A page that has been drawn, with this in its address. */
-const opened = async (t: TestContext, hash = '', scheme: 'light' | 'dark' = 'light'): Promise<Page> => {
-  const page = await chromium.page({ scheme });
-  onCleanup(t, () => page.close());
-  await page.goto(`${served.url}${hash}`);
-  await page.until("document.querySelectorAll('#rows tr').length > 0", 'the list of what is in view');
-  return page;
-};
+const opened = (t: TestContext, hash = '', colorScheme: 'light' | 'dark' = 'light'): Promise<Page> =>
+  pageAt(t, chromium, `${served.url}${hash}`, { colorScheme });
 
 const seqOf = (type: string, id: string): number =>
   story.records.find((record) => record.type === type && record.stream.endsWith(id))?.seq ?? Number.NaN;
 
 describe('the page', () => {
   test('loads from its own server alone, says what is in view, and draws it', async (t) => {
-    const page = await opened(t);
-    assert.match(await page.evaluate(textOf('#status')), /^2027-01-15 .* UTC: \d+ calls and events, 7 lanes\.$/);
-    const rows = await page.evaluate<string[]>(rowTexts);
-    assert.ok(
-      rows.some((row) => /ExecSync.*default\/web nginx.*crictl pid 4711 uid 1000.*exit 3/.test(row)),
-      rows.join('\n'),
-    );
-    for (const id of ['histogram', 'lane-canvas']) assert.ok((await page.evaluate<number>(inkOn(id))) > 500, id);
+    const page = await blankPage(t, chromium);
+    const problems = problemsOf(page);
+    await page.goto(served.url);
+    await says(page, '#status', /^2027-01-15 .* UTC: \d+ calls and events, 7 lanes\.$/);
+    const exec = /ExecSync.*default\/web nginx.*crictl pid 4711 uid 1000.*exit 3/;
+    await page.locator('#rows tr').filter({ hasText: exec }).waitFor();
+    for (const id of ['histogram', 'lane-canvas']) assert.ok((await inkOn(page, id)) > 500, id);
     const loaded = await page.evaluate<string[]>("performance.getEntriesByType('resource').map(({ name }) => name)");
     assert.ok(loaded.length > 5 && loaded.every((name) => name.startsWith(served.url)), loaded.join('\n'));
-    assert.deepEqual(page.problems(), []);
+    assert.deepEqual(problems, []);
   });
 
   test('is light or dark as the browser is', async (t) => {
     const colour = 'getComputedStyle(document.documentElement).backgroundColor';
-    assert.equal(await (await opened(t)).evaluate(colour), 'rgb(255, 255, 255)');
-    assert.equal(await (await opened(t, '', 'dark')).evaluate(colour), 'rgb(22, 24, 29)');
+    const page = await opened(t);
+    assert.equal(await page.evaluate(colour), 'rgb(255, 255, 255)');
+    await page.emulateMedia({ colorScheme: 'dark' });
+    assert.equal(await page.evaluate(colour), 'rgb(22, 24, 29)');
   });
 
   test('zooms and pans by buttons, wheel and mouse, and the address follows', async (t) => {
     const page = await opened(t);
-    const window = async (before: string): Promise<string> => {
-      await page.until(`location.hash !== ${JSON.stringify(before)}`, 'another address');
-      return page.evaluate<string>('location.hash');
-    };
     const widthOf = (hash: string): number => {
       const given = new URLSearchParams(hash.slice(1));
       return Date.parse(given.get('until') ?? '') - Date.parse(given.get('since') ?? '');
     };
-    await page.click('#in');
-    const zoomed = await window('');
-    await page.wheel('#histogram', 0, -400);
-    const closer = await window(zoomed);
+    await page.getByRole('button', { name: 'Zoom in' }).click();
+    const zoomed = await nextHash(page, '');
+    await page.locator('#histogram').hover();
+    await page.mouse.wheel(0, -400);
+    const closer = await nextHash(page, zoomed);
     assert.ok(widthOf(closer) < widthOf(zoomed) && widthOf(closer) > 0, `${zoomed} ${closer}`);
-    await page.click('#forth');
-    const later = await window(closer);
+    await page.getByRole('button', { name: 'Forth in time' }).click();
+    const later = await nextHash(page, closer);
     assert.ok(Math.abs(widthOf(later) - widthOf(closer)) <= 2);
     assert.ok(later > closer);
-    await page.click('#whole');
-    assert.equal(await window(later), '');
+    const [x, y] = [700, 300];
+    await page.mouse.move(x, y);
+    await page.mouse.down();
+    await page.mouse.move(x + 200, y, { steps: 4 });
+    await page.mouse.up();
+    const dragged = await nextHash(page, later);
+    assert.ok(Math.abs(widthOf(dragged) - widthOf(closer)) <= 2);
+    assert.ok(dragged < later);
+    await page.getByRole('button', { name: 'All of the time' }).click();
+    assert.equal(await nextHash(page, dragged), '');
   });
 
   test('filters by the words of scribe history, and says what is wrong with them', async (t) => {
     const page = await opened(t);
-    await page.press('f');
-    await page.type('pod=test/web failed');
-    await page.press('Enter');
-    await page.until(`/^\\d+ records$/.test(${textOf('#filter-note')})`, 'how many records there are');
-    await page.until(`${rowTexts}.every((row) => row.includes('test/web'))`, 'only rows of the pod');
-    assert.equal(
-      await page.evaluate('new URLSearchParams(location.hash.slice(1)).get("filter")'),
-      'pod=test/web failed',
-    );
-    await page.evaluate("document.querySelector('#filter').value = '--no-such'");
-    await page.press('Enter');
-    await page.until(`${textOf('#filter-note')}.startsWith('There is no option --no-such')`);
-    assert.equal(await page.evaluate("document.querySelector('#filter').getAttribute('aria-invalid')"), 'true');
+    await page.keyboard.press('f');
+    await page.keyboard.type('pod=test/web failed');
+    await page.keyboard.press('Enter');
+    await says(page, '#filter-note', /^\d+ records$/);
+    await page.locator('#rows tr').filter({ hasNotText: 'test/web' }).first().waitFor({ state: 'detached' });
+    assert.ok((await rowTexts(page)).length > 0);
+    assert.equal(new URLSearchParams(hashOf(page).slice(1)).get('filter'), 'pod=test/web failed');
+    const box = page.getByRole('searchbox', { name: 'Filter' });
+    await box.fill('--no-such');
+    await box.press('Enter');
+    await says(page, '#filter-note', /^There is no option --no-such/);
+    assert.equal(await box.getAttribute('aria-invalid'), 'true');
   });
 
   test('a record opens with what led to it and the state then; its causes open, too, and Back goes back', async (t) => {
     const page = await opened(t);
     const exited = seqOf('container.exited', story.nginx);
     await openRecord(page, exited);
-    const panel = await page.evaluate<string>(textOf('#panel-body'));
+    const panel = await textOf(page, '#panel-body');
     assert.match(panel, /Container nginx of pod default\/web .* was ended by SIGKILL \(exit code 137\)/);
     assert.match(panel, /kubelet \(pid 812, uid 0\) called StartContainer/);
     assert.match(panel, /default\/web.*SANDBOX_READY.*nginx.*CONTAINER_EXITED/);
-    await page.click('#panel li button');
-    await page.until(`${textOf('#panel-title')} !== 'Record ${exited}'`, 'the record of a cause');
-    await page.evaluate('history.back()');
+    await page.getByRole('list', { name: 'What led to it' }).getByRole('button').first().click();
+    await page
+      .locator('#panel-title')
+      .filter({ hasNotText: `Record ${exited}` })
+      .waitFor();
+    await page.goBack({ waitUntil: 'commit' });
     await panelOf(page, exited);
-    await page.press('Escape');
-    await page.until("document.querySelector('#panel').hidden");
+    await page.goForward({ waitUntil: 'commit' });
+    await page
+      .locator('#panel-title')
+      .filter({ hasNotText: `Record ${exited}` })
+      .waitFor();
+    await page.keyboard.press('Escape');
+    await page.locator('#panel').waitFor({ state: 'hidden' });
   });
 
-  test('another browser with the same address shows the same', async (t) => {
+  test('another browser with the same address shows the same, and so does this one when it loads it again', async (t) => {
     const first = await opened(t, '#filter=pod%3Ddefault%2Fweb');
-    await first.until(`/^\\d+ records$/.test(${textOf('#filter-note')})`, 'how many records there are');
-    await first.click('#in');
-    await openRecord(first, seqOf('container.exited', story.nginx));
-    await first.until("location.hash.includes('record') && location.hash.includes('since')");
-    await first.until(
-      `${textOf('#status')}!== '' && !${textOf('#status')}.includes(' 7 lanes')`,
-      'the lanes of the pod, and no others',
-    );
-    const second = await opened(t, await first.evaluate<string>('location.hash'));
-    await panelOf(second, seqOf('container.exited', story.nginx));
-    for (const shown of [textOf('#status'), textOf('#panel-body'), "document.querySelector('#filter').value"]) {
-      const wanted = await first.evaluate<string>(shown);
-      await second.until(`${shown} === ${JSON.stringify(wanted)}`, wanted);
-    }
+    await says(first, '#filter-note', /^\d+ records$/);
+    const exited = seqOf('container.exited', story.nginx);
+    await first.getByRole('button', { name: 'Zoom in' }).click();
+    await openRecord(first, exited);
+    await first.waitForURL(/since.*record/, { waitUntil: 'commit' });
+    await first.locator('#status').filter({ hasText: /lanes/ }).filter({ hasNotText: ' 7 lanes' }).waitFor();
+    const shownOn = async (page: Page): Promise<string[]> => [
+      await textOf(page, '#status'),
+      await textOf(page, '#panel-body'),
+      await page.locator('#filter').inputValue(),
+    ];
+    const wanted = await shownOn(first);
+    const sameOn = async (page: Page): Promise<void> => {
+      await panelOf(page, exited);
+      await page.locator('#status', { hasText: wanted[0] ?? '' }).waitFor();
+      assert.deepEqual(await shownOn(page), wanted);
+    };
+    await sameOn(await opened(t, hashOf(first)));
+    await first.reload();
+    await sameOn(first);
   });
 
   test('everything by keys: to a lane, along its records, into one, and out again', async (t) => {
     const page = await opened(t);
-    await page.evaluate("document.querySelector('#lanes').focus()");
-    await page.until(`(${inkOn('lane-canvas')}) > 0`);
-    for (const key of ['ArrowDown', 'ArrowDown', 'ArrowDown']) await page.press(key);
-    await page.until(`/^container nginx of default\\/web$/.test(${textOf('#lane-note')})`);
-    await page.press('.');
-    await page.until(`/^default\\/web nginx: .*record \\d+/.test(${textOf('#lane-note')})`);
-    await page.press('Enter');
-    await page.until("document.activeElement.id === 'panel-title'");
-    await page.press('Escape');
-    await page.until("document.activeElement.id === 'lanes'");
-    await page.press('?');
-    await page.until("document.querySelector('#help').open");
+    await page.locator('#lanes').focus();
+    for (const key of ['ArrowDown', 'ArrowDown', 'ArrowDown']) await page.keyboard.press(key);
+    await says(page, '#lane-note', /^container nginx of default\/web$/);
+    await page.keyboard.press('.');
+    await says(page, '#lane-note', /^default\/web nginx: .*record \d+/);
+    await page.keyboard.press('Enter');
+    await hasFocus(page, '#panel-title');
+    await page.keyboard.press('Escape');
+    await hasFocus(page, '#lanes');
+    await page.keyboard.press('?');
+    await page.getByRole('dialog', { name: 'Keys' }).waitFor();
   });
 
   test('whoever opened a record from the list is there again when it is closed, and the skip link changes no view', async (t) => {
     const page = await opened(t, '#filter=pod%3Ddefault%2Fweb&steps=no');
     const exited = seqOf('container.exited', story.nginx);
-    const hash = await page.evaluate<string>('location.hash');
-    await page.evaluate("document.querySelector('#skip').focus()");
-    await page.press('Enter');
-    await page.until("document.activeElement.id === 'list'");
-    assert.equal(await page.evaluate('location.hash'), hash);
+    const hash = hashOf(page);
+    await page.keyboard.press('Tab');
+    await hasFocus(page, '#skip');
+    await page.keyboard.press('Enter');
+    await hasFocus(page, '#list');
+    assert.equal(hashOf(page), hash);
     await openRecord(page, exited);
-    await page.press('Escape');
-    await page.until(`document.activeElement.getAttribute('aria-label') === 'Record ${exited}'`);
+    await page.keyboard.press('Escape');
+    await hasFocus(page, `[aria-label="Record ${exited}"]`);
   });
 
   for (const scheme of ['light', 'dark'] as const)
@@ -167,44 +195,38 @@ describe('the page', () => {
       const page = await opened(t, '', scheme);
       await openRecord(page, seqOf('container.exited', story.nginx));
       // WCAG 2.2, 1.4.3.
-      assert.deepEqual(await page.evaluate(faintTexts(4.5)), []);
+      assert.deepEqual(await faintTexts(page, 4.5), []);
     });
 
   test('screen readers are told what there is: every control and table has a name, and what changes is said', async (t) => {
     const page = await opened(t);
     await openRecord(page, seqOf('container.exited', story.nginx));
-    interface Node {
-      readonly ignored: boolean;
-      readonly role?: { readonly value: string };
-      readonly name?: { readonly value: string };
-    }
-    const { nodes } = await page.send<{ nodes: Node[] }>('Accessibility.getFullAXTree');
-    const named = nodes
-      .filter(({ ignored }) => !ignored)
-      .map(({ role, name }) => `${role?.value}: ${name?.value ?? ''}`);
-    const bare = named.filter((text) =>
-      /^(button|searchbox|table|region|list|application|image|dialog|toolbar|columnheader): $/.test(text),
+    const told = await page.locator('body').ariaSnapshot();
+    const lines = told.split('\n').map((line) => line.trim().replace("- '", '- '));
+    const bare = lines.filter((line) =>
+      /^- (button|searchbox|table|region|list|application|img|dialog|toolbar|columnheader)(:|$)/.test(line),
     );
     assert.deepEqual(bare, []);
     for (const wanted of [
-      ...[
-        'searchbox: Filter',
-        'toolbar: What is in view',
-        'button: Zoom in',
-        'image: How many records there are over time',
-      ],
-      ...[
-        'application: Pods and containers over time',
-        'columnheader: Outcome',
-        'link: To the list of what is in view',
-      ],
-      ...['complementary: Record ', 'heading: Why', 'button: Close', 'group: In view', 'list: What led to it'],
+      'link "To the list of what is in view"',
+      'searchbox "Filter"',
+      'toolbar "What is in view"',
+      'button "Zoom in"',
+      'img "How many records there are over time"',
+      'application "Pods and containers over time"',
+      'table "In view',
+      'columnheader "Outcome"',
+      'complementary "Record ',
+      'heading "Why"',
+      'button "Close"',
+      'group "In view',
+      'list "What led to it"',
     ])
       assert.ok(
-        named.some((text) => text.startsWith(wanted)),
-        `${wanted}\n${named.join('\n')}`,
+        lines.some((line) => line.startsWith(`- ${wanted}`)),
+        `${wanted}\n${told}`,
       );
-    assert.equal(await page.evaluate("document.querySelectorAll('[role=status]').length"), 3);
+    assert.equal(await page.getByRole('status').count(), 3);
   });
 });
 
@@ -214,12 +236,10 @@ test('what is written comes by itself, and live goes with it', async (t) => {
   onCleanup(t, () => journal.close());
   const ui = await startProcess(t, [join(import.meta.dirname, '../../../bin/scribe'), 'ui', '--root', growing.dir]);
   const [, url = ''] = await ui.until(/(http:\/\/127\.0\.0\.1:\d+\/\S+\/)\n/);
-  const page = await chromium.page();
-  await page.goto(`${url}#live=yes&since=2027-01-15T08:00:00Z&until=2027-01-15T08:00:20Z`);
-  await page.until("document.querySelectorAll('#rows tr').length > 0");
+  const hash = '#live=yes&since=2027-01-15T08:00:00Z&until=2027-01-15T08:00:20Z';
+  const page = await pageAt(t, chromium, `${url}${hash}`);
   await journal.append(story.records.slice(30));
-  await page.until(`${rowTexts}.some((row) => row.includes('unlucky'))`, 'the row of a call that came later');
-  assert.equal(await page.evaluate("document.querySelector('#live').getAttribute('aria-pressed')"), 'true');
-  const status = await page.evaluate<string>(textOf('#status'));
-  assert.doesNotMatch(status, /08:00:20\.000/);
+  await page.locator('#rows tr').filter({ hasText: 'unlucky' }).first().waitFor();
+  assert.equal(await page.locator('#live').getAttribute('aria-pressed'), 'true');
+  assert.doesNotMatch(await textOf(page, '#status'), /08:00:20\.000/);
 });
