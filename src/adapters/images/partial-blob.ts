@@ -169,8 +169,9 @@ export const openPartialBlob = async ({
         throw new FailureError('ImageInvalid', `the digest of ${digest} is ${actual}`);
       }
       pieces.clear();
-      close();
+      // Until the blob has its name: who comes to read what arrives finds the one or the other.
       await takeWhole(path);
+      close();
     },
   };
 };

@@ -1,7 +1,7 @@
 /**
- * The process that unpacks archives, one after the other (C17). It loads, reads from its input what to unpack, opens the first
- * archive, waits to have the directory that it is given as its root, gives up what it no longer needs, and only then looks at
- * a byte. Further archives are in its root. Decompressing runs in libuv's pool beside the thread that hashes and writes. Whoever
+ * The process that unpacks archives, one after the other (C17). It loads, reads from its input what to unpack, waits to have the
+ * directory that it is given as its root, opens the archive, gives up what it no longer needs, and only then looks at a byte.
+ * Layers are in its root, where it can't change them; another archive it opens before. Decompressing runs in libuv's pool beside the thread that hashes and writes. Whoever
  * started it ends it; if it dies without a report, the archive is broken off.
  */
 import { createHash } from 'node:crypto';
@@ -10,7 +10,7 @@ import { flushCompileCache } from 'node:module';
 import { FailureError, messageOf } from '../../../domain/model/errors.ts';
 import { enterJail } from '../../../platform/linux/jail.ts';
 import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
-import { type Follower, followArrivals, readArriving } from '../arrivals.ts';
+import { followArrivals, readArriving } from '../arrivals.ts';
 import { plainOf, readPlain } from '../compression.ts';
 import { createTarReader } from '../tar/reader.ts';
 import { createSparseHandler } from '../tar/sparse.ts';
@@ -82,25 +82,11 @@ interface Opened {
   readonly plain: (onInput: (bytes: number) => void) => Promise<AsyncIterable<Buffer>>;
 }
 
-/** null when the download is over. */
-const openArriving = ({
-  partialPath,
-  arrivalsPath,
-  sizeBytes,
-}: NonNullable<UnpackRequest['arriving']>): Opened | null => {
-  try {
-    const follower: Follower = followArrivals(arrivalsPath);
-    const fd = openSync(partialPath, 'r');
-    return { fd, plain: (onInput) => plainOf(readArriving(fd, sizeBytes, follower), onInput) };
-  } catch (error) {
-    if (errorCodeOf(error) === 'ENOENT') return null;
-    throw error;
-  }
-};
-
-const openWhole = ({ blobPath, form }: UnpackRequest): Opened => {
-  const fd = openArchive(blobPath, form);
-  return { fd, plain: (onInput) => readPlain(fd, onInput) };
+const open = ({ archivePath, form, arriving }: UnpackRequest): Opened => {
+  const fd = openArchive(archivePath, form);
+  if (arriving === undefined) return { fd, plain: (onInput) => readPlain(fd, onInput) };
+  const follower = followArrivals(arriving.arrivalsPath);
+  return { fd, plain: (onInput) => plainOf(readArriving(fd, arriving.sizeBytes, follower), onInput) };
 };
 
 const isSame = (one: Stats, other: Stats): boolean => one.dev === other.dev && one.ino === other.ino;
@@ -113,15 +99,19 @@ const waitForRoot = (directory: string): void => {
   if (!isSame(own, statSync('/'))) throw new FailureError('HostFailed', `It could not be locked into ${directory}.`);
 };
 
-const lockUp = ({ root, memoryBytesMax, bytesMax }: UnpackRequest): void => {
+/** Opens the first archive between the one and the other, for a download can't be followed once calls are filtered. */
+const lockUpAndOpen = (request: UnpackRequest): Opened => {
+  const { root, isOutside, memoryBytesMax, bytesMax } = request;
+  const outside = isOutside ? open(request) : null;
   process.umask(0);
   waitForRoot(root);
+  const opened = outside ?? open(request);
   enterJail({ memoryBytesMax, fileBytesMax: bytesMax });
+  return opened;
 };
 
 const unpack = async (request: UnpackRequest, isFirst: boolean): Promise<void> => {
-  const blob = (request.arriving === undefined ? null : openArriving(request.arriving)) ?? openWhole(request);
-  if (isFirst) lockUp(request);
+  const blob = isFirst ? lockUpAndOpen(request) : open(request);
   try {
     process.chdir(`/${request.within}`);
     await unpackOpened(request, blob);

@@ -1,25 +1,38 @@
 /**
  * The directory that an unpacking process has as its root: the layer that it unpacks is in it, and what it reads, which it
- * can't change (new-root.ts). A layer leaves it by a rename once it is unpacked, so that the process never has more than
+ * can't change (new-root.ts), be it whole or still on its way. A layer leaves it by a rename once it is unpacked, so that the process never has more than
  * one in its reach by name.
  */
 import { randomUUID } from 'node:crypto';
 import { link, mkdir, rename, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ImageLayout } from '../layout.ts';
+import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
 import { spreadDirectoriesIn } from '../../../platform/linux/spread.ts';
 import type { NewRoot } from '../../../platform/spawner/types.ts';
+import type { UnpackRequest } from './protocol.ts';
 
 const DIRECTORY_MODE = 0o700;
 const READ_ONLY = 'in';
 const ARCHIVE = 'archive';
+const ARRIVALS = 'arrivals';
+
+/** A layer that is still being downloaded: where it is until it is where whole blobs are. */
+export interface ArrivingArchive {
+  readonly partialPath: string;
+  readonly arrivalsPath: string;
+  readonly sizeBytes: number;
+}
+
+export type FoundArchive = Pick<UnpackRequest, 'archivePath' | 'isOutside' | 'arriving'>;
 
 export interface Home {
   readonly root: Required<NewRoot>;
-  /** Where the process finds an archive that is put there, by its own root. */
-  readonly archivePath: string;
-  /** Rejects when the archive is on another file system. */
-  readonly putArchive: (path: string) => Promise<void>;
+  /**
+   * Puts the archive where the process can read it and no more, also one that is still on its way; resolves with where it
+   * finds it, by its own root. Rejects when the archive is on another file system.
+   */
+  readonly putArchive: (path: string, arriving?: ArrivingArchive) => Promise<FoundArchive>;
   /** Makes an empty directory for a layer, and resolves with its name in the root. */
   readonly makeLayer: () => Promise<string>;
   /** The layer is at `directory` from then on, and the archive is gone. */
@@ -42,11 +55,30 @@ const makeSpread = async (path: string): Promise<void> => {
 
 const homeIn = (directory: string): Home => {
   let layer = '';
-  const archive = join(directory, READ_ONLY, ARCHIVE);
+  const [archive, arrivals] = [join(directory, READ_ONLY, ARCHIVE), join(directory, READ_ONLY, ARRIVALS)];
+  /** False when the download is over. */
+  const putArriving = async ({ partialPath, arrivalsPath }: ArrivingArchive): Promise<boolean> => {
+    try {
+      // They go in the other order: there is no archive yet when only one of them is left.
+      await link(arrivalsPath, arrivals);
+      await link(partialPath, archive);
+      return true;
+    } catch (error) {
+      if (errorCodeOf(error) === 'ENOENT') return false;
+      throw error;
+    }
+  };
   return {
     root: { directory, readOnly: READ_ONLY },
-    archivePath: join('/', READ_ONLY, ARCHIVE),
-    putArchive: (path) => link(path, archive),
+    putArchive: async (path, arriving) => {
+      const found = { archivePath: join('/', READ_ONLY, ARCHIVE), isOutside: false };
+      if (arriving === undefined || !(await putArriving(arriving))) {
+        await link(path, archive);
+        return found;
+      }
+      const arrivalsPath = join('/', READ_ONLY, ARRIVALS);
+      return { ...found, arriving: { arrivalsPath, sizeBytes: arriving.sizeBytes } };
+    },
     makeLayer: async () => {
       // ext4 takes the name to find a place for a directory that is to lie apart: one name would be one place, each time.
       layer = randomUUID();
@@ -55,7 +87,7 @@ const homeIn = (directory: string): Home => {
     },
     takeLayer: async (target) => {
       await rename(join(directory, layer), target);
-      await rm(archive, { force: true });
+      await Promise.all([archive, arrivals].map((path) => rm(path, { force: true })));
     },
   };
 };

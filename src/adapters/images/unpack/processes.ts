@@ -28,8 +28,8 @@ export interface UnpackerProcesses {
 
 /** As long as the pulling thread stays. */
 const KEPT_MS = 15_000;
-/** What was pulled is started first. */
-const QUIET_MS = 1_000;
+/** What was pulled is asked for next, and has the processors; another pull may come soon after, too. */
+const QUIET_MS = 300;
 /** For a layer above, which is on its way. */
 const RESTED_MS = 1_000;
 

@@ -20,9 +20,11 @@ export const wordsOfForm: Readonly<Record<ArchiveForm, { readonly what: string; 
 };
 
 export interface UnpackRequest {
-  readonly blobPath: string;
-  /** A layer that is still being downloaded: where it is until it is at `blobPath`. */
-  readonly arriving?: { readonly partialPath: string; readonly arrivalsPath: string; readonly sizeBytes: number };
+  readonly archivePath: string;
+  /** The archive is not in the child's root: it is opened before. */
+  readonly isOutside: boolean;
+  /** The archive is a layer that is still being downloaded, and this is what tells how far that has come. */
+  readonly arriving?: { readonly arrivalsPath: string; readonly sizeBytes: number };
   readonly form: ArchiveForm;
   /** The child's root; the spawner sees to that, the first time. */
   readonly root: string;

@@ -8,7 +8,7 @@ import { timerMs } from '../../../platform/rpc/timeout.ts';
 import { JAILER_PATH, jailedCommand } from '../../../platform/linux/jailed-command.ts';
 import type { NewRoot, RunResult, Spawner, Told } from '../../../platform/spawner/types.ts';
 import type { ImageLimits } from '../types.ts';
-import type { Home, Homes } from './home.ts';
+import type { ArrivingArchive, FoundArchive, Home, Homes } from './home.ts';
 import { REPORT_BYTES_MAX, type UnpackReport, type UnpackRequest } from './protocol.ts';
 import { createReportReader } from './reports.ts';
 import type { ChainPlace } from './turns.ts';
@@ -20,8 +20,8 @@ const CHILD = fileURLToPath(new URL('./child.ts', import.meta.url));
  */
 const NODE_FLAGS = ['--max-old-space-size=384', '--initial-old-space-size=64', '--v8-pool-size=1'];
 
-export interface UnpackerRun extends Pick<UnpackRequest, 'form' | 'diffId' | 'arriving'> {
-  readonly archivePath: string;
+export interface UnpackerRun extends Pick<UnpackRequest, 'form' | 'diffId' | 'archivePath'> {
+  readonly arriving?: ArrivingArchive;
   /** What the archive is unpacked into: an empty directory, or where a layer will be that is not there yet. */
   readonly directory: string;
   /** Of a layer. null: what is unpacked is none. */
@@ -150,6 +150,8 @@ export const startUnpackerProcess = (
   const { end } = child;
   let making: Promise<Home> | null = null;
   let home: Home | null = null;
+  let found: FoundArchive | null = null;
+  let isFirst = true;
   let layers = 0;
   const gone = child.ended.then(async () => {
     const made = await making?.catch(() => null);
@@ -157,26 +159,28 @@ export const startUnpackerProcess = (
   });
 
   /** Tells it to unpack the archive, where it finds it and where it has its place. */
-  const ask = async ({ place, archivePath, directory, form, diffId, arriving }: UnpackerRun): Promise<void> => {
-    const isFirst = making === null;
+  const ask = async (run: UnpackerRun): Promise<void> => {
+    const { place, archivePath, directory, form, diffId, arriving } = run;
     let within = '';
     if (place !== null) {
       layers += 1;
       making ??= homes.make();
       home = await making;
       within = await home.makeLayer();
+      found ??= await home.putArchive(archivePath, arriving);
     }
     const root: NewRoot = home === null ? { directory } : home.root;
     const request: UnpackRequest = {
-      blobPath: isFirst || home === null ? archivePath : home.archivePath,
+      ...(found ?? { archivePath, isOutside: true }),
       ...{ form, diffId, root: root.directory, within },
-      ...(arriving !== undefined && { arriving }),
       entriesMax: limits.layerEntriesMax,
       bytesMax: limits.layerBytesMax,
       memoryBytesMax: limits.unpackMemoryBytesMax,
       reservedBytes: limits.reservedBytes,
     };
     child.tell({ line: `${JSON.stringify(request)}\n`, ...(isFirst && { root }) });
+    isFirst = false;
+    found = null;
   };
 
   const unpack = async (run: UnpackerRun): Promise<Unpacked> => {
@@ -217,7 +221,7 @@ export const startUnpackerProcess = (
   const canReach = async (archivePath: string): Promise<boolean> => {
     if (home === null || layers >= LAYERS_MAX || child.isEnding()) return false;
     try {
-      await home.putArchive(archivePath);
+      found = await home.putArchive(archivePath);
       return true;
     } catch {
       return false;
