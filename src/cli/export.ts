@@ -9,7 +9,7 @@ import { type Cursor, openCursor } from './cursor.ts';
 import { formatOption, parseFormat, type WritePage, writePageOf } from './export/formats.ts';
 import { type Level, levelOption, parseLevel } from './export/level.ts';
 import { createItemReader, type ItemReader } from './export/records.ts';
-import { fileTarget, otlpTarget, streamTarget, type Target } from './export/target.ts';
+import { fileTarget, otlpTarget, streamTarget, type Target, type Waiting } from './export/target.ts';
 import { exportTlog } from './export/tlog.ts';
 import { counted } from './format.ts';
 import { watchJournal } from './history/watch.ts';
@@ -31,7 +31,11 @@ const options = {
   ...rangeOptions,
   output: { value: 'FILE', about: 'Appends to this file, instead of writing to standard output.' },
   endpoint: { value: 'URL', about: 'With --format otlp: sends to this receiver of OTLP over HTTP, at URL/v1/logs.' },
-  follow: { short: 'f', about: 'Goes on: exports what is being recorded.' },
+  follow: {
+    short: 'f',
+    about:
+      'Goes on: exports what is being recorded. Waits for a file whose disk is full, and for a receiver that does not answer.',
+  },
   'cursor-file': {
     value: 'FILE',
     about:
@@ -67,11 +71,12 @@ const receiverOf = (endpoint: string): string => {
   return endpoint;
 };
 
-const targetOf = async ({ output, endpoint, format }: Values<typeof options>, io: Io): Promise<Target> => {
+const targetOf = async ({ output, endpoint, format, follow }: Values<typeof options>, io: Io): Promise<Target> => {
+  const waiting: Waiting = follow === true ? (line) => void write(io.stderr, `scribe: ${line}\n`) : null;
   if (endpoint !== undefined && (output !== undefined || format !== 'otlp'))
     throw misuse('--endpoint goes with --format otlp, and without --output.');
-  if (endpoint !== undefined) return otlpTarget(receiverOf(endpoint));
-  return output === undefined ? streamTarget(io.stdout) : fileTarget(resolve(output));
+  if (endpoint !== undefined) return otlpTarget(receiverOf(endpoint), waiting);
+  return output === undefined ? streamTarget(io.stdout) : fileTarget(resolve(output), waiting);
 };
 
 const cursorOf = async (file: string | undefined, path: string, headSeq: number): Promise<Cursor> =>

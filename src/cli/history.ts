@@ -70,6 +70,8 @@ const chooser =
     (withReads || !isRead(entry)) && selection.has(entry) && passes(filter, entry);
 
 interface Past {
+  /** What fits; of these no more are shown than are wanted. */
+  readonly fitting: number;
   readonly shown: number;
   readonly prunedRecords: number;
 }
@@ -94,7 +96,7 @@ const showPast = async (
     else if (newest.push(entry) > limit) newest.shift();
   }
   for (const entry of newest) await shown.show(entry);
-  return { shown: count, prunedRecords };
+  return { fitting: count, shown: Math.min(count, limit), prunedRecords };
 };
 
 const follow = async (
@@ -111,11 +113,11 @@ const follow = async (
 };
 
 /** What is missing is said, lest what is not shown be taken for what never was. */
-const noteMissing = async ({ shown, prunedRecords }: Past, isFiltered: boolean, io: Io): Promise<void> => {
+const noteMissing = async ({ fitting, prunedRecords }: Past, isFiltered: boolean, io: Io): Promise<void> => {
   if (isFiltered && prunedRecords > 0) {
     const what = `${counted(prunedRecords, 'record')} of this time ${prunedRecords === 1 ? 'is' : 'are'} pruned`;
     await write(io.stderr, `scribe: ${what}: what is asked for may have been among them.\n`);
-  } else if (shown === 0) await write(io.stderr, 'scribe: Nothing was recorded that fits.\n');
+  } else if (fitting === 0) await write(io.stderr, 'scribe: Nothing was recorded that fits.\n');
 };
 
 const checkCursor = ({ follow, limit, reads, ...values }: Values<typeof options>): void => {
@@ -224,10 +226,10 @@ export const history = command({
         await shown.flush();
         return await follow(scan, isChosen, watch, shown);
       }
-      if (past.shown === 0) await refuseUnknown(filter.methods);
+      if (past.fitting === 0) await refuseUnknown(filter.methods);
       await shown.flush();
       void io.recordRead?.({ ...seqsOf(reader, range), shown: past.shown });
-      const isNobody = selection.isEmpty() && past.shown === 0;
+      const isNobody = selection.isEmpty() && past.fitting === 0;
       if (isNobody) await write(io.stderr, `scribe: ${nobody(wanted, values.label)}\n`);
       else await noteMissing(past, !choosesAll(wanted) || !passesAll(filter), io);
       return 0;

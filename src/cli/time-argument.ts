@@ -18,6 +18,8 @@ export const MOMENT_FORMS =
 
 const NS_PER_MS = 1_000_000n;
 const NS_PER_SECOND = 1_000_000_000n;
+/** The last time that a record can have: in the year 2262. */
+const LAST_NS = 2n ** 63n - 1n;
 const DATE = /^(\d{4})-(\d{2})-(\d{2})(?:[T ](.+))?$/;
 const CLOCK = /^(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?(?: ?(Z|UTC|[+-]\d{2}:?\d{2}))?$/;
 const SECONDS = /^@(\d{1,11})(?:\.(\d{1,9}))?$/;
@@ -69,20 +71,42 @@ const clockOf = (text: string): Clock | null => {
   };
 };
 
+/** What a text means by the clock; null: it is no time of this form; a sentence: why it can't be said which is meant. */
+type Meant = bigint | string | null;
+
 /** null for a day that no calendar has. */
-const nsOf = ({ year, month, day }: Day, clock: Clock): bigint | null => {
+const nsOf = ({ year, month, day }: Day, clock: Clock): Meant => {
   const { hours, minutes, seconds, fractionNs, zoneMinutes } = clock;
   const calendar = new Date(Date.UTC(year, month, day));
   if (calendar.getUTCFullYear() !== year || calendar.getUTCMonth() !== month || calendar.getUTCDate() !== day)
     return null;
   const ms =
     zoneMinutes === null
-      ? new Date(year, month, day, hours, minutes, seconds).getTime()
+      ? localMs({ year, month, day }, clock)
       : Date.UTC(year, month, day, hours, minutes, seconds) - zoneMinutes * 60_000;
-  return BigInt(ms) * NS_PER_MS + fractionNs;
+  return typeof ms === 'string' ? ms : BigInt(ms) * NS_PER_MS + fractionNs;
 };
 
-const nsOfDate = (text: string): bigint | null => {
+/** By how much clocks are put forward and back, somewhere. */
+const CLOCK_CHANGES_MS = [30, 60, 120].map((minutes) => minutes * 60_000);
+
+/**
+ * A sentence for a time that clocks passed over, or showed twice: a range must not be cut an hour off without a word. A day
+ * begins when it does.
+ */
+const localMs = ({ year, month, day }: Day, { hours, minutes, seconds }: Clock): number | string => {
+  const date = new Date(year, month, day, hours, minutes, seconds);
+  const ms = date.getTime();
+  if (hours === 0 && minutes === 0 && seconds === 0) return ms;
+  const isThatTime = (other: Date): boolean => other.getHours() === hours && other.getMinutes() === minutes;
+  const remedy = 'say the zone, too: 03:12Z, 03:12+01:00.';
+  if (!isThatTime(date)) return `clocks were put forward over that time; ${remedy}`;
+  if (CLOCK_CHANGES_MS.some((change) => [ms - change, ms + change].some((other) => isThatTime(new Date(other)))))
+    return `clocks were put back and showed that time twice; ${remedy}`;
+  return ms;
+};
+
+const nsOfDate = (text: string): Meant => {
   const [, year, month, day, rest] = DATE.exec(text) ?? [];
   if (year === undefined) return null;
   const clock = rest === undefined ? MIDNIGHT : clockOf(rest);
@@ -90,7 +114,7 @@ const nsOfDate = (text: string): bigint | null => {
 };
 
 /** A day as people call it. */
-const nsOfWord = (text: string, nowMs: number): bigint | null => {
+const nsOfWord = (text: string, nowMs: number): Meant => {
   if (text === 'now') return BigInt(Math.round(nowMs)) * NS_PER_MS;
   const today = localDay(nowMs);
   if (text === 'today') return nsOf(today, MIDNIGHT);
@@ -109,7 +133,7 @@ const nsOfAgo = (text: string, nowMs: number): bigint | null => {
   return agoMs === null ? null : BigInt(Math.round(nowMs - agoMs)) * NS_PER_MS;
 };
 
-const nsOfToday = (text: string, nowMs: number): bigint | null => {
+const nsOfToday = (text: string, nowMs: number): Meant => {
   const clock = clockOf(text);
   return clock === null ? null : nsOf(localDay(nowMs), clock);
 };
@@ -121,7 +145,8 @@ export const parseMoment = (text: string, option: string, nowMs: number = Date.n
   const atNs =
     nsOfDate(text) ?? nsOfToday(text, nowMs) ?? nsOfAgo(text, nowMs) ?? nsOfSeconds(text) ?? nsOfWord(text, nowMs);
   if (atNs === null) throw misuse(`${option} ${text}: that is no time. ${MOMENT_FORMS}`);
-  return { kind: 'time', atNs };
+  if (typeof atNs === 'string') throw misuse(`${option} ${text}: ${atNs}`);
+  return { kind: 'time', atNs: atNs < LAST_NS ? atNs : LAST_NS };
 };
 
 /** The options of a range, for a command that takes one. */

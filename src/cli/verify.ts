@@ -1,7 +1,7 @@
 /** `scribe verify`: whether the journal is what was written, and folds to what the daemon holds. */
 import { readdir, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import type { KeptResult } from '../journal/kept-checkpoints.ts';
+import { type KeptResult, readKept } from '../journal/kept-checkpoints.ts';
 import type { KeptElsewhere } from '../journal/surroundings-check.ts';
 import { createVerifyLanes, splitAboveRecords, type VerifyReport, verifyJournal } from '../journal/verify.ts';
 import { command, failure, type Values } from './command.ts';
@@ -48,6 +48,7 @@ const check = async (
   values: Values<typeof options>,
   rootDir: string,
   path: string,
+  kept: KeptElsewhere,
   progress: Progress,
 ): Promise<Checked> => {
   const lanes = createVerifyLanes();
@@ -68,7 +69,7 @@ const check = async (
   folding?.catch(() => {});
   try {
     const onProgress = (records: number, of: number): void => showCount(progress, 'checking', records, of);
-    const report = await verifyJournal(path, { onProgress, lanes, ...(await keptElsewhere(values)) });
+    const report = await verifyJournal(path, { onProgress, lanes, ...kept });
     isChecked = true;
     return { report, folded: report.ok ? await (folding ?? fold()) : null };
   } finally {
@@ -142,8 +143,8 @@ const jsonOf = (path: string, report: VerifyReport, folded: Folded | null, tookM
   return jsonLine(object);
 };
 
-/** What a backup has in its directory besides checkpoints. */
-const BESIDE_CHECKPOINTS = /^(journal\.db(-wal|-shm|\.key|\.lock)?|journal\.vkey)$/;
+/** What a backup, or an auditor, has in the directory besides checkpoints. */
+const BESIDE_CHECKPOINTS = /^(journal\.db(-wal|-shm|\.key|\.lock)?|.*\.vkey)$/;
 
 /** The files of a directory, in order of their names; anything else stands for itself. */
 const filesOf = async (path: string): Promise<string[]> => {
@@ -155,10 +156,15 @@ const filesOf = async (path: string): Promise<string[]> => {
 };
 
 /** What an auditor has, and whoever owns this machine could not change. */
-const keptElsewhere = async ({ against = [], key }: Values<typeof options>): Promise<KeptElsewhere> => ({
-  against: (await Promise.all(against.map((path) => filesOf(resolve(path))))).flat(),
-  ...(key === undefined ? {} : { key: resolve(key) }),
-});
+const keptElsewhere = async ({ against = [], key }: Values<typeof options>): Promise<KeptElsewhere> => {
+  const files = (await Promise.all(against.map((path) => filesOf(resolve(path))))).flat();
+  for (const file of files) {
+    const kept = readKept(file);
+    // That says nothing of the journal, which is not blamed for it.
+    if (kept.kind === 'none') throw failure(`--against: ${kept.problem} Nothing was verified.`);
+  }
+  return { against: files, ...(key === undefined ? {} : { key: resolve(key) }) };
+};
 
 export const verify = command({
   name: 'verify',
@@ -181,7 +187,8 @@ export const verify = command({
     const rootDir = await rootOf(values);
     const path = await readableJournal(rootDir);
     const progress = createProgress(io.stderr);
-    const { report, folded } = await check(values, rootDir, path, progress);
+    const kept = await keptElsewhere(values);
+    const { report, folded } = await check(values, rootDir, path, kept, progress);
     progress.clear();
     void io.recordRead?.({ fromSeq: 1, toSeq: report.headSeq, shown: report.findings.length });
     const tookMs = performance.now() - startedMs;

@@ -7,10 +7,13 @@ import { dirname } from 'node:path';
 import { readHeadFile, readNoteFile, writeHeadFile, writeNoteFile } from './checkpoints.ts';
 import { connectReader, explain } from './connect.ts';
 import { journalFiles } from './files.ts';
+import { refuseWithoutRoom, roomIn } from './room.ts';
 
 /** Half a MiB at a time: enough to be quick, little enough to say how far it is. */
 const PAGES_PER_STEP = 128;
 const FILE_MODE = 0o600;
+/** What stands beside a copy, for good or while it is verified. */
+const BESIDE_BYTES = 256 * 1024;
 
 export interface BackupProgress {
   readonly pagesDone: number;
@@ -46,6 +49,7 @@ export const backUpJournal = async (
   try {
     db.exec('BEGIN');
     db.prepare('SELECT max(seq) FROM records').get();
+    refuseWithoutRoom(`A copy of ${path}`, dirname(copyPath), roomIn(db).fileBytes + BESIDE_BYTES);
     await db.backup(unfinished, {
       progress: ({ totalPages, remainingPages }) => {
         onProgress({ pagesDone: totalPages - remainingPages, pages: totalPages });

@@ -88,7 +88,10 @@ const verdictOf = (kept: Kept, against: KeptAgainst): KeptVerdict | null => {
 const stretchOf = ([soundSeq, badSeq]: SeqRange): string =>
   soundSeq + 1 === badSeq ? `record ${badSeq} is` : `of records ${soundSeq + 1} to ${badSeq} at least one is`;
 
-const sentenceOf = (file: string, verdict: KeptVerdict, stretch: SeqRange, against: KeptAgainst): string => {
+const sentenceOf = (kept: Kept, verdict: KeptVerdict, stretch: SeqRange, against: KeptAgainst): string => {
+  const { file } = kept;
+  if (kept.kind === 'tree' && kept.note.origin !== against.origin && against.origin !== null)
+    return `${file} is of ${kept.note.origin}, and this is ${against.origin}: another journal.`;
   switch (verdict) {
     case 'cut':
       return `${file} knows this record, but the records end at ${against.headSeq}: the journal was put back to an older copy, or cut.`;
@@ -125,7 +128,7 @@ export const checkKept = (
     if (verdict === 'rewritten') firstBadSeq ??= seq;
     // That there is no key is a finding of its own.
     if (verdict === 'contained' || verdict === 'unchecked') soundSeq = seq;
-    else findings.push({ seq, what: sentenceOf(file, verdict, [soundSeq, firstBadSeq ?? seq], against) });
+    else findings.push({ seq, what: sentenceOf(kept, verdict, [soundSeq, firstBadSeq ?? seq], against) });
   }
   return { results, findings };
 };

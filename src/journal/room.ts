@@ -2,8 +2,10 @@
  * The room in a journal's file that nothing is in, and giving it back to the file system while the daemon writes: a few
  * pages at a time, between commits. Long rests between keep the writer free for those who commit.
  */
+import { statfsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Db } from './connect.ts';
+import { JournalError } from './errors.ts';
 
 export interface JournalRoom {
   /** The database, without its write-ahead log. */
@@ -29,6 +31,20 @@ export const roomIn = (db: Db): JournalRoom => {
 export const usedBytesIn = (db: Db): number => {
   const { fileBytes, freeBytes } = roomIn(db);
   return fileBytes - freeBytes;
+};
+
+const MEBIBYTE = 1024 * 1024;
+
+/** Throws JournalError Unsafe where the file system of a directory has less room than something takes. */
+export const refuseWithoutRoom = (what: string, dir: string, neededBytes: number): void => {
+  const { bavail, bsize } = statfsSync(dir);
+  const freeBytes = bavail * bsize;
+  if (freeBytes >= neededBytes) return;
+  const mebibytes = (count: number): string => (count / MEBIBYTE).toFixed(1);
+  throw new JournalError(
+    'Unsafe',
+    `${what} takes ${mebibytes(neededBytes)} MiB, and the file system of ${dir} has ${mebibytes(freeBytes)} MiB free: make room first.`,
+  );
 };
 
 /** A commit that comes meanwhile waits for these: a few milliseconds, its own sync aside. */

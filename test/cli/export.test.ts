@@ -3,7 +3,7 @@
  * cursor, which loses nothing; and a receiver of OTLP that fails at first.
  */
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -13,6 +13,8 @@ import { NamespaceMode } from '../../src/domain/model/cri.ts';
 import { openJournal } from '../../src/journal/open.ts';
 import type { JournalRecord } from '../../src/journal/types.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
+import { startProcess } from '../support/process.ts';
+import { fillAtOnce, mountSmallDisk } from '../support/small-disk.ts';
 import { tempDir } from '../support/temp-dir.ts';
 import { type Story, tell } from './story.ts';
 import { jsonLines, type Root, rootWith, type Said, scribe } from './support.ts';
@@ -229,6 +231,28 @@ describe('export to a target', () => {
     const refused = await scribe(['export', '--root', other.dir, '--cursor-file', cursor]);
     assert.equal(refused.exitStatus, 1);
     assert.match(refused.stderr, /is of scribe\.journal\/[0-9a-f]{32}, and this journal is/);
+  });
+
+  test('one that goes on waits for room on a full disk, and leaves no half of a line', async (t) => {
+    const dir = await tempDir(t);
+    await mountSmallDisk(t, dir, 1);
+    const output = join(dir, 'out.json');
+    // As one leaves it that was killed while it wrote.
+    writeFileSync(output, '{"node":"node7","seq":1,"ti');
+    const filling = await fillAtOnce(dir);
+    const program = join(import.meta.dirname, '../../bin/scribe');
+    const words = ['--output', output, '--cursor-file', join(await tempDir(t), 'cursor')];
+    const follower = await startProcess(t, [program, 'export', '--root', root.dir, '--follow', ...words]);
+    await follower.until(/out\.json did not take the records: ENOSPC.*They wait until it does\./);
+    rmSync(filling);
+    await follower.until(/out\.json takes records again/);
+    const [half, ...lines] = readFileSync(output, 'utf8').split('\n');
+    assert.equal(half, '{"node":"node7","seq":1,"ti');
+    const seqs = jsonLines<{ seq: number }>(lines.join('\n')).map(({ seq }) => seq);
+    assert.deepEqual(
+      seqs,
+      story.records.map(({ seq }) => seq),
+    );
   });
 
   test('otlp: a receiver that fails at first gets every record', async (t) => {

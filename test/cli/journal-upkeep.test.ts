@@ -12,6 +12,7 @@ import type { SizedRecord } from '../../src/journal/sizes.ts';
 import { verifyJournal } from '../../src/journal/verify.ts';
 import { closeReads, openTemporary, pruneSeqs, readRowAt, recordsFrom } from '../journal/support.ts';
 import { cleanupAfterAll, type Owner } from '../support/cleanup.ts';
+import { mountSmallDisk } from '../support/small-disk.ts';
 import { tempDir } from '../support/temp-dir.ts';
 import { fakeDaemon } from './fake-daemon.ts';
 import { jsonLines, type Root, rootWith, scribe } from './support.ts';
@@ -162,6 +163,23 @@ describe('journal backup', () => {
     assert.equal(journal.head().seq, 21_000);
   });
 
+  test('leaves nothing where there is no room for it, nor where there can be no directory', async () => {
+    const { dir } = await rootWith(owner, recordsFrom(1, 8000));
+    const to = await tempDir(owner);
+    await mountSmallDisk(owner, to, 1);
+    const { exitStatus, stderr } = await scribe(['journal', 'backup', '--root', dir, to]);
+    assert.equal(exitStatus, 1);
+    assert.match(
+      stderr,
+      /A copy of .* takes \d+\.\d MiB, and the file system of .* has 1\.0 MiB free: make room first\.\n$/,
+    );
+    assert.deepEqual(readdirSync(to), []);
+    const file = join(dir, 'journal.db');
+    const taken = await scribe(['journal', 'backup', '--root', dir, file]);
+    assert.equal(taken.exitStatus, 1);
+    assert.match(taken.stderr, /^scribe: The directory .*journal\.db cannot be made: EEXIST/);
+  });
+
   test('leaves the key where it is unless told, and is for its owner alone', async () => {
     const { dir } = await rootWith(owner, recordsFrom(1, 1500));
     const to = join(await tempDir(owner), 'copies', 'tonight');
@@ -169,6 +187,12 @@ describe('journal backup', () => {
     assert.equal(exitStatus, 0, stderr);
     assert.match(stdout, /journal\.db: 1,500 records, every hash is right\n$/);
     assert.equal(existsSync(join(to, 'journal.db.key')), false);
+    assert.deepEqual(readdirSync(to).toSorted(), [
+      'journal.db',
+      'journal.db.checkpoint',
+      'journal.db.head',
+      'journal.vkey',
+    ]);
     for (const name of readdirSync(to)) assert.equal(statSync(join(to, name)).mode & 0o077, 0, name);
     const verified = await scribe(['verify', '--root', to, '--key', join(to, 'journal.vkey')]);
     assert.equal(verified.exitStatus, 0, verified.stderr);

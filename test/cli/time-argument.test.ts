@@ -50,6 +50,29 @@ describe('moments', () => {
     test(text, () => assert.deepEqual(parse(text), time(ns)));
   }
 
+  test('what clocks passed over, or showed twice, is refused, unless with its zone', () => {
+    const zone = process.env['TZ'];
+    process.env['TZ'] = 'Europe/Berlin';
+    try {
+      assert.throws(() => parse('2026-03-29 02:30'), /02:30: clocks were put forward over that time; say the zone/);
+      assert.throws(
+        () => parse('2026-10-25 02:30'),
+        /02:30: clocks were put back and showed that time twice; say the zone/,
+      );
+      assert.deepEqual(parse('2026-10-25 02:30+02:00'), time(nsOf(Date.UTC(2026, 9, 25, 0, 30))));
+      for (const text of ['2026-03-29 01:59', '2026-03-29 03:00', '2026-10-25 01:59', '2026-10-25 03:00', '2026-10-25'])
+        assert.equal(parse(text).kind, 'time', text);
+    } finally {
+      if (zone === undefined) delete process.env['TZ'];
+      else process.env['TZ'] = zone;
+    }
+  });
+
+  test('no time is later than the last one that a record can have', () => {
+    const last = time(2n ** 63n - 1n);
+    for (const text of ['9999-12-31', '@99999999999']) assert.deepEqual(parse(text), last);
+  });
+
   test('what the help names is one', () => {
     const forms = MOMENT_FORMS.match(/\d{4}-\S+|\d\d:\d\d(?= )|\d+[smhd]\w*|now|today|yesterday/g) ?? [];
     assert.ok(forms.length >= 10);
@@ -66,7 +89,6 @@ describe('moments', () => {
     ...[
       '2026-11-21T03:12:60Z',
       '2026-11-21T03:12+15:00',
-      '0',
       '-1',
       '1.5',
       '1.5h',

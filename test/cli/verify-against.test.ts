@@ -3,7 +3,7 @@
  * reads who kept checkpoints elsewhere. Each test holds the words that are printed.
  */
 import assert from 'node:assert/strict';
-import { copyFileSync, cpSync, mkdirSync, rmSync } from 'node:fs';
+import { copyFileSync, cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import type Database from 'better-sqlite3';
@@ -211,11 +211,28 @@ describe('verify --against', () => {
     );
   });
 
+  test('among several the one of another node is named as that, and keys beside them are no checkpoints', async () => {
+    const dir = await tempDir(owner);
+    cpSync(join(audit, 'node7'), dir, { recursive: true });
+    writeFileSync(join(dir, 'node7.vkey'), 'node7+00000000+AA==\n');
+    assert.equal((await verify(whole, '--against', dir)).exitStatus, 0);
+    const others = recordsFrom(1, 60).map(({ seq }) => recordAt(seq, { body: '{"node":"other"}' }));
+    const other = await writtenAnew(others, null);
+    copyFileSync(`${journalIn(other)}.checkpoint`, join(dir, 'at-060'));
+    const { exitStatus, failure } = await verify(whole, '--against', dir);
+    assert.equal(exitStatus, 1);
+    const named =
+      /record 60: (.*) is of (scribe\.journal\/[0-9a-f]+), and this is (scribe\.journal\/[0-9a-f]+): another/;
+    const [, file, its, mine] = named.exec(failure) ?? assert.fail(failure);
+    assert.equal(file, join(dir, 'at-060'));
+    assert.notEqual(its, mine);
+  });
+
   test('a checkpoint that is missing or none proves nothing, and neither does an empty directory', async () => {
     const missing = await verify(whole, '--against', join(audit, 'at-999'));
-    assert.match(missing.failure, /AUDIT\/at-999 is missing\./);
+    assert.match(missing.failure, /^scribe: --against: AUDIT\/at-999 is missing\. Nothing was verified\.$/);
     const none = await verify(whole, '--against', join(audit, 'key'));
-    assert.match(none.failure, /AUDIT\/key is no checkpoint/);
+    assert.match(none.failure, /^scribe: --against: AUDIT\/key is no checkpoint.* Nothing was verified\.$/);
     const empty = await verify(whole, '--against', await tempDir(owner));
     assert.equal(empty.exitStatus, 1);
     assert.match(empty.failure, /there is no checkpoint in it/);

@@ -1,5 +1,8 @@
-/** Where an export goes: a stream, a file, or a receiver of OTLP over HTTP. What `send` has resolved, the target has. */
-import { open } from 'node:fs/promises';
+/**
+ * Where an export goes: a stream, a file, or a receiver of OTLP over HTTP. What `send` has resolved, the target has. An export
+ * that goes on waits for a target that takes nothing for a while; any other fails, and the next one begins where it was.
+ */
+import { type FileHandle, open } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CliError, failure } from '../command.ts';
 import { type Output, write } from '../io.ts';
@@ -9,32 +12,95 @@ export interface Target {
   readonly close: () => Promise<void>;
 }
 
+/** Says a line about the target, for an export that waits; null: one that does not. */
+export type Waiting = ((line: string) => void) | null;
+
 const FILE_MODE = 0o600;
 const POST_TIMEOUT_MS = 10_000;
 const TRIES_WAIT_MS = [100, 400, 1600, 5000] as const;
+/** Between two tries of one that waits: the first time, doubled each time, and at most. */
+const WAIT_MS = 1000;
+const WAIT_MS_MAX = 16_000;
+/** Room that may come back. */
+const FULL: readonly (string | undefined)[] = ['ENOSPC', 'EDQUOT'];
+const NEWLINE = 0x0a;
 
 export const streamTarget = (output: Output): Target => ({
   send: (text) => write(output, text),
   close: async () => {},
 });
 
-/** Appends, so that a cursor's next lines follow the last. */
-export const fileTarget = async (path: string): Promise<Target> => {
+/**
+ * Tries until it is taken, or for a while. `tryOnce` resolves with what is wrong that may be better soon, null for nothing,
+ * and throws for what another try will not change.
+ */
+const sending =
+  (
+    name: string,
+    tryOnce: (text: string) => Promise<string | null>,
+    waitsMs: readonly number[],
+    waiting: Waiting,
+  ): Target['send'] =>
+  async (text) => {
+    for (let tries = 0; ; tries += 1) {
+      const problem = await tryOnce(text);
+      if (problem === null) {
+        if (tries > waitsMs.length) waiting?.(`${name} takes records again.`);
+        return;
+      }
+      const said = `${name} did not take the records: ${problem}.`;
+      if (tries === waitsMs.length && waiting === null)
+        throw failure(`${said} With --cursor-file the next export goes on where this one ended.`);
+      if (tries === waitsMs.length) waiting?.(`${said} They wait until it does.`);
+      await sleep(waitsMs[tries] ?? Math.min(WAIT_MS * 2 ** (tries - waitsMs.length), WAIT_MS_MAX));
+    }
+  };
+
+/** Whether what was exported last was cut off in the middle of a line: the next line must not become a part of it. */
+const endsInside = async (path: string): Promise<boolean> => {
+  const file = await open(path, 'r');
+  try {
+    const stats = await file.stat();
+    if (!stats.isFile() || stats.size === 0) return false;
+    const { buffer } = await file.read(Buffer.alloc(1), 0, 1, stats.size - 1);
+    return buffer[0] !== NEWLINE;
+  } finally {
+    await file.close();
+  }
+};
+
+/** What is in it by now; null for a device or a pipe, which nothing can be taken back from. */
+const lengthOf = async (file: FileHandle): Promise<number | null> => {
+  const stats = await file.stat();
+  return stats.isFile() ? stats.size : null;
+};
+
+/** Appends, so that a cursor's next lines follow the last. What could not be written whole is taken back. */
+export const fileTarget = async (path: string, waiting: Waiting): Promise<Target> => {
   const refused = (thrown: Error): never => {
     throw failure(`--output ${path} cannot be written: ${thrown.message}.`, thrown);
   };
   const file = await open(path, 'a', FILE_MODE).catch(refused);
-  return {
-    send: async (text) => {
-      await file.writeFile(text).catch(refused);
+  const isRegular = (await lengthOf(file)) !== null;
+  let start = isRegular && (await endsInside(path).catch(refused)) ? '\n' : '';
+  const tryOnce = async (text: string): Promise<string | null> => {
+    const length = await lengthOf(file);
+    try {
+      await file.writeFile(start + text);
       // Devices and pipes have nothing to make durable.
-      await file.datasync().catch((thrown: NodeJS.ErrnoException) => thrown.code === 'EINVAL' || refused(thrown));
-    },
-    close: () => file.close(),
+      if (length !== null) await file.datasync();
+      start = '';
+      return null;
+    } catch (thrown) {
+      if (length !== null) await file.truncate(length).catch(() => {});
+      const error = thrown as NodeJS.ErrnoException;
+      return FULL.includes(error.code) ? error.message : refused(error);
+    }
   };
+  return { send: sending(`--output ${path}`, tryOnce, [], waiting), close: () => file.close() };
 };
 
-/** Whether it was taken; throws for an answer that another try will not change. */
+/** What is wrong, or null where it was taken; throws for an answer that another try will not change. */
 const post = async (url: string, body: string): Promise<string | null> => {
   try {
     const response = await fetch(url, {
@@ -56,21 +122,7 @@ const post = async (url: string, body: string): Promise<string | null> => {
   }
 };
 
-/** Tries again for a while; what was not taken is for the next export, from the same cursor. */
-export const otlpTarget = (endpoint: string): Target => {
+export const otlpTarget = (endpoint: string, waiting: Waiting): Target => {
   const url = `${endpoint.replace(/\/+$/, '')}/v1/logs`;
-  return {
-    send: async (text) => {
-      for (const waitMs of [...TRIES_WAIT_MS, null]) {
-        const problem = await post(url, text);
-        if (problem === null) return;
-        if (waitMs === null)
-          throw failure(
-            `${url} did not take the records: ${problem}. With --cursor-file the next export goes on where this one ended.`,
-          );
-        await sleep(waitMs);
-      }
-    },
-    close: async () => {},
-  };
+  return { send: sending(url, (text) => post(url, text), TRIES_WAIT_MS, waiting), close: async () => {} };
 };

@@ -1,7 +1,8 @@
 /** `scribe journal backup`: a copy of the journal of one moment, beside the daemon that goes on writing it. */
-import { copyFile, mkdir, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, rm, writeFile } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { messageOf } from '../../domain/model/errors.ts';
 import { backUpJournal } from '../../journal/backup.ts';
 import { journalFiles } from '../../journal/files.ts';
 import { openTree } from '../../journal/open-tree.ts';
@@ -45,7 +46,9 @@ export const journalBackup = command({
     const dir = resolve(operand);
     const copyPath = journalOf(dir);
     if (existsSync(copyPath)) throw failure(`There is a journal at ${copyPath} already; name another directory.`);
-    await mkdir(dir, { recursive: true, mode: 0o700 });
+    await mkdir(dir, { recursive: true, mode: 0o700 }).catch((error: unknown) => {
+      throw failure(`The directory ${dir} cannot be made: ${messageOf(error)}.`, error);
+    });
     const progress = createProgress(io.stderr);
     await backUpJournal(path, copyPath, ({ pagesDone, pages }) =>
       progress.draw(() => [`copying ${bytes(pagesDone * PAGE_BYTES)} of ${bytes(pages * PAGE_BYTES)}`]),
@@ -61,6 +64,8 @@ export const journalBackup = command({
       onProgress: (records, of) => progress.draw(() => [`verifying ${grouped(records)} of ${counted(of, 'record')}`]),
     });
     progress.clear();
+    // Of a reader that verified it: nothing is in them.
+    for (const suffix of ['-wal', '-shm']) await rm(`${copyPath}${suffix}`, { force: true });
     void io.recordRead?.({ fromSeq: 1, toSeq: report.headSeq });
     const [first] = report.findings;
     if (first !== undefined)
