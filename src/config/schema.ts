@@ -328,7 +328,7 @@ export const configSchema = z.strictObject({
       '127.0.0.1',
       'IP address that it listens on. kubelet connects to it from the same node.',
     ),
-    port: key(count(0, 65_535), 0, 'Port that it listens on; 0: one that is free, from the first session on.'),
+    port: key(count(0, 65_535), 0, 'Port that it listens on; 0: one that is free, while there are sessions.'),
     tls_cert: key(pathOrEmpty, '', 'Certificate chain (PEM) of the server; empty: no TLS. Goes with tls_key.'),
     tls_key: key(pathOrEmpty, '', 'Private key (PEM) of the server; empty: no TLS. Goes with tls_cert.'),
     idle_timeout: key(duration('1s'), '4h', 'A session that moved no byte for this long is ended.'),

@@ -4,16 +4,20 @@
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
+import { readdirSync } from 'node:fs';
+import { request as httpRequest } from 'node:http';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, it, type TestContext } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { makeFifo, openFifoReader } from '../../src/adapters/shim/fifos.ts';
 import type { ExecRequest } from '../../src/adapters/streaming/types.ts';
 import type { SessionCalls } from '../../src/daemon/sessions/calls.ts';
 import { createSessionListener, type SessionListener } from '../../src/daemon/sessions/listener.ts';
 import { FailureError } from '../../src/domain/model/errors.ts';
 import { onCleanup } from '../support/cleanup.ts';
+import { eventually } from '../support/pods.ts';
 import { runOk } from '../support/process.ts';
 import { startClient } from '../support/streaming-client.ts';
 import { tempDir } from '../support/temp-dir.ts';
@@ -21,6 +25,11 @@ import { tempDir } from '../support/temp-dir.ts';
 const never = (): Promise<never> => Promise.reject(new FailureError('WrongState', 'no test asked for this'));
 
 const lines = 200_000;
+
+/** What a thread that nobody needs may rest, where that matters. */
+const SHORT_MS = 30;
+
+const threadsOfThis = (): number => readdirSync('/proc/self/task').length;
 
 const request: ExecRequest = {
   kind: 'Exec',
@@ -39,12 +48,13 @@ interface Opened {
   readonly errors: readonly string[];
 }
 
-const open = (t: TestContext, calls: Partial<SessionCalls> = {}, port = 0): Opened => {
+const open = (t: TestContext, calls: Partial<SessionCalls> = {}, port = 0, idleMs = 60_000): Opened => {
   const errors: string[] = [];
   const listener = createSessionListener({
     server: { address: '127.0.0.1', port, tls: null, idleTimeoutMs: 60_000, streamCreationTimeoutMs: 10_000 },
     calls: { exec: never, attach: never, portForward: never, ...calls },
     nowMs: () => performance.now(),
+    idleMs,
     log: { warn: () => undefined, error: (message) => errors.push(message) },
   });
   onCleanup(t, () => listener.close());
@@ -114,6 +124,52 @@ describe('the listener for sessions', { timeout: 60_000 }, () => {
     await listener.close();
     for (const { ending } of clients) assert.match((await ending).error, /The daemon is ending/);
     assert.deepEqual(gone, ['exec', 'exec']);
+  });
+
+  it('ends its thread when nobody needs it any more, not before, and starts another for the next', async (t) => {
+    const left = Promise.withResolvers<void>();
+    const { listener, errors } = open(
+      t,
+      { exec: () => left.promise.then(() => ({ exitCode: 0 })), portForward: () => Promise.resolve() },
+      0,
+      SHORT_MS,
+    );
+    const first = await listener.urlFor(request);
+    const answers = (url: string): Promise<boolean> =>
+      fetch(url.replace(/[^/]*$/, 'none')).then(
+        () => true,
+        () => false,
+      );
+    // The token in a URL that was not used, a session, and a client that has none at the moment.
+    await sleep(10 * SHORT_MS);
+    const client = await startClient(t, ['exec', '-transport', 'spdy', '-stdout', first]);
+    await sleep(10 * SHORT_MS);
+    const forward = { kind: 'PortForward', podSandboxId: 'pod', ports: [], allowedBy: 'call', caller: null } as const;
+    const headers = {
+      Connection: 'Upgrade',
+      Upgrade: 'SPDY/3.1',
+      'X-Stream-Protocol-Version': 'portforward.k8s.io',
+    };
+    const asking = httpRequest(await listener.urlFor(forward), { method: 'POST', headers }).end();
+    const [, tunnel] = (await once(asking, 'upgrade')) as [unknown, Socket];
+    left.resolve();
+    assert.match((await client.ending).error, /^$/);
+    await sleep(10 * SHORT_MS);
+    assert.ok(await answers(first), 'the thread has ended while a client was there');
+    const threads = threadsOfThis();
+    tunnel.destroy();
+    await eventually('the end of the thread', async () => !(await answers(first)) && threadsOfThis() < threads);
+    const second = await listener.urlFor(request);
+    assert.ok(await answers(second), 'no thread was started for the next URL');
+    assert.deepEqual(errors, []);
+  });
+
+  it('keeps a thread that was to listen from the start', async (t) => {
+    const { listener } = open(t, {}, 0, SHORT_MS);
+    await listener.start();
+    const threads = threadsOfThis();
+    await sleep(10 * SHORT_MS);
+    assert.equal(threadsOfThis(), threads);
   });
 
   it('says which address it cannot have, and tries anew for the next', async (t) => {

@@ -2,8 +2,7 @@
  * Connecting to a port of a network namespace's loopback, IPv4 first and IPv6 then, as clients of forwarded ports expect.
  * The thread that does it stays where it is: only its sockets are made elsewhere.
  */
-import { openSync } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { closeSync, openSync } from 'node:fs';
 import { type OnReadOpts, Socket, type SocketConstructorOpts } from 'node:net';
 import { messageOf } from '../../domain/model/errors.ts';
 import { dial } from '../../platform/linux/dial.ts';
@@ -40,7 +39,18 @@ const dialEither = async (
   throw new Error(failures.join('; '));
 };
 
-let ownNamespaceFd: number | undefined;
+const withOpen = <R>(path: string, use: (fd: number) => R): R => {
+  const fd = openSync(path, 'r');
+  try {
+    return use(fd);
+  } finally {
+    closeSync(fd);
+  }
+};
+
+/** On the calling thread: namespaces are no files of a disk. Nothing is kept open, since the thread may end. */
+const socketIn = (netnsPath: string, family: number): number =>
+  withOpen(OWN_NAMESPACE, (home) => withOpen(netnsPath, (namespace) => openTcpSocketIn(namespace, home, family)));
 
 /**
  * @param netnsPath  where the namespace is pinned; null: the daemon's own
@@ -48,10 +58,5 @@ let ownNamespaceFd: number | undefined;
  *
  * Rejects with one error that names each address and why it was of no use.
  */
-export const dialLoopback = async (port: number, netnsPath: string | null, onread: OnReadOpts): Promise<Socket> => {
-  if (netnsPath === null) return dialEither(port, onread, () => undefined);
-  ownNamespaceFd ??= openSync(OWN_NAMESPACE, 'r');
-  const home = ownNamespaceFd;
-  await using namespace = await open(netnsPath);
-  return await dialEither(port, onread, (family) => openTcpSocketIn(namespace.fd, home, family));
-};
+export const dialLoopback = (port: number, netnsPath: string | null, onread: OnReadOpts): Promise<Socket> =>
+  dialEither(port, onread, (family) => (netnsPath === null ? undefined : socketIn(netnsPath, family)));

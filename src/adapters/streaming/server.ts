@@ -45,6 +45,8 @@ export interface StreamingServerOptions {
   /** Time that a client has to open the streams of its session. */
   readonly streamCreationTimeoutMs: number;
   readonly log: { readonly warn: (message: string) => void };
+  /** The last client has gone. */
+  readonly onVacant: () => void;
 }
 
 /** A request has this long to arrive, before it has shown a token. */
@@ -170,6 +172,13 @@ export const createStreamingServer = async (options: StreamingServerOptions): Pr
   const takeOver = createTakeOver();
   /** Cuts off each client there is. */
   const live = new Set<() => void>();
+  const keep = (socket: Duplex, cutOff: () => void): void => {
+    live.add(cutOff);
+    socket.once('close', () => {
+      live.delete(cutOff);
+      if (live.size === 0) options.onVacant();
+    });
+  };
   const server =
     options.tls === null
       ? createServer(httpOptions)
@@ -191,21 +200,18 @@ export const createStreamingServer = async (options: StreamingServerOptions): Pr
       socket.destroy();
     };
     const idle = watchIdle(idleTimeoutMs, cutOff);
-    live.add(cutOff);
     socket.once('close', () => {
       idle.stop();
-      live.delete(cutOff);
       controller.abort();
     });
+    keep(socket, cutOff);
     return { backend, log, signal: controller.signal, streamCreationTimeoutMs, onData: idle.touch };
   };
 
   const upgrade = async (message: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> => {
-    const hangUp = (): void => {
+    keep(socket, () => {
       socket.destroy();
-    };
-    live.add(hangUp);
-    socket.once('close', () => live.delete(hangUp));
+    });
     const request = await requestOf(message);
     if (socket.destroyed) return;
     const wanted = message.headers.upgrade?.toLowerCase() ?? '';
@@ -242,6 +248,7 @@ export const createStreamingServer = async (options: StreamingServerOptions): Pr
   const { port } = server.address() as AddressInfo;
   return {
     baseUrl: `${options.tls === null ? 'http' : 'https'}://${hostOf(options.address)}:${port}`,
+    hasClients: () => live.size > 0,
     close: async () => {
       const closed = new Promise<void>((resolve) => {
         server.close(() => {

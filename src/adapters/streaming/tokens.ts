@@ -15,6 +15,8 @@ export interface Tokens {
   readonly issue: (request: StreamingRequest) => string;
   /** The request behind a token, the first time within its lifetime, if it is of the kind; null otherwise. */
   readonly redeem: (named: NamedSession) => StreamingRequest | null;
+  /** Whether somebody may still come with one. */
+  readonly areWaiting: () => boolean;
 }
 
 interface Grant {
@@ -55,6 +57,10 @@ export const createTokens = (nowMs: () => number): Tokens => {
       const grant = grants.get(key);
       grants.delete(key);
       return grant?.request.kind === kind ? grant.request : null;
+    },
+    areWaiting: () => {
+      forgetExpired();
+      return grants.size > 0;
     },
   };
 };

@@ -147,6 +147,8 @@ export interface PortClient {
 export interface StreamingServer {
   /** Where it can be reached: scheme, host and port. */
   readonly baseUrl: string;
+  /** Whether some client's session goes on, or is about to begin. */
+  readonly hasClients: () => boolean;
   /** Ends all sessions and stops listening. */
   readonly close: () => Promise<void>;
 }

@@ -1,28 +1,25 @@
 /**
- * Hands out the URLs of sessions, and is the daemon's side of the thread that clients then come to: starts it when it is
- * first needed, keeps the tokens, and makes each session's call. When the thread ends, its sessions have lost their
- * clients, and the next URL starts another.
+ * Hands out the URLs of sessions, and keeps the tokens in them. Has the thread that clients then come to there from the first URL
+ * on and while somebody needs it. When it breaks down, its sessions have lost their clients, and the next URL starts another.
+ *
+ *   URL ──> thread ──> no session, client or token for idleMs ──> it ends, and its memory with it ──> next URL ──> another
  */
-import { Worker } from 'node:worker_threads';
-import { createTokens, type Tokens } from '../../adapters/streaming/tokens.ts';
+import { createTokens } from '../../adapters/streaming/tokens.ts';
 import type { StreamingRequest } from '../../adapters/streaming/types.ts';
 import { urlOf } from '../../adapters/streaming/urls.ts';
-import { FailureError, messageOf } from '../../domain/model/errors.ts';
-import { orAfter, unlessAborted } from '../../platform/rpc/timeout.ts';
-import type { SessionCalls } from './calls.ts';
-import { carried, type FromThread, type SessionSubject, type ToThread } from './messages.ts';
-import { createRemoteClients } from './remote-clients.ts';
-import type { ThreadOptions } from './thread.ts';
+import { startThread, type Thread, type ThreadSources } from './start-thread.ts';
 
-export interface SessionListenerOptions {
-  readonly server: ThreadOptions;
-  readonly calls: SessionCalls;
+export interface SessionListenerOptions extends ThreadSources {
   readonly nowMs: () => number;
-  readonly log: { readonly warn: (message: string) => void; readonly error: (message: string) => void };
+  /** A thread that nobody needs ends after so long; IDLE_MS unless told. */
+  readonly idleMs?: number;
 }
 
 export interface SessionListener {
-  /** Listens from now on instead of from the first URL on. Rejects when the address is taken, say. */
+  /**
+   * Listens from now on, until it is closed, instead of from the first URL on and while it is needed. Rejects when the address
+   * is taken, say.
+   */
   readonly start: () => Promise<void>;
   /** The address of a session, good once and for a minute. Rejects when too many wait to be used. */
   readonly urlFor: (request: StreamingRequest) => Promise<string>;
@@ -30,143 +27,46 @@ export interface SessionListener {
   readonly close: () => Promise<void>;
 }
 
-/** Bounds what a thread takes that is gone wrong: then it ends, and the daemon does not. */
-const resourceLimits = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 16 };
-
-/** What clients leave behind when they go has so long to be written down. */
-const ENDS_MS = 1_000;
-
-interface Thread {
-  readonly baseUrl: Promise<string>;
-  readonly close: () => Promise<void>;
-}
-
-const cannotListen = ({ address, port, tls }: ThreadOptions, why: string): FailureError => {
-  const keys = [
-    'streaming.address',
-    'streaming.port',
-    ...(tls === null ? [] : ['streaming.tls_cert', 'streaming.tls_key']),
-  ];
-  const message = `The streaming server cannot listen at ${address}, port ${port}: ${why}. It is configured by ${keys.join(', ')}.`;
-  return new FailureError('HostFailed', message);
-};
-
-const startThread = ({ server, calls, log }: SessionListenerOptions, tokens: Tokens, onEnd: () => void): Thread => {
-  const listening = Promise.withResolvers<string>();
-  const closed = Promise.withResolvers<void>();
-  const ending = new AbortController();
-  const underWay = new Set<Promise<void>>();
-  let isExpectedToEnd = false;
-
-  const worker = new Worker(new URL('./thread.ts', import.meta.url), {
-    name: 'scribe sessions',
-    workerData: server,
-    resourceLimits,
-    // It is handed descriptors that it did not open.
-    trackUnmanagedFds: false,
-  });
-  worker.unref();
-  const say = (message: ToThread): void => worker.postMessage(message);
-  const clients = createRemoteClients(say);
-
-  /** Resolves with the exit status of a command; 0 of what has none. */
-  const perform = async (session: number, subject: SessionSubject): Promise<number> => {
-    const { request } = subject;
-    switch (request.kind) {
-      case 'Exec': {
-        const { stdin, stdout, stderr } = request;
-        return (await calls.exec(request, clients.processClient(session, { stdin, stdout, stderr }))).exitCode;
-      }
-      case 'Attach': {
-        const { stdin, stdout, stderr } = request;
-        await calls.attach(request, clients.processClient(session, { stdin, stdout, stderr }));
-        return 0;
-      }
-      case 'PortForward':
-        await calls.portForward(request, subject.port, clients.portClient(session));
-        return 0;
-      default:
-        return request satisfies never;
-    }
-  };
-
-  const begin = async (session: number, subject: SessionSubject): Promise<void> => {
-    const performed = perform(session, subject);
-    try {
-      say({ kind: 'over', session, exitCode: await unlessAborted(performed, ending.signal) });
-    } catch (error) {
-      say({ kind: 'failed', session, error: carried(error) });
-    }
-    // The client is told first; for whoever still performs it has gone then.
-    clients.take({ kind: 'gone', session });
-    await performed.catch(() => undefined);
-    clients.forget(session);
-  };
-
-  const track = async (session: number, subject: SessionSubject): Promise<void> => {
-    const under = begin(session, subject);
-    underWay.add(under);
-    await under;
-    underWay.delete(under);
-  };
-
-  const take = (message: FromThread): void => {
-    switch (message.kind) {
-      case 'listening':
-        return listening.resolve(message.baseUrl);
-      case 'notListening':
-        isExpectedToEnd = true;
-        onEnd();
-        return listening.reject(cannotListen(server, message.message));
-      case 'redeem':
-        return say({ kind: 'redeemed', number: message.number, request: tokens.redeem(message.named) });
-      case 'begun':
-        return void track(message.session, message.subject);
-      case 'warned':
-        return log.warn(message.message);
-      case 'closed':
-        return closed.resolve();
-      default:
-        return clients.take(message);
-    }
-  };
-
-  listening.promise.catch(() => undefined);
-  worker.on('message', take);
-  worker.on('error', (error) => log.error(`The thread of the streaming server broke down: ${messageOf(error)}`));
-  worker.on('exit', (code) => {
-    const error = new FailureError('HostFailed', `The thread of the streaming server has ended with code ${code}.`);
-    if (!isExpectedToEnd) log.error(error.message);
-    listening.reject(error);
-    closed.resolve();
-    clients.fail(error);
-    onEnd();
-  });
-
-  return {
-    baseUrl: listening.promise,
-    close: async () => {
-      isExpectedToEnd = true;
-      worker.ref();
-      ending.abort(new FailureError('NotServing', 'The daemon is ending; begin anew in a moment.'));
-      say({ kind: 'close' });
-      await closed.promise;
-      // So that they are written down.
-      await orAfter(Promise.all(underWay), ENDS_MS, undefined);
-      // What commands still write is read until the daemon ends.
-      worker.unref();
-    },
-  };
-};
+/**
+ * Starting the thread anew takes some 60 ms, for which the first session waits. Soon enough for what it had of malloc to go the second
+ * time that the daemon gives memory back after work (platform/linux/give-back.ts).
+ */
+const IDLE_MS = 25_000;
 
 export const createSessionListener = (options: SessionListenerOptions): SessionListener => {
   const tokens = createTokens(options.nowMs);
   let thread: Thread | null = null;
+  let staysOpen = false;
+  let idle: NodeJS.Timeout | null = null;
+  /** Settles when it is known whether the thread ends, and so where a URL has to lead. */
+  let asked: Promise<void> = Promise.resolve();
+
+  const stopWaiting = (): void => {
+    if (idle !== null) clearTimeout(idle);
+    idle = null;
+  };
+
+  /** From now on the thread has to be idle for its time again. */
+  const used = (): void => {
+    stopWaiting();
+    if (staysOpen || thread === null) return;
+    idle = setTimeout(() => {
+      asked = endIfIdle();
+    }, options.idleMs ?? IDLE_MS).unref();
+  };
+
+  const endIfIdle = async (): Promise<void> => {
+    if (tokens.areWaiting()) used();
+    else await thread?.endIfIdle();
+  };
 
   const running = (): Thread => {
     if (thread !== null) return thread;
-    const started = startThread(options, tokens, () => {
-      if (thread === started) thread = null;
+    const started = startThread(options, tokens.redeem, {
+      onUsed: used,
+      onEnd: () => {
+        if (thread === started) thread = null;
+      },
     });
     thread = started;
     return started;
@@ -174,13 +74,18 @@ export const createSessionListener = (options: SessionListenerOptions): SessionL
 
   return {
     start: async () => {
+      staysOpen = true;
       await running().baseUrl;
     },
     urlFor: async (request) => {
+      await asked;
       const baseUrl = await running().baseUrl;
+      used();
       return urlOf(baseUrl, { kind: request.kind, token: tokens.issue(request) });
     },
     close: async () => {
+      staysOpen = true;
+      stopWaiting();
       await thread?.close();
     },
   };

@@ -68,6 +68,7 @@ export type ToThread =
   | { readonly kind: 'cancel'; readonly work: number }
   | { readonly kind: 'over'; readonly session: number; readonly exitCode: number }
   | { readonly kind: 'failed'; readonly session: number; readonly error: CarriedError }
+  | { readonly kind: 'endIfIdle' }
   | { readonly kind: 'close' };
 
 export type FromThread =
@@ -82,4 +83,7 @@ export type FromThread =
   | { readonly kind: 'done'; readonly work: number; readonly result: AttachmentEnd | ForwardedBytes }
   | { readonly kind: 'notDone'; readonly work: number; readonly error: CarriedError }
   | { readonly kind: 'warned'; readonly message: string }
+  | { readonly kind: 'vacant' }
+  | { readonly kind: 'isBusy' }
+  | { readonly kind: 'isEnding' }
   | { readonly kind: 'closed' };

@@ -21,7 +21,7 @@ import { messageOf } from '../../domain/model/errors.ts';
 import { createPendingReplies } from '../../platform/rpc/pending.ts';
 import { carried, type FromThread, revived, type SessionSubject, type ToThread } from './messages.ts';
 
-export type ThreadOptions = Omit<StreamingServerOptions, 'backend' | 'redeem' | 'log'>;
+export type ThreadOptions = Omit<StreamingServerOptions, 'backend' | 'redeem' | 'log' | 'onVacant'>;
 
 interface Held {
   /** null: a forwarded connection. */
@@ -129,6 +129,7 @@ const serve = async (port: NonNullable<typeof parentPort>, options: ThreadOption
       return redeeming.wait(number);
     },
     log: { warn: (message) => say({ kind: 'warned', message }) },
+    onVacant: () => say({ kind: 'vacant' }),
   });
 
   const take = (message: ToThread): void => {
@@ -173,6 +174,13 @@ const serve = async (port: NonNullable<typeof parentPort>, options: ThreadOption
         return sessions.resolve(message.session, message.exitCode);
       case 'failed':
         return sessions.reject(message.session, revived(message.error));
+      case 'endIfIdle': {
+        // Output that nobody hears any more is still read, so that whoever writes it goes on.
+        const isIdle = !server.hasClients() && sessions.size() + pumps.size + works.size === 0;
+        if (!isIdle) return say({ kind: 'isBusy' });
+        say({ kind: 'isEnding' });
+        return void server.close().then(() => port.close());
+      }
       case 'close':
         return void server.close().then(() => say({ kind: 'closed' }));
       default:

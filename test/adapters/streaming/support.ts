@@ -51,6 +51,7 @@ export const openServer = async ({
     idleTimeoutMs: 60_000,
     streamCreationTimeoutMs: 10_000,
     log: { warn: () => undefined },
+    onVacant: () => undefined,
     ...options,
   });
   const urlFor = (request: StreamingRequest): string =>
