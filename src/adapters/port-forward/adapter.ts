@@ -45,6 +45,7 @@ export const createPortForwarder = (portClientOf: (sessionId: string) => PortCli
       const over = AbortSignal.any([signal, client.signal, pod.ended.signal]);
       return await client.forward({ port, netnsPath }, over);
     } catch (error) {
+      if (error instanceof FailureError) throw error;
       const message = `Port ${port} of pod sandbox ${podSandboxId} does not answer: ${messageOf(error)}.`;
       throw new FailureError('HostFailed', message);
     } finally {

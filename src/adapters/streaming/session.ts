@@ -72,20 +72,22 @@ export const runProcessSession = async (
   await finish(error, endingText(ending, hasStructuredStatus));
 };
 
-export interface PortChannels extends PortStreams {
+export interface PortChannels {
   readonly port: number;
+  /** What the session can begin without. Rejects when they don't come. */
+  readonly streams: Promise<PortStreams>;
   readonly error: Writable;
 }
 
 /** Forwards one connection and tells on the error stream what went wrong. Never rejects; true if all went well. */
 export const runPortForward = async (
   request: PortForwardRequest,
-  { port, input, output, error }: PortChannels,
+  { port, streams, error }: PortChannels,
   context: SessionContext,
 ): Promise<boolean> => {
   try {
-    await context.backend.portForward(request, port, { input, output }, context.signal);
-    await finish(output);
+    await context.backend.portForward(request, port, streams, context.signal);
+    await finish((await streams).output);
     await finish(error);
     return true;
   } catch (failure) {
@@ -95,6 +97,9 @@ export const runPortForward = async (
     );
     return false;
   } finally {
-    input.destroy();
+    streams.then(
+      ({ input }) => input.destroy(),
+      () => undefined,
+    );
   }
 };

@@ -87,7 +87,7 @@ export const servePortsOverSocket = async (
     const portBytes = Buffer.of(port & 0xff, port >>> 8);
     output.write(portBytes);
     error.write(portBytes);
-    await runPortForward(request, { port, input, output, error }, context);
+    await runPortForward(request, { port, streams: Promise.resolve({ input, output }), error }, context);
   };
   await Promise.all(ports.map(forward));
   channels.close();

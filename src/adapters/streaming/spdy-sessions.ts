@@ -3,11 +3,12 @@
  * in pairs. Owns waiting for them, for a bounded time; frames are the connection's business.
  */
 import type { Duplex } from 'node:stream';
+import { FailureError } from '../../domain/model/errors.ts';
 import { type ProcessProtocol, portFromText } from './negotiate.ts';
 import { type PortChannels, runPortForward, runProcessSession, type SessionContext } from './session.ts';
 import { type SpdyConnection, type SpdyStream, serveSpdy } from './spdy/connection.ts';
 import type { SpdyHeaders } from './spdy/headers.ts';
-import type { AttachRequest, ExecRequest, PortForwardRequest } from './types.ts';
+import type { AttachRequest, ExecRequest, PortForwardRequest, PortStreams } from './types.ts';
 
 /** What a session over one connection is given beside its streams. */
 export interface ConnectionContext extends SessionContext {
@@ -131,10 +132,19 @@ const portOf = (headers: SpdyHeaders): number | null => portFromText(headers.get
 const requestIdOf = ({ id, headers }: SpdyStream): string =>
   headers.get(requestIdHeader) ?? `stream ${headers.get(typeHeader) === StreamType.error ? id : id - 2}`;
 
+/** The first stream of a pair, whose other has not come yet. */
 interface HalfPair {
   readonly stream: SpdyStream;
+  readonly port: number;
   readonly timer: NodeJS.Timeout;
+  /** What comes of it: its other stream, or the reason why none does. */
+  readonly pair: (other: SpdyStream) => void;
+  readonly giveUp: (reason: string) => void;
 }
+
+const isErrorStream = ({ headers }: SpdyStream): boolean => headers.get(typeHeader) === StreamType.error;
+
+const streamsOf = ({ input, output }: SpdyStream): PortStreams => ({ input, output });
 
 /** Serves any number of forwarded connections over `transport`, until the client ends it. */
 export const servePortsOverSpdy = (
@@ -146,40 +156,48 @@ export const servePortsOverSpdy = (
   /** By request id: streams whose other half has not come yet. */
   const lonely = new Map<string, HalfPair>();
 
-  const giveUp = (requestId: string, { stream }: HalfPair): void => {
-    lonely.delete(requestId);
-    if (stream.headers.get(typeHeader) === StreamType.error) {
-      stream.output.end(`the data stream of request ${requestId} did not come in time`);
-    } else stream.reset();
+  const forward = async (port: number, error: SpdyStream, data: Promise<SpdyStream>): Promise<void> => {
+    error.input.resume();
+    const channels: PortChannels = { port, streams: data.then(streamsOf), error: error.output };
+    if (await runPortForward(request, channels, context)) return;
+    await data.then(
+      (stream) => stream.reset(),
+      () => undefined,
+    );
   };
 
-  const forward = async (data: SpdyStream, error: SpdyStream, port: number): Promise<void> => {
-    error.input.resume();
-    const channels: PortChannels = { port, input: data.input, output: data.output, error: error.output };
-    if (!(await runPortForward(request, channels, context))) data.reset();
+  /** Clients open the error stream first, and wait for the answer: the session begins meanwhile, and its record is on its way. */
+  const beginPair = (requestId: string, port: number, stream: SpdyStream): void => {
+    const other = Promise.withResolvers<SpdyStream>();
+    other.promise.catch(() => undefined);
+    const giveUp = (reason: string): void => {
+      lonely.delete(requestId);
+      clearTimeout(timer);
+      other.reject(new FailureError('Cancelled', reason));
+      if (!isErrorStream(stream)) stream.reset();
+    };
+    const timer = setTimeout(() => {
+      giveUp(`the data stream of request ${requestId} did not come in time`);
+    }, context.streamCreationTimeoutMs);
+    lonely.set(requestId, { stream, port, timer, pair: other.resolve, giveUp });
+    if (isErrorStream(stream)) void forward(port, stream, other.promise);
   };
 
   const onStream = (stream: SpdyStream): void => {
     const requestId = requestIdOf(stream);
-    const other = lonely.get(requestId);
-    if (other === undefined) {
-      const timer = setTimeout(() => {
-        giveUp(requestId, half);
-      }, context.streamCreationTimeoutMs);
-      const half: HalfPair = { stream, timer };
-      lonely.set(requestId, half);
-      return;
-    }
-    const isError = stream.headers.get(typeHeader) === StreamType.error;
-    if (isError === (other.stream.headers.get(typeHeader) === StreamType.error)) {
+    const port = portOf(stream.headers);
+    if (port === null) return;
+    const half = lonely.get(requestId);
+    if (half === undefined) return beginPair(requestId, port, stream);
+    if (isErrorStream(half.stream) === isErrorStream(stream)) return stream.reset();
+    if (half.port !== port) {
       stream.reset();
-      return;
+      return half.giveUp(`the streams of request ${requestId} name different ports`);
     }
-    clearTimeout(other.timer);
     lonely.delete(requestId);
-    const [data, error] = isError ? [other.stream, stream] : [stream, other.stream];
-    const port = portOf(data.headers);
-    if (port !== null) void forward(data, error, port);
+    clearTimeout(half.timer);
+    if (isErrorStream(stream)) void forward(port, stream, Promise.resolve(half.stream));
+    else half.pair(stream);
   };
 
   const connection = serveSpdy(transport, {
@@ -195,7 +213,7 @@ export const servePortsOverSpdy = (
     end,
   });
   void connection.closed.then(() => {
-    for (const { timer } of lonely.values()) clearTimeout(timer);
+    for (const { giveUp } of [...lonely.values()]) giveUp('the client has gone');
   });
   return connection;
 };

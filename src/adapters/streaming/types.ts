@@ -68,11 +68,11 @@ export interface PortStreams {
 export interface StreamingBackend {
   readonly exec: (request: ExecRequest, streams: SessionStreams) => Promise<{ readonly exitCode: number }>;
   readonly attach: (request: AttachRequest, streams: SessionStreams) => Promise<void>;
-  /** One connection to `port`; resolves when it is over. */
+  /** One connection to `port`; resolves when it is over. No connection is made before its streams are there. */
   readonly portForward: (
     request: PortForwardRequest,
     port: number,
-    streams: PortStreams,
+    streams: Promise<PortStreams>,
     signal: AbortSignal,
   ) => Promise<void>;
 }

@@ -19,6 +19,7 @@ import type {
 } from '../../adapters/streaming/types.ts';
 import { messageOf } from '../../domain/model/errors.ts';
 import { createPendingReplies } from '../../platform/rpc/pending.ts';
+import { unlessAborted } from '../../platform/rpc/timeout.ts';
 import { carried, type FromThread, revived, type SessionSubject, type ToThread } from './messages.ts';
 
 export type ThreadOptions = Omit<StreamingServerOptions, 'backend' | 'redeem' | 'log' | 'onVacant'>;
@@ -26,7 +27,8 @@ export type ThreadOptions = Omit<StreamingServerOptions, 'backend' | 'redeem' | 
 interface Held {
   /** null: a forwarded connection. */
   readonly streams: SessionStreams | null;
-  readonly connection: PortStreams | null;
+  /** Of a forwarded connection, perhaps before the client has opened all of it. */
+  readonly connection: Promise<PortStreams> | null;
 }
 
 type Say = (message: FromThread) => void;
@@ -164,9 +166,10 @@ const serve = async (port: NonNullable<typeof parentPort>, options: ThreadOption
       case 'forward': {
         const connection = sessions.noteOf(message.session)?.connection;
         const { target } = message;
-        return void work(message.work, (signal) =>
-          connection == null ? Promise.reject(new Error('the client has gone')) : forward(connection, target, signal),
-        );
+        return void work(message.work, async (signal) => {
+          if (connection == null) throw new Error('the client has gone');
+          return forward(await unlessAborted(connection, signal), target, signal);
+        });
       }
       case 'cancel':
         return works.get(message.work)?.abort();

@@ -167,8 +167,9 @@ describe('client-go', () => {
         const { port: echoPort } = echo.address() as { port: number };
         const asked: number[] = [];
         const { server } = await startServer(t, {
-          portForward: async (_, port, { input, output }) => {
+          portForward: async (_, port, streams) => {
             asked.push(port);
+            const { input, output } = await streams;
             if (port !== 8080) throw new FailureError('HostFailed', `nobody listens on ${port}`);
             const target = connect({ port: echoPort, host: '127.0.0.1', allowHalfOpen: true });
             await Promise.all([pipeline(input, target), pipeline(target, output)]);

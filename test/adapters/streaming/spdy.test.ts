@@ -245,10 +245,10 @@ describe('port-forward over SPDY', () => {
   it('pairs streams by request, and by their ids for clients that name none', async (t) => {
     const ports: number[] = [];
     const client = await forward(t, {
-      portForward: (_, port, { output }) => {
+      portForward: async (_, port, streams) => {
         ports.push(port);
+        const { output } = await streams;
         output.end(`port ${port}`);
-        return Promise.resolve();
       },
     });
     const [firstError, firstData] = pair('a', '80');
@@ -263,7 +263,33 @@ describe('port-forward over SPDY', () => {
     await client.open(9, { streamtype: 'error', port: '82' });
     await client.open(11, { streamtype: 'data', port: '82' });
     assert.equal(await dataOf(client, 11), 'port 82');
-    assert.deepEqual(ports, [81, 80, 82]);
+    assert.deepEqual(ports, [80, 81, 82]);
+  });
+
+  it('begins a session with its error stream, and only one of the port that both streams name', async (t) => {
+    const begun = Promise.withResolvers<number>();
+    const failed = Promise.withResolvers<unknown>();
+    const client = await forward(t, {
+      portForward: async (_, port, streams) => {
+        begun.resolve(port);
+        await streams.catch(failed.resolve);
+        throw new Error('no');
+      },
+    });
+    await client.open(1, { streamtype: 'error', port: '80', requestid: 'a' });
+    assert.equal(await begun.promise, 80);
+    await client.open(3, { streamtype: 'data', port: '81', requestid: 'a' });
+    await client.until(FrameType.RstStream, 3);
+    assert.match(String(await failed.promise), /name different ports/);
+  });
+
+  it('tells a session that its client has gone before the data stream came', async (t) => {
+    const failed = Promise.withResolvers<unknown>();
+    const client = await forward(t, { portForward: (_, __, streams) => streams.then(() => {}).catch(failed.resolve) });
+    await client.open(1, { streamtype: 'error', port: '80', requestid: 'a' });
+    await client.until(FrameType.SynReply, 1);
+    client.socket.destroy();
+    assert.match(String(await failed.promise), /gone/);
   });
 
   it('says on the error stream what went wrong, and goes on', async (t) => {
@@ -279,7 +305,8 @@ describe('port-forward over SPDY', () => {
   });
 
   it('does not wait for the other stream of a pair for ever', async (t) => {
-    const client = await forward(t, {}, { streamCreationTimeoutMs: 50 });
+    const portForward = (_: unknown, __: unknown, streams: Promise<unknown>) => streams.then(() => undefined);
+    const client = await forward(t, { portForward }, { streamCreationTimeoutMs: 50 });
     const [error] = pair('lonely', '80');
     assert.ok(error);
     await client.open(1, error);

@@ -191,7 +191,8 @@ describe('a session over WebSocket', () => {
 
 describe('port-forward over WebSocket channels', () => {
   const request = portForwardRequest;
-  const portForward: StreamingBackend['portForward'] = async (_, port, { input, output }) => {
+  const portForward: StreamingBackend['portForward'] = async (_, port, streams) => {
+    const { input, output } = await streams;
     if (port === 81) throw new Error('nobody there');
     const [received] = (await once(input, 'data')) as [Buffer];
     output.end(`${port}: ${received.toString()}`);
