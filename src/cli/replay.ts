@@ -94,6 +94,8 @@ const replayNamed = async (name: string, until: Moment | null, shown: Shown, io:
 const problemOf = ({ differing, decisions, journaled, unreadable }: Tally): string | null => {
   if (differing > 0)
     return `${counted(differing, 'decision')} of ${grouped(decisions)} ${differing === 1 ? 'differs' : 'differ'}`;
+  const end = unreadable.find(({ endsAt }) => endsAt !== undefined);
+  if (end !== undefined) return `record ${grouped(end.seq)} cannot be read: ${end.why.replace(/\.$/, '')}`;
   if (unreadable.length > 0) return `${counted(unreadable.length, 'record')} cannot be read`;
   if (decisions !== journaled)
     return `${grouped(journaled)} decisions are journaled, and ${grouped(decisions)} were found`;
@@ -106,7 +108,7 @@ export const replay = command({
   description: [
     'Gives every input of a journal (calls, outcomes of effects, exits, starts) to the deciders of this scribe once more, and holds what they decide against what was recorded then: records that are missing today, extra ones, and where one says something else. Requests of effects, with the OCI specs in them, are made again, too, and compared by the digests that the journal has of those that were performed (journals of older versions have none).',
     'Needs no root, no containers and no daemon; performs nothing and changes nothing. JOURNAL is a journal.db, wherever it was copied to (with the -wal file beside it, if there is one), a root directory, a golden journal (*.jsonl), or the report of a crash (crash-*.json in the root directory of the daemon that crashed; the journal is looked for beside it first). Without one, the journal of this node. Each journal is replayed to its end, past whatever differs: what was recorded goes on.',
-    'A journal that was pruned is replayed from its oldest snapshot behind what was pruned, or from where the pruning was recorded.',
+    'A journal that was pruned is replayed from its oldest snapshot behind what was pruned, or from where the pruning was recorded; one that a newer scribe wrote up to what this one does not know, which says which version to use.',
     'Of the report of a crash, that decision is made again which was made last, or could not be made: it shows what follows today, or the stack of what is thrown.',
     'With --json each difference is an object: journal, seq (of the record that differs), decider (what was decided on, in words), expected (what was recorded; null: nothing), actual (what is decided today; null: nothing), path (where in the record they differ; null: as a whole), cause (the record that was decided on: seq, type, stream), kind (missing, extra, different, threw, request), stream and type of the record. An object with the sums of each journal follows.',
   ],

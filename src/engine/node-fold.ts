@@ -3,15 +3,21 @@ import { EVOLVER_VERSION, evolve } from '../domain/turn/evolve.ts';
 import { readState, writeState } from '../domain/turn/snapshot.ts';
 import { initialState, type NodeState } from '../domain/model/state.ts';
 import type { StateFold } from '../journal/types.ts';
-import { fromJournalRecord } from './codec.ts';
+import { type FoldedColumns, fromJournalRecord } from './codec.ts';
 
-export const nodeFold: StateFold<NodeState> = {
-  evolverVersion: EVOLVER_VERSION,
-  initial: initialState,
-  evolve(state, record) {
-    const sequenced = fromJournalRecord(record);
-    if (sequenced !== null) evolve(state, sequenced);
-  },
-  write: writeState,
-  read: readState,
-};
+export const nodeFold: StateFold<NodeState> = nodeFoldTelling(() => undefined);
+
+/** @param ofUnknown  hears of records that this scribe does not know: a newer one wrote them, and they change nothing here */
+export function nodeFoldTelling(ofUnknown: (record: FoldedColumns) => void): StateFold<NodeState> {
+  return {
+    evolverVersion: EVOLVER_VERSION,
+    initial: initialState,
+    evolve(state, record) {
+      const sequenced = fromJournalRecord(record);
+      if (sequenced === null) ofUnknown(record);
+      else evolve(state, sequenced);
+    },
+    write: writeState,
+    read: readState,
+  };
+}

@@ -161,6 +161,35 @@ describe('replay', () => {
     return { ...root, seqs };
   };
 
+  test('what a newer scribe wrote ends it with the remedy, and is not held against the deciders', async (t) => {
+    const { records } = await tell();
+    const { seq, type } = records.findLast((record) => record.type === 'container.created') ?? assert.fail();
+    const ofLater = await rootWith(
+      t,
+      records.map((record) => (record.seq === seq ? { ...record, v: 9 } : record)),
+    );
+    const version = /"version":"([^"]+)"/.exec(records[0]?.body ?? '')?.[1] ?? assert.fail();
+    const why = `scribe ${version} wrote it (${type} of version 9, and this one knows version 1): use scribe ${version} or later`;
+    const { exitStatus, stdout, stderr } = await scribe(['replay', ofLater.journalPath]);
+    assert.equal(exitStatus, 1);
+    assert.equal(stderr, `scribe: ${ofLater.journalPath}: record ${seq} cannot be read: ${why}.\n`);
+    assert.match(stdout, new RegExp(`\\(records 1 to ${seq - 1}\\): all as recorded`));
+    const at = await scribe(['at', String(seq + 1), 'get', 'pods', '--root', ofLater.dir]);
+    assert.ok(at.stderr.startsWith(`scribe: What is shown may be wrong, as of record ${seq}: ${why}.\n`), at.stderr);
+
+    const byRules = changed(records, 'daemon.started', (body) => body.replace(/"rules":\d+/, '"rules":99'));
+    const { stderr: refused } = await scribe(['replay', await goldenWith(t, byRules.records)]);
+    assert.match(
+      refused,
+      /record 1 cannot be read: scribe .* wrote it \(decided by rules 99, and this one knows up to \d+\)/,
+    );
+    const root = await rootWith(t, byRules.records);
+    assert.match(
+      (await scribe(['why', 'web', '--root', root.dir])).stderr,
+      /What is shown of this journal may be wrong: /,
+    );
+  });
+
   test('a pruned journal: from its snapshot, and what cannot be checked is counted', async (t) => {
     const root = await pruned(t, true);
     const { exitStatus, stdout, stderr } = await scribe(['replay', root.dir]);

@@ -44,7 +44,7 @@ export const makeGolden = async (path: string, wish: GoldenWish): Promise<Golden
 
 const goldenOf = (source: Source, { things: names, around, until, level }: GoldenWish): Golden => {
   const known = knownOf(source);
-  const records = [...source.records(1, until ?? source.headSeq, () => undefined)];
+  const records = [...source.records(1, until ?? source.headSeq, { unreadable: () => undefined, writer: null })];
   // What is decided today on an input that could not be decided is about things, too.
   const turns = turnsOf([...records, ...(until === null ? (known.undecided?.today ?? []) : [])]);
   const things = thingsIn(turns);

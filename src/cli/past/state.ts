@@ -5,12 +5,14 @@
 import { JOURNAL_PRUNED, parsePruned } from '../../journal/own-records.ts';
 import { NODE_STREAM } from '../../domain/model/records.ts';
 import type { NodeState } from '../../domain/model/state.ts';
-import { nodeFold } from '../../engine/node-fold.ts';
+import type { FoldedColumns } from '../../engine/codec.ts';
+import { nodeFoldTelling } from '../../engine/node-fold.ts';
 import { foldState } from '../../journal/fold.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import { failure } from '../command.ts';
 import { counted, shortUtcTime } from '../format.ts';
 import { recordOf } from '../history/names.ts';
+import { whyNewer, type Writer, writerOf } from '../newer.ts';
 import { allRecords } from './pages.ts';
 import { type Moment, seqAt } from '../time-argument.ts';
 
@@ -57,12 +59,29 @@ const recordAtMoment = (reader: Source, moment: Moment): number => {
   return seq;
 };
 
+/** What is shown of a journal that a newer scribe wrote may be wrong, and nobody is to take it for right. */
+const newerNotes = (unknown: FoldedColumns | undefined, writer: Writer | null): string[] => {
+  const why = whyNewer(unknown ?? ANY_RECORD, writer);
+  if (why === null) return [];
+  const what = unknown === undefined ? 'of this journal may be wrong' : `may be wrong, as of record ${unknown.seq}`;
+  return [`What is shown ${what}: ${why}`];
+};
+
+/** That of every version. */
+const ANY_RECORD = { type: '', v: 1, body: '' };
+
 export const stateAt = (path: string, reader: Source, moment: Moment): PastState => {
   const seq = recordAtMoment(reader, moment);
-  const { state, bad } = foldState(path, nodeFold, seq);
+  const unknown: FoldedColumns[] = [];
+  const { state, bad } = foldState(
+    path,
+    nodeFoldTelling((record) => void unknown.push(record)),
+    seq,
+  );
   const pruned = prunedUpTo(reader, seq);
   const atNs = moment.kind === 'time' ? moment.atNs : (recordOf(reader, seq)?.atNs ?? 0n);
   const notes = [
+    ...newerNotes(unknown[0], writerOf(state)),
     ...(pruned === 0
       ? []
       : [`${counted(pruned, 'record')} of before are pruned: what was removed since is not shown.`]),

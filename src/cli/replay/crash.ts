@@ -46,8 +46,8 @@ export const crashSource = (report: CrashReport, journal: Source): Source => {
       journal.journaled(fromSeq, toSeq) +
       more.filter((record) => isInput(record) && record.seq >= fromSeq && record.seq <= toSeq).length,
     record: (seq) => more.find((record) => record.seq === seq) ?? journal.record(seq),
-    *records(fromSeq, toSeq, unreadable) {
-      yield* journal.records(fromSeq, toSeq, unreadable);
+    *records(fromSeq, toSeq, told) {
+      yield* journal.records(fromSeq, toSeq, told);
       for (const record of more) {
         if (record.seq > toSeq && isInput(record)) return;
         yield record;

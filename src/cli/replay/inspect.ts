@@ -4,11 +4,16 @@ import type { Replayed } from '../../engine/replay.ts';
 import { type Io, write } from '../io.ts';
 import { type Break, differs } from './break-on.ts';
 import { decisionsOf } from './run.ts';
-import type { Source } from './source.ts';
+import type { Source, Unreadable } from './source.ts';
 
 /** The first decision to stop at, found without a debugger; null: there is none. */
-export const firstAt = (source: Source, toSeq: number, stop: Break = differs): Replayed | null => {
-  for (const replayed of decisionsOf(source, { toSeq })) if (stop(replayed)) return replayed;
+export const firstAt = (
+  source: Source,
+  toSeq: number,
+  stop: Break = differs,
+  unreadable: Unreadable = () => undefined,
+): Replayed | null => {
+  for (const replayed of decisionsOf(source, { toSeq, unreadable })) if (stop(replayed)) return replayed;
   return null;
 };
 

@@ -9,7 +9,7 @@ import { reportLines } from './crash.ts';
 import { decisionLines, unrecordedLines } from './decision.ts';
 import { firstAt, inspectAt } from './inspect.ts';
 import { decisionsOf } from './run.ts';
-import type { Source } from './source.ts';
+import type { Source, Unreadable } from './source.ts';
 import { answerTo, createStepper, step } from './step.ts';
 
 export interface Looking {
@@ -27,13 +27,14 @@ export const look = async (source: Source, { toSeq, stop: asked, ...how }: Looki
   const { crash, name } = source;
   const stop = asked ?? crashed(source) ?? differs;
   if (crash !== undefined && !how.json) await write(io.stdout, textOf(reportLines(crash)));
+  const unreadable: Unreadable = (seq, why) => void io.stderr.write(`scribe: record ${grouped(seq)}: ${why}\n`);
   if (how.step) {
-    const stepper = createStepper(decisionsOf(source, { toSeq }));
+    const stepper = createStepper(decisionsOf(source, { toSeq, unreadable }));
     if (stop !== differs) await write(io.stdout, textOf(answerTo('continue', source, stepper, stop) ?? []));
     await step(io, source, stepper, stop);
     return 0;
   }
-  const found = firstAt(source, toSeq, stop);
+  const found = firstAt(source, toSeq, stop, unreadable);
   if (found === null) throw failure(`${name}: no decision is like that up to record ${grouped(toSeq)}.`);
   const isUnrecorded = crash !== undefined && !crash.isDecided && crash.input?.seq === found.input.seq;
   if (how.inspect) await inspectAt(source, found.input.seq, io);

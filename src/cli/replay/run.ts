@@ -2,7 +2,8 @@
 import { hash } from 'node:crypto';
 import type { Difference } from '../../domain/turn/differences.ts';
 import { type Replayed, replay, type ReplayOptions } from '../../engine/replay.ts';
-import type { Source } from './source.ts';
+import { writerOf } from '../newer.ts';
+import type { Source, Unreadable } from './source.ts';
 
 export interface Tally {
   readonly fromSeq: number;
@@ -20,7 +21,8 @@ export interface Tally {
   readonly differences: number;
   /** Decisions in front of where replaying can begin. */
   readonly unchecked: number;
-  readonly unreadable: readonly { readonly seq: number; readonly why: string }[];
+  /** endsAt: nothing behind it was decided, and this is the last record in front of it. */
+  readonly unreadable: readonly { readonly seq: number; readonly why: string; readonly endsAt?: number }[];
 }
 
 export interface Watcher {
@@ -35,18 +37,25 @@ const digestOf = (text: string): string => hash('sha256', text);
 export const decisionsOf = (
   { records, start, headSeq }: Source,
   { toSeq = headSeq, unreadable = () => undefined, ...options }: DecisionsOptions = {},
-): Generator<Replayed> =>
-  replay(records(start.seq + 1, toSeq, unreadable), { start: start.state(), digestOf, ...options });
+): Generator<Replayed> => {
+  const state = start.state();
+  const writer = writerOf(state);
+  return replay(records(start.seq + 1, toSeq, { unreadable, writer }), { start: state, digestOf, ...options });
+};
 
 interface DecisionsOptions extends Pick<ReplayOptions, 'before'> {
   readonly toSeq?: number;
-  readonly unreadable?: (seq: number, why: string) => void;
+  readonly unreadable?: Unreadable;
 }
 
 export const tallyOf = async (source: Source, toSeq: number, watcher: Watcher): Promise<Tally> => {
   const counts = { decisions: 0, events: 0, requests: 0, differing: 0, differences: 0 };
-  const unreadable: { seq: number; why: string }[] = [];
-  const note = (seq: number, why: string): void => void unreadable.push({ seq, why });
+  const unreadable: Tally['unreadable'][number][] = [];
+  let last = toSeq;
+  const note: Unreadable = (seq, why, endsAt) => {
+    unreadable.push(endsAt === undefined ? { seq, why } : { seq, why, endsAt });
+    if (endsAt !== undefined) last = Math.min(last, endsAt);
+  };
   for (const replayed of decisionsOf(source, { toSeq, unreadable: note })) {
     const { differences, recorded, requestsChecked } = replayed;
     counts.decisions += 1;
@@ -59,5 +68,5 @@ export const tallyOf = async (source: Source, toSeq: number, watcher: Watcher): 
   }
   const fromSeq = source.start.seq + 1;
   const unchecked = source.journaled(1, Math.min(source.start.seq, toSeq));
-  return { fromSeq, toSeq, ...counts, journaled: source.journaled(fromSeq, toSeq), unchecked, unreadable };
+  return { fromSeq, toSeq: last, ...counts, journaled: source.journaled(fromSeq, last), unchecked, unreadable };
 };

@@ -109,7 +109,8 @@ const linesOf = ({ name, start }: Source, tally: Tally, tookMs: number): string[
   const records = `records ${grouped(fromSeq)} to ${grouped(toSeq)}`;
   return [
     ...tally.unreadable.map(
-      ({ seq, why }) => `${name}: record ${grouped(seq)} cannot be read and was passed over: ${why}`,
+      ({ seq, why, endsAt }) =>
+        `${name}: record ${grouped(seq)} cannot be read${endsAt === undefined ? ' and was passed over' : ', so nothing from it on was decided'}: ${why}`,
     ),
     ...begun,
     `${name}: ${counted(decisions, 'decision')} checked of ${grouped(journaled)} journaled (${records}): ${same}`,

@@ -16,6 +16,7 @@ import type { JournalReader } from '../../journal/reader.ts';
 import type { JournalRecord } from '../../journal/types.ts';
 import { failure } from '../command.ts';
 import type { CrashReport } from '../../daemon/crash-report.ts';
+import { whyNewer, type Writer, writerIn } from '../newer.ts';
 import { readGolden } from './golden-text.ts';
 
 /** Where replaying begins: after record `seq`, whose state is known from a snapshot or from folding what is left. */
@@ -36,7 +37,7 @@ export interface Source {
   /** Decisions that are journaled from `fromSeq` to `toSeq`, counted without replaying. */
   readonly journaled: (fromSeq: number, toSeq: number) => number;
   /** Records from `fromSeq` on to the end of the turn that record `toSeq` is of, the journal's own aside. */
-  readonly records: (fromSeq: number, toSeq: number, unreadable: Unreadable) => Iterable<Sequenced>;
+  readonly records: (fromSeq: number, toSeq: number, told: ReadTold) => Iterable<Sequenced>;
   /** null: it is pruned, cannot be read, or is the journal's own. */
   readonly record: (seq: number) => Sequenced | null;
   readonly seqAtTime: (tNs: bigint) => number;
@@ -45,20 +46,31 @@ export interface Source {
   readonly close: () => void;
 }
 
-/** Told of records that can't be read, which are passed over. */
-export type Unreadable = (seq: number, why: string) => void;
+/**
+ * Told of records that can't be read. They are passed over, but for one that a newer scribe wrote: with it reading ends, and
+ * `endsAt` is the last record in front of it.
+ */
+export type Unreadable = (seq: number, why: string, endsAt?: number) => void;
+
+/** What reading records goes by, besides them. */
+export interface ReadTold {
+  readonly unreadable: Unreadable;
+  /** The daemon that wrote the first of them; null: its start is among them. */
+  readonly writer: Writer | null;
+}
 
 export const journalSource = (name: string, file: string): Source => {
   const { path, release } = readableCopy(file);
   const reader = openReader(path);
   const headSeq = reader.head().seq;
   const pruned = reader.lastPrunedSeq(headSeq);
+  const start = startOf(path, reader, pruned);
   return {
     name,
     headSeq,
-    start: startOf(path, reader, pruned),
+    start,
     journaled: (fromSeq, toSeq) => reader.countOf(INPUT_TYPES, fromSeq, toSeq),
-    records: (fromSeq, toSeq, unreadable) => wholeTurns(recordsFrom(reader, fromSeq, headSeq), toSeq, unreadable),
+    records: (fromSeq, toSeq, told) => wholeTurns(recordsFrom(reader, fromSeq, headSeq), toSeq, told),
     record: (seq) => recordIn(recordsFrom(reader, seq, seq)),
     seqAtTime: reader.seqAtTime,
     changed: () =>
@@ -79,7 +91,7 @@ export const goldenSource = (name: string, text: string): Source => {
     headSeq: records.at(-1)?.seq ?? 0,
     start: FIRST,
     journaled: (fromSeq, toSeq) => within(fromSeq, toSeq).filter(({ type }) => INPUT_TYPES.includes(type)).length,
-    records: (fromSeq, toSeq, unreadable) => wholeTurns(within(fromSeq, Number.POSITIVE_INFINITY), toSeq, unreadable),
+    records: (fromSeq, toSeq, told) => wholeTurns(within(fromSeq, Number.POSITIVE_INFINITY), toSeq, told),
     record: (seq) => recordIn(records.filter((record) => record.seq === seq)),
     // One less than the first record that is later.
     seqAtTime: (tNs) => (records.find(({ atNs }) => atNs > tNs)?.seq ?? Number.POSITIVE_INFINITY) - 1,
@@ -133,14 +145,34 @@ function* recordsFrom(reader: JournalReader, fromSeq: number, headSeq: number): 
   }
 }
 
-function* wholeTurns(records: Iterable<JournalRecord>, toSeq: number, unreadable: Unreadable): Generator<Sequenced> {
+/** A record that this scribe does not know is the end: nobody could judge what was decided in its sight. */
+function* wholeTurns(
+  records: Iterable<JournalRecord>,
+  toSeq: number,
+  { unreadable, ...told }: ReadTold,
+): Generator<Sequenced> {
+  let turn: Sequenced[] = [];
+  let { writer } = told;
   for (const record of records) {
     if (isOwnType(record.type)) continue;
+    writer = writerIn(record) ?? writer;
+    const newer = whyNewer(record, writer);
+    if (newer !== null) {
+      // What follows from an input stands behind it, up to the next one.
+      if (INPUT_TYPES.includes(record.type)) yield* turn;
+      unreadable(record.seq, newer, record.seq - 1);
+      return;
+    }
     const sequenced = readRecord(record, unreadable);
     if (sequenced === null) continue;
-    if (sequenced.seq > toSeq && isInput(sequenced)) return;
-    yield sequenced;
+    if (isInput(sequenced)) {
+      yield* turn;
+      turn = [];
+      if (sequenced.seq > toSeq) return;
+    }
+    turn.push(sequenced);
   }
+  yield* turn;
 }
 
 const recordIn = (records: Iterable<JournalRecord>): Sequenced | null => {
@@ -148,11 +180,10 @@ const recordIn = (records: Iterable<JournalRecord>): Sequenced | null => {
   return null;
 };
 
+/** null: it cannot be read. */
 const readRecord = (record: JournalRecord, unreadable: Unreadable): Sequenced | null => {
   try {
-    const sequenced = fromJournalRecord(record);
-    if (sequenced === null) unreadable(record.seq, `a newer scribe wrote it (${record.type}, version ${record.v})`);
-    return sequenced;
+    return fromJournalRecord(record);
   } catch (error) {
     unreadable(record.seq, (error as Error).message);
     return null;

@@ -1,0 +1,37 @@
+/** What a newer scribe wrote, and this one may read wrongly: whether a record is such, and what to do, in words. Pure. */
+import { RECORD_VERSION } from '../domain/model/records.ts';
+import { DECISION_RULES, rulesOf } from '../domain/model/rules.ts';
+import type { NodeState } from '../domain/model/state.ts';
+import type { JournalRecord } from '../journal/types.ts';
+
+export interface Writer {
+  readonly version: string;
+  /** By which rules it decides. */
+  readonly rules: number;
+}
+
+/** Who wrote the last of what a state is folded from; null: nothing is. */
+export const writerOf = (state: Pick<NodeState, 'facts'>): Writer | null =>
+  state.facts === null ? null : { version: state.facts.version, rules: rulesOf(state) };
+
+type Written = Pick<JournalRecord, 'type' | 'v' | 'body'>;
+
+/** The daemon whose start this is; null: it is another record, or does not say. */
+export const writerIn = ({ type, body }: Written): Writer | null => {
+  if (type !== 'daemon.started' || body === '') return null;
+  const { facts } = JSON.parse(body) as { readonly facts?: { readonly version?: unknown; readonly rules?: unknown } };
+  const { version, rules } = facts ?? {};
+  return typeof version === 'string' ? { version, rules: typeof rules === 'number' ? rules : 1 } : null;
+};
+
+/** A sentence for a record, or all that its writer wrote, that this scribe does not know; null: it knows it. */
+export const whyNewer = ({ type, v }: Written, writer: Writer | null): string | null => {
+  const { version, rules } = writer ?? { version: 'of a later version', rules: 1 };
+  const more =
+    v > RECORD_VERSION
+      ? `${type} of version ${v}, and this one knows version ${RECORD_VERSION}`
+      : rules > DECISION_RULES
+        ? `decided by rules ${rules}, and this one knows up to ${DECISION_RULES}`
+        : null;
+  return more === null ? null : `scribe ${version} wrote it (${more}): use scribe ${version} or later.`;
+};
