@@ -12,7 +12,7 @@ import { checkNriPlugins, type NriPluginsFound } from './nri-plugins.ts';
 import { checkOciRuntime, checkShim } from './programs.ts';
 import { checkRegistries, type RegistrySettings } from './registries.ts';
 import type { DoctorResult } from './result.ts';
-import { checkJoining, checkRuntimeSpeed } from './speed.ts';
+import { checkJoining, checkRuntimeSpeed, checkStartSpeed } from './speed.ts';
 import { checkOverlayfs, checkSpace } from './storage.ts';
 import { checkApparmor, checkSelinux } from './security-modules.ts';
 import { checkUserNamespaces } from './user-namespaces.ts';
@@ -65,7 +65,7 @@ export const runDoctor = async (options: DoctorOptions): Promise<readonly Doctor
           checkShim(handler, path),
           // What runs behind another shim is not said by binary_name.
           ...(takesRuncOptions(handler)
-            ? [checkOciRuntime(handler, path), checkRuntimeSpeed(handler, node, path)]
+            ? [checkOciRuntime(handler, path), checkRuntimeSpeed(handler, node, path), checkStartSpeed(handler, path)]
             : []),
         ]),
       ),

@@ -2,6 +2,7 @@
  * Checks of the programs that run pods: a shim and an OCI runtime per runtime handler.
  */
 import { escapesFromRunc } from '../../domain/node/known-escapes.ts';
+import type { ShimVersion } from '../../domain/model/shim-version.ts';
 import type { RuntimeHandler } from '../../domain/model/runtime-handler.ts';
 import { type DoctorResult, ok, problem, warning } from './result.ts';
 import { findProgram } from '../../platform/linux/find-program.ts';
@@ -22,6 +23,26 @@ const shimProgram = ({ runtimeType, shimPath }: RuntimeHandler): string | null =
   return name === undefined || version === undefined ? null : `containerd-shim-${name}-${version}`;
 };
 
+interface ToldVersion extends ShimVersion {
+  readonly text: string;
+}
+
+const shimVersionIn = (told: string): ToldVersion | null => {
+  const [, text, major, minor] = /Version:\s*v?((\d+)\.(\d+)\S*)/.exec(told) ?? [];
+  return text === undefined ? null : { text, major: Number(major), minor: Number(minor) };
+};
+
+/** Which shim a handler has, if it tells; `path` is the PATH that the daemon runs with. */
+export const shimOf = async (
+  handler: RuntimeHandler,
+  path: string,
+): Promise<{ readonly program: string; readonly version: ToldVersion } | null> => {
+  const program = await findProgram(shimProgram(handler) ?? '', path);
+  const told = program === null ? '' : await outputOf(program, ['-v'], { PATH: path }).catch(messageOf);
+  const version = shimVersionIn(told);
+  return program === null || version === null ? null : { program, version };
+};
+
 /** `path` is the PATH that the daemon runs with. */
 export const checkShim = async (handler: RuntimeHandler, path: string): Promise<DoctorResult> => {
   const check = shimCheck(handler);
@@ -35,15 +56,15 @@ export const checkShim = async (handler: RuntimeHandler, path: string): Promise<
     return problem(check, `${wanted} is no executable in PATH`, remedy);
   }
   const told = await outputOf(program, ['-v'], { PATH: path }).catch(messageOf);
-  const [, version, major, minor] = /Version:\s*v?((\d+)\.(\d+)\S*)/.exec(told) ?? [];
-  if (version === undefined) {
+  const { text: version, major, minor } = shimVersionIn(told) ?? {};
+  if (version === undefined || major === undefined || minor === undefined) {
     return warning(
       check,
       `${program} does not tell its version: ${messageOf(new Error(told))}`,
       'Check that it is a shim.',
     );
   }
-  if (Number(major) < SHIM_MIN[0] || (Number(major) === SHIM_MIN[0] && Number(minor) < SHIM_MIN[1])) {
+  if (major < SHIM_MIN[0] || (major === SHIM_MIN[0] && minor < SHIM_MIN[1])) {
     const remedy = `Install containerd's shim ${SHIM_MIN.join('.')} or later.`;
     return problem(check, `${program} is version ${version}, older than ${SHIM_MIN.join('.')}`, remedy);
   }

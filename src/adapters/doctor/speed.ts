@@ -6,15 +6,18 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, rmdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { CgroupFacts, NodeFacts } from '../../domain/model/node-facts.ts';
 import type { RuntimeHandler } from '../../domain/model/runtime-handler.ts';
 import { type DoctorResult, ok, warning } from './result.ts';
+import { shimOf } from './programs.ts';
+import { watchesMemoryFromCreation } from '../../domain/model/shim-version.ts';
 import { findProgram } from '../../platform/linux/find-program.ts';
 import { outputOf } from './tools.ts';
 
 const JOINING = 'speed of control groups';
+const startSpeed = (handler: RuntimeHandler): string => `speed of starts of ${handler.name}`;
 const runtimeSpeed = (handler: RuntimeHandler): string => `speed of ${handler.name}`;
 
 /** Where the kernel need not wait for all processors to move a process, it takes a tenth of a millisecond. */
@@ -28,6 +31,9 @@ const NOT_JOINED = 'cpuset';
 
 /** Processor time of creating, starting and deleting a container, as docs/benchmarks.md has it. */
 const CONTAINER_MS = { runc: 54, crun: 19 } as const;
+
+/** Processor time of letting a container's process go, by `runc start` and by the daemon, as docs/benchmarks.md has it. */
+const START_MS = { runc: 7.2, daemon: 0.8 } as const;
 
 export interface Joining {
   /** For a process to join a control group, in each hierarchy one after the other. */
@@ -124,4 +130,22 @@ export const checkRuntimeSpeed = async (
   if (cgroup.version === 1) return ok(check, `${measured}; crun is installed, and best used with version 2`);
   const remedy = `Set binary_name of [runtime.handlers.${handler.name}] to "crun".`;
   return warning(check, `${measured}; crun is installed`, remedy);
+};
+
+/** What a newer shim would save: which starts the daemon does itself is in docs/decisions/starts-here.md. */
+export const checkStartSpeed = async (handler: RuntimeHandler, path: string): Promise<DoctorResult> => {
+  const check = startSpeed(handler);
+  if (basename(handler.binaryName) !== 'runc' || handler.sandboxer === 'shim')
+    return ok(check, 'its shim starts containers: the daemon does so itself for containers of runc only');
+  const shim = await shimOf(handler, path);
+  if (shim === null) return ok(check, 'it is not known which shim there is');
+  const { text } = shim.version;
+  const costs = `${START_MS.daemon} ms of processor time for each, and ${START_MS.runc} where the shim does`;
+  const measured = `${costs}, where docs/benchmarks.md was measured`;
+  if (watchesMemoryFromCreation(shim.version)) return ok(check, `the daemon starts containers itself: ${measured}`);
+  return warning(
+    check,
+    `${shim.program} ${text} has to start containers: the daemon, with a shim of 2.2 or later, takes ${measured}`,
+    `Install containerd's shim 2.2 or later, or set shim_path of [runtime.handlers.${handler.name}] to one.`,
+  );
 };

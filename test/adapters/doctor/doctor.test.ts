@@ -23,7 +23,7 @@ import {
 } from '../../../src/adapters/doctor/network.ts';
 import { checkOciRuntime, checkShim } from '../../../src/adapters/doctor/programs.ts';
 import type { DoctorResult } from '../../../src/adapters/doctor/result.ts';
-import { checkJoining, checkRuntimeSpeed, judgeJoining } from '../../../src/adapters/doctor/speed.ts';
+import { checkJoining, checkRuntimeSpeed, checkStartSpeed, judgeJoining } from '../../../src/adapters/doctor/speed.ts';
 import { checkApparmor, checkSelinux } from '../../../src/adapters/doctor/security-modules.ts';
 import { checkOverlayfs, checkSpace, judgeSpace } from '../../../src/adapters/doctor/storage.ts';
 import { readHostFacts } from '../../../src/platform/linux/host-facts.ts';
@@ -209,6 +209,19 @@ describe('scribe doctor', { timeout: 60_000 }, () => {
     assert.match(installed.remedy ?? '', /\[runtime\.handlers\.runc\] to "crun"/);
     says(await checkRuntimeSpeed(runc, v1, both), 'ok', /best used with version 2/);
     says(await checkRuntimeSpeed({ ...runc, binaryName: 'crun' }, healthy, both), 'ok', /nothing faster than crun/);
+  });
+
+  it('says what a newer shim would save, and what starts cost with it', async (t) => {
+    const name = 'containerd-shim-runc-v2';
+    const withShim = async (version: string) => makeDir(t, { [name]: `echo '  Version:  ${version}'` });
+    const old = await checkStartSpeed(runc, await withShim('1.6.20~ds1'));
+    says(old, 'warning', /runc-v2 1\.6\.20~ds1 has to start containers.* 0\.8 ms .* 7\.2 where the shim does/);
+    assert.match(old.remedy ?? '', /2\.2 or later, or set shim_path of \[runtime\.handlers\.runc\]/);
+    says(await checkStartSpeed(runc, await withShim('v2.1.4')), 'warning', /2\.1\.4 has to start/);
+    says(await checkStartSpeed(runc, await withShim('v2.2.0')), 'ok', /the daemon starts containers itself: 0\.8 ms/);
+    const crun = { ...runc, binaryName: 'crun' };
+    says(await checkStartSpeed(crun, await withShim('1.6.20')), 'ok', /containers of runc only/);
+    says(await checkStartSpeed(runc, '/nonexistent'), 'ok', /not known which shim/);
   });
 
   it('judges the cgroup driver', () => {

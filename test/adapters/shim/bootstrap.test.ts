@@ -10,8 +10,8 @@ import {
   shimEnvironment,
   socketPathOf,
   startInput,
-  watchesMemoryFromCreation,
 } from '../../../src/adapters/shim/process/bootstrap.ts';
+import { watchesMemoryFromCreation } from '../../../src/domain/model/shim-version.ts';
 import { BootstrapParams, BootstrapResult } from '../../../src/wire/runtime/bootstrap/v1/bootstrap.ts';
 import { FailureError } from '../../../src/domain/model/errors.ts';
 

@@ -10,21 +10,10 @@ import * as z from 'zod';
 import { FailureError } from '../../../domain/model/errors.ts';
 import { readAs } from '../../../platform/foreign-json.ts';
 import { BootstrapParams, BootstrapResult, LogLevel } from '../../../wire/runtime/bootstrap/v1/bootstrap.ts';
+import type { ShimVersion } from '../../../domain/model/shim-version.ts';
 
 /** The namespace that all of a kubelet's containers live in. */
 export const shimNamespace = 'k8s.io';
-
-export interface ShimVersion {
-  readonly major: number;
-  readonly minor: number;
-}
-
-/**
- * Shims from 2.2 on watch a task for lack of memory from its creation on, older ones from when they are asked to start it.
- * One that does not say its version is taken for an older one.
- */
-export const watchesMemoryFromCreation = (version: ShimVersion | null): boolean =>
-  version !== null && (version.major > 2 || (version.major === 2 && version.minor >= 2));
 
 /** Where a shim listens, and which version of the task service it speaks. */
 export interface ShimEndpoint {

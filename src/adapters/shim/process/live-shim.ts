@@ -12,7 +12,8 @@ import { createSemaphore, type Semaphore } from '../../../platform/linux/semapho
 import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
 import { orAfter } from '../../../platform/rpc/timeout.ts';
 import { createTtrpcClient } from '../../../platform/ttrpc/client.ts';
-import { type ShimVersion, socketPathOf } from './bootstrap.ts';
+import type { ShimVersion } from '../../../domain/model/shim-version.ts';
+import { socketPathOf } from './bootstrap.ts';
 import { createCallRecord } from './call-record.ts';
 import type { LogDrain } from './log-drain.ts';
 import { createTaskClient, type TaskClient } from '../task-client.ts';

@@ -9,11 +9,11 @@ import { type RuntimeHandler, takesRuncOptions } from '../../../domain/model/run
 import { isThere } from '../../../platform/linux/exists.ts';
 import { findProgram } from '../../../platform/linux/find-program.ts';
 import type { RunResult, Spawner } from '../../../platform/spawner/types.ts';
+import type { ShimVersion } from '../../../domain/model/shim-version.ts';
 import {
   parseShimVersion,
   parseStartOutput,
   type ShimEndpoint,
-  type ShimVersion,
   shimArguments,
   shimBinaryName,
   shimEnvironment,

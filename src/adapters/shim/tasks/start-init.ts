@@ -26,7 +26,7 @@ import { hasPoststartHooks } from '../bundle-spec.ts';
 import type { ShimContext } from '../context.ts';
 import { openFifoReader } from '../fifos.ts';
 import { bundleOf } from '../paths.ts';
-import { watchesMemoryFromCreation } from '../process/bootstrap.ts';
+import { watchesMemoryFromCreation } from '../../../domain/model/shim-version.ts';
 
 /** crun, for one, waits at a FIFO of that name the other way round; and a wrapper may do more at a start. */
 const RUNTIME = 'runc';

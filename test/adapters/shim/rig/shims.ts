@@ -4,7 +4,8 @@ import { execFile } from 'node:child_process';
 import { access, chmod, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
-import { parseShimVersion, watchesMemoryFromCreation } from '../../../../src/adapters/shim/process/bootstrap.ts';
+import { parseShimVersion } from '../../../../src/adapters/shim/process/bootstrap.ts';
+import { watchesMemoryFromCreation } from '../../../../src/domain/model/shim-version.ts';
 
 const run = promisify(execFile);
 
