@@ -16,6 +16,8 @@ export interface MakingQuery {
   readonly type: string;
   readonly only: 'first' | 'all';
   readonly allOf: BodyTests;
+  /** Only streams that began after the first of these; absent: all. */
+  readonly laterThan?: readonly string[];
 }
 
 /** A call on whose behalf no more than so many records were made, itself with them, or some behind a stretch: then it goes on. */
@@ -81,16 +83,20 @@ const marksOfStreams = (
 const nameEnd = '\u{10ffff}';
 
 const makingRows = (db: Db, typeId: number, query: MakingQuery, toSeq: number): RawRecord[] => {
-  const { streamsBeginning: start, only, allOf } = query;
+  const { streamsBeginning: start, only, allOf, laterThan = [] } = query;
   const ofStream = `typeof(stream) = 'integer' AND stream = +n.id`;
   const place = only === 'first' ? `r.seq = (SELECT min(seq) FROM records WHERE ${ofStream})` : ofStream;
+  // A name gets its id with the first record that bears it.
+  const later = 'id > coalesce((SELECT min(id) FROM names WHERE name IN (SELECT value FROM json_each(?))), 0)';
   return db
     .prepare<unknown[], RawRecord>(
-      `SELECT ${recordColumns} FROM names n JOIN records r ON ${place}
-         WHERE ${['n.name >= ? AND n.name < ? AND r.seq <= ? AND r.type = ?', ...allOfSql(allOf)].join(' AND ')} ORDER BY r.seq`,
+      // By their ids, which grow: in the order of names each lookup would be on another page.
+      `WITH named AS MATERIALIZED (SELECT id FROM names WHERE name >= ? AND name < ? AND ${later} ORDER BY id)
+         SELECT ${recordColumns} FROM named n CROSS JOIN records r ON ${place}
+         WHERE ${['r.seq <= ? AND r.type = ?', ...allOfSql(allOf)].join(' AND ')} ORDER BY r.seq`,
     )
     .raw()
-    .all(start, `${start}${nameEnd}`, toSeq, typeId, ...allOfValues(allOf));
+    .all(start, `${start}${nameEnd}`, JSON.stringify(laterThan), toSeq, typeId, ...allOfValues(allOf));
 };
 
 /** Finds records by what they are about, where no seq is known. */

@@ -104,6 +104,13 @@ const assertSame = async (filter: Filter, words: string): Promise<number> => {
           all.filter((entry) => passes(filter, entry)).map(seqsOf),
           `${words}, ${name}, ${window}`,
         );
+        if (window !== 1000) continue;
+        const backwards = candidatesOf({ ...options, selection: createSelection({}) }, filter, {
+          windowMin: window,
+          isReversed: true,
+        });
+        const reversed = (await Array.fromAsync(backwards ?? [])).filter((entry) => passes(filter, entry)).map(seqsOf);
+        assert.deepEqual(reversed, narrow.toReversed(), `${words}, ${name}, ${window}, reversed`);
         found += narrow.length;
       }
   return found;
@@ -154,10 +161,14 @@ describe('a history of candidates', () => {
             const all = await chosen((selection) =>
               createScan({ reader, selection, withEvents, range, ...rest }).past(),
             );
-            const narrow = (isReversed: boolean) =>
-              chosen((selection) => candidatesOf({ reader, selection, withEvents, range }, filter, { isReversed }));
-            assert.deepEqual(await narrow(false), all);
-            assert.deepEqual((await narrow(true)).toReversed(), all);
+            const narrow = (isReversed: boolean, windowMin: number) =>
+              chosen((selection) =>
+                candidatesOf({ reader, selection, withEvents, range }, filter, { isReversed, windowMin }),
+              );
+            for (const window of [64, 8192]) {
+              assert.deepEqual(await narrow(false, window), all);
+              assert.deepEqual((await narrow(true, window)).toReversed(), all);
+            }
             if (part.failedOnly !== true && name === 'all') assert.equal(all.length > 0, !words.includes('nobody'));
           });
 

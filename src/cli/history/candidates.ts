@@ -9,13 +9,12 @@
  */
 import type { Mark } from '../../journal/marks.ts';
 import type { Window } from '../../journal/search-windows.ts';
-import { type Range, seqsOf } from '../time-argument.ts';
+import { seqsOf } from '../time-argument.ts';
 import { COMPLETED, type Entry, RECEIVED } from './entries.ts';
 import type { Filter } from './filter.ts';
 import { entryOf, type MarkedOptions, prunedIn, RECORDS_PER_CANDIDATE } from './marked-entries.ts';
-import { recordOf } from './names.ts';
 import { filterPlan, type Plan } from './plan.ts';
-import { createScan } from './scan.ts';
+import { readOn } from './read-on.ts';
 import { sortedOf, sortedOfThings } from './sorted.ts';
 
 const WINDOW_MIN = 8_192;
@@ -59,22 +58,6 @@ export interface CandidateOptions {
   readonly windowMin?: number;
 }
 
-/** Goes on from a record by reading everything; calls that began before it have been looked at. */
-async function* scanned(
-  options: MarkedOptions,
-  range: Range,
-  firstSeq: number,
-  askedFromSeq: number,
-): AsyncGenerator<Entry> {
-  const rest = { withReads: false, live: false, shownSeq: null, askedFromSeq };
-  const since = { kind: 'record', seq: firstSeq } as const;
-  for await (const entry of createScan({ ...options, ...rest, range: { ...range, since } }).past()) {
-    const call = entry.kind === 'call' && entry.received === null ? (entry.completed?.record.call ?? null) : null;
-    const isKnown = call !== null && call < firstSeq && recordOf(options.reader, call) !== undefined;
-    if (!isKnown) yield entry;
-  }
-}
-
 /**
  * The entries of a range that a filter may let through, or null where only reading everything tells; whoever asks looks at
  * each entry by filter and selection itself.
@@ -84,11 +67,11 @@ export const candidatesOf = (
   filter: Filter,
   { isReversed = false, windowMin = WINDOW_MIN }: CandidateOptions = {},
 ): AsyncGenerator<Entry> | null => {
-  if (options.selection.streams() !== null) return sortedOfThings(options, isReversed);
+  if (options.selection.streams() !== null) return sortedOfThings(options, { isReversed, windowMin });
   const plan = filterPlan(filter, options.withEvents, options.range.until !== null);
   if (plan === null) return null;
   return isReversed || plan.order === 'sorted'
-    ? sortedOf(options, plan.rules, isReversed)
+    ? sortedOf(options, plan.rules, { isReversed, windowMin })
     : candidates(options, plan, windowMin);
 };
 
@@ -98,15 +81,15 @@ function* windowsOf(fromSeq: number, toSeq: number, windowMin: number): Generato
 }
 
 async function* candidates(options: MarkedOptions, { rules, order }: Plan, windowMin: number): AsyncGenerator<Entry> {
-  const { reader, range } = options;
-  const { fromSeq, toSeq } = seqsOf(reader, range);
+  const { reader } = options;
+  const { fromSeq, toSeq } = seqsOf(reader, options.range);
   const queue = createQueue(fromSeq, order === 'afterEnds');
   const windows = [...windowsOf(fromSeq, toSeq, windowMin)];
   for await (const { fromSeq: first, toSeq: last, marks } of reader.markedWindows(rules, windows)) {
     const count = marks.filter(({ isMarked }) => isMarked).length;
     if (count * RECORDS_PER_CANDIDATE > last - first + 1) {
       yield* entriesOf(options, queue, toSeq, true);
-      yield* scanned(options, range, first, fromSeq);
+      yield* readOn(options, first, false);
       return;
     }
     yield* prunedIn(marks);

@@ -49,7 +49,9 @@ const containerMakings = ({ wanted, pods, images }: Selection): MakingQuery[] =>
   const inPod: BodyTests = isInPods ? [[isOneOf('$.podSandboxId', pods())]] : [];
   const fromImage: BodyTests =
     image === null ? [] : [[isOneOf('$.imageId', images()), { kind: 'holds', text: '"mountedImages"' }]];
-  const query = { type: 'container.requested', only: 'first', allOf: [...inPod, ...fromImage] } as const;
+  // A pod is there before its containers.
+  const laterThan = isInPods ? pods().map(sandboxStream) : [];
+  const query = { type: 'container.requested', only: 'first', allOf: [...inPod, ...fromImage], laterThan } as const;
   if (container === null) return [{ ...query, streamsBeginning: containerStream('') }];
   return byIdOrName(query, containerStream, container, hasName('$.config', [container]));
 };

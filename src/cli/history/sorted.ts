@@ -1,10 +1,11 @@
 /**
- * Histories that are looked for as a whole before any of it is shown, in order or from the end: of chosen objects, which the
- * index on streams finds, and of filters that anything told on behalf of a call may pass. Where there is much of it,
- * everything is read in order instead.
+ * Histories of which anything told on behalf of a call may say that it is shown: of chosen objects, which the index on streams
+ * finds, and of filters of ends and words. Windows are looked at from the end that is shown first. What began in a window is
+ * shown before the next is looked at, but where later windows may still mark it (a filter, forwards). Where there is much of
+ * it, everything is read in order instead.
  *
  *   makings ──learn──> streams ──index──┐
- *   windows of records ──marks──────────┴──> numbers of calls and events, sorted ──> entries
+ *   window of records ──marks───────────┴──> numbers of calls and events, sorted ──> entries; then the next window
  */
 import type { Mark, MarkRule } from '../../journal/marks.ts';
 import type { MarkedWindow, Window } from '../../journal/search-windows.ts';
@@ -15,41 +16,45 @@ import { entryOf, type MarkedOptions, prunedIn, RECORDS_PER_CANDIDATE } from './
 import { recordOf } from './names.ts';
 import { learnMakings } from './makings.ts';
 import { thingsRules } from './plan.ts';
-import { pastFromItsEnd } from './reverse.ts';
-import { createScan } from './scan.ts';
+import { readOn } from './read-on.ts';
 
-const WINDOW_RECORDS = 65_536;
+const WINDOW_MAX = 65_536;
 /** Looked at first: where much is found in so few, nothing is gained by looking on. */
 const PROBED_RECORDS = 8_192;
+
+/** In which order entries are given, and how many records are looked at first. */
+export interface Order {
+  readonly isReversed: boolean;
+  readonly windowMin: number;
+}
 
 interface Found {
   readonly seq: number;
   readonly isCall: boolean;
 }
 
-/** Numbers of what may be shown, each once, and the stretches that are pruned. */
-const createFound = (fromSeq: number) => {
+/** Numbers of what may be shown and began in a stretch, each once. */
+const createFound = ({ fromSeq, toSeq }: Window) => {
   const found = new Map<number, boolean>();
-  const pruned: Mark[] = [];
   const note = (seq: number, isCall: boolean): void => {
-    if (seq >= fromSeq) found.set(seq, isCall);
+    if (seq >= fromSeq && seq <= toSeq) found.set(seq, isCall);
   };
   return {
-    take: (mark: Mark): void => {
-      const { seq, call, type, isMarked } = mark;
-      if (type === null) pruned.push(mark);
+    take: ({ seq, call, type, isMarked }: Mark): void => {
       if (!isMarked) return;
       if (call !== null || type === RECEIVED) note(call ?? seq, true);
       if (type !== RECEIVED && type !== COMPLETED) note(seq, false);
     },
     takeCall: (call: number): void => note(call, true),
     count: (): number => found.size,
-    pruned: (): Entry[] => prunedIn(pruned.toSorted((a, b) => a.seq - b.seq)),
-    sorted: (): Found[] => [...found].map(([seq, isCall]) => ({ seq, isCall })).sort((a, b) => a.seq - b.seq),
+    /** Gives away those from a number on, in order. */
+    release: (firstSeq: number): Found[] => {
+      const released = [...found].filter(([seq]) => seq >= firstSeq).sort(([a], [b]) => a - b);
+      for (const [seq] of released) found.delete(seq);
+      return released.map(([seq, isCall]) => ({ seq, isCall }));
+    },
   };
 };
-
-type FoundSet = ReturnType<typeof createFound>;
 
 /** Whether a record stands beneath its call, which had not ended by then, in place of by itself. */
 const isBeneath = ({ reader }: MarkedOptions, fromSeq: number, { seq, call }: JournalRecord): boolean => {
@@ -66,28 +71,28 @@ const entriesOf = (options: MarkedOptions, fromSeq: number, toSeq: number, { seq
 
 const seqOf = (entry: Entry): number => (entry.kind === 'pruned' ? entry.fromSeq : 0);
 
-function* shown(options: MarkedOptions, all: FoundSet, isReversed: boolean): Generator<Entry> {
+/** What was found, with the stretches that are pruned between. */
+function* shown(
+  options: MarkedOptions,
+  found: readonly Found[],
+  prunedMarks: readonly Mark[],
+  isReversed: boolean,
+): Generator<Entry> {
   const { fromSeq, toSeq } = seqsOf(options.reader, options.range);
-  const inOrder = <T>(list: T[]): T[] => (isReversed ? list.reverse() : list);
-  const pruned = inOrder(all.pruned());
+  const inOrder = <T>(list: readonly T[]): T[] => (isReversed ? list.toReversed() : [...list]);
+  const pruned = inOrder(prunedIn(prunedMarks));
   const isBefore = (a: number, b: number): boolean => (isReversed ? a > b : a < b);
-  for (const found of inOrder(all.sorted())) {
-    const later = pruned.findIndex((entry) => !isBefore(seqOf(entry), found.seq));
+  for (const one of inOrder(found)) {
+    const later = pruned.findIndex((entry) => !isBefore(seqOf(entry), one.seq));
     yield* pruned.splice(0, later < 0 ? pruned.length : later);
-    yield* entriesOf(options, fromSeq, toSeq, found);
+    yield* entriesOf(options, fromSeq, toSeq, one);
   }
   yield* pruned;
 }
 
-/** Everything, in order or from the end. */
-const readAll = (options: MarkedOptions, isReversed: boolean): AsyncGenerator<Entry> =>
-  isReversed
-    ? pastFromItsEnd(options)
-    : createScan({ ...options, withReads: false, live: false, shownSeq: null }).past();
-
-/** Of a range, from the end that is shown first. */
-function* windowsOf(fromSeq: number, toSeq: number, isReversed: boolean): Generator<Window> {
-  for (let done = 0, size = PROBED_RECORDS; fromSeq + done <= toSeq; done += size, size = WINDOW_RECORDS) {
+/** Of a range, from the end that is shown first; each is larger than the one before. */
+function* windowsOf({ fromSeq, toSeq }: Window, { isReversed, windowMin }: Order): Generator<Window> {
+  for (let done = 0, size = windowMin; fromSeq + done <= toSeq; done += size, size = Math.min(2 * size, WINDOW_MAX)) {
     const count = Math.min(size, toSeq - fromSeq - done + 1);
     const first = isReversed ? toSeq - done - count + 1 : fromSeq + done;
     yield { fromSeq: first, toSeq: first + count - 1 };
@@ -95,29 +100,40 @@ function* windowsOf(fromSeq: number, toSeq: number, isReversed: boolean): Genera
 }
 
 /** Whether so much of what was looked at is to be shown that reading all of it in order is faster. */
-const isMuch = (all: FoundSet, looked: number): boolean =>
-  looked >= PROBED_RECORDS && all.count() * RECORDS_PER_CANDIDATE > looked;
+const isMuch = (count: number, looked: number): boolean =>
+  looked >= PROBED_RECORDS && count * RECORDS_PER_CANDIDATE > looked;
 
-/** What rules mark. */
+const isPruned = ({ type }: Mark): boolean => type === null;
+
+/** What rules mark. A call may be marked by what is told behind it: from the end that has been looked at by then. */
 export async function* sortedOf(
   options: MarkedOptions,
   rules: readonly MarkRule[],
-  isReversed: boolean,
+  order: Order,
 ): AsyncGenerator<Entry> {
   const { reader } = options;
+  const { isReversed } = order;
   const { fromSeq, toSeq } = seqsOf(reader, options.range);
-  const all = createFound(fromSeq);
-  const windows = [...windowsOf(fromSeq, toSeq, isReversed)];
-  let looked = 0;
+  const all = createFound({ fromSeq, toSeq });
+  // How they ended is told behind the range.
+  if (options.range.until !== null) for (const { call } of reader.callsOfFew(0, fromSeq, toSeq)) all.takeCall(call);
+  const pruned: Mark[] = [];
+  const windows = [...windowsOf({ fromSeq, toSeq }, order)];
+  let [looked, released] = [0, 0];
   for await (const { fromSeq: first, toSeq: last, marks } of reader.markedWindows(rules, windows)) {
     for (const mark of marks) all.take(mark);
+    pruned.push(...marks.filter(isPruned));
     looked += last - first + 1;
-    if (isMuch(all, looked)) {
-      yield* readAll(options, isReversed);
+    if (isMuch(all.count() + released, looked)) {
+      yield* readOn(options, isReversed ? last : fromSeq, isReversed);
       return;
     }
+    if (!isReversed) continue;
+    const found = all.release(first);
+    released += found.length;
+    yield* shown(options, found, pruned.splice(0), isReversed);
   }
-  yield* shown(options, all, isReversed);
+  yield* shown(options, all.release(fromSeq), pruned, isReversed);
 }
 
 /** What is told on a call's own stream of how it goes. Of what it does, the streams of objects tell. */
@@ -144,55 +160,68 @@ async function* resumed(
  * that told of themselves alone, requests are looked at. Which image a call names its request says alone, so of chosen
  * images all requests are.
  */
-async function* soughtThings(options: MarkedOptions, isReversed: boolean): AsyncGenerator<Entry> {
+async function* soughtThings(options: MarkedOptions, order: Order): AsyncGenerator<Entry> {
   const { reader, selection } = options;
+  const { isReversed } = order;
   const { fromSeq, toSeq } = seqsOf(reader, options.range);
   const helper = reader.helpSearch(toSeq - fromSeq + 1);
   const isOfImage = selection.wanted.image != null;
   if (isOfImage) learnMakings(reader, selection, toSeq);
-  const windows = [...windowsOf(fromSeq, toSeq, isReversed)];
+  const windows = [...windowsOf({ fromSeq, toSeq }, order)];
   const search = reader.markedWindows(isOfImage ? thingsRules(selection) : ASIDES, windows, helper);
   // Goes on with another thread meanwhile.
-  const first = search.next();
+  const begun = search.next();
   if (!isOfImage) learnMakings(reader, selection, toSeq);
-  const streams = selection.streams() ?? [];
-  const all = createFound(fromSeq);
+  const streams = new Set(selection.streams());
+  const rules = thingsRules(selection);
+  let [looked, count] = [0, 0];
+  for await (const window of resumed(begun, search)) {
+    const found = foundIn(options, window, streams, rules);
+    looked += window.toSeq - window.fromSeq + 1;
+    count += found.length;
+    if (isMuch(count, looked)) {
+      yield* readOn(options, isReversed ? window.toSeq : window.fromSeq, isReversed);
+      return;
+    }
+    yield* shown(options, found, window.marks.filter(isPruned), isReversed);
+  }
+}
+
+/** Of what began in a window. Calls that go on behind it are looked at one by one, so that nothing later adds to these. */
+const foundIn = (
+  { reader }: MarkedOptions,
+  window: MarkedWindow,
+  streams: ReadonlySet<string>,
+  rules: readonly MarkRule[],
+): Found[] => {
+  const { fromSeq, toSeq, marks } = window;
+  const found = createFound(window);
   // Before streams are looked at: what is told meanwhile is told behind the range, or on one of them.
   const few = reader.callsOfFew(BARE_RECORDS, fromSeq, toSeq);
   const suspects = new Set(few.map(({ call }) => call));
   for (const { call, goesOn } of few)
-    if (goesOn && reader.placesOfCall(call).some(({ stream }) => streams.includes(stream))) all.takeCall(call);
-  let looked = 0;
-  for await (const window of resumed(first, search)) {
-    for (const mark of window.marks) {
-      if (mark.type === null) all.take(mark);
-      else suspects.add(mark.call ?? mark.seq);
-    }
-    for (const mark of reader.markedOf(streams, window.fromSeq, window.toSeq)) all.take(mark);
-    looked += window.toSeq - window.fromSeq + 1;
-    if (isMuch(all, looked)) {
-      yield* readAll(options, isReversed);
-      return;
-    }
-  }
-  for (const mark of reader.markedOfCalls(thingsRules(selection), [...suspects])) all.take(mark);
-  yield* shown(options, all, isReversed);
-}
+    if (goesOn && reader.placesOfCall(call).some(({ stream }) => streams.has(stream))) found.takeCall(call);
+  for (const { seq, call, type } of marks) if (type !== null) suspects.add(call ?? seq);
+  for (const mark of reader.markedOf([...streams], fromSeq, toSeq)) found.take(mark);
+  for (const mark of reader.markedOfCalls(rules, [...suspects])) found.take(mark);
+  return found.release(fromSeq);
+};
 
 /** The same; but much that is chosen shows in the first records already, which is known at once. */
-export async function* sortedOfThings(options: MarkedOptions, isReversed: boolean): AsyncGenerator<Entry> {
+export async function* sortedOfThings(options: MarkedOptions, order: Order): AsyncGenerator<Entry> {
   const { reader, selection } = options;
+  const { isReversed } = order;
   const { fromSeq, toSeq } = seqsOf(reader, options.range);
   const probedSeq = fromSeq + PROBED_RECORDS - 1;
   if (!isReversed && probedSeq <= toSeq) {
     for (const record of reader.page({ types: selection.learnsFrom }, fromSeq, probedSeq).records)
       selection.learn(record);
-    const probed = createFound(fromSeq);
+    const probed = createFound({ fromSeq, toSeq });
     for (const mark of reader.markedOf(selection.streams() ?? [], fromSeq, probedSeq)) probed.take(mark);
-    if (isMuch(probed, PROBED_RECORDS)) {
-      yield* readAll(options, isReversed);
+    if (isMuch(probed.count(), PROBED_RECORDS)) {
+      yield* readOn(options, fromSeq, isReversed);
       return;
     }
   }
-  yield* soughtThings(options, isReversed);
+  yield* soughtThings(options, order);
 }
