@@ -13,7 +13,8 @@ import { requestDigest } from './request-digest.ts';
 export interface ReleasedEffect {
   readonly id: string;
   readonly kind: EffectKind;
-  readonly request: EffectRequest;
+  /** null: what the effect that it follows finds out is part of it, so that it is made when that has ended. */
+  readonly request: EffectRequest | null;
   /** seq of the call that it is for. */
   readonly call: number | null;
   /**
@@ -43,6 +44,8 @@ export interface EffectRunnerOptions {
   readonly perform: PerformEffects;
   readonly clock: Clock;
   readonly ended: (end: EffectEnd) => void;
+  /** The request of an effect that was released without one, now that what it follows has ended and that was told. */
+  readonly requestOf: (effect: string) => EffectRequest;
   /** Recorded with each outcome, for replay to compare with; absent: none is. */
   readonly digestOf?: DigestOf;
 }
@@ -56,6 +59,8 @@ interface Running {
 }
 
 interface Follower {
+  /** It begins only when the end of what it follows has been told. */
+  readonly isMadeOfFollowed: boolean;
   readonly begin: () => void;
   readonly fail: (failure: Failure) => void;
 }
@@ -63,7 +68,7 @@ interface Follower {
 /** Once what it follows has ended so. */
 const goOn = ({ begin, fail }: Follower, failure: Failure | null): void => (failure === null ? begin() : fail(failure));
 
-export function createEffectRunner({ perform, clock, ended, digestOf }: EffectRunnerOptions): EffectRunner {
+export function createEffectRunner({ perform, clock, ended, requestOf, digestOf }: EffectRunnerOptions): EffectRunner {
   const running = new Map<string, Running>();
   const timers = new Set<() => void>();
   const abort = new AbortController();
@@ -75,9 +80,10 @@ export function createEffectRunner({ perform, clock, ended, digestOf }: EffectRu
     const followers = one?.followers.splice(0) ?? [];
     if (one !== undefined) one.failure = failure;
     if (abort.signal.aborted) return;
-    if (failure === null) for (const follower of followers) goOn(follower, null);
+    const isAhead = ({ isMadeOfFollowed }: Follower): boolean => failure === null && !isMadeOfFollowed;
+    for (const follower of followers) if (isAhead(follower)) goOn(follower, null);
     ended(end);
-    if (failure !== null) for (const follower of followers) goOn(follower, failure);
+    for (const follower of followers) if (!isAhead(follower)) goOn(follower, failure);
   };
 
   const fail = (id: string, kind: EffectKind, failure: Failure): void =>
@@ -110,11 +116,16 @@ export function createEffectRunner({ perform, clock, ended, digestOf }: EffectRu
     start({ id, kind, request, follows }, callerGone) {
       if (abort.signal.aborted) return;
       running.set(id, { kind, sinceMonoNs: clock.monoNs(), followers: [] });
-      if (!request.ok) return fail(id, kind, request.failure);
-      const effect = request.value;
-      if (effect.kind === 'WaitUntil') return startTimer(id, BigInt(effect.dueAtNs));
+      if (request?.ok === false) return fail(id, kind, request.failure);
+      const begin = (made: EffectRequest): void => {
+        if (!made.ok) return fail(id, kind, made.failure);
+        const effect = made.value;
+        if (effect.kind === 'WaitUntil') startTimer(id, BigInt(effect.dueAtNs));
+        else void run(id, effect, callerGone);
+      };
       const own: Follower = {
-        begin: () => void run(id, effect, callerGone),
+        isMadeOfFollowed: request === null,
+        begin: () => begin(request ?? requestOf(id)),
         fail: (failure) => fail(id, kind, failure),
       };
       const followed = follows === null ? undefined : running.get(follows);

@@ -25,6 +25,7 @@ import { failureOfTurn } from '../domain/deciding/turn-failed.ts';
 import type { Journal, RecordOwn } from '../journal/types.ts';
 import { createEffectRunner, type EffectEnd } from './effect-runner.ts';
 import { createTurns, type DecidedTurn, type SubmittedTurn, type Unfinished } from './guarded-turns.ts';
+import { requestOnceFollowed } from './released-effects.ts';
 import { newsIn } from '../domain/turn/observations.ts';
 import type {
   CallOptions,
@@ -112,6 +113,7 @@ export function createEngine(options: EngineOptions): Engine {
     perform: options.perform,
     clock,
     ended: effectEnded,
+    requestOf: (effect) => requestOnceFollowed(effect, state, report),
     ...(options.digestOf === undefined ? {} : { digestOf: options.digestOf }),
   });
   const turns = createTurns({ journal, state, published, clock, boot, decide, release, report, fatal });

@@ -7,7 +7,8 @@ import { messageOf } from '../domain/model/errors.ts';
 import { effectId, type Sequenced } from '../domain/model/records.ts';
 import type { NodeState, OpenEffect } from '../domain/model/state.ts';
 import { shown } from '../domain/turn/after-a-throw.ts';
-import { effectRequest, followedEffect } from '../domain/turn/effect-requests.ts';
+import { bug, type EffectRequest } from '../domain/deciding/effect-request.ts';
+import { effectRequest, followedEffect, isMadeOfFollowed } from '../domain/turn/effect-requests.ts';
 import type { ReleasedEffect } from './effect-runner.ts';
 
 /** Those that a record requests; `state` is that after its turn. `report` is told what could not be made. */
@@ -34,10 +35,30 @@ function toldOf(
     const follows = followedEffect(state, open);
     // What follows an effect of the same record that no request can be made for fails as that does.
     const stuck = follows === null ? undefined : before.get(follows)?.request;
-    return { follows, request: stuck?.ok === false ? stuck : effectRequest(state, open) };
+    if (stuck?.ok === false) return { follows, request: stuck };
+    return { follows, request: follows !== null && isMadeOfFollowed(open) ? null : effectRequest(state, open) };
   } catch (error) {
-    const what = `the request of ${open.intent.kind}`;
-    report(`${what} on ${open.stream} could not be made: ${shown(error)}`);
-    return { follows: null, request: { ok: false, failure: failureOfTurn(what, messageOf(error)) } };
+    return { follows: null, request: notMade(open, error, report) };
   }
+}
+
+/** Of one that was released without: `state` is that after the turn that took the end of the effect that it follows. */
+export function requestOnceFollowed(
+  effect: string,
+  state: NodeState,
+  report: (message: string) => void,
+): EffectRequest {
+  const open = state.effects.get(effect);
+  if (open === undefined) return bug(`effect ${effect} is over before it has begun`);
+  try {
+    return effectRequest(state, open);
+  } catch (error) {
+    return notMade(open, error, report);
+  }
+}
+
+function notMade({ intent, stream }: OpenEffect, error: unknown, report: (message: string) => void): EffectRequest {
+  const what = `the request of ${intent.kind}`;
+  report(`${what} on ${stream} could not be made: ${shown(error)}`);
+  return { ok: false, failure: failureOfTurn(what, messageOf(error)) };
 }

@@ -6,9 +6,8 @@ import { aboutDecision, type Difference, differencesOf } from '../domain/turn/di
 import { type RedecideOptions, type Redecision, redecide } from '../domain/turn/redecide.ts';
 import type { Effect } from '../domain/model/effects.ts';
 import type { Sequenced } from '../domain/model/records.ts';
-import type { ReleasedEffect } from './effect-runner.ts';
+import { type MadeRequest, requestsInTurn } from './made-requests.ts';
 import type { DigestOf } from './ports.ts';
-import { releasedBy } from './released-effects.ts';
 import { requestDigest } from './request-digest.ts';
 
 export interface ReplayOptions extends RedecideOptions {
@@ -21,40 +20,39 @@ export interface Replayed extends Redecision {
   readonly differences: readonly Difference[];
   /** Requests that were compared. */
   readonly requestsChecked: number;
-}
-
-/** A request whose outcome has not been met yet. */
-interface Made {
-  readonly released: ReleasedEffect;
-  readonly asked: Sequenced;
-  readonly by: Redecision['input'];
+  /** Those that are made after this decision; none where they are not to be made. */
+  readonly requests: readonly MadeRequest[];
 }
 
 export function* replay(
   records: Iterable<Sequenced>,
   { digestOf, ...options }: ReplayOptions = {},
 ): Generator<Replayed> {
-  const made = new Map<string, Made>();
+  /** Those whose outcome has not been met yet. */
+  const made = new Map<string, MadeRequest>();
+  const requestsOf = requestsInTurn();
   for (const redecision of redecide(records, options)) {
     const differences = differencesOf(redecision);
     if (digestOf === undefined) {
-      yield { ...redecision, differences, requestsChecked: 0 };
+      yield { ...redecision, differences, requestsChecked: 0, requests: [] };
       continue;
     }
     const request = requestCheck(redecision.input, made, digestOf);
+    const requests = requestsOf(redecision.input, redecision.recorded, redecision.state);
+    for (const one of requests) if (one.kind !== 'WaitUntil') made.set(one.id, one);
     yield {
       ...redecision,
       differences: request?.difference ? [...differences, request.difference] : differences,
       requestsChecked: request === null ? 0 : 1,
+      requests,
     };
-    noteRequests(redecision, made);
   }
 }
 
 /** null: there is nothing to compare. */
 function requestCheck(
   input: Redecision['input'],
-  made: Map<string, Made>,
+  made: Map<string, MadeRequest>,
   digestOf: DigestOf,
 ): { readonly difference: Difference | null } | null {
   // What was under way then has no outcome any more.
@@ -65,8 +63,7 @@ function requestCheck(
   made.delete(effect);
   // Asked for before the first record that is there.
   if (expected === undefined || known === undefined) return null;
-  const { released, asked, by } = known;
-  const actual = released.request;
+  const { request: actual, asked, by } = known;
   if (actual.ok && requestDigest(actual.value, digestOf) === expected) return { difference: null };
   const { seq, stream, type } = asked;
   const index = Number(effect.slice(effect.indexOf('.') + 1));
@@ -84,10 +81,4 @@ function requestCheck(
       path: `body.effects[${index}]`,
     },
   };
-}
-
-function noteRequests({ recorded, input, state }: Redecision, made: Map<string, Made>): void {
-  for (const asked of recorded)
-    for (const released of releasedBy(asked, state, () => undefined))
-      if (released.kind !== 'WaitUntil') made.set(released.id, { released, asked, by: input });
 }

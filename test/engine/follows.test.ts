@@ -1,6 +1,10 @@
-/** CleanContainer is asked for while DeleteTask is under way: when it begins, and that it never does after a failure. */
+/**
+ * Effects that are asked for while the one that they follow is under way or not begun: CleanContainer behind DeleteTask,
+ * PrepareContainer behind InspectContainer. When they begin, and that they never do after a failure.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { ContainerFacts } from '../../src/domain/model/container-facts.ts';
 import { FailureError } from '../../src/domain/model/errors.ts';
 import { exitOf, reasonOf, type Rig, type RigOptions, runContainer, settled, startRig } from './rig.ts';
 
@@ -65,4 +69,40 @@ test('C6: nor is it where the deletion fails while the request for both is on it
     rig.engine.underWay().map(({ kind }) => kind),
     ['WaitUntil'],
   );
+});
+
+test('the files of a container are made once its inspection is decided about, of what that found', async () => {
+  const { promise, resolve } = Promise.withResolvers<{ readonly facts: ContainerFacts }>();
+  const uids: number[] = [];
+  const commits: (readonly string[])[] = [];
+  const rig = await startRig({
+    commit: async (records) => void commits.push(records.map(({ type, body }) => `${type} ${body}`)),
+    perform: {
+      InspectContainer: () => promise,
+      PrepareContainer: async ({ bundle }) => {
+        uids.push(bundle.spec.process.user.uid);
+        return { rootfs: [] };
+      },
+    },
+  });
+  const running = runContainer(rig);
+  await settled(rig);
+  assert.equal(begun(rig, 'InspectContainer'), 1);
+  assert.equal(begun(rig, 'PrepareContainer'), 0);
+  resolve({ facts: { user: { uid: 7, gid: 0, additionalGids: [] }, devices: [], mounts: [] } });
+  await running;
+  assert.deepEqual(uids, [7]);
+  const asked = commits.findIndex((records) => records.some((text) => /InspectContainer.*PrepareContainer/.test(text)));
+  assert.ok(asked >= 0, 'one record asks for both');
+});
+
+test('C6: no files are made for a container whose inspection failed', async () => {
+  const rig = await startRig({
+    perform: { InspectContainer: () => Promise.reject(new FailureError('InvalidField', 'no such user')) },
+  });
+  await assert.rejects(runContainer(rig));
+  await settled(rig);
+  assert.equal(begun(rig, 'PrepareContainer'), 0);
+  assert.equal(begun(rig, 'CleanContainer'), 1);
+  assert.equal(rig.engine.state.containers.size, 0);
 });

@@ -9,6 +9,7 @@ import { fromJournalRecord } from '../../src/engine/codec.ts';
 import { createMemoryJournal, emptyContents } from '../../src/journal/memory-journal.ts';
 import { redecided } from '../support/redecided.ts';
 import { foldJournal } from '../support/fold.ts';
+import { FACTS } from '../simulation/facts.ts';
 import { IMAGE } from '../simulation/images.ts';
 import { exitOf, idOf, podConfig, reasonOf, type Rig, runContainer, runPod, settled, startRig } from './rig.ts';
 
@@ -277,7 +278,8 @@ test('an end whose turn throws is an end', async () => {
 
 test('C20: a start passes over the one object that nothing can be decided about, and recovers the others', async () => {
   const contents = emptyContents();
-  const before = await startRig({ contents });
+  // By these, files are asked for when it was inspected: in between, a start decides about its spec.
+  const before = await startRig({ contents, facts: { ...FACTS, rules: 7 } });
   await runContainer(before);
   const other = idOf(await before.call(runPod('other')));
   const config = { metadata: { name: 'bad' }, image: { image: 'registry.test/app:1' } };

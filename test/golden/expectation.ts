@@ -8,8 +8,7 @@ import type { Difference } from '../../src/domain/turn/differences.ts';
 import type { Sequenced } from '../../src/domain/model/records.ts';
 import { readGolden } from '../../src/cli/replay/golden-text.ts';
 import { fromJournalRecord } from '../../src/engine/codec.ts';
-import type { ReleasedEffect } from '../../src/engine/effect-runner.ts';
-import { releasedBy } from '../../src/engine/released-effects.ts';
+import type { MadeRequest } from '../../src/engine/made-requests.ts';
 import { replay } from '../../src/engine/replay.ts';
 import { requestDigest } from '../../src/engine/request-digest.ts';
 import { digestOf } from '../support/redecided.ts';
@@ -34,7 +33,7 @@ export const sequencedIn = (text: string): Sequenced[] =>
 const differenceText = ({ kind, seq, type, path }: Difference): string =>
   [kind, seq, type, ...(path === null ? [] : [path])].join(' ');
 
-const requestText = ({ id, kind, request }: ReleasedEffect): string =>
+const requestText = ({ id, kind, request }: MadeRequest): string =>
   `${id} ${kind} ${request.ok ? requestDigest(request.value, digestOf) : request.failure.reason}`;
 
 export const expectationOf = (records: Iterable<Sequenced>): Expectation => {
@@ -44,9 +43,7 @@ export const expectationOf = (records: Iterable<Sequenced>): Expectation => {
   for (const replayed of replay(records, { digestOf })) {
     decisions += 1;
     differences.push(...replayed.differences.map(differenceText));
-    // Decided again the same, or put back to what was recorded: the state is that after the records either way.
-    for (const record of replayed.recorded)
-      requests.push(...releasedBy(record, replayed.state, () => undefined).map(requestText));
+    requests.push(...replayed.requests.map(requestText));
   }
   return { decisions, requests, differences };
 };

@@ -8,7 +8,7 @@ import { copyState, initialState } from '../../../src/domain/model/state.ts';
 import { decide } from '../../../src/domain/turn/decide.ts';
 import { evolve } from '../../../src/domain/turn/evolve.ts';
 import { saysTheSame } from '../../../src/domain/turn/redecide.ts';
-import { releasedBy } from '../../../src/engine/released-effects.ts';
+import { requestsInTurn } from '../../../src/engine/made-requests.ts';
 import { requestDigest } from '../../../src/engine/request-digest.ts';
 import { digestOf } from '../../../test/support/redecided.ts';
 import type { Turn } from './turns.ts';
@@ -44,6 +44,7 @@ export const retold = (turns: readonly Turn[], { known, tell, isSame }: Telling)
   const records: Sequenced[] = [];
   const numbers = new Map<number, number>();
   const requests = new Map<string, string>();
+  const requestsOf = requestsInTurn();
   const next = (): number => records.length + 1;
   const renumber = <R extends Sequenced>(record: R, seq: number): R => renumbered(tell(record), seq, numbers);
 
@@ -63,9 +64,8 @@ export const retold = (turns: readonly Turn[], { known, tell, isSame }: Telling)
       records.push(record);
       evolve(state, record);
     }
-    for (const record of after)
-      for (const { id, request } of releasedBy(record, state, () => undefined))
-        if (request.ok) requests.set(id, requestDigest(request.value, digestOf));
+    for (const { id, request } of requestsOf(told, after, state))
+      if (request.ok) requests.set(id, requestDigest(request.value, digestOf));
   }
   return { records, otherwise: null };
 };

@@ -49,6 +49,7 @@ import {
   isStartInDoubt,
   isStarting,
   mayHaveTask,
+  removedMeanwhile,
   stopOf,
   taskAheadOf,
   taskStepOf,
@@ -59,6 +60,7 @@ import { advanceLaunch, failStart } from './launch.ts';
 import { advanceUpdates, isUpdating } from './update.ts';
 import {
   askForValidation,
+  inspectionIntents,
   isHeldByValidators,
   NOTHING_SAID,
   rejectionByDefault,
@@ -91,7 +93,7 @@ function advanceGoal(turn: Turn, container: Container): void {
 function advanceCreate(turn: Turn, container: Container, inspection: StepState): void {
   const stream = containerStream(container.id);
   const { files } = container;
-  if (inspection === 'none') return request(turn, stream, { kind: 'InspectContainer' });
+  if (inspection === 'none') return request(turn, stream, ...inspectionIntents(turn.state, container));
   if (inspection === 'failed' || files === 'failed' || hasLostPlugins(container)) {
     const failure: Failure = container.failure ?? {
       reason: 'Interrupted',
@@ -282,10 +284,7 @@ function advanceTeardown(turn: Turn, container: Container): void {
   if (isAnnounced(container) && askHookOnce(turn, container, 'RemoveContainer')) return;
   emit(turn, stream, { type: 'container.removed', body: {} });
   answer(turn, stream, ['RemoveContainer', 'StopContainer'], OK);
-  const failure: Failure = container.failure ?? {
-    reason: 'Cancelled',
-    message: `Container ${id} was removed meanwhile.`,
-  };
+  const failure = container.failure ?? removedMeanwhile(id);
   answer(turn, stream, ['CreateContainer', 'StartContainer', 'ReopenContainerLog'], refused(failure));
   if (rulesOf(turn.state) >= 3) refuseExecsOfRemoved(turn, id);
   wake(turn, sandboxStream(container.podSandboxId));

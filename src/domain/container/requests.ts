@@ -3,7 +3,7 @@
  * a replay gives the same requests.
  */
 import { type EffectRequest, misplaced, type NoneOf, perform } from '../deciding/effect-request.ts';
-import { isRunning, liveTaskOf, resourcesOf } from '../model/container-state.ts';
+import { isRunning, liveTaskOf, removedMeanwhile, resourcesOf } from '../model/container-state.ts';
 import { NamespaceMode } from '../model/cri.ts';
 import type { DaemonFacts } from '../model/daemon-facts.ts';
 import type { ContainerQuestions } from '../model/container-facts.ts';
@@ -15,6 +15,7 @@ import { bundlePath, checkpointDir, containerDir, restoreDir } from '../model/pa
 import type { Intent } from '../model/records.ts';
 import type { ContainerIntents, ContainerUpdate } from '../model/effects/container.ts';
 import type { ContainerAdjustment } from '../model/nri.ts';
+import { rulesOf } from '../model/rules.ts';
 import type { Container, NodeState, PodSandbox } from '../model/state.ts';
 import { beyondThatHolds, withBeyond } from '../nri/beyond-cri.ts';
 import { pluginCall } from '../nri/calls.ts';
@@ -52,6 +53,9 @@ export function containerRequest(
     case 'InspectContainer':
       return perform({ kind: 'InspectContainer', containerId, questions: questionsOf(facts, sandbox, container) });
     case 'PrepareContainer': {
+      // It follows the inspection, during which the container may have been given up.
+      if (container.goal !== 'run' && rulesOf(state) >= 8)
+        return refused(container.failure ?? removedMeanwhile(containerId));
       const built = adjustedSpecOf(state, facts, container);
       if (!built.ok) return built;
       return perform({

@@ -8,7 +8,7 @@ import type { Turn } from '../deciding/turn.ts';
 import type { Failure } from '../model/errors.ts';
 import type { ContainerAdjustment } from '../model/nri.ts';
 import type { PluginAnswer } from '../model/nri-plugins.ts';
-import { containerStream } from '../model/records.ts';
+import { containerStream, type Intent } from '../model/records.ts';
 import { rulesOf } from '../model/rules.ts';
 import type { Container, NodeState } from '../model/state.ts';
 import { NOBODY } from '../nri/claims.ts';
@@ -74,3 +74,14 @@ export const waitsForPlugins = (state: NodeState, container: Container): boolean
   awaitsPlugins(state, state.sandboxes.get(container.podSandboxId)?.config.annotations, nameOf(container));
 
 const nameOf = ({ config }: Container): string => config.metadata?.name ?? '';
+
+/** Its files follow the inspection without a trip to the disk in between, where nobody has a say there. */
+export const inspectionIntents = (state: NodeState, container: Container): readonly Intent[] => {
+  const hasNobodyASay =
+    rulesOf(state) >= 8 &&
+    container.files === 'none' &&
+    (state.nriPlugins ?? []).length === 0 &&
+    !waitsForPlugins(state, container) &&
+    rejectionByDefault(state, container, []) === null;
+  return hasNobodyASay ? [{ kind: 'InspectContainer' }, { kind: 'PrepareContainer' }] : [{ kind: 'InspectContainer' }];
+};

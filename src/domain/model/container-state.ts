@@ -137,3 +137,9 @@ export const notFound = (containerId: string): Failure => ({
   reason: 'ContainerNotFound',
   message: `container_id ${containerId} names no container.`,
 });
+
+/** To whoever waits for it to be made or started. */
+export const removedMeanwhile = (containerId: string): Failure => ({
+  reason: 'Cancelled',
+  message: `Container ${containerId} was removed meanwhile.`,
+});

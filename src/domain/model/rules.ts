@@ -19,11 +19,12 @@
  *      beside its network, and stays as long as the pod; an image that the disk does not have all of is synced after its pull
  *      was answered; a container's task is made before its start is asked for
  *   7  OCI specs do not name the devices that every OCI runtime allows by itself
+ *   8  the files of a container are asked for together with what its spec depends on, where no NRI plugin has a say
  */
 import type { NodeState } from './state.ts';
 
 /** What is decided by today. */
-export const DECISION_RULES = 7;
+export const DECISION_RULES = 8;
 
 /** What the state's journal is written by at this point; absent in the oldest. */
 export const rulesOf = ({ facts }: Pick<NodeState, 'facts'>): number => facts?.rules ?? 1;

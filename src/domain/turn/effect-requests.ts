@@ -1,8 +1,8 @@
 /**
  * From an open intent to the whole request of its effect, and to the effect that it follows: the room of what it is about
- * knows both. Called in the turn that recorded the intent.
+ * knows both. Called in the turn that recorded the intent, or where isMadeOfFollowed, in that which took the end of the other.
  */
-import { followedByContainer } from '../container/follows.ts';
+import { followedByContainer, isMadeOfFollowed as isContainersMadeOfFollowed } from '../container/follows.ts';
 import { containerRequest, readCheckpointRequest } from '../container/requests.ts';
 import { bug, type EffectRequest, perform } from '../deciding/effect-request.ts';
 import { openEffectsOn } from '../deciding/open-effects.ts';
@@ -57,3 +57,7 @@ export function followedEffect(state: NodeState, { stream, intent }: OpenEffect)
   if (followed === undefined) return null;
   return openEffectsOn(state, stream).find((other) => other.intent.kind === followed)?.id ?? null;
 }
+
+/** Its request is made of what the effect that it follows finds out, once that is decided about. */
+export const isMadeOfFollowed = ({ stream, intent }: OpenEffect): boolean =>
+  subjectOf(stream).kind === 'container' && isContainersMadeOfFollowed(intent.kind);

@@ -1,5 +1,8 @@
 /** CreateContainer: looks at the image, makes the files, and has the container CREATED; or leaves nothing. */
+import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { effectRequest } from '../../../src/domain/turn/effect-requests.ts';
+import { FACTS } from '../../simulation/facts.ts';
 import { given } from '../given.ts';
 import {
   allSucceeds,
@@ -9,8 +12,10 @@ import {
   createdContainer,
   fails,
   isDue,
+  nodeStarts,
   pulledImage,
   readyPod,
+  removeContainer,
   restart,
   runningContainer,
   runPod,
@@ -21,24 +26,46 @@ import {
 const again = createContainer(containerConfig(), 'another-id');
 
 describe('CreateContainer', () => {
-  it('has image, mounts and devices inspected', () => {
+  it('has image, mounts and devices inspected, and its files made of what is found', () => {
     given(pulledImage, readyPod)
       .when(createContainer())
+      .follows({ records: ['container.requested'], asks: ['InspectContainer', 'PrepareContainer'] });
+  });
+
+  it('C13: by rules 7 asks for its files when it was inspected', () => {
+    const older = given.bind(null, nodeStarts({ ...FACTS, rules: 7 }), pulledImage, readyPod);
+    older()
+      .when(createContainer())
       .follows({ records: ['container.requested'], asks: ['InspectContainer'] });
+    older(createContainer())
+      .when(succeeds('InspectContainer'))
+      .follows({ asks: ['PrepareContainer'] });
+    older(createContainer())
+      .when(fails('InspectContainer', 'InvalidField'))
+      .follows({ records: ['container.failed', 'container.removed'], answers: ['CreateContainer InvalidField'] });
+  });
+
+  it('makes no files of what is given up while it is inspected (C6)', () => {
+    const story = given(pulledImage, readyPod, createContainer()).when(removeContainer, succeeds('InspectContainer'));
+    const files = [...story.state.effects.values()].find(({ intent }) => intent.kind === 'PrepareContainer');
+    assert.ok(files !== undefined);
+    const request = effectRequest(story.state, files);
+    assert.ok(!request.ok);
+    assert.equal(request.failure.reason, 'Cancelled');
   });
 
   it("asks for the pod's shim where that failed before", () => {
     given(pulledImage, runPod(), succeeds('PreparePodSandbox'), fails('StartShim'), allSucceeds)
       .when(createContainer())
-      .follows({ records: ['container.requested'], asks: ['StartShim', 'InspectContainer'] });
+      .follows({ records: ['container.requested'], asks: ['StartShim', 'InspectContainer', 'PrepareContainer'] });
   });
 
-  it('then makes its files, and answers when they are there', () => {
+  it('then answers when they are there', () => {
     given(pulledImage, readyPod, createContainer())
       .when(succeeds('InspectContainer'), succeeds('PrepareContainer'))
       .follows({
         records: ['container.created'],
-        asks: ['PrepareContainer', 'CreateTask'],
+        asks: ['CreateTask'],
         answers: ['CreateContainer OK'],
       });
   });
@@ -74,7 +101,7 @@ describe('the same CreateContainer again (C5)', () => {
       .when(again, allSucceeds)
       .follows({
         records: ['call.joined', 'container.created'],
-        asks: ['PrepareContainer', 'CreateTask'],
+        asks: ['CreateTask'],
         answers: ['CreateContainer OK', 'CreateContainer OK'],
       });
   });
@@ -101,7 +128,7 @@ describe('a CreateContainer whose caller has gone (C5)', () => {
       .when(allSucceeds)
       .follows({
         records: ['container.created'],
-        asks: ['PrepareContainer', 'wait: claim'],
+        asks: ['wait: claim'],
         answers: ['CreateContainer OK'],
       });
   });
@@ -114,10 +141,17 @@ describe('a CreateContainer whose caller has gone (C5)', () => {
 });
 
 describe('a container that fails while it is made (C6)', () => {
-  it('is gone at once when only the inspection failed', () => {
+  it('is gone when nothing is left of it, also where only the inspection failed', () => {
     given(pulledImage, readyPod, createContainer())
       .when(fails('InspectContainer', 'InvalidField'))
-      .follows({ records: ['container.failed', 'container.removed'], answers: ['CreateContainer InvalidField'] });
+      .follows({ records: ['container.failed'] });
+    given(pulledImage, readyPod, createContainer(), fails('InspectContainer', 'InvalidField'))
+      .when(fails('PrepareContainer', 'InvalidField'), succeeds('CleanContainer'))
+      .follows({
+        records: ['container.removed'],
+        asks: ['CleanContainer'],
+        answers: ['CreateContainer InvalidField'],
+      });
   });
 
   it('has its files removed, though making them failed, before the caller is told', () => {

@@ -177,7 +177,7 @@ describe('a task that was made ahead', () => {
       .when(allSucceeds)
       .follows({
         records: ['container.created'],
-        asks: ['PrepareContainer', 'wait: claim'],
+        asks: ['wait: claim'],
         answers: ['CreateContainer OK'],
       });
   });

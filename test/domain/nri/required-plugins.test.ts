@@ -129,9 +129,9 @@ test('pods name more of them by annotation, and wait and fail without them', () 
 });
 
 test('who tolerates it waits for nobody', () => {
-  given(requiring, pulledImage, podWith({ [TOLERATES]: 'true' }), createContainer())
-    .when(succeeds('InspectContainer'))
-    .follows({ asks: ['PrepareContainer'] });
+  given(requiring, pulledImage, podWith({ [TOLERATES]: 'true' }))
+    .when(createContainer())
+    .follows({ records: ['container.requested'], asks: ['InspectContainer', 'PrepareContainer'] });
 });
 
 test('a pod that waits for them when the daemon ends is undone, as nobody is in touch with its shim', () => {

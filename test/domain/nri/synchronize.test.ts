@@ -51,7 +51,9 @@ test('in the order in which it was made', () => {
 test('what others were asked about before, and is not made yet; nothing that others hear the end of', () => {
   const early = plugin('10', 'early', 'CreateContainer', 'StopContainer', 'RemoveContainer');
   const creating = [pulledImage, readyPod, createContainer()];
-  assert.deepEqual(told(...creating)[1], [], 'it will be asked about it');
+  const other = [registers(plugin('10', 'other', 'RunPodSandbox')), succeeds('SynchronizePlugin')];
+  assert.deepEqual(told(...other, ...creating)[1], [], 'it will be asked about it');
+  assert.deepEqual(told(...creating)[1], [[CONTAINER, 'CONTAINER_CREATED']], 'its files are asked for');
   const asked = [registers(early), succeeds('SynchronizePlugin'), ...creating, succeeds('InspectContainer')];
   assert.deepEqual(told(...asked)[1], [[CONTAINER, 'CONTAINER_CREATED']]);
   assert.deepEqual(told(...creating, succeeds('InspectContainer'))[1], [[CONTAINER, 'CONTAINER_CREATED']]);

@@ -41,7 +41,7 @@ describe('RestorePod', () => {
           'container.created',
           'container.created',
         ],
-        asks: ['StartShim', 'InspectContainer', 'InspectContainer', 'PrepareContainer', 'PrepareContainer'],
+        asks: ['StartShim', 'InspectContainer', 'PrepareContainer', 'InspectContainer', 'PrepareContainer'],
         answers: ['RestorePod OK'],
       });
   });
