@@ -1,11 +1,11 @@
 /** `scribe ui`: the journal as a page in a browser of this machine, with its daemon up or down. Changes nothing. */
 import { dirname, resolve } from 'node:path';
-import { access, constants } from 'node:fs/promises';
 import { readableCopy } from '../journal/readable-copy.ts';
 import { command, failure, misuse } from './command.ts';
 import { levelOption, parseLevel } from './export/level.ts';
 import { counted, grouped, localTime, shortUtcTime } from './format.ts';
 import { write } from './io.ts';
+import { databaseAt } from './journal-file.ts';
 import { configOption, readableJournal, readsInRoot, rootOf, rootOption } from './places.ts';
 import { createProgress } from './progress.ts';
 import { openFeed } from './ui/feed.ts';
@@ -36,16 +36,6 @@ const portOf = (text: string | undefined): number => {
   return Number(text);
 };
 
-const namedJournal = async (file: string): Promise<string> => {
-  const path = resolve(file);
-  try {
-    await access(path, constants.R_OK);
-    return path;
-  } catch (error) {
-    throw failure(`The journal ${path} cannot be read: ${(error as Error).message}`, error);
-  }
-};
-
 /** SIGINT or SIGTERM. */
 const toldToEnd = (): Promise<null> =>
   new Promise((end) => {
@@ -74,7 +64,7 @@ export const ui = command({
   run: async (values, [file], io) => {
     const [level, port] = [parseLevel(values.level), portOf(values.port)];
     if (file !== undefined && values.root !== undefined) throw misuse('JOURNAL and --root: give one of them.');
-    const journal = file === undefined ? await readableJournal(await rootOf(values)) : await namedJournal(file);
+    const journal = file === undefined ? await readableJournal(await rootOf(values)) : await databaseAt(resolve(file));
     const { path, isCopy, release } = readableCopy(journal);
     const showTime = values.utc === true ? shortUtcTime : localTime;
     const questions = openQuestions(path, level, showTime);
@@ -90,7 +80,11 @@ export const ui = command({
     void io.recordRead?.(wholeJournal(path));
     const token = newToken();
     try {
-      const about = { journal, level, isUtc: values.utc === true };
+      const about = {
+        journal,
+        level,
+        timeZone: values.utc === true ? 'UTC' : Intl.DateTimeFormat().resolvedOptions().timeZone,
+      };
       const server = await startServer({
         ...{ token, port, feed, questions, about },
         matches: (chosen, signal) => findMatches(chosen, { path, level, live: !isCopy, signal }),

@@ -77,8 +77,8 @@ export interface AboutAnswer {
   readonly journal: string;
   /** At which level records are shown. */
   readonly level: string;
-  /** Times are shown in UTC. */
-  readonly isUtc: boolean;
+  /** In which times are shown, by its IANA name: that of the command, wherever the browser is. */
+  readonly timeZone: string;
 }
 
 /** What went wrong, in a sentence; any answer may be this. */

@@ -2,10 +2,20 @@
 import type { ErrorAnswer } from './answers.ts';
 import { createFrameReader, type Frame } from './frames.ts';
 
+/** Browsers say that they were not answered by a TypeError, in words of their own. */
+export const sentenceOf = (error: unknown): string => {
+  const text = error instanceof Error ? error.message : String(error);
+  if (!(error instanceof TypeError)) return text;
+  return `scribe ui does not answer: it has ended, or the way to it is broken (${text}).`;
+};
+
+export const reached = (path: string, signal?: AbortSignal): Promise<Response> =>
+  fetch(path, signal === undefined ? {} : { signal });
+
 /** Rejects with the server's sentence, or with what kept it from answering. */
 export const ask = async <Answer>(path: string, query: Readonly<Record<string, string>> = {}, signal?: AbortSignal) => {
   const words = new URLSearchParams(query).toString();
-  const response = await fetch(words === '' ? path : `${path}?${words}`, signal === undefined ? {} : { signal });
+  const response = await reached(words === '' ? path : `${path}?${words}`, signal);
   const answer = (await response.json()) as Answer | ErrorAnswer;
   if (!response.ok) throw new Error((answer as ErrorAnswer).error);
   return answer as Answer;
@@ -17,7 +27,7 @@ const readFrames = async (
   signal: AbortSignal,
   onFrames: (frames: readonly Frame[]) => void,
 ): Promise<void> => {
-  const { body } = await fetch(`records?from=${from}`, { signal });
+  const { body } = await reached(`records?from=${from}`, signal);
   const read = createFrameReader();
   for await (const chunk of body ?? []) {
     const frames = read(chunk);

@@ -18,7 +18,7 @@ export interface Scene {
   readonly window: TimeWindow;
   readonly plot: Plot;
   readonly palette: Palette;
-  readonly isUtc: boolean;
+  readonly timeZone: string;
   /** Lanes with a row, from above. */
   readonly rows: Uint32Array;
   /** The row that keys act on, and the record that is open or pointed at. */
@@ -51,10 +51,14 @@ const cleared = (canvas: HTMLCanvasElement, widthPx: number, heightPx: number): 
 /** From below: what is most, and least telling, at the bottom. */
 const STACK: readonly Tone[] = TONES.toReversed();
 
-const drawAxis = (context: CanvasRenderingContext2D, { window, plot, palette, isUtc }: Scene, topPx: number): void => {
+const drawAxis = (
+  context: CanvasRenderingContext2D,
+  { window, plot, palette, timeZone }: Scene,
+  topPx: number,
+): void => {
   context.font = FONT;
   context.textBaseline = 'top';
-  for (const { atMs, label } of ticksOf(window, plot.widthPx / LABEL_PX_PER_TICK, isUtc)) {
+  for (const { atMs, label } of ticksOf(window, plot.widthPx / LABEL_PX_PER_TICK, timeZone)) {
     const x = xOf(atMs, window, plot);
     context.fillStyle = palette.line;
     context.fillRect(x, 0, 1, topPx + AXIS_PX);

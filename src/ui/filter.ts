@@ -1,6 +1,8 @@
 /** Asks the server which records a filter chooses, and marks them as the answer comes. Text is the server's to understand. */
 import type { ErrorAnswer, Matches } from './answers.ts';
+import { reached, sentenceOf } from './ask.ts';
 import { linesIn } from './lines.ts';
+import { countText } from './words.ts';
 
 export interface FilterEvents {
   /** Marks records by their seq: null for all, when there is no filter. */
@@ -19,13 +21,13 @@ export const createRecordFilter = ({ onMatches, onNote }: FilterEvents): RecordF
   let asking = new AbortController();
 
   const read = async (words: string, signal: AbortSignal): Promise<void> => {
-    const response = await fetch(`matches?${new URLSearchParams({ words }).toString()}`, { signal });
+    const response = await reached(`matches?${new URLSearchParams({ words }).toString()}`, signal);
     if (!response.ok || response.body === null) throw new Error(((await response.json()) as ErrorAnswer).error);
     const seqs = new Set<number>();
     for await (const line of linesIn(response.body)) {
       const matches = JSON.parse(line) as Matches;
       for (const seq of matches.seqs) seqs.add(seq);
-      const found = `${seqs.size.toLocaleString('en-US')} records`;
+      const found = countText(seqs.size, 'record', 'records');
       onMatches(seqs);
       onNote(
         matches.isWhole ? found : `${found}, looked up to record ${matches.throughSeq.toLocaleString('en-US')}`,
@@ -47,7 +49,7 @@ export const createRecordFilter = ({ onMatches, onNote }: FilterEvents): RecordF
       }
       onNote('…', false);
       read(words, signal).catch((error: unknown) => {
-        if (!signal.aborted) onNote(error instanceof Error ? error.message : String(error), true);
+        if (!signal.aborted) onNote(sentenceOf(error), true);
       });
     },
   };

@@ -82,7 +82,10 @@ const livesOf = ({ count, laneOf, times, kinds, lanes }: Records): Lives => {
 const orderOf = ({ lanes }: Records): Uint32Array => {
   const children = new Map<number, number[]>();
   lanes.forEach(({ parent }, lane) => {
-    if (parent !== null) children.set(parent, [...(children.get(parent) ?? []), lane]);
+    if (parent === null) return;
+    const known = children.get(parent);
+    if (known === undefined) children.set(parent, [lane]);
+    else known.push(lane);
   });
   return Uint32Array.from(
     lanes.flatMap(({ parent }, lane) => (parent === null ? [lane, ...(children.get(lane) ?? [])] : [])),

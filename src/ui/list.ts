@@ -1,8 +1,9 @@
 /** The list of what is in view, newest first, with the words of a history: what a picture can't tell to everybody. */
 import type { EntryRow } from './answers.ts';
-import { ask } from './ask.ts';
+import { ask, sentenceOf } from './ask.ts';
 import { element, made, recordButton } from './dom.ts';
 import type { Kind } from './kinds.ts';
+import { toldText } from './words.ts';
 
 export const LISTED_MAX = 100;
 
@@ -59,11 +60,10 @@ export const createList = (open: (seq: number) => void): List => {
     const focused = document.activeElement?.closest<HTMLElement>('#rows tr')?.dataset.seq;
     body.replaceChildren(...rows.map(rowOf));
     if (focused !== undefined) focus(Number(focused));
-    const count = total.toLocaleString('en-US');
     title.textContent =
       total <= seqs.length
-        ? `In view: ${count} calls and events`
-        : `In view: the newest ${seqs.length} of ${count} calls and events; zoom in or filter for the others`;
+        ? `In view: ${toldText(total)}`
+        : `In view: the newest ${seqs.length} of ${toldText(total)}; zoom in or filter for the others`;
     mark();
   };
 
@@ -78,7 +78,9 @@ export const createList = (open: (seq: number) => void): List => {
       timer = setTimeout(() => {
         load(seqs, total).catch((error: unknown) => {
           if (error instanceof DOMException && error.name === 'AbortError') return;
-          title.textContent = `In view: the list could not be read (${String(error)})`;
+          // The same view is asked for again when it is shown again.
+          shown = '';
+          title.textContent = `In view: the list could not be read. ${sentenceOf(error)}`;
         });
       }, SOON_MS);
     },

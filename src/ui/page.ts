@@ -4,10 +4,11 @@
  */
 import type { AboutAnswer } from './answers.ts';
 import { type Action, actionOf } from './actions.ts';
-import { ask, followFrames } from './ask.ts';
+import { createAddress } from './address.ts';
+import { ask, followFrames, sentenceOf } from './ask.ts';
 import { element } from './dom.ts';
 import type { Scene } from './draw.ts';
-import { createRecordFilter } from './filter.ts';
+import { createFilterBox } from './filter-box.ts';
 import { kindOf } from './kinds.ts';
 import { indexOf, type LaneIndex } from './lane-index.ts';
 import { type Plot, rowsIn } from './layout.ts';
@@ -17,14 +18,13 @@ import { createPanel, podOf } from './panel.ts';
 import { createPicture } from './picture.ts';
 import { neighbourOf, recordNear } from './pointing.ts';
 import { createStore, lowerBound, positionOf, type Records } from './store.ts';
-import { momentText } from './ticks.ts';
 import { following, panned, showing, type TimeWindow, wholeOf, zoomed } from './time-window.ts';
-import { hashOf, type ViewState, viewOf } from './view-state.ts';
+import { type ViewState, viewOf } from './view-state.ts';
+import { recordText, rowText, statusText } from './words.ts';
 
 const PAN_SHARE = 0.15;
 const ZOOM_FACTOR = 0.6;
 const INDEX_EVERY_MS = 250;
-const ADDRESS_AFTER_MS = 150;
 
 const store = createStore();
 let records: Records = store.records();
@@ -39,15 +39,14 @@ let openedFrom: 'list' | 'lanes' = 'lanes';
 let chosenRow = 0;
 let pointed: number | null = null;
 let palette = readPalette();
-let isUtc = false;
+let timeZone = 'UTC';
+/** Why nothing new comes; '' while it does. */
+let ending = '';
 let indexTimer: ReturnType<typeof setTimeout> | undefined;
-let addressTimer: ReturnType<typeof setTimeout> | undefined;
 
 const status = element('status', HTMLElement);
 const note = element('lane-note', HTMLElement);
 const lanesBox = element('lanes', HTMLElement);
-const filterBox = element('filter', HTMLInputElement);
-const filterNote = element('filter-note', HTMLElement);
 const help = element('help', HTMLDialogElement);
 
 const wholeNow = (): TimeWindow => wholeOf(records.times[0] ?? 0, records.times[Math.max(0, records.count - 1)] ?? 0);
@@ -61,18 +60,17 @@ const sceneOf = (plot: Plot): Scene | null => {
   rows = rowsIn(index, records.lanes, window, matches !== null);
   chosenRow = Math.min(chosenRow, Math.max(0, rows.length - 1));
   const chosenPosition = pointed ?? openPosition();
-  return { records, index, window, plot, palette, isUtc, rows, chosenRow, chosenPosition };
+  return { records, index, window, plot, palette, timeZone, rows, chosenRow, chosenPosition };
 };
 
-const filter = createRecordFilter({
+const filterBox = createFilterBox({
   onMatches: (seqs) => {
     matches = seqs;
     refreshSoon();
   },
-  onNote: (text, isBad) => {
-    filterNote.textContent = text;
-    filterNote.toggleAttribute('data-bad', isBad);
-    filterBox.setAttribute('aria-invalid', String(isBad));
+  onWords: (words) => {
+    setView({ filter: words }, true);
+    filterBox.apply(words);
   },
 });
 
@@ -106,39 +104,22 @@ const tell = (): void => {
     newest.map((position) => ({ seq: records.seqs[position] ?? 0, kind: kindOf(records.kinds[position] ?? 0) })),
     to - from,
   );
-  const reading = records.isRead ? '' : ` Reading: ${records.throughSeq.toLocaleString('en-US')} records so far.`;
-  const span = `${momentText(fromMs, isUtc)} to ${momentText(toMs, isUtc)}${isUtc ? ' UTC' : ''}`;
-  status.textContent = `${span}: ${(to - from).toLocaleString('en-US')} calls and events, ${lanes.toLocaleString('en-US')} lanes.${reading}`;
+  const inView = { window: { fromMs, toMs }, timeZone, told: to - from, lanes };
+  status.textContent = statusText(records, inView, ending);
 };
+
+const address = createAddress(() => tell());
 
 const point = (position: number | null): void => {
   if (position === pointed) return;
   pointed = position;
-  if (position !== null) {
-    const lane = records.lanes[records.laneOf[position] ?? 0];
-    const parent = lane?.parent == null ? '' : `${records.lanes[lane.parent]?.label ?? ''} `;
-    const kind = kindOf(records.kinds[position] ?? 0);
-    note.textContent = `${parent}${lane?.label ?? ''}: ${kind}, record ${records.seqs[position]}, ${momentText(records.times[position] ?? 0, isUtc)}`;
-  }
+  if (position !== null) note.textContent = recordText(records, position, timeZone);
   picture.draw();
-};
-
-/** The address follows a moment after the last of many moves; a record that is opened is a step that Back undoes. */
-const writeAddress = (isStep: boolean): void => {
-  clearTimeout(addressTimer);
-  const write = (): void => {
-    const address = `${location.pathname}${hashOf(view)}`;
-    if (isStep) history.pushState(null, '', address);
-    else history.replaceState(null, '', address);
-    tell();
-  };
-  if (isStep) write();
-  else addressTimer = setTimeout(write, ADDRESS_AFTER_MS);
 };
 
 const setView = (changed: Partial<ViewState>, isStep = false): void => {
   view = { ...view, ...changed };
-  writeAddress(isStep);
+  address.write(view, isStep);
   element('live', HTMLElement).setAttribute('aria-pressed', String(view.live));
   element('steps', HTMLElement).setAttribute('aria-pressed', String(view.steps));
   picture.draw();
@@ -194,9 +175,8 @@ const closeRecord = (): void => {
 
 const chooseRow = (row: number): void => {
   chosenRow = Math.min(Math.max(row, 0), Math.max(0, rows.length - 1));
-  const lane = records.lanes[rows[chosenRow] ?? 0];
-  const parent = lane?.parent == null ? '' : ` of ${records.lanes[lane.parent]?.label ?? ''}`;
-  note.textContent = `${lane?.kind ?? ''} ${lane?.label ?? ''}${parent}`;
+  const lane = rows[chosenRow];
+  note.textContent = lane === undefined ? '' : rowText(records, lane);
   pointed = null;
   picture.showRow(chosenRow);
   picture.draw();
@@ -272,37 +252,16 @@ addEventListener('keydown', (event) => {
 for (const id of ['back', 'forth', 'in', 'out', 'whole', 'live', 'steps', 'keys', 'close'] as const)
   element(id, HTMLButtonElement).addEventListener('click', () => perform(id));
 
-const applyFilter = (): void => {
-  filterBox.value = view.filter;
-  filter.apply(view.filter);
-};
-
-element('filter-form', HTMLFormElement).addEventListener('submit', (event) => {
-  event.preventDefault();
-  setView({ filter: filterBox.value.trim() }, true);
-  applyFilter();
-});
 // The address says what is in view: the browser would put the link's into it.
 element('skip', HTMLAnchorElement).addEventListener('click', (event) => {
   event.preventDefault();
   element('list', HTMLElement).focus();
 });
-// The browser's own cross that empties the box.
-filterBox.addEventListener('search', () => {
-  if (filterBox.value === '' && view.filter !== '') element('filter-form', HTMLFormElement).requestSubmit();
-});
-
-document.addEventListener('visibilitychange', () => {
-  // A filter that goes on holds a connection; it is asked anew when somebody looks again.
-  if (document.hidden) filter.pause();
-  else if (view.filter !== '') filter.apply(view.filter);
-});
-
 addEventListener('popstate', () => {
   const before = view.filter;
   view = viewOf(location.hash);
   setView({});
-  if (view.filter !== before) applyFilter();
+  if (view.filter !== before) filterBox.apply(view.filter);
   refresh();
   showRecord();
 });
@@ -314,18 +273,20 @@ matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
 
 const start = async (): Promise<void> => {
   const about = await ask<AboutAnswer>('about');
-  isUtc = about.isUtc;
+  timeZone = about.timeZone;
   element('journal', HTMLElement).textContent = about.journal;
   document.title = `scribe: ${about.journal}`;
   setView({});
-  if (view.filter !== '') applyFilter();
+  if (view.filter !== '') filterBox.apply(view.filter);
   await followFrames((frames) => {
     for (const frame of frames) store.add(frame);
     refreshSoon();
   });
-  status.textContent = 'scribe ui has ended: nothing new will come.';
+  throw new Error('scribe ui has ended.');
 };
 
 start().catch((error: unknown) => {
-  status.textContent = `The journal could not be read: ${error instanceof Error ? error.message : String(error)}`;
+  ending = `Nothing new comes: ${sentenceOf(error)} Load the page again, or start scribe ui again.`;
+  if (records.count === 0) status.textContent = ending;
+  else tell();
 });

@@ -1,8 +1,9 @@
 /** The panel of an open record: what it says, what led to it, and what was there then. Each part comes when it is ready. */
 import type { AtAnswer, ChainLink, RecordAnswer, StateTable, WhyAnswer } from './answers.ts';
-import { ask } from './ask.ts';
+import { ask, sentenceOf } from './ask.ts';
 import { element, made, recordButton } from './dom.ts';
 import type { Lane } from './frames.ts';
+import { escaped } from './words.ts';
 
 export interface Panel {
   /** @param lane  the pod or container that the record is about; null: none */
@@ -94,7 +95,7 @@ export const createPanel = (openRecord: (seq: number) => void): Panel => {
         'details',
         {},
         made('summary', { text: 'Body' }),
-        made('pre', { text: JSON.stringify(answer.body, null, 2) }),
+        made('pre', { text: escaped(JSON.stringify(answer.body, null, 2)) }),
       ),
     ];
   };
@@ -135,7 +136,7 @@ export const createPanel = (openRecord: (seq: number) => void): Panel => {
   ): Promise<void> => {
     const { signal } = asking;
     const content = await ask<Answer>(path, query, signal).then(nodes, (error: unknown) => [
-      made('p', { class: 'bad', text: error instanceof Error ? error.message : String(error) }),
+      made('p', { class: 'bad', text: sentenceOf(error) }),
     ]);
     if (signal.aborted) return;
     section.replaceChildren(...[section.firstElementChild].flatMap((heading) => heading ?? []), ...content);

@@ -1,4 +1,4 @@
-/** Where a time axis has its marks, and what they say. Pure, but for the local time zone. */
+/** Where a time axis has its marks, and what they say, in a time zone by its IANA name. Pure. */
 import { type TimeWindow, widthOf } from './time-window.ts';
 
 export interface Tick {
@@ -26,11 +26,39 @@ interface Parts {
   readonly ms: string;
 }
 
-/** How far the zone of what is shown is from UTC at a moment. */
-const offsetMs = (atMs: number, isUtc: boolean): number => (isUtc ? 0 : -new Date(atMs).getTimezoneOffset() * MINUTE);
+/** Making one takes longer than drawing all the marks. */
+const clocks = new Map<string, Intl.DateTimeFormat>();
 
-const partsOf = (atMs: number, isUtc: boolean): Parts => {
-  const shown = new Date(atMs + offsetMs(atMs, isUtc));
+const clockOf = (timeZone: string): Intl.DateTimeFormat => {
+  const known = clocks.get(timeZone);
+  if (known !== undefined) return known;
+  const date = { year: 'numeric', month: 'numeric', day: 'numeric' } as const;
+  const time = { hour: 'numeric', minute: 'numeric', second: 'numeric', hourCycle: 'h23' } as const;
+  const clock = new Intl.DateTimeFormat('en-US', { timeZone, ...date, ...time });
+  clocks.set(timeZone, clock);
+  return clock;
+};
+
+/** How far the zone is from UTC at a moment. */
+const offsetMs = (atMs: number, timeZone: string): number => {
+  if (timeZone === 'UTC') return 0;
+  const shown = new Map(
+    clockOf(timeZone)
+      .formatToParts(atMs)
+      .map(({ type, value }) => [type, Number(value)]),
+  );
+  const part = (type: Intl.DateTimeFormatPartTypes): number => shown.get(type) ?? 0;
+  const [year, month, day] = [part('year'), part('month'), part('day')];
+  const localMs = Date.UTC(year, month - 1, day, part('hour'), part('minute'), part('second'));
+  return localMs - Math.floor(atMs / SECOND) * SECOND;
+};
+
+/** The moment at which clocks of the zone show what clocks in UTC show at `localMs`. */
+const momentOf = (localMs: number, timeZone: string): number =>
+  localMs - offsetMs(localMs - offsetMs(localMs, timeZone), timeZone);
+
+const partsOf = (atMs: number, timeZone: string): Parts => {
+  const shown = new Date(atMs + offsetMs(atMs, timeZone));
   return {
     day: `${shown.getUTCFullYear()}-${two(shown.getUTCMonth() + 1)}-${two(shown.getUTCDate())}`,
     clock: `${two(shown.getUTCHours())}:${two(shown.getUTCMinutes())}`,
@@ -40,27 +68,28 @@ const partsOf = (atMs: number, isUtc: boolean): Parts => {
 };
 
 /** 2026-11-21 03:12:00.345 */
-export const momentText = (atMs: number, isUtc: boolean): string => {
-  const { day, clock, seconds, ms } = partsOf(atMs, isUtc);
+export const momentText = (atMs: number, timeZone: string): string => {
+  const { day, clock, seconds, ms } = partsOf(atMs, timeZone);
   return `${day} ${clock}:${seconds}.${ms}`;
 };
 
-const labelOf = (atMs: number, stepMs: number, isUtc: boolean): string => {
-  const { day, clock, seconds, ms } = partsOf(atMs, isUtc);
+const labelOf = (atMs: number, stepMs: number, timeZone: string): string => {
+  const { day, clock, seconds, ms } = partsOf(atMs, timeZone);
   if (stepMs >= DAY || (clock === '00:00' && seconds === '00' && stepMs >= SECOND)) return day;
   if (stepMs >= MINUTE) return clock;
   return stepMs >= SECOND ? `${clock}:${seconds}` : `${clock}:${seconds}.${ms}`;
 };
 
 /** At most so many marks, at round moments of the zone. */
-export const ticksOf = (window: TimeWindow, countMax: number, isUtc: boolean): Tick[] => {
+export const ticksOf = (window: TimeWindow, countMax: number, timeZone: string): Tick[] => {
   const least = widthOf(window) / Math.max(countMax, 1);
   const stepMs = STEPS.find((step) => step >= least) ?? Math.ceil(least / (365 * DAY)) * 365 * DAY;
-  const shiftMs = offsetMs(window.fromMs, isUtc);
-  const firstMs = Math.ceil((window.fromMs + shiftMs) / stepMs) * stepMs - shiftMs;
-  const count = Math.max(0, Math.floor((window.toMs - firstMs) / stepMs) + 1);
+  const local = (atMs: number): number => atMs + offsetMs(atMs, timeZone);
+  const firstMs = Math.ceil(local(window.fromMs) / stepMs) * stepMs;
+  const count = Math.max(0, Math.floor((local(window.toMs) - firstMs) / stepMs) + 1);
+  // The zone's distance from UTC may change in between: each mark has its own.
   return Array.from({ length: count }, (_, index) => {
-    const atMs = firstMs + index * stepMs;
-    return { atMs, label: labelOf(atMs, stepMs, isUtc) };
+    const atMs = momentOf(firstMs + index * stepMs, timeZone);
+    return { atMs, label: labelOf(atMs, stepMs, timeZone) };
   });
 };

@@ -1,6 +1,6 @@
 /**
  * The page of `scribe ui` beside a daemon at work, in a real Chromium: a pod that is run by runc comes onto it by itself, lane by
- * lane and call by call, its container's end too, and a click on that says who ended it. Runs alone.
+ * lane and call by call, its container's end too, and a click on that says who ended it. It goes on when the daemon is killed. Runs alone.
  */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
@@ -58,5 +58,11 @@ test('a pod comes onto the page while it runs, its end too, and a click says who
   await stop.click();
   await panelOf(page, call);
   assert.match(await textOf(page, '#panel-body'), /StopContainer/);
+
+  // A daemon that dies and comes back writes into the same journal: the page goes on.
+  await page.keyboard.press('0');
+  await daemon.kill();
+  await daemon.start();
+  await page.locator('#rows tr').filter({ hasText: 'daemon started' }).nth(1).waitFor();
   assert.deepEqual(problems, []);
 });

@@ -55,7 +55,7 @@ describe('the window', () => {
 
 describe('the axis', () => {
   const labels = (fromMs: number, toMs: number): string[] =>
-    ticksOf({ fromMs, toMs }, 6, true).map(({ label }) => label);
+    ticksOf({ fromMs, toMs }, 6, 'UTC').map(({ label }) => label);
 
   test('marks stand at round moments, and say as much as is needed', () => {
     assert.deepEqual(labels(DAY + 1, DAY + 60_000), [
@@ -84,16 +84,37 @@ describe('the axis', () => {
     ]);
   });
 
+  test('marks are at round moments of a zone also where it changes its distance from UTC', () => {
+    const [fromMs, toMs] = [Date.UTC(2026, 9, 23, 12), Date.UTC(2026, 9, 27, 12)];
+    assert.deepEqual(
+      ticksOf({ fromMs, toMs }, 6, 'Europe/Berlin').map(
+        ({ atMs, label }) => `${new Date(atMs).toISOString()} ${label}`,
+      ),
+      [
+        '2026-10-23T22:00:00.000Z 2026-10-24',
+        '2026-10-24T22:00:00.000Z 2026-10-25',
+        '2026-10-25T23:00:00.000Z 2026-10-26',
+        '2026-10-26T23:00:00.000Z 2026-10-27',
+      ],
+    );
+    assert.equal(momentText(DAY, 'Asia/Kathmandu'), '2026-11-21 05:45:00.000');
+  });
+
+  test('ten years have days for marks', () => {
+    const marks = labels(DAY, DAY + 3650 * 86_400_000);
+    assert.ok(marks.length >= 3 && marks.length <= 11, marks.join(' '));
+  });
+
   test('never many more marks than there is room for', () => {
     fc.assert(
       fc.property(fc.double({ min: 1, max: 1e13, noNaN: true }), (width) => {
-        assert.ok(ticksOf({ fromMs: DAY, toMs: DAY + width }, 8, true).length <= 9);
+        assert.ok(ticksOf({ fromMs: DAY, toMs: DAY + width }, 8, 'UTC').length <= 9);
       }),
     );
   });
 
   test('a moment is told with its milliseconds', () => {
-    assert.equal(momentText(DAY + 11_523_007, true), '2026-11-21 03:12:03.007');
+    assert.equal(momentText(DAY + 11_523_007, 'UTC'), '2026-11-21 03:12:03.007');
   });
 });
 

@@ -30,21 +30,28 @@ const isSame = (one: string, other: string): boolean => timingSafeEqual(digestOf
 export type Admission =
   /** `path` is what follows the token, with its slash. */
   | { readonly kind: 'admitted'; readonly path: string; readonly query: URLSearchParams }
-  | { readonly kind: 'refused'; readonly status: 403 | 404 | 405 };
+  | { readonly kind: 'refused'; readonly status: 401 | 403 | 405; readonly words: string };
 
 export interface Asked {
   readonly method: string | undefined;
   readonly host: string | undefined;
+  /** Browsers send it with what another page asks for. */
+  readonly origin?: string | undefined;
   /** As in the request's first line. */
   readonly target: string | undefined;
 }
 
-export const admit = ({ method, host, target = '/' }: Asked, token: string): Admission => {
-  if (host === undefined || !OWN_HOST.test(host)) return { kind: 'refused', status: 403 };
+const refused = (status: 401 | 403 | 405, words: string): Admission => ({ kind: 'refused', status, words });
+
+export const admit = ({ method, host, origin, target = '/' }: Asked, token: string): Admission => {
+  if (host === undefined || !OWN_HOST.test(host))
+    return refused(403, 'scribe ui answers under 127.0.0.1 and localhost alone: open the address that it printed.');
+  if (origin !== undefined && origin !== `http://${host}`) return refused(403, 'scribe ui answers its own page alone.');
   const url = URL.parse(target, 'http://127.0.0.1');
   const [, given = '', ...rest] = url?.pathname.split('/') ?? [];
   // Who does not know the token learns nothing of what there is.
-  if (url === null || !isSame(given, token)) return { kind: 'refused', status: 404 };
-  if (method !== 'GET') return { kind: 'refused', status: 405 };
+  if (url === null || !isSame(given, token))
+    return refused(401, 'Open the address that scribe ui printed, whole: each start has another.');
+  if (method !== 'GET') return refused(405, 'scribe ui answers GET alone.');
   return { kind: 'admitted', path: `/${rest.join('/')}`, query: url.searchParams };
 };

@@ -6,7 +6,7 @@
 import { subjectOf } from '../../domain/model/records.ts';
 import type { OutlineRow } from '../../journal/outline.ts';
 import type { Lane } from '../../ui/frames.ts';
-import { shortId } from '../format.ts';
+import { printable, shortId } from '../format.ts';
 import { containerNameOf, podLabel, podNameOf } from '../history/names.ts';
 
 export const NODE_LANE = 0;
@@ -42,7 +42,7 @@ export const createLanes = (): Lanes => {
   let count = fresh.length;
 
   const add = (stream: string, lane: Lane): number => {
-    fresh.push(lane);
+    fresh.push({ ...lane, label: printable(lane.label) });
     byStream.set(stream, count);
     count += 1;
     return count - 1;

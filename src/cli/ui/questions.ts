@@ -8,7 +8,7 @@ import { openReader } from '../../journal/open.ts';
 import type { AtAnswer, EntryRow, RecordAnswer, WhyAnswer } from '../../ui/answers.ts';
 import { failure } from '../command.ts';
 import type { Level } from '../export/level.ts';
-import { duration, type ShowTime } from '../format.ts';
+import { duration, printable, type ShowTime } from '../format.ts';
 import { createCollector, type Entry } from '../history/entries.ts';
 import { createNames, labelOf, recordOf } from '../history/names.ts';
 import { rowsOf } from '../history/rows.ts';
@@ -65,7 +65,8 @@ export const openQuestions = (path: string, level: Level, showTime: ShowTime): Q
     const entry = entryOf(seq);
     const [row] = entry === null ? [] : rowsOf(names, showTime, entry, () => null);
     if (row === undefined) return null;
-    const [time, what, object, caller, took, outcome] = row.cells;
+    const [time, what, ...others] = row.cells;
+    const [object = '', caller = '', took = '', outcome = ''] = others.map(printable);
     return { seq, time, what, object, caller, took, outcome, style: row.style };
   };
 
@@ -89,7 +90,7 @@ export const openQuestions = (path: string, level: Level, showTime: ShowTime): Q
       const record = known(seq);
       const { time, type, v, stream, cause, call, bodyHash, hash } = columnsOf(record, reader.hashesOf(seq));
       return {
-        ...{ seq, time, type, v, stream, object: labelOf(names, stream), cause, call },
+        ...{ seq, time, type, v, stream, object: printable(labelOf(names, stream)), cause, call },
         bodyHash: bodyHash ?? '',
         hash: hash ?? '',
         body: JSON.parse(record.body) as unknown,
@@ -108,10 +109,10 @@ export const openQuestions = (path: string, level: Level, showTime: ShowTime): Q
       const answer = explain(about, meantBy(find(about, String(seq))), String(seq));
       if (answer === null) throw failure(`Nothing explains record ${seq}.`);
       return {
-        headline: answer.headline,
-        facts: answer.facts,
+        headline: printable(answer.headline),
+        facts: answer.facts.map(({ name, text }) => ({ name, text: printable(text) })),
         chain: answer.chain.map(({ seq: link, atNs: linkNs, text, tookNs, style }) => ({
-          ...{ seq: link, time: showTime(linkNs), text, style },
+          ...{ seq: link, time: showTime(linkNs), text: printable(text), style },
           took: tookNs === null ? '' : duration(tookNs),
         })),
       };
@@ -122,7 +123,7 @@ export const openQuestions = (path: string, level: Level, showTime: ShowTime): Q
       const tables = (['pods', 'containers'] as const).map((kind) => ({
         title: kind,
         columns: COLUMNS[kind],
-        rows: listed(kind, state, filter, atNs).map(({ cells, style }) => ({ cells, style })),
+        rows: listed(kind, state, filter, atNs).map(({ cells, style }) => ({ cells: cells.map(printable), style })),
       }));
       return { seq, time: showTime(atNs), notes, tables };
     },

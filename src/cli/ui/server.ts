@@ -6,7 +6,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { messageOf } from '../../domain/model/errors.ts';
-import { CliError } from '../command.ts';
+import { CliError, failure } from '../command.ts';
 import { assetAt } from './assets.ts';
 import type { Matches } from '../../ui/answers.ts';
 import type { Feed } from './feed.ts';
@@ -98,10 +98,13 @@ const sendMatches = (response: ServerResponse, words: string, { matches }: Serve
 
 const respond = async (request: IncomingMessage, response: ServerResponse, parts: ServerParts): Promise<void> => {
   const { method, url: target } = request;
-  const admission = admit({ method, host: request.headers.host, target }, parts.token);
+  const { host, origin } = request.headers;
+  const admission = admit({ method, host, origin, target }, parts.token);
   if (admission.kind === 'refused') {
     if (admission.status === 405) response.setHeader('Allow', 'GET');
-    return send(response, admission.status, 'text/plain', '');
+    // A scheme that no browser has a dialog for.
+    if (admission.status === 401) response.setHeader('WWW-Authenticate', 'Token');
+    return send(response, admission.status, 'text/plain; charset=utf-8', `${admission.words}\n`);
   }
   const { path, query } = admission;
   if (path === '/records')
@@ -122,12 +125,13 @@ const fail = (response: ServerResponse, error: unknown): void => {
 };
 
 const listening = async (server: Server, port: number): Promise<void> => {
-  const failed = once(server, 'error').then(([error]: unknown[]) => {
-    throw error;
-  });
   server.listen(port, '127.0.0.1');
-  await Promise.race([once(server, 'listening'), failed]);
-  failed.catch(() => undefined);
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
+    throw failure(`Port ${port} of 127.0.0.1 is taken; give another --port, or none for one that is free.`, error);
+  }
 };
 
 export const startServer = async (parts: ServerParts): Promise<UiServer> => {

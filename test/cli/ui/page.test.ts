@@ -11,7 +11,8 @@ import { problemsOf, startChromium } from '../../support/chromium.ts';
 import { cleanupAfterAll, onCleanup } from '../../support/cleanup.ts';
 import { startProcess } from '../../support/process.ts';
 import { type Story, tell } from '../story.ts';
-import { type Root, rootWith } from '../support.ts';
+import { pruneSeqs } from '../../journal/support.ts';
+import { recordsOf, type Root, rootWith, startNode } from '../support.ts';
 import {
   blankPage,
   faintTexts,
@@ -49,7 +50,8 @@ const seqOf = (type: string, id: string): number =>
 
 describe('the page', () => {
   test('loads from its own server alone, says what is in view, and draws it', async (t) => {
-    const page = await blankPage(t, chromium);
+    // The command says in which time zone times are shown, wherever the browser is.
+    const page = await blankPage(t, chromium, { timezoneId: 'Asia/Tokyo' });
     const problems = problemsOf(page);
     await page.goto(served.url);
     await says(page, '#status', /^2027-01-15 .* UTC: \d+ calls and events, 7 lanes\.$/);
@@ -94,7 +96,7 @@ describe('the page', () => {
     assert.ok(Math.abs(widthOf(dragged) - widthOf(closer)) <= 2);
     assert.ok(dragged < later);
     await page.getByRole('button', { name: 'All of the time' }).click();
-    assert.equal(await nextHash(page, dragged), '');
+    await page.waitForURL((url) => url.hash === '', { waitUntil: 'commit' });
   });
 
   test('filters by the words of scribe history, and says what is wrong with them', async (t) => {
@@ -174,6 +176,14 @@ describe('the page', () => {
     await hasFocus(page, '#lanes');
     await page.keyboard.press('?');
     await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+    await page.keyboard.press('Escape');
+    const row = page.locator('#rows button:focus');
+    for (let tabs = 0; tabs < 5 && (await row.count()) === 0; tabs += 1) await page.keyboard.press('Tab');
+    const name = await row.getAttribute('aria-label');
+    await page.keyboard.press('Enter');
+    await hasFocus(page, '#panel-title');
+    await page.keyboard.press('Escape');
+    await hasFocus(page, `#rows [aria-label="${name}"]`);
   });
 
   test('whoever opened a record from the list is there again when it is closed, and the skip link changes no view', async (t) => {
@@ -242,4 +252,69 @@ test('what is written comes by itself, and live goes with it', async (t) => {
   await page.locator('#rows tr').filter({ hasText: 'unlucky' }).first().waitFor();
   assert.equal(await page.locator('#live').getAttribute('aria-pressed'), 'true');
   assert.doesNotMatch(await textOf(page, '#status'), /08:00:20\.000/);
+  await ui.stop();
+  await says(
+    page,
+    '#status',
+    /calls and events, 7 lanes\. Nothing new comes: .* Load the page again, or start scribe ui again\.$/,
+  );
+  await page.keyboard.press('0');
+  await page.waitForURL((url) => url.hash === '', { waitUntil: 'commit' });
+  await says(page, '#status', /Nothing new comes: scribe ui/);
 });
+
+test('a journal with nothing in it says so, and shows the first record when there is one', async (t) => {
+  const empty = await rootWith(t, []);
+  const page = await blankPage(t, chromium);
+  await page.goto((await serveJournal(t, empty.journalPath)).url);
+  await says(page, '#status', /^There are no records yet\.$/);
+  const { journal } = openJournal({ path: empty.journalPath });
+  onCleanup(t, () => journal.close());
+  await journal.append(story.records.slice(0, 1));
+  await says(page, '#status', /: 1 call or event, 1 lane\.$/);
+});
+
+test('names are text whatever they are, and what is pruned is counted', async (t) => {
+  const node = await startNode();
+  const names = ['<script>alert(1)</script>', 'x'.repeat(253), 'a\u202egnp.exe', `"quotes' &amp;`, '\u{1f433}', 'שלום'];
+  for (const name of names)
+    await node.ask({
+      method: 'RunPodSandbox',
+      config: { metadata: { name, namespace: 'd', uid: name } },
+      runtimeHandler: '',
+    });
+  const { journalPath } = await rootWith(t, recordsOf(node), (journal) => pruneSeqs(journal, [1, 2]));
+  const page = await blankPage(t, chromium);
+  const problems = problemsOf(page);
+  page.on('dialog', () => assert.fail('A name has run as a script.'));
+  await page.goto((await serveJournal(t, journalPath)).url);
+  await says(page, '#status', /2 records are pruned\.$/);
+  await page.locator('#rows tr').first().waitFor();
+  const rows = (await rowTexts(page)).join('\n');
+  for (const name of names) assert.ok(rows.includes(`d/${name.replace('\u202e', '\\u{202e}')} `), name);
+  await page.locator('#lanes').focus();
+  for (const lane of [/^pod d\/<script>alert\(1\)<\/script>$/, /^pod d\/x{253}$/, /^pod d\/a\\u\{202e\}gnp\.exe$/]) {
+    await page.keyboard.press('ArrowDown');
+    await says(page, '#lane-note', lane);
+  }
+  assert.deepEqual(problems, []);
+});
+
+for (const [what, width, height, deviceScaleFactor] of [
+  ['a window of 400 px', 400, 700, 1],
+  ['a small window at 200 %', 640, 400, 2],
+  ['a window of 4000 px', 4000, 1000, 1],
+] as const)
+  test(`${what} has all of it in its width, lanes and list with room, and an open record can be read`, async (t) => {
+    const page = await pageAt(t, chromium, served.url, { viewport: { width, height }, deviceScaleFactor });
+    const sizeOf = async (selector: string) => (await page.locator(selector).boundingBox()) ?? { width: 0, height: 0 };
+    assert.ok((await page.evaluate<number>('document.documentElement.scrollWidth')) <= width);
+    assert.ok((await sizeOf('#lanes')).height > 90);
+    assert.ok((await sizeOf('#list')).height > 90);
+    const exited = seqOf('container.exited', story.nginx);
+    await openRecord(page, exited);
+    assert.ok((await sizeOf('#panel')).width >= Math.min(400, width));
+    assert.ok((await page.evaluate<number>('document.documentElement.scrollWidth')) <= width);
+    await page.keyboard.press('Escape');
+    await hasFocus(page, `[aria-label="Record ${exited}"]`);
+  });

@@ -3,8 +3,10 @@
  * and states it tells, and that a journal that grows is followed. That no secret is in any of it: secrets.test.ts.
  */
 import assert from 'node:assert/strict';
+import { copyFile, writeFile } from 'node:fs/promises';
 import { request } from 'node:http';
-import { dirname } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { dirname, join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { parseFilterWords } from '../../../src/cli/ui/filter-words.ts';
 import { admit } from '../../../src/cli/ui/guard.ts';
@@ -13,7 +15,9 @@ import type { AtAnswer, EntryRow, ErrorAnswer, Matches, RecordAnswer, WhyAnswer 
 import { linesIn } from '../../../src/ui/lines.ts';
 import type { Frame, Lane } from '../../../src/ui/frames.ts';
 import { kindOf } from '../../../src/ui/kinds.ts';
+import Database from 'better-sqlite3';
 import { cleanupAfterAll, onCleanup } from '../../support/cleanup.ts';
+import { tempDir } from '../../support/temp-dir.ts';
 import { type Story, tell } from '../story.ts';
 import { jsonLines, rootWith, scribe } from '../support.ts';
 import { type Served, serveJournal } from './served.ts';
@@ -34,15 +38,17 @@ const seqOf = (type: string, id: string): number =>
 interface Answered {
   readonly status: number | undefined;
   readonly headers: NodeJS.Dict<string | string[]>;
+  readonly text: string;
 }
 
 /** A request as no browser would let a page make it. */
-const asked = (path: string, method = 'GET', host?: string): Promise<Answered> =>
+const asked = (path: string, method = 'GET', host?: string, origin?: string): Promise<Answered> =>
   new Promise((resolve, reject) => {
-    const headers = host === undefined ? {} : { host };
+    const headers = { ...(host === undefined ? {} : { host }), ...(origin === undefined ? {} : { origin }) };
     const asking = request(new URL(path, served.url), { method, headers }, (response) => {
-      response.resume();
-      resolve({ status: response.statusCode, headers: response.headers });
+      text(response).then((said) => {
+        resolve({ status: response.statusCode, headers: response.headers, text: said });
+      }, reject);
     });
     asking.on('error', reject).end();
   });
@@ -66,13 +72,28 @@ describe('who is answered', () => {
     ])
       assert.equal(statusOf('GET', host, '/abc/'), 403, host);
     for (const target of ['/', '/abd/', '/ab/', '/abcd/', '//abc/', '*', '/%61bc/x'])
-      assert.equal(statusOf('GET', 'localhost', target), 404, target);
+      assert.equal(statusOf('GET', 'localhost', target), 401, target);
     for (const method of ['POST', 'PUT', 'HEAD', 'OPTIONS']) assert.equal(statusOf(method, 'localhost', '/abc/'), 405);
   });
 
   test('over the wire: nobody else, and every answer forbids the page everything it does not need', async () => {
-    assert.equal((await asked('', 'GET', 'evil.example')).status, 403);
-    assert.equal((await asked('/')).status, 404);
+    const told = async (path: string, host?: string, origin?: string) => {
+      const { status, text } = await asked(path, 'GET', host, origin);
+      return `${status} ${text}`;
+    };
+    assert.match(await told('', 'evil.example'), /^403 scribe ui answers under 127\.0\.0\.1 and localhost alone: open/);
+    for (const origin of ['http://evil.example', 'null', 'http://localhost:1', served.url.replace('http:', 'https:')])
+      assert.match(
+        await told('records', 'localhost', origin),
+        /^403 scribe ui answers its own page alone\.\n$/,
+        origin,
+      );
+    assert.match(await told('about', 'localhost:8080', 'http://localhost:8080'), /^200 \{"journal"/);
+    for (const path of ['/', '/about', '/AAAA/records'])
+      assert.match(
+        await told(path),
+        /^401 Open the address that scribe ui printed, whole: each start has another\.\n$/,
+      );
     assert.deepEqual([(await asked('', 'POST')).status, (await asked('', 'POST')).headers.allow], [405, 'GET']);
     for (const path of ['', 'page.css', 'page.ts', 'about', 'records-of-nothing']) {
       const { headers } = await asked(path);
@@ -84,7 +105,7 @@ describe('who is answered', () => {
 
   test('no other file is served', async () => {
     for (const path of ['tsconfig.json', 'README.md', '../ui.ts', '..%2fui.ts', 'nothing.ts', '%2e%2e/ui.ts'])
-      assert.equal((await asked(path)).status, 404, path);
+      assert.notEqual((await asked(path)).status, 200, path);
     assert.equal((await asked('page.ts')).status, 200);
   });
 });
@@ -296,10 +317,40 @@ test('what is wrong with the command line is said', async () => {
     [['--port', '70000'], /--port 70000: that is no port/],
     [['--level', 'all'], /--level all: there are metadata/],
     [['--root', '/x', 'journal.db'], /JOURNAL and --root: give one of them/],
-    [['/nowhere/journal.db'], /The journal \/nowhere\/journal\.db cannot be read/],
+    [['/nowhere/journal.db'], /There is no journal at \/nowhere\/journal\.db\./],
   ] as const) {
     const { exitStatus, stderr } = await scribe(['ui', ...words]);
     assert.notEqual(exitStatus, 0);
+    assert.match(stderr, message);
+  }
+});
+
+test('a file that is no journal, or is of a newer scribe, and a port that is taken, are told of with what to do', async (t) => {
+  const dir = await tempDir(t);
+  const [empty, other, newer] = ['empty.db', 'other.db', 'journal.db'].map((name) => join(dir, name)) as [
+    string,
+    string,
+    string,
+  ];
+  await writeFile(empty, '');
+  const database = new Database(other);
+  database.exec('CREATE TABLE things (name)');
+  database.close();
+  await copyFile(journalPath, newer);
+  const written = new Database(newer);
+  written.exec('INSERT INTO schema SELECT max(version) + 1, name, sha256 FROM schema');
+  written.close();
+  for (const [words, message] of [
+    [
+      [empty],
+      /empty\.db is no journal: it is no SQLite database\. Copy the journal anew, with scribe journal backup\./,
+    ],
+    [[other], /is a database, but no journal of scribe\./],
+    [[dir], /of a newer scribe; this one knows up to \d+\. Run the newer scribe/],
+    [['--port', new URL(served.url).port, journalPath], /Port \d+ of 127\.0\.0\.1 is taken; give another --port/],
+  ] as const) {
+    const { exitStatus, stderr, stdout } = await scribe(['ui', ...words]);
+    assert.deepEqual([exitStatus, stdout], [1, '']);
     assert.match(stderr, message);
   }
 });

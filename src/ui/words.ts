@@ -1,0 +1,61 @@
+/** What the page says of what is in view, in words. Pure. */
+import { kindOf } from './kinds.ts';
+import type { Records } from './store.ts';
+import { momentText } from './ticks.ts';
+import type { TimeWindow } from './time-window.ts';
+
+/** "1 lane", "1,204 lanes" */
+export const countText = (count: number, one: string, many: string): string =>
+  `${count.toLocaleString('en-US')} ${count === 1 ? one : many}`;
+
+export const toldText = (count: number): string => countText(count, 'call or event', 'calls and events');
+
+/** What steers or turns text around is shown as JSON escapes it. */
+export const escaped = (json: string): string =>
+  json.replace(
+    /[\u007f-\u009f\u2028\u2029\p{Bidi_Control}]/gu,
+    (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`,
+  );
+
+export interface InView {
+  readonly window: TimeWindow;
+  readonly timeZone: string;
+  readonly told: number;
+  readonly lanes: number;
+}
+
+/** @param ending  why nothing new comes; '' while it does */
+export const statusText = (
+  { count, isRead, throughSeq }: Pick<Records, 'count' | 'isRead' | 'throughSeq'>,
+  { window, timeZone, told, lanes }: InView,
+  ending: string,
+): string => {
+  if (count === 0) return [isRead ? 'There are no records yet.' : 'Reading.', ending].filter(Boolean).join(' ');
+  const span = `${momentText(window.fromMs, timeZone)} to ${momentText(window.toMs, timeZone)} ${timeZone}`;
+  const pruned = throughSeq - count;
+  return [
+    `${span}: ${toldText(told)}, ${countText(lanes, 'lane', 'lanes')}.`,
+    pruned > 0 ? `${countText(pruned, 'record is', 'records are')} pruned.` : '',
+    isRead || ending !== '' ? '' : `Reading: ${throughSeq.toLocaleString('en-US')} records so far.`,
+    ending,
+  ]
+    .filter(Boolean)
+    .join(' ');
+};
+
+/** A container with its pod. */
+const laneText = ({ lanes }: Records, lane: number): string => {
+  const { label = '', parent = null } = lanes[lane] ?? {};
+  return parent === null ? label : `${lanes[parent]?.label ?? ''} ${label}`;
+};
+
+export const recordText = (records: Records, position: number, timeZone: string): string => {
+  const kind = kindOf(records.kinds[position] ?? 0);
+  const moment = momentText(records.times[position] ?? 0, timeZone);
+  return `${laneText(records, records.laneOf[position] ?? 0)}: ${kind}, record ${records.seqs[position]}, ${moment}`;
+};
+
+export const rowText = ({ lanes }: Pick<Records, 'lanes'>, lane: number): string => {
+  const { kind = '', label = '', parent = null } = lanes[lane] ?? {};
+  return parent === null ? `${kind} ${label}` : `${kind} ${label} of ${lanes[parent]?.label ?? ''}`;
+};
