@@ -27,6 +27,8 @@ export interface PullShop {
   readonly turnAt: (registryHost: string) => Semaphore;
   /** Told of each piece of a download; `bytesDone` is how far the blob has come. */
   readonly onDownloaded: (digest: string, bytesDone: number, bytesTotal: number) => void;
+  /** Told how long each piece was, once it was written. */
+  readonly passed: (bytes: number) => void;
 }
 
 export interface PullObserver {
@@ -57,6 +59,7 @@ const download = async (
   const tell = (): void => shop.onDownloaded(digest, partial.totalBytes(), sizeBytes);
   const told = (write: (chunk: Buffer) => void) => (chunk: Buffer) => {
     write(chunk);
+    shop.passed(chunk.length);
     tell();
   };
   const sink: BlobSink = {

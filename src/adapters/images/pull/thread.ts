@@ -11,6 +11,7 @@ import { errorCodeOf } from '../../../platform/linux/syscalls.ts';
 import { createBlobStore } from '../blob-store.ts';
 import { imageLayout } from '../layout.ts';
 import { createHttpClient } from '../registry/http.ts';
+import { createPassingBytes } from '../../../platform/linux/passing-bytes.ts';
 import { createSemaphore, type Semaphore } from '../../../platform/linux/semaphore.ts';
 import { createSharedWork } from '../shared-work.ts';
 import { findDamagedBlobs } from './check-blobs.ts';
@@ -70,6 +71,7 @@ const shop: PullShop = {
   downloads: createSharedWork<void>(),
   turnAt,
   onDownloaded,
+  passed: createPassingBytes(),
 };
 
 const shopOf = ({ job, registryConfigDirs }: Extract<JobMessage, { kind: 'pull' }>): PullShop => ({
