@@ -2,8 +2,9 @@
  * What is shown, by lane and by tone, so that each frame of a picture is made by halving and not by looking at every
  * record. Made anew when records come or others are chosen: a few passes over columns. Pure.
  */
-import { KINDS, kindNumber, kindOf, isTold, TONE_NUMBERS, TONES, type Tone } from './kinds.ts';
+import { type Kind, KINDS, kindNumber, kindOf, isTold, TONE_NUMBERS, TONES, type Tone } from './kinds.ts';
 import { lowerBound, type Records } from './store.ts';
+import type { TimeWindow } from './time-window.ts';
 
 /** Positions of records by lane, in order: those of lane l are from starts[l] to before starts[l + 1]. */
 export interface ByLane {
@@ -139,4 +140,18 @@ export const stretchOf = (
   const [start, end] = [starts[lane] ?? 0, starts[lane + 1] ?? 0];
   const from = lowerBound(times, fromMs, start, end);
   return [from, lowerBound(times, toMs, from, end)];
+};
+
+/** What a list has to tell of a window: so many of the newest, newest first, of how many. */
+export const toldIn = (
+  { times, seqs, kinds, count }: Pick<Records, 'times' | 'seqs' | 'kinds' | 'count'>,
+  { told }: LaneIndex,
+  { fromMs, toMs }: TimeWindow,
+  countMax: number,
+): { readonly newest: { readonly seq: number; readonly kind: Kind }[]; readonly total: number } => {
+  const from = lowerBound(told, lowerBound(times, fromMs, 0, count), 0, told.length);
+  const to = lowerBound(told, lowerBound(times, toMs, 0, count), from, told.length);
+  const newest = Array.from(told.subarray(Math.max(from, to - countMax), to)).toReversed();
+  const listed = newest.map((position) => ({ seq: seqs[position] ?? 0, kind: kindOf(kinds[position] ?? 0) }));
+  return { newest: listed, total: to - from };
 };

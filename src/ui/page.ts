@@ -3,27 +3,25 @@
  * through here, into the address and onto the pictures. Runs in a browser.
  */
 import type { AboutAnswer } from './answers.ts';
-import { type Action, actionOf } from './actions.ts';
+import type { Action } from './actions.ts';
 import { createAddress } from './address.ts';
 import { ask, followFrames, sentenceOf } from './ask.ts';
+import { listenToControls } from './controls.ts';
 import { element } from './dom.ts';
 import type { Scene } from './draw.ts';
 import { createFilterBox } from './filter-box.ts';
-import { kindOf } from './kinds.ts';
-import { indexOf, type LaneIndex } from './lane-index.ts';
+import { indexOf, type LaneIndex, toldIn } from './lane-index.ts';
 import { type Plot, rowsIn } from './layout.ts';
 import { createList, LISTED_MAX } from './list.ts';
 import { readPalette } from './palette.ts';
 import { createPanel, podOf } from './panel.ts';
 import { createPicture } from './picture.ts';
 import { neighbourOf, recordNear } from './pointing.ts';
-import { createStore, lowerBound, positionOf, type Records } from './store.ts';
-import { following, panned, showing, type TimeWindow, wholeOf, zoomed } from './time-window.ts';
+import { createStore, positionOf, type Records } from './store.ts';
+import { following, moved, panned, showing, type TimeWindow, wholeOf, zoomed } from './time-window.ts';
 import { type ViewState, viewOf } from './view-state.ts';
 import { recordText, rowText, statusText } from './words.ts';
 
-const PAN_SHARE = 0.15;
-const ZOOM_FACTOR = 0.6;
 const INDEX_EVERY_MS = 250;
 
 const store = createStore();
@@ -49,7 +47,11 @@ const note = element('lane-note', HTMLElement);
 const lanesBox = element('lanes', HTMLElement);
 const help = element('help', HTMLDialogElement);
 
-const wholeNow = (): TimeWindow => wholeOf(records.times[0] ?? 0, records.times[Math.max(0, records.count - 1)] ?? 0);
+const boundsNow = () => ({
+  firstMs: records.times[0] ?? 0,
+  lastMs: records.times[Math.max(0, records.count - 1)] ?? 0,
+});
+const wholeNow = (): TimeWindow => wholeOf(boundsNow().firstMs, boundsNow().lastMs);
 const windowNow = (): TimeWindow => view.window ?? wholeNow();
 
 const openPosition = (): number | null => (view.record === null ? null : positionOf(records, view.record));
@@ -95,16 +97,11 @@ const picture = createPicture({
 
 /** What is written above and below the pictures, and in the list. */
 const tell = (): void => {
-  const { fromMs, toMs } = windowNow();
-  const lanes = rowsIn(index, records.lanes, { fromMs, toMs }, matches !== null).length;
-  const from = lowerBound(index.told, lowerBound(records.times, fromMs, 0, records.count), 0, index.told.length);
-  const to = lowerBound(index.told, lowerBound(records.times, toMs, 0, records.count), from, index.told.length);
-  const newest = Array.from(index.told.subarray(Math.max(from, to - LISTED_MAX), to)).toReversed();
-  list.show(
-    newest.map((position) => ({ seq: records.seqs[position] ?? 0, kind: kindOf(records.kinds[position] ?? 0) })),
-    to - from,
-  );
-  const inView = { window: { fromMs, toMs }, timeZone, told: to - from, lanes };
+  const window = windowNow();
+  const lanes = rowsIn(index, records.lanes, window, matches !== null).length;
+  const { newest, total } = toldIn(records, index, window, LISTED_MAX);
+  list.show(newest, total);
+  const inView = { window, timeZone, told: total, lanes };
   status.textContent = statusText(records, inView, ending);
 };
 
@@ -168,6 +165,7 @@ function openRecord(seq: number, from = openedFrom): void {
 
 const closeRecord = (): void => {
   const closed = view.record;
+  if (closed === null) return;
   setView({ record: null }, true);
   showRecord();
   if (openedFrom === 'lanes' || !list.focus(closed)) lanesBox.focus();
@@ -191,16 +189,14 @@ const toNeighbour = (direction: 1 | -1): void => {
 
 const perform = (action: Action): void => {
   const window = windowNow();
-  const middleMs = (window.fromMs + window.toMs) / 2;
   switch (action) {
     case 'back':
-      return setWindow(panned(window, -PAN_SHARE, wholeNow()));
     case 'forth':
-      return setWindow(panned(window, PAN_SHARE, wholeNow()));
     case 'in':
-      return setWindow(zoomed(window, ZOOM_FACTOR, middleMs, wholeNow()));
     case 'out':
-      return setWindow(zoomed(window, 1 / ZOOM_FACTOR, middleMs, wholeNow()));
+    case 'first':
+    case 'newest':
+      return setWindow(moved(action, window, wholeNow(), boundsNow()));
     case 'whole':
       return setWindow(null);
     case 'live':
@@ -228,35 +224,11 @@ const perform = (action: Action): void => {
       return toNeighbour(1);
     case 'open':
       return pointed === null ? undefined : openRecord(records.seqs[pointed] ?? 0, 'lanes');
-    case 'first':
-      return setWindow(showing(window, records.times[0] ?? 0));
-    case 'newest':
-      return setWindow(showing(window, records.times[records.count - 1] ?? 0));
   }
 };
 
-addEventListener('keydown', (event) => {
-  const { key, ctrlKey, altKey, metaKey, target } = event;
-  if (help.open) return;
-  const action = actionOf({
-    key,
-    isModified: ctrlKey || altKey || metaKey,
-    isInText: target instanceof HTMLInputElement,
-    isOnLanes: target === lanesBox,
-  });
-  if (action === null) return;
-  event.preventDefault();
-  perform(action);
-});
+listenToControls({ lanes: lanesBox, help, perform });
 
-for (const id of ['back', 'forth', 'in', 'out', 'whole', 'live', 'steps', 'keys', 'close'] as const)
-  element(id, HTMLButtonElement).addEventListener('click', () => perform(id));
-
-// The address says what is in view: the browser would put the link's into it.
-element('skip', HTMLAnchorElement).addEventListener('click', (event) => {
-  event.preventDefault();
-  element('list', HTMLElement).focus();
-});
 addEventListener('popstate', () => {
   const before = view.filter;
   view = viewOf(location.hash);

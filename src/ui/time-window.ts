@@ -57,3 +57,30 @@ export const showing = (window: TimeWindow, atMs: number): TimeWindow => {
   const half = widthOf(window) / 2;
   return { fromMs: atMs - half, toMs: atMs + half };
 };
+
+const PAN_SHARE = 0.15;
+const ZOOM_FACTOR = 0.6;
+
+/** What a key or button makes of the window. */
+export const moved = (
+  how: 'back' | 'forth' | 'in' | 'out' | 'first' | 'newest',
+  window: TimeWindow,
+  whole: TimeWindow,
+  { firstMs, lastMs }: { readonly firstMs: number; readonly lastMs: number },
+): TimeWindow => {
+  const middleMs = (window.fromMs + window.toMs) / 2;
+  switch (how) {
+    case 'back':
+      return panned(window, -PAN_SHARE, whole);
+    case 'forth':
+      return panned(window, PAN_SHARE, whole);
+    case 'in':
+      return zoomed(window, ZOOM_FACTOR, middleMs, whole);
+    case 'out':
+      return zoomed(window, 1 / ZOOM_FACTOR, middleMs, whole);
+    case 'first':
+      return showing(window, firstMs);
+    case 'newest':
+      return showing(window, lastMs);
+  }
+};
