@@ -1,9 +1,12 @@
 /** `scribe history` where it could be misread: allowed sessions, daemons that were killed, scribe's own calls, slow readers. */
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { describe, test } from 'node:test';
 import { write } from '../../src/cli/io.ts';
 import { runContainer } from '../engine/rig.ts';
+import { tempDir } from '../support/temp-dir.ts';
 import { rowsOf, startNs } from './story.ts';
 import { kubelet, recordsOf, rootWith, scribe, startNode } from './support.ts';
 
@@ -30,13 +33,29 @@ describe('a history tells what was, and no more', () => {
     const starts = async (...words: readonly string[]): Promise<boolean[]> => {
       const { stdout } = await scribe(['history', '--root', root.dir, ...words]);
       const started = rowsOf(stdout).filter(({ WHAT }) => WHAT === 'daemon started');
-      return started.map(({ OUTCOME = '' }) => OUTCOME.includes('ended without a word: it was killed'));
+      return started.map(({ OUTCOME = '' }) => OUTCOME.includes('ended without a word: it was killed, or crashed'));
     };
     assert.deepEqual(await starts(), [false, true, false]);
     assert.deepEqual(await starts('--failed'), [true]);
+    // What it could say is not said twice.
+    const told = recordsOf(third).map((record) => ({
+      ...record,
+      body: record.body.replace('"crash":null', '"crash":"Error: x"'),
+    }));
+    const crashed = await scribe(['history', '--root', (await rootWith(t, told)).dir]);
+    assert.match(crashed.stdout, /the one before ended with: Error: x$/m);
+    assert.doesNotMatch(crashed.stdout, /without a word/);
     // The life that ended so is before the range.
     assert.deepEqual(await starts('--since', '@1800000005'), [true, false]);
     assert.deepEqual(await starts('--since', '@1800000015'), [false]);
+  });
+
+  test('a file that is no journal is called that', async (t) => {
+    const dir = await tempDir(t);
+    writeFileSync(join(dir, 'journal.db'), '');
+    const { exitStatus, stderr } = await scribe(['history', '--root', dir]);
+    assert.equal(exitStatus, 1);
+    assert.match(stderr, /journal\.db is no journal of scribe, or one to which nothing was ever written\.\n$/);
   });
 
   test("scribe's own commands are called by their name", async (t) => {

@@ -10,7 +10,7 @@ import type { JournalRecord, ReadRow } from '../../journal/types.ts';
 import { bytes, counted, duration, type ShowTime } from '../format.ts';
 import type { Io } from '../io.ts';
 import { createTable, type Style } from '../table.ts';
-import { type CallEntry, type Entry, type EventEntry, type PrunedEntry, streamsOfAnswer } from './entries.ts';
+import { type CallEntry, type Entry, type EventEntry, knownAs, type PrunedEntry, streamsOfAnswer } from './entries.ts';
 import { methodOfEntry } from './filter.ts';
 import { labelOf, type Names, podLabel, podNameOf } from './names.ts';
 import { auditWords, detailOf, unknownWords, type Words, wordsOf } from './words.ts';
@@ -150,7 +150,9 @@ const eventRow = (
 ): Row => {
   const object = labelOf(names, record.stream);
   const { what, outcome: said, style: usual } = wordsOfRecord(record);
-  const outcome = afterKill ? `${said}; the one before ended without a word: it was killed` : said;
+  // One that crashed and could say so is told of in the record.
+  const isUntold = afterKill && !knownAs('daemon.started', record)?.event.body.crash;
+  const outcome = isUntold ? `${said}; the one before ended without a word: it was killed, or crashed` : said;
   const style = afterKill ? 'bad' : usual;
   const took = tookNs === null ? '' : duration(tookNs);
   const indent = indentOf(depth);

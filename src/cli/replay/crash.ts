@@ -61,6 +61,6 @@ export const reportLines = ({ version, atNs, what, stack, input, isDecided }: Cr
   `scribe ${version} ended at ${utcTime(BigInt(atNs))}: ${what}`,
   ...stack.split('\n').map((line) => `  ${line}`),
   input === null
-    ? 'Nothing had been decided yet.'
+    ? 'Nothing had been decided yet, so there is nothing to decide again.'
     : `${isDecided ? 'The last decision was' : 'It could not decide'} on record ${input.seq}:`,
 ];

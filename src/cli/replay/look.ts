@@ -34,6 +34,7 @@ export const look = async (source: Source, { toSeq, stop: asked, ...how }: Looki
     await step(io, source, stepper, stop);
     return 0;
   }
+  if (asked === null && crash !== undefined && crash.input === null) return 0;
   const found = firstAt(source, toSeq, stop, unreadable);
   if (found === null) throw failure(`${name}: no decision is like that up to record ${grouped(toSeq)}.`);
   const isUnrecorded = crash !== undefined && !crash.isDecided && crash.input?.seq === found.input.seq;
