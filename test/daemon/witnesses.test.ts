@@ -168,7 +168,7 @@ describe('witnesses', () => {
   test('one that is down is told of once, and keeps nobody from closing', async () => {
     const port = await freePort();
     said.length = 0;
-    const say = (_fields: object, message: string): void => void said.push(message);
+    const say = (fields: object, message: string): void => void said.push(message, JSON.stringify(fields));
     const witnesses = [{ name: 'down', url: `http://127.0.0.1:${port}`, key: witnessKey }];
     const asked = startWitnesses({
       journalPath,
@@ -181,7 +181,9 @@ describe('witnesses', () => {
     const startedMs = performance.now();
     await asked.close();
     assert.ok(performance.now() - startedMs < 1000);
-    assert.deepEqual(said, ['a witness has not cosigned; it is tried again']);
+    const [message, fields, ...more] = said;
+    assert.deepEqual([message, more], ['a witness has not cosigned; it is tried again', []]);
+    assert.match(fields ?? '', new RegExp(`127\\.0\\.0\\.1:${port} cannot be reached: connect ECONNREFUSED`));
   });
 });
 

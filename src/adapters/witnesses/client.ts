@@ -2,6 +2,7 @@
  * Asks a witness to cosign a checkpoint (c2sp.org/tlog-witness, add-checkpoint over HTTP). Writes the request and reads the
  * answer; knows neither trees nor signatures, and does not try again.
  */
+import { messageOf } from '../../domain/model/errors.ts';
 
 /** What a witness is shown: a checkpoint, and that it contains the one that it cosigned last. */
 export interface Submission {
@@ -38,6 +39,10 @@ export const addCheckpoint = async (url: string, submission: Submission, signal:
     body: requestText(submission),
     redirect: 'error',
     signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+  }).catch((error: unknown): never => {
+    // fetch itself says only that it failed.
+    const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+    throw new Error(`${url} cannot be reached: ${messageOf(cause)}`, { cause: error });
   });
   const text = (await response.text()).slice(0, ANSWER_CHARS_MAX);
   if (response.ok) return { kind: 'cosigned', lines: text };
