@@ -42,6 +42,7 @@ const known = (): Known => {
     const head = reader.head().seq;
     const middleSeq = Math.floor(head / 2);
     const first = (type: string) => reader.page({ types: [type] }, middleSeq, head).records[0];
+    const middleMs = Number((reader.page({}, middleSeq, head).records[0]?.atNs ?? 0n) / 1_000_000n);
     const sandbox = JSON.parse(first('sandbox.requested')?.body ?? '{}') as {
       config?: { metadata?: { name?: string } };
     };
@@ -50,6 +51,8 @@ const known = (): Known => {
       containerId: (first('container.removed')?.stream ?? '').replace('container/', ''),
       pod: sandbox.config?.metadata?.name ?? '',
       call: first('call.received')?.seq ?? 1,
+      middleTime: new Date(middleMs).toISOString(),
+      middleAgo: `${Math.round((Date.now() - middleMs) / 60_000)}m`,
     };
   } finally {
     reader.close();
@@ -66,6 +69,7 @@ const measureCommands = async (things: Known): Promise<void> => {
   console.log(`load ${load()}\n`);
   console.log('| command | lines | first, ms | goal | | end, ms | goal | | processor time, ms |');
   console.log('|---|--:|--:|--:|---|--:|--:|---|--:|');
+  const verdicts: string[] = [];
   for (const { words, firstMs, endMs } of readerGoals(things)) {
     const ran = [];
     for (let round = 0; round < rounds; round += 1)
@@ -85,6 +89,7 @@ const measureCommands = async (things: Known): Promise<void> => {
       verdict(endMs, end),
       shown(cpu),
     ];
+    verdicts.push(verdict(firstMs, first), verdict(endMs, end));
     console.log(`| ${cells.join(' | ')} |`);
   }
   const socket = join(tmpdir(), `scribe-then-${process.pid}.sock`);
@@ -95,6 +100,9 @@ const measureCommands = async (things: Known): Promise<void> => {
   console.log(
     `| at ${things.middleSeq} --listen SOCKET | | ${shown(listening)} | 1000 | ${verdict(1000, listening)} | | | | |`,
   );
+  verdicts.push(verdict(1000, listening));
+  const count = (wanted: string): number => verdicts.filter((one) => one === wanted).length;
+  console.log(`\nGoals: ${count('met')} met, ${count('MISSED')} missed.`);
 };
 
 type Latencies = Readonly<Record<string, readonly number[]>>;

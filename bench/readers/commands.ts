@@ -21,30 +21,46 @@ export interface Known {
   readonly pod: string;
   readonly call: number;
   readonly middleSeq: number;
+  /** When its middle was written, and how long ago that is, as people type it. */
+  readonly middleTime: string;
+  readonly middleAgo: string;
 }
 
-export const readerGoals = ({ containerId, pod, call, middleSeq }: Known): readonly ReaderGoal[] => [
-  wide(),
-  wide('--reverse'),
-  wide('--exec'),
-  wide('--failed'),
-  wide('--label', 'app=web'),
-  narrow('--pod', pod),
-  narrow('--container', containerId),
-  narrow('--namespace', 'kube-system'),
-  narrow('--image', 'postgres'),
-  narrow('--uid', '1001'),
-  narrow('--uid', '1001', '--reverse'),
-  narrow('--executable', 'crictl'),
-  narrow('--method', 'RemoveImage'),
-  narrow('--code', 'NOT_FOUND'),
-  narrow('--text', 'OOMKilled'),
-  narrow('--text', 'żółć'),
-  narrow('--plugin', 'nobody'),
-  narrow('--since', '1h', '--uid', '1001'),
-  within(500, 'why', containerId),
-  within(500, 'why', String(call)),
-  within(1000, 'at', String(middleSeq), 'get', 'pods'),
-  within(1000, 'sql', 'SELECT namespace, count(*) FROM calls GROUP BY 1'),
-  within(4000, 'verify'),
+/** Of everything that a filter of `history` can be: what finds much, and what finds little or nothing. */
+const WIDE = [['--exec'], ['--failed'], ['--label', 'app=web'], ['--method', 'ExecSync'], ['--code', 'OK']] as const;
+
+const narrowFilters = ({ containerId, pod, middleTime, middleAgo }: Known): readonly (readonly string[])[] => [
+  ['--pod', pod],
+  ['--container', containerId],
+  ['--namespace', 'kube-system'],
+  ['--label', 'app=nobody'],
+  ['--image', 'postgres'],
+  ['--uid', '1001'],
+  ['--executable', 'crictl'],
+  ['--executable', '/usr/bin/nobody'],
+  ['--method', 'RemoveImage'],
+  ['--code', 'NOT_FOUND'],
+  ['--text', 'OOMKilled'],
+  ['--text', 'żółć'],
+  ['--plugin', 'nobody'],
+  ['--exec', '--uid', '1001'],
+  ['--failed', '--namespace', 'kube-system'],
+  ['--since', middleTime, '--uid', '1001'],
+  ['--until', middleTime, '--uid', '1001'],
+  ['--since', middleAgo, '--uid', '1001'],
 ];
+
+export const readerGoals = (known: Known): readonly ReaderGoal[] => {
+  const { containerId, call, middleSeq } = known;
+  const bothWays = (filters: readonly (readonly string[])[], goal: typeof narrow): ReaderGoal[] =>
+    filters.flatMap((words) => [goal(...words), goal(...words, '--reverse')]);
+  return [
+    ...bothWays([[], ...WIDE], wide),
+    ...bothWays(narrowFilters(known), narrow),
+    within(500, 'why', containerId),
+    within(500, 'why', String(call)),
+    within(1000, 'at', String(middleSeq), 'get', 'pods'),
+    within(1000, 'sql', 'SELECT namespace, count(*) FROM calls GROUP BY 1'),
+    within(4000, 'verify'),
+  ];
+};

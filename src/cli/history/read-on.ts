@@ -26,5 +26,7 @@ export const readOn = (options: MarkedOptions, seq: number, isReversed: boolean)
   if (!isReversed) return readForwards(options, seq);
   const { reader, range } = options;
   const isWhole = seq >= seqsOf(reader, range).toSeq;
-  return pastFromItsEnd(isWhole ? options : { ...options, range: { ...range, until: { kind: 'record', seq } } });
+  // Who searched backwards has learnt of everything that was made.
+  const learned = { ...options, selection: { ...options.selection, learnsFrom: [] } };
+  return pastFromItsEnd(isWhole ? learned : { ...learned, range: { ...range, until: { kind: 'record', seq } } });
 };

@@ -56,10 +56,14 @@ const timesWords = ({ times = 1, differing }: JournalRead): string => {
   return differing === true ? ` (the last of ${times} times, in different words)` : ` (${times} times)`;
 };
 
+/** A range in which nothing had been recorded ends before it begins. */
+const recordRange = (fromSeq: number, toSeq: number): string =>
+  toSeq < fromSeq ? ` of no records: there was none from ${fromSeq} on` : ` of records ${fromSeq} to ${toSeq}`;
+
 const journalReadWords = (read: JournalRead): string => {
   const { subcommand, words, fromSeq, toSeq, shown } = read;
   const count = shown === undefined ? '' : `: ${shown} shown`;
-  const range = fromSeq === undefined || toSeq === undefined ? '' : ` of records ${fromSeq} to ${toSeq}`;
+  const range = fromSeq === undefined || toSeq === undefined ? '' : recordRange(fromSeq, toSeq);
   return `scribe ${shortened([subcommand, ...words].join(' '))}${timesWords(read)}${count}${range}`;
 };
 
