@@ -9,6 +9,7 @@ import { searcherFor, searchFiles } from '../support/canaries.ts';
 import { cleanupAfterAll, onCleanup } from '../support/cleanup.ts';
 import { type Daemon, startDaemon } from '../support/daemon.ts';
 import { filledRequests } from '../support/filled-requests.ts';
+import { fetchInside } from '../support/netns.ts';
 import { headOf, recordsOf } from '../support/journal.ts';
 import { givenAwayAt } from '../cli/outputs.ts';
 
@@ -20,6 +21,7 @@ const GIVEN: readonly (readonly [RegExp, string])[] = [
   [/(^|\.)(pod_sandbox_|container_)?id$/, 'ab'.repeat(32)],
   [/host_ip$/, '10.0.0.1'],
 ];
+const METRICS_PORT = 9324;
 const requests = filledRequests((place) => GIVEN.find(([places]) => places.test(place))?.[1] ?? null);
 const planted = requests.flatMap(({ canaries }) => canaries);
 /** Credentials and values of variables, and what stands beside them that nobody knows yet. */
@@ -30,7 +32,8 @@ describe('a secret in every field', { timeout: 120_000 }, () => {
   let daemon: Daemon;
 
   before(async () => {
-    daemon = await startDaemon(owner, { args: ['--log-level', 'trace'] });
+    const config = `[metrics]\naddress = "127.0.0.1:${METRICS_PORT}"\n`;
+    daemon = await startDaemon(owner, { args: ['--log-level', 'trace'], config });
     const client = new Client(`unix:${daemon.socket}`, credentials.createInsecure());
     onCleanup(owner, () => client.close());
     const same = (value: Buffer): Buffer => value;
@@ -49,6 +52,13 @@ describe('a secret in every field', { timeout: 120_000 }, () => {
     const search = searcherFor(secrets);
     assert.deepEqual(await searchFiles(search, [daemon.dirs.root, daemon.dirs.state]), []);
     assert.deepEqual(search(daemon.log()), []);
+  });
+
+  test('C12: is in no metric, by name, label or value', async () => {
+    const { status, text } = await fetchInside(daemon.netns, `http://127.0.0.1:${METRICS_PORT}/metrics`);
+    assert.equal(status, 200);
+    assert.match(text, /RunPodSandbox/);
+    assert.deepEqual(searcherFor(planted)(text), []);
   });
 
   test('C12: is in nothing that is given away at the default level', async () => {

@@ -87,11 +87,19 @@ const run = (stepper: Stepper, stop: (position: Position) => boolean): readonly 
   return ['The journal ends here.'];
 };
 
-const repeated = (step: () => Position | null, count: number, end: string): readonly string[] => {
+/** Where there are fewer, it goes to the last of them, and shows where that is. */
+const repeated = (
+  step: () => Position | null,
+  here: Stepper['here'],
+  count: number,
+  end: string,
+): readonly string[] => {
   let position: Position | null = null;
   for (let left = count; left > 0; left -= 1) {
     position = step();
-    if (position === null) return [end];
+    const reached = here();
+    if (position === null)
+      return left === count || reached === null ? [end] : [end, ...decisionLines(reached.replayed)];
   }
   return position === null ? [end] : decisionLines(position.replayed);
 };
@@ -126,9 +134,9 @@ export const answerTo = (line: string, source: Source, stepper: Stepper, stop: B
     case 'help':
       return HELP;
     case 'next':
-      return repeated(stepper.next, countOf(rest[0]), 'The journal ends here.');
+      return repeated(stepper.next, stepper.here, countOf(rest[0]), 'The journal ends here.');
     case 'back':
-      return repeated(stepper.back, countOf(rest[0]), 'Nothing is kept of what was before.');
+      return repeated(stepper.back, stepper.here, countOf(rest[0]), 'Nothing is kept of what was before.');
     case 'continue':
       return run(stepper, ({ replayed }) => stop(replayed));
     case 'go': {
