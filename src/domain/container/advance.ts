@@ -157,6 +157,9 @@ function advanceTask(turn: Turn, container: Container): void {
       return advanceAhead(turn, container);
     case 'starting':
       if (phase.launch === 'failed') return giveUpStart(turn, container);
+      // Whoever would have told whether it was started is gone, and the turn in which that came threw.
+      if (isStartInDoubt(container) && contactOf(turn.state, container) === 'gone' && rulesOf(turn.state) >= 8)
+        return loseContainer(turn, id, 'the shim that ran it is gone');
       return advanceLaunch(turn, container, phase.launch);
     case 'running':
     case 'dead':

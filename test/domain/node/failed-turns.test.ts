@@ -1,9 +1,21 @@
 /** A turn that threw, through a bug: the least that must follow from its input all the same, and who is looked at again. */
 import { describe, it } from 'node:test';
 import { given } from '../given.ts';
-import { containerStream } from '../../../src/domain/model/records.ts';
+import { containerStream, sandboxStream } from '../../../src/domain/model/records.ts';
 import type { TurnFailed } from '../../../src/domain/model/turn-failed.ts';
-import { CONTAINER, isDue, runningContainer, stopContainer, succeeds } from '../happenings.ts';
+import {
+  CONTAINER,
+  createdContainer,
+  fails,
+  inTurn,
+  isDue,
+  POD,
+  restart,
+  runningContainer,
+  startContainer,
+  stopContainer,
+  succeeds,
+} from '../happenings.ts';
 import type { Happening } from '../given.ts';
 
 const exit = { pid: 12, exitStatus: 3, exitedAtNs: '1800000000000000001', oomKills: 0 };
@@ -44,5 +56,19 @@ describe('an exit whose turn threw', () => {
     given(runningContainer, stopContainer(), succeeds('KillTask'))
       .when(exitThrows('interrupted'))
       .follows({ asks: ['ReconnectShim', 'wait: retry', 'wait: retry'], answers: ['StopContainer Bug'] });
+  });
+});
+
+/** Deciding what follows from the loss of the pod's shim threw, and the loss alone is known. */
+const shimLossThrows: Happening = (tell) => {
+  const body = { handling: 'noted', input: { type: 'shim.lost', body: {} }, error: 'a bug' } as const;
+  tell({ type: 'turn.failed', body, stream: sandboxStream(POD), call: null });
+};
+
+describe('the loss of a shim whose turn threw', () => {
+  it('ends, at the next look, a start of which only that shim could have told what became of it', () => {
+    given(createdContainer, startContainer, restart(), fails('ReconnectShim'), shimLossThrows)
+      .when(inTurn(isDue('retry'), isDue('retry')))
+      .follows({ records: ['container.lost'], asks: ['DeleteTask'] });
   });
 });
