@@ -27,6 +27,8 @@ export interface EffectEnd {
   readonly body: EffectEnded;
   /** What goes to the caller beside the journal. */
   readonly attachment: EffectAttachment | null;
+  /** An effect begins that is made of what this one found: both ends may go to the disk together. */
+  readonly goesOn: boolean;
 }
 
 export interface EffectRunner {
@@ -74,25 +76,26 @@ export function createEffectRunner({ perform, clock, ended, requestOf, digestOf 
   const abort = new AbortController();
 
   /** It is kept until that is durable: what was asked for meanwhile may follow it. */
-  const finish = (end: EffectEnd): void => {
-    const { effect, failure = null } = end.body;
+  const finish = (body: EffectEnded, attachment: EffectAttachment | null): void => {
+    const { effect, failure = null } = body;
     const one = running.get(effect);
     const followers = one?.followers.splice(0) ?? [];
     if (one !== undefined) one.failure = failure;
     if (abort.signal.aborted) return;
     const isAhead = ({ isMadeOfFollowed }: Follower): boolean => failure === null && !isMadeOfFollowed;
     for (const follower of followers) if (isAhead(follower)) goOn(follower, null);
-    ended(end);
+    const goesOn = failure === null && followers.some(({ isMadeOfFollowed }) => isMadeOfFollowed);
+    ended({ body, attachment, goesOn });
     for (const follower of followers) if (!isAhead(follower)) goOn(follower, failure);
   };
 
   const fail = (id: string, kind: EffectKind, failure: Failure): void =>
-    finish({ body: { effect: id, kind, failure } as EffectEnded, attachment: null });
+    finish({ effect: id, kind, failure } as EffectEnded, null);
 
   function startTimer(id: string, dueAtNs: bigint): void {
     const forget = clock.at(dueAtNs, () => {
       timers.delete(forget);
-      finish({ body: { effect: id, kind: 'WaitUntil', result: {} }, attachment: null });
+      finish({ effect: id, kind: 'WaitUntil', result: {} }, null);
     });
     timers.add(forget);
   }
@@ -109,7 +112,7 @@ export function createEffectRunner({ perform, clock, ended, requestOf, digestOf 
     // Nobody waits for this processor time while the host is at work.
     const request = digestOf === undefined ? {} : { request: requestDigest(effect, digestOf) };
     const outcome = await performing;
-    finish({ body: { effect: id, kind: effect.kind, ...request, ...outcome } as EffectEnded, attachment });
+    finish({ effect: id, kind: effect.kind, ...request, ...outcome } as EffectEnded, attachment);
   }
 
   return {

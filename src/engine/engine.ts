@@ -138,13 +138,14 @@ export function createEngine(options: EngineOptions): Engine {
     waiter.resolve({ outcome, attachment: waiter.attachment });
   }
 
-  function effectEnded({ body, attachment }: EffectEnd): void {
+  function effectEnded({ body, attachment, goesOn }: EffectEnd): void {
     const open = state.effects.get(body.effect);
     // A timer that is no longer wanted leaves no trace.
     if (stopped || open === undefined) return runner.forget(body.effect);
     const waiter = open.call === null ? undefined : waiting.get(open.call);
     if (waiter !== undefined && attachment !== null) waiter.attachment = attachment;
-    submit({ type: 'effect.ended', body }, open.stream, Number.parseInt(body.effect, 10), open.call);
+    const [input, cause] = [{ type: 'effect.ended', body } as const, Number.parseInt(body.effect, 10)];
+    turns.submit({ input, stream: open.stream, cause, call: open.call }, goesOn);
   }
 
   function call(draft: CallDraft, callOptions: CallOptions): Promise<CallReply> {

@@ -39,7 +39,8 @@ export interface Unfinished {
 
 export interface Turns {
   readonly unfinished: () => Unfinished;
-  readonly submit: (draft: Draft) => SubmittedTurn;
+  /** `mayWait`: its records may go to the disk some milliseconds later, with others. */
+  readonly submit: (draft: Draft, mayWait?: boolean) => SubmittedTurn;
   readonly recordOwn: RecordOwn;
   /** When the newest that was taken is durable. */
   readonly newestDurable: () => Promise<void>;
@@ -78,11 +79,11 @@ export function createTurns(options: TurnsOptions): Turns {
   let newestDurable: Promise<void> = Promise.resolve();
   let latest: { readonly draft: Draft; readonly seq: number; isDecided: boolean } | null = null;
 
-  function submit(draft: Draft): SubmittedTurn {
+  function submit(draft: Draft, mayWait = false): SubmittedTurn {
     makeRequests();
     latest = { draft, seq: nextSeq, isDecided: false };
     try {
-      return append(decided(draft));
+      return append(decided(draft), mayWait);
     } catch (error) {
       return decideOtherwise(draft, error);
     }
@@ -111,13 +112,13 @@ export function createTurns(options: TurnsOptions): Turns {
    * The requests of a turn's effects are made of the state that it left, so before the next turn, but behind the journal's
    * back: by nextTick the records are on their way to the disk, and that takes longer than making the requests.
    */
-  function append({ records, rows }: Decided): SubmittedTurn {
+  function append({ records, rows }: Decided, mayWait: boolean): SubmittedTurn {
     nextSeq += records.length;
     if (latest !== null) latest.isDecided = true;
     unpublished.add(records);
     const effects = once(() => records.flatMap((record) => releasedBy(record, state, report)));
     makeRequests = effects;
-    const durable = journal.append(rows).then(() => {
+    const durable = journal.append(rows, mayWait).then(() => {
       unpublished.delete(records);
       release({ records, effects: effects() });
     });
@@ -141,7 +142,7 @@ export function createTurns(options: TurnsOptions): Turns {
       try {
         const turn = decided(...way.drafts(nextSeq));
         report(`What follows from ${what} could not be decided, so ${way.words} (record ${nextSeq}): ${shown(first)}`);
-        const taken = append(turn);
+        const taken = append(turn, false);
         return way.takes ? taken : { ...taken, seq: null };
       } catch (thrown) {
         error = thrown;

@@ -16,6 +16,8 @@ import type { FromWriter, StartWriter, WriterOptions, WriterRequest } from './wr
 
 /** Read calls that wait for no durable batch are committed after this long. */
 const readsWaitMs = 500;
+/** Records that may wait go to the disk by themselves after this long: longer than making a container's files takes. */
+const recordsWaitMs = 5;
 /** The writer is small; what it holds at once are the bytes of one batch, outside its heap. */
 const writerLimits = { maxOldGenerationSizeMb: 48, maxYoungGenerationSizeMb: 2 };
 
@@ -125,6 +127,22 @@ const createAsked = () => {
   };
 };
 
+/** When what nobody waits for goes to the disk by itself; needless once anything else does. */
+const createLater = (flush: () => void) => {
+  let readsTimer: NodeJS.Timeout | undefined;
+  let recordsTimer: NodeJS.Timeout | undefined;
+  return {
+    forReads: (): void => void (readsTimer ??= setTimeout(flush, readsWaitMs).unref()),
+    forRecords: (): void => void (recordsTimer ??= setTimeout(flush, recordsWaitMs)),
+    stop: (): void => {
+      clearTimeout(readsTimer);
+      clearTimeout(recordsTimer);
+      readsTimer = undefined;
+      recordsTimer = undefined;
+    },
+  };
+};
+
 interface WriterEvents extends Pick<SqliteJournalParts, 'onDiskFull' | 'onWalAlarm'> {
   readonly committed: (seq: number, hash: Uint8Array, readChunks: number) => void;
   readonly answered: (id: number, sealed: readonly SealedSegment[]) => void;
@@ -173,9 +191,9 @@ const createWriting = (parts: SqliteJournalParts, durableHead: JournalHead) => {
   const reads = createReadBuffer();
   const waiting = createWaiting();
   const asked = createAsked();
+  const later = createLater(() => flush());
   let head = durableHead;
   let flushing = false;
-  let readsTimer: NodeJS.Timeout | null = null;
   let ended: JournalError | null = null;
   /** Of the request to close; its answer is the last that the writer says. */
   let closeId: number | null = null;
@@ -184,7 +202,7 @@ const createWriting = (parts: SqliteJournalParts, durableHead: JournalHead) => {
 
   const end = (error: JournalError): void => {
     ended = error;
-    if (readsTimer !== null) clearTimeout(readsTimer);
+    later.stop();
     waiting.reject(error);
     asked.reject(error);
   };
@@ -207,8 +225,7 @@ const createWriting = (parts: SqliteJournalParts, durableHead: JournalHead) => {
   const flush = (): void => {
     flushing = false;
     if (ended !== null) return;
-    if (readsTimer !== null) clearTimeout(readsTimer);
-    readsTimer = null;
+    later.stop();
     const records = encodeBatch(waiting.queued());
     const chunk = reads.take();
     if (records.length === 0 && chunk === null) return;
@@ -263,7 +280,7 @@ const createWriting = (parts: SqliteJournalParts, durableHead: JournalHead) => {
     if (ended !== null) return;
     if (refuseReads()) reads.refuse();
     else if (reads.add(row)) flush();
-    else readsTimer ??= setTimeout(flush, readsWaitMs).unref();
+    else later.forReads();
   };
 
   return {
@@ -273,8 +290,9 @@ const createWriting = (parts: SqliteJournalParts, durableHead: JournalHead) => {
     failed,
     gone,
     /** Resolves when they are durable. */
-    add: (records: readonly JournalRecord[]): Promise<void> => {
-      flushSoon();
+    add: (records: readonly JournalRecord[], mayWait: boolean): Promise<void> => {
+      if (mayWait) later.forRecords();
+      else flushSoon();
       return waiting.add(records);
     },
     addRead,
@@ -310,13 +328,13 @@ export const startSqliteJournal = (parts: SqliteJournalParts): SqliteJournal => 
     ...questionsTo(reader),
     failed,
     head,
-    append: async (records) => {
+    append: async (records, mayWait = false) => {
       const why = ended();
       if (why !== null) throw why;
       checkAll(records, acceptedSeq + 1);
       if (records.length === 0) return;
       acceptedSeq += records.length;
-      await add(records);
+      await add(records, mayWait);
     },
     appendRead: addRead,
     read: (query = {}) => reader.read({ ...query, toSeq: Math.min(query.toSeq ?? head().seq, head().seq) }),

@@ -72,8 +72,9 @@ export interface Journal {
   /**
    * Appends records in order. Resolves once they are on disk (fsync). Calls that arrive while a commit is under way
    * share the next one. Rejects for everybody when a commit fails; the journal takes nothing more after that (C7).
+   * `mayWait`: nobody waits for these by themselves, so they may go with what comes within some milliseconds.
    */
-  readonly append: (records: readonly JournalRecord[]) => Promise<void>;
+  readonly append: (records: readonly JournalRecord[], mayWait?: boolean) => Promise<void>;
   /** Notes a read call; never waits, committed with the next durable batch or within a second. */
   readonly appendRead: (row: ReadRow) => void;
   /** Records in order of seq, read in short transactions and pages. */

@@ -28,6 +28,17 @@ test('C8: appends that wait for a commit share the next one', async (t) => {
   assert.ok(commits <= 5, `${commits} commits for 1,000 appends`);
 });
 
+test('what may wait goes to the disk with what comes next, and by itself when nothing comes', {
+  timeout: 20_000,
+}, async (t) => {
+  const { journal } = await openTemporary(t);
+  const waiting = journal.append([recordAt(1)], true).then(() => journal.head().seq);
+  await journal.append([recordAt(2)]);
+  assert.equal(await waiting, 2, 'both by one commit');
+  await journal.append([recordAt(3)], true);
+  assert.equal(journal.head().seq, 3);
+});
+
 test('C10: read calls are on disk within a second, though nothing else is appended', { timeout: 20_000 }, async (t) => {
   const path = join(await tempDir(t), 'journal.db');
   const { journal } = await openTemporary(t, { path });
