@@ -72,7 +72,11 @@ test('an export that cannot be written, of a record that cannot be read, or with
     1,
     /--output .*none\/x cannot be written: ENOENT/,
   );
-  await fails(['export', '--root', root, '--output', '/dev/full'], 1, /--output \/dev\/full cannot be written: ENOSPC/);
+  await fails(
+    ['export', '--root', root, '--output', '/dev/full'],
+    1,
+    /--output \/dev\/full did not take the records: ENOSPC/,
+  );
   const cursor = ['--cursor-file', join(dir, 'none/c'), '--output', join(dir, 'out')];
   await fails(['export', '--root', root, ...cursor], 1, /--cursor-file .*none\/c cannot be written: ENOENT/);
   for (const format of ['json', 'ocsf', 'kubernetes-audit', 'cloudevents', 'otlp'])

@@ -94,11 +94,20 @@ export const TOLD: ReadonlySet<string> = new Set<RecordType>([
 export const isTold = ({ type, stream }: JournalRecord): boolean =>
   TOLD.has(type) || (type === 'task.exited' && subjectOf(stream).kind === 'sandbox');
 
-/** null for a record that says something else than its type, which no scribe wrote. */
+/** null for a record that says something else than its type, or nothing that can be read: no scribe wrote that. */
 export const knownAs = <T extends RecordType>(type: T, record: JournalRecord): Known<T> | null => {
   if (record.type !== type) return null;
-  const event = fromJournalRecord(record);
+  const event = readableEvent(record);
   return event === null ? null : { record, event: event as Known<T>['event'] };
+};
+
+const readableEvent = (record: JournalRecord): ReturnType<typeof fromJournalRecord> => {
+  try {
+    return fromJournalRecord(record);
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
 };
 
 /** Objects that an answer names: a call may have joined another that made them. */

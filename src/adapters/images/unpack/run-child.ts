@@ -153,7 +153,9 @@ export const startUnpackerProcess = (
   let found: FoundArchive | null = null;
   let isFirst = true;
   let layers = 0;
+  let hasEnded = false;
   const gone = child.ended.then(async () => {
+    hasEnded = true;
     const made = await making?.catch(() => null);
     if (made) await homes.remove(made);
   });
@@ -195,7 +197,10 @@ export const startUnpackerProcess = (
     if (signal.aborted) end();
     try {
       const said = listenTo(child, run);
-      await ask(run);
+      await ask(run).catch((error: unknown) => {
+        // One that ends takes its home away meanwhile: how it ended is what is the matter.
+        if (!hasEnded) throw error;
+      });
       const unpacked = await said;
       signal.throwIfAborted();
       const nonsense = child.nonsense();
