@@ -144,8 +144,8 @@ export function createEngine(options: EngineOptions): Engine {
     if (stopped || open === undefined) return runner.forget(body.effect);
     const waiter = open.call === null ? undefined : waiting.get(open.call);
     if (waiter !== undefined && attachment !== null) waiter.attachment = attachment;
-    const [input, cause] = [{ type: 'effect.ended', body } as const, Number.parseInt(body.effect, 10)];
-    turns.submit({ input, stream: open.stream, cause, call: open.call }, goesOn);
+    const cause = Number.parseInt(body.effect, 10);
+    turns.submit({ input: { type: 'effect.ended', body }, stream: open.stream, cause, call: open.call }, goesOn);
   }
 
   function call(draft: CallDraft, callOptions: CallOptions): Promise<CallReply> {

@@ -32,15 +32,21 @@ const shimVersionIn = (told: string): ToldVersion | null => {
   return text === undefined ? null : { text, major: Number(major), minor: Number(minor) };
 };
 
+/** What a shim says when it is asked for its version, and the version in that, if there is one. */
+const askVersion = async (program: string, path: string) => {
+  const told = await outputOf(program, ['-v'], { PATH: path }).catch(messageOf);
+  return { told, version: shimVersionIn(told) };
+};
+
 /** Which shim a handler has, if it tells; `path` is the PATH that the daemon runs with. */
 export const shimOf = async (
   handler: RuntimeHandler,
   path: string,
 ): Promise<{ readonly program: string; readonly version: ToldVersion } | null> => {
   const program = await findProgram(shimProgram(handler) ?? '', path);
-  const told = program === null ? '' : await outputOf(program, ['-v'], { PATH: path }).catch(messageOf);
-  const version = shimVersionIn(told);
-  return program === null || version === null ? null : { program, version };
+  if (program === null) return null;
+  const { version } = await askVersion(program, path);
+  return version === null ? null : { program, version };
 };
 
 /** `path` is the PATH that the daemon runs with. */
@@ -55,20 +61,20 @@ export const checkShim = async (handler: RuntimeHandler, path: string): Promise<
     const remedy = `Install it (containerd brings containerd-shim-runc-v2), or set shim_path of [runtime.handlers.${handler.name}].`;
     return problem(check, `${wanted} is no executable in PATH`, remedy);
   }
-  const told = await outputOf(program, ['-v'], { PATH: path }).catch(messageOf);
-  const { text: version, major, minor } = shimVersionIn(told) ?? {};
-  if (version === undefined || major === undefined || minor === undefined) {
+  const { told, version } = await askVersion(program, path);
+  if (version === null) {
     return warning(
       check,
       `${program} does not tell its version: ${messageOf(new Error(told))}`,
       'Check that it is a shim.',
     );
   }
+  const { text, major, minor } = version;
   if (major < SHIM_MIN[0] || (major === SHIM_MIN[0] && minor < SHIM_MIN[1])) {
     const remedy = `Install containerd's shim ${SHIM_MIN.join('.')} or later.`;
-    return problem(check, `${program} is version ${version}, older than ${SHIM_MIN.join('.')}`, remedy);
+    return problem(check, `${program} is version ${text}, older than ${SHIM_MIN.join('.')}`, remedy);
   }
-  return ok(check, `${program} ${version}`);
+  return ok(check, `${program} ${text}`);
 };
 
 export const checkOciRuntime = async (handler: RuntimeHandler, path: string): Promise<DoctorResult> => {

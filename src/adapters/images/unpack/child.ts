@@ -1,8 +1,8 @@
 /**
  * The process that unpacks archives, one after the other (C17). It loads, reads from its input what to unpack, waits to have the
  * directory that it is given as its root, opens the archive, gives up what it no longer needs, and only then looks at a byte.
- * Layers are in its root, where it can't change them; another archive it opens before. Decompressing runs in libuv's pool beside the thread that hashes and writes. Whoever
- * started it ends it; if it dies without a report, the archive is broken off.
+ * Layers are in its root, where it can't change them; another archive it opens before. Decompressing runs in libuv's pool
+ * beside the thread that hashes and writes. Whoever started it ends it; if it dies without a report, the archive is broken off.
  */
 import { createHash } from 'node:crypto';
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync, writeSync } from 'node:fs';

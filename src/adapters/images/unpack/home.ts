@@ -1,7 +1,7 @@
 /**
  * The directory that an unpacking process has as its root: the layer that it unpacks is in it, and what it reads, which it
- * can't change (new-root.ts), be it whole or still on its way. A layer leaves it by a rename once it is unpacked, so that the process never has more than
- * one in its reach by name.
+ * can't change (new-root.ts), be it whole or still on its way. A layer leaves it by a rename once it is unpacked, so that
+ * the process never has more than one in its reach by name.
  */
 import { randomUUID } from 'node:crypto';
 import { link, mkdir, rename, rm, rmdir } from 'node:fs/promises';
