@@ -8,12 +8,12 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { Page } from 'playwright-core';
 import { openRecord } from '../test/cli/ui/looking.ts';
 import { startChromium } from '../test/support/chromium.ts';
+import { load } from './readers/run.ts';
 
 const PAN_FRAMES = 150;
 const TICKS_PER_SECOND = 100;
@@ -103,11 +103,7 @@ const undos: (() => unknown)[] = [];
 try {
   const chromium = await startChromium({ after: (undo) => undos.push(undo) });
   const page = await chromium.newPage({ viewport: VIEWPORT });
-  console.log(
-    `load before: ${loadavg()
-      .map((load) => load.toFixed(1))
-      .join(' ')}`,
-  );
+  console.log(`load before: ${load()}`);
   const startedMs = performance.now();
   const program = join(import.meta.dirname, '../bin/scribe');
   const ui = spawn(program, ['ui', '--utc', journal], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -131,11 +127,7 @@ try {
   console.log(`filter ${values.filter}: ${await note.textContent()}, ${Math.round(performance.now() - filteredMs)} ms`);
   await page.locator('#lanes').focus();
   await panEverywhere(page, ', filtered');
-  console.log(
-    `load after: ${loadavg()
-      .map((load) => load.toFixed(1))
-      .join(' ')}`,
-  );
+  console.log(`load after: ${load()}`);
   for (const colorScheme of values.pictures === undefined ? [] : (['light', 'dark'] as const)) {
     const drawn = await chromium.newPage({ viewport: VIEWPORT, colorScheme });
     const view = new URLSearchParams({ since: '2026-11-20T00:00:00Z', until: '2026-11-20T00:12:00Z' });

@@ -16,11 +16,22 @@ export const writerOf = (state: Pick<NodeState, 'facts'>): Writer | null =>
 
 type Written = Pick<JournalRecord, 'type' | 'v' | 'body'>;
 
-/** The daemon whose start this is; null: it is another record, or does not say. */
+interface Start {
+  readonly facts?: { readonly version?: unknown; readonly rules?: unknown };
+}
+
+const startIn = (body: string): Start | null => {
+  try {
+    return JSON.parse(body) as Start | null;
+  } catch {
+    return null;
+  }
+};
+
+/** The daemon whose start this is; null: it is another record, does not say, or can't be read. */
 export const writerIn = ({ type, body }: Written): Writer | null => {
-  if (type !== 'daemon.started' || body === '') return null;
-  const { facts } = JSON.parse(body) as { readonly facts?: { readonly version?: unknown; readonly rules?: unknown } };
-  const { version, rules } = facts ?? {};
+  if (type !== 'daemon.started') return null;
+  const { version, rules } = startIn(body)?.facts ?? {};
   return typeof version === 'string' ? { version, rules: typeof rules === 'number' ? rules : 1 } : null;
 };
 
