@@ -43,6 +43,8 @@ export interface Search {
   ) => AsyncGenerator<MarkedWindow, void>;
   /** For `markedWindows` of so many records, begun soon: a thread takes its time to start. null: not worth it. */
   readonly helpSearch: (records: number) => SearchHelper | null;
+  /** Streams of objects that a stretch tells of. */
+  readonly streamsIn: (fromSeq: number, toSeq: number) => string[];
   /** The records of these streams in a stretch, by the index on streams; all are marked, and in order of each stream. */
   readonly markedOf: (streams: readonly string[], fromSeq: number, toSeq: number) => Mark[];
   /** Those that are marked of all that was recorded on behalf of these calls, by the index on calls. */
@@ -111,6 +113,14 @@ export const createSearch = (db: Db, names: NameReader, decode: (row: RawRecord)
     marked,
     markedWindows: (rules, windows, helper = null) => searchWindows({ path: db.name, rules, windows }, marked, helper),
     helpSearch: (records) => helpSearch(db.name, records),
+    streamsIn: (fromSeq, toSeq) =>
+      db
+        .prepare<[number, number], number>(
+          `SELECT DISTINCT stream FROM records WHERE seq >= ? AND seq <= ? AND typeof(stream) = 'integer'`,
+        )
+        .pluck()
+        .all(fromSeq, toSeq)
+        .flatMap((id) => names.nameOf(id) ?? []),
     markedOf: (streams, fromSeq, toSeq) => marksOfStreams(db, names, streams, fromSeq, toSeq),
     markedOfCalls: (rules, calls) => marksOfCalls(db, names, rules, calls),
     callsOfFew: (recordsMax, fromSeq, toSeq) =>

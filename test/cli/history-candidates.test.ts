@@ -142,6 +142,18 @@ describe('a history of candidates', () => {
     'a namespace': () => ({ namespace: 'kube-system' }),
     'a namespace of much': () => ({ namespace: 'default' }),
     'a label': () => ({ labels: [{ key: 'tier', value: 'back', negated: false }] }),
+    'a label, whatever its value': () => ({ labels: [{ key: 'tier', value: null, negated: false }] }),
+    'two labels': () => ({
+      labels: [
+        { key: 'tier', value: 'back', negated: false },
+        { key: 'app', value: null, negated: false },
+      ],
+    }),
+    'a label that is not there': () => ({ labels: [{ key: 'tier', value: 'back', negated: true }] }),
+    'a label in a namespace': () => ({
+      namespace: 'default',
+      labels: [{ key: 'tier', value: 'back', negated: false }],
+    }),
     'an image': () => ({ image: imageName() }),
     'what nobody is called': () => ({ pod: 'nobody' }),
   };
@@ -171,6 +183,25 @@ describe('a history of candidates', () => {
             }
             if (part.failedOnly !== true && name === 'all') assert.equal(all.length > 0, !words.includes('nobody'));
           });
+
+  test('of much, the newest first, is begun with what its end tells of, and is that of a scan', async (t) => {
+    const file = join(await tempDir(t), 'journal.db');
+    await makeJournal({ path: file, records: 10_000, seed: 6 });
+    const long = openReader(file);
+    onCleanup(t, () => long.close());
+    const wanted: Wanted = { labels: [{ key: 'app', value: null, negated: false }] };
+    const options = { reader: long, withEvents: false, range: RANGES.all };
+    const makings = (): never => assert.fail('all that was ever made is looked for');
+    const selection = createSelection(wanted);
+    const probed = { ...options, reader: { ...long, makings }, selection };
+    const narrow: unknown[] = [];
+    for await (const entry of candidatesOf(probed, none, { isReversed: true }) ?? [])
+      if (selection.has(entry)) narrow.push(seqsOf(entry));
+    const whole = createSelection(wanted);
+    const rest = { withReads: false, live: false, shownSeq: null };
+    const all = await Array.fromAsync(createScan({ ...options, ...rest, selection: whole }).past());
+    assert.deepEqual(narrow.toReversed(), all.filter(whole.has).map(seqsOf));
+  });
 
   test('is not made of a filter that lets everything through', () => {
     const options = { reader, selection: createSelection({}), withEvents: false, range: RANGES.all };

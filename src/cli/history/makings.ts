@@ -3,12 +3,13 @@
  * calls that asked for one which never came to be. Narrowed by names, ids and namespaces in SQL: may find too much, never
  * too little.
  */
-import { containerStream, imageStream, sandboxStream } from '../../domain/model/records.ts';
+import { containerStream, imageStream, sandboxStream, subjectOf } from '../../domain/model/records.ts';
 import type { BodyTest, BodyTests, MarkRule } from '../../journal/marks.ts';
 import type { MakingQuery } from '../../journal/search.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import { isIdPrefix, type LabelTerm } from '../things.ts';
-import { RECEIVED } from './entries.ts';
+import { knownAs, RECEIVED } from './entries.ts';
+import { firstOf } from './names.ts';
 import type { Selection, Wanted } from './selection.ts';
 
 const isOneOf = (path: string, texts: readonly string[]): BodyTest => ({ kind: 'isOneOf', path, texts });
@@ -35,9 +36,23 @@ const byIdOrName = (
   { ...query, streamsBeginning: streamOf(''), allOf: [[isNamed], ...query.allOf] },
 ];
 
+const labelText = ({ key, value }: LabelTerm): string =>
+  `${JSON.stringify(key)}:${value === null ? '' : JSON.stringify(value)}`;
+
+/**
+ * One of the labels, somewhere in the body: whatever has none of them, in a pod without them, is not chosen, and so need not
+ * be learnt. Nothing, where a label must be lacking, or where pods are chosen by what else they are: then theirs are needed.
+ */
+const hasSomeLabel = ({ pod = null, namespace = null, labels = [] }: Wanted): BodyTest[] => {
+  if (pod !== null || namespace !== null || labels.some(({ negated }) => negated)) return [];
+  return labels.map((term) => ({ kind: 'holds', text: labelText(term) }));
+};
+
 const podMakings = (wanted: Wanted): MakingQuery[] => {
   const { pod = null } = wanted;
-  const query = { type: 'sandbox.requested', only: 'first', allOf: hasNamespace('$.config', wanted) } as const;
+  const labelled = hasSomeLabel(wanted);
+  const allOf = [...(labelled.length === 0 ? [] : [labelled]), ...hasNamespace('$.config', wanted)];
+  const query = { type: 'sandbox.requested', only: 'first', allOf } as const;
   if (pod === null) return [{ ...query, streamsBeginning: sandboxStream('') }];
   return byIdOrName(query, sandboxStream, pod, hasName('$.config', podNamesIn(pod)));
 };
@@ -47,11 +62,19 @@ const containerMakings = ({ wanted, pods, images }: Selection): MakingQuery[] =>
   const isInPods = pod !== null || namespace !== null;
   if ((isInPods && pods().length === 0) || (image !== null && images().length === 0)) return [];
   const inPod: BodyTests = isInPods ? [[isOneOf('$.podSandboxId', pods())]] : [];
+  const labelled = hasSomeLabel(wanted);
+  const orOfPods = pods().length === 0 ? [] : [isOneOf('$.podSandboxId', pods())];
+  const withLabels: BodyTests = labelled.length === 0 ? [] : [[...labelled, ...orOfPods]];
   const fromImage: BodyTests =
     image === null ? [] : [[isOneOf('$.imageId', images()), { kind: 'holds', text: '"mountedImages"' }]];
   // A pod is there before its containers.
   const laterThan = isInPods ? pods().map(sandboxStream) : [];
-  const query = { type: 'container.requested', only: 'first', allOf: [...inPod, ...fromImage], laterThan } as const;
+  const query = {
+    type: 'container.requested',
+    only: 'first',
+    allOf: [...inPod, ...withLabels, ...fromImage],
+    laterThan,
+  } as const;
   if (container === null) return [{ ...query, streamsBeginning: containerStream('') }];
   return byIdOrName(query, containerStream, container, hasName('$.config', [container]));
 };
@@ -60,26 +83,60 @@ const containerMakings = ({ wanted, pods, images }: Selection): MakingQuery[] =>
 const hangsOnPods = ({ pod = null, namespace = null, labels = [] }: Wanted): boolean =>
   pod !== null || namespace !== null || labels.length > 0;
 
+const learnFound = (
+  reader: JournalReader,
+  selection: Selection,
+  toSeq: number,
+  queries: readonly MakingQuery[],
+): void => {
+  for (const query of queries) for (const record of reader.makings(query, toSeq)) selection.learn(record);
+};
+
+const IMAGES: readonly MakingQuery[] = [
+  { streamsBeginning: imageStream(''), type: 'image.pulled', only: 'all', allOf: [] },
+];
+
 /** Has the selection learn which objects it is about, of all that were made up to a record. */
 export const learnMakings = (reader: JournalReader, selection: Selection, toSeq: number): void => {
   const { container = null, image = null } = selection.wanted;
-  const learn = (queries: readonly MakingQuery[]): void => {
-    for (const query of queries) for (const record of reader.makings(query, toSeq)) selection.learn(record);
-  };
-  if (image !== null) learn([{ streamsBeginning: imageStream(''), type: 'image.pulled', only: 'all', allOf: [] }]);
-  else if (container === null || hangsOnPods(selection.wanted)) learn(podMakings(selection.wanted));
+  if (image !== null) learnFound(reader, selection, toSeq, IMAGES);
+  else if (container === null || hangsOnPods(selection.wanted))
+    learnFound(reader, selection, toSeq, podMakings(selection.wanted));
   // Which of them are chosen hangs on what was just learnt.
-  learn(containerMakings(selection));
+  learnFound(reader, selection, toSeq, containerMakings(selection));
+};
+
+/**
+ * The same for those alone that somebody names by their streams, each once, with its pod before it: for a look at a small part
+ * of a long history.
+ */
+export const learnOf = (reader: JournalReader, selection: Selection): ((streams: Iterable<string>) => void) => {
+  const learnt = new Set<string>();
+  if (selection.wanted.image != null) learnFound(reader, selection, reader.head().seq, IMAGES);
+  const learn = (stream: string): void => {
+    const { kind } = subjectOf(stream);
+    if ((kind !== 'sandbox' && kind !== 'container') || learnt.has(stream)) return;
+    learnt.add(stream);
+    const making = firstOf(reader, stream);
+    if (making === undefined) return;
+    const container = knownAs('container.requested', making);
+    if (container !== null) learn(sandboxStream(container.event.body.podSandboxId));
+    selection.learn(making);
+  };
+  return (streams) => {
+    for (const stream of streams) learn(stream);
+  };
 };
 
 /** Of one that never came to be no record is left by which its id was learnt. */
 const hasNewId = (text: string): BodyTest[] =>
   isIdPrefix(text) ? [{ kind: 'holds', path: '$.request.newId', text }] : [];
 
-const hasLabel = ({ key, value }: LabelTerm): BodyTest => {
-  const text = `${JSON.stringify(key)}:${value === null ? '' : JSON.stringify(value)}`;
-  return { kind: 'holds', path: '$.request.config.labels', text };
-};
+const hasLabel = (term: LabelTerm): BodyTest => ({
+  kind: 'holds',
+  path: '$.request.config.labels',
+  text: labelText(term),
+});
 
 /** Calls that asked for a chosen pod or container, by its name: of one that never came to be nothing else tells. */
 export const askedRules = (wanted: Wanted): readonly MarkRule[] => {

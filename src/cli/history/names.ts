@@ -51,6 +51,12 @@ export const podNameOf = ({ name = '', namespace = '', uid = '', attempt = 0 }: 
 export const recordOf = (source: Pick<JournalReader, 'page'>, seq: number): JournalRecord | undefined =>
   source.page({}, seq, seq).records[0];
 
+/** The first record of a stream, which tells of the making of what it is about. */
+export const firstOf = (source: NameSource, stream: string): JournalRecord | undefined => {
+  const [place] = source.placesOfStream(stream);
+  return place === undefined ? undefined : recordOf(source, place.seq);
+};
+
 export const createNames = (source: NameSource): Names => {
   const remember = <T>(ask: (id: string) => T): ((id: string) => T) => {
     const known = new Map<string, T>();
@@ -64,24 +70,19 @@ export const createNames = (source: NameSource): Names => {
     };
   };
 
-  const first = (stream: string): JournalRecord | undefined => {
-    const [place] = source.placesOfStream(stream);
-    return place === undefined ? undefined : recordOf(source, place.seq);
-  };
-
   return {
     pod: remember((id) => {
-      const record = first(sandboxStream(id));
+      const record = firstOf(source, sandboxStream(id));
       const known = record === undefined ? null : knownAs('sandbox.requested', record);
       return known === null ? null : podNameOf(known.event.body.config.metadata ?? {});
     }),
     container: remember((id) => {
-      const record = first(containerStream(id));
+      const record = firstOf(source, containerStream(id));
       const known = record === undefined ? null : knownAs('container.requested', record);
       return known === null ? null : containerNameOf(known.event.body);
     }),
     image: remember((id) => {
-      const record = first(imageStream(id));
+      const record = firstOf(source, imageStream(id));
       const known = record === undefined ? null : knownAs('image.pulled', record);
       if (known === null) return null;
       const { repoTags, repoDigests } = known.event.body.image;

@@ -8,7 +8,7 @@ import type { BodyTest, BodyTests, MarkRule } from '../../journal/marks.ts';
 import { COMPLETED, RECEIVED, TOLD } from './entries.ts';
 import type { Filter } from './filter.ts';
 import { askedRules } from './makings.ts';
-import type { Selection } from './selection.ts';
+import type { Selection, Wanted } from './selection.ts';
 
 const told = [...TOLD, 'task.exited'];
 const EXECS = callMethods.filter((method) => method.startsWith('Exec'));
@@ -125,25 +125,31 @@ const commonPart = (image: string): string =>
     .replace(/^.*\//s, '')
     .replace(/:.*$/s, '');
 
+/** Requests that name a chosen image; of them nothing else may tell which one it was. */
+export const imageRules = ({ image = null }: Wanted): readonly MarkRule[] => {
+  if (image === null) return [];
+  const holds = { kind: 'holds', text: commonPart(image) } as const;
+  const named = ['$.request.image', '$.request.config.image.image'].map((path): BodyTest => ({ ...holds, path }));
+  // What costs least comes first.
+  return [{ types: [RECEIVED], allOf: [[holds], named] }];
+};
+
 const idOf = (stream: string): string => stream.slice(stream.indexOf('/') + 1);
 
 /**
  * Calls that nothing was recorded for on behalf of the chosen objects, but that name one: they were refused, or had nothing
  * to do. All others are found by the streams.
  */
-export const thingsRules = (selection: Selection): readonly MarkRule[] => {
-  const streams = selection.streams() ?? [];
-  const { image = null } = selection.wanted;
+export const thingsRules = ({ streams: chosen, wanted }: Selection): readonly MarkRule[] => {
+  const streams = chosen() ?? [];
   const ids = streams.map(idOf);
   const named = (path: string, texts: readonly string[]): BodyTest => ({ kind: 'isOneOf', path, texts });
-  const ofImage = (path: string): BodyTest[] =>
-    image === null ? [] : [{ kind: 'holds', path, text: commonPart(image) }];
   const inRequest = ['containerId', 'podSandboxId', 'newId'].map((key) => named(`$.request.${key}`, ids));
   const inAnswer = ['$.response.id', '$.response.imageRefs[0]'].map((path) => named(path, ids));
-  const images = ['$.request.image', '$.request.config.image.image'].flatMap(ofImage);
   return [
-    { types: [RECEIVED], allOf: [[...inRequest, named('$.request.about', streams), ...images]] },
+    { types: [RECEIVED], allOf: [[...inRequest, named('$.request.about', streams)]] },
     { types: [COMPLETED], allOf: [inAnswer] },
-    ...askedRules(selection.wanted),
+    ...imageRules(wanted),
+    ...askedRules(wanted),
   ];
 };

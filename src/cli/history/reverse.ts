@@ -6,8 +6,10 @@ import type { JournalReader } from '../../journal/reader.ts';
 import type { JournalRecord } from '../../journal/types.ts';
 import { seqsOf } from '../time-argument.ts';
 import { type Entry, isTold } from './entries.ts';
+import { learnOf } from './makings.ts';
 import { recordOf } from './names.ts';
 import { createScan, type ScanOptions } from './scan.ts';
+import type { Selection } from './selection.ts';
 
 const WINDOW_RECORDS = 4096;
 
@@ -26,19 +28,32 @@ const isToldEarlier = (reader: JournalReader, fromSeq: number, entry: Entry): bo
   return call !== null && call < fromSeq && recordOf(reader, call) !== undefined;
 };
 
+/** Has the selection learn what it has to know of an entry; nothing of what was made elsewhere. */
+const learnerOf = (reader: JournalReader, selection: Selection): ((entry: Entry) => void) => {
+  const learn = selection.learnsFrom.length === 0 ? () => undefined : learnOf(reader, selection);
+  return (entry) => {
+    if (entry.kind === 'event') learn([entry.record.stream]);
+    if (entry.kind !== 'call') return;
+    learn(entry.streams);
+    // What it asked for may never have come to be.
+    if (entry.received !== null) selection.learn(entry.received.record);
+  };
+};
+
 export async function* pastFromItsEnd(
   { reader, selection, withEvents, range }: Pick<ScanOptions, 'reader' | 'selection' | 'withEvents' | 'range'>,
   windowRecords = WINDOW_RECORDS,
 ): AsyncGenerator<Entry> {
   const { fromSeq, toSeq } = seqsOf(reader, range);
-  const types = selection.learnsFrom;
-  if (types.length > 0) for await (const record of reader.read({ toSeq, types })) selection.learn(record);
-  const learned = { ...selection, learnsFrom: [] };
+  const learn = learnerOf(reader, selection);
+  // Of a window nothing is learnt before what it tells of was.
+  const learned = { ...selection, learnsFrom: [], learn: () => undefined };
   for (let last = toSeq; last >= fromSeq; last -= windowRecords) {
     const first = Math.max(fromSeq, last - windowRecords + 1);
     const window = { since: { kind: 'record', seq: first }, until: { kind: 'record', seq: last } } as const;
     const rest = { withEvents, withReads: false, live: false, shownSeq: null, askedFromSeq: fromSeq };
     const entries = await Array.fromAsync(createScan({ reader, selection: learned, range: window, ...rest }).past());
+    for (const entry of entries) learn(entry);
     for (const entry of entries.toReversed())
       if (first === fromSeq || !isToldEarlier(reader, first, entry)) yield entry;
   }

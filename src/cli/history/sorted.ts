@@ -14,9 +14,10 @@ import { seqsOf } from '../time-argument.ts';
 import { COMPLETED, type Entry, isTold, RECEIVED } from './entries.ts';
 import { entryOf, type MarkedOptions, prunedIn, RECORDS_PER_CANDIDATE } from './marked-entries.ts';
 import { recordOf } from './names.ts';
-import { learnMakings } from './makings.ts';
-import { thingsRules } from './plan.ts';
+import { learnMakings, learnOf } from './makings.ts';
+import { imageRules, thingsRules } from './plan.ts';
 import { readOn } from './read-on.ts';
+import { pastFromItsEnd } from './reverse.ts';
 
 const WINDOW_MAX = 65_536;
 /** Looked at first: where much is found in so few, nothing is gained by looking on. */
@@ -157,21 +158,18 @@ async function* resumed(
 
 /**
  * What the chosen objects have to do with. Calls that did something to one have told so on its stream; of the others, those
- * that told of themselves alone, requests are looked at. Which image a call names its request says alone, so of chosen
- * images all requests are.
+ * that told of themselves alone, requests are looked at. Which image a call names its request says alone.
  */
 async function* soughtThings(options: MarkedOptions, order: Order): AsyncGenerator<Entry> {
   const { reader, selection } = options;
   const { isReversed } = order;
   const { fromSeq, toSeq } = seqsOf(reader, options.range);
   const helper = reader.helpSearch(toSeq - fromSeq + 1);
-  const isOfImage = selection.wanted.image != null;
-  if (isOfImage) learnMakings(reader, selection, toSeq);
   const windows = [...windowsOf({ fromSeq, toSeq }, order)];
-  const search = reader.markedWindows(isOfImage ? thingsRules(selection) : ASIDES, windows, helper);
+  const search = reader.markedWindows([...ASIDES, ...imageRules(selection.wanted)], windows, helper);
   // Goes on with another thread meanwhile.
   const begun = search.next();
-  if (!isOfImage) learnMakings(reader, selection, toSeq);
+  learnMakings(reader, selection, toSeq);
   const streams = new Set(selection.streams());
   const rules = thingsRules(selection);
   let [looked, count] = [0, 0];
@@ -207,21 +205,25 @@ const foundIn = (
   return found.release(fromSeq);
 };
 
+/** What is chosen of a stretch at the end that is shown first, learnt of no more than that. */
+const probedCount = ({ reader, selection, range }: MarkedOptions, isReversed: boolean, probed: Window): number => {
+  if (isReversed) learnOf(reader, selection)(reader.streamsIn(probed.fromSeq, probed.toSeq));
+  else
+    for (const record of reader.page({ types: selection.learnsFrom }, probed.fromSeq, probed.toSeq).records)
+      selection.learn(record);
+  const found = createFound(seqsOf(reader, range));
+  for (const mark of reader.markedOf(selection.streams() ?? [], probed.fromSeq, probed.toSeq)) found.take(mark);
+  return found.count();
+};
+
 /** The same; but much that is chosen shows in the first records already, which is known at once. */
 export async function* sortedOfThings(options: MarkedOptions, order: Order): AsyncGenerator<Entry> {
-  const { reader, selection } = options;
   const { isReversed } = order;
-  const { fromSeq, toSeq } = seqsOf(reader, options.range);
-  const probedSeq = fromSeq + PROBED_RECORDS - 1;
-  if (!isReversed && probedSeq <= toSeq) {
-    for (const record of reader.page({ types: selection.learnsFrom }, fromSeq, probedSeq).records)
-      selection.learn(record);
-    const probed = createFound({ fromSeq, toSeq });
-    for (const mark of reader.markedOf(selection.streams() ?? [], fromSeq, probedSeq)) probed.take(mark);
-    if (isMuch(probed.count(), PROBED_RECORDS)) {
-      yield* readOn(options, fromSeq, isReversed);
-      return;
-    }
-  }
-  yield* soughtThings(options, order);
+  const whole = seqsOf(options.reader, options.range);
+  const [probed] = windowsOf(whole, { isReversed, windowMin: PROBED_RECORDS });
+  const isLong = whole.toSeq - whole.fromSeq + 1 >= PROBED_RECORDS;
+  if (probed === undefined || !isLong || !isMuch(probedCount(options, isReversed, probed), PROBED_RECORDS))
+    yield* soughtThings(options, order);
+  else if (isReversed) yield* pastFromItsEnd(options);
+  else yield* readOn(options, whole.fromSeq, isReversed);
 }
