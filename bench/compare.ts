@@ -20,7 +20,6 @@ import { loadNow, readEnvironment } from './compare/environment.ts';
 import {
   type Bench,
   measureAll,
-  type PhaseName,
   phaseNames,
   type Plan,
   longPhases,
@@ -29,7 +28,7 @@ import {
 } from './compare/measure.ts';
 import { errorsOf, rowsOf, tableOf } from './compare/report.ts';
 import { nriCosts, type Outcome } from './compare/nri-costs.ts';
-import { pushPullImages } from './compare/pulls.ts';
+import { type PullKind, pullKinds, pushPullImages } from './compare/pulls.ts';
 import {
   crunOfAnyVersion,
   nriModes,
@@ -39,7 +38,7 @@ import {
   STATE_DIR,
 } from './compare/runtimes.ts';
 
-const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--seconds S] [--lives N] [--dense N] [--pods-per-shim N] [--pull-mb N] [--only PHASE,...] [--out FILE]
+const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--seconds S] [--lives N] [--dense N] [--pods-per-shim N] [--pull-mb N] [--pull-kinds KIND,...] [--only PHASE,...] [--out FILE]
 
   --rounds N    rounds, each of which measures scribe and containerd in turn (7)
   --pods N      pods of a serial round and commands of an exec round; a parallel round has twice as many (20)
@@ -49,6 +48,7 @@ const usage = `node bench/compare.ts [--rounds N] [--pods N] [--loaded N] [--sec
   --dense N     pods of a round of density, of one runtime at a time (300)
   --pods-per-shim N  what scribe is configured with (1)
   --pull-mb N   size of a large layer that is pulled, in MB, before it is compressed (100)
+  --pull-kinds LIST  some of what is pulled only: ${pullKinds.join(', ')}
   --only LIST   some phases only: ${phaseNames.join(', ')};
                 unless told, all but the long ones: ${longPhases.join(', ')}
   --before DIR  another clone of scribe (an earlier commit, say), measured in containerd's place: no goals then
@@ -65,6 +65,7 @@ interface Options {
   readonly plan: Plan;
   readonly out: string | undefined;
   readonly pullMb: number;
+  readonly pullKinds: readonly PullKind[];
   readonly podsPerShim: number;
   readonly before: string | undefined;
   readonly nri: boolean;
@@ -77,11 +78,12 @@ const positive = (name: string, text: string, isAllowed: (value: number) => bool
   return value;
 };
 
-const phasesOf = (text: string): readonly PhaseName[] => {
-  const wanted = text.split(',');
-  const unknown = wanted.filter((name) => !phaseNames.some((phase) => phase === name));
-  if (unknown.length > 0) throw new Error(`--only ${unknown.join(',')}: there are ${phaseNames.join(', ')}`);
-  return phaseNames.filter((phase) => wanted.includes(phase));
+/** Those of `known` that the list names, in their order. */
+const namedIn = <Name extends string>(option: string, list: string, known: readonly Name[]): readonly Name[] => {
+  const wanted = list.split(',');
+  const unknown = wanted.filter((name) => !known.some((one) => one === name));
+  if (unknown.length > 0) throw new Error(`--${option} ${unknown.join(',')}: there are ${known.join(', ')}`);
+  return known.filter((one) => wanted.includes(one));
 };
 
 /** Throws one sentence for anything that it cannot take. */
@@ -96,6 +98,7 @@ const readOptions = (): Options => {
       dense: { type: 'string', default: '300' },
       'pods-per-shim': { type: 'string', default: '1' },
       'pull-mb': { type: 'string', default: '100' },
+      'pull-kinds': { type: 'string', default: pullKinds.join(',') },
       only: { type: 'string', default: phaseNames.filter((name) => !longPhases.includes(name)).join(',') },
       out: { type: 'string' },
       before: { type: 'string' },
@@ -111,7 +114,7 @@ const readOptions = (): Options => {
   const count = (name: 'rounds' | 'pods' | 'loaded' | 'lives' | 'dense' | 'pods-per-shim'): number =>
     positive(name, values[name], Number.isInteger);
   const seconds = positive('seconds', values.seconds, Number.isFinite);
-  const phases = phasesOf(values.only);
+  const phases = namedIn('only', values.only, phaseNames);
   return {
     plan: {
       phases,
@@ -125,6 +128,7 @@ const readOptions = (): Options => {
     out: values.out,
     podsPerShim: count('pods-per-shim'),
     pullMb: positive('pull-mb', values['pull-mb'], Number.isInteger),
+    pullKinds: namedIn('pull-kinds', values['pull-kinds'], pullKinds),
     before: values.before,
     nri: values.nri,
     crun: values.crun,
@@ -149,7 +153,7 @@ const setUp = async (): Promise<void> => {
 const startAll = async (
   owner: Owner,
   dir: string,
-  { before, nri, crun, plan, pullMb, podsPerShim }: Options,
+  { before, nri, crun, plan, pullMb, pullKinds: kinds, podsPerShim }: Options,
   signal: AbortSignal,
 ): Promise<Bench> => {
   const netns = await netnsOf(owner);
@@ -161,7 +165,7 @@ const startAll = async (
   await registry.push('pause', 'latest', pause);
   const isPulled = plan.phases.some((phase) => pullPhases.includes(phase));
   if (isPulled) progress(`building the images that are pulled, of layers of ${pullMb} MB`);
-  const pullImages = isPulled ? await pushPullImages(registry, registryName, pullMb) : null;
+  const pullImages = isPulled ? await pushPullImages(registry, registryName, pullMb, kinds) : null;
   const registryConfigDir = await registry.mirrorsFor([registryName]);
   const pauseImage = `${registryName}/pause:latest`;
   const around = {

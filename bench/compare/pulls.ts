@@ -22,13 +22,18 @@ import type { Figures, MetricKey } from './metrics.ts';
 import type { Runtime } from './runtimes.ts';
 
 /** What is pulled in a round, by the figure that it is for. */
-const kinds = ['layers', 'files', 'layersZstd', 'filesZstd', 'oneNew', 'five'] as const;
-type Kind = (typeof kinds)[number];
+export const pullKinds = ['layers', 'files', 'layersZstd', 'filesZstd', 'oneNew', 'five'] as const;
+export type PullKind = (typeof pullKinds)[number];
 
-export type PullImages = Readonly<Record<Kind, readonly string[]>> & {
-  /** There before `oneNew` is pulled: all its layers but one. */
-  readonly base: string;
-};
+interface Pulled {
+  /** Pulled together. */
+  readonly refs: readonly string[];
+  /** There before they are pulled. */
+  readonly before: readonly string[];
+}
+
+/** What is pulled, of each kind that is measured. */
+export type PullImages = ReadonlyMap<PullKind, Pulled>;
 
 const quietKeys = {
   layers: 'pullLayers',
@@ -37,7 +42,7 @@ const quietKeys = {
   filesZstd: 'pullFilesZstd',
   oneNew: 'pullOneNew',
   five: 'pullFive',
-} as const satisfies Readonly<Record<Kind, MetricKey>>;
+} as const satisfies Readonly<Record<PullKind, MetricKey>>;
 const busyKeys = {
   layers: 'pullLayersBusy',
   files: 'pullFilesBusy',
@@ -45,7 +50,7 @@ const busyKeys = {
   filesZstd: 'pullFilesZstdBusy',
   oneNew: 'pullOneNewBusy',
   five: 'pullFiveBusy',
-} as const satisfies Readonly<Record<Kind, MetricKey>>;
+} as const satisfies Readonly<Record<PullKind, MetricKey>>;
 
 const layersOfLarge = 10;
 const fileBytes = 256 * 1024;
@@ -78,8 +83,13 @@ const smallFilesLayer = (): LayerEntry[] =>
     content: `file ${file}: some words to fill a small file with\n`,
   }));
 
-/** Builds all images, of layers of `layerMb`, and puts them into the registry: what each kind is pulled by. */
-export const pushPullImages = async (registry: Registry, host: string, layerMb: number): Promise<PullImages> => {
+/** Builds the images of those kinds, of layers of `layerMb`, and puts them into the registry: what each kind is pulled by. */
+export const pushPullImages = async (
+  registry: Registry,
+  host: string,
+  layerMb: number,
+  kinds: readonly PullKind[],
+): Promise<PullImages> => {
   const push = async (name: string, layers: readonly PackedLayer[]): Promise<string> => {
     await registry.push(`pulls/${name}`, 'latest', imageOfLayers(layers, { Cmd: ['sh'] }));
     return `${host}/pulls/${name}:latest`;
@@ -96,23 +106,31 @@ export const pushPullImages = async (registry: Registry, host: string, layerMb: 
   };
   const numbered = (count: number, prefix: string): string[] =>
     Array.from({ length: count }, (_, index) => `${prefix}-${index}`);
-  const gzip = await packed(numbered(layersOfLarge, 'layer'), layerMb);
-  // Layers of its own: what a runtime keeps of an image that was removed must not be found by the pull of another.
-  const base = await packed(numbered(layersOfLarge, 'base'), layerMb);
-  const another = await packed(['another'], layerMb);
-  const small = smallFilesLayer();
-  const five: string[] = [];
-  for (const name of numbered(images, 'image'))
-    five.push(await push(name, await packed(numbered(layersOfEach, name), layerMb / 2)));
-  return {
-    layers: [await push('layers', gzip)],
-    files: [await push('files', [await packLayer(small)])],
-    layersZstd: [await push('layers-zstd', await packed(numbered(layersOfLarge, 'zstd'), layerMb, 'zstd'))],
-    filesZstd: [await push('files-zstd', [await packLayer(small, 'zstd')])],
-    base: await push('base', base),
-    oneNew: [await push('one-new', [...base.slice(0, -1), ...another])],
-    five,
+  const alone = async (name: string, layers: readonly PackedLayer[]): Promise<Pulled> => ({
+    refs: [await push(name, layers)],
+    before: [],
+  });
+  const build: Readonly<Record<PullKind, () => Promise<Pulled>>> = {
+    layers: async () => alone('layers', await packed(numbered(layersOfLarge, 'layer'), layerMb)),
+    files: async () => alone('files', [await packLayer(smallFilesLayer())]),
+    layersZstd: async () => alone('layers-zstd', await packed(numbered(layersOfLarge, 'zstd'), layerMb, 'zstd')),
+    filesZstd: async () => alone('files-zstd', [await packLayer(smallFilesLayer(), 'zstd')]),
+    oneNew: async () => {
+      // Layers of its own: what a runtime keeps of an image that was removed must not be found by the pull of another.
+      const base = await packed(numbered(layersOfLarge, 'base'), layerMb);
+      const before = [await push('base', base)];
+      return { refs: [await push('one-new', [...base.slice(0, -1), ...(await packed(['another'], layerMb))])], before };
+    },
+    five: async () => {
+      const refs: string[] = [];
+      for (const name of numbered(images, 'image'))
+        refs.push(await push(name, await packed(numbered(layersOfEach, name), layerMb / 2)));
+      return { refs, before: [] };
+    },
   };
+  const built = new Map<PullKind, Pulled>();
+  for (const kind of kinds) built.set(kind, await build[kind]());
+  return built;
 };
 
 const pullTimeoutMs = 15 * 60_000;
@@ -172,9 +190,8 @@ export const measurePulls = async (
   const pull = (image: string): Promise<unknown> =>
     client.image.pullImage({ image: { image } }, { timeoutMs: pullTimeoutMs, signal });
   try {
-    for (const kind of kinds) {
-      const refs = pulled[kind];
-      if (kind === 'oneNew') await pull(pulled.base);
+    for (const [kind, { refs, before }] of pulled) {
+      await Promise.all(before.map(pull));
       await prepare(client, runtime, refs, bench);
       const stop = isBusy ? keepWriting(bench.dir) : null;
       const startedMs = performance.now();
@@ -184,7 +201,7 @@ export const measurePulls = async (
       } finally {
         await stop?.();
       }
-      await prepare(client, runtime, kind === 'oneNew' ? [...refs, pulled.base] : refs, bench);
+      await prepare(client, runtime, [...refs, ...before], bench);
     }
     return figures;
   } finally {
