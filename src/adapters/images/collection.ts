@@ -6,7 +6,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { namesIn } from '../../platform/linux/files.ts';
-import { blobPath, type ImageLayout, LAYER_DIR, PARTIAL_SUFFIX, snapshotName } from './layout.ts';
+import { blobPath, type ImageLayout, isResumable, LAYER_DIR, snapshotName } from './layout.ts';
 import { readSnapshotInfo } from './snapshot-info.ts';
 import { moveToTrash } from './trash.ts';
 import type { StoredContent } from './usage.ts';
@@ -54,7 +54,7 @@ export const collectUnknown = async (layout: ImageLayout, needed: StoredContent,
     }
     return taken;
   };
-  const halfWritten = ingestNames.filter((name) => !name.endsWith(PARTIAL_SUFFIX));
+  const halfWritten = ingestNames.filter((name) => !isResumable(name));
   await takeOut(halfWritten.map((name) => join(layout.ingest, name)));
   // Layers before blobs: should it end half-way, what is left is found again.
   return { layers: await takeOut(layers), blobs: await takeOut(blobs) };

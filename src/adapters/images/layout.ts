@@ -44,12 +44,14 @@ const SNAPSHOT_NAME_DIGITS = 16;
 const DIGEST_PREFIX = 'sha256:';
 const CONTAINER_ID = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/;
 
-/** A download that a later attempt goes on with. */
-export const PARTIAL_SUFFIX = '.partial';
-/** How far that has come, for who reads it meanwhile. */
+const PARTIAL_SUFFIX = '.partial';
+/** How far a download has come, for who reads it meanwhile. */
 const ARRIVALS_SUFFIX = '.arrivals';
 /** Which bytes of it are there, when they do not come in their order. */
 const PIECES_SUFFIX = '.pieces';
+/** The file is of a download that a later attempt goes on with. */
+export const isResumable = (name: string): boolean =>
+  [PARTIAL_SUFFIX, PIECES_SUFFIX].some((suffix) => name.endsWith(suffix));
 /** A file that is worth nothing to anybody but its writer. */
 export const WRITING_SUFFIX = '.writing';
 export const LAYER_DIR = 'fs';

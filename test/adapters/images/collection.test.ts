@@ -43,13 +43,16 @@ describe('collecting what no image needs', { timeout: 60_000 }, () => {
     await first.stop();
 
     const second = await startStore(t, { root: first.root });
-    const planted = ['blobs/sha256/not-a-digest', 'snapshots/odd', 'ingest/half.writing'];
+    const planted = ['blobs/sha256/not-a-digest', 'snapshots/odd', 'ingest/half.writing', 'ingest/half.arrivals'];
+    // Without the second a later attempt would take what came in ranges for whole.
+    const resumable = ['half.partial', 'half.pieces'];
+    planted.push(...resumable.map((name) => `ingest/${name}`));
     for (const path of planted) await writeFile(join(first.root, 'images', path), 'x');
     const taken = await second.adapter.collectUnknown(contentOf(image), 0);
     assert.deepEqual(taken, { blobs: ['not-a-digest'], layers: ['odd'] });
     const { blobs, chainIds } = await second.adapter.listContent();
     assert.deepEqual([blobs.toSorted(), chainIds], [image.blobs.toSorted(), contentOf(image).chainIds]);
-    assert.deepEqual(await readdir(join(first.root, 'images/ingest')), []);
+    assert.deepEqual((await readdir(join(first.root, 'images/ingest'))).toSorted(), resumable);
 
     assert.deepEqual(await collected(second, nothing, 3_600_000), { blobs: 0, layers: 0 });
     const [blob = ''] = await readdir(join(first.root, 'images/blobs/sha256'));
