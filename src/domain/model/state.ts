@@ -92,6 +92,8 @@ export interface PodSandbox {
   /** Somebody was told the id, or asked for it again. */
   readonly claimed: boolean;
   readonly failure: Failure | null;
+  /** The daemon ended while it was being made. Absent: it did not, or that was before rules 9. */
+  readonly isCutOff?: true;
   /** Why it is undone; absent: it is not, or an older daemon did not say. */
   readonly cause?: PodUndoCause;
   /** The newest failure of an undo, and how many there were. */

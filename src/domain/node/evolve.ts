@@ -11,6 +11,7 @@ import type { Intent, Sequenced } from '../model/records.ts';
 import { evolvePlugins, forgetPlugin } from '../nri/plugins.ts';
 import type { RuntimeHandler } from '../model/runtime-handler.ts';
 import type { DaemonFacts } from '../model/daemon-facts.ts';
+import { rulesOf } from '../model/rules.ts';
 import type { ContainerExit, NodeState } from '../model/state.ts';
 import type { Int64 } from '../model/cri.ts';
 
@@ -26,7 +27,7 @@ export function evolveNode(state: NodeState, record: Sequenced, ended: Intent | 
       const dead = new Set(record.body.deadTasks);
       const { rebooted } = record.body;
       for (const [id, sandbox] of state.sandboxes)
-        state.sandboxes.set(id, restartedSandbox(sandbox, rebooted, dead.has(id)));
+        state.sandboxes.set(id, restartedSandbox(sandbox, rulesOf(state), rebooted, dead.has(id)));
       const exit = rebooted ? exitByReboot(String(record.atNs)) : null;
       for (const [id, container] of state.containers)
         state.containers.set(id, restartedContainer(container, exit, dead.has(id)));

@@ -103,8 +103,8 @@ function failureOf(state: NodeState, sandbox: PodSandbox): Failure | null {
       reason: 'RuntimeFailed',
       message: `Pod sandbox ${sandbox.id} was not ready yet when ${holderOf(sandbox.sandboxer) ?? 'it'} ended with status ${sandbox.taskExit.exitStatus}.`,
     };
-  // All was made and plugins were waited for when the daemon ended: like any half-made pod, its shim is not asked again.
-  const isCutOff = sandbox.shimContact === 'mute' && rulesOf(state) >= 5;
+  // By rules 5 to 8 a pod of which all was made went on where it had no shim yet, or a reboot had ended that.
+  const isCutOff = sandbox.isCutOff === true || (sandbox.shimContact === 'mute' && rulesOf(state) >= 5);
   const isDoubtful = isCutOff || isAnyNeeded(sandbox, 'failed') || sandbox.nri?.hooks.RunPodSandbox === 'failed';
   if (!isDoubtful) return restoreFailure(state, sandbox) ?? shimFailure(state, sandbox);
   return (

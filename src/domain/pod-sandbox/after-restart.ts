@@ -5,13 +5,16 @@ import { restartedHooks } from '../nri/told.ts';
 import { mapSteps } from './evolve.ts';
 
 /** `dead`: what held it was found dead, or its namespaces are not pinned any more. */
-export function restartedSandbox(sandbox: PodSandbox, rebooted: boolean, dead: boolean): PodSandbox {
+export function restartedSandbox(sandbox: PodSandbox, rules: number, rebooted: boolean, dead: boolean): PodSandbox {
+  // Whatever of it was made: who asked for it was not answered, and after a reboot nothing of it is there.
+  const isCutOff = sandbox.phase === 'creating' && rules >= 9;
   return {
     ...restartedHooks(sandbox),
     steps: mapSteps(sandbox.steps, interrupted),
     kill: 'none',
     shimContact: contactAfterRestart(sandbox, rebooted),
     phase: sandbox.phase === 'ready' && (rebooted || dead) ? 'notReady' : sandbox.phase,
+    ...(isCutOff ? { isCutOff } : {}),
   };
 }
 

@@ -13,10 +13,12 @@ import {
   inTurn,
   isDue,
   nodeStarts,
+  POD,
   podConfig,
   pulledImage,
   readyPod,
   removeContainer,
+  restart,
   runPod,
   runPodWithPause,
   succeeds,
@@ -30,7 +32,8 @@ const REQUIRED = 'required-plugins.noderesource.dev';
 const starts = (validator: NriValidatorRules, startupWaitMs = 15_000): Happening =>
   nodeStarts({ ...FACTS, nri: { validator, startupWaitMs } });
 
-const requiring = starts({ requiredPlugins: ['needed'], tolerateMissingPluginsAnnotation: TOLERATES });
+const NEEDING = { requiredPlugins: ['needed'], tolerateMissingPluginsAnnotation: TOLERATES };
+const requiring = starts(NEEDING);
 const waitingNoLonger = inTurn(requiring, isDue('plugins'));
 const creating = inTurn(createContainer(), succeeds('InspectContainer'));
 const podWith = (annotations: Record<string, string>): Happening =>
@@ -142,6 +145,18 @@ test('a pod that waits for them when the daemon ends is undone, as nobody is in 
       asks: ['wait: plugins', 'DetachNetwork', 'DeleteTask'],
       answers: ['RunPodSandbox Interrupted'],
     });
+});
+
+test('whatever was made of it, and however the daemon ended, a pod that waits for them is undone (C19)', () => {
+  // Without a pause task it needs no shim, so nothing else tells that a reboot took its namespaces.
+  for (const ends of [{}, { rebooted: true }, { deadTasks: [POD] }]) {
+    const { state, events } = given(requiring, runPod(), allSucceeds).when(restart(ends), allSucceeds);
+    assert.equal(state.sandboxes.size, 0, JSON.stringify(ends));
+    assert.equal(failureIn(events)?.reason, 'Interrupted');
+  }
+  const before = { ...FACTS, nri: { validator: NEEDING, startupWaitMs: 15_000 }, rules: 8 };
+  const { state } = given(restart({ facts: before }), runPod(), allSucceeds).when(restart({ rebooted: true }));
+  assert.equal([...state.sandboxes.values()][0]?.goal, 'run', 'journals of before are decided again as they were');
 });
 
 test('a pod waits for required plugins like its containers, and goes on without them', () => {
