@@ -1,7 +1,7 @@
 /** `scribe doctor`: what is wrong with this machine, the journal and the daemon, and what to do about it. */
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
-import { basename } from 'node:path';
+import { basename, join } from 'node:path';
 import { loadConfDir } from '../adapters/cni/conf.ts';
 import { runDoctor } from '../adapters/doctor/doctor.ts';
 import type { NetworkSettings } from '../adapters/doctor/network.ts';
@@ -21,7 +21,8 @@ import { findingsOf, openReader } from '../journal/open.ts';
 import { workOwed } from '../projections/work-owed.ts';
 import { command } from './command.ts';
 import { type Answer, askDaemon, socketOfRoot } from './daemon.ts';
-import { counted, duration, grouped, jsonLine } from './format.ts';
+import { storedCrashes } from './crash-reports.ts';
+import { counted, duration, grouped, jsonLine, utcTime } from './format.ts';
 import { createNames, labelOf, type Names, recordOf } from './history/names.ts';
 import { type Io, write } from './io.ts';
 import { journalOf, jsonOption, nodeOptions, overridesOf } from './places.ts';
@@ -32,13 +33,14 @@ import { createTable, type Style } from './table.ts';
 const JOURNAL = 'journal';
 const DAEMON = 'daemon';
 const OWED = 'work owed';
+const CRASHES = 'crashes';
 const STRAYS = 'strays';
 const UNDER_WAY = 'under way';
 const WITNESSES = 'witnesses';
 /** One that has cosigned nothing for so long, while there was something, is not well. */
 const WITNESS_LATE_MS = 3_600_000;
 /** Checks whose words quote what went wrong elsewhere: plugins, runtimes, errors. */
-export const QUOTING_CHECKS: readonly string[] = [DAEMON, OWED];
+export const QUOTING_CHECKS: readonly string[] = [DAEMON, OWED, CRASHES];
 /** No step of a pod takes longer when all is well, but pulling an image. */
 const SLOW_NS = 120_000_000_000n;
 const TIMER = 'WaitUntil';
@@ -108,6 +110,24 @@ const doubtResults = (state: NodeState | null): DoctorResult[] =>
   (state?.journalDoubts ?? []).map(({ what }) =>
     problem(JOURNAL, what, 'Find out why; then scribe journal acknowledge --reason TEXT says that you know.'),
   );
+
+/** A report that cannot be read says nothing, but that something was. */
+const crashResults = async (rootDir: string): Promise<DoctorResult[]> => {
+  const crashes = await storedCrashes(rootDir);
+  const newest = crashes.at(-1);
+  if (newest === undefined) return [];
+  const crash = await newest.read().catch(() => null);
+  const what = crash === null ? 'it cannot be read' : `${utcTime(BigInt(crash.atNs))}: ${crash.what}`;
+  const path = join(rootDir, newest.name);
+  const remedy = `See scribe replay ${path}; scribe bundle has what a bug report needs. Remove it when you are done.`;
+  return [
+    warning(
+      CRASHES,
+      `${counted(crashes.length, 'report')} of crashes of the daemon, the newest ${path}, ${what}`,
+      remedy,
+    ),
+  ];
+};
 
 /** Without a journal that can be read nobody knows what is explained. */
 const strayResults = async (stateDir: string, rootDir: string, state: NodeState | null): Promise<DoctorResult[]> => {
@@ -247,7 +267,7 @@ export const doctor = command({
   name: 'doctor',
   summary: 'check this machine, and what the daemon still owes',
   description: [
-    'Checks what pods need: kernel, capabilities, cgroups, overlayfs (by mounting one and taking it away again), space, shims and OCI runtimes, the CNI configurations and their plugins, iptables, hosts.toml files and certificates of registries, NRI plugins, the clock. And what the journal and, when it runs, the daemon know: work that is still owed because it could not be undone yet, what runs or is mounted that no record explains, what was found bad and passed over, and what is under way since when.',
+    'Checks what pods need: kernel, capabilities, cgroups, overlayfs (by mounting one and taking it away again), space, shims and OCI runtimes, the CNI configurations and their plugins, iptables, hosts.toml files and certificates of registries, NRI plugins, the clock. And what the journal and, when it runs, the daemon know: work that is still owed because it could not be undone yet, what runs or is mounted that no record explains, reports of crashes, what was found bad and passed over, and what is under way since when.',
     'A warning is something that will be worse than it could be; a problem keeps pods, or some of them, from running. Each comes with what to do about it. Changes nothing, and works with the daemon up or down.',
     'Give it the options that the daemon runs with.',
   ],
@@ -268,6 +288,7 @@ export const doctor = command({
       const results = [
         ...machine,
         ...journal.results,
+        ...(await crashResults(rootDir)),
         ...doubtResults(answer.state === null ? journal.state : null),
         ...(await witnessResults(journalOf(rootDir), config.journal, journal.headSeq)),
         ...(await strayResults(config.serve.stateDir, rootDir, journal.state)),

@@ -1,13 +1,15 @@
 /**
  * What a daemon that could not go on leaves for whoever looks for the reason: the journal, the input that was decided last
  * or could not be, what was decided and is not in the journal, and the stack. `scribe replay` takes it as it is. Written
- * synchronously, because the process ends right after; must never throw.
+ * synchronously, because the process ends right after; must never throw. Of a daemon that could write nothing any more the
+ * next one writes it (silent-death/report.ts).
  */
 import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Input, Sequenced } from '../domain/model/records.ts';
 import type { Unfinished } from '../engine/guarded-turns.ts';
 import { wordsOf } from './crash-file.ts';
+import type { V8End } from './silent-death/v8-report.ts';
 
 /** A record as JSON has it: 64-bit numbers as decimal text. */
 export type WrittenRecord<R extends Sequenced = Sequenced> = Omit<R, 'atNs' | 'monoNs'> & {
@@ -31,6 +33,28 @@ export interface CrashReport {
   readonly input: WrittenRecord<Sequenced<Input>> | null;
   /** Something followed from that input: it is among the records, or in the journal. */
   readonly isDecided: boolean;
+  /** Absent: the daemon wrote the report itself. */
+  readonly afterwards?: Afterwards;
+}
+
+/** What the next start found out of a daemon that ended without a word. */
+export interface Afterwards {
+  /** Of what it recorded. */
+  readonly run: { readonly firstSeq: number; readonly lastSeq: number };
+  /** null: it left none. */
+  readonly pid: number | null;
+  /** Calls without an answer, oldest first, and the effects that had not ended for each. */
+  readonly underWay: readonly CallUnderWay[];
+  /** What the kernel's log says of that pid, or of the OOM killer, while it ran. */
+  readonly kernelLog: { readonly lines: readonly string[] } | { readonly unread: string };
+  /** null: V8 did not end it, or could not say so. */
+  readonly v8: V8End | null;
+}
+
+export interface CallUnderWay {
+  readonly seq: number;
+  readonly method: string;
+  readonly effects: readonly string[];
 }
 
 export interface CrashScene {
@@ -41,13 +65,26 @@ export interface CrashScene {
   unfinished?: () => Unfinished;
 }
 
-const NAME = /^crash-\d+\.json$/;
+const NAME = /^crash-(\d+)\.json$/;
 /** Older ones are removed: a daemon that crashes at each start fills no disk. */
 const KEPT_MAX = 5;
 /** As many records as that are of one moment; more would only mean a disk that hangs. */
 const RECORDS_MAX = 1_000;
 
-const written = <R extends Sequenced>(record: R): WrittenRecord<R> => ({
+/** Of the names in a root directory those of reports, oldest first. */
+export const crashReportsAmong = (names: readonly string[]): readonly string[] =>
+  names.filter((name) => NAME.test(name)).toSorted();
+
+/** When what a report is of ended. */
+export const endedAtMs = (name: string): number => Number(NAME.exec(name)?.[1]);
+
+export const crashReportName = (endMs: number): string => `crash-${endMs}.json`;
+
+/** Those that make room for newer ones. */
+export const reportsTooMany = (names: readonly string[]): readonly string[] =>
+  crashReportsAmong(names).slice(0, -KEPT_MAX);
+
+export const written = <R extends Sequenced>(record: R): WrittenRecord<R> => ({
   ...record,
   atNs: String(record.atNs),
   monoNs: String(record.monoNs),
@@ -67,12 +104,8 @@ export function writeCrashReport(scene: CrashScene, what: string, error: unknown
       input: latest === null ? null : written(latest),
       isDecided,
     };
-    writeFileSync(join(scene.rootDir, `crash-${nowMs}.json`), `${JSON.stringify(report)}\n`, { mode: 0o600 });
-    const old = readdirSync(scene.rootDir)
-      .filter((name) => NAME.test(name))
-      .toSorted()
-      .slice(0, -KEPT_MAX);
-    for (const name of old) rmSync(join(scene.rootDir, name), { force: true });
+    writeFileSync(join(scene.rootDir, crashReportName(nowMs)), `${JSON.stringify(report)}\n`, { mode: 0o600 });
+    for (const name of reportsTooMany(readdirSync(scene.rootDir))) rmSync(join(scene.rootDir, name), { force: true });
   } catch {
     // There is nobody left to tell; the log and the crash file have the words.
   }

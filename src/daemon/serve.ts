@@ -32,6 +32,8 @@ import { createLog } from './log.ts';
 import { makePlaces } from './make-places.ts';
 import { openSocket } from './open-socket.ts';
 import { runEngine } from './run-engine.ts';
+import { reportSilentDeath } from './silent-death/report.ts';
+import { writeV8ReportIn } from './silent-death/v8-report.ts';
 import { reportThrownBySubscribers } from './subscribers.ts';
 import { takeOver } from './take-over.ts';
 
@@ -61,6 +63,7 @@ async function live(config: Config, { version, reloadConfig }: ServeOptions, log
   const findings = createFindings();
   const report = reportTo(findings, log);
   makePlaces(config.serve, report);
+  writeV8ReportIn(config.serve.rootDir);
   await claimPlaces(config.serve, opened);
   const scene: CrashScene = { rootDir: config.serve.rootDir, version };
   const die = createDie(config.serve.stateDir, scene, log);
@@ -96,6 +99,8 @@ async function live(config: Config, { version, reloadConfig }: ServeOptions, log
     void reload(BY_NOBODY_KNOWN, { signal: 'SIGHUP' }).then(notify.ready);
   });
   notify.ready();
+  const reporting = reportSilentDeath({ ...found, rootDir: config.serve.rootDir, log });
+  opened.defer(() => reporting);
   // Compiled code is otherwise kept at an orderly end only, and a daemon that is killed has none.
   setImmediate(flushCompileCache);
   const givingBack = giveBackWhenQuiet((error) => log.warn({ error }, 'memory is kept that is not needed'));

@@ -27,6 +27,7 @@ import { findDead } from './find-dead.ts';
 import { allSettled, type Opened } from './closing.ts';
 import type { Findings, Report } from './findings.ts';
 import { type OpenedNode, openNode } from './open-node.ts';
+import { callsUnderWay, pidLeftIn, type Traces } from './silent-death/report.ts';
 import { type OwnCgroup, joinOwnCgroup } from './own-cgroup.ts';
 
 /** How long the previous daemon's spawner may take to end what it was running. */
@@ -34,6 +35,8 @@ const SPAWNER_WAIT_MS = 60_000;
 
 export interface TakenOver extends OpenedNode {
   readonly journalPath: string;
+  /** Of the daemon before. */
+  readonly traces: Traces;
   readonly ownCgroup: OwnCgroup;
   readonly node: NodeFacts;
   /** What keeps pods from having users of their own; null: nothing does. */
@@ -82,6 +85,7 @@ export async function takeOver(config: Config, surroundings: Surroundings): Prom
   });
   opened.defer(folded.journal.close);
   const doubts = [...folded.doubts, ...(folded.seq === 0 ? await doubtOfNew(rootDir) : [])];
+  const traces = { lastSeq: folded.seq, pid: pidLeftIn(pidPath), underWay: callsUnderWay(folded.state) };
   opened.defer(() => rmSync(pidPath, { force: true }));
   writeFileSync(pidPath, `${process.pid}\n`);
 
@@ -114,6 +118,7 @@ export async function takeOver(config: Config, surroundings: Surroundings): Prom
     ...folded,
     doubts,
     journalPath,
+    traces,
     ownCgroup,
     node,
     obstacle,

@@ -9,13 +9,13 @@ import { loadConfig } from '../../config/load.ts';
 import { journalFiles } from '../../journal/files.ts';
 import { readHostFacts } from '../../platform/linux/host-facts.ts';
 import { doctor, QUOTING_CHECKS } from '../doctor.ts';
+import { storedCrashes } from '../crash-reports.ts';
 import { exportCommand } from '../export.ts';
 import type { Level } from '../export/level.ts';
 import { jsonLine } from '../format.ts';
 import { journalInfo } from '../journal/info.ts';
 import { journalVkey } from '../journal/vkey.ts';
 import { journalOf, overridesOf } from '../places.ts';
-import { crashReportIn } from '../replay/crash.ts';
 import { report } from '../report.ts';
 import { versionOfScribe } from '../version.ts';
 import { saidBy } from './captured.ts';
@@ -38,7 +38,6 @@ export interface Part {
   readonly write: (path: string) => Promise<null | void>;
 }
 
-const CRASH_REPORT = /^crash-\d+\.json$/;
 const OS_RELEASE = '/etc/os-release';
 
 const textPart = (name: string, about: string, text: () => Promise<string | null>): Part => ({
@@ -89,15 +88,13 @@ const fileText = (path: string): Promise<string | null> =>
     throw error;
   });
 
-const crashParts = async ({ root, level }: Asked): Promise<Part[]> => {
-  const names = (await readdir(root)).filter((name) => CRASH_REPORT.test(name)).sort();
-  return names.map((name) =>
+const crashParts = async ({ root, level }: Asked): Promise<Part[]> =>
+  (await storedCrashes(root)).map(({ name, read }) =>
     textPart(name, 'report of a crash of the daemon', async () => {
-      const crash = crashReportIn(await readFile(join(root, name), 'utf8'));
+      const crash = await read();
       return crash === null ? null : jsonLine(crashReportAt(level, crash));
     }),
   );
-};
 
 const journalPart = ({ root, level, since, until }: Asked): Part => ({
   name: 'journal.jsonl',
@@ -139,6 +136,6 @@ export const partsOf = async (asked: Asked): Promise<readonly Part[]> => {
     textPart('report.jsonl', 'what is counted of that time', async () =>
       mapLines(await saidBy(report, { root, ...range, json: true }), (line) => reportLineAt(level, line)),
     ),
-    ...(await crashParts(asked).catch(() => [])),
+    ...(await crashParts(asked)),
   ];
 };

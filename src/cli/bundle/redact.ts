@@ -3,7 +3,8 @@
  * the configuration. Lets through what is known to be neither, as export/level.ts does. Pure.
  */
 import type { Config } from '../../config/config.ts';
-import type { CrashReport, WrittenRecord } from '../../daemon/crash-report.ts';
+import type { Afterwards, CrashReport, WrittenRecord } from '../../daemon/crash-report.ts';
+import { namesPid } from '../../platform/linux/kernel-log.ts';
 import { bodyAt, type Level } from '../export/level.ts';
 
 export const LEFT_OUT = '(left out)';
@@ -53,8 +54,17 @@ export const crashReportAt = (level: Level, report: CrashReport): object => {
           .join('\n'),
     records: report.records.map((record) => recordAt(level, record)),
     input: report.input === null ? null : recordAt(level, report.input),
+    ...(report.afterwards === undefined || isWhole ? {} : { afterwards: afterwardsOf(report.afterwards) }),
   };
 };
+
+/** The OOM killer names whom it was called by, and whom it killed: of those only the daemon is not a client's. */
+const afterwardsOf = ({ kernelLog, pid, ...rest }: Afterwards): object => ({
+  ...rest,
+  pid,
+  kernelLog:
+    'lines' in kernelLog ? { lines: kernelLog.lines.filter((line) => pid !== null && namesPid(line, pid)) } : kernelLog,
+});
 
 /** A line of JSON of the doctor: failures and findings quote those who reported them. */
 export const doctorLineAt = (level: Level, line: object, quoting: readonly string[]): object => {

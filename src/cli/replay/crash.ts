@@ -1,11 +1,11 @@
 /** A crash report as something to replay: its journal, what was not on disk yet, and the input that could not be decided. */
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { CrashReport, WrittenRecord } from '../../daemon/crash-report.ts';
+import type { Afterwards, CrashReport, WrittenRecord } from '../../daemon/crash-report.ts';
 import type { Sequenced } from '../../domain/model/records.ts';
 import { isInput } from '../../domain/turn/redecide.ts';
 import { failure } from '../command.ts';
-import { utcTime } from '../format.ts';
+import { bytes, counted, grouped, utcTime } from '../format.ts';
 import type { Source } from './source.ts';
 
 /** null: it is none. */
@@ -57,10 +57,34 @@ export const crashSource = (report: CrashReport, journal: Source): Source => {
 };
 
 /** What the report says of itself. */
-export const reportLines = ({ version, atNs, what, stack, input, isDecided }: CrashReport): string[] => [
+export const reportLines = ({ version, atNs, what, stack, input, isDecided, afterwards }: CrashReport): string[] => [
   `scribe ${version} ended at ${utcTime(BigInt(atNs))}: ${what}`,
-  ...stack.split('\n').map((line) => `  ${line}`),
+  ...stack
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => `  ${line}`),
+  ...(afterwards === undefined ? [] : afterwardsLines(afterwards).map((line) => `  ${line}`)),
   input === null
     ? 'Nothing had been decided yet, so there is nothing to decide again.'
     : `${isDecided ? 'The last decision was' : 'It could not decide'} on record ${input.seq}:`,
 ];
+
+const afterwardsLines = ({ run, pid, underWay, kernelLog, v8 }: Afterwards): string[] => [
+  `It ran ${pid === null ? '' : `as process ${pid} `}from record ${run.firstSeq} to record ${run.lastSeq}; the start after it found this out.`,
+  ...(v8 === null
+    ? []
+    : [`V8: ${bytes(v8.heap.usedBytes)} of the heap were in use, of at most ${bytes(v8.heap.limitBytes)}`]),
+  ...('unread' in kernelLog
+    ? [`The kernel's log could not be read: ${kernelLog.unread}`]
+    : kernelLogLines(kernelLog.lines)),
+  underWay.length === 0 ? 'No call was under way.' : `${counted(underWay.length, 'call')} had no answer yet:`,
+  ...underWay.map(
+    ({ seq, method, effects }) =>
+      `  ${grouped(seq)}  ${method}${effects.length === 0 ? '' : `: ${effects.join(', ')} had not ended`}`,
+  ),
+];
+
+const kernelLogLines = (lines: readonly string[]): string[] =>
+  lines.length === 0
+    ? ["The kernel's log tells of no fault of it, nor of the OOM killer."]
+    : lines.map((line) => `kernel: ${line}`);
