@@ -4,24 +4,18 @@
  */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { knownWordsOf } from '../domain/model/error-words.ts';
 
 const CRASH_FILE = 'crash.txt';
 const WORDS_MAX = 16_384;
 
 export function writeCrashFile(stateDir: string, error: unknown): void {
   try {
-    writeFileSync(join(stateDir, CRASH_FILE), wordsOf(error).slice(0, WORDS_MAX), { mode: 0o600 });
+    writeFileSync(join(stateDir, CRASH_FILE), knownWordsOf(error).slice(0, WORDS_MAX), { mode: 0o600 });
   } catch {
     // There is nobody left to tell; the log has it.
   }
 }
-
-/** With all that led to it: the reason is often the innermost. */
-export const wordsOf = (error: unknown): string => {
-  if (!(error instanceof Error)) return String(error);
-  const words = error.stack ?? error.message;
-  return error.cause === undefined ? words : `${words}\nCaused by: ${wordsOf(error.cause)}`;
-};
 
 /** What the last life left, if it did; the file is gone afterwards. */
 export function takeCrashFile(stateDir: string): string | null {

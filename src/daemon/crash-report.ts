@@ -6,9 +6,9 @@
  */
 import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { knownWordsOf } from '../domain/model/error-words.ts';
 import type { Input, Sequenced } from '../domain/model/records.ts';
 import type { Unfinished } from '../engine/guarded-turns.ts';
-import { wordsOf } from './crash-file.ts';
 import type { V8End } from './silent-death/v8-report.ts';
 
 /** A record as JSON has it: 64-bit numbers as decimal text. */
@@ -99,7 +99,7 @@ export function writeCrashReport(scene: CrashScene, what: string, error: unknown
       atNs: `${nowMs}000000`,
       journal: join(scene.rootDir, 'journal.db'),
       what,
-      stack: wordsOf(error),
+      stack: knownWordsOf(error),
       records: records.slice(0, RECORDS_MAX).map(written),
       input: latest === null ? null : written(latest),
       isDecided,

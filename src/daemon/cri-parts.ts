@@ -17,7 +17,7 @@ import { DaemonDefinition } from '../wire/scribe/v1/daemon.ts';
 import { pinnedBy } from '../domain/image/pinned.ts';
 import { ImagesDefinition } from '../wire/scribe/v1/images.ts';
 import type { Config } from '../config/config.ts';
-import { messageOf } from '../domain/model/errors.ts';
+import { knownHeadOf } from '../domain/model/error-words.ts';
 import type { Sequenced } from '../domain/model/records.ts';
 import { fromJournalRecord } from '../engine/codec.ts';
 import type { Clock, NoteRead, SubmitCall } from '../engine/ports.ts';
@@ -67,7 +67,7 @@ export function criParts(sources: CriSources): CriComposition {
     submit: sources.submit,
     view,
     lists: createLists(view, pinnedBy(pinnedNames(config)), (id, error) =>
-      sources.report(`${id} is missing in lists, because it could not be encoded: ${messageOf(error)}`),
+      sources.report(`${id} is missing in lists, because it could not be encoded: ${knownHeadOf(error)}`),
     ),
     events: createContainerEvents({
       view,

@@ -1,11 +1,13 @@
 /**
  * How the daemon ends when it can't go on: the reason goes to the log and into the crash file, which the next start takes
- * into the journal (C7), and a report for replay; the process ends at once. Pods stay. Must not tidy up: nobody knows what still works.
+ * into the journal (C7), and a report for replay, each without what may be a client's word (C12); the process ends at once. Pods stay. Must not tidy up: nobody knows what still works.
  */
 import type { Logger } from 'pino';
-import { messageOf } from '../domain/model/errors.ts';
+import { KnownError } from '../domain/model/errors.ts';
+import { knownMessageOf } from '../domain/model/error-words.ts';
 import { writeCrashFile } from './crash-file.ts';
 import { type CrashScene, writeCrashReport } from './crash-report.ts';
+import { loggable } from './log.ts';
 
 /** Says what went wrong, then gives the function that is told why and does not return. */
 export type Die = (what: string) => (error: unknown) => void;
@@ -13,9 +15,9 @@ export type Die = (what: string) => (error: unknown) => void;
 /** From here on exceptions that nobody handles end the daemon, too. */
 export function createDie(stateDir: string, scene: CrashScene, log: Logger): Die {
   const die: Die = (what) => (error) => {
-    log.fatal({ error }, `${what}: the daemon ends, pods stay`);
+    log.fatal({ error: loggable(error) }, `${what}: the daemon ends, pods stay`);
     writeCrashReport(scene, what, error);
-    writeCrashFile(stateDir, new Error(`${what}: ${messageOf(error)}`, { cause: error }));
+    writeCrashFile(stateDir, new KnownError(`${what}: ${knownMessageOf(error)}`, { cause: error }));
     log.flush();
     process.exit(1);
   };
@@ -41,7 +43,7 @@ export function dieWith({ journal, cni, cri, shim, spawner }: VitalParts, die: D
   cri.ended.then(die('the CRI socket ended'), () => undefined);
   shim.ended.then(() => undefined, die('the events server ended'));
   spawner.ended.then(
-    () => (isEnding() ? undefined : die('the spawner ended')(new Error('It ended by itself or was killed.'))),
+    () => (isEnding() ? undefined : die('the spawner ended')(new KnownError('It ended by itself or was killed.'))),
     () => undefined,
   );
 }

@@ -3,6 +3,7 @@
  * for people, with time, level and message first. Its messages may quote clients: nothing in them steers a terminal.
  */
 import pino, { type Logger } from 'pino';
+import { knownHeadOf, knownWordsOf } from '../domain/model/error-words.ts';
 
 const LEVELS: Readonly<Record<number, string>> = pino.levels.labels;
 const UNPRINTABLE = /\p{Cc}/gu;
@@ -27,6 +28,12 @@ const momentOf = (ms: number): string => {
   const two = (part: number): string => String(Math.floor(part)).padStart(2, '0');
   return `${local}${minutes < 0 ? '-' : '+'}${two(Math.abs(minutes) / 60)}:${two(Math.abs(minutes) % 60)}`;
 };
+
+/** For bugs, whose errors may quote what they stumbled on: what is known of one, in the place where the log has an error. */
+export const loggable = (error: unknown): { readonly message: string; readonly stack: string } => ({
+  message: knownHeadOf(error),
+  stack: knownWordsOf(error),
+});
 
 export const createLog = (level: string): Logger =>
   pino(

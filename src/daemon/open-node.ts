@@ -3,6 +3,7 @@
  * it is logged, and a finding. Makes nothing but what the journal itself is made of.
  */
 import type { Logger } from 'pino';
+import { KnownError } from '../domain/model/errors.ts';
 import type { JournalDoubt } from '../domain/model/notes.ts';
 import type { NodeState } from '../domain/model/state.ts';
 import { nodeFold } from '../engine/node-fold.ts';
@@ -69,6 +70,6 @@ const doubtOf = ({ file, digest, seq }: LostHead, endSeq: number): JournalDoubt 
 
 /** openJournal has called back by now; a journal that was set aside has been folded anew. */
 const wholeFold = (folded: FoldedState<NodeState> | null): FoldedState<NodeState> => {
-  if (folded === null) throw new Error('The journal was opened without being folded.');
+  if (folded === null) throw new KnownError('The journal was opened without being folded.');
   return folded;
 };

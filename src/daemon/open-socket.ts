@@ -14,6 +14,7 @@ import { createJournalReads } from './journal-reads.ts';
 import { openEventCursor } from './event-cursor.ts';
 import type { Findings } from './findings.ts';
 import { startHousekeeping } from './housekeeping.ts';
+import { loggable } from './log.ts';
 import { createNetworkUpkeep, type NetworkUpkeep } from './network-upkeep.ts';
 import { startObserving } from './metrics-and-traces.ts';
 import { createReload, type Reload } from './reload.ts';
@@ -55,7 +56,7 @@ export async function openSocket(sources: Sources): Promise<OpenSocket> {
     messageBytesMax: config.limits.requestBytesMax,
     parts,
     services,
-    onBug: (rpc, error) => log.error({ error }, `${rpc} failed unexpectedly`),
+    onBug: (rpc, error) => log.error({ error: loggable(error) }, `${rpc} failed unexpectedly`),
   });
   opened.defer(cri.close);
   return { cri, sessionListener, networkUpkeep, reload };

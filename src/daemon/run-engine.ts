@@ -9,6 +9,7 @@ import { ownSearchPath } from '../adapters/shim/adapter.ts';
 import { withFeatures } from '../adapters/shim/runtime-features.ts';
 import type { Config } from '../config/config.ts';
 import type { AuditPolicy } from '../domain/model/audit-policy.ts';
+import { KnownError } from '../domain/model/errors.ts';
 import { isKnownDoubt, mayLackRecords } from '../domain/model/journal-doubt.ts';
 import { lacksNetwork } from '../domain/pod-sandbox/network.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
@@ -63,7 +64,7 @@ export async function runEngine(sources: EngineSources): Promise<RunningEngine> 
   const begun = Promise.withResolvers<void>();
   const serving = Promise.withResolvers<void>();
   const started = (): Engine => {
-    if (engine === null) throw new Error('The daemon is starting.');
+    if (engine === null) throw new KnownError('The daemon is starting.');
     return engine;
   };
   const observe: Observe = async (observation) => started().observe(observation);

@@ -4,15 +4,16 @@
  * the daemon. A subscriber that threw hears the next change all the same.
  */
 import { config } from 'rxjs';
-import { messageOf } from '../domain/model/errors.ts';
+import { knownHeadOf } from '../domain/model/error-words.ts';
+import { loggable } from './log.ts';
 
-/** @param log  told of the whole error; @param report  told in a sentence */
+/** @param log  told of the error and its stack; @param report  told in a sentence */
 export function reportThrownBySubscribers(
   log: { readonly error: (fields: object, message: string) => void },
   report: (message: string) => void,
 ): void {
   config.onUnhandledError = (error: unknown) => {
-    log.error({ error }, 'a subscriber of the view threw');
-    report(`Something that follows what the daemon records failed, and goes on: ${messageOf(error)}`);
+    log.error({ error: loggable(error) }, 'a subscriber of the view threw');
+    report(`Something that follows what the daemon records failed, and goes on: ${knownHeadOf(error)}`);
   };
 }

@@ -10,7 +10,8 @@
  */
 import { fullDiskFailure, requestOf } from '../domain/call/catalogue.ts';
 import { decide as decideInput } from '../domain/turn/decide.ts';
-import { type Failure, messageOf } from '../domain/model/errors.ts';
+import { type Failure, KnownError, messageOf } from '../domain/model/errors.ts';
+import { knownHeadOf } from '../domain/model/error-words.ts';
 import {
   type BodyOf,
   type CallOutcome,
@@ -177,7 +178,7 @@ export function createEngine(options: EngineOptions): Engine {
   }
 
   const observe: Observe = async (observation) => {
-    if (stopped) throw new Error('The daemon is ending.');
+    if (stopped) throw new KnownError('The daemon is ending.');
     const news = newsIn(state, observation);
     // What is no news may still be on its way to the disk: whoever observed it is answered only after that (C3).
     return news === null ? turns.newestDurable() : submit(news.input, news.stream, null, null).durable;
@@ -226,7 +227,7 @@ function readable(
   try {
     return requestOf(state, draft, ids.hex64);
   } catch (error) {
-    report(`A request of ${draft.method} could not be read: ${messageOf(error)}`);
+    report(`A request of ${draft.method} could not be read: ${knownHeadOf(error)}`);
     return { method: 'Refused', rpc: draft.method, failure: failureOfTurn(draft.method, messageOf(error)) };
   }
 }

@@ -8,13 +8,14 @@
 import type { decide as decideInput } from '../domain/turn/decide.ts';
 import { evolve } from '../domain/turn/evolve.ts';
 import type { Input, Sequenced } from '../domain/model/records.ts';
+import { KnownError } from '../domain/model/errors.ts';
 import { copyState, type NodeState, replaceState } from '../domain/model/state.ts';
 import { BODY_BYTES_MAX, type Journal, type JournalRecord, type RecordOwn } from '../journal/types.ts';
 import { toJournalRecord } from './codec.ts';
 import type { ReleasedEffect } from './effect-runner.ts';
 import type { Clock } from './ports.ts';
 import { releasedBy } from './released-effects.ts';
-import { type Draft, nameOf, nextWay, shown } from '../domain/turn/after-a-throw.ts';
+import { type Draft, nameOf, nextWay, told } from '../domain/turn/after-a-throw.ts';
 
 export interface DecidedTurn {
   readonly records: readonly Sequenced[];
@@ -100,7 +101,7 @@ export function createTurns(options: TurnsOptions): Turns {
       }
       const rows = records.map((record) => toJournalRecord(record, boot));
       const tooLong = rows.find(({ body }) => isTooLong(body));
-      if (tooLong !== undefined) throw new Error(`the record ${tooLong.type} is too long for the journal`);
+      if (tooLong !== undefined) throw new KnownError(`the record ${tooLong.type} is too long for the journal`);
       return { records, rows };
     } catch (error) {
       putBack();
@@ -141,14 +142,14 @@ export function createTurns(options: TurnsOptions): Turns {
     for (let way = nextWay(draft, first, null); way !== null; way = nextWay(draft, error, way)) {
       try {
         const turn = decided(...way.drafts(nextSeq));
-        report(`What follows from ${what} could not be decided, so ${way.words} (record ${nextSeq}): ${shown(first)}`);
+        report(`What follows from ${what} could not be decided, so ${way.words} (record ${nextSeq}): ${told(first)}`);
         const taken = append(turn, false);
         return way.takes ? taken : { ...taken, seq: null };
       } catch (thrown) {
         error = thrown;
       }
     }
-    const end = new Error(`What follows from ${what} could not be decided, nor written down: ${shown(first)}`, {
+    const end = new KnownError(`What follows from ${what} could not be decided, nor written down: ${told(first)}`, {
       cause: first,
     });
     const durable = Promise.reject<void>(end);

@@ -6,7 +6,7 @@ import { failureOfTurn } from '../domain/deciding/turn-failed.ts';
 import { messageOf } from '../domain/model/errors.ts';
 import { effectId, type Sequenced } from '../domain/model/records.ts';
 import type { NodeState, OpenEffect } from '../domain/model/state.ts';
-import { shown } from '../domain/turn/after-a-throw.ts';
+import { told } from '../domain/turn/after-a-throw.ts';
 import { bug, type EffectRequest } from '../domain/deciding/effect-request.ts';
 import { effectRequest, followedEffect, isMadeOfFollowed } from '../domain/turn/effect-requests.ts';
 import type { ReleasedEffect } from './effect-runner.ts';
@@ -59,6 +59,6 @@ export function requestOnceFollowed(
 
 function notMade({ intent, stream }: OpenEffect, error: unknown, report: (message: string) => void): EffectRequest {
   const what = `the request of ${intent.kind}`;
-  report(`${what} on ${stream} could not be made: ${shown(error)}`);
+  report(`${what} on ${stream} could not be made: ${told(error)}`);
   return { ok: false, failure: failureOfTurn(what, messageOf(error)) };
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { takeCrashFile, writeCrashFile } from '../../src/daemon/crash-file.ts';
 import { dieWith, type VitalParts } from '../../src/daemon/fatal-end.ts';
+import { KnownError } from '../../src/domain/model/errors.ts';
 import { tempDir } from '../support/temp-dir.ts';
 
 const never = new Promise<never>(() => undefined);
@@ -53,13 +54,14 @@ test('a spawner that ends with its daemon, in order, is no reason to die', async
 
 test('C7: the crash file has all that led to the end, is taken once, and is bounded', async (t) => {
   const dir = await tempDir(t);
-  const error = new Error('the journal cannot be written', { cause: new Error('a commit failed: disk I/O error') });
+  const full = Object.assign(new Error('disk I/O error'), { name: 'SqliteError', code: 'SQLITE_IOERR' });
+  const error = new KnownError('the journal cannot be written', { cause: full });
   writeCrashFile(dir, error);
   const words = takeCrashFile(dir) ?? '';
   assert.match(words, /^Error: the journal cannot be written\n/);
-  assert.match(words, /^Caused by: Error: a commit failed: disk I\/O error$/m);
+  assert.match(words, /^Caused by: SqliteError \[SQLITE_IOERR\]: disk I\/O error$/m);
   assert.equal(takeCrashFile(dir), null);
-  writeCrashFile(dir, 'x'.repeat(1_000_000));
+  writeCrashFile(dir, new KnownError('x'.repeat(1_000_000)));
   assert.equal(takeCrashFile(dir)?.length, 16_384);
   // Nowhere to write to: there is nobody left to tell.
   const gone = join(dir, 'gone');

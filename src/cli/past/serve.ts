@@ -9,7 +9,8 @@ import { createLists } from '../../adapters/cri/lists.ts';
 import type { CriParts } from '../../adapters/cri/parts.ts';
 import { runtimeHandlers } from '../../adapters/cri/runtime-handlers.ts';
 import { type CriServer, startCriServer } from '../../adapters/cri/server.ts';
-import { type Failure, FailureError, messageOf } from '../../domain/model/errors.ts';
+import { type Failure, FailureError } from '../../domain/model/errors.ts';
+import { knownHeadOf } from '../../domain/model/error-words.ts';
 import { pinnedBy } from '../../domain/image/pinned.ts';
 import type { ReadModel } from '../../engine/ports.ts';
 import { whyUnreachable } from '../client.ts';
@@ -61,7 +62,7 @@ const partsOf = ({ past, pinned, report }: PastServerOptions): CriParts => {
     submit: async () => ({ outcome: { ok: false, failure: refusedAt(past) }, attachment: null }),
     view,
     lists: createLists(view, pinnedBy(pinned), (id, error) =>
-      report(`${id} could not be encoded: ${messageOf(error)}`),
+      report(`${id} could not be encoded: ${knownHeadOf(error)}`),
     ),
     events: { subscribe: async () => unmeasured(), passedOver: () => 0 },
     noteRead: () => undefined,
@@ -116,6 +117,6 @@ export const servePast = async (options: PastServerOptions): Promise<CriServer> 
     socketGid: null,
     messageBytesMax: options.messageBytesMax,
     parts: partsOf(options),
-    onBug: (rpc, error) => options.report(`${rpc} failed unexpectedly: ${messageOf(error)}`),
+    onBug: (rpc, error) => options.report(`${rpc} failed unexpectedly: ${knownHeadOf(error)}`),
   });
 };

@@ -100,6 +100,9 @@ export class FailureError extends Error {
   }
 }
 
+/** An error whose message is a sentence of scribe's own that quotes nobody: it may be told wherever scribe tells of errors. */
+export class KnownError extends Error {}
+
 export const grpcCodeOf = (failure: Failure): GrpcCode => codeOfReason[failure.reason];
 
 /** What anything that was thrown says of itself. */

@@ -3,6 +3,7 @@
  * of inputs, so that a replay decides the same from the records. Decides only which; guarded-turns.ts tries them.
  */
 import { type EffectEnded, type Input, NODE_STREAM, rpcOf } from '../model/records.ts';
+import { knownHeadOf } from '../model/error-words.ts';
 import { countsAsDone, failureOfTurn, ObjectStuckError } from '../deciding/turn-failed.ts';
 import type { TurnFailed } from '../model/turn-failed.ts';
 
@@ -105,8 +106,14 @@ function waysFor(draft: Draft, error: string): Way[] {
   }
 }
 
-export const shown = (error: unknown): string => {
-  const cause = error instanceof ObjectStuckError ? error.cause : error;
+const thrownBy = (error: unknown): unknown => (error instanceof ObjectStuckError ? error.cause : error);
+
+/** For the log and for whoever asks how the daemon does: less than the record of it has. */
+export const told = (error: unknown): string => knownHeadOf(thrownBy(error));
+
+/** For the journal, which has what clients asked for anyway. */
+const shown = (error: unknown): string => {
+  const cause = thrownBy(error);
   const words = cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause);
   return words.slice(0, ERROR_CHARACTERS_MAX);
 };
