@@ -16,6 +16,7 @@ import { lastChange, parseField } from './why/last-change.ts';
 import { thingWords } from './why/people.ts';
 import { createRecords } from './why/records.ts';
 import { answerJson, showAnswer } from './why/show.ts';
+import { isUntold, untoldWords } from './why/unknown.ts';
 import { subjectOf } from '../domain/model/records.ts';
 
 const options = {
@@ -54,10 +55,10 @@ const ask = (path: string, reader: Question['reader'], at: string | undefined): 
 
 const explained = (question: Question, thing: string): Answer => {
   const found = find(question, thing);
-  const answer = explain(question, found, thing);
-  if (answer === null)
-    throw failure(`The journal knows nothing of "${thing}" up to record ${question.past.seq}. ${THING_FORMS}`);
-  return answer;
+  const answer = explain(question, isUntold(question, found) ? { kind: 'nothing' } : found, thing);
+  if (answer !== null) return answer;
+  const { reader, past } = question;
+  throw failure(untoldWords({ ...question, records: createRecords(reader, reader.head().seq) }, past.seq, thing));
 };
 
 const valueText = (value: unknown): string => (value === undefined ? 'nothing' : JSON.stringify(value));
@@ -112,9 +113,9 @@ export const why = command({
   isPaged: () => true,
   run: async (values, [thing], io) => {
     const field = values['last-change'];
-    if ((thing === undefined) === (field === undefined)) {
+    if ((thing === undefined || thing === '') === (field === undefined)) {
       throw misuse(
-        thing === undefined
+        field === undefined
           ? 'THING is missing: name a pod, container, image or call.\nscribe why --help describes the command.'
           : 'THING and --last-change: give one of them.',
       );

@@ -85,6 +85,22 @@ describe('why', () => {
     assert.match(await firstLine('default/web/nginx', '--at', String(started?.seq)), / runs since it was started /);
   });
 
+  test('of what came later that is said, by its name or its id, and not that it is being made', async () => {
+    const first = story.records.find(({ stream }) => stream.endsWith(story.nginx))?.seq;
+    for (const name of ['default/web/nginx', `container:${story.nginx}`]) {
+      const { exitStatus, stdout, stderr } = await scribe(['why', name, '--at', '1', '--root', root.dir]);
+      assert.deepEqual([exitStatus, stdout], [1, '']);
+      assert.equal(
+        stderr,
+        `scribe: The journal knows nothing of "${name}" up to record 1: the first record of it is ${first}. --at ${first} or later has it.\n`,
+      );
+    }
+    const pulled = await scribe(['why', 'registry.test/app:1', '--at', '1', '--root', root.dir]);
+    assert.match(pulled.stderr, /nothing of "registry\.test\/app:1" up to record 1: .*--at \d+ /);
+    const short = await scribe(['why', 'ab', '--root', root.dir]);
+    assert.match(short.stderr, /Of an id at least 4 digits are needed\. A thing is/);
+  });
+
   test('--last-change names the record that gave a field its value, with what led to it', async () => {
     const exited = story.records.find(
       ({ type, stream }) => type === 'container.exited' && stream.endsWith(story.nginx),
@@ -116,8 +132,10 @@ describe('why', () => {
     assert.match(unknown.stderr, /The journal knows nothing of "pod:nobody" up to record \d+\./);
     const both = await scribe(['why', 'web', '--at', '60', '--root', root.dir]);
     assert.match(both.stderr, /"web" could be any of these: pod:test\/web .*, pod:default\/web/);
-    const none = await scribe(['why', '--root', root.dir]);
-    assert.equal(none.exitStatus, 2);
-    assert.match(none.stderr, /THING is missing: name a pod, .*\nscribe why --help describes the command/);
+    for (const nameless of [[], ['']]) {
+      const none = await scribe(['why', '--root', root.dir, ...nameless]);
+      assert.equal(none.exitStatus, 2);
+      assert.match(none.stderr, /THING is missing: name a pod, .*\nscribe why --help describes the command/);
+    }
   });
 });

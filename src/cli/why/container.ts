@@ -101,7 +101,7 @@ export const containerHeadline = (about: About, story: ContainerStory): string =
   const exited = lastOf(events, 'container.exited');
   if (failed !== null) return `${subject} ${neverMade(about, story, failed)}`;
   const how = exited === null ? null : endedHow(about, story, exited);
-  if (how !== null) return `${subject} ${how}${removedWords(about, story)}`;
+  if (how !== null) return `${subject} ${how.replace(/\.$/, '')}${removedWords(about, story)}`;
   if (story.present === null && lastOf(events, 'container.removed') !== null)
     return `${subject} never ran${removedWords(about, story)}`;
   return `${subject} ${aliveWords(about, story)}`;

@@ -1,0 +1,45 @@
+/** What is said where nothing explains a thing as of a moment: that it came later, that it is pruned, or how to name one. Pure. */
+import { subjectOf } from '../../domain/model/records.ts';
+import { objectIn } from '../past/things.ts';
+import { isIdPrefix, THING_FORMS } from '../things.ts';
+import { find, type Found, type Sources } from './find.ts';
+
+export interface Asked extends Sources {
+  /** That of `Sources`, and when each record of a stream was written. */
+  readonly reader: Sources['reader'] & {
+    readonly placesOfStream: (stream: string) => readonly { readonly seq: number }[];
+  };
+}
+
+/** By an id things are found whenever they were there: nothing of this one can be read up to that moment. */
+export const isUntold = ({ records, state }: Asked, found: Found): boolean => {
+  if (found.kind !== 'thing') return found.kind === 'nothing';
+  return objectIn(state, subjectOf(found.stream)) === undefined && records.ofStream(found.stream).length === 0;
+};
+
+const DIGITS = /^[0-9a-f]+$/;
+
+/** @param toHead  what is asked, with all records that there are */
+export const untoldWords = (toHead: Asked, toSeq: number, text: string): string => {
+  const found = find(toHead, text);
+  const isBegun = DIGITS.test(text) && !isIdPrefix(text);
+  const nothing = `The journal knows nothing of "${text}" up to record ${toSeq}`;
+  switch (found.kind) {
+    case 'call':
+      return `${nothing}: record ${found.received.seq} asked for it later. --at ${found.received.seq} has it.`;
+    case 'thing': {
+      const [first] = toHead.reader.placesOfStream(found.stream);
+      return first === undefined
+        ? `${nothing} but that it was there: its records are pruned.`
+        : `${nothing}: the first record of it is ${first.seq}. --at ${first.seq} or later has it.`;
+    }
+    case 'record':
+    case 'nothing':
+      return [
+        `${nothing}.`,
+        ...(isBegun ? ['Of an id at least 4 digits are needed.'] : []),
+        THING_FORMS,
+        'scribe history --text looks for a word in all that was recorded.',
+      ].join(' ');
+  }
+};
