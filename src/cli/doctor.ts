@@ -1,7 +1,7 @@
 /** `scribe doctor`: what is wrong with this machine, the journal and the daemon, and what to do about it. */
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { basename } from 'node:path';
 import { loadConfDir } from '../adapters/cni/conf.ts';
 import { runDoctor } from '../adapters/doctor/doctor.ts';
 import type { NetworkSettings } from '../adapters/doctor/network.ts';
@@ -21,8 +21,8 @@ import { findingsOf, openReader } from '../journal/open.ts';
 import { workOwed } from '../projections/work-owed.ts';
 import { command } from './command.ts';
 import { type Answer, askDaemon, socketOfRoot } from './daemon.ts';
-import { storedCrashes } from './crash-reports.ts';
-import { counted, duration, grouped, jsonLine, utcTime } from './format.ts';
+import { CRASHES, crashResults } from './crash-reports.ts';
+import { counted, duration, grouped, jsonLine } from './format.ts';
 import { createNames, labelOf, type Names, recordOf } from './history/names.ts';
 import { type Io, write } from './io.ts';
 import { journalOf, jsonOption, nodeOptions, overridesOf } from './places.ts';
@@ -33,7 +33,6 @@ import { createTable, type Style } from './table.ts';
 const JOURNAL = 'journal';
 const DAEMON = 'daemon';
 const OWED = 'work owed';
-const CRASHES = 'crashes';
 const STRAYS = 'strays';
 const UNDER_WAY = 'under way';
 const WITNESSES = 'witnesses';
@@ -110,24 +109,6 @@ const doubtResults = (state: NodeState | null): DoctorResult[] =>
   (state?.journalDoubts ?? []).map(({ what }) =>
     problem(JOURNAL, what, 'Find out why; then scribe journal acknowledge --reason TEXT says that you know.'),
   );
-
-/** A report that cannot be read says nothing, but that something was. */
-const crashResults = async (rootDir: string): Promise<DoctorResult[]> => {
-  const crashes = await storedCrashes(rootDir);
-  const newest = crashes.at(-1);
-  if (newest === undefined) return [];
-  const crash = await newest.read().catch(() => null);
-  const what = crash === null ? 'it cannot be read' : `${utcTime(BigInt(crash.atNs))}: ${crash.what}`;
-  const path = join(rootDir, newest.name);
-  const remedy = `See scribe replay ${path}; scribe bundle has what a bug report needs. Remove it when you are done.`;
-  return [
-    warning(
-      CRASHES,
-      `${counted(crashes.length, 'report')} of crashes of the daemon, the newest ${path}, ${what}`,
-      remedy,
-    ),
-  ];
-};
 
 /** Without a journal that can be read nobody knows what is explained. */
 const strayResults = async (stateDir: string, rootDir: string, state: NodeState | null): Promise<DoctorResult[]> => {

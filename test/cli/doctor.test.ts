@@ -216,6 +216,34 @@ describe('doctor', () => {
     assert.equal(of(results, 'kernel').length, 1);
   });
 
+  test('reports of crashes are a warning that names the newest, and so is an end by V8 that no start has taken in', async (t) => {
+    const root = await whole(t);
+    const write = (name: string, report: object): Promise<void> =>
+      writeFile(join(root.dir, name), JSON.stringify(report));
+    await write('crash-1.json', {});
+    await write('crash-2.json', { scribeCrashReport: 1, atNs: '1800000000000000000', what: 'it ended' });
+    const header = { event: 'Allocation failed', dumpEventTimeStamp: '1' };
+    await write('v8-fatal.json', { header, javascriptHeap: { usedMemory: 1 << 20, memoryLimit: 2 << 20 } });
+    const found = of(resultsOf((await examine(root, '--json')).stdout), 'crashes');
+    assert.deepEqual(
+      found.map(({ status, detail }) => [status, detail]),
+      [
+        [
+          'warning',
+          `2 reports of crashes of the daemon, the newest ${root.dir}/crash-2.json, 2027-01-15T08:00:00.000000000Z: it ended`,
+        ],
+        [
+          'warning',
+          'V8 ended a daemon, and none has served since: Allocation failed, with 1.0 MiB of 2.0 MiB of heap in use',
+        ],
+      ],
+    );
+    await write('crash-3.json', { scribeCrashReport: 2 });
+    const again = await scribe(['doctor', '--root', root.dir, '--state', join(root.dir, 'state'), '--json']);
+    const [newest] = of(resultsOf(again.stdout), 'crashes');
+    assert.match(newest?.detail ?? '', /^3 reports .*crash-3\.json, it cannot be read$/);
+  });
+
   test('the daemon of a root that is named alone is looked for where its journal says', async (t) => {
     const root = await whole(t);
     const { stdout } = await scribe(['doctor', '--json', '--root', root.dir]);

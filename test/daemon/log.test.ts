@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import pino from 'pino';
-import { terminalLine } from '../../src/daemon/log.ts';
+import { loggable, terminalLine } from '../../src/daemon/log.ts';
 
 const logged = (write: (log: pino.Logger) => void): string => {
   const lines: string[] = [];
@@ -21,4 +21,15 @@ test('a line has its time with a zone, its level in words, the message and what 
 test('nothing that is logged steers the terminal', () => {
   const line = logged((log) => log.info({ name: 'a\u001b[31m\nb\u009b' }, 'c\u0007'));
   assert.match(line, /^[\x20-\x7e]*\n$/);
+});
+
+test('C12: of a bug it has name, code and frames, and not its message', () => {
+  const error = Object.assign(new TypeError('canary', { cause: new Error('canary') }), {
+    code: 'ERR_X',
+    token: 'canary',
+  });
+  const line = logged((log) => log.error({ error: loggable(error) }, 'ListContainers failed unexpectedly'));
+  assert.doesNotMatch(line, /canary/);
+  assert.match(line, /TypeError \[ERR_X\]: \[message left out\]\\n {4}at .*log\.test\.ts:\d+/);
+  assert.match(line, /Caused by: Error: \[message left out\]/);
 });

@@ -1,14 +1,16 @@
 /**
- * Daemons that end without a word, for real: by a signal, and by V8 for want of memory. The next start finds it out once it
+ * Daemons that end without a word, for real: by a signal, and for want of memory, by the kernel and by V8. The next start finds it out once it
  * serves, writes the report, and replay, doctor and the log say what is known. What ended in order, or said itself why it ended,
  * leaves none.
  */
 import assert from 'node:assert/strict';
-import { access, readdir, readFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { access, mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CrashReport } from '../../src/daemon/crash-report.ts';
+import { onCleanup } from '../support/cleanup.ts';
 import { type Daemon, startDaemon } from '../support/daemon.ts';
 import { headOf, recordsOf } from '../support/journal.ts';
 import { searcherFor } from '../support/canaries.ts';
@@ -71,13 +73,36 @@ test('a daemon that a signal ended: the next start leaves a report that replay t
   assert.deepEqual((await reportsOf(daemon)).length, 2);
 });
 
-/** Fills the memory on demand. */
+/** Fills the memory on demand; of Node's options, which have no spaces. */
 const greedy =
-  "--max-old-space-size=48 --import=data:text/javascript,process.on('SIGUSR2',()=>{for(let%20kept=[];;)kept.push(Array.from({length:1000},(_,n)=>({n})))})";
+  "--import=data:text/javascript,process.on('SIGUSR2',()=>{for(let%20kept=[];;)kept.push(Array.from({length:1000},(_,n)=>({n})))})";
+
+/** Gives a process a control group of its own, of which the kernel gives out so much memory more. */
+const limitMemory = async (t: TestContext, pid: number, bytes: number): Promise<void> => {
+  const isUnified = existsSync('/sys/fs/cgroup/cgroup.controllers');
+  const dir = join('/sys/fs/cgroup', isUnified ? '' : 'memory', `scribe-test-memory-${pid}`);
+  await mkdir(dir);
+  onCleanup(t, () => rmdir(dir));
+  await writeFile(join(dir, isUnified ? 'memory.max' : 'memory.limit_in_bytes'), String(bytes));
+  await writeFile(join(dir, 'cgroup.procs'), String(pid));
+};
+
+test('a daemon that the kernel killed for want of memory: its report has the words of the kernel', async (t) => {
+  const daemon = await startDaemon(t, { env: { NODE_OPTIONS: greedy } });
+  const pid = daemon.pid();
+  await limitMemory(t, pid, 32 * 1024 * 1024);
+  process.kill(pid, 'SIGUSR2');
+  const how = await Promise.race([daemon.ended(), sleep(patienceMs, 'still there', { ref: false })]);
+  assert.equal(how, 'SIGKILL', daemon.log());
+  await daemon.start();
+  await whenLogged(daemon, 'the daemon before this one: the kernel killed it, for memory had run out');
+  const { report } = await newestReport(daemon);
+  assert.match(JSON.stringify(report.afterwards?.kernelLog), new RegExp(`Killed process ${pid} `));
+});
 
 test('a daemon that V8 ended for want of memory: its report has V8 words and heap, and nothing of its environment', async (t) => {
   const canary = `canary-${'5b1f0e'.repeat(3)}`;
-  const daemon = await startDaemon(t, { env: { NODE_OPTIONS: greedy, SECRET: canary } });
+  const daemon = await startDaemon(t, { env: { NODE_OPTIONS: `--max-old-space-size=48 ${greedy}`, SECRET: canary } });
   await configure(daemon, 1);
   process.kill(daemon.pid(), 'SIGUSR2');
   const how = await Promise.race([daemon.ended(), sleep(patienceMs, 'still there', { ref: false })]);
