@@ -4,7 +4,8 @@
  * journal in between. Timers live here too, since a timer is an effect.
  */
 import type { Effect, EffectKind, EffectResults } from '../domain/model/effects.ts';
-import { type Failure, FailureError, messageOf } from '../domain/model/errors.ts';
+import { failureWordsOf } from '../domain/model/error-words.ts';
+import { type Failure, FailureError } from '../domain/model/errors.ts';
 import type { EffectEnded } from '../domain/model/records.ts';
 import type { EffectRequest } from '../domain/deciding/effect-request.ts';
 import type { Clock, DigestOf, EffectAttachment, EffectContext, Perform, PerformEffects } from './ports.ts';
@@ -167,6 +168,5 @@ async function performOne(
 
 function failureOf(error: unknown, doing: string): Failure {
   if (error instanceof FailureError) return error.failure;
-  const message = messageOf(error);
-  return { reason: 'HostFailed', message: `${doing}: ${message}` };
+  return { reason: 'HostFailed', message: `${doing}: ${failureWordsOf(error)}` };
 }

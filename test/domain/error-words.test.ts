@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import { knownHeadOf, knownMessageOf, knownWordsOf } from '../../src/domain/model/error-words.ts';
+import { failureWordsOf, knownHeadOf, knownMessageOf, knownWordsOf } from '../../src/domain/model/error-words.ts';
 import { FailureError, KnownError } from '../../src/domain/model/errors.ts';
 import { JournalError } from '../../src/journal/errors.ts';
 import { searcherFor } from '../support/canaries.ts';
@@ -77,6 +77,15 @@ describe('what is told of an error', () => {
       'Caused by: SqliteError [SQLITE_FULL]: database or disk is full',
     ]);
     assert.equal(knownWordsOf(journal).match(/^ {4}at .*error-words\.test\.ts:/gm)?.length, 3);
+  });
+
+  test('a failure that nobody meant to be one has the words of who threw it, unless they are the language its own', () => {
+    assert.equal(failureWordsOf(new Error('is not a regular file')), 'is not a regular file');
+    assert.equal(failureWordsOf(new FailureError('HostFailed', 'The node is odd.')), 'The node is odd.');
+    const parsing = thrownBy(() => JSON.parse(`{"token": ${secret}}`) as unknown);
+    assert.match(String(parsing), /"token": /, 'V8 quotes where it could not go on');
+    assert.equal(failureWordsOf(parsing), `SyntaxError: ${LEFT_OUT}`);
+    assert.equal(failureWordsOf(new TypeError('thing is not iterable')), 'TypeError: thing is not iterable');
   });
 
   test('nothing passes for more than it is: names, codes, frames, and what is no error', () => {

@@ -3,7 +3,7 @@
  * crashes. Its name, its code and the frames of its stack always; its message only where it is known who worded it and what
  * of, since any other may quote what it stumbled on. Pure.
  */
-import { FailureError, KnownError } from './errors.ts';
+import { FailureError, KnownError, messageOf } from './errors.ts';
 
 const LEFT_OUT = '[message left out]';
 
@@ -63,6 +63,15 @@ const nameOf = ({ name }: Error): string => (NAME.test(name) ? name : 'Error');
 /** What stands in for its message. */
 export const knownMessageOf = (error: unknown): string =>
   error instanceof Error && isKnown(error) ? error.message : LEFT_OUT;
+
+const IN_PROGRAMS = [TypeError, SyntaxError, RangeError, URIError];
+
+/**
+ * What a failure says that nobody meant to be one. Who throws a plain Error words it himself, for this; but JSON.parse
+ * quotes what it could not read, and others what they were given, in errors of the types that stand for mistakes in a program.
+ */
+export const failureWordsOf = (error: unknown): string =>
+  IN_PROGRAMS.some((type) => error instanceof type) ? knownHeadOf(error) : messageOf(error);
 
 /** `TypeError: Cannot read properties of undefined (reading 'app')`, `SqliteError [SQLITE_FULL]: …`: a line, of what is known. */
 export const knownHeadOf = (error: unknown): string => {
