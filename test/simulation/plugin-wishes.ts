@@ -41,6 +41,8 @@ export function createWishes(random: Random, said: (what: PluginsSaid) => void):
     const resources = limits(plugin);
     if (!random.chance(IMPOSSIBLE_RATE)) return { containerId, resources, ...mayFail };
     said('PluginInvalid');
+    // Where both want it, that they do is seen first.
+    said('PluginConflict');
     return { containerId, resources: { ...resources, rdtClass: 'gold' }, ...mayFail };
   }
 

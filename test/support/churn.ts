@@ -97,7 +97,17 @@ export const startChurn = (daemon: Daemon, image: string, clients: number): Chur
       patienceMs,
     );
     if (status.reason === 'StartError') return;
-    assert.equal(status.exitCode, exitCode, `${containerId}: ${status.reason} ${status.message}`);
+    if (status.exitCode !== exitCode) {
+      const { stdout } = await daemon.scribe(
+        'history',
+        '--root',
+        daemon.dirs.root,
+        '--events',
+        '--container',
+        containerId,
+      );
+      assert.fail(`${containerId} ended with ${status.exitCode} (${status.reason}), not with ${exitCode}:\n${stdout}`);
+    }
     const again = await persist(() => statusOf(daemon, containerId));
     assert.deepEqual(
       [again.state, again.exitCode, again.finishedAt],
