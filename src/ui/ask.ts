@@ -1,6 +1,13 @@
-/** Asks the server: questions that it answers with JSON, and the stream of records. */
+/** Asks the server, and says in words why it did not answer. */
 import type { ErrorAnswer } from './answers.ts';
-import { createFrameReader, type Frame } from './frames.ts';
+
+/** Another server answers under this address, which does not know its token: it was made anew when that started. */
+export class Refused extends Error {}
+
+const UNAUTHORIZED = 401;
+
+/** Nobody answered: what was asked may be right. */
+export const isUnanswered = (error: unknown): boolean => error instanceof TypeError || error instanceof Refused;
 
 /** Browsers say that they were not answered by a TypeError, in words of their own. */
 export const sentenceOf = (error: unknown): string => {
@@ -9,8 +16,13 @@ export const sentenceOf = (error: unknown): string => {
   return `scribe ui does not answer: it has ended, or the way to it is broken (${text}).`;
 };
 
-export const reached = (path: string, signal?: AbortSignal): Promise<Response> =>
-  fetch(path, signal === undefined ? {} : { signal });
+/** The server's answer, whatever it says; rejects where there is none. */
+export const reached = async (path: string, signal?: AbortSignal): Promise<Response> => {
+  const response = await fetch(path, signal === undefined ? {} : { signal });
+  if (response.status === UNAUTHORIZED)
+    throw new Refused('this scribe ui has ended, and another one has its port. Open the address that it printed.');
+  return response;
+};
 
 /** Rejects with the server's sentence, or with what kept it from answering. */
 export const ask = async <Answer>(path: string, query: Readonly<Record<string, string>> = {}, signal?: AbortSignal) => {
@@ -19,51 +31,4 @@ export const ask = async <Answer>(path: string, query: Readonly<Record<string, s
   const answer = (await response.json()) as Answer | ErrorAnswer;
   if (!response.ok) throw new Error((answer as ErrorAnswer).error);
   return answer as Answer;
-};
-
-/** Frames from the one with this number on, and those that come. Resolves when the server has ended. */
-const readFrames = async (
-  from: number,
-  signal: AbortSignal,
-  onFrames: (frames: readonly Frame[]) => void,
-): Promise<void> => {
-  const { body } = await reached(`records?from=${from}`, signal);
-  const read = createFrameReader();
-  for await (const chunk of body ?? []) {
-    const frames = read(chunk);
-    if (frames.length > 0) onFrames(frames);
-  }
-};
-
-const inSight = (): Promise<void> =>
-  new Promise((resolve) => {
-    if (!document.hidden) resolve();
-    else document.addEventListener('visibilitychange', () => resolve(), { once: true });
-  });
-
-/**
- * Reads while the page is in sight: a browser has six connections to one server, and pages that nobody looks at must leave
- * them to others. Resolves when the server has ended.
- */
-export const followFrames = async (onFrames: (frames: readonly Frame[]) => void): Promise<void> => {
-  let count = 0;
-  for (;;) {
-    await inSight();
-    const hidden = new AbortController();
-    const leave = (): void => {
-      if (document.hidden) hidden.abort();
-    };
-    document.addEventListener('visibilitychange', leave);
-    try {
-      await readFrames(count, hidden.signal, (frames) => {
-        count += frames.length;
-        onFrames(frames);
-      });
-      return;
-    } catch (error) {
-      if (!hidden.signal.aborted) throw error;
-    } finally {
-      document.removeEventListener('visibilitychange', leave);
-    }
-  }
 };

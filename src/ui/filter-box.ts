@@ -6,6 +6,8 @@ export interface FilterBox {
   readonly focus: () => void;
   /** Puts these words into the box, and asks which records they choose. */
   readonly apply: (words: string) => void;
+  /** Asks anew which records those are that were chosen. */
+  readonly again: () => void;
 }
 
 export interface FilterBoxEvents {
@@ -36,13 +38,17 @@ export const createFilterBox = ({ onMatches, onWords }: FilterBoxEvents): Filter
   box.addEventListener('search', () => {
     if (box.value === '' && applied !== '') form.requestSubmit();
   });
+  const again = (): void => {
+    if (applied !== '') filter.apply(applied);
+  };
   document.addEventListener('visibilitychange', () => {
     // A filter that goes on holds a connection; it is asked anew when somebody looks again.
     if (document.hidden) filter.pause();
-    else if (applied !== '') filter.apply(applied);
+    else again();
   });
 
   return {
+    again,
     focus: () => box.focus(),
     apply(words) {
       applied = words;

@@ -1,6 +1,6 @@
 /** Asks the server which records a filter chooses, and marks them as the answer comes. Text is the server's to understand. */
 import type { ErrorAnswer, Matches } from './answers.ts';
-import { reached, sentenceOf } from './ask.ts';
+import { isUnanswered, reached, sentenceOf } from './ask.ts';
 import { linesIn } from './lines.ts';
 import { countText } from './words.ts';
 
@@ -49,7 +49,7 @@ export const createRecordFilter = ({ onMatches, onNote }: FilterEvents): RecordF
       }
       onNote('…', false);
       read(words, signal).catch((error: unknown) => {
-        if (!signal.aborted) onNote(sentenceOf(error), true);
+        if (!signal.aborted) onNote(sentenceOf(error), !isUnanswered(error));
       });
     },
   };

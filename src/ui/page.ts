@@ -5,22 +5,23 @@
 import type { AboutAnswer } from './answers.ts';
 import type { Action } from './actions.ts';
 import { createAddress } from './address.ts';
-import { ask, followFrames, sentenceOf } from './ask.ts';
+import { ask, sentenceOf } from './ask.ts';
+import { followRecords } from './connection.ts';
 import { listenToControls } from './controls.ts';
 import { element } from './dom.ts';
 import type { Scene } from './draw.ts';
 import { createFilterBox } from './filter-box.ts';
 import { indexOf, type LaneIndex, toldIn } from './lane-index.ts';
 import { type Plot, rowsIn } from './layout.ts';
+import { createLaneCursor } from './lane-cursor.ts';
 import { createList, LISTED_MAX } from './list.ts';
 import { readPalette } from './palette.ts';
 import { createPanel, podOf } from './panel.ts';
 import { createPicture } from './picture.ts';
-import { neighbourOf, recordNear } from './pointing.ts';
 import { createStore, positionOf, type Records } from './store.ts';
 import { following, moved, panned, showing, type TimeWindow, wholeOf, zoomed } from './time-window.ts';
 import { type ViewState, viewOf } from './view-state.ts';
-import { recordText, rowText, statusText } from './words.ts';
+import { statusText } from './words.ts';
 
 const INDEX_EVERY_MS = 250;
 
@@ -29,21 +30,16 @@ let records: Records = store.records();
 let index: LaneIndex = indexOf(records, null, true);
 let matches: ReadonlySet<number> | null = null;
 let view: ViewState = viewOf(location.hash);
-let rows: Uint32Array = new Uint32Array();
 /** A record that the address names is opened when it is here: until then nobody knows of which pod it is. */
 let isRecordDue = view.record !== null;
 /** Whoever closes the panel goes on where they were. */
 let openedFrom: 'list' | 'lanes' = 'lanes';
-let chosenRow = 0;
-let pointed: number | null = null;
 let palette = readPalette();
 let timeZone = 'UTC';
-/** Why nothing new comes; '' while it does. */
-let ending = '';
 let indexTimer: ReturnType<typeof setTimeout> | undefined;
 
 const status = element('status', HTMLElement);
-const note = element('lane-note', HTMLElement);
+const connection = element('connection', HTMLElement);
 const lanesBox = element('lanes', HTMLElement);
 const help = element('help', HTMLDialogElement);
 
@@ -59,10 +55,10 @@ const openPosition = (): number | null => (view.record === null ? null : positio
 const sceneOf = (plot: Plot): Scene | null => {
   if (records.count === 0) return null;
   const window = windowNow();
-  rows = rowsIn(index, records.lanes, window, matches !== null);
-  chosenRow = Math.min(chosenRow, Math.max(0, rows.length - 1));
-  const chosenPosition = pointed ?? openPosition();
-  return { records, index, window, plot, palette, timeZone, rows, chosenRow, chosenPosition };
+  const rows = rowsIn(index, records.lanes, window, matches !== null);
+  cursor.setRows(rows);
+  const chosenPosition = cursor.pointed() ?? openPosition();
+  return { records, index, window, plot, palette, timeZone, rows, chosenRow: cursor.row(), chosenPosition };
 };
 
 const filterBox = createFilterBox({
@@ -76,20 +72,17 @@ const filterBox = createFilterBox({
   },
 });
 
+const cursor = createLaneCursor(() => ({ records, index, timeZone }));
 const list = createList((seq) => openRecord(seq, 'list'));
 const panel = createPanel((seq) => openRecord(seq));
 const picture = createPicture({
   scene: sceneOf,
   onZoom: (factor, atMs) => setWindow(zoomed(windowNow(), factor, atMs, wholeNow())),
   onPan: (share) => setWindow(panned(windowNow(), share, wholeNow())),
-  onPoint: (row, atMs, withinMs) => {
-    const lane = rows[row];
-    point(lane === undefined ? null : recordNear(records, index, lane, atMs, withinMs));
-  },
+  onPoint: (row, atMs, withinMs) => point(cursor.near(row, atMs, withinMs)),
   onOpen: (row, atMs, withinMs) => {
-    chosenRow = row;
-    const lane = rows[row];
-    const position = lane === undefined ? null : recordNear(records, index, lane, atMs, withinMs);
+    cursor.choose(row);
+    const position = cursor.near(row, atMs, withinMs);
     if (position !== null) openRecord(records.seqs[position] ?? 0, 'lanes');
     else picture.draw();
   },
@@ -101,17 +94,13 @@ const tell = (): void => {
   const lanes = rowsIn(index, records.lanes, window, matches !== null).length;
   const { newest, total } = toldIn(records, index, window, LISTED_MAX);
   list.show(newest, total);
-  const inView = { window, timeZone, told: total, lanes };
-  status.textContent = statusText(records, inView, ending);
+  status.textContent = statusText(records, { window, timeZone, told: total, lanes });
 };
 
 const address = createAddress(() => tell());
 
 const point = (position: number | null): void => {
-  if (position === pointed) return;
-  pointed = position;
-  if (position !== null) note.textContent = recordText(records, position, timeZone);
-  picture.draw();
+  if (cursor.point(position)) picture.draw();
 };
 
 const setView = (changed: Partial<ViewState>, isStep = false): void => {
@@ -156,7 +145,7 @@ function openRecord(seq: number, from = openedFrom): void {
   openedFrom = from;
   const position = positionOf(records, seq);
   const atMs = position === null ? null : (records.times[position] ?? 0);
-  pointed = null;
+  cursor.point(null);
   const window = windowNow();
   const shown = atMs === null ? window : showing(window, atMs);
   setView({ record: seq, ...(shown === window ? {} : { window: shown }) }, true);
@@ -171,20 +160,22 @@ const closeRecord = (): void => {
   if (openedFrom === 'lanes' || !list.focus(closed)) lanesBox.focus();
 };
 
-const chooseRow = (row: number): void => {
-  chosenRow = Math.min(Math.max(row, 0), Math.max(0, rows.length - 1));
-  const lane = rows[chosenRow];
-  note.textContent = lane === undefined ? '' : rowText(records, lane);
-  pointed = null;
-  picture.showRow(chosenRow);
+const toRow = (row: number): void => {
+  cursor.toRow(row);
+  picture.showRow(cursor.row());
   picture.draw();
 };
 
 const toNeighbour = (direction: 1 | -1): void => {
-  const position = neighbourOf(index, rows[chosenRow] ?? 0, pointed ?? openPosition(), direction, windowNow());
+  const position = cursor.neighbour(direction, openPosition(), windowNow());
   if (position === null) return;
   setWindow(showing(windowNow(), records.times[position] ?? 0));
   point(position);
+};
+
+const openPointed = (): void => {
+  const position = cursor.pointed();
+  if (position !== null) openRecord(records.seqs[position] ?? 0, 'lanes');
 };
 
 const perform = (action: Action): void => {
@@ -211,19 +202,19 @@ const perform = (action: Action): void => {
     case 'close':
       return closeRecord();
     case 'up':
-      return chooseRow(chosenRow - 1);
+      return toRow(cursor.row() - 1);
     case 'down':
-      return chooseRow(chosenRow + 1);
+      return toRow(cursor.row() + 1);
     case 'page up':
-      return chooseRow(chosenRow - picture.rowsInSight());
+      return toRow(cursor.row() - picture.rowsInSight());
     case 'page down':
-      return chooseRow(chosenRow + picture.rowsInSight());
+      return toRow(cursor.row() + picture.rowsInSight());
     case 'before':
       return toNeighbour(-1);
     case 'after':
       return toNeighbour(1);
     case 'open':
-      return pointed === null ? undefined : openRecord(records.seqs[pointed] ?? 0, 'lanes');
+      return openPointed();
   }
 };
 
@@ -250,15 +241,21 @@ const start = async (): Promise<void> => {
   document.title = `scribe: ${about.journal}`;
   setView({});
   if (view.filter !== '') filterBox.apply(view.filter);
-  await followFrames((frames) => {
-    for (const frame of frames) store.add(frame);
-    refreshSoon();
+  await followRecords({
+    onFrames: (frames) => {
+      for (const frame of frames) store.add(frame);
+      refreshSoon();
+    },
+    onAgain: () => {
+      filterBox.again();
+      refreshSoon();
+    },
+    onWords: (words) => {
+      connection.textContent = words;
+    },
   });
-  throw new Error('scribe ui has ended.');
 };
 
 start().catch((error: unknown) => {
-  ending = `Nothing new comes: ${sentenceOf(error)} Load the page again, or start scribe ui again.`;
-  if (records.count === 0) status.textContent = ending;
-  else tell();
+  connection.textContent = `${sentenceOf(error)} Load the page again.`;
 });

@@ -24,20 +24,17 @@ export interface InView {
   readonly lanes: number;
 }
 
-/** @param ending  why nothing new comes; '' while it does */
 export const statusText = (
   { count, isRead, throughSeq }: Pick<Records, 'count' | 'isRead' | 'throughSeq'>,
   { window, timeZone, told, lanes }: InView,
-  ending: string,
 ): string => {
-  if (count === 0) return [isRead ? 'There are no records yet.' : 'Reading.', ending].filter(Boolean).join(' ');
+  if (count === 0) return isRead ? 'There are no records yet.' : 'Reading.';
   const span = `${momentText(window.fromMs, timeZone)} to ${momentText(window.toMs, timeZone)} ${timeZone}`;
   const pruned = throughSeq - count;
   return [
     `${span}: ${toldText(told)}, ${countText(lanes, 'lane', 'lanes')}.`,
     pruned > 0 ? `${countText(pruned, 'record is', 'records are')} pruned.` : '',
-    isRead || ending !== '' ? '' : `Reading: ${throughSeq.toLocaleString('en-US')} records so far.`,
-    ending,
+    isRead ? '' : `Reading: ${throughSeq.toLocaleString('en-US')} records so far.`,
   ]
     .filter(Boolean)
     .join(' ');

@@ -77,6 +77,8 @@ const sendAll = async (
   pieces: AsyncIterable<Uint8Array | string>,
 ): Promise<void> => {
   response.writeHead(200, { ...SECURITY_HEADERS, 'Content-Type': type });
+  // Before there is anything to send: who asks again after the connection broke learns by them that it is there again.
+  response.flushHeaders();
   const gone = once(response, 'close');
   for await (const piece of pieces) {
     if (response.destroyed) return;

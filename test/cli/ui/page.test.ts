@@ -28,6 +28,7 @@ import {
   textOf,
 } from './looking.ts';
 import { type Served, serveJournal } from './served.ts';
+import { openWay } from './way.ts';
 
 const owner = cleanupAfterAll();
 let chromium: Browser;
@@ -236,7 +237,7 @@ describe('the page', () => {
         lines.some((line) => line.startsWith(`- ${wanted}`)),
         `${wanted}\n${told}`,
       );
-    assert.equal(await page.getByRole('status').count(), 3);
+    assert.equal(await page.getByRole('status').count(), 4);
   });
 });
 
@@ -253,14 +254,41 @@ test('what is written comes by itself, and live goes with it', async (t) => {
   assert.equal(await page.locator('#live').getAttribute('aria-pressed'), 'true');
   assert.doesNotMatch(await textOf(page, '#status'), /08:00:20\.000/);
   await ui.stop();
-  await says(
-    page,
-    '#status',
-    /calls and events, 7 lanes\. Nothing new comes: .* Load the page again, or start scribe ui again\.$/,
-  );
+  await says(page, '#connection', /^Connection lost, trying again: scribe ui has ended, or the way to it is broken\./);
   await page.keyboard.press('0');
   await page.waitForURL((url) => url.hash === '', { waitUntil: 'commit' });
-  await says(page, '#status', /Nothing new comes: scribe ui/);
+  await says(page, '#status', /calls and events, 7 lanes\.$/);
+});
+
+test('a connection that breaks is made again where it was; another scribe ui at its place is told from it', async (t) => {
+  const growing = await rootWith(t, story.records.slice(0, 30));
+  const { journal } = openJournal({ path: growing.journalPath });
+  onCleanup(t, () => journal.close());
+  const first = await serveJournal(t, growing.journalPath);
+  const way = await openWay(t, first.url);
+  const page = await blankPage(t, chromium);
+  await page.goto(`${way.url}#filter=pod%3Dunlucky`);
+  await says(page, '#filter-note', /^0 records$/);
+  assert.equal(await textOf(page, '#connection'), '');
+  await way.cut();
+  await page
+    .getByRole('status')
+    .filter({ hasText: /^Connection lost, trying again: .* can be looked at\.$/ })
+    .waitFor();
+  assert.equal(await page.getByRole('searchbox', { name: 'Filter' }).getAttribute('aria-invalid'), 'false');
+  await journal.append(story.records.slice(30));
+  await way.mend();
+  await says(page, '#connection', /^Connected again: what was written meanwhile is here\.$/);
+  await says(page, '#filter-note', /^[1-9]\d* records$/);
+  await page.locator('#rows tr').filter({ hasText: 'unlucky' }).first().waitFor();
+  await page.getByRole('searchbox', { name: 'Filter' }).fill('');
+  await page.keyboard.press('Enter');
+  const whole = await pageAt(t, chromium, first.url);
+  await says(page, '#status', new RegExp(`^${(await textOf(whole, '#status')).replaceAll('.', '\\.')}$`));
+  await way.cut();
+  const second = await serveJournal(t, growing.journalPath);
+  await way.mend(second.url);
+  await says(page, '#connection', /^Nothing new comes: this scribe ui has ended, and another one has its port\./);
 });
 
 test('a journal with nothing in it says so, and shows the first record when there is one', async (t) => {

@@ -1,0 +1,101 @@
+/**
+ * The stream of records from the server, and what is to be said of it: when it breaks, it is asked for again where it left
+ * off, by and by, until the server is there again. Draws nothing.
+ *
+ *     open ──broken──> lost ──answered──> open        lost ──answered by another──> ended
+ */
+import { Refused, reached } from './ask.ts';
+import { createFrameReader, type Frame } from './frames.ts';
+
+export interface ConnectionEvents {
+  readonly onFrames: (frames: readonly Frame[]) => void;
+  /** The server is there again: what was asked for meanwhile has no answer. */
+  readonly onAgain: () => void;
+  /** What whoever looks at the page, or hears it, has to know of the connection; '' for nothing. */
+  readonly onWords: (words: string) => void;
+}
+
+const WAIT_MS_MIN = 500;
+const WAIT_MS_MAX = 15_000;
+const TOLD_MS = 10_000;
+
+const LOST =
+  'Connection lost, trying again: scribe ui has ended, or the way to it is broken. What was read stays, and can be looked at.';
+const AGAIN = 'Connected again: what was written meanwhile is here.';
+
+const inSight = (): Promise<void> =>
+  new Promise((resolve) => {
+    if (!document.hidden) resolve();
+    else document.addEventListener('visibilitychange', () => resolve(), { once: true });
+  });
+
+/** Twice as long as before; sooner when somebody looks at the page again, or the machine has a network again. */
+const waited = (tries: number): Promise<void> =>
+  new Promise((resolve) => {
+    const sooner = new AbortController();
+    const end = (): void => {
+      clearTimeout(timer);
+      sooner.abort();
+      resolve();
+    };
+    const timer = setTimeout(end, Math.min(WAIT_MS_MAX, WAIT_MS_MIN * 2 ** tries));
+    document.addEventListener('visibilitychange', end, { signal: sooner.signal });
+    addEventListener('online', end, { signal: sooner.signal });
+  });
+
+/** Frames from the one with this number on, and those that come. Ends with the connection. */
+async function* framesFrom(from: number, signal: AbortSignal, onOpen: () => void): AsyncGenerator<readonly Frame[]> {
+  const { body } = await reached(`records?from=${from}`, signal);
+  onOpen();
+  const read = createFrameReader();
+  for await (const chunk of body ?? []) yield read(chunk);
+}
+
+/** A signal for as long as the page is in sight; call what it comes with when it is needed no more. */
+const whileInSight = (): { readonly signal: AbortSignal; readonly release: () => void } => {
+  const hidden = new AbortController();
+  const leave = (): void => {
+    if (document.hidden) hidden.abort();
+  };
+  document.addEventListener('visibilitychange', leave);
+  return { signal: hidden.signal, release: () => document.removeEventListener('visibilitychange', leave) };
+};
+
+/**
+ * Reads while the page is in sight: a browser has six connections to one server, and pages that nobody looks at must leave
+ * them to others. Resolves when another server answers, which has nothing to go on with.
+ */
+export const followRecords = async ({ onFrames, onAgain, onWords }: ConnectionEvents): Promise<void> => {
+  let count = 0;
+  /** Since it was lost; null while it is there. */
+  let tries: number | null = null;
+  let told: ReturnType<typeof setTimeout> | undefined;
+
+  const open = (): void => {
+    if (tries === null) return;
+    tries = null;
+    onWords(AGAIN);
+    told = setTimeout(() => onWords(''), TOLD_MS);
+    onAgain();
+  };
+
+  for (;;) {
+    await inSight();
+    const { signal, release } = whileInSight();
+    try {
+      for await (const frames of framesFrom(count, signal, open)) {
+        count += frames.length;
+        if (frames.length > 0) onFrames(frames);
+      }
+    } catch (error) {
+      if (error instanceof Refused) return onWords(`Nothing new comes: ${error.message}`);
+    } finally {
+      release();
+    }
+    if (signal.aborted) continue;
+    clearTimeout(told);
+    if (tries === null) onWords(LOST);
+    await waited(tries ?? 0);
+    tries = (tries ?? 0) + 1;
+  }
+};
