@@ -30,7 +30,11 @@ const options = {
   label: thingOptions.label,
   ...rangeOptions,
   output: { value: 'FILE', about: 'Appends to this file, instead of writing to standard output.' },
-  endpoint: { value: 'URL', about: 'With --format otlp: sends to this receiver of OTLP over HTTP, at URL/v1/logs.' },
+  endpoint: {
+    value: 'URL',
+    about:
+      'With --format otlp: sends to this receiver of OTLP over HTTP, at URL/v1/logs. What it refuses for good (partial success) is said, and the exit status is 1 then.',
+  },
   follow: {
     short: 'f',
     about:
@@ -72,10 +76,11 @@ const receiverOf = (endpoint: string): string => {
 };
 
 const targetOf = async ({ output, endpoint, format, follow }: Values<typeof options>, io: Io): Promise<Target> => {
-  const waiting: Waiting = follow === true ? (line) => void write(io.stderr, `scribe: ${line}\n`) : null;
+  const tell = (line: string): void => void write(io.stderr, `scribe: ${line}\n`);
+  const waiting: Waiting = follow === true ? tell : null;
   if (endpoint !== undefined && (output !== undefined || format !== 'otlp'))
     throw misuse('--endpoint goes with --format otlp, and without --output.');
-  if (endpoint !== undefined) return otlpTarget(receiverOf(endpoint), waiting);
+  if (endpoint !== undefined) return otlpTarget(receiverOf(endpoint), tell, waiting);
   return output === undefined ? streamTarget(io.stdout) : fileTarget(resolve(output), waiting);
 };
 
@@ -106,7 +111,7 @@ const sendRange = async (
   return sent;
 };
 
-const records = async (path: string, values: Values<typeof options>, io: Io): Promise<0> => {
+const records = async (path: string, values: Values<typeof options>, io: Io): Promise<0 | 1> => {
   const { since, until, follow = false } = values;
   if (follow && until !== undefined) throw misuse('--follow goes on, and --until ends: give one of them.');
   const [format, level] = [parseFormat(values.format), parseLevel(values.level)];
@@ -139,7 +144,7 @@ const records = async (path: string, values: Values<typeof options>, io: Io): Pr
       await sendRange(run, next, head);
       next = Math.max(next, head + 1);
     }
-    return 0;
+    return target.refused() === 0 ? 0 : 1;
   } finally {
     await target.close();
     watch?.close();

@@ -4,11 +4,14 @@
  */
 import { type FileHandle, open } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CliError, failure } from '../command.ts';
+import { failure } from '../command.ts';
 import { type Output, write } from '../io.ts';
+import { post, refusalText } from './otlp.ts';
 
 export interface Target {
   readonly send: (text: string) => Promise<void>;
+  /** How many records it has refused for good. */
+  readonly refused: () => number;
   readonly close: () => Promise<void>;
 }
 
@@ -16,7 +19,6 @@ export interface Target {
 export type Waiting = ((line: string) => void) | null;
 
 const FILE_MODE = 0o600;
-const POST_TIMEOUT_MS = 10_000;
 const TRIES_WAIT_MS = [100, 400, 1600, 5000] as const;
 /** Between two tries of one that waits: the first time, doubled each time, and at most. */
 const WAIT_MS = 1000;
@@ -27,6 +29,7 @@ const NEWLINE = 0x0a;
 
 export const streamTarget = (output: Output): Target => ({
   send: (text) => write(output, text),
+  refused: () => 0,
   close: async () => {},
 });
 
@@ -97,32 +100,25 @@ export const fileTarget = async (path: string, waiting: Waiting): Promise<Target
       return FULL.includes(error.code) ? error.message : refused(error);
     }
   };
-  return { send: sending(`--output ${path}`, tryOnce, [], waiting), close: () => file.close() };
+  return { send: sending(`--output ${path}`, tryOnce, [], waiting), refused: () => 0, close: () => file.close() };
 };
 
-/** What is wrong, or null where it was taken; throws for an answer that another try will not change. */
-const post = async (url: string, body: string): Promise<string | null> => {
-  try {
-    const response = await fetch(url, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body,
-      redirect: 'error',
-      signal: AbortSignal.timeout(POST_TIMEOUT_MS),
-    });
-    await response.body?.cancel();
-    if (response.ok) return null;
-    const isFinal = response.status >= 400 && response.status < 500 && response.status !== 429;
-    if (isFinal) throw failure(`${url} refused the records: HTTP status ${response.status}.`);
-    return `it answered HTTP status ${response.status}`;
-  } catch (thrown) {
-    if (thrown instanceof CliError) throw thrown;
-    const cause = thrown instanceof Error && thrown.cause instanceof Error ? thrown.cause : thrown;
-    return cause instanceof Error ? cause.message : String(cause);
-  }
-};
-
-export const otlpTarget = (endpoint: string, waiting: Waiting): Target => {
+/** @param tell  says a line about it, whether the export waits or not */
+export const otlpTarget = (endpoint: string, tell: (line: string) => void, waiting: Waiting): Target => {
   const url = `${endpoint.replace(/\/+$/, '')}/v1/logs`;
-  return { send: sending(url, (text) => post(url, text), TRIES_WAIT_MS, waiting), close: async () => {} };
+  let refusedCount = 0;
+  const tryOnce = async (text: string): Promise<string | null> => {
+    const posted = await post(url, text);
+    if (posted.kind === 'not taken') return posted.problem;
+    if (posted.refused !== null) {
+      refusedCount += posted.refused.count;
+      tell(refusalText(url, posted.refused));
+    }
+    return null;
+  };
+  return {
+    send: sending(url, tryOnce, TRIES_WAIT_MS, waiting),
+    refused: () => refusedCount,
+    close: async () => {},
+  };
 };
