@@ -3,17 +3,18 @@
  * Pure; formats are functions from this to an object, or to nothing where they have no word for it.
  */
 import { subjectsOf } from '../../domain/call/catalogue.ts';
-import { rpcOf, subjectOf, type SubjectKind } from '../../domain/model/records.ts';
+import { type CallRequest, rpcOf, subjectOf, type SubjectKind } from '../../domain/model/records.ts';
 import type { RecordHashes } from '../../journal/reader.ts';
 import type { JournalRecord } from '../../journal/types.ts';
 import { type Known, knownAs, streamsOfAnswer } from '../history/entries.ts';
-import type { ContainerName, Names, PodName } from '../history/names.ts';
+import { type ContainerName, containerNameOf, type Names, type PodName, podNameOf } from '../history/names.ts';
 import type { Level } from './level.ts';
 
 /** An object by its id, and by its names where they are still known. */
 export interface NamedObject {
   readonly kind: SubjectKind;
-  readonly id: string;
+  /** null: of an image that a call named, and the node did not have. */
+  readonly id: string | null;
   readonly pod: PodName | null;
   /** Of a container: of its pod. Of a pod: its own. */
   readonly podSandboxId: string | null;
@@ -64,6 +65,26 @@ export const namedObject = (names: Names, stream: string): NamedObject => {
   };
 };
 
+/** What a call named that made nothing, or nothing that is still known: a refused one is told with its object, too. */
+const askedFor = (object: NamedObject, request: CallRequest): NamedObject => {
+  if (request.method === 'RunPodSandbox' && object.id === request.newId && object.pod === null)
+    return { ...object, pod: podNameOf(request.config.metadata ?? {}) };
+  if (request.method === 'CreateContainer' && object.id === request.newId && object.container === null)
+    return { ...object, container: containerNameOf(request), podSandboxId: request.podSandboxId };
+  return object;
+};
+
+const imageAskedFor = (request: CallRequest): NamedObject[] =>
+  request.method === 'PullImage' || request.method === 'RemoveImage'
+    ? [{ kind: 'image', id: null, container: null, podSandboxId: null, pod: null, image: request.image }]
+    : [];
+
+const objectsOf = (names: Names, request: CallRequest | undefined, streams: readonly string[]): NamedObject[] => {
+  const objects = streams.map((stream) => namedObject(names, stream));
+  if (request === undefined) return objects;
+  return objects.length === 0 ? imageAskedFor(request) : objects.map((object) => askedFor(object, request));
+};
+
 /** The call that this record ends; null for any other record. */
 export const endedCall = (
   record: JournalRecord,
@@ -81,6 +102,6 @@ export const endedCall = (
     received,
     completed,
     streams,
-    objects: streams.map((stream) => namedObject(names, stream)),
+    objects: objectsOf(names, request, streams),
   };
 };

@@ -43,7 +43,7 @@ const objectRef = (object: NamedObject | undefined): object => {
       resource: RESOURCES[kind],
       ...(pod === null ? {} : { namespace: pod.namespace }),
       ...(name === undefined || name === null ? {} : { name }),
-      uid: id,
+      ...(id === null ? {} : { uid: id }),
     },
   };
 };
@@ -57,7 +57,8 @@ export const kubernetesAudit: Format = (item, level) => {
   const { call, node, record } = item;
   if (call === null) return null;
   const { received, completed, method } = call;
-  const { code, failure, durationNs } = completed.event.body;
+  const { code, failure, durationNs, response } = completed.event.body;
+  const exitCode = response?.exitCode;
   const caller = received?.event.body.caller ?? null;
   return {
     kind: 'Event',
@@ -86,6 +87,7 @@ export const kubernetesAudit: Format = (item, level) => {
       'scribe/seq': String(record.seq),
       'scribe/method': method,
       'scribe/grpc-code': codeName(code),
+      ...(exitCode === undefined ? {} : { 'scribe/exit-code': String(exitCode) }),
       ...(caller === null ? {} : { 'scribe/pid': String(caller.pid) }),
     },
   };

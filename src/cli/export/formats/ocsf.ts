@@ -74,7 +74,7 @@ const resourceOf = ({ kind, id, pod, container, image }: NamedObject): object =>
   const name = kind === 'sandbox' ? pod?.name : kind === 'container' ? container?.name : image;
   return {
     type: RESOURCE_TYPES[kind],
-    uid: id,
+    ...(id === null ? {} : { uid: id }),
     ...(name === undefined || name === null ? {} : { name }),
     ...(pod === null ? {} : { namespace: pod.namespace }),
   };
@@ -82,7 +82,8 @@ const resourceOf = ({ kind, id, pod, container, image }: NamedObject): object =>
 
 const apiActivity = (item: Item, call: EndedCall, level: Level): object => {
   const { received, completed, method, objects } = call;
-  const { code, failure, durationNs } = completed.event.body;
+  const { code, failure, durationNs, response } = completed.event.body;
+  const exitCode = response?.exitCode;
   const verb = verbOf(method);
   const message = failure !== undefined && level === 'request-response' ? { error_message: failure.message } : {};
   return {
@@ -102,7 +103,7 @@ const apiActivity = (item: Item, call: EndedCall, level: Level): object => {
     src_endpoint: { name: item.node },
     ...(objects.length === 0 ? {} : { resources: objects.map(resourceOf) }),
     // `duration` is for aggregates.
-    unmapped: { durationNs: String(durationNs) },
+    unmapped: { durationNs: String(durationNs), ...(exitCode === undefined ? {} : { exitCode }) },
   };
 };
 

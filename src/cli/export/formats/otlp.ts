@@ -31,6 +31,7 @@ const attributesOf = ({ record, object, call }: Item): Attribute[] => {
     ...text('k8s.namespace.name', about.pod?.namespace),
     ...text('scribe.pod_sandbox.id', about.podSandboxId),
     ...text('container.image.id', about.kind === 'image' ? about.id : null),
+    ...text('container.image.name', about.image),
     ...text('rpc.method', call?.method),
     ...text('rpc.grpc.status', call === null ? null : codeName(call.completed.event.body.code)),
     ...number('process.pid', caller?.pid),
