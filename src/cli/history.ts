@@ -173,7 +173,7 @@ export const history = command({
   description: [
     'Shows the calls that changed something, or were meant to, in the order in which they began: when, which object, who called (program, process and user, as the kernel says), how long it took and how it ended; and between them how containers and pods ended, and when the daemon started and stopped. Objects are called by their names after they are gone, too.',
     'On a terminal rows have colours (unless NO_COLOR is set), and times say how long ago that was; what goes into a pipe or a file has neither. Reads the journal itself, with the daemon up or down, and changes nothing. What was pruned because it was old is shown as that.',
-    'With --json every record is an object of its own, with all of its columns: seq, at and mono (nanoseconds, as text), boot, type, v, stream, cause, call, bodyHash, hash, body; and beside them time (UTC) and object (what the stream tells of, with its name). The records of a call come one after another.',
+    'With --json every record is an object of its own, with all of its columns: seq, at and mono (nanoseconds, as text), boot, type, v, stream, cause, call, bodyHash, hash, body; and beside them time (UTC) and object (what it is about, with its names; of records of a call: what that is about). The records of a call come one after another.',
   ],
   options,
   examples: [

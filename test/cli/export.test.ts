@@ -11,6 +11,7 @@ import { before, describe, test } from 'node:test';
 import Ajv from 'ajv';
 import { NamespaceMode } from '../../src/domain/model/cri.ts';
 import { post } from '../../src/cli/export/otlp.ts';
+import { FailureError } from '../../src/domain/model/errors.ts';
 import { openJournal } from '../../src/journal/open.ts';
 import type { JournalRecord } from '../../src/journal/types.ts';
 import { cleanupAfterAll } from '../support/cleanup.ts';
@@ -18,7 +19,7 @@ import { startProcess } from '../support/process.ts';
 import { fillAtOnce, mountSmallDisk } from '../support/small-disk.ts';
 import { tempDir } from '../support/temp-dir.ts';
 import { type Story, tell } from './story.ts';
-import { jsonLines, type Root, rootWith, type Said, scribe } from './support.ts';
+import { jsonLines, kubelet, recordsOf, type Root, rootWith, type Said, scribe, startNode } from './support.ts';
 
 const owner = cleanupAfterAll();
 
@@ -85,6 +86,17 @@ describe('export', () => {
     assert.ok(lines.every(({ bodyHash }) => /^[0-9a-f]{64}$/.test(bodyHash)));
     const started = lines.find(({ type }) => type === 'container.started');
     assert.partialDeepStrictEqual(started?.object, { kind: 'container', id: story.nginx, name: 'nginx' });
+    const objectsOf = (wanted: string): unknown[] =>
+      lines.filter(({ type }) => type === wanted).map(({ object }) => object);
+    // The beginning of a call and its end are about the same, also where it was refused and made nothing.
+    for (const type of ['call.received', 'call.completed']) {
+      assert.partialDeepStrictEqual(objectsOf(type)[1], { kind: 'pod', id: story.web, name: 'web' });
+      assert.partialDeepStrictEqual(objectsOf(type).at(type === 'call.completed' ? -2 : -3), {
+        kind: 'container',
+        name: 'second',
+        pod: { name: 'web', namespace: 'test' },
+      });
+    }
   });
 
   test('ocsf: each event is valid against the schema of its class, calls are API Activity, containers Process Activity', async () => {
@@ -121,7 +133,10 @@ describe('export', () => {
         status_code: 'OK',
         actor: { process: { pid: 4711, user: { uid: '1000' } } },
         resources: [{ type: 'container', uid: story.nginx, name: 'nginx', namespace: 'default' }],
+        unmapped: { exitCode: 3 },
       });
+      const refused = events.filter(({ status_code, resources }) => status_code === 'NOT_FOUND' && resources);
+      assert.partialDeepStrictEqual(refused[0]?.resources, [{ type: 'container', name: 'second', namespace: 'test' }]);
       const uuids = new Map(ofClass(1007).map(({ process }) => [process?.container.uid, process?.container]));
       assert.equal(uuids.get(story.nginx)?.pod_uuid, POD_UID);
       assert.match(uuids.get(story.nginx)?.image?.uid ?? '', /^sha256:/);
@@ -151,6 +166,7 @@ describe('export', () => {
       verb: 'connect',
       user: { username: 'uid:1000', uid: '1000' },
       objectRef: { resource: 'containers', namespace: 'default', name: 'nginx', uid: story.nginx },
+      annotations: { 'scribe/exit-code': '3' },
       responseStatus: { status: 'Success', code: 200 },
     });
     for (const { requestReceivedTimestamp: from, stageTimestamp: to } of events) {
@@ -162,6 +178,37 @@ describe('export', () => {
       await exported('--format', 'kubernetes-audit', '--level', 'request', '--container', 'nginx', '--since', '1'),
     ).filter(({ requestObject }) => requestObject !== undefined && 'cmd' in requestObject);
     assert.deepEqual(whole?.requestObject?.cmd, ['cat', '/etc/hostname']);
+  });
+
+  test('an image that a call named and the node never had is told by that name, in every format', async () => {
+    const node = await startNode({
+      perform: {
+        PullImage: async () => {
+          throw new FailureError('ImageNotFound', 'there is none');
+        },
+      },
+    });
+    const image = 'registry.test/none:1';
+    await node.ask({ method: 'PullImage', image, credentials: null }, kubelet);
+    await node.ask({ method: 'RemoveImage', image }, kubelet);
+    const { dir } = await rootWith(owner, recordsOf(node));
+    const told = async (format: string): Promise<unknown[]> => {
+      const { stdout } = await scribe(['export', '--root', dir, '--format', format]);
+      return jsonLines<Record<string, unknown>>(stdout).filter((line) => JSON.stringify(line).includes(image));
+    };
+    const named = { kind: 'image', id: null, name: image };
+    assert.partialDeepStrictEqual(
+      (await told('json')).map((line) => (line as { object: unknown }).object),
+      [named, named, named, named],
+    );
+    const resources = [{ type: 'image', name: image }];
+    assert.partialDeepStrictEqual(await told('ocsf'), [{ resources }, { resources }]);
+    const objectRef = { resource: 'images', name: image };
+    assert.partialDeepStrictEqual(await told('kubernetes-audit'), [{ objectRef }, { objectRef }]);
+    assert.match(
+      JSON.stringify(await told('otlp')),
+      /"container.image.name","value":\{"stringValue":"registry.test\/none:1"/,
+    );
   });
 
   test('cloudevents: an event for each record, with the attributes that 1.0 requires', async () => {

@@ -322,6 +322,14 @@ describe('history', () => {
       for (const [index, line] of calls.entries()) {
         if (line.type === 'call.completed') assert.equal(calls[index - 1]?.seq, line.call);
       }
+      const refused = calls.filter(({ object }) => object?.name === 'second');
+      assert.deepEqual(
+        refused.map(({ type, object }) => [type, object?.kind]),
+        [
+          ['call.received', 'container'],
+          ['call.completed', 'container'],
+        ],
+      );
       assert.equal(calls.at(-1)?.type, 'call.received');
       assert.deepEqual(
         all.filter(({ type }) => !type.startsWith('call.')).map(({ type }) => type),

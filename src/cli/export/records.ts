@@ -6,9 +6,10 @@ import { subjectsOf } from '../../domain/call/catalogue.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import type { JournalRecord } from '../../journal/types.ts';
 import { type Entry, knownAs } from '../history/entries.ts';
+import { namedObject, type NamedObject, objectsOfCall } from '../history/named-object.ts';
 import { createNames, recordOf } from '../history/names.ts';
 import { createSelection, type Wanted } from '../history/selection.ts';
-import { endedCall, type EndedCall, type Item, namedObject } from './item.ts';
+import { endedCall, type EndedCall, type Item } from './item.ts';
 
 export interface ItemPage {
   readonly items: readonly Item[];
@@ -36,11 +37,21 @@ export const createItemReader = (reader: JournalReader, node: string, wanted: Wa
     return { kind: 'call', received, completed: call?.completed ?? null, events: [], streams };
   };
 
+  /** Of a record of a call: what that is about. */
+  const objectOf = (record: JournalRecord, call: EndedCall | null): NamedObject => {
+    const own = namedObject(names, record.stream);
+    if (own.kind !== 'call') return own;
+    if (call !== null) return call.objects[0] ?? own;
+    const first = record.call === null ? record : recordOf(reader, record.call);
+    const request = first === undefined ? undefined : knownAs('call.received', first)?.event.body.request;
+    return request === undefined ? own : (objectsOfCall(names, request, subjectsOf(request))[0] ?? own);
+  };
+
   const itemsOf = (record: JournalRecord): Item[] => {
     selection.learn(record);
     const call = endedCall(record, names, (seq) => recordOf(reader, seq));
     if (!selection.has(entryOf(record, call))) return [];
-    return [{ node, record, hashes: reader.hashesOf(record.seq), object: namedObject(names, record.stream), call }];
+    return [{ node, record, hashes: reader.hashesOf(record.seq), object: objectOf(record, call), call }];
   };
 
   return {

@@ -1,45 +1,22 @@
 /** Entries of a history as JSON, an object per line: what programs read. */
-import { subjectOf } from '../../domain/model/records.ts';
 import type { JournalReader } from '../../journal/reader.ts';
 import type { JournalRecord, ReadRow } from '../../journal/types.ts';
 import { jsonLine, utcTime } from '../format.ts';
 import { type Output, write } from '../io.ts';
 import { columnsOf } from '../record-columns.ts';
 import type { Entry } from './entries.ts';
-import { containerNameJson, type Names } from './names.ts';
+import { namedObject, type NamedObject, namedObjectJson, objectsOfCall } from './named-object.ts';
+import type { Names } from './names.ts';
 import type { Shown } from './rows.ts';
 
 const CHARS_HELD_MAX = 32 * 1024;
 
-/** What a stream tells of, with its name; null for the node itself and for calls, whose request says it. */
-const namedObject = (names: Names, stream: string): object | null => {
-  const { kind, id } = subjectOf(stream);
-  switch (kind) {
-    case 'sandbox':
-      return { kind: 'pod', id, ...names.pod(id) };
-    case 'container': {
-      const container = names.container(id);
-      return {
-        kind,
-        id,
-        ...containerNameJson(container),
-        ...(container === null ? {} : { pod: names.pod(container.podSandboxId) }),
-      };
-    }
-    case 'image':
-      return { kind, id, name: names.image(id) };
-    case 'call':
-    case 'node':
-      return null;
-  }
-};
-
 type HashesOf = JournalReader['hashesOf'];
 
-const recordJson = (names: Names, hashesOf: HashesOf, record: JournalRecord): object => ({
+const recordJson = (hashesOf: HashesOf, record: JournalRecord, about: NamedObject): object => ({
   ...columnsOf(record, hashesOf(record.seq)),
   body: JSON.parse(record.body) as unknown,
-  object: namedObject(names, record.stream),
+  object: namedObjectJson(about),
 });
 
 const readJson = (row: ReadRow): object => ({
@@ -57,12 +34,16 @@ const readJson = (row: ReadRow): object => ({
 const objectsOf = (names: Names, hashesOf: HashesOf, entry: Entry): object[] => {
   switch (entry.kind) {
     case 'call': {
-      const { received, events, completed } = entry;
+      const { received, events, completed, streams } = entry;
+      const [about] = objectsOfCall(names, received?.event.body.request, streams);
       const records = [received?.record, ...events, completed?.record].filter((record) => record !== undefined);
-      return records.map((record) => recordJson(names, hashesOf, record));
+      return records.map((record) => {
+        const own = namedObject(names, record.stream);
+        return recordJson(hashesOf, record, own.kind === 'call' ? (about ?? own) : own);
+      });
     }
     case 'event':
-      return [recordJson(names, hashesOf, entry.record)];
+      return [recordJson(hashesOf, entry.record, namedObject(names, entry.record.stream))];
     case 'read':
       return [readJson(entry.row)];
     case 'pruned':

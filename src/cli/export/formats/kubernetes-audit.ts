@@ -1,7 +1,8 @@
 /** A call that has ended as an Event of audit.k8s.io/v1, as kube-apiserver writes them; other records have none. Pure. */
 import { codeName } from '../../../domain/model/errors.ts';
 import { utcTime } from '../../format.ts';
-import { type EndedCall, type Format, keyOf, type NamedObject } from '../item.ts';
+import type { NamedObject } from '../../history/named-object.ts';
+import { type EndedCall, type Format, keyOf } from '../item.ts';
 import type { Level } from '../level.ts';
 import { verbOf } from './verbs.ts';
 

@@ -6,8 +6,9 @@ import { codeName } from '../../../domain/model/errors.ts';
 import { NamespaceMode } from '../../../domain/model/cri.ts';
 import type { Caller } from '../../../domain/model/records.ts';
 import { knownAs } from '../../history/entries.ts';
+import type { NamedObject } from '../../history/named-object.ts';
 import type { ContainerName } from '../../history/names.ts';
-import { type EndedCall, type Format, type Item, keyOf, msOf, type NamedObject } from '../item.ts';
+import { type EndedCall, type Format, type Item, keyOf, msOf } from '../item.ts';
 import { bodyAt, type Level } from '../level.ts';
 import { type Verb, verbOf } from './verbs.ts';
 

@@ -19,19 +19,18 @@ const number = (key: string, value: number | null | undefined): Attribute[] =>
 
 const attributesOf = ({ record, object, call }: Item): Attribute[] => {
   const { caller } = call?.received?.event.body ?? {};
-  const about = object.kind === 'call' ? (call?.objects[0] ?? object) : object;
   return [
     ...number('scribe.seq', record.seq),
     ...text('scribe.stream', record.stream),
     ...number('scribe.cause', record.cause),
     ...number('scribe.call', record.call),
-    ...text('container.id', about.kind === 'container' ? about.id : null),
-    ...text('k8s.container.name', about.container?.name),
-    ...text('k8s.pod.name', about.pod?.name),
-    ...text('k8s.namespace.name', about.pod?.namespace),
-    ...text('scribe.pod_sandbox.id', about.podSandboxId),
-    ...text('container.image.id', about.kind === 'image' ? about.id : null),
-    ...text('container.image.name', about.image),
+    ...text('container.id', object.kind === 'container' ? object.id : null),
+    ...text('k8s.container.name', object.container?.name),
+    ...text('k8s.pod.name', object.pod?.name),
+    ...text('k8s.namespace.name', object.pod?.namespace),
+    ...text('scribe.pod_sandbox.id', object.podSandboxId),
+    ...text('container.image.id', object.kind === 'image' ? object.id : null),
+    ...text('container.image.name', object.image),
     ...text('rpc.method', call?.method),
     ...text('rpc.grpc.status', call === null ? null : codeName(call.completed.event.body.code)),
     ...number('process.pid', caller?.pid),
