@@ -127,9 +127,9 @@ const showHowTo = ({ root, state, socket }: DemoOptions): void => {
   show(
     [
       `crictl --runtime-endpoint unix://${socket} pods`,
-      `kubelet --container-runtime-endpoint=unix://${socket} ...`,
+      `containerRuntimeEndpoint: unix://${socket}     in kubelet's configuration file`,
       `bin/scribe history --root ${root} --follow`,
-      `npm run down${own}          stops it all`,
+      `npm run down${own}     removes the demo pod and stops the daemon`,
     ].join('\n'),
   );
 };
