@@ -1,6 +1,6 @@
 /**
  * How shims are launched, as pure functions: binary names, versions, command lines, what `start` is fed and what it
- * prints, for containerd's shims from 1.6 to 2.3. Runs nothing and reads nothing.
+ * prints, for containerd's shims from 1.6 to 2.4. Runs nothing and reads nothing.
  *
  *   1.6, 1.7     stdin empty             stdout: the address                       task service v2
  *   2.0 to 2.2   stdin empty             stdout: JSON {version, address, protocol} task service v3
