@@ -66,7 +66,7 @@ const handler = z.strictObject(
     sandboxer: unset(
       choice('pause', 'none', 'shim'),
       'pause',
-      'What holds a pod open: pause, a container that does nothing; none: scribe pins its namespaces, and the shim starts with the first container (pods that share a PID namespace, have users of their own, or set kernel parameters beyond those of their namespaces get pause all the same); or shim: the sandbox service of the shim itself. Unless written: none with io.containerd.runc shims, pause with others, which may want that container.',
+      'What holds a pod open: pause, a container that does nothing; none: scribe pins its namespaces, and the shim starts while the network is attached (pods that share a PID namespace, have users of their own, or set kernel parameters beyond those of their namespaces get pause all the same); or shim: the sandbox service of the shim itself. Unless written: none with io.containerd.runc shims, pause with others, which may want that container.',
     ),
     pods_per_shim: key(
       count(1, 1000),
