@@ -14,3 +14,12 @@ test('a read of the journal says which records it was, or that there were none',
     'scribe history --since 1h: 0 shown of no records: there was none from 10 on',
   );
 });
+
+test('a reload says what the audit policy is, and what it was', () => {
+  const options = { key: 'audit.seal.exec_options', applied: true, was: ['-p'], is: [] } as const;
+  const socket = { key: 'serve.socket', applied: false } as const;
+  assert.equal(
+    detailOf({ method: 'ReloadConfig', changes: [options, socket], signal: 'SIGHUP' }),
+    'by SIGHUP; audit.seal.exec_options is empty, was ["-p"]; serve.socket (takes a restart)',
+  );
+});

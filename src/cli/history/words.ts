@@ -71,8 +71,10 @@ const isEmpty = (value: unknown): boolean => Array.isArray(value) && value.lengt
 
 /** What of it is another one now, and the audit policy from now on. */
 const reloadWords = ({ changes, signal }: ConfigReload): string => {
-  const words = changes.map(({ key, applied, is }) => {
-    const value = is === undefined ? '' : isEmpty(is) ? ' is empty' : ` is ${JSON.stringify(is)}`;
+  const inWords = (value: unknown): string => (isEmpty(value) ? 'empty' : JSON.stringify(value));
+  const words = changes.map(({ key, applied, was, is }) => {
+    const before = was === undefined ? '' : `, was ${inWords(was)}`;
+    const value = is === undefined ? '' : ` is ${inWords(is)}${before}`;
     return `${key}${value}${applied ? '' : ' (takes a restart)'}`;
   });
   return [...(signal === undefined ? [] : [`by ${signal}`]), ...words].join('; ');
